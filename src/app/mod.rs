@@ -1,0 +1,1 @@
+//! Settings become running parts; reloads, signals and draining.

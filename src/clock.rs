@@ -1,0 +1,106 @@
+//! Time as an input: the only place of the crate that asks what time it is.
+
+use std::fmt;
+use std::ops::Add;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+use std::time::Instant;
+use std::time::SystemTime;
+
+/// A moment in microseconds since the Unix epoch.
+#[derive(Clone, Copy, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
+pub struct Timestamp(u64);
+
+impl Timestamp {
+    pub const EPOCH: Self = Self(0);
+
+    pub const fn from_micros(micros: u64) -> Self {
+        Self(micros)
+    }
+
+    pub const fn as_micros(self) -> u64 {
+        self.0
+    }
+
+    /// The time from `earlier` to this moment, nothing when `earlier` is later.
+    pub const fn since(self, earlier: Self) -> Duration {
+        Duration::from_micros(self.0.saturating_sub(earlier.0))
+    }
+}
+
+impl Add<Duration> for Timestamp {
+    type Output = Self;
+
+    fn add(self, span: Duration) -> Self {
+        Self(self.0.saturating_add(u64::try_from(span.as_micros()).unwrap_or(u64::MAX)))
+    }
+}
+
+/// Where the time comes from: the system, or a hand that a test moves.
+#[derive(Clone, Debug)]
+pub enum Clock {
+    /// The wall clock read once, carried on by the monotonic one: a corrected system clock neither opens nor
+    /// shuts a window.
+    System {
+        epoch: Timestamp,
+        started: Instant,
+    },
+    Manual(ManualClock),
+}
+
+impl Clock {
+    #[expect(clippy::disallowed_methods, reason = "this is the clock")]
+    pub fn system() -> Self {
+        Self::System { epoch: wall(), started: Instant::now() }
+    }
+
+    #[expect(clippy::disallowed_methods, reason = "this is the clock")]
+    pub fn now(&self) -> Timestamp {
+        match self {
+            Self::System { epoch, started } => *epoch + Instant::now().duration_since(*started),
+            Self::Manual(clock) => clock.now(),
+        }
+    }
+}
+
+/// What the wall clock shows, for people: log lines and dates. Nothing is decided by it.
+#[expect(clippy::disallowed_methods, reason = "this is the clock")]
+pub fn wall() -> Timestamp {
+    let since_epoch = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    Timestamp::EPOCH + since_epoch
+}
+
+/// A clock whose hand is moved by a test; clones share the hand.
+#[derive(Clone, Debug, Default)]
+pub struct ManualClock(Arc<AtomicU64>);
+
+impl ManualClock {
+    pub fn at(moment: Timestamp) -> Self {
+        Self(Arc::new(AtomicU64::new(moment.as_micros())))
+    }
+
+    pub fn now(&self) -> Timestamp {
+        Timestamp(self.0.load(Ordering::SeqCst))
+    }
+
+    pub fn set(&self, moment: Timestamp) {
+        self.0.store(moment.as_micros(), Ordering::SeqCst);
+    }
+
+    pub fn advance(&self, span: Duration) {
+        self.set(self.now() + span);
+    }
+}
+
+impl fmt::Display for Timestamp {
+    /// RFC 3339 in UTC, to the millisecond.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let micros = i64::try_from(self.0).unwrap_or(i64::MAX);
+        match jiff::Timestamp::from_microsecond(micros) {
+            Ok(moment) => write!(f, "{moment:.3}"),
+            Err(_) => write!(f, "{}us", self.0),
+        }
+    }
+}

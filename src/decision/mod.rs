@@ -1,0 +1,24 @@
+//! May it pass: three pure steps, `enter` → `plan` → `conclude`.
+//!
+//! 1. [`enter`] looks at the head alone: lists, routes, and whether the body must be read.
+//! 2. [`Entry::plan`] extracts the keys and says what is to be charged, as a [`Batch`] that a store decides in one step.
+//! 3. [`Plan::conclude`] turns the store's verdicts into a [`Decision`].
+
+pub mod batch;
+pub mod conclude;
+pub mod enter;
+pub mod explain;
+pub mod plan;
+pub mod policy;
+
+pub use self::batch::Batch;
+pub use self::batch::Charge;
+pub use self::batch::Reservation;
+pub use self::batch::Verdict;
+pub use self::conclude::Decision;
+pub use self::conclude::Denial;
+pub use self::conclude::Pass;
+pub use self::enter::Entry;
+pub use self::enter::enter;
+pub use self::plan::Plan;
+pub use self::policy::Policy;

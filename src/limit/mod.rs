@@ -1,0 +1,80 @@
+//! How much is too much: limits, and the algorithms that hold them.
+
+pub mod action;
+pub mod algorithm;
+pub mod rate;
+pub mod state;
+
+use std::num::NonZeroU32;
+use std::sync::Arc;
+
+use crate::key::KeySpec;
+use crate::list::ListId;
+
+pub use self::action::DenyResponse;
+pub use self::action::Then;
+pub use self::algorithm::Algorithm;
+pub use self::rate::Rate;
+pub use self::rate::Rates;
+pub use self::state::Standing;
+pub use self::state::State;
+
+/// The position of a limit in the policy that holds it.
+#[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+pub struct LimitId(pub u16);
+
+/// One promise: how often a key may do something, and what happens beyond.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Limit {
+    pub name: Arc<str>,
+    pub key: KeySpec,
+    pub missing: Missing,
+    pub rule: Rule,
+    pub count: Count,
+    pub then: Then,
+    /// Decided and counted as if in force alone, never applied.
+    pub shadow: bool,
+    /// Lists whose members this limit does not hold for.
+    pub unless: Vec<ListId>,
+    pub headers: Detail,
+}
+
+/// What a store needs to know of a limit: how much passes.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum Rule {
+    /// So many per window.
+    Rates { algorithm: Algorithm, rates: Rates, cost: NonZeroU32 },
+    /// So many in flight.
+    Concurrent(NonZeroU32),
+}
+
+/// Which requests are charged.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum Count {
+    /// Those let through.
+    #[default]
+    Requests,
+    /// Denied ones too: hammering keeps the door shut.
+    Attempts,
+}
+
+/// What a request is counted under that lacks a part of the key.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum Missing {
+    /// The empty value: such requests share one budget.
+    #[default]
+    Count,
+    /// This limit does not hold for it.
+    Skip,
+    /// It is denied.
+    Deny,
+}
+
+/// How much of a limit's state a response shows.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Detail {
+    /// `RateLimit`, `RateLimit-Policy` and `Retry-After`.
+    Full,
+    RetryAfter,
+    None,
+}

@@ -1,0 +1,1 @@
+//! The format of list files: one entry a line, `#` comments.

@@ -1,0 +1,1 @@
+//! A line for each request.

@@ -1,0 +1,1 @@
+//! Counters and histograms for Prometheus, labelled only by names from the configuration.

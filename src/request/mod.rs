@@ -1,0 +1,44 @@
+//! What is asked for, in canonical form, so that no spelling of a request slips past a rule.
+
+pub mod fields;
+pub mod host;
+pub mod path;
+pub mod query;
+pub mod text;
+
+use http::HeaderMap;
+use http::Method;
+use http::request::Parts;
+
+use crate::client::ClientIp;
+
+pub use self::fields::Fields;
+pub use self::host::CanonicalHost;
+pub use self::path::CanonicalPath;
+
+/// The head of a request as rules see it. Borrows from the request it was read from.
+#[derive(Debug)]
+pub struct Head<'r> {
+    pub method: &'r Method,
+    pub host: CanonicalHost<'r>,
+    pub path: CanonicalPath<'r>,
+    /// The query as it came, without `?`; empty when there is none.
+    pub query: &'r str,
+    pub headers: &'r HeaderMap,
+    pub client: ClientIp,
+}
+
+impl<'r> Head<'r> {
+    /// Reads what rules need. `authority` is the one host the request is for, settled by framing checks
+    /// (absolute target, `:authority` or `Host`), as it came: with its port, if any.
+    pub fn read(parts: &'r Parts, authority: &'r str, client: ClientIp) -> Self {
+        Self {
+            method: &parts.method,
+            host: CanonicalHost::new(authority),
+            path: CanonicalPath::new(parts.uri.path()),
+            query: parts.uri.query().unwrap_or_default(),
+            headers: &parts.headers,
+            client,
+        }
+    }
+}

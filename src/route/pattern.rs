@@ -1,0 +1,1 @@
+//! Path patterns: exact, prefix, captured segments, regular expressions.
