@@ -1,5 +1,160 @@
 //! The conditions of a `match`, all of which must hold.
 
-/// What a request must be like to take a route.
+use std::fmt;
+
+use http::HeaderName;
+
+use super::glob::Glob;
+use super::host::HostPattern;
+use super::method::InvalidMethod;
+use super::method::MethodSet;
+use super::path_regex::PathRegex;
+use super::pattern::Captures;
+use super::pattern::Case;
+use super::pattern::InvalidPathPattern;
+use super::pattern::PathPattern;
+use super::readings::Certainty;
+use super::readings::Readings;
+use super::readings::header_values;
+use super::readings::of_values;
+use crate::list::ListId;
+use crate::request::Head;
+use crate::request::query::cookie_values;
+use crate::request::query::query_values;
+
+/// What a request must be like to take a route. What is `None` or empty asks for nothing.
 #[derive(Clone, Debug, Default)]
-pub struct Condition {}
+pub struct Condition {
+    pub methods: Option<MethodSet>,
+    pub host: Option<HostPattern>,
+    pub path: Option<PathPattern>,
+    pub path_regex: Option<PathRegex>,
+    /// The header must be there and one of its lines fit.
+    pub headers: Vec<(HeaderName, Glob)>,
+    /// The parameter must be there and one of its values fit.
+    pub queries: Vec<(Box<str>, Glob)>,
+    pub cookies: Vec<(Box<str>, Glob)>,
+    /// One of these lists must hold the client.
+    pub client: Vec<ListId>,
+}
+
+/// The first condition that holds under no reading of a request.
+#[derive(Clone, Copy, Debug)]
+pub enum Mismatch<'c> {
+    Path(&'c PathPattern),
+    PathRegex(&'c PathRegex),
+    Host(&'c HostPattern),
+    Method(&'c MethodSet),
+    Header(&'c HeaderName, &'c Glob),
+    Query(&'c str, &'c Glob),
+    Cookie(&'c str, &'c Glob),
+    Client,
+}
+
+impl Condition {
+    /// The short form: `POST /login`, `GET,POST /search`, `/admin/*`.
+    pub fn short(text: &str, case: Case) -> Result<Self, InvalidMatch> {
+        let mut words = text.split_whitespace();
+        let (methods, path) = match (words.next(), words.next(), words.next()) {
+            (Some(path), None, None) if path.starts_with('/') => (None, path),
+            (Some(methods), Some(path), None) if !methods.starts_with('/') => (Some(methods.parse()?), path),
+            _ => return Err(InvalidMatch::Short(text.to_owned())),
+        };
+        Ok(Self { methods, path: Some(PathPattern::new(path, case)?), ..Self::default() })
+    }
+
+    /// How surely a request meets every condition, or the first that it does not meet.
+    pub fn judge<'c>(&'c self, request: &Readings<'_>) -> Result<Certainty, Mismatch<'c>> {
+        let head = request.head;
+        // The path first: it is what most routes differ in.
+        if let Some(path) = &self.path
+            && !path.matches(&head.path)
+        {
+            return Err(Mismatch::Path(path));
+        }
+        if let Some(regex) = &self.path_regex
+            && !regex.matches(&head.path)
+        {
+            return Err(Mismatch::PathRegex(regex));
+        }
+        if let Some(host) = &self.host
+            && !host.matches(&head.host)
+        {
+            return Err(Mismatch::Host(host));
+        }
+        let mut least = Certainty::Surely;
+        if let Some(methods) = &self.methods {
+            least = least.min(request.method(methods).ok_or(Mismatch::Method(methods))?);
+        }
+        for (name, glob) in &self.headers {
+            let fits = header_values(head.headers, name).map(|value| glob.matches(value.trim()));
+            least = least.min(of_values(fits).ok_or(Mismatch::Header(name, glob))?);
+        }
+        for (name, glob) in &self.queries {
+            let fits = query_values(head.query, name).map(|value| glob.matches(&value));
+            least = least.min(of_values(fits).ok_or(Mismatch::Query(name, glob))?);
+        }
+        for (name, glob) in &self.cookies {
+            let fits = cookie_values(head.headers, name).map(|value| glob.matches(&value));
+            least = least.min(of_values(fits).ok_or(Mismatch::Cookie(name, glob))?);
+        }
+        if !self.client.is_empty() {
+            least = least.min(request.client(&self.client).ok_or(Mismatch::Client)?);
+        }
+        Ok(least)
+    }
+
+    /// Why a request cannot be read as meeting this; `None`: it can.
+    pub fn mismatch<'c>(&'c self, request: &Readings<'_>) -> Option<Mismatch<'c>> {
+        self.judge(request).err()
+    }
+
+    pub fn matches(&self, request: &Readings<'_>) -> bool {
+        self.mismatch(request).is_none()
+    }
+
+    /// Adds what the path captures of a request that meets this.
+    pub fn capture<'a>(&'a self, head: &'a Head<'_>, captures: &mut Captures<'a>) {
+        if let Some(path) = &self.path {
+            path.capture(&head.path, captures);
+        }
+        if let Some(regex) = &self.path_regex {
+            regex.capture(&head.path, captures);
+        }
+    }
+
+    /// The names under which the path captures.
+    pub fn capture_names(&self) -> impl Iterator<Item = &str> {
+        let path = self.path.iter().flat_map(PathPattern::names);
+        path.chain(self.path_regex.iter().flat_map(PathRegex::names))
+    }
+}
+
+impl fmt::Display for Mismatch<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Path(path) => write!(f, "the path is not {path}"),
+            Self::PathRegex(regex) => write!(f, "the path does not match {regex}"),
+            Self::Host(host) => write!(f, "the host is not {host}"),
+            Self::Method(methods) => write!(f, "the method is not {methods}"),
+            Self::Header(name, glob) => write!(f, "no header {name} is {glob}"),
+            Self::Query(name, glob) => write!(f, "no query parameter {name} is {glob}"),
+            Self::Cookie(name, glob) => write!(f, "no cookie {name} is {glob}"),
+            Self::Client => f.write_str("the client is on none of the lists"),
+        }
+    }
+}
+
+/// A short form that is none.
+#[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
+pub enum InvalidMatch {
+    #[error("`{0}` is no match, write a path or methods and a path, such as `POST /login`")]
+    Short(String),
+    #[error(transparent)]
+    Method(#[from] InvalidMethod),
+    #[error(transparent)]
+    Path(#[from] InvalidPathPattern),
+}
+
+#[cfg(test)]
+mod tests;

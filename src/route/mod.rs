@@ -1,7 +1,13 @@
 //! Where a request would go: routes, and the conditions under which a request takes one.
 
 pub mod condition;
+pub mod glob;
+pub mod host;
+pub mod method;
+pub mod path_regex;
 pub mod pattern;
+pub mod readings;
+pub mod table;
 
 use std::sync::Arc;
 
@@ -10,6 +16,24 @@ use crate::limit::LimitId;
 use crate::list::ListId;
 
 pub use self::condition::Condition;
+pub use self::condition::InvalidMatch;
+pub use self::glob::Glob;
+pub use self::host::HostPattern;
+pub use self::host::InvalidHostPattern;
+pub use self::method::InvalidMethod;
+pub use self::method::MethodName;
+pub use self::method::MethodSet;
+pub use self::path_regex::InvalidPathRegex;
+pub use self::path_regex::PathRegex;
+pub use self::pattern::Captures;
+pub use self::pattern::Case;
+pub use self::pattern::InvalidPathPattern;
+pub use self::pattern::PathPattern;
+pub use self::readings::BodyMethods;
+pub use self::readings::Certainty;
+pub use self::readings::Readings;
+pub use self::table::RouteTable;
+pub use self::table::Walk;
 
 /// The position of an upstream in the configuration.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
@@ -30,10 +54,4 @@ pub struct Route {
     pub only: Option<Vec<ListId>>,
     pub limits: Vec<LimitId>,
     pub deny_response: Option<Box<DenyResponse>>,
-}
-
-/// Routes in the order they are tried.
-#[derive(Clone, Debug, Default)]
-pub struct RouteTable {
-    pub routes: Vec<Route>,
 }

@@ -1,1 +1,190 @@
-//! Path patterns: exact, prefix, captured segments, regular expressions.
+//! Path patterns: exact, prefix, captured segments. Written and compared in canonical form.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use smallvec::SmallVec;
+
+use crate::request::CanonicalPath;
+
+/// Whether letters that differ in case only are the same.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum Case {
+    #[default]
+    Ignored,
+    Sensitive,
+}
+
+impl Case {
+    /// The path as it is compared.
+    pub fn of<'p>(self, path: &'p CanonicalPath<'_>) -> &'p str {
+        match self {
+            Self::Ignored => path.folded(),
+            Self::Sensitive => path.cased(),
+        }
+    }
+}
+
+/// A segment that a pattern captured: its name there, and the value in the request.
+pub type Capture<'a> = (&'a str, Cow<'a, str>);
+
+/// All captures of one request.
+pub type Captures<'a> = SmallVec<[Capture<'a>; 2]>;
+
+/// `/login`, `/admin/*`, `/users/{id}/posts`.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct PathPattern {
+    text: Box<str>,
+    case: Case,
+    shape: Shape,
+}
+
+#[derive(Clone, Debug, Eq, PartialEq)]
+enum Shape {
+    Exact(Box<str>),
+    /// Without its `/*`: this path and all below it.
+    Prefix(Box<str>),
+    /// Segment by segment, `open` when more may follow.
+    Segments {
+        segments: Box<[Segment]>,
+        open: bool,
+    },
+}
+
+#[derive(Clone, Debug, Eq, PartialEq)]
+enum Segment {
+    Literal(Box<str>),
+    Named(Box<str>),
+}
+
+impl PathPattern {
+    pub fn new(text: &str, case: Case) -> Result<Self, InvalidPathPattern> {
+        let shape = shape(text, case)?;
+        Ok(Self { text: text.into(), case, shape })
+    }
+
+    pub fn matches(&self, path: &CanonicalPath<'_>) -> bool {
+        let path = self.case.of(path);
+        match &self.shape {
+            Shape::Exact(exact) => path == &**exact,
+            Shape::Prefix(prefix) => {
+                path.strip_prefix(&**prefix).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+            }
+            Shape::Segments { segments, open } => pair(segments, *open, path, |_, _| {}),
+        }
+    }
+
+    /// Adds what the named segments are in `path`, which matches. Where case is ignored the values are folded.
+    pub fn capture<'a>(&'a self, path: &'a CanonicalPath<'_>, captures: &mut Captures<'a>) {
+        let Shape::Segments { segments, open } = &self.shape else { return };
+        pair(segments, *open, self.case.of(path), |name, value| captures.push((name, Cow::Borrowed(value))));
+    }
+
+    /// The names of the captured segments.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        let segments = match &self.shape {
+            Shape::Segments { segments, .. } => &segments[..],
+            Shape::Exact(_) | Shape::Prefix(_) => &[],
+        };
+        segments.iter().filter_map(|segment| match segment {
+            Segment::Named(name) => Some(&**name),
+            Segment::Literal(_) => None,
+        })
+    }
+}
+
+/// Walks a pattern and a path side by side; whether they fit.
+fn pair<'a>(segments: &'a [Segment], open: bool, path: &'a str, mut named: impl FnMut(&'a str, &'a str)) -> bool {
+    // The root has no segment, not an empty one.
+    let mut rest = path.strip_prefix('/').filter(|rest| !rest.is_empty()).map(|rest| rest.split('/'));
+    let mut next = || rest.as_mut().and_then(Iterator::next);
+    for segment in segments {
+        let Some(value) = next() else { return false };
+        match segment {
+            Segment::Literal(literal) if **literal == *value => {}
+            Segment::Literal(_) => return false,
+            Segment::Named(name) => named(name, value),
+        }
+    }
+    open || next().is_none()
+}
+
+fn shape(text: &str, case: Case) -> Result<Shape, InvalidPathPattern> {
+    if !text.starts_with('/') {
+        return Err(InvalidPathPattern::Relative(text.to_owned()));
+    }
+    if text.contains(['?', '#']) {
+        return Err(InvalidPathPattern::NotOnlyAPath(text.to_owned()));
+    }
+    let (path, open) = match text.strip_suffix("/*") {
+        Some(path) => (path, true),
+        None => (text, false),
+    };
+    if path.contains('*') {
+        return Err(InvalidPathPattern::Star(text.to_owned()));
+    }
+    if path.contains(['{', '}']) {
+        return Ok(Shape::Segments { segments: segments(text, path, case)?, open });
+    }
+    let canonical = CanonicalPath::new(if path.is_empty() { "/" } else { path });
+    let canonical = case.of(&canonical);
+    Ok(match (open, canonical) {
+        (true, "/") => Shape::Prefix("".into()),
+        (true, prefix) => Shape::Prefix(prefix.into()),
+        (false, exact) => Shape::Exact(exact.into()),
+    })
+}
+
+fn segments(text: &str, path: &str, case: Case) -> Result<Box<[Segment]>, InvalidPathPattern> {
+    // Spelled as it was, for the names; literals are folded one by one.
+    let canonical = CanonicalPath::new(path);
+    let mut segments = Vec::new();
+    let mut names: Vec<&str> = Vec::new();
+    for part in canonical.cased().split('/').skip(1) {
+        let name = part.strip_prefix('{').and_then(|part| part.strip_suffix('}'));
+        match name {
+            Some(name) if !is_name(name) => return Err(InvalidPathPattern::Name(name.to_owned())),
+            Some(name) if names.contains(&name) => return Err(InvalidPathPattern::Repeated(name.to_owned())),
+            Some(name) => {
+                names.push(name);
+                segments.push(Segment::Named(name.into()));
+            }
+            None if part.contains(['{', '}']) => return Err(InvalidPathPattern::Brace(text.to_owned())),
+            None => {
+                let literal = format!("/{part}");
+                let literal = CanonicalPath::new(&literal);
+                segments.push(Segment::Literal(case.of(&literal)[1..].into()));
+            }
+        }
+    }
+    Ok(segments.into())
+}
+
+fn is_name(text: &str) -> bool {
+    !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-'))
+}
+
+impl fmt::Display for PathPattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+#[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
+pub enum InvalidPathPattern {
+    #[error("`{0}`: a path starts with `/`")]
+    Relative(String),
+    #[error("`{0}`: a path has no `?` or `#`, match parameters with `query`")]
+    NotOnlyAPath(String),
+    #[error("`{0}`: a `*` may only be the last segment, as in `/admin/*`")]
+    Star(String),
+    #[error("`{0}`: a `{{name}}` is a whole segment, as in `/users/{{id}}`")]
+    Brace(String),
+    #[error("`{{{0}}}` is not a name for a segment, use letters, digits, `_` and `-`")]
+    Name(String),
+    #[error("`{{{0}}}` stands in the path twice")]
+    Repeated(String),
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,136 @@
+//! Patterns for values of headers, query parameters and cookies: `*` is any text, `?` any one character.
+
+use std::fmt;
+use std::str::Chars;
+
+use caseless::default_case_fold_str;
+
+/// A value pattern. Letters are compared without case, so that no spelling of a value slips past a route.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Glob {
+    text: Box<str>,
+    tokens: Box<[Token]>,
+}
+
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Token {
+    AnyText,
+    AnyOne,
+    Letter(char),
+}
+
+impl Glob {
+    pub fn new(text: &str) -> Self {
+        let mut tokens = Vec::new();
+        for letter in default_case_fold_str(text).chars() {
+            match letter {
+                '*' if tokens.last() == Some(&Token::AnyText) => {}
+                '*' => tokens.push(Token::AnyText),
+                '?' => tokens.push(Token::AnyOne),
+                letter => tokens.push(Token::Letter(letter)),
+            }
+        }
+        Self { text: text.into(), tokens: tokens.into() }
+    }
+
+    /// Whether the whole value is as the pattern says.
+    pub fn matches(&self, value: &str) -> bool {
+        if value.is_ascii() { self.fits(value.chars()) } else { self.fits(default_case_fold_str(value).chars()) }
+    }
+
+    /// Goes back to the last `*` only: no earlier one could do better.
+    fn fits(&self, mut rest: Chars<'_>) -> bool {
+        let mut at = 0;
+        let mut retry: Option<(usize, Chars<'_>)> = None;
+        loop {
+            let before = rest.clone();
+            let letter = rest.next().map(|letter| letter.to_ascii_lowercase());
+            match (self.tokens.get(at), letter) {
+                (Some(Token::AnyText), _) => {
+                    at += 1;
+                    retry = Some((at, before.clone()));
+                    rest = before;
+                    continue;
+                }
+                (Some(Token::AnyOne), Some(_)) => {
+                    at += 1;
+                    continue;
+                }
+                (Some(Token::Letter(expected)), Some(letter)) if *expected == letter => {
+                    at += 1;
+                    continue;
+                }
+                (None, None) => return true,
+                _ => {}
+            }
+            // The last `*` takes one character more, until there is none.
+            let Some((after_star, from)) = &mut retry else { return false };
+            if from.next().is_none() {
+                return false;
+            }
+            at = *after_star;
+            rest = from.clone();
+        }
+    }
+}
+
+impl fmt::Display for Glob {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[track_caller]
+    fn check(pattern: &str, value: &str, expected: bool) {
+        assert_eq!(Glob::new(pattern).matches(value), expected, "{value:?} under {pattern:?}");
+    }
+
+    #[test]
+    fn a_star_is_any_text_and_a_question_mark_one_character() {
+        check("*", "", true);
+        check("*", "anything", true);
+        check("", "", true);
+        check("", "x", false);
+        check("a*c", "abbbc", true);
+        check("a*c", "abbbcd", false);
+        check("a?c", "abc", true);
+        check("a?c", "ac", false);
+        check("?", "é", true);
+        check("*.jpg", "x.jpg.jpg", true);
+        check("*a*b", "aab", true);
+        check("*ab*", "aaab!", true);
+        check("?*", "", false);
+        check("text/*", "text/html", true);
+    }
+
+    #[test]
+    fn letters_are_compared_without_case() {
+        check("Login", "lOGIN", true);
+        check("straße", "STRASSE", true);
+        check("ÉTÉ*", "été 24", true);
+    }
+
+    /// What a glob means, by trying everything.
+    fn by_trying(pattern: &[char], value: &[char]) -> bool {
+        match pattern.split_first() {
+            None => value.is_empty(),
+            Some(('*', rest)) => (0..=value.len()).any(|taken| by_trying(rest, &value[taken..])),
+            Some(('?', rest)) => !value.is_empty() && by_trying(rest, &value[1..]),
+            Some((letter, rest)) => value.first() == Some(letter) && by_trying(rest, &value[1..]),
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_glob_says_what_trying_everything_says(pattern in "[ab*?]{0,8}", value in "[ab]{0,10}") {
+            let letters = |text: &str| text.chars().collect::<Vec<_>>();
+            prop_assert_eq!(Glob::new(&pattern).matches(&value), by_trying(&letters(&pattern), &letters(&value)));
+        }
+    }
+}

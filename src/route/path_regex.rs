@@ -1,0 +1,133 @@
+//! Regular expressions over the canonical path.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use caseless::default_case_fold_str;
+use regex::Regex;
+use regex::RegexBuilder;
+
+use super::pattern::Captures;
+use super::pattern::Case;
+use crate::request::CanonicalPath;
+
+/// A `path_regex`: searched for anywhere in the path unless it has anchors, as nginx does it. Named groups capture.
+#[derive(Clone, Debug)]
+pub struct PathRegex {
+    regex: Regex,
+    case: Case,
+}
+
+/// An expression that compiles to more than this is a mistake, not a path.
+const MAX_COMPILED_BYTES: usize = 4 << 20;
+
+impl PathRegex {
+    pub fn new(text: &str, case: Case) -> Result<Self, InvalidPathRegex> {
+        let regex = RegexBuilder::new(text)
+            .case_insensitive(case == Case::Ignored)
+            .size_limit(MAX_COMPILED_BYTES)
+            .build()
+            .map_err(|error| InvalidPathRegex::from(&error))?;
+        Ok(Self { regex, case })
+    }
+
+    pub fn matches(&self, path: &CanonicalPath<'_>) -> bool {
+        self.matching(path).is_some()
+    }
+
+    /// Adds what the named groups are in `path`. Where case is ignored the values are folded.
+    pub fn capture<'a>(&'a self, path: &'a CanonicalPath<'_>, captures: &mut Captures<'a>) {
+        if self.regex.captures_len() == 1 {
+            return;
+        }
+        let Some(groups) = self.matching(path).and_then(|text| self.regex.captures(text)) else { return };
+        for name in self.names() {
+            let Some(value) = groups.name(name) else { continue };
+            let value = match self.case {
+                Case::Ignored => Cow::Owned(default_case_fold_str(value.as_str())),
+                Case::Sensitive => Cow::Borrowed(value.as_str()),
+            };
+            captures.push((name, value));
+        }
+    }
+
+    /// The names of the groups that capture.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.regex.capture_names().flatten()
+    }
+
+    /// The spelling of the path that the expression matches. Without case it is tried on both: folding may change
+    /// letters that the expression spells out, such as `ß`.
+    fn matching<'p>(&self, path: &'p CanonicalPath<'_>) -> Option<&'p str> {
+        let compared = self.case.of(path);
+        if self.regex.is_match(compared) {
+            return Some(compared);
+        }
+        (compared != path.cased() && self.regex.is_match(path.cased())).then(|| path.cased())
+    }
+}
+
+impl fmt::Display for PathRegex {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.regex.as_str())
+    }
+}
+
+#[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
+pub enum InvalidPathRegex {
+    #[error("not a regular expression: {0}")]
+    Syntax(String),
+    #[error("the regular expression is too large")]
+    TooLarge,
+}
+
+impl From<&regex::Error> for InvalidPathRegex {
+    fn from(error: &regex::Error) -> Self {
+        match error {
+            regex::Error::CompiledTooBig(_) => Self::TooLarge,
+            // The lines before the last one draw the expression and a caret.
+            error => {
+                let text = error.to_string();
+                let reason = text.lines().last().unwrap_or_default();
+                Self::Syntax(reason.trim().trim_start_matches("error: ").to_owned())
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(regex: &str, case: Case, path: &str, expected: bool) {
+        let regex = PathRegex::new(regex, case).unwrap();
+        assert_eq!(regex.matches(&CanonicalPath::new(path)), expected, "{path} under {regex}");
+    }
+
+    #[test]
+    fn an_expression_is_searched_for_unless_it_is_anchored() {
+        check("/v[0-9]+/", Case::Ignored, "/api/v2/users", true);
+        check("^/v[0-9]+/", Case::Ignored, "/api/v2/users", false);
+        check("^/login$", Case::Ignored, "/login/", true);
+        check("^/login$", Case::Ignored, "/x/../LOGIN", true);
+        check("^/login$", Case::Sensitive, "/LOGIN", false);
+        check("^/Straße$", Case::Ignored, "/straße", true);
+    }
+
+    #[test]
+    fn named_groups_capture() {
+        let regex = PathRegex::new("^/u/(?P<id>[^/]+)(?:/(?P<rest>.*))?$", Case::Ignored).unwrap();
+        let path = CanonicalPath::new("/U/Seven");
+        let mut captures = Captures::new();
+        regex.capture(&path, &mut captures);
+        assert_eq!(captures.as_slice(), [("id", Cow::Borrowed("seven"))]);
+    }
+
+    #[test]
+    fn what_does_not_compile_says_why() {
+        let refused = |text| PathRegex::new(text, Case::Ignored).unwrap_err();
+        assert_eq!(refused("/(login"), InvalidPathRegex::Syntax("unclosed group".into()));
+        assert_eq!(refused(r"(\w{100}){100}"), InvalidPathRegex::TooLarge);
+    }
+}

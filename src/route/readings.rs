@@ -1,0 +1,126 @@
+//! Everything an application might read a request as: its own method or one that overrides it, one or another of
+//! repeated values.
+
+use std::borrow::Cow;
+use std::cell::OnceCell;
+use std::fmt;
+
+use http::HeaderMap;
+use smallvec::SmallVec;
+
+use super::method::MethodSet;
+use crate::list::ListId;
+use crate::list::Membership;
+use crate::request::Head;
+use crate::request::query::query_values;
+
+/// How sure it is that a condition holds: from one reading of the request to all of them.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub enum Certainty {
+    /// Under some reading, but not the plain one.
+    Possibly,
+    /// Under the plain reading: the method as it was sent, any of repeated values.
+    Plainly,
+    /// Under every reading.
+    Surely,
+}
+
+/// The methods that a body may add to those of the head.
+#[derive(Clone, Copy, Debug)]
+pub enum BodyMethods<'a> {
+    /// These; none when there is no body.
+    Known(&'a [Cow<'a, str>]),
+    /// Any: it was not read, or not to its end.
+    Unknown,
+}
+
+/// A request in all its readings. Nothing that a client adds to a request takes a reading away.
+pub struct Readings<'a> {
+    pub head: &'a Head<'a>,
+    body: BodyMethods<'a>,
+    membership: &'a dyn Fn(ListId) -> Membership,
+    overrides: OnceCell<SmallVec<[Cow<'a, str>; 2]>>,
+}
+
+/// Headers in which frameworks take another method than the one sent.
+const OVERRIDE_HEADERS: [&str; 3] = ["x-http-method-override", "x-http-method", "x-method-override"];
+
+/// The field in which frameworks take another method than the one sent.
+pub const OVERRIDE_FIELD: &str = "_method";
+
+impl<'a> Readings<'a> {
+    /// `membership` says how the request stands to a list.
+    pub fn new(head: &'a Head<'a>, body: BodyMethods<'a>, membership: &'a dyn Fn(ListId) -> Membership) -> Self {
+        Self { head, body, membership, overrides: OnceCell::new() }
+    }
+
+    /// Whether the request's method is in a set; `None` when it is under no reading.
+    pub(super) fn method(&self, set: &MethodSet) -> Option<Certainty> {
+        let plain = set.contains(self.head.method.as_str());
+        let overrides = self.overrides.get_or_init(|| head_overrides(self.head));
+        let (body, unknown) = match self.body {
+            BodyMethods::Known(methods) => (methods, false),
+            BodyMethods::Unknown => (&[][..], true),
+        };
+        let mut others = overrides.iter().chain(body).flat_map(|value| methods_in(value));
+        if plain {
+            let all = !unknown && others.all(|method| set.contains(method));
+            return Some(if all { Certainty::Surely } else { Certainty::Plainly });
+        }
+        (unknown || others.any(|method| set.contains(method))).then_some(Certainty::Possibly)
+    }
+
+    /// Whether one of these lists holds the request's client.
+    pub(super) fn client(&self, lists: &[ListId]) -> Option<Certainty> {
+        let strongest = lists.iter().map(|&list| (self.membership)(list)).max()?;
+        match strongest {
+            Membership::None => None,
+            Membership::Some => Some(Certainty::Plainly),
+            Membership::All => Some(Certainty::Surely),
+        }
+    }
+}
+
+/// Whether values fit: all of them, some, or none.
+pub(super) fn of_values(values: impl Iterator<Item = bool>) -> Option<Certainty> {
+    let mut some = false;
+    let mut all = true;
+    for fits in values {
+        some |= fits;
+        all &= fits;
+    }
+    some.then_some(if all { Certainty::Surely } else { Certainty::Plainly })
+}
+
+fn head_overrides<'a>(head: &'a Head<'a>) -> SmallVec<[Cow<'a, str>; 2]> {
+    let mut overrides: SmallVec<[Cow<'a, str>; 2]> = SmallVec::new();
+    for name in OVERRIDE_HEADERS {
+        overrides.extend(header_values(head.headers, name));
+    }
+    if !head.query.is_empty() {
+        overrides.extend(query_values(head.query, OVERRIDE_FIELD));
+    }
+    overrides
+}
+
+/// Header lines as text. Bytes that are not UTF-8 are taken as Latin-1, so that different values stay different.
+pub(super) fn header_values<'a>(
+    headers: &'a HeaderMap,
+    name: impl http::header::AsHeaderName,
+) -> impl Iterator<Item = Cow<'a, str>> {
+    headers.get_all(name).into_iter().map(|value| match str::from_utf8(value.as_bytes()) {
+        Ok(text) => Cow::Borrowed(text),
+        Err(_) => Cow::Owned(value.as_bytes().iter().copied().map(char::from).collect()),
+    })
+}
+
+/// A proxy in front may have joined two lines to one.
+fn methods_in(value: &str) -> impl Iterator<Item = &str> {
+    value.split(',').map(str::trim).filter(|method| !method.is_empty())
+}
+
+impl fmt::Debug for Readings<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Readings").field("head", self.head).field("body", &self.body).finish_non_exhaustive()
+    }
+}

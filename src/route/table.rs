@@ -1,0 +1,45 @@
+//! The walk through the routes: first match wins, but only a sure one ends the walk.
+
+use smallvec::SmallVec;
+
+use super::Certainty;
+use super::Readings;
+use super::Route;
+use super::RouteId;
+
+/// Routes in the order they are tried.
+#[derive(Clone, Debug, Default)]
+pub struct RouteTable {
+    pub routes: Vec<Route>,
+}
+
+/// The routes a request may be read as taking.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct Walk {
+    /// Each that matches under some reading, in order, up to the first that matches under every one. The limits and
+    /// `only` of all of them hold.
+    pub collected: SmallVec<[RouteId; 4]>,
+    /// The first that matches under the plain reading: where the request goes.
+    pub primary: Option<RouteId>,
+}
+
+impl RouteTable {
+    pub fn get(&self, id: RouteId) -> &Route {
+        &self.routes[usize::from(id.0)]
+    }
+
+    pub fn walk(&self, request: &Readings<'_>) -> Walk {
+        let mut walk = Walk::default();
+        for (id, route) in (0..).map(RouteId).zip(&self.routes) {
+            let Ok(certainty) = route.condition.judge(request) else { continue };
+            walk.collected.push(id);
+            if walk.primary.is_none() && certainty >= Certainty::Plainly {
+                walk.primary = Some(id);
+            }
+            if certainty == Certainty::Surely {
+                break;
+            }
+        }
+        walk
+    }
+}
