@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use crate::client::TrustedProxies;
 use crate::decision::Policy;
+use crate::record::Recorder;
 use crate::upstream::Upstream;
 
 /// The part of the `server` and `headers` sections that requests meet.
@@ -37,4 +38,5 @@ pub struct Snapshot {
     /// By `UpstreamId`.
     pub upstreams: Vec<Arc<Upstream>>,
     pub settings: Settings,
+    pub recorder: Recorder,
 }

@@ -1,17 +1,36 @@
 //! What is said about each request: one event, many sinks, never on the request's own time.
+//!
+//! [`Sinks`] live as long as the process. A [`Recorder`] is compiled from them for each configuration: every name is
+//! resolved once, so that a request only formats its line and adds to counters.
 
 pub mod access_log;
+pub mod histogram;
+pub mod log;
 pub mod metrics;
+pub mod names;
+pub mod recorder;
+pub mod writer;
 
+use std::io::Write;
+use std::sync::Arc;
 use std::time::Duration;
 
 use http::Method;
 use http::StatusCode;
 
 use crate::client::Identity;
+use crate::decision::conclude::LimitReport;
+use crate::route::RouteId;
+use crate::route::UpstreamId;
+
+pub use self::metrics::Gauges;
+pub use self::metrics::Metrics;
+pub use self::recorder::Recorder;
+pub use self::recorder::ServerNames;
+pub use self::writer::LineWriter;
 
 /// The story of one request, told when it is over.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Event<'a> {
     pub request_id: &'a str,
     pub identity: Identity,
@@ -19,21 +38,34 @@ pub struct Event<'a> {
     pub host: &'a str,
     /// As it came, without the query.
     pub path: &'a str,
-    pub route: Option<&'a str>,
+    pub route: Option<RouteId>,
     pub decision: Outcome,
     /// The limit or list that decided.
     pub limit: Option<&'a str>,
-    /// Shadow limits that would have denied.
-    pub shadow: &'a [&'a str],
+    /// Every limit that was asked; shadow limits that would have denied are found in here.
+    pub limits: &'a [LimitReport],
     /// What the client got; `None` when it was gone before.
     pub status: Option<StatusCode>,
-    /// The server that answered.
-    pub upstream: Option<&'a str>,
-    /// Why no server answered, for the log.
+    /// Where it was sent, if it was.
+    pub forwarded: Option<Forwarded<'a>>,
+    /// Why the application did not answer or the request was refused, as a sentence.
     pub error: Option<&'a str>,
+    /// From the head of the request to the end of the answer.
     pub duration: Duration,
+    /// What the decision took, the store included; `None` when nothing was decided.
+    pub deciding: Option<Duration>,
     pub bytes_in: u64,
     pub bytes_out: u64,
+}
+
+/// What became of a request on its way to an application.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Forwarded<'a> {
+    pub upstream: UpstreamId,
+    /// The server that answered, or the last one tried, as the configuration writes it.
+    pub server: Option<&'a str>,
+    /// Why there was no answer, as a metric label: `connect`, `timeout`, ...
+    pub failure: Option<&'static str>,
 }
 
 /// The word of the log line and of metrics.
@@ -48,6 +80,8 @@ pub enum Outcome {
 }
 
 impl Outcome {
+    pub const ALL: [Self; 4] = [Self::Allowed, Self::Denied, Self::Listed, Self::Error];
+
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Allowed => "allowed",
@@ -62,13 +96,56 @@ impl Outcome {
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct LogSettings {
     pub level: tracing::Level,
-    pub format: LogFormat,
+    /// `None`: for people where a stream is a terminal, for programs where it is not.
+    pub format: Option<LogFormat>,
     /// Whether each request is a line.
     pub requests: bool,
+}
+
+impl Default for LogSettings {
+    fn default() -> Self {
+        Self { level: tracing::Level::INFO, format: None, requests: true }
+    }
 }
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum LogFormat {
     Human,
     Json,
+}
+
+/// Where events go, for as long as the process runs. Clones share the sinks.
+#[derive(Clone, Debug)]
+pub struct Sinks {
+    lines: Arc<LineWriter>,
+    metrics: Arc<Metrics>,
+    /// What `format` means where the configuration leaves it out.
+    default_format: LogFormat,
+}
+
+impl Sinks {
+    /// Lines go to `out`, from a thread of their own.
+    pub fn new(out: impl Write + Send + 'static, default_format: LogFormat) -> std::io::Result<Self> {
+        Ok(Self { lines: LineWriter::start(out)?, metrics: Arc::new(Metrics::new()), default_format })
+    }
+
+    /// Counts only; for tests of whatever records.
+    pub fn discard() -> Self {
+        let lines = Arc::new(LineWriter::detached());
+        Self { lines, metrics: Arc::new(Metrics::new()), default_format: LogFormat::Json }
+    }
+
+    pub fn metrics(&self) -> &Arc<Metrics> {
+        &self.metrics
+    }
+
+    /// Waits until every line is written, `at_most` so long: a reader that has stopped reading cannot hold the exit.
+    pub fn flush(&self, at_most: Duration) {
+        self.lines.flush(at_most);
+    }
+
+    /// Lines that were dropped because nobody read them fast enough.
+    pub fn dropped_lines(&self) -> u64 {
+        self.lines.dropped()
+    }
 }

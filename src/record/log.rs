@@ -1,0 +1,91 @@
+//! The operational log: what the gateway says about itself, to stderr.
+
+use std::fmt;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering;
+
+use tracing::Event;
+use tracing::Subscriber;
+use tracing::level_filters::LevelFilter;
+use tracing_appender::non_blocking::WorkerGuard;
+use tracing_subscriber::Registry;
+use tracing_subscriber::fmt::FmtContext;
+use tracing_subscriber::fmt::FormatEvent;
+use tracing_subscriber::fmt::FormatFields;
+use tracing_subscriber::fmt::format::Compact;
+use tracing_subscriber::fmt::format::Format;
+use tracing_subscriber::fmt::format::Json;
+use tracing_subscriber::fmt::format::Writer;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::registry::LookupSpan;
+use tracing_subscriber::reload;
+use tracing_subscriber::util::SubscriberInitExt;
+
+use super::LogFormat;
+use super::LogSettings;
+
+/// The operational log of the process. Lines still on their way are written when it is dropped.
+#[derive(Debug)]
+pub struct OperationalLog {
+    level: reload::Handle<LevelFilter, Registry>,
+    json: Arc<AtomicBool>,
+    default_format: LogFormat,
+    _flushed_when_dropped: WorkerGuard,
+}
+
+impl OperationalLog {
+    /// Everything that is logged from here on goes to stderr. A second call in one process changes nothing.
+    pub fn start(settings: &LogSettings, default_format: LogFormat) -> Self {
+        let (stderr, guard) = tracing_appender::non_blocking(io::stderr());
+        let (level, handle) = reload::Layer::new(LevelFilter::from_level(settings.level));
+        let json = Arc::new(AtomicBool::new(is_json(settings, default_format)));
+        let lines = tracing_subscriber::fmt::layer()
+            .with_writer(stderr)
+            .with_ansi(false)
+            .event_format(EitherFormat::new(Arc::clone(&json)));
+        // Fails only where a subscriber stands already, which then has the lines.
+        drop(tracing_subscriber::registry().with(level).with(lines).try_init());
+        Self { level: handle, json, default_format, _flushed_when_dropped: guard }
+    }
+
+    /// Takes up changed settings.
+    pub fn change(&self, settings: &LogSettings) {
+        drop(self.level.modify(|level| *level = LevelFilter::from_level(settings.level)));
+        self.json.store(is_json(settings, self.default_format), Ordering::Relaxed);
+    }
+}
+
+fn is_json(settings: &LogSettings, default_format: LogFormat) -> bool {
+    settings.format.unwrap_or(default_format) == LogFormat::Json
+}
+
+/// Both formats; which one holds may change while the process runs.
+struct EitherFormat {
+    json: Arc<AtomicBool>,
+    as_json: Format<Json>,
+    as_text: Format<Compact>,
+}
+
+impl EitherFormat {
+    fn new(json: Arc<AtomicBool>) -> Self {
+        let as_json = Format::default().json().flatten_event(true).with_target(false);
+        let as_text = Format::default().compact().with_target(false).with_ansi(false);
+        Self { json, as_json, as_text }
+    }
+}
+
+impl<S, N> FormatEvent<S, N> for EitherFormat
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+    N: for<'a> FormatFields<'a> + 'static,
+{
+    fn format_event(&self, context: &FmtContext<'_, S, N>, writer: Writer<'_>, event: &Event<'_>) -> fmt::Result {
+        if self.json.load(Ordering::Relaxed) {
+            self.as_json.format_event(context, writer, event)
+        } else {
+            self.as_text.format_event(context, writer, event)
+        }
+    }
+}

@@ -1,0 +1,69 @@
+use super::*;
+
+#[test]
+fn counters_come_out_by_the_names_that_were_promised() {
+    let metrics = Metrics::new();
+    metrics.requests("login", "denied", "4xx").inc();
+    metrics.limit_decisions("login-pace", "denied").inc();
+    metrics.upstream_errors("app", "10.0.1.5:8000", "connect").inc();
+    metrics.reloaded(Reload::Failure);
+
+    let text = metrics.expose(&gauges(), Exposition::Prometheus);
+
+    for line in [
+        "# TYPE portcullis_requests_total counter",
+        "portcullis_requests_total{route=\"login\",decision=\"denied\",status=\"4xx\"} 1",
+        "portcullis_limit_decisions_total{limit=\"login-pace\",decision=\"denied\"} 1",
+        "portcullis_upstream_errors_total{upstream=\"app\",server=\"10.0.1.5:8000\",cause=\"connect\"} 1",
+        "portcullis_upstream_healthy{upstream=\"app\",server=\"10.0.1.5:8000\"} 1",
+        "portcullis_store_up{kind=\"memory\"} 1",
+        "portcullis_store_keys{kind=\"memory\"} 7",
+        "portcullis_connections 3",
+        "portcullis_config_reloads_total{result=\"failure\"} 1",
+        "portcullis_config_reloads_total{result=\"success\"} 0",
+        "portcullis_config_last_reload_success 0",
+    ] {
+        assert!(text.lines().any(|found| found == line), "no line `{line}` in\n{text}");
+    }
+}
+
+#[test]
+fn the_older_syntax_names_each_counter_as_its_samples_are_named() {
+    let text = Metrics::new().expose(&gauges(), Exposition::Prometheus);
+    assert!(text.contains("# HELP portcullis_config_reloads_total Times the configuration"), "{text}");
+    assert!(!text.contains("# EOF"), "{text}");
+}
+
+#[test]
+fn open_metrics_ends_with_its_mark() {
+    let text = Metrics::new().expose(&gauges(), Exposition::OpenMetrics);
+    assert!(text.contains("# TYPE portcullis_config_reloads counter\n"), "{text}");
+    assert!(text.ends_with("# EOF\n"), "{text}");
+}
+
+#[test]
+fn a_label_cannot_break_out_of_its_quotes() {
+    let metrics = Metrics::new();
+    metrics.requests("a\"b\\c\nd", "allowed", "2xx").inc();
+    let text = metrics.expose(&gauges(), Exposition::OpenMetrics);
+    assert!(text.contains(r#"route="a\"b\\c\nd""#), "{text}");
+}
+
+#[test]
+fn a_server_that_left_is_no_longer_reported() {
+    let metrics = Metrics::new();
+    metrics.expose(&gauges(), Exposition::OpenMetrics);
+    let text = metrics.expose(&Gauges { servers: Vec::new(), ..gauges() }, Exposition::OpenMetrics);
+    assert!(!text.contains("10.0.1.5"), "{text}");
+}
+
+fn gauges() -> Gauges {
+    Gauges {
+        connections: 3,
+        store: "memory",
+        store_up: true,
+        store_keys: 7,
+        servers: vec![("app".into(), "10.0.1.5:8000".into(), true)],
+        dropped_lines: 0,
+    }
+}

@@ -1,0 +1,39 @@
+//! Every metric, with its help. Counters are named without `_total`, which the exposition adds.
+
+/// A metric's name and what it says.
+#[derive(Clone, Copy, Debug)]
+pub struct Name {
+    pub name: &'static str,
+    pub help: &'static str,
+}
+
+pub const REQUESTS: Name =
+    Name { name: "portcullis_requests", help: "Requests by route, decision and class of the status answered" };
+pub const LIMIT_DECISIONS: Name =
+    Name { name: "portcullis_limit_decisions", help: "What each limit said of the requests it was asked about" };
+pub const REQUEST_DURATION: Name = Name {
+    name: "portcullis_request_duration_seconds",
+    help: "From the head of a request to the end of its answer, the application included",
+};
+pub const DECISION_DURATION: Name = Name {
+    name: "portcullis_decision_duration_seconds",
+    help: "From the keys of a request to the decision, the store included",
+};
+pub const UPSTREAM_REQUESTS: Name =
+    Name { name: "portcullis_upstream_requests", help: "Requests sent to each server of an upstream" };
+pub const UPSTREAM_ERRORS: Name =
+    Name { name: "portcullis_upstream_errors", help: "Requests that a server did not answer, by cause" };
+pub const UPSTREAM_HEALTHY: Name =
+    Name { name: "portcullis_upstream_healthy", help: "Whether a server is being sent requests" };
+pub const STORE_UP: Name = Name { name: "portcullis_store_up", help: "Whether the store answers" };
+pub const STORE_KEYS: Name = Name { name: "portcullis_store_keys", help: "Keys the store remembers" };
+pub const CONNECTIONS: Name = Name { name: "portcullis_connections", help: "Connections of clients that stand" };
+pub const CONFIG_RELOADS: Name =
+    Name { name: "portcullis_config_reloads", help: "Times the configuration was read anew, by result" };
+pub const CONFIG_LAST_RELOAD_SUCCESS: Name = Name {
+    name: "portcullis_config_last_reload_success",
+    help: "Whether the configuration on disk is the one in force",
+};
+pub const ACCESS_LOG_DROPPED: Name =
+    Name { name: "portcullis_access_log_dropped_lines", help: "Lines of the request log that nobody read in time" };
+pub const BUILD_INFO: Name = Name { name: "portcullis_build_info", help: "The version that runs" };

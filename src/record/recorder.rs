@@ -1,0 +1,184 @@
+//! The sinks as one configuration names them: each event finds its counters by position.
+
+use std::array;
+use std::sync::Arc;
+use std::sync::OnceLock;
+
+use http::StatusCode;
+use prometheus_client::metrics::counter::Counter;
+
+use super::Event;
+use super::Forwarded;
+use super::LineWriter;
+use super::LogFormat;
+use super::LogSettings;
+use super::Metrics;
+use super::Outcome;
+use super::Sinks;
+use super::access_log;
+use super::histogram::Histogram;
+use crate::clock;
+use crate::decision::Policy;
+use crate::decision::conclude::LimitReport;
+use crate::route::RouteId;
+use crate::route::UpstreamId;
+
+/// Tells the sinks about requests, in the names of one configuration.
+#[derive(Debug)]
+pub struct Recorder {
+    metrics: Arc<Metrics>,
+    /// `None`: requests are not logged.
+    log: Option<(Arc<LineWriter>, LogFormat)>,
+    /// Those that took no route first, then by `RouteId`.
+    routes: Vec<RouteMeter>,
+    /// By `LimitId`.
+    limits: Vec<LimitMeter>,
+    /// By `UpstreamId`.
+    upstreams: Vec<UpstreamMeter>,
+}
+
+/// An upstream and its servers as the configuration writes them.
+#[derive(Clone, Debug)]
+pub struct ServerNames {
+    pub upstream: Arc<str>,
+    pub servers: Vec<Arc<str>>,
+}
+
+impl Recorder {
+    /// `upstreams` are in the order of `UpstreamId`.
+    pub fn new(
+        sinks: &Sinks,
+        settings: &LogSettings,
+        policy: &Policy,
+        upstreams: impl IntoIterator<Item = ServerNames>,
+    ) -> Self {
+        let metrics = &sinks.metrics;
+        let format = settings.format.unwrap_or(sinks.default_format);
+        let names =
+            [Arc::from(NO_ROUTE)].into_iter().chain(policy.routes.routes.iter().map(|route| route.name.clone()));
+        Self {
+            log: settings.requests.then(|| (Arc::clone(&sinks.lines), format)),
+            routes: names.map(|name| RouteMeter::new(metrics, name)).collect(),
+            limits: policy.limits.iter().map(|limit| LimitMeter::new(&limit.name)).collect(),
+            upstreams: upstreams.into_iter().map(|names| UpstreamMeter::new(metrics, names)).collect(),
+            metrics: Arc::clone(metrics),
+        }
+    }
+
+    /// Counts a request and logs it. Waits for nobody.
+    pub fn record(&self, event: &Event<'_>) {
+        self.count(event);
+        if let Some((lines, format)) = &self.log {
+            let named = access_log::Named {
+                route: event.route.map(|route| &*self.route(Some(route)).name),
+                upstream: event.forwarded.and_then(|forwarded| forwarded.server),
+                limits: &self.limits,
+            };
+            lines.append(|line| access_log::write(line, *format, clock::wall(), event, &named));
+        }
+    }
+
+    fn count(&self, event: &Event<'_>) {
+        let route = self.route(event.route);
+        route.requests(&self.metrics, event.decision, event.status).inc();
+        route.request_duration.observe(event.duration);
+        if let Some(deciding) = event.deciding {
+            route.decision_duration.observe(deciding);
+        }
+        for report in event.limits {
+            self.limits[usize::from(report.limit.0)].decisions(&self.metrics, report).inc();
+        }
+        if let Some(forwarded) = event.forwarded {
+            self.upstream(forwarded.upstream).count(&self.metrics, forwarded);
+        }
+    }
+
+    fn route(&self, route: Option<RouteId>) -> &RouteMeter {
+        &self.routes[route.map_or(0, |id| usize::from(id.0) + 1)]
+    }
+
+    fn upstream(&self, upstream: UpstreamId) -> &UpstreamMeter {
+        &self.upstreams[usize::from(upstream.0)]
+    }
+}
+
+/// How requests that took no route are labelled.
+const NO_ROUTE: &str = "none";
+
+/// The counters of one route. Those that were never added to do not exist, so that nobody reads rows of zeros.
+#[derive(Debug)]
+struct RouteMeter {
+    name: Arc<str>,
+    /// By decision and class of the status.
+    requests: [[OnceLock<Counter>; STATUS_CLASSES.len()]; Outcome::ALL.len()],
+    request_duration: Histogram,
+    decision_duration: Histogram,
+}
+
+const STATUS_CLASSES: [&str; 6] = ["none", "1xx", "2xx", "3xx", "4xx", "5xx"];
+
+impl RouteMeter {
+    fn new(metrics: &Metrics, name: Arc<str>) -> Self {
+        Self {
+            requests: array::from_fn(|_| array::from_fn(|_| OnceLock::new())),
+            request_duration: metrics.request_duration(&name),
+            decision_duration: metrics.decision_duration(&name),
+            name,
+        }
+    }
+
+    fn requests(&self, metrics: &Metrics, decision: Outcome, status: Option<StatusCode>) -> &Counter {
+        let class = status.map_or(0, |status| usize::from(status.as_u16() / 100).min(5));
+        self.requests[decision as usize][class]
+            .get_or_init(|| metrics.requests(&self.name, decision.as_str(), STATUS_CLASSES[class]))
+    }
+}
+
+/// The counters of one limit.
+#[derive(Debug)]
+pub(super) struct LimitMeter {
+    pub(super) name: Arc<str>,
+    decisions: [OnceLock<Counter>; LIMIT_DECISIONS.len()],
+}
+
+const LIMIT_DECISIONS: [&str; 4] = ["allowed", "denied", "shadow_allowed", "shadow_denied"];
+
+impl LimitMeter {
+    pub(super) fn new(name: &Arc<str>) -> Self {
+        Self { name: Arc::clone(name), decisions: array::from_fn(|_| OnceLock::new()) }
+    }
+
+    fn decisions(&self, metrics: &Metrics, report: &LimitReport) -> &Counter {
+        let decision = usize::from(report.shadow) * 2 + usize::from(report.denied);
+        self.decisions[decision].get_or_init(|| metrics.limit_decisions(&self.name, LIMIT_DECISIONS[decision]))
+    }
+}
+
+/// The counters of one upstream's servers.
+#[derive(Debug)]
+struct UpstreamMeter {
+    name: Arc<str>,
+    /// A handful at most: looking through them is quicker than hashing a name.
+    servers: Vec<(Arc<str>, Counter)>,
+}
+
+impl UpstreamMeter {
+    fn new(metrics: &Metrics, names: ServerNames) -> Self {
+        let ServerNames { upstream, servers } = names;
+        let counters = servers.into_iter().map(|server| {
+            let counter = metrics.upstream_requests(&upstream, &server);
+            (server, counter)
+        });
+        Self { servers: counters.collect(), name: upstream }
+    }
+
+    fn count(&self, metrics: &Metrics, forwarded: Forwarded<'_>) {
+        let server = forwarded.server.unwrap_or_default();
+        if let Some((_, counter)) = self.servers.iter().find(|(name, _)| **name == *server) {
+            counter.inc();
+        }
+        if let Some(cause) = forwarded.failure {
+            metrics.upstream_errors(&self.name, server, cause).inc();
+        }
+    }
+}
