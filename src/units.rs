@@ -5,47 +5,207 @@ use std::str::FromStr;
 use std::time::Duration;
 
 /// A span of time in a configuration: `500ms`, `20s`, `3m`, `1h`, `7d`; printed the same way.
+///
+/// Whole milliseconds, at most [`Span::MAX`]. A bare `0` is a span; any other number needs its unit.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct Span(pub Duration);
 
-impl FromStr for Span {
-    type Err = InvalidSpan;
-    fn from_str(_text: &str) -> Result<Self, InvalidSpan> {
-        todo!()
-    }
-}
-
-impl fmt::Display for Span {
-    fn fmt(&self, _f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        todo!()
-    }
-}
-
 /// A number of bytes in a configuration: `64KiB`, `10MiB`, `512B`, `0`; printed the same way.
+///
+/// A number without a unit is in bytes.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct Size(pub u64);
-
-impl FromStr for Size {
-    type Err = InvalidSize;
-    fn from_str(_text: &str) -> Result<Self, InvalidSize> {
-        todo!()
-    }
-}
-
-impl fmt::Display for Size {
-    fn fmt(&self, _f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        todo!()
-    }
-}
 
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 pub enum InvalidSpan {
     #[error("`{0}` is not a duration, write a number and a unit such as `500ms`, `20s`, `3m`, `1h` or `7d`")]
     Malformed(String),
+    #[error("`{0}` needs a unit: `{0}ms`, `{0}s`, `{0}m`, `{0}h` or `{0}d`")]
+    NoUnit(String),
+    #[error("unknown unit `{0}` of a duration, expected ms, s, m, h or d")]
+    UnknownUnit(String),
+    #[error("`{0}` is too long, the longest duration is {max}", max = Span::MAX)]
+    TooLong(String),
 }
 
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 pub enum InvalidSize {
     #[error("`{0}` is not a size, write a number and a unit such as `64KiB` or `10MiB`")]
     Malformed(String),
+    #[error("unknown unit `{0}` of a size, expected B, KiB, MiB, GiB or TiB")]
+    UnknownUnit(String),
+    #[error("`{0}` is too large for a size")]
+    TooLarge(String),
+}
+
+impl Span {
+    /// A hundred years: what is longer is a slip of the pen, and sums of spans and moments stay far from overflow.
+    pub const MAX: Self = Self(Duration::from_secs(36_500 * 86_400));
+}
+
+impl FromStr for Span {
+    type Err = InvalidSpan;
+
+    fn from_str(text: &str) -> Result<Self, InvalidSpan> {
+        let text = text.trim();
+        let (digits, unit) = split(text).ok_or_else(|| InvalidSpan::Malformed(text.to_owned()))?;
+        let too_long = || InvalidSpan::TooLong(text.to_owned());
+        let number: u64 = digits.parse().map_err(|_| too_long())?;
+        let scale = match unit {
+            "" if number == 0 => 1,
+            "" => return Err(InvalidSpan::NoUnit(text.to_owned())),
+            _ => factor(&SPANS, unit).ok_or_else(|| InvalidSpan::UnknownUnit(unit.to_owned()))?,
+        };
+        let span = Self(Duration::from_millis(number.checked_mul(scale).ok_or_else(too_long)?));
+        if span > Self::MAX { Err(too_long()) } else { Ok(span) }
+    }
+}
+
+impl fmt::Display for Span {
+    /// In the largest unit that needs no fraction; parts of a millisecond are not shown.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let millis = u64::try_from(self.0.as_millis()).unwrap_or(u64::MAX);
+        print(f, millis, &SPANS, "s")
+    }
+}
+
+impl FromStr for Size {
+    type Err = InvalidSize;
+
+    fn from_str(text: &str) -> Result<Self, InvalidSize> {
+        let text = text.trim();
+        let (digits, unit) = split(text).ok_or_else(|| InvalidSize::Malformed(text.to_owned()))?;
+        let too_large = || InvalidSize::TooLarge(text.to_owned());
+        let number: u64 = digits.parse().map_err(|_| too_large())?;
+        let scale = match unit {
+            "" => 1,
+            _ => factor(&SIZES, unit).ok_or_else(|| InvalidSize::UnknownUnit(unit.to_owned()))?,
+        };
+        number.checked_mul(scale).map(Self).ok_or_else(too_large)
+    }
+}
+
+impl fmt::Display for Size {
+    /// In the largest unit that needs no fraction.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        print(f, self.0, &SIZES, "B")
+    }
+}
+
+/// Units of spans in milliseconds, largest first.
+const SPANS: [(&str, u64); 5] = [("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1000), ("ms", 1)];
+
+/// Units of sizes in bytes, largest first. Powers of ten are not among them: their names mean two things.
+const SIZES: [(&str, u64); 5] = [("TiB", 1 << 40), ("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10), ("B", 1)];
+
+/// The digits that `text` begins with, and what follows them; `None` when it begins with something else.
+fn split(text: &str) -> Option<(&str, &str)> {
+    let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let (digits, unit) = text.split_at(end);
+    let unit = unit.trim_start();
+    let unit_is_word = unit.chars().all(|c| c.is_ascii_alphabetic());
+    (!digits.is_empty() && unit_is_word).then_some((digits, unit))
+}
+
+fn factor(units: &[(&str, u64)], name: &str) -> Option<u64> {
+    units.iter().find(|(unit, _)| *unit == name).map(|(_, factor)| *factor)
+}
+
+fn print(f: &mut fmt::Formatter<'_>, amount: u64, units: &[(&str, u64)], unit_of_nothing: &str) -> fmt::Result {
+    let whole = units.iter().find(|(_, factor)| amount != 0 && amount.is_multiple_of(*factor));
+    match whole {
+        Some((unit, factor)) => write!(f, "{}{unit}", amount / factor),
+        None => write!(f, "{amount}{unit_of_nothing}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::any;
+    use proptest::proptest;
+
+    use super::*;
+
+    #[track_caller]
+    fn span(text: &str, expected: Result<Duration, &str>) {
+        let parsed = text.parse::<Span>().map(|span| span.0).map_err(|error| error.to_string());
+        assert_eq!(parsed, expected.map_err(str::to_owned), "{text}");
+    }
+
+    #[track_caller]
+    fn size(text: &str, expected: Result<u64, &str>) {
+        let parsed = text.parse::<Size>().map(|size| size.0).map_err(|error| error.to_string());
+        assert_eq!(parsed, expected.map_err(str::to_owned), "{text}");
+    }
+
+    #[test]
+    fn durations_are_a_number_and_a_unit() {
+        span("500ms", Ok(Duration::from_millis(500)));
+        span("20s", Ok(Duration::from_secs(20)));
+        span("3m", Ok(Duration::from_mins(3)));
+        span(" 1 h ", Ok(Duration::from_hours(1)));
+        span("7d", Ok(Duration::from_hours(7 * 24)));
+        span("0", Ok(Duration::ZERO));
+        span("0s", Ok(Duration::ZERO));
+    }
+
+    #[test]
+    fn a_wrong_duration_says_what_to_write() {
+        const EXAMPLES: &str = "write a number and a unit such as `500ms`, `20s`, `3m`, `1h` or `7d`";
+        span("20", Err("`20` needs a unit: `20ms`, `20s`, `20m`, `20h` or `20d`"));
+        span("3 min", Err("unknown unit `min` of a duration, expected ms, s, m, h or d"));
+        span("20S", Err("unknown unit `S` of a duration, expected ms, s, m, h or d"));
+        for text in ["", "s", "-1s", "1.5h", "1h30m", "+1s", "1s\u{a0}s"] {
+            span(text, Err(&format!("`{text}` is not a duration, {EXAMPLES}")));
+        }
+        span("36501d", Err("`36501d` is too long, the longest duration is 36500d"));
+        span("99999999999999999999ms", Err("`99999999999999999999ms` is too long, the longest duration is 36500d"));
+        span("18446744073709551615d", Err("`18446744073709551615d` is too long, the longest duration is 36500d"));
+    }
+
+    #[test]
+    fn sizes_are_a_number_and_a_unit() {
+        size("64KiB", Ok(64 * 1024));
+        size("10 MiB", Ok(10 * 1024 * 1024));
+        size("2GiB", Ok(2 << 30));
+        size("1TiB", Ok(1 << 40));
+        size("512B", Ok(512));
+        size("0", Ok(0));
+        size("4096", Ok(4096));
+    }
+
+    #[test]
+    fn a_wrong_size_says_what_to_write() {
+        size("64KB", Err("unknown unit `KB` of a size, expected B, KiB, MiB, GiB or TiB"));
+        size("1.5MiB", Err("`1.5MiB` is not a size, write a number and a unit such as `64KiB` or `10MiB`"));
+        size("-1", Err("`-1` is not a size, write a number and a unit such as `64KiB` or `10MiB`"));
+        size("16777216TiB", Err("`16777216TiB` is too large for a size"));
+    }
+
+    #[test]
+    fn they_are_printed_in_the_largest_unit_without_a_fraction() {
+        assert_eq!(Span(Duration::from_millis(1500)).to_string(), "1500ms");
+        assert_eq!(Span(Duration::from_mins(90)).to_string(), "90m");
+        assert_eq!(Span(Duration::ZERO).to_string(), "0s");
+        assert_eq!(Size(65_536).to_string(), "64KiB");
+        assert_eq!(Size(1025).to_string(), "1025B");
+        assert_eq!(Size(0).to_string(), "0B");
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_printed_reads_the_same(millis in 0..=36_500 * 86_400_000_u64, bytes in any::<u64>()) {
+            let span = Span(Duration::from_millis(millis));
+            assert_eq!(span.to_string().parse(), Ok(span));
+            assert_eq!(Size(bytes).to_string().parse(), Ok(Size(bytes)));
+        }
+
+        #[test]
+        fn no_text_makes_them_panic(text in "\\PC*", near in "[0-9]{0,25} ?[a-zA-Z]{0,3}") {
+            for text in [text, near] {
+                let _ = text.parse::<Span>();
+                let _ = text.parse::<Size>();
+            }
+        }
+    }
 }

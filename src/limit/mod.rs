@@ -3,9 +3,9 @@
 pub mod action;
 pub mod algorithm;
 pub mod rate;
+pub mod rule;
 pub mod state;
 
-use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use crate::key::KeySpec;
@@ -14,8 +14,12 @@ use crate::list::ListId;
 pub use self::action::DenyResponse;
 pub use self::action::Then;
 pub use self::algorithm::Algorithm;
+pub use self::rate::InvalidRate;
 pub use self::rate::Rate;
 pub use self::rate::Rates;
+pub use self::rule::Count;
+pub use self::rule::InvalidRule;
+pub use self::rule::Rule;
 pub use self::state::Standing;
 pub use self::state::State;
 
@@ -37,25 +41,6 @@ pub struct Limit {
     /// Lists whose members this limit does not hold for.
     pub unless: Vec<ListId>,
     pub headers: Detail,
-}
-
-/// What a store needs to know of a limit: how much passes.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub enum Rule {
-    /// So many per window.
-    Rates { algorithm: Algorithm, rates: Rates, cost: NonZeroU32 },
-    /// So many in flight.
-    Concurrent(NonZeroU32),
-}
-
-/// Which requests are charged.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub enum Count {
-    /// Those let through.
-    #[default]
-    Requests,
-    /// Denied ones too: hammering keeps the door shut.
-    Attempts,
 }
 
 /// What a request is counted under that lacks a part of the key.
