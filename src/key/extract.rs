@@ -1,28 +1,63 @@
 //! Selectors applied to a request: the keys it is counted under.
 
+use std::borrow::Cow;
+use std::net::IpAddr;
+
 use smallvec::SmallVec;
+use smallvec::smallvec;
 
 use super::Key;
+use super::KeyPart;
 use super::KeySpec;
+use super::Selector;
+use crate::client::Prefix;
 use crate::request::Fields;
 use crate::request::Head;
+use crate::request::header::basic_users;
+use crate::request::header::bearer_tokens;
+use crate::request::header::header_values;
+use crate::request::query::cookie_values;
+use crate::request::query::query_values;
+use crate::request::text::normalise;
 
 /// What selectors read from.
 #[derive(Clone, Copy, Debug)]
 pub struct Source<'a> {
     pub head: &'a Head<'a>,
     pub fields: &'a Fields,
-    /// The name of the route and the segments its pattern captured.
-    pub route: Option<&'a str>,
-    pub captures: &'a [(Box<str>, String)],
+    /// The names of the routes the request may be read as taking.
+    pub routes: &'a [&'a str],
+    /// What the patterns of those routes captured.
+    pub captures: &'a [Capture<'a>],
 }
 
+/// A segment that a path pattern captured: its name there, and the value in the request.
+pub type Capture<'a> = (&'a str, Cow<'a, str>);
+
+/// All captures of one request.
+pub type Captures<'a> = SmallVec<[Capture<'a>; 2]>;
+
 /// The keys of one request under one specification: several when a field was sent several times.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Extracted {
-    pub keys: SmallVec<[Key; 1]>,
-    /// Whether a part was missing, unreadable, or may have been missed.
+    pub keys: SmallVec<[ExtractedKey; 1]>,
+    /// Whether a part is not in the request, unreadable, or was sent empty.
+    pub absent: bool,
+}
+
+/// One key, and whether one of its parts is the empty value.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct ExtractedKey {
+    pub key: Key,
     pub missing: bool,
+}
+
+/// The values of one part: different from each other, at least one.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct PartValues<'a> {
+    pub values: SmallVec<[Cow<'a, str>; 2]>,
+    /// Whether the part is not in the request, unreadable, or was sent empty.
+    pub absent: bool,
 }
 
 /// A field was sent more often than anyone honest sends it.
@@ -33,7 +68,130 @@ pub struct TooManyValues;
 /// More values than this of one field are an attack, not a form.
 pub const MAX_VALUES: usize = 8;
 
-/// Every key that `spec` makes of a request.
-pub fn keys(_spec: &KeySpec, _source: &Source<'_>) -> Result<Extracted, TooManyValues> {
-    todo!()
+/// Two fields sent as often as that; what multiplies further is an attack too.
+pub const MAX_KEYS: usize = MAX_VALUES * MAX_VALUES;
+
+/// Every key that `spec` makes of a request: all combinations of the values of its parts.
+pub fn keys(spec: &KeySpec, source: &Source<'_>) -> Result<Extracted, TooManyValues> {
+    let mut extracted = Extracted { keys: smallvec![ExtractedKey::default()], absent: false };
+    for part in &spec.parts {
+        if let Selector::ClientIp(prefix) = part.selector {
+            let encoded = encode(prefix.unwrap_or_default(), source);
+            extracted.keys.iter_mut().for_each(|candidate| candidate.key.push(&encoded));
+            continue;
+        }
+        let PartValues { values, absent } = values(part, source)?;
+        extracted.absent |= absent;
+        if values.len() * extracted.keys.len() > MAX_KEYS {
+            return Err(TooManyValues);
+        }
+        if let [value] = &values[..] {
+            extracted.keys.iter_mut().for_each(|candidate| candidate.extend(value));
+            continue;
+        }
+        let so_far = std::mem::take(&mut extracted.keys);
+        for (candidate, value) in so_far.iter().flat_map(|key| values.iter().map(move |value| (key, value))) {
+            let mut candidate = candidate.clone();
+            candidate.extend(value);
+            extracted.keys.push(candidate);
+        }
+    }
+    Ok(extracted)
 }
+
+/// The values of one part of a key. A part that is not there is the empty value; so is one that may have been
+/// missed because the body was not seen whole, beside those that were found.
+pub fn values<'a>(part: &'a KeyPart, source: &Source<'a>) -> Result<PartValues<'a>, TooManyValues> {
+    let mut values: SmallVec<[Cow<'a, str>; 2]> = SmallVec::new();
+    each_value(part, source, &mut |value| {
+        // One beyond the bound tells enough.
+        if values.len() <= MAX_VALUES && !values.contains(&value) {
+            values.push(value);
+        }
+    });
+    if values.len() > MAX_VALUES {
+        return Err(TooManyValues);
+    }
+    let empty = values.iter().any(|value| value.is_empty());
+    let absent = empty || values.is_empty();
+    let may_be_missed = part.selector.needs_body() && !source.fields.seen_whole();
+    if !empty && (values.is_empty() || may_be_missed) {
+        values.push(Cow::Borrowed(""));
+    }
+    Ok(PartValues { values, absent })
+}
+
+/// Hands on every value of a part that is in the request, in the spelling in which it is compared, repeated ones
+/// repeatedly.
+pub fn each_value<'a>(part: &'a KeyPart, source: &Source<'a>, found: &mut dyn FnMut(Cow<'a, str>)) {
+    if !part.normalises() {
+        return each_as_sent(&part.selector, source, found);
+    }
+    each_as_sent(&part.selector, source, &mut |value| {
+        found(match value {
+            Cow::Borrowed(value) => normalise(value),
+            Cow::Owned(value) => Cow::Owned(normalise(&value).into_owned()),
+        });
+    });
+}
+
+fn each_as_sent<'a>(selector: &'a Selector, source: &Source<'a>, found: &mut dyn FnMut(Cow<'a, str>)) {
+    let Source { head, fields, routes, captures } = *source;
+    match selector {
+        Selector::ClientIp(prefix) => found(Cow::Owned(prefix.unwrap_or_default().cut(head.client).to_string())),
+        Selector::Header(name) => header_values(head.headers, name).for_each(found),
+        Selector::Cookie(name) => cookie_values(head.headers, name).for_each(found),
+        Selector::Query(name) => query_values(head.query, name).for_each(found),
+        Selector::Capture(name) => {
+            let named = captures.iter().filter(|(captured, _)| *captured == &**name);
+            named.for_each(|(_, value)| found(Cow::Borrowed(value)));
+        }
+        Selector::Form(name) => fields.form(name).for_each(found),
+        Selector::Json(path) => fields.json(path).for_each(found),
+        Selector::Param(name) => {
+            query_values(head.query, name).for_each(&mut *found);
+            fields.form(name).for_each(&mut *found);
+            fields.json(name).for_each(found);
+        }
+        Selector::Bearer => bearer_tokens(head.headers).for_each(found),
+        Selector::BasicUser => basic_users(head.headers).map(Cow::Owned).for_each(found),
+        Selector::Host => found(Cow::Borrowed(head.host.as_str())),
+        Selector::Method => found(upper_case(head.method.as_str())),
+        Selector::Path => found(Cow::Borrowed(head.path.folded())),
+        Selector::Route => routes.iter().for_each(|name| found(Cow::Borrowed(name))),
+    }
+}
+
+impl ExtractedKey {
+    fn extend(&mut self, value: &str) {
+        self.key.push(value.as_bytes());
+        self.missing |= value.is_empty();
+    }
+}
+
+/// The prefix and the address cut to it: a wider net is another key.
+fn encode(prefix: Prefix, source: &Source<'_>) -> SmallVec<[u8; 17]> {
+    let mut encoded = SmallVec::new();
+    match prefix.cut(source.head.client) {
+        IpAddr::V4(address) => {
+            encoded.push(prefix.v4);
+            encoded.extend_from_slice(&address.octets());
+        }
+        IpAddr::V6(address) => {
+            encoded.push(prefix.v6);
+            encoded.extend_from_slice(&address.octets());
+        }
+    }
+    encoded
+}
+
+fn upper_case(method: &str) -> Cow<'_, str> {
+    if method.bytes().any(|byte| byte.is_ascii_lowercase()) {
+        Cow::Owned(method.to_ascii_uppercase())
+    } else {
+        Cow::Borrowed(method)
+    }
+}
+
+#[cfg(test)]
+mod tests;

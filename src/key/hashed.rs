@@ -1,5 +1,11 @@
 //! Keys as stores and logs know them: keyed hashes, from which nobody learns a value.
 
+use std::hash::Hasher;
+use std::sync::OnceLock;
+
+use siphasher::sip128::Hasher128;
+use siphasher::sip128::SipHasher24;
+
 use super::Key;
 
 /// A keyed hash of a limit's name and a key: what stores count under.
@@ -17,19 +23,64 @@ impl KeyHasher {
         Self { secret }
     }
 
-    /// With a secret of this process's own.
-    pub fn random() -> Self {
-        todo!()
+    /// With the secret of this process: the same each time, so that counters in memory outlive a reload.
+    pub fn of_process() -> Self {
+        static SECRET: OnceLock<[u8; 16]> = OnceLock::new();
+        let secret = SECRET.get_or_init(|| {
+            let mut secret = [0; 16];
+            getrandom::fill(&mut secret).expect("the system has random bytes");
+            secret
+        });
+        Self { secret: *secret }
     }
 
     /// Counters belong to a limit by its name: the same key under two limits is two hashes.
-    pub fn hash(&self, _limit: &str, _key: &Key) -> KeyHash {
-        todo!()
+    pub fn hash(&self, limit: &str, key: &Key) -> KeyHash {
+        let mut hasher = SipHasher24::new_with_key(&self.secret);
+        // The name behind its length, as every part of the key is.
+        hasher.write(&(limit.len() as u64).to_le_bytes());
+        hasher.write(limit.as_bytes());
+        hasher.write(key.as_bytes());
+        KeyHash(hasher.finish128().as_u128())
     }
 }
 
 impl std::fmt::Debug for KeyHasher {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("KeyHasher(***)")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(part: &str) -> Key {
+        let mut key = Key::default();
+        key.push(part.as_bytes());
+        key
+    }
+
+    #[test]
+    fn limits_do_not_share_a_key() {
+        let hasher = KeyHasher::new([7; 16]);
+        assert_eq!(hasher.hash("login", &key("alice")), hasher.hash("login", &key("alice")));
+        assert_ne!(hasher.hash("login", &key("alice")), hasher.hash("login", &key("bob")));
+        assert_ne!(hasher.hash("login", &key("alice")), hasher.hash("api", &key("alice")));
+        assert_ne!(hasher.hash("a", &key("alice")), hasher.hash("a\u{5}alice", &Key::default()));
+    }
+
+    #[test]
+    fn another_secret_makes_other_hashes() {
+        let hash = |secret| KeyHasher::new(secret).hash("login", &key("alice"));
+        assert_ne!(hash([1; 16]), hash([2; 16]));
+    }
+
+    #[test]
+    fn a_reload_hashes_as_before_and_nobody_sees_with_what() {
+        let hash = || KeyHasher::of_process().hash("login", &key("alice"));
+        assert_eq!(hash(), hash());
+        assert_ne!(hash(), KeyHasher::new([0; 16]).hash("login", &key("alice")));
+        assert_eq!(format!("{:?}", KeyHasher::of_process()), "KeyHasher(***)");
     }
 }

@@ -4,16 +4,35 @@ pub mod extract;
 pub mod hashed;
 pub mod selector;
 
+use std::borrow::Cow;
+
 use smallvec::SmallVec;
 
+use crate::request::CanonicalHost;
+use crate::request::CanonicalPath;
+use crate::request::text::normalise;
+
+pub use self::extract::Capture;
+pub use self::extract::Captures;
+pub use self::extract::Extracted;
+pub use self::extract::Source;
+pub use self::extract::TooManyValues;
 pub use self::hashed::KeyHash;
 pub use self::hashed::KeyHasher;
+pub use self::selector::InvalidSelector;
 pub use self::selector::Selector;
 
 /// Which values of a request make one key. Without parts it is one key for all.
 #[derive(Clone, Debug, Default, Eq, Hash, PartialEq)]
 pub struct KeySpec {
     pub parts: Vec<KeyPart>,
+}
+
+impl KeySpec {
+    /// Whether a part may stand in the body.
+    pub fn needs_body(&self) -> bool {
+        self.parts.iter().any(|part| part.selector.needs_body())
+    }
 }
 
 /// A selector, and whether its value is taken as sent instead of in the one spelling for names.
@@ -23,16 +42,85 @@ pub struct KeyPart {
     pub raw: bool,
 }
 
+impl KeyPart {
+    /// The spelling in which a value that an operator wrote, in a list or on a command line, is compared with what
+    /// this part yields of a request.
+    pub fn as_compared<'v>(&self, value: &'v str) -> Cow<'v, str> {
+        match &self.selector {
+            Selector::Host => Cow::Owned(CanonicalHost::new(value).as_str().to_owned()),
+            Selector::Path => Cow::Owned(CanonicalPath::new(value).folded().to_owned()),
+            Selector::Method => Cow::Owned(value.to_ascii_uppercase()),
+            _ if self.normalises() => normalise(value),
+            _ => Cow::Borrowed(value),
+        }
+    }
+
+    fn normalises(&self) -> bool {
+        !self.raw && self.selector.normalises()
+    }
+}
+
 /// The values of one key, each behind its length, so that no two different tuples are the same key.
 #[derive(Clone, Debug, Default, Eq, Hash, PartialEq)]
 pub struct Key(SmallVec<[u8; 40]>);
 
 impl Key {
-    pub fn push(&mut self, _part: &[u8]) {
-        todo!()
+    pub fn push(&mut self, part: &[u8]) {
+        // Seven bits of the length a byte, the least first; the last byte is below 128.
+        let mut length = part.len();
+        while length >= 0x80 {
+            self.0.push((length & 0x7f) as u8 | 0x80);
+            length >>= 7;
+        }
+        self.0.push(length as u8);
+        self.0.extend_from_slice(part);
     }
 
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn key(parts: &[Vec<u8>]) -> Key {
+        let mut key = Key::default();
+        parts.iter().for_each(|part| key.push(part));
+        key
+    }
+
+    /// The parts that a key was made of, read back.
+    fn parts(key: &Key) -> Vec<Vec<u8>> {
+        let mut parts = Vec::new();
+        let mut rest = key.as_bytes();
+        while !rest.is_empty() {
+            let digits = rest.iter().position(|&byte| byte < 0x80).unwrap() + 1;
+            let length = rest[..digits].iter().rev().fold(0, |length, &byte| (length << 7) | usize::from(byte & 0x7f));
+            parts.push(rest[digits..digits + length].to_vec());
+            rest = &rest[digits + length..];
+        }
+        parts
+    }
+
+    #[test]
+    fn parts_that_join_to_the_same_text_are_different_keys() {
+        let of = |parts: &[&str]| key(&parts.iter().map(|part| part.as_bytes().to_vec()).collect::<Vec<_>>());
+        assert_ne!(of(&["ab", "c"]), of(&["a", "bc"]));
+        assert_ne!(of(&["", "a"]), of(&["a", ""]));
+        assert_ne!(of(&[""]), of(&[]));
+        assert_ne!(of(&["a\u{1}b"]), of(&["a", "b"]));
+    }
+
+    proptest! {
+        #[test]
+        fn every_key_tells_its_parts_so_no_two_tuples_share_one(
+            tuple in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..300), 0..5),
+        ) {
+            prop_assert_eq!(parts(&key(&tuple)), tuple);
+        }
     }
 }

@@ -18,6 +18,7 @@ pub enum Selector {
     /// A captured segment of the path.
     Capture(Box<str>),
     Form(Box<str>),
+    /// A dotted path.
     Json(Box<str>),
     /// A field wherever it stands: query, form or top level of JSON.
     Param(Box<str>),
@@ -30,6 +31,24 @@ pub enum Selector {
 }
 
 impl Selector {
+    /// Every way to write a selector, for messages and editors. What ends in a dot needs a name.
+    pub const FORMS: [&str; 14] = [
+        "client_ip",
+        "header.",
+        "cookie.",
+        "query.",
+        "path.",
+        "form.",
+        "json.",
+        "param.",
+        "bearer",
+        "basic.user",
+        "host",
+        "method",
+        "path",
+        "route",
+    ];
+
     /// Whether the value may stand in the body.
     pub fn needs_body(&self) -> bool {
         matches!(self, Self::Form(_) | Self::Json(_) | Self::Param(_))
@@ -43,14 +62,62 @@ impl Selector {
 
 impl FromStr for Selector {
     type Err = InvalidSelector;
-    fn from_str(_text: &str) -> Result<Self, InvalidSelector> {
-        todo!()
+
+    fn from_str(text: &str) -> Result<Self, InvalidSelector> {
+        let text = text.trim();
+        match text {
+            "client_ip" => return Ok(Self::ClientIp(None)),
+            "bearer" => return Ok(Self::Bearer),
+            "basic.user" => return Ok(Self::BasicUser),
+            "host" => return Ok(Self::Host),
+            "method" => return Ok(Self::Method),
+            "path" => return Ok(Self::Path),
+            "route" => return Ok(Self::Route),
+            "device" => return Err(InvalidSelector::NotBuilt(text.to_owned())),
+            _ => {}
+        }
+        let (kind, name) = text.split_once('.').unwrap_or((text, ""));
+        let named: fn(Box<str>) -> Self = match kind {
+            "header" if !name.is_empty() => {
+                let name = HeaderName::from_bytes(name.as_bytes());
+                return name
+                    .map(Self::Header)
+                    .map_err(|_| InvalidSelector::HeaderName(text["header.".len()..].to_owned()));
+            }
+            "header" => return Err(InvalidSelector::Nameless(kind.to_owned())),
+            "cookie" => Self::Cookie,
+            "query" => Self::Query,
+            "path" => Self::Capture,
+            "form" => Self::Form,
+            "json" => Self::Json,
+            "param" => Self::Param,
+            _ => return Err(InvalidSelector::Unknown(text.to_owned())),
+        };
+        if name.is_empty() {
+            return Err(InvalidSelector::Nameless(kind.to_owned()));
+        }
+        Ok(named(name.into()))
     }
 }
 
 impl fmt::Display for Selector {
-    fn fmt(&self, _f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        todo!()
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::ClientIp(_) => f.write_str("client_ip"),
+            Self::Header(name) => write!(f, "header.{name}"),
+            Self::Cookie(name) => write!(f, "cookie.{name}"),
+            Self::Query(name) => write!(f, "query.{name}"),
+            Self::Capture(name) => write!(f, "path.{name}"),
+            Self::Form(name) => write!(f, "form.{name}"),
+            Self::Json(path) => write!(f, "json.{path}"),
+            Self::Param(name) => write!(f, "param.{name}"),
+            Self::Bearer => f.write_str("bearer"),
+            Self::BasicUser => f.write_str("basic.user"),
+            Self::Host => f.write_str("host"),
+            Self::Method => f.write_str("method"),
+            Self::Path => f.write_str("path"),
+            Self::Route => f.write_str("route"),
+        }
     }
 }
 
@@ -62,4 +129,57 @@ pub enum InvalidSelector {
     Nameless(String),
     #[error("`{0}` is not a header name")]
     HeaderName(String),
+    /// A word of the specification for which there is no code yet.
+    #[error("the selector `{0}` is not built yet")]
+    NotBuilt(String),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(text: &str, expected: &Selector) {
+        assert_eq!(text.parse().as_ref(), Ok(expected));
+        assert_eq!(expected.to_string().parse().as_ref(), Ok(expected));
+    }
+
+    #[test]
+    fn every_selector_reads_as_it_prints() {
+        check("client_ip", &Selector::ClientIp(None));
+        check("header.X-Api-Key", &Selector::Header(HeaderName::from_static("x-api-key")));
+        check("header.x.y-z", &Selector::Header(HeaderName::from_static("x.y-z")));
+        check("cookie.Session", &Selector::Cookie("Session".into()));
+        check("query.a[b]", &Selector::Query("a[b]".into()));
+        check("path.id", &Selector::Capture("id".into()));
+        check("form.user.name", &Selector::Form("user.name".into()));
+        check("json.user.name", &Selector::Json("user.name".into()));
+        check("param.username", &Selector::Param("username".into()));
+        check("bearer", &Selector::Bearer);
+        check("basic.user", &Selector::BasicUser);
+        check("host", &Selector::Host);
+        check("method", &Selector::Method);
+        check("path", &Selector::Path);
+        check("route", &Selector::Route);
+    }
+
+    #[test]
+    fn what_is_no_selector_says_so() {
+        let refused = |text: &str| text.parse::<Selector>().unwrap_err();
+        assert_eq!(refused("client"), InvalidSelector::Unknown("client".into()));
+        assert_eq!(refused("basic.password"), InvalidSelector::Unknown("basic.password".into()));
+        assert_eq!(refused("header"), InvalidSelector::Nameless("header".into()));
+        assert_eq!(refused("header."), InvalidSelector::Nameless("header".into()));
+        assert_eq!(refused("param."), InvalidSelector::Nameless("param".into()));
+        assert_eq!(refused("header.a b"), InvalidSelector::HeaderName("a b".into()));
+        assert_eq!(refused("device"), InvalidSelector::NotBuilt("device".into()));
+    }
+
+    #[test]
+    fn every_form_is_a_selector_once_it_has_a_name() {
+        for form in Selector::FORMS {
+            let text = if form.ends_with('.') { format!("{form}x") } else { form.to_owned() };
+            assert_eq!(text.parse::<Selector>().map(|selector| selector.to_string()), Ok(text));
+        }
+    }
 }

@@ -1,6 +1,7 @@
 //! What is asked for, in canonical form, so that no spelling of a request slips past a rule.
 
 pub mod fields;
+pub mod header;
 pub mod host;
 pub mod path;
 pub mod query;

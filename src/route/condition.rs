@@ -9,16 +9,16 @@ use super::host::HostPattern;
 use super::method::InvalidMethod;
 use super::method::MethodSet;
 use super::path_regex::PathRegex;
-use super::pattern::Captures;
 use super::pattern::Case;
 use super::pattern::InvalidPathPattern;
 use super::pattern::PathPattern;
 use super::readings::Certainty;
 use super::readings::Readings;
-use super::readings::header_values;
 use super::readings::of_values;
+use crate::key::Captures;
 use crate::list::ListId;
 use crate::request::Head;
+use crate::request::header::header_values;
 use crate::request::query::cookie_values;
 use crate::request::query::query_values;
 
@@ -87,7 +87,7 @@ impl Condition {
             least = least.min(request.method(methods).ok_or(Mismatch::Method(methods))?);
         }
         for (name, glob) in &self.headers {
-            let fits = header_values(head.headers, name).map(|value| glob.matches(value.trim()));
+            let fits = header_values(head.headers, name).map(|value| glob.matches(&value));
             least = least.min(of_values(fits).ok_or(Mismatch::Header(name, glob))?);
         }
         for (name, glob) in &self.queries {

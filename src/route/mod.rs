@@ -25,7 +25,6 @@ pub use self::method::MethodName;
 pub use self::method::MethodSet;
 pub use self::path_regex::InvalidPathRegex;
 pub use self::path_regex::PathRegex;
-pub use self::pattern::Captures;
 pub use self::pattern::Case;
 pub use self::pattern::InvalidPathPattern;
 pub use self::pattern::PathPattern;

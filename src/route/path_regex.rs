@@ -7,8 +7,8 @@ use caseless::default_case_fold_str;
 use regex::Regex;
 use regex::RegexBuilder;
 
-use super::pattern::Captures;
 use super::pattern::Case;
+use crate::key::Captures;
 use crate::request::CanonicalPath;
 
 /// A `path_regex`: searched for anywhere in the path unless it has anchors, as nginx does it. Named groups capture.

@@ -3,8 +3,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use smallvec::SmallVec;
-
+use crate::key::Captures;
 use crate::request::CanonicalPath;
 
 /// Whether letters that differ in case only are the same.
@@ -24,12 +23,6 @@ impl Case {
         }
     }
 }
-
-/// A segment that a pattern captured: its name there, and the value in the request.
-pub type Capture<'a> = (&'a str, Cow<'a, str>);
-
-/// All captures of one request.
-pub type Captures<'a> = SmallVec<[Capture<'a>; 2]>;
 
 /// `/login`, `/admin/*`, `/users/{id}/posts`.
 #[derive(Clone, Debug, Eq, PartialEq)]

@@ -5,13 +5,13 @@ use std::borrow::Cow;
 use std::cell::OnceCell;
 use std::fmt;
 
-use http::HeaderMap;
 use smallvec::SmallVec;
 
 use super::method::MethodSet;
 use crate::list::ListId;
 use crate::list::Membership;
 use crate::request::Head;
+use crate::request::header::header_values;
 use crate::request::query::query_values;
 
 /// How sure it is that a condition holds: from one reading of the request to all of them.
@@ -101,17 +101,6 @@ fn head_overrides<'a>(head: &'a Head<'a>) -> SmallVec<[Cow<'a, str>; 2]> {
         overrides.extend(query_values(head.query, OVERRIDE_FIELD));
     }
     overrides
-}
-
-/// Header lines as text. Bytes that are not UTF-8 are taken as Latin-1, so that different values stay different.
-pub(super) fn header_values<'a>(
-    headers: &'a HeaderMap,
-    name: impl http::header::AsHeaderName,
-) -> impl Iterator<Item = Cow<'a, str>> {
-    headers.get_all(name).into_iter().map(|value| match str::from_utf8(value.as_bytes()) {
-        Ok(text) => Cow::Borrowed(text),
-        Err(_) => Cow::Owned(value.as_bytes().iter().copied().map(char::from).collect()),
-    })
 }
 
 /// A proxy in front may have joined two lines to one.

@@ -1,0 +1,121 @@
+//! Header lines as text, and the credentials that stand in them.
+
+use std::borrow::Cow;
+
+use http::HeaderMap;
+use http::header::AUTHORIZATION;
+use http::header::AsHeaderName;
+
+/// Every line of a header, as sent, without white space around it. Bytes that are not UTF-8 are taken as Latin-1, so
+/// that different values stay different.
+pub fn header_values(headers: &HeaderMap, name: impl AsHeaderName) -> impl Iterator<Item = Cow<'_, str>> {
+    headers.get_all(name).into_iter().map(|value| text(value.as_bytes().trim_ascii()))
+}
+
+/// The token of every Authorization line with the scheme Bearer.
+pub fn bearer_tokens(headers: &HeaderMap) -> impl Iterator<Item = Cow<'_, str>> {
+    credentials(headers, "bearer").map(text)
+}
+
+/// The user name of every Authorization line with the scheme Basic: up to the first colon. Base64 is read as
+/// forgivingly as the most forgiving application does.
+pub fn basic_users(headers: &HeaderMap) -> impl Iterator<Item = String> {
+    credentials(headers, "basic").map(|encoded| {
+        let decoded = decode(encoded);
+        let user = decoded.split(|&byte| byte == b':').next().unwrap_or_default();
+        text(user).into_owned()
+    })
+}
+
+fn credentials<'h>(headers: &'h HeaderMap, scheme: &'static str) -> impl Iterator<Item = &'h [u8]> {
+    headers.get_all(AUTHORIZATION).into_iter().filter_map(move |line| {
+        let line = line.as_bytes().trim_ascii();
+        let end = line.iter().position(u8::is_ascii_whitespace).unwrap_or(line.len());
+        let (sent, rest) = line.split_at(end);
+        sent.eq_ignore_ascii_case(scheme.as_bytes()).then(|| rest.trim_ascii())
+    })
+}
+
+fn text(bytes: &[u8]) -> Cow<'_, str> {
+    match str::from_utf8(bytes) {
+        Ok(text) => Cow::Borrowed(text),
+        Err(_) => Cow::Owned(bytes.iter().copied().map(char::from).collect()),
+    }
+}
+
+/// Base64 in either alphabet, with or without padding; what belongs to neither alphabet is passed over.
+fn decode(encoded: &[u8]) -> Vec<u8> {
+    let mut decoded = Vec::with_capacity(encoded.len() / 4 * 3 + 3);
+    let mut pending = 0_u32;
+    let mut bits = 0;
+    for &byte in encoded {
+        let value = match byte {
+            b'A'..=b'Z' => byte - b'A',
+            b'a'..=b'z' => byte - b'a' + 26,
+            b'0'..=b'9' => byte - b'0' + 52,
+            b'+' | b'-' => 62,
+            b'/' | b'_' => 63,
+            _ => continue,
+        };
+        pending = (pending << 6) | u32::from(value);
+        bits += 6;
+        if bits >= 8 {
+            bits -= 8;
+            decoded.push((pending >> bits).to_le_bytes()[0]);
+            pending &= (1 << bits) - 1;
+        }
+    }
+    decoded
+}
+
+#[cfg(test)]
+mod tests {
+    use http::HeaderValue;
+
+    use super::*;
+
+    fn authorization(lines: &[&str]) -> HeaderMap {
+        lines.iter().map(|line| (AUTHORIZATION, HeaderValue::from_bytes(line.as_bytes()).unwrap())).collect()
+    }
+
+    #[track_caller]
+    fn check_bearer(lines: &[&str], expected: &[&str]) {
+        assert_eq!(bearer_tokens(&authorization(lines)).collect::<Vec<_>>(), expected);
+    }
+
+    #[track_caller]
+    fn check_basic(line: &str, expected: &str) {
+        assert_eq!(basic_users(&authorization(&[line])).collect::<Vec<_>>(), [expected]);
+    }
+
+    #[test]
+    fn the_token_is_what_follows_the_scheme_in_any_case() {
+        check_bearer(&["Bearer abc"], &["abc"]);
+        check_bearer(&["bEARER   abc  "], &["abc"]);
+        check_bearer(&["Bearer\tabc", "bearer def"], &["abc", "def"]);
+        check_bearer(&["Basic YTpi", "abc", "Bearerabc"], &[]);
+        check_bearer(&["Bearer"], &[""]);
+    }
+
+    #[test]
+    fn the_user_is_read_from_every_spelling_of_base64() {
+        check_basic("Basic YWxpY2U6c2VjcmV0", "alice");
+        check_basic("basic YWxpY2U6eA==", "alice");
+        check_basic("BASIC YWxpY2U6eA", "alice");
+        check_basic("Basic YWxp Y2U6 eA==", "alice");
+        check_basic("Basic w78_w786eA==", "\u{ff}?\u{ff}");
+        check_basic("Basic w78/w786eA==", "\u{ff}?\u{ff}");
+        check_basic("Basic YTpiOmM=", "a");
+        check_basic("Basic YWxpY2U=", "alice");
+        check_basic("Basic !!", "");
+        check_basic("Basic 6Tp4", "é");
+    }
+
+    #[test]
+    fn header_lines_are_several_values_as_sent() {
+        let mut headers = HeaderMap::new();
+        headers.append("x-api-key", HeaderValue::from_static("One"));
+        headers.append("x-api-key", HeaderValue::from_bytes(b"tw\xf6").unwrap());
+        assert_eq!(header_values(&headers, "x-api-key").collect::<Vec<_>>(), ["One", "twö"]);
+    }
+}
