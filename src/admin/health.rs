@@ -1,0 +1,25 @@
+//! Whether the process lives, and whether it should be sent requests.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::State;
+use http::StatusCode;
+use serde_json::Value;
+use serde_json::json;
+
+use super::Control;
+
+/// It answers, so it lives; also while it drains.
+pub(super) async fn healthz() -> Json<Value> {
+    Json(json!({"status": "ok"}))
+}
+
+/// Ready is who accepts connections and can decide.
+pub(super) async fn readyz(State(control): State<Arc<Control>>) -> (StatusCode, Json<Value>) {
+    let gauges = (control.gauges)();
+    let (status, word) =
+        if control.is_draining() { (StatusCode::SERVICE_UNAVAILABLE, "draining") } else { (StatusCode::OK, "ready") };
+    let store = json!({"kind": gauges.store, "up": gauges.store_up});
+    (status, Json(json!({"status": word, "store": store})))
+}

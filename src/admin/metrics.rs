@@ -1,0 +1,25 @@
+//! The metrics, in whichever syntax the scraper knows.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::response::IntoResponse;
+use http::HeaderMap;
+use http::header::ACCEPT;
+use http::header::CONTENT_TYPE;
+
+use super::Control;
+use crate::record::metrics::Exposition;
+
+pub(super) async fn metrics(State(control): State<Arc<Control>>, headers: HeaderMap) -> impl IntoResponse {
+    let accepts_open_metrics =
+        headers.get(ACCEPT).is_some_and(|accept| memchr::memmem::find(accept.as_bytes(), OPEN_METRICS).is_some());
+    let (exposition, content_type) = if accepts_open_metrics {
+        (Exposition::OpenMetrics, "application/openmetrics-text; version=1.0.0; charset=utf-8")
+    } else {
+        (Exposition::Prometheus, "text/plain; version=0.0.4; charset=utf-8")
+    };
+    ([(CONTENT_TYPE, content_type)], control.metrics.expose(&(control.gauges)(), exposition))
+}
+
+const OPEN_METRICS: &[u8] = b"application/openmetrics-text";
