@@ -1,0 +1,204 @@
+//! The layers hold: who may import whom, what pure modules may not touch, which dependencies may be there.
+//!
+//! The table below is the architecture; `src/lib.rs` tells it in words.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+use std::path::PathBuf;
+
+/// Each module, and all it may import. Read downwards: a row names only rows above it.
+const MAY_IMPORT: &[(&str, &[&str])] = &[
+    ("units", &[]),
+    ("clock", &[]),
+    ("client", &[]),
+    ("request", &["client"]),
+    ("list", &["client"]),
+    ("key", &["client", "request"]),
+    ("limit", &["clock", "key", "list"]),
+    ("route", &["client", "request", "list", "key", "limit"]),
+    ("decision", &["clock", "client", "request", "list", "key", "limit", "route"]),
+    ("store", &["clock", "key", "limit", "decision"]),
+    ("upstream", &[]),
+    ("listen", &["client"]),
+    ("record", &["clock", "client", "limit", "route"]),
+    (
+        "gateway",
+        &[
+            "units", "clock", "client", "request", "list", "key", "limit", "route", "decision", "store", "upstream",
+            "listen", "record",
+        ],
+    ),
+    ("admin", &["clock", "store", "upstream", "record"]),
+    (
+        "config",
+        &[
+            "units", "clock", "client", "request", "list", "key", "limit", "route", "decision", "store", "upstream",
+            "listen", "record", "gateway", "admin",
+        ],
+    ),
+    (
+        "app",
+        &[
+            "units", "clock", "client", "request", "list", "key", "limit", "route", "decision", "store", "upstream",
+            "listen", "record", "gateway", "admin", "config",
+        ],
+    ),
+    (
+        "cli",
+        &[
+            "units", "clock", "client", "request", "list", "key", "limit", "route", "decision", "store", "upstream",
+            "listen", "record", "gateway", "admin", "config", "app",
+        ],
+    ),
+];
+
+/// Modules that only compute: what they need is an argument.
+const PURE: &[&str] = &["units", "client", "request", "list", "key", "limit", "route", "decision"];
+
+/// Words that give an effect away. `now()` also catches a clock that is asked instead of given.
+const EFFECTS: &[&str] =
+    &["async fn", ".await", "tokio::", "hyper::", "std::fs", "std::net::Tcp", "std::thread", "now()", "tracing::"];
+
+/// The home of `anyhow`, the only one.
+const EDGE: &[&str] = &["cli", "main"];
+
+#[test]
+fn the_table_reads_downwards() {
+    for (row, (module, imports)) in MAY_IMPORT.iter().enumerate() {
+        for import in *imports {
+            assert!(
+                MAY_IMPORT[..row].iter().any(|(above, _)| above == import),
+                "`{module}` may import `{import}`, which stands beside or below it"
+            );
+        }
+    }
+}
+
+#[test]
+fn every_module_has_a_row_and_keeps_to_it() {
+    let mut complaints = Vec::new();
+    for source in sources() {
+        let Some((_, allowed)) = MAY_IMPORT.iter().find(|(module, _)| *module == source.module) else {
+            assert!(["lib", "main"].contains(&source.module.as_str()), "`{}` has no row in the table", source.module);
+            continue;
+        };
+        for import in imports(&source.text) {
+            if import != source.module && !allowed.contains(&import.as_str()) {
+                complaints.push(format!("{}: `{}` imports `{import}`", source.path.display(), source.module));
+            }
+        }
+    }
+    assert!(complaints.is_empty(), "{}", complaints.join("\n"));
+}
+
+#[test]
+fn imports_are_one_path_a_line_and_never_two_levels_up() {
+    for source in sources() {
+        for (number, line) in source.text.lines().enumerate() {
+            let place = || format!("{}:{}", source.path.display(), number + 1);
+            assert!(!line.contains("super::super"), "{}: name the module from `crate::`", place());
+            let is_use = line.trim_start().trim_start_matches("pub ").starts_with("use ");
+            assert!(!(is_use && line.contains('{')), "{}: one path for each `use`", place());
+        }
+    }
+}
+
+#[test]
+fn pure_modules_touch_nothing_outside() {
+    for source in sources().into_iter().filter(|source| PURE.contains(&source.module.as_str())) {
+        for effect in EFFECTS {
+            let code = without_tests(&source.text);
+            assert!(!code.contains(effect), "{}: `{effect}` in a module that only computes", source.path.display());
+        }
+    }
+}
+
+#[test]
+fn anyhow_lives_at_the_edge() {
+    for source in sources() {
+        let at_the_edge = EDGE.contains(&source.module.as_str());
+        assert!(at_the_edge || !source.text.contains("anyhow"), "{}: an error type", source.path.display());
+    }
+}
+
+#[test]
+fn dependencies_stand_above_their_floors() {
+    // Below these versions each had a published flaw that a client could reach.
+    let floors =
+        [("h2", "0.4.16"), ("hyper", "1.11.0"), ("tracing-subscriber", "0.3.20"), ("prometheus-client", "0.25.2")];
+    let locked = locked();
+    for (name, floor) in floors {
+        let (_, version) = locked.iter().find(|(locked, _)| locked == name).expect("a dependency of ours is locked");
+        assert!(numbers(version) >= numbers(floor), "{name} {version} is below {floor}");
+    }
+    // 1.54.0 was withdrawn for a regression in its timers.
+    assert!(!locked.contains(&("tokio".to_owned(), "1.54.0".to_owned())));
+}
+
+#[test]
+fn nothing_unwanted_is_locked() {
+    // Second cryptography providers, C parsers and crates nobody looks after.
+    let unwanted = ["ring", "unsafe-libyaml", "serde_yml", "rustls-pemfile", "openssl-sys"];
+    for (name, version) in locked() {
+        assert!(!unwanted.contains(&name.as_str()), "{name} {version} is in the tree");
+    }
+}
+
+struct Source {
+    /// The top-level module the file belongs to.
+    module: String,
+    path: PathBuf,
+    text: String,
+}
+
+/// Every file below `src/` that is not made of tests.
+fn sources() -> Vec<Source> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut found = Vec::new();
+    let mut folders = vec![root.clone()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).expect("src can be read") {
+            let path = entry.expect("src can be read").path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "rs") && !path.ends_with("tests.rs") {
+                let below = path.strip_prefix(&root).expect("found below src").to_owned();
+                let first = below.components().next().expect("a file has a name");
+                let module = Path::new(first.as_os_str()).file_stem().expect("a file has a name");
+                let text = fs::read_to_string(&path).expect("src can be read");
+                found.push(Source { module: module.to_string_lossy().into_owned(), path: below, text });
+            }
+        }
+    }
+    assert!(found.len() > MAY_IMPORT.len(), "the sources were not found");
+    found
+}
+
+/// The top-level modules a text names after `crate::`.
+fn imports(text: &str) -> BTreeSet<String> {
+    let code = text.lines().filter(|line| !line.trim_start().starts_with("//"));
+    code.flat_map(|line| line.split("crate::").skip(1))
+        .map(|rest| rest.chars().take_while(|letter| letter.is_alphanumeric() || *letter == '_').collect())
+        .collect()
+}
+
+/// Tests may sleep, read and wait; they come last in a file.
+fn without_tests(text: &str) -> String {
+    let code = text.split("#[cfg(test)]").next().unwrap_or_default();
+    code.lines().filter(|line| !line.trim_start().starts_with("//")).collect::<Vec<_>>().join("\n")
+}
+
+fn locked() -> Vec<(String, String)> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.lock");
+    let lock = fs::read_to_string(path).expect("the lock is committed");
+    let field = |block: &str, name: &str| {
+        let line = block.lines().find_map(|line| line.strip_prefix(name).map(str::to_owned))?;
+        Some(line.trim_matches([' ', '=', '"']).to_owned())
+    };
+    lock.split("[[package]]").filter_map(|block| Some((field(block, "name")?, field(block, "version")?))).collect()
+}
+
+fn numbers(version: &str) -> Vec<u64> {
+    version.split(['.', '-', '+']).map_while(|part| part.parse().ok()).collect()
+}
