@@ -8,8 +8,12 @@ use smallvec::SmallVec;
 use super::Plan;
 use super::Reservation;
 use super::Verdict;
+use super::batch::Force;
 use crate::limit::DenyResponse;
+use crate::limit::Detail;
 use crate::limit::LimitId;
+use crate::limit::Rule;
+use crate::limit::Then;
 use crate::limit::state::Standings;
 use crate::route::RouteId;
 use crate::route::UpstreamId;
@@ -36,8 +40,14 @@ pub struct Pass {
 pub struct Denial<'a> {
     pub route: Option<RouteId>,
     pub cause: Cause,
-    /// How it is to look: the limit's own, else the route's, else the default.
+    /// The limit that decided: of those that deny, the one with the longest wait; the first one where waits are equal.
+    /// A limit that denies because a part of its key is missing comes before them: no wait ends that.
+    pub limit: Option<LimitId>,
+    /// How it is to look: that of the limit that decided, else of the route, else the general one. The most particular
+    /// one given counts whole; what it leaves open is as built in, not as a more general one says.
     pub response: &'a DenyResponse,
+    /// Slots that shadow limits took, which are counted as if they were in force alone: to give back at once.
+    pub reservations: SmallVec<[Reservation; 2]>,
     pub report: Report,
 }
 
@@ -50,7 +60,8 @@ pub enum Cause {
     NotOnList,
     /// A field was sent more often than anyone honest sends it: 400.
     TooManyValues,
-    /// Limits deny it. `retry_after` is the longest wait of those whose `headers` show one.
+    /// Limits deny it, in the order of the configuration. `retry_after` is the longest wait of those whose `headers`
+    /// show one; `None` where none does, or no wait would help.
     Limited { limits: SmallVec<[LimitId; 2]>, retry_after: Option<Duration> },
 }
 
@@ -70,9 +81,104 @@ pub struct LimitReport {
     pub standings: Standings,
 }
 
+/// How one limit decided over all keys it counts a request under.
+struct Ruling {
+    limit: LimitId,
+    shadow: bool,
+    /// `None`: it lets the request pass.
+    denies: Option<Wait>,
+    standings: Standings,
+}
+
+/// How long until a limit would let a request pass, shortest first.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+enum Wait {
+    For(Duration),
+    Forever,
+}
+
 impl<'a> Plan<'a> {
     /// `verdicts` answer the plan's batch, in its order.
-    pub fn conclude(self, _verdicts: &[Verdict]) -> Decision<'a> {
-        todo!()
+    pub fn conclude(self, verdicts: &[Verdict]) -> Decision<'a> {
+        let policy = self.policy;
+        let route = self.route.map(|route| policy.routes.get(route));
+        if let Some(cause) = self.refusal {
+            let reservations = SmallVec::new();
+            let (response, report) = (&policy.deny_response, Report::default());
+            return Decision::Deny(Denial { route: self.route, cause, limit: None, response, reservations, report });
+        }
+        let rulings = self.rulings(verdicts);
+        let denying = || rulings.iter().filter(|ruling| !ruling.shadow).filter_map(|r| Some((r.limit, r.denies?)));
+        let passes = denying().next().is_none();
+        let reservations = self.reservations(&rulings, passes);
+        let decisive = denying().reduce(|longest, next| if next.1 > longest.1 { next } else { longest });
+        let limits = denying().map(|(limit, _)| limit).collect();
+        let shown = denying().filter(|&(limit, _)| policy.limit(limit).headers != Detail::None);
+        let waits = shown.filter_map(|(_, wait)| if let Wait::For(wait) = wait { Some(wait) } else { None });
+        let retry_after = waits.max();
+        let report = Report { limits: rulings.into_iter().map(LimitReport::from).collect() };
+        let Some((decisive, _)) = decisive else {
+            let upstream = route.map_or(policy.upstream, |route| route.upstream);
+            return Decision::Pass(Pass { route: self.route, upstream, reservations, report });
+        };
+        let Then::Deny(own) = &policy.limit(decisive).then;
+        let of_route = || route.and_then(|route| route.deny_response.as_deref());
+        Decision::Deny(Denial {
+            route: self.route,
+            cause: Cause::Limited { limits, retry_after },
+            limit: Some(decisive),
+            response: own.as_deref().or_else(of_route).unwrap_or(&policy.deny_response),
+            reservations,
+            report,
+        })
+    }
+
+    /// How each limit decided that was asked, or that needs no asking.
+    fn rulings(&self, verdicts: &[Verdict]) -> SmallVec<[Ruling; 4]> {
+        let mut answers = self.batch().charges.iter().zip(verdicts).peekable();
+        let mut rulings = SmallVec::new();
+        for (number, planned) in (0..).zip(&self.limits) {
+            let shadow = self.policy.limit(planned.limit).shadow;
+            let mut denies = planned.outright.then_some(Wait::Forever);
+            let mut tightest: Option<&Verdict> = None;
+            while let Some((_, verdict)) = answers.next_if(|(charge, _)| charge.limit == number) {
+                denies = denies.max(verdict.retry_after.map(Wait::For));
+                if tightest.is_none_or(|so_far| left(verdict) < left(so_far)) {
+                    tightest = Some(verdict);
+                }
+            }
+            if denies.is_none() && tightest.is_none() {
+                continue;
+            }
+            let standings = tightest.map(|verdict| verdict.standings.clone()).unwrap_or_default();
+            rulings.push(Ruling { limit: planned.limit, shadow, denies, standings });
+        }
+        rulings
+    }
+
+    /// The slots in flight that the store has taken for this request.
+    fn reservations(&self, rulings: &[Ruling], passes: bool) -> SmallVec<[Reservation; 2]> {
+        let concurrent = self.batch().charges.iter().filter(|charge| matches!(charge.rule, Rule::Concurrent(_)));
+        let taken = concurrent.filter(|charge| match charge.force {
+            Force::Binding => passes,
+            Force::Shadow => {
+                let limit = self.limits[usize::from(charge.limit)].limit;
+                rulings.iter().any(|ruling| ruling.limit == limit && ruling.denies.is_none())
+            }
+        });
+        taken.map(|charge| Reservation { key: charge.key }).collect()
+    }
+}
+
+/// What orders the keys of one limit by how little is left.
+fn left(verdict: &Verdict) -> (u64, std::cmp::Reverse<Option<Duration>>) {
+    let remaining = verdict.standings.iter().map(|standing| standing.remaining).min();
+    (remaining.unwrap_or(u64::MAX), std::cmp::Reverse(verdict.retry_after))
+}
+
+impl From<Ruling> for LimitReport {
+    fn from(ruling: Ruling) -> Self {
+        let Ruling { limit, shadow, denies, standings } = ruling;
+        Self { limit, shadow, denied: denies.is_some(), standings }
     }
 }

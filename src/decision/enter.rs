@@ -1,29 +1,119 @@
 //! The first step: what the head of a request alone decides.
 
+use std::borrow::Cow;
+
+use http::Method;
+use http::header::CONTENT_TYPE;
+use smallvec::SmallVec;
+
 use super::Policy;
+use crate::key::Source;
+use crate::list::ListId;
+use crate::request::Fields;
 use crate::request::Head;
+use crate::request::header::header_values;
+use crate::route::BodyMethods;
+use crate::route::Readings;
 use crate::route::RouteId;
+use crate::route::Walk;
+use crate::route::readings::OVERRIDE_FIELD;
 
 /// A request whose lists and routes are known.
 #[derive(Debug)]
 pub struct Entry<'a> {
-    policy: &'a Policy,
-    head: &'a Head<'a>,
+    pub(super) policy: &'a Policy,
+    pub(super) head: &'a Head<'a>,
+    pub(super) admission: Admission,
+    walk: Walk,
+}
+
+/// What the lists of `access` say.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Admission {
+    Ordinary,
+    /// No limit holds for it. `only` still does: it says who may come here at all.
+    Allowed(ListId),
+    Refused(ListId),
 }
 
 /// Looks a request up in the lists and the route table.
 pub fn enter<'a>(policy: &'a Policy, head: &'a Head<'a>) -> Entry<'a> {
-    Entry { policy, head }
+    let admission = admission(policy, head);
+    Entry { policy, head, admission, walk: walk(policy, head, BodyMethods::Known(&[])) }
 }
 
 impl Entry<'_> {
-    /// Whether a rule asks for something that may stand in the body.
+    /// Whether a rule asks for something that may stand in the body: a key, a list that frees from a limit, or a
+    /// method that overrides the one sent. Worth asking only of a request that has a body.
     pub fn needs_body(&self) -> bool {
-        todo!()
+        if matches!(self.admission, Admission::Refused(_)) || self.bars(&self.walk) {
+            return false;
+        }
+        let limits_hold = self.admission == Admission::Ordinary;
+        let limits = self.policy.applicable(&self.walk.collected);
+        if limits_hold && limits.iter().any(|&limit| self.policy.reads_body(limit)) {
+            return true;
+        }
+        // A method in the body may add routes; whether it adds rules is what matters.
+        let widest = walk(self.policy, self.head, BodyMethods::Unknown);
+        widest.collected.iter().filter(|route| !self.walk.collected.contains(route)).any(|&route| {
+            let route = self.policy.routes.get(route);
+            route.only.is_some() || (limits_hold && !route.limits.is_empty())
+        })
     }
 
-    /// The route the request goes by; `None`: the default upstream.
+    /// The route the request goes by; `None`: the default upstream. Nothing in the body changes it.
     pub fn route(&self) -> Option<RouteId> {
-        todo!()
+        self.walk.primary
     }
+
+    /// The routes the request may be read as taking once the fields of its body are known.
+    pub(super) fn walk(&self, fields: &Fields) -> Walk {
+        with_body_methods(self.head, fields, |methods| match methods {
+            BodyMethods::Known([]) => self.walk.clone(),
+            methods => walk(self.policy, self.head, methods),
+        })
+    }
+
+    /// Whether one of these routes is for members of other lists only.
+    pub(super) fn bars(&self, walk: &Walk) -> bool {
+        let fields = Fields::none();
+        let source = Source { head: self.head, fields: &fields, routes: &[], captures: &[] };
+        let mut only = walk.collected.iter().filter_map(|&route| self.policy.routes.get(route).only.as_ref());
+        only.any(|lists| self.policy.holding(lists, &source).is_none())
+    }
+}
+
+/// Hands on what the body says about the method. In a form that was not seen to its end it may say anything.
+pub(super) fn with_body_methods<T>(head: &Head<'_>, fields: &Fields, then: impl FnOnce(BodyMethods<'_>) -> T) -> T {
+    if !fields.seen_whole() && may_hide_a_method(head) {
+        return then(BodyMethods::Unknown);
+    }
+    let methods: SmallVec<[Cow<'_, str>; 1]> = fields.form(OVERRIDE_FIELD).chain(fields.json(OVERRIDE_FIELD)).collect();
+    then(BodyMethods::Known(&methods))
+}
+
+/// Frameworks look for the field in forms sent by POST. Uploads of other kinds are not held to be forms.
+fn may_hide_a_method(head: &Head<'_>) -> bool {
+    let mut kinds = header_values(head.headers, CONTENT_TYPE).peekable();
+    let is_form = |kind: &str| {
+        let kind = kind.to_ascii_lowercase();
+        kind.contains("form-urlencoded") || kind.contains("multipart")
+    };
+    head.method == Method::POST && (kinds.peek().is_none() || kinds.any(|kind| is_form(&kind)))
+}
+
+fn walk(policy: &Policy, head: &Head<'_>, body: BodyMethods<'_>) -> Walk {
+    let fields = Fields::none();
+    let source = Source { head, fields: &fields, routes: &[], captures: &[] };
+    policy.routes.walk(&Readings::new(head, body, &|list| policy.membership(list, &source)))
+}
+
+fn admission(policy: &Policy, head: &Head<'_>) -> Admission {
+    let fields = Fields::none();
+    let source = Source { head, fields: &fields, routes: &[], captures: &[] };
+    if let Some(list) = policy.holding(&policy.access.allow, &source) {
+        return Admission::Allowed(list);
+    }
+    policy.touching(&policy.access.deny, &source).map_or(Admission::Ordinary, Admission::Refused)
 }

@@ -1,12 +1,19 @@
 //! Everything compiled: what a configuration means, immutable, held by each request from its start to its end.
 
+use smallvec::SmallVec;
+
 use crate::key::KeyHasher;
 use crate::key::KeyPart;
+use crate::key::Source;
+use crate::key::extract::each_value;
 use crate::limit::DenyResponse;
 use crate::limit::Limit;
 use crate::limit::LimitId;
 use crate::list::List;
 use crate::list::ListId;
+use crate::list::Members;
+use crate::list::Membership;
+use crate::route::RouteId;
 use crate::route::RouteTable;
 use crate::route::UpstreamId;
 
@@ -39,4 +46,66 @@ pub struct PolicyList {
 pub struct Access {
     pub allow: Vec<ListId>,
     pub deny: Vec<ListId>,
+}
+
+impl Policy {
+    pub fn limit(&self, id: LimitId) -> &Limit {
+        &self.limits[usize::from(id.0)]
+    }
+
+    pub fn list(&self, id: ListId) -> &PolicyList {
+        &self.lists[usize::from(id.0)]
+    }
+
+    /// The limits for a request that takes these routes: those that hold everywhere, then each route's, each once.
+    pub(super) fn applicable(&self, routes: &[RouteId]) -> SmallVec<[LimitId; 8]> {
+        let mut limits = SmallVec::from_slice(&self.everywhere);
+        for &limit in routes.iter().flat_map(|&route| &self.routes.get(route).limits) {
+            if !limits.contains(&limit) {
+                limits.push(limit);
+            }
+        }
+        limits
+    }
+
+    /// Whether the key of a limit, or a list that frees from it, may stand in the body.
+    pub(super) fn reads_body(&self, limit: LimitId) -> bool {
+        let limit = self.limit(limit);
+        let of_body = |id: &ListId| self.list(*id).of.as_ref().is_some_and(|part| part.selector.needs_body());
+        limit.key.needs_body() || limit.unless.iter().any(of_body)
+    }
+
+    /// How a request stands to a list.
+    pub(super) fn membership(&self, list: ListId, source: &Source<'_>) -> Membership {
+        let PolicyList { list, of } = self.list(list);
+        match (&list.members, of) {
+            (Members::Addresses(addresses), _) if addresses.contains(source.head.client) => Membership::All,
+            (Members::Values(values), Some(part)) => {
+                let (mut inside, mut outside) = (false, false);
+                each_value(part, source, &mut |value| {
+                    let is_member = values.contains(&value);
+                    inside |= is_member;
+                    outside |= !is_member;
+                });
+                // Another value may stand in what was not seen.
+                outside |= part.selector.needs_body() && !source.fields.seen_whole();
+                match (inside, outside) {
+                    (false, _) => Membership::None,
+                    (true, true) => Membership::Some,
+                    (true, false) => Membership::All,
+                }
+            }
+            (Members::Addresses(_) | Members::Values(_), _) => Membership::None,
+        }
+    }
+
+    /// The first of `lists` that holds everything a request presents: what frees a client, so nothing may be outside.
+    pub(super) fn holding(&self, lists: &[ListId], source: &Source<'_>) -> Option<ListId> {
+        lists.iter().copied().find(|&list| self.membership(list, source) == Membership::All)
+    }
+
+    /// The first of `lists` that holds anything a request presents: what binds a client, so one value is enough.
+    pub(super) fn touching(&self, lists: &[ListId], source: &Source<'_>) -> Option<ListId> {
+        lists.iter().copied().find(|&list| self.membership(list, source) != Membership::None)
+    }
 }
