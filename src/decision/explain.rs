@@ -1,1 +1,300 @@
 //! The first two steps told to a person: which client, lists, route, limits and keys a request meets, and why.
+
+mod text;
+
+use std::net::IpAddr;
+
+use serde::Serialize;
+
+use super::Entry;
+use super::Policy;
+use super::enter;
+use super::enter::Admission;
+use super::enter::with_body_methods;
+use super::plan::Applied;
+use super::plan::apply;
+use super::plan::with_source;
+use crate::key::KeySpec;
+use crate::key::Source;
+use crate::key::extract;
+use crate::limit::Algorithm;
+use crate::limit::Count;
+use crate::limit::Limit;
+use crate::limit::LimitId;
+use crate::limit::Rule;
+use crate::list::ListId;
+use crate::list::Membership;
+use crate::request::Fields;
+use crate::request::Head;
+use crate::route::Certainty;
+use crate::route::Readings;
+use crate::route::UpstreamId;
+use crate::route::Walk;
+
+/// Everything a request would meet. Prints as text for people. Values of keys stand in clear: it is made for an
+/// operator about a request that the operator wrote.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize)]
+pub struct Explanation {
+    pub client: IpAddr,
+    pub method: String,
+    /// In canonical form, as is the path.
+    pub host: String,
+    pub path: String,
+    /// Every list of the configuration.
+    pub lists: Vec<ListStory>,
+    pub access: AccessStory,
+    /// Every route, in the order they are tried.
+    pub routes: Vec<RouteStory>,
+    /// The route the request goes by; `None`: the default upstream.
+    pub route: Option<String>,
+    pub upstream: String,
+    /// Whether the body is read before anything is decided.
+    pub reads_body: bool,
+    /// What denies the request before any limit is asked.
+    pub denied: Option<String>,
+    /// Every limit that stands where the request goes.
+    pub limits: Vec<LimitStory>,
+}
+
+/// What the lists of `access` say.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AccessStory {
+    Ordinary,
+    /// By this list: no limit holds.
+    Allowed(String),
+    /// By this list.
+    Denied(String),
+}
+
+/// How a request stands to one list.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize)]
+pub struct ListStory {
+    pub name: String,
+    /// What of a request is looked up in it.
+    pub of: String,
+    pub holds: Holds,
+}
+
+/// Which of the values that a request presents are in a list.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Holds {
+    None,
+    Some,
+    All,
+}
+
+/// What became of one route.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize)]
+pub struct RouteStory {
+    pub name: String,
+    pub matches: Matches,
+    /// Why it does not match.
+    pub reason: Option<String>,
+    /// Whether it is for members of other lists only.
+    pub bars: bool,
+}
+
+/// How surely a route matches.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Matches {
+    /// However the application reads the request.
+    Surely,
+    /// As the request is written; an override or a repeated value may say otherwise.
+    Plainly,
+    /// Only if the application takes an override or one of repeated values.
+    Possibly,
+    No,
+    /// An earlier one matched.
+    NotTried,
+}
+
+/// What one limit makes of the request.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize)]
+pub struct LimitStory {
+    pub name: String,
+    /// `10/minute; 100/hour`, `10/minute, each costs 2`, or `20 in flight`.
+    pub rule: String,
+    /// `None` for a bound on what is in flight.
+    pub algorithm: Option<&'static str>,
+    /// `requests` or `attempts`.
+    pub count: &'static str,
+    pub shadow: bool,
+    pub outcome: LimitOutcome,
+    /// The parts of the key with their values; none is one key for all.
+    pub key: Vec<PartStory>,
+}
+
+/// Whether a limit counts the request.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LimitOutcome {
+    /// Under so many keys.
+    Counted(usize),
+    /// Its `unless` names this list.
+    Freed(String),
+    /// A part of the key is missing: `missing: skip`.
+    Skipped,
+    /// A part of the key is missing: `missing: deny`.
+    Denied,
+    /// A field was sent too often: 400.
+    TooManyValues,
+    /// The client is on a list of `access.allow`, or denied before.
+    NotAsked,
+}
+
+/// One part of a key, and what the request has there. The empty value stands for what is missing.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize)]
+pub struct PartStory {
+    pub selector: String,
+    pub values: Vec<String>,
+}
+
+/// What a request with these fields would meet. `upstream` names upstreams.
+pub fn explain(
+    policy: &Policy,
+    head: &Head<'_>,
+    fields: &Fields,
+    upstream: impl FnOnce(UpstreamId) -> String,
+) -> Explanation {
+    let entry = enter(policy, head);
+    let walk = entry.walk(fields);
+    let denied = denied(&entry, &walk);
+    let asked = denied.is_none() && entry.admission == Admission::Ordinary;
+    let name = |list: ListId| policy.list(list).list.name.to_string();
+    let (lists, limits) = with_source(policy, head, fields, &walk, |source| {
+        let limits = policy.applicable(&walk.collected).into_iter();
+        (lists(policy, source), limits.map(|limit| limit_story(policy, limit, source, asked)).collect())
+    });
+    let route = entry.route().map(|route| policy.routes.get(route));
+    Explanation {
+        client: head.client.address(),
+        method: head.method.to_string(),
+        host: head.host.as_str().to_owned(),
+        path: head.path.cased().to_owned(),
+        lists,
+        access: match entry.admission {
+            Admission::Ordinary => AccessStory::Ordinary,
+            Admission::Allowed(list) => AccessStory::Allowed(name(list)),
+            Admission::Refused(list) => AccessStory::Denied(name(list)),
+        },
+        routes: routes(&entry, fields, &walk),
+        route: route.map(|route| route.name.to_string()),
+        upstream: upstream(route.map_or(policy.upstream, |route| route.upstream)),
+        reads_body: entry.needs_body(),
+        denied,
+        limits,
+    }
+}
+
+fn denied(entry: &Entry<'_>, walk: &Walk) -> Option<String> {
+    match entry.admission {
+        Admission::Refused(list) => Some(format!("the list {} is denied", entry.policy.list(list).list.name)),
+        _ if entry.bars(walk) => Some("the client is on none of the lists in `only`".to_owned()),
+        _ => None,
+    }
+}
+
+fn lists(policy: &Policy, source: &Source<'_>) -> Vec<ListStory> {
+    let ids = (0..).map(ListId).zip(&policy.lists);
+    let story = |(id, list): (ListId, &super::policy::PolicyList)| ListStory {
+        name: list.list.name.to_string(),
+        of: list.of.as_ref().map_or_else(|| "client_ip".to_owned(), |part| part.selector.to_string()),
+        holds: match policy.membership(id, source) {
+            Membership::None => Holds::None,
+            Membership::Some => Holds::Some,
+            Membership::All => Holds::All,
+        },
+    };
+    ids.map(story).collect()
+}
+
+fn routes(entry: &Entry<'_>, fields: &Fields, walk: &Walk) -> Vec<RouteStory> {
+    let Entry { policy, head, .. } = entry;
+    let nothing = Fields::none();
+    let source = Source { head, fields: &nothing, routes: &[], captures: &[] };
+    let membership = |list| policy.membership(list, &source);
+    with_body_methods(head, fields, |methods| {
+        let readings = Readings::new(head, methods, &membership);
+        let mut decided = false;
+        let story = |route: &crate::route::Route| {
+            let judged = if decided { None } else { Some(route.condition.judge(&readings)) };
+            decided |= matches!(judged, Some(Ok(Certainty::Surely)));
+            let (matches, reason) = match judged {
+                None => (Matches::NotTried, None),
+                Some(Err(mismatch)) => (Matches::No, Some(mismatch.to_string())),
+                Some(Ok(Certainty::Possibly)) => (Matches::Possibly, None),
+                Some(Ok(Certainty::Plainly)) => (Matches::Plainly, None),
+                Some(Ok(Certainty::Surely)) => (Matches::Surely, None),
+            };
+            let taken = !matches!(matches, Matches::No | Matches::NotTried);
+            let only = route.only.as_ref().filter(|_| taken);
+            let bars = only.is_some_and(|lists| policy.holding(lists, &source).is_none());
+            RouteStory { name: route.name.to_string(), matches, reason, bars }
+        };
+        let stories: Vec<_> = policy.routes.routes.iter().map(story).collect();
+        debug_assert_eq!(
+            stories.iter().filter(|route| !matches!(route.matches, Matches::No | Matches::NotTried)).count(),
+            walk.collected.len(),
+            "told as it is decided"
+        );
+        stories
+    })
+}
+
+fn limit_story(policy: &Policy, id: LimitId, source: &Source<'_>, asked: bool) -> LimitStory {
+    let limit = policy.limit(id);
+    let outcome = if asked { limit_outcome(policy, limit, source) } else { LimitOutcome::NotAsked };
+    let (rule, algorithm) = match &limit.rule {
+        Rule::Rates { algorithm, rates, cost } => {
+            let cost = if cost.get() == 1 { String::new() } else { format!(", each costs {cost}") };
+            (format!("{rates}{cost}"), Some(algorithm_name(*algorithm)))
+        }
+        Rule::Concurrent(most) => (format!("{most} in flight"), None),
+    };
+    LimitStory {
+        name: limit.name.to_string(),
+        rule,
+        algorithm,
+        count: match limit.count {
+            Count::Requests => "requests",
+            Count::Attempts => "attempts",
+        },
+        shadow: limit.shadow,
+        outcome,
+        key: parts(&limit.key, source),
+    }
+}
+
+fn limit_outcome(policy: &Policy, limit: &Limit, source: &Source<'_>) -> LimitOutcome {
+    match apply(policy, limit, source) {
+        Ok(Applied::Counted(keys)) => LimitOutcome::Counted(keys.len()),
+        Ok(Applied::Freed(list)) => LimitOutcome::Freed(policy.list(list).list.name.to_string()),
+        Ok(Applied::Skipped) => LimitOutcome::Skipped,
+        Ok(Applied::Refused) => LimitOutcome::Denied,
+        Err(_) => LimitOutcome::TooManyValues,
+    }
+}
+
+fn parts(key: &KeySpec, source: &Source<'_>) -> Vec<PartStory> {
+    let story = |part| {
+        let mut values: Vec<String> = Vec::new();
+        if let Ok(found) = extract::values(part, source) {
+            values.extend(found.values.into_iter().map(std::borrow::Cow::into_owned));
+        }
+        PartStory { selector: part.selector.to_string(), values }
+    };
+    key.parts.iter().map(story).collect()
+}
+
+fn algorithm_name(algorithm: Algorithm) -> &'static str {
+    match algorithm {
+        Algorithm::SlidingWindowLog => "sliding-window-log",
+        Algorithm::SlidingWindowCounter => "sliding-window-counter",
+        Algorithm::BucketedWindow { .. } => "bucketed-window",
+        Algorithm::FixedWindow => "fixed-window",
+        Algorithm::TokenBucket { .. } => "token-bucket",
+    }
+}

@@ -43,3 +43,6 @@ impl RouteTable {
         walk
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,1 +1,172 @@
+use http::Request;
+use http::request::Parts;
 
+use super::*;
+use crate::client::ClientIp;
+
+/// A request as it is written in these tests: `POST /login?next=1`, then header lines.
+fn parts(request: &str) -> Parts {
+    let mut lines = request.lines().map(str::trim);
+    let (method, target) = lines.next().unwrap().split_once(' ').unwrap();
+    let mut builder = Request::builder().method(method).uri(target);
+    for line in lines {
+        let (name, value) = line.split_once(": ").unwrap();
+        builder = builder.header(name, value);
+    }
+    builder.body(()).unwrap().into_parts().0
+}
+
+fn form(parts: &Parts, body: &str, whole: bool) -> Fields {
+    Fields::read(&parts.headers, body.as_bytes(), whole, 65536)
+}
+
+fn part(selector: &str) -> KeyPart {
+    match selector.strip_prefix("raw ") {
+        Some(selector) => KeyPart { selector: selector.parse().unwrap(), raw: true },
+        None => KeyPart { selector: selector.parse().unwrap(), raw: false },
+    }
+}
+
+fn with_source<T>(request: &str, body: &str, whole: bool, then: impl FnOnce(&Source<'_>) -> T) -> T {
+    let parts = parts(request);
+    let head = Head::read(&parts, "Example.com:8080", ClientIp::new("2001:db8::1:2:3:4".parse().unwrap()));
+    let fields = if body.is_empty() { Fields::none() } else { form(&parts, body, whole) };
+    let captures = [("id", Cow::Borrowed("7")), ("id", Cow::Borrowed("seven"))];
+    then(&Source { head: &head, fields: &fields, routes: &["login"], captures: &captures })
+}
+
+#[track_caller]
+fn check(selector: &str, request: &str, body: &str, expected: &[&str]) {
+    let part = part(selector);
+    with_source(request, body, true, |source| {
+        assert_eq!(values(&part, source).unwrap().values.as_slice(), expected, "{selector} of {request}");
+    });
+}
+
+/// The parts of every key, read back.
+fn keys_of(
+    selectors: &[&str],
+    request: &str,
+    body: &str,
+    whole: bool,
+) -> Result<Vec<(Vec<String>, bool)>, TooManyValues> {
+    let spec = KeySpec { parts: selectors.iter().map(|selector| part(selector)).collect() };
+    let extracted = with_source(request, body, whole, |source| keys(&spec, source))?;
+    let read = |candidate: &ExtractedKey| {
+        let mut parts = Vec::new();
+        let mut rest = candidate.key.as_bytes();
+        while let Some((&length, tail)) = rest.split_first() {
+            let (part, tail) = tail.split_at(length.into());
+            parts.push(String::from_utf8_lossy(part).into_owned());
+            rest = tail;
+        }
+        (parts, candidate.missing)
+    };
+    Ok(extracted.keys.iter().map(read).collect())
+}
+
+const FORM: &str = "POST /login\nContent-Type: application/x-www-form-urlencoded";
+const JSON: &str = "POST /login\nContent-Type: application/json";
+
+#[test]
+fn every_selector_finds_its_value() {
+    check("header.x-api-key", "GET /\nX-Api-Key: One", "", &["One"]);
+    check("cookie.sid", "GET /\nCookie: a=b; sid=S1", "", &["S1"]);
+    check("query.q", "GET /?q=a%20B", "", &["a B"]);
+    check("path.id", "GET /", "", &["7", "seven"]);
+    check("form.user", FORM, "user=Alice", &["alice"]);
+    check("json.a.b", JSON, r#"{"a": {"b": "X"}}"#, &["x"]);
+    check("param.user", "GET /?user=Alice", "", &["alice"]);
+    check("param.user", FORM, "user=Alice", &["alice"]);
+    check("param.user", JSON, r#"{"user": "Alice"}"#, &["alice"]);
+    check("bearer", "GET /\nAuthorization: bearer Token", "", &["Token"]);
+    check("basic.user", "GET /\nAuthorization: Basic QWxpY2U6eA==", "", &["alice"]);
+    check("host", "GET /", "", &["example.com"]);
+    check("method", "post /", "", &["POST"]);
+    check("path", "GET //Login/", "", &["/login"]);
+    check("route", "GET /", "", &["login"]);
+    check("client_ip", "GET /", "", &["2001:db8::"]);
+}
+
+#[test]
+fn names_are_counted_in_one_spelling_unless_they_are_raw() {
+    check("param.user", FORM, "user=+%EF%BC%A1lice+", &["alice"]);
+    check("param.user", FORM, "user=alice&user=ALICE&user=%20alice", &["alice"]);
+    check("raw param.user", FORM, "user=+Alice", &[" Alice"]);
+    check("basic.user", "GET /\nAuthorization: Basic IEFsaWNlOng=", "", &["alice"]);
+    check("query.user", "GET /?user=Alice", "", &["Alice"]);
+}
+
+#[test]
+fn every_value_that_is_sent_counts_once() {
+    check(
+        "param.user",
+        "POST /?user=a\nContent-Type: application/x-www-form-urlencoded",
+        "user=b&user=a&user=c",
+        &["a", "b", "c"],
+    );
+    check("header.x-k", "GET /\nX-K: one\nX-K: two\nX-K: one", "", &["one", "two"]);
+    check("bearer", "GET /\nAuthorization: Bearer a\nAuthorization: Bearer b", "", &["a", "b"]);
+}
+
+#[test]
+fn what_is_missing_is_the_empty_value() {
+    for selector in ["header.x", "cookie.x", "query.x", "path.x", "form.x", "json.x", "param.x", "bearer", "basic.user"]
+    {
+        check(selector, "GET /", "", &[""]);
+    }
+    let absent =
+        |request, body| with_source(request, body, true, |source| values(&part("param.user"), source).unwrap().absent);
+    assert!(absent("GET /", ""));
+    assert!(absent("GET /?user=%20", ""));
+    assert!(absent(FORM, "user=alice&user="));
+    assert!(!absent(FORM, "user=alice"));
+}
+
+#[test]
+fn of_a_body_not_seen_whole_the_empty_value_counts_too() {
+    let keys = |selectors: &[&str], whole| keys_of(selectors, FORM, "user=alice&pad=xxx", whole).unwrap();
+    assert_eq!(keys(&["form.user"], true), [(vec!["alice".into()], false)]);
+    assert_eq!(keys(&["form.user"], false), [(vec!["alice".into()], false), (vec![String::new()], true)]);
+    assert_eq!(keys(&["form.other"], false), [(vec![String::new()], true)]);
+    assert_eq!(keys(&["host"], false), [(vec!["example.com".into()], false)]);
+}
+
+#[test]
+fn a_key_is_made_of_every_combination() {
+    let keys = keys_of(&["query.a", "host", "query.b"], "GET /?a=1&a=2&b=x&b=y", "", true).unwrap();
+    let combinations: Vec<_> = keys.iter().map(|(parts, _)| parts.join(" ")).collect();
+    assert_eq!(combinations, ["1 example.com x", "1 example.com y", "2 example.com x", "2 example.com y"]);
+    assert_eq!(keys_of(&[], "GET /", "", true).unwrap(), [(vec![], false)]);
+}
+
+#[test]
+fn eight_values_are_counted_and_nine_are_too_many() {
+    let query = |count: usize| (0..count).map(|i| format!("a={i}&b={i}&c=1&c=2")).collect::<Vec<_>>().join("&");
+    let count = |selectors: &[&str], values| {
+        keys_of(selectors, &format!("GET /?{}", query(values)), "", true).map(|keys| keys.len())
+    };
+    assert_eq!(count(&["query.a"], 8), Ok(8));
+    assert_eq!(count(&["query.a"], 9), Err(TooManyValues));
+    assert_eq!(count(&["query.a", "query.b"], 8), Ok(64));
+    assert_eq!(count(&["query.a", "query.b", "query.c"], 8), Err(TooManyValues));
+    assert_eq!(count(&["query.a"], 10_000), Err(TooManyValues));
+}
+
+#[test]
+fn a_value_sent_a_hundred_times_is_one_value() {
+    let request = format!("GET /?{}", ["a=1"; 100].join("&"));
+    assert_eq!(keys_of(&["query.a"], &request, "", true).unwrap().len(), 1);
+}
+
+#[test]
+fn a_wider_net_is_another_key() {
+    let of = |prefix| {
+        let spec = KeySpec { parts: vec![KeyPart { selector: Selector::ClientIp(Some(prefix)), raw: false }] };
+        with_source("GET /", "", true, |source| keys(&spec, source).unwrap())
+    };
+    let (host, net) = (of(Prefix { v4: 32, v6: 64 }), of(Prefix { v4: 24, v6: 48 }));
+    // The address is the same in both: only zeros are cut.
+    assert_ne!(host, net);
+    assert_eq!(host, of(Prefix { v4: 24, v6: 64 }));
+}

@@ -1,0 +1,130 @@
+//! The explanation as people read it.
+
+use std::fmt;
+
+use super::AccessStory;
+use super::Explanation;
+use super::Holds;
+use super::LimitOutcome;
+use super::LimitStory;
+use super::ListStory;
+use super::Matches;
+use super::PartStory;
+use super::RouteStory;
+
+impl fmt::Display for Explanation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "request   {} {} on {}", self.method, self.path, Named(&self.host, "no host"))?;
+        writeln!(f, "client    {}", self.client)?;
+        for list in self.lists.iter().filter(|list| list.holds != Holds::None) {
+            writeln!(f, "list      {list}")?;
+        }
+        match &self.access {
+            AccessStory::Ordinary => {}
+            AccessStory::Allowed(list) => writeln!(f, "access    allowed by {list}: no limit holds")?,
+            AccessStory::Denied(list) => writeln!(f, "access    denied by {list}")?,
+        }
+        for route in &self.routes {
+            writeln!(f, "tried     {route}")?;
+        }
+        writeln!(f, "route     {}", self.route.as_deref().unwrap_or("none, the default upstream"))?;
+        writeln!(f, "upstream  {}", self.upstream)?;
+        if self.reads_body {
+            writeln!(f, "body      read before the decision")?;
+        }
+        for limit in &self.limits {
+            write!(f, "{limit}")?;
+        }
+        match &self.denied {
+            Some(reason) => writeln!(f, "decision  denied: {reason}"),
+            None if self.limits.iter().any(LimitStory::denies) => writeln!(f, "decision  denied by a limit above"),
+            None if self.limits.iter().any(LimitStory::counts) => writeln!(f, "decision  as the counters stand"),
+            None => writeln!(f, "decision  passes"),
+        }
+    }
+}
+
+impl LimitStory {
+    fn counts(&self) -> bool {
+        !self.shadow && matches!(self.outcome, LimitOutcome::Counted(_))
+    }
+
+    fn denies(&self) -> bool {
+        !self.shadow && matches!(self.outcome, LimitOutcome::Denied | LimitOutcome::TooManyValues)
+    }
+}
+
+impl fmt::Display for ListStory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { name, of, holds } = self;
+        match holds {
+            Holds::None => write!(f, "{name} (of {of}): not in it"),
+            Holds::Some => write!(f, "{name} (of {of}): in it with some of its values"),
+            Holds::All => write!(f, "{name} (of {of}): in it"),
+        }
+    }
+}
+
+impl fmt::Display for RouteStory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: ", self.name)?;
+        match (self.matches, &self.reason) {
+            (Matches::Surely, _) => f.write_str("matches")?,
+            (Matches::Plainly, _) => f.write_str("matches, but may be read otherwise")?,
+            (Matches::Possibly, _) => f.write_str("may be read as matching, so its rules hold too")?,
+            (Matches::No, Some(reason)) => f.write_str(reason)?,
+            (Matches::No, None) => f.write_str("does not match")?,
+            (Matches::NotTried, _) => f.write_str("not tried, an earlier one matches")?,
+        }
+        if self.bars { f.write_str("; only for lists that the client is not on") } else { Ok(()) }
+    }
+}
+
+impl fmt::Display for LimitStory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "limit     {}: {}", self.name, self.rule)?;
+        if let Some(algorithm) = self.algorithm {
+            write!(f, ", {algorithm}")?;
+        }
+        if self.count == "attempts" {
+            f.write_str(", attempts count")?;
+        }
+        if self.shadow {
+            f.write_str(", shadow")?;
+        }
+        match &self.outcome {
+            LimitOutcome::Counted(1) => writeln!(f)?,
+            LimitOutcome::Counted(keys) => writeln!(f, ": counted under {keys} keys")?,
+            LimitOutcome::Freed(list) => writeln!(f, ": does not hold for members of {list}")?,
+            LimitOutcome::Skipped => writeln!(f, ": skipped, a part of its key is missing")?,
+            LimitOutcome::Denied => writeln!(f, ": denied, a part of its key is missing")?,
+            LimitOutcome::TooManyValues => writeln!(f, ": denied, a field was sent too often")?,
+            LimitOutcome::NotAsked => writeln!(f, ": not asked")?,
+        }
+        if self.key.is_empty() {
+            return writeln!(f, "  key     one for all");
+        }
+        self.key.iter().try_for_each(|part| writeln!(f, "  key     {part}"))
+    }
+}
+
+impl fmt::Display for PartStory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} = ", self.selector)?;
+        for (i, value) in self.values.iter().enumerate() {
+            // Quoted as strings are, so that no control character of a request reaches the terminal.
+            let separator = if i == 0 { "" } else { ", " };
+            if value.is_empty() { write!(f, "{separator}(missing)")? } else { write!(f, "{separator}{value:?}")? }
+        }
+        if self.values.is_empty() { f.write_str("(too many values)") } else { Ok(()) }
+    }
+}
+
+/// A text, or what to say in its place when it is empty.
+struct Named<'a>(&'a str, &'static str);
+
+impl fmt::Display for Named<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.0.is_empty() { self.1 } else { self.0 })
+    }
+}

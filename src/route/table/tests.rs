@@ -1,0 +1,123 @@
+use std::borrow::Cow;
+
+use http::Request;
+use proptest::prelude::*;
+
+use super::*;
+use crate::client::ClientIp;
+use crate::list::Membership;
+use crate::request::Head;
+use crate::route::BodyMethods;
+use crate::route::Case;
+use crate::route::Condition;
+use crate::route::UpstreamId;
+
+fn table(matches: &[&str]) -> RouteTable {
+    let route = |text: &&str| Route {
+        name: (*text).into(),
+        condition: Condition::short(text, Case::Ignored).unwrap(),
+        upstream: UpstreamId(0),
+        only: None,
+        limits: Vec::new(),
+        deny_response: None,
+    };
+    RouteTable { routes: matches.iter().map(route).collect() }
+}
+
+/// The names of the collected routes, and of the primary one.
+fn walk<'t>(
+    table: &'t RouteTable,
+    method: &str,
+    target: &str,
+    overrides: &[&str],
+    body: BodyMethods<'_>,
+) -> (Vec<&'t str>, Option<&'t str>) {
+    let mut request = Request::builder().method(method).uri(target);
+    for value in overrides {
+        request = request.header("x-http-method-override", *value);
+    }
+    let (parts, ()) = request.body(()).unwrap().into_parts();
+    let head = Head::read(&parts, "example.com", ClientIp::new([192, 0, 2, 1].into()));
+    let walk = table.walk(&Readings::new(&head, body, &|_| Membership::None));
+    let name = |id: RouteId| &*table.get(id).name;
+    (walk.collected.iter().copied().map(name).collect(), walk.primary.map(name))
+}
+
+const NO_BODY: BodyMethods<'static> = BodyMethods::Known(&[]);
+
+#[test]
+fn the_first_match_wins() {
+    let table = table(&["POST /login", "/login", "/*"]);
+    assert_eq!(walk(&table, "POST", "/login", &[], NO_BODY), (vec!["POST /login"], Some("POST /login")));
+    assert_eq!(walk(&table, "GET", "/login", &[], NO_BODY), (vec!["/login"], Some("/login")));
+    assert_eq!(walk(&table, "GET", "/else", &[], NO_BODY), (vec!["/*"], Some("/*")));
+}
+
+#[test]
+fn no_match_is_no_route() {
+    assert_eq!(walk(&table(&["/login"]), "GET", "/", &[], NO_BODY), (vec![], None));
+    assert_eq!(walk(&table(&[]), "GET", "/", &[], NO_BODY), (vec![], None));
+}
+
+#[test]
+fn a_request_that_may_be_read_in_two_ways_takes_the_rules_of_both() {
+    let table = table(&["POST /login", "GET /login", "/*"]);
+    assert_eq!(
+        walk(&table, "GET", "/login", &["POST"], NO_BODY),
+        (vec!["POST /login", "GET /login", "/*"], Some("GET /login"))
+    );
+    assert_eq!(
+        walk(&table, "POST", "/login", &["GET"], NO_BODY),
+        (vec!["POST /login", "GET /login", "/*"], Some("POST /login"))
+    );
+    assert_eq!(walk(&table, "POST", "/login", &["POST"], NO_BODY), (vec!["POST /login"], Some("POST /login")));
+    let known = [Cow::Borrowed("POST")];
+    let body = BodyMethods::Known(&known);
+    assert_eq!(walk(&table, "GET", "/login", &[], body), (vec!["POST /login", "GET /login", "/*"], Some("GET /login")));
+}
+
+#[test]
+fn where_only_an_override_matches_the_default_upstream_answers() {
+    let table = table(&["PUT /thing"]);
+    assert_eq!(walk(&table, "POST", "/thing", &["PUT"], NO_BODY), (vec!["PUT /thing"], None));
+}
+
+const METHODS: [&str; 4] = ["GET", "HEAD", "POST", "PUT"];
+
+fn any_table() -> impl Strategy<Value = Vec<String>> {
+    let path = prop::sample::select(vec!["/a", "/a/*", "/b", "/*", "/{x}"]);
+    let methods = prop::collection::vec(prop::sample::select(&METHODS[..]), 0..3);
+    let route = (methods, path).prop_map(|(methods, path)| {
+        let methods = methods.join(",");
+        if methods.is_empty() { path.to_owned() } else { format!("{methods} {path}") }
+    });
+    prop::collection::vec(route, 0..6)
+}
+
+proptest! {
+    #[test]
+    fn whatever_the_application_reads_the_route_of_that_reading_is_among_the_collected(
+        routes in any_table(),
+        sent in prop::sample::select(&METHODS[..]),
+        path in prop::sample::select(vec!["/a", "/b", "/a/c"]),
+        header in prop::collection::vec(prop::sample::select(&METHODS[..]), 0..3),
+        field in prop::option::of(prop::sample::select(&METHODS[..])),
+        body in prop::collection::vec(prop::sample::select(&METHODS[..]), 0..2),
+    ) {
+        let routes: Vec<&str> = routes.iter().map(String::as_str).collect();
+        let table = table(&routes);
+        let target = field.map_or(path.to_owned(), |field| format!("{path}?_method={field}"));
+        let in_body: Vec<Cow<'_, str>> = body.iter().map(|method| Cow::Borrowed(*method)).collect();
+        let (collected, primary) = walk(&table, sent, &target, &header, BodyMethods::Known(&in_body));
+        for read in header.iter().chain(&field).chain(&body).chain([&sent]) {
+            if let (_, Some(route)) = walk(&table, read, path, &[], NO_BODY) {
+                prop_assert!(collected.contains(&route), "{read} {path} takes {route}, collected {collected:?}");
+            }
+        }
+        // What is added changes the rules, never the way.
+        prop_assert_eq!(primary, walk(&table, sent, path, &[], NO_BODY).1);
+        let (widest, still) = walk(&table, sent, &target, &header, BodyMethods::Unknown);
+        prop_assert!(collected.iter().all(|route| widest.contains(route)));
+        prop_assert_eq!(still, primary);
+    }
+}
