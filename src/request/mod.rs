@@ -3,9 +3,12 @@
 pub mod fields;
 pub mod header;
 pub mod host;
+mod name;
 pub mod path;
+mod percent;
 pub mod query;
 pub mod text;
+mod urlencoded;
 
 use http::HeaderMap;
 use http::Method;

@@ -2,8 +2,20 @@
 
 use std::borrow::Cow;
 
+use caseless::Caseless;
+use smallvec::SmallVec;
+
+use super::percent;
+use super::percent::Escapes;
+use super::text::is_blank;
+
 /// A path with its spelling taken away: decoded, resolved, trimmed. Starts with `/`, ends in one only when it
 /// is `/` itself.
+///
+/// Escapes are decoded until nothing changes, three times at most; a path that would go on changing is compared as it is
+/// then. `\` is `/`, repeated slashes are one, `;params` go, `.` and `..` are resolved and never leave the root, and
+/// whatever is blank at the end goes with the slashes there. The empty path and `*` are `/`. The path that is
+/// forwarded is never this one.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct CanonicalPath<'r> {
     cased: Cow<'r, str>,
@@ -12,8 +24,16 @@ pub struct CanonicalPath<'r> {
 }
 
 impl<'r> CanonicalPath<'r> {
-    pub fn new(_path: &'r str) -> Self {
-        todo!()
+    pub fn new(path: &'r str) -> Self {
+        match survey(path.as_bytes()) {
+            Spelling::Canonical => Self { cased: Cow::Borrowed(path), folded: None },
+            Spelling::Cased => Self { cased: Cow::Borrowed(path), folded: Some(path.to_ascii_lowercase()) },
+            Spelling::Other => {
+                let cased = resolve(&decode(path));
+                let folded = folded(&cased);
+                Self { cased: Cow::Owned(cased), folded }
+            }
+        }
     }
 
     /// With letters as they were sent.
@@ -26,3 +46,91 @@ impl<'r> CanonicalPath<'r> {
         self.folded.as_deref().unwrap_or(&self.cased)
     }
 }
+
+/// How much there is to do to a path.
+enum Spelling {
+    Canonical,
+    /// Canonical but for capital letters, all of them ASCII.
+    Cased,
+    Other,
+}
+
+/// Most paths are canonical as they come; one pass over the bytes finds that out.
+fn survey(path: &[u8]) -> Spelling {
+    if path.first() != Some(&b'/') || (path.len() > 1 && path.last() == Some(&b'/')) {
+        return Spelling::Other;
+    }
+    let mut cased = false;
+    let mut after_slash = false;
+    for (at, byte) in path.iter().enumerate() {
+        match byte {
+            b'/' if after_slash => return Spelling::Other,
+            b'.' if after_slash
+                && matches!(path[at..], [b'.'] | [b'.', b'/', ..] | [b'.', b'.'] | [b'.', b'.', b'/', ..]) =>
+            {
+                return Spelling::Other;
+            }
+            b'%' | b'\\' | b';' | 0..=b' ' | 0x7f.. => return Spelling::Other,
+            b'A'..=b'Z' => cased = true,
+            _ => {}
+        }
+        after_slash = *byte == b'/';
+    }
+    if cased { Spelling::Cased } else { Spelling::Canonical }
+}
+
+fn decode(path: &str) -> Cow<'_, str> {
+    let mut path = Cow::Borrowed(path);
+    for _ in 0..MAX_DECODE_ROUNDS {
+        let Some(plain) = percent::decode(path.as_bytes(), Escapes { plus: false, code_units: true }) else { break };
+        path = percent::text(Cow::Owned(plain));
+    }
+    path
+}
+
+fn resolve(path: &str) -> String {
+    let mut segments: SmallVec<[&str; 16]> = SmallVec::new();
+    if path != "*" {
+        for segment in path.split(['/', '\\']) {
+            match segment.split(';').next().unwrap_or_default() {
+                "" | "." => {}
+                ".." => _ = segments.pop(),
+                name => segments.push(name),
+            }
+        }
+    }
+    // What blanks hid at the end may itself be blank, or dots.
+    while let Some(last) = segments.pop() {
+        match last.trim_end_matches(is_blank) {
+            "" | "." => {}
+            ".." => _ = segments.pop(),
+            name => {
+                segments.push(name);
+                break;
+            }
+        }
+    }
+    let mut canonical = String::with_capacity(path.len() + 1);
+    for segment in &segments {
+        canonical.push('/');
+        canonical.push_str(segment);
+    }
+    if canonical.is_empty() {
+        canonical.push('/');
+    }
+    canonical
+}
+
+fn folded(path: &str) -> Option<String> {
+    if path.is_ascii() {
+        return path.bytes().any(|byte| byte.is_ascii_uppercase()).then(|| path.to_ascii_lowercase());
+    }
+    let folded: String = path.chars().default_case_fold().collect();
+    (folded != path).then_some(folded)
+}
+
+/// Three rounds: more nesting than that is an attack, not an encoding.
+const MAX_DECODE_ROUNDS: usize = 3;
+
+#[cfg(test)]
+mod tests;

@@ -3,13 +3,115 @@
 use std::borrow::Cow;
 
 use http::HeaderMap;
+use http::header;
+
+use super::name::is_read_as;
+use super::percent;
+use super::percent::Escapes;
+use super::urlencoded;
 
 /// Every value of `name` in a query, percent-decoded, `+` as space.
-pub fn query_values<'r>(_query: &'r str, _name: &'r str) -> impl Iterator<Item = Cow<'r, str>> {
-    std::iter::empty()
+///
+/// A query that applications read differently yields every reading: `a=1;b=2` holds an `a` of `1;b=2` and of `1`.
+pub fn query_values<'r>(query: &'r str, name: &'r str) -> impl Iterator<Item = Cow<'r, str>> {
+    urlencoded::values(query.as_bytes(), name)
 }
 
-/// Every value of the cookie `name`, over all Cookie lines.
-pub fn cookie_values<'r>(_headers: &'r HeaderMap, _name: &'r str) -> impl Iterator<Item = Cow<'r, str>> {
-    std::iter::empty()
+/// Every value of the cookie `name`, over all Cookie lines, without quotes around it.
+///
+/// A value with escapes in it is yielded as it was sent and as applications that decode it read it.
+pub fn cookie_values<'r>(headers: &'r HeaderMap, name: &'r str) -> impl Iterator<Item = Cow<'r, str>> {
+    headers
+        .get_all(header::COOKIE)
+        .iter()
+        .flat_map(|line| line.as_bytes().split(|byte| *byte == b';'))
+        .filter_map(|cookie| memchr::memchr(b'=', cookie).map(|equals| (&cookie[..equals], &cookie[equals + 1..])))
+        .filter(move |(sent, _)| is_read_as(&percent::text(sent.trim_ascii().into()), name))
+        .flat_map(|(_, value)| readings(value.trim_ascii()).into_iter().flatten())
+}
+
+fn readings(value: &[u8]) -> [Option<Cow<'_, str>>; 3] {
+    let (plain, quoted) = match value {
+        [b'"', inner @ .., b'"'] => (inner, true),
+        _ => (value, false),
+    };
+    let unescaped = (quoted && plain.contains(&b'\\')).then(|| percent::text(Cow::Owned(unescaped(plain))));
+    let decoded = percent::decode(plain, Escapes::default()).map(|bytes| percent::text(Cow::Owned(bytes)));
+    [Some(percent::text(Cow::Borrowed(plain))), unescaped, decoded]
+}
+
+/// A quoted value as Python reads it: `\ooo` is an octal byte, any other `\x` is `x`.
+fn unescaped(text: &[u8]) -> Vec<u8> {
+    let mut plain = Vec::with_capacity(text.len());
+    let mut rest = text;
+    loop {
+        rest = match rest {
+            [] => return plain,
+            [b'\\', high @ b'0'..=b'3', middle @ b'0'..=b'7', low @ b'0'..=b'7', others @ ..] => {
+                plain.push(((high - b'0') << 6) | ((middle - b'0') << 3) | (low - b'0'));
+                others
+            }
+            [b'\\', byte, others @ ..] | [byte, others @ ..] => {
+                plain.push(*byte);
+                others
+            }
+        };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http::HeaderValue;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn cookies(lines: &[&[u8]]) -> HeaderMap {
+        lines.iter().map(|line| (header::COOKIE, HeaderValue::from_bytes(line).expect("a header value"))).collect()
+    }
+
+    #[track_caller]
+    fn check(lines: &[&str], expected: &[&str]) {
+        let headers = cookies(&lines.iter().map(|line| line.as_bytes()).collect::<Vec<_>>());
+        assert_eq!(cookie_values(&headers, "id").collect::<Vec<_>>(), expected, "{lines:?}");
+    }
+
+    #[test]
+    fn a_query_yields_every_value_of_a_name_in_order() {
+        assert_eq!(query_values("a=1&b=2&a=%33", "a").collect::<Vec<_>>(), ["1", "3"]);
+        assert_eq!(query_values("", "a").count(), 0);
+        assert!(matches!(query_values("a=1", "a").next(), Some(Cow::Borrowed("1"))));
+    }
+
+    #[test]
+    fn cookies_are_found_over_all_lines() {
+        check(&["id=1"], &["1"]);
+        check(&["a=b; id=1; c=d"], &["1"]);
+        check(&["id=1;id=2"], &["1", "2"]);
+        check(&["a=b", "id=1", "id=2"], &["1", "2"]);
+        check(&["ID=1;  id = 2 "], &["1", "2"]);
+        check(&["id=a=b"], &["a=b"]);
+        check(&["id="], &[""]);
+        check(&["id", "=1", ";;"], &[]);
+        check(&["xid=1; id2=1"], &[]);
+    }
+
+    #[test]
+    fn a_cookie_is_yielded_in_every_reading() {
+        check(&["id=\"1\""], &["1"]);
+        check(&["id=\""], &["\""]);
+        check(&["id=a%20b"], &["a%20b", "a b"]);
+        check(&[r#"id="\141b\"""#], &[r#"\141b\""#, "ab\""]);
+        check(&[r"id=\141b"], &[r"\141b"]);
+    }
+
+    proptest! {
+        #[test]
+        fn any_cookie_line_is_read(line in proptest::collection::vec(any::<u8>(), 0..100)) {
+            if let Ok(value) = HeaderValue::from_bytes(&line) {
+                let headers = HeaderMap::from_iter([(header::COOKIE, value)]);
+                let _ = cookie_values(&headers, "id").count();
+            }
+        }
+    }
 }

@@ -2,7 +2,73 @@
 
 use std::borrow::Cow;
 
+use caseless::Caseless;
+use unicode_normalization::UnicodeNormalization;
+
 /// `  Ａlice ` and `alice` are one user.
-pub fn normalise(_text: &str) -> Cow<'_, str> {
-    todo!()
+///
+/// Characters that nobody sees (zero-width and control characters, the replacement character of bytes that were no
+/// text) are left out, as many an application and database does. Of a text longer than any name only the beginning
+/// counts. Normalising twice is normalising once.
+pub fn normalise(text: &str) -> Cow<'_, str> {
+    let text = text.trim_matches(is_idle);
+    if text.len() <= MAX_LENGTH && text.is_ascii() && !text.bytes().any(|byte| is_ignored(byte.into())) {
+        return if text.bytes().any(|byte| byte.is_ascii_uppercase()) {
+            Cow::Owned(text.to_ascii_lowercase())
+        } else {
+            Cow::Borrowed(text)
+        };
+    }
+    let mut text = once(beginning(text));
+    // Folding may leave something to compose, and composing something to fold.
+    for _ in 0..MAX_ROUNDS {
+        let again = once(&text);
+        if again == text {
+            break;
+        }
+        text = again;
+    }
+    Cow::Owned(text)
 }
+
+/// Whether a character at the end of a text goes unnoticed: white space, control characters, and what old libraries
+/// trim as white space.
+pub(crate) fn is_blank(char: char) -> bool {
+    char.is_whitespace() || char.is_control() || matches!(char, '\u{180e}' | '\u{200b}' | '\u{feff}')
+}
+
+fn once(text: &str) -> String {
+    let folded: String = text.nfkc().filter(|char| !is_ignored(*char)).default_case_fold().nfkc().collect();
+    let trimmed = folded.trim_matches(is_idle);
+    beginning(trimmed).trim_end_matches(is_idle).to_owned()
+}
+
+fn beginning(text: &str) -> &str {
+    let end = (0..=text.len().min(MAX_LENGTH)).rev().find(|end| text.is_char_boundary(*end));
+    &text[..end.unwrap_or_default()]
+}
+
+fn is_idle(char: char) -> bool {
+    is_blank(char) || is_ignored(char)
+}
+
+/// The default ignorable code points of Unicode, control characters that are no white space, and U+FFFD.
+fn is_ignored(char: char) -> bool {
+    matches!(
+        char,
+        '\0'..='\u{8}' | '\u{e}'..='\u{1f}' | '\u{7f}'..='\u{84}' | '\u{86}'..='\u{9f}'
+            | '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}'..='\u{1160}' | '\u{17b4}'..='\u{17b5}'
+            | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}'
+            | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{ffa0}' | '\u{fff0}'..='\u{fff8}' | '\u{fffd}'
+            | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}'
+    )
+}
+
+/// In bytes: longer than any name, and short enough that normalising it costs nothing worth attacking.
+const MAX_LENGTH: usize = 4096;
+
+/// Every character and every text tried is stable after two.
+const MAX_ROUNDS: usize = 4;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,148 @@
+//! Names of fields as lenient applications read them: a name that some framework takes for the one asked for is that name.
+
+use std::borrow::Cow;
+
+use caseless::Caseless;
+
+use super::text::is_blank;
+
+/// Whether an application that reads the field `asked` may read it from a field sent as `sent`.
+///
+/// Case does not count (ASP.NET), nor blanks around the name, nor what follows a NUL (PHP); `.`, space and `[` are `_`
+/// (PHP), so `user[name]`, `user.name` and `user_name` are one; a leading `[` or `!` is skipped (qs, Spring); and what
+/// is in brackets after the name is one of its elements (`name[]`, `name[0]`).
+pub(crate) fn is_read_as(sent: &str, asked: &str) -> bool {
+    let (sent, asked) = (folded(sent), folded(asked));
+    let mut sent = letters(bare(&sent));
+    for letter in letters(bare(&asked).trim_end_matches("[]")) {
+        if sent.next().map(flat) != Some(flat(letter)) {
+            return false;
+        }
+    }
+    matches!(sent.next(), None | Some('['))
+}
+
+/// Whether two names are the same but for case.
+pub(crate) fn is_same_but_for_case(sent: &str, asked: &str) -> bool {
+    let (sent, asked) = (folded(sent), folded(asked));
+    sent.eq_ignore_ascii_case(&asked)
+}
+
+fn folded(name: &str) -> Cow<'_, str> {
+    if name.is_ascii() { Cow::Borrowed(name) } else { Cow::Owned(name.chars().default_case_fold().collect()) }
+}
+
+fn bare(name: &str) -> &str {
+    name.trim_start_matches(is_blank)
+        .split('\0')
+        .next()
+        .unwrap_or_default()
+        .trim_matches(is_blank)
+        .trim_start_matches(['[', '!'])
+}
+
+fn letters(name: &str) -> impl Iterator<Item = char> {
+    name.chars().filter(|char| !matches!(char, ']' | '"' | '\''))
+}
+
+fn flat(letter: char) -> char {
+    match letter {
+        '.' | ' ' | '[' => '_',
+        letter => letter.to_ascii_lowercase(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(asked: &str, sent: &[&str]) {
+        for sent in sent {
+            assert!(is_read_as(sent, asked), "{sent:?} is read as {asked:?}");
+        }
+    }
+
+    #[track_caller]
+    fn check_not(asked: &str, sent: &[&str]) {
+        for sent in sent {
+            assert!(!is_read_as(sent, asked), "{sent:?} is not read as {asked:?}");
+        }
+    }
+
+    #[test]
+    fn a_name_is_found_in_every_spelling_that_some_application_reads() {
+        check(
+            "username",
+            &[
+                "username",
+                "USERNAME",
+                "UserName",
+                " username",
+                "\u{a0}username ",
+                "\tusername\r",
+                "username\0",
+                "username\0x",
+            ],
+        );
+        check(
+            "username",
+            &[
+                "username[]",
+                "username[0]",
+                "username[x]",
+                "username[$eq]",
+                "username['a']",
+                "[username]",
+                "!username",
+                "username[",
+            ],
+        );
+        check("uſername", &["username", "USERNAME"]);
+        check("kind", &["\u{212a}ind"]);
+        check(
+            "user_name",
+            &[
+                "user_name",
+                "user.name",
+                "user name",
+                "user[name]",
+                "user[name",
+                "User[Name][]",
+                "user['name']",
+                "user[\"name\"]",
+            ],
+        );
+        check("user[name]", &["user[name]", "user.name", "user_name", "USER[NAME]", "user[name][]"]);
+        check("ids[]", &["ids[]", "ids", "ids[3]"]);
+        check("_method", &["_method", "_METHOD"]);
+    }
+
+    #[test]
+    fn other_names_are_other_names() {
+        check_not(
+            "username",
+            &[
+                "",
+                "user",
+                "username2",
+                "usernames",
+                "username_x",
+                "username.x",
+                "xusername",
+                "user_name",
+                "user[name]",
+                "_username",
+            ],
+        );
+        check_not("user", &["user_name", "user.name", "username"]);
+        check_not("_method", &["method"]);
+    }
+
+    #[test]
+    fn names_differ_in_more_than_case_or_are_the_same() {
+        assert!(is_same_but_for_case("UserName", "username"));
+        assert!(is_same_but_for_case("ÄRGER", "ärger"));
+        assert!(!is_same_but_for_case("user.name", "user_name"));
+    }
+}

@@ -1,0 +1,245 @@
+use proptest::prelude::*;
+
+use super::*;
+
+#[track_caller]
+fn check(sent: &str, expected: &str) {
+    assert_eq!(CanonicalPath::new(sent).folded(), expected, "{sent:?}");
+}
+
+#[test]
+fn every_spelling_of_a_path_is_one_path() {
+    for (sent, expected) in SPELLINGS {
+        check(sent, expected);
+    }
+}
+
+#[test]
+fn letters_are_kept_for_those_who_compare_with_case() {
+    assert_eq!(CanonicalPath::new("/Login/").cased(), "/Login");
+    assert_eq!(CanonicalPath::new("/Login").cased(), "/Login");
+    assert_eq!(CanonicalPath::new("/%4cogin").cased(), "/Login");
+}
+
+#[test]
+fn a_canonical_path_is_borrowed() {
+    for path in ["/", "/login", "/.well-known/acme", "/a.b/..c/...", "/v1/users/42", "/a+b~c!$&'()*,=:@-_"] {
+        assert!(
+            matches!(CanonicalPath::new(path), CanonicalPath { cased: Cow::Borrowed(_), folded: None }),
+            "{path:?}"
+        );
+    }
+    assert!(matches!(CanonicalPath::new("/Login"), CanonicalPath { cased: Cow::Borrowed(_), folded: Some(_) }));
+}
+
+#[test]
+fn a_path_still_changing_after_three_rounds_is_compared_as_it_is_then() {
+    check("/%25252525login", "/%25login");
+    check("/%25252541", "/%41");
+}
+
+proptest! {
+    #[test]
+    fn a_canonical_path_is_its_own_canonical_path(path in pieces()) {
+        let once = CanonicalPath::new(&path);
+        let decoded = |path: &str| percent::decode(path.as_bytes(), Escapes { plus: false, code_units: true }).is_none();
+        if decoded(once.cased()) {
+            let cased = CanonicalPath::new(once.cased());
+            prop_assert_eq!(cased.cased(), once.cased());
+            prop_assert_eq!(cased.folded(), once.folded());
+            let folded = CanonicalPath::new(once.folded());
+            prop_assert_eq!(folded.cased(), once.folded());
+        }
+    }
+
+    #[test]
+    fn a_canonical_path_has_no_spelling_left(path in pieces()) {
+        let canonical = CanonicalPath::new(&path);
+        let cased = canonical.cased();
+        prop_assert!(cased.starts_with('/'));
+        prop_assert!(cased == "/" || !cased.ends_with('/'));
+        prop_assert!(!cased.contains("//") && !cased.contains('\\') && !cased.contains(';'));
+        prop_assert!(cased.split('/').all(|segment| segment != "." && segment != ".."));
+        prop_assert!(!cased.ends_with(is_blank));
+    }
+
+    #[test]
+    fn the_quick_look_agrees_with_the_long_way(path in "[/a-cA-C.%; \\\\]{0,12}") {
+        let quick = CanonicalPath::new(&path);
+        let cased = resolve(&decode(&path));
+        prop_assert_eq!(quick.cased(), &cased);
+        prop_assert_eq!(quick.folded(), folded(&cased).unwrap_or(cased.clone()));
+    }
+
+    #[test]
+    fn encoding_any_letter_any_number_of_times_up_to_three_changes_nothing(rounds in proptest::collection::vec(0..4_usize, 6)) {
+        let mut path = String::new();
+        for (char, rounds) in "/login".chars().zip(rounds) {
+            let mut text = char.to_string();
+            for _ in 0..rounds {
+                text = text.bytes().flat_map(|byte| format!("%{byte:02X}").into_bytes()).map(char::from).collect();
+            }
+            path.push_str(&text);
+        }
+        let canonical = CanonicalPath::new(&path);
+        prop_assert_eq!(canonical.folded(), "/login");
+    }
+
+    #[test]
+    fn any_text_is_a_path(path in ".*") {
+        let _ = CanonicalPath::new(&path);
+    }
+}
+
+fn pieces() -> impl Strategy<Value = String> {
+    let piece = prop::sample::select(vec![
+        "/",
+        "/",
+        "\\",
+        ".",
+        "..",
+        ";",
+        ";x=1",
+        "a",
+        "login",
+        "A",
+        "ß",
+        "İ",
+        "\u{212a}",
+        " ",
+        "%20",
+        "%00",
+        "\0",
+        "\t",
+        "%2e",
+        "%2E",
+        "%2f",
+        "%5c",
+        "%3b",
+        "%25",
+        "%252e",
+        "%252f",
+        "%c0%af",
+        "%c0%ae",
+        "%e0%80%af",
+        "%ff",
+        "%u002f",
+        "%u002e",
+        "%",
+        "%2",
+        "u",
+        "41",
+        "\u{a0}",
+        "\u{feff}",
+        "%e2%80%8b",
+        "*",
+    ]);
+    proptest::collection::vec(piece, 0..12).prop_map(|pieces| pieces.concat())
+}
+
+/// Paths as sent, and the one path they are.
+const SPELLINGS: &[(&str, &str)] = &[
+    ("", "/"),
+    ("/", "/"),
+    ("*", "/"),
+    ("//", "/"),
+    ("/.", "/"),
+    ("/..", "/"),
+    ("/login", "/login"),
+    ("login", "/login"),
+    ("/Login", "/login"),
+    ("/LOGIN", "/login"),
+    ("/login/", "/login"),
+    ("/login//", "/login"),
+    ("//login", "/login"),
+    ("/a//b///c", "/a/b/c"),
+    ("\\login", "/login"),
+    ("/a\\b", "/a/b"),
+    ("/\\/login\\", "/login"),
+    ("/%6cogin", "/login"),
+    ("/%6Cogin", "/login"),
+    ("/%4cogin", "/login"),
+    ("/%256cogin", "/login"),
+    ("/%25256cogin", "/login"),
+    ("/%2525256cogin", "/%6cogin"),
+    ("%2flogin", "/login"),
+    ("/a%2fb", "/a/b"),
+    ("/a%5cb", "/a/b"),
+    ("/a%252fb", "/a/b"),
+    ("/%2e/login", "/login"),
+    ("/a/%2e%2e/login", "/login"),
+    ("/a/%252e%252e/login", "/login"),
+    ("/a/.%2e/login", "/login"),
+    ("/a/..%2flogin", "/login"),
+    ("/a/..%5clogin", "/login"),
+    ("/./login", "/login"),
+    ("/login/.", "/login"),
+    ("/login/./", "/login"),
+    ("/a/../login", "/login"),
+    ("/../login", "/login"),
+    ("/../../../login", "/login"),
+    ("/a/b/../../login", "/login"),
+    ("/login/x/..", "/login"),
+    ("/login/x/../", "/login"),
+    ("/a//../login", "/login"),
+    ("/login;jsessionid=1", "/login"),
+    ("/login;a=b;c=d", "/login"),
+    ("/;x/login", "/login"),
+    ("/login/;x", "/login"),
+    ("/login;/", "/login"),
+    ("/a;x/b;y", "/a/b"),
+    ("/a/..;/login", "/login"),
+    ("/a/..;x=1/login", "/login"),
+    ("/login%3bx", "/login"),
+    ("/login%3B", "/login"),
+    ("/login;%2fx", "/login/x"),
+    ("/login ", "/login"),
+    ("/login%20", "/login"),
+    ("/login%20%20/", "/login"),
+    ("/login/%20", "/login"),
+    ("/login/%20/", "/login"),
+    ("/login/%20/%20/", "/login"),
+    ("/login%00", "/login"),
+    ("/login%00%00", "/login"),
+    ("/login%2500", "/login"),
+    ("/login%09", "/login"),
+    ("/login%0a", "/login"),
+    ("/login%0d%0a", "/login"),
+    ("/login%7f", "/login"),
+    ("/login%c2%a0", "/login"),
+    ("/login%e3%80%80", "/login"),
+    ("/login%e2%80%8b", "/login"),
+    ("/login%ef%bb%bf", "/login"),
+    ("/login/.%20", "/login"),
+    ("/login/x/..%20", "/login"),
+    ("/login%20/.", "/login"),
+    ("/login%20/x/..", "/login"),
+    ("/login%20;x", "/login"),
+    ("/login;x%20", "/login"),
+    ("/%20", "/"),
+    ("/login%c0%af", "/login"),
+    ("/a%c0%afb", "/a/b"),
+    ("/a/%c0%ae%c0%ae/login", "/login"),
+    ("/a%c1%9cb", "/a/b"),
+    ("/a%e0%80%afb", "/a/b"),
+    ("/%c0%a56cogin", "/login"),
+    ("/%u006cogin", "/login"),
+    ("/a%u002fb", "/a/b"),
+    ("/caf%c3%a9", "/café"),
+    ("/CAF%C3%89", "/café"),
+    ("/stra%c3%9fe", "/strasse"),
+    ("/%e2%84%aa", "/k"),
+    ("/%ff", "/\u{fffd}"),
+    ("/a%", "/a%"),
+    ("/a%2", "/a%2"),
+    ("/a%zz", "/a%zz"),
+    ("/a+b", "/a+b"),
+    ("/a b", "/a b"),
+    ("/a%20b", "/a b"),
+    ("/login.", "/login."),
+    ("/...", "/..."),
+    ("/.login", "/.login"),
+    ("/login%3fx", "/login?x"),
+    ("/login%23x", "/login#x"),
+    ("/*", "/*"),
+];

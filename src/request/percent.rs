@@ -1,0 +1,145 @@
+//! Percent-encoding taken away the way lenient applications take it away.
+
+use std::borrow::Cow;
+
+/// What else stands for another character.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub(crate) struct Escapes {
+    /// `+` is a space.
+    pub(crate) plus: bool,
+    /// `%uXXXX` is a code unit of UTF-16, as it is to some Windows servers.
+    pub(crate) code_units: bool,
+}
+
+/// Takes one layer of escapes away. `None` when there was nothing to take away. What is no escape stays as it is.
+pub(crate) fn decode(bytes: &[u8], escapes: Escapes) -> Option<Vec<u8>> {
+    let start = bytes.iter().enumerate().position(|(at, _)| escape(&bytes[at..], escapes).is_some())?;
+    let mut plain = Vec::with_capacity(bytes.len());
+    plain.extend_from_slice(&bytes[..start]);
+    let mut rest = &bytes[start..];
+    while let Some((first, others)) = rest.split_first() {
+        match escape(rest, escapes) {
+            Some((Escaped::Byte(byte), length)) => {
+                plain.push(byte);
+                rest = &rest[length..];
+            }
+            Some((Escaped::Char(char), length)) => {
+                plain.extend_from_slice(char.encode_utf8(&mut [0; 4]).as_bytes());
+                rest = &rest[length..];
+            }
+            None => {
+                plain.push(*first);
+                rest = others;
+            }
+        }
+    }
+    Some(plain)
+}
+
+/// Bytes as text: overlong encodings of ASCII are the ASCII they encode, other invalid bytes become U+FFFD.
+pub(crate) fn text(bytes: Cow<'_, [u8]>) -> Cow<'_, str> {
+    match bytes {
+        Cow::Borrowed(bytes) => match std::str::from_utf8(bytes) {
+            Ok(text) => Cow::Borrowed(text),
+            Err(_) => Cow::Owned(lenient(bytes)),
+        },
+        Cow::Owned(bytes) => Cow::Owned(match String::from_utf8(bytes) {
+            Ok(text) => text,
+            Err(error) => lenient(error.as_bytes()),
+        }),
+    }
+}
+
+enum Escaped {
+    Byte(u8),
+    Char(char),
+}
+
+/// The escape that `bytes` begins with, and its length.
+fn escape(bytes: &[u8], escapes: Escapes) -> Option<(Escaped, usize)> {
+    match bytes {
+        [b'%', b'u' | b'U', code @ ..] if escapes.code_units && code.len() >= 4 => {
+            let unit = code[..4].iter().try_fold(0, |unit, digit| Some(unit * 16 + hex(*digit)?))?;
+            Some((Escaped::Char(char::from_u32(unit).unwrap_or(char::REPLACEMENT_CHARACTER)), 6))
+        }
+        [b'%', high, low, ..] => {
+            let byte = hex(*high)? * 16 + hex(*low)?;
+            Some((Escaped::Byte(u8::try_from(byte).ok()?), 3))
+        }
+        [b'+', ..] if escapes.plus => Some((Escaped::Byte(b' '), 1)),
+        _ => None,
+    }
+}
+
+fn hex(digit: u8) -> Option<u32> {
+    char::from(digit).to_digit(16)
+}
+
+fn lenient(bytes: &[u8]) -> String {
+    let mut plain = Vec::with_capacity(bytes.len());
+    let mut rest = bytes;
+    while let Some((first, others)) = rest.split_first() {
+        let (byte, length) = match rest {
+            [lead @ 0xc0..=0xc1, last @ 0x80..=0xbf, ..] => (((lead & 1) << 6) | (last & 0x3f), 2),
+            [0xe0, lead @ 0x80..=0x81, last @ 0x80..=0xbf, ..] => (((lead & 1) << 6) | (last & 0x3f), 3),
+            [0xf0, 0x80, lead @ 0x80..=0x81, last @ 0x80..=0xbf, ..] => (((lead & 1) << 6) | (last & 0x3f), 4),
+            _ => {
+                plain.push(*first);
+                rest = others;
+                continue;
+            }
+        };
+        plain.push(byte);
+        rest = &rest[length..];
+    }
+    String::from_utf8_lossy(&plain).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(sent: &str, escapes: Escapes, expected: &str) {
+        let plain = decode(sent.as_bytes(), escapes).map_or(Cow::Borrowed(sent.as_bytes()), Cow::Owned);
+        assert_eq!(text(plain), expected, "{sent:?}");
+    }
+
+    #[test]
+    fn one_layer_of_escapes_is_taken_away() {
+        let plain = Escapes::default();
+        check("%41b%63", plain, "Abc");
+        check("%2541", plain, "%41");
+        check("a+b", plain, "a+b");
+        check("a%2", plain, "a%2");
+        check("%zz%", plain, "%zz%");
+        check("%u0041", plain, "%u0041");
+        check("%c3%a9", plain, "é");
+    }
+
+    #[test]
+    fn plus_and_code_units_are_decoded_where_asked() {
+        check("a+b%2B", Escapes { plus: true, code_units: false }, "a b+");
+        check("%u0041%U00e9%u00", Escapes { plus: false, code_units: true }, "Aé%u00");
+        check("%ud800", Escapes { plus: false, code_units: true }, "\u{fffd}");
+    }
+
+    #[test]
+    fn overlong_ascii_is_the_ascii_it_encodes() {
+        let plain = Escapes::default();
+        check("%c0%af", plain, "/");
+        check("%c1%9c", plain, "\\");
+        check("%c0%80", plain, "\0");
+        check("%e0%80%af", plain, "/");
+        check("%e0%81%81", plain, "A");
+        check("%f0%80%80%ae", plain, ".");
+    }
+
+    #[test]
+    fn other_invalid_bytes_become_the_replacement_character() {
+        let plain = Escapes::default();
+        check("a%ffb", plain, "a\u{fffd}b");
+        check("%c0", plain, "\u{fffd}");
+        check("%e9t%e9", plain, "\u{fffd}t\u{fffd}");
+    }
+}

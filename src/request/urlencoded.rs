@@ -1,0 +1,104 @@
+//! `name=value&name=value`, read in every way that some application reads it.
+
+use std::borrow::Cow;
+
+use super::name::is_read_as;
+use super::percent;
+use super::percent::Escapes;
+
+/// Every value that some application may read for the field `name`, in order.
+///
+/// Pairs are separated by `&`; where a `;` stands between two of those, also by `;`. A value with `%uXXXX` in it
+/// is yielded with and without decoding that.
+pub(crate) fn values<'t>(text: &'t [u8], name: &'t str) -> impl Iterator<Item = Cow<'t, str>> {
+    pairs(text)
+        .filter(move |(sent, _)| is_named(sent, name))
+        .flat_map(|(_, value)| [Some(decoded(value, PLAIN)), misread(value)].into_iter().flatten())
+}
+
+fn pairs(text: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
+    text.split(|byte| *byte == b'&')
+        .flat_map(|pair| {
+            let pieces = memchr::memchr(b';', pair).map(|_| pair.split(|byte| *byte == b';'));
+            std::iter::once(pair).chain(pieces.into_iter().flatten())
+        })
+        .filter(|pair| !pair.is_empty())
+        .map(|pair| match memchr::memchr(b'=', pair) {
+            Some(equals) => (&pair[..equals], &pair[equals + 1..]),
+            None => (pair, &[][..]),
+        })
+}
+
+fn is_named(sent: &[u8], name: &str) -> bool {
+    is_read_as(&decoded(sent, PLAIN), name)
+        || (sent.contains(&b'%') && is_read_as(&decoded(sent, WITH_CODE_UNITS), name))
+}
+
+/// The value to an application that knows `%uXXXX`, where that makes a difference.
+fn misread(value: &[u8]) -> Option<Cow<'_, str>> {
+    memchr::memmem::find(&value.to_ascii_lowercase(), b"%u").map(|_| decoded(value, WITH_CODE_UNITS))
+}
+
+fn decoded(bytes: &[u8], escapes: Escapes) -> Cow<'_, str> {
+    percent::text(percent::decode(bytes, escapes).map_or(Cow::Borrowed(bytes), Cow::Owned))
+}
+
+const PLAIN: Escapes = Escapes { plus: true, code_units: false };
+
+const WITH_CODE_UNITS: Escapes = Escapes { plus: true, code_units: true };
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[track_caller]
+    fn check(text: &str, expected: &[&str]) {
+        let found: Vec<_> = values(text.as_bytes(), "username").collect();
+        assert_eq!(found, expected, "{text:?}");
+    }
+
+    #[test]
+    fn a_field_is_found_in_every_spelling() {
+        check("username=alice", &["alice"]);
+        check("a=b&username=alice&c=d", &["alice"]);
+        check("username=alice&username=bob", &["alice", "bob"]);
+        check("%75sername=alice", &["alice"]);
+        check("USERNAME=alice", &["alice"]);
+        check("+username=alice", &["alice"]);
+        check("username[]=alice", &["alice"]);
+        check("username%5B%5D=alice", &["alice"]);
+        check("username%00x=alice", &["alice"]);
+        check("%u0075sername=alice", &["alice"]);
+        check("&&username=alice&", &["alice"]);
+        check("username=", &[""]);
+        check("username", &[""]);
+        check("username=a=b", &["a=b"]);
+        check("username=a+b%2Bc%26d", &["a b+c&d"]);
+        check("username=caf%C3%A9", &["café"]);
+        check("username=%ff", &["\u{fffd}"]);
+        check("username=%zz%", &["%zz%"]);
+        check("user=alice", &[]);
+        check("", &[]);
+    }
+
+    #[test]
+    fn a_semicolon_separates_for_those_who_think_so() {
+        check("a=1;username=alice", &["alice"]);
+        check("username=alice;b=2", &["alice;b=2", "alice"]);
+        check("username=alice;username=bob&c", &["alice;username=bob", "alice", "bob"]);
+    }
+
+    #[test]
+    fn code_units_are_decoded_for_those_who_do() {
+        check("username=%u0061lice", &["%u0061lice", "alice"]);
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_pairs(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+            let _ = values(&bytes, "username").count();
+        }
+    }
+}
