@@ -6,6 +6,16 @@ pub mod rate;
 pub mod rule;
 pub mod state;
 
+mod bucketed;
+mod concurrency;
+mod fixed_window;
+mod fraction;
+mod ring;
+mod sliding_counter;
+mod sliding_log;
+mod token_bucket;
+mod window;
+
 use std::sync::Arc;
 
 use crate::key::KeySpec;

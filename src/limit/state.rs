@@ -1,21 +1,34 @@
 //! What is remembered about one key under one limit: the algorithms behind one face.
 
+use std::fmt::Debug;
 use std::time::Duration;
 
 use smallvec::SmallVec;
 
+use super::Algorithm;
+use super::Rates;
 use super::Rule;
+use super::bucketed::Bucketed;
+use super::concurrency::InFlight;
+use super::fixed_window::FixedWindow;
+use super::sliding_counter::SlidingCounter;
+use super::sliding_log::SlidingLog;
+use super::token_bucket::TokenBucket;
+use super::window::Windows;
 use crate::clock::Timestamp;
 
 /// The memory of one key. Follows the rule it is given: a changed rate keeps what was counted, a changed
 /// algorithm begins anew.
+///
+/// No moment given to it lies before one given earlier, or else it is taken for the earlier one's: a clock that steps
+/// back opens nothing early.
 #[derive(Clone, Debug)]
-pub enum State {}
+pub struct State(Kind);
 
 /// Where a key stands with one rate: shown to clients and people.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Standing {
-    /// How many more may pass now.
+    /// How many more units may pass now; a request is as many units as it costs.
     pub remaining: u64,
     /// How long until more may pass than now; zero when nothing is used.
     pub reset: Duration,
@@ -24,34 +37,147 @@ pub struct Standing {
 /// One standing for each rate of a limit, in the order of the rates.
 pub type Standings = SmallVec<[Standing; 4]>;
 
+/// What an algorithm remembers. Moments are microseconds since the epoch.
+pub(super) trait Memory: Debug {
+    /// When `cost` units more have room under every rate; `None` when that is now.
+    fn opens_at(&self, rates: &Rates, algorithm: Algorithm, cost: u32, now: u64) -> Option<u64>;
+
+    /// Counts `cost` units under every rate, whether or not there is room.
+    fn charge(&mut self, rates: &Rates, algorithm: Algorithm, cost: u32, now: u64);
+
+    fn standings(&self, rates: &Rates, algorithm: Algorithm, now: u64) -> Standings;
+
+    /// From when on this says the same as nothing counted.
+    fn expires_at(&self, rates: &Rates, algorithm: Algorithm) -> u64;
+}
+
+#[derive(Clone, Debug)]
+enum Kind {
+    Log(SlidingLog),
+    Counter(Windows<SlidingCounter>),
+    Bucketed(Windows<Bucketed>),
+    Fixed(Windows<FixedWindow>),
+    Token(Windows<TokenBucket>),
+    Concurrent(InFlight),
+}
+
 impl State {
-    /// Nothing counted yet.
-    pub fn fresh(_rule: &Rule) -> Self {
-        todo!()
+    /// Nothing counted yet. Takes no memory beyond itself.
+    pub fn fresh(rule: &Rule) -> Self {
+        Self(match rule {
+            Rule::Concurrent(_) => Kind::Concurrent(InFlight::default()),
+            Rule::Rates { algorithm, .. } => Kind::fresh(*algorithm),
+        })
     }
 
     /// When one more request may be charged; `None` when that is now. For `concurrent` a refusal has no known end:
     /// it answers a second from now.
-    pub fn opens_at(&self, _rule: &Rule, _now: Timestamp) -> Option<Timestamp> {
-        todo!()
+    ///
+    /// A rule under which no request ever passes (see [`Rule::check`]) answers a moment that never holds.
+    pub fn opens_at(&self, rule: &Rule, now: Timestamp) -> Option<Timestamp> {
+        match rule {
+            Rule::Concurrent(most) => (self.in_flight() >= most.get()).then(|| now + Duration::from_secs(1)),
+            Rule::Rates { algorithm, rates, cost } => {
+                let opens = self.0.memory(*algorithm)?.opens_at(rates, *algorithm, cost.get(), now.as_micros());
+                opens.map(Timestamp::from_micros)
+            }
+        }
     }
 
     /// Counts one request, whether or not it passes: who asks `opens_at` first decides.
-    pub fn charge(&mut self, _rule: &Rule, _now: Timestamp) {
-        todo!()
+    pub fn charge(&mut self, rule: &Rule, now: Timestamp) {
+        match rule {
+            Rule::Concurrent(_) => self.0.in_flight().take(),
+            Rule::Rates { algorithm, rates, cost } => {
+                self.0.memory_mut(*algorithm).charge(rates, *algorithm, cost.get(), now.as_micros());
+            }
+        }
     }
 
     /// Gives back a slot in flight.
     pub fn release(&mut self) {
-        todo!()
+        if let Kind::Concurrent(in_flight) = &mut self.0 {
+            in_flight.release();
+        }
     }
 
-    pub fn standings(&self, _rule: &Rule, _now: Timestamp) -> Standings {
-        todo!()
+    /// How many requests hold a slot; none where rates are counted.
+    pub fn in_flight(&self) -> u32 {
+        if let Kind::Concurrent(in_flight) = &self.0 { in_flight.count() } else { 0 }
+    }
+
+    /// Where the key stands with each rate; empty for `concurrent`.
+    pub fn standings(&self, rule: &Rule, now: Timestamp) -> Standings {
+        let Rule::Rates { algorithm, rates, .. } = rule else { return Standings::new() };
+        match self.0.memory(*algorithm) {
+            Some(memory) => memory.standings(rates, *algorithm, now.as_micros()),
+            None => Self::fresh(rule).standings(rule, now),
+        }
     }
 
     /// From when on this memory says the same as no memory; `None` while requests are in flight.
-    pub fn expires_at(&self, _rule: &Rule) -> Option<Timestamp> {
-        todo!()
+    pub fn expires_at(&self, rule: &Rule) -> Option<Timestamp> {
+        if self.in_flight() > 0 {
+            return None;
+        }
+        let Rule::Rates { algorithm, rates, .. } = rule else { return Some(Timestamp::EPOCH) };
+        let expires = self.0.memory(*algorithm).map_or(0, |memory| memory.expires_at(rates, *algorithm));
+        Some(Timestamp::from_micros(expires))
     }
 }
+
+impl Kind {
+    fn fresh(algorithm: Algorithm) -> Self {
+        match algorithm {
+            Algorithm::SlidingWindowLog => Self::Log(SlidingLog::new()),
+            Algorithm::SlidingWindowCounter => Self::Counter(Windows::new()),
+            Algorithm::BucketedWindow { .. } => Self::Bucketed(Windows::new()),
+            Algorithm::FixedWindow => Self::Fixed(Windows::new()),
+            Algorithm::TokenBucket { .. } => Self::Token(Windows::new()),
+        }
+    }
+
+    /// What is remembered for this algorithm; `None` when it was another until now.
+    fn memory(&self, algorithm: Algorithm) -> Option<&dyn Memory> {
+        match (self, algorithm) {
+            (Self::Log(memory), Algorithm::SlidingWindowLog) => Some(memory),
+            (Self::Counter(memory), Algorithm::SlidingWindowCounter) => Some(memory),
+            (Self::Bucketed(memory), Algorithm::BucketedWindow { .. }) => Some(memory),
+            (Self::Fixed(memory), Algorithm::FixedWindow) => Some(memory),
+            (Self::Token(memory), Algorithm::TokenBucket { .. }) => Some(memory),
+            _ => None,
+        }
+    }
+
+    fn memory_mut(&mut self, algorithm: Algorithm) -> &mut dyn Memory {
+        if self.memory(algorithm).is_none() {
+            *self = Self::fresh(algorithm);
+        }
+        match self {
+            Self::Log(memory) => memory,
+            Self::Counter(memory) => memory,
+            Self::Bucketed(memory) => memory,
+            Self::Fixed(memory) => memory,
+            Self::Token(memory) => memory,
+            Self::Concurrent(_) => unreachable!("an algorithm remembers rates"),
+        }
+    }
+
+    fn in_flight(&mut self) -> &mut InFlight {
+        if !matches!(self, Self::Concurrent(_)) {
+            *self = Self::Concurrent(InFlight::default());
+        }
+        match self {
+            Self::Concurrent(in_flight) => in_flight,
+            _ => unreachable!("it was just made so"),
+        }
+    }
+}
+
+/// How long it is from `now` until `then`.
+pub(super) fn span(now: u64, then: u64) -> Duration {
+    Duration::from_micros(then.saturating_sub(now))
+}
+
+#[cfg(test)]
+mod tests;

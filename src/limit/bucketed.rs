@@ -1,0 +1,150 @@
+//! A counter for each slice of a window, summed over one slice more than the window has.
+
+use std::collections::VecDeque;
+
+use super::Algorithm;
+use super::window::Terms;
+use super::window::Window;
+
+/// What was counted in each aligned slice of time in which something was.
+///
+/// The current slice and the `slices` before it cover every window that ends now, so that no window ever holds more
+/// than the count. Slices that say nothing any more, because later ones hold the whole count, are dropped: there are
+/// never more than the count, nor more than the window has and one.
+#[derive(Clone, Debug)]
+pub(super) struct Bucketed {
+    length: u64,
+    width: u64,
+    /// The sum over all buckets.
+    held: u64,
+    buckets: VecDeque<Bucket>,
+}
+
+/// One slice of time. The counter stops at `u32::MAX`.
+#[derive(Clone, Copy, Debug)]
+struct Bucket {
+    /// Which slice since the epoch.
+    number: u64,
+    count: u32,
+}
+
+impl Bucketed {
+    /// The slice `now` lies in; a clock that steps back stays in the last one counted in.
+    fn number(&self, now: u64) -> u64 {
+        let last = self.buckets.back().map_or(0, |bucket| bucket.number);
+        last.max(now / self.width)
+    }
+
+    /// The first slice in which `bucket` is no longer summed.
+    fn outlived(bucket: Bucket, terms: Terms) -> u64 {
+        bucket.number + slices(terms) + 1
+    }
+
+    fn used(&self, terms: Terms, now: u64) -> u64 {
+        let number = self.number(now);
+        let is_old = |bucket: &&Bucket| Self::outlived(**bucket, terms) <= number;
+        // Most keys are idle or busy: then the newest or the oldest bucket says it all.
+        if self.buckets.back().is_none_or(|newest| is_old(&newest)) {
+            return 0;
+        }
+        self.held - self.buckets.iter().take_while(is_old).map(|bucket| u64::from(bucket.count)).sum::<u64>()
+    }
+
+    fn drop_oldest(&mut self) {
+        if let Some(bucket) = self.buckets.pop_front() {
+            self.held -= u64::from(bucket.count);
+        }
+    }
+}
+
+impl Window for Bucketed {
+    fn new(terms: Terms) -> Self {
+        Self { length: terms.length, width: width(terms), held: 0, buckets: VecDeque::new() }
+    }
+
+    fn fits(&self, terms: Terms) -> bool {
+        self.length == terms.length && self.width == width(terms)
+    }
+
+    fn length(&self) -> u64 {
+        self.length
+    }
+
+    fn carried(&self, terms: Terms, now: u64) -> Self {
+        let mut carried = Self::new(terms);
+        for bucket in &self.buckets {
+            let begins = bucket.number * self.width;
+            carried.charge(terms, u64::from(bucket.count), now.clamp(begins, begins + self.width - 1));
+        }
+        carried
+    }
+
+    fn opens_at(&self, terms: Terms, units: u64, now: u64) -> Option<u64> {
+        let mut used = self.used(terms, now);
+        if used + units <= terms.count {
+            return None;
+        }
+        let number = self.number(now);
+        for bucket in self.buckets.iter().filter(|bucket| Self::outlived(**bucket, terms) > number) {
+            used -= u64::from(bucket.count);
+            if used + units <= terms.count {
+                return Some(Self::outlived(*bucket, terms) * self.width);
+            }
+        }
+        Some(now + self.length)
+    }
+
+    fn charge(&mut self, terms: Terms, units: u64, now: u64) {
+        let number = self.number(now);
+        while self.buckets.front().is_some_and(|oldest| Self::outlived(*oldest, terms) <= number) {
+            self.drop_oldest();
+        }
+        let units = u32::try_from(units).unwrap_or(u32::MAX);
+        let counted = match self.buckets.back_mut() {
+            Some(bucket) if bucket.number == number => {
+                let fitting = units.min(u32::MAX - bucket.count);
+                bucket.count += fitting;
+                fitting
+            }
+            _ => {
+                self.buckets.push_back(Bucket { number, count: units });
+                units
+            }
+        };
+        self.held += u64::from(counted);
+        while self.buckets.front().is_some_and(|oldest| self.held - u64::from(oldest.count) >= terms.count) {
+            self.drop_oldest();
+        }
+    }
+
+    fn remaining(&self, terms: Terms, now: u64) -> u64 {
+        terms.count.saturating_sub(self.used(terms, now))
+    }
+
+    fn expires_at(&self, terms: Terms) -> u64 {
+        self.buckets.back().map_or(0, |newest| Self::outlived(*newest, terms) * self.width)
+    }
+}
+
+/// How many slices make up a window.
+fn slices(terms: Terms) -> u64 {
+    match terms.algorithm {
+        Algorithm::BucketedWindow { buckets: Some(buckets) } => u64::from(buckets.get()),
+        _ if terms.length >= LONG => terms.length.div_ceil(MINUTE),
+        _ => 10,
+    }
+}
+
+/// The width of a slice in microseconds; all slices together are never shorter than the window.
+fn width(terms: Terms) -> u64 {
+    match terms.algorithm {
+        Algorithm::BucketedWindow { buckets: Some(buckets) } => terms.length.div_ceil(u64::from(buckets.get())),
+        _ if terms.length >= LONG => MINUTE,
+        _ => terms.length.div_ceil(10),
+    }
+}
+
+const MINUTE: u64 = 60_000_000;
+
+/// From here on slices are whole minutes.
+const LONG: u64 = 10 * MINUTE;

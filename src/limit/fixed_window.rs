@@ -1,0 +1,65 @@
+//! A window that opens with the first request counted and lasts its length, whatever comes.
+
+use super::window::Terms;
+use super::window::Window;
+
+/// When the window opened, and what was counted in it. The counter stops at `u32::MAX`.
+#[derive(Clone, Debug)]
+pub(super) struct FixedWindow {
+    length: u64,
+    opened: u64,
+    count: u32,
+}
+
+impl FixedWindow {
+    fn closes(&self) -> u64 {
+        self.opened + self.length
+    }
+
+    /// What is counted in the window that is open now.
+    fn used(&self, now: u64) -> u64 {
+        if now < self.closes() { u64::from(self.count) } else { 0 }
+    }
+}
+
+impl Window for FixedWindow {
+    fn new(terms: Terms) -> Self {
+        Self { length: terms.length, opened: 0, count: 0 }
+    }
+
+    fn fits(&self, terms: Terms) -> bool {
+        self.length == terms.length
+    }
+
+    fn length(&self) -> u64 {
+        self.length
+    }
+
+    fn carried(&self, terms: Terms, _now: u64) -> Self {
+        Self { length: terms.length, ..self.clone() }
+    }
+
+    fn opens_at(&self, terms: Terms, units: u64, now: u64) -> Option<u64> {
+        match self.used(now) {
+            used if used + units <= terms.count => None,
+            0 => Some(now + self.length),
+            _ => Some(self.closes()),
+        }
+    }
+
+    fn charge(&mut self, _terms: Terms, units: u64, now: u64) {
+        let used = self.used(now);
+        if used == 0 {
+            self.opened = now;
+        }
+        self.count = u32::try_from(used + units).unwrap_or(u32::MAX);
+    }
+
+    fn remaining(&self, terms: Terms, now: u64) -> u64 {
+        terms.count.saturating_sub(self.used(now))
+    }
+
+    fn expires_at(&self, _terms: Terms) -> u64 {
+        if self.count == 0 { 0 } else { self.closes() }
+    }
+}

@@ -1,0 +1,168 @@
+//! The newest so many moments, at eight bytes each.
+
+/// Moments in the order they came, of which only the newest are kept. One moment needs no memory of its own: most keys
+/// that are ever seen are seen once.
+#[derive(Clone, Debug)]
+pub(super) enum Ring {
+    One(u64),
+    /// The first word holds the place of the oldest moment and how many there are, the others are moments. Without any
+    /// word the ring is empty.
+    Many(Box<[u64]>),
+}
+
+/// Where the moments of a ring lie.
+#[derive(Clone, Copy)]
+struct Span {
+    /// The place of the oldest.
+    head: usize,
+    len: usize,
+}
+
+impl Ring {
+    pub(super) fn empty() -> Self {
+        Self::Many(Box::default())
+    }
+
+    pub(super) fn len(&self) -> usize {
+        match self {
+            Self::One(_) => 1,
+            Self::Many(words) => Span::of(words).len,
+        }
+    }
+
+    pub(super) fn latest(&self) -> Option<u64> {
+        self.nth_latest(1)
+    }
+
+    /// The `n`-th newest moment, from 1.
+    pub(super) fn nth_latest(&self, n: usize) -> Option<u64> {
+        match self {
+            Self::One(moment) => (n == 1).then_some(*moment),
+            Self::Many(words) => {
+                let (_, moments) = words.split_first()?;
+                let span = Span::of(words);
+                let place = span.head + span.len.checked_sub(n)?;
+                moments.get(if place < moments.len() { place } else { place - moments.len() }).copied()
+            }
+        }
+    }
+
+    /// How many of the newest moments are later than `moment`, of at most `most`.
+    pub(super) fn later_than(&self, moment: u64, most: usize) -> usize {
+        let mut later = 0;
+        let mut candidates = self.len().min(most);
+        // A busy key holds nothing but late ones, an idle key none: both ends are asked first.
+        if self.nth_latest(candidates).is_none_or(|oldest| oldest > moment) {
+            return candidates;
+        }
+        if self.latest().is_none_or(|latest| latest <= moment) {
+            return 0;
+        }
+        while later + 1 < candidates {
+            let middle = later.midpoint(candidates);
+            match self.nth_latest(middle) {
+                Some(found) if found > moment => later = middle,
+                _ => candidates = middle,
+            }
+        }
+        later
+    }
+
+    /// Appends `moment` `times` over and keeps the newest `keep`.
+    pub(super) fn push(&mut self, moment: u64, times: usize, keep: usize) {
+        let times = times.min(keep);
+        if times == 1 && (keep == 1 || self.len() == 0) {
+            *self = Self::One(moment);
+            return;
+        }
+        self.make_room(times, keep);
+        let Self::Many(words) = self else { return };
+        let mut span = Span::of(words);
+        let Some((header, moments)) = words.split_first_mut() else { return };
+        let surplus = (span.len + times).saturating_sub(keep);
+        span.head = (span.head + surplus) % moments.len();
+        span.len -= surplus;
+        for _ in 0..times {
+            let place = (span.head + span.len) % moments.len();
+            moments[place] = moment;
+            span.len += 1;
+        }
+        *header = span.header();
+    }
+
+    /// Sees to it that `times` more fit, of `keep` in all.
+    fn make_room(&mut self, times: usize, keep: usize) {
+        let len = self.len();
+        let needed = (len + times).min(keep);
+        let room = match self {
+            Self::One(_) => 0,
+            Self::Many(words) => words.len().saturating_sub(1),
+        };
+        if needed <= room {
+            return;
+        }
+        // Twice the words, so that a growing log is moved seldom.
+        let room = needed.max(2 * room + 1).max(3).min(keep.max(needed));
+        let kept = len.min(keep);
+        let mut words = Vec::with_capacity(room + 1);
+        words.push(Span { head: 0, len: kept }.header());
+        words.extend((1..=kept).rev().filter_map(|n| self.nth_latest(n)));
+        words.resize(room + 1, 0);
+        *self = Self::Many(words.into());
+    }
+}
+
+impl Span {
+    fn of(words: &[u64]) -> Self {
+        let header = words.first().copied().unwrap_or_default();
+        let half = |bits: u64| usize::try_from(bits & u64::from(u32::MAX)).unwrap_or_default();
+        Self { head: half(header >> 32), len: half(header) }
+    }
+
+    fn header(self) -> u64 {
+        (self.head as u64) << 32 | self.len as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::collection::vec;
+    use proptest::proptest;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn it_holds_what_a_plain_list_would(pushes in vec((0..5_u64, 1..12_usize, 1..20_usize), 0..60)) {
+            let mut ring = Ring::empty();
+            let mut list: Vec<u64> = Vec::new();
+            let mut now = 100;
+            for (wait, times, keep) in pushes {
+                now += wait;
+                ring.push(now, times, keep);
+                list.extend(std::iter::repeat_n(now, times));
+                list.drain(..list.len().saturating_sub(keep));
+                assert_eq!(ring.len(), list.len());
+                let found: Vec<u64> = (1..=ring.len()).rev().filter_map(|n| ring.nth_latest(n)).collect();
+                assert_eq!(found, list);
+                assert_eq!(ring.nth_latest(list.len() + 1), None);
+                for moment in now - 10..=now {
+                    for most in [1, 3, 50] {
+                        let later = list.iter().rev().take(most).filter(|entry| **entry > moment).count();
+                        assert_eq!(ring.later_than(moment, most), later, "{list:?} {moment} {most}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn it_takes_no_more_room_than_it_keeps() {
+        let mut ring = Ring::empty();
+        for moment in 0..100 {
+            ring.push(moment, 1, 20);
+        }
+        let Ring::Many(words) = ring else { panic!("twenty moments are many") };
+        assert_eq!(words.len(), 21);
+    }
+}

@@ -1,0 +1,111 @@
+//! Two counters a rate, in windows aligned to multiples of their length since the epoch.
+
+use super::fraction::scaled_down;
+use super::fraction::scaled_up;
+use super::window::Terms;
+use super::window::Window;
+
+/// What was counted in one aligned window and in the one before it. Counters stop at `u32::MAX`.
+///
+/// A rate of N per W has room for c units when `current + floor(previous * (W - elapsed) / W) + c <= N`.
+#[derive(Clone, Debug)]
+pub(super) struct SlidingCounter {
+    length: u64,
+    /// Which window since the epoch.
+    number: u64,
+    current: u32,
+    previous: u32,
+}
+
+/// The two counters as they are seen at some moment.
+struct Seen {
+    begins: u64,
+    elapsed: u64,
+    current: u64,
+    previous: u64,
+}
+
+impl SlidingCounter {
+    fn seen(&self, now: u64) -> Seen {
+        // A clock that steps back does not leave the window: it stands at its beginning.
+        let number = (now / self.length).max(self.number);
+        let (current, previous) = match number - self.number {
+            0 => (self.current, self.previous),
+            1 => (0, self.current),
+            _ => (0, 0),
+        };
+        let begins = number * self.length;
+        let elapsed = now.saturating_sub(begins);
+        Seen { begins, elapsed, current: u64::from(current), previous: u64::from(previous) }
+    }
+
+    /// How long after the beginning of a window no more than `room` are left of the `previous` one's count.
+    fn faded(&self, previous: u64, room: u64) -> u64 {
+        if previous <= room {
+            return 0;
+        }
+        // floor(previous * (W - elapsed) / W) <= room holds when W - elapsed < (room + 1) * W / previous.
+        self.length + 1 - scaled_up(room + 1, self.length, previous)
+    }
+
+    fn used(&self, now: u64) -> u64 {
+        let seen = self.seen(now);
+        seen.current + scaled_down(seen.previous, self.length - seen.elapsed, self.length)
+    }
+}
+
+impl Window for SlidingCounter {
+    fn new(terms: Terms) -> Self {
+        Self { length: terms.length, number: 0, current: 0, previous: 0 }
+    }
+
+    fn fits(&self, terms: Terms) -> bool {
+        self.length == terms.length
+    }
+
+    fn length(&self) -> u64 {
+        self.length
+    }
+
+    fn carried(&self, terms: Terms, now: u64) -> Self {
+        let begins = self.number * self.length;
+        let mut carried = Self::new(terms);
+        carried.charge(terms, u64::from(self.previous), begins.saturating_sub(1));
+        carried.charge(terms, u64::from(self.current), now.clamp(begins, begins + self.length - 1));
+        carried
+    }
+
+    fn opens_at(&self, terms: Terms, units: u64, now: u64) -> Option<u64> {
+        if self.used(now) + units <= terms.count {
+            return None;
+        }
+        let seen = self.seen(now);
+        let ends = seen.begins + self.length;
+        let Some(room) = terms.count.checked_sub(units) else { return Some(ends + self.length) };
+        Some(match room.checked_sub(seen.current) {
+            Some(room) => seen.begins + self.faded(seen.previous, room),
+            None => ends + self.faded(seen.current, room),
+        })
+    }
+
+    fn charge(&mut self, _terms: Terms, units: u64, now: u64) {
+        let seen = self.seen(now);
+        let counted = |count: u64| u32::try_from(count).unwrap_or(u32::MAX);
+        self.number = seen.begins / self.length;
+        self.previous = counted(seen.previous);
+        self.current = counted(seen.current + units);
+    }
+
+    fn remaining(&self, terms: Terms, now: u64) -> u64 {
+        terms.count.saturating_sub(self.used(now))
+    }
+
+    fn expires_at(&self, _terms: Terms) -> u64 {
+        let windows = match (self.current, self.previous) {
+            (0, 0) => return 0,
+            (0, _) => 1,
+            _ => 2,
+        };
+        (self.number + windows) * self.length
+    }
+}

@@ -1,0 +1,71 @@
+//! The exact algorithm: one log of what was counted, shared by all rates of a limit.
+
+use super::Algorithm;
+use super::Rates;
+use super::ring::Ring;
+use super::state::Memory;
+use super::state::Standing;
+use super::state::Standings;
+use super::state::span;
+
+/// When each unit was charged, the newest as many as the largest rate counts.
+///
+/// A rate of N per W has room for c units when the (N-c+1)-th latest is absent or at least W old. So no window of
+/// length W, wherever it begins, holds more than N.
+#[derive(Clone, Debug)]
+pub(super) struct SlidingLog {
+    units: Ring,
+}
+
+impl SlidingLog {
+    pub(super) fn new() -> Self {
+        Self { units: Ring::empty() }
+    }
+
+    /// A clock that stands still or steps back shortens no window: time goes on from the last unit.
+    fn not_before_latest(&self, now: u64) -> u64 {
+        self.units.latest().map_or(now, |latest| latest.max(now))
+    }
+}
+
+impl Memory for SlidingLog {
+    fn opens_at(&self, rates: &Rates, _algorithm: Algorithm, cost: u32, now: u64) -> Option<u64> {
+        let now = self.not_before_latest(now);
+        let mut opens = now;
+        for rate in rates {
+            let open = match rate.count.get().checked_sub(cost) {
+                Some(others) => self.units.nth_latest(others as usize + 1).map_or(now, |unit| unit + rate.window()),
+                None => now + rate.window(),
+            };
+            opens = opens.max(open);
+        }
+        (opens > now).then_some(opens)
+    }
+
+    fn charge(&mut self, rates: &Rates, _algorithm: Algorithm, cost: u32, now: u64) {
+        let now = self.not_before_latest(now);
+        self.units.push(now, cost as usize, rates.largest_count().get() as usize);
+    }
+
+    fn standings(&self, rates: &Rates, _algorithm: Algorithm, now: u64) -> Standings {
+        let at = self.not_before_latest(now);
+        rates
+            .iter()
+            .map(|rate| {
+                let window = rate.window();
+                let count = rate.count.get();
+                let used = match at.checked_sub(window) {
+                    Some(begin) => self.units.later_than(begin, count as usize),
+                    None => self.units.len().min(count as usize),
+                };
+                let leaves = self.units.nth_latest(used).filter(|_| used > 0).map_or(now, |oldest| oldest + window);
+                Standing { remaining: u64::from(count) - used as u64, reset: span(now, leaves) }
+            })
+            .collect()
+    }
+
+    fn expires_at(&self, rates: &Rates, _algorithm: Algorithm) -> u64 {
+        let longest = rates.iter().map(super::Rate::window).max().unwrap_or_default();
+        self.units.latest().map_or(0, |latest| latest + longest)
+    }
+}

@@ -1,0 +1,259 @@
+use std::num::NonZeroU32;
+
+use proptest::collection::vec;
+use proptest::prelude::Just;
+use proptest::prelude::Strategy;
+use proptest::prelude::any;
+use proptest::prop_assert_eq;
+use proptest::prop_oneof;
+use proptest::proptest;
+
+use super::*;
+
+const ALGORITHMS: [Algorithm; 5] = [
+    Algorithm::SlidingWindowLog,
+    Algorithm::SlidingWindowCounter,
+    Algorithm::BucketedWindow { buckets: None },
+    Algorithm::FixedWindow,
+    Algorithm::TokenBucket { burst: None },
+];
+
+fn rule(algorithm: Algorithm, rates: &str) -> Rule {
+    Rule::Rates { algorithm, rates: rates.parse().expect(rates), cost: NonZeroU32::MIN }
+}
+
+fn charged(rule: &Rule, times: usize, now: Timestamp) -> State {
+    let mut state = State::fresh(rule);
+    for _ in 0..times {
+        state.charge(rule, now);
+    }
+    state
+}
+
+fn remaining(state: &State, rule: &Rule, now: Timestamp) -> Vec<u64> {
+    state.standings(rule, now).iter().map(|standing| standing.remaining).collect()
+}
+
+/// The beginning of a year of minutes, hours and days.
+fn noon() -> Timestamp {
+    Timestamp::from_micros(86_400_000_000 * 365 * 100 / 2)
+}
+
+fn later(seconds: u64) -> Timestamp {
+    noon() + Duration::from_secs(seconds)
+}
+
+#[test]
+fn a_key_is_small() {
+    assert!(size_of::<State>() <= 24, "{}", size_of::<State>());
+}
+
+#[test]
+fn a_changed_count_keeps_what_was_counted() {
+    for algorithm in ALGORITHMS {
+        let state = charged(&rule(algorithm, "10/minute"), 5, noon());
+        assert_eq!(remaining(&state, &rule(algorithm, "6/minute"), noon()), [1], "{algorithm:?}");
+        assert_eq!(remaining(&state, &rule(algorithm, "3/minute"), noon()), [0], "{algorithm:?}");
+        assert!(state.opens_at(&rule(algorithm, "5/minute"), noon()).is_some(), "{algorithm:?}");
+        assert!(state.opens_at(&rule(algorithm, "6/minute"), noon()).is_none(), "{algorithm:?}");
+    }
+}
+
+#[test]
+fn a_changed_window_keeps_what_was_counted() {
+    for algorithm in ALGORITHMS {
+        let mut state = charged(&rule(algorithm, "10/minute"), 5, noon());
+        for rates in ["7/hour", "7 per 20 seconds", "7 per 59 minutes", "100/day; 7/hour", "7/hour; 8/minute"] {
+            let changed = rule(algorithm, rates);
+            assert!(remaining(&state, &changed, noon()).contains(&2), "{algorithm:?} {rates}");
+        }
+        let both = rule(algorithm, "100/hour; 7/2 minutes");
+        state.charge(&both, noon());
+        assert_eq!(remaining(&state, &both, noon()), [94, 1], "{algorithm:?}");
+        let back = rule(algorithm, "7/2 minutes");
+        state.charge(&back, noon());
+        assert_eq!(remaining(&state, &back, noon()), [0], "{algorithm:?}");
+        assert!(state.opens_at(&back, noon()).is_some());
+        assert!(state.opens_at(&back, later(400)).is_none(), "{algorithm:?}");
+    }
+}
+
+#[test]
+fn a_changed_algorithm_begins_anew() {
+    for before in ALGORITHMS {
+        for after in ALGORITHMS.into_iter().filter(|after| *after != before) {
+            let mut state = charged(&rule(before, "10/minute"), 10, noon());
+            let after = rule(after, "10/minute");
+            assert_eq!(state.opens_at(&after, noon()), None);
+            assert_eq!(state.expires_at(&after), Some(Timestamp::EPOCH));
+            state.charge(&after, noon());
+            assert_eq!(remaining(&state, &after, noon()), [9], "{before:?} {after:?}");
+        }
+        let mut state = charged(&rule(before, "10/minute"), 10, noon());
+        let in_flight = Rule::Concurrent(NonZeroU32::MIN);
+        assert_eq!(state.opens_at(&in_flight, noon()), None);
+        state.charge(&in_flight, noon());
+        assert_eq!(state.opens_at(&in_flight, noon()), Some(later(1)));
+        assert_eq!(state.expires_at(&in_flight), None);
+    }
+}
+
+#[test]
+fn a_clock_that_steps_back_opens_nothing_early() {
+    for algorithm in ALGORITHMS {
+        let rule = rule(algorithm, "3/minute");
+        let mut state = charged(&rule, 2, later(100));
+        state.charge(&rule, later(10));
+        let opens = state.opens_at(&rule, later(10)).expect("three were charged");
+        assert!(opens >= later(120), "{algorithm:?} {opens}");
+        assert_eq!(state.opens_at(&rule, later(100)), Some(opens), "{algorithm:?}");
+    }
+}
+
+#[test]
+fn a_clock_that_stands_still_counts_all_the_same() {
+    for algorithm in ALGORITHMS {
+        let rule = rule(algorithm, "5/minute; 100/hour");
+        for times in 0..5 {
+            assert_eq!(charged(&rule, times, noon()).opens_at(&rule, noon()), None, "{algorithm:?} {times}");
+        }
+        assert!(charged(&rule, 5, noon()).opens_at(&rule, noon()).is_some(), "{algorithm:?}");
+    }
+}
+
+#[test]
+fn slots_given_back_twice_are_given_back_once() {
+    let rule = Rule::Concurrent(NonZeroU32::new(2).expect("two"));
+    let mut state = charged(&rule, 2, noon());
+    assert!(state.opens_at(&rule, noon()).is_some());
+    for _ in 0..5 {
+        state.release();
+    }
+    assert_eq!(state.in_flight(), 0);
+    assert_eq!(state.expires_at(&rule), Some(Timestamp::EPOCH));
+    state.charge(&rule, noon());
+    assert_eq!(state.opens_at(&rule, noon()), None);
+    state.charge(&rule, noon());
+    assert_eq!(state.opens_at(&rule, noon()), Some(later(1)));
+}
+
+#[test]
+fn a_year_long_window_of_the_largest_count_overflows_nothing() {
+    for algorithm in ALGORITHMS {
+        let rates =
+            format!("{}/100 years; 1/s", if algorithm == Algorithm::SlidingWindowLog { 1000 } else { u32::MAX });
+        let widest = Rule::Rates { algorithm, rates: rates.parse().expect("a rate"), cost: NonZeroU32::MAX };
+        let mut state = State::fresh(&widest);
+        for _ in 0..3 {
+            state.charge(&widest, noon());
+            assert!(state.opens_at(&widest, noon()).is_some(), "{algorithm:?}");
+            assert!(state.expires_at(&widest).is_some_and(|expires| expires > noon()), "{algorithm:?}");
+            assert_eq!(state.standings(&widest, noon()).len(), 2);
+        }
+    }
+    let slow = Algorithm::TokenBucket { burst: NonZeroU32::new(u32::MAX) };
+    let slow = Rule::Rates { algorithm: slow, rates: "1/100 years".parse().expect("a rate"), cost: NonZeroU32::MAX };
+    let state = charged(&slow, 2, noon());
+    assert!(state.opens_at(&slow, noon()).is_some());
+}
+
+fn any_algorithm() -> impl Strategy<Value = Algorithm> {
+    let some = (1..70_u32).prop_map(NonZeroU32::new);
+    prop_oneof![
+        Just(Algorithm::SlidingWindowLog),
+        Just(Algorithm::SlidingWindowCounter),
+        prop_oneof![Just(None), some.clone()].prop_map(|buckets| Algorithm::BucketedWindow { buckets }),
+        Just(Algorithm::FixedWindow),
+        prop_oneof![Just(None), some].prop_map(|burst| Algorithm::TokenBucket { burst }),
+    ]
+}
+
+fn any_rates() -> impl Strategy<Value = Rates> {
+    let rates = vec((1..30_u32, 1..2000_u64), 1..4);
+    rates.prop_map(|mut rates| {
+        rates.sort_by_key(|(_, per)| *per);
+        rates.dedup_by_key(|(_, per)| *per);
+        let text: Vec<_> = rates.into_iter().map(|(count, per)| format!("{count}/{per}s")).collect();
+        text.join(";").parse().expect("rates")
+    })
+}
+
+fn any_history() -> impl Strategy<Value = Vec<Duration>> {
+    let wait = prop_oneof![Just(0), 0..2_000_000_u64, 0..400_000_000_u64];
+    vec(wait.prop_map(Duration::from_micros), 0..80)
+}
+
+proptest! {
+    #[test]
+    fn what_opens_opens_then_and_not_before(
+        algorithm in any_algorithm(), rates in any_rates(), waits in any_history(), attempts in any::<bool>(),
+    ) {
+        let rule = Rule::Rates { algorithm, rates, cost: NonZeroU32::MIN };
+        let (mut state, mut now) = (State::fresh(&rule), noon());
+        for wait in waits {
+            now = now + wait;
+            let opens = state.opens_at(&rule, now);
+            if let Some(opens) = opens {
+                assert!(opens > now);
+                let before = Timestamp::from_micros(opens.as_micros() - 1);
+                prop_assert_eq!(state.opens_at(&rule, before), Some(opens));
+                prop_assert_eq!(state.opens_at(&rule, opens), None);
+            }
+            let least = state.standings(&rule, now).iter().map(|standing| standing.remaining).min();
+            prop_assert_eq!(least == Some(0), opens.is_some());
+            if attempts || opens.is_none() {
+                state.charge(&rule, now);
+            }
+        }
+    }
+
+    #[test]
+    fn a_reset_is_when_more_may_pass(algorithm in any_algorithm(), rates in any_rates(), waits in any_history()) {
+        let rule = Rule::Rates { algorithm, rates, cost: NonZeroU32::MIN };
+        let (mut state, mut now) = (State::fresh(&rule), noon());
+        for wait in waits {
+            now = now + wait;
+            let standings = state.standings(&rule, now);
+            for (position, standing) in standings.iter().enumerate().filter(|(_, standing)| !standing.reset.is_zero()) {
+                let at = now + standing.reset;
+                let before = Timestamp::from_micros(at.as_micros() - 1);
+                prop_assert_eq!(state.standings(&rule, before)[position].remaining, standing.remaining);
+                assert!(state.standings(&rule, at)[position].remaining > standing.remaining);
+            }
+            if state.opens_at(&rule, now).is_none() {
+                state.charge(&rule, now);
+            }
+        }
+    }
+
+    #[test]
+    fn expired_memory_says_what_no_memory_says(
+        algorithm in any_algorithm(), rates in any_rates(), waits in any_history(),
+    ) {
+        let rule = Rule::Rates { algorithm, rates, cost: NonZeroU32::MIN };
+        let (mut state, mut now) = (State::fresh(&rule), noon());
+        for wait in waits {
+            now = now + wait;
+            state.charge(&rule, now);
+        }
+        let expires = state.expires_at(&rule).expect("nothing is in flight").max(now);
+        prop_assert_eq!(state.standings(&rule, expires), State::fresh(&rule).standings(&rule, expires));
+        prop_assert_eq!(state.opens_at(&rule, expires), None);
+    }
+
+    #[test]
+    fn following_other_rates_never_panics(
+        history in vec((any_algorithm(), any_rates(), 0..400_000_000_u64, 1..40_u32), 0..30),
+    ) {
+        let mut state = State::fresh(&Rule::Concurrent(NonZeroU32::MIN));
+        let mut now = noon();
+        for (algorithm, rates, wait, cost) in history {
+            now = now + Duration::from_micros(wait);
+            let rule = Rule::Rates { algorithm, rates, cost: NonZeroU32::new(cost).expect("above zero") };
+            state.standings(&rule, now);
+            state.opens_at(&rule, now);
+            state.charge(&rule, now);
+            assert!(state.expires_at(&rule) > Some(now));
+        }
+    }
+}

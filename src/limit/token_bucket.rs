@@ -1,0 +1,86 @@
+//! GCRA, seen as a bucket that fills with each request and leaks evenly: no token is ever rounded away.
+
+use super::Algorithm;
+use super::fraction::divided_down;
+use super::fraction::divided_up;
+use super::window::Terms;
+use super::window::Window;
+
+/// A bucket that leaks N units per W.
+///
+/// Its level is kept W-fold: one unit fills W, and N leak in each microsecond, all of it whole numbers. What is denied
+/// and charged all the same (`attempts`) fills the bucket to its brim, not beyond: the door stays shut while the
+/// hammering lasts and opens as after any burst.
+#[derive(Clone, Debug)]
+pub(super) struct TokenBucket {
+    length: u64,
+    /// When the level was such.
+    at: u64,
+    level: u128,
+}
+
+impl TokenBucket {
+    fn level(&self, terms: Terms, now: u64) -> u128 {
+        let leaked = u128::from(terms.count) * u128::from(now.saturating_sub(self.at));
+        self.level.saturating_sub(leaked)
+    }
+
+    /// `units` of a bucket of this window.
+    fn filled_by(&self, units: u64) -> u128 {
+        u128::from(units) * u128::from(self.length)
+    }
+}
+
+impl Window for TokenBucket {
+    fn new(terms: Terms) -> Self {
+        Self { length: terms.length, at: 0, level: 0 }
+    }
+
+    fn fits(&self, terms: Terms) -> bool {
+        self.length == terms.length
+    }
+
+    fn length(&self) -> u64 {
+        self.length
+    }
+
+    fn carried(&self, terms: Terms, _now: u64) -> Self {
+        let length = u128::from(self.length);
+        let whole = self.level / length * u128::from(terms.length);
+        let part = (self.level % length * u128::from(terms.length)).div_ceil(length);
+        Self { length: terms.length, at: self.at, level: whole + part }
+    }
+
+    fn opens_at(&self, terms: Terms, units: u64, now: u64) -> Option<u64> {
+        let burst = Self::capacity(terms);
+        let Some(others) = burst.checked_sub(units) else { return Some(now + self.length) };
+        let bound = self.filled_by(others);
+        if self.level(terms, now) <= bound {
+            return None;
+        }
+        Some(self.at.saturating_add(divided_up(self.level - bound, terms.count)))
+    }
+
+    fn charge(&mut self, terms: Terms, units: u64, now: u64) {
+        let level = self.level(terms, now);
+        let brim = self.filled_by(Self::capacity(terms)).max(level);
+        self.level = (level + self.filled_by(units)).min(brim);
+        self.at = self.at.max(now);
+    }
+
+    fn remaining(&self, terms: Terms, now: u64) -> u64 {
+        let free = self.filled_by(Self::capacity(terms)).saturating_sub(self.level(terms, now));
+        divided_down(free, self.length)
+    }
+
+    fn capacity(terms: Terms) -> u64 {
+        match terms.algorithm {
+            Algorithm::TokenBucket { burst: Some(burst) } => u64::from(burst.get()),
+            _ => terms.count,
+        }
+    }
+
+    fn expires_at(&self, terms: Terms) -> u64 {
+        self.at.saturating_add(divided_up(self.level, terms.count))
+    }
+}
