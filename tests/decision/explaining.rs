@@ -1,0 +1,109 @@
+//! What an operator is told about a request.
+
+use portcullis::decision::explain::AccessStory;
+use portcullis::limit::Limit;
+use portcullis::limit::Missing;
+
+use crate::support::World;
+use crate::support::ask;
+use crate::support::concurrent;
+use crate::support::form;
+use crate::support::limit;
+use crate::support::world;
+
+fn login() -> World {
+    let mut world = world();
+    let office = world.list("office", &["198.51.100.0/24"]);
+    world.everywhere(Limit { unless: vec![office], ..limit("per-client", "client_ip", "100/second; 2000/minute") });
+    world.route("/admin/*", vec![]).only = Some(vec![office]);
+    world.route("POST /login", vec![limit("login", "client_ip param.username", "10 per 3 minutes")]);
+    world.route("/*", vec![Limit { shadow: true, ..concurrent("flight", "", 20) }]);
+    world
+}
+
+#[test]
+fn a_request_is_told_from_client_to_key() {
+    let told = login().explain(&form("//Login/", "username=Alice&username=bob"));
+    assert_eq!(
+        told.to_string(),
+        "\
+request   POST /Login on www.example.com
+client    192.0.2.1
+tried     /admin/*: the path is not /admin/*
+tried     POST /login: matches
+tried     /*: not tried, an earlier one matches
+route     POST /login
+upstream  upstream-2
+body      read before the decision
+limit     per-client: 100/second; 2000/minute, sliding-window-log
+  key     client_ip = \"192.0.2.1\"
+limit     login: 10 per 3 minutes, sliding-window-log: counted under 2 keys
+  key     client_ip = \"192.0.2.1\"
+  key     param.username = \"alice\", \"bob\"
+decision  as the counters stand
+"
+    );
+}
+
+#[test]
+fn an_override_is_told_to_bring_its_rules() {
+    let told = login().explain(&ask("GET /login\nX-HTTP-Method-Override: POST").from("198.51.100.7"));
+    assert_eq!(
+        told.to_string(),
+        "\
+request   GET /login on www.example.com
+client    198.51.100.7
+list      office (of client_ip): in it
+tried     /admin/*: the path is not /admin/*
+tried     POST /login: may be read as matching, so its rules hold too
+tried     /*: matches
+route     /*
+upstream  upstream-3
+body      read before the decision
+limit     per-client: 100/second; 2000/minute, sliding-window-log: does not hold for members of office
+  key     client_ip = \"198.51.100.7\"
+limit     login: 10 per 3 minutes, sliding-window-log
+  key     client_ip = \"198.51.100.7\"
+  key     param.username = (missing)
+limit     flight: 20 in flight, shadow
+  key     one for all
+decision  as the counters stand
+"
+    );
+}
+
+#[test]
+fn a_refusal_is_told_with_its_reason() {
+    let told = login().explain(&ask("GET /admin"));
+    assert_eq!(told.denied.as_deref(), Some("the client is on none of the lists in `only`"));
+    assert!(told.to_string().ends_with("decision  denied: the client is on none of the lists in `only`\n"), "{told}");
+    let mut world = world();
+    let abusers = world.list("abusers", &["192.0.2.0/24"]);
+    world.policy.access.deny = vec![abusers];
+    let told = world.explain(&ask("GET /"));
+    assert_eq!(told.access, AccessStory::Denied("abusers".into()));
+    assert!(told.to_string().ends_with("decision  denied: the list abusers is denied\n"), "{told}");
+}
+
+#[test]
+fn a_missing_part_is_told_with_what_the_limit_does_about_it() {
+    let mut world = world();
+    world.everywhere(Limit { missing: Missing::Skip, ..limit("skips", "bearer", "1/hour") });
+    world.everywhere(Limit { missing: Missing::Deny, ..limit("denies", "bearer", "1/hour") });
+    let told = world.explain(&ask("GET /")).to_string();
+    assert!(told.contains("skips: 1/hour, sliding-window-log: skipped, a part of its key is missing\n"), "{told}");
+    assert!(told.contains("denies: 1/hour, sliding-window-log: denied, a part of its key is missing\n"), "{told}");
+    assert!(told.ends_with("decision  denied by a limit above\n"), "{told}");
+}
+
+#[test]
+fn programs_get_the_same_as_json() {
+    let told = serde_json::to_value(login().explain(&form("/login", "username=alice"))).unwrap();
+    assert_eq!(told["route"], "POST /login");
+    assert_eq!(told["client"], "192.0.2.1");
+    assert_eq!(told["routes"][0]["matches"], "no");
+    assert_eq!(told["routes"][2]["matches"], "not_tried");
+    assert_eq!(told["limits"][1]["key"][1]["values"][0], "alice");
+    assert_eq!(told["limits"][1]["outcome"]["counted"], 1);
+    assert_eq!(told["access"], "ordinary");
+}

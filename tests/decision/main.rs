@@ -1,0 +1,9 @@
+//! The decision from end to end: a request in, the memory store between, what becomes of it out.
+
+mod access;
+mod explaining;
+mod limits;
+mod missing;
+mod overrides;
+mod responses;
+mod support;

@@ -1,0 +1,124 @@
+//! Requests that an application may read in more than one way, and when the body must be read to know.
+
+use portcullis::decision::conclude::Cause;
+use portcullis::limit::Limit;
+use portcullis::limit::Missing;
+
+use crate::support::World;
+use crate::support::ask;
+use crate::support::form;
+use crate::support::limit;
+use crate::support::world;
+
+fn limited_put() -> World {
+    let mut world = world();
+    world.route("PUT /thing", vec![limit("put", "", "1/hour")]);
+    world
+}
+
+#[test]
+fn an_override_is_counted_as_the_method_it_names() {
+    for request in [
+        "PUT /thing",
+        "POST /thing\nX-HTTP-Method-Override: PUT",
+        "POST /thing\nX-HTTP-Method: put",
+        "GET /thing\nX-Method-Override: Put",
+        "POST /thing?_method=put",
+        "POST /thing?_method=post&_method=put",
+    ] {
+        assert_eq!(limited_put().passing(&ask(request), 3), 1, "{request}");
+    }
+    assert_eq!(limited_put().passing(&form("/thing", "_method=PUT"), 3), 1);
+    assert_eq!(limited_put().passing(&ask("POST /thing"), 3), 3);
+}
+
+#[test]
+fn an_override_never_makes_a_request_match_less() {
+    let requests = [
+        "PUT /thing\nX-HTTP-Method-Override: GET",
+        "PUT /thing?_method=GET",
+        "PUT /thing?_method=",
+        "PUT /thing\nX-HTTP-Method-Override: nonsense",
+    ];
+    for request in requests {
+        let told = limited_put().decide(&ask(request));
+        assert_eq!((told.charges, told.route.as_deref()), (1, Some("PUT /thing")), "{request}");
+    }
+}
+
+#[test]
+fn a_method_behind_the_end_of_what_is_read_is_any_method() {
+    let padded = || form("/thing", "pad=xxx").cut_short();
+    assert_eq!(limited_put().passing(&padded(), 3), 1);
+    let picture = || ask("POST /thing\nContent-Type: image/png").body("PNG").cut_short();
+    assert_eq!(limited_put().passing(&picture(), 3), 3);
+    let mut world = world();
+    world.route("DELETE /thing", vec![]).only = Some(vec![]);
+    assert_eq!(world.decide(&padded()).cause, Some(Cause::NotOnList));
+}
+
+#[test]
+fn rules_of_every_reading_hold_and_the_plain_one_leads() {
+    let mut world = world();
+    world.route("POST /a", vec![limit("post", "", "9/hour")]);
+    world.route("GET /a", vec![limit("get", "", "9/hour")]);
+    world.route("/*", vec![limit("rest", "", "9/hour")]);
+    let told = world.decide(&ask("GET /a\nX-HTTP-Method-Override: POST"));
+    assert_eq!((told.charges, told.route.as_deref()), (3, Some("GET /a")));
+    let told = world.decide(&ask("GET /a"));
+    assert_eq!((told.charges, told.route.as_deref()), (1, Some("GET /a")));
+}
+
+#[test]
+fn an_override_opens_no_second_budget_of_a_key_by_route() {
+    let mut world = world();
+    world.everywhere(limit("per-route", "client_ip route", "1/hour"));
+    world.route("POST /a", vec![]);
+    world.route("/*", vec![]);
+    assert!(world.passes(&ask("POST /a")));
+    assert!(!world.passes(&ask("GET /a\nX-HTTP-Method-Override: POST")));
+}
+
+#[test]
+fn the_body_is_read_only_where_a_rule_may_stand_in_it() {
+    let mut world = world();
+    let office = world.list("office", &["198.51.100.0/24"]);
+    let abusers = world.list("abusers", &["203.0.113.0/24"]);
+    world.policy.access.allow = vec![office];
+    world.policy.access.deny = vec![abusers];
+    world.route("POST /login", vec![limit("user", "param.username", "9/hour")]);
+    world.route("POST /upload", vec![limit("upload", "client_ip", "9/hour")]);
+    world.route("DELETE /files/*", vec![limit("delete", "client_ip", "9/hour")]);
+    world.route("PUT /plain", vec![]);
+    let needs = |request| world.needs_body(&ask(request));
+    assert!(needs("POST /login"));
+    assert!(!needs("POST /upload"));
+    assert!(!needs("POST /else"));
+    // A `_method` there would bring a limit with it; the one below would bring nothing.
+    assert!(needs("POST /files/1"));
+    assert!(needs("GET /login"));
+    assert!(!needs("POST /plain"));
+    assert!(!world.needs_body(&ask("POST /login").from("198.51.100.1")));
+    assert!(!world.needs_body(&ask("POST /login").from("203.0.113.1")));
+}
+
+#[test]
+fn for_an_allowed_client_the_body_is_read_only_for_a_route_it_may_not_take() {
+    let mut world = world();
+    let office = world.list("office", &["198.51.100.0/24"]);
+    world.policy.access.allow = vec![office];
+    world.route("DELETE /files/*", vec![limit("delete", "client_ip", "9/hour")]).only = Some(vec![]);
+    let told = world.decide(&form("/files/1", "_method=delete").from("198.51.100.1"));
+    assert_eq!(told.cause, Some(Cause::NotOnList));
+    assert!(!world.needs_body(&ask("DELETE /files/1").from("198.51.100.1")), "already refused");
+}
+
+#[test]
+fn a_limit_by_a_field_is_met_however_the_request_is_labelled() {
+    let mut world = world();
+    world.route("POST /login", vec![Limit { missing: Missing::Skip, ..limit("user", "param.username", "1/hour") }]);
+    assert!(world.passes(&form("/login", "username=alice")));
+    assert!(!world.passes(&ask("POST /login\nContent-Type: text/plain").body("username=alice")));
+    assert!(!world.passes(&ask("POST /login\nContent-Type: application/json").body(r#"{"username": "alice"}"#)));
+    assert!(!world.passes(&ask("POST /login?username=alice")));
+}

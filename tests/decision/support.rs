@@ -1,0 +1,302 @@
+//! A policy in prose, requests in prose, and what becomes of them.
+
+use std::net::IpAddr;
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::Context;
+use std::task::Poll;
+use std::task::Waker;
+use std::time::Duration;
+
+use http::Request;
+use http::StatusCode;
+use http::request::Parts;
+use portcullis::client::ClientIp;
+use portcullis::clock::Clock;
+use portcullis::clock::ManualClock;
+use portcullis::clock::Timestamp;
+use portcullis::decision::Decision;
+use portcullis::decision::Policy;
+use portcullis::decision::Reservation;
+use portcullis::decision::conclude::Cause;
+use portcullis::decision::conclude::LimitReport;
+use portcullis::decision::enter;
+use portcullis::decision::explain::Explanation;
+use portcullis::decision::explain::explain;
+use portcullis::decision::policy::Access;
+use portcullis::decision::policy::PolicyList;
+use portcullis::key::KeyHasher;
+use portcullis::key::KeyPart;
+use portcullis::key::KeySpec;
+use portcullis::limit::Count;
+use portcullis::limit::DenyResponse;
+use portcullis::limit::Limit;
+use portcullis::limit::LimitId;
+use portcullis::limit::Rule;
+use portcullis::limit::Then;
+use portcullis::limit::action::DenyResponse as Response;
+use portcullis::list::List;
+use portcullis::list::ListId;
+use portcullis::list::Members;
+use portcullis::list::network;
+use portcullis::request::Fields;
+use portcullis::request::Head;
+use portcullis::route::Case;
+use portcullis::route::Condition;
+use portcullis::route::Route;
+use portcullis::route::RouteTable;
+use portcullis::route::UpstreamId;
+use portcullis::store::MemoryStore;
+use portcullis::store::Store;
+use portcullis::store::memory::Settings;
+
+/// The rules of one test, and what was counted under them.
+pub struct World {
+    pub policy: Policy,
+    pub clock: ManualClock,
+    store: MemoryStore,
+}
+
+/// What became of one request.
+#[derive(Debug)]
+pub struct Told {
+    pub passes: bool,
+    pub cause: Option<Cause>,
+    /// The names of the limits that deny.
+    pub denied_by: Vec<String>,
+    pub retry_after: Option<Duration>,
+    pub decided_by: Option<String>,
+    pub route: Option<String>,
+    pub upstream: Option<UpstreamId>,
+    pub status: Option<StatusCode>,
+    pub reports: Vec<LimitReport>,
+    pub reservations: Vec<Reservation>,
+    pub charges: usize,
+}
+
+/// A request to be asked about.
+pub struct Ask {
+    parts: Parts,
+    from: IpAddr,
+    body: String,
+    whole: bool,
+}
+
+pub fn world() -> World {
+    let clock = ManualClock::at(Timestamp::from_micros(1_700_000_000_000_000));
+    let policy = Policy {
+        lists: Vec::new(),
+        access: Access::default(),
+        limits: Vec::new(),
+        everywhere: Vec::new(),
+        routes: RouteTable::default(),
+        upstream: UpstreamId(0),
+        deny_response: DenyResponse::default(),
+        hasher: KeyHasher::new([1; 16]),
+    };
+    World { policy, store: MemoryStore::new(&Settings { max_keys: 10_000 }, Clock::Manual(clock.clone())), clock }
+}
+
+/// A limit of requests by `key`: selectors with spaces between them, none for one key for all.
+pub fn limit(name: &str, key: &str, rate: &str) -> Limit {
+    let part = |text: &str| KeyPart { selector: text.parse().unwrap(), raw: false };
+    Limit {
+        name: name.into(),
+        key: KeySpec { parts: key.split_whitespace().map(part).collect() },
+        missing: portcullis::limit::Missing::Count,
+        rule: Rule::Rates {
+            algorithm: portcullis::limit::Algorithm::SlidingWindowLog,
+            rates: rate.parse().unwrap(),
+            cost: 1.try_into().unwrap(),
+        },
+        count: Count::Requests,
+        then: Then::Deny(None),
+        shadow: false,
+        unless: Vec::new(),
+        headers: portcullis::limit::Detail::Full,
+    }
+}
+
+pub fn concurrent(name: &str, key: &str, most: u32) -> Limit {
+    Limit { rule: Rule::Concurrent(most.try_into().unwrap()), ..limit(name, key, "1/second") }
+}
+
+pub fn with_status(status: u16) -> Response {
+    Response { status: Some(StatusCode::from_u16(status).unwrap()), ..Response::default() }
+}
+
+/// A request line, then header lines.
+pub fn ask(request: &str) -> Ask {
+    let mut lines = request.lines().map(str::trim);
+    let (method, target) = lines.next().unwrap().split_once(' ').unwrap();
+    let mut builder = Request::builder().method(method).uri(target);
+    for line in lines {
+        let (name, value) = line.split_once(": ").unwrap();
+        builder = builder.header(name, value);
+    }
+    let (parts, ()) = builder.body(()).unwrap().into_parts();
+    Ask { parts, from: [192, 0, 2, 1].into(), body: String::new(), whole: true }
+}
+
+/// A form sent to a path by POST.
+pub fn form(path: &str, body: &str) -> Ask {
+    ask(&format!("POST {path}\nContent-Type: application/x-www-form-urlencoded")).body(body)
+}
+
+impl Ask {
+    pub fn from(self, address: &str) -> Self {
+        Self { from: address.parse().unwrap(), ..self }
+    }
+
+    pub fn body(self, body: &str) -> Self {
+        Self { body: body.to_owned(), ..self }
+    }
+
+    /// Of which the gateway does not read the end.
+    pub fn cut_short(self) -> Self {
+        Self { whole: false, ..self }
+    }
+
+    fn head(&self) -> Head<'_> {
+        Head::read(&self.parts, "www.example.com", ClientIp::new(self.from))
+    }
+
+    fn fields(&self) -> Fields {
+        if self.body.is_empty() {
+            Fields::none()
+        } else {
+            Fields::read(&self.parts.headers, self.body.as_bytes(), self.whole, 65536)
+        }
+    }
+}
+
+impl World {
+    pub fn list(&mut self, name: &str, networks: &[&str]) -> ListId {
+        let members = Members::Addresses(networks.iter().map(|text| network(text).unwrap()).collect());
+        self.any_list(PolicyList { list: List { name: name.into(), members }, of: None })
+    }
+
+    pub fn list_of(&mut self, selector: &str, name: &str, values: &[&str]) -> ListId {
+        let part = KeyPart { selector: selector.parse().unwrap(), raw: false };
+        let members = Members::Values(values.iter().map(|value| part.as_compared(value)).collect());
+        self.any_list(PolicyList { list: List { name: name.into(), members }, of: Some(part) })
+    }
+
+    fn any_list(&mut self, list: PolicyList) -> ListId {
+        self.policy.lists.push(list);
+        ListId(u16::try_from(self.policy.lists.len() - 1).unwrap())
+    }
+
+    fn limit(&mut self, limit: Limit) -> LimitId {
+        let at = self.policy.limits.iter().position(|known| known.name == limit.name).unwrap_or_else(|| {
+            self.policy.limits.push(limit);
+            self.policy.limits.len() - 1
+        });
+        LimitId(u16::try_from(at).unwrap())
+    }
+
+    pub fn everywhere(&mut self, limit: Limit) {
+        let id = self.limit(limit);
+        self.policy.everywhere.push(id);
+    }
+
+    /// A route named after its match.
+    pub fn route(&mut self, short: &str, limits: Vec<Limit>) -> &mut Route {
+        self.route_where(short, Condition::short(short, Case::Ignored).unwrap(), limits)
+    }
+
+    pub fn route_where(&mut self, name: &str, condition: Condition, limits: Vec<Limit>) -> &mut Route {
+        let limits = limits.into_iter().map(|limit| self.limit(limit)).collect();
+        let routes = &mut self.policy.routes.routes;
+        let upstream = UpstreamId(u16::try_from(routes.len() + 1).unwrap());
+        routes.push(Route { name: name.into(), condition, upstream, only: None, limits, deny_response: None });
+        routes.last_mut().unwrap()
+    }
+
+    /// Whether a rule asks for the body of such a request.
+    pub fn needs_body(&self, ask: &Ask) -> bool {
+        enter(&self.policy, &ask.head()).needs_body()
+    }
+
+    pub fn explain(&self, ask: &Ask) -> Explanation {
+        explain(&self.policy, &ask.head(), &ask.fields(), |UpstreamId(n)| format!("upstream-{n}"))
+    }
+
+    /// Whether a request passes, its slots given back at once.
+    #[track_caller]
+    pub fn passes(&self, ask: &Ask) -> bool {
+        let told = self.decide(ask);
+        self.settle(&told.reservations);
+        told.passes
+    }
+
+    /// How many of `tries` such requests pass.
+    #[track_caller]
+    pub fn passing(&self, ask: &Ask, tries: usize) -> usize {
+        (0..tries).filter(|_| self.passes(ask)).count()
+    }
+
+    pub fn settle(&self, reservations: &[Reservation]) {
+        ready(self.store.settle(reservations)).unwrap();
+    }
+
+    /// What becomes of a request, as the gateway asks for it.
+    pub fn decide(&self, ask: &Ask) -> Told {
+        let head = ask.head();
+        let entry = enter(&self.policy, &head);
+        let fields = if entry.needs_body() { ask.fields() } else { Fields::none() };
+        let plan = entry.plan(&fields);
+        let charges = plan.batch().charges.len();
+        let verdicts = if charges == 0 { Vec::new() } else { ready(self.store.decide(plan.batch())).unwrap() };
+        let name = |id: LimitId| self.policy.limit(id).name.to_string();
+        match plan.conclude(&verdicts) {
+            Decision::Pass(pass) => Told {
+                passes: true,
+                cause: None,
+                denied_by: Vec::new(),
+                retry_after: None,
+                decided_by: None,
+                route: pass.route.map(|id| self.policy.routes.get(id).name.to_string()),
+                upstream: Some(pass.upstream),
+                status: None,
+                reports: pass.report.limits.into_vec(),
+                reservations: pass.reservations.into_vec(),
+                charges,
+            },
+            Decision::Deny(denial) => {
+                let (denied_by, retry_after) = match &denial.cause {
+                    Cause::Limited { limits, retry_after } => {
+                        (limits.iter().copied().map(name).collect(), *retry_after)
+                    }
+                    _ => (Vec::new(), None),
+                };
+                Told {
+                    passes: false,
+                    denied_by,
+                    retry_after,
+                    decided_by: denial.limit.map(name),
+                    route: denial.route.map(|id| self.policy.routes.get(id).name.to_string()),
+                    upstream: None,
+                    status: denial.response.status,
+                    reports: denial.report.limits.into_vec(),
+                    reservations: denial.reservations.into_vec(),
+                    charges,
+                    cause: Some(denial.cause),
+                }
+            }
+        }
+    }
+}
+
+/// The memory store never waits.
+fn ready<T>(future: impl Future<Output = T>) -> T {
+    match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(value) => value,
+        Poll::Pending => panic!("the memory store waits for nothing"),
+    }
+}
+
+/// So that tests compare names as they are written.
+pub fn listed(list: &str) -> Option<Cause> {
+    Some(Cause::Listed { list: Arc::from(list) })
+}
