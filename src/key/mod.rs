@@ -69,10 +69,10 @@ impl Key {
         // Seven bits of the length a byte, the least first; the last byte is below 128.
         let mut length = part.len();
         while length >= 0x80 {
-            self.0.push((length & 0x7f) as u8 | 0x80);
+            self.0.push(length.to_le_bytes()[0] | 0x80);
             length >>= 7;
         }
-        self.0.push(length as u8);
+        self.0.push(length.to_le_bytes()[0]);
         self.0.extend_from_slice(part);
     }
 
@@ -89,7 +89,9 @@ mod tests {
 
     fn key(parts: &[Vec<u8>]) -> Key {
         let mut key = Key::default();
-        parts.iter().for_each(|part| key.push(part));
+        for part in parts {
+            key.push(part);
+        }
         key
     }
 

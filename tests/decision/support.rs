@@ -51,38 +51,38 @@ use portcullis::store::Store;
 use portcullis::store::memory::Settings;
 
 /// The rules of one test, and what was counted under them.
-pub struct World {
-    pub policy: Policy,
-    pub clock: ManualClock,
+pub(crate) struct World {
+    pub(crate) policy: Policy,
+    pub(crate) clock: ManualClock,
     store: MemoryStore,
 }
 
 /// What became of one request.
 #[derive(Debug)]
-pub struct Told {
-    pub passes: bool,
-    pub cause: Option<Cause>,
+pub(crate) struct Told {
+    pub(crate) passes: bool,
+    pub(crate) cause: Option<Cause>,
     /// The names of the limits that deny.
-    pub denied_by: Vec<String>,
-    pub retry_after: Option<Duration>,
-    pub decided_by: Option<String>,
-    pub route: Option<String>,
-    pub upstream: Option<UpstreamId>,
-    pub status: Option<StatusCode>,
-    pub reports: Vec<LimitReport>,
-    pub reservations: Vec<Reservation>,
-    pub charges: usize,
+    pub(crate) denied_by: Vec<String>,
+    pub(crate) retry_after: Option<Duration>,
+    pub(crate) decided_by: Option<String>,
+    pub(crate) route: Option<String>,
+    pub(crate) upstream: Option<UpstreamId>,
+    pub(crate) status: Option<StatusCode>,
+    pub(crate) reports: Vec<LimitReport>,
+    pub(crate) reservations: Vec<Reservation>,
+    pub(crate) charges: usize,
 }
 
 /// A request to be asked about.
-pub struct Ask {
+pub(crate) struct Ask {
     parts: Parts,
     from: IpAddr,
     body: String,
     whole: bool,
 }
 
-pub fn world() -> World {
+pub(crate) fn world() -> World {
     let clock = ManualClock::at(Timestamp::from_micros(1_700_000_000_000_000));
     let policy = Policy {
         lists: Vec::new(),
@@ -98,7 +98,7 @@ pub fn world() -> World {
 }
 
 /// A limit of requests by `key`: selectors with spaces between them, none for one key for all.
-pub fn limit(name: &str, key: &str, rate: &str) -> Limit {
+pub(crate) fn limit(name: &str, key: &str, rate: &str) -> Limit {
     let part = |text: &str| KeyPart { selector: text.parse().unwrap(), raw: false };
     Limit {
         name: name.into(),
@@ -117,16 +117,16 @@ pub fn limit(name: &str, key: &str, rate: &str) -> Limit {
     }
 }
 
-pub fn concurrent(name: &str, key: &str, most: u32) -> Limit {
+pub(crate) fn concurrent(name: &str, key: &str, most: u32) -> Limit {
     Limit { rule: Rule::Concurrent(most.try_into().unwrap()), ..limit(name, key, "1/second") }
 }
 
-pub fn with_status(status: u16) -> Response {
+pub(crate) fn with_status(status: u16) -> Response {
     Response { status: Some(StatusCode::from_u16(status).unwrap()), ..Response::default() }
 }
 
 /// A request line, then header lines.
-pub fn ask(request: &str) -> Ask {
+pub(crate) fn ask(request: &str) -> Ask {
     let mut lines = request.lines().map(str::trim);
     let (method, target) = lines.next().unwrap().split_once(' ').unwrap();
     let mut builder = Request::builder().method(method).uri(target);
@@ -139,21 +139,21 @@ pub fn ask(request: &str) -> Ask {
 }
 
 /// A form sent to a path by POST.
-pub fn form(path: &str, body: &str) -> Ask {
+pub(crate) fn form(path: &str, body: &str) -> Ask {
     ask(&format!("POST {path}\nContent-Type: application/x-www-form-urlencoded")).body(body)
 }
 
 impl Ask {
-    pub fn from(self, address: &str) -> Self {
+    pub(crate) fn from(self, address: &str) -> Self {
         Self { from: address.parse().unwrap(), ..self }
     }
 
-    pub fn body(self, body: &str) -> Self {
+    pub(crate) fn body(self, body: &str) -> Self {
         Self { body: body.to_owned(), ..self }
     }
 
     /// Of which the gateway does not read the end.
-    pub fn cut_short(self) -> Self {
+    pub(crate) fn cut_short(self) -> Self {
         Self { whole: false, ..self }
     }
 
@@ -171,12 +171,12 @@ impl Ask {
 }
 
 impl World {
-    pub fn list(&mut self, name: &str, networks: &[&str]) -> ListId {
+    pub(crate) fn list(&mut self, name: &str, networks: &[&str]) -> ListId {
         let members = Members::Addresses(networks.iter().map(|text| network(text).unwrap()).collect());
         self.any_list(PolicyList { list: List { name: name.into(), members }, of: None })
     }
 
-    pub fn list_of(&mut self, selector: &str, name: &str, values: &[&str]) -> ListId {
+    pub(crate) fn list_of(&mut self, selector: &str, name: &str, values: &[&str]) -> ListId {
         let part = KeyPart { selector: selector.parse().unwrap(), raw: false };
         let members = Members::Values(values.iter().map(|value| part.as_compared(value)).collect());
         self.any_list(PolicyList { list: List { name: name.into(), members }, of: Some(part) })
@@ -195,17 +195,17 @@ impl World {
         LimitId(u16::try_from(at).unwrap())
     }
 
-    pub fn everywhere(&mut self, limit: Limit) {
+    pub(crate) fn everywhere(&mut self, limit: Limit) {
         let id = self.limit(limit);
         self.policy.everywhere.push(id);
     }
 
     /// A route named after its match.
-    pub fn route(&mut self, short: &str, limits: Vec<Limit>) -> &mut Route {
+    pub(crate) fn route(&mut self, short: &str, limits: Vec<Limit>) -> &mut Route {
         self.route_where(short, Condition::short(short, Case::Ignored).unwrap(), limits)
     }
 
-    pub fn route_where(&mut self, name: &str, condition: Condition, limits: Vec<Limit>) -> &mut Route {
+    pub(crate) fn route_where(&mut self, name: &str, condition: Condition, limits: Vec<Limit>) -> &mut Route {
         let limits = limits.into_iter().map(|limit| self.limit(limit)).collect();
         let routes = &mut self.policy.routes.routes;
         let upstream = UpstreamId(u16::try_from(routes.len() + 1).unwrap());
@@ -214,17 +214,17 @@ impl World {
     }
 
     /// Whether a rule asks for the body of such a request.
-    pub fn needs_body(&self, ask: &Ask) -> bool {
+    pub(crate) fn needs_body(&self, ask: &Ask) -> bool {
         enter(&self.policy, &ask.head()).needs_body()
     }
 
-    pub fn explain(&self, ask: &Ask) -> Explanation {
+    pub(crate) fn explain(&self, ask: &Ask) -> Explanation {
         explain(&self.policy, &ask.head(), &ask.fields(), |UpstreamId(n)| format!("upstream-{n}"))
     }
 
     /// Whether a request passes, its slots given back at once.
     #[track_caller]
-    pub fn passes(&self, ask: &Ask) -> bool {
+    pub(crate) fn passes(&self, ask: &Ask) -> bool {
         let told = self.decide(ask);
         self.settle(&told.reservations);
         told.passes
@@ -232,16 +232,16 @@ impl World {
 
     /// How many of `tries` such requests pass.
     #[track_caller]
-    pub fn passing(&self, ask: &Ask, tries: usize) -> usize {
+    pub(crate) fn passing(&self, ask: &Ask, tries: usize) -> usize {
         (0..tries).filter(|_| self.passes(ask)).count()
     }
 
-    pub fn settle(&self, reservations: &[Reservation]) {
+    pub(crate) fn settle(&self, reservations: &[Reservation]) {
         ready(self.store.settle(reservations)).unwrap();
     }
 
     /// What becomes of a request, as the gateway asks for it.
-    pub fn decide(&self, ask: &Ask) -> Told {
+    pub(crate) fn decide(&self, ask: &Ask) -> Told {
         let head = ask.head();
         let entry = enter(&self.policy, &head);
         let fields = if entry.needs_body() { ask.fields() } else { Fields::none() };
@@ -296,7 +296,6 @@ fn ready<T>(future: impl Future<Output = T>) -> T {
     }
 }
 
-/// So that tests compare names as they are written.
-pub fn listed(list: &str) -> Option<Cause> {
-    Some(Cause::Listed { list: Arc::from(list) })
+pub(crate) fn listed(list: &str) -> Cause {
+    Cause::Listed { list: Arc::from(list) }
 }
