@@ -1,8 +1,77 @@
-//! portcullis stands in front of web applications and decides, before they spend anything on a request,
+//! portcullis stands in front of web applications and decides for every request, before they spend anything on it,
 //! whether it may pass.
 //!
-//! The modules are listed in reading order, which is also the order in which they may import each other:
-//! a module uses only modules above it.
+//! This page is for those who change it: a request's way, where each thing lives, and what must stay true.
+//!
+//! # A request's way
+//!
+//! A request is a chain of types, each of which only the stage before can make, so that data flows one way only.
+//!
+//! 1. [`listen`] accepts a connection on one core and reads a request off it, within its timeouts.
+//! 2. [`gateway`] takes the [`Snapshot`](gateway::Snapshot) in force, which the request keeps to its end, and refuses
+//!    what is not exactly one unambiguous request.
+//! 3. [`client`] says who asks: [`TrustedProxies::identify`](client::TrustedProxies::identify) judges the peer first,
+//!    then the header it sent.
+//! 4. [`request`] puts path, host and fields into the one spelling that rules compare: [`Head`](request::Head).
+//! 5. [`decision`] decides in three pure steps. [`enter`](decision::enter()) looks at lists and routes and says whether
+//!    the body must be read; [`plan`](decision::Entry::plan) extracts the keys into a [`Batch`](decision::Batch);
+//!    [`conclude`](decision::Plan::conclude) turns the store's verdicts into a [`Decision`](decision::Decision).
+//! 6. Between plan and conclude, [`store`] decides the whole batch in one step: charged to every limit, or to none.
+//! 7. A denied request is answered by [`gateway`]. A request that passes goes to one server of an [`upstream`], and
+//!    both bodies stream.
+//! 8. [`record`] is told one [`Event`](record::Event): a log line, and counters found by position.
+//!
+//! # Who may import whom
+//!
+//! The modules below are listed in reading order, and each uses only modules above it; `tests/architecture.rs` holds
+//! the table and reads the sources.
+//!
+//! | layer | modules | what they know |
+//! | --- | --- | --- |
+//! | words | [`units`] [`clock`] | nothing of the crate |
+//! | facts | [`client`] [`request`] | who asks, and what for |
+//! | rules | [`list`] [`key`] [`limit`] [`route`] | one kind of rule each |
+//! | decision | [`decision`] | the rules together |
+//! | adapters | [`store`] [`upstream`] [`listen`] [`record`] | the outside; never one another |
+//! | pipeline | [`gateway`] [`admin`] | the way of a request |
+//! | text | [`config`] | files, and all of the above that they describe |
+//! | assembly | [`app`] | builds, swaps, watches, drains |
+//! | edge | [`cli`] | commands and exit codes |
+//!
+//! Everything from facts to decision is pure: it does not wait, read a clock, spawn or log, and so it cannot fail,
+//! parsing aside. What it needs is an argument.
+//!
+//! # The configuration, three times
+//!
+//! Text with positions ([`config::yaml`]) becomes [`Settings`](config::Settings), in which no error is left; from them
+//! [`app`] builds the [`Snapshot`](gateway::Snapshot) that requests hold. `run`, `check`, `explain` and a reload use the
+//! same [`config::load`]. A reload reads, checks, builds and binds everything before it swaps anything
+//! ([`App::reload`](app::App::reload)); the old snapshot is freed when no request holds it, never on a core that serves.
+//!
+//! # Threads
+//!
+//! One thread a core, each with a current-thread runtime, its own socket on every address and its own connections to
+//! the applications ([`app::workers`]): a request lives and dies on one core. Shared are the snapshot, the shards of the
+//! store and the counters. One more thread, [`app::serve`], has the admin listener, health checks, files and signals.
+//!
+//! # What must stay true
+//!
+//! - Stores never see a request; they see a `Batch`. Rules never see a store; they see verdicts.
+//! - Verdicts carry spans, never moments: the store's clock is not ours.
+//! - Nothing below the gateway loads the live snapshot; it gets a reference to the one the request started with.
+//! - A reservation is given back exactly once, also when the client goes away.
+//! - A denial is a value, not an error. Errors mean that something broke.
+//! - A path, host, key or address is compared only in its canonical type.
+//! - Bodies are streams with a bound; nothing collects one.
+//!
+//! # A login denied, file by file
+//!
+//! `POST //LOGIN/` arrives; `listen` reads its head. `gateway/framing.rs` finds one host and one framing.
+//! `client/mod.rs` finds that the peer is no trusted proxy, so that the peer is the client. `request/path.rs` makes the
+//! path `/login`. `decision/enter.rs` finds no list and the route `login`. `decision/plan.rs` asks `key/extract.rs` for
+//! the key and has one charge to ask for. `store/memory` finds that the log of `limit/sliding_log.rs` is full for
+//! another 4 s. `decision/conclude.rs` names the limit; `gateway/respond.rs` writes 429, `Retry-After: 4` and a page or
+//! a problem document; `record/access_log.rs` writes the line. The application has seen nothing.
 
 pub mod clock;
 pub mod units;
@@ -10,9 +79,12 @@ pub mod units;
 pub mod client;
 pub mod request;
 
-pub mod key;
-pub mod limit;
 pub mod list;
+
+pub mod key;
+
+pub mod limit;
+
 pub mod route;
 
 pub mod decision;

@@ -21,7 +21,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("store", &["clock", "key", "limit", "decision"]),
     ("upstream", &[]),
     ("listen", &["client"]),
-    ("record", &["clock", "client", "limit", "route"]),
+    ("record", &["clock", "client", "limit", "route", "decision"]),
     (
         "gateway",
         &[
@@ -29,7 +29,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
             "listen", "record",
         ],
     ),
-    ("admin", &["clock", "store", "upstream", "record"]),
+    ("admin", &["clock", "store", "upstream", "listen", "record"]),
     (
         "config",
         &[
