@@ -1,0 +1,100 @@
+//! From a head to a batch: lists, routes, keys and their hashes, without the store.
+
+use std::hint::black_box;
+
+use criterion::Criterion;
+use http::Request;
+use portcullis::client::ClientIp;
+use portcullis::client::Prefix;
+use portcullis::decision::Policy;
+use portcullis::decision::enter;
+use portcullis::decision::policy::Access;
+use portcullis::decision::policy::PolicyList;
+use portcullis::key::KeyHasher;
+use portcullis::key::KeyPart;
+use portcullis::key::KeySpec;
+use portcullis::key::Selector;
+use portcullis::limit::Algorithm;
+use portcullis::limit::Count;
+use portcullis::limit::DenyResponse;
+use portcullis::limit::Detail;
+use portcullis::limit::Limit;
+use portcullis::limit::LimitId;
+use portcullis::limit::Missing;
+use portcullis::limit::Rule;
+use portcullis::limit::Then;
+use portcullis::list::List;
+use portcullis::list::ListId;
+use portcullis::list::Members;
+use portcullis::request::Fields;
+use portcullis::request::Head;
+use portcullis::route::Case;
+use portcullis::route::Condition;
+use portcullis::route::Route;
+use portcullis::route::RouteTable;
+use portcullis::route::UpstreamId;
+
+pub(crate) fn benches(criterion: &mut Criterion) {
+    let by_client = KeyPart { selector: Selector::ClientIp(Some(Prefix::default())), raw: false };
+    let by_name = KeyPart { selector: Selector::Param("username".into()), raw: false };
+    let mut group = criterion.benchmark_group("plan");
+    let one = policy(vec![vec![by_client.clone()]]);
+    bench(&mut group, "by_client", &one, "/login", "");
+    let two = policy(vec![vec![by_client.clone()], vec![by_client, by_name]]);
+    bench(&mut group, "by_client_and_by_name", &two, "/login", "username=Alice&password=secret");
+    bench(&mut group, "no_limit", &one, "/index.html", "");
+    group.finish();
+}
+
+type Group<'c> = criterion::BenchmarkGroup<'c, criterion::measurement::WallTime>;
+
+fn bench(group: &mut Group<'_>, name: &str, policy: &Policy, path: &str, body: &str) {
+    let request = Request::builder().method("POST").uri(path).header("content-type", "application/x-www-form-urlencoded");
+    let (parts, ()) = request.body(()).expect("a request").into_parts();
+    let client = ClientIp::new([192, 0, 2, 1].into());
+    let head = Head::read(&parts, "www.example.com", client);
+    let fields = if body.is_empty() { Fields::none() } else { Fields::read(&parts.headers, body.as_bytes(), true, 65536) };
+    group.bench_function(name, |bench| {
+        bench.iter(|| black_box(enter(policy, &head).plan(&fields).batch().charges.len()));
+    });
+}
+
+/// A login with limits under these keys, behind a deny list.
+fn policy(keys: Vec<Vec<KeyPart>>) -> Policy {
+    let limit = |(number, parts): (usize, Vec<KeyPart>)| Limit {
+        name: format!("limit-{number}").into(),
+        key: KeySpec { parts },
+        missing: Missing::Count,
+        rule: Rule::Rates {
+            algorithm: Algorithm::SlidingWindowLog,
+            rates: "1/second; 20/minute; 200/hour; 800/day".parse().expect("rates"),
+            cost: 1.try_into().expect("above zero"),
+        },
+        count: Count::Requests,
+        then: Then::Deny(None),
+        shadow: false,
+        unless: Vec::new(),
+        headers: Detail::Full,
+    };
+    let limits: Vec<_> = keys.into_iter().enumerate().map(limit).collect();
+    let login = Route {
+        name: "login".into(),
+        condition: Condition::short("POST /login", Case::Ignored).expect("a match"),
+        upstream: UpstreamId(0),
+        only: None,
+        limits: (0..).map(LimitId).take(limits.len()).collect(),
+        deny_response: None,
+    };
+    let abusers = ["203.0.113.0/24", "2001:db8:bad::/48"].map(|text| portcullis::list::network(text).expect("a network"));
+    let members = Members::Addresses(abusers.into_iter().collect());
+    Policy {
+        lists: vec![PolicyList { list: List { name: "abusers".into(), members }, of: None }],
+        access: Access { allow: Vec::new(), deny: vec![ListId(0)] },
+        limits,
+        everywhere: Vec::new(),
+        routes: RouteTable { routes: vec![login] },
+        upstream: UpstreamId(0),
+        deny_response: DenyResponse::default(),
+        hasher: KeyHasher::new([1; 16]),
+    }
+}

@@ -1,0 +1,48 @@
+//! The walk through a table of a few routes: well under 200 ns.
+
+use std::hint::black_box;
+
+use criterion::Criterion;
+use http::Request;
+use portcullis::client::ClientIp;
+use portcullis::list::Membership;
+use portcullis::request::Head;
+use portcullis::route::BodyMethods;
+use portcullis::route::Case;
+use portcullis::route::Condition;
+use portcullis::route::Readings;
+use portcullis::route::Route;
+use portcullis::route::RouteTable;
+use portcullis::route::UpstreamId;
+
+pub(crate) fn benches(criterion: &mut Criterion) {
+    let table = table(&["POST /login", "/admin/*", "GET,POST /users/{id}", "PUT /files/*", "/api/*", "/static/*"]);
+    let mut group = criterion.benchmark_group("route");
+    for (name, method, target) in [
+        ("first_of_six", "POST", "/login"),
+        ("captures", "GET", "/users/7"),
+        ("last_of_six", "GET", "/static/site.css"),
+        ("none_of_six", "GET", "/index.html"),
+    ] {
+        let request = Request::builder().method(method).uri(target).header("accept", "*/*").header("cookie", "a=b");
+        let (parts, ()) = request.body(()).expect("a request").into_parts();
+        let head = Head::read(&parts, "www.example.com", ClientIp::new([192, 0, 2, 1].into()));
+        let membership = |_| Membership::None;
+        group.bench_function(name, |bench| {
+            bench.iter(|| black_box(&table).walk(&Readings::new(&head, BodyMethods::Known(&[]), &membership)));
+        });
+    }
+    group.finish();
+}
+
+fn table(matches: &[&str]) -> RouteTable {
+    let route = |text: &&str| Route {
+        name: (*text).into(),
+        condition: Condition::short(text, Case::Ignored).expect("a match"),
+        upstream: UpstreamId(0),
+        only: None,
+        limits: Vec::new(),
+        deny_response: None,
+    };
+    RouteTable { routes: matches.iter().map(route).collect() }
+}
