@@ -49,11 +49,13 @@ pub(crate) fn benches(criterion: &mut Criterion) {
 type Group<'c> = criterion::BenchmarkGroup<'c, criterion::measurement::WallTime>;
 
 fn bench(group: &mut Group<'_>, name: &str, policy: &Policy, path: &str, body: &str) {
-    let request = Request::builder().method("POST").uri(path).header("content-type", "application/x-www-form-urlencoded");
+    let request =
+        Request::builder().method("POST").uri(path).header("content-type", "application/x-www-form-urlencoded");
     let (parts, ()) = request.body(()).expect("a request").into_parts();
     let client = ClientIp::new([192, 0, 2, 1].into());
     let head = Head::read(&parts, "www.example.com", client);
-    let fields = if body.is_empty() { Fields::none() } else { Fields::read(&parts.headers, body.as_bytes(), true, 65536) };
+    let fields =
+        if body.is_empty() { Fields::none() } else { Fields::read(&parts.headers, body.as_bytes(), true, 65536) };
     group.bench_function(name, |bench| {
         bench.iter(|| black_box(enter(policy, &head).plan(&fields).batch().charges.len()));
     });
@@ -85,7 +87,8 @@ fn policy(keys: Vec<Vec<KeyPart>>) -> Policy {
         limits: (0..).map(LimitId).take(limits.len()).collect(),
         deny_response: None,
     };
-    let abusers = ["203.0.113.0/24", "2001:db8:bad::/48"].map(|text| portcullis::list::network(text).expect("a network"));
+    let abusers =
+        ["203.0.113.0/24", "2001:db8:bad::/48"].map(|text| portcullis::list::network(text).expect("a network"));
     let members = Members::Addresses(abusers.into_iter().collect());
     Policy {
         lists: vec![PolicyList { list: List { name: "abusers".into(), members }, of: None }],

@@ -131,8 +131,8 @@ pub(crate) fn ask(request: &str) -> Ask {
     let (method, target) = lines.next().unwrap().split_once(' ').unwrap();
     let mut builder = Request::builder().method(method).uri(target);
     for line in lines {
-        let (name, value) = line.split_once(": ").unwrap();
-        builder = builder.header(name, value);
+        let (name, value) = line.split_once(':').unwrap();
+        builder = builder.header(name, value.trim());
     }
     let (parts, ()) = builder.body(()).unwrap().into_parts();
     Ask { parts, from: [192, 0, 2, 1].into(), body: String::new(), whole: true }

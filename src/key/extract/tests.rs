@@ -10,8 +10,8 @@ fn parts(request: &str) -> Parts {
     let (method, target) = lines.next().unwrap().split_once(' ').unwrap();
     let mut builder = Request::builder().method(method).uri(target);
     for line in lines {
-        let (name, value) = line.split_once(": ").unwrap();
-        builder = builder.header(name, value);
+        let (name, value) = line.split_once(':').unwrap();
+        builder = builder.header(name, value.trim());
     }
     builder.body(()).unwrap().into_parts().0
 }

@@ -1,0 +1,15 @@
+//! What a decision costs, part by part: `cargo bench --bench decide`.
+
+mod list;
+mod plan;
+mod route;
+
+use criterion::Criterion;
+
+fn main() {
+    let mut criterion = Criterion::default().configure_from_args();
+    list::benches(&mut criterion);
+    route::benches(&mut criterion);
+    plan::benches(&mut criterion);
+    criterion.final_summary();
+}
