@@ -1,10 +1,7 @@
 //! The first step: what the head of a request alone decides.
 
-use std::borrow::Cow;
-
 use http::Method;
 use http::header::CONTENT_TYPE;
-use smallvec::SmallVec;
 
 use super::Policy;
 use crate::key::Source;
@@ -12,11 +9,11 @@ use crate::list::ListId;
 use crate::request::Fields;
 use crate::request::Head;
 use crate::request::header::header_values;
+use crate::request::method::body_overrides;
 use crate::route::BodyMethods;
 use crate::route::Readings;
 use crate::route::RouteId;
 use crate::route::Walk;
-use crate::route::readings::OVERRIDE_FIELD;
 
 /// A request whose lists and routes are known.
 #[derive(Debug)]
@@ -89,8 +86,7 @@ pub(super) fn with_body_methods<T>(head: &Head<'_>, fields: &Fields, then: impl 
     if !fields.seen_whole() && may_hide_a_method(head) {
         return then(BodyMethods::Unknown);
     }
-    let methods: SmallVec<[Cow<'_, str>; 1]> = fields.form(OVERRIDE_FIELD).chain(fields.json(OVERRIDE_FIELD)).collect();
-    then(BodyMethods::Known(&methods))
+    then(BodyMethods::Known(&body_overrides(fields)))
 }
 
 /// Frameworks look for the field in forms sent by POST. Uploads of other kinds are not held to be forms.

@@ -4,6 +4,7 @@ use smallvec::SmallVec;
 
 use crate::key::KeyHasher;
 use crate::key::KeyPart;
+use crate::key::Selector;
 use crate::key::Source;
 use crate::key::extract::each_value;
 use crate::limit::DenyResponse;
@@ -71,8 +72,9 @@ impl Policy {
     /// Whether the key of a limit, or a list that frees from it, may stand in the body.
     pub(super) fn reads_body(&self, limit: LimitId) -> bool {
         let limit = self.limit(limit);
-        let of_body = |id: &ListId| self.list(*id).of.as_ref().is_some_and(|part| part.selector.needs_body());
-        limit.key.needs_body() || limit.unless.iter().any(of_body)
+        let lists = limit.unless.iter().filter_map(|&list| self.list(list).of.as_ref());
+        // The method may be overridden there.
+        limit.key.parts.iter().chain(lists).any(|part| part.selector.needs_body() || part.selector == Selector::Method)
     }
 
     /// How a request stands to a list.

@@ -16,6 +16,9 @@ use crate::request::Head;
 use crate::request::header::basic_users;
 use crate::request::header::bearer_tokens;
 use crate::request::header::header_values;
+use crate::request::method::body_overrides;
+use crate::request::method::head_overrides;
+use crate::request::method::methods_in;
 use crate::request::query::cookie_values;
 use crate::request::query::query_values;
 use crate::request::text::normalise;
@@ -156,7 +159,13 @@ fn each_as_sent<'a>(selector: &'a Selector, source: &Source<'a>, found: &mut dyn
         Selector::Bearer => bearer_tokens(head.headers).for_each(found),
         Selector::BasicUser => basic_users(head.headers).map(Cow::Owned).for_each(found),
         Selector::Host => found(Cow::Borrowed(head.host.as_str())),
-        Selector::Method => found(upper_case(head.method.as_str())),
+        Selector::Method => {
+            found(upper_case(head.method.as_str()));
+            // Another method is another budget, but not for the same act.
+            for overrides in [head_overrides(head), body_overrides(fields)] {
+                methods_in(&overrides).for_each(|method| found(Cow::Owned(method.to_ascii_uppercase())));
+            }
+        }
         Selector::Path => found(Cow::Borrowed(head.path.folded())),
         Selector::Route => routes.iter().for_each(|name| found(Cow::Borrowed(name))),
     }

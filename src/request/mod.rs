@@ -3,6 +3,7 @@
 pub mod fields;
 pub mod header;
 pub mod host;
+pub mod method;
 mod name;
 pub mod path;
 mod percent;

@@ -5,14 +5,13 @@ use std::borrow::Cow;
 use std::cell::OnceCell;
 use std::fmt;
 
-use smallvec::SmallVec;
-
 use super::method::MethodSet;
 use crate::list::ListId;
 use crate::list::Membership;
 use crate::request::Head;
-use crate::request::header::header_values;
-use crate::request::query::query_values;
+use crate::request::method::Overrides;
+use crate::request::method::head_overrides;
+use crate::request::method::methods_in;
 
 /// How sure it is that a condition holds: from one reading of the request to all of them.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
@@ -39,14 +38,8 @@ pub struct Readings<'a> {
     pub head: &'a Head<'a>,
     body: BodyMethods<'a>,
     membership: &'a dyn Fn(ListId) -> Membership,
-    overrides: OnceCell<SmallVec<[Cow<'a, str>; 2]>>,
+    overrides: OnceCell<Overrides<'a>>,
 }
-
-/// Headers in which frameworks take another method than the one sent.
-const OVERRIDE_HEADERS: [&str; 3] = ["x-http-method-override", "x-http-method", "x-method-override"];
-
-/// The field in which frameworks take another method than the one sent.
-pub const OVERRIDE_FIELD: &str = "_method";
 
 impl<'a> Readings<'a> {
     /// `membership` says how the request stands to a list.
@@ -62,7 +55,7 @@ impl<'a> Readings<'a> {
             BodyMethods::Known(methods) => (methods, false),
             BodyMethods::Unknown => (&[][..], true),
         };
-        let mut others = overrides.iter().chain(body).flat_map(|value| methods_in(value));
+        let mut others = methods_in(overrides).chain(methods_in(body));
         if plain {
             let all = !unknown && others.all(|method| set.contains(method));
             return Some(if all { Certainty::Surely } else { Certainty::Plainly });
@@ -90,22 +83,6 @@ pub(super) fn of_values(values: impl Iterator<Item = bool>) -> Option<Certainty>
         all &= fits;
     }
     some.then_some(if all { Certainty::Surely } else { Certainty::Plainly })
-}
-
-fn head_overrides<'a>(head: &'a Head<'a>) -> SmallVec<[Cow<'a, str>; 2]> {
-    let mut overrides: SmallVec<[Cow<'a, str>; 2]> = SmallVec::new();
-    for name in OVERRIDE_HEADERS {
-        overrides.extend(header_values(head.headers, name));
-    }
-    if !head.query.is_empty() {
-        overrides.extend(query_values(head.query, OVERRIDE_FIELD));
-    }
-    overrides
-}
-
-/// A proxy in front may have joined two lines to one.
-fn methods_in(value: &str) -> impl Iterator<Item = &str> {
-    value.split(',').map(str::trim).filter(|method| !method.is_empty())
 }
 
 impl fmt::Debug for Readings<'_> {

@@ -80,6 +80,17 @@ fn an_override_opens_no_second_budget_of_a_key_by_route() {
 }
 
 #[test]
+fn an_override_opens_no_second_budget_of_a_key_by_method() {
+    let mut world = world();
+    world.everywhere(limit("per-method", "client_ip method", "1/hour"));
+    assert!(world.passes(&ask("DELETE /a")));
+    assert!(!world.passes(&ask("POST /a\nX-HTTP-Method-Override: delete")));
+    assert!(!world.passes(&ask("PATCH /a?_method=Delete")));
+    assert!(!world.passes(&form("/a", "_method=DELETE")));
+    assert!(world.passes(&ask("POST /a")));
+}
+
+#[test]
 fn the_body_is_read_only_where_a_rule_may_stand_in_it() {
     let mut world = world();
     let office = world.list("office", &["198.51.100.0/24"]);

@@ -1,0 +1,41 @@
+//! Every method that an application might take a request for, beside the one that was sent.
+
+use std::borrow::Cow;
+
+use smallvec::SmallVec;
+
+use super::Fields;
+use super::Head;
+use super::header::header_values;
+use super::query::query_values;
+
+/// Headers in which frameworks take another method than the one sent.
+const OVERRIDE_HEADERS: [&str; 3] = ["x-http-method-override", "x-http-method", "x-method-override"];
+
+/// The field in which frameworks take another method than the one sent, in the query or the body.
+const OVERRIDE_FIELD: &str = "_method";
+
+/// Methods as they were written: several in one text, when a proxy joined two lines.
+pub type Overrides<'a> = SmallVec<[Cow<'a, str>; 1]>;
+
+/// What the head says in place of the method.
+pub fn head_overrides<'a>(head: &'a Head<'_>) -> Overrides<'a> {
+    let mut overrides = Overrides::new();
+    for name in OVERRIDE_HEADERS {
+        overrides.extend(header_values(head.headers, name));
+    }
+    if !head.query.is_empty() {
+        overrides.extend(query_values(head.query, OVERRIDE_FIELD));
+    }
+    overrides
+}
+
+/// What the body says in place of the method.
+pub fn body_overrides(fields: &Fields) -> Overrides<'_> {
+    fields.form(OVERRIDE_FIELD).chain(fields.json(OVERRIDE_FIELD)).collect()
+}
+
+/// Each method in overrides, as written.
+pub fn methods_in<'o>(overrides: &'o [Cow<'_, str>]) -> impl Iterator<Item = &'o str> {
+    overrides.iter().flat_map(|value| value.split(',')).map(str::trim).filter(|method| !method.is_empty())
+}
