@@ -1,9 +1,26 @@
 //! The configuration: from text to settings in which no error is left.
+//!
+//! Text is read to a tree that knows its places ([`yaml`]), the tree to what was written ([`raw`]), and that to
+//! [`Settings`] ([`compile`]). Each step collects every mistake it finds, so that a person sees them all at once.
+
+pub mod compile;
+pub mod diagnostic;
+pub mod inline;
+pub mod raw;
+pub mod schema;
+pub mod source;
+pub mod yaml;
 
 use std::net::SocketAddr;
 use std::path::Path;
 use std::path::PathBuf;
 
+use self::diagnostic::Mistakes;
+use self::raw::Document;
+use self::raw::Raw;
+use self::source::Environment;
+use self::source::Source;
+use self::source::Unreadable;
 use crate::admin;
 use crate::client::TrustedProxies;
 use crate::decision::Policy;
@@ -12,6 +29,11 @@ use crate::listen;
 use crate::record::LogSettings;
 use crate::store;
 use crate::upstream;
+
+pub use self::diagnostic::Diagnostic;
+pub use self::diagnostic::render;
+pub use self::inline::inline;
+pub use self::schema::schema;
 
 /// A configuration, checked.
 #[derive(Clone, Debug)]
@@ -30,19 +52,49 @@ pub struct Settings {
     pub files: Vec<PathBuf>,
 }
 
-/// One mistake: where it is, what it is, what to write instead.
-#[derive(Clone, Debug, Eq, PartialEq, serde::Serialize)]
-pub struct Diagnostic {
-    pub file: PathBuf,
-    /// From 1.
-    pub line: usize,
-    /// From 1, in characters.
-    pub column: usize,
-    pub message: String,
-    pub help: Option<String>,
+/// Reads a configuration file and every file it names, with this process's environment. All mistakes at once.
+pub fn load(file: &Path) -> Result<Settings, Vec<Diagnostic>> {
+    load_with(file, &|name| std::env::var(name).ok())
 }
 
-/// Reads a configuration file and every file it names. All mistakes at once.
-pub fn load(_file: &Path) -> Result<Settings, Vec<Diagnostic>> {
-    todo!()
+/// As [`load`], with an environment of the caller's own.
+pub fn load_with(file: &Path, environment: Environment<'_>) -> Result<Settings, Vec<Diagnostic>> {
+    let text = match source::read_text(file) {
+        Ok(text) => text,
+        Err(Unreadable::NotUtf8 { line, column }) => {
+            let message = Unreadable::NotUtf8 { line, column }.to_string();
+            return Err(vec![Diagnostic::new(file, line, column, message).help("save it as UTF-8")]);
+        }
+        Err(error) => return Err(vec![Diagnostic::new(file, 1, 1, format!("cannot read the configuration: {error}"))]),
+    };
+    read(file, text, environment)
 }
+
+/// Checks a text as if it stood in `file`, next to which the files that it names are looked for.
+pub fn read(file: &Path, text: String, environment: Environment<'_>) -> Result<Settings, Vec<Diagnostic>> {
+    let mut mistakes = Mistakes::default();
+    // Columns are counted without the mark that some editors put first.
+    let text = text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text);
+    let number = mistakes.source(Source::new(file, text.clone()));
+    let Some(root) = yaml::parse(&text, number, environment, &mut mistakes) else {
+        if mistakes.is_empty() {
+            mistakes.push(empty(file));
+        }
+        return Err(mistakes.into_sorted());
+    };
+    if root.content == yaml::Content::Nothing {
+        mistakes.push(empty(file));
+        return Err(mistakes.into_sorted());
+    }
+    let document = Document::read(&root, &mut mistakes);
+    let base = file.parent().unwrap_or(Path::new("")).to_owned();
+    compile::compile(document.as_ref(), base, vec![file.to_owned()], mistakes)
+}
+
+fn empty(file: &Path) -> Diagnostic {
+    Diagnostic::new(file, 1, 1, "the file holds no configuration")
+        .help("the smallest one is two lines: `listen: 0.0.0.0:8080` and `upstream: http://127.0.0.1:8000`")
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,100 @@
+//! The `client_ip` section.
+
+use http::HeaderName;
+use ipnet::IpNet;
+
+use super::Compiler;
+use crate::client::ForwardingHeader;
+use crate::client::Prefix;
+use crate::client::TrustedProxies;
+use crate::config::raw::Document;
+use crate::config::raw::Field;
+use crate::config::raw::Spanned;
+use crate::config::raw::Text;
+
+impl Compiler {
+    /// Which proxies are believed; also settles how wide a net one client is.
+    pub(super) fn clients(&mut self, document: &Document) -> TrustedProxies {
+        let Some(client) = document.client_ip.get() else {
+            return TrustedProxies::new(Vec::new(), ForwardingHeader::XForwardedFor);
+        };
+        self.prefix = self.prefix(&client.ipv4_prefix, &client.ipv6_prefix);
+        let header = client.header.get().and_then(|name| self.forwarding_header(name));
+        let mut networks = Vec::new();
+        if let Some(proxies) = client.trusted_proxies.get() {
+            for network in &proxies.items {
+                self.refuse_everyone(network);
+                networks.push(network.value);
+            }
+            if proxies.items.is_empty() && !client.header.is_absent() {
+                self.unused_header(client.header.key());
+            }
+        } else if client.trusted_proxies.is_absent() {
+            self.unused_header(client.header.key());
+        }
+        TrustedProxies::new(networks, header.unwrap_or(ForwardingHeader::XForwardedFor))
+    }
+
+    /// A prefix for each family; what is left out is as in the `client_ip` section, or its default.
+    pub(super) fn prefix(&mut self, v4: &Field<Spanned<u64>>, v6: &Field<Spanned<u64>>) -> Prefix {
+        Prefix { v4: self.bits(v4, 32, self.prefix.v4), v6: self.bits(v6, 128, self.prefix.v6) }
+    }
+
+    fn bits(&mut self, field: &Field<Spanned<u64>>, most: u8, default: u8) -> u8 {
+        let Some(Spanned { value, at }) = field.get() else { return default };
+        match u8::try_from(*value) {
+            Ok(bits) if (1..=most).contains(&bits) => bits,
+            _ => {
+                let message = format!("`{value}` is not a prefix length, expected 1 to {most}");
+                let help = if *value == 0 {
+                    "one budget for everyone is `key: []`".to_owned()
+                } else {
+                    format!("a whole address has {most} bits")
+                };
+                self.mistakes.report_with(*at, message, help);
+                default
+            }
+        }
+    }
+
+    fn forwarding_header(&mut self, name: &Text) -> Option<ForwardingHeader> {
+        match name.value.to_ascii_lowercase().as_str() {
+            "x-forwarded-for" => Some(ForwardingHeader::XForwardedFor),
+            "forwarded" => Some(ForwardingHeader::Forwarded),
+            single => match HeaderName::from_bytes(single.as_bytes()) {
+                Ok(header) => Some(ForwardingHeader::Single(header)),
+                Err(_) => {
+                    let message = format!("`{}` is not a header name", name.value);
+                    let help =
+                        "write `x-forwarded-for`, `forwarded`, or a header of one address such as `cf-connecting-ip`";
+                    self.mistakes.report_with(name.at, message, help);
+                    None
+                }
+            },
+        }
+    }
+
+    /// Whoever trusts everyone lets everyone choose who they are.
+    fn refuse_everyone(&mut self, network: &Spanned<IpNet>) {
+        if network.value.prefix_len() == 0 {
+            self.mistakes.report_with(
+                network.at,
+                format!(
+                    "`{}` trusts everyone: any client could write whose address it likes into the header",
+                    network.value
+                ),
+                "name the networks of your proxies alone, such as `10.0.0.0/8`",
+            );
+        }
+    }
+
+    fn unused_header(&mut self, key: Option<crate::config::source::Place>) {
+        if let Some(at) = key {
+            self.mistakes.report_with(
+                at,
+                "`header` is never read, because no proxy is trusted",
+                "add `trusted_proxies:` with the networks of your proxies, or remove `header`",
+            );
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! Keys of limits, and selectors with the nets they are cut to.
+
+use super::Compiler;
+use crate::config::raw;
+use crate::config::raw::Text;
+use crate::config::raw::field::listed;
+use crate::config::raw::field::nearest;
+use crate::config::raw::field::not_built;
+use crate::config::raw::limit::KeyOptions;
+use crate::key::InvalidSelector;
+use crate::key::KeySpec;
+use crate::key::Selector;
+
+impl Compiler {
+    /// A key of a limit that stands where the path captures these names.
+    pub(super) fn key(&mut self, limit: &raw::limit::Limit, captures: Captures<'_>) -> Option<KeySpec> {
+        let key = limit.key.get()?;
+        let mut parts = Vec::with_capacity(key.items.len());
+        for raw_part in &key.items {
+            let Some(part) = self.key_part(raw_part) else { continue };
+            if let Selector::Capture(name) = &part.selector {
+                self.check_capture(&raw_part.selector, name, captures);
+            }
+            if parts.contains(&part) {
+                let message = format!("`{}` stands in this key twice", part.selector);
+                self.mistakes.report_with(raw_part.selector.at, message, "remove one of the two");
+            }
+            parts.push(part);
+        }
+        (parts.len() == key.items.len()).then_some(KeySpec { parts })
+    }
+
+    pub(super) fn selector(&mut self, text: &Text) -> Option<Selector> {
+        let error = match text.value.parse::<Selector>() {
+            Ok(selector) => return Some(selector),
+            Err(error) => error,
+        };
+        let help = match &error {
+            InvalidSelector::NotBuilt(name) => {
+                not_built(
+                    text.at,
+                    name,
+                    "write `cookie.N` with the name of a cookie, or `client_ip`",
+                    &mut self.mistakes,
+                );
+                return None;
+            }
+            InvalidSelector::Unknown(written) => selector_advice(written),
+            InvalidSelector::Nameless(kind) if kind == "header" => "name it: `header.x-api-key`".to_owned(),
+            InvalidSelector::Nameless(kind) => format!("name it: `{kind}.username`"),
+            InvalidSelector::HeaderName(_) => {
+                "header names are letters, digits and dashes: `header.x-api-key`".to_owned()
+            }
+        };
+        let message = match &error {
+            InvalidSelector::Nameless(kind) => format!("`{kind}` needs a name"),
+            error => error.to_string(),
+        };
+        self.mistakes.report_with(text.at, message, help);
+        None
+    }
+
+    /// The selector with every net it is cut to known.
+    pub(super) fn filled(&mut self, selector: Selector, options: Option<&KeyOptions>) -> Selector {
+        match (selector, options) {
+            (Selector::ClientIp(_), Some(options)) => Selector::ClientIp(Some(self.prefix(&options.v4, &options.v6))),
+            (Selector::ClientIp(None), None) => Selector::ClientIp(Some(self.prefix)),
+            (selector, _) => selector,
+        }
+    }
+
+    fn check_capture(&mut self, text: &Text, name: &str, captures: Captures<'_>) {
+        match captures {
+            Captures::Nowhere => self.mistakes.report_with(
+                text.at,
+                format!("`path.{name}` is captured by a route's `match`, and this limit stands on no route"),
+                format!("move the limit under a route whose path holds `{{{name}}}`"),
+            ),
+            Captures::Named(names) if !names.iter().any(|known| known == name) => {
+                let help = match nearest(name, &names.iter().map(String::as_str).collect::<Vec<_>>()) {
+                    Some(near) => format!("did you mean `path.{near}`?"),
+                    None => format!("capture it: `path: /users/{{{name}}}`"),
+                };
+                self.mistakes.report_with(text.at, format!("the route's path captures no `{name}`"), help);
+            }
+            Captures::Named(_) | Captures::Unknown => {}
+        }
+    }
+}
+
+/// Which names a limit's route captures.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Captures<'c> {
+    /// The limit stands on no route.
+    Nowhere,
+    Named(&'c [String]),
+    /// The route's match has a mistake of its own.
+    Unknown,
+}
+
+/// What was probably meant by something that is no selector.
+fn selector_advice(written: &str) -> String {
+    if written.contains([',', ' ', ';']) {
+        return "several selectors are a list: `key: [client_ip, param.username]`".to_owned();
+    }
+    if matches!(written, "ip" | "address" | "client" | "remote_addr" | "client.ip" | "source_ip") {
+        return "did you mean `client_ip`?".to_owned();
+    }
+    let (kind, name) = written.split_once('.').map_or((written, None), |(kind, name)| (kind, Some(name)));
+    let kinds: Vec<_> = Selector::FORMS.iter().map(|form| form.trim_end_matches('.')).collect();
+    match (nearest(kind, &kinds), name) {
+        (Some(near), Some(name)) if Selector::FORMS.contains(&format!("{near}.").as_str()) => {
+            format!("did you mean `{near}.{name}`?")
+        }
+        (Some(near), None) => format!("did you mean `{near}`?"),
+        _ => {
+            let forms: Vec<_> = Selector::FORMS
+                .iter()
+                .map(|form| if form.ends_with('.') { format!("{form}N") } else { (*form).to_owned() })
+                .collect();
+            format!("selectors are {}", listed(&forms.iter().map(String::as_str).collect::<Vec<_>>()))
+        }
+    }
+}

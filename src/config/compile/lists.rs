@@ -1,0 +1,219 @@
+//! The `lists` and `access` sections, and references to lists.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::Compiler;
+use super::response::Found;
+use crate::config::Diagnostic;
+use crate::config::raw;
+use crate::config::raw::Document;
+use crate::config::raw::Field;
+use crate::config::raw::Text;
+use crate::config::raw::field::not_built;
+use crate::config::raw::forms::OneOrMany;
+use crate::config::raw::leaf::Problem;
+use crate::config::source::Place;
+use crate::decision::policy::Access;
+use crate::decision::policy::PolicyList;
+use crate::key::KeyPart;
+use crate::key::Selector;
+use crate::list::AddressSet;
+use crate::list::List;
+use crate::list::ListId;
+use crate::list::Members;
+use crate::list::lines;
+use crate::list::network;
+
+/// The lists of a configuration by name.
+#[derive(Debug, Default)]
+pub(super) struct Lists {
+    by_name: HashMap<String, ListId>,
+    /// By `ListId`; those with mistakes too, so that references to them are no further mistakes.
+    lists: Vec<PolicyList>,
+}
+
+impl Lists {
+    pub(super) fn compiled(self) -> Vec<PolicyList> {
+        self.lists
+    }
+}
+
+/// Where a list is referred to: not everything is known everywhere.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Use {
+    /// `access` and `match.client`: before the route is known and the body read.
+    BeforeRoute,
+    /// `only`: before the body is read.
+    BeforeBody,
+    Unless,
+}
+
+impl Compiler {
+    pub(super) fn lists(&mut self, document: &Document) -> Lists {
+        let mut lists = Lists::default();
+        let Some(entries) = document.lists.get() else { return lists };
+        for (name, list) in &entries.entries {
+            if name.value == KNOWN_CLIENT {
+                let help = "that word is for clients that logged in before: give the list another name";
+                self.mistakes.report_with(name.at, format!("a list cannot be called `{KNOWN_CLIENT}`"), help);
+            }
+            let checked = self.name(name);
+            let Ok(id) = u16::try_from(lists.lists.len()) else {
+                self.mistakes.report(name.at, format!("there are more than {} lists", u16::MAX));
+                break;
+            };
+            let compiled = self.list(name, checked.unwrap_or_else(|| Arc::from("")), list);
+            lists.by_name.insert(name.value.clone(), ListId(id));
+            lists.lists.push(compiled);
+        }
+        lists
+    }
+
+    pub(super) fn access(&mut self, document: &Document, lists: &Lists) -> Access {
+        let Some(access) = document.access.get() else { return Access::default() };
+        Access {
+            allow: self.references(&access.allow, lists, Use::BeforeRoute).unwrap_or_default(),
+            deny: self.references(&access.deny, lists, Use::BeforeRoute).unwrap_or_default(),
+        }
+    }
+
+    /// The lists that are named; `None`: the key is not there.
+    pub(super) fn references(
+        &mut self,
+        names: &Field<OneOrMany<Text>>,
+        lists: &Lists,
+        place: Use,
+    ) -> Option<Vec<ListId>> {
+        if names.is_absent() {
+            return None;
+        }
+        let names = names.get().map(|names| &names.items[..]).unwrap_or_default();
+        Some(names.iter().filter_map(|name| self.reference(name, lists, place)).collect())
+    }
+
+    fn reference(&mut self, name: &Text, lists: &Lists, place: Use) -> Option<ListId> {
+        let Some(id) = lists.by_name.get(&name.value) else {
+            if name.value == KNOWN_CLIENT {
+                not_built(name.at, KNOWN_CLIENT, "name a list of addresses instead", &mut self.mistakes);
+                return None;
+            }
+            let mut known: Vec<&str> = lists.by_name.keys().map(String::as_str).collect();
+            known.sort_unstable();
+            self.unknown_name(name, "list", &known);
+            return None;
+        };
+        if let Some(part) = &lists.lists[usize::from(id.0)].of {
+            self.check_use(name, &part.selector, place);
+        }
+        Some(*id)
+    }
+
+    /// A list of what is not known yet would hold nobody.
+    fn check_use(&mut self, name: &Text, selector: &Selector, place: Use) {
+        let known_later = matches!(selector, Selector::Route | Selector::Capture(_));
+        let reason = match place {
+            Use::Unless => return,
+            _ if selector.needs_body() => "is asked before the body is read",
+            Use::BeforeRoute if known_later => "is asked before the route is known",
+            Use::BeforeRoute | Use::BeforeBody => return,
+        };
+        self.mistakes.report_with(
+            name.at,
+            format!("the list `{}` holds values of `{selector}`, and this {reason}", name.value),
+            "such a list may stand under `unless` on a limit",
+        );
+    }
+
+    fn list(&mut self, name: &Text, checked: Arc<str>, list: &raw::list::List) -> PolicyList {
+        let of = list.of.get().and_then(|part| self.key_part(part));
+        // The client's address is what a list is of anyway.
+        let of = of.filter(|part| !matches!(part.selector, Selector::ClientIp(_)));
+        if list.addresses.is_absent() && list.file.is_absent() {
+            let (message, help) = match &of {
+                None => (
+                    "has neither `addresses` nor `file`",
+                    "add `addresses: [198.51.100.0/24]`, or `file:` with one entry a line",
+                ),
+                Some(_) => ("has no `file`", "add `file:` with one value a line"),
+            };
+            self.mistakes.report_with(name.at, format!("the list `{}` {message}", name.value), help);
+        }
+        let members = match &of {
+            None => Members::Addresses(self.addresses(list)),
+            Some(part) => {
+                if let Some(at) = list.addresses.key() {
+                    self.mistakes.report_with(
+                        at,
+                        format!("this list holds values of `{}`, not addresses", part.selector),
+                        "remove `of`, or put the values into a `file`",
+                    );
+                }
+                Members::Values(self.values(list, part))
+            }
+        };
+        PolicyList { list: List { name: checked, members }, of }
+    }
+
+    fn addresses(&mut self, list: &raw::list::List) -> AddressSet {
+        let inline = list.addresses.get().map(|addresses| &addresses.items[..]).unwrap_or_default();
+        let mut networks: Vec<_> = inline.iter().map(|network| network.value).collect();
+        if let Some(Found { path, content }) = list.file.get().and_then(|file| self.file(file, "list")) {
+            let mut wrong = 0;
+            for entry in lines::entries(&content) {
+                match network(entry.text) {
+                    Ok(network) => networks.push(network),
+                    Err(_) if wrong == MAX_WRONG_LINES => break,
+                    Err(error) => {
+                        wrong += 1;
+                        let Problem { message, help } = Problem::said(error);
+                        let line = content.split('\n').nth(entry.line - 1).unwrap_or_default();
+                        let length = entry.text.chars().count();
+                        let mut diagnostic = Diagnostic::new(&path, entry.line, entry.column, message);
+                        diagnostic.help = help;
+                        self.mistakes.push(diagnostic.excerpt(line, length));
+                    }
+                }
+            }
+        }
+        networks.into_iter().collect()
+    }
+
+    fn values(&mut self, list: &raw::list::List, part: &KeyPart) -> crate::list::ValueSet {
+        let Some(Found { content, .. }) = list.file.get().and_then(|file| self.file(file, "list")) else {
+            return crate::list::ValueSet::default();
+        };
+        lines::entries(&content).map(|entry| Cow::into_owned(part.as_compared(entry.text))).collect()
+    }
+
+    /// One selector with its options.
+    pub(super) fn key_part(&mut self, part: &raw::limit::KeyPart) -> Option<KeyPart> {
+        let selector = self.selector(&part.selector)?;
+        let Some(options) = &part.options else {
+            return Some(KeyPart { selector: self.filled(selector, None), raw: false });
+        };
+        let is_client = matches!(selector, Selector::ClientIp(_));
+        if !is_client {
+            self.misplaced(options.v4.key().or(options.v6.key()), "`v4` and `v6` are options of `client_ip`");
+        }
+        if !selector.normalises() {
+            let message = format!("`raw` changes nothing about `{selector}`, which is taken as sent anyway");
+            self.misplaced(options.raw.key(), &message);
+        }
+        let raw = options.raw.get().is_some_and(|raw| raw.value);
+        Some(KeyPart { selector: self.filled(selector, Some(options)), raw })
+    }
+
+    fn misplaced(&mut self, key: Option<Place>, message: &str) {
+        if let Some(at) = key {
+            self.mistakes.report_with(at, message, "remove it");
+        }
+    }
+}
+
+/// The word under `unless` for clients that logged in before.
+const KNOWN_CLIENT: &str = "known_client";
+
+/// A file with more wrong lines than this is another kind of file.
+const MAX_WRONG_LINES: usize = 20;

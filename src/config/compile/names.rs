@@ -1,0 +1,49 @@
+//! Names that people choose, and references to them.
+
+use std::sync::Arc;
+
+use super::Compiler;
+use crate::config::raw::Text;
+use crate::config::raw::field::listed;
+use crate::config::raw::field::nearest;
+
+impl Compiler {
+    /// A name that may stand in a header, a metric and a log line.
+    pub(super) fn name(&mut self, text: &Text) -> Option<Arc<str>> {
+        let name = text.value.as_str();
+        let wrong = if name.trim().is_empty() {
+            "a name needs at least one letter".to_owned()
+        } else if name.trim() != name {
+            format!("the name `{name}` begins or ends with a space")
+        } else if name.len() > MAX_NAME {
+            format!("this name is longer than {MAX_NAME} characters")
+        } else if let Some(odd) = name.chars().find(|c| !(c.is_ascii_graphic() || *c == ' ') || matches!(c, '"' | '\\'))
+        {
+            format!("the name `{name}` holds {odd:?}")
+        } else {
+            return Some(name.into());
+        };
+        self.mistakes.report_with(
+            text.at,
+            wrong,
+            "names stand in headers and metrics: use letters, digits, `-`, `_` and `.`",
+        );
+        None
+    }
+
+    /// Reports a reference to a name that is not defined.
+    pub(super) fn unknown_name(&mut self, reference: &Text, kind: &str, known: &[&str]) {
+        let name = &reference.value;
+        let help = match nearest(name, known) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None if known.is_empty() => format!("define it: `{kind}s: {{{name}: ...}}`"),
+            None => format!("defined are {}", listed(&known[..known.len().min(MAX_SHOWN)])),
+        };
+        self.mistakes.report_with(reference.at, format!("there is no {kind} `{name}`"), help);
+    }
+}
+
+const MAX_NAME: usize = 128;
+
+/// More names than this are no help.
+const MAX_SHOWN: usize = 12;

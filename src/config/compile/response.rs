@@ -1,0 +1,181 @@
+//! Deny responses, and the files that a configuration names.
+
+use std::path::Path;
+use std::path::PathBuf;
+
+use bytes::Bytes;
+use http::HeaderName;
+use http::HeaderValue;
+use http::header;
+
+use super::Compiler;
+use crate::config::Diagnostic;
+use crate::config::raw;
+use crate::config::raw::Field;
+use crate::config::raw::Spanned;
+use crate::config::raw::Text;
+use crate::config::raw::limit::Status;
+use crate::config::source;
+use crate::config::source::Unreadable;
+use crate::limit::DenyResponse;
+use crate::limit::action::DenyBody;
+
+/// A file that was named and read.
+#[derive(Debug)]
+pub(super) struct Found {
+    pub path: PathBuf,
+    pub content: String,
+}
+
+impl Compiler {
+    /// Reads a file that the configuration names: `kind` says what it is, in a message.
+    pub(super) fn file(&mut self, name: &Text, kind: &str) -> Option<Found> {
+        let path = self.base.join(&name.value);
+        self.files.push(path.clone());
+        let content = if kind == "list" { read_list(&path) } else { source::read_text(&path) };
+        let error = match content {
+            Ok(content) => return Some(Found { path, content }),
+            Err(error) => error,
+        };
+        if let Unreadable::NotUtf8 { line, column } = error {
+            let diagnostic = Diagnostic::new(&path, line, column, format!("{kind} file: {error}"));
+            self.mistakes.push(diagnostic.help("save it as UTF-8"));
+            return None;
+        }
+        let message = format!("cannot read the {kind} file `{}`: {error}", path.display());
+        if Path::new(&name.value).is_relative() {
+            self.mistakes.report_with(name.at, message, "paths are relative to the configuration file");
+        } else {
+            self.mistakes.report(name.at, message);
+        }
+        None
+    }
+
+    pub(super) fn response(&mut self, response: &Field<raw::limit::DenyResponse>) -> Option<DenyResponse> {
+        response.get().map(|response| self.deny_response(response))
+    }
+
+    pub(super) fn deny_response(&mut self, response: &raw::limit::DenyResponse) -> DenyResponse {
+        if let (Some(at), Some(_)) = (response.body_file.key(), response.body.key()) {
+            self.mistakes.report_with(
+                at,
+                "`body` and `body_file` exclude each other",
+                "`body` is sent to everyone as it is, `body_file` is a page for browsers: keep one",
+            );
+        }
+        let headers = self.response_headers(response);
+        let redirect = response.redirect.get().and_then(|target| self.redirect(target));
+        let status = response.status.get();
+        if let (Some(_), Some(Spanned { value: Status(status), at })) = (&redirect, status)
+            && !matches!(status.as_u16(), 301 | 302 | 303 | 307 | 308)
+        {
+            self.mistakes.report_with(
+                *at,
+                format!("a response with status {} sends nobody to another address", status.as_u16()),
+                "write 303 or another redirect, or remove `status`: with `redirect` it is 303",
+            );
+        }
+        let body = self.body(response, &headers);
+        // The body's type travels with the body.
+        let headers = headers.into_iter().filter(|(name, _)| body.is_none() || name != header::CONTENT_TYPE).collect();
+        DenyResponse { status: status.map(|status| status.value.0), body, headers, redirect }
+    }
+
+    fn body(&mut self, response: &raw::limit::DenyResponse, headers: &[(HeaderName, HeaderValue)]) -> Option<DenyBody> {
+        if let Some(file) = response.body_file.get() {
+            let Found { content, .. } = self.file(file, "page")?;
+            return Some(DenyBody::Page(Bytes::from(content)));
+        }
+        let body = response.body.get()?;
+        let given = headers.iter().find(|(name, _)| name == header::CONTENT_TYPE).map(|(_, value)| value.clone());
+        let content_type = given.unwrap_or_else(|| HeaderValue::from_static(guessed_type(&body.value)));
+        Some(DenyBody::Verbatim { content_type, content: Bytes::from(body.value.clone()) })
+    }
+
+    fn response_headers(&mut self, response: &raw::limit::DenyResponse) -> Vec<(HeaderName, HeaderValue)> {
+        let Some(named) = response.headers.get() else { return Vec::new() };
+        let mut headers: Vec<(HeaderName, HeaderValue)> = Vec::new();
+        for (name, value) in &named.entries {
+            let Ok(header) = HeaderName::from_bytes(name.value.as_bytes()) else {
+                let help = "header names are letters, digits and dashes: `x-denied-by`";
+                self.mistakes.report_with(name.at, format!("`{}` is not a header name", name.value), help);
+                continue;
+            };
+            if OURS.contains(&header) {
+                let help = "remove it: portcullis writes this header itself";
+                self.mistakes.report_with(name.at, format!("`{}` cannot be set here", name.value), help);
+                continue;
+            }
+            if headers.iter().any(|(other, _)| *other == header) {
+                let help = "names of headers are compared without case: keep one of the two";
+                self.mistakes.report_with(name.at, format!("the header `{}` is given twice", name.value), help);
+                continue;
+            }
+            let Ok(content) = HeaderValue::from_str(&value.value) else {
+                let help = "header values are one line of visible ASCII characters";
+                self.mistakes.report_with(value.at, format!("this is no value for the header `{header}`"), help);
+                continue;
+            };
+            headers.push((header, content));
+        }
+        headers
+    }
+
+    fn redirect(&mut self, target: &Text) -> Option<HeaderValue> {
+        let text = target.value.as_str();
+        let is_place = text.starts_with('/') || text.starts_with("https://") || text.starts_with("http://");
+        let is_plain = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic());
+        match HeaderValue::from_str(text) {
+            Ok(value) if is_place && is_plain => Some(value),
+            _ => {
+                let help = "write a path such as `/slow-down`, or a URL such as `https://status.example.com/`";
+                self.mistakes.report_with(target.at, format!("`{text}` is no address to send anyone to"), help);
+                None
+            }
+        }
+    }
+}
+
+/// Lists may be far longer than what people write by hand, and seldom hold anything but ASCII.
+fn read_list(path: &Path) -> Result<String, Unreadable> {
+    match String::from_utf8(std::fs::read(path)?) {
+        Ok(content) => Ok(content),
+        Err(error) => Err(Unreadable::not_utf8(&error)),
+    }
+}
+
+/// What an inline body is, where no `content-type` says it.
+fn guessed_type(body: &str) -> &'static str {
+    let is_json = || serde_json::from_str::<serde::de::IgnoredAny>(body).is_ok();
+    match body.trim_start().chars().next() {
+        Some('<') => "text/html; charset=utf-8",
+        Some('{' | '[') if is_json() => "application/json",
+        _ => "text/plain; charset=utf-8",
+    }
+}
+
+/// Headers that say how a response is framed, how long it may be kept, and when to come back.
+const OURS: &[HeaderName] = &[
+    header::CONNECTION,
+    header::CONTENT_LENGTH,
+    header::TRANSFER_ENCODING,
+    header::UPGRADE,
+    header::TRAILER,
+    header::TE,
+    header::RETRY_AFTER,
+    header::CACHE_CONTROL,
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_inline_body_says_what_it_is() {
+        assert_eq!(guessed_type("\n<!doctype html><p>Slow down"), "text/html; charset=utf-8");
+        assert_eq!(guessed_type(r#"{"error": "slow down"}"#), "application/json");
+        assert_eq!(guessed_type("{slow down}"), "text/plain; charset=utf-8");
+        assert_eq!(guessed_type("slow down"), "text/plain; charset=utf-8");
+        assert_eq!(guessed_type(""), "text/plain; charset=utf-8");
+    }
+}

@@ -1,0 +1,145 @@
+//! The `store`, `log`, `headers` and `server` sections.
+
+use std::time::Duration;
+
+use super::Compiler;
+use crate::config::raw;
+use crate::config::raw::Document;
+use crate::config::raw::Field;
+use crate::config::raw::Spanned;
+use crate::gateway;
+use crate::gateway::HeaderStyle;
+use crate::listen;
+use crate::record::LogFormat;
+use crate::record::LogSettings;
+use crate::store;
+use crate::units::Size;
+
+impl Compiler {
+    pub(super) fn store(&mut self, document: &Document) -> store::memory::Settings {
+        let memory = document.store.get().and_then(|store| store.memory.get());
+        let max_keys = match memory.and_then(|memory| memory.max_keys.get()) {
+            None => DEFAULT_MAX_KEYS,
+            Some(Spanned { value, at }) if (1..=LARGEST_MAX_KEYS).contains(value) => self.size(*value, *at),
+            Some(Spanned { value, at }) => {
+                self.mistakes.report_with(
+                    *at,
+                    format!("`{value}` keys cannot be remembered"),
+                    format!("write a number from 1 to {LARGEST_MAX_KEYS}; a million keys take about 100 MiB"),
+                );
+                DEFAULT_MAX_KEYS
+            }
+        };
+        store::memory::Settings { max_keys }
+    }
+
+    pub(super) fn log(document: &Document) -> LogSettings {
+        let Some(log) = document.log.get() else { return LogSettings::default() };
+        LogSettings {
+            level: match log.level.get().map(|level| level.value) {
+                Some(raw::server::Level::Error) => tracing::Level::ERROR,
+                Some(raw::server::Level::Warn) => tracing::Level::WARN,
+                Some(raw::server::Level::Debug) => tracing::Level::DEBUG,
+                Some(raw::server::Level::Trace) => tracing::Level::TRACE,
+                Some(raw::server::Level::Info) | None => tracing::Level::INFO,
+            },
+            format: log.format.get().map(|format| match format.value {
+                raw::server::Format::Json => LogFormat::Json,
+                raw::server::Format::Human => LogFormat::Human,
+            }),
+            requests: log.requests.get().is_none_or(|requests| requests.value),
+        }
+    }
+
+    pub(super) fn connections(&mut self, document: &Document) -> listen::Settings {
+        let mut settings = listen::Settings {
+            header: Duration::from_secs(10),
+            keepalive: Duration::from_secs(75),
+            body_idle: DEFAULT_BODY_IDLE,
+            drain: Duration::from_secs(30),
+            max_header_bytes: 64 << 10,
+            max_headers: 100,
+            max_connections: 0,
+            max_connections_per_client: 0,
+        };
+        let Some(server) = document.server.get() else { return settings };
+        if let Some(timeouts) = server.timeouts.get() {
+            settings.header = self.span(&timeouts.header, settings.header);
+            settings.keepalive = self.span(&timeouts.keepalive, settings.keepalive);
+            settings.body_idle = self.span(&timeouts.body_idle, settings.body_idle);
+            // Zero is a choice: stop at once.
+            settings.drain = timeouts.drain.get().map_or(settings.drain, |drain| drain.value.0);
+        }
+        if let Some(Spanned { value: Size(bytes), at }) = server.max_header_bytes.get() {
+            settings.max_header_bytes = self.within(*bytes, *at, HEADER_BYTES, |bytes| Size(bytes).to_string());
+        }
+        if let Some(Spanned { value, at }) = server.max_headers.get() {
+            settings.max_headers = self.within(*value, *at, HEADERS, |count| count.to_string());
+        }
+        settings.max_connections = self.bound(&server.max_connections);
+        settings.max_connections_per_client = self.bound(&server.max_connections_per_client);
+        settings
+    }
+
+    pub(super) fn requests(&mut self, document: &Document) -> gateway::Settings {
+        let mut settings = gateway::Settings {
+            max_body: None,
+            inspect_body: 64 << 10,
+            body_idle: DEFAULT_BODY_IDLE,
+            headers: match document.headers.get().map(|headers| headers.value) {
+                Some(raw::server::HeaderStyle::Legacy) => HeaderStyle::Legacy,
+                Some(raw::server::HeaderStyle::Both) => HeaderStyle::Both,
+                Some(raw::server::HeaderStyle::Off) => HeaderStyle::Off,
+                Some(raw::server::HeaderStyle::Ietf) | None => HeaderStyle::Ietf,
+            },
+        };
+        let Some(server) = document.server.get() else { return settings };
+        settings.max_body = server.max_body.get().map(|size| size.value.0).filter(|bytes| *bytes > 0);
+        if let Some(Spanned { value: Size(bytes), at }) = server.inspect_body.get() {
+            settings.inspect_body = self.within(*bytes, *at, INSPECTED_BYTES, |bytes| Size(bytes).to_string());
+        }
+        if let Some(body_idle) = server.timeouts.get().and_then(|timeouts| timeouts.body_idle.get())
+            && !body_idle.value.0.is_zero()
+        {
+            settings.body_idle = body_idle.value.0;
+        }
+        settings
+    }
+
+    /// A bound where zero is none.
+    fn bound(&mut self, field: &Field<Spanned<u64>>) -> usize {
+        field.get().map_or(0, |Spanned { value, at }| self.size(*value, *at))
+    }
+
+    fn within(
+        &mut self,
+        value: u64,
+        at: crate::config::source::Place,
+        (least, most): (u64, u64),
+        show: impl Fn(u64) -> String,
+    ) -> usize {
+        if !(least..=most).contains(&value) {
+            let help = format!("write something from {} to {}", show(least), show(most));
+            let message = format!("{} is too {}", show(value), if value < least { "little" } else { "much" });
+            self.mistakes.report_with(at, message, help);
+            return self.size(least, at);
+        }
+        self.size(value, at)
+    }
+}
+
+const DEFAULT_MAX_KEYS: usize = 1_000_000;
+
+/// What fits into the memory of a large machine.
+const LARGEST_MAX_KEYS: u64 = 1_000_000_000;
+
+const DEFAULT_BODY_IDLE: Duration = Duration::from_secs(30);
+
+/// Less than the first holds no request of a browser; more than the second is a body.
+const HEADER_BYTES: (u64, u64) = (1 << 10, 1 << 20);
+
+/// The second is what one request can hold at all.
+const HEADERS: (u64, u64) = (1, 10_000);
+
+/// Each request under way may take as much memory.
+const INSPECTED_BYTES: (u64, u64) = (1, 64 << 20);

@@ -1,0 +1,304 @@
+//! The `upstream` and `upstreams` sections, and references to upstreams.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use http::HeaderValue;
+use http::Uri;
+use http::uri::Authority;
+use http::uri::PathAndQuery;
+
+use super::Compiler;
+use crate::config::raw;
+use crate::config::raw::Document;
+use crate::config::raw::Field;
+use crate::config::raw::Spanned;
+use crate::config::raw::Text;
+use crate::config::raw::field::listed;
+use crate::config::raw::field::not_built;
+use crate::config::raw::leaf::Problem;
+use crate::route::UpstreamId;
+use crate::upstream::Balance;
+use crate::upstream::HealthCheck;
+use crate::upstream::HostHeader;
+use crate::upstream::Settings;
+use crate::upstream::Timeouts;
+
+/// The upstreams of a configuration: those with names, and those that are a URL where they are needed.
+#[derive(Debug, Default)]
+pub(super) struct Upstreams {
+    by_name: BTreeMap<String, UpstreamId>,
+    settings: Vec<Settings>,
+}
+
+impl Upstreams {
+    pub(super) fn compiled(self) -> Vec<Settings> {
+        self.settings
+    }
+
+    fn add(&mut self, name: &str, settings: Settings) -> Option<UpstreamId> {
+        let id = u16::try_from(self.settings.len()).ok().map(UpstreamId)?;
+        self.settings.push(settings);
+        self.by_name.insert(name.to_owned(), id);
+        Some(id)
+    }
+}
+
+impl Compiler {
+    /// Every entry of `upstreams`.
+    pub(super) fn declare_upstreams(&mut self, document: &Document, upstreams: &mut Upstreams) {
+        let Some(named) = document.upstreams.get() else { return };
+        for (name, raw) in &named.entries {
+            let checked = self.name(name);
+            if name.value.contains([':', '/']) {
+                let message = format!("the name `{}` looks like an address", name.value);
+                self.mistakes.report_with(name.at, message, "write a word here, and the address under `servers`");
+            }
+            let settings = self.upstream_settings(checked.unwrap_or_else(|| Arc::from("")), raw);
+            if upstreams.add(&name.value, settings).is_none() {
+                self.mistakes.report(name.at, format!("there are more than {} upstreams", u16::MAX));
+                return;
+            }
+        }
+    }
+
+    /// Where requests go that take no route.
+    pub(super) fn default_upstream(&mut self, document: &Document, upstreams: &mut Upstreams) -> Option<UpstreamId> {
+        if let Some(text) = document.upstream.get() {
+            return self.upstream(text, upstreams);
+        }
+        if !document.upstream.is_absent() || matches!(document.upstreams, Field::Wrong) {
+            return None;
+        }
+        let names: Vec<&str> = upstreams.by_name.keys().map(String::as_str).collect();
+        let (message, help) = match names[..] {
+            [_] => return Some(UpstreamId(0)),
+            [] => ("`upstream` is missing", "say where requests go: `upstream: http://127.0.0.1:8000`".to_owned()),
+            _ => (
+                "`upstream` is missing, and there are several `upstreams`",
+                format!("say which one is for requests that take no route: {}", listed(&names)),
+            ),
+        };
+        self.mistakes.report_with(document.at, message, help);
+        None
+    }
+
+    /// The upstream that a name or a URL stands for.
+    pub(super) fn upstream(&mut self, text: &Text, upstreams: &mut Upstreams) -> Option<UpstreamId> {
+        if let Some(id) = upstreams.by_name.get(&text.value) {
+            return Some(*id);
+        }
+        if !text.value.contains([':', '/']) {
+            let known: Vec<&str> = upstreams.by_name.keys().map(String::as_str).collect();
+            if known.is_empty() {
+                let message = format!("there is no upstream `{}`", text.value);
+                self.mistakes.report_with(
+                    text.at,
+                    message,
+                    "write a URL such as `http://127.0.0.1:8000`, or define it under `upstreams`",
+                );
+            } else {
+                self.unknown_name(text, "upstream", &known);
+            }
+            return None;
+        }
+        let server = match server(&text.value) {
+            Ok(server) => server,
+            Err(problem) => {
+                problem.report(text.at, &mut self.mistakes);
+                return None;
+            }
+        };
+        // Two spellings of one URL are one upstream.
+        if let Some(id) = upstreams.by_name.get(server.as_str()) {
+            return Some(*id);
+        }
+        let settings = Settings {
+            name: Arc::from(server.as_str()),
+            servers: vec![server.clone()],
+            balance: Balance::default(),
+            host: HostHeader::default(),
+            timeouts: Timeouts::default(),
+            health: None,
+        };
+        let id = upstreams.add(server.as_str(), settings);
+        if id.is_none() {
+            self.mistakes.report(text.at, format!("there are more than {} upstreams", u16::MAX));
+        }
+        id
+    }
+
+    fn upstream_settings(&mut self, name: Arc<str>, raw: &raw::upstream::Upstream) -> Settings {
+        if let Some(Spanned { value: true, at }) = raw.http2.get() {
+            not_built(*at, "http2: true", "write `false`: servers are spoken to in HTTP/1.1", &mut self.mistakes);
+        }
+        let balance = match raw.balance.get().map(|balance| balance.value) {
+            Some(raw::upstream::Balance::RoundRobin) => Balance::RoundRobin,
+            Some(raw::upstream::Balance::LeastRequests) | None => Balance::LeastRequests,
+        };
+        let default = Timeouts::default();
+        let timeouts = match raw.timeouts.get() {
+            None => default,
+            Some(timeouts) => Timeouts {
+                connect: self.span(&timeouts.connect, default.connect),
+                response: self.span(&timeouts.response, default.response),
+                idle: self.span(&timeouts.idle, default.idle),
+            },
+        };
+        Settings {
+            name,
+            servers: self.servers(raw),
+            balance,
+            host: raw.host.get().and_then(|host| self.host_header(host)).unwrap_or_default(),
+            timeouts,
+            health: raw.health.get().map(|health| self.health(health)),
+        }
+    }
+
+    fn servers(&mut self, raw: &raw::upstream::Upstream) -> Vec<Authority> {
+        let Some(texts) = raw.servers.get() else { return Vec::new() };
+        if texts.items.is_empty() {
+            self.mistakes.report_with(
+                texts.at,
+                "an upstream without servers answers nobody",
+                "write `servers: [http://127.0.0.1:8000]`",
+            );
+        }
+        let mut servers: Vec<Authority> = Vec::new();
+        for text in &texts.items {
+            match server(&text.value) {
+                Err(problem) => problem.report(text.at, &mut self.mistakes),
+                Ok(server) if servers.contains(&server) => {
+                    let message = format!("the server `{}` is named twice", text.value);
+                    self.mistakes.report_with(text.at, message, "keep one of the two");
+                }
+                Ok(server) => servers.push(server),
+            }
+        }
+        servers
+    }
+
+    fn host_header(&mut self, host: &Text) -> Option<HostHeader> {
+        if host.value == "preserve" {
+            return Some(HostHeader::Preserve);
+        }
+        let is_host = host.value.parse::<Authority>().is_ok() && !host.value.contains('@');
+        match HeaderValue::from_str(&host.value) {
+            Ok(value) if is_host => Some(HostHeader::Fixed(value)),
+            _ => {
+                let help = "write `preserve` for the client's, or a name such as `app.internal`";
+                self.mistakes.report_with(host.at, format!("`{}` is not a host", host.value), help);
+                None
+            }
+        }
+    }
+
+    fn health(&mut self, raw: &raw::upstream::Health) -> HealthCheck {
+        let path = raw.path.get();
+        if let Some(path) = path
+            && (!path.value.starts_with('/') || path.value.parse::<PathAndQuery>().is_err())
+        {
+            self.mistakes.report_with(
+                path.at,
+                format!("`{}` is not a path", path.value),
+                "write one such as `/healthz`",
+            );
+        }
+        HealthCheck {
+            path: path.map(|path| path.value.clone()).unwrap_or_default(),
+            every: self.span(&raw.every, std::time::Duration::from_secs(5)),
+            timeout: self.span(&raw.timeout, std::time::Duration::from_secs(2)),
+            healthy: self.positive(&raw.healthy, 2),
+            unhealthy: self.positive(&raw.unhealthy, 3),
+        }
+    }
+}
+
+/// The address in a server's URL.
+fn server(url: &str) -> Result<Authority, Problem> {
+    let Some((scheme, rest)) = url.split_once("://") else {
+        let meant = if url.contains("//") { String::new() } else { format!(": `http://{}`", url.trim_matches('/')) };
+        return Err(Problem::with(
+            format!("`{url}` is not a URL"),
+            format!("a server's URL begins with `http://`{meant}"),
+        ));
+    };
+    match scheme.to_ascii_lowercase().as_str() {
+        "http" => {}
+        "https" => {
+            let help = format!("write `http://{rest}`, on a network you trust");
+            return Err(Problem::with("`https://` to servers is not built into this version yet", help));
+        }
+        _ => {
+            return Err(Problem::with(
+                format!("`{scheme}://` is not a way to reach a server"),
+                format!("write `http://{rest}`"),
+            ));
+        }
+    }
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    if rest.len() > authority.len() && &rest[authority.len()..] != "/" {
+        return Err(Problem::with(
+            format!("a server's URL ends after the port, but here follows `{}`", &rest[authority.len()..]),
+            format!("write `http://{authority}`: requests go there with the path they came with"),
+        ));
+    }
+    if authority.contains('@') {
+        // What stands before the @ may be a password: it is in no message.
+        return Err(Problem::with(
+            "a server's URL holds no user name or password",
+            "remove what stands before the `@`",
+        ));
+    }
+    let malformed = || {
+        Problem::with(
+            format!("`{url}` is not a server's URL"),
+            "write one such as `http://127.0.0.1:8000` or `http://app.internal`",
+        )
+    };
+    let parsed: Authority = authority.to_ascii_lowercase().parse().map_err(|_| malformed())?;
+    // A colon without a number behind it is a port left out by mistake.
+    let port = authority.rsplit_once(']').map_or(authority, |(_, after)| after).rsplit_once(':').map(|(_, port)| port);
+    let port_is_number = port.is_none_or(|port| port.parse::<u16>().is_ok_and(|port| port > 0));
+    if parsed.host().is_empty() || !port_is_number || Uri::try_from(format!("http://{parsed}/")).is_err() {
+        return Err(malformed());
+    }
+    Ok(parsed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(url: &str, expected: Result<&str, &str>) {
+        let found = server(url).map(|server| server.to_string()).map_err(|problem| problem.help.unwrap_or_default());
+        assert_eq!(found, expected.map(str::to_owned).map_err(str::to_owned), "{url}");
+    }
+
+    #[test]
+    fn a_server_is_a_url_without_a_path() {
+        check("http://127.0.0.1:8000", Ok("127.0.0.1:8000"));
+        check("http://127.0.0.1:8000/", Ok("127.0.0.1:8000"));
+        check("HTTP://App.internal", Ok("app.internal"));
+        check("http://[::1]:8000", Ok("[::1]:8000"));
+        check("http://[::1]", Ok("[::1]"));
+    }
+
+    #[test]
+    fn what_is_no_server_says_what_to_write() {
+        const EXAMPLE: &str = "write one such as `http://127.0.0.1:8000` or `http://app.internal`";
+        check("127.0.0.1:8000", Err("a server's URL begins with `http://`: `http://127.0.0.1:8000`"));
+        check("//app", Err("a server's URL begins with `http://`"));
+        check("https://app", Err("write `http://app`, on a network you trust"));
+        check("ftp://app", Err("write `http://app`"));
+        check("http://app/api", Err("write `http://app`: requests go there with the path they came with"));
+        check("http://app?x=1", Err("write `http://app`: requests go there with the path they came with"));
+        check("http://u:p@app", Err("remove what stands before the `@`"));
+        for url in
+            ["http://", "http://:80", "http://app:", "http://app:0", "http://app:99999", "http://a b", "http://[::1"]
+        {
+            check(url, Err(EXAMPLE));
+        }
+    }
+}

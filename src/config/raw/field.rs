@@ -1,0 +1,214 @@
+//! The keys of a section: which are known, which are missing, and what stands under each.
+
+use std::collections::BTreeMap;
+
+use serde_json::Map;
+use serde_json::Value;
+use serde_json::json;
+
+use super::Raw;
+use crate::config::diagnostic::Mistakes;
+use crate::config::source::Place;
+use crate::config::yaml::Content;
+use crate::config::yaml::Name;
+use crate::config::yaml::Node;
+
+/// What stands under a key.
+#[derive(Clone, Debug, Default)]
+pub enum Field<T> {
+    /// The key is not there.
+    #[default]
+    Absent,
+    /// It is, with a mistake that has been reported.
+    Wrong,
+    Given {
+        key: Place,
+        value: T,
+    },
+}
+
+impl<T> Field<T> {
+    pub fn get(&self) -> Option<&T> {
+        match self {
+            Self::Given { value, .. } => Some(value),
+            Self::Absent | Self::Wrong => None,
+        }
+    }
+
+    /// Where the key stands, when its value is good.
+    pub fn key(&self) -> Option<Place> {
+        match self {
+            Self::Given { key, .. } => Some(*key),
+            Self::Absent | Self::Wrong => None,
+        }
+    }
+
+    pub fn is_absent(&self) -> bool {
+        matches!(self, Self::Absent)
+    }
+}
+
+impl<T: Raw> Field<T> {
+    pub fn read(entries: &[(Name, Node)], key: &str, mistakes: &mut Mistakes) -> Self {
+        let Some((name, node)) = entries.iter().find(|(name, _)| name.text == key) else { return Self::Absent };
+        if node.content == Content::Nothing {
+            mistakes.report_with(
+                name.at,
+                format!("`{key}` has no value"),
+                "write one after the colon, or remove the key: what is left out has its default",
+            );
+            return Self::Wrong;
+        }
+        match T::read(node, mistakes) {
+            Some(value) => Self::Given { key: name.at, value },
+            None => Self::Wrong,
+        }
+    }
+}
+
+/// The keys of a section.
+#[derive(Clone, Copy, Debug)]
+pub struct Keys {
+    pub known: &'static [&'static str],
+    /// With an example of each.
+    pub required: &'static [(&'static str, &'static str)],
+    /// Keys that a later version knows, and what to do until then.
+    pub later: &'static [(&'static str, &'static str)],
+}
+
+/// The entries of a section's map, unknown and missing keys reported.
+pub fn entries<'n>(node: &'n Node, keys: &Keys, mistakes: &mut Mistakes) -> Option<&'n [(Name, Node)]> {
+    let Content::Map(entries) = &node.content else {
+        mistakes.report_with(
+            node.at,
+            format!("expected a map, found {}", node.kind()),
+            format!("its keys are {}", listed(keys.known)),
+        );
+        return None;
+    };
+    for (name, _) in entries {
+        refuse_unknown(name, keys, mistakes);
+    }
+    for (key, example) in keys.required {
+        if !entries.iter().any(|(name, _)| name.text == *key) {
+            mistakes.report_with(node.at, format!("`{key}` is missing"), *example);
+        }
+    }
+    Some(entries)
+}
+
+fn refuse_unknown(name: &Name, keys: &Keys, mistakes: &mut Mistakes) {
+    let key = name.text.as_str();
+    if keys.known.contains(&key) {
+        return;
+    }
+    if let Some((_, help)) = keys.later.iter().find(|(late, _)| *late == key) {
+        not_built(name.at, key, help, mistakes);
+        return;
+    }
+    let help = match nearest(key, keys.known) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => format!("the keys here are {}", listed(keys.known)),
+    };
+    mistakes.report_with(name.at, format!("unknown key `{key}`"), help);
+}
+
+/// Refuses what the format knows and this version does not: nothing is ever silently ignored.
+pub fn not_built(at: Place, what: &str, help: &str, mistakes: &mut Mistakes) {
+    mistakes.report_with(at, format!("`{what}` is not built into this version yet"), help);
+}
+
+/// The name that a misspelt one was probably meant to be.
+pub fn nearest<'k>(written: &str, known: &[&'k str]) -> Option<&'k str> {
+    let folded = written.to_lowercase().replace('-', "_");
+    let distance = |key: &str| strsim::osa_distance(&folded, &key.to_lowercase().replace('-', "_"));
+    // Half a word of mistakes is another word.
+    let bound = (folded.chars().count() / 3).clamp(1, 4);
+    let near = known.iter().map(|key| (distance(key), *key)).filter(|(distance, _)| *distance <= bound);
+    near.min_by_key(|(distance, _)| *distance).map(|(_, key)| key)
+}
+
+/// `a`, `b` and `c`.
+pub fn listed(names: &[&str]) -> String {
+    let quoted: Vec<_> = names.iter().map(|name| format!("`{name}`")).collect();
+    match quoted.split_last() {
+        None => String::new(),
+        Some((only, [])) => only.clone(),
+        Some((last, others)) => format!("{} and {last}", others.join(", ")),
+    }
+}
+
+/// A key as it stands in the file: `r#match` is `match`.
+pub const fn written(field: &'static str) -> &'static str {
+    match field.as_bytes() {
+        [b'r', b'#', ..] => field.split_at(2).1,
+        _ => field,
+    }
+}
+
+/// Puts the schema of a section among the definitions, and answers with the reference to it.
+pub fn define(
+    name: &'static str,
+    about: &str,
+    keys: &Keys,
+    definitions: &mut BTreeMap<&'static str, Value>,
+    properties: impl FnOnce(&mut BTreeMap<&'static str, Value>) -> Vec<(&'static str, &'static str, Value)>,
+) -> Value {
+    if !definitions.contains_key(name) {
+        // Stands in while the properties are described, so that a section may hold itself.
+        definitions.insert(name, Value::Null);
+        let mut described = Map::new();
+        for (key, doc, mut schema) in properties(definitions) {
+            schema["description"] = json!(unwrapped(doc));
+            described.insert(key.to_owned(), schema);
+        }
+        let mut schema = json!({
+            "type": "object",
+            "description": unwrapped(about),
+            "additionalProperties": false,
+            "properties": described,
+        });
+        if !keys.required.is_empty() {
+            schema["required"] = keys.required.iter().map(|(key, _)| *key).collect();
+        }
+        definitions.insert(name, schema);
+    }
+    json!({ "$ref": format!("#/$defs/{name}") })
+}
+
+/// A doc comment as one paragraph.
+fn unwrapped(doc: &str) -> String {
+    doc.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(written: &str, expected: Option<&str>) {
+        let known = ["listen", "upstream", "upstreams", "limits", "client_ip", "max_keys", "v4"];
+        assert_eq!(nearest(written, &known), expected);
+    }
+
+    #[test]
+    fn near_misses_are_recognised() {
+        check("lisen", Some("listen"));
+        check("lsiten", Some("listen"));
+        check("upstrem", Some("upstream"));
+        check("Limits", Some("limits"));
+        check("client-ip", Some("client_ip"));
+        check("clientip", Some("client_ip"));
+        check("max_key", Some("max_keys"));
+        check("ipv4", None);
+        check("whitelist", None);
+    }
+
+    #[test]
+    fn names_are_listed_as_people_list_them() {
+        assert_eq!(listed(&[]), "");
+        assert_eq!(listed(&["a"]), "`a`");
+        assert_eq!(listed(&["a", "b"]), "`a` and `b`");
+        assert_eq!(listed(&["a", "b", "c"]), "`a`, `b` and `c`");
+    }
+}

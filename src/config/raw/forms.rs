@@ -1,0 +1,108 @@
+//! Shapes that sections share: one or many, and maps whose keys are names people choose.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+use serde_json::json;
+
+use super::Raw;
+use super::Text;
+use crate::config::diagnostic::Mistakes;
+use crate::config::source::Place;
+use crate::config::yaml::Content;
+use crate::config::yaml::Node;
+
+/// A list.
+#[derive(Clone, Debug)]
+pub struct Many<T> {
+    pub at: Place,
+    pub items: Vec<T>,
+}
+
+impl<T: Raw> Raw for Many<T> {
+    fn read(node: &Node, mistakes: &mut Mistakes) -> Option<Self> {
+        let Content::List(nodes) = &node.content else {
+            mistakes.report_with(
+                node.at,
+                format!("expected a list, found {}", node.kind()),
+                "put `- ` before each entry, or the entries into `[` and `]`",
+            );
+            return None;
+        };
+        Some(Self { at: node.at, items: read_all(nodes, mistakes) })
+    }
+
+    fn schema(definitions: &mut BTreeMap<&'static str, Value>) -> Value {
+        json!({ "type": "array", "items": T::schema(definitions) })
+    }
+}
+
+/// A list, or its one entry without the brackets.
+#[derive(Clone, Debug)]
+pub struct OneOrMany<T> {
+    pub at: Place,
+    pub items: Vec<T>,
+}
+
+impl<T: Raw> Raw for OneOrMany<T> {
+    fn read(node: &Node, mistakes: &mut Mistakes) -> Option<Self> {
+        let items = match &node.content {
+            Content::List(nodes) => read_all(nodes, mistakes),
+            _ => vec![T::read(node, mistakes)?],
+        };
+        Some(Self { at: node.at, items })
+    }
+
+    fn schema(definitions: &mut BTreeMap<&'static str, Value>) -> Value {
+        let one = T::schema(definitions);
+        json!({ "anyOf": [one, { "type": "array", "items": one }] })
+    }
+}
+
+/// The good entries; the others have been reported.
+fn read_all<T: Raw>(nodes: &[Node], mistakes: &mut Mistakes) -> Vec<T> {
+    nodes.iter().filter_map(|node| present(node, mistakes).and_then(|node| T::read(node, mistakes))).collect()
+}
+
+fn present<'n>(node: &'n Node, mistakes: &mut Mistakes) -> Option<&'n Node> {
+    if node.content == Content::Nothing {
+        mistakes.report_with(node.at, "this entry is empty", "write a value after the dash, or remove the line");
+        return None;
+    }
+    Some(node)
+}
+
+/// A map from names to one kind of value, in the order of the file.
+#[derive(Clone, Debug)]
+pub struct Named<T> {
+    pub at: Place,
+    pub entries: Vec<(Text, T)>,
+}
+
+impl<T: Raw> Raw for Named<T> {
+    fn read(node: &Node, mistakes: &mut Mistakes) -> Option<Self> {
+        let Content::Map(entries) = &node.content else {
+            mistakes.report_with(
+                node.at,
+                format!("expected a map, found {}", node.kind()),
+                "write a name, a colon, and what it stands for",
+            );
+            return None;
+        };
+        let mut read = Vec::with_capacity(entries.len());
+        for (name, node) in entries {
+            if node.content == Content::Nothing {
+                mistakes.report_with(name.at, format!("`{}` has no value", name.text), "write one after the colon");
+                continue;
+            }
+            if let Some(value) = T::read(node, mistakes) {
+                read.push((Text { value: name.text.clone(), at: name.at }, value));
+            }
+        }
+        Some(Self { at: node.at, entries: read })
+    }
+
+    fn schema(definitions: &mut BTreeMap<&'static str, Value>) -> Value {
+        json!({ "type": "object", "additionalProperties": T::schema(definitions) })
+    }
+}

@@ -1,0 +1,294 @@
+//! Single values: texts, numbers, durations, sizes, addresses, and words out of a few. Each is typed by the key it stands
+//! under, quoted or not.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+
+use ipnet::IpNet;
+use serde_json::Value;
+use serde_json::json;
+
+use super::Raw;
+use super::Spanned;
+use crate::config::diagnostic::Mistakes;
+use crate::config::source::Place;
+use crate::config::yaml::Content;
+use crate::config::yaml::Node;
+use crate::list::network;
+use crate::units;
+
+/// A value that is one text.
+pub trait Leaf: Sized {
+    /// What a person should write: "expected ..., found a list".
+    const EXPECTED: &'static str;
+
+    fn parse(text: &str) -> Result<Self, Problem>;
+
+    fn schema() -> Value;
+}
+
+/// Why a text is not what its key needs.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Problem {
+    pub message: String,
+    pub help: Option<String>,
+}
+
+impl Problem {
+    pub fn new(message: impl Into<String>) -> Self {
+        Self { message: message.into(), help: None }
+    }
+
+    /// What a type says of a text that means nothing to it: after what is wrong, what to write, which becomes the help.
+    pub fn said(error: impl ToString) -> Self {
+        let message = error.to_string();
+        for (separator, keep) in
+            [(", write ", "write "), (", expected ", "expected "), (": use ", "use "), (": keep ", "keep ")]
+        {
+            if let Some((wrong, instead)) = message.rsplit_once(separator) {
+                return Self::with(wrong, format!("{keep}{instead}"));
+            }
+        }
+        Self::new(message)
+    }
+
+    pub fn report(self, at: Place, mistakes: &mut Mistakes) {
+        match self.help {
+            Some(help) => mistakes.report_with(at, self.message, help),
+            None => mistakes.report(at, self.message),
+        }
+    }
+
+    pub fn with(message: impl Into<String>, help: impl Into<String>) -> Self {
+        Self { message: message.into(), help: Some(help.into()) }
+    }
+}
+
+impl<T: Leaf> Raw for Spanned<T> {
+    fn read(node: &Node, mistakes: &mut Mistakes) -> Option<Self> {
+        let Content::Scalar(text) = &node.content else {
+            mistakes.report(node.at, format!("expected {}, found {}", T::EXPECTED, node.kind()));
+            return None;
+        };
+        match T::parse(text) {
+            Ok(value) => Some(Self { value, at: node.at }),
+            Err(problem) => {
+                problem.report(node.at, mistakes);
+                None
+            }
+        }
+    }
+
+    fn schema(_: &mut BTreeMap<&'static str, Value>) -> Value {
+        T::schema()
+    }
+}
+
+impl Leaf for String {
+    const EXPECTED: &'static str = "a text";
+
+    fn parse(text: &str) -> Result<Self, Problem> {
+        Ok(text.to_owned())
+    }
+
+    fn schema() -> Value {
+        json!({ "type": "string" })
+    }
+}
+
+impl Leaf for bool {
+    const EXPECTED: &'static str = "`true` or `false`";
+
+    fn parse(text: &str) -> Result<Self, Problem> {
+        match text {
+            "true" | "True" | "TRUE" => Ok(true),
+            "false" | "False" | "FALSE" => Ok(false),
+            _ => Err(Problem::with(format!("`{text}` is neither true nor false"), "write `true` or `false`")),
+        }
+    }
+
+    fn schema() -> Value {
+        json!({ "type": "boolean" })
+    }
+}
+
+impl Leaf for u64 {
+    const EXPECTED: &'static str = "a number";
+
+    fn parse(text: &str) -> Result<Self, Problem> {
+        if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_digit()) {
+            return Err(Problem::with(format!("`{text}` is not a whole number"), "write digits only, such as `20`"));
+        }
+        text.parse().map_err(|_| Problem::new(format!("`{text}` is too large")))
+    }
+
+    fn schema() -> Value {
+        json!({ "type": "integer", "minimum": 0 })
+    }
+}
+
+impl Leaf for units::Span {
+    const EXPECTED: &'static str = "a duration such as `20s`";
+
+    fn parse(text: &str) -> Result<Self, Problem> {
+        text.parse().map_err(|error: units::InvalidSpan| Problem::said(error))
+    }
+
+    fn schema() -> Value {
+        json!({ "type": "string", "pattern": "^[0-9]+(ms|s|m|h|d)$", "examples": ["500ms", "20s", "3m", "1h", "7d"] })
+    }
+}
+
+impl Leaf for units::Size {
+    const EXPECTED: &'static str = "a size such as `64KiB`";
+
+    fn parse(text: &str) -> Result<Self, Problem> {
+        text.parse().map_err(|error: units::InvalidSize| Problem::said(error))
+    }
+
+    fn schema() -> Value {
+        json!({ "type": ["string", "integer"], "examples": ["64KiB", "10MiB", 0] })
+    }
+}
+
+impl Leaf for SocketAddr {
+    const EXPECTED: &'static str = "an address with a port";
+
+    fn parse(text: &str) -> Result<Self, Problem> {
+        text.parse().map_err(|_| Problem::with(format!("`{text}` is not an address with a port"), socket_advice(text)))
+    }
+
+    fn schema() -> Value {
+        json!({ "type": "string", "examples": ["0.0.0.0:8080", "[::]:8080"] })
+    }
+}
+
+/// What was probably meant by something that is no address with a port.
+fn socket_advice(text: &str) -> String {
+    let bare = text.trim_start_matches('[').trim_end_matches(']');
+    if let Ok(address) = bare.parse::<std::net::IpAddr>() {
+        return format!("a port is missing: write `{}`", SocketAddr::new(address, 8080));
+    }
+    let port = text.trim_start_matches(['*', ':']);
+    if !port.is_empty() && port.parse::<u16>().is_ok() {
+        return format!(
+            "write `0.0.0.0:{port}` for every address of this machine, `127.0.0.1:{port}` for this machine alone"
+        );
+    }
+    if let Some((host, port)) = text.rsplit_once(':') {
+        let is_port = port.parse::<u16>().is_ok();
+        if host == "localhost" && is_port {
+            return format!("names are not looked up here: write `127.0.0.1:{port}`");
+        }
+        if !is_port && host.parse::<std::net::Ipv4Addr>().is_ok() {
+            return "a port is a number from 1 to 65535".to_owned();
+        }
+        if is_port && host.parse::<std::net::Ipv6Addr>().is_ok() {
+            return format!("an IPv6 address stands in brackets: `[{host}]:{port}`");
+        }
+    }
+    "write an IP address and a port, such as `0.0.0.0:8080`; names are not looked up here".to_owned()
+}
+
+/// An address or network; a bare address is a network of one.
+impl Leaf for IpNet {
+    const EXPECTED: &'static str = "an address or network";
+
+    fn parse(text: &str) -> Result<Self, Problem> {
+        network(text).map_err(Problem::said)
+    }
+
+    fn schema() -> Value {
+        json!({ "type": "string", "examples": ["198.51.100.0/24", "2001:db8::/32"] })
+    }
+}
+
+/// Defines an enum of the words that may stand under a key. Words after `later` are known but not built.
+macro_rules! words {
+    (
+        $(#[doc = $about:literal])+
+        $name:ident { $( $word:literal => $variant:ident, )+ }
+        $( later { $( $late:literal => $help:literal, )+ } )?
+    ) => {
+        $(#[doc = $about])+
+        #[derive(Clone, Copy, Debug, Eq, PartialEq)]
+        pub enum $name { $( $variant, )+ }
+
+        impl $crate::config::raw::leaf::Leaf for $name {
+            const EXPECTED: &'static str = concat!("one word"$(, ", `", $word, "`")+);
+
+            fn parse(text: &str) -> Result<Self, $crate::config::raw::leaf::Problem> {
+                match text {
+                    $( $word => Ok(Self::$variant), )+
+                    $( $( $late => Err($crate::config::raw::leaf::Problem::with(
+                        format!("`{text}` is not built into this version yet"), $help,
+                    )), )+ )?
+                    _ => Err($crate::config::raw::leaf::unknown_word(text, &[ $( $word ),+ ])),
+                }
+            }
+
+            fn schema() -> serde_json::Value {
+                serde_json::json!({ "enum": [ $( $word ),+ ] })
+            }
+        }
+    };
+}
+
+pub(super) use words;
+
+/// A word that is none of the few.
+pub fn unknown_word(text: &str, words: &[&str]) -> Problem {
+    let help = match super::field::nearest(text, words) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => format!("write {}", either(words)),
+    };
+    Problem::with(format!("unknown word `{text}`"), help)
+}
+
+/// `a`, `b` or `c`.
+fn either(words: &[&str]) -> String {
+    let quoted: Vec<_> = words.iter().map(|word| format!("`{word}`")).collect();
+    match quoted.split_last() {
+        Some((last, others)) if !others.is_empty() => format!("{} or {last}", others.join(", ")),
+        _ => quoted.concat(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn advises(text: &str, expected: &str) {
+        assert_eq!(socket_advice(text), expected);
+    }
+
+    #[test]
+    fn what_was_meant_by_half_an_address_is_guessed() {
+        advises("10.0.0.1", "a port is missing: write `10.0.0.1:8080`");
+        advises("::1", "a port is missing: write `[::1]:8080`");
+        advises("[::1]", "a port is missing: write `[::1]:8080`");
+        advises(
+            "8080",
+            "write `0.0.0.0:8080` for every address of this machine, `127.0.0.1:8080` for this machine alone",
+        );
+        advises(":80", "write `0.0.0.0:80` for every address of this machine, `127.0.0.1:80` for this machine alone");
+        advises("localhost:80", "names are not looked up here: write `127.0.0.1:80`");
+        advises("10.0.0.1:80000", "a port is a number from 1 to 65535");
+        advises("web", "write an IP address and a port, such as `0.0.0.0:8080`; names are not looked up here");
+    }
+
+    #[test]
+    fn a_bare_address_is_a_network_of_one() {
+        assert_eq!(IpNet::parse("10.0.0.1").map(|network| network.to_string()), Ok("10.0.0.1/32".to_owned()));
+        assert_eq!(IpNet::parse("10.0.0.1/8").map(|network| network.to_string()), Ok("10.0.0.0/8".to_owned()));
+    }
+
+    #[test]
+    fn numbers_are_digits() {
+        assert_eq!(u64::parse("20"), Ok(20));
+        for wrong in ["", "-1", "+1", "1.5", "1e3", "0x10", "1_000", "99999999999999999999"] {
+            assert!(u64::parse(wrong).is_err(), "{wrong}");
+        }
+    }
+}

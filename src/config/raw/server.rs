@@ -1,0 +1,169 @@
+//! The sections about sockets and the process: `listen`, `admin`, `store`, `headers`, `log`, `server`.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+
+use serde_json::Value;
+use serde_json::json;
+
+use super::Raw;
+use super::Spanned;
+use super::Text;
+use super::leaf::words;
+use super::section;
+use crate::config::diagnostic::Mistakes;
+use crate::config::yaml::Content;
+use crate::config::yaml::Node;
+use crate::units::Size;
+use crate::units::Span;
+
+/// One entry of `listen`: an address, or a map with more about it.
+#[derive(Clone, Debug)]
+pub enum Listen {
+    Address(Spanned<SocketAddr>),
+    Described(Listener),
+}
+
+impl Raw for Listen {
+    fn read(node: &Node, mistakes: &mut Mistakes) -> Option<Self> {
+        match node.content {
+            Content::Map(_) => Listener::read(node, mistakes).map(Self::Described),
+            _ => Spanned::read(node, mistakes).map(Self::Address),
+        }
+    }
+
+    fn schema(definitions: &mut BTreeMap<&'static str, Value>) -> Value {
+        json!({ "anyOf": [Spanned::<SocketAddr>::schema(definitions), Listener::schema(definitions)] })
+    }
+}
+
+section! {
+    /// An address where requests come in.
+    Listener {
+        /// An IP address and a port, such as `0.0.0.0:8080`.
+        address: Spanned<SocketAddr>,
+        /// The PROXY protocol; only `false` is built.
+        proxy_protocol: Spanned<bool>,
+    }
+    required {
+        address => "say where to listen: `address: 0.0.0.0:8080`",
+    }
+    later {
+        "tls" => "remove it, and let the proxy in front end TLS (name it in `client_ip.trusted_proxies`)",
+    }
+}
+
+section! {
+    /// The admin listener: health and metrics.
+    Admin {
+        /// An IP address and a port, such as `127.0.0.1:9090`.
+        address: Spanned<SocketAddr>,
+        /// A file with the token of the API. Required where the address is not loopback.
+        token_file: Text,
+    }
+    required {
+        address => "say where to listen: `address: 127.0.0.1:9090`",
+    }
+}
+
+section! {
+    /// Where counts are kept.
+    Store {
+        /// In this process.
+        memory: Memory,
+    }
+    later {
+        "redis" => "remove it: counts are kept in memory, each gateway its own",
+        "on_failure" => "remove it: the memory store does not fail",
+        "nodes" => "remove it: each gateway counts for itself",
+    }
+}
+
+section! {
+    /// Counts in this process.
+    Memory {
+        /// How many keys are remembered. When full, keys that bind nobody are forgotten first. Default: 1000000.
+        max_keys: Spanned<u64>,
+    }
+    later {
+        "snapshot" => "remove it: counts begin anew with the process, and survive a reload",
+    }
+}
+
+words! {
+    /// Which rate limit headers responses carry.
+    HeaderStyle {
+        "ietf" => Ietf,
+        "legacy" => Legacy,
+        "both" => Both,
+        "off" => Off,
+    }
+}
+
+section! {
+    /// What is written to the log.
+    Log {
+        /// The least important messages that are written: `error`, `warn`, `info` (default), `debug` or `trace`.
+        level: Spanned<Level>,
+        /// `json` or `human`. Left out: human on a terminal, JSON elsewhere.
+        format: Spanned<Format>,
+        /// Whether each request is a line. Default: true.
+        requests: Spanned<bool>,
+    }
+}
+
+words! {
+    /// How important a message is.
+    Level {
+        "error" => Error,
+        "warn" => Warn,
+        "info" => Info,
+        "debug" => Debug,
+        "trace" => Trace,
+    }
+}
+
+words! {
+    /// For whom log lines are written.
+    Format {
+        "json" => Json,
+        "human" => Human,
+    }
+}
+
+section! {
+    /// Bounds of connections and requests.
+    Server {
+        /// The longest head of a request. Default: 64KiB.
+        max_header_bytes: Spanned<Size>,
+        /// The longest body that passes; 0 (default): any, bodies stream.
+        max_body: Spanned<Size>,
+        /// How much of a body a key may read. Default: 64KiB.
+        inspect_body: Spanned<Size>,
+        /// How long clients may take.
+        timeouts: ServerTimeouts,
+        /// The most header lines of a request; 431 beyond. Default: 100.
+        max_headers: Spanned<u64>,
+        /// The most connections at a time; 0 (default): as many as descriptors allow.
+        max_connections: Spanned<u64>,
+        /// The most connections of one client address at a time; 0 (default): no bound.
+        max_connections_per_client: Spanned<u64>,
+    }
+    later {
+        "max_held" => "remove it: no request is held in this version",
+    }
+}
+
+section! {
+    /// How long clients may take.
+    ServerTimeouts {
+        /// For the head of a request. Default: 10s.
+        header: Spanned<Span>,
+        /// Reading or writing a body without progress. Default: 30s.
+        body_idle: Spanned<Span>,
+        /// Between two requests on a connection. Default: 75s.
+        keepalive: Spanned<Span>,
+        /// How long requests under way may take once the gateway is stopping. Default: 30s.
+        drain: Spanned<Span>,
+    }
+}

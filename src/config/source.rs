@@ -1,0 +1,211 @@
+//! The text that mistakes point into: files and flags, and what `${NAME}` in a value stands for.
+
+use std::borrow::Cow;
+use std::io::Read;
+use std::path::Path;
+use std::path::PathBuf;
+
+/// A stretch of a source, within one line.
+#[derive(Clone, Copy, Debug, Default, Eq, Ord, PartialEq, PartialOrd)]
+pub struct Place {
+    /// Which of the sources.
+    pub source: u16,
+    /// From 1.
+    pub line: u32,
+    /// From 1, in characters.
+    pub column: u32,
+    /// In characters; at least 1 when shown.
+    pub length: u32,
+}
+
+/// A text and the name under which the person who wrote it knows it.
+#[derive(Clone, Debug)]
+pub struct Source {
+    name: PathBuf,
+    text: String,
+    line_starts: Vec<usize>,
+}
+
+impl Source {
+    pub fn new(name: impl Into<PathBuf>, text: String) -> Self {
+        let line_starts =
+            std::iter::once(0).chain(memchr::memchr_iter(b'\n', text.as_bytes()).map(|at| at + 1)).collect();
+        Self { name: name.into(), text, line_starts }
+    }
+
+    pub fn name(&self) -> &Path {
+        &self.name
+    }
+
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// A line without its end; `number` counts from 1.
+    pub fn line(&self, number: usize) -> Option<&str> {
+        let start = *self.line_starts.get(number.checked_sub(1)?)?;
+        let end = self.line_starts.get(number).map_or(self.text.len(), |next| next - 1);
+        Some(self.text.get(start..end)?.trim_end_matches('\r'))
+    }
+}
+
+/// Why a file cannot be read as text.
+#[derive(Debug, thiserror::Error)]
+pub enum Unreadable {
+    #[error("{}", describe(.0))]
+    Io(#[from] std::io::Error),
+    #[error("the file is larger than {} MiB", MAX_BYTES >> 20)]
+    TooLarge,
+    #[error("this is not UTF-8 text")]
+    NotUtf8 {
+        /// From 1.
+        line: usize,
+        /// From 1, in characters.
+        column: usize,
+    },
+}
+
+/// Reads a file that people write: a configuration, a page, a token.
+pub fn read_text(file: &Path) -> Result<String, Unreadable> {
+    let mut bytes = Vec::new();
+    std::fs::File::open(file)?.take(MAX_BYTES + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > MAX_BYTES {
+        return Err(Unreadable::TooLarge);
+    }
+    String::from_utf8(bytes).map_err(|error| Unreadable::not_utf8(&error))
+}
+
+impl Unreadable {
+    /// Finds the place of the first byte that is no text.
+    pub fn not_utf8(error: &std::string::FromUtf8Error) -> Self {
+        let good = String::from_utf8_lossy(&error.as_bytes()[..error.utf8_error().valid_up_to()]);
+        let line_start = good.rfind('\n').map_or(0, |at| at + 1);
+        Self::NotUtf8 { line: good.matches('\n').count() + 1, column: good[line_start..].chars().count() + 1 }
+    }
+}
+
+/// What the system says, without its error number.
+pub fn describe(error: &std::io::Error) -> String {
+    match error.kind() {
+        std::io::ErrorKind::NotFound => "no such file".to_owned(),
+        std::io::ErrorKind::PermissionDenied => "permission denied".to_owned(),
+        std::io::ErrorKind::IsADirectory => "it is a directory".to_owned(),
+        _ => error.to_string(),
+    }
+}
+
+/// Where values of `${NAME}` come from; `None`: not set.
+pub type Environment<'e> = &'e dyn Fn(&str) -> Option<String>;
+
+/// Why a `${` stands for nothing.
+#[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
+pub enum Unresolved {
+    #[error("the environment variable `{0}` is not set")]
+    Unset(String),
+    #[error("`${{` is not closed by a `}}`")]
+    Open,
+    #[error("`{0}` is not the name of an environment variable")]
+    Name(String),
+}
+
+/// Puts the environment's values in place of `${NAME}` and `${NAME:-default}`; the default also stands in for an empty
+/// value. `$${` is a literal `${`. What is put in place is not looked at again.
+pub fn substitute<'t>(text: &'t str, environment: Environment<'_>) -> Result<Cow<'t, str>, Unresolved> {
+    if !text.contains("${") {
+        return Ok(Cow::Borrowed(text));
+    }
+    let mut result = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find("${") {
+        if rest[..at].ends_with('$') {
+            result.push_str(&rest[..at - 1]);
+            result.push_str("${");
+            rest = &rest[at + 2..];
+            continue;
+        }
+        result.push_str(&rest[..at]);
+        let (inside, after) = rest[at + 2..].split_once('}').ok_or(Unresolved::Open)?;
+        result.push_str(&resolve(inside, environment)?);
+        rest = after;
+    }
+    result.push_str(rest);
+    Ok(Cow::Owned(result))
+}
+
+fn resolve(inside: &str, environment: Environment<'_>) -> Result<String, Unresolved> {
+    let (name, default) = match inside.split_once(":-") {
+        Some((name, default)) => (name, Some(default)),
+        None => (inside, None),
+    };
+    let is_name = name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+        && name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
+    if !is_name {
+        return Err(Unresolved::Name(name.to_owned()));
+    }
+    match (environment(name), default) {
+        (Some(value), None) => Ok(value),
+        (Some(value), Some(_)) if !value.is_empty() => Ok(value),
+        (_, Some(default)) => Ok(default.to_owned()),
+        (None, None) => Err(Unresolved::Unset(name.to_owned())),
+    }
+}
+
+/// No one writes more by hand.
+const MAX_BYTES: u64 = 16 << 20;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(text: &str, expected: Result<&str, Unresolved>) {
+        let environment = |name: &str| match name {
+            "PORT" => Some("8080".to_owned()),
+            "EMPTY" => Some(String::new()),
+            "NESTED" => Some("${PORT}".to_owned()),
+            _ => None,
+        };
+        assert_eq!(substitute(text, &environment).as_deref(), expected.as_ref().copied());
+    }
+
+    #[test]
+    fn names_stand_for_their_values() {
+        check("no names", Ok("no names"));
+        check("0.0.0.0:${PORT}", Ok("0.0.0.0:8080"));
+        check("${PORT}${PORT}", Ok("80808080"));
+        check("${GONE:-7}", Ok("7"));
+        check("${GONE:-}", Ok(""));
+        check("${PORT:-7}", Ok("8080"));
+        check("${EMPTY:-7}", Ok("7"));
+        check("a${EMPTY}b", Ok("ab"));
+        check("$PORT $ {PORT} $", Ok("$PORT $ {PORT} $"));
+    }
+
+    #[test]
+    fn a_doubled_dollar_is_a_dollar() {
+        check("$${PORT}", Ok("${PORT}"));
+        check("$${GONE", Ok("${GONE"));
+        check("é$${a}${PORT}", Ok("é${a}8080"));
+    }
+
+    #[test]
+    fn a_value_is_not_looked_at_again() {
+        check("${NESTED}", Ok("${PORT}"));
+    }
+
+    #[test]
+    fn what_stands_for_nothing_is_said() {
+        check("${GONE}", Err(Unresolved::Unset("GONE".to_owned())));
+        check("${PORT", Err(Unresolved::Open));
+        check("${}", Err(Unresolved::Name(String::new())));
+        check("${a b}", Err(Unresolved::Name("a b".to_owned())));
+        check("${1A}", Err(Unresolved::Name("1A".to_owned())));
+    }
+
+    #[test]
+    fn lines_are_found_by_number() {
+        let source = Source::new("f", "a\r\nbé\n\nc".to_owned());
+        let lines: Vec<_> = (0..6).map(|number| source.line(number)).collect();
+        assert_eq!(lines, [None, Some("a"), Some("bé"), Some(""), Some("c"), None]);
+    }
+}

@@ -1,0 +1,115 @@
+use std::time::Instant;
+
+use proptest::prelude::*;
+
+use super::*;
+
+const SMALLEST: &str = "\
+listen: 0.0.0.0:8080
+upstream: http://127.0.0.1:8000
+routes:
+  - match: POST /login
+    limits:
+      - {key: client_ip, rate: 1/second; 20/minute; 200/hour; 800/day}
+";
+
+fn check(text: &str) -> Result<Settings, Vec<Diagnostic>> {
+    read(Path::new("portcullis.yaml"), text.to_owned(), &|_| None)
+}
+
+#[test]
+fn the_smallest_useful_file_has_every_default() {
+    let settings = check(SMALLEST).expect("a good file");
+    assert_eq!(settings.listen, ["0.0.0.0:8080".parse().expect("an address")]);
+    assert!(settings.admin.is_none());
+    assert_eq!(settings.store.max_keys, 1_000_000);
+    assert_eq!(settings.upstreams[0].servers[0].as_str(), "127.0.0.1:8000");
+    assert_eq!(settings.requests.max_body, None);
+    assert_eq!(settings.requests.inspect_body, 65_536);
+    assert_eq!(settings.connections.max_header_bytes, 65_536);
+    assert_eq!(settings.policy.routes.routes[0].name.as_ref(), "POST /login");
+    assert_eq!(settings.policy.limits[0].name.as_ref(), "post-login-1");
+    assert_eq!(settings.files, [PathBuf::from("portcullis.yaml")]);
+}
+
+#[test]
+fn every_mistake_of_a_file_is_told_at_once() {
+    let mistakes = check("lisen: 1\nupstream: 127.0.0.1\nstore: {redis: {}}\nlimits:\n- {key: ip, rate: 0/minute}\n");
+    let told: Vec<_> =
+        mistakes.expect_err("mistakes").iter().map(|mistake| (mistake.line, mistake.message.clone())).collect();
+    let expected = [
+        (1, "`listen` is missing"),
+        (1, "unknown key `lisen`"),
+        (2, "there is no upstream `127.0.0.1`"),
+        (3, "`redis` is not built into this version yet"),
+        (5, "unknown selector `ip`"),
+        (5, "a rate needs a count above zero"),
+    ];
+    assert_eq!(told, expected.map(|(line, message)| (line, message.to_owned())));
+}
+
+#[test]
+fn a_file_that_is_not_there_is_one_mistake() {
+    let mistakes = load(Path::new("not/there.yaml")).expect_err("no file");
+    assert_eq!(mistakes.len(), 1);
+    assert_eq!(mistakes[0].message, "cannot read the configuration: no such file");
+}
+
+#[test]
+fn what_is_not_text_is_told_by_its_place() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("portcullis.yaml");
+    std::fs::write(&file, b"listen: 0.0.0.0:80\nupstream: \xff\n").expect("written");
+    let mistakes = load(&file).expect_err("not UTF-8");
+    assert_eq!((mistakes[0].line, mistakes[0].column), (2, 11));
+}
+
+#[test]
+fn files_are_found_beside_the_configuration_and_all_of_them_are_known() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("portcullis.yaml");
+    std::fs::write(
+        &file,
+        format!("{SMALLEST}lists: {{bad: {{file: bad.txt}}}}\ndeny_response: {{body_file: page.html}}\n"),
+    )
+    .expect("written");
+    std::fs::write(folder.path().join("bad.txt"), "198.51.100.7 # once\n").expect("written");
+    std::fs::write(folder.path().join("page.html"), "<p>Slow down").expect("written");
+    let settings = load(&file).expect("a good file");
+    let expected = ["portcullis.yaml", "bad.txt", "page.html"].map(|name| folder.path().join(name));
+    assert_eq!(settings.files, expected);
+}
+
+#[test]
+fn a_list_of_a_million_lines_is_read_quickly() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("portcullis.yaml");
+    std::fs::write(&file, format!("{SMALLEST}lists: {{bad: {{file: bad.txt}}}}\n")).expect("written");
+    let lines: String =
+        (0..1_000_000u32).map(|n| format!("{}\n", std::net::Ipv4Addr::from(n.wrapping_mul(2_654_435_761)))).collect();
+    std::fs::write(folder.path().join("bad.txt"), lines).expect("written");
+    #[expect(clippy::disallowed_methods, reason = "a test that measures")]
+    let started = Instant::now();
+    load(&file).expect("a good file");
+    // Unoptimised, beside other tests; a release build takes a tenth of it.
+    assert!(started.elapsed().as_secs() < 15, "{:?}", started.elapsed());
+}
+
+proptest! {
+    #[test]
+    fn no_text_makes_it_panic(text in "\\PC{0,100}") {
+        let _ = check(&text);
+    }
+
+    /// A good file with a stretch replaced: most of it is still understood, so that every step sees odd input.
+    #[test]
+    fn no_near_configuration_makes_it_panic(
+        start in 0..EVERYTHING.len(), length in 0..40usize, put in "[-a-z0-9:{}\\[\\]/*\"'&. \n\\PC]{0,12}",
+    ) {
+        let at = |byte: usize| (byte..=EVERYTHING.len()).find(|byte| EVERYTHING.is_char_boundary(*byte)).unwrap_or(0);
+        let (start, end) = (at(start), at((start + length).min(EVERYTHING.len())));
+        let _ = check(&format!("{}{put}{}", &EVERYTHING[..start], &EVERYTHING[end..]));
+    }
+}
+
+const EVERYTHING: &str = include_str!("../../config/everything.yaml");

@@ -1,0 +1,325 @@
+//! YAML text as a tree in which every part knows its place. Nothing is typed yet: whether `429` is a number is for the
+//! key to say under which it stands.
+
+use std::collections::HashMap;
+
+use saphyr_parser::Event;
+use saphyr_parser::Parser;
+use saphyr_parser::ScalarStyle;
+use saphyr_parser::ScanError;
+use saphyr_parser::Span;
+
+use super::diagnostic::Mistakes;
+use super::source::Environment;
+use super::source::Place;
+use super::source::Unresolved;
+use super::source::substitute;
+
+/// A part of the tree.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Node {
+    pub at: Place,
+    pub content: Content,
+}
+
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum Content {
+    /// Nothing stands there, or `null`, or `~`.
+    Nothing,
+    Scalar(String),
+    List(Vec<Node>),
+    /// In the order of the file, each key once.
+    Map(Vec<(Name, Node)>),
+}
+
+/// A key of a map.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Name {
+    pub at: Place,
+    pub text: String,
+}
+
+impl Node {
+    /// What it is, in the words of a message.
+    pub fn kind(&self) -> &'static str {
+        match self.content {
+            Content::Nothing => "nothing",
+            Content::Scalar(_) => "a single value",
+            Content::List(_) => "a list",
+            Content::Map(_) => "a map",
+        }
+    }
+}
+
+/// Reads the one document of a text. `None`: there is none, or a mistake was found that leaves no tree.
+pub fn parse(text: &str, source: u16, environment: Environment<'_>, mistakes: &mut Mistakes) -> Option<Node> {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let mut tree =
+        Tree { source, environment, mistakes, stack: Vec::new(), anchors: HashMap::new(), root: None, nodes: 0 };
+    let mut documents = 0;
+    for event in Parser::new_from_str(text) {
+        let (event, span) = match event {
+            Ok(event) => event,
+            Err(error) => {
+                tree.refuse_syntax(&error, text);
+                return None;
+            }
+        };
+        if matches!(event, Event::DocumentStart(_)) {
+            documents += 1;
+            if documents > 1 {
+                let place = tree.place(span);
+                tree.mistakes.report_with(
+                    place,
+                    "a second document begins here",
+                    "a file is one configuration: remove the `---`",
+                );
+                return None;
+            }
+        }
+        tree.take(event, span).ok()?;
+    }
+    tree.root
+}
+
+/// Why reading stops: the mistake has been reported.
+struct Stop;
+
+struct Tree<'t> {
+    source: u16,
+    environment: Environment<'t>,
+    mistakes: &'t mut Mistakes,
+    stack: Vec<Frame>,
+    /// Whole nodes by anchor, and of how many nodes each consists.
+    anchors: HashMap<usize, (Node, usize)>,
+    root: Option<Node>,
+    nodes: usize,
+}
+
+/// A list or map whose end has not come yet.
+struct Frame {
+    at: Place,
+    anchor: usize,
+    /// How many nodes there were before it.
+    nodes_before: usize,
+    inside: Inside,
+}
+
+enum Inside {
+    List(Vec<Node>),
+    Map { entries: Vec<(Name, Node)>, seen: HashMap<String, Place>, key: Option<Key> },
+}
+
+/// A key whose value has not come yet.
+enum Key {
+    New(Name),
+    /// A mistake, reported; its value is read and dropped.
+    Refused,
+}
+
+impl Tree<'_> {
+    fn take(&mut self, event: Event<'_>, span: Span) -> Result<(), Stop> {
+        let at = self.place(span);
+        match event {
+            Event::Scalar(text, style, anchor, tag) => {
+                self.refuse_tag(at, tag.as_deref());
+                let content = self.scalar(&text, style, at);
+                self.finish(Node { at, content }, anchor, self.nodes)
+            }
+            Event::SequenceStart(anchor, tag) => {
+                self.refuse_tag(at, tag.as_deref());
+                self.open(Place { length: 1, ..at }, anchor, Inside::List(Vec::new()))
+            }
+            Event::MappingStart(anchor, tag) => {
+                self.refuse_tag(at, tag.as_deref());
+                let inside = Inside::Map { entries: Vec::new(), seen: HashMap::new(), key: None };
+                self.open(Place { length: 1, ..at }, anchor, inside)
+            }
+            Event::SequenceEnd | Event::MappingEnd => {
+                let Some(frame) = self.stack.pop() else { return Ok(()) };
+                let content = match frame.inside {
+                    Inside::List(items) => Content::List(items),
+                    Inside::Map { entries, .. } => Content::Map(entries),
+                };
+                self.finish(Node { at: frame.at, content }, frame.anchor, frame.nodes_before)
+            }
+            Event::Alias(anchor) => {
+                let Some((node, size)) = self.anchors.get(&anchor).cloned() else {
+                    self.mistakes.report(at, "this alias stands inside the value that it repeats");
+                    return Err(Stop);
+                };
+                let before = self.nodes;
+                // One is added when the node is finished.
+                self.nodes += size - 1;
+                self.finish(node, 0, before)
+            }
+            Event::Nothing | Event::StreamStart | Event::StreamEnd | Event::DocumentStart(_) | Event::DocumentEnd => {
+                Ok(())
+            }
+        }
+    }
+
+    fn open(&mut self, at: Place, anchor: usize, inside: Inside) -> Result<(), Stop> {
+        if self.stack.len() == MAX_DEPTH {
+            self.mistakes.report(at, format!("lists and maps stand more than {MAX_DEPTH} deep in each other"));
+            return Err(Stop);
+        }
+        self.stack.push(Frame { at, anchor, nodes_before: self.nodes, inside });
+        Ok(())
+    }
+
+    /// Puts a whole node where it belongs.
+    fn finish(&mut self, node: Node, anchor: usize, nodes_before: usize) -> Result<(), Stop> {
+        self.nodes += 1;
+        if self.nodes > MAX_NODES {
+            self.mistakes.report_with(
+                node.at,
+                format!("the file holds more than {MAX_NODES} values, counting each alias as what it repeats"),
+                "long lists belong into a file of their own: `lists: {name: {file: ...}}`",
+            );
+            return Err(Stop);
+        }
+        if anchor > 0 {
+            self.anchors.insert(anchor, (node.clone(), self.nodes - nodes_before));
+        }
+        match self.stack.last_mut().map(|frame| &mut frame.inside) {
+            None => self.root = Some(node),
+            Some(Inside::List(items)) => items.push(node),
+            Some(Inside::Map { entries, seen, key }) => match key.take() {
+                Some(Key::New(name)) => entries.push((name, node)),
+                Some(Key::Refused) => {}
+                None => *key = Some(accept_key(node, seen, self.mistakes)),
+            },
+        }
+        Ok(())
+    }
+
+    fn scalar(&mut self, text: &str, style: ScalarStyle, at: Place) -> Content {
+        if style == ScalarStyle::Plain && matches!(text, "" | "~" | "null" | "Null" | "NULL") {
+            return Content::Nothing;
+        }
+        if self.expects_key() {
+            return Content::Scalar(text.to_owned());
+        }
+        match substitute(text, self.environment) {
+            Ok(text) => Content::Scalar(text.into_owned()),
+            Err(error) => {
+                let help = match &error {
+                    Unresolved::Unset(name) => format!("set it, or give a default: `${{{name}:-...}}`"),
+                    _ => "write `${NAME}` or `${NAME:-default}`; a literal `${` is written `$${`".to_owned(),
+                };
+                self.mistakes.report_with(at, error.to_string(), help);
+                Content::Scalar(text.to_owned())
+            }
+        }
+    }
+
+    fn expects_key(&self) -> bool {
+        matches!(self.stack.last(), Some(Frame { inside: Inside::Map { key: None, .. }, .. }))
+    }
+
+    fn refuse_tag(&mut self, at: Place, tag: Option<&saphyr_parser::Tag>) {
+        if let Some(tag) = tag {
+            let shown = if tag.is_yaml_core_schema() { format!("!!{}", tag.suffix) } else { tag.to_string() };
+            self.mistakes.report_with(at, format!("the tag `{shown}` has no meaning here"), "remove the tag");
+        }
+    }
+
+    fn refuse_syntax(&mut self, error: &ScanError, text: &str) {
+        let marker = error.marker();
+        let lines = text.lines().count().max(1);
+        // The end of the text is told as the line after the last.
+        let (line, column) = match text.lines().nth(marker.line().saturating_sub(1)) {
+            Some(_) => (marker.line(), marker.col()),
+            None => (lines, text.lines().last().map_or(0, |last| last.chars().count())),
+        };
+        let at = Place { source: self.source, line: number(line), column: number(column + 1), length: 1 };
+        let line = text.lines().nth(line.saturating_sub(1)).unwrap_or_default();
+        let message = format!("this is not YAML: {}", error.info());
+        match advice(error.info(), line) {
+            Some(help) => self.mistakes.report_with(at, message, help),
+            None => self.mistakes.report(at, message),
+        }
+    }
+
+    fn place(&self, span: Span) -> Place {
+        let length =
+            if span.start.line() == span.end.line() { span.end.col().saturating_sub(span.start.col()) } else { 1 };
+        Place {
+            source: self.source,
+            line: number(span.start.line()),
+            column: number(span.start.col() + 1),
+            length: number(length.max(1)),
+        }
+    }
+}
+
+fn accept_key(node: Node, seen: &mut HashMap<String, Place>, mistakes: &mut Mistakes) -> Key {
+    let Content::Scalar(text) = node.content else {
+        mistakes.report_with(
+            node.at,
+            format!("a key must be a name, not {}", node.kind()),
+            "a text that begins with `{` or `[` is written in quotes",
+        );
+        return Key::Refused;
+    };
+    if text == "<<" {
+        mistakes.report_with(
+            node.at,
+            "merge keys are not known here",
+            "an anchor and its alias (`&name`, `*name`) repeat a value as a whole",
+        );
+        return Key::Refused;
+    }
+    if let Some(first) = seen.get(&text) {
+        let (line, column) = (first.line, first.column);
+        mistakes.report_with(
+            node.at,
+            format!("the key `{text}` is repeated"),
+            format!("it stands first at {line}:{column}: keep one of the two"),
+        );
+        return Key::Refused;
+    }
+    seen.insert(text.clone(), node.at);
+    Key::New(Name { at: node.at, text })
+}
+
+/// What a person can do about a text that is not YAML.
+fn advice(info: &str, line: &str) -> Option<&'static str> {
+    let indentation = &line[..line.len() - line.trim_start().len()];
+    if indentation.contains('\t') {
+        return Some("indent with spaces: YAML knows no tabs there");
+    }
+    if info.contains("quote") {
+        return Some("close the text with the quote it begins with");
+    }
+    if info.contains("anchor") {
+        return Some("a text that begins with `*` or `&` is written in quotes");
+    }
+    if info.contains("mapping values are not allowed") || info.contains("simple key") {
+        return Some("a value that holds `: ` is written in quotes; keys of one map begin in one column");
+    }
+    if info.contains("flow") || info.contains("bracket") {
+        return Some("close every `[` with `]` and every `{` with `}`, and put `,` between entries");
+    }
+    if info.contains("block") || info.contains("indentation") {
+        return Some("keys of one map, and dashes of one list, begin in one column");
+    }
+    if info.contains("unexpected character") {
+        return Some("a text that begins with `%`, `@` or a backtick is written in quotes");
+    }
+    None
+}
+
+fn number(value: usize) -> u32 {
+    u32::try_from(value).unwrap_or(u32::MAX)
+}
+
+/// No section of the configuration is half as deep.
+const MAX_DEPTH: usize = 32;
+
+/// Enough for the longest file anyone writes, little enough that aliases of aliases stay harmless.
+const MAX_NODES: usize = 200_000;
+
+#[cfg(test)]
+mod tests;
