@@ -73,6 +73,7 @@
 //! another 4 s. `decision/conclude.rs` names the limit; `gateway/respond.rs` writes 429, `Retry-After: 4` and a page or
 //! a problem document; `record/access_log.rs` writes the line. The application has seen nothing.
 
+pub mod alarm;
 pub mod clock;
 pub mod units;
 

@@ -11,6 +11,7 @@ use std::path::PathBuf;
 const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("units", &[]),
     ("clock", &[]),
+    ("alarm", &[]),
     ("client", &[]),
     ("request", &["client"]),
     ("list", &["client"]),
@@ -19,8 +20,8 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("route", &["client", "request", "list", "key", "limit"]),
     ("decision", &["clock", "client", "request", "list", "key", "limit", "route"]),
     ("store", &["clock", "key", "limit", "decision"]),
-    ("upstream", &[]),
-    ("listen", &["client"]),
+    ("upstream", &["alarm"]),
+    ("listen", &["alarm", "client"]),
     ("record", &["clock", "client", "limit", "route", "decision"]),
     (
         "gateway",

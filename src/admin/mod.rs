@@ -23,8 +23,8 @@ use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 
 use crate::listen;
+use crate::listen::Connections;
 use crate::listen::connection::Connection;
-use crate::listen::connection::Connections;
 use crate::record::Gauges;
 use crate::record::Metrics;
 

@@ -1,31 +1,178 @@
-//! What is known about one client's connection, and all connections of the process.
+//! What is known about one client's connection, and where it stands.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::AtomicU8;
+use std::sync::atomic::AtomicU32;
+use std::sync::atomic::Ordering;
+
+use super::Connections;
+use super::connections::Group;
+use super::connections::Order;
 
 /// The facts of a connection.
 #[derive(Debug)]
 pub struct Connection {
     /// Who connected.
     pub peer: SocketAddr,
-    /// Where.
+    /// The address that was listened on.
     pub local: SocketAddr,
+    group: Arc<Group>,
+    pub(super) progress: Progress,
 }
 
-/// All connections of the process: counted, bounded, drained together. Clones share the count.
-#[derive(Clone, Debug, Default)]
-pub struct Connections {
-    shared: Arc<()>,
+impl Connection {
+    /// A connection among these.
+    pub fn new(peer: SocketAddr, local: SocketAddr, connections: &Connections) -> Self {
+        Self { peer, local, group: Arc::clone(connections.group()), progress: Progress::default() }
+    }
+
+    /// Whether the client has said that it sends nothing more: it has left, or it waits for its last answer. What
+    /// was held back is not worth starting for it.
+    pub fn client_is_leaving(&self) -> bool {
+        self.progress.read_closed.load(Ordering::Relaxed)
+    }
+
+    /// Runs what outlives the request, a tunnel for instance, until it is done or connections are cut.
+    pub fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+        let group = Arc::clone(&self.group);
+        tokio::spawn(async move {
+            tokio::select! {
+                () = cut(&group) => {}
+                () = task => {}
+            }
+        });
+    }
+
+    pub(super) fn group(&self) -> &Group {
+        &self.group
+    }
 }
 
-impl Connections {
-    /// How many stand.
-    pub fn count(&self) -> usize {
-        todo!()
+async fn cut(group: &Group) {
+    loop {
+        let ordered = group.ordered.notified();
+        if group.current_order() == Order::Cut {
+            return;
+        }
+        ordered.await;
+    }
+}
+
+/// Where a connection stands, written by its socket and its requests, read by its watchdog.
+///
+/// It is the connection's own tasks that touch it, on one core: atomics because hyper asks for `Sync`, seldom
+/// because two threads meet here.
+#[derive(Debug, Default)]
+pub(super) struct Progress {
+    phase: AtomicU8,
+    /// Requests so far.
+    served: AtomicU32,
+    /// Requests under way (HTTP/2).
+    active: AtomicU32,
+    /// Writes that went through so far.
+    writes: AtomicU32,
+    /// The socket took no more.
+    write_blocked: AtomicBool,
+    /// The client said that nothing follows.
+    read_closed: AtomicBool,
+    /// Part of a request's body may still be on its way.
+    unread: AtomicBool,
+    /// Inside a frame that is not data, or between the frames of one head (HTTP/2).
+    mid_frame: AtomicBool,
+}
+
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[repr(u8)]
+pub(super) enum Phase {
+    /// Nothing was received yet.
+    Fresh,
+    /// Part of a head was.
+    Head,
+    /// A request is under way.
+    Busy,
+    /// Its answer is complete, but not written.
+    Flushing,
+    /// Between two requests.
+    Idle,
+    /// The connection no longer speaks HTTP.
+    Tunnel,
+}
+
+impl Progress {
+    pub(super) fn phase(&self) -> Phase {
+        match self.phase.load(Ordering::Relaxed) {
+            0 => Phase::Fresh,
+            1 => Phase::Head,
+            2 => Phase::Busy,
+            3 => Phase::Flushing,
+            4 => Phase::Idle,
+            _ => Phase::Tunnel,
+        }
     }
 
-    /// Lets every connection finish the request it is at, then close; returns when all have.
-    pub async fn drain(&self) {
-        todo!()
+    pub(super) fn enter(&self, phase: Phase) {
+        self.phase.store(phase as u8, Ordering::Relaxed);
     }
+
+    /// A request's head was read whole.
+    pub(super) fn begin(&self, has_body: bool) {
+        self.enter(Phase::Busy);
+        self.unread.store(has_body, Ordering::Relaxed);
+        bump(&self.served);
+    }
+
+    pub(super) fn served(&self) -> u32 {
+        self.served.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn stream_opened(&self) {
+        self.active.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn stream_closed(&self) {
+        self.active.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn active(&self) -> u32 {
+        self.active.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn wrote(&self) {
+        bump(&self.writes);
+        self.write_blocked.store(false, Ordering::Relaxed);
+    }
+
+    pub(super) fn writes(&self) -> u32 {
+        self.writes.load(Ordering::Relaxed)
+    }
+}
+
+macro_rules! flags {
+    ($($flag:ident, $set:ident;)*) => {
+        impl Progress {
+            $(
+                pub(super) fn $flag(&self) -> bool {
+                    self.$flag.load(Ordering::Relaxed)
+                }
+
+                pub(super) fn $set(&self, value: bool) {
+                    self.$flag.store(value, Ordering::Relaxed);
+                }
+            )*
+        }
+    };
+}
+
+flags! {
+    write_blocked, set_write_blocked;
+    read_closed, set_read_closed;
+    unread, set_unread;
+    mid_frame, set_mid_frame;
+}
+
+/// Counts without a locked instruction: only the connection's own task writes.
+fn bump(counter: &AtomicU32) {
+    counter.store(counter.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
 }

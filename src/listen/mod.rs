@@ -1,19 +1,33 @@
 //! Where requests come in: listening sockets, connections, their timeouts.
 
+pub mod accept;
+pub mod bind;
 pub mod connection;
+pub mod connections;
 
-use std::net::SocketAddr;
+mod body;
+mod conversation;
+mod frames;
+mod head;
+mod per_client;
+mod streams;
+mod tapped;
+mod watchdog;
+
 use std::sync::Arc;
 use std::time::Duration;
 
-use arc_swap::ArcSwap;
 use bytes::Bytes;
 use http::Request;
 use http::Response;
+use http::StatusCode;
 use http_body::Body;
 use hyper::body::Incoming;
 
+pub use self::accept::serve;
+pub use self::bind::bind;
 pub use self::connection::Connection;
+pub use self::connections::Connections;
 
 /// Bounds of connections; those that stand keep what they began with.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -35,30 +49,22 @@ pub struct Settings {
 }
 
 /// What answers requests.
-pub trait Handle: Clone + Send + 'static {
-    type Body: Body<Data = Bytes, Error: Into<Box<dyn std::error::Error + Send + Sync>>> + Send + 'static;
+pub trait Handle: Clone + Send + Sync + 'static {
+    type Body: Body<Data = Bytes, Error: Into<Box<dyn std::error::Error + Send + Sync>>> + Send + Unpin + 'static;
 
     /// Answers one request. The future is dropped when the client goes away.
+    ///
+    /// Reading the request's body without progress is bounded here; everything else of a connection is
+    /// bounded by its [`Settings`].
     fn handle(
         &self,
         connection: Arc<Connection>,
         request: Request<Incoming>,
     ) -> impl Future<Output = Response<Self::Body>> + Send + 'static;
+
+    /// Learns of a head that was no request: it was answered with `status`, and its connection closed.
+    fn malformed(&self, _connection: &Connection, _status: StatusCode) {}
 }
 
-/// Opens `count` sockets on one address, each with an accept queue of its own. Fails when anyone else listens there.
-/// Port 0 is one free port for all of them.
-pub fn bind(_address: SocketAddr, _count: usize) -> std::io::Result<Vec<std::net::TcpListener>> {
-    todo!()
-}
-
-/// Accepts connections on one core until `stop` is cancelled; those that stand finish what they are at.
-pub async fn serve<H: Handle>(
-    _socket: std::net::TcpListener,
-    _settings: Arc<ArcSwap<Settings>>,
-    _handler: H,
-    _connections: connection::Connections,
-    _stop: tokio_util::sync::CancellationToken,
-) {
-    todo!()
-}
+#[cfg(test)]
+mod tests;

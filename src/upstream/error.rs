@@ -1,5 +1,7 @@
 //! Why an application did not answer: whose fault it is, and which status says so.
 
+use std::error::Error;
+use std::io;
 use std::sync::Arc;
 
 use http::StatusCode;
@@ -16,16 +18,92 @@ pub struct ForwardError {
 pub enum Cause {
     #[error("no server is healthy")]
     NoHealthyServer,
+    #[error("the server cannot be reached: {0}")]
+    Connect(io::Error),
+    #[error("connecting to the server took too long")]
+    ConnectTimeout,
+    #[error("the server took too long to answer")]
+    ResponseTimeout,
+    #[error("the server closed the connection before it had answered: {0}")]
+    Closed(hyper::Error),
+    #[error("the server's answer is not HTTP: {0}")]
+    Nonsense(hyper::Error),
+    #[error("the server switched protocols without being asked to")]
+    UnaskedUpgrade,
+    #[error("the request's body broke off: {}", deepest(.0))]
+    RequestBody(hyper::Error),
 }
 
 impl ForwardError {
-    /// 502 down or nonsense, 503 no healthy server, 504 too slow; a fault of the client's body is 400, 408 or 413.
+    /// 502 down or nonsense, 503 no healthy server, 504 too slow. A body that broke off is the client's fault, 400,
+    /// unless its error ([`Self::request_body_error`]) says better.
     pub fn status(&self) -> StatusCode {
-        todo!()
+        match self.cause {
+            Cause::NoHealthyServer => StatusCode::SERVICE_UNAVAILABLE,
+            Cause::ConnectTimeout | Cause::ResponseTimeout => StatusCode::GATEWAY_TIMEOUT,
+            Cause::Connect(_) | Cause::Closed(_) | Cause::Nonsense(_) | Cause::UnaskedUpgrade => {
+                StatusCode::BAD_GATEWAY
+            }
+            Cause::RequestBody(_) => StatusCode::BAD_REQUEST,
+        }
     }
 
     /// The cause as a metric label.
     pub fn label(&self) -> &'static str {
-        todo!()
+        match self.cause {
+            Cause::NoHealthyServer => "no_healthy_server",
+            Cause::Connect(_) => "connect",
+            Cause::ConnectTimeout => "connect_timeout",
+            Cause::ResponseTimeout => "response_timeout",
+            Cause::Closed(_) => "closed",
+            Cause::Nonsense(_) => "nonsense",
+            Cause::UnaskedUpgrade => "unasked_upgrade",
+            Cause::RequestBody(_) => "request_body",
+        }
+    }
+
+    /// What the request's body failed with, as its own type gave it.
+    pub fn request_body_error(&self) -> Option<&(dyn Error + 'static)> {
+        match &self.cause {
+            Cause::RequestBody(error) => error.source(),
+            _ => None,
+        }
+    }
+}
+
+/// An answer's body that broke off; the client sees it cut short.
+#[derive(Debug, thiserror::Error)]
+pub enum BodyError {
+    #[error("the server took too long to go on with its answer")]
+    Stalled,
+    #[error("the server cut its answer short: {0}")]
+    Broken(hyper::Error),
+}
+
+/// hyper names its part in it; the cause is below.
+fn deepest(error: &hyper::Error) -> &dyn Error {
+    let mut error: &dyn Error = error;
+    while let Some(source) = error.source() {
+        error = source;
+    }
+    error
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(cause: Cause, status: u16) {
+        assert_eq!(ForwardError { server: None, cause }.status().as_u16(), status);
+    }
+
+    #[test]
+    fn down_is_502_unhealthy_503_slow_504() {
+        check(Cause::NoHealthyServer, 503);
+        check(Cause::Connect(io::ErrorKind::ConnectionRefused.into()), 502);
+        check(Cause::UnaskedUpgrade, 502);
+        check(Cause::ConnectTimeout, 504);
+        check(Cause::ResponseTimeout, 504);
     }
 }

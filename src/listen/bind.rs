@@ -1,0 +1,104 @@
+//! Listening sockets: one for each core on the same address, and nobody else's.
+
+use std::io;
+use std::net::SocketAddr;
+use std::net::TcpListener;
+use std::time::Duration;
+
+use socket2::Domain;
+use socket2::Protocol;
+use socket2::Socket;
+use socket2::TcpKeepalive;
+use socket2::Type;
+
+/// Opens `count` sockets on one address, each with an accept queue of its own. Fails when anyone else listens there.
+/// Port 0 is one free port for all of them.
+pub fn bind(address: SocketAddr, count: usize) -> io::Result<Vec<TcpListener>> {
+    // Sockets that share a port would share it with a stranger too, who would then get part of the connections.
+    // One that does not share tells, and finds the free port.
+    let probe = socket(address)?;
+    probe.bind(&address.into())?;
+    probe.listen(1)?;
+    let bound = probe.local_addr()?.as_socket().unwrap_or(address);
+    drop(probe);
+
+    (0..count).map(|_| listener(bound)).collect()
+}
+
+fn listener(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = socket(address)?;
+    socket.set_reuse_port(true)?;
+    // Accepted sockets inherit these: set once here, they cost no call on each connection.
+    socket.set_tcp_nodelay(true)?;
+    socket.set_tcp_keepalive(&TcpKeepalive::new().with_time(KEEPALIVE).with_interval(KEEPALIVE / 4))?;
+    socket.set_nonblocking(true)?;
+    socket.bind(&address.into())?;
+    socket.listen(BACKLOG)?;
+    Ok(socket.into())
+}
+
+fn socket(address: SocketAddr) -> io::Result<Socket> {
+    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+    // A restart must not wait for the last connections of the process before.
+    socket.set_reuse_address(true)?;
+    Ok(socket)
+}
+
+/// Connections that wait while the core is busy; the kernel caps it at `somaxconn`.
+const BACKLOG: i32 = 4096;
+
+/// Finds clients that vanished behind a tunnel, which has no timeout of ours.
+const KEEPALIVE: Duration = Duration::from_secs(60);
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+    use std::net::TcpStream;
+
+    use super::*;
+
+    const ANY_PORT: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
+
+    #[test]
+    fn port_zero_is_one_free_port_for_all_sockets() {
+        let sockets = bind(ANY_PORT, 3).unwrap();
+
+        let ports: Vec<u16> = sockets.iter().map(|socket| socket.local_addr().unwrap().port()).collect();
+
+        assert_eq!(ports, [ports[0]; 3]);
+        assert_ne!(ports[0], 0);
+    }
+
+    #[test]
+    fn an_address_that_another_gateway_listens_on_is_refused() {
+        let first = bind(ANY_PORT, 2).unwrap();
+        let address = first[0].local_addr().unwrap();
+
+        let error = bind(address, 2).unwrap_err();
+
+        assert_eq!(error.kind(), io::ErrorKind::AddrInUse);
+    }
+
+    #[test]
+    fn an_address_is_free_again_once_its_listener_is_gone_though_connections_stand() {
+        let first = bind(ANY_PORT, 1).unwrap();
+        let address = first[0].local_addr().unwrap();
+        first[0].set_nonblocking(false).unwrap();
+        let _client = TcpStream::connect(address).unwrap();
+        let _standing = first[0].accept().unwrap();
+        drop(first);
+
+        bind(address, 2).unwrap();
+    }
+
+    #[test]
+    fn accepted_sockets_send_small_writes_at_once() {
+        let sockets = bind(ANY_PORT, 1).unwrap();
+        sockets[0].set_nonblocking(false).unwrap();
+        let _client = TcpStream::connect(sockets[0].local_addr().unwrap()).unwrap();
+
+        let (accepted, _) = sockets[0].accept().unwrap();
+
+        assert!(accepted.nodelay().unwrap());
+    }
+}

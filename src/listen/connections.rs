@@ -1,0 +1,175 @@
+//! All connections of the process: counted, bounded, drained and cut together.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::sync::Weak;
+use std::sync::atomic::AtomicU8;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering;
+
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+
+use super::Settings;
+use super::per_client::PerClient;
+use super::per_client::Place;
+
+/// Connections that stand, of the process or of one listener. Clones share the count.
+#[derive(Clone, Debug, Default)]
+pub struct Connections {
+    group: Arc<Group>,
+}
+
+impl Connections {
+    /// Those of one listener: bounded and drained with these, and drained by themselves when the listener goes.
+    pub fn of_listener(&self) -> Self {
+        let group = Arc::new(Group {
+            parent: Some(Arc::clone(&self.group)),
+            clients: Arc::clone(&self.group.clients),
+            ..Group::default()
+        });
+        let mut children = self.group.children.lock();
+        children.retain(|child| child.strong_count() > 0);
+        children.push(Arc::downgrade(&group));
+        drop(children);
+        Self { group }
+    }
+
+    /// How many stand; tunnels are connections too.
+    pub fn count(&self) -> usize {
+        self.group.count.load(Ordering::Relaxed)
+    }
+
+    /// Lets every connection finish the request it is at, then close; returns when all have, tunnels included.
+    pub async fn drain(&self) {
+        self.group.order(Order::Drain);
+        loop {
+            let left = self.group.left.notified();
+            if self.count() == 0 {
+                return;
+            }
+            left.await;
+        }
+    }
+
+    /// Closes every connection that still stands.
+    pub fn cut(&self) {
+        self.group.order(Order::Cut);
+    }
+
+    pub(super) fn group(&self) -> &Arc<Group> {
+        &self.group
+    }
+
+    /// A place for a connection of this client, as soon as there is one. `None`: this client has all it may have.
+    pub(super) async fn admit(&self, client: IpAddr, settings: &Settings) -> Option<Standing> {
+        let place = match settings.max_connections_per_client {
+            0 => None,
+            most => Some(PerClient::enter(&self.group.clients, client, most)?),
+        };
+        loop {
+            let left = self.group.root().left.notified();
+            if self.group.root().try_enter(settings.max_connections) {
+                break;
+            }
+            left.await;
+        }
+        let mut group = &self.group;
+        while let Some(parent) = &group.parent {
+            group.count.fetch_add(1, Ordering::Relaxed);
+            group = parent;
+        }
+        Some(Standing { group: Arc::clone(&self.group), _place: place })
+    }
+
+    /// Returns when the process has room for one more connection.
+    pub(super) async fn room(&self, max_connections: usize) {
+        let root = self.group.root();
+        loop {
+            let left = root.left.notified();
+            if max_connections == 0 || root.count.load(Ordering::Relaxed) < max_connections {
+                return;
+            }
+            left.await;
+        }
+    }
+}
+
+/// What connections are told; later ones include earlier ones.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub(super) enum Order {
+    Run,
+    Drain,
+    Cut,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Group {
+    parent: Option<Arc<Group>>,
+    children: Mutex<Vec<Weak<Group>>>,
+    count: AtomicUsize,
+    /// Someone closed.
+    left: Notify,
+    order: AtomicU8,
+    /// The order changed.
+    pub(super) ordered: Notify,
+    clients: Arc<PerClient>,
+}
+
+impl Group {
+    pub(super) fn current_order(&self) -> Order {
+        match self.order.load(Ordering::Acquire) {
+            0 => Order::Run,
+            1 => Order::Drain,
+            _ => Order::Cut,
+        }
+    }
+
+    fn order(&self, order: Order) {
+        self.order.fetch_max(order as u8, Ordering::AcqRel);
+        self.ordered.notify_waiters();
+        for child in self.children.lock().iter().filter_map(Weak::upgrade) {
+            child.order(order);
+        }
+    }
+
+    fn root(&self) -> &Self {
+        let mut group = self;
+        while let Some(parent) = &group.parent {
+            group = parent;
+        }
+        group
+    }
+
+    /// Counts one more, unless there are `most` already. Zero is no bound.
+    fn try_enter(&self, most: usize) -> bool {
+        if most == 0 {
+            self.count.fetch_add(1, Ordering::Relaxed);
+            return true;
+        }
+        self.count
+            .fetch_update(Ordering::AcqRel, Ordering::Relaxed, |count| (count < most).then_some(count + 1))
+            .is_ok()
+    }
+
+    fn leave(&self) {
+        self.count.fetch_sub(1, Ordering::AcqRel);
+        self.left.notify_waiters();
+        if let Some(parent) = &self.parent {
+            parent.leave();
+        }
+    }
+}
+
+/// The place of one connection; it goes with its socket.
+#[derive(Debug)]
+pub(super) struct Standing {
+    group: Arc<Group>,
+    _place: Option<Place>,
+}
+
+impl Drop for Standing {
+    fn drop(&mut self) {
+        self.group.leave();
+    }
+}

@@ -1,0 +1,295 @@
+//! One connection from its first byte to its last: recognized, spoken with, watched, drained.
+
+use std::any::Any;
+use std::convert::Infallible;
+use std::future::poll_fn;
+use std::panic::AssertUnwindSafe;
+use std::panic::catch_unwind;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::Context;
+use std::task::Poll;
+
+use http::Request;
+use http::StatusCode;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::server::conn::http2;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use tokio::sync::futures::Notified;
+use tracing::debug;
+use tracing::error;
+
+use super::Connection;
+use super::Handle;
+use super::Settings;
+use super::body::Watched;
+use super::body::Whose;
+use super::connection::Phase;
+use super::connections::Group;
+use super::connections::Order;
+use super::streams::Streams;
+use super::tapped::Protocol;
+use super::tapped::Tapped;
+use super::watchdog::Waiting;
+use super::watchdog::Watchdog;
+
+/// Speaks with one client until either side has had enough.
+pub(super) async fn converse<H: Handle>(
+    mut io: Tapped,
+    connection: Arc<Connection>,
+    settings: Arc<Settings>,
+    handler: H,
+) {
+    let mut minder = Minder::new(&connection, &settings);
+    let recognized = poll_fn(|cx| match io.poll_recognize(cx) {
+        Poll::Ready(protocol) => Poll::Ready(protocol.ok().flatten()),
+        Poll::Pending => minder.poll(Protocol::Http1, cx).map(|_| None),
+    });
+    match recognized.await {
+        None => {}
+        Some(Protocol::Http1) => http1(io, &connection, &settings, handler, &mut minder).await,
+        Some(Protocol::Http2) => http2(io, &connection, &settings, handler, &mut minder).await,
+    }
+}
+
+async fn http1<H: Handle>(
+    io: Tapped,
+    connection: &Arc<Connection>,
+    settings: &Settings,
+    handler: H,
+    minder: &mut Minder<'_>,
+) {
+    let mut builder = http1::Builder::new();
+    // The watchdog has the timeouts, and the socket tells a half-closed client from one that left.
+    builder.header_read_timeout(None);
+    builder.max_buf_size(settings.max_header_bytes.max(MIN_BUFFER));
+    builder.max_header_size(settings.max_header_bytes);
+    if settings.max_headers != HYPER_MAX_HEADERS {
+        // Saying it, even with the default, would cost an allocation on each request.
+        builder.max_headers(settings.max_headers);
+    }
+    let service = service_fn(|request: Request<Incoming>| {
+        connection.progress.begin(!hyper::body::Body::is_end_stream(request.body()));
+        let answer = handler.handle(Arc::clone(connection), request);
+        let connection = Arc::clone(connection);
+        async move {
+            let response = answer.await;
+            if response.status() == StatusCode::SWITCHING_PROTOCOLS {
+                connection.progress.enter(Phase::Tunnel);
+            }
+            Ok::<_, Infallible>(response.map(|body| Watched::new(body, Whose::Connection(connection))))
+        }
+    });
+    let mut conversation = builder.serve_connection(TokioIo::new(io), service).with_upgrades();
+    let Some(ended) = drive(&mut conversation, Protocol::Http1, minder, |it| it.graceful_shutdown()).await else {
+        return;
+    };
+    if let Err(error) = ended {
+        debug!(peer = %connection.peer, %error, "connection ended");
+        if let Some(status) = malformed(&error) {
+            handler.malformed(connection, status);
+        }
+    }
+    if let Some(parts) = conversation.into_parts() {
+        linger(parts.io.into_inner(), minder).await;
+    }
+}
+
+/// Lets the client read its last answer.
+///
+/// A socket closed with something unread resets the connection, and an answer that says why may be lost with it. So
+/// what the client still sends is thrown away until it closes too, for a moment.
+async fn linger(mut io: Tapped, minder: &mut Minder<'_>) {
+    if !io.more_may_come() {
+        return;
+    }
+    poll_fn(|cx| match (io.poll_discard(cx), minder.poll_closing(cx)) {
+        (Poll::Pending, Poll::Pending) => Poll::Pending,
+        _ => Poll::Ready(()),
+    })
+    .await;
+}
+
+async fn http2<H: Handle>(
+    io: Tapped,
+    connection: &Arc<Connection>,
+    settings: &Settings,
+    handler: H,
+    minder: &mut Minder<'_>,
+) {
+    let streams = Streams::new(Arc::clone(connection), settings.body_idle);
+    let mut builder = http2::Builder::new(streams.clone());
+    builder
+        .initial_stream_window_size(STREAM_WINDOW)
+        .initial_connection_window_size(CONNECTION_WINDOW)
+        .max_concurrent_streams(MAX_STREAMS)
+        .max_header_list_size(u32::try_from(settings.max_header_bytes).unwrap_or(u32::MAX))
+        .max_send_buf_size(SEND_BUFFER);
+    let service = service_fn(|request: Request<Incoming>| {
+        connection.progress.begin(false);
+        let stream = streams.open();
+        let answer = handler.handle(Arc::clone(connection), request);
+        async move {
+            let response = answer.await;
+            Ok::<_, Infallible>(response.map(|body| Watched::new(body, Whose::Stream(stream))))
+        }
+    });
+    let mut conversation = builder.serve_connection(TokioIo::new(io), service);
+    if let Some(Err(error)) = drive(&mut conversation, Protocol::Http2, minder, |it| it.graceful_shutdown()).await {
+        debug!(peer = %connection.peer, %error, "connection ended");
+    }
+}
+
+/// Polls a connection to its end, which comes early, without a result, when it keeps us waiting or is told to end.
+async fn drive<C>(
+    conversation: &mut C,
+    protocol: Protocol,
+    minder: &mut Minder<'_>,
+    wind_down: impl Fn(Pin<&mut C>),
+) -> Option<hyper::Result<()>>
+where
+    C: Future<Output = hyper::Result<()>> + Unpin,
+{
+    poll_fn(|cx| {
+        loop {
+            match catch_unwind(AssertUnwindSafe(|| Pin::new(&mut *conversation).poll(cx))) {
+                Ok(Poll::Ready(result)) => return Poll::Ready(Some(result)),
+                Ok(Poll::Pending) => {}
+                Err(panic) => {
+                    log_panic(&*panic);
+                    return Poll::Ready(None);
+                }
+            }
+            match minder.poll(protocol, cx) {
+                Poll::Pending => return Poll::Pending,
+                Poll::Ready(Verdict::End) => return Poll::Ready(None),
+                // What it does then, it does when polled again.
+                Poll::Ready(Verdict::WindDown) => wind_down(Pin::new(&mut *conversation)),
+            }
+        }
+    })
+    .await
+}
+
+/// Says when a connection should end.
+struct Minder<'a> {
+    connection: &'a Connection,
+    watchdog: Watchdog,
+    orders: Orders<'a>,
+}
+
+enum Verdict {
+    /// Finish what is under way, take nothing new.
+    WindDown,
+    End,
+}
+
+impl<'a> Minder<'a> {
+    fn new(connection: &'a Connection, settings: &Settings) -> Self {
+        Self { connection, watchdog: Watchdog::new(settings), orders: Orders::new(connection.group()) }
+    }
+
+    /// Ready when a connection on which all is said has had its moment.
+    fn poll_closing(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        self.watchdog.close();
+        match self.orders.poll(cx) {
+            Some(Order::Cut) => Poll::Ready(()),
+            _ => self.watchdog.poll(&self.connection.progress, Protocol::Http1, cx).map(|_| ()),
+        }
+    }
+
+    fn poll(&mut self, protocol: Protocol, cx: &mut Context<'_>) -> Poll<Verdict> {
+        let progress = &self.connection.progress;
+        match self.orders.poll(cx) {
+            Some(Order::Cut) => return Poll::Ready(Verdict::End),
+            Some(Order::Drain) => return Poll::Ready(Verdict::WindDown),
+            Some(Order::Run) | None => {}
+        }
+        if protocol == Protocol::Http1 && progress.phase() == Phase::Idle && progress.read_closed() {
+            // hyper was not told that the client had closed its side; it has its answer now.
+            return Poll::Ready(Verdict::End);
+        }
+        match self.watchdog.poll(progress, protocol, cx) {
+            Poll::Pending => Poll::Pending,
+            Poll::Ready(Waiting::Idle(_)) if protocol == Protocol::Http2 => {
+                // HTTP/2 is told goodbye, so that a request just sent is known not to be answered.
+                self.watchdog.close();
+                Poll::Ready(Verdict::WindDown)
+            }
+            Poll::Ready(waited_for) => {
+                debug!(peer = %self.connection.peer, ?waited_for, "connection timed out");
+                Poll::Ready(Verdict::End)
+            }
+        }
+    }
+}
+
+/// What a connection's group is told, without a lock on each poll.
+struct Orders<'a> {
+    group: &'a Group,
+    ordered: Pin<Box<Notified<'a>>>,
+    listening: bool,
+    known: Order,
+}
+
+impl<'a> Orders<'a> {
+    fn new(group: &'a Group) -> Self {
+        Self { group, ordered: Box::pin(group.ordered.notified()), listening: false, known: Order::Run }
+    }
+
+    /// An order that is new.
+    fn poll(&mut self, cx: &mut Context<'_>) -> Option<Order> {
+        // A task's waker stays the same, so that it is enough to leave it here once.
+        if !self.listening {
+            self.listening = true;
+            while self.ordered.as_mut().poll(cx).is_ready() {
+                self.ordered.set(self.group.ordered.notified());
+            }
+        }
+        let order = self.group.current_order();
+        if order <= self.known {
+            return None;
+        }
+        self.known = order;
+        self.listening = false;
+        self.ordered.set(self.group.ordered.notified());
+        self.poll(cx).or(Some(order))
+    }
+}
+
+/// The status hyper has answered a head with that was no request.
+fn malformed(error: &hyper::Error) -> Option<StatusCode> {
+    match error {
+        error if error.is_parse_too_large() => Some(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE),
+        error if error.is_parse() => Some(StatusCode::BAD_REQUEST),
+        _ => None,
+    }
+}
+
+/// A panic is a defect of ours; only the request it happened in ends.
+pub(super) fn log_panic(panic: &(dyn Any + Send)) {
+    let message = panic
+        .downcast_ref::<&str>()
+        .copied()
+        .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
+        .unwrap_or("no message");
+    error!(panic = message, "a request panicked, this is a defect; the request was dropped");
+}
+
+/// hyper's least buffer.
+const MIN_BUFFER: usize = 8 * 1024;
+
+/// What hyper allows when it is not told.
+const HYPER_MAX_HEADERS: usize = 100;
+
+/// What a client may send on one stream, and on all streams, before we have read it: buffers we may come to hold.
+const STREAM_WINDOW: u32 = 64 * 1024 - 1;
+const CONNECTION_WINDOW: u32 = 256 * 1024;
+
+/// Requests at a time on one connection; browsers use less.
+const MAX_STREAMS: u32 = 128;
+
+/// What waits on one stream for its client to read.
+const SEND_BUFFER: usize = 32 * 1024;

@@ -1,0 +1,77 @@
+//! Line endings of a request's head, seen before hyper sees them: it would take a bare LF for one, and a proxy in
+//! front of us may not.
+
+/// Follows one head through the reads it arrives in.
+#[derive(Debug, Default)]
+pub(super) struct HeadLines {
+    /// The length of the line under way, without its CR.
+    line: usize,
+    /// The last byte was a CR.
+    cr: bool,
+    /// A line with something on it was seen: empty ones before the request line are not the end.
+    begun: bool,
+    ended: bool,
+}
+
+impl HeadLines {
+    /// Looks at the next bytes of the head and turns each bare LF into a NUL, which nothing in a head may contain:
+    /// hyper then answers 400 and closes.
+    pub(super) fn poison_bare_line_feeds(&mut self, bytes: &mut [u8]) {
+        let mut start = 0;
+        while !self.ended {
+            let Some(length) = memchr::memchr(b'\n', &bytes[start..]) else {
+                self.line += bytes.len() - start;
+                if let Some(last) = bytes.last() {
+                    self.cr = *last == b'\r';
+                }
+                return;
+            };
+            let end = start + length;
+            let cr = if length > 0 { bytes[end - 1] == b'\r' } else { self.cr };
+            if cr {
+                // The CR is counted in one of the two.
+                let text = self.line + length - 1;
+                self.ended = text == 0 && self.begun;
+                self.begun |= text > 0;
+            } else {
+                bytes[end] = 0;
+            }
+            self.line = 0;
+            self.cr = false;
+            start = end + 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// However the bytes are cut into reads, the outcome is the same.
+    #[track_caller]
+    fn check(input: &[u8], expected: &[u8]) {
+        for cut in 0..=input.len() {
+            let mut bytes = input.to_vec();
+            let mut lines = HeadLines::default();
+            let (first, second) = bytes.split_at_mut(cut);
+            lines.poison_bare_line_feeds(first);
+            lines.poison_bare_line_feeds(second);
+            assert_eq!(bytes.escape_ascii().to_string(), expected.escape_ascii().to_string(), "cut at {cut}");
+        }
+    }
+
+    #[test]
+    fn a_bare_line_feed_in_a_head_is_poisoned() {
+        check(b"GET / HTTP/1.1\r\nHost: a\nX: b\r\n\r\n", b"GET / HTTP/1.1\r\nHost: a\0X: b\r\n\r\n");
+        check(b"GET / HTTP/1.1\n\n", b"GET / HTTP/1.1\0\0");
+        check(b"\nGET / HTTP/1.1\r\n\r\n", b"\0GET / HTTP/1.1\r\n\r\n");
+        check(b"GET / HTTP/1.1\r\nHost: a\r\n\n", b"GET / HTTP/1.1\r\nHost: a\r\n\0");
+        check(b"GET / HTTP/1.1\r\nHost: a\n\r\n", b"GET / HTTP/1.1\r\nHost: a\0\r\n");
+    }
+
+    #[test]
+    fn a_proper_head_and_what_follows_it_are_left_alone() {
+        check(b"POST / HTTP/1.1\r\nHost: a\r\n\r\none\ntwo\n", b"POST / HTTP/1.1\r\nHost: a\r\n\r\none\ntwo\n");
+        check(b"\r\n\r\nGET / HTTP/1.1\r\n\r\n\n", b"\r\n\r\nGET / HTTP/1.1\r\n\r\n\n");
+    }
+}

@@ -1,0 +1,202 @@
+//! The socket of a connection as hyper sees it. What passes through is noted in the connection's `Progress`.
+
+use std::io;
+use std::io::IoSlice;
+use std::mem::MaybeUninit;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::Context;
+use std::task::Poll;
+use std::task::ready;
+
+use tokio::io::AsyncRead;
+use tokio::io::AsyncWrite;
+use tokio::io::ReadBuf;
+use tokio::net::TcpStream;
+
+use super::Connection;
+use super::connection::Phase;
+use super::connection::Progress;
+use super::connections::Standing;
+use super::frames::Frames;
+use super::frames::PREFACE;
+use super::head::HeadLines;
+
+/// A client's socket.
+#[derive(Debug)]
+pub(super) struct Tapped {
+    stream: TcpStream,
+    connection: Arc<Connection>,
+    tap: Tap,
+    /// What was read to recognize the protocol.
+    prefix: Vec<u8>,
+    _standing: Standing,
+}
+
+#[derive(Debug)]
+enum Tap {
+    Http1(HeadLines),
+    Http2(Frames),
+}
+
+/// What a client speaks.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Protocol {
+    Http1,
+    Http2,
+}
+
+impl Tapped {
+    pub(super) fn new(stream: TcpStream, connection: Arc<Connection>, standing: Standing) -> Self {
+        let tap = Tap::Http1(HeadLines::default());
+        Self { stream, connection, tap, prefix: Vec::new(), _standing: standing }
+    }
+
+    /// Reads until it is clear what the client speaks; what was read is there to be read again. `None`: it left
+    /// without a word.
+    pub(super) fn poll_recognize(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Option<Protocol>>> {
+        loop {
+            let mut scratch = [MaybeUninit::uninit(); SCRATCH];
+            let mut buf = ReadBuf::uninit(&mut scratch);
+            ready!(Pin::new(&mut self.stream).poll_read(cx, &mut buf))?;
+            self.prefix.extend_from_slice(buf.filled());
+
+            let compared = self.prefix.len().min(PREFACE.len());
+            if self.prefix[..compared] != PREFACE[..compared] {
+                return Poll::Ready(Ok(Some(Protocol::Http1)));
+            }
+            if compared == PREFACE.len() {
+                self.tap = Tap::Http2(Frames::new());
+                return Poll::Ready(Ok(Some(Protocol::Http2)));
+            }
+            if buf.filled().is_empty() {
+                return Poll::Ready(Ok(None));
+            }
+        }
+    }
+
+    /// Whether closing now would leave something unread: the rest of a body nobody wanted, or of a head that was none.
+    pub(super) fn more_may_come(&self) -> bool {
+        let progress = self.progress();
+        !progress.read_closed() && (progress.unread() || progress.phase() == Phase::Head)
+    }
+
+    /// Reads, and throws away, until the client has closed.
+    pub(super) fn poll_discard(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        loop {
+            let mut scratch = [MaybeUninit::uninit(); SCRATCH];
+            let mut buf = ReadBuf::uninit(&mut scratch);
+            let read = ready!(Pin::new(&mut self.stream).poll_read(cx, &mut buf));
+            if read.is_err() || buf.filled().is_empty() {
+                return Poll::Ready(());
+            }
+        }
+    }
+
+    fn progress(&self) -> &Progress {
+        &self.connection.progress
+    }
+
+    /// What an end of the client's stream means. To hyper it is the client leaving, and the request is dropped; it
+    /// may as well be a client that has said all and waits for its answer. It gets a little time: the watchdog ends
+    /// it. Only between requests, and in a tunnel, an end is an end.
+    fn at_end(&self) -> Poll<io::Result<()>> {
+        self.progress().set_read_closed(true);
+        let waits =
+            matches!(self.tap, Tap::Http1(_)) && matches!(self.progress().phase(), Phase::Busy | Phase::Flushing);
+        if waits { Poll::Pending } else { Poll::Ready(Ok(())) }
+    }
+
+    fn note_read(&mut self, bytes: &mut [u8]) {
+        let progress = &self.connection.progress;
+        match &mut self.tap {
+            Tap::Http1(lines) => match progress.phase() {
+                Phase::Fresh | Phase::Idle => {
+                    progress.enter(Phase::Head);
+                    *lines = HeadLines::default();
+                    lines.poison_bare_line_feeds(bytes);
+                }
+                Phase::Head => lines.poison_bare_line_feeds(bytes),
+                _ => {}
+            },
+            Tap::Http2(frames) => {
+                frames.read(bytes);
+                progress.set_mid_frame(frames.unfinished());
+            }
+        }
+    }
+
+    fn note_write(&self, written: &Poll<io::Result<usize>>) {
+        if written.is_ready() {
+            self.progress().wrote();
+        } else {
+            self.progress().set_write_blocked(true);
+        }
+    }
+}
+
+impl AsyncRead for Tapped {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let this = &mut *self;
+        if this.progress().phase() == Phase::Idle {
+            // hyper asks for the next request only when the body of the one before was read to its end.
+            this.progress().set_unread(false);
+        }
+        let before = buf.filled().len();
+        if this.prefix.is_empty() {
+            if this.progress().read_closed() {
+                return this.at_end();
+            }
+            ready!(Pin::new(&mut this.stream).poll_read(cx, buf))?;
+            if buf.filled().len() == before && buf.remaining() > 0 {
+                return this.at_end();
+            }
+        } else {
+            let length = this.prefix.len().min(buf.remaining());
+            buf.put_slice(&this.prefix[..length]);
+            this.prefix.drain(..length);
+            if this.prefix.is_empty() {
+                this.prefix = Vec::new();
+            }
+        }
+        this.note_read(&mut buf.filled_mut()[before..]);
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl AsyncWrite for Tapped {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.stream).poll_write(cx, bytes);
+        self.note_write(&written);
+        written
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        slices: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.stream).poll_write_vectored(cx, slices);
+        self.note_write(&written);
+        written
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if self.progress().phase() == Phase::Flushing {
+            // hyper flushes the socket only once nothing is left to write.
+            self.progress().enter(Phase::Idle);
+        }
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+}
+
+/// Most heads are shorter, and a longer one is simply read on.
+const SCRATCH: usize = 4096;

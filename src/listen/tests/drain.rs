@@ -1,0 +1,89 @@
+use super::*;
+
+#[tokio::test]
+async fn stopping_ends_accepting_and_leaves_standing_connections_alone() {
+    let server = Server::start(settings());
+    let mut client = server.connect().await;
+    client.get("/").await;
+
+    server.stop.cancel();
+    while tokio::net::TcpStream::connect(server.address).await.is_ok() {
+        tokio::task::yield_now().await;
+    }
+
+    assert!(client.get("/").await.starts_with("HTTP/1.1 200"));
+}
+
+#[tokio::test]
+async fn draining_closes_idle_connections_and_lets_a_request_under_way_finish() {
+    let server = Server::start(settings());
+    let mut idle = server.connect().await;
+    idle.get("/").await;
+    let mut fresh = server.connect().await;
+    let mut busy = server.connect().await;
+    busy.send("GET /wait HTTP/1.1\r\nHost: a\r\n\r\n").await;
+    eventually(|| server.app.started.load(Ordering::SeqCst) == 2 && server.connections.count() == 3).await;
+
+    let connections = server.connections.clone();
+    let drained = tokio::spawn(async move { connections.drain().await });
+    idle.closed().await;
+    fresh.closed().await;
+    assert!(!drained.is_finished());
+    server.app.gate.add_permits(1);
+
+    let answer = busy.rest().await;
+    assert!(answer.contains("waited") && answer.contains("connection: close"), "{answer}");
+    drained.await.unwrap();
+}
+
+#[tokio::test]
+async fn one_listener_is_drained_without_the_others() {
+    let server = Server::start(settings());
+    let listener = server.connections.of_listener();
+    let socket = bind((Ipv4Addr::LOCALHOST, 0).into(), 1).unwrap().remove(0);
+    let address = socket.local_addr().unwrap();
+    let stop = CancellationToken::new();
+    tokio::spawn(serve(socket, Arc::clone(&server.settings), server.app.clone(), listener.clone(), stop));
+    let mut there = Client::connect(address).await;
+    there.get("/").await;
+    let mut here = server.connect().await;
+    here.get("/").await;
+    assert_eq!((server.connections.count(), listener.count()), (2, 1));
+
+    listener.drain().await;
+
+    there.closed().await;
+    assert!(here.get("/").await.starts_with("HTTP/1.1 200"));
+    server.connections.drain().await;
+    here.closed().await;
+}
+
+#[tokio::test]
+async fn tunnels_outlive_draining_and_end_when_connections_are_cut() {
+    let server = Server::start(settings());
+    let mut client = server.connect().await;
+    client.send("GET /tunnel HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: echo\r\n\r\n").await;
+    client.answer().await;
+
+    assert!(tokio::time::timeout(SHORT, server.connections.drain()).await.is_err());
+    client.send("ping").await;
+    let mut echoed = [0; 4];
+    client.stream.read_exact(&mut echoed).await.unwrap();
+    server.connections.cut();
+
+    client.closed().await;
+    server.connections.drain().await;
+}
+
+#[tokio::test]
+async fn cutting_ends_a_request_under_way() {
+    let server = Server::start(settings());
+    let mut client = server.connect().await;
+    client.send("GET /wait HTTP/1.1\r\nHost: a\r\n\r\n").await;
+    eventually(|| server.app.started.load(Ordering::SeqCst) > 0).await;
+
+    server.connections.cut();
+
+    client.closed().await;
+    assert_eq!(server.app.dropped.load(Ordering::SeqCst), 1);
+}

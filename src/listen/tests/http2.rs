@@ -1,0 +1,138 @@
+use h2::client::SendRequest;
+
+use super::*;
+
+/// A connection with prior knowledge, and what happened to it in the end.
+async fn connect(server: &Server) -> (SendRequest<Bytes>, tokio::task::JoinHandle<Result<(), h2::Error>>) {
+    let stream = tokio::net::TcpStream::connect(server.address).await.unwrap();
+    let (sender, connection) = h2::client::handshake(stream).await.unwrap();
+    (sender, tokio::spawn(connection))
+}
+
+async fn get(sender: &mut SendRequest<Bytes>, path: &str) -> Result<Response<h2::RecvStream>, h2::Error> {
+    let request = Request::get(format!("http://a{path}")).body(()).unwrap();
+    std::future::poll_fn(|cx| sender.poll_ready(cx)).await?;
+    let (answer, _) = sender.send_request(request, true)?;
+    answer.await
+}
+
+#[tokio::test]
+async fn http2_with_prior_knowledge_is_spoken_on_the_same_socket() {
+    let server = Server::start(settings());
+    let (mut sender, _connection) = connect(&server).await;
+
+    let mut answer = get(&mut sender, "/").await.unwrap();
+
+    assert_eq!(answer.status(), 200);
+    assert_eq!(answer.body_mut().data().await.unwrap().unwrap(), "hello");
+}
+
+#[tokio::test]
+async fn a_silent_http2_connection_is_closed_by_the_header_timeout() {
+    let server = Server::start(Settings { header: SHORT, ..settings() });
+    let (_sender, connection) = connect(&server).await;
+    let _ = tokio::time::timeout(LONG, connection).await.unwrap();
+}
+
+#[tokio::test]
+async fn half_a_headers_frame_is_closed_by_the_header_timeout() {
+    let server = Server::start(Settings { header: SHORT, ..settings() });
+    let mut client = server.connect().await;
+    client.send("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").await;
+    client.send([0, 0, 0, 4, 0, 0, 0, 0, 0]).await;
+    client.send([0, 0, 20, 1, 4, 0, 0, 0, 1, 0x82]).await;
+    client.closed().await;
+}
+
+#[tokio::test]
+async fn an_idle_http2_connection_is_closed_by_the_keepalive_timeout_and_not_before() {
+    let server = Server::start(Settings { header: SHORT / 4, keepalive: SHORT, ..settings() });
+    let (mut sender, connection) = connect(&server).await;
+    for _ in 0..4 {
+        get(&mut sender, "/").await.unwrap().body_mut().data().await.unwrap().unwrap();
+        tokio::time::sleep(SHORT / 2).await;
+        assert!(!connection.is_finished());
+    }
+    let _ = tokio::time::timeout(LONG, connection).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_stream_that_nobody_reads_is_reset_and_the_others_go_on() {
+    let server = Server::start(Settings { body_idle: SHORT, ..settings() });
+    let (mut sender, _connection) = connect(&server).await;
+    let mut unread = get(&mut sender, "/endless").await.unwrap();
+
+    let broken = tokio::time::timeout(LONG, async {
+        tokio::time::sleep(SHORT * 3).await;
+        loop {
+            match unread.body_mut().data().await {
+                Some(Ok(_)) => {}
+                Some(Err(error)) => return error,
+                None => panic!("it has no end"),
+            }
+        }
+    });
+
+    assert!(broken.await.unwrap().is_reset());
+    assert_eq!(get(&mut sender, "/").await.unwrap().status(), 200);
+}
+
+#[tokio::test]
+async fn a_request_under_way_is_under_no_timeout_of_the_connection() {
+    let server = Server::start(Settings { header: SHORT, keepalive: SHORT, body_idle: SHORT, ..settings() });
+    let (mut sender, _connection) = connect(&server).await;
+    let waiting = get(&mut sender, "/wait");
+    let (answer, ()) = tokio::join!(waiting, async {
+        tokio::time::sleep(SHORT * 3).await;
+        server.app.gate.add_permits(1);
+    });
+    assert_eq!(answer.unwrap().status(), 200);
+}
+
+#[tokio::test]
+async fn a_panic_ends_one_stream_only() {
+    let server = Server::start(settings());
+    let (mut sender, _connection) = connect(&server).await;
+    assert!(get(&mut sender, "/panic").await.is_err());
+    assert_eq!(get(&mut sender, "/").await.unwrap().status(), 200);
+}
+
+#[tokio::test]
+async fn draining_says_goodbye_and_finishes_what_is_under_way() {
+    let server = Server::start(settings());
+    let (mut sender, connection) = connect(&server).await;
+    let mut first = sender.clone();
+    let waiting = get(&mut first, "/wait");
+    let connections = server.connections.clone();
+    let gate = Arc::clone(&server.app.gate);
+    let started = Arc::clone(&server.app.started);
+    let (answer, ()) = tokio::join!(
+        async {
+            let mut answer = waiting.await.unwrap();
+            answer.body_mut().data().await.unwrap().unwrap()
+        },
+        async move {
+            eventually(|| started.load(Ordering::SeqCst) > 0).await;
+            let drained = tokio::spawn(async move { connections.drain().await });
+            tokio::time::sleep(SHORT).await;
+            gate.add_permits(1);
+            drained.await.unwrap();
+        },
+    );
+
+    assert_eq!(answer, "waited");
+    assert!(get(&mut sender, "/").await.is_err());
+    connection.await.unwrap().unwrap();
+}
+
+#[tokio::test]
+async fn a_client_that_resets_its_stream_ends_the_request() {
+    let server = Server::start(settings());
+    let (mut sender, _connection) = connect(&server).await;
+    let request = Request::get("http://a/wait").body(()).unwrap();
+    let (answer, stream) = sender.send_request(request, true).unwrap();
+    eventually(|| server.app.started.load(Ordering::SeqCst) > 0).await;
+    drop((answer, stream));
+
+    eventually(|| server.app.dropped.load(Ordering::SeqCst) > 0).await;
+}

@@ -1,0 +1,208 @@
+//! Real sockets: what a client meets, sentence by sentence.
+
+mod bounds;
+mod client;
+mod drain;
+mod http1;
+mod http2;
+mod timeouts;
+
+use std::net::Ipv4Addr;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering;
+use std::task::Context;
+use std::task::Poll;
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use bytes::Bytes;
+use http::Request;
+use http::Response;
+use http::StatusCode;
+use http_body::Body;
+use http_body::Frame;
+use hyper::body::Incoming;
+use hyper_util::rt::TokioIo;
+use parking_lot::Mutex;
+use tokio::io::AsyncReadExt;
+use tokio::io::AsyncWriteExt;
+use tokio::io::copy_bidirectional;
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+
+use self::client::Client;
+use super::Connection;
+use super::Connections;
+use super::Handle;
+use super::Settings;
+use super::bind;
+use super::serve;
+
+/// Short where a test waits for it, and nothing else takes as long.
+const SHORT: Duration = Duration::from_millis(150);
+
+/// What never happens in a test.
+const LONG: Duration = Duration::from_secs(60);
+
+fn settings() -> Settings {
+    Settings {
+        header: LONG,
+        keepalive: LONG,
+        body_idle: LONG,
+        drain: LONG,
+        max_header_bytes: 16 * 1024,
+        max_headers: 100,
+        max_connections: 0,
+        max_connections_per_client: 0,
+    }
+}
+
+/// A listener with an application behind it that does what the path says.
+struct Server {
+    address: SocketAddr,
+    connections: Connections,
+    stop: CancellationToken,
+    app: App,
+    settings: Arc<ArcSwap<Settings>>,
+}
+
+impl Server {
+    fn start(settings: Settings) -> Self {
+        let socket = bind((Ipv4Addr::LOCALHOST, 0).into(), 1).unwrap().remove(0);
+        let server = Self {
+            address: socket.local_addr().unwrap(),
+            connections: Connections::default(),
+            stop: CancellationToken::new(),
+            app: App::default(),
+            settings: Arc::new(ArcSwap::from_pointee(settings)),
+        };
+        tokio::spawn(serve(
+            socket,
+            Arc::clone(&server.settings),
+            server.app.clone(),
+            server.connections.clone(),
+            server.stop.clone(),
+        ));
+        server
+    }
+
+    async fn connect(&self) -> Client {
+        Client::connect(self.address).await
+    }
+}
+
+async fn eventually(holds: impl Fn() -> bool) {
+    let waiting = async {
+        while !holds() {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    };
+    tokio::time::timeout(LONG, waiting).await.expect("it should hold by now");
+}
+
+#[derive(Clone, Debug)]
+struct App {
+    /// Requests that wait go on when they get one of these.
+    gate: Arc<Semaphore>,
+    started: Arc<AtomicUsize>,
+    dropped: Arc<AtomicUsize>,
+    malformed: Arc<Mutex<Vec<StatusCode>>>,
+}
+
+impl Default for App {
+    fn default() -> Self {
+        Self {
+            gate: Arc::new(Semaphore::new(0)),
+            started: Arc::default(),
+            dropped: Arc::default(),
+            malformed: Arc::default(),
+        }
+    }
+}
+
+struct CountDrop(Arc<AtomicUsize>);
+
+impl Drop for CountDrop {
+    fn drop(&mut self) {
+        self.0.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+impl Handle for App {
+    type Body = Reply;
+
+    fn handle(
+        &self,
+        connection: Arc<Connection>,
+        mut request: Request<Incoming>,
+    ) -> impl Future<Output = Response<Reply>> + Send + 'static {
+        let app = self.clone();
+        async move {
+            app.started.fetch_add(1, Ordering::SeqCst);
+            let dropped = CountDrop(app.dropped);
+            let reply = match request.uri().path() {
+                "/wait" => {
+                    app.gate.acquire().await.unwrap().forget();
+                    Reply::Text(Some("waited".into()))
+                }
+                "/panic" => panic!("on purpose"),
+                "/endless" => Reply::Endless,
+                "/echo" => Reply::Echo(request.into_body()),
+                "/tunnel" => {
+                    let upgrade = hyper::upgrade::on(&mut request);
+                    connection.spawn(async move {
+                        let mut tunnel = TokioIo::new(upgrade.await.unwrap());
+                        let (mut far, mut echo) = tokio::io::duplex(1024);
+                        tokio::spawn(async move {
+                            let (mut read, mut write) = tokio::io::split(&mut echo);
+                            let _ = tokio::io::copy(&mut read, &mut write).await;
+                        });
+                        let _ = copy_bidirectional(&mut tunnel, &mut far).await;
+                    });
+                    let mut response = Response::new(Reply::Text(None));
+                    *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
+                    response.headers_mut().insert("connection", "upgrade".parse().unwrap());
+                    response.headers_mut().insert("upgrade", "echo".parse().unwrap());
+                    return response;
+                }
+                _ => Reply::Text(Some("hello".into())),
+            };
+            std::mem::forget(dropped);
+            Response::new(reply)
+        }
+    }
+
+    fn malformed(&self, _: &Connection, status: StatusCode) {
+        self.malformed.lock().push(status);
+    }
+}
+
+enum Reply {
+    Text(Option<Bytes>),
+    Endless,
+    Echo(Incoming),
+}
+
+impl Body for Reply {
+    type Data = Bytes;
+    type Error = hyper::Error;
+
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+        match &mut *self {
+            Self::Text(text) => Poll::Ready(text.take().map(|text| Ok(Frame::data(text)))),
+            Self::Endless => Poll::Ready(Some(Ok(Frame::data(Bytes::from_static(&[b'x'; 16 * 1024]))))),
+            Self::Echo(body) => Pin::new(body).poll_frame(cx),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match self {
+            Self::Text(text) => text.is_none(),
+            Self::Endless => false,
+            Self::Echo(body) => body.is_end_stream(),
+        }
+    }
+}

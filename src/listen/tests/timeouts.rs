@@ -1,0 +1,89 @@
+use super::*;
+
+#[tokio::test]
+async fn a_silent_connection_is_closed_by_the_header_timeout() {
+    let server = Server::start(Settings { header: SHORT, ..settings() });
+    server.connect().await.closed().await;
+}
+
+#[tokio::test]
+async fn half_a_head_is_closed_by_the_header_timeout() {
+    let server = Server::start(Settings { header: SHORT, ..settings() });
+    let mut client = server.connect().await;
+    client.send("GET / HTTP/1.1\r\nHost").await;
+    client.closed().await;
+}
+
+#[tokio::test]
+async fn a_head_that_trickles_is_closed_by_the_header_timeout() {
+    let server = Server::start(Settings { header: SHORT, ..settings() });
+    let mut client = server.connect().await;
+    client.send("GET / HTTP/1.1\r\nX: ").await;
+    let started = Duration::ZERO;
+    let mut sent = started;
+    while client.is_silent(SHORT / 10).await {
+        let _ = client.stream.try_write(b"x");
+        sent += SHORT / 10;
+        assert!(sent < LONG, "still open");
+    }
+}
+
+#[tokio::test]
+async fn half_a_later_head_is_closed_by_the_header_timeout() {
+    let server = Server::start(Settings { header: SHORT, ..settings() });
+    let mut client = server.connect().await;
+    client.get("/").await;
+    client.send("GET").await;
+    client.closed().await;
+}
+
+#[tokio::test]
+async fn half_a_preface_is_closed_by_the_header_timeout() {
+    let server = Server::start(Settings { header: SHORT, ..settings() });
+    let mut client = server.connect().await;
+    client.send("PRI * HTTP/2.0\r\n\r\nSM").await;
+    client.closed().await;
+}
+
+#[tokio::test]
+async fn a_connection_between_requests_is_closed_by_the_keepalive_timeout_and_not_before() {
+    let server = Server::start(Settings { header: SHORT / 4, keepalive: SHORT, ..settings() });
+    let mut client = server.connect().await;
+    for _ in 0..4 {
+        client.get("/").await;
+        assert!(client.is_silent(SHORT / 2).await);
+    }
+    client.closed().await;
+}
+
+#[tokio::test]
+async fn a_request_under_way_is_under_no_timeout_of_the_connection() {
+    let server = Server::start(Settings { header: SHORT, keepalive: SHORT, body_idle: SHORT, ..settings() });
+    let mut client = server.connect().await;
+    client.send("GET /wait HTTP/1.1\r\nHost: a\r\n\r\n").await;
+    assert!(client.is_silent(SHORT * 3).await);
+    server.app.gate.add_permits(1);
+    assert!(client.answer().await.contains("waited"));
+}
+
+#[tokio::test]
+async fn a_client_that_does_not_read_its_answer_is_closed() {
+    let server = Server::start(Settings { body_idle: SHORT, ..settings() });
+    let mut client = server.connect().await;
+    client.send("GET /endless HTTP/1.1\r\nHost: a\r\n\r\n").await;
+    eventually(|| server.app.started.load(Ordering::SeqCst) > 0).await;
+    eventually(|| server.connections.count() == 0).await;
+    client.closed().await;
+}
+
+#[tokio::test]
+async fn a_client_that_reads_slowly_but_steadily_is_served() {
+    let server = Server::start(Settings { body_idle: SHORT, ..settings() });
+    let mut client = server.connect().await;
+    client.send("GET /endless HTTP/1.1\r\nHost: a\r\n\r\n").await;
+    let mut chunk = vec![0; 512 * 1024];
+    for _ in 0..10 {
+        client.stream.read_exact(&mut chunk).await.unwrap();
+        tokio::time::sleep(SHORT / 4).await;
+    }
+}

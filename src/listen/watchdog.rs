@@ -1,0 +1,119 @@
+//! Ends connections that keep us waiting. Nothing is done per request but to read the clock once: the alarm is armed
+//! again when it goes off, and a deadline that moved away costs nothing.
+
+use std::task::Context;
+use std::task::Poll;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::Settings;
+use super::connection::Phase;
+use super::connection::Progress;
+use super::tapped::Protocol;
+use crate::alarm::Alarm;
+
+/// What a connection waits for. The numbers tell one such wait from the next.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Waiting {
+    /// Something that has a bound of its own.
+    Nothing,
+    /// A first byte, or enough to know the protocol.
+    First,
+    /// The rest of a head, after so many requests.
+    Head(u32),
+    /// A request, after so many.
+    Idle(u32),
+    /// Room to write, after so many writes.
+    Write(u32),
+    /// Our answer; the client has closed its side. After so many writes.
+    Leaving(u32),
+    /// The client to close, now that all is said.
+    Closing,
+}
+
+/// Watches over one connection.
+#[derive(Debug)]
+pub(super) struct Watchdog {
+    header: Duration,
+    keepalive: Duration,
+    body_idle: Duration,
+    closing: bool,
+    waiting: Waiting,
+    deadline: Instant,
+    alarm: Alarm,
+}
+
+impl Watchdog {
+    pub(super) fn new(settings: &Settings) -> Self {
+        Self {
+            header: settings.header,
+            keepalive: settings.keepalive,
+            body_idle: settings.body_idle,
+            closing: false,
+            waiting: Waiting::Nothing,
+            deadline: Instant::now(),
+            alarm: Alarm::default(),
+        }
+    }
+
+    /// Called when the connection's own future has come to rest; ready with what took too long.
+    pub(super) fn poll(&mut self, progress: &Progress, protocol: Protocol, cx: &mut Context<'_>) -> Poll<Waiting> {
+        let all_said = self.closing && progress.active() == 0;
+        let waiting = if all_said { Waiting::Closing } else { waiting(progress, protocol) };
+        if waiting == self.waiting && !self.alarm.rang() {
+            return Poll::Pending;
+        }
+        if waiting != self.waiting {
+            self.wait_for(waiting);
+        }
+        if waiting == Waiting::Nothing {
+            return Poll::Pending;
+        }
+        self.alarm.poll_at(self.deadline, cx).map(|()| waiting)
+    }
+
+    /// All is said: from here on the connection has a moment to end.
+    pub(super) fn close(&mut self) {
+        self.closing = true;
+    }
+
+    fn wait_for(&mut self, waiting: Waiting) {
+        self.waiting = waiting;
+        let patience = match waiting {
+            Waiting::Nothing => return,
+            Waiting::First | Waiting::Head(_) => self.header,
+            Waiting::Idle(_) => self.keepalive,
+            Waiting::Write(_) => self.body_idle,
+            Waiting::Leaving(_) => HALF_CLOSED,
+            Waiting::Closing => LINGER,
+        };
+        self.deadline = Instant::now() + patience;
+    }
+}
+
+fn waiting(progress: &Progress, protocol: Protocol) -> Waiting {
+    if progress.write_blocked() {
+        return Waiting::Write(progress.writes());
+    }
+    match protocol {
+        Protocol::Http1 => match progress.phase() {
+            Phase::Fresh => Waiting::First,
+            Phase::Head => Waiting::Head(progress.served()),
+            Phase::Busy | Phase::Flushing if progress.read_closed() => Waiting::Leaving(progress.writes()),
+            Phase::Busy | Phase::Flushing | Phase::Tunnel => Waiting::Nothing,
+            Phase::Idle => Waiting::Idle(progress.served()),
+        },
+        Protocol::Http2 if progress.mid_frame() => Waiting::Head(progress.served()),
+        Protocol::Http2 if progress.served() == 0 => Waiting::First,
+        Protocol::Http2 if progress.active() == 0 => Waiting::Idle(progress.served()),
+        Protocol::Http2 => Waiting::Nothing,
+    }
+}
+
+/// A client that has closed its side waits for an answer, or has gone: it cannot be told which. This is enough for
+/// most answers, and not much work for nobody.
+const HALF_CLOSED: Duration = Duration::from_secs(1);
+
+/// How long a client may take to close after the last answer, so that it gets to read it.
+const LINGER: Duration = Duration::from_secs(2);

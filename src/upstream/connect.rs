@@ -1,0 +1,64 @@
+//! New connections to a server.
+
+use std::io;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use socket2::SockRef;
+use socket2::TcpKeepalive;
+use tokio::net::TcpStream;
+use tokio::net::lookup_host;
+use tokio::time::Instant;
+use tokio::time::timeout_at;
+
+use super::Timeouts;
+use super::error::Cause;
+use super::server::Place;
+
+/// Opens a connection. Of several addresses each is tried in turn, with its share of the time.
+pub(super) async fn connect(place: &Place, timeouts: &Timeouts) -> Result<TcpStream, Cause> {
+    let deadline = Instant::now() + timeouts.connect;
+    let stream = match place {
+        Place::Address(address) => {
+            timeout_at(deadline, TcpStream::connect(address)).await.map_err(|_| Cause::ConnectTimeout)?
+        }
+        Place::Name { host, port } => {
+            let found = timeout_at(deadline, lookup_host((host.as_str(), *port))).await;
+            let addresses: Vec<SocketAddr> =
+                found.map_err(|_| Cause::ConnectTimeout)?.map_err(Cause::Connect)?.collect();
+            first_of(&addresses, deadline).await?
+        }
+    };
+    let stream = stream.map_err(Cause::Connect)?;
+    prepare(&stream, timeouts.response).map_err(Cause::Connect)?;
+    Ok(stream)
+}
+
+async fn first_of(addresses: &[SocketAddr], deadline: Instant) -> Result<io::Result<TcpStream>, Cause> {
+    let mut failed = Err(Cause::Connect(io::Error::new(io::ErrorKind::NotFound, "the name has no address")));
+    for (tried, address) in addresses.iter().enumerate() {
+        let left = deadline.saturating_duration_since(Instant::now());
+        let share = left / u32::try_from(addresses.len() - tried).unwrap_or(u32::MAX);
+        failed = match timeout_at(Instant::now() + share, TcpStream::connect(address)).await {
+            Ok(Ok(stream)) => return Ok(Ok(stream)),
+            Ok(Err(error)) => Err(Cause::Connect(error)),
+            Err(_) => Err(Cause::ConnectTimeout),
+        };
+    }
+    failed
+}
+
+fn prepare(stream: &TcpStream, response: Duration) -> io::Result<()> {
+    stream.set_nodelay(true)?;
+    let socket = SockRef::from(stream);
+    socket.set_tcp_keepalive(&TcpKeepalive::new().with_time(KEEPALIVE).with_interval(KEEPALIVE / 4))?;
+    // A server that vanished is not waited for longer than one that is silent.
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    socket.set_tcp_user_timeout(Some(response.max(KEEPALIVE)))?;
+    #[cfg(not(any(target_os = "linux", target_os = "android")))]
+    let _ = response;
+    Ok(())
+}
+
+/// How soon a server that vanished is noticed on a connection that nothing is sent on.
+const KEEPALIVE: Duration = Duration::from_secs(15);

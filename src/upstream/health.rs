@@ -1,0 +1,99 @@
+//! Asking servers whether they are well.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::Request;
+use http::StatusCode;
+use http::header::CONNECTION;
+use http::header::HOST;
+use http::header::USER_AGENT;
+use http_body_util::Empty;
+use hyper::client::conn::http1;
+use hyper_util::rt::TokioIo;
+use tokio::select;
+use tokio::task::JoinSet;
+use tokio::time::MissedTickBehavior;
+use tokio::time::interval;
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+use tracing::info;
+use tracing::warn;
+
+use super::HealthCheck;
+use super::Server;
+use super::Timeouts;
+use super::Upstream;
+use super::connect::connect;
+
+/// Asks every server of an upstream again and again, until `stop` is cancelled. Returns at once where the settings
+/// name no health check.
+pub async fn watch(upstream: Arc<Upstream>, stop: CancellationToken) {
+    let Some(check) = &upstream.settings().health else { return };
+    let mut checks = JoinSet::new();
+    for server in upstream.servers() {
+        let server = Arc::clone(server);
+        let check = check.clone();
+        let name = Arc::clone(&upstream.settings().name);
+        checks.spawn(async move { watch_server(&name, &server, &check).await });
+    }
+    select! {
+        () = stop.cancelled() => {}
+        () = async { while checks.join_next().await.is_some() {} } => {}
+    }
+}
+
+async fn watch_server(upstream: &str, server: &Server, check: &HealthCheck) {
+    let mut times = interval(check.every.max(LEAST_INTERVAL));
+    times.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    // Answers in a row that speak against what is thought of it.
+    let mut against = 0;
+    loop {
+        times.tick().await;
+        let asked = timeout(check.timeout, ask(server, check)).await;
+        let fault = match asked {
+            Ok(Ok(())) => None,
+            Ok(Err(fault)) => Some(fault),
+            Err(_) => Some("no answer in time".to_owned()),
+        };
+        if fault.is_none() == server.is_healthy() {
+            against = 0;
+            continue;
+        }
+        against += 1;
+        match fault {
+            Some(fault) if against >= check.unhealthy => {
+                against = 0;
+                server.set_healthy(false);
+                warn!(upstream, server = %server.name(), fault, "a server is unhealthy, it gets no requests");
+            }
+            None if against >= check.healthy => {
+                against = 0;
+                server.set_healthy(true);
+                info!(upstream, server = %server.name(), "a server is healthy again");
+            }
+            _ => {}
+        }
+    }
+}
+
+/// One GET on a connection of its own; any answer below 400 is good.
+async fn ask(server: &Server, check: &HealthCheck) -> Result<(), String> {
+    let timeouts = Timeouts { connect: check.timeout, ..Timeouts::default() };
+    let stream = connect(&server.place, &timeouts).await.map_err(|cause| cause.to_string())?;
+    let request = Request::get(check.path.as_str())
+        .header(HOST, &**server.name())
+        .header(USER_AGENT, "portcullis")
+        .header(CONNECTION, "close")
+        .body(Empty::<Bytes>::new())
+        .map_err(|error| error.to_string())?;
+    let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(|error| error.to_string())?;
+    // It ends when the sender is dropped: the body of the answer is not read, the connection goes with the check.
+    tokio::spawn(connection);
+    let status = sender.send_request(request).await.map_err(|error| error.to_string())?.status();
+    if status < StatusCode::BAD_REQUEST { Ok(()) } else { Err(format!("answered {status}")) }
+}
+
+/// More often than this would be load, not a check.
+const LEAST_INTERVAL: Duration = Duration::from_millis(10);
