@@ -1,0 +1,10 @@
+//! What a store promises, and what the store in memory promises beside it.
+//!
+//! `contract` and `model` know no particular store: each store that stands behind the trait brings a [`support::Fixture`]
+//! and is held to all of it by `hold_to_contract!`.
+
+#[macro_use]
+mod contract;
+mod memory;
+mod model;
+mod support;

@@ -1,0 +1,152 @@
+//! How tests speak to a store: limits in one line, a clock with a hand, questions with an answer.
+
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+use portcullis::clock::Timestamp;
+use portcullis::decision::Batch;
+use portcullis::decision::Charge;
+use portcullis::decision::Reservation;
+use portcullis::decision::Verdict;
+use portcullis::decision::batch::Force;
+use portcullis::key::KeyHash;
+use portcullis::limit::Algorithm;
+use portcullis::limit::Count;
+use portcullis::limit::Rule;
+use portcullis::store::Store;
+
+/// A store under test, fresh, and the hand of its clock.
+pub(crate) trait Fixture: Send + Sync + 'static {
+    type Store: Store;
+
+    /// A store that remembers nothing of what any other fixture did; its clock stands at [`midnight`].
+    fn new() -> Self;
+
+    fn store(&self) -> &Self::Store;
+
+    /// What the store's clock shows.
+    fn now(&self) -> Timestamp;
+
+    /// Moves the store's clock forward.
+    fn set(&self, moment: Timestamp);
+
+    /// A key of this name, of this fixture alone.
+    fn key(&self, name: &str) -> KeyHash;
+
+    fn advance(&self, span: Duration) {
+        self.set(self.now() + span);
+    }
+
+    /// Moves the clock to a time of the first day, `hh:mm:ss`.
+    #[track_caller]
+    fn at(&self, time: &str) {
+        let parts = time.split(':').map(|part| part.parse::<u64>().expect("hh:mm:ss"));
+        let moment = midnight() + Duration::from_secs(parts.fold(0, |sum, part| sum * 60 + part));
+        assert!(moment >= self.now(), "{time} is over");
+        self.set(moment);
+    }
+}
+
+/// When the first day begins: a midnight, so that windows aligned to anything up to a day begin with it.
+pub(crate) fn midnight() -> Timestamp {
+    Timestamp::from_micros(20_513 * 86_400_000_000)
+}
+
+/// A limit as a store sees it.
+#[derive(Clone, Debug)]
+pub(crate) struct Limit {
+    pub(crate) rule: Rule,
+    pub(crate) count: Count,
+    pub(crate) force: Force,
+}
+
+impl Limit {
+    pub(crate) fn rates(rates: &str) -> Self {
+        let rule =
+            Rule::Rates { algorithm: Algorithm::default(), rates: rates.parse().expect(rates), cost: NonZeroU32::MIN };
+        Self { rule, count: Count::Requests, force: Force::Binding }
+    }
+
+    pub(crate) fn concurrent(most: u32) -> Self {
+        let rule = Rule::Concurrent(NonZeroU32::new(most).expect("above zero"));
+        Self { rule, count: Count::Requests, force: Force::Binding }
+    }
+
+    pub(crate) fn algorithm(mut self, wanted: Algorithm) -> Self {
+        if let Rule::Rates { algorithm, .. } = &mut self.rule {
+            *algorithm = wanted;
+        }
+        self
+    }
+
+    pub(crate) fn cost(mut self, wanted: u32) -> Self {
+        if let Rule::Rates { cost, .. } = &mut self.rule {
+            *cost = NonZeroU32::new(wanted).expect("above zero");
+        }
+        self
+    }
+
+    pub(crate) fn attempts(self) -> Self {
+        Self { count: Count::Attempts, ..self }
+    }
+
+    pub(crate) fn shadow(self) -> Self {
+        Self { force: Force::Shadow, ..self }
+    }
+}
+
+/// Asks for one request that is charged to several keys. Neighbours of one and the same limit are keys of that limit.
+/// Different limits need different names for their keys.
+pub(crate) async fn ask<F: Fixture>(fixture: &F, charges: &[(&Limit, &str)]) -> Vec<Verdict> {
+    let mut batch = Batch::default();
+    let mut number = 0;
+    for (position, (limit, name)) in charges.iter().enumerate() {
+        if position > 0 && !std::ptr::eq(*limit, charges[position - 1].0) {
+            number += 1;
+        }
+        batch.charges.push(Charge {
+            limit: number,
+            key: fixture.key(name),
+            rule: &limit.rule,
+            count: limit.count,
+            force: limit.force,
+        });
+    }
+    let verdicts = fixture.store().decide(&batch).await.expect("the store answers");
+    assert_eq!(verdicts.len(), charges.len());
+    verdicts
+}
+
+/// Asks for one request that is charged to one key.
+pub(crate) async fn ask_one<F: Fixture>(fixture: &F, limit: &Limit, name: &str) -> Verdict {
+    ask(fixture, &[(limit, name)]).await.remove(0)
+}
+
+/// How many of `times` requests pass.
+pub(crate) async fn count<F: Fixture>(fixture: &F, times: usize, limit: &Limit, name: &str) -> usize {
+    let mut passed = 0;
+    for _ in 0..times {
+        passed += usize::from(ask_one(fixture, limit, name).await.passes());
+    }
+    passed
+}
+
+/// What is left of each rate, as the verdict says.
+pub(crate) fn remaining(verdict: &Verdict) -> Vec<u64> {
+    verdict.standings.iter().map(|standing| standing.remaining).collect()
+}
+
+/// How long until each rate has more, as the verdict says, in seconds.
+pub(crate) fn resets(verdict: &Verdict) -> Vec<f64> {
+    verdict.standings.iter().map(|standing| standing.reset.as_secs_f64()).collect()
+}
+
+/// Which of the verdicts let the request pass.
+pub(crate) fn passing(verdicts: &[Verdict]) -> Vec<bool> {
+    verdicts.iter().map(Verdict::passes).collect()
+}
+
+pub(crate) async fn give_back<F: Fixture>(fixture: &F, name: &str) {
+    let reservation = Reservation { key: fixture.key(name) };
+    fixture.store().settle(&[reservation]).await.expect("the store answers");
+}
