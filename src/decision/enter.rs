@@ -4,6 +4,7 @@ use http::Method;
 use http::header::CONTENT_TYPE;
 
 use super::Policy;
+use super::plan::with_source;
 use crate::key::Source;
 use crate::list::ListId;
 use crate::request::Fields;
@@ -74,10 +75,14 @@ impl Entry<'_> {
 
     /// Whether one of these routes is for members of other lists only.
     pub(super) fn bars(&self, walk: &Walk) -> bool {
-        let fields = Fields::none();
-        let source = Source { head: self.head, fields: &fields, routes: &[], captures: &[] };
-        let mut only = walk.collected.iter().filter_map(|&route| self.policy.routes.get(route).only.as_ref());
-        only.any(|lists| self.policy.holding(lists, &source).is_none())
+        let mut only =
+            walk.collected.iter().filter_map(|&route| self.policy.routes.get(route).only.as_ref()).peekable();
+        if only.peek().is_none() {
+            return false;
+        }
+        with_source(self.policy, self.head, &Fields::none(), walk, |source| {
+            only.any(|lists| self.policy.holding(lists, source).is_none())
+        })
     }
 }
 

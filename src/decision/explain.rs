@@ -216,6 +216,9 @@ fn routes(entry: &Entry<'_>, fields: &Fields, walk: &Walk) -> Vec<RouteStory> {
     let nothing = Fields::none();
     let source = Source { head, fields: &nothing, routes: &[], captures: &[] };
     let membership = |list| policy.membership(list, &source);
+    let bars = |lists: &Vec<ListId>| {
+        with_source(policy, head, &nothing, walk, |source| policy.holding(lists, source).is_none())
+    };
     with_body_methods(head, fields, |methods| {
         let readings = Readings::new(head, methods, &membership);
         let mut decided = false;
@@ -231,8 +234,7 @@ fn routes(entry: &Entry<'_>, fields: &Fields, walk: &Walk) -> Vec<RouteStory> {
             };
             let taken = !matches!(matches, Matches::No | Matches::NotTried);
             let only = route.only.as_ref().filter(|_| taken);
-            let bars = only.is_some_and(|lists| policy.holding(lists, &source).is_none());
-            RouteStory { name: route.name.to_string(), matches, reason, bars }
+            RouteStory { name: route.name.to_string(), matches, reason, bars: only.is_some_and(bars) }
         };
         let stories: Vec<_> = policy.routes.routes.iter().map(story).collect();
         debug_assert_eq!(

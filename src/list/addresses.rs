@@ -36,7 +36,9 @@ impl AddressSet {
                 if after > 0 && upper <= self.v6[after - 1].1 {
                     return true;
                 }
-                let after = self.v6_within.partition_point(|&(net, first, _)| (net, first) <= (upper, lower));
+                // Compared as one number: a tuple's second half would be a branch in each step.
+                let bits = address.to_bits();
+                let after = self.v6_within.partition_point(|&(net, first, _)| join(net, first) <= bits);
                 after > 0 && {
                     let (net, _, last) = self.v6_within[after - 1];
                     net == upper && lower <= last
@@ -100,6 +102,10 @@ fn absorb<T: Copy + Ord>(kept_last: &mut T, first: T, last: T, successor: impl F
 #[expect(clippy::cast_possible_truncation, reason = "the two halves of 128 bits")]
 fn halves(bits: u128) -> (u64, u64) {
     ((bits >> 64) as u64, bits as u64)
+}
+
+fn join(upper: u64, lower: u64) -> u128 {
+    (u128::from(upper) << 64) | u128::from(lower)
 }
 
 /// `::ffff:a.b.c.d/120` is `a.b.c.d/24`.

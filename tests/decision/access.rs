@@ -68,6 +68,15 @@ fn no_spelling_of_the_path_gets_around_only() {
 }
 
 #[test]
+fn only_may_look_at_what_the_path_captures() {
+    let mut world = world();
+    let open = world.list_of("path.tenant", "open", &["acme"]);
+    world.route("/{tenant}/files/*", vec![]).only = Some(vec![open]);
+    assert!(world.passes(&ask("GET /Acme/files/1")));
+    assert!(!world.passes(&ask("GET /other/files/1")));
+}
+
+#[test]
 fn what_frees_needs_every_value_and_what_binds_needs_one() {
     let mut world = world();
     let partners = world.list_of("header.x-api-key", "partners", &["one", "two"]);
