@@ -1,12 +1,48 @@
 //! A request's way, from its connection to its log line.
 
+pub mod accept;
+pub mod answer;
+pub mod body;
+pub mod expect;
+pub mod forward;
+pub mod framing;
+pub mod handle;
+pub mod header_names;
+pub mod headers;
+pub mod intake;
+pub mod page;
+pub mod problem;
+pub mod ratelimit_headers;
+pub mod refusal;
+pub mod request_id;
+pub mod respond;
+pub mod settle;
+pub mod story;
+pub mod upgrade;
+
 use std::sync::Arc;
 use std::time::Duration;
 
+use arc_swap::ArcSwap;
+use http::Request;
+use http::Response;
+use http::StatusCode;
+use hyper::body::Incoming;
+
 use crate::client::TrustedProxies;
+use crate::clock::Clock;
 use crate::decision::Policy;
+use crate::listen::Connection;
+use crate::listen::Handle;
 use crate::record::Recorder;
+use crate::store::AnyStore;
+use crate::upstream::Pool;
 use crate::upstream::Upstream;
+
+pub use self::answer::ResponseBody;
+pub use self::body::RequestBody;
+
+use self::ratelimit_headers::Shown;
 
 /// The part of the `server` and `headers` sections that requests meet.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -39,4 +75,57 @@ pub struct Snapshot {
     pub upstreams: Vec<Arc<Upstream>>,
     pub settings: Settings,
     pub recorder: Recorder,
+    shown: Shown,
+}
+
+impl Snapshot {
+    /// `upstreams` are in the order of `UpstreamId`, and the recorder knows the names of all this.
+    pub fn new(
+        policy: Policy,
+        clients: TrustedProxies,
+        upstreams: Vec<Arc<Upstream>>,
+        settings: Settings,
+        recorder: Recorder,
+    ) -> Self {
+        let shown = Shown::new(&policy, settings.headers);
+        Self { policy, clients, upstreams, settings, recorder, shown }
+    }
+}
+
+/// What answers the requests of one core. Clones are the same gateway.
+#[derive(Clone, Debug)]
+pub struct Gateway {
+    core: Arc<Core>,
+}
+
+/// The parts of a gateway; every request under way holds on to them.
+#[derive(Debug)]
+pub struct Core {
+    live: Arc<ArcSwap<Snapshot>>,
+    store: Arc<AnyStore>,
+    pool: Pool<RequestBody>,
+    clock: Clock,
+}
+
+impl Gateway {
+    /// One for each core: connections to applications are kept by core. `live` and `store` are shared by all.
+    pub fn new(live: Arc<ArcSwap<Snapshot>>, store: Arc<AnyStore>, clock: Clock) -> Self {
+        Self { core: Arc::new(Core { live, store, pool: Pool::new(), clock }) }
+    }
+}
+
+impl Handle for Gateway {
+    type Body = ResponseBody;
+
+    fn handle(
+        &self,
+        connection: Arc<Connection>,
+        request: Request<Incoming>,
+    ) -> impl Future<Output = Response<ResponseBody>> + Send + 'static {
+        handle::handle(Arc::clone(&self.core), connection, request)
+    }
+
+    fn malformed(&self, connection: &Connection, status: StatusCode) {
+        story::tell_of_no_request(&self.core, connection, status);
+    }
 }

@@ -1,0 +1,112 @@
+//! Who would rather read a page than a problem document.
+
+use http::HeaderMap;
+use http::header::ACCEPT;
+
+/// Whether the client names HTML, and wants it at least as much as JSON. Browsers do; programs that take anything do
+/// not.
+pub fn prefers_html(headers: &HeaderMap) -> bool {
+    let mut html = None;
+    let mut json = Preference::default();
+    for value in headers.get_all(ACCEPT) {
+        for range in value.as_bytes().split(|byte| *byte == b',') {
+            let mut parts = range.split(|byte| *byte == b';').map(<[u8]>::trim_ascii);
+            let media = parts.next().unwrap_or_default();
+            let weight = parts.find_map(weight).unwrap_or(1000);
+            if is(media, b"text/html") {
+                html = html.max(Some(weight));
+            } else if is(media, b"application/json") || is(media, b"application/problem+json") {
+                json.exact = json.exact.max(Some(weight));
+            } else if is(media, b"application/*") {
+                json.of_application = json.of_application.max(Some(weight));
+            } else if is(media, b"*/*") {
+                json.of_all = json.of_all.max(Some(weight));
+            }
+        }
+    }
+    html.is_some_and(|html| html > 0 && html >= json.weight())
+}
+
+/// What JSON is worth to a client: the most particular range that holds it counts.
+#[derive(Debug, Default)]
+struct Preference {
+    exact: Option<u16>,
+    of_application: Option<u16>,
+    of_all: Option<u16>,
+}
+
+impl Preference {
+    fn weight(&self) -> u16 {
+        self.exact.or(self.of_application).or(self.of_all).unwrap_or(0)
+    }
+}
+
+fn is(media: &[u8], name: &[u8]) -> bool {
+    media.eq_ignore_ascii_case(name)
+}
+
+/// The `q` of a range in thousandths; `None` for any other parameter. A malformed weight is none at all.
+fn weight(parameter: &[u8]) -> Option<u16> {
+    let (name, value) = parameter.split_at_checked(2)?;
+    if !name.eq_ignore_ascii_case(b"q=") {
+        return None;
+    }
+    let (whole, fraction) = match value {
+        [whole, b'.', fraction @ ..] => (*whole, fraction),
+        [whole] => (*whole, &b""[..]),
+        _ => return Some(0),
+    };
+    if !matches!(whole, b'0' | b'1') || fraction.len() > 3 || !fraction.iter().all(u8::is_ascii_digit) {
+        return Some(0);
+    }
+    let digit = |position: usize| u16::from(fraction.get(position).map_or(0, |digit| digit - b'0'));
+    let thousandths = u16::from(whole - b'0') * 1000 + digit(0) * 100 + digit(1) * 10 + digit(2);
+    Some(thousandths.min(1000))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(accept: &'static str, expected: bool) {
+        let mut headers = HeaderMap::new();
+        headers.insert(ACCEPT, accept.parse().expect("a value"));
+        assert_eq!(prefers_html(&headers), expected, "{accept}");
+    }
+
+    #[test]
+    fn browsers_get_a_page() {
+        check("text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,*/*;q=0.8", true);
+        check("text/html, */*", true);
+        check("TEXT/HTML", true);
+        check("application/json, text/html", true);
+    }
+
+    #[test]
+    fn programs_get_a_problem_document() {
+        check("*/*", false);
+        check("application/json", false);
+        check("application/json, text/plain, */*", false);
+        check("text/html;q=0.5, application/json", false);
+        check("text/html;q=0.5, */*", false);
+        check("text/html;q=0", false);
+        check("text/html;q=x", false);
+        check("text/*", false);
+        assert!(!prefers_html(&HeaderMap::new()));
+    }
+
+    #[test]
+    fn the_most_particular_range_counts() {
+        check("text/html;q=0.5, application/json;q=0.4, */*", true);
+        check("text/html;q=0.5, application/*;q=0.6, */*;q=0.1", false);
+    }
+
+    #[test]
+    fn weights_are_thousandths() {
+        assert_eq!(weight(b"q=0.8"), Some(800));
+        assert_eq!(weight(b"Q=1.000"), Some(1000));
+        assert_eq!(weight(b"q=0.8000"), Some(0));
+        assert_eq!(weight(b"level=1"), None);
+    }
+}

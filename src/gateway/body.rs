@@ -1,0 +1,291 @@
+//! The body of a request on its way to the application: peeked at, replayed, bounded in length and in silence.
+
+use std::collections::VecDeque;
+use std::error::Error;
+use std::fmt;
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::task::Context;
+use std::task::Poll;
+use std::task::ready;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::HeaderMap;
+use http_body::Body;
+use http_body::Frame;
+use http_body::SizeHint;
+use hyper::body::Incoming;
+use tokio::time::Instant;
+
+use super::expect::Gate;
+use super::framing::Unfit;
+use super::headers;
+use super::intake::Intake;
+use crate::alarm::Alarm;
+
+/// A request's body; nothing is allocated for a request without one. `B` is where it comes from.
+#[derive(Debug)]
+pub struct RequestBody<B = Incoming>(Option<Box<Streaming<B>>>);
+
+#[derive(Debug)]
+struct Streaming<B> {
+    source: B,
+    /// What was read ahead, and not yet given on.
+    replay: VecDeque<Bytes>,
+    trailers: Option<HeaderMap>,
+    /// Nothing more comes from the source.
+    has_ended: bool,
+    /// The client sends nothing before it is asked to.
+    awaits_invitation: bool,
+    gate: Option<Gate>,
+    intake: Intake,
+    bounds: Bounds,
+    silence: Silence,
+}
+
+/// What a body may cost.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Bounds {
+    /// `None`: any length.
+    pub length: Option<u64>,
+    /// How long its sender may be silent.
+    pub idle: Duration,
+}
+
+/// How long the sender has been silent. The timer runs while it is awaited and is not touched while it sends.
+#[derive(Debug, Default)]
+struct Silence {
+    since: Option<Instant>,
+    alarm: Alarm,
+}
+
+/// What was read of a body before it is forwarded.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Peeked {
+    pub start: Bytes,
+    /// Whether `start` is all of it.
+    pub is_whole: bool,
+}
+
+/// A body that broke off under its reader; the intake knows why.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct BrokenOff;
+
+impl fmt::Display for BrokenOff {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the client's body broke off")
+    }
+}
+
+impl Error for BrokenOff {}
+
+impl<B> RequestBody<B>
+where
+    B: Body<Data = Bytes> + Unpin,
+{
+    pub fn new(source: B, bounds: Bounds) -> Self {
+        if source.is_end_stream() {
+            return Self(None);
+        }
+        Self(Some(Box::new(Streaming {
+            source,
+            replay: VecDeque::new(),
+            trailers: None,
+            has_ended: false,
+            awaits_invitation: false,
+            gate: None,
+            intake: Intake::default(),
+            bounds,
+            silence: Silence::default(),
+        })))
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.0.is_none()
+    }
+
+    /// Where its bytes are counted; `None` for a request without a body.
+    pub fn intake(&self) -> Option<Intake> {
+        self.0.as_ref().map(|body| body.intake.clone())
+    }
+
+    /// Reads until the body ends or `at_most` bytes are here, and keeps what it read for the application.
+    pub async fn peek(&mut self, at_most: usize) -> Result<Peeked, Unfit> {
+        let Some(body) = &mut self.0 else { return Ok(Peeked { start: Bytes::new(), is_whole: true }) };
+        // Reading is what asks a client for its body.
+        body.awaits_invitation = false;
+        let mut seen = 0;
+        while seen < at_most && !body.has_ended {
+            let Some(frame) = poll_fn(|cx| body.poll_source(cx)).await else { break };
+            match frame.map_err(|BrokenOff| body.intake.fault().unwrap_or(Unfit::Body))?.into_data() {
+                Ok(data) => {
+                    seen += data.len();
+                    body.replay.push_back(data);
+                }
+                Err(frame) => body.trailers = frame.into_trailers().ok(),
+            }
+            // A body whose length is known has ended with its last byte.
+            body.has_ended |= body.source.is_end_stream();
+        }
+        Ok(Peeked { start: start_of(&body.replay, at_most.min(seen)), is_whole: body.has_ended && seen <= at_most })
+    }
+
+    /// The client said `Expect: 100-continue`.
+    pub fn await_invitation(&mut self) {
+        if let Some(body) = &mut self.0 {
+            body.awaits_invitation = true;
+        }
+    }
+
+    /// Whether the client still waits to be asked for its body.
+    pub fn is_awaiting_invitation(&self) -> bool {
+        self.0.as_ref().is_some_and(|body| body.awaits_invitation)
+    }
+
+    /// Holds the body back until the application wants it.
+    pub fn hold_behind(&mut self, gate: Gate) {
+        if let Some(body) = &mut self.0 {
+            body.gate = Some(gate);
+        }
+    }
+
+    /// Reads what is left of a body that nobody wants, so that the connection can go on, unless that is too long or
+    /// too slow. Says whether the body ended.
+    pub async fn discard(mut self) -> bool {
+        let Some(body) = &mut self.0 else { return true };
+        let is_long = body.source.size_hint().lower() > MAX_DISCARDED;
+        if body.awaits_invitation || is_long {
+            return false;
+        }
+        body.bounds = Bounds { length: Some(body.intake.bytes() + MAX_DISCARDED), idle: MAX_DISCARDING };
+        let drain = async {
+            while !body.has_ended && !body.source.is_end_stream() {
+                if poll_fn(|cx| body.poll_source(cx)).await.is_some_and(|frame| frame.is_err()) {
+                    return false;
+                }
+            }
+            true
+        };
+        tokio::time::timeout(MAX_DISCARDING, drain).await.unwrap_or(false)
+    }
+}
+
+/// A form is shorter; what is longer is cheaper to cut.
+const MAX_DISCARDED: u64 = 64 * 1024;
+/// Many clients send the body in a packet of its own, right behind the head.
+const MAX_DISCARDING: Duration = Duration::from_millis(500);
+
+impl<B> Default for RequestBody<B> {
+    fn default() -> Self {
+        Self(None)
+    }
+}
+
+impl<B: Body<Data = Bytes> + Unpin> Streaming<B> {
+    /// The next frame of the source, counted and bounded.
+    fn poll_source(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BrokenOff>>> {
+        let frame = match Pin::new(&mut self.source).poll_frame(cx) {
+            Poll::Ready(frame) => frame,
+            Poll::Pending => {
+                ready!(self.silence.poll_longer_than(self.bounds.idle, cx));
+                return self.break_off(Unfit::Slow);
+            }
+        };
+        self.silence.since = None;
+        match frame {
+            None => {
+                self.has_ended = true;
+                Poll::Ready(None)
+            }
+            Some(Err(_)) => self.break_off(Unfit::Body),
+            Some(Ok(frame)) => match frame.into_data() {
+                Ok(data) => {
+                    let total = self.intake.count(data.len());
+                    if self.bounds.length.is_some_and(|most| total > most) {
+                        return self.break_off(Unfit::TooLong);
+                    }
+                    Poll::Ready(Some(Ok(Frame::data(data))))
+                }
+                Err(frame) => {
+                    self.has_ended = true;
+                    let Ok(mut trailers) = frame.into_trailers() else { return Poll::Ready(None) };
+                    headers::filter_trailers(&mut trailers);
+                    Poll::Ready(Some(Ok(Frame::trailers(trailers))))
+                }
+            },
+        }
+    }
+
+    fn break_off(&mut self, fault: Unfit) -> Poll<Option<Result<Frame<Bytes>, BrokenOff>>> {
+        self.intake.fail(fault);
+        Poll::Ready(Some(Err(BrokenOff)))
+    }
+}
+
+impl<B: Body<Data = Bytes> + Unpin> Body for RequestBody<B> {
+    type Data = Bytes;
+    type Error = BrokenOff;
+
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BrokenOff>>> {
+        let Some(body) = &mut self.0 else { return Poll::Ready(None) };
+        if let Some(gate) = &mut body.gate {
+            if ready!(gate.poll_open(cx)).is_err() {
+                return Poll::Ready(Some(Err(BrokenOff)));
+            }
+            body.gate = None;
+        }
+        if let Some(data) = body.replay.pop_front() {
+            return Poll::Ready(Some(Ok(Frame::data(data))));
+        }
+        if let Some(trailers) = body.trailers.take() {
+            return Poll::Ready(Some(Ok(Frame::trailers(trailers))));
+        }
+        if body.has_ended {
+            return Poll::Ready(None);
+        }
+        body.poll_source(cx)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.0.as_ref().is_none_or(|body| {
+            body.replay.is_empty() && body.trailers.is_none() && (body.has_ended || body.source.is_end_stream())
+        })
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        let Some(body) = &self.0 else { return SizeHint::with_exact(0) };
+        if body.trailers.is_some() {
+            return SizeHint::new();
+        }
+        let replayed: u64 = body.replay.iter().map(|data| data.len() as u64).sum();
+        let rest = if body.has_ended { Some(0) } else { body.source.size_hint().exact() };
+        rest.map_or_else(SizeHint::new, |rest| SizeHint::with_exact(replayed + rest))
+    }
+}
+
+impl Silence {
+    /// Ready when the sender has been silent for so long.
+    fn poll_longer_than(&mut self, idle: Duration, cx: &mut Context<'_>) -> Poll<()> {
+        let since = *self.since.get_or_insert_with(Instant::now);
+        self.alarm.poll_at(since + idle, cx)
+    }
+}
+
+/// The first bytes of what was read, without copying where they stand in one piece.
+fn start_of(frames: &VecDeque<Bytes>, length: usize) -> Bytes {
+    if let Some(first) = frames.front()
+        && first.len() >= length
+    {
+        return first.slice(..length);
+    }
+    let mut start = Vec::with_capacity(length);
+    for frame in frames {
+        let wanted = frame.len().min(length - start.len());
+        start.extend_from_slice(&frame[..wanted]);
+    }
+    Bytes::from(start)
+}
+
+#[cfg(test)]
+mod tests;

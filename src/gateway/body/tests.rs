@@ -1,0 +1,142 @@
+use http::HeaderValue;
+use http_body_util::BodyExt;
+
+use super::*;
+
+/// A body from a list: a frame, an error, or silence for ever after the last one.
+struct Script {
+    steps: VecDeque<Step>,
+}
+
+enum Step {
+    Data(&'static str),
+    Trailers(&'static [(&'static str, &'static str)]),
+    Broken,
+    Silent,
+}
+
+impl Body for Script {
+    type Data = Bytes;
+    type Error = &'static str;
+
+    fn poll_frame(mut self: Pin<&mut Self>, _cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, &'static str>>> {
+        match self.steps.front() {
+            Some(Step::Silent) => return Poll::Pending,
+            None => return Poll::Ready(None),
+            _ => {}
+        }
+        Poll::Ready(match self.steps.pop_front() {
+            Some(Step::Data(data)) => Some(Ok(Frame::data(Bytes::from_static(data.as_bytes())))),
+            Some(Step::Trailers(lines)) => {
+                let line = |(name, value): &(&'static str, &'static str)| {
+                    (http::HeaderName::from_static(name), HeaderValue::from_static(value))
+                };
+                Some(Ok(Frame::trailers(lines.iter().map(line).collect())))
+            }
+            Some(Step::Broken) => Some(Err("broken")),
+            _ => None,
+        })
+    }
+}
+
+fn body(steps: impl IntoIterator<Item = Step>) -> RequestBody<Script> {
+    bounded(steps, None)
+}
+
+fn bounded(steps: impl IntoIterator<Item = Step>, length: Option<u64>) -> RequestBody<Script> {
+    let bounds = Bounds { length, idle: Duration::from_secs(30) };
+    RequestBody::new(Script { steps: steps.into_iter().collect() }, bounds)
+}
+
+async fn text(body: RequestBody<Script>) -> Result<String, BrokenOff> {
+    let bytes = body.collect().await?.to_bytes();
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+#[tokio::test]
+async fn what_was_peeked_at_is_replayed() -> Result<(), BrokenOff> {
+    let mut body = body([Step::Data("user="), Step::Data("alice"), Step::Data("&x=1")]);
+    let peeked = body.peek(8).await.expect("a sound body");
+    assert_eq!(peeked, Peeked { start: Bytes::from_static(b"user=ali"), is_whole: false });
+    assert_eq!(text(body).await?, "user=alice&x=1");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_short_body_is_seen_whole() -> Result<(), BrokenOff> {
+    let mut body = body([Step::Data("user=alice")]);
+    let intake = body.intake().expect("a body");
+    let peeked = body.peek(64).await.expect("a sound body");
+    assert_eq!(peeked, Peeked { start: Bytes::from_static(b"user=alice"), is_whole: true });
+    assert_eq!(body.size_hint().exact(), Some(10));
+    assert_eq!(text(body).await?, "user=alice");
+    assert_eq!(intake.bytes(), 10);
+    Ok(())
+}
+
+#[tokio::test]
+async fn trailers_outlive_a_peek_and_lose_what_may_not_trail() {
+    let lines = &[("x-checksum", "1"), ("host", "evil")];
+    let mut body = body([Step::Data("a"), Step::Trailers(lines)]);
+    assert!(body.peek(64).await.expect("a sound body").is_whole);
+    assert_eq!(body.size_hint().exact(), None);
+    let collected = body.collect().await.expect("a sound body");
+    let trailers = collected.trailers().expect("trailers");
+    assert_eq!(trailers.len(), 1);
+    assert_eq!(trailers["x-checksum"], "1");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_silent_client_is_given_up() {
+    let mut body = body([Step::Data("a"), Step::Silent]);
+    let before = Instant::now();
+    assert_eq!(body.peek(64).await, Err(Unfit::Slow));
+    assert_eq!(before.elapsed(), Duration::from_secs(30));
+}
+
+#[tokio::test]
+async fn a_body_beyond_its_bound_breaks_off() {
+    let body = bounded([Step::Data("abc"), Step::Data("def")], Some(5));
+    let intake = body.intake().expect("a body");
+    assert_eq!(text(body).await, Err(BrokenOff));
+    assert_eq!(intake.fault(), Some(Unfit::TooLong));
+}
+
+#[tokio::test]
+async fn a_malformed_body_is_the_clients_fault() {
+    let mut peeked = body([Step::Data("a"), Step::Broken]);
+    assert_eq!(peeked.peek(64).await, Err(Unfit::Body));
+    let streamed = body([Step::Data("a"), Step::Broken]);
+    let intake = streamed.intake().expect("a body");
+    assert_eq!(text(streamed).await, Err(BrokenOff));
+    assert_eq!(intake.fault(), Some(Unfit::Body));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_unwanted_body_is_read_if_that_costs_little() {
+    assert!(body([Step::Data("a"), Step::Data("b")]).discard().await);
+    assert!(!body([Step::Data("a"), Step::Silent]).discard().await);
+    assert!(!body([Step::Broken]).discard().await);
+    let long: &'static str = Box::leak("x".repeat(40_000).into_boxed_str());
+    assert!(!body([Step::Data(long), Step::Data(long)]).discard().await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_body_behind_a_gate_is_not_asked_for() {
+    let (invitation, gate) = super::super::expect::gate();
+    let mut body = body([Step::Data("a")]);
+    body.hold_behind(gate);
+    invitation.close();
+    assert!(tokio::time::timeout(Duration::from_secs(9), body.frame()).await.is_err());
+    drop(invitation);
+    assert!(matches!(body.frame().await, Some(Err(BrokenOff))));
+}
+
+#[tokio::test]
+async fn a_request_without_a_body_has_none() {
+    let body = RequestBody::new(http_body_util::Empty::<Bytes>::new(), Bounds { length: None, idle: Duration::ZERO });
+    assert!(body.is_empty() && body.is_end_stream());
+    assert_eq!(body.size_hint().exact(), Some(0));
+    let collected: Result<_, BrokenOff> = body.collect().await;
+    assert!(collected.expect("nothing").to_bytes().is_empty());
+}

@@ -1,0 +1,202 @@
+//! A request that passed, on its way to the application and back.
+
+use std::error::Error;
+use std::sync::Arc;
+
+use http::HeaderValue;
+use http::Method;
+use http::Request;
+use http::Response;
+use http::StatusCode;
+use http::Uri;
+use http::Version;
+use http::header::CONNECTION;
+use http::header::CONTENT_LENGTH;
+use http::header::EXPECT;
+use http::header::TRANSFER_ENCODING;
+use http::header::UPGRADE;
+use http::request::Parts;
+use http_body::Body;
+use tracing::warn;
+
+use super::RequestBody;
+use super::ResponseBody;
+use super::expect;
+use super::expect::Invitation;
+use super::headers;
+use super::headers::Length;
+use super::respond;
+use super::respond::Connection as Ending;
+use super::story::Sent;
+use super::story::Story;
+use super::upgrade;
+use super::upgrade::Wanted;
+use crate::listen::Connection;
+use crate::route::UpstreamId;
+use crate::upstream::Answer;
+use crate::upstream::ForwardError;
+
+/// Sends a request to its upstream and brings the answer back.
+pub async fn forward(
+    mut story: Story,
+    connection: &Connection,
+    mut parts: Parts,
+    mut body: RequestBody,
+    upstream: UpstreamId,
+    wanted: Option<Wanted>,
+) -> Response<ResponseBody> {
+    story.sent = Some(Sent { upstream, server: None, failure: None });
+    let live = Arc::clone(&story.live);
+    let Some(target) = live.upstreams.get(usize::from(upstream.0)) else {
+        story.error = Some("the upstream does not exist".into());
+        return respond::fail(story, StatusCode::BAD_GATEWAY, NO_ANSWER, Ending::Ends);
+    };
+    let (version, has_body) = (parts.version, !body.is_empty());
+    let states_no_body = !has_body && parts.headers.contains_key(CONTENT_LENGTH);
+    headers::prepare_request(&mut parts.headers, version, &story.identity, story.request_id, &target.settings().host);
+    if has_body && body.size_hint().exact().is_none() {
+        // Without it a GET would lose its body.
+        parts.headers.insert(TRANSFER_ENCODING, HeaderValue::from_static("chunked"));
+    } else if states_no_body {
+        parts.headers.insert(CONTENT_LENGTH, HeaderValue::from_static("0"));
+    }
+    if let Some(wanted) = &wanted {
+        parts.headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
+        parts.headers.insert(UPGRADE, wanted.protocols.clone());
+    }
+    let invitation = invite(&mut parts, &mut body);
+    let request = outgoing(parts, body, invitation.as_ref());
+
+    let result = story.core.pool.send(target, request).await;
+    match result {
+        Ok(answer) if answer.response.status() == StatusCode::SWITCHING_PROTOCOLS => {
+            switch(story, connection, answer, wanted)
+        }
+        Ok(answer) => relay(story, version, answer, invitation),
+        Err(error) => fail(story, version, has_body, &error),
+    }
+}
+
+const NO_ANSWER: &str = "the application did not answer";
+
+/// A client that waits to be asked for its body is asked when the application asks.
+fn invite(parts: &mut Parts, body: &mut RequestBody) -> Option<Invitation> {
+    if !body.is_awaiting_invitation() {
+        parts.headers.remove(EXPECT);
+        return None;
+    }
+    let (invitation, gate) = expect::gate();
+    body.hold_behind(gate);
+    Some(invitation)
+}
+
+fn outgoing(parts: Parts, body: RequestBody, invitation: Option<&Invitation>) -> Request<RequestBody> {
+    let mut request = Request::new(body);
+    *request.method_mut() = parts.method;
+    *request.uri_mut() = origin_form(parts.uri);
+    *request.headers_mut() = parts.headers;
+    if let Some(invitation) = invitation {
+        let open = invitation.opener();
+        hyper::ext::on_informational(&mut request, move |answer| {
+            if answer.status() == StatusCode::CONTINUE {
+                open();
+            }
+        });
+    }
+    request
+}
+
+/// The authority went into `Host`.
+fn origin_form(target: Uri) -> Uri {
+    if target.authority().is_none() && target.scheme().is_none() {
+        return target;
+    }
+    target.path_and_query().cloned().map_or_else(|| Uri::from_static("/"), Uri::from)
+}
+
+fn relay(mut story: Story, version: Version, answer: Answer, invitation: Option<Invitation>) -> Response<ResponseBody> {
+    let (mut parts, body) = answer.response.into_parts();
+    let is_bodiless = story.method() == Method::HEAD || parts.status == StatusCode::NOT_MODIFIED;
+    headers::prepare_answer(&mut parts.headers, if is_bodiless { Length::OfWhatIsNotSent } else { Length::OfTheBody });
+    story.live.shown.write(&mut parts.headers, &story.report.limits);
+    let was_invited = invitation.as_ref().is_none_or(Invitation::close);
+    if !was_invited && version < Version::HTTP_2 {
+        // The body may still come, or may not: nobody can tell what follows on this connection.
+        parts.headers.insert(CONNECTION, HeaderValue::from_static("close"));
+    }
+    // The version is ours to write, whatever the application spoke.
+    parts.version = Version::HTTP_11;
+    story.status = Some(parts.status);
+    story.is_answered_by(answer.server);
+    Response::from_parts(parts, ResponseBody::relay(body, story, invitation))
+}
+
+/// The application switched protocols: from now on bytes are carried both ways.
+fn switch(
+    mut story: Story,
+    connection: &Connection,
+    mut answer: Answer,
+    wanted: Option<Wanted>,
+) -> Response<ResponseBody> {
+    story.is_answered_by(Arc::clone(&answer.server));
+    let Some(wanted) = wanted.filter(|wanted| wanted.includes(answer.response.headers())) else {
+        story.error = Some("the application switched protocols unasked".into());
+        story.has_failed("unsolicited_upgrade");
+        warn!(request_id = story.request_id.as_str(), server = %answer.server, "the application switched protocols unasked");
+        return respond::fail(story, StatusCode::BAD_GATEWAY, "the application's answer makes no sense", Ending::Ends);
+    };
+    let application = hyper::upgrade::on(&mut answer.response);
+    let (mut parts, body) = answer.response.into_parts();
+    let protocol = parts.headers.get(UPGRADE).cloned();
+    headers::prepare_answer(&mut parts.headers, Length::OfTheBody);
+    story.live.shown.write(&mut parts.headers, &story.report.limits);
+    parts.headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
+    if let Some(protocol) = protocol {
+        parts.headers.insert(UPGRADE, protocol);
+    }
+    parts.version = Version::HTTP_11;
+    story.status = Some(parts.status);
+    connection.spawn(upgrade::tunnel(wanted.client, application, story, body));
+    Response::from_parts(parts, ResponseBody::Empty)
+}
+
+fn fail(mut story: Story, version: Version, has_body: bool, error: &ForwardError) -> Response<ResponseBody> {
+    if let Some(fault) = story.intake.as_ref().and_then(super::intake::Intake::fault) {
+        return respond::refuse(story, version, fault);
+    }
+    let status = error.status();
+    let cause = with_sources(error);
+    warn!(
+        request_id = story.request_id.as_str(),
+        server = error.server.as_deref(),
+        cause = error.label(),
+        "{status} for a request: {cause}"
+    );
+    story.has_failed(error.label());
+    if let Some(server) = &error.server {
+        story.is_answered_by(Arc::clone(server));
+    }
+    story.error = Some(cause.into());
+    let words = match status {
+        StatusCode::SERVICE_UNAVAILABLE => "no server of the application is healthy",
+        StatusCode::GATEWAY_TIMEOUT => "the application took too long",
+        _ => NO_ANSWER,
+    };
+    let ending = if has_body && version < Version::HTTP_2 { Ending::Ends } else { Ending::GoesOn };
+    respond::fail(story, status, words, ending)
+}
+
+/// An error and what is behind it, as one sentence.
+fn with_sources(error: &ForwardError) -> String {
+    let mut sentence = error.to_string();
+    let mut source = error.source();
+    while let Some(behind) = source {
+        let said = behind.to_string();
+        if !sentence.contains(&said) {
+            sentence.push_str(": ");
+            sentence.push_str(&said);
+        }
+        source = behind.source();
+    }
+    sentence
+}

@@ -1,0 +1,201 @@
+//! One unambiguous request, or none: one target, one host, one framing. What is doubtful is refused, never repaired.
+
+use std::net::Ipv6Addr;
+use std::net::SocketAddr;
+
+use http::HeaderMap;
+use http::HeaderValue;
+use http::Method;
+use http::StatusCode;
+use http::Uri;
+use http::Version;
+use http::header::CONTENT_LENGTH;
+use http::header::EXPECT;
+use http::header::HOST;
+use http::header::TRANSFER_ENCODING;
+use http::request::Parts;
+use http::uri::Scheme;
+
+/// Why a request is refused before any rule is asked.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
+pub enum Unfit {
+    #[error("this method is not served here")]
+    Method,
+    #[error("the target of the request is malformed")]
+    Target,
+    #[error("the scheme of the target is neither http nor https")]
+    Scheme,
+    #[error("there is no Host")]
+    NoHost,
+    #[error("there is more than one Host")]
+    SeveralHosts,
+    #[error("the Host is malformed")]
+    Host,
+    #[error("the Host is not the one of the target")]
+    HostMismatch,
+    #[error("the Transfer-Encoding is not one plain `chunked`")]
+    TransferEncoding,
+    #[error("the length of the body is stated in two ways")]
+    TwoLengths,
+    #[error("the expectation is not 100-continue")]
+    Expectation,
+    #[error("the body is too long")]
+    TooLong,
+    #[error("the body is malformed")]
+    Body,
+    #[error("the body took too long to arrive")]
+    Slow,
+}
+
+impl Unfit {
+    pub fn status(self) -> StatusCode {
+        match self {
+            Self::Method => StatusCode::METHOD_NOT_ALLOWED,
+            Self::Expectation => StatusCode::EXPECTATION_FAILED,
+            Self::TooLong => StatusCode::PAYLOAD_TOO_LARGE,
+            Self::Slow => StatusCode::REQUEST_TIMEOUT,
+            _ => StatusCode::BAD_REQUEST,
+        }
+    }
+}
+
+/// Checks the head of a request. Afterwards the target has only bytes that a target may have, and `Host` is the one
+/// host that the request is for: the authority of an absolute target or of HTTP/2, else what it was. An HTTP/1.0
+/// request without one is for the address it came to.
+pub fn check(parts: &mut Parts, local: SocketAddr) -> Result<(), Unfit> {
+    if parts.method == Method::CONNECT || parts.method == Method::TRACE {
+        return Err(Unfit::Method);
+    }
+    check_target(parts)?;
+    check_lengths(parts)?;
+    settle_host(parts, local)?;
+    let mut expectations = parts.headers.get_all(EXPECT).iter();
+    if expectations.any(|value| !value.as_bytes().eq_ignore_ascii_case(b"100-continue")) {
+        return Err(Unfit::Expectation);
+    }
+    Ok(())
+}
+
+fn check_target(parts: &Parts) -> Result<(), Unfit> {
+    let Some(target) = parts.uri.path_and_query() else { return Err(Unfit::Target) };
+    // http::Uri lets bytes above 0x7f pass, which each application decodes in its own way.
+    if !target.as_str().bytes().all(|byte| byte.is_ascii_graphic()) {
+        return Err(Unfit::Target);
+    }
+    let is_asterisk = target.path() == "*";
+    if is_asterisk && parts.method != Method::OPTIONS || !is_asterisk && !target.path().starts_with('/') {
+        return Err(Unfit::Target);
+    }
+    match parts.uri.scheme() {
+        Some(scheme) if *scheme != Scheme::HTTP && *scheme != Scheme::HTTPS => Err(Unfit::Scheme),
+        // `example.com:80` is the target of a CONNECT.
+        None if parts.uri.authority().is_some() && parts.version < Version::HTTP_2 => Err(Unfit::Target),
+        _ => Ok(()),
+    }
+}
+
+fn check_lengths(parts: &Parts) -> Result<(), Unfit> {
+    let mut encodings = parts.headers.get_all(TRANSFER_ENCODING).iter();
+    let Some(encoding) = encodings.next() else { return one_length(&parts.headers) };
+    let is_plain = encodings.next().is_none() && encoding.as_bytes().eq_ignore_ascii_case(b"chunked");
+    if !is_plain || parts.version != Version::HTTP_11 {
+        return Err(Unfit::TransferEncoding);
+    }
+    if parts.headers.contains_key(CONTENT_LENGTH) { Err(Unfit::TwoLengths) } else { Ok(()) }
+}
+
+/// Several equal lengths are one; anything else but digits is none.
+fn one_length(headers: &HeaderMap) -> Result<(), Unfit> {
+    let mut lengths = headers.get_all(CONTENT_LENGTH).iter();
+    let Some(first) = lengths.next() else { return Ok(()) };
+    if first.is_empty() || !first.as_bytes().iter().all(u8::is_ascii_digit) || lengths.any(|next| next != first) {
+        return Err(Unfit::TwoLengths);
+    }
+    Ok(())
+}
+
+fn settle_host(parts: &mut Parts, local: SocketAddr) -> Result<(), Unfit> {
+    let mut hosts = parts.headers.get_all(HOST).iter();
+    let host = hosts.next();
+    if hosts.next().is_some() {
+        return Err(Unfit::SeveralHosts);
+    }
+    if host.is_some_and(|host| !is_host(host.as_bytes())) {
+        return Err(Unfit::Host);
+    }
+    let Some(authority) = parts.uri.authority() else {
+        return match (host, parts.version) {
+            (Some(_), _) => Ok(()),
+            // Health checks of load balancers ask like this.
+            (None, Version::HTTP_10) => insert_host(&mut parts.headers, &local.to_string()),
+            (None, _) => Err(Unfit::NoHost),
+        };
+    };
+    if !is_host(authority.as_str().as_bytes()) {
+        return Err(Unfit::Host);
+    }
+    match host {
+        None if parts.version < Version::HTTP_2 && parts.version > Version::HTTP_10 => return Err(Unfit::NoHost),
+        Some(host) if !is_same_host(host.as_bytes(), authority.as_str().as_bytes(), &parts.uri) => {
+            return Err(Unfit::HostMismatch);
+        }
+        _ => {}
+    }
+    let authority = authority.clone();
+    insert_host(&mut parts.headers, authority.as_str())
+}
+
+fn insert_host(headers: &mut HeaderMap, host: &str) -> Result<(), Unfit> {
+    let value = HeaderValue::from_str(host).map_err(|_| Unfit::Host)?;
+    headers.insert(HOST, value);
+    Ok(())
+}
+
+/// The default port may be left out on either side.
+fn is_same_host(host: &[u8], authority: &[u8], target: &Uri) -> bool {
+    let port: &[u8] = if target.scheme() == Some(&Scheme::HTTPS) { b":443" } else { b":80" };
+    let bare = |name: &'_ [u8]| name.strip_suffix(port).map_or(name.len(), <[u8]>::len);
+    host[..bare(host)].eq_ignore_ascii_case(&authority[..bare(authority)])
+}
+
+/// A name or an address, and perhaps a port: no user, no list, no spaces, nothing to decode.
+fn is_host(host: &[u8]) -> bool {
+    if let Some(rest) = host.strip_prefix(b"[") {
+        let Some(end) = memchr::memchr(b']', rest) else { return false };
+        let is_address = std::str::from_utf8(&rest[..end]).is_ok_and(|text| text.parse::<Ipv6Addr>().is_ok());
+        return is_address && rest[end + 1..].strip_prefix(b":").map_or(rest.len() == end + 1, is_port);
+    }
+    let (name, port) = match memchr::memchr(b':', host) {
+        Some(colon) => (&host[..colon], &host[colon + 1..]),
+        None => (host, &b""[..]),
+    };
+    is_name(name) && is_port(port)
+}
+
+fn is_name(name: &[u8]) -> bool {
+    let name = name.strip_suffix(b".").unwrap_or(name);
+    let mut previous = b'.';
+    for byte in name {
+        let fits = byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_') || *byte == b'.' && previous != b'.';
+        if !fits {
+            return false;
+        }
+        previous = *byte;
+    }
+    previous != b'.' && name.len() <= MAX_NAME
+}
+
+/// Longer than any name that resolves.
+const MAX_NAME: usize = 255;
+
+/// Digits up to 65535, or nothing.
+fn is_port(port: &[u8]) -> bool {
+    if port.len() > 5 || !port.iter().all(u8::is_ascii_digit) {
+        return false;
+    }
+    let number = port.iter().fold(0, |sum: u32, digit| sum * 10 + u32::from(digit - b'0'));
+    u16::try_from(number).is_ok()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,157 @@
+use super::*;
+
+fn parts(method: &str, target: &str, version: Version, lines: &[(&str, &str)]) -> Parts {
+    let mut request = http::Request::builder().method(method).uri(target).version(version);
+    for (name, value) in lines {
+        request = request.header(*name, HeaderValue::from_bytes(value.as_bytes()).expect("a value"));
+    }
+    request.body(()).expect("a request").into_parts().0
+}
+
+fn local() -> SocketAddr {
+    SocketAddr::from(([127, 0, 0, 1], 8080))
+}
+
+#[track_caller]
+fn check_http1(target: &str, lines: &[(&str, &str)], expected: Result<&str, Unfit>) {
+    let mut parts = parts("POST", target, Version::HTTP_11, lines);
+    let result = check(&mut parts, local());
+    let host = result.map(|()| parts.headers[HOST].to_str().expect("text"));
+    assert_eq!(host, expected, "{target} {lines:?}");
+}
+
+#[track_caller]
+fn check_host(host: &str, expected: bool) {
+    assert_eq!(is_host(host.as_bytes()), expected, "{host}");
+}
+
+#[test]
+fn a_host_is_a_name_or_an_address_and_a_port() {
+    for host in ["example.com", "EXAMPLE.com:80", "a_b", "example.com.", "127.0.0.1:65535", "[::1]", "[::1]:8080", "x:"]
+    {
+        check_host(host, true);
+    }
+    for host in [
+        "",
+        ".",
+        "a..b",
+        ".a",
+        "a,b",
+        "a b",
+        "a\tb",
+        "user@a",
+        "a:65536",
+        "a:123456",
+        "a:b",
+        "a:1:2",
+        "::1",
+        "[::1",
+        "[::1]x",
+        "[::1%eth0]",
+        "[x]",
+        "a/b",
+        "a?b",
+        "a#b",
+        "a\\b",
+        "a%41",
+        "höst",
+        "a\0",
+        "a:+1",
+        "[]",
+        ":80",
+    ] {
+        check_host(host, false);
+    }
+}
+
+#[test]
+fn one_host_line_is_needed_and_enough() {
+    check_http1("/", &[("host", "a")], Ok("a"));
+    check_http1("/", &[], Err(Unfit::NoHost));
+    check_http1("/", &[("host", "a"), ("host", "a")], Err(Unfit::SeveralHosts));
+    check_http1("/", &[("host", "a, b")], Err(Unfit::Host));
+}
+
+#[test]
+fn the_authority_of_an_absolute_target_is_the_host() {
+    check_http1("http://a.example/x", &[("host", "A.example")], Ok("a.example"));
+    check_http1("http://a.example/x", &[("host", "a.example:80")], Ok("a.example"));
+    check_http1("http://a.example:8080/x", &[("host", "a.example")], Err(Unfit::HostMismatch));
+    check_http1("http://a.example/x", &[("host", "b.example")], Err(Unfit::HostMismatch));
+    check_http1("http://a.example/x", &[], Err(Unfit::NoHost));
+    check_http1("http://user@a.example/x", &[("host", "a.example")], Err(Unfit::Host));
+}
+
+#[test]
+fn only_targets_of_the_web_are_taken() {
+    check_http1("ftp://a/x", &[("host", "a")], Err(Unfit::Scheme));
+    check_http1("a:80", &[("host", "a")], Err(Unfit::Target));
+    check_http1("*", &[("host", "a")], Err(Unfit::Target));
+    check_http1("/caf\u{e9}", &[("host", "a")], Err(Unfit::Target));
+    check_http1("/?q=\u{e9}", &[("host", "a")], Err(Unfit::Target));
+}
+
+#[test]
+fn options_may_ask_about_the_server_as_a_whole() {
+    let mut parts = parts("OPTIONS", "*", Version::HTTP_11, &[("host", "a")]);
+    assert_eq!(check(&mut parts, local()), Ok(()));
+}
+
+#[test]
+fn connect_and_trace_are_not_served() {
+    for (method, target) in [("CONNECT", "a:80"), ("TRACE", "/")] {
+        let mut parts = parts(method, target, Version::HTTP_11, &[("host", "a")]);
+        assert_eq!(check(&mut parts, local()), Err(Unfit::Method));
+    }
+}
+
+#[test]
+fn extension_methods_pass() {
+    let mut parts = parts("PROPFIND", "/", Version::HTTP_11, &[("host", "a")]);
+    assert_eq!(check(&mut parts, local()), Ok(()));
+}
+
+#[test]
+fn a_request_of_http_1_0_without_a_host_is_for_the_address_it_came_to() {
+    let mut parts = parts("GET", "/", Version::HTTP_10, &[]);
+    assert_eq!(check(&mut parts, local()), Ok(()));
+    assert_eq!(parts.headers[HOST], "127.0.0.1:8080");
+}
+
+#[test]
+fn the_only_transfer_encoding_is_chunked() {
+    check_http1("/", &[("host", "a"), ("transfer-encoding", "Chunked")], Ok("a"));
+    for odd in ["cow, chunked", "chunked, chunked", "gzip", "", "chunked;x=1", "\"chunked\"", "identity"] {
+        check_http1("/", &[("host", "a"), ("transfer-encoding", odd)], Err(Unfit::TransferEncoding));
+    }
+    let twice = [("host", "a"), ("transfer-encoding", "chunked"), ("transfer-encoding", "chunked")];
+    check_http1("/", &twice, Err(Unfit::TransferEncoding));
+    let mut old = parts("POST", "/", Version::HTTP_10, &[("host", "a"), ("transfer-encoding", "chunked")]);
+    assert_eq!(check(&mut old, local()), Err(Unfit::TransferEncoding));
+}
+
+#[test]
+fn a_length_is_stated_in_one_way() {
+    let line = ("host", "a");
+    check_http1("/", &[line, ("content-length", "5")], Ok("a"));
+    check_http1("/", &[line, ("content-length", "5"), ("content-length", "5")], Ok("a"));
+    check_http1("/", &[line, ("content-length", "5"), ("content-length", "6")], Err(Unfit::TwoLengths));
+    check_http1("/", &[line, ("content-length", "5"), ("transfer-encoding", "chunked")], Err(Unfit::TwoLengths));
+    check_http1("/", &[line, ("content-length", "+5")], Err(Unfit::TwoLengths));
+}
+
+#[test]
+fn http2_names_the_host_in_its_authority() {
+    let mut two = parts("GET", "http://a.example/x", Version::HTTP_2, &[]);
+    assert_eq!(check(&mut two, local()), Ok(()));
+    assert_eq!(two.headers[HOST], "a.example");
+    let mut two = parts("GET", "http://a.example/x", Version::HTTP_2, &[("host", "b.example")]);
+    assert_eq!(check(&mut two, local()), Err(Unfit::HostMismatch));
+}
+
+#[test]
+fn nothing_but_100_continue_may_be_expected() {
+    check_http1("/", &[("host", "a"), ("expect", "100-Continue")], Ok("a"));
+    check_http1("/", &[("host", "a"), ("expect", "200-maybe")], Err(Unfit::Expectation));
+    check_http1("/", &[("host", "a"), ("expect", "100-continue"), ("expect", "x")], Err(Unfit::Expectation));
+}

@@ -1,0 +1,98 @@
+//! A request's way, told from top to bottom.
+
+use std::sync::Arc;
+
+use http::Request;
+use http::Response;
+use http::Version;
+use http::header::EXPECT;
+use http::header::HOST;
+use http::request::Parts;
+use http_body::Body;
+use hyper::body::Incoming;
+
+use super::Core;
+use super::RequestBody;
+use super::ResponseBody;
+use super::body::Bounds;
+use super::forward;
+use super::framing;
+use super::framing::Unfit;
+use super::headers;
+use super::respond;
+use super::story::Story;
+use super::upgrade::Wanted;
+use crate::decision;
+use crate::decision::Decision;
+use crate::listen::Connection;
+use crate::record::Outcome;
+use crate::request::Fields;
+use crate::request::Head;
+use crate::store::Store;
+
+/// Answers one request. Dropped when the client goes away: the story tells of that as well.
+pub(super) async fn handle(
+    core: Arc<Core>,
+    connection: Arc<Connection>,
+    request: Request<Incoming>,
+) -> Response<ResponseBody> {
+    // This request's world, to the end.
+    let live = core.live.load_full();
+    let (mut parts, incoming) = request.into_parts();
+    let version = parts.version;
+    let identity = live.clients.identify(connection.peer.ip(), &parts.headers);
+    let mut story = Story::begin(core, Arc::clone(&live), identity, &parts);
+
+    if let Err(unfit) = check(&mut parts, &incoming, &connection, live.settings.max_body) {
+        return respond::refuse(story, version, unfit);
+    }
+    story.is_for(&parts);
+    let asks_for_upgrade = headers::strip_connection(&mut parts.headers);
+    let bounds = Bounds { length: live.settings.max_body, idle: live.settings.body_idle };
+    let mut body = RequestBody::new(incoming, bounds);
+    if version == Version::HTTP_11 && parts.headers.contains_key(EXPECT) {
+        body.await_invitation();
+    }
+    story.intake = body.intake();
+
+    let pass = {
+        let authority = parts.headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
+        let head = Head::read(&parts, authority, identity.client);
+        let entry = decision::enter(&live.policy, &head);
+        let reads_body = entry.needs_body() && !body.is_empty();
+        let fields = if reads_body {
+            let bound = live.settings.inspect_body;
+            match body.peek(bound).await {
+                Ok(peeked) => Fields::read(&parts.headers, &peeked.start, peeked.is_whole, bound),
+                Err(unfit) => return respond::refuse(story, version, unfit),
+            }
+        } else {
+            Fields::none()
+        };
+        let since = story.deciding_since(reads_body);
+        let plan = entry.plan(&fields);
+        let Ok(verdicts) = story.core.store.decide(plan.batch()).await;
+        let decision = plan.conclude(&verdicts);
+        story.was_decided(since);
+        match decision {
+            Decision::Deny(denial) => return respond::deny(story, &live, &parts, body, denial).await,
+            Decision::Pass(pass) => pass,
+        }
+    };
+
+    story.route = pass.route;
+    story.outcome = Outcome::Allowed;
+    story.held.hold(pass.reservations);
+    story.report = pass.report;
+    let wanted = Wanted::read(&mut parts, asks_for_upgrade, !body.is_empty());
+    forward::forward(story, &connection, parts, body, pass.upstream, wanted).await
+}
+
+/// What is not exactly one request of bearable length goes no further.
+fn check(parts: &mut Parts, body: &Incoming, connection: &Connection, max_body: Option<u64>) -> Result<(), Unfit> {
+    framing::check(parts, connection.local)?;
+    if max_body.is_some_and(|most| body.size_hint().lower() > most) {
+        return Err(Unfit::TooLong);
+    }
+    Ok(())
+}

@@ -1,0 +1,252 @@
+//! Which fields are whose: those between two hops, those that say who asked, those that would move a request.
+
+use http::HeaderName;
+
+/// What a field is to a gateway.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Kind {
+    /// From end to end.
+    Plain,
+    /// Between two neighbours, or written anew on each hop.
+    Hop,
+    /// Says who asked, and how: believed from trusted proxies alone.
+    Forwarding,
+    /// Would make an application see another request than the rules saw.
+    Misleading,
+}
+
+impl Kind {
+    /// The kind of a field by its name, which is in lower case as all names of a header map are.
+    pub fn of(name: &HeaderName) -> Self {
+        let name = name.as_str();
+        // `X_Forwarded_For` is `X-Forwarded-For` to an application behind CGI, WSGI or Rack, and so is every name with
+        // an odd character to some other one.
+        if !name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-') {
+            return Self::Misleading;
+        }
+        match name.as_bytes().first() {
+            Some(b'x') => Self::of_x(name),
+            Some(b'c' | b'k' | b'p' | b't' | b'u' | b'h') if is_hop(name) => Self::Hop,
+            Some(b'p') if name == "proxy" => Self::Misleading,
+            Some(b'a' | b'c' | b'd' | b'f' | b'h' | b'i' | b'p' | b'r' | b't' | b'w') if is_vendor(name) => {
+                Self::Forwarding
+            }
+            _ => Self::Plain,
+        }
+    }
+
+    fn of_x(name: &str) -> Self {
+        match name {
+            "x-original-url"
+            | "x-original-uri"
+            | "x-original-path"
+            | "x-original-method"
+            | "x-rewrite-url"
+            | "x-rewrite-uri"
+            | "x-rewrite-path"
+            | "x-override-url"
+            | "x-forwarded-uri"
+            | "x-forwarded-url"
+            | "x-forwarded-path"
+            | "x-forwarded-method"
+            | "x-envoy-original-path"
+            | "x-envoy-original-method"
+            | "x-waws-unencoded-url"
+            | "x-http-destinationurl" => Self::Misleading,
+            "x-real-ip"
+            | "x-real-port"
+            | "x-client-ip"
+            | "x-clientip"
+            | "x-client-addr"
+            | "x-cluster-client-ip"
+            | "x-true-client-ip"
+            | "x-true-ip"
+            | "x-originating-ip"
+            | "x-original-forwarded-for"
+            | "x-original-host"
+            | "x-original-proto"
+            | "x-original-for"
+            | "x-original-remote-addr"
+            | "x-host"
+            | "x-http-host-override"
+            | "x-host-override"
+            | "x-proxyuser-ip"
+            | "x-remote-ip"
+            | "x-remote-addr"
+            | "x-remote-host"
+            | "x-coming-from"
+            | "x-envoy-external-address"
+            | "x-envoy-peer-address"
+            | "x-azure-clientip"
+            | "x-azure-socketip"
+            | "x-appengine-user-ip"
+            | "x-appengine-remote-addr"
+            | "x-nf-client-connection-ip"
+            | "x-sucuri-clientip"
+            | "x-vercel-forwarded-for"
+            | "x-vercel-proxied-for"
+            | "x-amzn-remapped-host"
+            | "x-scheme"
+            | "x-url-scheme"
+            | "x-ssl"
+            | "x-https"
+            | "x-request-id" => Self::Forwarding,
+            _ if name.starts_with("x-forward") || name.starts_with("x-proxied") => Self::Forwarding,
+            _ => Self::Plain,
+        }
+    }
+
+    /// Whether a field may stand after a body: one that frames, routes, authorises or describes the message came too
+    /// late to be looked at.
+    pub fn may_trail(name: &HeaderName) -> bool {
+        if Self::of(name) != Self::Plain {
+            return false;
+        }
+        match name.as_str() {
+            "content-digest" | "content-md5" => true,
+            "host"
+            | "authorization"
+            | "www-authenticate"
+            | "authentication-info"
+            | "cookie"
+            | "set-cookie"
+            | "expect"
+            | "max-forwards"
+            | "range"
+            | "cache-control"
+            | "pragma"
+            | "expires"
+            | "age"
+            | "date"
+            | "vary"
+            | "location"
+            | "retry-after"
+            | "warning"
+            | "trailer"
+            | "accept"
+            | "origin"
+            | "referer"
+            | "x-method-override" => false,
+            name => !["content-", "if-", "accept-", "access-control-", "proxy-", "x-http-"]
+                .iter()
+                .any(|prefix| name.starts_with(prefix)),
+        }
+    }
+}
+
+fn is_hop(name: &str) -> bool {
+    matches!(
+        name,
+        "connection"
+            | "content-length"
+            | "http2-settings"
+            | "keep-alive"
+            | "proxy-authorization"
+            | "proxy-connection"
+            | "te"
+            | "transfer-encoding"
+            | "upgrade"
+    )
+}
+
+fn is_vendor(name: &str) -> bool {
+    matches!(
+        name,
+        "forwarded"
+            | "forwarded-for"
+            | "forwarded-for-ip"
+            | "forwarded-proto"
+            | "forwarded-host"
+            | "front-end-https"
+            | "true-client-ip"
+            | "cf-connecting-ip"
+            | "cf-connecting-ipv6"
+            | "cf-pseudo-ipv4"
+            | "fastly-client-ip"
+            | "fastly-ssl"
+            | "fly-client-ip"
+            | "do-connecting-ip"
+            | "ali-cdn-real-ip"
+            | "cdn-src-ip"
+            | "cdn-real-ip"
+            | "incap-client-ip"
+            | "wl-proxy-client-ip"
+            | "wl-proxy-ssl"
+            | "proxy-client-ip"
+            | "http-client-ip"
+            | "http-x-forwarded-for"
+            | "client-ip"
+            | "remote-addr"
+            | "remote-ip"
+            | "akamai-client-ip"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(name: &str, expected: Kind) {
+        let name = HeaderName::from_bytes(name.as_bytes()).expect(name);
+        assert_eq!(Kind::of(&name), expected, "{name}");
+    }
+
+    #[test]
+    fn fields_between_neighbours_are_known() {
+        for name in
+            ["Connection", "Keep-Alive", "TE", "Transfer-Encoding", "Upgrade", "HTTP2-Settings", "Content-Length"]
+        {
+            check(name, Kind::Hop);
+        }
+    }
+
+    #[test]
+    fn fields_that_say_who_asked_are_known() {
+        for name in [
+            "X-Forwarded-For",
+            "X-Forwarded-Prefix",
+            "Forwarded",
+            "X-Real-IP",
+            "True-Client-IP",
+            "CF-Connecting-IP",
+            "Fly-Client-IP",
+            "Fastly-Client-IP",
+            "WL-Proxy-Client-IP",
+            "Client-IP",
+            "X-Request-Id",
+            "Front-End-Https",
+        ] {
+            check(name, Kind::Forwarding);
+        }
+    }
+
+    #[test]
+    fn fields_that_would_move_a_request_are_known() {
+        for name in
+            ["X-Original-URL", "X-Rewrite-URL", "X-Forwarded-Uri", "Proxy", "X_Forwarded_For", "Content_Length", "a.b"]
+        {
+            check(name, Kind::Misleading);
+        }
+    }
+
+    #[test]
+    fn everything_else_is_left_alone() {
+        for name in
+            ["Host", "Cookie", "Accept", "X-Api-Key", "X-HTTP-Method-Override", "Trailer", "Via", "Content-Type"]
+        {
+            check(name, Kind::Plain);
+        }
+    }
+
+    #[test]
+    fn what_frames_routes_or_authorises_may_not_trail() {
+        let may_trail = |name: &str| Kind::may_trail(&HeaderName::from_bytes(name.as_bytes()).expect(name));
+        for name in ["Host", "Content-Length", "Content-Type", "Authorization", "X-Forwarded-For", "Cookie", "X_A"] {
+            assert!(!may_trail(name), "{name}");
+        }
+        for name in ["X-Checksum", "Server-Timing", "ETag", "Content-Digest", "Grpc-Status"] {
+            assert!(may_trail(name), "{name}");
+        }
+    }
+}

@@ -1,0 +1,244 @@
+//! Fields edited in place on their way to an application and back.
+
+use std::fmt::Write;
+use std::net::IpAddr;
+
+use http::HeaderMap;
+use http::HeaderName;
+use http::HeaderValue;
+use http::Version;
+use http::header::CONNECTION;
+use http::header::CONTENT_LENGTH;
+use http::header::COOKIE;
+use http::header::EXPECT;
+use http::header::FORWARDED;
+use http::header::HOST;
+use http::header::TE;
+use http::header::TRAILER;
+use http::header::TRANSFER_ENCODING;
+use http::header::UPGRADE;
+use smallvec::SmallVec;
+
+use super::header_names::Kind;
+use super::request_id::RequestId;
+use super::request_id::X_REQUEST_ID;
+use crate::client::Identity;
+use crate::upstream::HostHeader;
+
+const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
+const X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
+const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
+const X_REAL_IP: HeaderName = HeaderName::from_static("x-real-ip");
+const KEEP_ALIVE: HeaderName = HeaderName::from_static("keep-alive");
+const PROXY_CONNECTION: HeaderName = HeaderName::from_static("proxy-connection");
+
+/// Removes what a message names in `Connection`, and says whether it asks for an upgrade. Done before the rules look:
+/// what the application does not get must not count.
+pub fn strip_connection(headers: &mut HeaderMap) -> bool {
+    if !headers.contains_key(CONNECTION) {
+        return false;
+    }
+    let mut asks_for_upgrade = false;
+    let mut named: SmallVec<[HeaderName; 4]> = SmallVec::new();
+    for value in headers.get_all(CONNECTION) {
+        for option in value.as_bytes().split(|byte| *byte == b',').map(<[u8]>::trim_ascii) {
+            if option.eq_ignore_ascii_case(b"keep-alive") || option.eq_ignore_ascii_case(b"close") {
+                continue;
+            }
+            let Ok(name) = HeaderName::from_bytes(option) else { continue };
+            if name == UPGRADE {
+                asks_for_upgrade = true;
+            } else if may_be_named(&name) {
+                named.push(name);
+            }
+        }
+    }
+    headers.remove(CONNECTION);
+    for name in named {
+        headers.remove(name);
+    }
+    asks_for_upgrade
+}
+
+/// A client must not take away what frames a message or says who asked by calling it a matter between neighbours.
+fn may_be_named(name: &HeaderName) -> bool {
+    ![HOST, CONTENT_LENGTH, TRANSFER_ENCODING, TE, TRAILER, EXPECT].contains(name) && Kind::of(name) == Kind::Plain
+}
+
+/// Makes the fields of a request those that the application is to see, all but `Connection` and `Upgrade`.
+/// Content-Length and Transfer-Encoding are taken away: the body knows what they are.
+pub fn prepare_request(
+    headers: &mut HeaderMap,
+    version: Version,
+    identity: &Identity,
+    request_id: RequestId,
+    host: &HostHeader,
+) {
+    let forwarded = Forwarded::read(headers, identity);
+    let wants_trailers = headers.get_all(TE).iter().any(names_trailers);
+    remove_where(headers, |name| match Kind::of(name) {
+        Kind::Plain => false,
+        Kind::Forwarding => !identity.peer_is_trusted,
+        Kind::Hop | Kind::Misleading => true,
+    });
+    if wants_trailers {
+        headers.insert(TE, HeaderValue::from_static("trailers"));
+        headers.insert(CONNECTION, HeaderValue::from_static("te"));
+    }
+    // HTTP/2 sends cookies in crumbs; HTTP/1.1 has one line.
+    if version == Version::HTTP_2 {
+        join_lines(headers, &COOKIE, b"; ");
+    }
+    headers.insert(X_FORWARDED_FOR, forwarded.addresses);
+    headers.insert(X_FORWARDED_PROTO, forwarded.proto);
+    if let Some(original) = forwarded.host.or_else(|| headers.get(HOST).cloned()) {
+        headers.insert(X_FORWARDED_HOST, original);
+    }
+    if let Some(elements) = forwarded.elements {
+        headers.insert(FORWARDED, elements);
+    }
+    headers.insert(X_REAL_IP, address_value(identity.client.address()));
+    headers.insert(X_REQUEST_ID, request_id.to_header());
+    if let HostHeader::Fixed(host) = host {
+        headers.insert(HOST, host.clone());
+    }
+}
+
+/// What the next hop is told about those before.
+#[derive(Debug)]
+struct Forwarded {
+    addresses: HeaderValue,
+    proto: HeaderValue,
+    host: Option<HeaderValue>,
+    elements: Option<HeaderValue>,
+}
+
+impl Forwarded {
+    fn read(headers: &HeaderMap, identity: &Identity) -> Self {
+        let peer = identity.peer.address();
+        let mut anew = Self {
+            addresses: address_value(peer),
+            proto: HeaderValue::from_static("http"),
+            host: None,
+            elements: None,
+        };
+        if !identity.peer_is_trusted {
+            return anew;
+        }
+        if headers.contains_key(X_FORWARDED_FOR) {
+            let mut list = joined(headers, &X_FORWARDED_FOR, b", ");
+            list.extend_from_slice(b", ");
+            list.extend_from_slice(anew.addresses.as_bytes());
+            anew.addresses = HeaderValue::try_from(list).unwrap_or(anew.addresses);
+        }
+        if headers.contains_key(FORWARDED) {
+            let mut list = joined(headers, &FORWARDED, b", ");
+            list.extend_from_slice(b", for=");
+            list.extend_from_slice(forwarded_node(peer).as_bytes());
+            anew.elements = HeaderValue::try_from(list).ok();
+        }
+        if let Some(proto) = single(headers, &X_FORWARDED_PROTO)
+            && (proto == "https" || proto == "http")
+        {
+            anew.proto = proto.clone();
+        }
+        anew.host = single(headers, &X_FORWARDED_HOST).filter(|host| is_sane_host(host.as_bytes())).cloned();
+        anew
+    }
+}
+
+/// Makes the fields of an answer those that the client is to see. `Content-Length` is kept where it describes a body
+/// that is not sent.
+pub fn prepare_answer(headers: &mut HeaderMap, length: Length) {
+    strip_connection(headers);
+    for name in [TRANSFER_ENCODING, UPGRADE, TE, KEEP_ALIVE, PROXY_CONNECTION] {
+        headers.remove(name);
+    }
+    if length == Length::OfTheBody {
+        headers.remove(CONTENT_LENGTH);
+    }
+}
+
+/// What `Content-Length` means in an answer.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Length {
+    /// The body follows, and knows its length.
+    OfTheBody,
+    /// No body follows: this is the length it would have.
+    OfWhatIsNotSent,
+}
+
+/// Takes away what may not stand after a body.
+pub fn filter_trailers(trailers: &mut HeaderMap) {
+    remove_where(trailers, |name| !Kind::may_trail(name));
+}
+
+fn remove_where(headers: &mut HeaderMap, is_removed: impl Fn(&HeaderName) -> bool) {
+    let removed: SmallVec<[HeaderName; 8]> = headers.keys().filter(|name| is_removed(name)).cloned().collect();
+    for name in removed {
+        headers.remove(name);
+    }
+}
+
+fn names_trailers(te: &HeaderValue) -> bool {
+    te.as_bytes().split(|byte| *byte == b',').any(|coding| coding.trim_ascii().eq_ignore_ascii_case(b"trailers"))
+}
+
+fn single<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<&'h HeaderValue> {
+    let mut values = headers.get_all(name).iter();
+    let first = values.next()?;
+    values.next().is_none().then_some(first)
+}
+
+fn is_sane_host(host: &[u8]) -> bool {
+    let fits = |byte: &u8| byte.is_ascii_alphanumeric() || b"-._:[]".contains(byte);
+    !host.is_empty() && host.len() <= 261 && host.iter().all(fits)
+}
+
+fn join_lines(headers: &mut HeaderMap, name: &HeaderName, separator: &[u8]) {
+    if headers.get_all(name).iter().nth(1).is_some()
+        && let Ok(value) = HeaderValue::try_from(joined(headers, name, separator))
+    {
+        headers.insert(name, value);
+    }
+}
+
+/// All values of a field as one.
+fn joined(headers: &HeaderMap, name: &HeaderName, separator: &[u8]) -> Vec<u8> {
+    let mut line = Vec::new();
+    for value in headers.get_all(name) {
+        if !line.is_empty() {
+            line.extend_from_slice(separator);
+        }
+        line.extend_from_slice(value.as_bytes());
+    }
+    line
+}
+
+fn address_value(address: IpAddr) -> HeaderValue {
+    let mut text = Text::default();
+    // Writing an address to text of its length cannot fail.
+    let _ = write!(text, "{address}");
+    HeaderValue::from_bytes(&text.0).expect("addresses are visible characters")
+}
+
+fn forwarded_node(address: IpAddr) -> String {
+    match address {
+        IpAddr::V4(address) => address.to_string(),
+        IpAddr::V6(address) => format!("\"[{address}]\""),
+    }
+}
+
+/// Text on the stack, as long as an address may be.
+#[derive(Default)]
+struct Text(SmallVec<[u8; 48]>);
+
+impl Write for Text {
+    fn write_str(&mut self, text: &str) -> std::fmt::Result {
+        self.0.extend_from_slice(text.as_bytes());
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;

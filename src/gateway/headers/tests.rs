@@ -1,0 +1,182 @@
+use std::net::IpAddr;
+
+use super::*;
+use crate::client::ClientIp;
+
+fn headers(lines: &[(&str, &str)]) -> HeaderMap {
+    let mut headers = HeaderMap::new();
+    for (name, value) in lines {
+        let name = HeaderName::from_bytes(name.as_bytes()).expect("a name");
+        headers.append(name, value.parse().expect("a value"));
+    }
+    headers
+}
+
+fn identity(peer: &str, client: &str) -> Identity {
+    let address = |text: &str| ClientIp::new(text.parse::<IpAddr>().expect("an address"));
+    Identity { peer: address(peer), peer_is_trusted: peer != client, client: address(client) }
+}
+
+fn prepared(identity: &Identity, lines: &[(&str, &str)]) -> HeaderMap {
+    let mut headers = headers(lines);
+    prepare_request(&mut headers, Version::HTTP_11, identity, RequestId::random(), &HostHeader::Preserve);
+    headers
+}
+
+fn direct() -> Identity {
+    identity("192.0.2.1", "192.0.2.1")
+}
+
+fn proxied() -> Identity {
+    identity("10.0.0.1", "192.0.2.1")
+}
+
+#[track_caller]
+fn check_connection(lines: &[(&str, &str)], asks_for_upgrade: bool, left: &[&str]) {
+    let mut headers = headers(lines);
+    assert_eq!(strip_connection(&mut headers), asks_for_upgrade);
+    let mut names: Vec<_> = headers.keys().map(HeaderName::as_str).collect();
+    names.sort_unstable();
+    assert_eq!(names, left);
+}
+
+#[test]
+fn what_connection_names_stays_between_neighbours() {
+    check_connection(&[("connection", "keep-alive, X-Hop"), ("x-hop", "1"), ("x-end", "1")], false, &["x-end"]);
+    check_connection(&[("connection", "X-A"), ("connection", "x-b"), ("x-a", "1"), ("x-b", "1")], false, &[]);
+    check_connection(&[("connection", "Upgrade"), ("upgrade", "websocket")], true, &["upgrade"]);
+}
+
+#[test]
+fn a_client_cannot_take_away_what_identifies_or_frames_its_request() {
+    let lines = [
+        ("connection", "host, content-length, x-forwarded-for, x-real-ip, te"),
+        ("host", "a"),
+        ("content-length", "0"),
+        ("x-forwarded-for", "192.0.2.1"),
+    ];
+    check_connection(&lines, false, &["content-length", "host", "x-forwarded-for"]);
+}
+
+#[test]
+fn a_strangers_forwarding_fields_are_written_anew() {
+    let claimed = [
+        ("host", "shop.example"),
+        ("x-forwarded-for", "203.0.113.9"),
+        ("forwarded", "for=203.0.113.9"),
+        ("x-real-ip", "203.0.113.9"),
+        ("true-client-ip", "203.0.113.9"),
+        ("x-forwarded-proto", "https"),
+        ("x-forwarded-host", "evil.example"),
+        ("x-forwarded-port", "443"),
+        ("x-request-id", "mine"),
+    ];
+    let headers = prepared(&direct(), &claimed);
+    assert_eq!(headers["x-forwarded-for"], "192.0.2.1");
+    assert_eq!(headers["x-real-ip"], "192.0.2.1");
+    assert_eq!(headers["x-forwarded-proto"], "http");
+    assert_eq!(headers["x-forwarded-host"], "shop.example");
+    assert_eq!(headers["x-request-id"].len(), 32);
+    for gone in ["forwarded", "true-client-ip", "x-forwarded-port"] {
+        assert!(!headers.contains_key(gone), "{gone}");
+    }
+}
+
+#[test]
+fn a_trusted_proxys_list_is_carried_on() {
+    let given = [
+        ("host", "shop.example"),
+        ("x-forwarded-for", "203.0.113.9"),
+        ("x-forwarded-for", "192.0.2.1"),
+        ("forwarded", "for=192.0.2.1"),
+        ("x-forwarded-proto", "https"),
+        ("x-forwarded-host", "www.shop.example"),
+        ("x-forwarded-port", "443"),
+    ];
+    let headers = prepared(&proxied(), &given);
+    assert_eq!(headers["x-forwarded-for"], "203.0.113.9, 192.0.2.1, 10.0.0.1");
+    assert_eq!(headers.get_all("x-forwarded-for").iter().count(), 1);
+    assert_eq!(headers["forwarded"], "for=192.0.2.1, for=10.0.0.1");
+    assert_eq!(headers["x-forwarded-proto"], "https");
+    assert_eq!(headers["x-forwarded-host"], "www.shop.example");
+    assert_eq!(headers["x-forwarded-port"], "443");
+    assert_eq!(headers["x-real-ip"], "192.0.2.1");
+}
+
+#[test]
+fn even_a_trusted_proxy_is_not_believed_nonsense() {
+    let given = [
+        ("host", "shop.example"),
+        ("x-forwarded-proto", "gopher"),
+        ("x-forwarded-host", "a, b"),
+        ("x-original-url", "/admin"),
+        ("x_forwarded_for", "203.0.113.9"),
+    ];
+    let headers = prepared(&proxied(), &given);
+    assert_eq!(headers["x-forwarded-proto"], "http");
+    assert_eq!(headers["x-forwarded-host"], "shop.example");
+    assert!(!headers.contains_key("x-original-url"));
+    assert!(!headers.contains_key("x_forwarded_for"));
+}
+
+#[test]
+fn an_ipv6_peer_is_written_as_each_field_asks() {
+    let headers = prepared(&identity("2001:db8::1", "192.0.2.1"), &[("forwarded", "for=192.0.2.1")]);
+    assert_eq!(headers["x-forwarded-for"], "2001:db8::1");
+    assert_eq!(headers["forwarded"], "for=192.0.2.1, for=\"[2001:db8::1]\"");
+}
+
+#[test]
+fn fields_between_neighbours_go_no_further() {
+    let lines = [
+        ("keep-alive", "5"),
+        ("proxy-connection", "x"),
+        ("proxy", "http://evil"),
+        ("transfer-encoding", "chunked"),
+        ("upgrade", "h2c"),
+        ("http2-settings", "AAA"),
+        ("te", "gzip, Trailers"),
+    ];
+    let headers = prepared(&direct(), &lines);
+    assert_eq!(headers["te"], "trailers");
+    for gone in ["keep-alive", "proxy-connection", "proxy", "transfer-encoding", "upgrade", "http2-settings"] {
+        assert!(!headers.contains_key(gone), "{gone}");
+    }
+}
+
+#[test]
+fn the_crumbs_of_an_http2_cookie_are_one_line() {
+    let mut headers = headers(&[("cookie", "a=1"), ("cookie", "b=2")]);
+    prepare_request(&mut headers, Version::HTTP_2, &direct(), RequestId::random(), &HostHeader::Preserve);
+    let lines: Vec<_> = headers.get_all("cookie").iter().collect();
+    assert_eq!(lines, ["a=1; b=2"]);
+}
+
+#[test]
+fn an_upstream_may_want_a_host_of_its_own() {
+    let mut headers = headers(&[("host", "shop.example")]);
+    let host = HostHeader::Fixed(HeaderValue::from_static("app.internal"));
+    prepare_request(&mut headers, Version::HTTP_11, &direct(), RequestId::random(), &host);
+    assert_eq!(headers["host"], "app.internal");
+    assert_eq!(headers["x-forwarded-host"], "shop.example");
+}
+
+#[test]
+fn an_answers_length_is_its_bodys_unless_no_body_follows() {
+    let lines = [("content-length", "5"), ("transfer-encoding", "chunked"), ("connection", "x-a"), ("x-a", "1")];
+    let mut answer = headers(&lines);
+    prepare_answer(&mut answer, Length::OfTheBody);
+    assert!(answer.is_empty());
+    let mut answer = headers(&lines);
+    prepare_answer(&mut answer, Length::OfWhatIsNotSent);
+    assert_eq!(answer["content-length"], "5");
+    assert_eq!(answer.len(), 1);
+}
+
+#[test]
+fn trailers_lose_what_may_not_trail() {
+    let mut trailers =
+        headers(&[("x-checksum", "1"), ("x-forwarded-for", "::1"), ("content-length", "5"), ("cookie", "a")]);
+    filter_trailers(&mut trailers);
+    assert_eq!(trailers.keys().map(HeaderName::as_str).collect::<Vec<_>>(), ["x-checksum"]);
+}

@@ -1,0 +1,61 @@
+//! What came of a request's body: counted while it streams, known when the request is over.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicU8;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering;
+
+use super::framing::Unfit;
+
+/// Shared by the body, which moves into the connection to the application, and the request's story.
+#[derive(Clone, Debug, Default)]
+pub struct Intake(Arc<Shared>);
+
+#[derive(Debug, Default)]
+struct Shared {
+    bytes: AtomicU64,
+    fault: AtomicU8,
+}
+
+impl Intake {
+    pub fn count(&self, bytes: usize) -> u64 {
+        let bytes = bytes as u64;
+        // One task writes; the other reads when that one is through.
+        self.0.bytes.fetch_add(bytes, Ordering::Relaxed) + bytes
+    }
+
+    pub fn bytes(&self) -> u64 {
+        self.0.bytes.load(Ordering::Relaxed)
+    }
+
+    /// The client's body broke off, for this reason.
+    pub fn fail(&self, fault: Unfit) {
+        let code = FAULTS.iter().position(|known| *known == fault).map_or(0, |position| position + 1);
+        self.0.fault.store(u8::try_from(code).unwrap_or_default(), Ordering::Release);
+    }
+
+    pub fn fault(&self) -> Option<Unfit> {
+        let code = usize::from(self.0.fault.load(Ordering::Acquire));
+        FAULTS.get(code.checked_sub(1)?).copied()
+    }
+}
+
+/// How a body can break off.
+const FAULTS: [Unfit; 3] = [Unfit::Body, Unfit::Slow, Unfit::TooLong];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fault_is_known_to_all_who_share_the_intake() {
+        let intake = Intake::default();
+        let shared = intake.clone();
+        assert_eq!(shared.fault(), None);
+        intake.fail(Unfit::Slow);
+        assert_eq!(shared.fault(), Some(Unfit::Slow));
+        intake.count(3);
+        assert_eq!(intake.count(4), 7);
+        assert_eq!(shared.bytes(), 7);
+    }
+}

@@ -1,0 +1,71 @@
+//! A denial as a page, for people.
+
+use std::sync::LazyLock;
+
+use http::StatusCode;
+
+use super::problem::title;
+use super::refusal::Refusal;
+use super::request_id::RequestId;
+
+/// The built-in page. It loads nothing, so that it can be shown when everything else is refused.
+pub fn page(refusal: &Refusal<'_>, status: StatusCode, request_id: &RequestId) -> Vec<u8> {
+    let mut html = Vec::with_capacity(TEMPLATE.len() + 192);
+    for piece in &*PIECES {
+        match piece {
+            Piece::Text(text) => html.extend_from_slice(text.as_bytes()),
+            Piece::Title => html.extend_from_slice(title(status).as_bytes()),
+            Piece::Detail => refusal.explain(&mut html),
+            Piece::RequestId => html.extend_from_slice(request_id.as_bytes()),
+        }
+    }
+    html
+}
+
+const TEMPLATE: &str = include_str!("pages/denied.html");
+
+/// The template cut at its marks. None of what stands there needs escaping: titles are the standard's, details are
+/// plain, ids have safe characters only.
+static PIECES: LazyLock<Vec<Piece>> = LazyLock::new(|| {
+    let mut pieces = Vec::new();
+    let mut rest = TEMPLATE;
+    while let Some((before, marked)) = rest.split_once("{{") {
+        let Some((mark, after)) = marked.split_once("}}") else { break };
+        pieces.push(Piece::Text(before));
+        pieces.push(match mark {
+            "title" => Piece::Title,
+            "detail" => Piece::Detail,
+            _ => Piece::RequestId,
+        });
+        rest = after;
+    }
+    pieces.push(Piece::Text(rest));
+    pieces
+});
+
+#[derive(Debug)]
+enum Piece {
+    Text(&'static str),
+    Title,
+    Detail,
+    RequestId,
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn a_page_says_how_long_to_wait_and_which_request_it_was() {
+        let refusal = Refusal::Limited { limits: &[], wait: Some(Duration::from_secs(42)) };
+        let id = RequestId::random();
+        let html = page(&refusal, StatusCode::TOO_MANY_REQUESTS, &id);
+        let html = String::from_utf8(html).expect("text");
+        assert!(html.contains("<title>Too Many Requests</title>"), "{html}");
+        assert!(html.contains("Try again in 42 seconds."));
+        assert!(html.contains(id.as_str()));
+        assert!(!html.contains("{{"));
+    }
+}

@@ -1,0 +1,91 @@
+//! A denial as a problem document (RFC 9457), for programs.
+
+use http::StatusCode;
+
+use super::refusal::Refusal;
+use super::request_id::RequestId;
+
+/// The document. Written piece by piece: it is made for every denied request.
+pub fn document(refusal: &Refusal<'_>, status: StatusCode, request_id: &RequestId) -> Vec<u8> {
+    let mut json = Vec::with_capacity(384);
+    json.extend_from_slice(b"{\"type\":\"");
+    json.extend_from_slice(match refusal {
+        Refusal::Limited { .. } => b"https://iana.org/assignments/http-problem-types#quota-exceeded",
+        Refusal::Forbidden | Refusal::TooManyValues => b"about:blank",
+    });
+    json.extend_from_slice(b"\",\"title\":\"");
+    escape(&mut json, title(status).as_bytes());
+    json.extend_from_slice(b"\",\"status\":");
+    json.extend_from_slice(status.as_str().as_bytes());
+    json.extend_from_slice(b",\"detail\":\"");
+    refusal.explain(&mut json);
+    json.push(b'"');
+    if let Refusal::Limited { limits, .. } = refusal {
+        json.extend_from_slice(b",\"violated-policies\":[");
+        for (position, limit) in limits.iter().enumerate() {
+            json.extend_from_slice(if position == 0 { b"\"" } else { b",\"" });
+            escape(&mut json, limit.as_bytes());
+            json.push(b'"');
+        }
+        json.push(b']');
+    }
+    json.extend_from_slice(b",\"request_id\":\"");
+    json.extend_from_slice(request_id.as_bytes());
+    json.extend_from_slice(b"\"}\n");
+    json
+}
+
+pub fn title(status: StatusCode) -> &'static str {
+    status.canonical_reason().unwrap_or("Denied")
+}
+
+/// The inside of a JSON string.
+fn escape(json: &mut Vec<u8>, text: &[u8]) {
+    for byte in text {
+        match byte {
+            b'"' | b'\\' => json.extend([b'\\', *byte]),
+            0..=0x1f => json.extend(format!("\\u{byte:04x}").into_bytes()),
+            _ => json.push(*byte),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn a_limit_that_denies_is_named() {
+        let refusal =
+            Refusal::Limited { limits: &["login-pace", "a\"b\u{1}"], wait: Some(Duration::from_millis(41_500)) };
+        let id = RequestId::random();
+        let json = document(&refusal, StatusCode::TOO_MANY_REQUESTS, &id);
+        let parsed: serde_json::Value = serde_json::from_slice(&json).expect("JSON");
+        let expected = serde_json::json!({
+            "type": "https://iana.org/assignments/http-problem-types#quota-exceeded",
+            "title": "Too Many Requests",
+            "status": 429,
+            "detail": "Too many requests. Try again in 42 seconds.",
+            "violated-policies": ["login-pace", "a\"b\u{1}"],
+            "request_id": id.as_str(),
+        });
+        assert_eq!(parsed, expected);
+    }
+
+    #[test]
+    fn who_may_not_enter_learns_no_more() {
+        let id = RequestId::random();
+        let json = document(&Refusal::Forbidden, StatusCode::FORBIDDEN, &id);
+        let parsed: serde_json::Value = serde_json::from_slice(&json).expect("JSON");
+        let expected = serde_json::json!({
+            "type": "about:blank",
+            "title": "Forbidden",
+            "status": 403,
+            "detail": "You may not enter here.",
+            "request_id": id.as_str(),
+        });
+        assert_eq!(parsed, expected);
+    }
+}

@@ -1,0 +1,184 @@
+//! What responses say about limits: `RateLimit-Policy` and `RateLimit` of draft-ietf-httpapi-ratelimit-headers-11, and
+//! the older `X-RateLimit-*`.
+
+use std::fmt::Write;
+use std::time::Duration;
+
+use http::HeaderMap;
+use http::HeaderName;
+use http::HeaderValue;
+
+use super::HeaderStyle;
+use crate::decision::Policy;
+use crate::decision::conclude::LimitReport;
+use crate::limit::Detail;
+use crate::limit::Limit;
+use crate::limit::LimitId;
+use crate::limit::Rule;
+
+/// What each limit of a policy shows, prepared once: by `LimitId`.
+#[derive(Clone, Debug)]
+pub struct Shown {
+    style: HeaderStyle,
+    limits: Vec<Option<ShownLimit>>,
+}
+
+/// A limit whose state responses may show.
+#[derive(Clone, Debug)]
+struct ShownLimit {
+    /// `"login-pace";q=1;w=1, "login-pace/2";q=20;w=60`
+    policy: HeaderValue,
+    /// One for each rate, in their order.
+    rates: Vec<ShownRate>,
+    cost: u64,
+}
+
+#[derive(Clone, Debug)]
+struct ShownRate {
+    /// The name as a string of structured fields, with its quotes.
+    name: String,
+    quota: u64,
+}
+
+/// Where one rate of one limit stands, in units of its quota.
+#[derive(Clone, Copy, Debug)]
+struct Item<'a> {
+    rate: &'a ShownRate,
+    remaining: u64,
+    reset: u64,
+}
+
+const RATELIMIT: HeaderName = HeaderName::from_static("ratelimit");
+const RATELIMIT_POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
+const X_RATELIMIT_LIMIT: HeaderName = HeaderName::from_static("x-ratelimit-limit");
+const X_RATELIMIT_REMAINING: HeaderName = HeaderName::from_static("x-ratelimit-remaining");
+const X_RATELIMIT_RESET: HeaderName = HeaderName::from_static("x-ratelimit-reset");
+
+impl Shown {
+    pub fn new(policy: &Policy, style: HeaderStyle) -> Self {
+        Self { style, limits: policy.limits.iter().map(ShownLimit::new).collect() }
+    }
+
+    /// Adds what a response says of the limits its request met, beside whatever the application says of its own.
+    pub fn write(&self, headers: &mut HeaderMap, reports: &[LimitReport]) {
+        if self.style == HeaderStyle::Off {
+            return;
+        }
+        let Some(closest) = self.closest(reports) else { return };
+        if self.style != HeaderStyle::Legacy {
+            if let Some(policy) = self.policies(reports) {
+                headers.append(RATELIMIT_POLICY, policy);
+            }
+            headers.append(RATELIMIT, closest.to_header());
+        }
+        if self.style != HeaderStyle::Ietf {
+            headers.append(X_RATELIMIT_LIMIT, HeaderValue::from(closest.rate.quota));
+            headers.append(X_RATELIMIT_REMAINING, HeaderValue::from(closest.remaining));
+            headers.append(X_RATELIMIT_RESET, HeaderValue::from(closest.reset));
+        }
+    }
+
+    fn get(&self, report: &LimitReport) -> Option<&ShownLimit> {
+        if report.shadow || report.standings.is_empty() {
+            return None;
+        }
+        self.limit(report.limit)
+    }
+
+    fn limit(&self, id: LimitId) -> Option<&ShownLimit> {
+        self.limits.get(usize::from(id.0))?.as_ref()
+    }
+
+    /// The rate with the least left of its quota; of equal ones the one that takes longer to recover.
+    fn closest(&self, reports: &[LimitReport]) -> Option<Item<'_>> {
+        let mut closest: Option<Item<'_>> = None;
+        for report in reports {
+            let Some(limit) = self.get(report) else { continue };
+            for (rate, standing) in limit.rates.iter().zip(&report.standings) {
+                let remaining = standing.remaining.saturating_mul(limit.cost);
+                let item = Item { rate, remaining, reset: whole_seconds(standing.reset) };
+                if closest.is_none_or(|best| item.is_closer_than(best)) {
+                    closest = Some(item);
+                }
+            }
+        }
+        closest
+    }
+
+    fn policies(&self, reports: &[LimitReport]) -> Option<HeaderValue> {
+        let mut limits = reports.iter().filter_map(|report| self.get(report));
+        let first = limits.next()?;
+        let Some(second) = limits.next() else { return Some(first.policy.clone()) };
+        let mut joined = Vec::with_capacity(160);
+        joined.extend_from_slice(first.policy.as_bytes());
+        for limit in std::iter::once(second).chain(limits) {
+            joined.extend_from_slice(b", ");
+            joined.extend_from_slice(limit.policy.as_bytes());
+        }
+        HeaderValue::try_from(joined).ok()
+    }
+}
+
+impl ShownLimit {
+    /// `None` for a limit that shows no state, or has none to show.
+    fn new(limit: &Limit) -> Option<Self> {
+        let Rule::Rates { rates, cost, .. } = &limit.rule else { return None };
+        if limit.headers != Detail::Full || limit.shadow {
+            return None;
+        }
+        let mut policy = String::new();
+        let mut shown = Vec::new();
+        for (position, rate) in rates.iter().enumerate() {
+            let name = match position {
+                0 => quoted(&limit.name),
+                _ => quoted(&format!("{}/{}", limit.name, position + 1)),
+            };
+            let separator = if position == 0 { "" } else { ", " };
+            // Writing to a string cannot fail.
+            let _ = write!(policy, "{separator}{name};q={};w={}", rate.count, whole_seconds(rate.per));
+            shown.push(ShownRate { name, quota: u64::from(rate.count.get()) });
+        }
+        Some(Self { policy: HeaderValue::try_from(policy).ok()?, rates: shown, cost: u64::from(cost.get()) })
+    }
+}
+
+impl Item<'_> {
+    fn is_closer_than(self, other: Self) -> bool {
+        let own = u128::from(self.remaining) * u128::from(other.rate.quota);
+        let others = u128::from(other.remaining) * u128::from(self.rate.quota);
+        own < others || own == others && self.reset > other.reset
+    }
+
+    fn to_header(self) -> HeaderValue {
+        let mut text = Vec::with_capacity(self.rate.name.len() + 32);
+        text.extend_from_slice(self.rate.name.as_bytes());
+        text.extend_from_slice(b";r=");
+        text.extend_from_slice(itoa::Buffer::new().format(self.remaining).as_bytes());
+        text.extend_from_slice(b";t=");
+        text.extend_from_slice(itoa::Buffer::new().format(self.reset).as_bytes());
+        HeaderValue::try_from(text).expect("quoted names and digits are visible")
+    }
+}
+
+/// A string of structured fields, which has visible ASCII characters only.
+fn quoted(name: &str) -> String {
+    let mut quoted = String::with_capacity(name.len() + 2);
+    quoted.push('"');
+    for character in name.chars() {
+        match character {
+            '"' | '\\' => quoted.extend(['\\', character]),
+            ' '..='~' => quoted.push(character),
+            _ => quoted.push('?'),
+        }
+    }
+    quoted.push('"');
+    quoted
+}
+
+/// Rounded up: whoever waits so long waits long enough.
+pub fn whole_seconds(span: Duration) -> u64 {
+    span.as_secs() + u64::from(span.subsec_nanos() > 0)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,73 @@
+//! What a denied client is told, before it is written as a page or a document.
+
+use std::time::Duration;
+
+use super::ratelimit_headers::whole_seconds;
+
+/// A denial as its client may know it.
+#[derive(Clone, Copy, Debug)]
+pub enum Refusal<'a> {
+    /// `wait` is left out where it would say too much, or where no wait helps.
+    Limited {
+        limits: &'a [&'a str],
+        wait: Option<Duration>,
+    },
+    Forbidden,
+    TooManyValues,
+}
+
+impl Refusal<'_> {
+    /// A sentence or two of plain ASCII without quotes, for pages and documents alike.
+    pub fn explain(&self, text: &mut Vec<u8>) {
+        match self {
+            Self::Limited { wait: Some(wait), .. } => {
+                text.extend_from_slice(b"Too many requests. Try again in ");
+                write_wait(text, *wait);
+                text.push(b'.');
+            }
+            Self::Limited { wait: None, .. } => text.extend_from_slice(b"Too many requests. Try again later."),
+            Self::Forbidden => text.extend_from_slice(b"You may not enter here."),
+            Self::TooManyValues => text.extend_from_slice(b"A field was sent too often."),
+        }
+    }
+}
+
+/// `42 seconds`, `3 minutes`, `2 hours`: rounded up, and coarser the longer it is.
+fn write_wait(text: &mut Vec<u8>, wait: Duration) {
+    let seconds = whole_seconds(wait).max(1);
+    let (count, unit) = match seconds {
+        0..=120 => (seconds, "second"),
+        121..=7200 => (seconds.div_ceil(60), "minute"),
+        7201..=172_800 => (seconds.div_ceil(3600), "hour"),
+        _ => (seconds.div_ceil(86_400), "day"),
+    };
+    text.extend_from_slice(itoa::Buffer::new().format(count).as_bytes());
+    text.push(b' ');
+    text.extend_from_slice(unit.as_bytes());
+    if count != 1 {
+        text.push(b's');
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(millis: u64, expected: &str) {
+        let mut text = Vec::new();
+        write_wait(&mut text, Duration::from_millis(millis));
+        assert_eq!(String::from_utf8_lossy(&text), expected);
+    }
+
+    #[test]
+    fn a_wait_is_told_in_the_unit_that_fits() {
+        check(0, "1 second");
+        check(1, "1 second");
+        check(41_001, "42 seconds");
+        check(120_000, "120 seconds");
+        check(120_001, "3 minutes");
+        check(7_200_001, "3 hours");
+        check(200_000_000, "3 days");
+    }
+}

@@ -1,0 +1,113 @@
+//! The name of one request, in its log line, its deny response and the application's own log.
+
+use std::fmt;
+
+use http::HeaderMap;
+use http::HeaderValue;
+
+use crate::client::Identity;
+
+/// 32 hexadecimal digits, or what a trusted proxy named the request: at most 64 safe characters.
+#[derive(Clone, Copy)]
+pub struct RequestId {
+    bytes: [u8; MAX_LENGTH],
+    length: u8,
+}
+
+/// Room for every format that proxies write; a longer name is an attempt to fill logs.
+const MAX_LENGTH: usize = 64;
+
+/// What `X-Request-Id` is called in a header map.
+pub const X_REQUEST_ID: http::HeaderName = http::HeaderName::from_static("x-request-id");
+
+impl RequestId {
+    /// The id a trusted proxy gave, else a fresh one: a client could make its requests look like another's.
+    pub fn of(identity: &Identity, headers: &HeaderMap) -> Self {
+        if identity.peer_is_trusted
+            && let Some(given) = headers.get(X_REQUEST_ID).and_then(|value| Self::from_bytes(value.as_bytes()))
+        {
+            return given;
+        }
+        Self::random()
+    }
+
+    pub fn random() -> Self {
+        let mut bytes = [0; MAX_LENGTH];
+        let mut rest = fastrand::u128(..);
+        for digit in &mut bytes[..32] {
+            *digit = b"0123456789abcdef"[(rest & 15) as usize];
+            rest >>= 4;
+        }
+        Self { bytes, length: 32 }
+    }
+
+    /// `None` when empty, too long, or not safe to stand in a log or a page.
+    fn from_bytes(given: &[u8]) -> Option<Self> {
+        let is_safe = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_.:=+/@".contains(byte);
+        if given.is_empty() || given.len() > MAX_LENGTH || !given.iter().all(is_safe) {
+            return None;
+        }
+        let mut bytes = [0; MAX_LENGTH];
+        bytes[..given.len()].copy_from_slice(given);
+        Some(Self { bytes, length: u8::try_from(given.len()).ok()? })
+    }
+
+    pub fn as_str(&self) -> &str {
+        std::str::from_utf8(self.as_bytes()).unwrap_or_default()
+    }
+
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.bytes[..usize::from(self.length)]
+    }
+
+    pub fn to_header(self) -> HeaderValue {
+        HeaderValue::from_bytes(self.as_bytes()).expect("an id has safe characters only")
+    }
+}
+
+impl fmt::Debug for RequestId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "RequestId({})", self.as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::IpAddr;
+    use std::net::Ipv4Addr;
+
+    use super::*;
+    use crate::client::ClientIp;
+
+    fn id_from(peer_is_trusted: bool, given: &'static str) -> RequestId {
+        let peer = ClientIp::new(IpAddr::V4(Ipv4Addr::LOCALHOST));
+        let mut headers = HeaderMap::new();
+        headers.insert(X_REQUEST_ID, HeaderValue::from_static(given));
+        RequestId::of(&Identity { peer, peer_is_trusted, client: peer }, &headers)
+    }
+
+    #[test]
+    fn a_fresh_id_is_32_hexadecimal_digits() {
+        let id = RequestId::random();
+        assert_eq!(id.as_str().len(), 32);
+        assert!(id.as_str().bytes().all(|digit| digit.is_ascii_hexdigit()));
+        assert_ne!(id.as_str(), RequestId::random().as_str());
+    }
+
+    #[test]
+    fn a_trusted_proxy_names_the_request() {
+        assert_eq!(id_from(true, "Root=1-67891233-abcdef").as_str(), "Root=1-67891233-abcdef");
+    }
+
+    #[test]
+    fn an_untrusted_peer_does_not() {
+        assert_eq!(id_from(false, "mine").as_str().len(), 32);
+    }
+
+    #[test]
+    fn a_name_that_could_harm_a_log_is_replaced() {
+        assert_eq!(id_from(true, "a b").as_str().len(), 32);
+        assert_eq!(id_from(true, "\"x\"").as_str().len(), 32);
+        assert_eq!(id_from(true, "").as_str().len(), 32);
+    }
+}

@@ -1,0 +1,224 @@
+//! Answers of our own: denials, as their configuration wants them to look, and plain words for everything that failed.
+
+use std::mem;
+
+use bytes::Bytes;
+use http::HeaderMap;
+use http::HeaderName;
+use http::HeaderValue;
+use http::Method;
+use http::Response;
+use http::StatusCode;
+use http::Version;
+use http::header::ALLOW;
+use http::header::CACHE_CONTROL;
+use http::header::CONNECTION;
+use http::header::CONTENT_LENGTH;
+use http::header::CONTENT_TYPE;
+use http::header::LOCATION;
+use http::header::RETRY_AFTER;
+use http::header::TRANSFER_ENCODING;
+use http::request::Parts;
+use smallvec::SmallVec;
+
+use super::RequestBody;
+use super::ResponseBody;
+use super::Snapshot;
+use super::accept;
+use super::framing::Unfit;
+use super::page;
+use super::problem;
+use super::ratelimit_headers::whole_seconds;
+use super::refusal::Refusal;
+use super::request_id::X_REQUEST_ID;
+use super::story::Decider;
+use super::story::Story;
+use crate::decision::Denial;
+use crate::decision::conclude::Cause;
+use crate::limit::DenyResponse;
+use crate::limit::action::DenyBody;
+use crate::record::Outcome;
+
+const PROBLEM_JSON: HeaderValue = HeaderValue::from_static("application/problem+json");
+const HTML: HeaderValue = HeaderValue::from_static("text/html; charset=utf-8");
+const PLAIN: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
+const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
+const CLOSE: HeaderValue = HeaderValue::from_static("close");
+/// All that RFC 9110 and RFC 5789 name but CONNECT and TRACE.
+const METHODS: HeaderValue = HeaderValue::from_static("GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS");
+
+/// Answers a denied request; the application does not hear of it. What is left of a short body is read, so that the
+/// connection can go on; with a longer one it ends.
+pub async fn deny(
+    mut story: Story,
+    live: &Snapshot,
+    parts: &Parts,
+    body: RequestBody,
+    mut denial: Denial<'_>,
+) -> Response<ResponseBody> {
+    tell(&mut story, &mut denial);
+    let is_body_read = parts.version >= Version::HTTP_2 || body.discard().await;
+    let mut names: SmallVec<[&str; 2]> = SmallVec::new();
+    let refusal = match &denial.cause {
+        Cause::Listed { .. } | Cause::NotOnList => Refusal::Forbidden,
+        Cause::TooManyValues => Refusal::TooManyValues,
+        Cause::Limited { limits, retry_after } => {
+            let limits = limits.iter().filter_map(|id| live.policy.limits.get(usize::from(id.0)));
+            names.extend(limits.map(|limit| &*limit.name));
+            Refusal::Limited { limits: &names, wait: *retry_after }
+        }
+    };
+    let mut answer = match &refusal {
+        Refusal::Limited { wait, .. } => {
+            let mut answer = Reply::shaped(&story, parts, &refusal, denial.response);
+            if let Some(wait) = wait {
+                answer.headers.insert(RETRY_AFTER, HeaderValue::from(whole_seconds(*wait).max(1)));
+            }
+            answer
+        }
+        Refusal::Forbidden => Reply::built_in(&story, parts, &refusal, StatusCode::FORBIDDEN),
+        Refusal::TooManyValues => Reply::built_in(&story, parts, &refusal, StatusCode::BAD_REQUEST),
+    };
+    live.shown.write(&mut answer.headers, &story.report.limits);
+    if !is_body_read {
+        answer.headers.insert(CONNECTION, CLOSE);
+    }
+    if let Refusal::Limited { .. } = refusal {
+        add_configured(&mut answer.headers, &denial.response.headers);
+    }
+    answer.finish(story)
+}
+
+/// Answers a request that was refused before any rule was asked. Its connection ends: what follows on it is as
+/// doubtful as what came.
+pub fn refuse(mut story: Story, version: Version, unfit: Unfit) -> Response<ResponseBody> {
+    story.outcome = Outcome::Error;
+    story.error = Some(unfit.to_string().into());
+    let mut answer = Reply::plain(&story, unfit.status(), &unfit.to_string());
+    if unfit == Unfit::Method {
+        answer.headers.insert(ALLOW, METHODS);
+    }
+    if version < Version::HTTP_2 {
+        answer.headers.insert(CONNECTION, CLOSE);
+    }
+    answer.finish(story)
+}
+
+/// Answers for an application that did not; `words` go to the client, the story's error to the log.
+pub fn fail(mut story: Story, status: StatusCode, words: &str, connection: Connection) -> Response<ResponseBody> {
+    story.outcome = Outcome::Error;
+    let mut answer = Reply::plain(&story, status, words);
+    if connection == Connection::Ends {
+        answer.headers.insert(CONNECTION, CLOSE);
+    }
+    answer.finish(story)
+}
+
+/// Whether more requests may come over a connection.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Connection {
+    GoesOn,
+    Ends,
+}
+
+fn tell(story: &mut Story, denial: &mut Denial<'_>) {
+    story.route = denial.route;
+    story.held.hold(mem::take(&mut denial.reservations));
+    story.report = mem::take(&mut denial.report);
+    story.outcome = match &denial.cause {
+        Cause::Listed { .. } | Cause::NotOnList => Outcome::Listed,
+        Cause::TooManyValues | Cause::Limited { .. } => Outcome::Denied,
+    };
+    story.decider = match (&denial.cause, denial.limit) {
+        (Cause::Listed { list }, _) => Decider::List(list.clone()),
+        (_, Some(limit)) => Decider::Limit(limit),
+        (_, None) => Decider::Nothing,
+    };
+}
+
+/// An answer in the making.
+#[derive(Debug)]
+struct Reply {
+    status: StatusCode,
+    headers: HeaderMap,
+    content: Bytes,
+}
+
+impl Reply {
+    fn new(story: &Story, status: StatusCode, content_type: HeaderValue, content: Bytes) -> Self {
+        let mut headers = HeaderMap::with_capacity(8);
+        headers.insert(CONTENT_TYPE, content_type);
+        headers.insert(CACHE_CONTROL, NO_STORE);
+        headers.insert(X_REQUEST_ID, story.request_id.to_header());
+        Self { status, headers, content }
+    }
+
+    fn plain(story: &Story, status: StatusCode, words: &str) -> Self {
+        let reason = problem::title(status);
+        let line = format!("{} {reason}: {words} (request {})\n", status.as_str(), story.request_id.as_str());
+        Self::new(story, status, PLAIN, Bytes::from(line))
+    }
+
+    /// A page for browsers, a problem document for everyone else.
+    fn built_in(story: &Story, parts: &Parts, refusal: &Refusal<'_>, status: StatusCode) -> Self {
+        if accept::prefers_html(&parts.headers) {
+            let html = page::page(refusal, status, &story.request_id);
+            return Self::new(story, status, HTML, Bytes::from(html));
+        }
+        let json = problem::document(refusal, status, &story.request_id);
+        Self::new(story, status, PROBLEM_JSON, Bytes::from(json))
+    }
+
+    /// As the configuration wants it.
+    fn shaped(story: &Story, parts: &Parts, refusal: &Refusal<'_>, response: &DenyResponse) -> Self {
+        let usual = if response.redirect.is_some() { StatusCode::SEE_OTHER } else { StatusCode::TOO_MANY_REQUESTS };
+        let status = response.status.unwrap_or(usual);
+        let mut answer = match &response.body {
+            Some(DenyBody::Verbatim { content_type, content }) => {
+                Self::new(story, status, content_type.clone(), content.clone())
+            }
+            Some(DenyBody::Page(page)) if accept::prefers_html(&parts.headers) => {
+                Self::new(story, status, HTML, page.clone())
+            }
+            _ => Self::built_in(story, parts, refusal, status),
+        };
+        if let Some(location) = &response.redirect {
+            answer.headers.insert(LOCATION, location.clone());
+        }
+        answer
+    }
+
+    /// Ends the story: what an answer of our own says is known.
+    fn finish(mut self, mut story: Story) -> Response<ResponseBody> {
+        let is_bodiless = matches!(self.status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
+        let body = if is_bodiless {
+            self.headers.remove(CONTENT_TYPE);
+            ResponseBody::Empty
+        } else if story.method() == Method::HEAD {
+            self.headers.insert(CONTENT_LENGTH, HeaderValue::from(self.content.len()));
+            ResponseBody::Empty
+        } else {
+            story.bytes_out = self.content.len() as u64;
+            ResponseBody::Full(self.content)
+        };
+        story.status = Some(self.status);
+        let mut response = Response::new(body);
+        *response.status_mut() = self.status;
+        *response.headers_mut() = self.headers;
+        response
+    }
+}
+
+/// Configured fields replace ours; several of one name are several lines.
+fn add_configured(headers: &mut HeaderMap, configured: &[(HeaderName, HeaderValue)]) {
+    for (position, (name, value)) in configured.iter().enumerate() {
+        if [CONTENT_LENGTH, TRANSFER_ENCODING, CONNECTION].contains(name) {
+            continue;
+        }
+        if configured[..position].iter().any(|(earlier, _)| earlier == name) {
+            headers.append(name, value.clone());
+        } else {
+            headers.insert(name, value.clone());
+        }
+    }
+}

@@ -1,0 +1,186 @@
+//! What is told of a request when it is over: exactly once, also when its client leaves before.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::HeaderMap;
+use http::HeaderValue;
+use http::Method;
+use http::StatusCode;
+use http::Uri;
+use http::header::HOST;
+use http::request::Parts;
+
+use super::Core;
+use super::Snapshot;
+use super::intake::Intake;
+use super::request_id::RequestId;
+use super::settle::Held;
+use crate::client::Identity;
+use crate::clock::Timestamp;
+use crate::decision::conclude::Report;
+use crate::limit::LimitId;
+use crate::listen::Connection;
+use crate::record::Event;
+use crate::record::Forwarded;
+use crate::record::Outcome;
+use crate::route::RouteId;
+use crate::route::UpstreamId;
+
+/// A request's story. It is recorded, and what the request holds is given back, when this is dropped: at the end of
+/// the answer, or wherever the client left.
+#[derive(Debug)]
+pub struct Story {
+    pub core: Arc<Core>,
+    pub live: Arc<Snapshot>,
+    pub request_id: RequestId,
+    pub identity: Identity,
+    method: Method,
+    target: Uri,
+    host: Option<HeaderValue>,
+    started: Timestamp,
+    decided: Option<Duration>,
+    pub route: Option<RouteId>,
+    pub outcome: Outcome,
+    pub decider: Decider,
+    pub report: Report,
+    pub status: Option<StatusCode>,
+    pub sent: Option<Sent>,
+    pub error: Option<Cow<'static, str>>,
+    pub intake: Option<Intake>,
+    pub bytes_out: u64,
+    pub held: Held,
+}
+
+/// What decided, where something did.
+#[derive(Clone, Debug)]
+pub enum Decider {
+    Nothing,
+    Limit(LimitId),
+    List(Arc<str>),
+}
+
+/// What became of a request on its way to the application.
+#[derive(Clone, Debug)]
+pub struct Sent {
+    pub upstream: UpstreamId,
+    pub server: Option<Arc<str>>,
+    pub failure: Option<&'static str>,
+}
+
+impl Story {
+    /// The story begins before anything was checked.
+    pub fn begin(core: Arc<Core>, live: Arc<Snapshot>, identity: Identity, parts: &Parts) -> Self {
+        Self {
+            started: core.clock.now(),
+            request_id: RequestId::of(&identity, &parts.headers),
+            identity,
+            method: parts.method.clone(),
+            target: parts.uri.clone(),
+            host: None,
+            decided: None,
+            route: None,
+            // Until a decision says otherwise, what ends a request is a fault.
+            outcome: Outcome::Error,
+            decider: Decider::Nothing,
+            report: Report::default(),
+            status: None,
+            sent: None,
+            error: None,
+            intake: None,
+            bytes_out: 0,
+            held: Held::none(Arc::clone(&core.store)),
+            core,
+            live,
+        }
+    }
+
+    /// The request passed the framing checks: its host is known.
+    pub fn is_for(&mut self, parts: &Parts) {
+        self.host = parts.headers.get(HOST).cloned();
+    }
+
+    pub fn is_answered_by(&mut self, server: Arc<str>) {
+        if let Some(sent) = &mut self.sent {
+            sent.server = Some(server);
+        }
+    }
+
+    /// The application gave no answer that could be used; `cause` is a metric label.
+    pub fn has_failed(&mut self, cause: &'static str) {
+        if let Some(sent) = &mut self.sent {
+            sent.failure = Some(cause);
+        }
+    }
+
+    pub fn method(&self) -> &Method {
+        &self.method
+    }
+
+    /// The decision began `since`, and is now there.
+    pub fn was_decided(&mut self, since: Timestamp) {
+        self.decided = Some(self.core.clock.now().since(since));
+    }
+
+    /// The moment the request came, or now when its body had to be awaited.
+    pub fn deciding_since(&self, has_waited: bool) -> Timestamp {
+        if has_waited { self.core.clock.now() } else { self.started }
+    }
+}
+
+/// Tells of a head that was no request: nothing of it is known but who sent it.
+pub(super) fn tell_of_no_request(core: &Core, connection: &Connection, status: StatusCode) {
+    let live = core.live.load();
+    let method = Method::from_bytes(b"-").unwrap_or_default();
+    live.recorder.record(&Event {
+        request_id: RequestId::random().as_str(),
+        identity: live.clients.identify(connection.peer.ip(), &HeaderMap::new()),
+        method: &method,
+        host: "",
+        path: "",
+        route: None,
+        decision: Outcome::Error,
+        limit: None,
+        limits: &[],
+        status: Some(status),
+        forwarded: None,
+        error: Some("the head is no HTTP request"),
+        duration: Duration::ZERO,
+        deciding: None,
+        bytes_in: 0,
+        bytes_out: 0,
+    });
+}
+
+impl Drop for Story {
+    fn drop(&mut self) {
+        let limit = match &self.decider {
+            Decider::Nothing => None,
+            Decider::Limit(id) => self.live.policy.limits.get(usize::from(id.0)).map(|limit| &*limit.name),
+            Decider::List(name) => Some(&**name),
+        };
+        self.live.recorder.record(&Event {
+            request_id: self.request_id.as_str(),
+            identity: self.identity,
+            method: &self.method,
+            host: self.host.as_ref().and_then(|host| host.to_str().ok()).unwrap_or_default(),
+            path: self.target.path(),
+            route: self.route,
+            decision: self.outcome,
+            limit,
+            limits: &self.report.limits,
+            status: self.status,
+            forwarded: self.sent.as_ref().map(|sent| Forwarded {
+                upstream: sent.upstream,
+                server: sent.server.as_deref(),
+                failure: sent.failure,
+            }),
+            error: self.error.as_deref(),
+            duration: self.core.clock.now().since(self.started),
+            deciding: self.decided,
+            bytes_in: self.intake.as_ref().map_or(0, Intake::bytes),
+            bytes_out: self.bytes_out,
+        });
+    }
+}

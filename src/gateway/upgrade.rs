@@ -1,0 +1,164 @@
+//! Upgrades: what a client asks for is offered to the application, and after its 101 bytes are carried both ways.
+
+use std::io;
+use std::pin::Pin;
+use std::task::Context;
+use std::task::Poll;
+use std::task::ready;
+use std::time::Duration;
+
+use http::HeaderMap;
+use http::HeaderValue;
+use http::Version;
+use http::header::UPGRADE;
+use http::request::Parts;
+use hyper::upgrade::OnUpgrade;
+use hyper_util::rt::TokioIo;
+use tokio::io::AsyncRead;
+use tokio::io::AsyncWrite;
+use tokio::io::ReadBuf;
+use tracing::debug;
+
+use super::intake::Intake;
+use super::story::Story;
+use crate::upstream::AnswerBody;
+
+/// What a client wants its connection to become.
+#[derive(Debug)]
+pub struct Wanted {
+    pub protocols: HeaderValue,
+    pub client: OnUpgrade,
+}
+
+impl Wanted {
+    /// What a request asks for, `Connection` naming it; `None` where there is nothing to offer. HTTP/2 over the
+    /// application's connection is not on offer, and a request with a body ends with its body.
+    pub fn read(parts: &mut Parts, is_named_in_connection: bool, has_body: bool) -> Option<Self> {
+        let client = parts.extensions.remove::<OnUpgrade>()?;
+        if !is_named_in_connection || has_body || parts.version != Version::HTTP_11 {
+            return None;
+        }
+        Some(Self { protocols: offered(&parts.headers)?, client })
+    }
+
+    /// Whether the application switched to something that was asked for.
+    pub fn includes(&self, switched: &HeaderMap) -> bool {
+        let Some(protocol) = switched.get(UPGRADE) else { return false };
+        elements(&self.protocols).any(|wanted| wanted.eq_ignore_ascii_case(protocol.as_bytes().trim_ascii()))
+    }
+}
+
+fn offered(headers: &HeaderMap) -> Option<HeaderValue> {
+    let mut protocols = Vec::new();
+    for protocol in headers.get_all(UPGRADE).iter().flat_map(elements) {
+        if is_http(protocol) {
+            continue;
+        }
+        if !protocols.is_empty() {
+            protocols.extend_from_slice(b", ");
+        }
+        protocols.extend_from_slice(protocol);
+    }
+    if protocols.is_empty() { None } else { HeaderValue::try_from(protocols).ok() }
+}
+
+fn elements(value: &HeaderValue) -> impl Iterator<Item = &[u8]> {
+    value.as_bytes().split(|byte| *byte == b',').map(<[u8]>::trim_ascii).filter(|element| !element.is_empty())
+}
+
+/// `h2c`, `h2` and `HTTP/2.0`: requests inside would meet no rule.
+fn is_http(protocol: &[u8]) -> bool {
+    let begins = |start: &[u8]| protocol.get(..start.len()).is_some_and(|head| head.eq_ignore_ascii_case(start));
+    begins(b"h2") || begins(b"h3") || begins(b"http")
+}
+
+/// Carries bytes both ways until both sides are done or nothing moves. The story ends with it, and the server counts
+/// as busy as long: `_answer` is what it switched with.
+pub async fn tunnel(client: OnUpgrade, application: OnUpgrade, mut story: Story, _answer: AnswerBody) {
+    let (client, application) = match tokio::try_join!(client, application) {
+        Ok(both) => both,
+        Err(error) => {
+            debug!(request_id = story.request_id.as_str(), %error, "the client left before the tunnel stood");
+            return;
+        }
+    };
+    let (received, sent) = (Intake::default(), Intake::default());
+    story.intake = Some(received.clone());
+    let mut client = Counted { io: TokioIo::new(client), read: received.clone() };
+    let mut application = Counted { io: TokioIo::new(application), read: sent.clone() };
+    let moved = || received.bytes() + sent.bytes();
+    tokio::select! {
+        _ = tokio::io::copy_bidirectional_with_sizes(&mut client, &mut application, BUFFER, BUFFER) => {}
+        () = silence(moved) => {}
+    }
+    story.bytes_out = sent.bytes();
+}
+
+/// For each direction of a tunnel.
+const BUFFER: usize = 16 * 1024;
+/// A tunnel through which nothing moves for so long is closed, at the latest after twice as long.
+const MAX_SILENCE: Duration = Duration::from_secs(3600);
+
+async fn silence(moved: impl Fn() -> u64) {
+    let mut before = moved();
+    loop {
+        tokio::time::sleep(MAX_SILENCE).await;
+        let now = moved();
+        if now == before {
+            return;
+        }
+        before = now;
+    }
+}
+
+/// One end of a tunnel, and how much came out of it.
+#[derive(Debug)]
+struct Counted<T> {
+    io: T,
+    read: Intake,
+}
+
+impl<T: AsyncRead + Unpin> AsyncRead for Counted<T> {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let before = buffer.filled().len();
+        ready!(Pin::new(&mut self.io).poll_read(cx, buffer))?;
+        self.read.count(buffer.filled().len() - before);
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl<T: AsyncWrite + Unpin> AsyncWrite for Counted<T> {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, data: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.io).poll_write(cx, data)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.io).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.io).poll_shutdown(cx)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(upgrade: &'static str, expected: Option<&str>) {
+        let mut headers = HeaderMap::new();
+        headers.insert(UPGRADE, HeaderValue::from_static(upgrade));
+        assert_eq!(offered(&headers).as_ref().map(|value| value.to_str().expect("text")), expected);
+    }
+
+    #[test]
+    fn http_in_a_tunnel_is_not_offered() {
+        check("websocket", Some("websocket"));
+        check("h2c", None);
+        check("H2C, websocket", Some("websocket"));
+        check("HTTP/2.0", None);
+        check("chat/2, irc", Some("chat/2, irc"));
+        check(" , ", None);
+    }
+}
