@@ -1,1 +1,261 @@
 //! Settings become running parts; reloads, signals and draining.
+//!
+//! Everything is bound before anything is served, so that a start either succeeds whole or leaves nothing behind. The
+//! data plane is one thread a core ([`workers`]); this thread has the rest: admin, health checks, files, signals.
+
+pub mod build;
+pub mod changes;
+pub mod listeners;
+pub mod live;
+pub mod reload;
+pub mod serve;
+pub mod watch;
+pub mod workers;
+
+use std::fmt;
+use std::io;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use tokio_util::sync::CancellationToken;
+
+use self::build::Checks;
+use self::listeners::Listeners;
+use self::live::Live;
+use self::workers::Workers;
+use crate::admin;
+use crate::admin::Control;
+use crate::clock::Clock;
+use crate::config::Diagnostic;
+use crate::config::Settings;
+use crate::gateway::Gateway;
+use crate::key::KeyHasher;
+use crate::listen;
+use crate::listen::Connections;
+use crate::record::LogSettings;
+use crate::record::Sinks;
+use crate::record::log::OperationalLog;
+use crate::store::AnyStore;
+use crate::store::MemoryStore;
+use crate::store::memory;
+
+/// How the configuration is read, at the start and for each reload.
+pub type Load = dyn Fn() -> Result<Settings, Vec<Diagnostic>> + Send + Sync;
+
+/// The running gateway, seen from the thread that controls it.
+pub struct App {
+    live: Live,
+    store_settings: memory::Settings,
+    sinks: Sinks,
+    log: Option<OperationalLog>,
+    log_settings: LogSettings,
+    /// One for the whole life of the process: keys are found again after a reload.
+    hasher: KeyHasher,
+    workers: Workers,
+    listeners: Listeners,
+    connection_settings: Arc<ArcSwap<listen::Settings>>,
+    connections: Connections,
+    admin: Option<Admin>,
+    control: Arc<Control>,
+    checks: Checks,
+    load: Arc<Load>,
+    files: Vec<PathBuf>,
+}
+
+/// What of the process an [`App`] is given rather than makes.
+pub struct Surroundings {
+    pub sinks: Sinks,
+    /// `None`: whoever started the gateway logs.
+    pub log: Option<OperationalLog>,
+    pub load: Arc<Load>,
+}
+
+/// Why the gateway did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    #[error("cannot listen on {address}: {}", describe(.source))]
+    Bind { address: SocketAddr, source: io::Error },
+    #[error("cannot start a thread: {0}")]
+    Thread(io::Error),
+}
+
+/// The admin listener.
+struct Admin {
+    /// As configured.
+    settings: admin::Settings,
+    /// As bound: with the port that was free, where the configuration says 0.
+    address: SocketAddr,
+    stop: CancellationToken,
+}
+
+impl App {
+    /// Binds every address, then serves. Must be called on the runtime that is to control the gateway.
+    pub fn start(settings: Settings, surroundings: Surroundings) -> Result<Self, StartError> {
+        let Surroundings { sinks, log, load } = surroundings;
+        let Settings {
+            listen,
+            admin,
+            clients,
+            store,
+            upstreams,
+            policy,
+            log: log_settings,
+            connections,
+            requests,
+            files,
+        } = settings;
+        let cores = workers::count();
+        let bound = listen.into_iter().map(|address| bind(address, cores)).collect::<Result<Vec<_>, _>>()?;
+        let bound_admin = admin.map(|admin| bind(admin.address, 1).map(|bound| (admin, bound))).transpose()?;
+
+        let hasher = policy.hasher.clone();
+        let parts = build::Parts { policy, clients, upstreams, requests };
+        let snapshot = build::snapshot(parts, &hasher, &log_settings, None, &sinks);
+        let live = Live::new(snapshot);
+        let store_settings = store;
+        let clock = Clock::system();
+        let store = Arc::new(AnyStore::Memory(MemoryStore::new(&store_settings, clock.clone())));
+        let connection_settings = Arc::new(ArcSwap::from_pointee(connections));
+        let connections = Connections::default();
+
+        let control = Control::new(Arc::clone(sinks.metrics()), {
+            let (live, store, connections, sinks) =
+                (live.shared(), Arc::clone(&store), connections.clone(), sinks.clone());
+            move || build::gauges(&live.load(), &store, &connections, &sinks)
+        });
+        let workers = Workers::start(cores, {
+            let (live, store) = (live.shared(), Arc::clone(&store));
+            let settings = Arc::clone(&connection_settings);
+            move || workers::Worker {
+                gateway: Gateway::new(Arc::clone(&live), Arc::clone(&store), clock.clone()),
+                settings: Arc::clone(&settings),
+            }
+        })
+        .map_err(StartError::Thread)?;
+
+        let mut app = Self {
+            checks: Checks::default(),
+            listeners: Listeners::default(),
+            admin: None,
+            live,
+            store_settings,
+            sinks,
+            log,
+            log_settings,
+            hasher,
+            workers,
+            connection_settings,
+            connections,
+            control,
+            load,
+            files,
+        };
+        app.checks.follow(&app.live.load().upstreams);
+        for bound in bound {
+            app.listeners.serve(bound, &app.workers, &app.connections);
+        }
+        app.admin = bound_admin.map(|(settings, bound)| Admin::serve(settings, bound, &app.control));
+        Ok(app)
+    }
+
+    /// Where requests are accepted, in the order of the configuration; real ports where it says 0.
+    pub fn addresses(&self) -> Vec<SocketAddr> {
+        self.listeners.addresses()
+    }
+
+    pub fn admin_address(&self) -> Option<SocketAddr> {
+        self.admin.as_ref().map(|admin| admin.address)
+    }
+
+    /// Every file the configuration was read from.
+    pub fn files(&self) -> &[PathBuf] {
+        &self.files
+    }
+
+    /// Accepts nothing more and lets what is under way finish, for as long as `server.timeouts.drain` allows.
+    pub async fn drain(mut self) -> Drained {
+        self.control.begin_draining();
+        self.listeners.close();
+        let bound = self.connection_settings.load().drain;
+        let drained = match tokio::time::timeout(bound, self.connections.drain()).await {
+            Ok(()) => Drained::Whole,
+            Err(_) => {
+                let connections = self.connections.count();
+                self.connections.cut();
+                Drained::CutShort { connections }
+            }
+        };
+        if let Some(admin) = self.admin.take() {
+            admin.stop.cancel();
+        }
+        self.workers.stop();
+        self.sinks.flush(FLUSH);
+        drained
+    }
+}
+
+/// How draining ended.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Drained {
+    /// Every request was answered.
+    Whole,
+    /// Time was up while these connections still stood.
+    CutShort { connections: usize },
+}
+
+/// How long the exit waits for whoever reads the request log.
+const FLUSH: std::time::Duration = std::time::Duration::from_secs(1);
+
+impl Admin {
+    fn serve(settings: admin::Settings, bound: Bound, control: &Arc<Control>) -> Self {
+        let stop = CancellationToken::new();
+        for socket in bound.sockets {
+            tokio::spawn(admin::serve(socket, Arc::clone(control), stop.clone()));
+        }
+        Self { settings, address: bound.address, stop }
+    }
+}
+
+/// Sockets on one address, not yet served.
+#[derive(Debug)]
+struct Bound {
+    /// As configured.
+    configured: SocketAddr,
+    /// With the port that was free, where the configuration says 0.
+    address: SocketAddr,
+    sockets: Vec<std::net::TcpListener>,
+}
+
+fn bind(configured: SocketAddr, count: usize) -> Result<Bound, StartError> {
+    let failed = |source| StartError::Bind { address: configured, source };
+    let sockets = listen::bind(configured, count).map_err(failed)?;
+    let address = match sockets.first() {
+        Some(socket) => socket.local_addr().map_err(failed)?,
+        None => configured,
+    };
+    Ok(Bound { configured, address, sockets })
+}
+
+/// What an operator can do something about, in words; anything else as the system says it.
+fn describe(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::AddrInUse => "the address is already in use".to_owned(),
+        io::ErrorKind::AddrNotAvailable => "no interface of this machine has that address".to_owned(),
+        io::ErrorKind::PermissionDenied => "permission denied; ports below 1024 need a privilege".to_owned(),
+        _ => error.to_string(),
+    }
+}
+
+impl fmt::Debug for App {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("App").field("listeners", &self.listeners).field("files", &self.files).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Surroundings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Surroundings").finish_non_exhaustive()
+    }
+}

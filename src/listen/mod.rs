@@ -9,7 +9,6 @@ mod body;
 mod conversation;
 mod frames;
 mod head;
-mod minder;
 mod per_client;
 mod streams;
 mod tapped;

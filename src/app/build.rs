@@ -1,0 +1,91 @@
+//! A snapshot out of settings, and what stands beside it: health checks, gauges.
+
+use std::sync::Arc;
+
+use tokio_util::sync::CancellationToken;
+
+use crate::client::TrustedProxies;
+use crate::decision::Policy;
+use crate::gateway;
+use crate::gateway::Snapshot;
+use crate::key::KeyHasher;
+use crate::listen::Connections;
+use crate::record::Gauges;
+use crate::record::LogSettings;
+use crate::record::Recorder;
+use crate::record::ServerNames;
+use crate::record::Sinks;
+use crate::store::AnyStore;
+use crate::upstream;
+use crate::upstream::Upstream;
+use crate::upstream::health;
+
+/// What of the settings requests meet.
+#[derive(Debug)]
+pub struct Parts {
+    pub policy: Policy,
+    pub clients: TrustedProxies,
+    pub upstreams: Vec<upstream::Settings>,
+    pub requests: gateway::Settings,
+}
+
+/// Builds what is swapped whole. An upstream that did not change is taken over from `previous`.
+pub fn snapshot(
+    parts: Parts,
+    hasher: &KeyHasher,
+    log: &LogSettings,
+    previous: Option<&Snapshot>,
+    sinks: &Sinks,
+) -> Snapshot {
+    let Parts { mut policy, clients, upstreams, requests } = parts;
+    policy.hasher = hasher.clone();
+    let known = previous.map_or(&[][..], |snapshot| &snapshot.upstreams);
+    let upstreams: Vec<_> = upstreams.into_iter().map(|settings| Upstream::carry_over(settings, known)).collect();
+    let recorder = Recorder::new(sinks, log, &policy, upstreams.iter().map(|upstream| names(upstream)));
+    Snapshot::new(policy, clients, upstreams, requests, recorder)
+}
+
+fn names(upstream: &Upstream) -> ServerNames {
+    let settings = upstream.settings();
+    let servers = settings.servers.iter().map(|server| Arc::from(server.as_str()));
+    ServerNames { upstream: Arc::clone(&settings.name), servers: servers.collect() }
+}
+
+/// How things stand now.
+pub fn gauges(snapshot: &Snapshot, store: &AnyStore, connections: &Connections, sinks: &Sinks) -> Gauges {
+    let AnyStore::Memory(memory) = store;
+    let servers = snapshot.upstreams.iter().flat_map(|upstream| {
+        let name = &upstream.settings().name;
+        upstream.servers().iter().map(move |server| (Arc::clone(name), Arc::clone(server.name()), server.is_healthy()))
+    });
+    Gauges {
+        connections: connections.count(),
+        store: "memory",
+        // Nothing stands between us and our own memory.
+        store_up: true,
+        store_keys: memory.len(),
+        servers: servers.collect(),
+        dropped_lines: sinks.dropped_lines(),
+    }
+}
+
+/// The health checks under way: one task for each upstream in force.
+#[derive(Debug, Default)]
+pub struct Checks(Vec<(Arc<Upstream>, CancellationToken)>);
+
+impl Checks {
+    /// Begins with upstreams that are new and ends with those that are gone.
+    pub fn follow(&mut self, upstreams: &[Arc<Upstream>]) {
+        let gone = self.0.extract_if(.., |(known, _)| !upstreams.iter().any(|upstream| Arc::ptr_eq(known, upstream)));
+        for (_, stop) in gone {
+            stop.cancel();
+        }
+        for upstream in upstreams {
+            if !self.0.iter().any(|(known, _)| Arc::ptr_eq(known, upstream)) {
+                let stop = CancellationToken::new();
+                tokio::spawn(health::watch(Arc::clone(upstream), stop.clone()));
+                self.0.push((Arc::clone(upstream), stop));
+            }
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! What a new configuration changes, for the log.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use crate::gateway::Snapshot;
+use crate::limit::Limit;
+use crate::upstream::Upstream;
+
+/// Names that came, went, or mean something else now.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct Changes(Vec<String>);
+
+impl Changes {
+    /// What is different in `new`.
+    pub fn between(old: &Snapshot, new: &Snapshot) -> Self {
+        let mut changes = Self::default();
+        // An upstream that did not change is the same one: it keeps its connections and what it knows of its servers.
+        changes.compare("upstream", &upstreams(old), &upstreams(new), |old, new| Arc::ptr_eq(old, new));
+        changes.compare("limit", &limits(old), &limits(new), |old, new| old == new);
+        changes.compare("list", &lists(old), &lists(new), |(), ()| true);
+        changes.compare("route", &routes(old), &routes(new), |(), ()| true);
+        changes
+    }
+
+    pub fn say(&mut self, change: String) {
+        self.0.push(change);
+    }
+
+    fn compare<T>(&mut self, kind: &str, old: &Named<'_, T>, new: &Named<'_, T>, unchanged: impl Fn(&T, &T) -> bool) {
+        for (name, value) in new {
+            match old.get(name) {
+                None => self.say(format!("{kind} {name} added")),
+                Some(before) if !unchanged(before, value) => self.say(format!("{kind} {name} changed")),
+                Some(_) => {}
+            }
+        }
+        for name in old.keys().filter(|name| !new.contains_key(*name)) {
+            self.say(format!("{kind} {name} removed"));
+        }
+    }
+}
+
+impl fmt::Display for Changes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0[..] {
+            [] => f.write_str("nothing is different by name"),
+            all if all.len() <= MOST_NAMED => f.write_str(&all.join(", ")),
+            all => write!(f, "{} and {} more", all[..MOST_NAMED].join(", "), all.len() - MOST_NAMED),
+        }
+    }
+}
+
+/// More than this is not read.
+const MOST_NAMED: usize = 20;
+
+type Named<'a, T> = BTreeMap<&'a str, T>;
+
+fn upstreams(snapshot: &Snapshot) -> Named<'_, &Arc<Upstream>> {
+    snapshot.upstreams.iter().map(|upstream| (&*upstream.settings().name, upstream)).collect()
+}
+
+fn limits(snapshot: &Snapshot) -> Named<'_, &Limit> {
+    snapshot.policy.limits.iter().map(|limit| (&*limit.name, limit)).collect()
+}
+
+fn lists(snapshot: &Snapshot) -> Named<'_, ()> {
+    snapshot.policy.lists.iter().map(|policy| (&*policy.list.name, ())).collect()
+}
+
+fn routes(snapshot: &Snapshot) -> Named<'_, ()> {
+    snapshot.policy.routes.routes.iter().map(|route| (&*route.name, ())).collect()
+}

@@ -1,0 +1,187 @@
+//! Reading the configuration anew: all of it is taken over, or nothing.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use tokio::task;
+use tracing::error;
+use tracing::info;
+use tracing::warn;
+
+use super::App;
+use super::Bound;
+use super::StartError;
+use super::bind;
+use super::build;
+use super::changes::Changes;
+use super::listeners::Turnover;
+use crate::admin;
+use crate::config::Diagnostic;
+use crate::config::Settings;
+use crate::gateway::Snapshot;
+use crate::record::metrics::Reload;
+
+/// Why the running configuration stays.
+#[derive(Debug)]
+pub enum Refused {
+    Mistakes(Vec<Diagnostic>),
+    Start(StartError),
+    /// Reading it panicked: a defect, and no reason to stop serving.
+    Defect,
+}
+
+/// A configuration of which nothing can fail any more.
+struct Prepared {
+    snapshot: Snapshot,
+    listeners: Turnover,
+    admin: AdminChange,
+    rest: Rest,
+}
+
+enum AdminChange {
+    None,
+    Close,
+    Open(admin::Settings, Bound),
+}
+
+/// What of the settings is neither in the snapshot nor bound.
+struct Rest {
+    store: crate::store::memory::Settings,
+    log: crate::record::LogSettings,
+    connections: crate::listen::Settings,
+    files: Vec<PathBuf>,
+}
+
+impl App {
+    /// Reads, checks, builds and binds everything, then swaps it in at once. Whatever goes wrong is logged, and changes
+    /// nothing.
+    pub async fn reload(&mut self) -> Result<Changes, Refused> {
+        let outcome = match self.prepare().await {
+            Ok(prepared) => Ok(self.take_over(prepared)),
+            Err(refused) => Err(refused),
+        };
+        match &outcome {
+            Ok(changes) => {
+                info!("configuration reloaded; {changes}");
+                self.sinks.metrics().reloaded(Reload::Success);
+            }
+            Err(refused) => {
+                tell(refused);
+                if let Refused::Mistakes(mistakes) = refused {
+                    self.watch_also(mistakes);
+                }
+                self.sinks.metrics().reloaded(Reload::Failure);
+            }
+        }
+        outcome
+    }
+
+    /// All that can fail.
+    async fn prepare(&self) -> Result<Prepared, Refused> {
+        let load = Arc::clone(&self.load);
+        // Reading a list of a million lines takes a while, and this thread answers probes meanwhile.
+        let settings = task::spawn_blocking(move || load()).await.map_err(|_| Refused::Defect)?;
+        let Settings { listen, admin, clients, store, upstreams, policy, log, connections, requests, files } =
+            settings.map_err(Refused::Mistakes)?;
+
+        let listeners = self.listeners.prepare(&listen, &self.workers).map_err(Refused::Start)?;
+        let admin = self.prepare_admin(admin).map_err(Refused::Start)?;
+        let snapshot = {
+            let (previous, hasher, log, sinks) =
+                (self.live.load(), self.hasher.clone(), log.clone(), self.sinks.clone());
+            let parts = build::Parts { policy, clients, upstreams, requests };
+            task::spawn_blocking(move || build::snapshot(parts, &hasher, &log, Some(&previous), &sinks))
+                .await
+                .map_err(|_| Refused::Defect)?
+        };
+        Ok(Prepared { snapshot, listeners, admin, rest: Rest { store, log, connections, files } })
+    }
+
+    fn prepare_admin(&self, wanted: Option<admin::Settings>) -> Result<AdminChange, StartError> {
+        match (&self.admin, wanted) {
+            (None, None) => Ok(AdminChange::None),
+            (Some(_), None) => Ok(AdminChange::Close),
+            (Some(admin), Some(wanted)) if admin.settings == wanted => Ok(AdminChange::None),
+            (_, Some(wanted)) => {
+                let bound = bind(wanted.address, 1)?;
+                Ok(AdminChange::Open(wanted, bound))
+            }
+        }
+    }
+
+    fn take_over(&mut self, prepared: Prepared) -> Changes {
+        let Prepared { snapshot, listeners, admin, rest } = prepared;
+        let mut changes = Changes::between(&self.live.load(), &snapshot);
+        self.checks.follow(&snapshot.upstreams);
+        self.live.replace(snapshot);
+
+        // New connections are to find the new rules: the snapshot first, the sockets after it.
+        let drain = rest.connections.drain;
+        self.connection_settings.store(Arc::new(rest.connections));
+        let (opened, closed) = self.listeners.turn_over(listeners, &self.workers, &self.connections, drain);
+        opened.iter().for_each(|address| changes.say(format!("listening on {address}")));
+        closed.iter().for_each(|address| changes.say(format!("no longer listening on {address}")));
+        self.change_admin(admin, &mut changes);
+
+        if let Some(log) = &self.log {
+            log.change(&rest.log);
+        }
+        if rest.store != self.store_settings {
+            warn!(
+                in_force = self.store_settings.max_keys,
+                configured = rest.store.max_keys,
+                "store.memory.max_keys takes effect with the next start: the store keeps its counters and its size",
+            );
+        }
+        self.log_settings = rest.log;
+        self.files = rest.files;
+        changes
+    }
+
+    fn change_admin(&mut self, change: AdminChange, changes: &mut Changes) {
+        let next = match change {
+            AdminChange::None => return,
+            AdminChange::Close => None,
+            AdminChange::Open(settings, bound) => Some(super::Admin::serve(settings, bound, &self.control)),
+        };
+        if let Some(admin) = &next {
+            changes.say(format!("admin on {}", admin.address));
+        }
+        if let Some(before) = std::mem::replace(&mut self.admin, next) {
+            changes.say(format!("admin no longer on {}", before.address));
+            before.stop.cancel();
+        }
+    }
+
+    /// A file that was named for the first time and is wrong is watched too: putting it right is a change.
+    fn watch_also(&mut self, mistakes: &[Diagnostic]) {
+        let known: BTreeSet<PathBuf> = self.files.iter().cloned().collect();
+        let new = mistakes.iter().map(|mistake| mistake.file.clone()).filter(|file| !known.contains(file));
+        self.files.extend(new.collect::<BTreeSet<_>>());
+    }
+
+    /// Frees configurations that no request holds any more, on a thread where nobody waits for it.
+    pub fn free_unused(&mut self) {
+        let unused = self.live.take_unused();
+        if !unused.is_empty() {
+            task::spawn_blocking(move || drop(unused));
+        }
+    }
+}
+
+/// The same that `check` prints, with the place as fields for those who read logs by program.
+fn tell(refused: &Refused) {
+    match refused {
+        Refused::Mistakes(mistakes) => {
+            for Diagnostic { file, line, column, message, help, .. } in mistakes {
+                let file = file.display();
+                let help = help.as_deref();
+                error!(%file, line, column, help, "{file}:{line}:{column}: {message}");
+            }
+            error!(mistakes = mistakes.len(), "configuration not reloaded, the running one stays in force");
+        }
+        Refused::Start(error) => error!(%error, "configuration not reloaded, the running one stays in force"),
+        Refused::Defect => error!("configuration not reloaded: reading it panicked, the running one stays in force"),
+    }
+}

@@ -1,0 +1,126 @@
+//! `portcullis explain`: what a request would meet, and why.
+
+use std::net::IpAddr;
+use std::net::Ipv4Addr;
+use std::net::SocketAddr;
+
+use anyhow::Context;
+use anyhow::anyhow;
+use http::HeaderName;
+use http::HeaderValue;
+use http::Method;
+use http::Request;
+use http::Uri;
+use http::header::CONTENT_LENGTH;
+use http::header::CONTENT_TYPE;
+use http::header::HOST;
+use http::request::Parts;
+
+use super::ConfigFile;
+use super::Exit;
+use super::Format;
+use super::output;
+use crate::config;
+use crate::config::Settings;
+use crate::decision::explain;
+use crate::decision::explain::Explanation;
+use crate::gateway::framing;
+use crate::request::Fields;
+use crate::request::Head;
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  portcullis explain -X POST -d 'username=alice&password=x' http://example.com/login
+  portcullis explain --from 198.51.100.7 /admin/users
+  portcullis explain --from 10.0.0.5 -H 'X-Forwarded-For: 203.0.113.9' http://example.com/")]
+pub(super) struct Arguments {
+    #[command(flatten)]
+    config: ConfigFile,
+    /// The method [default: GET, with a body POST]
+    #[arg(short = 'X', long = "request", value_name = "METHOD")]
+    method: Option<Method>,
+    /// A header field; may be given several times
+    #[arg(short = 'H', long = "header", value_name = "NAME: VALUE", value_parser = header)]
+    headers: Vec<(HeaderName, HeaderValue)>,
+    /// The body; a form, unless a Content-Type says otherwise
+    #[arg(short = 'd', long = "data", value_name = "BODY")]
+    body: Option<String>,
+    /// Who connects
+    #[arg(long, value_name = "IP", default_value_t = IpAddr::V4(Ipv4Addr::LOCALHOST))]
+    from: IpAddr,
+    /// For whom to print
+    #[arg(long, value_enum, default_value_t = Format::Human)]
+    format: Format,
+    /// What is asked for: a URL, or a path
+    #[arg(value_name = "URL")]
+    url: String,
+}
+
+pub(super) fn explain(arguments: &Arguments) -> anyhow::Result<Exit> {
+    let settings = match config::load(&arguments.config.file) {
+        Ok(settings) => settings,
+        Err(mistakes) => {
+            output::complain_of(&mistakes);
+            return Ok(Exit::Wrong);
+        }
+    };
+    let explanation = meet(&settings, arguments)?;
+    match arguments.format {
+        Format::Human => output::say(explanation.to_string().trim_end()),
+        Format::Json => output::say_json(&explanation),
+    }
+    Ok(Exit::Done)
+}
+
+/// Lets the request go the way it would go in the gateway, up to the store.
+fn meet(settings: &Settings, arguments: &Arguments) -> anyhow::Result<Explanation> {
+    let mut parts = request(arguments)?;
+    let here = SocketAddr::new(Ipv4Addr::LOCALHOST.into(), 80);
+    framing::check(&mut parts, here)
+        .map_err(|unfit| anyhow!("the gateway answers {} to this request: {unfit}", unfit.status()))?;
+    let identity = settings.clients.identify(arguments.from, &parts.headers);
+    let authority = parts.headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default().to_owned();
+    let head = Head::read(&parts, &authority, identity.client);
+    let bound = settings.requests.inspect_body;
+    let fields = match &arguments.body {
+        None => Fields::none(),
+        Some(body) => {
+            let seen = &body.as_bytes()[..body.len().min(bound)];
+            Fields::read(&parts.headers, seen, seen.len() == body.len(), bound)
+        }
+    };
+    let upstreams = &settings.upstreams;
+    Ok(explain::explain(&settings.policy, &head, &fields, |id| upstreams[usize::from(id.0)].name.to_string()))
+}
+
+fn request(arguments: &Arguments) -> anyhow::Result<Parts> {
+    let url: Uri = arguments.url.parse().with_context(|| format!("`{}` is not a URL", arguments.url))?;
+    let target = url.path_and_query().map_or("/", |target| target.as_str());
+    let method = match (&arguments.method, &arguments.body) {
+        (Some(method), _) => method.clone(),
+        (None, Some(_)) => Method::POST,
+        (None, None) => Method::GET,
+    };
+    let (mut parts, ()) = Request::builder().method(method).uri(target).body(())?.into_parts();
+    for (name, value) in &arguments.headers {
+        parts.headers.append(name.clone(), value.clone());
+    }
+    if !parts.headers.contains_key(HOST) {
+        let host = url.authority().map_or("localhost", |authority| authority.as_str());
+        parts.headers.insert(HOST, HeaderValue::from_str(host)?);
+    }
+    if let Some(body) = &arguments.body {
+        parts.headers.entry(CONTENT_TYPE).or_insert(FORM);
+        parts.headers.entry(CONTENT_LENGTH).or_insert(HeaderValue::from(body.len()));
+    }
+    Ok(parts)
+}
+
+const FORM: HeaderValue = HeaderValue::from_static("application/x-www-form-urlencoded");
+
+/// `Name: value`
+fn header(text: &str) -> anyhow::Result<(HeaderName, HeaderValue)> {
+    let (name, value) = text.split_once(':').context("write it as `Name: value`")?;
+    Ok((name.trim().parse()?, HeaderValue::from_str(value.trim())?))
+}

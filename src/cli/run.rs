@@ -1,0 +1,86 @@
+//! `portcullis run`: the gateway itself.
+
+use std::io;
+use std::io::IsTerminal;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use anyhow::Context;
+
+use super::DEFAULT_FILE;
+use super::Exit;
+use super::output;
+use crate::app::App;
+use crate::app::Load;
+use crate::app::Surroundings;
+use crate::app::serve;
+use crate::app::serve::Origin;
+use crate::config;
+use crate::config::inline::Flags;
+use crate::record::LogFormat;
+use crate::record::Sinks;
+use crate::record::log::OperationalLog;
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  portcullis run -c /etc/portcullis/portcullis.yaml
+  portcullis run --upstream http://127.0.0.1:8000 --limit 'POST /login client_ip 5/minute'
+  portcullis run --upstream http://127.0.0.1:8000 --listen 0.0.0.0:80 --limit '/* client_ip 100/second'
+
+SIGHUP reads the configuration anew, as does a change of any file it names. SIGTERM and SIGINT finish the requests
+under way and end; a second one ends at once. Requests are logged to stdout, everything else to stderr.")]
+pub(super) struct Arguments {
+    /// The configuration
+    #[arg(short, long = "config", value_name = "FILE", default_value = DEFAULT_FILE, conflicts_with_all = ["upstream", "listen", "limits"])]
+    file: PathBuf,
+    /// Run without a file, in front of this application
+    #[arg(long, value_name = "URL")]
+    upstream: Option<String>,
+    /// Where to accept requests, without a file
+    #[arg(long, value_name = "ADDR", requires = "upstream")]
+    listen: Option<String>,
+    /// A limit, without a file: methods, if not all, then a path, a key and a rate; may be given several times
+    #[arg(long = "limit", value_name = "LIMIT", requires = "upstream")]
+    limits: Vec<String>,
+}
+
+pub(super) fn run(arguments: Arguments) -> anyhow::Result<Exit> {
+    let Arguments { file, upstream, listen, limits } = arguments;
+    let Some(upstream) = upstream else {
+        if !file.exists() && file == PathBuf::from(DEFAULT_FILE) {
+            output::complain(&format!("there is no {DEFAULT_FILE} here\n{FIRST_STEPS}"));
+            return Ok(Exit::Wrong);
+        }
+        let read = file.clone();
+        return serve(Arc::new(move || config::load(&read)), &Origin::File(file), |_| {});
+    };
+    let flags = Flags { upstream, listen, limits };
+    serve(Arc::new(move || config::inline(&flags)), &Origin::Flags, |_| {})
+}
+
+const FIRST_STEPS: &str = "
+  portcullis demo                                    shows a throttled login on this machine
+  portcullis run --upstream http://127.0.0.1:8000    runs without a file, in front of that application
+  portcullis run -c FILE                             runs from another file";
+
+/// Reads the configuration and serves until a signal ends it.
+pub(super) fn serve(load: Arc<Load>, origin: &Origin, started: impl FnOnce(&App)) -> anyhow::Result<Exit> {
+    let settings = match load() {
+        Ok(settings) => settings,
+        Err(mistakes) => {
+            output::complain_of(&mistakes);
+            return Ok(Exit::Wrong);
+        }
+    };
+    let sinks = Sinks::new(io::stdout(), format_for(&io::stdout())).context("cannot start the request log")?;
+    let log = OperationalLog::start(&settings.log, format_for(&io::stderr()));
+    let surroundings = Surroundings { sinks, log: Some(log), load };
+    serve::serve(settings, surroundings, origin, started)?;
+    Ok(Exit::Done)
+}
+
+/// Lines for people on a terminal, for programs everywhere else.
+fn format_for(stream: &impl IsTerminal) -> LogFormat {
+    if stream.is_terminal() { LogFormat::Human } else { LogFormat::Json }
+}

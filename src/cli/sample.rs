@@ -1,0 +1,108 @@
+//! The application of the demo: a login that answers each guess, as fast as one can guess.
+
+use std::convert::Infallible;
+use std::io;
+use std::net::Ipv4Addr;
+use std::net::SocketAddr;
+use std::thread;
+
+use bytes::Bytes;
+use http::HeaderValue;
+use http::Method;
+use http::Request;
+use http::Response;
+use http::StatusCode;
+use http::header::CONTENT_TYPE;
+use http::header::LOCATION;
+use http_body_util::BodyExt;
+use http_body_util::Full;
+use http_body_util::Limited;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use tokio::net::TcpListener;
+use tokio::runtime;
+
+/// Serves on a free port of this machine until the process ends.
+pub(super) fn start() -> io::Result<SocketAddr> {
+    let runtime = runtime::Builder::new_current_thread().enable_all().build()?;
+    let listener = runtime.block_on(TcpListener::bind((Ipv4Addr::LOCALHOST, 0)))?;
+    let address = listener.local_addr()?;
+    thread::Builder::new().name("sample".to_owned()).spawn(move || runtime.block_on(accept(listener)))?;
+    Ok(address)
+}
+
+async fn accept(listener: TcpListener) {
+    loop {
+        let Ok((stream, _)) = listener.accept().await else { continue };
+        tokio::spawn(http1::Builder::new().serve_connection(TokioIo::new(stream), service_fn(answer)));
+    }
+}
+
+async fn answer(request: Request<Incoming>) -> Result<Response<Full<Bytes>>, Infallible> {
+    let page = match (request.method().clone(), request.uri().path().trim_end_matches('/')) {
+        (Method::GET | Method::HEAD, "") => page(StatusCode::OK, HOME),
+        (Method::GET | Method::HEAD, "/login") => page(StatusCode::OK, &login_form("")),
+        (Method::GET | Method::HEAD, "/account") => page(StatusCode::OK, ACCOUNT),
+        (Method::POST, path) if path.trim_matches('/').to_ascii_lowercase().starts_with("login") => {
+            log_in(request.into_body()).await
+        }
+        _ => page(StatusCode::NOT_FOUND, "<h1>Nothing here</h1><p><a href=\"/\">Home</a></p>"),
+    };
+    Ok(page)
+}
+
+async fn log_in(body: Incoming) -> Response<Full<Bytes>> {
+    let Ok(body) = Limited::new(body, MAX_FORM).collect().await else {
+        return page(StatusCode::BAD_REQUEST, &login_form("That was no form."));
+    };
+    let body = body.to_bytes();
+    let field = |name: &str| form_urlencoded::parse(&body).find(|(key, _)| key == name).map(|(_, value)| value);
+    let is_right = field("username").as_deref() == Some(USER) && field("password").as_deref() == Some(PASSWORD);
+    if !is_right {
+        return page(StatusCode::UNAUTHORIZED, &login_form("Wrong user name or password."));
+    }
+    let mut response = page(StatusCode::FOUND, "");
+    response.headers_mut().insert(LOCATION, HeaderValue::from_static("/account"));
+    response
+}
+
+const USER: &str = "alice";
+const PASSWORD: &str = "open sesame";
+const MAX_FORM: usize = 16 * 1024;
+
+fn page(status: StatusCode, content: &str) -> Response<Full<Bytes>> {
+    let html = format!(
+        "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width\">\n<title>Sample application</title>\n\
+         <style>{STYLE}</style>\n<main>{content}</main>\n</html>\n"
+    );
+    let mut response = Response::new(Full::new(Bytes::from(html)));
+    *response.status_mut() = status;
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8"));
+    response
+}
+
+const STYLE: &str = "\
+body{font:1rem/1.5 system-ui,sans-serif;background:#f4f2ee;color:#222;display:grid;place-items:center;min-height:90vh}\
+main{background:#fff;padding:2rem 2.5rem;border-radius:.75rem;box-shadow:0 1px 12px #0002;width:20rem}\
+h1{font-size:1.4rem;margin:0 0 1rem}label{display:block;margin:.75rem 0 .25rem}\
+input{width:100%;box-sizing:border-box;padding:.5rem;font:inherit;border:1px solid #bbb;border-radius:.4rem}\
+button{margin-top:1.25rem;width:100%;padding:.6rem;font:inherit;border:0;border-radius:.4rem;background:#245;color:#fff}\
+.error{color:#a22}";
+
+const HOME: &str = "<h1>Sample application</h1><p>It knows nothing of limits. <a href=\"/login\">Log in</a></p>";
+
+const ACCOUNT: &str = "<h1>Welcome, alice</h1><p>You are logged in. <a href=\"/\">Home</a></p>";
+
+fn login_form(error: &str) -> String {
+    format!(
+        "<h1>Log in</h1><p class=\"error\">{error}</p>\
+         <form method=\"post\" action=\"/login\">\
+         <label for=\"username\">User name</label><input id=\"username\" name=\"username\" autocomplete=\"username\">\
+         <label for=\"password\">Password</label>\
+         <input id=\"password\" name=\"password\" type=\"password\" autocomplete=\"current-password\">\
+         <button>Log in</button></form>"
+    )
+}

@@ -1,0 +1,10 @@
+//! `portcullis schema`: the JSON Schema of the configuration.
+
+use super::Exit;
+use super::output;
+use crate::config;
+
+pub(super) fn schema() -> Exit {
+    output::say_json(&config::schema());
+    Exit::Done
+}
