@@ -1,29 +1,62 @@
 //! What the peeked start of a body says, by field name.
 
 use std::borrow::Cow;
+use std::fmt;
 
 use http::HeaderMap;
 
-/// The fields of a body: looked for in what the body is and in what it says it is.
-#[derive(Debug)]
+use super::content_type::Claim;
+use super::content_type::Kinds;
+use super::content_type::is_plain_charset;
+use super::encoding;
+use super::json;
+use super::json::WellFormed;
+use super::multipart;
+use super::urlencoded;
+use super::utf16;
+
+/// The fields of a body: looked for in what the body is and in what it says it is, with and without the encodings it
+/// says it has. The body is kept as it is and read again for every question, so that what it takes is bounded
+/// by its size.
 pub struct Fields {
-    // of urlencoded and multipart bodies, in order
-    form: Vec<(String, String)>,
-    // scalars of JSON bodies under their dotted path, repeated ones kept
-    json: Vec<(String, String)>,
+    texts: Vec<Text>,
+    boundaries: Vec<Vec<u8>>,
     seen_whole: bool,
+}
+
+/// A body, and what it is read as.
+struct Text {
+    bytes: Vec<u8>,
+    kinds: Kinds,
 }
 
 impl Fields {
     /// The fields of a request without a body, or of one whose body no rule asks about.
     pub fn none() -> Self {
-        Self { form: Vec::new(), json: Vec::new(), seen_whole: true }
+        Self { texts: Vec::new(), boundaries: Vec::new(), seen_whole: true }
     }
 
     /// Reads the first bytes of a body as it came on the wire. `whole` says whether `start` is all of it;
     /// compressed bodies are decoded to at most `bound` bytes.
-    pub fn read(_headers: &HeaderMap, _start: &[u8], _whole: bool, _bound: usize) -> Self {
-        todo!()
+    pub fn read(headers: &HeaderMap, start: &[u8], whole: bool, bound: usize) -> Self {
+        if start.is_empty() {
+            return Self { seen_whole: whole, ..Self::none() };
+        }
+        let claim = Claim::read(headers);
+        let decoded = encoding::decode(headers, start, bound);
+        let mut fields =
+            Self { texts: Vec::new(), boundaries: Vec::new(), seen_whole: whole && decoded.whole && claim.understood };
+        for body in &decoded.bodies {
+            fields.seen_whole &= fields.add(&claim, body);
+        }
+        // The label may lie.
+        if !decoded.bodies.iter().any(|body| **body == *start) {
+            fields.add(&claim, start);
+        }
+        fields.boundaries = claim.boundaries;
+        let charsets: Vec<_> = fields.form("_charset_").collect();
+        fields.seen_whole &= charsets.iter().all(|charset| is_plain_charset(charset));
+        fields
     }
 
     /// Whether all of the body was read and understood: when not, a field may have been missed.
@@ -31,13 +64,85 @@ impl Fields {
         self.seen_whole
     }
 
-    /// Every value of a form field.
-    pub fn form<'a>(&'a self, _name: &'a str) -> impl Iterator<Item = Cow<'a, str>> {
-        std::iter::empty()
+    /// Every value that some application may read for the form field `name`: of a body that is or says it is urlencoded or
+    /// multipart. Spellings of names count as [lenient applications](super) read them.
+    pub fn form<'a>(&'a self, name: &'a str) -> impl Iterator<Item = Cow<'a, str>> {
+        let urlencoded = self.texts.iter().filter(|text| text.kinds.urlencoded);
+        let multipart = self.texts.iter().filter(|text| text.kinds.multipart);
+        urlencoded
+            .flat_map(move |text| urlencoded::values(&text.bytes, name))
+            .chain(multipart.flat_map(move |text| multipart::values(&text.bytes, &self.boundaries, name)))
     }
 
-    /// Every scalar at a dotted path of a JSON body.
-    pub fn json<'a>(&'a self, _path: &'a str) -> impl Iterator<Item = Cow<'a, str>> {
-        std::iter::empty()
+    /// Every scalar at a dotted path of a JSON body; elements of arrays have their index for a name.
+    pub fn json<'a>(&'a self, path: &'a str) -> impl Iterator<Item = Cow<'a, str>> {
+        self.texts.iter().filter(|text| text.kinds.json).flat_map(move |text| json::values(&text.bytes, path))
+    }
+
+    /// Keeps a body and decides what it is read as. Whether it is what it is said to be, from end to end.
+    fn add(&mut self, claim: &Claim, body: &[u8]) -> bool {
+        let begins = Beginning::of(body);
+        let json = claim.kinds.json || begins == Beginning::Json;
+        let multipart = claim.kinds.multipart || begins == Beginning::Multipart;
+        let transcoded = if json { utf16::transcode(body) } else { None };
+        let is_json = json && json::well_formed(transcoded.as_deref().unwrap_or(body)) != WellFormed::No;
+        let survey = multipart.then(|| multipart::survey(body, &claim.boundaries));
+        let is_multipart = begins == Beginning::Multipart && survey.is_some_and(|survey| survey.has_parts);
+
+        // A body that is what it says it is, is nothing else; of any other every reading counts.
+        let settled = match claim.kinds {
+            ONLY_JSON => is_json && begins == Beginning::Json,
+            ONLY_MULTIPART => is_multipart,
+            _ => false,
+        };
+        let understood = match claim.kinds {
+            ONLY_MULTIPART => is_multipart || (begins == Beginning::Multipart && body.len() <= MAX_EMPTY_MULTIPART),
+            _ => !json || is_json,
+        };
+        if let Some(bytes) = transcoded {
+            self.texts.push(Text { bytes, kinds: ONLY_JSON });
+        }
+        self.texts.push(Text { bytes: body.to_vec(), kinds: Kinds { urlencoded: !settled, multipart, json } });
+        understood && survey.is_none_or(|survey| survey.understood)
     }
 }
+
+/// Fields hold passwords, so only their number is said.
+impl fmt::Debug for Fields {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Fields")
+            .field("texts", &self.texts.len())
+            .field("seen_whole", &self.seen_whole)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What a body is by its first letter.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Beginning {
+    Json,
+    Multipart,
+    Other,
+}
+
+impl Beginning {
+    fn of(body: &[u8]) -> Self {
+        // UTF-16 puts NULs between, and byte order marks before.
+        let letter = body.iter().position(|byte| *byte > b' ' && !matches!(byte, 0xef | 0xbb | 0xbf | 0xfe | 0xff));
+        match body.get(letter.unwrap_or(body.len())..) {
+            Some([b'{' | b'[', ..]) => Self::Json,
+            Some([b'-', b'-', ..]) => Self::Multipart,
+            _ => Self::Other,
+        }
+    }
+}
+
+const ONLY_JSON: Kinds = Kinds { urlencoded: false, multipart: false, json: true };
+
+const ONLY_MULTIPART: Kinds = Kinds { urlencoded: false, multipart: true, json: false };
+
+/// In bytes: room for the last boundary of a body without parts, and for nothing else.
+const MAX_EMPTY_MULTIPART: usize = 128;
+
+#[cfg(test)]
+mod tests;

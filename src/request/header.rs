@@ -6,6 +6,8 @@ use http::HeaderMap;
 use http::header::AUTHORIZATION;
 use http::header::AsHeaderName;
 
+use super::base64;
+
 /// Every line of a header, as sent, without white space around it. Bytes that are not UTF-8 are taken as Latin-1, so
 /// that different values stay different.
 pub fn header_values(headers: &HeaderMap, name: impl AsHeaderName) -> impl Iterator<Item = Cow<'_, str>> {
@@ -21,7 +23,7 @@ pub fn bearer_tokens(headers: &HeaderMap) -> impl Iterator<Item = Cow<'_, str>> 
 /// forgivingly as the most forgiving application does.
 pub fn basic_users(headers: &HeaderMap) -> impl Iterator<Item = String> {
     credentials(headers, "basic").map(|encoded| {
-        let decoded = decode(encoded);
+        let decoded = base64::decode(encoded);
         let user = decoded.split(|&byte| byte == b':').next().unwrap_or_default();
         text(user).into_owned()
     })
@@ -41,31 +43,6 @@ fn text(bytes: &[u8]) -> Cow<'_, str> {
         Ok(text) => Cow::Borrowed(text),
         Err(_) => Cow::Owned(bytes.iter().copied().map(char::from).collect()),
     }
-}
-
-/// Base64 in either alphabet, with or without padding; what belongs to neither alphabet is passed over.
-fn decode(encoded: &[u8]) -> Vec<u8> {
-    let mut decoded = Vec::with_capacity(encoded.len() / 4 * 3 + 3);
-    let mut pending = 0_u32;
-    let mut bits = 0;
-    for &byte in encoded {
-        let value = match byte {
-            b'A'..=b'Z' => byte - b'A',
-            b'a'..=b'z' => byte - b'a' + 26,
-            b'0'..=b'9' => byte - b'0' + 52,
-            b'+' | b'-' => 62,
-            b'/' | b'_' => 63,
-            _ => continue,
-        };
-        pending = (pending << 6) | u32::from(value);
-        bits += 6;
-        if bits >= 8 {
-            bits -= 8;
-            decoded.push((pending >> bits).to_le_bytes()[0]);
-            pending &= (1 << bits) - 1;
-        }
-    }
-    decoded
 }
 
 #[cfg(test)]

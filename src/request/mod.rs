@@ -1,15 +1,21 @@
 //! What is asked for, in canonical form, so that no spelling of a request slips past a rule.
 
+mod base64;
+mod content_type;
+mod encoding;
 pub mod fields;
 pub mod header;
 pub mod host;
+mod json;
 pub mod method;
+mod multipart;
 mod name;
 pub mod path;
 mod percent;
 pub mod query;
 pub mod text;
 mod urlencoded;
+mod utf16;
 
 use http::HeaderMap;
 use http::Method;

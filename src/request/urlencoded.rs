@@ -30,13 +30,13 @@ fn pairs(text: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
 }
 
 fn is_named(sent: &[u8], name: &str) -> bool {
-    is_read_as(&decoded(sent, PLAIN), name)
-        || (sent.contains(&b'%') && is_read_as(&decoded(sent, WITH_CODE_UNITS), name))
+    is_read_as(&decoded(sent, PLAIN), name) || misread(sent).is_some_and(|sent| is_read_as(&sent, name))
 }
 
-/// The value to an application that knows `%uXXXX`, where that makes a difference.
-fn misread(value: &[u8]) -> Option<Cow<'_, str>> {
-    memchr::memmem::find(&value.to_ascii_lowercase(), b"%u").map(|_| decoded(value, WITH_CODE_UNITS))
+/// The text to an application that knows `%uXXXX`, where that makes a difference.
+fn misread(text: &[u8]) -> Option<Cow<'_, str>> {
+    let differs = memchr::memchr_iter(b'%', text).any(|at| matches!(text.get(at + 1), Some(b'u' | b'U')));
+    differs.then(|| decoded(text, WITH_CODE_UNITS))
 }
 
 fn decoded(bytes: &[u8], escapes: Escapes) -> Cow<'_, str> {

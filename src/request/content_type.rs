@@ -1,0 +1,207 @@
+//! What `Content-Type` says a body is.
+
+use std::borrow::Cow;
+
+use http::HeaderMap;
+use http::header;
+
+use super::percent;
+
+/// What a body is, or is read as.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub(crate) struct Kinds {
+    pub(crate) urlencoded: bool,
+    pub(crate) multipart: bool,
+    pub(crate) json: bool,
+}
+
+/// What a body is said to be.
+#[derive(Debug, Default)]
+pub(crate) struct Claim {
+    /// Every kind that any reader could take from the header.
+    pub(crate) kinds: Kinds,
+    /// What separates the parts of a multipart body, in every reading of the parameter.
+    pub(crate) boundaries: Vec<Vec<u8>>,
+    /// Whether there is at most one type, one that is read here, in an encoding that is read here, and nothing in the header
+    /// is read differently by different readers.
+    pub(crate) understood: bool,
+}
+
+impl Claim {
+    pub(crate) fn read(headers: &HeaderMap) -> Self {
+        let mut claim = Self { understood: true, ..Self::default() };
+        for (count, line) in headers.get_all(header::CONTENT_TYPE).iter().enumerate() {
+            let line = String::from_utf8_lossy(line.as_bytes());
+            let lower = line.to_ascii_lowercase();
+            claim.understood &= count == 0 && is_known(&lower);
+            claim.kinds.urlencoded |= lower.contains("urlencoded");
+            claim.kinds.multipart |= lower.contains("multipart");
+            claim.kinds.json |= lower.contains("json");
+            for charset in parameters(&line, &lower, "charset") {
+                claim.understood &= charset.is_plain && is_plain_charset(&charset.value);
+            }
+            for boundary in parameters(&line, &lower, "boundary") {
+                claim.understood &= boundary.is_plain;
+                if boundary.value.is_empty() {
+                    claim.understood = false;
+                } else {
+                    claim.boundaries.push(boundary.value.into_owned().into_bytes());
+                }
+            }
+        }
+        claim.understood &= claim.boundaries.len() <= 1;
+        claim.boundaries.truncate(MAX_BOUNDARIES);
+        claim
+    }
+}
+
+/// Whether text in a character set reads the same in UTF-8, but for letters no field is named with.
+pub(crate) fn is_plain_charset(charset: &str) -> bool {
+    let charset = charset.trim().to_ascii_lowercase();
+    matches!(
+        &charset[..],
+        "" | "utf-8"
+            | "utf8"
+            | "us-ascii"
+            | "ascii"
+            | "iso-8859-1"
+            | "iso8859-1"
+            | "latin1"
+            | "windows-1252"
+            | "iso-8859-15"
+    )
+}
+
+/// Whether the type is one of those read here, and the only one.
+fn is_known(lower: &str) -> bool {
+    let kind = lower.split(';').next().unwrap_or_default().trim();
+    let known =
+        ["application/x-www-form-urlencoded", "multipart/form-data", "application/json", "text/json", "text/plain"];
+    let is_json = kind.strip_suffix("+json").and_then(|kind| kind.split_once('/')).is_some_and(|(one, other)| {
+        [one, other]
+            .iter()
+            .all(|part| part.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"!#$&^_.+-".contains(&byte)))
+    });
+    (kind.is_empty() && lower.trim().is_empty()) || known.contains(&kind) || is_json
+}
+
+struct Parameter<'t> {
+    value: Cow<'t, str>,
+    /// Whether it is written so that everyone reads this value.
+    is_plain: bool,
+}
+
+/// Every parameter of this name; `lower` is `line` in lower case.
+fn parameters<'t>(line: &'t str, lower: &str, name: &str) -> Vec<Parameter<'t>> {
+    let mut found: Vec<Parameter<'t>> = Vec::new();
+    for (at, _) in lower.match_indices(name).take(MAX_BOUNDARIES + 1) {
+        let before = &lower[..at];
+        let rest = &line[at + name.len()..];
+        let Some(value) = rest
+            .trim_start_matches(|char: char| char == '*' || char.is_ascii_digit() || char.is_whitespace())
+            .strip_prefix('=')
+        else {
+            continue;
+        };
+        let (value, quoted) = match value.trim_start().strip_prefix('"') {
+            Some(inner) => (inner.split('"').next().unwrap_or_default(), true),
+            None => (value.split([';', ',']).next().unwrap_or_default().trim(), false),
+        };
+        let behind_a_semicolon = before.trim_end().ends_with(';');
+        let is_token = !value.contains(['\\', '\'', '"']) && (quoted || !value.contains(char::is_whitespace));
+        let is_closed = !quoted || rest.matches('"').count().is_multiple_of(2);
+        let is_plain = rest.starts_with('=') && behind_a_semicolon && is_token && is_closed && found.is_empty();
+        let value = percent::text(Cow::Borrowed(value.as_bytes()));
+        found.push(Parameter { value, is_plain });
+    }
+    found
+}
+
+/// One is enough for anyone honest.
+const MAX_BOUNDARIES: usize = 4;
+
+#[cfg(test)]
+mod tests {
+    use http::HeaderValue;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn claim(lines: &[&str]) -> Claim {
+        let lines = lines
+            .iter()
+            .map(|line| (header::CONTENT_TYPE, HeaderValue::from_bytes(line.as_bytes()).expect("a header value")));
+        Claim::read(&lines.collect())
+    }
+
+    #[track_caller]
+    fn check(line: &str, kinds: Kinds, understood: bool) {
+        let claim = claim(&[line]);
+        assert_eq!(claim.kinds, kinds, "{line}");
+        assert_eq!(claim.understood, understood, "{line}");
+    }
+
+    const OTHER: Kinds = Kinds { urlencoded: false, multipart: false, json: false };
+    const FORM: Kinds = Kinds { urlencoded: true, ..OTHER };
+    const PARTS: Kinds = Kinds { multipart: true, ..OTHER };
+    const JSON: Kinds = Kinds { json: true, ..OTHER };
+
+    #[test]
+    fn a_type_is_known_by_its_name() {
+        check("application/x-www-form-urlencoded", FORM, true);
+        check("Application/X-WWW-Form-Urlencoded; charset=UTF-8", FORM, true);
+        check("multipart/form-data; boundary=abc", PARTS, true);
+        check("multipart/form-data; boundary=\"a b;c\"", PARTS, true);
+        check("application/json", JSON, true);
+        check("application/json;charset=\"utf-8\"", JSON, true);
+        check("application/vnd.api+json", JSON, true);
+        check("text/plain;charset=UTF-8", OTHER, true);
+        check("", OTHER, true);
+    }
+
+    #[test]
+    fn what_readers_could_read_differently_is_not_understood() {
+        check("application/xml", OTHER, false);
+        check("application/octet-stream", OTHER, false);
+        check("application/x-www-form-urlencoded; charset=ibm037", FORM, false);
+        check("application/x-www-form-urlencoded; charset=utf-8; charset=ibm037", FORM, false);
+        check("application/json; charset=utf-7", JSON, false);
+        check(
+            "application/json, multipart/form-data; boundary=abc",
+            Kinds { multipart: true, json: true, ..OTHER },
+            false,
+        );
+        check("multipart/form-data; boundary=abc; boundary=def", PARTS, false);
+        check("multipart/form-data; boundary*=utf-8''abc", PARTS, false);
+        check("multipart/form-data; boundary*0=ab; boundary*1=c", PARTS, false);
+        check("multipart/form-data; boundary=\"a\\\"bc\"", PARTS, false);
+        check("multipart/form-data; boundary=\"abc", PARTS, false);
+        check("multipart/form-data; boundary =abc", PARTS, false);
+        check("multipart/form-data, boundary=abc", PARTS, false);
+        check("multipart/form-data; xboundary=abc", PARTS, false);
+        check("multipart/mixed; boundary=abc", PARTS, false);
+        check("json", JSON, false);
+        assert!(!claim(&["application/json", "application/json"]).understood);
+    }
+
+    #[test]
+    fn every_boundary_is_found() {
+        assert_eq!(claim(&["multipart/form-data; boundary=abc"]).boundaries, [b"abc"]);
+        assert_eq!(claim(&["multipart/form-data; boundary=\"abc\""]).boundaries, [b"abc"]);
+        assert_eq!(claim(&["multipart/form-data; BOUNDARY=aBc; x=y"]).boundaries, [b"aBc"]);
+        assert_eq!(claim(&["multipart/form-data; boundary=a, boundary=b"]).boundaries, [b"a", b"b"]);
+        assert_eq!(
+            claim(&["multipart/form-data; boundary=a", "multipart/form-data; boundary=b"]).boundaries,
+            [b"a", b"b"]
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn any_line_is_read(line in "(boundary|charset|multipart/form-data|;|=|\"|\\*|'|[ -~\u{e9}]){0,12}") {
+            if let Ok(value) = HeaderValue::from_bytes(line.as_bytes()) {
+                let _ = Claim::read(&HeaderMap::from_iter([(header::CONTENT_TYPE, value)]));
+            }
+        }
+    }
+}

@@ -1,0 +1,231 @@
+//! Compressed bodies, decoded to a bound.
+
+use std::borrow::Cow;
+use std::io::Read;
+
+use brotli_decompressor::BrotliDecompressStream;
+use brotli_decompressor::BrotliResult;
+use brotli_decompressor::BrotliState;
+use brotli_decompressor::StandardAlloc;
+use flate2::bufread::DeflateDecoder;
+use flate2::bufread::MultiGzDecoder;
+use flate2::bufread::ZlibDecoder;
+use http::HeaderMap;
+use http::header;
+use ruzstd::decoding::BlockDecodingStrategy;
+use ruzstd::decoding::FrameDecoder;
+
+/// What a body is behind its encodings.
+#[derive(Debug)]
+pub(crate) struct Decoded<'b> {
+    /// The body without its encodings; several where they can be taken away in several ways, none where in none.
+    pub(crate) bodies: Vec<Cow<'b, [u8]>>,
+    /// Whether every encoding was known and taken away to the end.
+    pub(crate) whole: bool,
+}
+
+/// Takes the encodings of `Content-Encoding` away, the last one first, to at most `bound` bytes each.
+///
+/// Without that header the body is the body, but one that begins like gzip or zstd is decoded as well.
+pub(crate) fn decode<'b>(headers: &HeaderMap, body: &'b [u8], bound: usize) -> Decoded<'b> {
+    let mut decoded = Decoded { bodies: vec![Cow::Borrowed(body)], whole: true };
+    let codings = codings(headers);
+    if codings.is_empty() {
+        if let Some(coding) = Coding::of(body) {
+            let found = coding.decode(body, bound);
+            decoded.whole = found.whole;
+            decoded.bodies.extend(found.bodies);
+        }
+        return decoded;
+    }
+    decoded.whole = codings.len() <= MAX_CODINGS;
+    for coding in codings.iter().rev().take(MAX_CODINGS) {
+        let Some(coding) = coding else {
+            return Decoded { bodies: Vec::new(), whole: false };
+        };
+        let mut next = Vec::new();
+        for body in &decoded.bodies {
+            let found = coding.decode(body, bound);
+            decoded.whole &= found.whole;
+            next.extend(found.bodies.into_iter().map(|body| Cow::Owned(body.into_owned())));
+        }
+        decoded.bodies = next;
+    }
+    decoded
+}
+
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Coding {
+    Gzip,
+    Deflate,
+    Brotli,
+    Zstd,
+}
+
+/// What `Content-Encoding` lists, over all lines; `None` for what is not known.
+fn codings(headers: &HeaderMap) -> Vec<Option<Coding>> {
+    headers
+        .get_all(header::CONTENT_ENCODING)
+        .iter()
+        .flat_map(|line| line.as_bytes().split(|byte| *byte == b','))
+        .map(|coding| coding.trim_ascii().to_ascii_lowercase())
+        .filter(|coding| !matches!(&coding[..], b"" | b"identity"))
+        .map(|coding| match &coding[..] {
+            b"gzip" | b"x-gzip" => Some(Coding::Gzip),
+            b"deflate" => Some(Coding::Deflate),
+            b"br" => Some(Coding::Brotli),
+            b"zstd" => Some(Coding::Zstd),
+            _ => None,
+        })
+        .collect()
+}
+
+impl Coding {
+    /// What a body says it is by its first bytes.
+    fn of(body: &[u8]) -> Option<Self> {
+        match body {
+            [0x1f, 0x8b, ..] => Some(Self::Gzip),
+            _ if body.starts_with(ZSTD_MAGIC) => Some(Self::Zstd),
+            _ => None,
+        }
+    }
+
+    fn decode(self, body: &[u8], bound: usize) -> Decoded<'static> {
+        match self {
+            Self::Gzip => Decoded::read(MultiGzDecoder::new(body), bound),
+            Self::Brotli => brotli(body, bound),
+            Self::Zstd => zstd(body, bound),
+            Self::Deflate => {
+                // With zlib's wrapping as the standard says, or without as some send it; applications accept both.
+                let wrapped = Decoded::read(ZlibDecoder::new(body), bound);
+                let bare = Decoded::read(DeflateDecoder::new(body), bound);
+                let whole = wrapped.whole || bare.whole;
+                Decoded { bodies: wrapped.bodies.into_iter().chain(bare.bodies).collect(), whole }
+            }
+        }
+    }
+}
+
+impl Decoded<'static> {
+    fn new(mut body: Vec<u8>, whole: bool, bound: usize) -> Self {
+        let whole = whole && body.len() <= bound;
+        body.truncate(bound);
+        let bodies = if body.is_empty() && !whole { Vec::new() } else { vec![Cow::Owned(body)] };
+        Self { bodies, whole }
+    }
+
+    /// What a decoder yields before it fails, ends, or has yielded enough.
+    fn read(decoder: impl Read, bound: usize) -> Self {
+        let mut body = Vec::new();
+        let ended = decoder.take(beyond(bound)).read_to_end(&mut body).is_ok();
+        Self::new(body, ended, bound)
+    }
+}
+
+/// One byte beyond the bound tells that there are more.
+fn beyond(bound: usize) -> u64 {
+    u64::try_from(bound).unwrap_or(u64::MAX).saturating_add(1)
+}
+
+fn brotli(body: &[u8], bound: usize) -> Decoded<'static> {
+    // Strict: a stream with a large window may ask for a gigabyte.
+    let mut state =
+        BrotliState::new_strict(StandardAlloc::default(), StandardAlloc::default(), StandardAlloc::default());
+    let (mut available_in, mut read, mut total) = (body.len(), 0, 0);
+    let mut plain = Vec::new();
+    loop {
+        let mut chunk = [0; 4096];
+        let (mut available_out, mut written) = (chunk.len(), 0);
+        let result = BrotliDecompressStream(
+            &mut available_in,
+            &mut read,
+            body,
+            &mut available_out,
+            &mut written,
+            &mut chunk,
+            &mut total,
+            &mut state,
+        );
+        plain.extend_from_slice(&chunk[..written]);
+        match result {
+            BrotliResult::NeedsMoreOutput if plain.len() <= bound => {}
+            BrotliResult::ResultSuccess => return Decoded::new(plain, available_in == 0, bound),
+            _ => return Decoded::new(plain, false, bound),
+        }
+    }
+}
+
+fn zstd(body: &[u8], bound: usize) -> Decoded<'static> {
+    let mut rest = body;
+    let mut plain = Vec::new();
+    let mut whole = true;
+    let mut frames = 0;
+    while whole && !rest.is_empty() && plain.len() <= bound {
+        if let Some(length) = skippable_frame(rest) {
+            whole = length <= rest.len();
+            rest = rest.get(length..).unwrap_or_default();
+            continue;
+        }
+        frames += 1;
+        let mut decoder = FrameDecoder::new();
+        decoder.set_max_window_size(MAX_ZSTD_WINDOW);
+        if frames > MAX_ZSTD_FRAMES || decoder.init(&mut rest).is_err() {
+            whole = false;
+            break;
+        }
+        let (mut blocks, others) = rest.split_at(length_of_blocks(rest));
+        let enough = BlockDecodingStrategy::UptoBytes(bound.saturating_add(1));
+        whole = decoder.decode_blocks(&mut blocks, enough).is_ok() && decoder.is_finished();
+        if !whole && decoder.decode_blocks(END_OF_FRAME, BlockDecodingStrategy::UptoBlocks(1)).is_err() {
+            break;
+        }
+        plain.extend(decoder.collect().unwrap_or_default());
+        rest = &rest[rest.len() - others.len() - blocks.len()..];
+    }
+    Decoded::new(plain, whole, bound)
+}
+
+/// The length of a frame that holds no data, where `bytes` begin with one.
+fn skippable_frame(bytes: &[u8]) -> Option<usize> {
+    match bytes {
+        [0x50..=0x5f, 0x2a, 0x4d, 0x18, a, b, c, d, ..] => {
+            usize::try_from(u32::from_le_bytes([*a, *b, *c, *d])).ok()?.checked_add(8)
+        }
+        _ => None,
+    }
+}
+
+/// How many bytes the blocks of a frame and the checksum behind them may take; fewer when there are more blocks than
+/// anyone honest sends.
+fn length_of_blocks(bytes: &[u8]) -> usize {
+    let mut at = 0;
+    for _ in 0..MAX_ZSTD_BLOCKS {
+        let Some([low, middle, high]) = bytes.get(at..at + 3) else { return bytes.len() };
+        let size = usize::from(*low >> 3) | (usize::from(*middle) << 5) | (usize::from(*high) << 13);
+        let repeats_one_byte = (low >> 1) & 3 == 1;
+        at += 3 + if repeats_one_byte { 1 } else { size };
+        if low & 1 == 1 {
+            return bytes.len();
+        }
+    }
+    at.min(bytes.len())
+}
+
+const ZSTD_MAGIC: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd];
+
+/// More layers than this are a bomb, not an encoding.
+const MAX_CODINGS: usize = 3;
+
+/// What RFC 9659 allows a sender to ask for.
+const MAX_ZSTD_WINDOW: u64 = 8 * 1024 * 1024;
+
+/// Each one costs the building of its tables; honest ones hold up to 128 KiB.
+const MAX_ZSTD_BLOCKS: usize = 256;
+
+const MAX_ZSTD_FRAMES: usize = 16;
+
+/// An empty last block, and room for a checksum: the decoder hands out all of a frame only when it ends.
+const END_OF_FRAME: &[u8] = &[1, 0, 0, 0, 0, 0, 0];
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,201 @@
+use std::io::Write;
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use http::HeaderValue;
+use http::header::CONTENT_ENCODING;
+use http::header::CONTENT_TYPE;
+use proptest::prelude::*;
+
+use super::*;
+
+const FORM: &str = "application/x-www-form-urlencoded";
+const PARTS: &str = "multipart/form-data; boundary=b";
+const JSON: &str = "application/json";
+
+const BOUND: usize = 64 * 1024;
+
+fn labelled(kinds: &[&str]) -> HeaderMap {
+    kinds.iter().map(|kind| (CONTENT_TYPE, HeaderValue::from_str(kind).expect("a header value"))).collect()
+}
+
+fn read(kind: &str, body: &[u8]) -> Fields {
+    Fields::read(&labelled(&[kind]), body, true, BOUND)
+}
+
+fn param(fields: &Fields) -> Vec<String> {
+    fields.form("username").chain(fields.json("username")).map(Cow::into_owned).collect()
+}
+
+/// The values found, and whether that is surely all.
+#[track_caller]
+fn check(kind: &str, body: &str, expected: &[&str], seen_whole: bool) {
+    let fields = read(kind, body.as_bytes());
+    assert_eq!(param(&fields), expected, "{kind}: {body}");
+    assert_eq!(fields.seen_whole(), seen_whole, "{kind}: {body}");
+}
+
+fn parts(value: &str) -> String {
+    format!("--b\r\nContent-Disposition: form-data; name=\"username\"\r\n\r\n{value}\r\n--b--\r\n")
+}
+
+fn gzip(body: &[u8]) -> Vec<u8> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
+    encoder.write_all(body).and_then(|()| encoder.finish()).expect("writing to memory")
+}
+
+#[test]
+fn a_body_that_is_what_it_says_it_is_is_read_as_that() {
+    check(FORM, "username=alice&password=x", &["alice"], true);
+    check(PARTS, &parts("alice"), &["alice"], true);
+    check(JSON, r#"{"username":"alice"}"#, &["alice"], true);
+    check(JSON, r#"{"note":"&username=x&","username":"alice"}"#, &["alice"], true);
+    check(PARTS, &parts("alice&username=x"), &["alice&username=x"], true);
+}
+
+#[test]
+fn relabelling_a_body_hides_nothing() {
+    for kind in [FORM, PARTS, JSON, "text/plain", "application/xml", "", "nonsense", "multipart/form-data"] {
+        for body in ["username=alice".to_owned(), parts("alice"), r#"{"username":"alice"}"#.to_owned()] {
+            let found = param(&read(kind, body.as_bytes()));
+            assert!(found.iter().any(|value| value == "alice"), "{kind}: {body} yields {found:?}");
+        }
+    }
+    for body in ["username=alice".to_owned(), parts("alice"), r#"{"username":"alice"}"#.to_owned()] {
+        assert_eq!(param(&Fields::read(&HeaderMap::new(), body.as_bytes(), true, BOUND)), ["alice"], "{body}");
+    }
+}
+
+#[test]
+fn a_body_made_to_look_like_another_is_read_as_both() {
+    check(JSON, "{=1&username=alice", &["alice"], false);
+    check(FORM, "{=1&username=alice", &["alice"], false);
+    check(FORM, r#"{"a":"&username=form&","username":"json"}"#, &["form", "json"], true);
+    check("text/plain", r#"{"a":"&username=form&","username":"json"}"#, &["form", "json"], true);
+    check(FORM, &parts("alice&username=bob&"), &["bob", "alice&username=bob&"], true);
+    check(PARTS, &format!("x=1&username=bob&{}", parts("alice")), &["bob", "alice"], false);
+}
+
+#[test]
+fn a_body_of_an_unknown_kind_is_not_understood() {
+    check("application/xml", "<username>alice</username>", &[], false);
+    check("application/msgpack", "\u{82}\u{a8}username\u{a5}alice", &[], false);
+    check("application/octet-stream", "username=decoy", &["decoy"], false);
+    check(JSON, "not json", &[], false);
+    check(PARTS, "no parts", &[], false);
+    check(PARTS, "--b--\r\n", &[], true);
+    check("text/plain", "some text", &[], true);
+}
+
+#[test]
+fn a_character_set_that_is_not_read_here_is_not_understood() {
+    check("application/x-www-form-urlencoded; charset=ibm037", "username=decoy", &["decoy"], false);
+    check(FORM, "username=alice&_charset_=utf-8", &["alice"], true);
+    check(FORM, "_charset_=ibm037&username=alice", &["alice"], false);
+    check(FORM, "%5Fcharset%5F=utf-16&username=alice", &["alice"], false);
+    check("application/json; charset=utf-8", r#"{"username":"alice"}"#, &["alice"], true);
+}
+
+#[test]
+fn several_types_are_all_tried_and_not_understood() {
+    let fields = Fields::read(&labelled(&[JSON, FORM]), b"username=alice", true, BOUND);
+    assert_eq!((param(&fields), fields.seen_whole()), (vec!["alice".to_owned()], false));
+}
+
+#[test]
+fn json_in_other_encodings_is_read() {
+    let text = r#"{"username":"alicé"}"#;
+    let little: Vec<u8> = text.encode_utf16().flat_map(u16::to_le_bytes).collect();
+    let big: Vec<u8> = text.encode_utf16().flat_map(u16::to_be_bytes).collect();
+    let wide: Vec<u8> = text.chars().flat_map(|char| u32::from(char).to_be_bytes()).collect();
+    let marked = [&[0xef, 0xbb, 0xbf], text.as_bytes()].concat();
+    for body in [little, big, wide, marked] {
+        let fields = read(JSON, &body);
+        assert!(fields.json("username").any(|value| value == "alicé"), "{body:?}");
+        assert!(fields.seen_whole(), "{body:?}");
+    }
+}
+
+#[test]
+fn a_body_seen_in_part_is_not_seen_whole() {
+    let fields = Fields::read(&labelled(&[FORM]), b"username=alice&pass", false, BOUND);
+    assert_eq!((param(&fields), fields.seen_whole()), (vec!["alice".to_owned()], false));
+    let fields = Fields::read(&labelled(&[JSON]), br#"{"username":"alice","x":"y"#, false, BOUND);
+    assert_eq!((param(&fields), fields.seen_whole()), (vec!["alice".to_owned()], false));
+}
+
+#[test]
+fn an_empty_body_is_whole_whatever_it_says() {
+    assert!(read("application/xml", b"").seen_whole());
+    assert!(!Fields::read(&labelled(&[FORM]), b"", false, BOUND).seen_whole());
+    assert!(Fields::none().seen_whole());
+}
+
+#[test]
+fn a_compressed_body_is_read() {
+    for body in ["username=alice".to_owned(), parts("alice"), r#"{"username":"alice"}"#.to_owned()] {
+        for label in [Some("gzip"), None] {
+            let mut headers = labelled(&[if body.starts_with('{') {
+                JSON
+            } else if body.starts_with('-') {
+                PARTS
+            } else {
+                FORM
+            }]);
+            headers.extend(label.map(|label| (CONTENT_ENCODING, HeaderValue::from_static(label))));
+            let fields = Fields::read(&headers, &gzip(body.as_bytes()), true, BOUND);
+            assert_eq!(param(&fields), ["alice"], "{label:?}: {body}");
+            assert!(fields.seen_whole() || label.is_none(), "{body}");
+        }
+    }
+}
+
+#[test]
+fn a_lie_about_compression_hides_nothing() {
+    for coding in ["gzip", "deflate", "br", "zstd", "unheard-of"] {
+        let mut headers = labelled(&[FORM]);
+        headers.insert(CONTENT_ENCODING, HeaderValue::from_static(coding));
+        let fields = Fields::read(&headers, b"username=alice", true, BOUND);
+        assert_eq!((param(&fields), fields.seen_whole()), (vec!["alice".to_owned()], false), "{coding}");
+    }
+}
+
+#[test]
+fn a_bomb_is_not_seen_whole() {
+    let mut headers = labelled(&[FORM]);
+    headers.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+    let fields = Fields::read(&headers, &gzip(&b"username=alice&".repeat(100_000)), true, 1000);
+    assert!(!fields.seen_whole());
+    assert!(fields.texts.iter().map(|text| text.bytes.len()).sum::<usize>() < 20_000);
+}
+
+#[test]
+fn what_is_shown_of_fields_holds_no_value() {
+    let shown = format!("{:?}", read(FORM, b"username=alice&password=secret"));
+    assert!(!shown.contains("secret") && !shown.contains("alice"), "{shown}");
+}
+
+proptest! {
+    #[test]
+    fn any_body_is_read(
+        kind in prop::sample::select(vec![FORM, PARTS, JSON, "text/plain", ""]),
+        coding in prop::sample::select(vec!["", "gzip", "deflate", "br", "zstd", "deflate,gzip"]),
+        body in proptest::collection::vec(any::<u8>(), 0..300),
+        whole in any::<bool>(),
+    ) {
+        let mut headers = labelled(&[kind]);
+        headers.insert(CONTENT_ENCODING, HeaderValue::from_static(coding));
+        let fields = Fields::read(&headers, &body, whole, 1000);
+        let _ = param(&fields);
+        prop_assert!(whole || !fields.seen_whole());
+    }
+
+    #[test]
+    fn whatever_the_label_a_form_is_read(
+        kind in "(application/|multipart/|json|form-data|;|boundary=|charset=|\"|[a-z])*",
+        value in "[a-z]{1,8}",
+    ) {
+        let body = format!("username={value}&x=y");
+        prop_assert!(param(&read(&kind, body.as_bytes())).contains(&value));
+    }
+}

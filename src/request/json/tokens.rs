@@ -1,0 +1,149 @@
+//! JSON taken apart into brackets, separators, strings and bare words.
+
+use std::borrow::Cow;
+
+use crate::request::percent;
+
+pub(super) enum Token<'t> {
+    Open(Bracket),
+    Close(Bracket),
+    Colon,
+    Comma,
+    Quoted(Cow<'t, str>),
+    Bare(&'t [u8]),
+}
+
+#[derive(Clone, Copy, Eq, PartialEq)]
+pub(super) enum Bracket {
+    Object,
+    Array,
+}
+
+/// Splits a text into tokens. Nothing fails: what is not JSON is read the way lenient libraries read it.
+pub(super) struct Tokens<'t> {
+    rest: &'t [u8],
+    /// Something was met that is not JSON.
+    pub(super) odd: bool,
+    /// The text ended inside a string.
+    pub(super) cut_short: bool,
+}
+
+impl<'t> Tokens<'t> {
+    pub(super) fn new(text: &'t [u8]) -> Self {
+        Self { rest: text, odd: false, cut_short: false }
+    }
+
+    pub(super) fn next(&mut self) -> Option<Token<'t>> {
+        self.skip();
+        let (first, others) = self.rest.split_first()?;
+        let token = match first {
+            b'{' => Token::Open(Bracket::Object),
+            b'[' => Token::Open(Bracket::Array),
+            b'}' => Token::Close(Bracket::Object),
+            b']' => Token::Close(Bracket::Array),
+            b':' => Token::Colon,
+            b',' => Token::Comma,
+            b'"' | b'\'' => {
+                self.odd |= *first == b'\'';
+                self.rest = others;
+                return self.quoted(*first).map(Token::Quoted);
+            }
+            _ => {
+                let end = self.rest.iter().position(|byte| *byte <= b' ' || b"{}[]:,\"'".contains(byte));
+                let (word, rest) = self.rest.split_at(end.unwrap_or(self.rest.len()));
+                self.rest = rest;
+                return Some(Token::Bare(word));
+            }
+        };
+        self.rest = others;
+        Some(token)
+    }
+
+    /// Blanks, byte order marks, and comments, which some libraries allow.
+    fn skip(&mut self) {
+        loop {
+            let end = match self.rest {
+                [0..=b' ', ..] => 1,
+                [0xef, 0xbb, 0xbf, ..] => 3,
+                [b'/', b'/', ..] | [b'#', ..] => {
+                    self.odd = true;
+                    memchr::memchr2(b'\n', b'\r', self.rest).unwrap_or(self.rest.len())
+                }
+                [b'/', b'*', body @ ..] => {
+                    self.odd = true;
+                    memchr::memmem::find(body, b"*/").map_or(self.rest.len(), |end| end + 4)
+                }
+                _ => return,
+            };
+            self.rest = &self.rest[end..];
+        }
+    }
+
+    /// The rest of a string behind its opening quote. `None` when the text ends first.
+    fn quoted(&mut self, quote: u8) -> Option<Cow<'t, str>> {
+        let text = self.rest;
+        let Some(end) = memchr::memchr2(quote, b'\\', text) else { return self.cut() };
+        if text[end] == quote {
+            self.rest = &text[end + 1..];
+            return Some(percent::text(Cow::Borrowed(&text[..end])));
+        }
+        let mut plain = text[..end].to_vec();
+        let mut rest = &text[end..];
+        loop {
+            let Some((first, others)) = rest.split_first() else { return self.cut() };
+            rest = others;
+            if *first == quote {
+                self.rest = rest;
+                return Some(percent::text(Cow::Owned(plain)));
+            }
+            if *first != b'\\' {
+                plain.push(*first);
+                continue;
+            }
+            let Some((escape, others)) = rest.split_first() else { return self.cut() };
+            rest = others;
+            plain.push(match escape {
+                b'n' => b'\n',
+                b't' => b'\t',
+                b'r' => b'\r',
+                b'b' => 8,
+                b'f' => 12,
+                b'u' => {
+                    let char = code_point(&mut rest);
+                    self.odd |= char.is_none();
+                    let char = char.unwrap_or(char::REPLACEMENT_CHARACTER);
+                    plain.extend_from_slice(char.encode_utf8(&mut [0; 4]).as_bytes());
+                    continue;
+                }
+                other => {
+                    self.odd |= !matches!(other, b'"' | b'\\' | b'/');
+                    *other
+                }
+            });
+        }
+    }
+
+    fn cut<T>(&mut self) -> Option<T> {
+        self.rest = &[];
+        self.cut_short = true;
+        None
+    }
+}
+
+/// The character behind `\u`: four digits, or twice four for a surrogate pair. Digits are taken off; `None` where
+/// they name no character.
+fn code_point(rest: &mut &[u8]) -> Option<char> {
+    let first = code_unit(rest)?;
+    *rest = &rest[4..];
+    if !(0xd800..0xdc00).contains(&first) {
+        return char::from_u32(first);
+    }
+    let second = rest.strip_prefix(b"\\u")?;
+    let low = code_unit(second).filter(|low| (0xdc00..0xe000).contains(low))?;
+    *rest = &second[4..];
+    char::from_u32(0x10000 + ((first - 0xd800) << 10) + (low - 0xdc00))
+}
+
+fn code_unit(digits: &[u8]) -> Option<u32> {
+    digits.get(..4)?.iter().try_fold(0, |unit, digit| Some(unit * 16 + char::from(*digit).to_digit(16)?))
+}
