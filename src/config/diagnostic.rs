@@ -68,7 +68,7 @@ pub fn render(diagnostics: &[Diagnostic], colours: bool) -> String {
     match diagnostics {
         [] => {}
         [_] => text.push_str("1 mistake\n"),
-        several => text.push_str(&format!("{} mistakes\n", several.len())),
+        several => text.extend([several.len().to_string().as_str(), " mistakes\n"]),
     }
     text
 }
@@ -118,17 +118,19 @@ impl Mistakes {
         u16::try_from(self.sources.len() - 1).unwrap_or(u16::MAX)
     }
 
-    pub fn report(&mut self, at: Place, message: impl Into<String>) {
-        self.add(at, message.into(), None);
-    }
-
-    pub fn report_with(&mut self, at: Place, message: impl Into<String>, help: impl Into<String>) {
-        self.add(at, message.into(), Some(help.into()));
+    /// Adds a mistake: what is wrong, and what to write instead.
+    pub fn report(&mut self, at: Place, message: impl Into<String>, help: impl Into<String>) {
+        self.add(at, &message.into(), &help.into());
     }
 
     /// Adds a mistake of another file.
     pub fn push(&mut self, diagnostic: Diagnostic) {
         self.found.push(diagnostic);
+    }
+
+    /// How many were found so far.
+    pub fn len(&self) -> usize {
+        self.found.len()
     }
 
     pub fn is_empty(&self) -> bool {
@@ -142,16 +144,40 @@ impl Mistakes {
         self.found
     }
 
-    fn add(&mut self, at: Place, message: String, help: Option<String>) {
+    fn add(&mut self, at: Place, message: &str, help: &str) {
         let Some(source) = self.sources.get(usize::from(at.source)) else { return };
         let (line, column) = (at.line.max(1) as usize, at.column.max(1) as usize);
-        let mut diagnostic = Diagnostic::new(source.name(), line, column, message);
-        diagnostic.help = help;
+        let mut diagnostic = Diagnostic::new(source.name(), line, column, one_line(message));
+        diagnostic.help = Some(one_line(help));
         if let Some(text) = source.line(line) {
-            diagnostic = diagnostic.excerpt(text, at.length as usize);
+            diagnostic = diagnostic.excerpt(&masked(text), at.length as usize);
         }
         self.found.push(diagnostic);
     }
+}
+
+/// What a file or the environment put into a message cannot make it look like two, and brings no password along.
+fn one_line(message: &str) -> String {
+    let mut line = String::with_capacity(message.len());
+    for letter in masked(message).chars() {
+        if letter.is_control() { line.extend(letter.escape_default()) } else { line.push(letter) }
+    }
+    line
+}
+
+/// A text whose URLs hold no user name and no password; carets still fit.
+fn masked(text: &str) -> String {
+    let mut masked = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find("://") {
+        let (before, after) = rest.split_at(at + 3);
+        masked.push_str(before);
+        let end = after.find(|c: char| c.is_whitespace() || matches!(c, '/' | '"' | '\'' | '`')).unwrap_or(after.len());
+        let secret = after[..end].rfind('@').unwrap_or(0);
+        masked.extend(after[..secret].chars().map(|_| '*'));
+        rest = &after[secret..];
+    }
+    masked + rest
 }
 
 /// Longer lines are no one's handwriting, and no help when shown.
@@ -196,6 +222,12 @@ error: unknown key `kéy`
     }
 
     #[test]
+    fn a_password_in_a_url_is_not_told() {
+        assert_eq!(masked("a: http://u:p@h/x@y 'redis://:é@h'"), "a: http://***@h/x@y 'redis://**@h'");
+        assert_eq!(masked("http://h ://"), "http://h ://");
+    }
+
+    #[test]
     fn programs_read_five_fields() {
         let json = serde_json::to_value(example()).expect("a diagnostic is JSON");
         let expected = serde_json::json!({
@@ -210,9 +242,9 @@ error: unknown key `kéy`
         let mut mistakes = Mistakes::default();
         let source = mistakes.source(Source::new("f", "a\nb\n".to_owned()));
         let at = |line| Place { source, line, column: 1, length: 1 };
-        mistakes.report(at(2), "second");
-        mistakes.report(at(1), "first");
-        mistakes.report(at(2), "second");
+        mistakes.report(at(2), "second", "help");
+        mistakes.report(at(1), "first", "help");
+        mistakes.report(at(2), "second", "help");
         let found: Vec<_> = mistakes.into_sorted().into_iter().map(|diagnostic| diagnostic.message).collect();
         assert_eq!(found, ["first", "second"]);
     }

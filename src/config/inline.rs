@@ -193,7 +193,7 @@ fn limit(number: usize, text: &str, mistakes: &mut Mistakes) -> Option<Limit> {
     let key = rest.list();
     let rate = rest.remainder();
     let (Some((path_at, path)), Some((key_at, key)), Some((rate_at, rate))) = (path, key, rate) else {
-        mistakes.report_with(
+        mistakes.report(
             whole.at,
             "a limit is a path, a key and a rate",
             "write for instance `--limit 'POST /login client_ip 5/minute'`",

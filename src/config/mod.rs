@@ -3,6 +3,7 @@
 //! Text is read to a tree that knows its places ([`yaml`]), the tree to what was written ([`raw`]), and that to
 //! [`Settings`] ([`compile`]). Each step collects every mistake it finds, so that a person sees them all at once.
 
+mod advice;
 pub mod compile;
 pub mod diagnostic;
 pub mod inline;
@@ -65,7 +66,10 @@ pub fn load_with(file: &Path, environment: Environment<'_>) -> Result<Settings, 
             let message = Unreadable::NotUtf8 { line, column }.to_string();
             return Err(vec![Diagnostic::new(file, line, column, message).help("save it as UTF-8")]);
         }
-        Err(error) => return Err(vec![Diagnostic::new(file, 1, 1, format!("cannot read the configuration: {error}"))]),
+        Err(error) => {
+            let message = format!("cannot read the configuration: {error}");
+            return Err(vec![Diagnostic::new(file, 1, 1, message).help("name the file: `-c FILE`")]);
+        }
     };
     read(file, text, environment)
 }

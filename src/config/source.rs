@@ -158,7 +158,7 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(text: &str, expected: Result<&str, Unresolved>) {
+    fn check(text: &str, expected: &Result<&str, Unresolved>) {
         let environment = |name: &str| match name {
             "PORT" => Some("8080".to_owned()),
             "EMPTY" => Some(String::new()),
@@ -170,36 +170,36 @@ mod tests {
 
     #[test]
     fn names_stand_for_their_values() {
-        check("no names", Ok("no names"));
-        check("0.0.0.0:${PORT}", Ok("0.0.0.0:8080"));
-        check("${PORT}${PORT}", Ok("80808080"));
-        check("${GONE:-7}", Ok("7"));
-        check("${GONE:-}", Ok(""));
-        check("${PORT:-7}", Ok("8080"));
-        check("${EMPTY:-7}", Ok("7"));
-        check("a${EMPTY}b", Ok("ab"));
-        check("$PORT $ {PORT} $", Ok("$PORT $ {PORT} $"));
+        check("no names", &Ok("no names"));
+        check("0.0.0.0:${PORT}", &Ok("0.0.0.0:8080"));
+        check("${PORT}${PORT}", &Ok("80808080"));
+        check("${GONE:-7}", &Ok("7"));
+        check("${GONE:-}", &Ok(""));
+        check("${PORT:-7}", &Ok("8080"));
+        check("${EMPTY:-7}", &Ok("7"));
+        check("a${EMPTY}b", &Ok("ab"));
+        check("$PORT $ {PORT} $", &Ok("$PORT $ {PORT} $"));
     }
 
     #[test]
     fn a_doubled_dollar_is_a_dollar() {
-        check("$${PORT}", Ok("${PORT}"));
-        check("$${GONE", Ok("${GONE"));
-        check("é$${a}${PORT}", Ok("é${a}8080"));
+        check("$${PORT}", &Ok("${PORT}"));
+        check("$${GONE", &Ok("${GONE"));
+        check("é$${a}${PORT}", &Ok("é${a}8080"));
     }
 
     #[test]
     fn a_value_is_not_looked_at_again() {
-        check("${NESTED}", Ok("${PORT}"));
+        check("${NESTED}", &Ok("${PORT}"));
     }
 
     #[test]
     fn what_stands_for_nothing_is_said() {
-        check("${GONE}", Err(Unresolved::Unset("GONE".to_owned())));
-        check("${PORT", Err(Unresolved::Open));
-        check("${}", Err(Unresolved::Name(String::new())));
-        check("${a b}", Err(Unresolved::Name("a b".to_owned())));
-        check("${1A}", Err(Unresolved::Name("1A".to_owned())));
+        check("${GONE}", &Err(Unresolved::Unset("GONE".to_owned())));
+        check("${PORT", &Err(Unresolved::Open));
+        check("${}", &Err(Unresolved::Name(String::new())));
+        check("${a b}", &Err(Unresolved::Name("a b".to_owned())));
+        check("${1A}", &Err(Unresolved::Name("1A".to_owned())));
     }
 
     #[test]

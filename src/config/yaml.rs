@@ -69,7 +69,7 @@ pub fn parse(text: &str, source: u16, environment: Environment<'_>, mistakes: &m
             documents += 1;
             if documents > 1 {
                 let place = tree.place(span);
-                tree.mistakes.report_with(
+                tree.mistakes.report(
                     place,
                     "a second document begins here",
                     "a file is one configuration: remove the `---`",
@@ -145,7 +145,11 @@ impl Tree<'_> {
             }
             Event::Alias(anchor) => {
                 let Some((node, size)) = self.anchors.get(&anchor).cloned() else {
-                    self.mistakes.report(at, "this alias stands inside the value that it repeats");
+                    self.mistakes.report(
+                        at,
+                        "this alias stands inside the value that it repeats",
+                        "write the value out",
+                    );
                     return Err(Stop);
                 };
                 let before = self.nodes;
@@ -161,7 +165,8 @@ impl Tree<'_> {
 
     fn open(&mut self, at: Place, anchor: usize, inside: Inside) -> Result<(), Stop> {
         if self.stack.len() == MAX_DEPTH {
-            self.mistakes.report(at, format!("lists and maps stand more than {MAX_DEPTH} deep in each other"));
+            let message = format!("lists and maps stand more than {MAX_DEPTH} deep in each other");
+            self.mistakes.report(at, message, "no part of a configuration is that deep: is a bracket left open?");
             return Err(Stop);
         }
         self.stack.push(Frame { at, anchor, nodes_before: self.nodes, inside });
@@ -172,7 +177,7 @@ impl Tree<'_> {
     fn finish(&mut self, node: Node, anchor: usize, nodes_before: usize) -> Result<(), Stop> {
         self.nodes += 1;
         if self.nodes > MAX_NODES {
-            self.mistakes.report_with(
+            self.mistakes.report(
                 node.at,
                 format!("the file holds more than {MAX_NODES} values, counting each alias as what it repeats"),
                 "long lists belong into a file of their own: `lists: {name: {file: ...}}`",
@@ -208,7 +213,7 @@ impl Tree<'_> {
                     Unresolved::Unset(name) => format!("set it, or give a default: `${{{name}:-...}}`"),
                     _ => "write `${NAME}` or `${NAME:-default}`; a literal `${` is written `$${`".to_owned(),
                 };
-                self.mistakes.report_with(at, error.to_string(), help);
+                self.mistakes.report(at, error.to_string(), help);
                 Content::Scalar(text.to_owned())
             }
         }
@@ -221,7 +226,7 @@ impl Tree<'_> {
     fn refuse_tag(&mut self, at: Place, tag: Option<&saphyr_parser::Tag>) {
         if let Some(tag) = tag {
             let shown = if tag.is_yaml_core_schema() { format!("!!{}", tag.suffix) } else { tag.to_string() };
-            self.mistakes.report_with(at, format!("the tag `{shown}` has no meaning here"), "remove the tag");
+            self.mistakes.report(at, format!("the tag `{shown}` has no meaning here"), "remove the tag");
         }
     }
 
@@ -236,10 +241,7 @@ impl Tree<'_> {
         let at = Place { source: self.source, line: number(line), column: number(column + 1), length: 1 };
         let line = text.lines().nth(line.saturating_sub(1)).unwrap_or_default();
         let message = format!("this is not YAML: {}", error.info());
-        match advice(error.info(), line) {
-            Some(help) => self.mistakes.report_with(at, message, help),
-            None => self.mistakes.report(at, message),
-        }
+        self.mistakes.report(at, message, advice(error.info(), line));
     }
 
     fn place(&self, span: Span) -> Place {
@@ -256,7 +258,7 @@ impl Tree<'_> {
 
 fn accept_key(node: Node, seen: &mut HashMap<String, Place>, mistakes: &mut Mistakes) -> Key {
     let Content::Scalar(text) = node.content else {
-        mistakes.report_with(
+        mistakes.report(
             node.at,
             format!("a key must be a name, not {}", node.kind()),
             "a text that begins with `{` or `[` is written in quotes",
@@ -264,7 +266,7 @@ fn accept_key(node: Node, seen: &mut HashMap<String, Place>, mistakes: &mut Mist
         return Key::Refused;
     };
     if text == "<<" {
-        mistakes.report_with(
+        mistakes.report(
             node.at,
             "merge keys are not known here",
             "an anchor and its alias (`&name`, `*name`) repeat a value as a whole",
@@ -273,7 +275,7 @@ fn accept_key(node: Node, seen: &mut HashMap<String, Place>, mistakes: &mut Mist
     }
     if let Some(first) = seen.get(&text) {
         let (line, column) = (first.line, first.column);
-        mistakes.report_with(
+        mistakes.report(
             node.at,
             format!("the key `{text}` is repeated"),
             format!("it stands first at {line}:{column}: keep one of the two"),
@@ -285,30 +287,26 @@ fn accept_key(node: Node, seen: &mut HashMap<String, Place>, mistakes: &mut Mist
 }
 
 /// What a person can do about a text that is not YAML.
-fn advice(info: &str, line: &str) -> Option<&'static str> {
+fn advice(info: &str, line: &str) -> &'static str {
     let indentation = &line[..line.len() - line.trim_start().len()];
+    let says = |words: &[&str]| words.iter().any(|word| info.contains(word));
     if indentation.contains('\t') {
-        return Some("indent with spaces: YAML knows no tabs there");
+        "indent with spaces: YAML knows no tabs there"
+    } else if says(&["quote"]) {
+        "close the text with the quote it begins with"
+    } else if says(&["anchor", "alias"]) {
+        "a text that begins with `*` or `&` is written in quotes; an alias `*name` needs its `&name` before it"
+    } else if says(&["mapping values are not allowed", "simple key"]) {
+        "a value that holds `: ` is written in quotes; keys of one map begin in one column"
+    } else if says(&["flow", "bracket", "illegal placement"]) {
+        "close every `[` with `]` and every `{` with `}`, and put `,` between entries"
+    } else if says(&["block", "indentation"]) {
+        "keys of one map, and dashes of one list, begin in one column"
+    } else if says(&["unexpected character"]) {
+        "a text that begins with `%`, `@` or a backtick is written in quotes"
+    } else {
+        "look for a quote or bracket that is left open, and for a line that begins in another column than its neighbours"
     }
-    if info.contains("quote") {
-        return Some("close the text with the quote it begins with");
-    }
-    if info.contains("anchor") {
-        return Some("a text that begins with `*` or `&` is written in quotes");
-    }
-    if info.contains("mapping values are not allowed") || info.contains("simple key") {
-        return Some("a value that holds `: ` is written in quotes; keys of one map begin in one column");
-    }
-    if info.contains("flow") || info.contains("bracket") {
-        return Some("close every `[` with `]` and every `{` with `}`, and put `,` between entries");
-    }
-    if info.contains("block") || info.contains("indentation") {
-        return Some("keys of one map, and dashes of one list, begin in one column");
-    }
-    if info.contains("unexpected character") {
-        return Some("a text that begins with `%`, `@` or a backtick is written in quotes");
-    }
-    None
 }
 
 fn number(value: usize) -> u32 {

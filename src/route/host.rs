@@ -37,11 +37,11 @@ impl std::str::FromStr for HostPattern {
         if name.contains('*') {
             return Err(InvalidHostPattern::Star(text.to_owned()));
         }
-        if has_port(name) {
-            return Err(InvalidHostPattern::Port(text.to_owned()));
-        }
         if name.is_empty() || name.starts_with('.') || name.contains(['/', '?', '#', '@', ' ', ',']) {
             return Err(InvalidHostPattern::NotAHost(text.to_owned()));
+        }
+        if has_port(name) {
+            return Err(InvalidHostPattern::Port(text.to_owned()));
         }
         let name = CanonicalHost::new(name).as_str().into();
         Ok(if below { Self::Below(name) } else { Self::Exact(name) })

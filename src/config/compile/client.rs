@@ -51,7 +51,7 @@ impl Compiler {
                 } else {
                     format!("a whole address has {most} bits")
                 };
-                self.mistakes.report_with(*at, message, help);
+                self.mistakes.report(*at, message, help);
                 default
             }
         }
@@ -61,23 +61,23 @@ impl Compiler {
         match name.value.to_ascii_lowercase().as_str() {
             "x-forwarded-for" => Some(ForwardingHeader::XForwardedFor),
             "forwarded" => Some(ForwardingHeader::Forwarded),
-            single => match HeaderName::from_bytes(single.as_bytes()) {
-                Ok(header) => Some(ForwardingHeader::Single(header)),
-                Err(_) => {
+            single => {
+                let Ok(header) = HeaderName::from_bytes(single.as_bytes()) else {
                     let message = format!("`{}` is not a header name", name.value);
                     let help =
                         "write `x-forwarded-for`, `forwarded`, or a header of one address such as `cf-connecting-ip`";
-                    self.mistakes.report_with(name.at, message, help);
-                    None
-                }
-            },
+                    self.mistakes.report(name.at, message, help);
+                    return None;
+                };
+                Some(ForwardingHeader::Single(header))
+            }
         }
     }
 
     /// Whoever trusts everyone lets everyone choose who they are.
     fn refuse_everyone(&mut self, network: &Spanned<IpNet>) {
         if network.value.prefix_len() == 0 {
-            self.mistakes.report_with(
+            self.mistakes.report(
                 network.at,
                 format!(
                     "`{}` trusts everyone: any client could write whose address it likes into the header",
@@ -90,7 +90,7 @@ impl Compiler {
 
     fn unused_header(&mut self, key: Option<crate::config::source::Place>) {
         if let Some(at) = key {
-            self.mistakes.report_with(
+            self.mistakes.report(
                 at,
                 "`header` is never read, because no proxy is trusted",
                 "add `trusted_proxies:` with the networks of your proxies, or remove `header`",

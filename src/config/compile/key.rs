@@ -23,7 +23,7 @@ impl Compiler {
             }
             if parts.contains(&part) {
                 let message = format!("`{}` stands in this key twice", part.selector);
-                self.mistakes.report_with(raw_part.selector.at, message, "remove one of the two");
+                self.mistakes.report(raw_part.selector.at, message, "remove one of the two");
             }
             parts.push(part);
         }
@@ -56,7 +56,7 @@ impl Compiler {
             InvalidSelector::Nameless(kind) => format!("`{kind}` needs a name"),
             error => error.to_string(),
         };
-        self.mistakes.report_with(text.at, message, help);
+        self.mistakes.report(text.at, message, help);
         None
     }
 
@@ -71,7 +71,7 @@ impl Compiler {
 
     fn check_capture(&mut self, text: &Text, name: &str, captures: Captures<'_>) {
         match captures {
-            Captures::Nowhere => self.mistakes.report_with(
+            Captures::Nowhere => self.mistakes.report(
                 text.at,
                 format!("`path.{name}` is captured by a route's `match`, and this limit stands on no route"),
                 format!("move the limit under a route whose path holds `{{{name}}}`"),
@@ -81,7 +81,7 @@ impl Compiler {
                     Some(near) => format!("did you mean `path.{near}`?"),
                     None => format!("capture it: `path: /users/{{{name}}}`"),
                 };
-                self.mistakes.report_with(text.at, format!("the route's path captures no `{name}`"), help);
+                self.mistakes.report(text.at, format!("the route's path captures no `{name}`"), help);
             }
             Captures::Named(_) | Captures::Unknown => {}
         }

@@ -32,7 +32,8 @@ pub(super) struct Limits {
     chosen: HashSet<String>,
     /// With the place of the definition.
     by_name: HashMap<Arc<str>, (LimitId, Place)>,
-    limits: Vec<Limit>,
+    /// By `LimitId`.
+    definitions: Vec<Limit>,
 }
 
 impl Limits {
@@ -46,7 +47,7 @@ impl Limits {
     }
 
     pub(super) fn compiled(self) -> Vec<Limit> {
-        self.limits
+        self.definitions
     }
 
     /// A name for the limit that stands at `position`, from 1, under `owner`.
@@ -99,9 +100,9 @@ impl Compiler {
     /// One limit for one name: the same definition again is the same limit.
     fn intern(&mut self, limit: Limit, at: Place, limits: &mut Limits) -> Option<LimitId> {
         if let Some((id, first)) = limits.by_name.get(&limit.name) {
-            let known = &limits.limits[usize::from(id.0)];
+            let known = &limits.definitions[usize::from(id.0)];
             if *known != limit {
-                self.mistakes.report_with(
+                self.mistakes.report(
                     at,
                     format!(
                         "the limit `{}` is another one at line {}: `{}` differs",
@@ -115,12 +116,16 @@ impl Compiler {
             }
             return Some(*id);
         }
-        let Ok(id) = u16::try_from(limits.limits.len()).map(LimitId) else {
-            self.mistakes.report(at, format!("there are more than {} limits", u16::MAX));
+        let Ok(id) = u16::try_from(limits.definitions.len()).map(LimitId) else {
+            self.mistakes.report(
+                at,
+                format!("there are more than {} limits", u16::MAX),
+                "a configuration holds no more",
+            );
             return None;
         };
         limits.by_name.insert(Arc::clone(&limit.name), (id, at));
-        limits.limits.push(limit);
+        limits.definitions.push(limit);
         Some(id)
     }
 
@@ -132,12 +137,11 @@ impl Compiler {
         let rule = self.rule(raw);
         let key = key?;
         let headers = match raw.headers.get().map(|headers| headers.value) {
-            Some(raw::limit::Detail::Full) => Detail::Full,
             Some(raw::limit::Detail::RetryAfter) => Detail::RetryAfter,
             Some(raw::limit::Detail::None) => Detail::None,
             // What stands in a body may be another's: one probe must not tell of their traffic.
             None if key.needs_body() => Detail::RetryAfter,
-            None => Detail::Full,
+            Some(raw::limit::Detail::Full) | None => Detail::Full,
         };
         Some(Limit {
             name: Arc::from(""),
@@ -168,7 +172,7 @@ impl Compiler {
 
     fn rule(&mut self, raw: &raw::limit::Limit) -> Option<Rule> {
         if raw.rate.is_absent() && raw.concurrent.is_absent() {
-            self.mistakes.report_with(
+            self.mistakes.report(
                 raw.at,
                 "a limit needs `rate` or `concurrent`",
                 "write `rate: 10/minute`, or `concurrent: 20` for requests in flight",
@@ -176,11 +180,7 @@ impl Compiler {
             return None;
         }
         if let (Some(_), Some(at)) = (raw.rate.key(), raw.concurrent.key()) {
-            self.mistakes.report_with(
-                at,
-                "`rate` and `concurrent` exclude each other",
-                "write two limits, one with each",
-            );
+            self.mistakes.report(at, "`rate` and `concurrent` exclude each other", "write two limits, one with each");
             return None;
         }
         if raw.rate.is_absent() {
@@ -192,7 +192,7 @@ impl Compiler {
             None if !raw.cost.is_absent() => return None,
             cost => cost.unwrap_or(NonZeroU32::MIN),
         };
-        let rates = self.parse(raw.rate.get()?)?;
+        let rates = raw.rate.get()?.value.clone();
         let rule = Rule::Rates { algorithm: algorithm?, rates, cost };
         if let Err(error) = rule.check() {
             let blamed = match error {
@@ -201,7 +201,7 @@ impl Compiler {
                 InvalidRule::TooManyToLog { .. } => None,
             };
             let at = blamed.or(raw.rate.get().map(|rate| rate.at)).unwrap_or(raw.at);
-            Problem::said(error).report(at, &mut self.mistakes);
+            Problem::from(error).report(at, &mut self.mistakes);
             return None;
         }
         Some(rule)
@@ -257,7 +257,7 @@ impl Compiler {
 
     fn refuse_option(&mut self, at: Option<Place>, message: &str, help: &str) {
         if let Some(at) = at {
-            self.mistakes.report_with(at, message, help);
+            self.mistakes.report(at, message, help);
         }
     }
 }

@@ -17,11 +17,7 @@ impl Compiler {
     pub(super) fn listen(&mut self, document: &Document) -> Vec<Spanned<SocketAddr>> {
         let Some(entries) = document.listen.get() else { return Vec::new() };
         if entries.items.is_empty() && self.mistakes.is_empty() {
-            self.mistakes.report_with(
-                entries.at,
-                "an empty list: nothing would listen",
-                "write `listen: 0.0.0.0:8080`",
-            );
+            self.mistakes.report(entries.at, "an empty list: nothing would listen", "write `listen: 0.0.0.0:8080`");
         }
         let mut addresses: Vec<Spanned<SocketAddr>> = Vec::new();
         let mut seen: HashMap<SocketAddr, u32> = HashMap::new();
@@ -41,7 +37,7 @@ impl Compiler {
             let repeated = if address.value.port() == 0 { None } else { seen.insert(address.value, address.at.line) };
             if let Some(line) = repeated {
                 let message = format!("`{}` is listened on twice", address.value);
-                self.mistakes.report_with(address.at, message, format!("line {line} has it too: keep one of the two"));
+                self.mistakes.report(address.at, message, format!("line {line} has it too: keep one of the two"));
                 continue;
             }
             addresses.push(address.clone());
@@ -56,14 +52,14 @@ impl Compiler {
         }
         let Spanned { value: address, at } = *admin.address.get()?;
         if !address.ip().to_canonical().is_loopback() && admin.token_file.is_absent() {
-            self.mistakes.report_with(
+            self.mistakes.report(
                 at,
                 format!("`{address}` can be reached from other machines, and there is no `token_file`"),
                 "write `127.0.0.1`, or add `token_file:` with a file that holds a secret token",
             );
         }
         if address.port() != 0 && listen.iter().any(|other| other.value == address) {
-            self.mistakes.report_with(
+            self.mistakes.report(
                 at,
                 format!("`{address}` is in `listen` too"),
                 "the admin listener needs a port of its own, such as `127.0.0.1:9090`",
@@ -82,6 +78,6 @@ impl Compiler {
             1 => return,
             _ => format!("the token file `{}` has several lines", path.display()),
         };
-        self.mistakes.report_with(file.at, message, "write one line into it, for instance from `openssl rand -hex 32`");
+        self.mistakes.report(file.at, message, "write one line into it, for instance from `openssl rand -hex 32`");
     }
 }

@@ -57,11 +57,15 @@ impl Compiler {
         for (name, list) in &entries.entries {
             if name.value == KNOWN_CLIENT {
                 let help = "that word is for clients that logged in before: give the list another name";
-                self.mistakes.report_with(name.at, format!("a list cannot be called `{KNOWN_CLIENT}`"), help);
+                self.mistakes.report(name.at, format!("a list cannot be called `{KNOWN_CLIENT}`"), help);
             }
             let checked = self.name(name);
             let Ok(id) = u16::try_from(lists.lists.len()) else {
-                self.mistakes.report(name.at, format!("there are more than {} lists", u16::MAX));
+                self.mistakes.report(
+                    name.at,
+                    format!("there are more than {} lists", u16::MAX),
+                    "a configuration holds no more",
+                );
                 break;
             };
             let compiled = self.list(name, checked.unwrap_or_else(|| Arc::from("")), list);
@@ -119,7 +123,7 @@ impl Compiler {
             Use::BeforeRoute if known_later => "is asked before the route is known",
             Use::BeforeRoute | Use::BeforeBody => return,
         };
-        self.mistakes.report_with(
+        self.mistakes.report(
             name.at,
             format!("the list `{}` holds values of `{selector}`, and this {reason}", name.value),
             "such a list may stand under `unless` on a limit",
@@ -138,13 +142,13 @@ impl Compiler {
                 ),
                 Some(_) => ("has no `file`", "add `file:` with one value a line"),
             };
-            self.mistakes.report_with(name.at, format!("the list `{}` {message}", name.value), help);
+            self.mistakes.report(name.at, format!("the list `{}` {message}", name.value), help);
         }
         let members = match &of {
             None => Members::Addresses(self.addresses(list)),
             Some(part) => {
                 if let Some(at) = list.addresses.key() {
-                    self.mistakes.report_with(
+                    self.mistakes.report(
                         at,
                         format!("this list holds values of `{}`, not addresses", part.selector),
                         "remove `of`, or put the values into a `file`",
@@ -167,11 +171,11 @@ impl Compiler {
                     Err(_) if wrong == MAX_WRONG_LINES => break,
                     Err(error) => {
                         wrong += 1;
-                        let Problem { message, help } = Problem::said(error);
+                        let Problem { message, help } = Problem::from(error);
                         let line = content.split('\n').nth(entry.line - 1).unwrap_or_default();
                         let length = entry.text.chars().count();
                         let mut diagnostic = Diagnostic::new(&path, entry.line, entry.column, message);
-                        diagnostic.help = help;
+                        diagnostic.help = Some(help);
                         self.mistakes.push(diagnostic.excerpt(line, length));
                     }
                 }
@@ -207,7 +211,7 @@ impl Compiler {
 
     fn misplaced(&mut self, key: Option<Place>, message: &str) {
         if let Some(at) = key {
-            self.mistakes.report_with(at, message, "remove it");
+            self.mistakes.report(at, message, "remove it");
         }
     }
 }

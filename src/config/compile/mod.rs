@@ -5,10 +5,12 @@ mod key;
 mod limits;
 mod listen;
 mod lists;
+mod matches;
 mod names;
 mod response;
 mod routes;
 mod server;
+mod titles;
 mod upstreams;
 
 use std::num::NonZeroU32;
@@ -33,6 +35,7 @@ use crate::route::UpstreamId;
 use crate::units::Span;
 
 use self::limits::Limits;
+use self::routes::Surroundings;
 use self::upstreams::Upstreams;
 
 /// What the sections share while they are compiled.
@@ -73,7 +76,8 @@ impl Compiler {
         let deny_response = self.response(&document.deny_response).unwrap_or_default();
         let mut limits = Limits::reserving(document);
         let everywhere = self.global_limits(document, &lists, &mut limits);
-        let routes = self.routes(document, upstream, &mut upstreams, &lists, &mut limits);
+        let around = Surroundings { default: upstream, upstreams: &mut upstreams, lists: &lists, limits: &mut limits };
+        let routes = self.routes(document, around);
         let policy = Policy {
             lists: lists.compiled(),
             access,
@@ -109,11 +113,11 @@ impl Compiler {
         match u32::try_from(*value).map(NonZeroU32::new) {
             Ok(Some(count)) => Some(count),
             Ok(None) => {
-                self.mistakes.report_with(*at, "zero is no number to count to", "write 1 or more");
+                self.mistakes.report(*at, "`0` is too small", "write 1 or more");
                 None
             }
             Err(_) => {
-                self.mistakes.report(*at, format!("`{value}` is too large, at most {}", u32::MAX));
+                self.mistakes.report(*at, format!("`{value}` is too large"), format!("write at most {}", u32::MAX));
                 None
             }
         }
@@ -122,7 +126,7 @@ impl Compiler {
     /// A number that memory can hold; zero is for the caller to judge.
     fn size(&mut self, value: u64, at: Place) -> usize {
         usize::try_from(value).unwrap_or_else(|_| {
-            self.mistakes.report(at, format!("`{value}` is too large"));
+            self.mistakes.report(at, format!("`{value}` is too large"), "write a smaller number");
             0
         })
     }
@@ -131,29 +135,18 @@ impl Compiler {
     fn span(&mut self, field: &Field<Spanned<Span>>, default: Duration) -> Duration {
         let Some(Spanned { value: Span(span), at }) = field.get() else { return default };
         if span.is_zero() {
-            self.mistakes.report_with(
-                *at,
-                "a time of zero leaves no time at all",
-                "write one such as `500ms` or `20s`",
-            );
+            self.mistakes.report(*at, "a time of zero leaves no time at all", "write one such as `500ms` or `20s`");
         }
         *span
     }
 
     /// Parses a text by the type that knows its meaning.
-    fn parse<T: FromStr<Err: ToString>>(&mut self, text: &Text) -> Option<T> {
-        let parsed = text.value.parse();
-        self.meant(text, parsed)
+    fn parse<T: FromStr<Err: Into<Problem>>>(&mut self, text: &Text) -> Option<T> {
+        self.meant(text, text.value.parse())
     }
 
     /// Reports why a text means nothing.
-    fn meant<T>(&mut self, text: &Text, parsed: Result<T, impl ToString>) -> Option<T> {
-        match parsed {
-            Ok(value) => Some(value),
-            Err(error) => {
-                Problem::said(error).report(text.at, &mut self.mistakes);
-                None
-            }
-        }
+    fn meant<T>(&mut self, text: &Text, parsed: Result<T, impl Into<Problem>>) -> Option<T> {
+        parsed.map_err(|error| error.into().report(text.at, &mut self.mistakes)).ok()
     }
 }

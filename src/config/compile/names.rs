@@ -23,7 +23,7 @@ impl Compiler {
         } else {
             return Some(name.into());
         };
-        self.mistakes.report_with(
+        self.mistakes.report(
             text.at,
             wrong,
             "names stand in headers and metrics: use letters, digits, `-`, `_` and `.`",
@@ -39,7 +39,7 @@ impl Compiler {
             None if known.is_empty() => format!("define it: `{kind}s: {{{name}: ...}}`"),
             None => format!("defined are {}", listed(&known[..known.len().min(MAX_SHOWN)])),
         };
-        self.mistakes.report_with(reference.at, format!("there is no {kind} `{name}`"), help);
+        self.mistakes.report(reference.at, format!("there is no {kind} `{name}`"), help);
     }
 }
 

@@ -44,9 +44,9 @@ impl Compiler {
         }
         let message = format!("cannot read the {kind} file `{}`: {error}", path.display());
         if Path::new(&name.value).is_relative() {
-            self.mistakes.report_with(name.at, message, "paths are relative to the configuration file");
+            self.mistakes.report(name.at, message, "paths are relative to the configuration file");
         } else {
-            self.mistakes.report(name.at, message);
+            self.mistakes.report(name.at, message, "check the path, and who may read it");
         }
         None
     }
@@ -57,7 +57,7 @@ impl Compiler {
 
     pub(super) fn deny_response(&mut self, response: &raw::limit::DenyResponse) -> DenyResponse {
         if let (Some(at), Some(_)) = (response.body_file.key(), response.body.key()) {
-            self.mistakes.report_with(
+            self.mistakes.report(
                 at,
                 "`body` and `body_file` exclude each other",
                 "`body` is sent to everyone as it is, `body_file` is a page for browsers: keep one",
@@ -69,7 +69,7 @@ impl Compiler {
         if let (Some(_), Some(Spanned { value: Status(status), at })) = (&redirect, status)
             && !matches!(status.as_u16(), 301 | 302 | 303 | 307 | 308)
         {
-            self.mistakes.report_with(
+            self.mistakes.report(
                 *at,
                 format!("a response with status {} sends nobody to another address", status.as_u16()),
                 "write 303 or another redirect, or remove `status`: with `redirect` it is 303",
@@ -98,22 +98,22 @@ impl Compiler {
         for (name, value) in &named.entries {
             let Ok(header) = HeaderName::from_bytes(name.value.as_bytes()) else {
                 let help = "header names are letters, digits and dashes: `x-denied-by`";
-                self.mistakes.report_with(name.at, format!("`{}` is not a header name", name.value), help);
+                self.mistakes.report(name.at, format!("`{}` is not a header name", name.value), help);
                 continue;
             };
             if OURS.contains(&header) {
                 let help = "remove it: portcullis writes this header itself";
-                self.mistakes.report_with(name.at, format!("`{}` cannot be set here", name.value), help);
+                self.mistakes.report(name.at, format!("`{}` cannot be set here", name.value), help);
                 continue;
             }
             if headers.iter().any(|(other, _)| *other == header) {
                 let help = "names of headers are compared without case: keep one of the two";
-                self.mistakes.report_with(name.at, format!("the header `{}` is given twice", name.value), help);
+                self.mistakes.report(name.at, format!("the header `{}` is given twice", name.value), help);
                 continue;
             }
             let Ok(content) = HeaderValue::from_str(&value.value) else {
                 let help = "header values are one line of visible ASCII characters";
-                self.mistakes.report_with(value.at, format!("this is no value for the header `{header}`"), help);
+                self.mistakes.report(value.at, format!("this is no value for the header `{header}`"), help);
                 continue;
             };
             headers.push((header, content));
@@ -129,7 +129,7 @@ impl Compiler {
             Ok(value) if is_place && is_plain => Some(value),
             _ => {
                 let help = "write a path such as `/slow-down`, or a URL such as `https://status.example.com/`";
-                self.mistakes.report_with(target.at, format!("`{text}` is no address to send anyone to"), help);
+                self.mistakes.report(target.at, format!("`{text}` is no address to send anyone to"), help);
                 None
             }
         }

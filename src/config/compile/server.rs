@@ -22,7 +22,7 @@ impl Compiler {
             None => DEFAULT_MAX_KEYS,
             Some(Spanned { value, at }) if (1..=LARGEST_MAX_KEYS).contains(value) => self.size(*value, *at),
             Some(Spanned { value, at }) => {
-                self.mistakes.report_with(
+                self.mistakes.report(
                     *at,
                     format!("`{value}` keys cannot be remembered"),
                     format!("write a number from 1 to {LARGEST_MAX_KEYS}; a million keys take about 100 MiB"),
@@ -119,9 +119,9 @@ impl Compiler {
         show: impl Fn(u64) -> String,
     ) -> usize {
         if !(least..=most).contains(&value) {
-            let help = format!("write something from {} to {}", show(least), show(most));
-            let message = format!("{} is too {}", show(value), if value < least { "little" } else { "much" });
-            self.mistakes.report_with(at, message, help);
+            let help = format!("write {} to {}", show(least), show(most));
+            let message = format!("`{}` is too {}", show(value), if value < least { "small" } else { "large" });
+            self.mistakes.report(at, message, help);
             return self.size(least, at);
         }
         self.size(value, at)

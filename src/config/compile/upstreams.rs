@@ -15,6 +15,7 @@ use crate::config::raw::Field;
 use crate::config::raw::Spanned;
 use crate::config::raw::Text;
 use crate::config::raw::field::listed;
+use crate::config::raw::field::nearest;
 use crate::config::raw::field::not_built;
 use crate::config::raw::leaf::Problem;
 use crate::route::UpstreamId;
@@ -52,11 +53,15 @@ impl Compiler {
             let checked = self.name(name);
             if name.value.contains([':', '/']) {
                 let message = format!("the name `{}` looks like an address", name.value);
-                self.mistakes.report_with(name.at, message, "write a word here, and the address under `servers`");
+                self.mistakes.report(name.at, message, "write a word here, and the address under `servers`");
             }
             let settings = self.upstream_settings(checked.unwrap_or_else(|| Arc::from("")), raw);
             if upstreams.add(&name.value, settings).is_none() {
-                self.mistakes.report(name.at, format!("there are more than {} upstreams", u16::MAX));
+                self.mistakes.report(
+                    name.at,
+                    format!("there are more than {} upstreams", u16::MAX),
+                    "a configuration holds no more",
+                );
                 return;
             }
         }
@@ -79,7 +84,7 @@ impl Compiler {
                 format!("say which one is for requests that take no route: {}", listed(&names)),
             ),
         };
-        self.mistakes.report_with(document.at, message, help);
+        self.mistakes.report(document.at, message, help);
         None
     }
 
@@ -88,18 +93,11 @@ impl Compiler {
         if let Some(id) = upstreams.by_name.get(&text.value) {
             return Some(*id);
         }
-        if !text.value.contains([':', '/']) {
-            let known: Vec<&str> = upstreams.by_name.keys().map(String::as_str).collect();
-            if known.is_empty() {
-                let message = format!("there is no upstream `{}`", text.value);
-                self.mistakes.report_with(
-                    text.at,
-                    message,
-                    "write a URL such as `http://127.0.0.1:8000`, or define it under `upstreams`",
-                );
-            } else {
-                self.unknown_name(text, "upstream", &known);
-            }
+        // Those that are a URL have no name to refer to.
+        let known: Vec<&str> =
+            upstreams.by_name.keys().map(String::as_str).filter(|name| !name.contains(':')).collect();
+        if !text.value.contains([':', '/', '.']) || nearest(&text.value, &known).is_some() {
+            self.unknown_upstream(text, &known);
             return None;
         }
         let server = match server(&text.value) {
@@ -123,9 +121,23 @@ impl Compiler {
         };
         let id = upstreams.add(server.as_str(), settings);
         if id.is_none() {
-            self.mistakes.report(text.at, format!("there are more than {} upstreams", u16::MAX));
+            self.mistakes.report(
+                text.at,
+                format!("there are more than {} upstreams", u16::MAX),
+                "a configuration holds no more",
+            );
         }
         id
+    }
+
+    fn unknown_upstream(&mut self, text: &Text, known: &[&str]) {
+        if known.is_empty() {
+            let message = format!("there is no upstream `{}`", text.value);
+            let help = "write a URL such as `http://127.0.0.1:8000`, or define it under `upstreams`";
+            self.mistakes.report(text.at, message, help);
+        } else {
+            self.unknown_name(text, "upstream", known);
+        }
     }
 
     fn upstream_settings(&mut self, name: Arc<str>, raw: &raw::upstream::Upstream) -> Settings {
@@ -158,7 +170,7 @@ impl Compiler {
     fn servers(&mut self, raw: &raw::upstream::Upstream) -> Vec<Authority> {
         let Some(texts) = raw.servers.get() else { return Vec::new() };
         if texts.items.is_empty() {
-            self.mistakes.report_with(
+            self.mistakes.report(
                 texts.at,
                 "an upstream without servers answers nobody",
                 "write `servers: [http://127.0.0.1:8000]`",
@@ -170,7 +182,7 @@ impl Compiler {
                 Err(problem) => problem.report(text.at, &mut self.mistakes),
                 Ok(server) if servers.contains(&server) => {
                     let message = format!("the server `{}` is named twice", text.value);
-                    self.mistakes.report_with(text.at, message, "keep one of the two");
+                    self.mistakes.report(text.at, message, "keep one of the two");
                 }
                 Ok(server) => servers.push(server),
             }
@@ -187,7 +199,7 @@ impl Compiler {
             Ok(value) if is_host => Some(HostHeader::Fixed(value)),
             _ => {
                 let help = "write `preserve` for the client's, or a name such as `app.internal`";
-                self.mistakes.report_with(host.at, format!("`{}` is not a host", host.value), help);
+                self.mistakes.report(host.at, format!("`{}` is not a host", host.value), help);
                 None
             }
         }
@@ -198,11 +210,7 @@ impl Compiler {
         if let Some(path) = path
             && (!path.value.starts_with('/') || path.value.parse::<PathAndQuery>().is_err())
         {
-            self.mistakes.report_with(
-                path.at,
-                format!("`{}` is not a path", path.value),
-                "write one such as `/healthz`",
-            );
+            self.mistakes.report(path.at, format!("`{}` is not a path", path.value), "write one such as `/healthz`");
         }
         HealthCheck {
             path: path.map(|path| path.value.clone()).unwrap_or_default(),
@@ -216,6 +224,13 @@ impl Compiler {
 
 /// The address in a server's URL.
 fn server(url: &str) -> Result<Authority, Problem> {
+    if url.contains('@') {
+        // What stands before it may be a password: it is in no message.
+        return Err(Problem::with(
+            "a server's URL holds no user name or password",
+            "remove what stands before the `@`",
+        ));
+    }
     let Some((scheme, rest)) = url.split_once("://") else {
         let meant = if url.contains("//") { String::new() } else { format!(": `http://{}`", url.trim_matches('/')) };
         return Err(Problem::with(
@@ -243,13 +258,6 @@ fn server(url: &str) -> Result<Authority, Problem> {
             format!("write `http://{authority}`: requests go there with the path they came with"),
         ));
     }
-    if authority.contains('@') {
-        // What stands before the @ may be a password: it is in no message.
-        return Err(Problem::with(
-            "a server's URL holds no user name or password",
-            "remove what stands before the `@`",
-        ));
-    }
     let malformed = || {
         Problem::with(
             format!("`{url}` is not a server's URL"),
@@ -272,7 +280,7 @@ mod tests {
 
     #[track_caller]
     fn check(url: &str, expected: Result<&str, &str>) {
-        let found = server(url).map(|server| server.to_string()).map_err(|problem| problem.help.unwrap_or_default());
+        let found = server(url).map(|server| server.to_string()).map_err(|problem| problem.help);
         assert_eq!(found, expected.map(str::to_owned).map_err(str::to_owned), "{url}");
     }
 

@@ -45,7 +45,7 @@ section! {
         routes: Many<Route>,
         /// How a denial looks, unless the route or the limit has one of its own.
         deny_response: DenyResponse,
-        /// Which rate limit headers responses carry: `ietf` (RateLimit and RateLimit-Policy), `legacy` (X-RateLimit-*), `both` or `off`. Retry-After stays.
+        /// Which rate limit headers responses carry: `ietf` (`RateLimit` and `RateLimit-Policy`), `legacy` (`X-RateLimit-*`), `both` or `off`. `Retry-After` stays.
         headers: Spanned<HeaderStyle>,
         /// What is written to the log.
         log: Log,

@@ -49,10 +49,13 @@ impl<T> Field<T> {
 }
 
 impl<T: Raw> Field<T> {
-    pub fn read(entries: &[(Name, Node)], key: &str, mistakes: &mut Mistakes) -> Self {
-        let Some((name, node)) = entries.iter().find(|(name, _)| name.text == key) else { return Self::Absent };
+    pub fn read(entries: &Entries<'_>, key: &str, mistakes: &mut Mistakes) -> Self {
+        let Some((name, node)) = entries.known.iter().find(|(name, _)| name.text == key) else {
+            // Whoever misspelt a key did not leave it out.
+            return if entries.misspelt.contains(&key) { Self::Wrong } else { Self::Absent };
+        };
         if node.content == Content::Nothing {
-            mistakes.report_with(
+            mistakes.report(
                 name.at,
                 format!("`{key}` has no value"),
                 "write one after the colon, or remove the key: what is left out has its default",
@@ -76,46 +79,55 @@ pub struct Keys {
     pub later: &'static [(&'static str, &'static str)],
 }
 
+/// What stands in a section's map.
+#[derive(Clone, Debug)]
+pub struct Entries<'n> {
+    known: &'n [(Name, Node)],
+    /// Keys that were probably meant by unknown ones.
+    misspelt: Vec<&'static str>,
+}
+
 /// The entries of a section's map, unknown and missing keys reported.
-pub fn entries<'n>(node: &'n Node, keys: &Keys, mistakes: &mut Mistakes) -> Option<&'n [(Name, Node)]> {
+pub fn entries<'n>(node: &'n Node, keys: &Keys, mistakes: &mut Mistakes) -> Option<Entries<'n>> {
     let Content::Map(entries) = &node.content else {
-        mistakes.report_with(
+        mistakes.report(
             node.at,
             format!("expected a map, found {}", node.kind()),
             format!("its keys are {}", listed(keys.known)),
         );
         return None;
     };
-    for (name, _) in entries {
-        refuse_unknown(name, keys, mistakes);
-    }
+    let misspelt: Vec<_> = entries.iter().filter_map(|(name, _)| refuse_unknown(name, keys, mistakes)).collect();
     for (key, example) in keys.required {
-        if !entries.iter().any(|(name, _)| name.text == *key) {
-            mistakes.report_with(node.at, format!("`{key}` is missing"), *example);
+        if !misspelt.contains(key) && !entries.iter().any(|(name, _)| name.text == *key) {
+            mistakes.report(node.at, format!("`{key}` is missing"), *example);
         }
     }
-    Some(entries)
+    Some(Entries { known: entries, misspelt })
 }
 
-fn refuse_unknown(name: &Name, keys: &Keys, mistakes: &mut Mistakes) {
+/// Reports a key that is not known; the one that was probably meant.
+fn refuse_unknown(name: &Name, keys: &Keys, mistakes: &mut Mistakes) -> Option<&'static str> {
     let key = name.text.as_str();
     if keys.known.contains(&key) {
-        return;
+        return None;
     }
     if let Some((_, help)) = keys.later.iter().find(|(late, _)| *late == key) {
         not_built(name.at, key, help, mistakes);
-        return;
+        return None;
     }
-    let help = match nearest(key, keys.known) {
+    let near = nearest(key, keys.known);
+    let help = match near {
         Some(near) => format!("did you mean `{near}`?"),
         None => format!("the keys here are {}", listed(keys.known)),
     };
-    mistakes.report_with(name.at, format!("unknown key `{key}`"), help);
+    mistakes.report(name.at, format!("unknown key `{key}`"), help);
+    near
 }
 
 /// Refuses what the format knows and this version does not: nothing is ever silently ignored.
 pub fn not_built(at: Place, what: &str, help: &str, mistakes: &mut Mistakes) {
-    mistakes.report_with(at, format!("`{what}` is not built into this version yet"), help);
+    mistakes.report(at, format!("`{what}` is not built into this version yet"), help);
 }
 
 /// The name that a misspelt one was probably meant to be.

@@ -22,7 +22,7 @@ pub struct Many<T> {
 impl<T: Raw> Raw for Many<T> {
     fn read(node: &Node, mistakes: &mut Mistakes) -> Option<Self> {
         let Content::List(nodes) = &node.content else {
-            mistakes.report_with(
+            mistakes.report(
                 node.at,
                 format!("expected a list, found {}", node.kind()),
                 "put `- ` before each entry, or the entries into `[` and `]`",
@@ -66,7 +66,7 @@ fn read_all<T: Raw>(nodes: &[Node], mistakes: &mut Mistakes) -> Vec<T> {
 
 fn present<'n>(node: &'n Node, mistakes: &mut Mistakes) -> Option<&'n Node> {
     if node.content == Content::Nothing {
-        mistakes.report_with(node.at, "this entry is empty", "write a value after the dash, or remove the line");
+        mistakes.report(node.at, "this entry is empty", "write a value after the dash, or remove the line");
         return None;
     }
     Some(node)
@@ -82,7 +82,7 @@ pub struct Named<T> {
 impl<T: Raw> Raw for Named<T> {
     fn read(node: &Node, mistakes: &mut Mistakes) -> Option<Self> {
         let Content::Map(entries) = &node.content else {
-            mistakes.report_with(
+            mistakes.report(
                 node.at,
                 format!("expected a map, found {}", node.kind()),
                 "write a name, a colon, and what it stands for",
@@ -92,7 +92,7 @@ impl<T: Raw> Raw for Named<T> {
         let mut read = Vec::with_capacity(entries.len());
         for (name, node) in entries {
             if node.content == Content::Nothing {
-                mistakes.report_with(name.at, format!("`{}` has no value", name.text), "write one after the colon");
+                mistakes.report(name.at, format!("`{}` has no value", name.text), "write one after the colon");
                 continue;
             }
             if let Some(value) = T::read(node, mistakes) {

@@ -22,52 +22,36 @@ pub trait Leaf: Sized {
     /// What a person should write: "expected ..., found a list".
     const EXPECTED: &'static str;
 
+    /// What to do about a list or a map in its place.
+    const INSTEAD: &'static str = "write one value, without brackets or dashes";
+
     fn parse(text: &str) -> Result<Self, Problem>;
 
     fn schema() -> Value;
 }
 
-/// Why a text is not what its key needs.
+/// Why a text is not what its key needs, and what to write instead.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Problem {
     pub message: String,
-    pub help: Option<String>,
+    pub help: String,
 }
 
 impl Problem {
-    pub fn new(message: impl Into<String>) -> Self {
-        Self { message: message.into(), help: None }
-    }
-
-    /// What a type says of a text that means nothing to it: after what is wrong, what to write, which becomes the help.
-    pub fn said(error: impl ToString) -> Self {
-        let message = error.to_string();
-        for (separator, keep) in
-            [(", write ", "write "), (", expected ", "expected "), (": use ", "use "), (": keep ", "keep ")]
-        {
-            if let Some((wrong, instead)) = message.rsplit_once(separator) {
-                return Self::with(wrong, format!("{keep}{instead}"));
-            }
-        }
-        Self::new(message)
-    }
-
     pub fn report(self, at: Place, mistakes: &mut Mistakes) {
-        match self.help {
-            Some(help) => mistakes.report_with(at, self.message, help),
-            None => mistakes.report(at, self.message),
-        }
+        mistakes.report(at, self.message, self.help);
     }
 
     pub fn with(message: impl Into<String>, help: impl Into<String>) -> Self {
-        Self { message: message.into(), help: Some(help.into()) }
+        Self { message: message.into(), help: help.into() }
     }
 }
 
 impl<T: Leaf> Raw for Spanned<T> {
     fn read(node: &Node, mistakes: &mut Mistakes) -> Option<Self> {
         let Content::Scalar(text) = &node.content else {
-            mistakes.report(node.at, format!("expected {}, found {}", T::EXPECTED, node.kind()));
+            let message = format!("expected {}, found {}", T::EXPECTED, node.kind());
+            mistakes.report(node.at, message, T::INSTEAD);
             return None;
         };
         match T::parse(text) {
@@ -119,7 +103,7 @@ impl Leaf for u64 {
         if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_digit()) {
             return Err(Problem::with(format!("`{text}` is not a whole number"), "write digits only, such as `20`"));
         }
-        text.parse().map_err(|_| Problem::new(format!("`{text}` is too large")))
+        text.parse().map_err(|_| Problem::with(format!("`{text}` is too large"), "write a smaller number"))
     }
 
     fn schema() -> Value {
@@ -131,7 +115,7 @@ impl Leaf for units::Span {
     const EXPECTED: &'static str = "a duration such as `20s`";
 
     fn parse(text: &str) -> Result<Self, Problem> {
-        text.parse().map_err(|error: units::InvalidSpan| Problem::said(error))
+        text.parse().map_err(|error: units::InvalidSpan| Problem::from(error))
     }
 
     fn schema() -> Value {
@@ -143,7 +127,7 @@ impl Leaf for units::Size {
     const EXPECTED: &'static str = "a size such as `64KiB`";
 
     fn parse(text: &str) -> Result<Self, Problem> {
-        text.parse().map_err(|error: units::InvalidSize| Problem::said(error))
+        text.parse().map_err(|error: units::InvalidSize| Problem::from(error))
     }
 
     fn schema() -> Value {
@@ -195,7 +179,7 @@ impl Leaf for IpNet {
     const EXPECTED: &'static str = "an address or network";
 
     fn parse(text: &str) -> Result<Self, Problem> {
-        network(text).map_err(Problem::said)
+        network(text).map_err(Problem::from)
     }
 
     fn schema() -> Value {
@@ -215,7 +199,8 @@ macro_rules! words {
         pub enum $name { $( $variant, )+ }
 
         impl $crate::config::raw::leaf::Leaf for $name {
-            const EXPECTED: &'static str = concat!("one word"$(, ", `", $word, "`")+);
+            const EXPECTED: &'static str = "one word";
+            const INSTEAD: &'static str = concat!("write one of"$(, " `", $word, "`")+);
 
             fn parse(text: &str) -> Result<Self, $crate::config::raw::leaf::Problem> {
                 match text {
@@ -242,7 +227,7 @@ pub fn unknown_word(text: &str, words: &[&str]) -> Problem {
         Some(near) => format!("did you mean `{near}`?"),
         None => format!("write {}", either(words)),
     };
-    Problem::with(format!("unknown word `{text}`"), help)
+    Problem::with(format!("unknown value `{text}`"), help)
 }
 
 /// `a`, `b` or `c`.

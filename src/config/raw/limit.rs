@@ -21,6 +21,8 @@ use crate::config::source::Place;
 use crate::config::yaml::Content;
 use crate::config::yaml::Node;
 use crate::key::Selector;
+use crate::limit::InvalidRate;
+use crate::limit::Rates;
 
 section! {
     /// One promise: how often a key may do something, and what happens beyond.
@@ -30,7 +32,7 @@ section! {
         /// What is counted: a selector such as `client_ip`, a list of them for one key of several parts, `[]` for one key for all.
         key: OneOrMany<KeyPart>,
         /// How often: `10/minute`, `10 per 3 minutes`, `1/second; 20/minute`.
-        rate: Text,
+        rate: Spanned<Rates>,
         /// Instead of a rate: how many requests may be in flight.
         concurrent: Spanned<u64>,
         /// How requests are counted against rates. Default: `sliding-window-log`, which is exact.
@@ -49,7 +51,7 @@ section! {
         shadow: Spanned<bool>,
         /// Lists whose members this limit does not hold for.
         unless: OneOrMany<Text>,
-        /// What responses show: `full` (RateLimit headers), `retry_after` or `none`. Default: `full`, `retry_after` where the key reads the body.
+        /// What responses show: `full` (`RateLimit` headers), `retry_after` or `none`. Default: `full`, `retry_after` where the key reads the body.
         headers: Spanned<Detail>,
         /// What happens beyond the limit: `deny`, or `{deny: {...}}` with a response of its own.
         then: Then,
@@ -61,6 +63,20 @@ section! {
         "reset_on" => "remove it: the application's answers are not looked at in this version",
         "distinct" => "remove the limit, or count requests instead of different values",
         "on_failure" => "remove it: the memory store does not fail",
+    }
+}
+
+/// One or several rates in one text.
+impl Leaf for Rates {
+    const EXPECTED: &'static str = "rates in one text";
+    const INSTEAD: &'static str = "write them with `;` between them: `rate: 1/second; 20/minute`";
+
+    fn parse(text: &str) -> Result<Self, Problem> {
+        text.parse().map_err(|error: InvalidRate| Problem::from(error))
+    }
+
+    fn schema() -> Value {
+        json!({ "type": "string", "examples": ["10/minute", "10 per 3 minutes", "1/second; 20/minute"] })
     }
 }
 
@@ -130,7 +146,7 @@ impl Raw for KeyPart {
             Content::Scalar(text) => Some(Self { selector: Text { value: text.clone(), at: node.at }, options: None }),
             Content::Map(entries) => {
                 let [(name, options)] = &entries[..] else {
-                    mistakes.report_with(
+                    mistakes.report(
                         node.at,
                         format!("expected one selector and its options, found {} keys", entries.len()),
                         "several selectors are a list: `[client_ip, {param.username: {raw: true}}]`",
@@ -141,7 +157,7 @@ impl Raw for KeyPart {
                 Some(Self { selector, options: Some(KeyOptions::read(options, mistakes)?) })
             }
             Content::Nothing | Content::List(_) => {
-                mistakes.report_with(
+                mistakes.report(
                     node.at,
                     format!("expected a selector, found {}", node.kind()),
                     "write one such as `client_ip` or `param.username`",
@@ -190,12 +206,12 @@ impl Raw for Then {
                     }
                 }
                 if entries.is_empty() {
-                    mistakes.report_with(node.at, "an empty `then`", "write `then: deny`, or leave it out");
+                    mistakes.report(node.at, "an empty `then`", "write `then: deny`, or leave it out");
                 }
                 deny
             }
             Content::Nothing | Content::List(_) => {
-                mistakes.report_with(node.at, format!("expected an action, found {}", node.kind()), "write `deny`");
+                mistakes.report(node.at, format!("expected an action, found {}", node.kind()), "write `deny`");
                 None
             }
         }
@@ -223,7 +239,7 @@ fn refuse_action(action: &str, at: Place, mistakes: &mut Mistakes) {
         Some(near) => format!("did you mean `{near}`?"),
         None => format!("this version knows {}", listed(&["deny"])),
     };
-    mistakes.report_with(at, format!("unknown action `{action}`"), help);
+    mistakes.report(at, format!("unknown action `{action}`"), help);
 }
 
 section! {

@@ -81,7 +81,7 @@ macro_rules! section {
                 Some(Self {
                     at: node.at,
                     $( $key: $crate::config::raw::Field::read(
-                        entries, $crate::config::raw::field::written(stringify!($key)), mistakes,
+                        &entries, $crate::config::raw::field::written(stringify!($key)), mistakes,
                     ), )+
                 })
             }

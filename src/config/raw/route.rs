@@ -80,12 +80,12 @@ impl Raw for Match {
         match &node.content {
             Content::Scalar(text) => Some(Self::Short(Text { value: text.clone(), at: node.at })),
             Content::Map(entries) if entries.is_empty() => {
-                mistakes.report_with(node.at, "an empty `match`", "`match: /*` is every request");
+                mistakes.report(node.at, "an empty `match`", "`match: /*` is every request");
                 None
             }
             Content::Map(_) => Some(Self::Long(Box::new(Conditions::read(node, mistakes)?))),
             Content::Nothing | Content::List(_) => {
-                mistakes.report_with(
+                mistakes.report(
                     node.at,
                     format!("expected a match, found {}", node.kind()),
                     "write `POST /login`, or a map such as `{methods: [POST], path: /login}`",

@@ -1,3 +1,5 @@
+use std::fmt::Write;
+
 use proptest::prelude::*;
 
 use super::*;
@@ -82,7 +84,7 @@ fn a_tree_has_bounds() {
     let mut bomb = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n".to_owned();
     for level in 1..10 {
         let before = format!("*a{}, ", level - 1).repeat(10);
-        bomb += &format!("a{level}: &a{level} [{before}]\n");
+        let _ = writeln!(bomb, "a{level}: &a{level} [{before}]");
     }
     let (node, mistakes) = read(&bomb);
     assert!(node.is_none());

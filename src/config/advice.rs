@@ -1,0 +1,145 @@
+//! What to write instead of what the types of the core refuse. Most of them say it themselves, after what is wrong.
+
+use super::raw::leaf::Problem;
+use crate::limit::InvalidRate;
+use crate::limit::InvalidRule;
+use crate::list::InvalidNetwork;
+use crate::route::InvalidHostPattern;
+use crate::route::InvalidMatch;
+use crate::route::InvalidMethod;
+use crate::route::InvalidPathPattern;
+use crate::route::InvalidPathRegex;
+use crate::units::InvalidSize;
+use crate::units::InvalidSpan;
+
+impl From<InvalidRate> for Problem {
+    fn from(error: InvalidRate) -> Self {
+        let otherwise = match error {
+            InvalidRate::Zero => "write 1 or more; who is never to pass goes on a list under `access.deny`",
+            _ => "write for instance `10/minute` or `10 per 3 minutes`",
+        };
+        split(&error.to_string(), otherwise)
+    }
+}
+
+impl From<InvalidRule> for Problem {
+    fn from(error: InvalidRule) -> Self {
+        let otherwise = match error {
+            InvalidRule::CostAboveCount { .. } => "lower the cost, or raise the rate",
+            InvalidRule::CostAboveBurst { .. } => "lower the cost, or raise `burst`",
+            InvalidRule::TooManyToLog { .. } | InvalidRule::TooManyBuckets { .. } => "write a smaller number",
+        };
+        split(&error.to_string(), otherwise)
+    }
+}
+
+impl From<InvalidMatch> for Problem {
+    fn from(error: InvalidMatch) -> Self {
+        match error {
+            InvalidMatch::Short(text) => Self::with(
+                format!("`{text}` is no match"),
+                "write a path, or methods and a path: `/admin/*`, `POST /login` or `GET,POST /search`",
+            ),
+            InvalidMatch::Method(error) => error.into(),
+            InvalidMatch::Path(error) => error.into(),
+        }
+    }
+}
+
+impl From<InvalidPathPattern> for Problem {
+    fn from(error: InvalidPathPattern) -> Self {
+        let otherwise = match &error {
+            InvalidPathPattern::Relative(path) => format!("write `/{}`", path.trim_start_matches("./")),
+            InvalidPathPattern::Repeated(_) => "give one of the two another name".to_owned(),
+            _ => "write one such as `/login`, `/admin/*` or `/users/{id}`".to_owned(),
+        };
+        split(&error.to_string(), &otherwise)
+    }
+}
+
+impl From<InvalidMethod> for Problem {
+    fn from(error: InvalidMethod) -> Self {
+        Self::with(error.to_string(), "write one such as `GET` or `POST`; several are a list: `[GET, POST]`")
+    }
+}
+
+impl From<InvalidPathRegex> for Problem {
+    fn from(error: InvalidPathRegex) -> Self {
+        let help = match error {
+            InvalidPathRegex::Syntax(_) => {
+                "write one such as `^/v[0-9]+/`; a bracket or dot that is meant as it is needs a `\\` before it"
+            }
+            InvalidPathRegex::TooLarge => "lower the counts in its braces, or split it into two routes",
+        };
+        Self::with(error.to_string(), help)
+    }
+}
+
+impl From<InvalidHostPattern> for Problem {
+    fn from(error: InvalidHostPattern) -> Self {
+        split(&error.to_string(), "write a name such as `example.com` or `*.example.com`")
+    }
+}
+
+impl From<InvalidNetwork> for Problem {
+    fn from(error: InvalidNetwork) -> Self {
+        split(&error.to_string(), "write one such as `198.51.100.0/24` or `2001:db8::/32`")
+    }
+}
+
+impl From<InvalidSpan> for Problem {
+    fn from(error: InvalidSpan) -> Self {
+        if let InvalidSpan::NoUnit(number) = &error {
+            let help = format!("write `{number}ms`, `{number}s`, `{number}m`, `{number}h` or `{number}d`");
+            return Self::with(format!("`{number}` needs a unit"), help);
+        }
+        split(&error.to_string(), "write a number and a unit such as `500ms`, `20s`, `3m`, `1h` or `7d`")
+    }
+}
+
+impl From<InvalidSize> for Problem {
+    fn from(error: InvalidSize) -> Self {
+        split(&error.to_string(), "write a number and a unit such as `64KiB` or `10MiB`")
+    }
+}
+
+/// Takes what an error says to write, after what is wrong, as the help; an error that says nothing gets `otherwise`.
+fn split(message: &str, otherwise: &str) -> Problem {
+    for (between, help) in SEPARATORS {
+        if let Some((wrong, instead)) = message.rsplit_once(between) {
+            return Problem::with(wrong, format!("{help}{instead}"));
+        }
+    }
+    Problem::with(message, otherwise)
+}
+
+/// What stands between the two halves of a message, and how the second begins as a sentence of its own.
+const SEPARATORS: &[(&str, &str)] = &[
+    (", write ", "write "),
+    (", expected ", "expected "),
+    (", match ", "match "),
+    (", use ", "use "),
+    (": use ", "use "),
+    (": keep ", "keep "),
+    (", as in ", "write it as in "),
+    (", at most ", "write at most "),
+    (", the longest ", "the longest "),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(text: &str, message: &str, help: &str) {
+        let problem = text.parse::<crate::limit::Rates>().map_err(Problem::from).unwrap_err();
+        assert_eq!((problem.message.as_str(), problem.help.as_str()), (message, help));
+    }
+
+    #[test]
+    fn what_to_write_is_the_help() {
+        check("10", "`10` is not a rate", "write a count and a window such as `10/minute` or `10 per 3 minutes`");
+        check("1/s, 2/s", "two rates for the same window, `1/second` and `2/second`", "keep the smaller one");
+        check("1 per 101 years", "a window of 101 years is too long", "write at most 100 years");
+    }
+}

@@ -1,0 +1,79 @@
+//! The `match` of a route.
+
+use http::HeaderName;
+
+use super::Compiler;
+use super::lists::Lists;
+use super::lists::Use;
+use super::titles::entries;
+use crate::config::raw::Field;
+use crate::config::raw::Text;
+use crate::config::raw::forms::Named;
+use crate::config::raw::forms::OneOrMany;
+use crate::config::raw::route::Conditions;
+use crate::config::raw::route::Match;
+use crate::route::Case;
+use crate::route::Condition;
+use crate::route::Glob;
+use crate::route::MethodSet;
+use crate::route::PathPattern;
+use crate::route::PathRegex;
+
+impl Compiler {
+    /// What a route matches; conditions with mistakes are left out, for the mistakes are reported.
+    pub(super) fn condition(&mut self, matched: &Match, case: Case, lists: &Lists) -> Condition {
+        match matched {
+            Match::Short(text) => self.meant(text, Condition::short(&text.value, case)).unwrap_or_default(),
+            Match::Long(conditions) => self.long_condition(conditions, case, lists),
+        }
+    }
+
+    fn long_condition(&mut self, raw: &Conditions, case: Case, lists: &Lists) -> Condition {
+        if let (Some(_), Some(at)) = (raw.path.get(), raw.path_regex.key()) {
+            self.mistakes.report(at, "`path` and `path_regex` exclude each other", "say it in one of the two");
+        }
+        if let Some(empty) = raw.client.get().filter(|client| client.items.is_empty()) {
+            let help = "name a list, or remove `client`";
+            self.mistakes.report(empty.at, "an empty list of lists holds no client", help);
+        }
+        let path = raw.path.get().and_then(|text| self.meant(text, PathPattern::new(&text.value, case)));
+        let path_regex = raw.path_regex.get().and_then(|text| self.meant(text, PathRegex::new(&text.value, case)));
+        Condition {
+            methods: raw.methods.get().and_then(|methods| self.methods(methods)),
+            host: raw.host.get().and_then(|text| self.parse(text)),
+            path,
+            path_regex,
+            headers: self.header_globs(&raw.header),
+            queries: globs(&raw.query),
+            cookies: globs(&raw.cookie),
+            client: self.references(&raw.client, lists, Use::BeforeRoute).unwrap_or_default(),
+        }
+    }
+
+    fn methods(&mut self, raw: &OneOrMany<Text>) -> Option<MethodSet> {
+        if raw.items.is_empty() {
+            let help = "name some, or remove `methods`";
+            self.mistakes.report(raw.at, "an empty list of methods matches no request", help);
+            return None;
+        }
+        let parsed: Vec<_> = raw.items.iter().map(|method| self.parse(method)).collect();
+        parsed.into_iter().collect()
+    }
+
+    fn header_globs(&mut self, field: &Field<Named<Text>>) -> Vec<(HeaderName, Glob)> {
+        let mut result = Vec::new();
+        for (name, glob) in entries(field) {
+            let Ok(header) = HeaderName::from_bytes(name.value.as_bytes()) else {
+                let help = "header names are letters, digits and dashes: `x-api-key`";
+                self.mistakes.report(name.at, format!("`{}` is not a header name", name.value), help);
+                continue;
+            };
+            result.push((header, Glob::new(&glob.value)));
+        }
+        result
+    }
+}
+
+fn globs(field: &Field<Named<Text>>) -> Vec<(Box<str>, Glob)> {
+    entries(field).iter().map(|(name, glob)| (name.value.as_str().into(), Glob::new(&glob.value))).collect()
+}

@@ -1,0 +1,88 @@
+//! Names that are made where people choose none: of routes, and the beginnings of their limits' names.
+
+use std::collections::HashSet;
+use std::fmt::Write;
+use std::sync::Arc;
+
+use crate::config::raw::Field;
+use crate::config::raw::Text;
+use crate::config::raw::forms::Named;
+use crate::config::raw::route::Match;
+use crate::config::raw::route::Route;
+
+/// Names that routes have or will have.
+#[derive(Debug)]
+pub(super) struct Titles(HashSet<String>);
+
+impl Titles {
+    /// Knows every name that people chose, so that no made one collides with it.
+    pub(super) fn reserving(routes: &[Route]) -> Self {
+        Self(routes.iter().filter_map(|route| route.name.get()).map(|name| name.value.clone()).collect())
+    }
+
+    /// The text of a match, with a number where that is taken.
+    pub(super) fn made(&mut self, matched: Option<&Match>) -> Arc<str> {
+        let title = matched.map(title).unwrap_or_default();
+        let mut name = title.clone();
+        for attempt in 2.. {
+            if self.0.insert(name.clone()) {
+                break;
+            }
+            name = format!("{title} ({attempt})");
+        }
+        name.into()
+    }
+}
+
+/// `POST /login`, `api.example.com/v1/*`.
+fn title(matched: &Match) -> String {
+    let conditions = match matched {
+        Match::Short(text) => return text.value.split_whitespace().collect::<Vec<_>>().join(" "),
+        Match::Long(conditions) => conditions,
+    };
+    let text = |field: &Field<Text>| field.get().map(|text| text.value.clone());
+    let mut title = conditions.methods.get().map(|methods| joined(&methods.items) + " ").unwrap_or_default();
+    title += &text(&conditions.host).unwrap_or_default();
+    let path = text(&conditions.path).or_else(|| text(&conditions.path_regex).map(|regex| format!("~{regex}")));
+    title += &path.unwrap_or_default();
+    for (kind, field) in [("header", &conditions.header), ("query", &conditions.query), ("cookie", &conditions.cookie)]
+    {
+        for (name, glob) in entries(field) {
+            let _ = write!(title, " {kind}.{}={}", name.value, glob.value);
+        }
+    }
+    if let Some(client) = conditions.client.get() {
+        let _ = write!(title, " client {}", joined(&client.items));
+    }
+    title.trim().to_owned()
+}
+
+/// The entries of a map that may be left out.
+pub(super) fn entries(field: &Field<Named<Text>>) -> &[(Text, Text)] {
+    field.get().map(|named| &named.entries[..]).unwrap_or_default()
+}
+
+fn joined(texts: &[Text]) -> String {
+    texts.iter().map(|text| text.value.as_str()).collect::<Vec<_>>().join(",")
+}
+
+/// A title as the beginning of a limit's name: `post-login`.
+pub(super) fn slug(title: &str) -> String {
+    let words = title.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
+    let slug = words.map(str::to_ascii_lowercase).collect::<Vec<_>>().join("-");
+    if slug.is_empty() { "route".to_owned() } else { slug.chars().take(MAX_SLUG).collect() }
+}
+
+const MAX_SLUG: usize = 60;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_title_becomes_the_beginning_of_a_name() {
+        assert_eq!(slug("POST /login"), "post-login");
+        assert_eq!(slug("api.example.com/v1/*"), "api-example-com-v1");
+        assert_eq!(slug("/*"), "route");
+    }
+}

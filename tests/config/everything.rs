@@ -1,0 +1,99 @@
+//! `everything.yaml` and the schema name the same keys, each once, each with a word about it.
+
+use std::collections::BTreeMap;
+use std::fs;
+
+use portcullis::config::diagnostic::Mistakes;
+use portcullis::config::schema;
+use portcullis::config::source::Source;
+use portcullis::config::yaml;
+use portcullis::config::yaml::Content;
+use portcullis::config::yaml::Node;
+use serde_json::Value;
+
+const FILE: &str = "config/everything.yaml";
+
+/// Keys by the section that defines them.
+type Keys = BTreeMap<String, Vec<usize>>;
+
+#[test]
+fn every_key_of_the_schema_stands_in_the_file_and_the_other_way_round() {
+    let schema = schema();
+    let mut defined: Vec<String> = Vec::new();
+    for (section, definition) in schema["$defs"].as_object().expect("definitions") {
+        let properties = definition["properties"].as_object().expect("properties");
+        defined.extend(properties.keys().map(|key| format!("{section}.{key}")));
+    }
+    let mut found = Keys::new();
+    walk(&read(), &schema, &schema, &mut found);
+    let written: Vec<String> = found.keys().cloned().collect();
+    defined.sort();
+    assert_eq!(written, defined);
+}
+
+#[test]
+fn every_key_is_explained_where_it_stands_first() {
+    let schema = schema();
+    let text = fs::read_to_string(FILE).expect("the file");
+    let lines: Vec<&str> = text.lines().collect();
+    let mut found = Keys::new();
+    walk(&read(), &schema, &schema, &mut found);
+    for (key, places) in found {
+        let explained = places.iter().any(|line| lines[line - 1].contains(" # "));
+        // A map is explained by its keys.
+        let opens = places.iter().any(|line| lines[line - 1].trim_end().ends_with(':'));
+        assert!(explained || opens, "{key} at {places:?}");
+    }
+}
+
+fn read() -> Node {
+    let text = fs::read_to_string(FILE).expect("the file");
+    let mut mistakes = Mistakes::default();
+    let source = mistakes.source(Source::new(FILE, text.clone()));
+    yaml::parse(&text, source, &|_| None, &mut mistakes).expect("a tree")
+}
+
+/// Notes each key under the section of the schema that has it.
+fn walk(node: &Node, described: &Value, schema: &Value, found: &mut Keys) {
+    if let Some(reference) = described["$ref"].as_str() {
+        let section = reference.trim_start_matches("#/$defs/");
+        let definition = &schema["$defs"][section];
+        let Content::Map(entries) = &node.content else { return };
+        for (name, value) in entries {
+            let property = &definition["properties"][&name.text];
+            assert!(property.is_object(), "{section} has no key {}", name.text);
+            found.entry(format!("{section}.{}", name.text)).or_default().push(name.at.line as usize);
+            walk(value, property, schema, found);
+        }
+        return;
+    }
+    for choice in described["anyOf"].as_array().into_iter().flatten() {
+        if fits(node, choice) {
+            walk(node, choice, schema, found);
+        }
+    }
+    match &node.content {
+        Content::List(items) if described["items"].is_object() => {
+            for item in items {
+                walk(item, &described["items"], schema, found);
+            }
+        }
+        Content::Map(entries) if described["additionalProperties"].is_object() => {
+            for (_, value) in entries {
+                walk(value, &described["additionalProperties"], schema, found);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Whether a choice is for this kind of node. No two choices of one kind stand beside each other.
+fn fits(node: &Node, choice: &Value) -> bool {
+    match node.content {
+        Content::Map(_) => {
+            choice["$ref"].is_string() || choice["additionalProperties"].is_object() || choice["anyOf"].is_array()
+        }
+        Content::List(_) => choice["items"].is_object(),
+        Content::Scalar(_) | Content::Nothing => false,
+    }
+}

@@ -1,0 +1,193 @@
+//! Spellings that are accepted, and what they mean.
+
+use std::path::Path;
+use std::time::Duration;
+
+use http::StatusCode;
+use portcullis::client::Prefix;
+use portcullis::config::Settings;
+use portcullis::config::load_with;
+use portcullis::config::render;
+use portcullis::gateway::HeaderStyle;
+use portcullis::key::Selector;
+use portcullis::limit::Algorithm;
+use portcullis::limit::Count;
+use portcullis::limit::Detail;
+use portcullis::limit::Limit;
+use portcullis::limit::LimitId;
+use portcullis::limit::Missing;
+use portcullis::limit::Rule;
+use portcullis::limit::Then;
+use portcullis::limit::action::DenyBody;
+use portcullis::route::UpstreamId;
+use portcullis::upstream::Balance;
+use portcullis::upstream::HostHeader;
+
+#[track_caller]
+fn load(name: &str) -> Settings {
+    let file = Path::new("tests/config/good").join(name);
+    load_with(&file, &super::environment).unwrap_or_else(|mistakes| panic!("{}", render(&mistakes, false)))
+}
+
+fn limit<'s>(settings: &'s Settings, name: &str) -> &'s Limit {
+    settings.policy.limits.iter().find(|limit| &*limit.name == name).expect("a limit of that name")
+}
+
+#[test]
+fn one_of_a_list_needs_no_brackets() {
+    let settings = load("one-without-brackets.yaml");
+    assert_eq!(settings.listen.len(), 1);
+    assert_eq!(settings.policy.access.allow.len(), 1);
+    assert_eq!(settings.policy.routes.routes[0].only.as_ref().map(Vec::len), Some(1));
+    assert_eq!(settings.upstreams[0].servers.len(), 1);
+}
+
+#[test]
+fn values_are_typed_by_their_key_quoted_or_not() {
+    let settings = load("quoted.yaml");
+    assert_eq!(settings.listen[0].port(), 8080);
+    assert_eq!(settings.store.max_keys, 5000);
+    assert_eq!(settings.policy.deny_response.status, Some(StatusCode::FORBIDDEN));
+    assert_eq!(settings.requests.max_body, Some(10 << 20));
+    assert_eq!(settings.requests.headers, HeaderStyle::Off);
+    assert_eq!(settings.upstreams[0].name.as_ref(), "yes");
+}
+
+#[test]
+fn an_alias_repeats_a_whole_value() {
+    let settings = load("aliases.yaml");
+    let routes = &settings.policy.routes.routes;
+    // Named once, it is one limit wherever it stands; without a name each is its own.
+    assert_eq!(routes[0].limits[0], routes[1].limits[0]);
+    assert_ne!(routes[0].limits[1], routes[1].limits[1]);
+    let names: Vec<_> = settings.policy.limits.iter().map(|limit| &*limit.name).collect();
+    assert_eq!(names, ["shared", "one-2", "two-2"]);
+}
+
+#[test]
+fn every_form_of_a_key_is_read() {
+    let settings = load("keys.yaml");
+    let selectors = |name: &str| -> Vec<String> {
+        limit(&settings, name)
+            .key
+            .parts
+            .iter()
+            .map(|part| format!("{}{}", part.selector, if part.raw { " raw" } else { "" }))
+            .collect()
+    };
+    assert_eq!(selectors("one"), ["client_ip"]);
+    assert_eq!(selectors("several"), ["client_ip", "param.username", "header.x-api-key"]);
+    assert_eq!(selectors("nobody"), Vec::<String>::new());
+    assert_eq!(selectors("raw"), ["param.username raw"]);
+    let net = |name: &str| match limit(&settings, name).key.parts[0].selector {
+        Selector::ClientIp(net) => net,
+        _ => None,
+    };
+    assert_eq!(net("one"), Some(Prefix { v4: 28, v6: 56 }));
+    assert_eq!(net("wide"), Some(Prefix { v4: 24, v6: 56 }));
+    assert_eq!(selectors("captured"), ["path.id", "path.year"]);
+    // What a body says may be another's.
+    assert_eq!(limit(&settings, "one").headers, Detail::Full);
+    assert_eq!(limit(&settings, "several").headers, Detail::RetryAfter);
+    assert_eq!(limit(&settings, "raw").headers, Detail::None);
+}
+
+#[test]
+fn every_kind_of_limit_is_read() {
+    let settings = load("limits.yaml");
+    let rule = |name: &str| limit(&settings, name).rule.clone();
+    let algorithm = |name: &str| match rule(name) {
+        Rule::Rates { algorithm, .. } => algorithm,
+        Rule::Concurrent(_) => panic!("no rate"),
+    };
+    assert_eq!(algorithm("log"), Algorithm::SlidingWindowLog);
+    assert_eq!(algorithm("counter"), Algorithm::SlidingWindowCounter);
+    assert_eq!(algorithm("fixed"), Algorithm::FixedWindow);
+    assert_eq!(algorithm("buckets"), Algorithm::BucketedWindow { buckets: 24.try_into().ok() });
+    assert_eq!(algorithm("tokens"), Algorithm::TokenBucket { burst: 50.try_into().ok() });
+    assert_eq!(algorithm("tokens-by-default"), Algorithm::TokenBucket { burst: None });
+    assert_eq!(rule("flight"), Rule::Concurrent(20.try_into().expect("not zero")));
+    let dear = limit(&settings, "dear");
+    assert!(matches!(&dear.rule, Rule::Rates { cost, .. } if cost.get() == 5));
+    assert_eq!((dear.count, dear.missing, dear.shadow), (Count::Attempts, Missing::Skip, true));
+    assert_eq!(dear.unless.len(), 2);
+}
+
+#[test]
+fn a_denial_looks_as_it_is_told_to() {
+    let settings = load("denials.yaml");
+    let Then::Deny(Some(own)) = &limit(&settings, "own").then else { panic!("a response of its own") };
+    assert_eq!(own.status, Some(StatusCode::SERVICE_UNAVAILABLE));
+    let Some(DenyBody::Verbatim { content_type, content }) = &own.body else { panic!("a body") };
+    assert_eq!((content_type.to_str().ok(), &content[..]), (Some("application/json"), &br#"{"slow": "down"}"#[..]));
+    assert_eq!(own.headers[0].0, "x-denied-by");
+    assert_eq!(limit(&settings, "plain").then, Then::Deny(None));
+    assert_eq!(limit(&settings, "braces").then, Then::Deny(None));
+    let route = settings.policy.routes.routes[0].deny_response.as_ref().expect("the route's own");
+    assert_eq!(route.redirect.as_ref().and_then(|target| target.to_str().ok()), Some("/slow-down"));
+    assert!(
+        matches!(&settings.policy.deny_response.body, Some(DenyBody::Page(page)) if page.starts_with(b"<!doctype"))
+    );
+}
+
+#[test]
+fn an_upstream_is_a_name_or_a_url() {
+    let settings = load("upstreams.yaml");
+    let names: Vec<_> = settings.upstreams.iter().map(|upstream| &*upstream.name).collect();
+    // Two spellings of one URL are one upstream.
+    assert_eq!(names, ["app", "files", "127.0.0.1:9000"]);
+    let routes = &settings.policy.routes.routes;
+    let upstreams: Vec<_> = routes.iter().map(|route| route.upstream).collect();
+    assert_eq!(upstreams, [UpstreamId(1), UpstreamId(2), UpstreamId(2), UpstreamId(0)]);
+    assert_eq!(settings.policy.upstream, UpstreamId(0));
+    let app = &settings.upstreams[0];
+    assert_eq!(app.balance, Balance::RoundRobin);
+    assert_eq!(app.host, HostHeader::Fixed("app.internal".parse().expect("a value")));
+    assert_eq!(app.timeouts.connect, Duration::from_millis(500));
+    assert_eq!(app.timeouts.idle, Duration::from_secs(60));
+    let health = app.health.as_ref().expect("a health check");
+    assert_eq!((health.path.as_str(), health.every, health.unhealthy), ("/healthz?deep=1", Duration::from_secs(5), 3));
+}
+
+#[test]
+fn the_only_upstream_is_the_default_one() {
+    assert_eq!(load("only-upstream.yaml").policy.upstream, UpstreamId(0));
+}
+
+#[test]
+fn the_environment_stands_in_values() {
+    let settings = load("environment.yaml");
+    assert_eq!(settings.listen[0].port(), 8080);
+    assert_eq!(settings.upstreams[0].servers[0].as_str(), "127.0.0.1:8000");
+    let body = settings.policy.deny_response.body.as_ref().expect("a body");
+    assert!(matches!(body, DenyBody::Verbatim { content, .. } if &content[..] == b"Set ${PORT}.\n"));
+}
+
+#[test]
+fn routes_without_a_name_are_called_by_their_match() {
+    let settings = load("names.yaml");
+    let names: Vec<_> = settings.policy.routes.routes.iter().map(|route| &*route.name).collect();
+    assert_eq!(
+        names,
+        [
+            "POST /login",
+            "GET,POST api.example.com/v1/*",
+            "~^/x query.a=1",
+            "/same header.a=x",
+            "/same header.a=x (2)",
+            "named",
+        ]
+    );
+    let limits: Vec<_> = settings.policy.limits.iter().map(|limit| &*limit.name).collect();
+    assert_eq!(
+        limits,
+        ["limit-1", "limit-2-2", "post-login-1", "limit-2", "get-post-api-example-com-v1-1", "named-1",]
+    );
+    assert_eq!(settings.policy.everywhere, [LimitId(0), LimitId(1)]);
+}
+
+#[test]
+fn harmless_defaults_of_what_is_not_built_are_accepted() {
+    let settings = load("harmless.yaml");
+    assert_eq!(settings.listen.len(), 1);
+}
