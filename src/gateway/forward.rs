@@ -53,7 +53,14 @@ pub async fn forward(
     };
     let (version, has_body) = (parts.version, !body.is_empty());
     let states_no_body = !has_body && parts.headers.contains_key(CONTENT_LENGTH);
-    headers::prepare_request(&mut parts.headers, version, &story.identity, story.request_id, &target.settings().host);
+    headers::prepare_request(
+        &mut parts.headers,
+        version,
+        &story.identity,
+        story.request_id,
+        &target.settings().host,
+        &live.looked_at,
+    );
     if has_body && body.size_hint().exact().is_none() {
         // Without it a GET would lose its body.
         parts.headers.insert(TRANSFER_ENCODING, HeaderValue::from_static("chunked"));

@@ -7,7 +7,6 @@ use http::Response;
 use http::Version;
 use http::header::EXPECT;
 use http::header::HOST;
-use http::request::Parts;
 use http_body::Body;
 use hyper::body::Incoming;
 
@@ -43,10 +42,13 @@ pub(super) async fn handle(
     let identity = live.clients.identify(connection.peer.ip(), &parts.headers);
     let mut story = Story::begin(core, Arc::clone(&live), identity, &parts);
 
-    if let Err(unfit) = check(&mut parts, &incoming, &connection, live.settings.max_body) {
+    if let Err(unfit) = framing::check(&mut parts, connection.local) {
         return respond::refuse(story, version, unfit);
     }
     story.is_for(&parts);
+    if live.settings.max_body.is_some_and(|most| incoming.size_hint().lower() > most) {
+        return respond::refuse(story, version, Unfit::TooLong);
+    }
     let asks_for_upgrade = headers::strip_connection(&mut parts.headers);
     let bounds = Bounds { length: live.settings.max_body, idle: live.settings.body_idle };
     let mut body = RequestBody::new(incoming, bounds);
@@ -82,17 +84,8 @@ pub(super) async fn handle(
 
     story.route = pass.route;
     story.outcome = Outcome::Allowed;
-    story.held.hold(pass.reservations);
+    story.hold(pass.reservations);
     story.report = pass.report;
     let wanted = Wanted::read(&mut parts, asks_for_upgrade, !body.is_empty());
     forward::forward(story, &connection, parts, body, pass.upstream, wanted).await
-}
-
-/// What is not exactly one request of bearable length goes no further.
-fn check(parts: &mut Parts, body: &Incoming, connection: &Connection, max_body: Option<u64>) -> Result<(), Unfit> {
-    framing::check(parts, connection.local)?;
-    if max_body.is_some_and(|most| body.size_hint().lower() > most) {
-        return Err(Unfit::TooLong);
-    }
-    Ok(())
 }

@@ -2,6 +2,9 @@
 
 use http::HeaderName;
 
+use crate::decision::Policy;
+use crate::key::Selector;
+
 /// What a field is to a gateway.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Kind {
@@ -18,12 +21,15 @@ pub enum Kind {
 impl Kind {
     /// The kind of a field by its name, which is in lower case as all names of a header map are.
     pub fn of(name: &HeaderName) -> Self {
-        let name = name.as_str();
-        // `X_Forwarded_For` is `X-Forwarded-For` to an application behind CGI, WSGI or Rack, and so is every name with
-        // an odd character to some other one.
-        if !name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-') {
-            return Self::Misleading;
+        match dashed(name.as_str()) {
+            None => Self::of_proper(name.as_str()),
+            // `X_Forwarded_For` is `X-Forwarded-For` to an application behind CGI, WSGI or Rack.
+            Some(meant) if Self::of_proper(&meant) != Self::Plain || is_weighty(&meant) => Self::Misleading,
+            Some(_) => Self::Plain,
         }
+    }
+
+    fn of_proper(name: &str) -> Self {
         match name.as_bytes().first() {
             Some(b'x') => Self::of_x(name),
             Some(b'c' | b'k' | b'p' | b't' | b'u' | b'h') if is_hop(name) => Self::Hop,
@@ -134,6 +140,51 @@ impl Kind {
     }
 }
 
+/// The name that some application takes a name with odd characters for; `None` for a name without any.
+fn dashed(name: &str) -> Option<String> {
+    let is_proper = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+    if name.bytes().all(is_proper) {
+        return None;
+    }
+    Some(name.bytes().map(|byte| char::from(if is_proper(byte) { byte } else { b'-' })).collect())
+}
+
+/// Fields that decide what a request is, and must not come a second time under a name that nobody checked.
+fn is_weighty(name: &str) -> bool {
+    ["host", "authorization", "cookie", "expect", "trailer", "origin", "referer", "user-agent", "range"].contains(&name)
+        || ["content-", "if-", "x-http-method", "x-method-override"].iter().any(|start| name.starts_with(start))
+}
+
+/// The fields that the rules of a configuration look at.
+#[derive(Clone, Debug, Default)]
+pub struct LookedAt {
+    /// As configured, and as an application may read it.
+    names: Vec<(HeaderName, Option<String>)>,
+}
+
+impl LookedAt {
+    pub fn new(policy: &Policy) -> Self {
+        let conditions = policy.routes.routes.iter().flat_map(|route| &route.condition.headers).map(|(name, _)| name);
+        let parts = policy.limits.iter().flat_map(|limit| &limit.key.parts);
+        let parts = parts.chain(policy.lists.iter().filter_map(|list| list.of.as_ref()));
+        let selected = parts.filter_map(|part| match &part.selector {
+            Selector::Header(name) => Some(name),
+            _ => None,
+        });
+        Self { names: conditions.chain(selected).map(|name| (name.clone(), dashed(name.as_str()))).collect() }
+    }
+
+    /// Whether an application may take a field for one that the rules look at, which they did not see under its name.
+    pub fn is_mistaken_for_one(&self, name: &HeaderName) -> bool {
+        let Some(meant) = dashed(name.as_str()) else { return false };
+        let is_itself = |(looked_at, _): &(HeaderName, Option<String>)| looked_at == name;
+        let is_meant = |(looked_at, dashed): &(HeaderName, Option<String>)| {
+            dashed.as_deref().unwrap_or_else(|| looked_at.as_str()) == meant
+        };
+        self.names.iter().any(is_meant) && !self.names.iter().any(is_itself)
+    }
+}
+
 fn is_hop(name: &str) -> bool {
     matches!(
         name,
@@ -223,9 +274,15 @@ mod tests {
 
     #[test]
     fn fields_that_would_move_a_request_are_known() {
-        for name in
-            ["X-Original-URL", "X-Rewrite-URL", "X-Forwarded-Uri", "Proxy", "X_Forwarded_For", "Content_Length", "a.b"]
-        {
+        for name in [
+            "X-Original-URL",
+            "X-Rewrite-URL",
+            "X-Forwarded-Uri",
+            "Proxy",
+            "X_Forwarded_For",
+            "Content_Length",
+            "X.Real.IP",
+        ] {
             check(name, Kind::Misleading);
         }
     }
@@ -233,16 +290,31 @@ mod tests {
     #[test]
     fn everything_else_is_left_alone() {
         for name in
-            ["Host", "Cookie", "Accept", "X-Api-Key", "X-HTTP-Method-Override", "Trailer", "Via", "Content-Type"]
+            ["Host", "Cookie", "session_token", "X-Api-Key", "X-HTTP-Method-Override", "Trailer", "Via", "Content-Type"]
         {
             check(name, Kind::Plain);
         }
     }
 
     #[test]
+    fn a_field_that_the_rules_look_at_has_one_name() {
+        let looked_at = |names: &[&'static str]| LookedAt {
+            names: names.iter().map(|name| (HeaderName::from_static(name), dashed(name))).collect(),
+        };
+        let name = HeaderName::from_static;
+        assert!(looked_at(&["x-tenant"]).is_mistaken_for_one(&name("x_tenant")));
+        assert!(!looked_at(&["x-tenant"]).is_mistaken_for_one(&name("x-tenant")));
+        assert!(!looked_at(&["x-tenant"]).is_mistaken_for_one(&name("x_other")));
+        assert!(!looked_at(&["x_tenant"]).is_mistaken_for_one(&name("x_tenant")));
+        assert!(looked_at(&["x_tenant"]).is_mistaken_for_one(&name("x.tenant")));
+    }
+
+    #[test]
     fn what_frames_routes_or_authorises_may_not_trail() {
         let may_trail = |name: &str| Kind::may_trail(&HeaderName::from_bytes(name.as_bytes()).expect(name));
-        for name in ["Host", "Content-Length", "Content-Type", "Authorization", "X-Forwarded-For", "Cookie", "X_A"] {
+        for name in
+            ["Host", "Content-Length", "Content-Type", "Authorization", "X-Forwarded-For", "Cookie", "X_Real_IP"]
+        {
             assert!(!may_trail(name), "{name}");
         }
         for name in ["X-Checksum", "Server-Timing", "ETag", "Content-Digest", "Grpc-Status"] {

@@ -20,6 +20,7 @@ use http::header::UPGRADE;
 use smallvec::SmallVec;
 
 use super::header_names::Kind;
+use super::header_names::LookedAt;
 use super::request_id::RequestId;
 use super::request_id::X_REQUEST_ID;
 use crate::client::Identity;
@@ -73,11 +74,12 @@ pub fn prepare_request(
     identity: &Identity,
     request_id: RequestId,
     host: &HostHeader,
+    looked_at: &LookedAt,
 ) {
     let forwarded = Forwarded::read(headers, identity);
     let wants_trailers = headers.get_all(TE).iter().any(names_trailers);
     remove_where(headers, |name| match Kind::of(name) {
-        Kind::Plain => false,
+        Kind::Plain => looked_at.is_mistaken_for_one(name),
         Kind::Forwarding => !identity.peer_is_trusted,
         Kind::Hop | Kind::Misleading => true,
     });

@@ -42,6 +42,7 @@ use crate::upstream::Upstream;
 pub use self::answer::ResponseBody;
 pub use self::body::RequestBody;
 
+use self::header_names::LookedAt;
 use self::ratelimit_headers::Shown;
 
 /// The part of the `server` and `headers` sections that requests meet.
@@ -76,6 +77,7 @@ pub struct Snapshot {
     pub settings: Settings,
     pub recorder: Recorder,
     shown: Shown,
+    looked_at: LookedAt,
 }
 
 impl Snapshot {
@@ -88,7 +90,8 @@ impl Snapshot {
         recorder: Recorder,
     ) -> Self {
         let shown = Shown::new(&policy, settings.headers);
-        Self { policy, clients, upstreams, settings, recorder, shown }
+        let looked_at = LookedAt::new(&policy);
+        Self { policy, clients, upstreams, settings, recorder, shown, looked_at }
     }
 }
 

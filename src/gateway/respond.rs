@@ -57,7 +57,7 @@ pub async fn deny(
     mut denial: Denial<'_>,
 ) -> Response<ResponseBody> {
     tell(&mut story, &mut denial);
-    let is_body_read = parts.version >= Version::HTTP_2 || body.discard().await;
+    let is_body_read = body.discard().await;
     let mut names: SmallVec<[&str; 2]> = SmallVec::new();
     let refusal = match &denial.cause {
         Cause::Listed { .. } | Cause::NotOnList => Refusal::Forbidden,
@@ -80,7 +80,7 @@ pub async fn deny(
         Refusal::TooManyValues => Reply::built_in(&story, parts, &refusal, StatusCode::BAD_REQUEST),
     };
     live.shown.write(&mut answer.headers, &story.report.limits);
-    if !is_body_read {
+    if !is_body_read && parts.version < Version::HTTP_2 {
         answer.headers.insert(CONNECTION, CLOSE);
     }
     if let Refusal::Limited { .. } = refusal {
@@ -123,7 +123,7 @@ pub enum Connection {
 
 fn tell(story: &mut Story, denial: &mut Denial<'_>) {
     story.route = denial.route;
-    story.held.hold(mem::take(&mut denial.reservations));
+    story.hold(mem::take(&mut denial.reservations));
     story.report = mem::take(&mut denial.report);
     story.outcome = match &denial.cause {
         Cause::Listed { .. } | Cause::NotOnList => Outcome::Listed,

@@ -13,28 +13,25 @@ use crate::store::AnyStore;
 use crate::store::Store;
 
 /// The slots that one request holds. They go back when this is dropped.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Held {
-    store: Arc<AnyStore>,
     reservations: SmallVec<[Reservation; 2]>,
+    /// `None` while nothing is held: most requests never touch a count that all cores share.
+    store: Option<Arc<AnyStore>>,
 }
 
 impl Held {
-    pub fn none(store: Arc<AnyStore>) -> Self {
-        Self { store, reservations: SmallVec::new() }
-    }
-
-    pub fn hold(&mut self, reservations: SmallVec<[Reservation; 2]>) {
-        self.reservations.extend(reservations);
+    pub fn hold(&mut self, store: &Arc<AnyStore>, reservations: SmallVec<[Reservation; 2]>) {
+        if !reservations.is_empty() {
+            self.store = Some(Arc::clone(store));
+            self.reservations.extend(reservations);
+        }
     }
 }
 
 impl Drop for Held {
     fn drop(&mut self) {
-        if self.reservations.is_empty() {
-            return;
-        }
-        let store = Arc::clone(&self.store);
+        let Some(store) = self.store.take() else { return };
         let reservations = mem::take(&mut self.reservations);
         let mut settling = Box::pin(async move {
             let Ok(()) = store.settle(&reservations).await;

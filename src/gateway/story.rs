@@ -11,6 +11,7 @@ use http::StatusCode;
 use http::Uri;
 use http::header::HOST;
 use http::request::Parts;
+use smallvec::SmallVec;
 
 use super::Core;
 use super::Snapshot;
@@ -19,6 +20,7 @@ use super::request_id::RequestId;
 use super::settle::Held;
 use crate::client::Identity;
 use crate::clock::Timestamp;
+use crate::decision::Reservation;
 use crate::decision::conclude::Report;
 use crate::limit::LimitId;
 use crate::listen::Connection;
@@ -50,7 +52,7 @@ pub struct Story {
     pub error: Option<Cow<'static, str>>,
     pub intake: Option<Intake>,
     pub bytes_out: u64,
-    pub held: Held,
+    held: Held,
 }
 
 /// What decided, where something did.
@@ -90,7 +92,7 @@ impl Story {
             error: None,
             intake: None,
             bytes_out: 0,
-            held: Held::none(Arc::clone(&core.store)),
+            held: Held::default(),
             core,
             live,
         }
@@ -99,6 +101,11 @@ impl Story {
     /// The request passed the framing checks: its host is known.
     pub fn is_for(&mut self, parts: &Parts) {
         self.host = parts.headers.get(HOST).cloned();
+    }
+
+    /// What the request holds until its story ends.
+    pub fn hold(&mut self, reservations: SmallVec<[Reservation; 2]>) {
+        self.held.hold(&self.core.store, reservations);
     }
 
     pub fn is_answered_by(&mut self, server: Arc<str>) {

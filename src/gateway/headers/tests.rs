@@ -19,7 +19,14 @@ fn identity(peer: &str, client: &str) -> Identity {
 
 fn prepared(identity: &Identity, lines: &[(&str, &str)]) -> HeaderMap {
     let mut headers = headers(lines);
-    prepare_request(&mut headers, Version::HTTP_11, identity, RequestId::random(), &HostHeader::Preserve);
+    prepare_request(
+        &mut headers,
+        Version::HTTP_11,
+        identity,
+        RequestId::random(),
+        &HostHeader::Preserve,
+        &LookedAt::default(),
+    );
     headers
 }
 
@@ -147,7 +154,14 @@ fn fields_between_neighbours_go_no_further() {
 #[test]
 fn the_crumbs_of_an_http2_cookie_are_one_line() {
     let mut headers = headers(&[("cookie", "a=1"), ("cookie", "b=2")]);
-    prepare_request(&mut headers, Version::HTTP_2, &direct(), RequestId::random(), &HostHeader::Preserve);
+    prepare_request(
+        &mut headers,
+        Version::HTTP_2,
+        &direct(),
+        RequestId::random(),
+        &HostHeader::Preserve,
+        &LookedAt::default(),
+    );
     let lines: Vec<_> = headers.get_all("cookie").iter().collect();
     assert_eq!(lines, ["a=1; b=2"]);
 }
@@ -156,7 +170,7 @@ fn the_crumbs_of_an_http2_cookie_are_one_line() {
 fn an_upstream_may_want_a_host_of_its_own() {
     let mut headers = headers(&[("host", "shop.example")]);
     let host = HostHeader::Fixed(HeaderValue::from_static("app.internal"));
-    prepare_request(&mut headers, Version::HTTP_11, &direct(), RequestId::random(), &host);
+    prepare_request(&mut headers, Version::HTTP_11, &direct(), RequestId::random(), &host, &LookedAt::default());
     assert_eq!(headers["host"], "app.internal");
     assert_eq!(headers["x-forwarded-host"], "shop.example");
 }
