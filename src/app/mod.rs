@@ -49,7 +49,7 @@ pub struct App {
     live: Live,
     store_settings: memory::Settings,
     sinks: Sinks,
-    log: Option<OperationalLog>,
+    log: Option<Arc<OperationalLog>>,
     log_settings: LogSettings,
     /// One for the whole life of the process: keys are found again after a reload.
     hasher: KeyHasher,
@@ -68,7 +68,7 @@ pub struct App {
 pub struct Surroundings {
     pub sinks: Sinks,
     /// `None`: whoever started the gateway logs.
-    pub log: Option<OperationalLog>,
+    pub log: Option<Arc<OperationalLog>>,
     pub load: Arc<Load>,
 }
 

@@ -37,6 +37,8 @@ pub fn serve(
     origin: &Origin,
     started: impl FnOnce(&App),
 ) -> Result<(), StartError> {
+    // Held here too: the last words are said when everything else is gone.
+    let _log = surroundings.log.clone();
     let runtime = runtime::Builder::new_current_thread().enable_all().build().map_err(StartError::Thread)?;
     let ended = runtime.block_on(async {
         let mut signals = Signals::catch().map_err(StartError::Thread)?;

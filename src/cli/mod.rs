@@ -92,7 +92,7 @@ pub fn main() -> ExitCode {
 #[derive(Debug, clap::Args)]
 struct ConfigFile {
     /// The configuration
-    #[arg(short, long = "config", value_name = "FILE", default_value = DEFAULT_FILE)]
+    #[arg(short = 'c', long = "config", value_name = "FILE", default_value = DEFAULT_FILE)]
     file: PathBuf,
 }
 

@@ -32,7 +32,7 @@ SIGHUP reads the configuration anew, as does a change of any file it names. SIGT
 under way and end; a second one ends at once. Requests are logged to stdout, everything else to stderr.")]
 pub(super) struct Arguments {
     /// The configuration
-    #[arg(short, long = "config", value_name = "FILE", default_value = DEFAULT_FILE, conflicts_with_all = ["upstream", "listen", "limits"])]
+    #[arg(short = 'c', long = "config", value_name = "FILE", default_value = DEFAULT_FILE, conflicts_with_all = ["upstream", "listen", "limits"])]
     file: PathBuf,
     /// Run without a file, in front of this application
     #[arg(long, value_name = "URL")]
@@ -75,7 +75,7 @@ pub(super) fn serve(load: Arc<Load>, origin: &Origin, started: impl FnOnce(&App)
     };
     let sinks = Sinks::new(io::stdout(), format_for(&io::stdout())).context("cannot start the request log")?;
     let log = OperationalLog::start(&settings.log, format_for(&io::stderr()));
-    let surroundings = Surroundings { sinks, log: Some(log), load };
+    let surroundings = Surroundings { sinks, log: Some(Arc::new(log)), load };
     serve::serve(settings, surroundings, origin, started)?;
     Ok(Exit::Done)
 }
