@@ -1,6 +1,8 @@
 //! The accept loop of one core.
 
+use std::convert::Infallible;
 use std::io;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -34,65 +36,81 @@ pub async fn serve<H: Handle>(
         Ok(listener) => listener,
         Err(error) => return error!(%error, "cannot accept connections: the socket is unusable"),
     };
-    select! {
-        () = stop.cancelled() => {}
-        never = accept(&listener, &settings, &handler, &connections) => match never {},
-    }
-}
-
-async fn accept<H: Handle>(
-    listener: &TcpListener,
-    settings: &ArcSwap<Settings>,
-    handler: &H,
-    connections: &Connections,
-) -> std::convert::Infallible {
-    let mut failing = false;
-    loop {
-        room(settings, connections).await;
-        match listener.accept().await {
-            Ok((stream, peer)) => {
-                if failing {
-                    failing = false;
-                    info!("accepting connections again");
-                }
-                let local = listener.local_addr().unwrap_or(peer);
-                let connection = Arc::new(Connection::new(peer, local, connections));
-                welcome(stream, connection, settings.load_full(), handler, connections).await;
-            }
-            Err(error) if concerns_one_connection(&error) => {}
-            Err(error) => {
-                if !failing {
-                    failing = true;
-                    warn!(%error, "cannot accept connections, trying on");
-                }
-                sleep(PAUSE).await;
-            }
-        }
-    }
-}
-
-/// Waits, while there are as many connections as there may be; new ones wait in the accept queue.
-async fn room(settings: &ArcSwap<Settings>, connections: &Connections) {
-    loop {
-        let most = settings.load().max_connections;
-        if most == 0 || timeout(PAUSE, connections.room(most)).await.is_ok() {
-            return;
-        }
-    }
-}
-
-async fn welcome<H: Handle>(
-    stream: TcpStream,
-    connection: Arc<Connection>,
-    settings: Arc<Settings>,
-    handler: &H,
-    connections: &Connections,
-) {
-    let Some(standing) = connections.admit(connection.peer.ip(), &settings).await else {
-        return;
+    let local = match listener.local_addr() {
+        Ok(local) => local,
+        Err(error) => return error!(%error, "cannot accept connections: the socket has no address"),
     };
-    let io = Tapped::new(stream, Arc::clone(&connection), standing);
-    tokio::spawn(converse(io, connection, settings, handler.clone()));
+    let accepting = Accepting { local, settings, handler, connections };
+    select! {
+        () = stop.cancelled() => accepting.finish(listener).await,
+        never = accepting.run(&listener) => match never {},
+    }
+}
+
+struct Accepting<H> {
+    local: SocketAddr,
+    settings: Arc<ArcSwap<Settings>>,
+    handler: H,
+    connections: Connections,
+}
+
+impl<H: Handle> Accepting<H> {
+    async fn run(&self, listener: &TcpListener) -> Infallible {
+        let mut failing = false;
+        loop {
+            self.room().await;
+            match listener.accept().await {
+                Ok((stream, peer)) => {
+                    if failing {
+                        failing = false;
+                        info!(local = %self.local, "accepting connections again");
+                    }
+                    self.welcome(stream, peer).await;
+                }
+                Err(error) if concerns_one_connection(&error) => {}
+                Err(error) => {
+                    if !failing {
+                        failing = true;
+                        warn!(local = %self.local, %error, "cannot accept connections, trying on");
+                    }
+                    sleep(PAUSE).await;
+                }
+            }
+        }
+    }
+
+    /// Waits, while there are as many connections as there may be; new ones wait in the accept queue.
+    async fn room(&self) {
+        loop {
+            let most = self.settings.load().max_connections;
+            if most == 0 || timeout(PAUSE, self.connections.room(most)).await.is_ok() {
+                return;
+            }
+        }
+    }
+
+    async fn welcome(&self, stream: TcpStream, peer: SocketAddr) {
+        let settings = self.settings.load_full();
+        let Some(standing) = self.connections.admit(peer.ip(), &settings).await else {
+            // It has all the connections it may have.
+            return;
+        };
+        let connection = Arc::new(Connection::new(peer, self.local, &self.connections));
+        let io = Tapped::new(stream, Arc::clone(&connection), standing);
+        tokio::spawn(converse(io, connection, settings, self.handler.clone()));
+    }
+
+    /// Takes in who is waiting in the accept queue: closing it would reset them.
+    async fn finish(&self, listener: TcpListener) {
+        let Ok(listener) = listener.into_std() else { return };
+        while let Ok((stream, peer)) = listener.accept() {
+            let stream = stream.set_nonblocking(true).and_then(|()| TcpStream::from_std(stream));
+            if let Ok(stream) = stream {
+                // Nobody waits for room now.
+                let _ = timeout(Duration::ZERO, self.welcome(stream, peer)).await;
+            }
+        }
+    }
 }
 
 /// Whether the client is at fault, and the next one may fare better at once.

@@ -58,10 +58,10 @@ impl<B: Body<Data = Bytes> + Unpin> Body for Watched<B> {
 impl<B> Drop for Watched<B> {
     /// hyper drops a body once its last part is in the buffer.
     fn drop(&mut self) {
-        if let Whose::Connection(connection) = &self.whose {
-            if connection.progress.phase() == Phase::Busy {
-                connection.progress.enter(Phase::Flushing);
-            }
+        if let Whose::Connection(connection) = &self.whose
+            && connection.progress.phase() == Phase::Busy
+        {
+            connection.progress.enter(Phase::Flushing);
         }
     }
 }

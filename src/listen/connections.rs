@@ -22,6 +22,7 @@ pub struct Connections {
 
 impl Connections {
     /// Those of one listener: bounded and drained with these, and drained by themselves when the listener goes.
+    #[must_use]
     pub fn of_listener(&self) -> Self {
         let group = Arc::new(Group {
             parent: Some(Arc::clone(&self.group)),

@@ -7,17 +7,16 @@ use std::panic::AssertUnwindSafe;
 use std::panic::catch_unwind;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::Context;
 use std::task::Poll;
 
 use http::Request;
 use http::StatusCode;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
+use hyper::server::conn::http1::UpgradeableConnection;
 use hyper::server::conn::http2;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
-use tokio::sync::futures::Notified;
 use tracing::debug;
 use tracing::error;
 
@@ -27,13 +26,11 @@ use super::Settings;
 use super::body::Watched;
 use super::body::Whose;
 use super::connection::Phase;
-use super::connections::Group;
-use super::connections::Order;
+use super::minder::Minder;
+use super::minder::Verdict;
 use super::streams::Streams;
 use super::tapped::Protocol;
 use super::tapped::Tapped;
-use super::watchdog::Waiting;
-use super::watchdog::Watchdog;
 
 /// Speaks with one client until either side has had enough.
 pub(super) async fn converse<H: Handle>(
@@ -83,7 +80,8 @@ async fn http1<H: Handle>(
         }
     });
     let mut conversation = builder.serve_connection(TokioIo::new(io), service).with_upgrades();
-    let Some(ended) = drive(&mut conversation, Protocol::Http1, minder, |it| it.graceful_shutdown()).await else {
+    let Some(ended) = drive(&mut conversation, Protocol::Http1, minder, UpgradeableConnection::graceful_shutdown).await
+    else {
         return;
     };
     if let Err(error) = ended {
@@ -137,7 +135,9 @@ async fn http2<H: Handle>(
         }
     });
     let mut conversation = builder.serve_connection(TokioIo::new(io), service);
-    if let Some(Err(error)) = drive(&mut conversation, Protocol::Http2, minder, |it| it.graceful_shutdown()).await {
+    if let Some(Err(error)) =
+        drive(&mut conversation, Protocol::Http2, minder, http2::Connection::graceful_shutdown).await
+    {
         debug!(peer = %connection.peer, %error, "connection ended");
     }
 }
@@ -171,92 +171,6 @@ where
         }
     })
     .await
-}
-
-/// Says when a connection should end.
-struct Minder<'a> {
-    connection: &'a Connection,
-    watchdog: Watchdog,
-    orders: Orders<'a>,
-}
-
-enum Verdict {
-    /// Finish what is under way, take nothing new.
-    WindDown,
-    End,
-}
-
-impl<'a> Minder<'a> {
-    fn new(connection: &'a Connection, settings: &Settings) -> Self {
-        Self { connection, watchdog: Watchdog::new(settings), orders: Orders::new(connection.group()) }
-    }
-
-    /// Ready when a connection on which all is said has had its moment.
-    fn poll_closing(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        self.watchdog.close();
-        match self.orders.poll(cx) {
-            Some(Order::Cut) => Poll::Ready(()),
-            _ => self.watchdog.poll(&self.connection.progress, Protocol::Http1, cx).map(|_| ()),
-        }
-    }
-
-    fn poll(&mut self, protocol: Protocol, cx: &mut Context<'_>) -> Poll<Verdict> {
-        let progress = &self.connection.progress;
-        match self.orders.poll(cx) {
-            Some(Order::Cut) => return Poll::Ready(Verdict::End),
-            Some(Order::Drain) => return Poll::Ready(Verdict::WindDown),
-            Some(Order::Run) | None => {}
-        }
-        if protocol == Protocol::Http1 && progress.phase() == Phase::Idle && progress.read_closed() {
-            // hyper was not told that the client had closed its side; it has its answer now.
-            return Poll::Ready(Verdict::End);
-        }
-        match self.watchdog.poll(progress, protocol, cx) {
-            Poll::Pending => Poll::Pending,
-            Poll::Ready(Waiting::Idle(_)) if protocol == Protocol::Http2 => {
-                // HTTP/2 is told goodbye, so that a request just sent is known not to be answered.
-                self.watchdog.close();
-                Poll::Ready(Verdict::WindDown)
-            }
-            Poll::Ready(waited_for) => {
-                debug!(peer = %self.connection.peer, ?waited_for, "connection timed out");
-                Poll::Ready(Verdict::End)
-            }
-        }
-    }
-}
-
-/// What a connection's group is told, without a lock on each poll.
-struct Orders<'a> {
-    group: &'a Group,
-    ordered: Pin<Box<Notified<'a>>>,
-    listening: bool,
-    known: Order,
-}
-
-impl<'a> Orders<'a> {
-    fn new(group: &'a Group) -> Self {
-        Self { group, ordered: Box::pin(group.ordered.notified()), listening: false, known: Order::Run }
-    }
-
-    /// An order that is new.
-    fn poll(&mut self, cx: &mut Context<'_>) -> Option<Order> {
-        // A task's waker stays the same, so that it is enough to leave it here once.
-        if !self.listening {
-            self.listening = true;
-            while self.ordered.as_mut().poll(cx).is_ready() {
-                self.ordered.set(self.group.ordered.notified());
-            }
-        }
-        let order = self.group.current_order();
-        if order <= self.known {
-            return None;
-        }
-        self.known = order;
-        self.listening = false;
-        self.ordered.set(self.group.ordered.notified());
-        self.poll(cx).or(Some(order))
-    }
 }
 
 /// The status hyper has answered a head with that was no request.

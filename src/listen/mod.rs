@@ -9,6 +9,7 @@ mod body;
 mod conversation;
 mod frames;
 mod head;
+mod minder;
 mod per_client;
 mod streams;
 mod tapped;

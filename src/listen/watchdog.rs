@@ -73,6 +73,12 @@ impl Watchdog {
         self.alarm.poll_at(self.deadline, cx).map(|()| waiting)
     }
 
+    /// Connections are being drained: those that have nothing to say yet are not waited for as long.
+    pub(super) fn hurry(&mut self) {
+        self.header = self.header.min(HURRY);
+        self.waiting = Waiting::Nothing;
+    }
+
     /// All is said: from here on the connection has a moment to end.
     pub(super) fn close(&mut self) {
         self.closing = true;
@@ -114,6 +120,9 @@ fn waiting(progress: &Progress, protocol: Protocol) -> Waiting {
 /// A client that has closed its side waits for an answer, or has gone: it cannot be told which. This is enough for
 /// most answers, and not much work for nobody.
 const HALF_CLOSED: Duration = Duration::from_secs(1);
+
+/// A request sent before the draining has arrived by then.
+const HURRY: Duration = Duration::from_millis(500);
 
 /// How long a client may take to close after the last answer, so that it gets to read it.
 const LINGER: Duration = Duration::from_secs(2);

@@ -85,10 +85,8 @@ where
     ) -> Result<Response<Incoming>, Failed<B>> {
         let uploading = !request.body().is_end_stream();
         self.wire.begin(uploading);
-        let request = request.map(|body| match uploading {
-            true => Upload::noted(body, Arc::clone(&self.wire)),
-            false => Upload::empty(body),
-        });
+        let request = request
+            .map(|body| if uploading { Upload::noted(body, Arc::clone(&self.wire)) } else { Upload::empty(body) });
         let mut answer = pin!(self.sender.try_send_request(request));
         poll_fn(|cx| {
             if let Poll::Ready(answer) = answer.as_mut().poll(cx) {

@@ -37,6 +37,40 @@ async fn draining_closes_idle_connections_and_lets_a_request_under_way_finish() 
 }
 
 #[tokio::test]
+async fn a_connection_still_in_the_accept_queue_is_answered_once() {
+    let server = Server::start(settings());
+    tokio::task::yield_now().await;
+    // Nothing is polled between these lines: the connection is in the queue when its listener stops.
+    let mut client = std::net::TcpStream::connect(server.address).unwrap();
+    std::io::Write::write_all(&mut client, b"GET / HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
+    server.stop.cancel();
+    eventually(|| server.connections.count() == 1).await;
+
+    server.connections.drain().await;
+
+    let mut answer = String::new();
+    std::io::Read::read_to_string(&mut client, &mut answer).unwrap();
+    assert!(answer.contains("hello"), "{answer}");
+}
+
+#[tokio::test]
+async fn half_a_head_is_read_to_its_end_while_draining() {
+    let server = Server::start(settings());
+    let mut client = server.connect().await;
+    client.get("/").await;
+    client.send("GET / HTTP/1.1\r\nHos").await;
+    tokio::time::sleep(SHORT).await;
+
+    let connections = server.connections.clone();
+    let drained = tokio::spawn(async move { connections.drain().await });
+    tokio::time::sleep(SHORT).await;
+    client.send("t: a\r\n\r\n").await;
+
+    assert!(client.rest().await.contains("hello"));
+    drained.await.unwrap();
+}
+
+#[tokio::test]
 async fn one_listener_is_drained_without_the_others() {
     let server = Server::start(settings());
     let listener = server.connections.of_listener();

@@ -1,0 +1,128 @@
+//! Says when a connection should end: because it kept us waiting, or because all connections should.
+
+use std::pin::Pin;
+use std::task::Context;
+use std::task::Poll;
+
+use tokio::sync::futures::Notified;
+use tracing::debug;
+
+use super::Connection;
+use super::Settings;
+use super::connection::Phase;
+use super::connections::Group;
+use super::connections::Order;
+use super::tapped::Protocol;
+use super::watchdog::Waiting;
+use super::watchdog::Watchdog;
+
+/// Minds one connection.
+pub(super) struct Minder<'a> {
+    connection: &'a Connection,
+    watchdog: Watchdog,
+    orders: Orders<'a>,
+    draining: Draining,
+}
+
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Draining {
+    No,
+    /// Ordered, but a request may be on its way.
+    Soon,
+    Begun,
+}
+
+/// What a connection should do.
+pub(super) enum Verdict {
+    /// Finish what is under way, take nothing new.
+    WindDown,
+    End,
+}
+
+impl<'a> Minder<'a> {
+    pub(super) fn new(connection: &'a Connection, settings: &Settings) -> Self {
+        Self {
+            connection,
+            watchdog: Watchdog::new(settings),
+            orders: Orders::new(connection.group()),
+            draining: Draining::No,
+        }
+    }
+
+    /// Ready when a connection on which all is said has had its moment.
+    pub(super) fn poll_closing(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        self.watchdog.close();
+        match self.orders.poll(cx) {
+            Some(Order::Cut) => Poll::Ready(()),
+            _ => self.watchdog.poll(&self.connection.progress, Protocol::Http1, cx).map(|_| ()),
+        }
+    }
+
+    /// Called when the connection's own future has come to rest.
+    pub(super) fn poll(&mut self, protocol: Protocol, cx: &mut Context<'_>) -> Poll<Verdict> {
+        let progress = &self.connection.progress;
+        match self.orders.poll(cx) {
+            Some(Order::Cut) => return Poll::Ready(Verdict::End),
+            Some(Order::Drain) => {
+                self.draining = Draining::Soon;
+                self.watchdog.hurry();
+            }
+            Some(Order::Run) | None => {}
+        }
+        // A connection just opened, or in the middle of a head, is still answered once.
+        let is_speaking = protocol == Protocol::Http1 && matches!(progress.phase(), Phase::Fresh | Phase::Head);
+        if self.draining == Draining::Soon && !is_speaking {
+            self.draining = Draining::Begun;
+            return Poll::Ready(Verdict::WindDown);
+        }
+        if protocol == Protocol::Http1 && progress.phase() == Phase::Idle && progress.read_closed() {
+            // hyper was not told that the client had closed its side; it has its answer now.
+            return Poll::Ready(Verdict::End);
+        }
+        match self.watchdog.poll(progress, protocol, cx) {
+            Poll::Pending => Poll::Pending,
+            Poll::Ready(Waiting::Idle(_)) if protocol == Protocol::Http2 => {
+                // HTTP/2 is told goodbye, so that a request just sent is known not to be answered.
+                self.watchdog.close();
+                Poll::Ready(Verdict::WindDown)
+            }
+            Poll::Ready(waited_for) => {
+                debug!(peer = %self.connection.peer, ?waited_for, "connection timed out");
+                Poll::Ready(Verdict::End)
+            }
+        }
+    }
+}
+
+/// What a connection's group is told, without a lock on each poll.
+struct Orders<'a> {
+    group: &'a Group,
+    ordered: Pin<Box<Notified<'a>>>,
+    listening: bool,
+    known: Order,
+}
+
+impl<'a> Orders<'a> {
+    fn new(group: &'a Group) -> Self {
+        Self { group, ordered: Box::pin(group.ordered.notified()), listening: false, known: Order::Run }
+    }
+
+    /// An order that is new.
+    fn poll(&mut self, cx: &mut Context<'_>) -> Option<Order> {
+        // A task's waker stays the same, so that it is enough to leave it here once.
+        if !self.listening {
+            self.listening = true;
+            while self.ordered.as_mut().poll(cx).is_ready() {
+                self.ordered.set(self.group.ordered.notified());
+            }
+        }
+        let order = self.group.current_order();
+        if order <= self.known {
+            return None;
+        }
+        self.known = order;
+        self.listening = false;
+        self.ordered.set(self.group.ordered.notified());
+        self.poll(cx).or(Some(order))
+    }
+}

@@ -1,0 +1,206 @@
+use std::pin::Pin;
+use std::task::Context;
+use std::task::Poll;
+
+use http_body::Body;
+use http_body::Frame;
+use tokio::sync::mpsc;
+
+use super::origin::HELLO;
+use super::*;
+
+/// A body whose parts a test hands out.
+struct Parts(mpsc::Receiver<&'static str>);
+
+impl Body for Parts {
+    type Data = Bytes;
+    type Error = io::Error;
+
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<io::Result<Frame<Bytes>>>> {
+        self.0.poll_recv(cx).map(|part| part.map(|part| Ok(Frame::data(part.into()))))
+    }
+}
+
+fn upload() -> (mpsc::Sender<&'static str>, Request<TestBody>) {
+    let (sender, receiver) = mpsc::channel(1);
+    (sender, request(Method::POST, "").map(|_| Parts(receiver).boxed()))
+}
+
+#[tokio::test]
+async fn the_time_a_client_takes_to_send_its_body_is_not_the_servers() {
+    let origin = Origin::start(|_, mut peer| async move {
+        while peer.request().await.is_some() {
+            let mut seen = String::new();
+            while !seen.ends_with("0\r\n\r\n") {
+                let mut byte = [0];
+                tokio::io::AsyncReadExt::read_exact(&mut peer.stream, &mut byte).await.unwrap();
+                seen.push(char::from(byte[0]));
+            }
+            peer.send(HELLO).await;
+        }
+    })
+    .await;
+    let upstream = Upstream::new(Settings { timeouts: timeouts(SHORT, LONG), ..settings(&[&origin]) });
+    let (parts, request) = upload();
+    tokio::spawn(async move {
+        for _ in 0..4 {
+            tokio::time::sleep(SHORT).await;
+            parts.send("part").await.unwrap();
+        }
+    });
+
+    assert_eq!(text(Pool::new().send(&upstream, request).await.unwrap()).await, "hello");
+}
+
+#[tokio::test]
+async fn once_the_body_is_sent_the_clock_runs() {
+    let origin = Origin::start(|_, mut peer| async move { peer.closed().await }).await;
+    let upstream = Upstream::new(Settings { timeouts: timeouts(SHORT, LONG), ..settings(&[&origin]) });
+    let (parts, request) = upload();
+    parts.send("part").await.unwrap();
+    drop(parts);
+
+    let error = Pool::new().send(&upstream, request).await.unwrap_err();
+
+    assert_eq!(error.label(), "response_timeout");
+}
+
+#[tokio::test]
+async fn a_server_that_does_not_read_a_body_is_504() {
+    let origin = Origin::start(|_, peer| async move {
+        tokio::time::sleep(LONG).await;
+        drop(peer);
+    })
+    .await;
+    let upstream = Upstream::new(Settings { timeouts: timeouts(SHORT, LONG), ..settings(&[&origin]) });
+    let (parts, request) = upload();
+    let big: &'static str = "x".repeat(1024 * 1024).leak();
+    tokio::spawn(async move { while parts.send(big).await.is_ok() {} });
+
+    let error = Pool::new().send(&upstream, request).await.unwrap_err();
+
+    assert_eq!((error.status().as_u16(), error.label()), (504, "response_timeout"));
+}
+
+#[tokio::test]
+async fn an_answer_that_stops_half_way_breaks_off() {
+    let origin = Origin::start(|_, mut peer| async move {
+        peer.request().await;
+        peer.send("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhello").await;
+        peer.closed().await;
+    })
+    .await;
+    let upstream = Upstream::new(Settings { timeouts: timeouts(SHORT, LONG), ..settings(&[&origin]) });
+    let mut body = Pool::new().send(&upstream, get()).await.unwrap().response.into_body();
+
+    assert_eq!(body.frame().await.unwrap().unwrap().into_data().unwrap(), "hello");
+    assert!(matches!(body.frame().await, Some(Err(BodyError::Stalled))));
+    assert_eq!(upstream.servers()[0].in_flight(), 0);
+    drop(body);
+    eventually(|| origin.closed() == 1).await;
+}
+
+#[tokio::test]
+async fn an_answer_that_goes_on_slowly_is_read_to_its_end() {
+    let origin = Origin::start(|_, mut peer| async move {
+        peer.request().await;
+        peer.send("HTTP/1.1 200 OK\r\nContent-Length: 8\r\n\r\n").await;
+        for _ in 0..8 {
+            tokio::time::sleep(SHORT / 2).await;
+            peer.send("x").await;
+        }
+    })
+    .await;
+    let upstream = Upstream::new(Settings { timeouts: timeouts(SHORT, LONG), ..settings(&[&origin]) });
+
+    assert_eq!(text(Pool::new().send(&upstream, get()).await.unwrap()).await, "xxxxxxxx");
+}
+
+#[tokio::test]
+async fn the_time_a_client_takes_to_read_is_not_the_servers() {
+    let origin = Origin::start(|_, mut peer| async move {
+        peer.request().await;
+        peer.send("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhello").await;
+        tokio::time::sleep(SHORT).await;
+        peer.send("hello").await;
+    })
+    .await;
+    let upstream = Upstream::new(Settings { timeouts: timeouts(SHORT, LONG), ..settings(&[&origin]) });
+    let mut body = Pool::new().send(&upstream, get()).await.unwrap().response.into_body();
+    body.frame().await.unwrap().unwrap();
+
+    tokio::time::sleep(SHORT * 3).await;
+
+    assert_eq!(body.frame().await.unwrap().unwrap().into_data().unwrap(), "hello");
+}
+
+#[tokio::test]
+async fn an_answer_cut_short_ends_in_an_error_and_its_connection_is_not_used_again() {
+    for cut in [
+        "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhello",
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n",
+    ] {
+        let origin = Origin::start(move |_, mut peer| async move {
+            peer.request().await;
+            peer.send(cut).await;
+        })
+        .await;
+        let upstream = Upstream::new(settings(&[&origin]));
+        let pool = Pool::new();
+        for _ in 0..2 {
+            let mut body = pool.send(&upstream, get()).await.unwrap().response.into_body();
+            assert_eq!(body.frame().await.unwrap().unwrap().into_data().unwrap(), "hello");
+            assert!(matches!(body.frame().await, Some(Err(BodyError::Broken(_)))), "{cut:?}");
+        }
+        assert_eq!(origin.accepted(), 2);
+        assert_eq!(upstream.servers()[0].in_flight(), 0);
+    }
+}
+
+#[tokio::test]
+async fn an_answer_with_two_framings_goes_on_with_none() {
+    for framing in
+        ["Content-Length: 99\r\nTransfer-Encoding: chunked", "Transfer-Encoding: chunked\r\nContent-Length: 99"]
+    {
+        let answer: &'static str = format!("HTTP/1.1 200 OK\r\n{framing}\r\n\r\n5\r\nhello\r\n0\r\n\r\n").leak();
+        let origin = Origin::answering(answer).await;
+        let upstream = Upstream::new(settings(&[&origin]));
+        let answer = Pool::new().send(&upstream, get()).await.unwrap();
+        let headers = answer.response.headers();
+        assert!(!headers.contains_key("content-length") && !headers.contains_key("transfer-encoding"), "{framing}");
+        assert_eq!(answer.response.body().size_hint().exact(), None);
+        assert_eq!(text(answer).await, "hello");
+    }
+}
+
+#[tokio::test]
+async fn the_length_that_head_asks_for_is_kept() {
+    let origin = Origin::answering("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n").await;
+    let upstream = Upstream::new(settings(&[&origin]));
+    let pool = Pool::new();
+    for _ in 0..2 {
+        let answer = pool.send(&upstream, request(Method::HEAD, "")).await.unwrap();
+        assert_eq!(answer.response.headers()["content-length"], "5");
+    }
+    assert_eq!(origin.accepted(), 1);
+}
+
+#[tokio::test]
+async fn an_informational_answer_is_told_to_whoever_asked() {
+    let origin = Origin::start(|_, mut peer| async move {
+        peer.request().await;
+        peer.send("HTTP/1.1 100 Continue\r\n\r\n").await;
+        peer.send(HELLO).await;
+        peer.closed().await;
+    })
+    .await;
+    let upstream = Upstream::new(settings(&[&origin]));
+    let told = Arc::new(std::sync::atomic::AtomicU16::new(0));
+    let mut request = request(Method::POST, "body");
+    let tell = Arc::clone(&told);
+    hyper::ext::on_informational(&mut request, move |answer| tell.store(answer.status().as_u16(), Ordering::SeqCst));
+
+    text(Pool::new().send(&upstream, request).await.unwrap()).await;
+
+    assert_eq!(told.load(Ordering::SeqCst), 100);
+}

@@ -1,0 +1,274 @@
+use http::StatusCode;
+
+use super::origin::HELLO;
+use super::*;
+
+#[track_caller]
+fn check(result: Result<Answer, ForwardError>, status: u16, label: &str) -> ForwardError {
+    let error = result.unwrap_err();
+    assert_eq!((error.status().as_u16(), error.label()), (status, label), "{error}");
+    error
+}
+
+/// Dies on the first request that comes on a connection used before, as an application does that closes it just then.
+async fn dying_when_reused() -> Origin {
+    Origin::start(|number, mut peer| async move {
+        peer.request().await;
+        peer.send(HELLO).await;
+        let again = peer.request().await;
+        if number == 0 {
+            peer.reset();
+        } else if again.is_some() {
+            peer.send(HELLO).await;
+        }
+    })
+    .await
+}
+
+#[tokio::test]
+async fn a_get_on_a_connection_that_dies_is_sent_once_more() {
+    for method in [Method::GET, Method::HEAD, Method::OPTIONS] {
+        let origin = dying_when_reused().await;
+        let upstream = Upstream::new(settings(&[&origin]));
+        let pool = Pool::new();
+        text(pool.send(&upstream, get()).await.unwrap()).await;
+
+        let answer = pool.send(&upstream, request(method.clone(), "")).await.unwrap();
+
+        assert_eq!(answer.response.status(), 200, "{method}");
+        assert_eq!(origin.accepted(), 2, "{method}");
+    }
+}
+
+#[tokio::test]
+async fn a_post_that_was_written_is_never_sent_again() {
+    for (method, body) in [(Method::POST, ""), (Method::POST, "x"), (Method::PATCH, ""), (Method::GET, "x")] {
+        let origin = dying_when_reused().await;
+        let upstream = Upstream::new(settings(&[&origin]));
+        let pool = Pool::new();
+        text(pool.send(&upstream, get()).await.unwrap()).await;
+
+        let error = check(pool.send(&upstream, request(method, body)).await, 502, "closed");
+
+        assert_eq!(error.server.as_deref(), Some(&**upstream.servers()[0].name()));
+        assert_eq!(origin.accepted(), 1);
+    }
+}
+
+#[tokio::test]
+async fn a_get_is_sent_once_more_and_not_twice() {
+    let origin = Origin::start(|_, mut peer| async move {
+        peer.request().await;
+    })
+    .await;
+    let upstream = Upstream::new(settings(&[&origin]));
+
+    check(Pool::new().send(&upstream, get()).await, 502, "closed");
+
+    assert_eq!(origin.accepted(), 2);
+}
+
+#[tokio::test]
+async fn a_get_is_sent_once_more_to_another_server_if_there_is_one() {
+    let dying = Origin::start(|_, mut peer| async move {
+        peer.request().await;
+    })
+    .await;
+    let well = Origin::answering(HELLO).await;
+    let upstream = Upstream::new(settings(&[&dying, &well]));
+
+    let answer = Pool::new().send(&upstream, get()).await.unwrap();
+
+    assert_eq!(answer.server, *upstream.servers()[1].name());
+    assert_eq!(dying.accepted(), 1);
+}
+
+#[tokio::test]
+async fn a_get_whose_answer_had_begun_is_not_sent_again() {
+    let origin = Origin::start(|_, mut peer| async move {
+        peer.request().await;
+        peer.send("HTTP/1.1 200 OK\r\nContent").await;
+    })
+    .await;
+    let upstream = Upstream::new(settings(&[&origin]));
+
+    check(Pool::new().send(&upstream, get()).await, 502, "closed");
+
+    assert_eq!(origin.accepted(), 1);
+}
+
+#[tokio::test]
+async fn a_post_goes_on_a_new_connection_when_the_server_has_closed_the_kept_one() {
+    let origin = Origin::start(|_, mut peer| async move {
+        peer.request().await;
+        peer.send(HELLO).await;
+    })
+    .await;
+    let upstream = Upstream::new(settings(&[&origin]));
+    let pool = Pool::new();
+    for round in 1..=20 {
+        // Whether the end was seen before the request was handed over, or after, nothing of it was written.
+        let answer = pool.send(&upstream, request(Method::POST, "body")).await;
+        assert_eq!(text(answer.unwrap()).await, "hello");
+        eventually(|| origin.closed() == round).await;
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_refuses_connections_is_passed_over() {
+    let down = Origin::down().await;
+    let well = Origin::answering(HELLO).await;
+    let upstream = Upstream::new(settings(&[&down, &well]));
+    let pool = Pool::new();
+
+    for _ in 0..10 {
+        let answer = pool.send(&upstream, request(Method::POST, "body")).await.unwrap();
+        assert_eq!(answer.server, *upstream.servers()[1].name());
+    }
+}
+
+#[tokio::test]
+async fn down_is_502_at_once_and_well_again_at_once() {
+    let down = Origin::down().await;
+    let upstream = Upstream::new(settings(&[&down]));
+    let pool = Pool::new();
+
+    check(pool.send(&upstream, get()).await, 502, "connect");
+    let listener = tokio::net::TcpListener::bind(down.address()).await.unwrap();
+    let _origin = Origin::start_on(listener, |_, mut peer| async move {
+        peer.request().await;
+        peer.send(HELLO).await;
+    });
+
+    assert_eq!(text(pool.send(&upstream, get()).await.unwrap()).await, "hello");
+}
+
+#[tokio::test]
+async fn no_healthy_server_is_503() {
+    let origin = Origin::answering(HELLO).await;
+    let upstream = Upstream::new(settings(&[&origin]));
+    upstream.servers()[0].set_healthy(false);
+
+    let error = check(Pool::new().send(&upstream, get()).await, 503, "no_healthy_server");
+
+    assert_eq!(error.server, None);
+    assert_eq!(origin.accepted(), 0);
+}
+
+#[tokio::test]
+async fn a_server_that_does_not_accept_is_504() {
+    // A full accept queue leaves further connections unanswered.
+    let listener = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
+    listener.bind(&std::net::SocketAddr::from(([127, 0, 0, 1], 0)).into()).unwrap();
+    listener.listen(0).unwrap();
+    let address = listener.local_addr().unwrap().as_socket().unwrap();
+    let mut filling = Vec::new();
+    while let Ok(stream) = tokio::time::timeout(SHORT, tokio::net::TcpStream::connect(address)).await {
+        filling.push(stream);
+    }
+    let upstream = Upstream::new(Settings {
+        servers: vec![address.to_string().parse().unwrap()],
+        timeouts: Timeouts { connect: SHORT, response: LONG, idle: LONG },
+        ..settings(&[])
+    });
+
+    check(Pool::new().send(&upstream, get()).await, 504, "connect_timeout");
+}
+
+#[tokio::test]
+async fn a_server_that_does_not_answer_is_504() {
+    let origin = Origin::start(|_, mut peer| async move { peer.closed().await }).await;
+    let upstream = Upstream::new(Settings { timeouts: timeouts(SHORT, LONG), ..settings(&[&origin]) });
+
+    check(Pool::new().send(&upstream, get()).await, 504, "response_timeout");
+
+    assert_eq!(origin.accepted(), 1);
+    eventually(|| origin.closed() == 1).await;
+}
+
+#[tokio::test]
+async fn the_response_timeout_holds_on_a_connection_used_before() {
+    let origin = Origin::start(|_, mut peer| async move {
+        peer.request().await;
+        peer.send(HELLO).await;
+        peer.closed().await;
+    })
+    .await;
+    let upstream = Upstream::new(Settings { timeouts: timeouts(SHORT, LONG), ..settings(&[&origin]) });
+    let pool = Pool::new();
+    text(pool.send(&upstream, get()).await.unwrap()).await;
+    tokio::time::sleep(SHORT * 2).await;
+
+    let started = tokio::time::Instant::now();
+    check(pool.send(&upstream, get()).await, 504, "response_timeout");
+
+    assert!(started.elapsed() >= SHORT);
+}
+
+async fn check_nonsense(answer: &'static str) {
+    let origin = Origin::answering(answer).await;
+    let upstream = Upstream::new(settings(&[&origin]));
+    check(Pool::new().send(&upstream, get()).await, 502, "nonsense");
+    assert_eq!(origin.accepted(), 1, "{answer:?}");
+}
+
+#[tokio::test]
+async fn an_answer_that_is_not_http_is_502() {
+    check_nonsense("SSH-2.0-OpenSSH_9.2\r\n\r\n").await;
+    check_nonsense("HTTP/1.1 9999 Odd\r\n\r\n").await;
+    check_nonsense("HTTP/1.1 200 OK\r\nNo colon\r\n\r\n").await;
+    check_nonsense("HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n12").await;
+}
+
+#[tokio::test]
+async fn a_head_without_end_is_502() {
+    let origin = Origin::start(|_, mut peer| async move {
+        peer.request().await;
+        peer.send("HTTP/1.1 200 OK\r\nX: ").await;
+        while peer.send(&"x".repeat(4096)).await {}
+    })
+    .await;
+    let upstream = Upstream::new(settings(&[&origin]));
+
+    check(Pool::new().send(&upstream, get()).await, 502, "nonsense");
+}
+
+#[tokio::test]
+async fn a_switch_of_protocols_that_nobody_asked_for_is_502() {
+    let origin =
+        Origin::answering("HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n").await;
+    let upstream = Upstream::new(settings(&[&origin]));
+
+    check(Pool::new().send(&upstream, get()).await, 502, "unasked_upgrade");
+    assert_eq!(upstream.servers()[0].in_flight(), 0);
+}
+
+#[tokio::test]
+async fn a_request_body_that_breaks_off_is_the_clients_fault_and_cuts_the_upstream_connection() {
+    let origin = Origin::start(|_, mut peer| async move { peer.closed().await }).await;
+    let upstream = Upstream::new(settings(&[&origin]));
+    let body = http_body_util::StreamBody::new(futures_util::stream::iter([
+        Ok(http_body::Frame::data(Bytes::from("half"))),
+        Err(io::Error::other("a malformed chunk")),
+    ]));
+    let mut request = request(Method::POST, "").map(|_| BodyExt::boxed(body));
+    request.headers_mut().insert("content-length", "8".parse().unwrap());
+
+    let error = check(Pool::new().send(&upstream, request).await, 400, "request_body");
+
+    assert_eq!(error.request_body_error().unwrap().to_string(), "a malformed chunk");
+    assert_eq!(error.to_string(), "the request's body broke off: a malformed chunk");
+    eventually(|| origin.closed() == 1).await;
+}
+
+#[tokio::test]
+async fn a_name_is_looked_up_and_one_that_is_unknown_is_502() {
+    let origin = Origin::answering(HELLO).await;
+    let name = format!("localhost:{}", origin.address().port());
+    let upstream = Upstream::new(Settings { servers: vec![name.parse().unwrap()], ..settings(&[]) });
+    assert_eq!(Pool::new().send(&upstream, get()).await.unwrap().response.status(), StatusCode::OK);
+
+    let upstream =
+        Upstream::new(Settings { servers: vec!["no-such-host.invalid:1".parse().unwrap()], ..settings(&[]) });
+    check(Pool::new().send(&upstream, get()).await, 502, "connect");
+}

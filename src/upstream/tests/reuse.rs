@@ -1,0 +1,179 @@
+use super::origin::HELLO;
+use super::*;
+
+#[tokio::test]
+async fn a_connection_is_used_again_once_its_answer_has_ended() {
+    let origin = Origin::answering(HELLO).await;
+    let upstream = Upstream::new(settings(&[&origin]));
+    let pool = Pool::new();
+
+    for _ in 0..5 {
+        assert_eq!(text(pool.send(&upstream, get()).await.unwrap()).await, "hello");
+    }
+
+    assert_eq!(origin.accepted(), 1);
+}
+
+#[tokio::test]
+async fn an_answer_without_a_body_gives_its_connection_back_at_once() {
+    let origin = Origin::answering("HTTP/1.1 204 No Content\r\n\r\n").await;
+    let upstream = Upstream::new(settings(&[&origin]));
+    let pool = Pool::new();
+
+    let first = pool.send(&upstream, get()).await.unwrap();
+    let _second = pool.send(&upstream, get()).await.unwrap();
+
+    assert_eq!(origin.accepted(), 1);
+    assert_eq!(upstream.servers()[0].in_flight(), 0);
+    drop(first);
+}
+
+#[tokio::test]
+async fn a_chunked_answer_with_trailers_gives_its_connection_back() {
+    let origin = Origin::answering(
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: x-sum\r\n\r\n5\r\nhello\r\n0\r\nx-sum: 1\r\n\r\n",
+    )
+    .await;
+    let upstream = Upstream::new(settings(&[&origin]));
+    let pool = Pool::new();
+
+    for _ in 0..3 {
+        let answer = pool.send(&upstream, get()).await.unwrap();
+        let body = answer.response.into_body().collect().await.unwrap();
+        assert_eq!(body.trailers().unwrap()["x-sum"], "1");
+    }
+
+    assert_eq!(origin.accepted(), 1);
+}
+
+#[tokio::test]
+async fn requests_at_the_same_time_have_connections_of_their_own() {
+    let origin = Origin::answering(HELLO).await;
+    let upstream = Upstream::new(settings(&[&origin]));
+    let pool = Pool::new();
+
+    let first = pool.send(&upstream, get()).await.unwrap();
+    let second = pool.send(&upstream, get()).await.unwrap();
+    assert_eq!(upstream.servers()[0].in_flight(), 2);
+    assert_eq!(text(first).await + &text(second).await, "hellohello");
+    assert_eq!(upstream.servers()[0].in_flight(), 0);
+
+    assert_eq!(origin.accepted(), 2);
+}
+
+#[tokio::test]
+async fn a_connection_whose_answer_was_dropped_early_is_closed() {
+    let origin = Origin::start(|_, mut peer| async move {
+        peer.request().await;
+        peer.send("HTTP/1.1 200 OK\r\nContent-Length: 50\r\n\r\nhello").await;
+        peer.closed().await;
+    })
+    .await;
+    let upstream = Upstream::new(settings(&[&origin]));
+    let pool = Pool::new();
+
+    drop(pool.send(&upstream, get()).await.unwrap());
+
+    eventually(|| origin.closed() == 1).await;
+    assert_eq!(upstream.servers()[0].in_flight(), 0);
+}
+
+#[tokio::test]
+async fn a_request_given_up_closes_its_connection() {
+    let origin = Origin::start(|_, mut peer| async move { peer.closed().await }).await;
+    let upstream = Upstream::new(settings(&[&origin]));
+    let pool = Pool::new();
+
+    assert!(tokio::time::timeout(SHORT, pool.send(&upstream, get())).await.is_err());
+
+    eventually(|| origin.closed() == 1).await;
+    assert_eq!(upstream.servers()[0].in_flight(), 0);
+}
+
+#[tokio::test]
+async fn a_server_that_says_close_gets_a_new_connection() {
+    let origin = Origin::answering("HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 5\r\n\r\nhello").await;
+    let upstream = Upstream::new(settings(&[&origin]));
+    let pool = Pool::new();
+
+    for _ in 0..3 {
+        assert_eq!(text(pool.send(&upstream, get()).await.unwrap()).await, "hello");
+    }
+
+    assert_eq!(origin.accepted(), 3);
+}
+
+#[tokio::test]
+async fn an_idle_connection_is_closed_by_the_idle_timeout() {
+    let origin = Origin::answering(HELLO).await;
+    let upstream = Upstream::new(Settings { timeouts: timeouts(LONG, SHORT), ..settings(&[&origin]) });
+    let pool = Pool::new();
+    text(pool.send(&upstream, get()).await.unwrap()).await;
+    assert_eq!(origin.closed(), 0);
+
+    eventually(|| origin.closed() == 1).await;
+
+    text(pool.send(&upstream, get()).await.unwrap()).await;
+    eventually(|| origin.closed() == 2).await;
+}
+
+#[tokio::test]
+async fn bytes_nobody_asked_for_are_never_the_next_answer() {
+    let origin = Origin::start(|_, mut peer| async move {
+        while peer.request().await.is_some() {
+            peer.send(&format!("{HELLO}{}", HELLO.replace("hello", "wrong"))).await;
+        }
+    })
+    .await;
+    let upstream = Upstream::new(settings(&[&origin]));
+    let pool = Pool::new();
+
+    for _ in 0..5 {
+        assert_eq!(text(pool.send(&upstream, get()).await.unwrap()).await, "hello");
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+}
+
+#[tokio::test]
+async fn a_reload_keeps_what_did_not_change() {
+    let origin = Origin::answering(HELLO).await;
+    let other = Origin::answering(HELLO).await;
+    let old = Upstream::new(settings(&[&origin]));
+    let pool = Pool::new();
+    text(pool.send(&old, get()).await.unwrap()).await;
+
+    let same = Upstream::carry_over(settings(&[&origin]), &[Arc::clone(&old)]);
+    let grown = Upstream::carry_over(settings(&[&origin, &other]), &[Arc::clone(&old)]);
+
+    assert!(Arc::ptr_eq(&old, &same));
+    assert!(Arc::ptr_eq(&old.servers()[0], &grown.servers()[0]));
+    text(pool.send(&same, get()).await.unwrap()).await;
+    assert_eq!(origin.accepted(), 1);
+}
+
+#[tokio::test]
+async fn a_tunnel_is_opened_by_the_servers_101_and_counts_while_its_body_is_kept() {
+    let origin = Origin::start(|_, mut peer| async move {
+        peer.request().await;
+        peer.send("HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: echo\r\n\r\nwelcome").await;
+        peer.closed().await;
+    })
+    .await;
+    let upstream = Upstream::new(settings(&[&origin]));
+    let pool = Pool::new();
+    let mut request = get();
+    request.headers_mut().insert("connection", "upgrade".parse().unwrap());
+    request.headers_mut().insert("upgrade", "echo".parse().unwrap());
+
+    let mut answer = pool.send(&upstream, request).await.unwrap();
+    assert_eq!(answer.response.status(), 101);
+    let tunnel = hyper::upgrade::on(&mut answer.response).await.unwrap();
+
+    let mut tunnel = hyper_util::rt::TokioIo::new(tunnel);
+    let mut greeting = [0; 7];
+    tokio::io::AsyncReadExt::read_exact(&mut tunnel, &mut greeting).await.unwrap();
+    assert_eq!(&greeting, b"welcome");
+    assert_eq!(upstream.servers()[0].in_flight(), 1);
+    drop(answer);
+    assert_eq!(upstream.servers()[0].in_flight(), 0);
+}
