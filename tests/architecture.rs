@@ -26,8 +26,8 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     (
         "gateway",
         &[
-            "units", "clock", "client", "request", "list", "key", "limit", "route", "decision", "store", "upstream",
-            "listen", "record",
+            "alarm", "units", "clock", "client", "request", "list", "key", "limit", "route", "decision", "store",
+            "upstream", "listen", "record",
         ],
     ),
     ("admin", &["clock", "store", "upstream", "listen", "record"]),

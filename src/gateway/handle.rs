@@ -61,7 +61,7 @@ pub(super) async fn handle(
         let authority = parts.headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
         let head = Head::read(&parts, authority, identity.client);
         let entry = decision::enter(&live.policy, &head);
-        let reads_body = entry.needs_body() && !body.is_empty();
+        let reads_body = !body.is_empty() && entry.needs_body();
         let fields = if reads_body {
             let bound = live.settings.inspect_body;
             match body.peek(bound).await {

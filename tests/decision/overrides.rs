@@ -4,6 +4,10 @@ use portcullis::decision::conclude::Cause;
 use portcullis::limit::Limit;
 use portcullis::limit::Missing;
 
+use portcullis::route::Condition;
+use portcullis::route::Glob;
+use proptest::prelude::*;
+
 use crate::support::World;
 use crate::support::ask;
 use crate::support::form;
@@ -132,4 +136,49 @@ fn a_limit_by_a_field_is_met_however_the_request_is_labelled() {
     assert!(!world.passes(&ask("POST /login\nContent-Type: text/plain").body("username=alice")));
     assert!(!world.passes(&ask("POST /login\nContent-Type: application/json").body(r#"{"username": "alice"}"#)));
     assert!(!world.passes(&ask("POST /login?username=alice")));
+}
+
+/// Routes that look at everything a client can repeat or add.
+fn watchful() -> World {
+    let mut world = world();
+    let by = |name: &str| limit(name, "client_ip query.u header.x-k", "9/hour");
+    world.everywhere(by("everywhere"));
+    world.route("POST /a", vec![by("post")]);
+    world.route("GET,PUT /a", vec![by("get")]);
+    let queries = vec![("do".into(), Glob::new("log*"))];
+    world.route_where("query", Condition { queries, ..Condition::default() }, vec![by("query")]);
+    let cookies = vec![("who".into(), Glob::new("a?"))];
+    world.route_where("cookie", Condition { cookies, ..Condition::default() }, vec![by("cookie")]);
+    let headers = vec![(http::HeaderName::from_static("x-k"), Glob::new("*1"))];
+    world.route_where("header", Condition { headers, ..Condition::default() }, vec![by("header")]);
+    world.route("/{id}", vec![limit("captured", "path.id", "9/hour")]);
+    world.route("/*", vec![by("rest")]);
+    world
+}
+
+fn some_of(values: &'static [&'static str]) -> impl Strategy<Value = Vec<&'static str>> {
+    prop::collection::vec(prop::sample::select(values), 0..4)
+}
+
+proptest! {
+    /// A value where there was none is another request: the operator's routes say where that goes.
+    #[test]
+    fn no_override_and_no_repeated_value_takes_a_charge_away(
+        method in prop::sample::select(vec!["GET", "HEAD", "POST", "PUT", "DELETE"]),
+        path in prop::sample::select(vec!["/a", "/b", "/b/c"]),
+        action in prop::sample::select(vec!["do=login", "do=show"]),
+        cookie in prop::sample::select(vec!["Cookie: who=ab", "Cookie: who=zz"]),
+        key in prop::sample::select(vec!["X-K: k1", "X-K: k2"]),
+        query in some_of(&["do=login", "do=show", "u=2", "u=3", "_method=PUT", "_method=x", "_method="]),
+        headers in some_of(&["X-K: k1", "X-K: k3", "Cookie: who=ac", "Cookie: who=", "X-Http-Method: get",
+            "X-HTTP-Method-Override: POST", "X-Method-Override: DELETE"]),
+    ) {
+        let world = watchful();
+        let charged = |query: &[&str], headers: &[&str]| {
+            let target = format!("{method} {path}?u=1&{action}&{}", query.join("&"));
+            world.decide(&ask(&[&[&*target, cookie, key], headers].concat().join("\n"))).charged
+        };
+        let (plain, added) = (charged(&[], &[]), charged(&query, &headers));
+        prop_assert!(plain.iter().all(|key| added.contains(key)), "{plain:?} {added:?}");
+    }
 }

@@ -25,6 +25,7 @@ use portcullis::decision::explain::Explanation;
 use portcullis::decision::explain::explain;
 use portcullis::decision::policy::Access;
 use portcullis::decision::policy::PolicyList;
+use portcullis::key::KeyHash;
 use portcullis::key::KeyHasher;
 use portcullis::key::KeyPart;
 use portcullis::key::KeySpec;
@@ -72,6 +73,8 @@ pub(crate) struct Told {
     pub(crate) reports: Vec<LimitReport>,
     pub(crate) reservations: Vec<Reservation>,
     pub(crate) charges: usize,
+    /// What the store was asked to charge.
+    pub(crate) charged: Vec<KeyHash>,
 }
 
 /// A request to be asked about.
@@ -246,7 +249,8 @@ impl World {
         let entry = enter(&self.policy, &head);
         let fields = if entry.needs_body() { ask.fields() } else { Fields::none() };
         let plan = entry.plan(&fields);
-        let charges = plan.batch().charges.len();
+        let charged: Vec<_> = plan.batch().charges.iter().map(|charge| charge.key).collect();
+        let charges = charged.len();
         let verdicts = if charges == 0 { Vec::new() } else { ready(self.store.decide(plan.batch())).unwrap() };
         let name = |id: LimitId| self.policy.limit(id).name.to_string();
         match plan.conclude(&verdicts) {
@@ -262,6 +266,7 @@ impl World {
                 reports: pass.report.limits.into_vec(),
                 reservations: pass.reservations.into_vec(),
                 charges,
+                charged,
             },
             Decision::Deny(denial) => {
                 let (denied_by, retry_after) = match &denial.cause {
@@ -281,6 +286,7 @@ impl World {
                     reports: denial.report.limits.into_vec(),
                     reservations: denial.reservations.into_vec(),
                     charges,
+                    charged,
                     cause: Some(denial.cause),
                 }
             }
