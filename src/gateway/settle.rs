@@ -43,3 +43,44 @@ impl Drop for Held {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::num::NonZeroU32;
+
+    use smallvec::smallvec;
+
+    use super::*;
+    use crate::clock::Clock;
+    use crate::clock::ManualClock;
+    use crate::decision::Batch;
+    use crate::decision::Charge;
+    use crate::decision::batch::Force;
+    use crate::key::KeyHash;
+    use crate::limit::Count;
+    use crate::limit::Rule;
+    use crate::store::MemoryStore;
+    use crate::store::memory::Settings;
+
+    const KEY: KeyHash = KeyHash(7);
+
+    async fn has_room(store: &AnyStore) -> bool {
+        let rule = Rule::Concurrent(NonZeroU32::MIN);
+        let charge = Charge { limit: 0, key: KEY, rule: &rule, count: Count::Requests, force: Force::Binding };
+        let Ok(verdicts) = store.decide(&Batch { charges: smallvec![charge] }).await;
+        verdicts[0].passes()
+    }
+
+    #[tokio::test]
+    async fn a_slot_is_given_back_when_its_request_is_dropped() {
+        let clock = Clock::Manual(ManualClock::default());
+        let store = Arc::new(AnyStore::Memory(MemoryStore::new(&Settings { max_keys: 100 }, clock)));
+        assert!(has_room(&store).await);
+        let mut held = Held::default();
+        held.hold(&store, smallvec![Reservation { key: KEY }]);
+        assert!(!has_room(&store).await);
+        drop(held);
+        assert!(has_room(&store).await);
+        assert!(!has_room(&store).await);
+    }
+}
