@@ -6,6 +6,8 @@ use std::sync::Arc;
 
 use crate::gateway::Snapshot;
 use crate::limit::Limit;
+use crate::limit::LimitId;
+use crate::list::Members;
 use crate::upstream::Upstream;
 
 /// Names that came, went, or mean something else now.
@@ -19,8 +21,9 @@ impl Changes {
         // An upstream that did not change is the same one: it keeps its connections and what it knows of its servers.
         changes.compare("upstream", &upstreams(old), &upstreams(new), |old, new| Arc::ptr_eq(old, new));
         changes.compare("limit", &limits(old), &limits(new), |old, new| old == new);
-        changes.compare("list", &lists(old), &lists(new), |(), ()| true);
-        changes.compare("route", &routes(old), &routes(new), |(), ()| true);
+        changes.compare("list", &lists(old), &lists(new), |old, new| old == new);
+        // Of a route only its name and its limits are compared: patterns do not say whether they are the same.
+        changes.compare("route", &routes(old), &routes(new), |old, new| old == new);
         changes
     }
 
@@ -45,7 +48,7 @@ impl Changes {
 impl fmt::Display for Changes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0[..] {
-            [] => f.write_str("nothing is different by name"),
+            [] => f.write_str("the same names as before"),
             all if all.len() <= MOST_NAMED => f.write_str(&all.join(", ")),
             all => write!(f, "{} and {} more", all[..MOST_NAMED].join(", "), all.len() - MOST_NAMED),
         }
@@ -65,10 +68,12 @@ fn limits(snapshot: &Snapshot) -> Named<'_, &Limit> {
     snapshot.policy.limits.iter().map(|limit| (&*limit.name, limit)).collect()
 }
 
-fn lists(snapshot: &Snapshot) -> Named<'_, ()> {
-    snapshot.policy.lists.iter().map(|policy| (&*policy.list.name, ())).collect()
+fn lists(snapshot: &Snapshot) -> Named<'_, &Members> {
+    snapshot.policy.lists.iter().map(|policy| (&*policy.list.name, &policy.list.members)).collect()
 }
 
-fn routes(snapshot: &Snapshot) -> Named<'_, ()> {
-    snapshot.policy.routes.routes.iter().map(|route| (&*route.name, ())).collect()
+fn routes(snapshot: &Snapshot) -> Named<'_, Vec<&str>> {
+    let policy = &snapshot.policy;
+    let limits = |ids: &[LimitId]| ids.iter().map(|id| &*policy.limits[usize::from(id.0)].name).collect();
+    policy.routes.routes.iter().map(|route| (&*route.name, limits(&route.limits))).collect()
 }

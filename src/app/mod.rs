@@ -179,13 +179,12 @@ impl App {
         self.control.begin_draining();
         self.listeners.close();
         let bound = self.connection_settings.load().drain;
-        let drained = match tokio::time::timeout(bound, self.connections.drain()).await {
-            Ok(()) => Drained::Whole,
-            Err(_) => {
-                let connections = self.connections.count();
-                self.connections.cut();
-                Drained::CutShort { connections }
-            }
+        let drained = if tokio::time::timeout(bound, self.connections.drain()).await.is_ok() {
+            Drained::Whole
+        } else {
+            let connections = self.connections.count();
+            self.connections.cut();
+            Drained::CutShort { connections }
         };
         if let Some(admin) = self.admin.take() {
             admin.stop.cancel();

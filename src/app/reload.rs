@@ -34,6 +34,7 @@ pub enum Refused {
 /// A configuration of which nothing can fail any more.
 struct Prepared {
     snapshot: Snapshot,
+    changes: Changes,
     listeners: Turnover,
     admin: AdminChange,
     rest: Rest,
@@ -87,15 +88,18 @@ impl App {
 
         let listeners = self.listeners.prepare(&listen, &self.workers).map_err(Refused::Start)?;
         let admin = self.prepare_admin(admin).map_err(Refused::Start)?;
-        let snapshot = {
+        let (snapshot, changes) = {
             let (previous, hasher, log, sinks) =
                 (self.live.load(), self.hasher.clone(), log.clone(), self.sinks.clone());
             let parts = build::Parts { policy, clients, upstreams, requests };
-            task::spawn_blocking(move || build::snapshot(parts, &hasher, &log, Some(&previous), &sinks))
-                .await
-                .map_err(|_| Refused::Defect)?
+            let build = move || {
+                let snapshot = build::snapshot(parts, &hasher, &log, Some(&previous), &sinks);
+                let changes = Changes::between(&previous, &snapshot);
+                (snapshot, changes)
+            };
+            task::spawn_blocking(build).await.map_err(|_| Refused::Defect)?
         };
-        Ok(Prepared { snapshot, listeners, admin, rest: Rest { store, log, connections, files } })
+        Ok(Prepared { snapshot, changes, listeners, admin, rest: Rest { store, log, connections, files } })
     }
 
     fn prepare_admin(&self, wanted: Option<admin::Settings>) -> Result<AdminChange, StartError> {
@@ -111,8 +115,7 @@ impl App {
     }
 
     fn take_over(&mut self, prepared: Prepared) -> Changes {
-        let Prepared { snapshot, listeners, admin, rest } = prepared;
-        let mut changes = Changes::between(&self.live.load(), &snapshot);
+        let Prepared { snapshot, mut changes, listeners, admin, rest } = prepared;
         self.checks.follow(&snapshot.upstreams);
         self.live.replace(snapshot);
 
@@ -120,8 +123,12 @@ impl App {
         let drain = rest.connections.drain;
         self.connection_settings.store(Arc::new(rest.connections));
         let (opened, closed) = self.listeners.turn_over(listeners, &self.workers, &self.connections, drain);
-        opened.iter().for_each(|address| changes.say(format!("listening on {address}")));
-        closed.iter().for_each(|address| changes.say(format!("no longer listening on {address}")));
+        for address in opened {
+            changes.say(format!("listening on {address}"));
+        }
+        for address in closed {
+            changes.say(format!("no longer listening on {address}"));
+        }
         self.change_admin(admin, &mut changes);
 
         if let Some(log) = &self.log {

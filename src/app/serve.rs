@@ -5,6 +5,11 @@ use std::io;
 use std::path::Path;
 use std::time::Duration;
 
+use http::uri::Authority;
+use rustix::process::Resource;
+use rustix::process::Rlimit;
+use rustix::process::getrlimit;
+use rustix::process::setrlimit;
 use tokio::runtime;
 use tokio::signal::unix::Signal;
 use tokio::signal::unix::SignalKind;
@@ -41,6 +46,7 @@ pub fn serve(
     let _log = surroundings.log.clone();
     let runtime = runtime::Builder::new_current_thread().enable_all().build().map_err(StartError::Thread)?;
     let ended = runtime.block_on(async {
+        raise_descriptors();
         let mut signals = Signals::catch().map_err(StartError::Thread)?;
         let summary = Summary::of(&settings);
         let mut app = App::start(settings, surroundings)?;
@@ -129,6 +135,15 @@ impl Signals {
     }
 }
 
+/// Allows as many descriptors as the system lets this process have: two for each request under way, and the default is
+/// made for programs that use `select`.
+fn raise_descriptors() {
+    let limit = getrlimit(Resource::Nofile);
+    if let Err(error) = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit }) {
+        warn!(%error, "cannot raise the bound on descriptors");
+    }
+}
+
 /// What is served, counted.
 struct Summary {
     routes: usize,
@@ -139,8 +154,11 @@ struct Summary {
 impl Summary {
     fn of(settings: &Settings) -> Self {
         let upstreams = settings.upstreams.iter().map(|upstream| {
-            let servers: Vec<&str> = upstream.servers.iter().map(|server| server.as_str()).collect();
-            format!("{} ({})", upstream.name, servers.join(", "))
+            let servers: Vec<&str> = upstream.servers.iter().map(Authority::as_str).collect();
+            match &servers[..] {
+                [only] if **only == *upstream.name => (*only).to_owned(),
+                several => format!("{} ({})", upstream.name, several.join(", ")),
+            }
         });
         Self {
             routes: settings.policy.routes.routes.len(),
@@ -172,9 +190,10 @@ fn announce(app: &App, origin: &Origin, summary: &Summary) {
     for address in app.addresses() {
         info!(%address, "listening on {address}");
     }
-    match app.admin_address() {
-        Some(address) => info!(%address, "health and metrics on {address}"),
-        None => info!("no admin address: no health, no metrics"),
+    if let Some(address) = app.admin_address() {
+        info!(%address, "health and metrics on {address}");
+    } else {
+        info!("no admin address: no health, no metrics");
     }
 }
 

@@ -133,7 +133,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("portcullis.yaml");
         let mut watch = Watch::default();
-        watch.follow(&[file.clone()]);
+        watch.follow(std::slice::from_ref(&file));
         fs::write(&file, "a").unwrap();
         assert!(watch.look_again().await);
         fs::remove_file(&file).unwrap();
@@ -146,7 +146,7 @@ mod tests {
         let file = folder.path().join("portcullis.yaml");
         fs::write(&file, "a").unwrap();
         let mut watch = Watch::default();
-        watch.follow(&[file.clone()]);
+        watch.follow(std::slice::from_ref(&file));
         fs::write(&file, "ab").unwrap();
         watch.follow(&[file]);
         assert!(watch.look_again().await);

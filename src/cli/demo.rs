@@ -31,9 +31,8 @@ pub(super) fn demo(arguments: &Arguments) -> anyhow::Result<Exit> {
         listen: Some(arguments.listen.to_string()),
         limits: vec![LIMIT.to_owned()],
     };
-    run::serve(Arc::new(move || config::inline(&flags)), &Origin::Flags, |app| {
-        output::say(&introduction(app, application))
-    })
+    let introduce = |app: &App| output::say(&introduction(app, application));
+    run::serve(Arc::new(move || config::inline(&flags)), &Origin::Flags, introduce)
 }
 
 fn introduction(app: &App, application: SocketAddr) -> String {

@@ -48,7 +48,7 @@ pub(super) struct Arguments {
 pub(super) fn run(arguments: Arguments) -> anyhow::Result<Exit> {
     let Arguments { file, upstream, listen, limits } = arguments;
     let Some(upstream) = upstream else {
-        if !file.exists() && file == PathBuf::from(DEFAULT_FILE) {
+        if !file.exists() && file.as_os_str() == DEFAULT_FILE {
             output::complain(&format!("there is no {DEFAULT_FILE} here\n{FIRST_STEPS}"));
             return Ok(Exit::Wrong);
         }

@@ -22,7 +22,7 @@ pub struct List {
     pub members: Members,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Members {
     Addresses(AddressSet),
     /// Values of a selector; the selector stands beside the list in the policy, which knows keys.
