@@ -54,8 +54,8 @@ impl Source {
 pub enum Unreadable {
     #[error("{}", describe(.0))]
     Io(#[from] std::io::Error),
-    #[error("the file is larger than {} MiB", MAX_BYTES >> 20)]
-    TooLarge,
+    #[error("the file is larger than {most_mebibytes} MiB")]
+    TooLarge { most_mebibytes: u64 },
     #[error("this is not UTF-8 text")]
     NotUtf8 {
         /// From 1.
@@ -67,17 +67,29 @@ pub enum Unreadable {
 
 /// Reads a file that people write: a configuration, a page, a token.
 pub fn read_text(file: &Path) -> Result<String, Unreadable> {
-    let mut bytes = Vec::new();
-    std::fs::File::open(file)?.take(MAX_BYTES + 1).read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > MAX_BYTES {
-        return Err(Unreadable::TooLarge);
+    read(file, 16)
+}
+
+/// Reads a file that programs may write: a list.
+pub fn read_list(file: &Path) -> Result<String, Unreadable> {
+    read(file, 1024)
+}
+
+fn read(file: &Path, most_mebibytes: u64) -> Result<String, Unreadable> {
+    let file = std::fs::File::open(file)?;
+    let most = most_mebibytes << 20;
+    let expected = file.metadata().map_or(0, |metadata| metadata.len().min(most));
+    let mut bytes = Vec::with_capacity(usize::try_from(expected).unwrap_or_default());
+    file.take(most + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > most {
+        return Err(Unreadable::TooLarge { most_mebibytes });
     }
     String::from_utf8(bytes).map_err(|error| Unreadable::not_utf8(&error))
 }
 
 impl Unreadable {
     /// Finds the place of the first byte that is no text.
-    pub fn not_utf8(error: &std::string::FromUtf8Error) -> Self {
+    fn not_utf8(error: &std::string::FromUtf8Error) -> Self {
         let good = String::from_utf8_lossy(&error.as_bytes()[..error.utf8_error().valid_up_to()]);
         let line_start = good.rfind('\n').map_or(0, |at| at + 1);
         Self::NotUtf8 { line: good.matches('\n').count() + 1, column: good[line_start..].chars().count() + 1 }
@@ -149,9 +161,6 @@ fn resolve(inside: &str, environment: Environment<'_>) -> Result<String, Unresol
         (None, None) => Err(Unresolved::Unset(name.to_owned())),
     }
 }
-
-/// No one writes more by hand.
-const MAX_BYTES: u64 = 16 << 20;
 
 #[cfg(test)]
 mod tests {

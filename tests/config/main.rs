@@ -54,10 +54,13 @@ fn every_mistake_is_told_with_its_place_and_what_to_write_instead() {
 }
 
 #[test]
-fn every_mistake_comes_with_help() {
+fn every_mistake_comes_with_help_and_one_place() {
     for file in files("tests/config/bad", "yaml") {
         for mistake in load_with(&file, &environment).expect_err("a mistake") {
-            assert!(mistake.help.is_some_and(|help| help.len() > 5), "{}: {}", file.display(), mistake.message);
+            assert!(mistake.help.as_ref().is_some_and(|help| help.len() > 5), "{mistake:?}");
+            // People and programs are told of one place.
+            let place = format!("--> {}:{}:{}\n", mistake.file.display(), mistake.line, mistake.column);
+            assert!(render(&[mistake], false).contains(&place), "{place}");
         }
     }
 }

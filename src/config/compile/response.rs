@@ -32,7 +32,7 @@ impl Compiler {
     pub(super) fn file(&mut self, name: &Text, kind: &str) -> Option<Found> {
         let path = self.base.join(&name.value);
         self.files.push(path.clone());
-        let content = if kind == "list" { read_list(&path) } else { source::read_text(&path) };
+        let content = if kind == "list" { source::read_list(&path) } else { source::read_text(&path) };
         let error = match content {
             Ok(content) => return Some(Found { path, content }),
             Err(error) => error,
@@ -133,14 +133,6 @@ impl Compiler {
                 None
             }
         }
-    }
-}
-
-/// Lists may be far longer than what people write by hand, and seldom hold anything but ASCII.
-fn read_list(path: &Path) -> Result<String, Unreadable> {
-    match String::from_utf8(std::fs::read(path)?) {
-        Ok(content) => Ok(content),
-        Err(error) => Err(Unreadable::not_utf8(&error)),
     }
 }
 

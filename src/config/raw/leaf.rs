@@ -22,6 +22,9 @@ pub trait Leaf: Sized {
     /// What a person should write: "expected ..., found a list".
     const EXPECTED: &'static str;
 
+    /// Whether an editor takes any text for it.
+    const IS_TEXT: bool = false;
+
     /// What to do about a list or a map in its place.
     const INSTEAD: &'static str = "write one value, without brackets or dashes";
 
@@ -64,19 +67,22 @@ impl<T: Leaf> Raw for Spanned<T> {
     }
 
     fn schema(_: &mut BTreeMap<&'static str, Value>) -> Value {
-        T::schema()
+        let schema = T::schema();
+        // Whatever a value is, the environment may say it.
+        if T::IS_TEXT { schema } else { json!({ "anyOf": [schema, { "type": "string", "pattern": "\\$\\{" }] }) }
     }
 }
 
 impl Leaf for String {
     const EXPECTED: &'static str = "a text";
+    const IS_TEXT: bool = true;
 
     fn parse(text: &str) -> Result<Self, Problem> {
         Ok(text.to_owned())
     }
 
     fn schema() -> Value {
-        json!({ "type": "string" })
+        json!({ "type": ["string", "number", "boolean"] })
     }
 }
 
@@ -119,7 +125,12 @@ impl Leaf for units::Span {
     }
 
     fn schema() -> Value {
-        json!({ "type": "string", "pattern": "^[0-9]+(ms|s|m|h|d)$", "examples": ["500ms", "20s", "3m", "1h", "7d"] })
+        json!({
+            "type": ["string", "integer"],
+            "pattern": "^[0-9]+ *(ms|s|m|h|d)$",
+            "maximum": 0,
+            "examples": ["500ms", "20s", "3m", "1h", "7d"],
+        })
     }
 }
 
@@ -137,6 +148,7 @@ impl Leaf for units::Size {
 
 impl Leaf for SocketAddr {
     const EXPECTED: &'static str = "an address with a port";
+    const IS_TEXT: bool = true;
 
     fn parse(text: &str) -> Result<Self, Problem> {
         text.parse().map_err(|_| Problem::with(format!("`{text}` is not an address with a port"), socket_advice(text)))
@@ -177,6 +189,7 @@ fn socket_advice(text: &str) -> String {
 /// An address or network; a bare address is a network of one.
 impl Leaf for IpNet {
     const EXPECTED: &'static str = "an address or network";
+    const IS_TEXT: bool = true;
 
     fn parse(text: &str) -> Result<Self, Problem> {
         network(text).map_err(Problem::from)

@@ -69,6 +69,7 @@ section! {
 /// One or several rates in one text.
 impl Leaf for Rates {
     const EXPECTED: &'static str = "rates in one text";
+    const IS_TEXT: bool = true;
     const INSTEAD: &'static str = "write them with `;` between them: `rate: 1/second; 20/minute`";
 
     fn parse(text: &str) -> Result<Self, Problem> {
