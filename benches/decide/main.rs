@@ -1,5 +1,6 @@
 //! What a decision costs, part by part: `cargo bench --bench decide`.
 
+mod facts;
 mod list;
 mod plan;
 mod route;
@@ -8,6 +9,7 @@ use criterion::Criterion;
 
 fn main() {
     let mut criterion = Criterion::default().configure_from_args();
+    facts::benches(&mut criterion);
     list::benches(&mut criterion);
     route::benches(&mut criterion);
     plan::benches(&mut criterion);

@@ -17,6 +17,8 @@ pub mod text;
 mod urlencoded;
 mod utf16;
 
+use std::fmt;
+
 use http::HeaderMap;
 use http::Method;
 use http::request::Parts;
@@ -28,7 +30,6 @@ pub use self::host::CanonicalHost;
 pub use self::path::CanonicalPath;
 
 /// The head of a request as rules see it. Borrows from the request it was read from.
-#[derive(Debug)]
 pub struct Head<'r> {
     pub method: &'r Method,
     pub host: CanonicalHost<'r>,
@@ -51,5 +52,17 @@ impl<'r> Head<'r> {
             headers: &parts.headers,
             client,
         }
+    }
+}
+
+/// Headers and queries hold tokens, so neither is shown.
+impl fmt::Debug for Head<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Head")
+            .field("method", self.method)
+            .field("host", &self.host)
+            .field("path", &self.path)
+            .field("client", &self.client)
+            .finish_non_exhaustive()
     }
 }

@@ -1,9 +1,14 @@
 //! Fields of multipart bodies, found by their headers instead of their boundary: readers disagree about boundaries.
 
+mod parts;
+
 use std::borrow::Cow;
 
 use memchr::memmem;
 
+use self::parts::Part;
+use self::parts::Parts;
+use self::parts::find_all;
 use super::base64;
 use super::content_type::is_plain_charset;
 use super::name::is_read_as;
@@ -45,15 +50,6 @@ pub(crate) fn values<'t>(text: &'t [u8], boundaries: &'t [Vec<u8>], name: &str) 
     values
 }
 
-/// A part as one reader sees it.
-struct Part<'t> {
-    /// From `Content-Disposition` to the blank line.
-    headers: &'t [u8],
-    /// What stands before that, and may be headers too.
-    before: &'t [u8],
-    value: &'t [u8],
-}
-
 impl<'t> Part<'t> {
     fn read(&self, boundaries: &[Vec<u8>], found: &mut dyn FnMut(Cow<'t, str>)) {
         let value = self.value;
@@ -84,7 +80,7 @@ impl<'t> Part<'t> {
             // Parameters in pieces or in another alphabet, and words encoded as in mail.
             && !find_names(self.headers).any(|at| self.headers[at + 4..].trim_ascii_start().starts_with(b"*"))
             && memmem::find(self.headers, b"=?").is_none()
-            && self.headers.len() <= MAX_HEADERS
+            && !self.is_cut
     }
 
     fn encodings(&self) -> impl Iterator<Item = &'t [u8]> {
@@ -114,108 +110,15 @@ impl<'t> Part<'t> {
     }
 }
 
-/// Every part, in each of the ways readers tell its headers from its value.
-struct Parts<'t> {
-    text: &'t [u8],
-    boundaries: &'t [Vec<u8>],
-    /// Parts that begin before this were handed out.
-    at: usize,
-    delimiters: Delimiters<'t>,
-    /// The same part for those to whom only CR LF ends a line.
-    strict: Option<Part<'t>>,
-    strict_delimiters: Delimiters<'t>,
-}
-
-impl<'t> Parts<'t> {
-    fn new(text: &'t [u8], boundaries: &'t [Vec<u8>]) -> Self {
-        let delimiters = Delimiters { text, at: 0 };
-        Self { text, boundaries, at: 0, delimiters, strict: None, strict_delimiters: delimiters }
-    }
-
-    /// What may be headers before `Content-Disposition`: it begins behind a boundary.
-    fn before(&self, start: usize) -> &'t [u8] {
-        let before = &self.text[self.at.max(start.saturating_sub(MAX_HEADERS)).min(start)..start];
-        let begins = if self.boundaries.is_empty() {
-            memmem::rfind(before, b"\n--").or_else(|| memmem::rfind(before, b"\r--"))
-        } else {
-            let delimiters = self.boundaries.iter().filter_map(|boundary| rfind_delimiter(before, boundary));
-            delimiters.max()
-        };
-        &before[begins.unwrap_or_default()..]
-    }
-}
-
-/// Lines that begin with `--`, each looked for only once.
-#[derive(Clone, Copy)]
-struct Delimiters<'t> {
-    text: &'t [u8],
-    at: usize,
-}
-
-impl<'t> Delimiters<'t> {
-    /// What stands from `start` to the next of them. `start` never goes back.
-    fn value(&mut self, start: usize) -> &'t [u8] {
-        self.at = self.at.max(start);
-        while !self.is_delimiter(start) {
-            let from = self.at + 1;
-            let next = self.text.get(from..).and_then(|rest| memmem::find(rest, b"--"));
-            let Some(next) = next else {
-                self.at = self.text.len();
-                return &self.text[start..];
-            };
-            self.at = from + next;
-        }
-        let value = &self.text[start..self.at];
-        let value = value.strip_suffix(b"\n").unwrap_or(value);
-        value.strip_suffix(b"\r").unwrap_or(value)
-    }
-
-    fn is_delimiter(&self, start: usize) -> bool {
-        self.at > start && self.text[self.at..].starts_with(b"--") && matches!(self.text[self.at - 1], b'\r' | b'\n')
-    }
-}
-
-impl<'t> Iterator for Parts<'t> {
-    type Item = Part<'t>;
-
-    fn next(&mut self) -> Option<Part<'t>> {
-        if let Some(part) = self.strict.take() {
-            return Some(part);
-        }
-        let start = self.at + find_all(self.text.get(self.at..)?, b"content-disposition").next()?;
-        let Some((headers_end, value_start)) = blank_line(self.text, start) else {
-            let part = Part { headers: &self.text[start..], before: &[], value: &[] };
-            self.at = self.text.len();
-            return Some(part);
-        };
-        let before = self.before(start);
-        let window = &self.text[start..self.text.len().min(start + MAX_HEADERS)];
-        if let Some(end) = memmem::find(window, b"\r\n\r\n")
-            && start + end + 4 != value_start
-        {
-            let value = self.strict_delimiters.value(start + end + 4);
-            self.strict = Some(Part { headers: &window[..end], before, value });
-        }
-        self.at = value_start;
-        Some(Part { headers: &self.text[start..headers_end], before, value: self.delimiters.value(value_start) })
-    }
-}
-
-/// Where the headers end, and what follows begins.
-fn blank_line(text: &[u8], from: usize) -> Option<(usize, usize)> {
-    let line_break = |at: usize| match text.get(at..)? {
-        [b'\r', b'\n', ..] => Some(at + 2),
-        [b'\r' | b'\n', ..] => Some(at + 1),
-        _ => None,
-    };
-    memchr::memchr2_iter(b'\r', b'\n', &text[from..])
-        .map(|at| from + at)
-        .find_map(|at| Some((at, line_break(line_break(at)?)?)))
-}
-
 /// Every reading of every `name` parameter.
 fn names(headers: &[u8]) -> impl Iterator<Item = Cow<'_, str>> {
-    find_names(headers).flat_map(|at| {
+    let ids = find_all(headers, b"content-id").map(|at| {
+        let id = headers[at + 10..].trim_ascii_start();
+        let id = id.strip_prefix(b":").unwrap_or(id);
+        let id = id.split(|byte| b"\r\n".contains(byte)).next().unwrap_or_default();
+        percent::text(Cow::Borrowed(id))
+    });
+    let names = find_names(headers).flat_map(|at| {
         let rest = &headers[at + 4..];
         let rest = rest[..rest.len().min(MAX_NAME)].trim_ascii_start();
         let mut readings: Vec<Cow<'_, str>> = Vec::new();
@@ -230,11 +133,8 @@ fn names(headers: &[u8]) -> impl Iterator<Item = Cow<'_, str>> {
         let decoded = |name: &Cow<'_, str>| percent::decode(name.as_bytes(), Escapes::default());
         let more: Vec<_> = readings.iter().filter_map(decoded).map(|name| percent::text(Cow::Owned(name))).collect();
         readings.into_iter().chain(more)
-    })
-}
-
-fn rfind_delimiter(text: &[u8], boundary: &[u8]) -> Option<usize> {
-    memmem::rfind_iter(text, boundary).find(|at| text[..*at].ends_with(b"--"))
+    });
+    ids.chain(names)
 }
 
 /// A parameter's value to those who know quotes and backslashes, to those who know quotes only, and to those who know neither.
@@ -265,13 +165,6 @@ fn find_names(headers: &[u8]) -> impl Iterator<Item = usize> {
     })
 }
 
-/// Where `word`, which is in lower case, stands in any case.
-fn find_all<'t>(text: &'t [u8], word: &'static [u8]) -> impl Iterator<Item = usize> + use<'t> {
-    let first = word[0];
-    memchr::memchr2_iter(first, first.to_ascii_uppercase(), text)
-        .filter(move |at| text[*at..].get(..word.len()).is_some_and(|found| found.eq_ignore_ascii_case(word)))
-}
-
 fn quoted_printable(text: &[u8]) -> Vec<u8> {
     let mut plain = Vec::with_capacity(text.len());
     let mut rest = text;
@@ -293,9 +186,6 @@ fn quoted_printable(text: &[u8]) -> Vec<u8> {
     }
     plain
 }
-
-/// In bytes: headers of a part longer than this are not read the way strict readers do.
-const MAX_HEADERS: usize = 2048;
 
 /// In bytes: no field has a longer name.
 const MAX_NAME: usize = 256;

@@ -67,6 +67,8 @@ fn a_field_is_found_under_every_spelling_of_its_headers() {
     check_headers("Content-Disposition: form-data; name=username x");
     check_headers("Content-Disposition: attachment; name=\"username\"");
     check_headers("Content-Disposition: name=\"username\"");
+    check_headers("Content-ID: username");
+    check_headers("Content-Disposition: form-data\r\ncontent-id:username");
 }
 
 #[test]
@@ -81,6 +83,10 @@ fn lines_end_in_every_way() {
     // To a strict reader the headers end later.
     let text = part("Content-Disposition: form-data; name=\"username\"; x=\"\n\ndecoy\"", "alice");
     check(&text, &["decoy\"\r\n\r\nalice", "alice"]);
+    // To one who trims lines they end earlier.
+    check(&format!("--b\n{NAME}\n \nalice\n--b--"), &["alice"]);
+    check(&format!("--b\n{NAME}\n \nX: decoy\n\nalice\n--b--"), &["X: decoy\n\nalice", "alice"]);
+    check(&format!("--b\n{NAME}\r\rdecoy\n\nalice\n--b--"), &["decoy\n\nalice", "alice"]);
     let text = part("Content-Disposition: form-data; x=\"\n\ndecoy\"; name=\"username\"", "alice");
     check(&text, &["alice"]);
 }

@@ -1,0 +1,168 @@
+//! A multipart body taken apart into headers and values, in each of the ways readers do that.
+
+use memchr::memmem;
+
+/// A part as one reader sees it.
+pub(super) struct Part<'t> {
+    /// From `Content-Disposition` to the blank line.
+    pub(super) headers: &'t [u8],
+    /// What stands before that, and may be headers too.
+    pub(super) before: &'t [u8],
+    pub(super) value: &'t [u8],
+    /// Whether some reader may find the end of the headers further on than anyone looked.
+    pub(super) is_cut: bool,
+}
+
+/// Every part, in each of the ways readers tell its headers from its value.
+pub(super) struct Parts<'t> {
+    text: &'t [u8],
+    boundaries: &'t [Vec<u8>],
+    /// Parts that begin before this were handed out.
+    at: usize,
+    /// The same part to other readers, the next one last.
+    pending: Vec<Part<'t>>,
+    delimiters: [Delimiters<'t>; 4],
+}
+
+impl<'t> Parts<'t> {
+    pub(super) fn new(text: &'t [u8], boundaries: &'t [Vec<u8>]) -> Self {
+        Self { text, boundaries, at: 0, pending: Vec::new(), delimiters: [Delimiters { text, at: 0 }; 4] }
+    }
+
+    /// What may be headers before `Content-Disposition`: it begins behind a boundary.
+    fn before(&self, start: usize) -> &'t [u8] {
+        let before = &self.text[self.at.max(start.saturating_sub(MAX_HEADERS)).min(start)..start];
+        let begins = if self.boundaries.is_empty() {
+            memmem::rfind(before, b"\n--").or_else(|| memmem::rfind(before, b"\r--"))
+        } else {
+            let delimiters = self.boundaries.iter().filter_map(|boundary| rfind_delimiter(before, boundary));
+            delimiters.max()
+        };
+        &before[begins.unwrap_or_default()..]
+    }
+}
+
+impl<'t> Iterator for Parts<'t> {
+    type Item = Part<'t>;
+
+    fn next(&mut self) -> Option<Part<'t>> {
+        if let Some(part) = self.pending.pop() {
+            return Some(part);
+        }
+        let start = self.at + header_of_a_part(self.text.get(self.at..)?)?;
+        let before = self.before(start);
+        let window = &self.text[start..self.text.len().min(start + MAX_HEADERS)];
+        let is_cut = start + window.len() < self.text.len();
+        let ends = READERS.map(|reader| reader.blank_line(window));
+        let Some(first) = ends.iter().flatten().map(|(_, value)| *value).min() else {
+            self.at = start + window.len();
+            return Some(Part { headers: window, before, value: &[], is_cut });
+        };
+        let is_cut = is_cut && ends.iter().any(Option::is_none);
+        for (index, end) in ends.iter().enumerate().rev() {
+            let Some((headers, value)) = *end else { continue };
+            if ends[..index].contains(end) {
+                continue;
+            }
+            let value = self.delimiters[index].value(start + value);
+            self.pending.push(Part { headers: &window[..headers], before, value, is_cut });
+        }
+        self.at = start + first;
+        self.pending.pop()
+    }
+}
+
+/// How a reader tells lines apart.
+#[derive(Clone, Copy)]
+struct Reader {
+    /// Whether a carriage return alone ends a line.
+    cr: bool,
+    /// Whether a line feed alone does.
+    lf: bool,
+    /// Whether a line of white space is blank.
+    trims: bool,
+}
+
+impl Reader {
+    /// Where the headers end, and what follows the blank line begins.
+    fn blank_line(self, text: &[u8]) -> Option<(usize, usize)> {
+        memchr::memchr2_iter(b'\r', b'\n', text).find_map(|at| {
+            let mut line = self.next_line(text, at)?;
+            if self.trims {
+                line += text[line..].iter().take_while(|byte| b" \t".contains(byte)).count();
+            }
+            Some((at, self.next_line(text, line)?))
+        })
+    }
+
+    fn next_line(self, text: &[u8], at: usize) -> Option<usize> {
+        match text.get(at..)? {
+            [b'\r', b'\n', ..] => Some(at + 2),
+            [b'\r', ..] if self.cr => Some(at + 1),
+            [b'\n', ..] if self.lf => Some(at + 1),
+            _ => None,
+        }
+    }
+}
+
+/// Lines that begin with `--`, each looked for only once.
+#[derive(Clone, Copy)]
+struct Delimiters<'t> {
+    text: &'t [u8],
+    at: usize,
+}
+
+impl<'t> Delimiters<'t> {
+    /// What stands from `start` to the next of them. `start` never goes back.
+    fn value(&mut self, start: usize) -> &'t [u8] {
+        self.at = self.at.max(start);
+        while !self.is_delimiter(start) {
+            let from = self.at + 1;
+            let next = self.text.get(from..).and_then(|rest| memmem::find(rest, b"--"));
+            let Some(next) = next else {
+                self.at = self.text.len();
+                return &self.text[start..];
+            };
+            self.at = from + next;
+        }
+        let value = &self.text[start..self.at];
+        let value = value.strip_suffix(b"\n").unwrap_or(value);
+        value.strip_suffix(b"\r").unwrap_or(value)
+    }
+
+    fn is_delimiter(&self, start: usize) -> bool {
+        self.at > start && self.text[self.at..].starts_with(b"--") && matches!(self.text[self.at - 1], b'\r' | b'\n')
+    }
+}
+
+/// Where the next header stands that names a part: `Content-Disposition`, or `Content-ID` to some.
+fn header_of_a_part(text: &[u8]) -> Option<usize> {
+    let is_one = |rest: &[u8]| {
+        ["disposition", "id"]
+            .iter()
+            .any(|word| rest.get(..word.len()).is_some_and(|found| found.eq_ignore_ascii_case(word.as_bytes())))
+    };
+    find_all(text, b"content-").find(|at| is_one(&text[at + 8..]))
+}
+
+/// Where `word`, which is in lower case, stands in any case.
+pub(super) fn find_all<'t>(text: &'t [u8], word: &'static [u8]) -> impl Iterator<Item = usize> + use<'t> {
+    let first = word[0];
+    memchr::memchr2_iter(first, first.to_ascii_uppercase(), text)
+        .filter(move |at| text[*at..].get(..word.len()).is_some_and(|found| found.eq_ignore_ascii_case(word)))
+}
+
+fn rfind_delimiter(text: &[u8], boundary: &[u8]) -> Option<usize> {
+    memmem::rfind_iter(text, boundary).find(|at| text[..*at].ends_with(b"--"))
+}
+
+/// From the most lenient reader to the strictest.
+const READERS: [Reader; 4] = [
+    Reader { cr: true, lf: true, trims: true },
+    Reader { cr: true, lf: true, trims: false },
+    Reader { cr: false, lf: true, trims: false },
+    Reader { cr: false, lf: false, trims: false },
+];
+
+/// In bytes: longer headers of a part are not read to their end.
+const MAX_HEADERS: usize = 2048;
