@@ -1,5 +1,6 @@
 //! The life of the process: start, reload when asked, drain, end.
 
+use std::fmt;
 use std::future;
 use std::io;
 use std::path::Path;
@@ -11,6 +12,7 @@ use rustix::process::Rlimit;
 use rustix::process::getrlimit;
 use rustix::process::setrlimit;
 use tokio::runtime;
+use tokio::runtime::Runtime;
 use tokio::signal::unix::Signal;
 use tokio::signal::unix::SignalKind;
 use tokio::signal::unix::signal;
@@ -34,34 +36,49 @@ pub enum Origin {
     Flags,
 }
 
-/// Serves until a signal ends it: the first one drains, the second one ends at once. `started` is called when requests
-/// are answered.
-pub fn serve(
-    settings: Settings,
-    surroundings: Surroundings,
-    origin: &Origin,
-    started: impl FnOnce(&App),
-) -> Result<(), StartError> {
-    // Held here too: the last words are said when everything else is gone.
-    let _log = surroundings.log.clone();
-    let runtime = runtime::Builder::new_current_thread().enable_all().build().map_err(StartError::Thread)?;
-    let ended = runtime.block_on(async {
-        raise_descriptors();
-        let mut signals = Signals::catch().map_err(StartError::Thread)?;
-        let summary = Summary::of(&settings);
-        let mut app = App::start(settings, surroundings)?;
-        announce(&app, origin, &summary);
-        started(&app);
-        control(&mut app, origin, &mut signals).await;
-        info!("draining: no new connections, requests under way are finished");
-        tokio::select! {
-            drained = app.drain() => say_farewell(drained),
-            () = signals.end() => info!("ended at once"),
-        }
-        Ok(())
-    });
-    runtime.shutdown_background();
-    ended
+/// The process, before there is anything to serve.
+pub struct Process {
+    runtime: Runtime,
+    signals: Signals,
+}
+
+impl Process {
+    /// From here on signals are held back until there is something to reload or to drain.
+    pub fn begin() -> Result<Self, StartError> {
+        let runtime = runtime::Builder::new_current_thread().enable_all().build().map_err(StartError::Thread)?;
+        let signals = runtime.block_on(async { Signals::catch() }).map_err(StartError::Thread)?;
+        Ok(Self { runtime, signals })
+    }
+
+    /// Serves until a signal ends it: the first one drains, the second one ends at once. `started` is called when
+    /// requests are answered.
+    pub fn serve(
+        self,
+        settings: Settings,
+        surroundings: Surroundings,
+        origin: &Origin,
+        started: impl FnOnce(&App),
+    ) -> Result<(), StartError> {
+        let Self { runtime, mut signals } = self;
+        // Held here too: the last words are said when everything else is gone.
+        let _log = surroundings.log.clone();
+        let ended = runtime.block_on(async {
+            raise_descriptors();
+            let summary = Summary::of(&settings);
+            let mut app = App::start(settings, surroundings)?;
+            announce(&app, origin, &summary);
+            started(&app);
+            control(&mut app, origin, &mut signals).await;
+            info!("draining: no new connections, requests under way are finished");
+            tokio::select! {
+                drained = app.drain() => say_farewell(drained),
+                () = signals.end() => info!("ended at once"),
+            }
+            Ok(())
+        });
+        runtime.shutdown_background();
+        ended
+    }
 }
 
 /// Looks after the running gateway until it is to end.
@@ -203,5 +220,11 @@ fn say_farewell(drained: Drained) {
         Drained::CutShort { connections } => {
             warn!(connections, "time to drain is over, connections that still stood were cut");
         }
+    }
+}
+
+impl fmt::Debug for Process {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Process").finish_non_exhaustive()
     }
 }

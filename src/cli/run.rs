@@ -13,8 +13,8 @@ use super::output;
 use crate::app::App;
 use crate::app::Load;
 use crate::app::Surroundings;
-use crate::app::serve;
 use crate::app::serve::Origin;
+use crate::app::serve::Process;
 use crate::config;
 use crate::config::inline::Flags;
 use crate::record::LogFormat;
@@ -66,6 +66,7 @@ const FIRST_STEPS: &str = "
 
 /// Reads the configuration and serves until a signal ends it.
 pub(super) fn serve(load: Arc<Load>, origin: &Origin, started: impl FnOnce(&App)) -> anyhow::Result<Exit> {
+    let process = Process::begin()?;
     let settings = match load() {
         Ok(settings) => settings,
         Err(mistakes) => {
@@ -76,7 +77,7 @@ pub(super) fn serve(load: Arc<Load>, origin: &Origin, started: impl FnOnce(&App)
     let sinks = Sinks::new(io::stdout(), format_for(&io::stdout())).context("cannot start the request log")?;
     let log = OperationalLog::start(&settings.log, format_for(&io::stderr()));
     let surroundings = Surroundings { sinks, log: Some(Arc::new(log)), load };
-    serve::serve(settings, surroundings, origin, started)?;
+    process.serve(settings, surroundings, origin, started)?;
     Ok(Exit::Done)
 }
 
