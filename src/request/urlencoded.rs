@@ -30,7 +30,16 @@ fn pairs(text: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
 }
 
 fn is_named(sent: &[u8], name: &str) -> bool {
+    // Most names are written plainly and are not the one asked for; there are as many as fit into a body.
+    if is_plain(sent) && is_plain(name.as_bytes()) {
+        return sent.eq_ignore_ascii_case(name.as_bytes());
+    }
     is_read_as(&decoded(sent, PLAIN), name) || misread(sent).is_some_and(|sent| is_read_as(&sent, name))
+}
+
+/// Whether a name has but one reading.
+fn is_plain(name: &[u8]) -> bool {
+    name.iter().all(|byte| byte.is_ascii_alphanumeric() || *byte == b'_')
 }
 
 /// The text to an application that knows `%uXXXX`, where that makes a difference.
