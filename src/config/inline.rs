@@ -45,7 +45,7 @@ pub fn inline(flags: &Flags) -> Result<Settings, Vec<Diagnostic>> {
             ("listen", listen),
             ("upstream", upstream),
             ("limits", Node { at, content: Content::List(everywhere) }),
-            ("routes", Node { at, content: Content::List(routes(&somewhere)) }),
+            ("routes", Node { at, content: Content::List(routes(&somewhere, &mut mistakes)) }),
         ],
     );
     let document = Document::read(&root, &mut mistakes);
@@ -152,14 +152,19 @@ impl Area {
 
 /// A route for every area and for what lies in several, the narrowest first, each with every limit that holds there: so
 /// the first match has them all.
-fn routes(limits: &[Limit]) -> Vec<Node> {
+fn routes(limits: &[Limit], mistakes: &mut Mistakes) -> Vec<Node> {
     let mut areas: Vec<(Area, Place)> = Vec::new();
     let mut open: Vec<(Area, Place)> =
         limits.iter().flat_map(|limit| limit.scope.areas().into_iter().map(|area| (area, limit.scope.at))).collect();
     open.reverse();
     while let Some((area, at)) = open.pop() {
-        if areas.len() == MAX_AREAS || areas.iter().any(|(known, _)| known.is_same(&area)) {
+        if areas.iter().any(|(known, _)| known.is_same(&area)) {
             continue;
+        }
+        if areas.len() == MAX_AREAS {
+            let message = format!("these limits overlap in more than {MAX_AREAS} ways");
+            mistakes.report(at, message, "write them into a file: `portcullis run -c portcullis.yaml`");
+            return Vec::new();
         }
         open.extend(areas.iter().filter_map(|(known, _)| area.intersection(known)).map(|both| (both, at)));
         areas.push((area, at));
@@ -296,7 +301,7 @@ fn is_get_and_head(one: &str, two: &str) -> bool {
 }
 
 /// More overlaps than these are for a file.
-const MAX_AREAS: usize = 1000;
+const MAX_AREAS: usize = 300;
 
 #[cfg(test)]
 mod tests;

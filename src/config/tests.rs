@@ -94,8 +94,8 @@ fn a_list_of_a_million_lines_is_read_quickly() {
     #[expect(clippy::disallowed_methods, reason = "a test that measures")]
     let started = Instant::now();
     load(&file).expect("a good file");
-    // Unoptimised, beside other tests; a release build takes a tenth of it.
-    assert!(started.elapsed().as_secs() < 15, "{:?}", started.elapsed());
+    // Unoptimised and beside other tests it takes seconds; what is not linear takes hours.
+    assert!(started.elapsed().as_secs() < 60, "{:?}", started.elapsed());
 }
 
 proptest! {

@@ -1,5 +1,15 @@
+use std::net::Ipv4Addr;
+
+use proptest::prelude::*;
+
 use super::*;
+use crate::client::ClientIp;
 use crate::limit::LimitId;
+use crate::limit::Rule;
+use crate::list::Membership;
+use crate::request::Head;
+use crate::route::BodyMethods;
+use crate::route::Readings;
 
 fn flags(limits: &[&str]) -> Flags {
     Flags {
@@ -86,4 +96,64 @@ fn mistakes_name_their_flag() {
             "--upstream:1: `127.0.0.1:8000` is not a URL",
         ]
     );
+}
+
+#[test]
+fn overlaps_beyond_reason_are_for_a_file() {
+    // Ten limits, each on one literal segment out of ten: every subset of them is an overlap.
+    let limits: Vec<String> = (0..10)
+        .map(|literal| {
+            let segment = |n| if n == literal { "x".to_owned() } else { format!("{{s{n}}}") };
+            format!("/{} client_ip 1/s", (0..10).map(segment).collect::<Vec<_>>().join("/"))
+        })
+        .collect();
+    let limits: Vec<&str> = limits.iter().map(String::as_str).collect();
+    let mistakes = inline(&flags(&limits)).expect_err("too many overlaps");
+    assert!(mistakes.iter().any(|mistake| mistake.message == "these limits overlap in more than 300 ways"));
+}
+
+proptest! {
+    #[test]
+    fn no_flag_makes_it_panic(limits in prop::collection::vec("([A-Z,]{0,6} )?/?[a-b/*{}]{0,6} ?[a-z_,. ]{0,9} ?[0-9/a-z;]{0,6}\\PC{0,2}", 0..4)) {
+        let limits: Vec<&str> = limits.iter().map(String::as_str).collect();
+        let _ = inline(&flags(&limits));
+    }
+}
+
+/// The rates of all limits that hold for a request.
+fn holding(settings: &Settings, method: &str, path: &str) -> Vec<String> {
+    let (parts, ()) = http::Request::builder().method(method).uri(path).body(()).expect("a request").into_parts();
+    let head = Head::read(&parts, "localhost", ClientIp::new(Ipv4Addr::LOCALHOST.into()));
+    let readings = Readings::new(&head, BodyMethods::Known(&[]), &|_| Membership::None);
+    let routes = &settings.policy.routes;
+    let on_routes = routes.walk(&readings).collected.into_iter().flat_map(|id| routes.get(id).limits.clone());
+    let all = settings.policy.everywhere.iter().copied().chain(on_routes);
+    let mut rates: Vec<String> = all
+        .map(|id| match &settings.policy.limits[usize::from(id.0)].rule {
+            Rule::Rates { rates, .. } => rates.to_string(),
+            Rule::Concurrent(_) => String::new(),
+        })
+        .collect();
+    rates.sort();
+    rates
+}
+
+proptest! {
+    #[test]
+    fn every_limit_holds_for_each_request_that_it_matches(
+        limits in prop::collection::vec("((GET|HEAD|POST|GET,POST) )?(/(a|B|\\{x\\}))(/(a|b|\\{y\\}))?(/\\*)?", 1..5),
+        method in "GET|HEAD|POST|PUT",
+        path in "(/[abc]){1,3}",
+    ) {
+        let texts: Vec<String> =
+            limits.iter().enumerate().map(|(n, scope)| format!("{scope} client_ip {}/minute", n + 1)).collect();
+        let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+        let together = inline(&flags(&texts)).expect("good flags");
+        let mut alone: Vec<String> = texts
+            .iter()
+            .flat_map(|text| holding(&inline(&flags(&[text])).expect("good flags"), &method, &path))
+            .collect();
+        alone.sort();
+        prop_assert_eq!(holding(&together, &method, &path), alone);
+    }
 }
