@@ -30,7 +30,6 @@ struct ShownLimit {
     policy: HeaderValue,
     /// One for each rate, in their order.
     rates: Vec<ShownRate>,
-    cost: u64,
 }
 
 #[derive(Clone, Debug)]
@@ -95,8 +94,7 @@ impl Shown {
         for report in reports {
             let Some(limit) = self.get(report) else { continue };
             for (rate, standing) in limit.rates.iter().zip(&report.standings) {
-                let remaining = standing.remaining.saturating_mul(limit.cost);
-                let item = Item { rate, remaining, reset: whole_seconds(standing.reset) };
+                let item = Item { rate, remaining: standing.remaining, reset: whole_seconds(standing.reset) };
                 if closest.is_none_or(|best| item.is_closer_than(best)) {
                     closest = Some(item);
                 }
@@ -122,7 +120,7 @@ impl Shown {
 impl ShownLimit {
     /// `None` for a limit that shows no state, or has none to show.
     fn new(limit: &Limit) -> Option<Self> {
-        let Rule::Rates { rates, cost, .. } = &limit.rule else { return None };
+        let Rule::Rates { rates, .. } = &limit.rule else { return None };
         if limit.headers != Detail::Full || limit.shadow {
             return None;
         }
@@ -138,7 +136,7 @@ impl ShownLimit {
             let _ = write!(policy, "{separator}{name};q={};w={}", rate.count, whole_seconds(rate.per));
             shown.push(ShownRate { name, quota: u64::from(rate.count.get()) });
         }
-        Some(Self { policy: HeaderValue::try_from(policy).ok()?, rates: shown, cost: u64::from(cost.get()) })
+        Some(Self { policy: HeaderValue::try_from(policy).ok()?, rates: shown })
     }
 }
 

@@ -95,7 +95,7 @@ fn a_cost_is_shown_in_units_of_the_quota() {
         *cost = NonZeroU32::new(5).expect("not zero");
     }
     let expected = [("ratelimit-policy", r#""dear";q=20;w=60"#), ("ratelimit", r#""dear";r=15;t=60"#)];
-    check(&shown(HeaderStyle::Ietf, &[dear]), &[report(0, &[(3, 60_000)])], &expected);
+    check(&shown(HeaderStyle::Ietf, &[dear]), &[report(0, &[(15, 60_000)])], &expected);
 }
 
 #[test]
