@@ -1,0 +1,71 @@
+//! What the admin listener says.
+
+use crate::support::Gateway;
+use crate::support::Origin;
+use crate::support::Request;
+
+fn with_admin(config: &str) -> Gateway {
+    Gateway::start(format!("admin: {{address: 127.0.0.1:0}}\n{config}"))
+}
+
+fn admin(gateway: &Gateway, path: &str) -> Request {
+    Request::new(gateway.admin(), "GET", path)
+}
+
+#[test]
+fn it_is_alive_and_ready() {
+    let origin = Origin::start();
+    let gateway = with_admin(&format!("upstream: {}", origin.url()));
+    assert_eq!(admin(&gateway, "/healthz").status(), 200);
+    assert_eq!(admin(&gateway, "/readyz").status(), 200);
+    assert_eq!(admin(&gateway, "/nothing").status(), 404);
+    assert_eq!(origin.count(), 0);
+}
+
+#[test]
+fn metrics_count_what_happened() {
+    let origin = Origin::start();
+    let gateway = with_admin(&format!(
+        "upstream: app\nupstreams:\n  app: {{servers: [{}]}}\nroutes:\n  - name: login\n    match: /login\n    limits:\n      - {{name: login-pace, key: client_ip, rate: 2/hour}}",
+        origin.url()
+    ));
+    for _ in 0..5 {
+        gateway.get("/login").status();
+    }
+    let metrics = admin(&gateway, "/metrics").send().text();
+    let value = |name: &str, labels: &[&str]| {
+        let line = metrics
+            .lines()
+            .find(|line| line.starts_with(name) && labels.iter().all(|label| line.contains(label)))
+            .unwrap_or_else(|| panic!("no {name} {labels:?} in\n{metrics}"));
+        line.rsplit(' ').next().expect("a value").parse::<f64>().expect("a number")
+    };
+    #[expect(clippy::float_cmp, reason = "counters are whole numbers")]
+    let check =
+        |name: &str, labels: &[&str], expected: f64| assert_eq!(value(name, labels), expected, "{name}\n{metrics}");
+    check("portcullis_requests_total", &["route=\"login\"", "decision=\"allowed\"", "status=\"2xx\""], 2.0);
+    check("portcullis_requests_total", &["route=\"login\"", "decision=\"denied\"", "status=\"4xx\""], 3.0);
+    check("portcullis_limit_decisions_total", &["limit=\"login-pace\"", "decision=\"denied\""], 3.0);
+    check("portcullis_limit_decisions_total", &["limit=\"login-pace\"", "decision=\"allowed\""], 2.0);
+    check("portcullis_upstream_requests_total", &["upstream=\"app\""], 2.0);
+    check("portcullis_request_duration_seconds_count", &["route=\"login\""], 5.0);
+    check("portcullis_store_keys", &["kind=\"memory\""], 1.0);
+    check("portcullis_store_up", &["kind=\"memory\""], 1.0);
+    check("portcullis_config_last_reload_success", &[], 1.0);
+    check("portcullis_build_info", &["version="], 1.0);
+    value("portcullis_decision_duration_seconds", &[]);
+    value("portcullis_connections", &[]);
+}
+
+#[test]
+fn what_clients_send_is_no_label() {
+    let origin = Origin::start();
+    let gateway = with_admin(&format!("upstream: {}", origin.url()));
+    let before = admin(&gateway, "/metrics").send().text().lines().count();
+    for number in 0..50 {
+        gateway.request("GET", &format!("/path-{number}")).host(&format!("host-{number}")).status();
+    }
+    let metrics = admin(&gateway, "/metrics").send().text();
+    assert!(!metrics.contains("path-") && !metrics.contains("host-"), "{metrics}");
+    assert!(metrics.lines().count() < before + 40, "{metrics}");
+}

@@ -1,0 +1,278 @@
+//! What is let through arrives unharmed, and comes back so.
+
+use crate::support::Answer;
+use crate::support::Gateway;
+use crate::support::Origin;
+
+fn before(origin: &Origin) -> Gateway {
+    Gateway::start(format!("upstream: {}", origin.url()))
+}
+
+#[test]
+fn method_target_fields_and_body_arrive_as_they_were_sent() {
+    let origin = Origin::start();
+    let gateway = before(&origin);
+    let request = gateway
+        .request("PATCH", "/things/7?x=1&y=%20")
+        .header("Accept", "text/*;q=0.3, */*")
+        .header("X-Twice", "one")
+        .header("X-Twice", "two")
+        .header("Authorization", "Bearer t")
+        .header("Cookie", "a=b; c=d")
+        .header("session_token", "kept")
+        .body("text/plain", "hello");
+    assert_eq!(request.status(), 200);
+    let received = origin.last();
+    assert_eq!((received.method.as_str(), received.target.as_str()), ("PATCH", "/things/7?x=1&y=%20"));
+    assert_eq!(received.header("host"), Some("app.example"));
+    assert_eq!(received.header("accept"), Some("text/*;q=0.3, */*"));
+    assert_eq!(received.headers.all("x-twice"), ["one", "two"]);
+    assert_eq!(received.header("authorization"), Some("Bearer t"));
+    assert_eq!(received.header("cookie"), Some("a=b; c=d"));
+    assert_eq!(received.header("session_token"), Some("kept"));
+    assert_eq!(received.header("content-length"), Some("5"));
+    assert_eq!(received.text(), "hello");
+}
+
+#[test]
+fn the_answer_comes_back_as_it_was_said() {
+    let origin = Origin::answering(|_| {
+        Answer::new(418, &[("Set-Cookie", "a=1"), ("Set-Cookie", "b=2"), ("X-App", "yes"), ("Server", "teapot")], "tea")
+    });
+    let gateway = before(&origin);
+    let response = gateway.get("/").send();
+    assert_eq!((response.status, response.text().as_str()), (418, "tea"));
+    assert_eq!(response.headers.all("set-cookie"), ["a=1", "b=2"]);
+    assert_eq!(response.header("x-app"), Some("yes"));
+    assert_eq!(response.header("server"), Some("teapot"));
+    assert_eq!(response.header("content-length"), Some("3"));
+    assert_eq!(response.header("transfer-encoding"), None);
+}
+
+#[test]
+fn fields_of_one_hop_stay_on_it() {
+    let origin = Origin::answering(|_| {
+        Answer::new(200, &[("Connection", "x-hop"), ("X-Hop", "1"), ("Keep-Alive", "timeout=5")], "")
+    });
+    let gateway = before(&origin);
+    let request = gateway
+        .get("/")
+        .header("Connection", "keep-alive, X-Private, te")
+        .header("X-Private", "1")
+        .header("Keep-Alive", "timeout=5")
+        .header("Proxy-Connection", "keep-alive")
+        .header("Proxy-Authorization", "Basic x")
+        .header("TE", "gzip")
+        .header("X-Public", "1");
+    let response = request.send();
+    let received = origin.last();
+    for name in ["x-private", "keep-alive", "proxy-connection", "proxy-authorization", "upgrade"] {
+        assert_eq!(received.header(name), None, "{name}");
+    }
+    assert!(!received.head.contains("gzip"), "{}", received.head);
+    assert_eq!(received.header("x-public"), Some("1"));
+    assert_eq!(response.header("x-hop"), None);
+    assert!(!response.headers.lists("keep-alive", "timeout=5"));
+}
+
+#[test]
+fn a_client_cannot_have_the_gateways_own_fields_removed() {
+    let origin = Origin::start();
+    let gateway = before(&origin);
+    let named = "close, X-Forwarded-For, X-Real-IP, X-Forwarded-Host, X-Request-Id, Host, Content-Length";
+    assert_eq!(gateway.post("/").header("Connection", named).body("text/plain", "hello").status(), 200);
+    let received = origin.last();
+    assert_eq!(received.header("x-forwarded-for"), Some("127.0.0.1"));
+    assert_eq!(received.header("x-real-ip"), Some("127.0.0.1"));
+    assert_eq!(received.header("x-forwarded-host"), Some("app.example"));
+    assert_eq!(received.header("host"), Some("app.example"));
+    assert_eq!(received.text(), "hello");
+    assert!(received.header("x-request-id").is_some());
+}
+
+#[test]
+fn names_that_an_application_could_mistake_are_dropped() {
+    let origin = Origin::start();
+    let gateway = before(&origin);
+    let names = [
+        "X_Forwarded_For",
+        "X-Forwarded_For",
+        "X_Real_IP",
+        "Content_Length",
+        "Transfer_Encoding",
+        "X_Forwarded_Host",
+        "X-Original-URL",
+        "X-Rewrite-URL",
+        "X_Original_URL",
+        "X_Request_Id",
+    ];
+    let request = names.iter().fold(gateway.get("/"), |request, name| request.header(name, "6666"));
+    assert_eq!(request.status(), 200);
+    assert!(!origin.last().head.contains("6666"), "{}", origin.last().head);
+}
+
+#[test]
+fn every_request_has_an_id_of_its_own() {
+    let origin = Origin::start();
+    let gateway = before(&origin);
+    gateway.get("/").send();
+    gateway.get("/").send();
+    let ids: Vec<_> = origin.requests().iter().map(|one| one.header("x-request-id").map(str::to_owned)).collect();
+    assert!(ids[0].is_some() && ids[0] != ids[1], "{ids:?}");
+}
+
+#[test]
+fn connections_are_kept_alive_on_both_sides() {
+    let origin = Origin::start();
+    let gateway = before(&origin);
+    let mut client = gateway.connect();
+    for _ in 0..10 {
+        assert_eq!(gateway.get("/").send_on(&mut client).text(), "origin");
+    }
+    assert_eq!(origin.count(), 10);
+    assert_eq!(origin.connections(), 1);
+}
+
+#[test]
+fn requests_sent_ahead_are_answered_in_order() {
+    let origin = Origin::answering(|received| Answer::ok(&received.target));
+    let gateway = before(&origin);
+    let mut client = gateway.connect();
+    let ahead: Vec<u8> = (0..5).flat_map(|number| gateway.post(&format!("/{number}")).form("a=b").bytes()).collect();
+    client.send(ahead);
+    for number in 0..5 {
+        assert_eq!(client.response().text(), format!("/{number}"));
+    }
+}
+
+#[test]
+fn an_old_client_is_answered_and_let_go() {
+    let origin = Origin::start();
+    let gateway = before(&origin);
+    let mut client = gateway.connect();
+    client.send("GET /old HTTP/1.0\r\nHost: app.example\r\n\r\n");
+    assert_eq!(client.response().text(), "origin");
+    assert!(client.rest().is_empty());
+    assert!(origin.last().head.starts_with("GET /old HTTP/1.1\r\n"));
+}
+
+#[test]
+fn a_chunked_answer_reaches_an_old_client_without_chunks() {
+    let origin = Origin::answering(|_| {
+        Answer::raw("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n")
+    });
+    let gateway = before(&origin);
+    let mut client = gateway.connect();
+    client.send("GET / HTTP/1.0\r\nHost: app.example\r\n\r\n");
+    let response = client.response();
+    assert_eq!(response.header("transfer-encoding"), None);
+    assert_eq!(response.text(), "abcde");
+}
+
+#[test]
+fn answers_without_a_body_have_none() {
+    let origin = Origin::answering(|received| match received.target.as_str() {
+        "/204" => Answer::new(204, &[], ""),
+        "/304" => Answer::new(304, &[("ETag", "\"x\"")], ""),
+        _ => Answer::raw("HTTP/1.1 200 OK\r\nContent-Length: 1000\r\nX-Kept: 1\r\n\r\n"),
+    });
+    let gateway = before(&origin);
+    let mut client = gateway.connect();
+    let head = gateway.request("HEAD", "/big").send_on(&mut client);
+    assert_eq!((head.status, head.header("content-length"), head.header("x-kept")), (200, Some("1000"), Some("1")));
+    let none = gateway.get("/204").send_on(&mut client);
+    assert_eq!((none.status, none.header("content-length"), none.header("transfer-encoding")), (204, None, None));
+    let unchanged = gateway.get("/304").send_on(&mut client);
+    assert_eq!((unchanged.status, unchanged.header("etag")), (304, Some("\"x\"")));
+    assert_eq!(origin.count(), 3);
+}
+
+#[test]
+fn an_answer_that_ends_with_the_connection_is_passed_on_whole() {
+    let origin = Origin::answering(|_| Answer::raw("HTTP/1.1 200 OK\r\n\r\nuntil the end").closing());
+    let gateway = before(&origin);
+    let mut client = gateway.connect();
+    let response = gateway.get("/").send_on(&mut client);
+    assert!(response.whole);
+    assert_eq!(response.text(), "until the end");
+}
+
+#[test]
+fn an_answer_with_two_framings_does_not_confuse_the_client() {
+    let origin = Origin::answering(|_| {
+        Answer::raw("HTTP/1.1 200 OK\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n")
+            .closing()
+    });
+    let gateway = before(&origin);
+    let response = gateway.get("/").send();
+    match response.status {
+        200 => {
+            assert_eq!((response.text().as_str(), response.whole), ("hello", true));
+            assert!(response.header("content-length").is_none() || response.header("transfer-encoding").is_none());
+        }
+        status => assert_eq!(status, 502),
+    }
+}
+
+#[test]
+fn an_expectation_to_continue_is_passed_to_the_application() {
+    let origin = Origin::answering(|received| Answer::ok(received.text()));
+    let gateway = before(&origin);
+    let mut client = gateway.connect();
+    client.send("POST / HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 5\r\n\r\n");
+    assert!(client.head().starts_with("HTTP/1.1 100 "));
+    client.send("hello");
+    assert_eq!(client.response().text(), "hello");
+}
+
+#[test]
+fn an_application_may_refuse_before_the_body_comes() {
+    let origin = Origin::conversing(|mut exchange| {
+        exchange.head();
+        exchange.write("HTTP/1.1 413 Too Large\r\nContent-Length: 2\r\nConnection: close\r\n\r\nno");
+    });
+    let gateway = before(&origin);
+    let mut client = gateway.connect();
+    client.send("POST / HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 5000000\r\n\r\n");
+    let head = client.head();
+    assert!(head.starts_with("HTTP/1.1 413 ") || head.starts_with("HTTP/1.1 100 "), "{head}");
+    if head.starts_with("HTTP/1.1 100 ") {
+        assert_eq!(client.response().status, 413);
+    }
+}
+
+#[test]
+fn early_hints_do_not_disturb_the_answer() {
+    let origin = Origin::answering(|_| {
+        Answer::raw("HTTP/1.1 103 Early Hints\r\nLink: </a.css>\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+    });
+    let gateway = before(&origin);
+    let mut client = gateway.connect();
+    for _ in 0..2 {
+        assert_eq!(gateway.get("/").send_on(&mut client).text(), "ok");
+    }
+}
+
+#[test]
+fn trailers_pass_both_ways_but_not_those_that_may_not_be_there() {
+    let origin = Origin::answering(|_| {
+        Answer::raw(
+            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: X-Sum\r\n\r\n2\r\nok\r\n0\r\nX-Sum: 42\r\nContent-Length: 9\r\n\r\n",
+        )
+    });
+    let gateway = before(&origin);
+    let mut client = gateway.connect();
+    client.send(
+        "POST / HTTP/1.1\r\nHost: a\r\nTE: trailers\r\nConnection: te\r\nTransfer-Encoding: chunked\r\n\
+         Trailer: X-Check, X-Forwarded-For, Host, Content-Length, Authorization\r\n\r\n\
+         5\r\nhello\r\n0\r\nX-Check: 7\r\nX-Forwarded-For: 6.6.6.6\r\nHost: evil\r\nContent-Length: 1\r\n\
+         Authorization: evil\r\n\r\n",
+    );
+    let response = client.response();
+    let received = origin.last();
+    assert_eq!(received.text(), "hello");
+    assert_eq!(received.trailers.get("x-check"), Some("7"));
+    assert_eq!(received.trailers.names(), ["x-check"]);
+    assert_eq!(response.trailers.get("x-sum"), Some("42"));
+    assert_eq!(response.trailers.get("content-length"), None);
+}

@@ -1,0 +1,172 @@
+//! HTTP/2 with prior knowledge in, HTTP/1.1 out.
+
+use bytes::Bytes;
+use h2::client;
+use h2::client::SendRequest;
+use http::HeaderMap;
+use http::Request;
+use http::StatusCode;
+use tokio::net::TcpStream;
+
+use crate::support::Answer;
+use crate::support::Gateway;
+use crate::support::Origin;
+
+#[derive(Debug)]
+struct Answered {
+    status: StatusCode,
+    headers: HeaderMap,
+    body: Vec<u8>,
+    trailers: Option<HeaderMap>,
+}
+
+/// Runs a conversation over one HTTP/2 connection.
+fn over_http2<T>(gateway: &Gateway, conversation: impl AsyncFnOnce(SendRequest<Bytes>) -> T) -> T {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    runtime.block_on(async {
+        let stream = TcpStream::connect(gateway.address()).await.expect("the gateway accepts connections");
+        let (sender, connection) = client::handshake(stream).await.expect("HTTP/2 is spoken");
+        tokio::spawn(connection);
+        conversation(sender).await
+    })
+}
+
+async fn ask(sender: &SendRequest<Bytes>, request: Request<()>, body: Option<Bytes>) -> Result<Answered, h2::Error> {
+    let mut sender = sender.clone().ready().await?;
+    let (response, mut upload) = sender.send_request(request, body.is_none())?;
+    if let Some(body) = body {
+        upload.send_data(body, true)?;
+    }
+    let (head, mut stream) = response.await?.into_parts();
+    let mut body = Vec::new();
+    while let Some(piece) = stream.data().await {
+        let piece = piece?;
+        stream.flow_control().release_capacity(piece.len())?;
+        body.extend_from_slice(&piece);
+    }
+    let trailers = stream.trailers().await?;
+    Ok(Answered { status: head.status, headers: head.headers, body, trailers })
+}
+
+fn get(uri: &str) -> Request<()> {
+    Request::get(uri).body(()).expect("a request")
+}
+
+#[test]
+fn a_request_goes_upstream_as_http1_with_the_authority_as_host() {
+    let origin = Origin::start();
+    let gateway = Gateway::start(format!("upstream: {}", origin.url()));
+    let answered = over_http2(&gateway, async |sender| {
+        ask(&sender, get("http://app.example:8080/a?b=c"), None).await.expect("an answer")
+    });
+    assert_eq!((answered.status, answered.body.as_slice()), (StatusCode::OK, b"origin".as_slice()));
+    assert!(answered.headers.get("connection").is_none());
+    let received = origin.last();
+    assert!(received.head.starts_with("GET /a?b=c HTTP/1.1\r\n"), "{}", received.head);
+    assert_eq!(received.header("host"), Some("app.example:8080"));
+    assert_eq!(received.header("x-real-ip"), Some("127.0.0.1"));
+}
+
+#[test]
+fn cookies_in_pieces_are_one_line_upstream() {
+    let origin = Origin::start();
+    let gateway = Gateway::start(format!("upstream: {}", origin.url()));
+    over_http2(&gateway, async |sender| {
+        let request = Request::get("http://a/").header("cookie", "a=1").header("cookie", "b=2").body(());
+        ask(&sender, request.expect("a request"), None).await.expect("an answer");
+    });
+    assert_eq!(origin.last().header("cookie"), Some("a=1; b=2"));
+}
+
+#[test]
+fn bodies_and_trailers_pass() {
+    let origin = Origin::answering(|received| {
+        let mut answer = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: X-Sum\r\n\r\n".to_vec();
+        answer.extend_from_slice(format!("{:x}\r\n", received.body.len()).as_bytes());
+        answer.extend_from_slice(&received.body);
+        answer.extend_from_slice(b"\r\n0\r\nX-Sum: 1\r\n\r\n");
+        Answer::raw(answer)
+    });
+    let gateway = Gateway::start(format!("upstream: {}", origin.url()));
+    let body = Bytes::from(vec![b'x'; 60_000]);
+    let answered = over_http2(&gateway, async |sender| {
+        let request = Request::post("http://a/").header("te", "trailers").body(()).expect("a request");
+        ask(&sender, request, Some(body.clone())).await.expect("an answer")
+    });
+    assert_eq!(answered.body, body);
+    assert_eq!(answered.trailers.expect("trailers").get("x-sum").expect("the field"), "1");
+}
+
+#[test]
+fn many_streams_of_one_connection_meet_one_limit_exactly() {
+    let origin = Origin::start();
+    let gateway = Gateway::start(format!(
+        "upstream: {}\nlimits:\n  - {{name: ten, key: client_ip, rate: 10/hour}}",
+        origin.url()
+    ));
+    let passed = over_http2(&gateway, async |sender| {
+        let mut running = tokio::task::JoinSet::new();
+        for number in 0..100 {
+            let sender = sender.clone();
+            running.spawn(async move { ask(&sender, get(&format!("http://a/{number}")), None).await });
+        }
+        let answers = running.join_all().await;
+        let statuses: Vec<u16> = answers.into_iter().map(|answer| answer.expect("an answer").status.as_u16()).collect();
+        assert!(statuses.iter().all(|status| matches!(status, 200 | 429)), "{statuses:?}");
+        statuses.iter().filter(|status| **status == 200).count()
+    });
+    assert_eq!((passed, origin.count()), (10, 10));
+}
+
+#[test]
+fn a_denial_has_its_fields() {
+    let origin = Origin::start();
+    let gateway =
+        Gateway::start(format!("upstream: {}\nlimits:\n  - {{name: one, key: client_ip, rate: 1/hour}}", origin.url()));
+    let denied = over_http2(&gateway, async |sender| {
+        ask(&sender, get("http://a/"), None).await.expect("an answer");
+        ask(&sender, get("http://a/"), None).await.expect("an answer")
+    });
+    assert_eq!(denied.status, 429);
+    assert_eq!(denied.headers.get("content-type").expect("a type"), "application/problem+json");
+    assert!(denied.headers.get("retry-after").is_some());
+}
+
+#[test]
+fn an_authority_and_a_host_that_disagree_never_reach_the_application_so() {
+    let origin = Origin::start();
+    let gateway = Gateway::start(format!("upstream: {}", origin.url()));
+    let answered = over_http2(&gateway, async |sender| {
+        let request = Request::get("http://outer.example/").header("host", "inner.example").body(());
+        ask(&sender, request.expect("a request"), None).await
+    });
+    match answered {
+        Ok(answered) if answered.status == 200 => assert_eq!(origin.last().header("host"), Some("outer.example")),
+        Ok(answered) => assert_eq!(answered.status, 400),
+        Err(_) => assert_eq!(origin.count(), 0),
+    }
+}
+
+#[test]
+fn a_stream_that_is_reset_ends_its_request_upstream_and_no_other() {
+    let origin = Origin::conversing(|mut exchange| {
+        while let Some(received) = exchange.request() {
+            match received.target.as_str() {
+                "/slow" => {
+                    exchange.is_left();
+                    return;
+                }
+                _ => exchange.write("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"),
+            };
+        }
+    });
+    let gateway = Gateway::start(format!("upstream: {}", origin.url()));
+    over_http2(&gateway, async |sender| {
+        let mut ready = sender.clone().ready().await.expect("a connection");
+        let (_, mut stream) = ready.send_request(get("http://a/slow"), false).expect("a stream");
+        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+        stream.send_reset(h2::Reason::CANCEL);
+        let answered = ask(&sender, get("http://a/next"), None).await.expect("an answer");
+        assert_eq!(answered.body, b"ok");
+    });
+}

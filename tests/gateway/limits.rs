@@ -1,0 +1,249 @@
+//! What is counted, against whom, and that it is exact.
+
+use std::sync::Barrier;
+use std::sync::Mutex;
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+use crate::support::Answer;
+use crate::support::Gateway;
+use crate::support::Origin;
+use crate::support::Response;
+use crate::support::eventually;
+
+fn with_limits(origin: &Origin, limits: &[&str]) -> Gateway {
+    let limits: Vec<String> = limits.iter().map(|limit| format!("  - {{{limit}}}\n")).collect();
+    Gateway::start(format!("upstream: {}\nlimits:\n{}", origin.url(), limits.concat()))
+}
+
+fn retry_after(response: &Response) -> u64 {
+    response.header("retry-after").expect("Retry-After on a denial").parse().expect("whole seconds")
+}
+
+/// The statuses of this many requests, sent at once over as many keep-alive connections as there are threads.
+fn storm(gateway: &Gateway, threads: usize, each: usize) -> Vec<u16> {
+    let barrier = Barrier::new(threads);
+    thread::scope(|scope| {
+        let run = || {
+            let mut client = gateway.connect();
+            barrier.wait();
+            (0..each).map(|_| gateway.get("/").send_on(&mut client).status).collect::<Vec<_>>()
+        };
+        let running: Vec<_> = (0..threads).map(|_| scope.spawn(run)).collect();
+        running.into_iter().flat_map(|thread| thread.join().expect("no client fails")).collect()
+    })
+}
+
+#[test]
+fn a_thousand_parallel_requests_at_ten_a_minute_reach_the_application_ten_times() {
+    let origin = Origin::start();
+    let gateway = with_limits(&origin, &["name: ten, key: client_ip, rate: 10/minute"]);
+    let statuses = storm(&gateway, 20, 50);
+    assert_eq!(statuses.iter().filter(|status| **status == 200).count(), 10);
+    assert_eq!(statuses.iter().filter(|status| **status == 429).count(), 990);
+    assert_eq!(origin.count(), 10);
+}
+
+#[test]
+fn every_algorithm_is_exact_in_parallel() {
+    for algorithm in ["sliding-window-log", "sliding-window-counter", "bucketed-window", "fixed-window", "token-bucket"]
+    {
+        let origin = Origin::start();
+        let limit = format!("name: ten, key: client_ip, rate: 10/day, algorithm: {algorithm}");
+        let gateway = with_limits(&origin, &[&limit]);
+        let statuses = storm(&gateway, 8, 25);
+        assert_eq!(statuses.iter().filter(|status| **status == 200).count(), 10, "{algorithm}");
+        assert_eq!(origin.count(), 10, "{algorithm}");
+    }
+}
+
+#[test]
+fn several_rates_on_one_limit_pass_together() {
+    let origin = Origin::start();
+    let gateway = with_limits(&origin, &["name: pace, key: client_ip, rate: 3/hour; 100/day"]);
+    let statuses: Vec<u16> = (0..4).map(|_| gateway.get("/").status()).collect();
+    assert_eq!(statuses, [200, 200, 200, 429]);
+}
+
+#[test]
+fn the_wait_that_is_named_is_when_the_next_request_passes() {
+    let origin = Origin::start();
+    let gateway = with_limits(&origin, &["name: pace, key: client_ip, rate: 1 per 2 seconds"]);
+    assert_eq!(gateway.get("/").status(), 200);
+    let denied = gateway.get("/").send();
+    assert_eq!(denied.status, 429);
+    let wait = retry_after(&denied);
+    assert!((1..=2).contains(&wait), "{wait}");
+    thread::sleep(Duration::from_secs(wait));
+    assert_eq!(gateway.get("/").status(), 200);
+}
+
+#[test]
+fn a_request_denied_by_one_limit_is_charged_to_no_other() {
+    let origin = Origin::start();
+    let gateway = with_limits(
+        &origin,
+        &["name: client, key: client_ip, rate: 2/hour", "name: user, key: header.x-user, rate: 1/hour"],
+    );
+    let ask = |user: &str| gateway.get("/").header("X-User", user).send();
+    assert_eq!(ask("alice").status, 200);
+    let denied = ask("alice");
+    assert_eq!(denied.status, 429);
+    assert_eq!(denied.json()["violated-policies"], serde_json::json!(["user"]));
+    assert_eq!(ask("bob").status, 200);
+    let denied = ask("carol");
+    assert_eq!(denied.status, 429);
+    assert_eq!(denied.json()["violated-policies"], serde_json::json!(["client"]));
+}
+
+#[test]
+fn the_longest_wait_of_the_limits_that_deny_is_named() {
+    let origin = Origin::start();
+    let gateway = with_limits(
+        &origin,
+        &["name: short, key: client_ip, rate: 1/minute", "name: long, key: client_ip, rate: 1/day"],
+    );
+    assert_eq!(gateway.get("/").status(), 200);
+    let denied = gateway.get("/").send();
+    assert_eq!(denied.json()["violated-policies"], serde_json::json!(["short", "long"]));
+    assert!(retry_after(&denied) > 80_000, "{}", retry_after(&denied));
+}
+
+#[test]
+fn limits_of_the_site_and_of_the_route_are_decided_together() {
+    let origin = Origin::start();
+    let gateway = Gateway::start(format!(
+        "upstream: {}\nlimits:\n  - {{name: site, key: client_ip, rate: 3/hour}}\nroutes:\n  - match: /login\n    limits:\n      - {{name: login, key: client_ip, rate: 1/hour}}",
+        origin.url()
+    ));
+    let paths = ["/login", "/login", "/", "/login", "/", "/"];
+    let statuses: Vec<u16> = paths.iter().map(|path| gateway.get(path).status()).collect();
+    assert_eq!(statuses, [200, 429, 200, 429, 200, 429]);
+}
+
+#[test]
+fn denied_attempts_are_charged_where_attempts_are_counted() {
+    let origin = Origin::start();
+    let gateway = with_limits(
+        &origin,
+        &[
+            "name: requests, key: header.x-a, rate: 1/hour, missing: skip",
+            "name: attempts, key: header.x-b, rate: 1/hour, count: attempts, missing: skip",
+        ],
+    );
+    for name in ["X-A", "X-B"] {
+        assert_eq!(gateway.get("/").header(name, "me").status(), 200);
+    }
+    thread::sleep(Duration::from_secs(3));
+    for name in ["X-A", "X-B"] {
+        assert_eq!(gateway.get("/").header(name, "me").status(), 429);
+    }
+    // The first hour of the one is running out; that of the other has just begun again.
+    assert!(retry_after(&gateway.get("/").header("X-A", "me").send()) <= 3597);
+    assert!(retry_after(&gateway.get("/").header("X-B", "me").send()) > 3597);
+}
+
+#[test]
+fn a_request_may_cost_more_than_one() {
+    let origin = Origin::start();
+    let gateway = Gateway::start(format!(
+        "upstream: {}\nroutes:\n  - match: /export\n    limits:\n      - {{name: exports, key: client_ip, rate: 10/hour, cost: 4}}",
+        origin.url()
+    ));
+    let statuses: Vec<u16> = (0..3).map(|_| gateway.get("/export").status()).collect();
+    assert_eq!(statuses, [200, 200, 429]);
+}
+
+#[test]
+fn a_shadow_limit_counts_and_reports_but_never_denies() {
+    let origin = Origin::start();
+    let gateway = with_limits(&origin, &["name: tried, key: client_ip, rate: 1/hour, shadow: true"]);
+    assert_eq!(gateway.get("/one").status(), 200);
+    assert_eq!(gateway.get("/two").status(), 200);
+    let line = gateway.log_line("/two");
+    assert_eq!(line["decision"], "allowed");
+    assert_eq!(line["shadow"], serde_json::json!(["tried"]));
+    assert_eq!(gateway.log_line("/one")["shadow"].as_array().map_or(0, Vec::len), 0);
+}
+
+#[test]
+fn a_listed_client_is_not_counted() {
+    let origin = Origin::start();
+    let gateway = Gateway::start(format!(
+        "upstream: {}\nlists:\n  office: {{addresses: [127.0.0.2]}}\nlimits:\n  - {{name: all, key: [], rate: 1/hour, unless: [office]}}",
+        origin.url()
+    ));
+    for _ in 0..3 {
+        assert_eq!(gateway.get("/").from("127.0.0.2").status(), 200);
+    }
+    assert_eq!(gateway.get("/").status(), 200);
+    assert_eq!(gateway.get("/").status(), 429);
+    assert_eq!(gateway.get("/").from("127.0.0.2").status(), 200);
+}
+
+#[test]
+fn requests_in_flight_are_bounded_and_a_slot_is_free_again_after_the_answer() {
+    let (open, gate) = mpsc::channel::<()>();
+    let gate = Mutex::new(gate);
+    let origin = Origin::answering(move |_| {
+        gate.lock().expect("no panic here").recv().expect("the test holds the other end");
+        Answer::ok("done")
+    });
+    let gateway = with_limits(&origin, &["name: busy, key: client_ip, concurrent: 2"]);
+    let mut waiting: Vec<_> = (0..2)
+        .map(|_| {
+            let mut client = gateway.connect();
+            client.send(gateway.get("/").bytes());
+            client
+        })
+        .collect();
+    eventually("two requests are in flight", || origin.count() == 2);
+    let denied = gateway.get("/").send();
+    assert_eq!(denied.status, 429);
+    assert!(retry_after(&denied) >= 1);
+    assert_eq!(origin.count(), 2);
+    open.send(()).expect("the origin waits");
+    open.send(()).expect("the origin waits");
+    for client in &mut waiting {
+        assert_eq!(client.response().status, 200);
+    }
+    open.send(()).expect("the origin waits");
+    eventually("a slot is free again", || gateway.get("/").status() == 200);
+}
+
+#[test]
+fn a_client_that_hangs_up_gives_its_slot_back() {
+    let origin = Origin::start();
+    let slow = Origin::conversing(|mut exchange| {
+        exchange.request();
+        exchange.is_left();
+    });
+    let gateway = Gateway::start(format!(
+        "upstream: {}\nlimits:\n  - {{name: busy, key: client_ip, concurrent: 1}}\nroutes:\n  - {{match: /slow, upstream: {}}}",
+        origin.url(),
+        slow.url()
+    ));
+    let mut client = gateway.connect();
+    client.send(gateway.get("/slow").bytes());
+    eventually("the request is in flight", || slow.count() == 1);
+    assert_eq!(gateway.get("/").status(), 429);
+    drop(client);
+    eventually("the slot is free again", || gateway.get("/").status() == 200);
+}
+
+#[test]
+fn a_flood_of_new_keys_frees_no_one_who_is_denied() {
+    let origin = Origin::start();
+    let gateway = Gateway::start(format!(
+        "upstream: {}\nstore: {{memory: {{max_keys: 1000}}}}\nlimits:\n  - {{name: user, key: header.x-user, rate: 2/hour}}",
+        origin.url()
+    ));
+    let mut client = gateway.connect();
+    let mut ask = |user: &str| gateway.get("/").header("X-User", user).send_on(&mut client).status;
+    assert_eq!([ask("mallory"), ask("mallory"), ask("mallory")], [200, 200, 429]);
+    for number in 0..5000 {
+        assert_eq!(ask(&format!("user-{number}")), 200);
+    }
+    assert_eq!(ask("mallory"), 429);
+}

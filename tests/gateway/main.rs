@@ -1,0 +1,27 @@
+//! The real binary over real sockets, one module for each group of promises.
+
+mod access;
+mod admin;
+mod algorithms;
+mod bodies;
+mod deny_page;
+mod drain;
+mod flags;
+mod forwarding;
+mod framing;
+mod http2;
+mod identity;
+mod limits;
+mod log_lines;
+mod ratelimit_headers;
+mod reload;
+mod retries;
+mod routing;
+mod selectors;
+mod spelling;
+mod streaming;
+mod timeouts;
+mod upgrade;
+
+#[path = "../support/mod.rs"]
+pub mod support;

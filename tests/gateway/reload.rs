@@ -1,0 +1,186 @@
+//! A new configuration is swapped in at once, or not at all.
+
+use std::fmt::Write;
+use std::net::TcpStream;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering;
+use std::thread;
+use std::time::Duration;
+
+use crate::support::Answer;
+use crate::support::Gateway;
+use crate::support::Origin;
+use crate::support::RawClient;
+use crate::support::Stopwatch;
+use crate::support::eventually;
+
+fn named(name: &'static str) -> Origin {
+    Origin::answering(move |_| Answer::ok(name))
+}
+
+#[test]
+fn a_changed_file_is_read_without_being_asked() {
+    let (old, new) = (named("old"), named("new"));
+    let gateway = Gateway::start(format!("upstream: {}", old.url()));
+    let mut client = gateway.connect();
+    assert_eq!(gateway.get("/").send_on(&mut client).text(), "old");
+    gateway.rewrite(format!("upstream: {}", new.url()));
+    eventually("the new application answers", || gateway.get("/").send_on(&mut client).text() == "new");
+}
+
+#[test]
+fn a_signal_reloads() {
+    let (old, new) = (named("old"), named("new"));
+    let mut gateway = Gateway::start(format!("upstream: {}", old.url()));
+    gateway.reload(format!("upstream: {}", new.url()));
+    assert_eq!(gateway.get("/").send().text(), "new");
+    assert_eq!(gateway.failed_reloads(), 0);
+}
+
+#[test]
+fn a_file_with_a_mistake_changes_nothing_and_is_told_with_its_place() {
+    let origin = Origin::start();
+    let good = format!(
+        "upstream: {}\nadmin: {{address: 127.0.0.1:0}}\nlimits:\n  - {{name: two, key: client_ip, rate: 2/hour}}",
+        origin.url()
+    );
+    let mut gateway = Gateway::start(&good);
+    assert_eq!(gateway.get("/").status(), 200);
+    gateway.reload(good.replace("rate: 2/hour", "rate: 2/fortnight"));
+    assert_eq!(gateway.failed_reloads(), 1);
+    let told = gateway.stderr().join("\n");
+    assert!(told.contains("portcullis.yaml:6:"), "{told}");
+    assert!(told.contains("fortnight"), "{told}");
+    let place =
+        gateway.stderr().iter().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok()).any(|line| {
+            line["line"] == 6
+                && line["column"].is_u64()
+                && line["file"].as_str().is_some_and(|file| file.ends_with("portcullis.yaml"))
+        });
+    assert!(place, "{told}");
+    assert_eq!(gateway.get("/").status(), 200);
+    assert_eq!(gateway.get("/").status(), 429);
+    let metrics = crate::support::Request::new(gateway.admin(), "GET", "/metrics").send().text();
+    assert!(metrics.contains("portcullis_config_last_reload_success 0"), "{metrics}");
+    // Putting it right is a change again.
+    gateway.reload(good.replace("2/hour", "3/hour"));
+    assert_eq!(gateway.get("/").status(), 200);
+}
+
+#[test]
+fn an_unreadable_list_changes_nothing() {
+    let origin = Origin::start();
+    let config =
+        format!("upstream: {}\nlists:\n  abusers: {{file: abusers.txt}}\naccess: {{deny: [abusers]}}", origin.url());
+    let gateway = Gateway::with_files(&config, &[("abusers.txt", "127.0.0.2\n")]);
+    gateway.write("abusers.txt", "127.0.0.3\n127.0.0.999\n");
+    eventually("the mistake is told", || gateway.failed_reloads() == 1);
+    assert!(gateway.stderr().join("\n").contains("abusers.txt:2:"), "{:?}", gateway.stderr());
+    assert_eq!(gateway.get("/").from("127.0.0.2").status(), 403);
+    assert_eq!(gateway.get("/").from("127.0.0.3").status(), 200);
+}
+
+#[test]
+fn a_changed_list_is_read_without_being_asked() {
+    let origin = Origin::start();
+    let gateway = Gateway::with_files(
+        format!("upstream: {}\nlists:\n  abusers: {{file: abusers.txt}}\naccess: {{deny: [abusers]}}", origin.url()),
+        &[("abusers.txt", "# nobody yet\n")],
+    );
+    assert_eq!(gateway.get("/").status(), 200);
+    gateway.write("abusers.txt", "127.0.0.1\n");
+    eventually("the listed client is refused", || gateway.get("/").status() == 403);
+}
+
+#[test]
+fn limits_keep_their_counters_by_name() {
+    let origin = Origin::start();
+    let with = |limits: &str| format!("upstream: {}\nlimits:\n{limits}", origin.url());
+    let mut gateway = Gateway::start(with("  - {name: kept, key: client_ip, rate: 3/hour}"));
+    assert_eq!([gateway.get("/").status(), gateway.get("/").status()], [200, 200]);
+    gateway.reload(with(
+        "  - {name: other, key: client_ip, rate: 100/hour}\n  - {name: kept, key: client_ip, rate: 3/hour}",
+    ));
+    assert_eq!([gateway.get("/").status(), gateway.get("/").status()], [200, 429]);
+    gateway.reload(with("  - {name: kept, key: client_ip, rate: 4/hour}"));
+    assert_eq!([gateway.get("/").status(), gateway.get("/").status()], [200, 429]);
+    gateway.reload(with("  - {name: renamed, key: client_ip, rate: 1/hour}"));
+    assert_eq!([gateway.get("/").status(), gateway.get("/").status()], [200, 429]);
+}
+
+#[test]
+fn listeners_come_and_go_without_dropping_a_connection() {
+    let origin = Origin::start();
+    let upstream = format!("upstream: {}", origin.url());
+    let mut gateway = Gateway::start(format!("listen: [127.0.0.1:0]\n{upstream}"));
+    let first = gateway.address();
+    let mut standing = RawClient::connect(first);
+    assert_eq!(gateway.get("/").send_on(&mut standing).status, 200);
+    gateway.reload(format!("listen: [127.0.0.1:0, '[::1]:0']\n{upstream}"));
+    let second = *gateway.addresses().last().expect("a listener");
+    assert_ne!(first, second);
+    assert_eq!(RawClient::connect(second).send(gateway.get("/").bytes()).response().status, 200);
+    assert_eq!(gateway.get("/").send_on(&mut standing).status, 200);
+    gateway.reload(format!("listen: ['[::1]:0']\n{upstream}"));
+    eventually("nobody listens on the first address", || TcpStream::connect(first).is_err());
+    assert_eq!(RawClient::connect(second).send(gateway.get("/").bytes()).response().status, 200);
+}
+
+#[test]
+fn a_request_under_way_finishes_as_it_began() {
+    let slow = Origin::answering(|_| Answer::ok("slow").after(Duration::from_secs(1)));
+    let new = named("new");
+    let mut gateway = Gateway::start(format!("listen: 127.0.0.1:0\nupstream: {}", slow.url()));
+    let mut client = gateway.connect();
+    client.send(gateway.get("/").bytes());
+    eventually("the request is under way", || slow.count() == 1);
+    gateway.reload(format!("listen: '[::1]:0'\nupstream: {}", new.url()));
+    assert_eq!(client.response().text(), "slow");
+}
+
+#[test]
+fn a_million_lines_are_swapped_without_a_failed_or_a_slow_request() {
+    let origin = Origin::start();
+    let gateway = Gateway::with_files(
+        format!("upstream: {}\nlists:\n  abusers: {{file: abusers.txt}}\naccess: {{deny: [abusers]}}", origin.url()),
+        &[("abusers.txt", &million(10))],
+    );
+    let next = format!("{}127.0.0.2\n", million(11));
+    let done = AtomicBool::new(false);
+    let slowest = thread::scope(|scope| {
+        let traffic: Vec<_> = (0..4)
+            .map(|_| {
+                scope.spawn(|| {
+                    let mut client = gateway.connect();
+                    let mut slowest = Duration::ZERO;
+                    while !done.load(Ordering::SeqCst) {
+                        let one = Stopwatch::start();
+                        assert_eq!(gateway.get("/").send_on(&mut client).status, 200);
+                        slowest = slowest.max(one.elapsed());
+                    }
+                    slowest
+                })
+            })
+            .collect();
+        gateway.write("abusers.txt", &next);
+        let swapped = Stopwatch::start();
+        while gateway.get("/").from("127.0.0.2").status() == 200 && swapped.elapsed() < Duration::from_secs(60) {
+            thread::sleep(Duration::from_millis(20));
+        }
+        done.store(true, Ordering::SeqCst);
+        traffic.into_iter().map(|thread| thread.join().expect("no request fails")).max().expect("four threads")
+    });
+    assert_eq!(gateway.get("/").from("127.0.0.2").status(), 403);
+    assert_eq!(gateway.failed_reloads(), 0);
+    assert!(slowest < Duration::from_millis(500), "{slowest:?}");
+}
+
+/// As many networks of one /8, none next to another.
+fn million(first: u8) -> String {
+    let mut lines = String::with_capacity(20 << 20);
+    for number in 0..1_000_000_u32 {
+        let [_, a, b, c] = (number * 16).to_be_bytes();
+        writeln!(lines, "{first}.{a}.{b}.{c}/30").expect("memory");
+    }
+    lines
+}

@@ -1,0 +1,141 @@
+//! No spelling of a request slips past the limit that was meant for it.
+
+use crate::support::Gateway;
+use crate::support::Origin;
+use crate::support::RawClient;
+
+/// A gateway that lets every client ask once for what a route matches.
+fn one_request(origin: &Origin, matching: &str) -> Gateway {
+    Gateway::start(format!(
+        "upstream: {}\nroutes:\n  - name: guarded\n    match: {matching}\n    limits:\n      - {{name: once, key: client_ip, rate: 1/hour}}",
+        origin.url()
+    ))
+}
+
+/// Sends a head after the budget of the route was spent by an honest request, and says what the answer was.
+fn status_after(gateway: &Gateway, honest: &str, sly: &str) -> u16 {
+    assert_eq!(RawClient::connect(gateway.address()).send(honest).response().status, 200, "{honest}");
+    RawClient::connect(gateway.address()).send(sly).response().status
+}
+
+#[test]
+fn every_spelling_of_a_limited_path_meets_its_limit() {
+    let spellings = [
+        "/login",
+        "/login/",
+        "/login//",
+        "//login",
+        "/./login",
+        "/login/.",
+        "/x/../login",
+        "/../login",
+        "/%6cogin",
+        "/%6Cogin",
+        "/%256cogin",
+        "/%25256cogin",
+        "/LOGIN",
+        "/Login",
+        "/login;jsessionid=1",
+        "/;x/login",
+        "/login;a/;b",
+        "/login%20",
+        "/login%00",
+        "/login%00%20",
+        "/%2flogin",
+        "/%2Flogin",
+        "/x/%2e%2e/login",
+        "/x%2f..%2flogin",
+        "/%5clogin",
+        "/x\\..\\login",
+        "/login?next=/",
+        "/login?",
+        "/login/?x",
+    ];
+    let origin = Origin::start();
+    for spelling in spellings {
+        let gateway = one_request(&origin, "POST /login");
+        let post = |path: &str| format!("POST {path} HTTP/1.1\r\nHost: app.example\r\nContent-Length: 0\r\n\r\n");
+        let status = status_after(&gateway, &post("/login"), &post(spelling));
+        assert!(matches!(status, 429 | 400), "{spelling} got {status}");
+    }
+}
+
+#[test]
+fn an_absolute_target_meets_the_limit_of_its_path() {
+    let origin = Origin::start();
+    let gateway = one_request(&origin, "/login");
+    let honest = "GET /login HTTP/1.1\r\nHost: app.example\r\n\r\n";
+    let absolute = "GET http://app.example/login HTTP/1.1\r\nHost: app.example\r\n\r\n";
+    assert_eq!(status_after(&gateway, honest, absolute), 429);
+}
+
+#[test]
+fn another_path_does_not_meet_the_limit() {
+    let origin = Origin::start();
+    for other in ["/logins", "/login/x", "/x/login", "/", "/log%20in"] {
+        let gateway = one_request(&origin, "/login");
+        let get = |path: &str| format!("GET {path} HTTP/1.1\r\nHost: app.example\r\n\r\n");
+        assert_eq!(status_after(&gateway, &get("/login"), &get(other)), 200, "{other}");
+    }
+}
+
+#[test]
+fn the_path_goes_upstream_as_it_came() {
+    let origin = Origin::start();
+    let gateway = Gateway::start(format!("upstream: {}", origin.url()));
+    for target in ["/a/%2e%2e/B;c=1/?q=%20&q=a+b", "//x//y/", "/%E4%B8%AD", "/?", "/a?b?c=/..", "/~!$&'()*,=:@"] {
+        assert_eq!(gateway.get(target).status(), 200);
+        assert_eq!(origin.last().target, target);
+    }
+}
+
+#[test]
+fn letters_count_only_where_the_route_says_so() {
+    let origin = Origin::start();
+    let gateway = Gateway::start(format!(
+        "upstream: {}\nroutes:\n  - match: {{path: /Login, case_sensitive: true}}\n    limits:\n      - {{name: once, key: client_ip, rate: 1/hour}}",
+        origin.url()
+    ));
+    assert_eq!(gateway.get("/Login").status(), 200);
+    assert_eq!(gateway.get("/login").status(), 200);
+    assert_eq!(gateway.get("/Login").status(), 429);
+}
+
+#[test]
+fn every_spelling_of_a_host_meets_its_limit() {
+    let origin = Origin::start();
+    for spelling in ["app.example", "APP.Example", "app.example.", "app.example:80", "APP.example.:8080"] {
+        let gateway = one_request(&origin, "{host: app.example}");
+        let get = |host: &str| format!("GET / HTTP/1.1\r\nHost: {host}\r\n\r\n");
+        assert_eq!(status_after(&gateway, &get("app.example"), &get(spelling)), 429, "{spelling}");
+    }
+}
+
+#[test]
+fn a_method_override_never_makes_a_request_match_less() {
+    let origin = Origin::start();
+    let heads = [
+        "POST /login HTTP/1.1\r\nHost: a\r\nX-HTTP-Method-Override: GET\r\nContent-Length: 0\r\n\r\n",
+        "POST /login HTTP/1.1\r\nHost: a\r\nX-HTTP-Method: GET\r\nContent-Length: 0\r\n\r\n",
+        "POST /login HTTP/1.1\r\nHost: a\r\nX-Method-Override: GET\r\nContent-Length: 0\r\n\r\n",
+        "POST /login?_method=GET HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n",
+        "GET /login HTTP/1.1\r\nHost: a\r\nX-HTTP-Method-Override: POST\r\n\r\n",
+        "GET /login?_method=POST HTTP/1.1\r\nHost: a\r\n\r\n",
+        "PUT /login HTTP/1.1\r\nHost: a\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: 12\r\n\r\n_method=POST",
+        "POST /login HTTP/1.1\r\nHost: a\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: 11\r\n\r\n_method=GET",
+    ];
+    for head in heads {
+        let gateway = one_request(&origin, "{methods: [post], path: /login}");
+        let honest = "POST /login HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n";
+        assert_eq!(status_after(&gateway, honest, head), 429, "{head}");
+    }
+}
+
+#[test]
+fn head_meets_the_limit_of_get() {
+    let origin = Origin::start();
+    let gateway = one_request(&origin, "GET /page");
+    assert_eq!(gateway.request("HEAD", "/page").status(), 200);
+    assert_eq!(gateway.get("/page").status(), 429);
+    assert_eq!(gateway.post("/page").form("a=b").status(), 200);
+}

@@ -1,0 +1,179 @@
+//! Bodies are streams: large ones arrive whole, slow ones hold up nobody and fill no memory.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering;
+use std::thread;
+use std::time::Duration;
+
+use crate::support::Gateway;
+use crate::support::Origin;
+use crate::support::digest;
+use crate::support::eventually;
+
+const LARGE: usize = 64 << 20;
+
+/// Bytes in which no block is like another.
+fn pattern(length: usize) -> Vec<u8> {
+    let words = (0..=length as u64 / 8).flat_map(|word| word.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_le_bytes());
+    words.take(length).collect()
+}
+
+#[test]
+fn a_large_upload_arrives_whole_within_little_memory() {
+    let origin = Origin::start();
+    let gateway = Gateway::start(format!("upstream: {}", origin.url()));
+    let before = gateway.resident_kib();
+    let body = pattern(LARGE);
+    assert_eq!(gateway.post("/").body("application/octet-stream", &body).status(), 200);
+    let received = origin.last();
+    assert_eq!((received.body_length, received.body_digest), (LARGE as u64, digest(&body)));
+    let grown = gateway.resident_kib().saturating_sub(before);
+    assert!(grown < 8 * 1024, "{grown} KiB more");
+}
+
+#[test]
+fn a_large_chunked_upload_arrives_whole() {
+    let origin = Origin::start();
+    let gateway = Gateway::start(format!("upstream: {}", origin.url()));
+    let body = pattern(LARGE / 4);
+    let mut client = gateway.connect();
+    client.send("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n");
+    for piece in body.chunks(77_777) {
+        client.send(format!("{:x}\r\n", piece.len())).send(piece).send("\r\n");
+    }
+    client.send("0\r\n\r\n");
+    assert_eq!(client.response().status, 200);
+    let received = origin.last();
+    assert_eq!((received.body_length, received.body_digest), (body.len() as u64, digest(&body)));
+    assert!(received.headers.lists("transfer-encoding", "chunked"));
+}
+
+#[test]
+fn a_large_download_arrives_whole_within_little_memory() {
+    let body = Arc::new(pattern(LARGE));
+    let origin = Origin::conversing({
+        let body = Arc::clone(&body);
+        move |mut exchange| {
+            exchange.request();
+            exchange.write(format!("HTTP/1.1 200 OK\r\nContent-Length: {LARGE}\r\n\r\n"));
+            exchange.write(&*body);
+        }
+    });
+    let gateway = Gateway::start(format!("upstream: {}", origin.url()));
+    let before = gateway.resident_kib();
+    let response = gateway.get("/").send();
+    assert!(response.whole);
+    assert_eq!((response.body_length, response.body_digest), (LARGE as u64, digest(&body)));
+    let grown = gateway.resident_kib().saturating_sub(before);
+    assert!(grown < 8 * 1024, "{grown} KiB more");
+}
+
+#[test]
+fn the_first_bytes_of_an_answer_do_not_wait_for_the_last() {
+    let origin = Origin::conversing(|mut exchange| {
+        exchange.request();
+        exchange.write(
+            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nContent-Type: text/event-stream\r\n\r\n5\r\nfirst\r\n",
+        );
+        // The rest is said only when the client has answered to the first.
+        if exchange.request().is_some() {
+            exchange.write("4\r\nlast\r\n0\r\n\r\n");
+        }
+    });
+    let gateway = Gateway::start(format!("upstream: {}", origin.url()));
+    let mut client = gateway.connect();
+    client.send(gateway.get("/").bytes());
+    assert!(client.head().starts_with("HTTP/1.1 200 "));
+    let first = client.some();
+    assert!(String::from_utf8_lossy(&first).contains("first"));
+}
+
+#[test]
+fn the_first_bytes_of_an_upload_do_not_wait_for_the_last() {
+    let origin = Origin::start();
+    let gateway = Gateway::start(format!("upstream: {}", origin.url()));
+    let mut client = gateway.connect();
+    client.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nfirst");
+    eventually("the first half is upstream", || origin.bytes().ends_with("first"));
+    client.send("last!");
+    assert_eq!(client.response().status, 200);
+    assert_eq!(origin.last().text(), "firstlast!");
+}
+
+#[test]
+fn clients_that_do_not_read_hold_up_the_application_and_fill_no_memory() {
+    const CLIENTS: usize = 40;
+    let written = Arc::new(AtomicUsize::new(0));
+    let origin = Origin::conversing({
+        let written = Arc::clone(&written);
+        move |mut exchange| {
+            exchange.request();
+            exchange.write(format!("HTTP/1.1 200 OK\r\nContent-Length: {LARGE}\r\n\r\n"));
+            let block = vec![b'x'; 64 * 1024];
+            for _ in 0..LARGE / block.len() {
+                if !exchange.write(&block) {
+                    return;
+                }
+                written.fetch_add(block.len(), Ordering::SeqCst);
+            }
+        }
+    });
+    let gateway = Gateway::start(format!("upstream: {}", origin.url()));
+    let before = gateway.resident_kib();
+    let clients: Vec<_> = (0..CLIENTS)
+        .map(|_| {
+            let mut client = gateway.connect();
+            client.send(gateway.get("/").bytes());
+            client
+        })
+        .collect();
+    let mut last = 0;
+    eventually("the origin is held up", || {
+        thread::sleep(Duration::from_millis(300));
+        let now = written.load(Ordering::SeqCst);
+        let held_up = now == last && origin.count() == CLIENTS;
+        last = now;
+        held_up
+    });
+    assert!(last < CLIENTS * LARGE, "everything was read ahead");
+    let grown = gateway.resident_kib().saturating_sub(before);
+    assert!(grown < CLIENTS as u64 * 128 + 4 * 1024, "{grown} KiB for {CLIENTS} clients");
+    drop(clients);
+    origin.hang_up();
+}
+
+#[test]
+fn an_answer_cut_short_is_seen_cut_short() {
+    for head in ["Content-Length: 10\r\n\r\nhello", "Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n"] {
+        let origin = Origin::conversing(move |mut exchange| {
+            exchange.request();
+            exchange.write(format!("HTTP/1.1 200 OK\r\n{head}"));
+        });
+        let gateway = Gateway::start(format!("upstream: {}", origin.url()));
+        let response = gateway.get("/").send();
+        assert_eq!((response.status, response.whole), (200, false), "{head}");
+        assert_eq!(response.text(), "hello");
+    }
+}
+
+#[test]
+fn a_client_that_leaves_a_download_frees_the_connection_upstream() {
+    let left = Arc::new(AtomicUsize::new(0));
+    let origin = Origin::conversing({
+        let left = Arc::clone(&left);
+        move |mut exchange| {
+            exchange.request();
+            exchange.write("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n");
+            if exchange.is_left() {
+                left.fetch_add(1, Ordering::SeqCst);
+            }
+        }
+    });
+    let gateway = Gateway::start(format!("upstream: {}", origin.url()));
+    let mut client = gateway.connect();
+    client.send(gateway.get("/").bytes());
+    client.head();
+    drop(client);
+    eventually("the origin is left too", || left.load(Ordering::SeqCst) == 1);
+}

@@ -1,0 +1,251 @@
+//! Every wait has a bound, on both sides, and a status of its own.
+
+use std::net::TcpListener;
+use std::thread;
+use std::time::Duration;
+
+use crate::support::Answer;
+use crate::support::Gateway;
+use crate::support::Origin;
+use crate::support::Stopwatch;
+use crate::support::eventually;
+
+const SHORT: Duration = Duration::from_millis(400);
+const BOUND: Duration = Duration::from_secs(8);
+
+fn impatient(origin: &Origin, timeouts: &str) -> Gateway {
+    Gateway::start(format!("upstream: {}\nserver: {{timeouts: {{{timeouts}}}}}", origin.url()))
+}
+
+/// An address where nobody listens.
+fn nowhere() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    format!("http://{}", listener.local_addr().expect("bound"))
+}
+
+#[test]
+fn a_silent_connection_is_closed() {
+    let origin = Origin::start();
+    let gateway = impatient(&origin, "header: 400ms");
+    let waited = Stopwatch::start();
+    let mut client = gateway.connect();
+    client.rest();
+    assert!((SHORT..BOUND).contains(&waited.elapsed()), "{:?}", waited.elapsed());
+}
+
+#[test]
+fn half_a_head_is_closed_however_slowly_it_grows() {
+    let origin = Origin::start();
+    let gateway = impatient(&origin, "header: 400ms");
+    let waited = Stopwatch::start();
+    let mut client = gateway.connect();
+    client.send("GET / HTTP/1.1\r\nHost: a\r\nX: ");
+    while !client.ends_within(Duration::from_millis(50)) {
+        client.send("y");
+        assert!(waited.elapsed() < BOUND, "the head may grow forever");
+    }
+    assert_eq!(origin.count(), 0);
+}
+
+#[test]
+fn half_a_head_on_a_used_connection_is_closed_too() {
+    let origin = Origin::start();
+    let gateway = impatient(&origin, "header: 400ms");
+    let mut client = gateway.connect();
+    assert_eq!(gateway.get("/").send_on(&mut client).status, 200);
+    let waited = Stopwatch::start();
+    client.send("GET / HT");
+    client.rest();
+    assert!(waited.elapsed() < BOUND, "{:?}", waited.elapsed());
+}
+
+#[test]
+fn half_a_preface_and_an_idle_http2_connection_are_closed() {
+    let origin = Origin::start();
+    let gateway = impatient(&origin, "header: 400ms, keepalive: 400ms");
+    let settings: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
+    for sent in [&b"PRI * HTTP/2.0\r\n\r\nS"[..], settings] {
+        let waited = Stopwatch::start();
+        let mut client = gateway.connect();
+        client.send(sent);
+        client.rest();
+        assert!(waited.elapsed() < BOUND, "{:?} after {sent:?}", waited.elapsed());
+    }
+}
+
+#[test]
+fn an_idle_connection_is_closed_after_its_keepalive_and_not_before() {
+    let origin = Origin::start();
+    let gateway = impatient(&origin, "keepalive: 1s, header: 300ms");
+    let mut client = gateway.connect();
+    assert_eq!(gateway.get("/").send_on(&mut client).status, 200);
+    thread::sleep(Duration::from_millis(600));
+    let waited = Stopwatch::start();
+    assert_eq!(gateway.get("/").send_on(&mut client).status, 200);
+    assert!(client.rest().is_empty());
+    assert!((Duration::from_millis(900)..BOUND).contains(&waited.elapsed()), "{:?}", waited.elapsed());
+}
+
+#[test]
+fn a_body_that_makes_no_progress_ends_its_request() {
+    let origin = Origin::start();
+    let gateway = impatient(&origin, "body_idle: 400ms");
+    let waited = Stopwatch::start();
+    let mut client = gateway.connect();
+    client.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\nhello");
+    if let Some(response) = client.try_response("POST") {
+        assert_eq!(response.status, 408);
+    }
+    assert!(client.rest().is_empty());
+    assert!((SHORT..BOUND).contains(&waited.elapsed()), "{:?}", waited.elapsed());
+    eventually("the upstream request has ended", || origin.requests().len() == origin.count());
+    assert!(origin.requests().iter().all(|received| !received.whole));
+}
+
+#[test]
+fn a_body_that_is_inspected_is_awaited_no_longer() {
+    let origin = Origin::start();
+    let gateway = Gateway::start(format!(
+        "upstream: {}\nserver: {{timeouts: {{body_idle: 400ms}}}}\nlimits:\n  - {{name: user, key: param.user, rate: 9/hour}}",
+        origin.url()
+    ));
+    let waited = Stopwatch::start();
+    let mut client = gateway.connect();
+    client.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\nuser=");
+    if let Some(response) = client.try_response("POST") {
+        assert_eq!(response.status, 408);
+    }
+    assert!(client.rest().is_empty());
+    assert!((SHORT..BOUND).contains(&waited.elapsed()), "{:?}", waited.elapsed());
+    assert_eq!(origin.count(), 0);
+}
+
+#[test]
+fn a_body_that_goes_on_slowly_is_let_go_on() {
+    let origin = Origin::start();
+    let gateway = impatient(&origin, "body_idle: 1s, header: 300ms");
+    let mut client = gateway.connect();
+    client.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 6\r\n\r\n");
+    for byte in ["a", "b", "c", "d", "e", "f"] {
+        thread::sleep(Duration::from_millis(250));
+        client.send(byte);
+    }
+    assert_eq!(client.response().status, 200);
+    assert_eq!(origin.last().text(), "abcdef");
+}
+
+#[test]
+fn a_client_that_does_not_read_is_cut_off() {
+    let origin = Origin::conversing(|mut exchange| {
+        exchange.request();
+        exchange.write("HTTP/1.1 200 OK\r\nContent-Length: 100000000\r\n\r\n");
+        while exchange.write(vec![b'x'; 65536]) {}
+    });
+    let gateway = impatient(&origin, "body_idle: 400ms");
+    let mut client = gateway.connect();
+    client.send(gateway.get("/").bytes());
+    client.head();
+    thread::sleep(Duration::from_secs(3));
+    let got = client.rest().len();
+    assert!(got < 100_000_000, "{got}");
+}
+
+#[test]
+fn an_application_that_does_not_answer_in_time_is_504() {
+    let origin = Origin::answering(|_| Answer::ok("late").after(Duration::from_secs(3)));
+    let gateway = Gateway::start(format!(
+        "upstream: app\nupstreams:\n  app: {{servers: [{}], timeouts: {{response: 400ms}}}}",
+        origin.url()
+    ));
+    let waited = Stopwatch::start();
+    let response = gateway.post("/late").form("a=b").send();
+    assert_eq!(response.status, 504);
+    assert!((SHORT..Duration::from_secs(3)).contains(&waited.elapsed()), "{:?}", waited.elapsed());
+    assert!(response.header("content-type").expect("a plain body").starts_with("text/plain"));
+    let line = gateway.log_line("/late");
+    assert_eq!((line["decision"].as_str(), line["status"].as_u64()), (Some("error"), Some(504)));
+    assert!(line["error"].as_str().is_some_and(|cause| !cause.is_empty()), "{line}");
+}
+
+#[test]
+fn an_application_that_is_down_is_502_at_once() {
+    let gateway = Gateway::start(format!("upstream: {}", nowhere()));
+    let waited = Stopwatch::start();
+    let response = gateway.get("/down").send();
+    assert_eq!(response.status, 502);
+    assert!(waited.elapsed() < Duration::from_secs(2), "{:?}", waited.elapsed());
+    assert!(response.header("content-type").expect("a plain body").starts_with("text/plain"));
+    assert!(!response.text().is_empty());
+    let line = gateway.log_line("/down");
+    assert_eq!(line["decision"], "error");
+    assert!(line["error"].as_str().is_some_and(|cause| !cause.is_empty()), "{line}");
+}
+
+#[test]
+fn an_application_that_comes_back_is_used_at_once() {
+    let origin = Origin::start();
+    let address = origin.address();
+    let gateway = Gateway::start(format!("upstream: http://{address}"));
+    assert_eq!(gateway.get("/").status(), 200);
+    drop(origin);
+    assert_eq!(gateway.get("/").status(), 502);
+    let _back = Origin::back_on(address);
+    assert_eq!(gateway.get("/").send().text(), "back");
+}
+
+#[test]
+fn with_no_healthy_server_requests_are_503_until_one_is_back() {
+    let origin = Origin::start();
+    let address = origin.address();
+    let gateway = Gateway::start(format!(
+        "upstream: app\nupstreams:\n  app:\n    servers: [http://{address}]\n    health: {{path: /healthz, every: 50ms, timeout: 1s, healthy: 1, unhealthy: 2}}"
+    ));
+    assert_eq!(gateway.get("/").status(), 200);
+    drop(origin);
+    eventually("the server is unhealthy", || gateway.get("/").status() == 503);
+    let response = gateway.get("/none").send();
+    assert!(response.header("content-type").expect("a plain body").starts_with("text/plain"));
+    assert_eq!(gateway.log_line("/none")["decision"], "error");
+    let _back = Origin::back_on(address);
+    eventually("the server is healthy again", || gateway.get("/").status() == 200);
+}
+
+#[test]
+fn nonsense_from_the_application_is_502() {
+    for nonsense in [
+        "garbage\r\n\r\n",
+        "HTTP/1.1 abc OK\r\n\r\n",
+        "HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\n",
+        "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab",
+        "HTTP/1.1 200 OK\r\nno colon\r\n\r\n",
+    ] {
+        let origin = Origin::answering(move |_| Answer::raw(nonsense).closing());
+        let gateway = Gateway::start(format!("upstream: {}", origin.url()));
+        assert_eq!(gateway.get("/").status(), 502, "{nonsense:?}");
+    }
+}
+
+#[test]
+fn connections_beyond_their_bound_do_not_disturb_those_that_stand() {
+    let origin = Origin::start();
+    let gateway = Gateway::start(format!("upstream: {}\nserver: {{max_connections_per_client: 3}}", origin.url()));
+    let mut standing: Vec<_> = (0..3).map(|_| gateway.connect()).collect();
+    for client in &mut standing {
+        assert_eq!(gateway.get("/").send_on(client).status, 200);
+    }
+    let mut beyond = gateway.connect();
+    beyond.send(gateway.get("/").bytes());
+    if let Some(response) = beyond.try_response("GET") {
+        assert_eq!(response.status, 429);
+    }
+    for client in &mut standing {
+        assert_eq!(gateway.get("/").send_on(client).status, 200);
+    }
+    assert_eq!(gateway.get("/").from("127.0.0.2").status(), 200);
+    standing.pop();
+    eventually("there is room again", || {
+        let mut client = gateway.connect();
+        client.send(gateway.get("/").bytes());
+        client.try_response("GET").is_some_and(|response| response.status == 200)
+    });
+}

@@ -1,0 +1,277 @@
+//! The real binary, started on free ports with a configuration of the test.
+
+use std::fs;
+use std::io::BufRead;
+use std::io::BufReader;
+use std::io::Read;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::process::Child;
+use std::process::Command;
+use std::process::ExitStatus;
+use std::process::Stdio;
+use std::sync::Arc;
+use std::sync::Mutex;
+use std::thread;
+use std::thread::JoinHandle;
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use super::clock::eventually;
+use super::raw_client::RawClient;
+use super::request::Request;
+
+/// What the configuration gets where the test does not say it itself.
+const LISTEN: &str = "listen: 127.0.0.1:0\n";
+const LOG: &str = "log: {level: info, format: json, requests: true}\n";
+
+/// What the log says before an address.
+const LISTENING: &str = "listening on ";
+const ADMIN: &str = "health and metrics on ";
+
+/// How the log begins to tell of a reload.
+const RELOADED: &str = "configuration reloaded";
+const NOT_RELOADED: &str = "configuration not reloaded";
+
+type Lines = Arc<Mutex<Vec<String>>>;
+
+/// A running gateway; killed when it is dropped.
+#[derive(Debug)]
+pub struct Gateway {
+    child: Child,
+    folder: TempDir,
+    stdout: Lines,
+    stderr: Lines,
+    readers: Vec<JoinHandle<()>>,
+    listeners: Vec<SocketAddr>,
+    admin: Option<SocketAddr>,
+}
+
+impl Gateway {
+    /// Starts with this configuration and waits until it serves. `listen` and `log` are added where they are missing.
+    #[track_caller]
+    pub fn start(config: impl AsRef<str>) -> Self {
+        Self::with_files(config, &[])
+    }
+
+    /// Starts with files beside the configuration.
+    #[track_caller]
+    pub fn with_files(config: impl AsRef<str>, files: &[(&str, &str)]) -> Self {
+        let folder = tempfile::tempdir().expect("a folder for the configuration");
+        for (name, text) in files {
+            fs::write(folder.path().join(name), text).expect("a file in the folder");
+        }
+        fs::write(folder.path().join("portcullis.yaml"), completed(config.as_ref())).expect("a file in the folder");
+        let mut command = Command::new(env!("CARGO_BIN_EXE_portcullis"));
+        command.args(["run", "-c", "portcullis.yaml"]);
+        Self::spawn(command, folder)
+    }
+
+    /// Starts from flags alone, in an empty folder.
+    #[track_caller]
+    pub fn with_flags(flags: &[&str]) -> Self {
+        let folder = tempfile::tempdir().expect("an empty folder");
+        let mut command = Command::new(env!("CARGO_BIN_EXE_portcullis"));
+        command.arg("run").args(flags);
+        Self::spawn(command, folder)
+    }
+
+    #[track_caller]
+    fn spawn(mut command: Command, folder: TempDir) -> Self {
+        let mut child = command
+            .current_dir(folder.path())
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the binary starts");
+        let (stdout, out) = collect(child.stdout.take().expect("piped"));
+        let (stderr, err) = collect(child.stderr.take().expect("piped"));
+        let mut gateway =
+            Self { child, folder, stdout, stderr, readers: vec![out, err], listeners: Vec::new(), admin: None };
+        eventually("the gateway says what it serves", || gateway.has_started());
+        gateway
+    }
+
+    fn has_started(&mut self) -> bool {
+        if let Some(status) = self.child.try_wait().expect("a child of ours") {
+            panic!("the gateway ended with {status}:\n{}", self.stderr().join("\n"));
+        }
+        // The admin line is the last of the start.
+        let said = self.said();
+        let started = said.iter().any(|line| line.contains("admin address") || line.starts_with(ADMIN));
+        self.listeners = addresses_after(&said, LISTENING);
+        self.admin = addresses_after(&said, ADMIN).pop();
+        started
+    }
+
+    /// Where the first listener is.
+    #[track_caller]
+    pub fn address(&self) -> SocketAddr {
+        *self.listeners.first().expect("a listener")
+    }
+
+    /// Every listener that was ever announced, in order.
+    pub fn addresses(&self) -> Vec<SocketAddr> {
+        addresses_after(&self.said(), LISTENING)
+    }
+
+    #[track_caller]
+    pub fn admin(&self) -> SocketAddr {
+        self.admin.expect("an admin listener")
+    }
+
+    pub fn get(&self, target: &str) -> Request {
+        self.request("GET", target)
+    }
+
+    pub fn post(&self, target: &str) -> Request {
+        self.request("POST", target)
+    }
+
+    pub fn request(&self, method: &str, target: &str) -> Request {
+        Request::new(self.address(), method, target)
+    }
+
+    pub fn connect(&self) -> RawClient {
+        RawClient::connect(self.address())
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Where a file of that name is, or would be.
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// Writes the configuration anew; whether and when it is read is up to the gateway.
+    pub fn rewrite(&self, config: impl AsRef<str>) {
+        self.write("portcullis.yaml", &completed(config.as_ref()));
+    }
+
+    /// Swaps a file beside the configuration in one step, as editors and orchestrators do.
+    pub fn write(&self, name: &str, text: &str) {
+        let draft = self.path(&format!(".{name}.draft"));
+        fs::write(&draft, text).expect("a file in the folder");
+        fs::rename(draft, self.path(name)).expect("both are in the folder");
+    }
+
+    /// Sends a signal by its name: `HUP`, `TERM`, `INT`.
+    pub fn signal(&self, name: &str) {
+        let status = Command::new("kill").arg(format!("-{name}")).arg(self.pid().to_string()).status();
+        assert!(status.expect("kill is installed").success(), "no process to signal");
+    }
+
+    /// Rewrites the configuration, asks for a reload and waits until it is done.
+    #[track_caller]
+    pub fn reload(&mut self, config: impl AsRef<str>) {
+        let before = self.reloads();
+        self.rewrite(config);
+        self.signal("HUP");
+        eventually("the configuration is reloaded", || self.reloads() > before);
+    }
+
+    /// How many reloads were told of, good and bad.
+    pub fn reloads(&self) -> usize {
+        self.said().iter().filter(|line| line.starts_with(RELOADED) || line.starts_with(NOT_RELOADED)).count()
+    }
+
+    /// How many reloads changed nothing, because something was wrong.
+    pub fn failed_reloads(&self) -> usize {
+        self.said().iter().filter(|line| line.starts_with(NOT_RELOADED)).count()
+    }
+
+    /// Waits for the process to end by itself.
+    #[track_caller]
+    pub fn ended(&mut self) -> ExitStatus {
+        eventually("the gateway ends", || self.child.try_wait().expect("a child of ours").is_some());
+        for reader in self.readers.drain(..) {
+            reader.join().expect("readers of output do not panic");
+        }
+        self.child.wait().expect("a child of ours")
+    }
+
+    /// The lines of the operational log.
+    pub fn stderr(&self) -> Vec<String> {
+        self.stderr.lock().expect("no panic here").clone()
+    }
+
+    /// The sentences of the operational log, what a reload changed among them.
+    pub fn said(&self) -> Vec<String> {
+        let sentence = |line: &String| {
+            let line: Value = serde_json::from_str(line).ok()?;
+            let changes = line["changes"].as_str().map_or(String::new(), |changes| format!(", {changes}"));
+            Some(format!("{}{changes}", line["message"].as_str()?))
+        };
+        self.stderr().iter().filter_map(sentence).collect()
+    }
+
+    /// The lines of the access log.
+    pub fn stdout(&self) -> Vec<String> {
+        self.stdout.lock().expect("no panic here").clone()
+    }
+
+    /// The access log line of one path, once it is written.
+    #[track_caller]
+    pub fn log_line(&self, path: &str) -> Value {
+        let mut found = None;
+        eventually("the request is logged", || {
+            let lines = self.stdout();
+            let mut lines = lines.iter().rev().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+            found = lines.find(|line| line["path"] == path);
+            found.is_some()
+        });
+        found.expect("just found")
+    }
+
+    /// Resident memory, in KiB.
+    pub fn resident_kib(&self) -> u64 {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.pid())).expect("a running process");
+        let line = status.lines().find(|line| line.starts_with("VmRSS:")).expect("resident memory");
+        line.split_whitespace().nth(1).and_then(|number| number.parse().ok()).expect("a number of KiB")
+    }
+}
+
+impl Drop for Gateway {
+    #[expect(clippy::print_stderr, reason = "a failed test is to show what the gateway said")]
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        for reader in self.readers.drain(..) {
+            let _ = reader.join();
+        }
+        let log = self.stderr().join("\n");
+        if thread::panicking() {
+            eprintln!("the gateway said:\n{log}\n{}", self.stdout().join("\n"));
+        } else {
+            assert!(!log.contains("panicked at"), "a panic in the gateway:\n{log}");
+        }
+    }
+}
+
+fn completed(config: &str) -> String {
+    let has = |key: &str| config.lines().any(|line| line.starts_with(key));
+    let listen = if has("listen:") { "" } else { LISTEN };
+    let log = if has("log:") { "" } else { LOG };
+    format!("{listen}{log}{config}\n")
+}
+
+/// The addresses that follow these words, in sentences that begin with them or in clauses of such.
+fn addresses_after(said: &[String], words: &str) -> Vec<SocketAddr> {
+    let clauses = said.iter().flat_map(|sentence| sentence.split([',', ';']));
+    clauses.filter_map(|clause| clause.trim().strip_prefix(words)?.parse().ok()).collect()
+}
+
+fn collect(stream: impl Read + Send + 'static) -> (Lines, JoinHandle<()>) {
+    let lines = Lines::default();
+    let sink = Arc::clone(&lines);
+    let reader = thread::spawn(move || {
+        for line in BufReader::new(stream).lines().map_while(Result::ok) {
+            sink.lock().expect("no panic here").push(line);
+        }
+    });
+    (lines, reader)
+}

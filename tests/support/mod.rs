@@ -1,0 +1,19 @@
+//! What black-box tests need: the real binary, a programmable origin, and clients that speak raw bytes.
+
+mod clock;
+mod gateway;
+mod message;
+mod origin;
+mod raw_client;
+mod request;
+
+pub use self::clock::Stopwatch;
+pub use self::clock::eventually;
+pub use self::gateway::Gateway;
+pub use self::message::Response;
+pub use self::message::digest;
+pub use self::origin::Answer;
+pub use self::origin::Exchange;
+pub use self::origin::Origin;
+pub use self::raw_client::RawClient;
+pub use self::request::Request;

@@ -1,0 +1,336 @@
+//! The application behind the gateway: it records every byte it gets and answers as told.
+
+use std::io::ErrorKind;
+use std::io::Read;
+use std::io::Write;
+use std::net::Shutdown;
+use std::net::SocketAddr;
+use std::net::TcpListener;
+use std::net::TcpStream;
+use std::sync::Arc;
+use std::sync::Mutex;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering;
+use std::thread;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use super::clock::PATIENCE;
+use super::message::Headers;
+use super::message::Wire;
+use super::message::split_head;
+
+/// Raw bytes are kept up to here for each connection.
+const KEPT: usize = 1024 * 1024;
+
+/// One request as the application saw it.
+#[derive(Clone, Debug, Default)]
+pub struct Received {
+    pub method: String,
+    pub target: String,
+    pub headers: Headers,
+    /// The head as it came, blank line included.
+    pub head: String,
+    /// The first 4 MiB.
+    pub body: Vec<u8>,
+    pub body_length: u64,
+    pub body_digest: u64,
+    pub trailers: Headers,
+    /// False when the connection ended before the body did.
+    pub whole: bool,
+}
+
+impl Received {
+    #[track_caller]
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name)
+    }
+
+    pub fn text(&self) -> String {
+        String::from_utf8_lossy(&self.body).into_owned()
+    }
+}
+
+/// What the application says to one request.
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct Answer {
+    bytes: Vec<u8>,
+    delay: Duration,
+    closes: bool,
+}
+
+impl Answer {
+    pub fn ok(body: impl AsRef<[u8]>) -> Self {
+        Self::new(200, &[], body)
+    }
+
+    pub fn new(status: u16, headers: &[(&str, &str)], body: impl AsRef<[u8]>) -> Self {
+        let body = body.as_ref();
+        let mut head = format!("HTTP/1.1 {status} Said\r\n");
+        for (name, value) in headers {
+            head.extend([name, ": ", value, "\r\n"]);
+        }
+        if !matches!(status, 204 | 304) {
+            head.extend(["Content-Length: ", &body.len().to_string(), "\r\n"]);
+        }
+        head.push_str("\r\n");
+        let mut bytes = head.into_bytes();
+        bytes.extend_from_slice(body);
+        Self::raw(bytes)
+    }
+
+    /// Exactly these bytes.
+    pub fn raw(bytes: impl AsRef<[u8]>) -> Self {
+        Self { bytes: bytes.as_ref().to_vec(), delay: Duration::ZERO, closes: false }
+    }
+
+    /// Closes without a byte.
+    pub fn silence() -> Self {
+        Self::raw("").closing()
+    }
+
+    pub fn after(mut self, delay: Duration) -> Self {
+        self.delay = delay;
+        self
+    }
+
+    pub fn closing(mut self) -> Self {
+        self.closes = true;
+        self
+    }
+}
+
+/// One connection to the application, for scripts that do more than answer.
+#[derive(Debug)]
+pub struct Exchange {
+    wire: Wire<Recorder>,
+    record: Arc<Record>,
+}
+
+impl Exchange {
+    /// The head of the next request; recorded at once, its body not yet read.
+    pub fn head(&mut self) -> Option<Received> {
+        let head = self.wire.head().ok()?;
+        let (first, headers) = split_head(&head);
+        let mut words = first.split(' ').map(str::to_owned);
+        let received = Received {
+            method: words.next().unwrap_or_default(),
+            target: words.next().unwrap_or_default(),
+            headers,
+            head: head.clone(),
+            ..Received::default()
+        };
+        self.record.heads.lock().expect("no panic here").push(received.clone());
+        Some(received)
+    }
+
+    /// The body that belongs to a head; a client that asked for it is told to go on.
+    pub fn body(&mut self, received: &mut Received) {
+        if received.header("expect").is_some() {
+            self.write("HTTP/1.1 100 Continue\r\n\r\n");
+        }
+        let (body, trailers, whole) = self.wire.body(&received.headers, false);
+        received.body_digest = body.digest.finish();
+        received.body_length = body.length;
+        received.body = body.kept;
+        received.trailers = trailers;
+        received.whole = whole;
+        self.record.requests.lock().expect("no panic here").push(received.clone());
+    }
+
+    /// The next request with its body.
+    pub fn request(&mut self) -> Option<Received> {
+        let mut received = self.head()?;
+        self.body(&mut received);
+        received.whole.then_some(received)
+    }
+
+    /// Says these bytes; false when nobody is there to hear them.
+    pub fn write(&mut self, bytes: impl AsRef<[u8]>) -> bool {
+        self.wire.stream.stream.write_all(bytes.as_ref()).is_ok()
+    }
+
+    /// Waits until the other side has gone; false when it stays.
+    pub fn is_left(&mut self) -> bool {
+        while self.wire.fill().is_ok() {}
+        !self.wire.stream.timed_out
+    }
+
+    /// The socket, for another protocol to go on with.
+    pub fn into_stream(self) -> TcpStream {
+        self.wire.stream.stream
+    }
+}
+
+#[derive(Debug)]
+struct Recorder {
+    stream: TcpStream,
+    connection: usize,
+    record: Arc<Record>,
+    timed_out: bool,
+}
+
+impl Read for Recorder {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let outcome = self.stream.read(buffer);
+        match &outcome {
+            Ok(length) => {
+                let mut bytes = self.record.bytes.lock().expect("no panic here");
+                let kept = &mut bytes[self.connection];
+                let room = KEPT.saturating_sub(kept.len()).min(*length);
+                kept.extend_from_slice(&buffer[..room]);
+            }
+            Err(error) => self.timed_out = matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut),
+        }
+        outcome
+    }
+}
+
+#[derive(Debug, Default)]
+struct Record {
+    heads: Mutex<Vec<Received>>,
+    requests: Mutex<Vec<Received>>,
+    bytes: Mutex<Vec<Vec<u8>>>,
+    open: Mutex<Vec<Option<TcpStream>>>,
+    threads: Mutex<Vec<JoinHandle<()>>>,
+    stopped: AtomicBool,
+}
+
+/// A server on a free port of the loopback, until it is dropped.
+#[derive(Debug)]
+pub struct Origin {
+    address: SocketAddr,
+    record: Arc<Record>,
+    acceptor: Option<JoinHandle<()>>,
+}
+
+impl Origin {
+    /// Answers everything with 200 and the body `origin`.
+    pub fn start() -> Self {
+        Self::answering(|_| Answer::ok("origin"))
+    }
+
+    /// Answers each request, once it has come whole.
+    pub fn answering(answer: impl Fn(&Received) -> Answer + Send + Sync + 'static) -> Self {
+        Self::conversing(move |mut exchange| {
+            while let Some(received) = exchange.request() {
+                let answer = answer(&received);
+                thread::sleep(answer.delay);
+                if !exchange.write(&answer.bytes) || answer.closes {
+                    return;
+                }
+            }
+        })
+    }
+
+    /// Leaves each connection to a script.
+    pub fn conversing(script: impl Fn(Exchange) + Send + Sync + 'static) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        Self::on(listener, script)
+    }
+
+    /// Answers everything with 200, on an address where an origin stood before.
+    pub fn back_on(address: SocketAddr) -> Self {
+        let listener = TcpListener::bind(address).expect("the port is free again");
+        Self::on(listener, |mut exchange| {
+            while exchange.request().is_some() && exchange.write("HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nback") {}
+        })
+    }
+
+    fn on(listener: TcpListener, script: impl Fn(Exchange) + Send + Sync + 'static) -> Self {
+        let address = listener.local_addr().expect("a bound socket");
+        let record = Arc::new(Record::default());
+        let acceptor = thread::spawn({
+            let record = Arc::clone(&record);
+            let script = Arc::new(script);
+            move || {
+                for stream in listener.incoming() {
+                    if record.stopped.load(Ordering::SeqCst) {
+                        return;
+                    }
+                    let Ok(stream) = stream else { continue };
+                    accept(stream, &record, Arc::clone(&script));
+                }
+            }
+        });
+        Self { address, record, acceptor: Some(acceptor) }
+    }
+
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    pub fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// Every request that came whole, or was cut short in its body.
+    pub fn requests(&self) -> Vec<Received> {
+        self.record.requests.lock().expect("no panic here").clone()
+    }
+
+    /// Every head that came, its body or not.
+    pub fn heads(&self) -> Vec<Received> {
+        self.record.heads.lock().expect("no panic here").clone()
+    }
+
+    pub fn count(&self) -> usize {
+        self.record.heads.lock().expect("no panic here").len()
+    }
+
+    #[track_caller]
+    pub fn last(&self) -> Received {
+        self.requests().pop().expect("a request reached the origin")
+    }
+
+    /// The bytes of every connection, one after the other.
+    pub fn bytes(&self) -> String {
+        let bytes = self.record.bytes.lock().expect("no panic here");
+        String::from_utf8_lossy(&bytes.concat()).into_owned()
+    }
+
+    pub fn connections(&self) -> usize {
+        self.record.bytes.lock().expect("no panic here").len()
+    }
+
+    /// Closes every connection, and goes on accepting new ones.
+    pub fn hang_up(&self) {
+        for stream in self.record.open.lock().expect("no panic here").iter().flatten() {
+            let _ = stream.shutdown(Shutdown::Both);
+        }
+    }
+}
+
+fn accept(stream: TcpStream, record: &Arc<Record>, script: Arc<impl Fn(Exchange) + Send + Sync + 'static>) {
+    stream.set_nodelay(true).expect("a connected socket");
+    stream.set_read_timeout(Some(PATIENCE * 3)).expect("a timeout above zero");
+    let mut open = record.open.lock().expect("no panic here");
+    let connection = open.len();
+    open.push(stream.try_clone().ok());
+    drop(open);
+    record.bytes.lock().expect("no panic here").push(Vec::new());
+    let recorder = Recorder { stream, connection, record: Arc::clone(record), timed_out: false };
+    let exchange = Exchange { wire: Wire::new(recorder), record: Arc::clone(record) };
+    let record_of_thread = Arc::clone(record);
+    let thread = thread::spawn(move || {
+        script(exchange);
+        // The clone would keep the connection open.
+        record_of_thread.open.lock().expect("no panic here")[connection] = None;
+    });
+    record.threads.lock().expect("no panic here").push(thread);
+}
+
+impl Drop for Origin {
+    fn drop(&mut self) {
+        self.record.stopped.store(true, Ordering::SeqCst);
+        let _ = TcpStream::connect(self.address);
+        let mut outcomes = vec![self.acceptor.take().expect("dropped once").join()];
+        self.hang_up();
+        let threads = std::mem::take(&mut *self.record.threads.lock().expect("no panic here"));
+        outcomes.extend(threads.into_iter().map(JoinHandle::join));
+        if !thread::panicking() {
+            assert!(outcomes.iter().all(Result::is_ok), "a thread of the origin panicked");
+        }
+    }
+}

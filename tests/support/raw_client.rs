@@ -1,0 +1,106 @@
+//! A client that sends exactly the bytes it is told to.
+
+use std::io::Write;
+use std::net::IpAddr;
+use std::net::SocketAddr;
+use std::net::TcpStream;
+use std::time::Duration;
+
+use super::clock::PATIENCE;
+use super::message::Response;
+use super::message::Wire;
+
+#[derive(Debug)]
+pub struct RawClient {
+    wire: Wire<TcpStream>,
+}
+
+impl RawClient {
+    pub fn connect(address: SocketAddr) -> Self {
+        Self::over(TcpStream::connect(address).expect("the gateway accepts connections"))
+    }
+
+    /// Connects from another loopback address, which is another client.
+    pub fn connect_from(source: IpAddr, address: SocketAddr) -> Self {
+        use socket2::Domain;
+        use socket2::Socket;
+        use socket2::Type;
+        let socket = Socket::new(Domain::for_address(address), Type::STREAM, None).expect("a socket");
+        socket.bind(&SocketAddr::new(source, 0).into()).expect("a loopback address");
+        socket.connect(&address.into()).expect("the gateway accepts connections");
+        Self::over(socket.into())
+    }
+
+    fn over(stream: TcpStream) -> Self {
+        stream.set_nodelay(true).expect("a connected socket");
+        stream.set_read_timeout(Some(PATIENCE)).expect("a timeout above zero");
+        stream.set_write_timeout(Some(PATIENCE)).expect("a timeout above zero");
+        Self { wire: Wire::new(stream) }
+    }
+
+    /// Sends bytes. That the other side has closed by now shows when reading.
+    pub fn send(&mut self, bytes: impl AsRef<[u8]>) -> &mut Self {
+        let _ = self.wire.stream.write_all(bytes.as_ref());
+        self
+    }
+
+    /// The next final response.
+    #[track_caller]
+    pub fn response(&mut self) -> Response {
+        self.response_to("GET")
+    }
+
+    /// The next final response, to a request of that method: those to HEAD have no body.
+    #[track_caller]
+    pub fn response_to(&mut self, method: &str) -> Response {
+        self.try_response(method).expect("a response before the connection ends")
+    }
+
+    pub fn try_response(&mut self, method: &str) -> Option<Response> {
+        self.wire.response(method).ok()
+    }
+
+    /// The next head, informational ones too, and not its body.
+    #[track_caller]
+    pub fn head(&mut self) -> String {
+        self.wire.head().expect("a head before the connection ends")
+    }
+
+    /// Some bytes that were not read yet; empty at the end.
+    pub fn some(&mut self) -> Vec<u8> {
+        if self.wire.unread.is_empty() {
+            let _ = self.wire.fill();
+        }
+        std::mem::take(&mut self.wire.unread)
+    }
+
+    /// Everything until the connection ends.
+    pub fn rest(&mut self) -> Vec<u8> {
+        while self.wire.fill().is_ok() {}
+        std::mem::take(&mut self.wire.unread)
+    }
+
+    /// Whether the connection ends within that time with nothing more to read.
+    pub fn ends_within(&mut self, patience: Duration) -> bool {
+        use std::io::ErrorKind::TimedOut;
+        use std::io::ErrorKind::WouldBlock;
+        use std::io::Read;
+        self.wire.stream.set_read_timeout(Some(patience)).expect("a timeout above zero");
+        let end = match self.wire.stream.read(&mut [0]) {
+            Ok(length) => length == 0,
+            Err(error) => !matches!(error.kind(), WouldBlock | TimedOut),
+        };
+        self.wire.stream.set_read_timeout(Some(PATIENCE)).expect("a timeout above zero");
+        end
+    }
+
+    /// No more will be sent.
+    pub fn finish(&mut self) {
+        let _ = self.wire.stream.shutdown(std::net::Shutdown::Write);
+    }
+
+    /// The socket, for another protocol to go on with.
+    pub fn into_stream(self) -> TcpStream {
+        self.wire.stream
+    }
+}
