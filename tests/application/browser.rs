@@ -29,7 +29,12 @@ impl<'a> Browser<'a> {
 
     /// Fills in the form on a page and sends it back there.
     pub(crate) fn submit(&mut self, target: &str, fields: &[(&str, &str)]) -> Response {
-        let page = self.get(target).text();
+        self.submit_from(target, target, fields)
+    }
+
+    /// Fills in a form that stands on one page and goes to another.
+    pub(crate) fn submit_from(&mut self, page: &str, target: &str, fields: &[(&str, &str)]) -> Response {
+        let page = self.get(page).text();
         let token = page.split("name=\"csrfmiddlewaretoken\" value=\"").nth(1).and_then(|rest| rest.split('"').next());
         let token = token.unwrap_or_else(|| panic!("no form on {target}: {page}"));
         let mut form = form_urlencoded::Serializer::new(String::new());

@@ -55,7 +55,7 @@ fn somebody_logged_in_works_as_if_there_were_no_gateway() {
     }
     let groups = alice.get("/admin/auth/group/").text();
     assert!(groups.contains("group 0") && groups.contains("group 11"));
-    let left = alice.submit("/admin/logout/", &[]);
+    let left = alice.submit_from("/admin/", "/admin/logout/", &[]);
     assert_eq!(left.status, 200);
     assert_eq!(alice.get("/admin/").status, 302);
 }

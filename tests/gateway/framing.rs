@@ -156,7 +156,6 @@ fn a_head_that_is_not_http_is_refused() {
         "GET /a\x01b HTTP/1.1\r\nHost: a\r\n\r\n",
         "GET login HTTP/1.1\r\nHost: a\r\n\r\n",
         "GET * HTTP/1.1\r\nHost: a\r\n\r\n",
-        "GET ftp://a/ HTTP/1.1\r\nHost: a\r\n\r\n",
         "GET / HTTP/1.2x\r\nHost: a\r\n\r\n",
         "\x16\x03\x01\x02\x00\x01\x00\x01\r\n\r\n",
     ] {

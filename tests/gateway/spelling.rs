@@ -56,7 +56,7 @@ fn every_spelling_of_a_limited_path_meets_its_limit() {
         let gateway = one_request(&origin, "POST /login");
         let post = |path: &str| format!("POST {path} HTTP/1.1\r\nHost: app.example\r\nContent-Length: 0\r\n\r\n");
         let status = status_after(&gateway, &post("/login"), &post(spelling));
-        assert!(matches!(status, 429 | 400), "{spelling} got {status}");
+        assert_eq!(status, 429, "{spelling}");
     }
 }
 
@@ -93,7 +93,7 @@ fn the_path_goes_upstream_as_it_came() {
 fn letters_count_only_where_the_route_says_so() {
     let origin = Origin::start();
     let gateway = Gateway::start(format!(
-        "upstream: {}\nroutes:\n  - match: {{path: /Login, case_sensitive: true}}\n    limits:\n      - {{name: once, key: client_ip, rate: 1/hour}}",
+        "upstream: {}\nroutes:\n  - match: /Login\n    case_sensitive: true\n    limits:\n      - {{name: once, key: client_ip, rate: 1/hour}}",
         origin.url()
     ));
     assert_eq!(gateway.get("/Login").status(), 200);

@@ -1,0 +1,48 @@
+//! CPU per request, memory per idle connection and time to the first request: portcullis beside nginx and `HAProxy`.
+//!
+//! `cargo bench --bench throughput` takes about five minutes, with `-- --quick` half a minute; `-- --only portcullis`
+//! leaves the others out. Proxies run on core 0; the load generator and the application they stand before on core 1. Each
+//! proxy takes its turn in every round, and the ratios are medians over the rounds, so that whatever else the machine
+//! does falls on all of them. Needs two cores and `taskset`.
+
+#![expect(clippy::print_stdout, reason = "the numbers are what this program is for")]
+#![expect(clippy::disallowed_methods, reason = "it measures real time")]
+#![expect(clippy::cast_precision_loss, reason = "counts below 2^52 are turned into ratios")]
+
+mod application;
+mod idle;
+mod load;
+mod measure;
+mod peer;
+mod process;
+mod table;
+
+use std::env;
+use std::time::Duration;
+
+use self::measure::Plan;
+use self::peer::Kind;
+
+/// Half a minute: enough to see whether something is badly off.
+const QUICK: Plan = Plan { rounds: 3, round: Duration::from_millis(1200), idle: &[1000], starts: 3 };
+
+/// Enough for ratios to settle within two or three percent on a quiet machine.
+const FULL: Plan = Plan { rounds: 9, round: Duration::from_secs(4), idle: &[1000, 10_000], starts: 9 };
+
+fn main() {
+    let arguments: Vec<String> = env::args().skip(1).collect();
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    match words[..] {
+        // The roles that this program starts itself in.
+        ["application"] => application::serve(),
+        ["load", address, path, status, millis] => load::run(address, path, status, millis),
+        ["idle", address, count] => idle::hold(address, count),
+        _ => {
+            let plan = if words.contains(&"--quick") { QUICK } else { FULL };
+            let only = words.iter().position(|word| *word == "--only").and_then(|at| words.get(at + 1));
+            let kinds: Vec<Kind> =
+                Kind::ALL.into_iter().filter(|kind| only.is_none_or(|only| kind.name() == *only)).collect();
+            measure::run(&plan, &kinds);
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! Processes on cores of their own, and what the kernel says of them.
+
+use std::env;
+use std::fs;
+use std::io::BufRead;
+use std::io::BufReader;
+use std::process::Child;
+use std::process::ChildStdin;
+use std::process::Command;
+use std::process::Stdio;
+use std::time::Duration;
+
+/// Where the proxies run.
+pub(crate) const PROXY_CORE: &str = "0";
+/// Where the load and the application run.
+pub(crate) const LOAD_CORE: &str = "1";
+
+/// A command that runs on one core.
+pub(crate) fn on_core(core: &str, program: &str) -> Command {
+    let mut command = Command::new("taskset");
+    command.args(["-c", core, program]);
+    command
+}
+
+/// Whether a program is installed.
+pub(crate) fn is_installed(program: &str) -> bool {
+    let path = env::var_os("PATH").unwrap_or_default();
+    env::split_paths(&path).any(|folder| folder.join(program).is_file())
+}
+
+/// A process that ends with this value.
+#[derive(Debug)]
+pub(crate) struct Process {
+    child: Child,
+    stdin: Option<ChildStdin>,
+}
+
+impl Process {
+    pub(crate) fn start(mut command: Command) -> Self {
+        Self { child: command.spawn().expect("the program starts"), stdin: None }
+    }
+
+    /// This program again in another role, with the first line it says.
+    pub(crate) fn of_this_program(arguments: &[&str]) -> (Self, String) {
+        let this = env::current_exe().expect("this program has a file");
+        let mut child = on_core(LOAD_CORE, &this.to_string_lossy())
+            .args(arguments)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("this program starts again");
+        let stdin = child.stdin.take();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().expect("piped")).read_line(&mut line).expect("text");
+        (Self { child, stdin }, line.trim().to_owned())
+    }
+
+    /// Nanoseconds on a core that this process and its children have had.
+    pub(crate) fn cpu_time(&self) -> Duration {
+        self.family().iter().map(|pid| cpu_time(*pid)).sum()
+    }
+
+    /// Resident memory of this process and its children, in KiB.
+    pub(crate) fn resident_kib(&self) -> u64 {
+        self.family().iter().map(|pid| resident_kib(*pid)).sum()
+    }
+
+    fn family(&self) -> Vec<u32> {
+        let mut family = vec![self.child.id()];
+        let all: Vec<(u32, u32)> = fs::read_dir("/proc")
+            .expect("the kernel's view of processes")
+            .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
+            .filter_map(|pid| Some((pid, parent(pid)?)))
+            .collect();
+        let mut known = 0;
+        while known < family.len() {
+            let children = all.iter().filter(|(_, parent)| *parent == family[known]).map(|(pid, _)| *pid);
+            let children: Vec<u32> = children.collect();
+            family.extend(children);
+            known += 1;
+        }
+        family
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        drop(self.stdin.take());
+        // A master process takes its workers with it when it is asked, not when it is killed.
+        let _ = Command::new("kill").arg(self.child.id().to_string()).status();
+        for _ in 0..200 {
+            if matches!(self.child.try_wait(), Ok(Some(_))) {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn parent(pid: u32) -> Option<u32> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()
+}
+
+fn cpu_time(pid: u32) -> Duration {
+    let Ok(tasks) = fs::read_dir(format!("/proc/{pid}/task")) else { return Duration::ZERO };
+    let of_task = |task: std::io::Result<fs::DirEntry>| {
+        let times = fs::read_to_string(task.ok()?.path().join("schedstat")).ok()?;
+        times.split(' ').next()?.parse().ok().map(Duration::from_nanos)
+    };
+    tasks.filter_map(of_task).sum()
+}
+
+fn resident_kib(pid: u32) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let line = status.lines().find(|line| line.starts_with("VmRSS:"));
+    line.and_then(|line| line.split_whitespace().nth(1)?.parse().ok()).unwrap_or_default()
+}

@@ -1,0 +1,58 @@
+//! The numbers as a table in Markdown.
+
+use super::load;
+use super::measure::JOBS;
+use super::measure::Plan;
+use super::peer::Kind;
+
+/// What was measured of one proxy.
+#[derive(Debug)]
+pub(crate) struct Row {
+    pub(crate) kind: Kind,
+    /// Microseconds for each round, by job.
+    pub(crate) cpu: [Vec<f64>; JOBS.len()],
+    pub(crate) idle_kib: Vec<f64>,
+    pub(crate) start_millis: Vec<f64>,
+}
+
+impl Row {
+    pub(crate) fn new(kind: Kind) -> Self {
+        Self { kind, cpu: std::array::from_fn(|_| Vec::new()), idle_kib: Vec::new(), start_millis: Vec::new() }
+    }
+}
+
+pub(crate) fn print(plan: &Plan, rows: &[Row]) {
+    let reference = rows.iter().find(|row| row.kind == Kind::Nginx);
+    let idle: Vec<String> = plan.idle.iter().map(|count| format!("KiB per idle connection, of {count}")).collect();
+    let mut head: Vec<String> = vec![format!("one core, {} keep-alive connections", load::CONNECTIONS)];
+    head.extend(JOBS.iter().map(|job| format!("{}: CPU per request", job.name)));
+    head.extend(idle);
+    head.push("start to first answer".to_owned());
+    println!("\n| {} |", head.join(" | "));
+    println!("|{}", " --- |".repeat(head.len()));
+    for row in rows {
+        let mut cells = vec![row.kind.name().to_owned()];
+        for (index, micros) in row.cpu.iter().enumerate() {
+            let absolute = format!("{:.1} us", median(micros.clone()));
+            cells.push(match reference {
+                Some(reference) => {
+                    let ratios = micros.iter().zip(&reference.cpu[index]).map(|(ours, theirs)| ours / theirs);
+                    format!("{:.2} ({absolute})", median(ratios.collect()))
+                }
+                None => absolute,
+            });
+        }
+        cells.extend(row.idle_kib.iter().map(|kib| format!("{kib:.1}")));
+        cells.push(format!("{:.0} ms", median(row.start_millis.clone())));
+        println!("| {} |", cells.join(" | "));
+    }
+    match reference {
+        Some(_) => println!("\nRatios against nginx, medians of {} rounds.", plan.rounds),
+        None => println!("\nWithout nginx there are no ratios."),
+    }
+}
+
+fn median(mut numbers: Vec<f64>) -> f64 {
+    numbers.sort_by(f64::total_cmp);
+    numbers.get(numbers.len() / 2).copied().unwrap_or(f64::NAN)
+}
