@@ -1,13 +1,17 @@
 //! The operational log: what the gateway says about itself, to stderr.
 
+use std::backtrace::Backtrace;
+use std::backtrace::BacktraceStatus;
 use std::fmt;
 use std::io;
+use std::panic;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering;
 
 use tracing::Event;
 use tracing::Subscriber;
+use tracing::error;
 use tracing::level_filters::LevelFilter;
 use tracing_appender::non_blocking::WorkerGuard;
 use tracing_subscriber::Registry;
@@ -47,6 +51,7 @@ impl OperationalLog {
             .event_format(EitherFormat::new(Arc::clone(&json)));
         // Fails only where a subscriber stands already, which then has the lines.
         drop(tracing_subscriber::registry().with(level).with(lines).try_init());
+        log_panics();
         Self { level: handle, json, default_format, _flushed_when_dropped: guard }
     }
 
@@ -55,6 +60,21 @@ impl OperationalLog {
         drop(self.level.modify(|level| *level = LevelFilter::from_level(settings.level)));
         self.json.store(is_json(settings, self.default_format), Ordering::Relaxed);
     }
+}
+
+/// A panic is a defect, and a line like any other: it ends one request, and whoever reads the log is to learn of it.
+fn log_panics() {
+    panic::set_hook(Box::new(|panic| {
+        let place = panic.location().map(ToString::to_string).unwrap_or_default();
+        let payload = panic.payload();
+        let literal = payload.downcast_ref::<&str>().copied();
+        let message = literal.or_else(|| payload.downcast_ref::<String>().map(String::as_str)).unwrap_or_default();
+        let backtrace = Backtrace::capture();
+        match backtrace.status() {
+            BacktraceStatus::Captured => error!(%backtrace, "panicked at {place}: {message}"),
+            _ => error!("panicked at {place}: {message}"),
+        }
+    }));
 }
 
 fn is_json(settings: &LogSettings, default_format: LogFormat) -> bool {
