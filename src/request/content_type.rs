@@ -22,34 +22,37 @@ pub(crate) struct Claim {
     pub(crate) kinds: Kinds,
     /// What separates the parts of a multipart body, in every reading of the parameter.
     pub(crate) boundaries: Vec<Vec<u8>>,
-    /// Whether there is at most one type, one that is read here, in an encoding that is read here, and nothing in the header
-    /// is read differently by different readers.
-    pub(crate) understood: bool,
+    /// Whether the type, if there is one, is one that is read here.
+    pub(crate) is_known: bool,
+    /// Whether there is at most one, in a character set that is read here, and nothing in the header is read
+    /// differently by different readers.
+    pub(crate) is_plain: bool,
 }
 
 impl Claim {
     pub(crate) fn read(headers: &HeaderMap) -> Self {
-        let mut claim = Self { understood: true, ..Self::default() };
+        let mut claim = Self { is_known: true, is_plain: true, ..Self::default() };
         for (count, line) in headers.get_all(header::CONTENT_TYPE).iter().enumerate() {
             let line = String::from_utf8_lossy(line.as_bytes());
             let lower = line.to_ascii_lowercase();
-            claim.understood &= count == 0 && is_known(&lower);
+            claim.is_plain &= count == 0;
+            claim.is_known &= is_known(&lower);
             claim.kinds.urlencoded |= lower.contains("urlencoded");
             claim.kinds.multipart |= lower.contains("multipart");
             claim.kinds.json |= lower.contains("json");
             for charset in parameters(&line, &lower, "charset") {
-                claim.understood &= charset.is_plain && is_plain_charset(&charset.value);
+                claim.is_plain &= charset.is_plain && is_plain_charset(&charset.value);
             }
             for boundary in parameters(&line, &lower, "boundary") {
-                claim.understood &= boundary.is_plain;
+                claim.is_plain &= boundary.is_plain;
                 if boundary.value.is_empty() {
-                    claim.understood = false;
+                    claim.is_plain = false;
                 } else {
                     claim.boundaries.push(boundary.value.into_owned().into_bytes());
                 }
             }
         }
-        claim.understood &= claim.boundaries.len() <= 1;
+        claim.is_plain &= claim.boundaries.len() <= 1;
         claim.boundaries.truncate(MAX_BOUNDARIES);
         claim
     }
@@ -138,7 +141,7 @@ mod tests {
     fn check(line: &str, kinds: Kinds, understood: bool) {
         let claim = claim(&[line]);
         assert_eq!(claim.kinds, kinds, "{line}");
-        assert_eq!(claim.understood, understood, "{line}");
+        assert_eq!(claim.is_plain && claim.is_known, understood, "{line}");
     }
 
     const OTHER: Kinds = Kinds { urlencoded: false, multipart: false, json: false };
@@ -181,7 +184,7 @@ mod tests {
         check("multipart/form-data; xboundary=abc", PARTS, false);
         check("multipart/mixed; boundary=abc", PARTS, false);
         check("json", JSON, false);
-        assert!(!claim(&["application/json", "application/json"]).understood);
+        assert!(!claim(&["application/json", "application/json"]).is_plain);
     }
 
     #[test]

@@ -45,7 +45,7 @@ impl Fields {
         let claim = Claim::read(headers);
         let decoded = encoding::decode(headers, start, bound);
         let mut fields =
-            Self { texts: Vec::new(), boundaries: Vec::new(), seen_whole: whole && decoded.whole && claim.understood };
+            Self { texts: Vec::new(), boundaries: Vec::new(), seen_whole: whole && decoded.whole && claim.is_plain };
         for body in &decoded.bodies {
             fields.seen_whole &= fields.add(&claim, body);
         }
@@ -79,7 +79,7 @@ impl Fields {
         self.texts.iter().filter(|text| text.kinds.json).flat_map(move |text| json::values(&text.bytes, path))
     }
 
-    /// Keeps a body and decides what it is read as. Whether it is what it is said to be, from end to end.
+    /// Keeps a body and decides what it is read as. Whether that is all it can be read as.
     fn add(&mut self, claim: &Claim, body: &[u8]) -> bool {
         let begins = Beginning::of(body);
         let json = claim.kinds.json || begins == Beginning::Json;
@@ -95,10 +95,14 @@ impl Fields {
             ONLY_MULTIPART => is_multipart,
             _ => false,
         };
-        let understood = match claim.kinds {
-            ONLY_MULTIPART => is_multipart || (begins == Beginning::Multipart && body.len() <= MAX_EMPTY_MULTIPART),
-            _ => !json || is_json,
-        };
+        // Nothing reads two of these three from one body; under another label it is read as what it is or not at all.
+        let is_something = is_multipart || (is_json && begins == Beginning::Json) || urlencoded::is_strict(body);
+        let understood = is_something
+            || match claim.kinds {
+                ONLY_JSON => is_json,
+                ONLY_MULTIPART => begins == Beginning::Multipart && body.len() <= MAX_EMPTY_MULTIPART,
+                _ => claim.is_known && begins != Beginning::Json,
+            };
         if let Some(bytes) = transcoded {
             self.texts.push(Text { bytes, kinds: ONLY_JSON });
         }

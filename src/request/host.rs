@@ -10,7 +10,8 @@ pub struct CanonicalHost<'r>(Cow<'r, str>);
 impl<'r> CanonicalHost<'r> {
     pub fn new(authority: &'r str) -> Self {
         let host = authority.rsplit('@').next().unwrap_or_default().trim();
-        if let Some(address) = ipv6(host) {
+        let colons = host.bytes().filter(|byte| *byte == b':').count();
+        if let Some(address) = if colons > 1 { ipv6(host) } else { None } {
             let canonical = format!("[{address}]");
             return Self(match host.get(..canonical.len()) {
                 Some(sent) if sent == canonical => Cow::Borrowed(sent),

@@ -81,6 +81,7 @@ impl<'t> Part<'t> {
             && !find_names(self.headers).any(|at| self.headers[at + 4..].trim_ascii_start().starts_with(b"*"))
             && memmem::find(self.headers, b"=?").is_none()
             && !self.is_cut
+            && find_names(self.headers).nth(MAX_NAMES).is_none()
     }
 
     fn encodings(&self) -> impl Iterator<Item = &'t [u8]> {
@@ -118,7 +119,7 @@ fn names(headers: &[u8]) -> impl Iterator<Item = Cow<'_, str>> {
         let id = id.split(|byte| b"\r\n".contains(byte)).next().unwrap_or_default();
         percent::text(Cow::Borrowed(id))
     });
-    let names = find_names(headers).flat_map(|at| {
+    let names = find_names(headers).take(MAX_NAMES).flat_map(|at| {
         let rest = &headers[at + 4..];
         let rest = rest[..rest.len().min(MAX_NAME)].trim_ascii_start();
         let mut readings: Vec<Cow<'_, str>> = Vec::new();
@@ -139,10 +140,7 @@ fn names(headers: &[u8]) -> impl Iterator<Item = Cow<'_, str>> {
 
 /// A parameter's value to those who know quotes and backslashes, to those who know quotes only, and to those who know neither.
 fn spellings(value: &[u8]) -> [Option<Cow<'_, [u8]>>; 3] {
-    let until = |stops: &'static [u8]| {
-        let end = value.iter().position(|byte| stops.contains(byte));
-        value[..end.unwrap_or(value.len())].trim_ascii()
-    };
+    let line = &value[..memchr::memchr3(b';', b'\r', b'\n', value).unwrap_or(value.len())];
     match value {
         [quote @ (b'"' | b'\''), inner @ ..] => {
             let mut escaped = Vec::new();
@@ -151,9 +149,12 @@ fn spellings(value: &[u8]) -> [Option<Cow<'_, [u8]>>; 3] {
                 escaped.extend(if *byte == b'\\' { bytes.next() } else { Some(byte) });
             }
             let plain = inner.split(|byte| byte == quote).next().unwrap_or_default();
-            [Some(Cow::Owned(escaped)), Some(Cow::Borrowed(plain)), Some(Cow::Borrowed(until(b";\r\n")))]
+            [Some(Cow::Owned(escaped)), Some(Cow::Borrowed(plain)), Some(Cow::Borrowed(line.trim_ascii()))]
         }
-        _ => [Some(Cow::Borrowed(until(b";\r\n"))), Some(Cow::Borrowed(until(b";, \t\r\n"))), None],
+        _ => {
+            let word = line.split(|byte| b", \t".contains(byte)).next().unwrap_or_default();
+            [Some(Cow::Borrowed(line.trim_ascii())), Some(Cow::Borrowed(word)), None]
+        }
     }
 }
 
@@ -186,6 +187,9 @@ fn quoted_printable(text: &[u8]) -> Vec<u8> {
     }
     plain
 }
+
+/// Of one part: anyone honest gives it one.
+const MAX_NAMES: usize = 8;
 
 /// In bytes: no field has a longer name.
 const MAX_NAME: usize = 256;

@@ -12,6 +12,14 @@ use super::text::is_blank;
 /// (PHP), so `user[name]`, `user.name` and `user_name` are one; a leading `[` or `!` is skipped (qs, Spring); and what
 /// is in brackets after the name is one of its elements (`name[]`, `name[0]`).
 pub(crate) fn is_read_as(sent: &str, asked: &str) -> bool {
+    // Most names differ in their first letter.
+    if let ([one, ..], [other, ..]) = (sent.as_bytes(), asked.as_bytes())
+        && one.is_ascii_alphanumeric()
+        && other.is_ascii_alphanumeric()
+        && !one.eq_ignore_ascii_case(other)
+    {
+        return false;
+    }
     let (sent, asked) = (folded(sent), folded(asked));
     let mut sent = letters(bare(&sent));
     for letter in letters(bare(&asked).trim_end_matches("[]")) {

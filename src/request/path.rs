@@ -61,23 +61,52 @@ fn survey(path: &[u8]) -> Spelling {
         return Spelling::Other;
     }
     let mut cased = false;
-    let mut after_slash = false;
+    let mut before = Letter::Plain;
     for (at, byte) in path.iter().enumerate() {
-        match byte {
-            b'/' if after_slash => return Spelling::Other,
-            b'.' if after_slash
-                && matches!(path[at..], [b'.'] | [b'.', b'/', ..] | [b'.', b'.'] | [b'.', b'.', b'/', ..]) =>
-            {
-                return Spelling::Other;
-            }
-            b'%' | b'\\' | b';' | 0..=b' ' | 0x7f.. => return Spelling::Other,
-            b'A'..=b'Z' => cased = true,
-            _ => {}
+        let letter = LETTERS[usize::from(*byte)];
+        match letter {
+            Letter::Plain => {}
+            Letter::Capital => cased = true,
+            Letter::Slash if before == Letter::Slash => return Spelling::Other,
+            Letter::Dot if before == Letter::Slash && is_dots(&path[at..]) => return Spelling::Other,
+            Letter::Slash | Letter::Dot => {}
+            Letter::Odd => return Spelling::Other,
         }
-        after_slash = *byte == b'/';
+        before = letter;
     }
     if cased { Spelling::Cased } else { Spelling::Canonical }
 }
+
+/// Whether a path goes on with a segment of one or two dots.
+fn is_dots(path: &[u8]) -> bool {
+    matches!(path, [b'.'] | [b'.', b'/', ..] | [b'.', b'.'] | [b'.', b'.', b'/', ..])
+}
+
+/// What a byte of a path may mean.
+#[derive(Clone, Copy, Eq, PartialEq)]
+enum Letter {
+    Plain,
+    Capital,
+    Slash,
+    Dot,
+    Odd,
+}
+
+const LETTERS: [Letter; 256] = {
+    let mut letters = [Letter::Odd; 256];
+    let mut byte = 0x21_u8;
+    while byte < 0x7f {
+        letters[byte as usize] = match byte {
+            b'/' => Letter::Slash,
+            b'.' => Letter::Dot,
+            b'%' | b'\\' | b';' => Letter::Odd,
+            b'A'..=b'Z' => Letter::Capital,
+            _ => Letter::Plain,
+        };
+        byte += 1;
+    }
+    letters
+};
 
 fn decode(path: &str) -> Cow<'_, str> {
     let mut path = Cow::Borrowed(path);

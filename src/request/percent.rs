@@ -13,7 +13,8 @@ pub(crate) struct Escapes {
 
 /// Takes one layer of escapes away. `None` when there was nothing to take away. What is no escape stays as it is.
 pub(crate) fn decode(bytes: &[u8], escapes: Escapes) -> Option<Vec<u8>> {
-    let start = bytes.iter().enumerate().position(|(at, _)| escape(&bytes[at..], escapes).is_some())?;
+    let plus = if escapes.plus { b'+' } else { b'%' };
+    let start = memchr::memchr2_iter(b'%', plus, bytes).find(|at| escape(&bytes[*at..], escapes).is_some())?;
     let mut plain = Vec::with_capacity(bytes.len());
     plain.extend_from_slice(&bytes[..start]);
     let mut rest = &bytes[start..];

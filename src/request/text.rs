@@ -11,6 +11,9 @@ use unicode_normalization::UnicodeNormalization;
 /// text) are left out, as many an application and database does. Of a text longer than any name only the beginning
 /// counts. Normalising twice is normalising once.
 pub fn normalise(text: &str) -> Cow<'_, str> {
+    if text.len() <= MAX_LENGTH && text.bytes().all(|byte| byte.is_ascii_graphic() && !byte.is_ascii_uppercase()) {
+        return Cow::Borrowed(text);
+    }
     let text = text.trim_matches(is_idle);
     if text.len() <= MAX_LENGTH && text.is_ascii() && !text.bytes().any(|byte| is_ignored(byte.into())) {
         return if text.bytes().any(|byte| byte.is_ascii_uppercase()) {

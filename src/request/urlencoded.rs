@@ -16,6 +16,12 @@ pub(crate) fn values<'t>(text: &'t [u8], name: &'t str) -> impl Iterator<Item = 
         .flat_map(|(_, value)| [Some(decoded(value, PLAIN)), misread(value)].into_iter().flatten())
 }
 
+/// Whether a text is pairs, encoded as strictly as browsers do: it cannot be anything else.
+pub(crate) fn is_strict(text: &[u8]) -> bool {
+    text.contains(&b'=')
+        && text.iter().all(|byte| byte.is_ascii_alphanumeric() || b"*-._+%&=~!'()@,:/?$".contains(byte))
+}
+
 fn pairs(text: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
     text.split(|byte| *byte == b'&')
         .flat_map(|pair| {

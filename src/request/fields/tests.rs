@@ -67,6 +67,15 @@ fn relabelling_a_body_hides_nothing() {
 }
 
 #[test]
+fn a_body_that_can_be_only_one_thing_is_understood_under_any_label() {
+    for kind in [FORM, JSON, PARTS, "application/xml", "application/octet-stream", "nonsense"] {
+        check(kind, "username=alice&password=x%26y", &["alice"], true);
+        assert!(read(kind, br#"{"username":"alice"}"#).seen_whole(), "{kind}");
+        assert!(read(kind, parts("alice").as_bytes()).seen_whole(), "{kind}");
+    }
+}
+
+#[test]
 fn a_body_made_to_look_like_another_is_read_as_both() {
     check(JSON, "{=1&username=alice", &["alice"], false);
     check(FORM, "{=1&username=alice", &["alice"], false);
@@ -80,7 +89,7 @@ fn a_body_made_to_look_like_another_is_read_as_both() {
 fn a_body_of_an_unknown_kind_is_not_understood() {
     check("application/xml", "<username>alice</username>", &[], false);
     check("application/msgpack", "\u{82}\u{a8}username\u{a5}alice", &[], false);
-    check("application/octet-stream", "username=decoy", &["decoy"], false);
+    check("application/xml", "<username>alice</username><!--&username=decoy&-->", &["decoy"], false);
     check(JSON, "not json", &[], false);
     check(PARTS, "no parts", &[], false);
     check(PARTS, "--b--\r\n", &[], true);
