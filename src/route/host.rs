@@ -107,7 +107,7 @@ mod tests {
         assert_eq!(refused("a.*.com"), InvalidHostPattern::Star("a.*.com".into()));
         assert_eq!(refused("*"), InvalidHostPattern::Star("*".into()));
         assert_eq!(refused("example.com:80"), InvalidHostPattern::Port("example.com:80".into()));
-        assert_eq!(refused("http://example.com"), InvalidHostPattern::Port("http://example.com".into()));
+        assert_eq!(refused("http://example.com"), InvalidHostPattern::NotAHost("http://example.com".into()));
         assert_eq!(refused("example.com/x"), InvalidHostPattern::NotAHost("example.com/x".into()));
         assert_eq!(refused("*."), InvalidHostPattern::NotAHost("*.".into()));
         assert_eq!(refused(""), InvalidHostPattern::NotAHost(String::new()));

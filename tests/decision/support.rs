@@ -249,8 +249,8 @@ impl World {
         let entry = enter(&self.policy, &head);
         let fields = if entry.needs_body() { ask.fields() } else { Fields::none() };
         let plan = entry.plan(&fields);
-        let charged: Vec<_> = plan.batch().charges.iter().map(|charge| charge.key).collect();
-        let charges = charged.len();
+        let keys: Vec<_> = plan.batch().charges.iter().map(|charge| charge.key).collect();
+        let charges = keys.len();
         let verdicts = if charges == 0 { Vec::new() } else { ready(self.store.decide(plan.batch())).unwrap() };
         let name = |id: LimitId| self.policy.limit(id).name.to_string();
         match plan.conclude(&verdicts) {
@@ -266,7 +266,7 @@ impl World {
                 reports: pass.report.limits.into_vec(),
                 reservations: pass.reservations.into_vec(),
                 charges,
-                charged,
+                charged: keys,
             },
             Decision::Deny(denial) => {
                 let (denied_by, retry_after) = match &denial.cause {
@@ -286,7 +286,7 @@ impl World {
                     reports: denial.report.limits.into_vec(),
                     reservations: denial.reservations.into_vec(),
                     charges,
-                    charged,
+                    charged: keys,
                     cause: Some(denial.cause),
                 }
             }
