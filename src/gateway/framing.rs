@@ -39,6 +39,8 @@ pub enum Unfit {
     TwoLengths,
     #[error("the expectation is not 100-continue")]
     Expectation,
+    #[error("there are too many header fields")]
+    TooManyFields,
     #[error("the body is too long")]
     TooLong,
     #[error("the body is malformed")]
@@ -52,6 +54,7 @@ impl Unfit {
         match self {
             Self::Method => StatusCode::METHOD_NOT_ALLOWED,
             Self::Expectation => StatusCode::EXPECTATION_FAILED,
+            Self::TooManyFields => StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
             Self::TooLong => StatusCode::PAYLOAD_TOO_LARGE,
             Self::Slow => StatusCode::REQUEST_TIMEOUT,
             _ => StatusCode::BAD_REQUEST,

@@ -42,6 +42,9 @@ pub(super) async fn handle(
     let identity = live.clients.identify(connection.peer.ip(), &parts.headers);
     let mut story = Story::begin(core, Arc::clone(&live), identity, &parts);
 
+    if parts.headers.len() > connection.max_headers {
+        return respond::refuse(story, version, Unfit::TooManyFields);
+    }
     if let Err(unfit) = framing::check(&mut parts, connection.local) {
         return respond::refuse(story, version, unfit);
     }

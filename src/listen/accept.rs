@@ -95,7 +95,10 @@ impl<H: Handle> Accepting<H> {
             // It has all the connections it may have.
             return;
         };
-        let connection = Arc::new(Connection::new(peer, self.local, &self.connections));
+        // Only a wildcard leaves open which of its addresses a client came to.
+        let local = if self.local.ip().is_unspecified() { stream.local_addr().ok() } else { None };
+        let local = local.unwrap_or(self.local);
+        let connection = Arc::new(Connection::new(peer, local, settings.max_headers, &self.connections));
         let io = Tapped::new(stream, Arc::clone(&connection), standing);
         tokio::spawn(converse(io, connection, settings, self.handler.clone()));
     }

@@ -16,16 +16,18 @@ use super::connections::Order;
 pub struct Connection {
     /// Who connected.
     pub peer: SocketAddr,
-    /// The address that was listened on.
+    /// Where.
     pub local: SocketAddr,
+    /// More than these in one request are too many. HTTP/1 sees to it itself; HTTP/2 only bounds their bytes.
+    pub max_headers: usize,
     group: Arc<Group>,
     pub(super) progress: Progress,
 }
 
 impl Connection {
     /// A connection among these.
-    pub fn new(peer: SocketAddr, local: SocketAddr, connections: &Connections) -> Self {
-        Self { peer, local, group: Arc::clone(connections.group()), progress: Progress::default() }
+    pub fn new(peer: SocketAddr, local: SocketAddr, max_headers: usize, connections: &Connections) -> Self {
+        Self { peer, local, max_headers, group: Arc::clone(connections.group()), progress: Progress::default() }
     }
 
     /// Whether the client has said that it sends nothing more: it has left, or it waits for its last answer. What

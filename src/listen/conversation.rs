@@ -1,7 +1,6 @@
 //! One connection from its first byte to its last: recognized, spoken with, watched, drained.
 
 use std::any::Any;
-use std::convert::Infallible;
 use std::future::poll_fn;
 use std::panic::AssertUnwindSafe;
 use std::panic::catch_unwind;
@@ -23,9 +22,8 @@ use tracing::error;
 use super::Connection;
 use super::Handle;
 use super::Settings;
-use super::body::Watched;
+use super::answering::Answering;
 use super::body::Whose;
-use super::connection::Phase;
 use super::minder::Minder;
 use super::minder::Verdict;
 use super::streams::Streams;
@@ -69,15 +67,8 @@ async fn http1<H: Handle>(
     }
     let service = service_fn(|request: Request<Incoming>| {
         connection.progress.begin(!hyper::body::Body::is_end_stream(request.body()));
-        let answer = handler.handle(Arc::clone(connection), request);
-        let connection = Arc::clone(connection);
-        async move {
-            let response = answer.await;
-            if response.status() == StatusCode::SWITCHING_PROTOCOLS {
-                connection.progress.enter(Phase::Tunnel);
-            }
-            Ok::<_, Infallible>(response.map(|body| Watched::new(body, Whose::Connection(connection))))
-        }
+        let whose = Whose::Connection(Arc::clone(connection));
+        Answering::new(handler.handle(Arc::clone(connection), request), whose)
     });
     let mut conversation = builder.serve_connection(TokioIo::new(io), service).with_upgrades();
     let Some(ended) = drive(&mut conversation, Protocol::Http1, minder, UpgradeableConnection::graceful_shutdown).await
@@ -128,11 +119,7 @@ async fn http2<H: Handle>(
     let service = service_fn(|request: Request<Incoming>| {
         connection.progress.begin(false);
         let stream = streams.open();
-        let answer = handler.handle(Arc::clone(connection), request);
-        async move {
-            let response = answer.await;
-            Ok::<_, Infallible>(response.map(|body| Watched::new(body, Whose::Stream(stream))))
-        }
+        Answering::new(handler.handle(Arc::clone(connection), request), Whose::Stream(stream))
     });
     let mut conversation = builder.serve_connection(TokioIo::new(io), service);
     if let Some(Err(error)) =

@@ -5,6 +5,7 @@ pub mod bind;
 pub mod connection;
 pub mod connections;
 
+mod answering;
 mod body;
 mod conversation;
 mod frames;

@@ -50,7 +50,8 @@ where
             let is_new = reused.is_none();
             let mut link = match reused {
                 Some(link) => link,
-                None => match self.open(upstream, server).await {
+                // Seldom needed: it takes no room in every request's future.
+                None => match Box::pin(self.open(upstream, server)).await {
                     Ok(link) => link,
                     Err(cause) => {
                         server.rest();
