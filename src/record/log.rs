@@ -12,6 +12,7 @@ use std::sync::atomic::Ordering;
 use tracing::Event;
 use tracing::Subscriber;
 use tracing::error;
+use tracing::field::display;
 use tracing::level_filters::LevelFilter;
 use tracing_appender::non_blocking::WorkerGuard;
 use tracing_subscriber::Registry;
@@ -70,10 +71,8 @@ fn log_panics() {
         let literal = payload.downcast_ref::<&str>().copied();
         let message = literal.or_else(|| payload.downcast_ref::<String>().map(String::as_str)).unwrap_or_default();
         let backtrace = Backtrace::capture();
-        match backtrace.status() {
-            BacktraceStatus::Captured => error!(%backtrace, "panicked at {place}: {message}"),
-            _ => error!("panicked at {place}: {message}"),
-        }
+        let backtrace = (backtrace.status() == BacktraceStatus::Captured).then(|| display(backtrace));
+        error!(backtrace, "panicked at {place}: {message}");
     }));
 }
 

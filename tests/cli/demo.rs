@@ -1,0 +1,70 @@
+//! `portcullis demo`.
+
+use std::io::BufRead;
+use std::io::BufReader;
+use std::net::SocketAddr;
+use std::net::TcpListener;
+use std::process::Child;
+use std::process::Command;
+use std::process::Stdio;
+
+use crate::command::Folder;
+use crate::support::Request;
+
+#[test]
+fn the_sixth_wrong_password_does_not_reach_the_application() {
+    let demo = Demo::start();
+    let guess = || Request::new(demo.address, "POST", "/login").form("username=alice&password=wrong").send().status;
+    let statuses: Vec<u16> = (0..6).map(|_| guess()).collect();
+    assert_eq!(statuses, [401, 401, 401, 401, 401, 429]);
+    assert_eq!(Request::new(demo.address, "GET", "/login").send().status, 200);
+}
+
+#[test]
+fn the_right_password_logs_in() {
+    let demo = Demo::start();
+    let response = Request::new(demo.address, "POST", "/login").form("username=alice&password=open+sesame").send();
+    assert_eq!((response.status, response.header("location")), (302, Some("/account")));
+    assert_eq!(Request::new(demo.address, "GET", "/account").send().status, 200);
+}
+
+#[test]
+fn a_taken_address_is_a_clear_message() {
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let ended = Folder::empty().run(&["demo", "--listen", &address]);
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    assert!(ended.stderr.contains(&format!("cannot listen on {address}")), "{ended:?}");
+}
+
+/// The demo on a free port; killed when it is dropped.
+struct Demo {
+    child: Child,
+    address: SocketAddr,
+}
+
+impl Demo {
+    fn start() -> Self {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_portcullis"))
+            .args(["demo", "--listen", "127.0.0.1:0"])
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("the binary starts");
+        let stdout = BufReader::new(child.stdout.as_mut().expect("piped"));
+        let address = stdout.lines().find_map(|line| {
+            let line = line.expect("text");
+            let (_, address) = line.split_once("in front of it on ")?;
+            address.trim_end_matches('.').parse().ok()
+        });
+        Self { address: address.expect("the demo says where it is"), child }
+    }
+}
+
+impl Drop for Demo {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

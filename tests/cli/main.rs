@@ -1,0 +1,13 @@
+//! The real binary: commands, output, exit codes.
+
+mod check;
+mod command;
+mod demo;
+mod explain;
+mod health;
+mod run;
+mod usage;
+
+#[expect(dead_code, unreachable_pub, unused_imports, reason = "each test binary uses a part of it")]
+#[path = "../support/mod.rs"]
+mod support;
