@@ -55,6 +55,7 @@ fn write_json(line: &mut Vec<u8>, at: Timestamp, event: &Event<'_>, named: &Name
         None => line.extend_from_slice(b"null"),
     }
     field(line, "upstream", named.upstream);
+    field(line, "server", event.forwarded.and_then(|forwarded| forwarded.server));
     name(line, "duration_ms");
     write_millis(line, event.duration);
     number(line, "bytes_in", event.bytes_in);
@@ -81,6 +82,7 @@ fn write_human(line: &mut Vec<u8>, at: Timestamp, event: &Event<'_>, named: &Nam
     labelled(line, "limit", event.limit);
     labelled(line, "route", named.route);
     labelled(line, "upstream", named.upstream);
+    labelled(line, "server", event.forwarded.and_then(|forwarded| forwarded.server));
     for limit in shadow(event, named) {
         labelled(line, "shadow", Some(limit));
     }

@@ -71,7 +71,7 @@ impl Recorder {
         if let Some((lines, format)) = &self.log {
             let named = access_log::Named {
                 route: event.route.map(|route| &*self.route(Some(route)).name),
-                upstream: event.forwarded.and_then(|forwarded| forwarded.server),
+                upstream: event.forwarded.map(|forwarded| &*self.upstream(forwarded.upstream).name),
                 limits: &self.limits,
             };
             lines.append(|line| access_log::write(line, *format, clock::wall(), event, &named));

@@ -30,6 +30,7 @@ fn a_request_is_a_line_of_json_with_its_story() {
         "shadow",
         "status",
         "upstream",
+        "server",
         "duration_ms",
         "bytes_in",
         "bytes_out",
@@ -43,7 +44,8 @@ fn a_request_is_a_line_of_json_with_its_story() {
     assert_eq!(line["decision"], "allowed");
     assert_eq!(line["limit"], serde_json::Value::Null);
     assert_eq!(line["status"], 200);
-    assert_eq!(line["upstream"], origin.address().to_string());
+    assert_eq!(line["upstream"], "app");
+    assert_eq!(line["server"], origin.address().to_string());
     assert_eq!((line["bytes_in"].as_u64(), line["bytes_out"].as_u64()), (Some(10), Some(6)));
     assert!(line["duration_ms"].as_f64().is_some_and(|spent| spent > 0.0), "{line}");
     assert_eq!(Some(line["request_id"].as_str().expect("an id")), origin.last().header("x-request-id"));

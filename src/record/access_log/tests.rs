@@ -21,8 +21,8 @@ fn a_denied_request_is_one_json_line_with_every_key_in_order() {
         line(LogFormat::Json, &event),
         "{\"time\":\"2026-11-21T07:58:52.045Z\",\"request_id\":\"01J\",\"client\":\"198.51.100.7\",\
          \"peer\":\"10.0.0.1\",\"method\":\"POST\",\"host\":\"example.com\",\"path\":\"/login\",\"route\":\"login\",\
-         \"decision\":\"denied\",\"limit\":\"login-pace\",\"shadow\":[\"login-new\"],\"status\":429,\"upstream\":null,\
-         \"duration_ms\":1.045,\"bytes_in\":27,\"bytes_out\":512}\n"
+         \"decision\":\"denied\",\"limit\":\"login-pace\",\"shadow\":[\"login-new\"],\"status\":429,\
+         \"upstream\":null,\"server\":null,\"duration_ms\":1.045,\"bytes_in\":27,\"bytes_out\":512}\n"
     );
 }
 
@@ -41,7 +41,8 @@ fn what_is_not_there_is_null_and_an_error_says_why() {
     assert_eq!(fields["limit"], serde_json::Value::Null);
     assert_eq!(fields["status"], serde_json::Value::Null);
     assert_eq!(fields["shadow"], serde_json::json!([]));
-    assert_eq!(fields["upstream"], "10.0.1.5:8000");
+    assert_eq!(fields["upstream"], "app");
+    assert_eq!(fields["server"], "10.0.1.5:8000");
     assert_eq!(fields["error"], "connection refused");
 }
 
@@ -68,7 +69,7 @@ fn a_line_for_people_says_the_same_in_fewer_words() {
 
 fn line(format: LogFormat, event: &Event<'_>) -> String {
     let limits = [LimitMeter::new(&"login-pace".into()), LimitMeter::new(&"login-new".into())];
-    let upstream = event.forwarded.and_then(|forwarded| forwarded.server);
+    let upstream = event.forwarded.map(|_| "app");
     let named = Named { route: Some("login"), upstream, limits: &limits };
     let mut line = Vec::new();
     write(&mut line, format, Timestamp::from_micros(1_795_247_932_045_678), event, &named);
