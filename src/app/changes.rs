@@ -77,3 +77,6 @@ fn routes(snapshot: &Snapshot) -> Named<'_, Vec<&str>> {
     let limits = |ids: &[LimitId]| ids.iter().map(|id| &*policy.limits[usize::from(id.0)].name).collect();
     policy.routes.routes.iter().map(|route| (&*route.name, limits(&route.limits))).collect()
 }
+
+#[cfg(test)]
+mod tests;

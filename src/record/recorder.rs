@@ -182,3 +182,6 @@ impl UpstreamMeter {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -49,12 +49,13 @@ async fn a_server_is_unhealthy_after_bad_answers_in_a_row_and_healthy_after_good
     let before = origin.accepted();
     status.store(500, Ordering::SeqCst);
     eventually(|| !server.is_healthy()).await;
-    assert!(origin.accepted() >= before + 3);
+    // One that was accepted before may have been answered after.
+    assert!(origin.accepted() >= before + 2);
 
     let before = origin.accepted();
     status.store(302, Ordering::SeqCst);
     eventually(|| server.is_healthy()).await;
-    assert!(origin.accepted() >= before + 2);
+    assert!(origin.accepted() > before);
     stop.cancel();
 }
 

@@ -1,0 +1,142 @@
+use std::net::IpAddr;
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+use http::Method;
+
+use super::*;
+use crate::client::ClientIp;
+use crate::client::Identity;
+use crate::decision::policy::Access;
+use crate::key::KeyHasher;
+use crate::key::KeySpec;
+use crate::limit::Count;
+use crate::limit::DenyResponse;
+use crate::limit::Detail;
+use crate::limit::Limit;
+use crate::limit::LimitId;
+use crate::limit::Missing;
+use crate::limit::Rule;
+use crate::limit::Then;
+use crate::limit::state::Standings;
+use crate::record::Gauges;
+use crate::record::metrics::Exposition;
+use crate::route::Condition;
+use crate::route::Route;
+use crate::route::RouteTable;
+
+#[test]
+fn a_request_is_counted_under_the_names_of_the_configuration() {
+    let sinks = Sinks::discard();
+    let recorder = recorder(&sinks);
+    let limits = [report(false, true), report(true, true), report(true, false)];
+    let denied = Event { route: Some(RouteId(0)), decision: Outcome::Denied, limits: &limits, ..event() };
+    recorder.record(&Event { status: Some(StatusCode::TOO_MANY_REQUESTS), ..denied });
+    recorder.record(&event());
+
+    let text = exposition(&sinks);
+    has(&text, "portcullis_requests_total{route=\"login\",decision=\"denied\",status=\"4xx\"} 1");
+    has(&text, "portcullis_requests_total{route=\"none\",decision=\"allowed\",status=\"2xx\"} 1");
+    has(&text, "portcullis_limit_decisions_total{limit=\"login-pace\",decision=\"denied\"} 1");
+    has(&text, "portcullis_limit_decisions_total{limit=\"login-pace\",decision=\"shadow_denied\"} 1");
+    has(&text, "portcullis_limit_decisions_total{limit=\"login-pace\",decision=\"shadow_allowed\"} 1");
+    has(&text, "portcullis_request_duration_seconds_count{route=\"login\"} 1");
+    has(&text, "portcullis_decision_duration_seconds_count{route=\"login\"} 0");
+}
+
+#[test]
+fn a_server_that_did_not_answer_is_counted_by_cause() {
+    let sinks = Sinks::discard();
+    let sent = Forwarded { upstream: UpstreamId(0), server: Some("10.0.1.5:8000"), failure: None };
+    let recorder = recorder(&sinks);
+    recorder.record(&Event { forwarded: Some(sent), ..event() });
+    recorder.record(&Event { forwarded: Some(Forwarded { failure: Some("timeout"), ..sent }), ..event() });
+
+    let text = exposition(&sinks);
+    has(&text, "portcullis_upstream_requests_total{upstream=\"app\",server=\"10.0.1.5:8000\"} 2");
+    has(&text, "portcullis_upstream_errors_total{upstream=\"app\",server=\"10.0.1.5:8000\",cause=\"timeout\"} 1");
+}
+
+#[test]
+fn counters_go_on_when_the_configuration_is_read_anew() {
+    let sinks = Sinks::discard();
+    recorder(&sinks).record(&event());
+    recorder(&sinks).record(&event());
+    has(&exposition(&sinks), "portcullis_requests_total{route=\"none\",decision=\"allowed\",status=\"2xx\"} 2");
+}
+
+#[test]
+fn who_left_before_the_answer_has_no_status() {
+    let sinks = Sinks::discard();
+    recorder(&sinks).record(&Event { status: None, ..event() });
+    has(&exposition(&sinks), "portcullis_requests_total{route=\"none\",decision=\"allowed\",status=\"none\"} 1");
+}
+
+#[track_caller]
+fn has(text: &str, line: &str) {
+    assert!(text.lines().any(|found| found == line), "no line `{line}` in\n{text}");
+}
+
+fn exposition(sinks: &Sinks) -> String {
+    sinks.metrics().expose(&Gauges { store: "memory", ..Gauges::default() }, Exposition::Prometheus)
+}
+
+fn recorder(sinks: &Sinks) -> Recorder {
+    let limit = Limit {
+        name: "login-pace".into(),
+        key: KeySpec::default(),
+        missing: Missing::Count,
+        rule: Rule::Concurrent(NonZeroU32::MIN),
+        count: Count::Requests,
+        then: Then::Deny(None),
+        shadow: false,
+        unless: Vec::new(),
+        headers: Detail::Full,
+    };
+    let route = Route {
+        name: "login".into(),
+        condition: Condition::default(),
+        upstream: UpstreamId(0),
+        only: None,
+        limits: vec![LimitId(0)],
+        deny_response: None,
+    };
+    let policy = Policy {
+        lists: Vec::new(),
+        access: Access::default(),
+        limits: vec![limit],
+        everywhere: Vec::new(),
+        routes: RouteTable { routes: vec![route] },
+        upstream: UpstreamId(0),
+        deny_response: DenyResponse::default(),
+        hasher: KeyHasher::new([0; 16]),
+    };
+    let names = ServerNames { upstream: "app".into(), servers: vec!["10.0.1.5:8000".into()] };
+    Recorder::new(sinks, &LogSettings::default(), &policy, [names])
+}
+
+fn event() -> Event<'static> {
+    let client = ClientIp::new(IpAddr::from([198, 51, 100, 7]));
+    Event {
+        request_id: "01J",
+        identity: Identity { peer: client, peer_is_trusted: false, client },
+        method: &Method::GET,
+        host: "example.com",
+        path: "/",
+        route: None,
+        decision: Outcome::Allowed,
+        limit: None,
+        limits: &[],
+        status: Some(StatusCode::OK),
+        forwarded: None,
+        error: None,
+        duration: Duration::from_millis(1),
+        deciding: None,
+        bytes_in: 0,
+        bytes_out: 0,
+    }
+}
+
+fn report(shadow: bool, denied: bool) -> LimitReport {
+    LimitReport { limit: LimitId(0), shadow, denied, standings: Standings::new() }
+}
