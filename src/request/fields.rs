@@ -65,7 +65,7 @@ impl Fields {
     }
 
     /// Every value that some application may read for the form field `name`: of a body that is or says it is urlencoded or
-    /// multipart. Spellings of names count as [lenient applications](super) read them.
+    /// multipart. Names count in every spelling that some application reads.
     pub fn form<'a>(&'a self, name: &'a str) -> impl Iterator<Item = Cow<'a, str>> {
         let urlencoded = self.texts.iter().filter(|text| text.kinds.urlencoded);
         let multipart = self.texts.iter().filter(|text| text.kinds.multipart);

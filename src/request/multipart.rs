@@ -141,21 +141,17 @@ fn names(headers: &[u8]) -> impl Iterator<Item = Cow<'_, str>> {
 /// A parameter's value to those who know quotes and backslashes, to those who know quotes only, and to those who know neither.
 fn spellings(value: &[u8]) -> [Option<Cow<'_, [u8]>>; 3] {
     let line = &value[..memchr::memchr3(b';', b'\r', b'\n', value).unwrap_or(value.len())];
-    match value {
-        [quote @ (b'"' | b'\''), inner @ ..] => {
-            let mut escaped = Vec::new();
-            let mut bytes = inner.iter();
-            while let Some(byte) = bytes.next().filter(|byte| *byte != quote) {
-                escaped.extend(if *byte == b'\\' { bytes.next() } else { Some(byte) });
-            }
-            let plain = inner.split(|byte| byte == quote).next().unwrap_or_default();
-            [Some(Cow::Owned(escaped)), Some(Cow::Borrowed(plain)), Some(Cow::Borrowed(line.trim_ascii()))]
-        }
-        _ => {
-            let word = line.split(|byte| b", \t".contains(byte)).next().unwrap_or_default();
-            [Some(Cow::Borrowed(line.trim_ascii())), Some(Cow::Borrowed(word)), None]
-        }
+    let [quote @ (b'"' | b'\''), inner @ ..] = value else {
+        let word = line.split(|byte| b", \t".contains(byte)).next().unwrap_or_default();
+        return [Some(Cow::Borrowed(line.trim_ascii())), Some(Cow::Borrowed(word)), None];
+    };
+    let mut escaped = Vec::new();
+    let mut bytes = inner.iter();
+    while let Some(byte) = bytes.next().filter(|byte| *byte != quote) {
+        escaped.extend(if *byte == b'\\' { bytes.next() } else { Some(byte) });
     }
+    let plain = inner.split(|byte| byte == quote).next().unwrap_or_default();
+    [Some(Cow::Owned(escaped)), Some(Cow::Borrowed(plain)), Some(Cow::Borrowed(line.trim_ascii()))]
 }
 
 /// Where `name` stands as a word of its own, not as the end of `filename`.

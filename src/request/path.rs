@@ -65,12 +65,11 @@ fn survey(path: &[u8]) -> Spelling {
     for (at, byte) in path.iter().enumerate() {
         let letter = LETTERS[usize::from(*byte)];
         match letter {
-            Letter::Plain => {}
             Letter::Capital => cased = true,
             Letter::Slash if before == Letter::Slash => return Spelling::Other,
             Letter::Dot if before == Letter::Slash && is_dots(&path[at..]) => return Spelling::Other,
-            Letter::Slash | Letter::Dot => {}
             Letter::Odd => return Spelling::Other,
+            Letter::Plain | Letter::Slash | Letter::Dot => {}
         }
         before = letter;
     }

@@ -18,15 +18,17 @@ pub(super) struct Parts<'t> {
     text: &'t [u8],
     boundaries: &'t [Vec<u8>],
     /// Parts that begin before this were handed out.
-    at: usize,
+    pub(super) at: usize,
     /// The same part to other readers, the next one last.
-    pending: Vec<Part<'t>>,
-    delimiters: [Delimiters<'t>; 4],
+    pub(super) pending: Vec<Part<'t>>,
+    readers: [Reader<'t>; 4],
 }
 
 impl<'t> Parts<'t> {
     pub(super) fn new(text: &'t [u8], boundaries: &'t [Vec<u8>]) -> Self {
-        Self { text, boundaries, at: 0, pending: Vec::new(), delimiters: [Delimiters { text, at: 0 }; 4] }
+        let readers =
+            LINES.map(|lines| Reader { lines, text, searched: 0, found: None, delimiters: Delimiters { text, at: 0 } });
+        Self { text, boundaries, at: 0, pending: Vec::new(), readers }
     }
 
     /// What may be headers before `Content-Disposition`: it begins behind a boundary.
@@ -51,12 +53,12 @@ impl<'t> Iterator for Parts<'t> {
         }
         let start = self.at + header_of_a_part(self.text.get(self.at..)?)?;
         let before = self.before(start);
-        let window = &self.text[start..self.text.len().min(start + MAX_HEADERS)];
-        let is_cut = start + window.len() < self.text.len();
-        let ends = READERS.map(|reader| reader.blank_line(window));
+        let end = self.text.len().min(start + MAX_HEADERS);
+        let is_cut = end < self.text.len();
+        let ends = self.readers.each_mut().map(|reader| reader.blank_line(start, end));
         let Some(first) = ends.iter().flatten().map(|(_, value)| *value).min() else {
-            self.at = start + window.len();
-            return Some(Part { headers: window, before, value: &[], is_cut });
+            self.at = end;
+            return Some(Part { headers: &self.text[start..end], before, value: &[], is_cut });
         };
         let is_cut = is_cut && ends.iter().any(Option::is_none);
         for (index, end) in ends.iter().enumerate().rev() {
@@ -64,17 +66,17 @@ impl<'t> Iterator for Parts<'t> {
             if ends[..index].contains(end) {
                 continue;
             }
-            let value = self.delimiters[index].value(start + value);
-            self.pending.push(Part { headers: &window[..headers], before, value, is_cut });
+            let value = self.readers[index].delimiters.value(value);
+            self.pending.push(Part { headers: &self.text[start..headers], before, value, is_cut });
         }
-        self.at = start + first;
+        self.at = first;
         self.pending.pop()
     }
 }
 
 /// How a reader tells lines apart.
 #[derive(Clone, Copy)]
-struct Reader {
+struct Lines {
     /// Whether a carriage return alone ends a line.
     cr: bool,
     /// Whether a line feed alone does.
@@ -83,25 +85,49 @@ struct Reader {
     trims: bool,
 }
 
-impl Reader {
-    /// Where the headers end, and what follows the blank line begins.
-    fn blank_line(self, text: &[u8]) -> Option<(usize, usize)> {
-        memchr::memchr2_iter(b'\r', b'\n', text).find_map(|at| {
-            let mut line = self.next_line(text, at)?;
-            if self.trims {
-                line += text[line..].iter().take_while(|byte| b" \t".contains(byte)).count();
-            }
-            Some((at, self.next_line(text, line)?))
-        })
-    }
-
-    fn next_line(self, text: &[u8], at: usize) -> Option<usize> {
+impl Lines {
+    fn next(self, text: &[u8], at: usize) -> Option<usize> {
         match text.get(at..)? {
             [b'\r', b'\n', ..] => Some(at + 2),
             [b'\r', ..] if self.cr => Some(at + 1),
             [b'\n', ..] if self.lf => Some(at + 1),
             _ => None,
         }
+    }
+}
+
+/// One reader's way through a text. Nothing is searched twice, so that hostile bodies take no longer than others.
+struct Reader<'t> {
+    lines: Lines,
+    text: &'t [u8],
+    /// Between the last one found and this there is no blank line.
+    searched: usize,
+    /// The last blank line found: where it begins, and what follows.
+    found: Option<(usize, usize)>,
+    delimiters: Delimiters<'t>,
+}
+
+impl Reader<'_> {
+    /// Where headers that begin at `start` end, and what follows the blank line begins: before `end`, or nowhere. `start` never
+    /// goes back.
+    fn blank_line(&mut self, start: usize, end: usize) -> Option<(usize, usize)> {
+        if self.found.is_none_or(|(headers, _)| headers < start) {
+            let from = start.max(self.searched).min(end);
+            let text = &self.text[..end];
+            self.found = memchr::memchr2_iter(b'\r', b'\n', &text[from..]).map(|at| from + at).find_map(|at| {
+                let mut line = self.lines.next(text, at)?;
+                if self.lines.trims {
+                    line += text[line..].iter().take_while(|byte| b" \t".contains(byte)).count();
+                }
+                Some((at, self.lines.next(text, line)?))
+            });
+            if self.found.is_none() {
+                // The last line break may be the beginning of a blank line that ends further on.
+                let last = memchr::memrchr2(b'\r', b'\n', &text[from..]).map_or(end, |at| from + at);
+                self.searched = last.saturating_sub(1).max(from);
+            }
+        }
+        self.found.filter(|(_, value)| *value <= end)
     }
 }
 
@@ -157,11 +183,11 @@ fn rfind_delimiter(text: &[u8], boundary: &[u8]) -> Option<usize> {
 }
 
 /// From the most lenient reader to the strictest.
-const READERS: [Reader; 4] = [
-    Reader { cr: true, lf: true, trims: true },
-    Reader { cr: true, lf: true, trims: false },
-    Reader { cr: false, lf: true, trims: false },
-    Reader { cr: false, lf: false, trims: false },
+const LINES: [Lines; 4] = [
+    Lines { cr: true, lf: true, trims: true },
+    Lines { cr: true, lf: true, trims: false },
+    Lines { cr: false, lf: true, trims: false },
+    Lines { cr: false, lf: false, trims: false },
 ];
 
 /// In bytes: longer headers of a part are not read to their end.

@@ -200,6 +200,28 @@ proptest! {
     }
 
     #[test]
+    fn no_reading_depends_on_what_was_read_before(
+        pieces in proptest::collection::vec(prop::sample::select(vec![
+            "content-disposition: name=username", "content-id:x", "\r\n", "\n", "\r", " ", "--b", "--", "alice", "bob",
+        ]), 0..30),
+    ) {
+        let text = pieces.concat();
+        let whole: Vec<_> = Parts::new(text.as_bytes(), &[]).map(|part| part.value.to_vec()).collect();
+        let mut alone = Vec::new();
+        let mut at = 0;
+        loop {
+            let mut parts = Parts::new(&text.as_bytes()[at..], &[]);
+            let Some(first) = parts.next() else { break };
+            alone.push(first.value.to_vec());
+            while let Some(part) = parts.pending.pop() {
+                alone.push(part.value.to_vec());
+            }
+            at += parts.at;
+        }
+        prop_assert_eq!(whole, alone);
+    }
+
+    #[test]
     fn what_a_strict_reader_reads_is_read(value in "[a-z\r\n -]{0,12}", decoy in "[a-z\r\n;=\"-]{0,12}") {
         prop_assume!(!value.contains("--b") && !decoy.contains("--b") && !decoy.contains("\r\n\r\n") && !value.contains("\n--") && !value.contains("\r--"));
         let text = part(&format!("Content-Disposition: form-data; x={decoy}; name=\"username\""), &value);
