@@ -104,3 +104,44 @@ impl fmt::Display for Timestamp {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clones_of_a_manual_clock_share_its_hand() {
+        let clock = ManualClock::at(Timestamp::from_micros(5));
+        let shared = Clock::Manual(clock.clone());
+        clock.advance(Duration::from_micros(7));
+        assert_eq!(shared.now(), Timestamp::from_micros(12));
+        clock.set(Timestamp::EPOCH);
+        assert_eq!(shared.now(), Timestamp::EPOCH);
+    }
+
+    #[test]
+    fn the_system_clock_shows_the_time_and_never_steps_back() {
+        let clock = Clock::system();
+        assert!(clock.now().since(wall()) < Duration::from_secs(60));
+        assert!(wall().since(clock.now()) < Duration::from_secs(60));
+        let mut last = clock.now();
+        for _ in 0..1000 {
+            let now = clock.now();
+            assert!(now >= last);
+            last = now;
+        }
+    }
+
+    #[test]
+    fn the_end_of_time_is_not_passed() {
+        let last = Timestamp::from_micros(u64::MAX);
+        assert_eq!(last + Duration::MAX, last);
+        assert_eq!(Timestamp::EPOCH.since(last), Duration::ZERO);
+    }
+
+    #[test]
+    fn a_moment_is_told_as_a_date() {
+        assert_eq!(Timestamp::from_micros(1_772_323_200_123_456).to_string(), "2026-03-01T00:00:00.123Z");
+        assert_eq!(Timestamp::from_micros(u64::MAX).to_string(), "18446744073709551615us");
+    }
+}

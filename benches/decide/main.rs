@@ -4,6 +4,7 @@ mod facts;
 mod list;
 mod plan;
 mod route;
+mod store;
 
 use criterion::Criterion;
 
@@ -13,5 +14,6 @@ fn main() {
     list::benches(&mut criterion);
     route::benches(&mut criterion);
     plan::benches(&mut criterion);
+    store::benches(&mut criterion);
     criterion.final_summary();
 }

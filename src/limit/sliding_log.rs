@@ -69,3 +69,24 @@ impl Memory for SlidingLog {
         self.units.latest().map_or(0, |latest| latest + longest)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_log_keeps_the_newest_five_of_a_limit_of_five() {
+        let rates: Rates = "1/second; 5/minute".parse().expect("two rates");
+        let at = |minute: u64, second: u64| ((12 * 60 + minute) * 60 + second) * 1_000_000;
+        let mut log = SlidingLog::new();
+        for moment in [at(33, 35), at(33, 37), at(34, 14), at(34, 26), at(34, 28)] {
+            log.charge(&rates, Algorithm::SlidingWindowLog, 1, moment);
+        }
+        let opens = |log: &SlidingLog, now| log.opens_at(&rates, Algorithm::SlidingWindowLog, 1, now);
+        assert_eq!(opens(&log, at(34, 31)), Some(at(34, 35)));
+        assert_eq!(opens(&log, at(34, 40)), None);
+        log.charge(&rates, Algorithm::SlidingWindowLog, 1, at(34, 40));
+        let newest_first: Vec<_> = (1..=6).map_while(|n| log.units.nth_latest(n)).collect();
+        assert_eq!(newest_first, [at(34, 40), at(34, 28), at(34, 26), at(34, 14), at(33, 37)]);
+    }
+}

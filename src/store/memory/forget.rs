@@ -59,7 +59,7 @@ impl Hold {
     }
 
     /// What was left of the budget; nothing where it refused, though it may do so no longer.
-    fn share_left(self) -> u32 {
+    pub(super) fn share_left(self) -> u32 {
         if self.0 <= Self::MOST_LEFT { self.0 } else { 0 }
     }
 }

@@ -65,6 +65,11 @@ impl Shard {
         self.entries.len()
     }
 
+    #[cfg(test)]
+    pub(super) fn bound(&self) -> usize {
+        self.bound
+    }
+
     /// Where a key is; places hold until the next `sweep` or `release`.
     pub(super) fn find(&self, key: KeyHash) -> Option<usize> {
         let key = halves(key);

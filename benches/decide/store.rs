@@ -1,0 +1,159 @@
+//! A batch decided in memory: what a request's limits cost once its keys are known.
+
+use std::hint::black_box;
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+use criterion::BatchSize;
+use criterion::BenchmarkGroup;
+use criterion::Criterion;
+use criterion::measurement::WallTime;
+use futures_util::FutureExt;
+use portcullis::clock::Clock;
+use portcullis::clock::ManualClock;
+use portcullis::clock::Timestamp;
+use portcullis::decision::Batch;
+use portcullis::decision::Charge;
+use portcullis::decision::batch::Force;
+use portcullis::key::KeyHash;
+use portcullis::limit::Algorithm;
+use portcullis::limit::Count;
+use portcullis::limit::Rule;
+use portcullis::store::MemoryStore;
+use portcullis::store::Store;
+use portcullis::store::memory::Settings;
+
+pub(crate) fn benches(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("memory_store");
+    let four = rule(Algorithm::SlidingWindowLog, "1/second; 20/minute; 200/hour; 800/day");
+    passed(&mut group, "four_rates_passed/one_key", &four, 1, 1);
+    passed(&mut group, "four_rates_passed/10000_keys", &four, 1, 10_000);
+    passed(&mut group, "four_limits_of_four_rates_passed/10000_keys", &four, 4, 10_000);
+    refused(&mut group, "four_rates_refused/one_key", &four, 1);
+    refused(&mut group, "four_rates_refused/10000_keys", &four, 10_000);
+    for (name, algorithm) in [
+        ("sliding_window_counter", Algorithm::SlidingWindowCounter),
+        ("bucketed_window", Algorithm::BucketedWindow { buckets: None }),
+        ("fixed_window", Algorithm::FixedWindow),
+        ("token_bucket", Algorithm::TokenBucket { burst: None }),
+    ] {
+        let four = rule(algorithm, "1/second; 20/minute; 200/hour; 800/day");
+        passed(&mut group, &format!("{name}/four_rates_passed/10000_keys"), &four, 1, 10_000);
+    }
+    let minute = rule(Algorithm::SlidingWindowLog, "20/minute");
+    new_keys(&mut group, "new_keys/store_full", &minute, 100_000);
+    full_of_refusing_keys(&mut group, &rule(Algorithm::SlidingWindowLog, "1/hour"), &minute);
+    group.finish();
+    memory(&minute);
+}
+
+/// Requests that pass and are charged, a day's worth apart for each key.
+fn passed(group: &mut BenchmarkGroup<'_, WallTime>, name: &str, rule: &Rule, limits: u128, keys: u128) {
+    let (clock, store) = store(1_000_000);
+    let step = Duration::from_secs(120) / u32::try_from(keys).expect("a few keys");
+    let mut number = 0;
+    group.bench_function(name, |bench| {
+        bench.iter(|| {
+            clock.advance(step);
+            number = (number + 1) % keys;
+            assert!(decide(&store, rule, (0..limits).map(|limit| key(limit * keys + number))));
+        });
+    });
+}
+
+fn refused(group: &mut BenchmarkGroup<'_, WallTime>, name: &str, rule: &Rule, keys: u128) {
+    // The system's clock, which is asked for each request.
+    let store = MemoryStore::new(&Settings { max_keys: 1_000_000 }, Clock::system());
+    let shut = Rule::Concurrent(NonZeroU32::MIN);
+    let rule = if keys == 1 { rule } else { &shut };
+    (0..keys).for_each(|number| assert!(decide(&store, rule, [key(number)])));
+    let mut number = 0;
+    group.bench_function(name, |bench| {
+        bench.iter(|| {
+            number = (number + 1) % keys;
+            black_box(decide(&store, rule, [key(number)]))
+        });
+    });
+}
+
+/// Each request is another key, in a store that has room for no more.
+fn new_keys(group: &mut BenchmarkGroup<'_, WallTime>, name: &str, rule: &Rule, max_keys: usize) {
+    let (_clock, store) = store(max_keys);
+    let mut number = 0;
+    while number < 2 * max_keys as u128 {
+        number += 1;
+        decide(&store, rule, [key(number)]);
+    }
+    group.bench_function(name, |bench| {
+        bench.iter(|| {
+            number += 1;
+            assert!(decide(&store, rule, [key(number)]));
+        });
+    });
+}
+
+/// Each request is another key, in a store in which every key is being refused.
+fn full_of_refusing_keys(group: &mut BenchmarkGroup<'_, WallTime>, tight: &Rule, loose: &Rule) {
+    let (_clock, store) = store(100_000);
+    let mut number = 0;
+    while number < 200_000 {
+        number += 1;
+        decide(&store, tight, [key(number)]);
+    }
+    group.bench_function("new_keys/all_refusing", |bench| {
+        bench.iter_batched(
+            || {
+                number += 1;
+                key(number)
+            },
+            |key| black_box(decide(&store, loose, [key])),
+            BatchSize::SmallInput,
+        );
+    });
+}
+
+/// What a key takes, by what the process takes.
+#[expect(clippy::print_stdout, reason = "this is what the measurement is for")]
+fn memory(rule: &Rule) {
+    const KEYS: u128 = 1_000_000;
+    for requests in [1, 5, 20] {
+        let (_clock, store) = store(2 * 1_000_000);
+        let before = resident();
+        for _ in 0..requests {
+            (0..KEYS).for_each(|number| assert!(decide(&store, rule, [key(number)])));
+        }
+        let bytes = resident().saturating_sub(before) / 1_000_000;
+        println!("memory_store/memory: {bytes} bytes a key after {requests} requests, {} keys", store.len());
+    }
+}
+
+/// Bytes of memory in use by this process.
+fn resident() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap_or("0");
+    let kib = line.trim().trim_end_matches(" kB");
+    kib.parse::<u64>().unwrap_or_default() * 1024
+}
+
+fn store(max_keys: usize) -> (ManualClock, MemoryStore) {
+    let clock = ManualClock::at(Timestamp::from_micros(1_772_323_200_000_000));
+    let store = MemoryStore::new(&Settings { max_keys }, Clock::Manual(clock.clone()));
+    (clock, store)
+}
+
+fn rule(algorithm: Algorithm, rates: &str) -> Rule {
+    Rule::Rates { algorithm, rates: rates.parse().expect("rates"), cost: NonZeroU32::MIN }
+}
+
+/// Spread as hashes are.
+fn key(number: u128) -> KeyHash {
+    KeyHash((number + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835))
+}
+
+fn decide(store: &MemoryStore, rule: &Rule, keys: impl IntoIterator<Item = KeyHash>) -> bool {
+    let charges =
+        (0..).zip(keys).map(|(limit, key)| Charge { limit, key, rule, count: Count::Requests, force: Force::Binding });
+    let batch = Batch { charges: charges.collect() };
+    let verdicts = store.decide(&batch).now_or_never().expect("memory never waits");
+    verdicts.expect("memory answers").iter().all(portcullis::decision::Verdict::passes)
+}
