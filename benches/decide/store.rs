@@ -1,10 +1,10 @@
 //! A batch decided in memory: what a request's limits cost once its keys are known.
 
+use std::cell::LazyCell;
 use std::hint::black_box;
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-use criterion::BatchSize;
 use criterion::BenchmarkGroup;
 use criterion::Criterion;
 use criterion::measurement::WallTime;
@@ -29,8 +29,7 @@ pub(crate) fn benches(criterion: &mut Criterion) {
     passed(&mut group, "four_rates_passed/one_key", &four, 1, 1);
     passed(&mut group, "four_rates_passed/10000_keys", &four, 1, 10_000);
     passed(&mut group, "four_limits_of_four_rates_passed/10000_keys", &four, 4, 10_000);
-    refused(&mut group, "four_rates_refused/one_key", &four, 1);
-    refused(&mut group, "four_rates_refused/10000_keys", &four, 10_000);
+    refused(&mut group, "four_rates_refused/one_key", &four);
     for (name, algorithm) in [
         ("sliding_window_counter", Algorithm::SlidingWindowCounter),
         ("bucketed_window", Algorithm::BucketedWindow { buckets: None }),
@@ -40,11 +39,12 @@ pub(crate) fn benches(criterion: &mut Criterion) {
         let four = rule(algorithm, "1/second; 20/minute; 200/hour; 800/day");
         passed(&mut group, &format!("{name}/four_rates_passed/10000_keys"), &four, 1, 10_000);
     }
-    let minute = rule(Algorithm::SlidingWindowLog, "20/minute");
-    new_keys(&mut group, "new_keys/store_full", &minute, 100_000);
-    full_of_refusing_keys(&mut group, &rule(Algorithm::SlidingWindowLog, "1/hour"), &minute);
+    let (minute, hour) = (rule(Algorithm::SlidingWindowLog, "20/minute"), rule(Algorithm::SlidingWindowLog, "1/hour"));
+    new_keys(&mut group, "new_keys/store_full", &minute, &minute);
+    new_keys(&mut group, "new_keys/all_refusing", &hour, &minute);
+    memory(&mut group, 1, &minute);
+    memory(&mut group, 20, &minute);
     group.finish();
-    memory(&minute);
 }
 
 /// Requests that pass and are charged, a day's worth apart for each key.
@@ -61,70 +61,48 @@ fn passed(group: &mut BenchmarkGroup<'_, WallTime>, name: &str, rule: &Rule, lim
     });
 }
 
-fn refused(group: &mut BenchmarkGroup<'_, WallTime>, name: &str, rule: &Rule, keys: u128) {
+fn refused(group: &mut BenchmarkGroup<'_, WallTime>, name: &str, rule: &Rule) {
     // The system's clock, which is asked for each request.
     let store = MemoryStore::new(&Settings { max_keys: 1_000_000 }, Clock::system());
-    let shut = Rule::Concurrent(NonZeroU32::MIN);
-    let rule = if keys == 1 { rule } else { &shut };
-    (0..keys).for_each(|number| assert!(decide(&store, rule, [key(number)])));
-    let mut number = 0;
-    group.bench_function(name, |bench| {
-        bench.iter(|| {
-            number = (number + 1) % keys;
-            black_box(decide(&store, rule, [key(number)]))
-        });
-    });
+    (0..800).for_each(|_| _ = decide(&store, rule, [key(1)]));
+    group.bench_function(name, |bench| bench.iter(|| black_box(decide(&store, rule, [key(1)]))));
 }
 
-/// Each request is another key, in a store that has room for no more.
-fn new_keys(group: &mut BenchmarkGroup<'_, WallTime>, name: &str, rule: &Rule, max_keys: usize) {
-    let (_clock, store) = store(max_keys);
+/// Each request is another key, in a store that is full of keys of which each was charged once under `before`.
+fn new_keys(group: &mut BenchmarkGroup<'_, WallTime>, name: &str, before: &Rule, rule: &Rule) {
+    const MAX_KEYS: usize = 100_000;
     let mut number = 0;
-    while number < 2 * max_keys as u128 {
-        number += 1;
-        decide(&store, rule, [key(number)]);
-    }
+    let full = LazyCell::new(|| {
+        let store = store(MAX_KEYS).1;
+        (0..2 * MAX_KEYS as u128).for_each(|number| _ = decide(&store, before, [key(u128::MAX - 2 - number)]));
+        store
+    });
     group.bench_function(name, |bench| {
+        let store = LazyCell::force(&full);
         bench.iter(|| {
             number += 1;
-            assert!(decide(&store, rule, [key(number)]));
+            black_box(decide(store, rule, [key(number)]))
         });
-    });
-}
-
-/// Each request is another key, in a store in which every key is being refused.
-fn full_of_refusing_keys(group: &mut BenchmarkGroup<'_, WallTime>, tight: &Rule, loose: &Rule) {
-    let (_clock, store) = store(100_000);
-    let mut number = 0;
-    while number < 200_000 {
-        number += 1;
-        decide(&store, tight, [key(number)]);
-    }
-    group.bench_function("new_keys/all_refusing", |bench| {
-        bench.iter_batched(
-            || {
-                number += 1;
-                key(number)
-            },
-            |key| black_box(decide(&store, loose, [key])),
-            BatchSize::SmallInput,
-        );
     });
 }
 
 /// What a key takes, by what the process takes.
 #[expect(clippy::print_stdout, reason = "this is what the measurement is for")]
-fn memory(rule: &Rule) {
-    const KEYS: u128 = 1_000_000;
-    for requests in [1, 5, 20] {
-        let (_clock, store) = store(2 * 1_000_000);
+fn memory(group: &mut BenchmarkGroup<'_, WallTime>, requests: u32, rule: &Rule) {
+    const KEYS: u64 = 1_000_000;
+    let measured = LazyCell::new(|| {
         let before = resident();
+        let (_clock, store) = store(2_000_000);
         for _ in 0..requests {
-            (0..KEYS).for_each(|number| assert!(decide(&store, rule, [key(number)])));
+            (0..KEYS).for_each(|number| assert!(decide(&store, rule, [key(number.into())])));
         }
-        let bytes = resident().saturating_sub(before) / 1_000_000;
-        println!("memory_store/memory: {bytes} bytes a key after {requests} requests, {} keys", store.len());
-    }
+        let bytes = resident().saturating_sub(before) / KEYS;
+        println!("a million keys of {requests} requests each: {bytes} bytes a key");
+    });
+    group.bench_function(format!("memory/{requests}_requests_a_key"), |bench| {
+        LazyCell::force(&measured);
+        bench.iter(resident);
+    });
 }
 
 /// Bytes of memory in use by this process.

@@ -42,7 +42,8 @@ impl Rate {
 
     /// The window in microseconds.
     pub(crate) fn window(&self) -> u64 {
-        u64::try_from(self.per.as_micros()).unwrap_or(u64::MAX)
+        // Shorter than a hundred years, so that neither the product nor the sum overflows.
+        self.per.as_secs().saturating_mul(1_000_000) + u64::from(self.per.subsec_micros())
     }
 }
 

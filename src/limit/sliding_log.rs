@@ -49,19 +49,18 @@ impl Memory for SlidingLog {
 
     fn standings(&self, rates: &Rates, _algorithm: Algorithm, now: u64) -> Standings {
         let at = self.not_before_latest(now);
-        rates
-            .iter()
-            .map(|rate| {
-                let window = rate.window();
-                let count = rate.count.get();
-                let used = match at.checked_sub(window) {
-                    Some(begin) => self.units.later_than(begin, count as usize),
-                    None => self.units.len().min(count as usize),
-                };
-                let leaves = self.units.nth_latest(used).filter(|_| used > 0).map_or(now, |oldest| oldest + window);
-                Standing { remaining: u64::from(count) - used as u64, reset: span(now, leaves) }
-            })
-            .collect()
+        let mut standings = Standings::new();
+        for rate in rates {
+            let window = rate.window();
+            let count = rate.count.get();
+            let used = match at.checked_sub(window) {
+                Some(begin) => self.units.later_than(begin, count as usize),
+                None => self.units.len().min(count as usize),
+            };
+            let leaves = self.units.nth_latest(used).filter(|_| used > 0).map_or(now, |oldest| oldest + window);
+            standings.push(Standing { remaining: u64::from(count) - used as u64, reset: span(now, leaves) });
+        }
+        standings
     }
 
     fn expires_at(&self, rates: &Rates, _algorithm: Algorithm) -> u64 {

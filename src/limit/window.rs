@@ -115,14 +115,15 @@ impl<W: Window> Memory for Windows<W> {
     }
 
     fn standings(&self, rates: &Rates, algorithm: Algorithm, now: u64) -> Standings {
-        let standing = |(position, rate)| {
+        let mut standings = Standings::new();
+        for (position, rate) in rates.iter().enumerate() {
             let terms = Terms::of(rate, algorithm);
             let window = self.window(position, terms, now);
             let remaining = window.remaining(terms, now);
             let more = if remaining < W::capacity(terms) { window.opens_at(terms, remaining + 1, now) } else { None };
-            Standing { remaining, reset: span(now, more.unwrap_or(now)) }
-        };
-        rates.iter().enumerate().map(standing).collect()
+            standings.push(Standing { remaining, reset: span(now, more.unwrap_or(now)) });
+        }
+        standings
     }
 
     fn expires_at(&self, rates: &Rates, algorithm: Algorithm) -> u64 {

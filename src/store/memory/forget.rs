@@ -29,11 +29,11 @@ impl Hold {
         };
         let exhausted = standings.iter().any(|standing| standing.remaining < u64::from(cost.get()));
         if exhausted && let Some(opens) = state.opens_at(rule, now) {
-            return Self::refusing_until(Seconds::after(opens));
+            return Self::refusing_until(opens);
         }
         let shares = standings.iter().zip(rates).map(|(standing, rate)| {
-            let most = u64::from(Self::MOST_LEFT);
-            standing.remaining.saturating_mul(most) / u64::from(rate.count.get())
+            // A burst may leave more than the count.
+            standing.remaining.min(u64::from(u32::MAX)) * u64::from(Self::MOST_LEFT) / u64::from(rate.count.get())
         });
         Self::left(shares.min().unwrap_or_default())
     }
@@ -42,9 +42,9 @@ impl Hold {
         Self(u32::try_from(share).unwrap_or(u32::MAX).min(Self::MOST_LEFT))
     }
 
-    fn refusing_until(end: Seconds) -> Self {
+    pub(super) fn refusing_until(opens: Timestamp) -> Self {
         // One below the largest, which is for requests in flight.
-        Self(end.0.saturating_add(Self::MOST_LEFT + 1).min(u32::MAX - 1))
+        Self(Seconds::after(opens).0.saturating_add(Self::MOST_LEFT + 1).min(u32::MAX - 1))
     }
 
     /// Whether forgetting the key would free someone who is being refused, or lose a request in flight.

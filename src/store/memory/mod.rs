@@ -1,15 +1,16 @@
 //! Counts in this process: sharded, bounded, and never forgetting a key that is being refused.
 
+mod case;
 mod forget;
 mod shard;
 
 use std::fmt;
-use std::time::Duration;
 
 use parking_lot::Mutex;
 use parking_lot::MutexGuard;
 use smallvec::SmallVec;
 
+use self::case::Case;
 use self::shard::Shard;
 use super::Store;
 use super::StoreError;
@@ -21,10 +22,6 @@ use crate::decision::Reservation;
 use crate::decision::Verdict;
 use crate::decision::batch::Force;
 use crate::key::KeyHash;
-use crate::limit::Count;
-use crate::limit::Rule;
-use crate::limit::Standing;
-use crate::limit::State;
 
 /// How much is remembered.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -45,20 +42,11 @@ pub struct MemoryStore {
 #[repr(align(128))]
 struct Padded<T>(T);
 
-/// The shards of one batch, locked.
-struct Locked<'s>(SmallVec<[(usize, MutexGuard<'s, Shard>); 4]>);
+/// The shards of one batch by their number, locked.
+type Locked<'s> = SmallVec<[(usize, MutexGuard<'s, Shard>); 4]>;
 
-/// One charge of a batch on its way to a verdict.
-struct Case<'b, 'p> {
-    charge: &'b Charge<'p>,
-    /// Which of the locked shards.
-    shard: usize,
-    /// Where in the shard; `None` while the key is unknown.
-    place: Option<usize>,
-    retry_after: Option<Duration>,
-    /// There is no room to remember this key.
-    turned_away: bool,
-}
+/// The charges of one batch, each with the position of its shard among those locked.
+type Cases<'b, 'p> = SmallVec<[(Case<'b, 'p>, usize); 4]>;
 
 impl MemoryStore {
     pub fn new(settings: &Settings, clock: Clock) -> Self {
@@ -80,20 +68,48 @@ impl MemoryStore {
     }
 
     fn decide_now(&self, batch: &Batch<'_>) -> Vec<Verdict> {
+        match batch.charges.as_slice() {
+            [] => Vec::new(),
+            [charge] => vec![self.decide_one(charge, batch)],
+            _ => self.decide_all(batch),
+        }
+    }
+
+    /// Most requests meet one limit: one lock, and nobody to agree with.
+    fn decide_one(&self, charge: &Charge<'_>, batch: &Batch<'_>) -> Verdict {
+        let mut shard = self.shards[self.shard_of(charge.key)].0.lock();
+        let now = self.clock.now();
+        let mut case = Case::look_up(charge, &shard, now);
+        let is_new = case.place.is_none() && case.is_charged(case.has_room());
+        if is_new {
+            case.admit(&mut shard, batch, now);
+        }
+        let verdict = case.conclude(case.is_charged(case.has_room()), &mut shard, now);
+        if is_new {
+            shard.sweep(now, 1);
+        }
+        verdict
+    }
+
+    fn decide_all(&self, batch: &Batch<'_>) -> Vec<Verdict> {
         let mut locked = self.lock(batch);
         // Read under the locks, so that time never runs backwards for a key.
         let now = self.clock.now();
-        let mut cases = self.look_up(batch, &locked, now);
+        let mut cases = Cases::new();
+        for charge in &batch.charges {
+            let number = self.shard_of(charge.key);
+            let shard = locked.iter().position(|(locked, _)| *locked == number).expect("its shard was locked");
+            cases.push((Case::look_up(charge, &locked[shard].1, now), shard));
+        }
         let admitted = admit(&mut cases, &mut locked, batch, now);
         let binding_passes = binding_passes(&cases);
-        let charged: SmallVec<[bool; 4]> =
-            cases.iter().map(|case| is_charged(case, passes(case, &cases, binding_passes))).collect();
-        let verdicts =
-            cases.iter().zip(charged).map(|(case, charged)| conclude(case, charged, &mut locked, now)).collect();
+        let mut verdicts = Vec::with_capacity(cases.len());
+        for (case, shard) in &cases {
+            let charged = case.is_charged(passes(case, &cases, binding_passes));
+            verdicts.push(case.conclude(charged, &mut locked[*shard].1, now));
+        }
         if admitted > 0 {
-            for (_, shard) in &mut locked.0 {
-                shard.sweep(now, admitted);
-            }
+            locked.iter_mut().for_each(|(_, shard)| shard.sweep(now, admitted));
         }
         verdicts
     }
@@ -106,30 +122,17 @@ impl MemoryStore {
     }
 
     fn lock(&self, batch: &Batch<'_>) -> Locked<'_> {
-        let mut numbers: SmallVec<[usize; 8]> = batch.charges.iter().map(|charge| self.shard_of(charge.key)).collect();
+        let mut numbers: SmallVec<[usize; 8]> = SmallVec::new();
+        for charge in &batch.charges {
+            numbers.push(self.shard_of(charge.key));
+        }
         numbers.sort_unstable();
         numbers.dedup();
-        Locked(numbers.into_iter().map(|number| (number, self.shards[number].0.lock())).collect())
-    }
-
-    fn look_up<'b, 'p>(
-        &self,
-        batch: &'b Batch<'p>,
-        locked: &Locked<'_>,
-        now: Timestamp,
-    ) -> SmallVec<[Case<'b, 'p>; 4]> {
-        let look_up = |charge: &'b Charge<'p>| {
-            let number = self.shard_of(charge.key);
-            let shard = locked.0.iter().position(|(locked, _)| *locked == number).expect("its shard was locked");
-            let place = locked.0[shard].1.find(charge.key);
-            let opens = match place {
-                Some(place) => locked.0[shard].1.state(place).opens_at(charge.rule, now),
-                None => State::fresh(charge.rule).opens_at(charge.rule, now),
-            };
-            let retry_after = opens.map(|opens| opens.since(now));
-            Case { charge, shard, place, retry_after, turned_away: false }
-        };
-        batch.charges.iter().map(look_up).collect()
+        let mut locked = Locked::new();
+        for number in numbers {
+            locked.push((number, self.shards[number].0.lock()));
+        }
+        locked
     }
 }
 
@@ -137,64 +140,36 @@ impl MemoryStore {
 ///
 /// A key for which there is no room is refused, and with it all that would have passed together with it. What was
 /// admitted for them already is left as it is: it has counted nothing and goes first when room is needed again.
-fn admit(cases: &mut [Case<'_, '_>], locked: &mut Locked<'_>, batch: &Batch<'_>, now: Timestamp) -> usize {
+fn admit(cases: &mut Cases<'_, '_>, locked: &mut Locked<'_>, batch: &Batch<'_>, now: Timestamp) -> usize {
     let mut admitted = 0;
+    if cases.iter().all(|(case, _)| case.place.is_some()) {
+        return admitted;
+    }
     loop {
         let binding_passes = binding_passes(cases);
-        let is_unknown = |case: &&Case<'_, '_>| {
-            case.place.is_none() && !case.turned_away && is_charged(case, passes(case, cases, binding_passes))
+        let is_new = |case: &Case<'_, '_>| {
+            case.place.is_none() && !case.turned_away && case.is_charged(passes(case, cases, binding_passes))
         };
-        let Some(position) = cases.iter().position(|case| is_unknown(&case)) else { return admitted };
-        let case = &mut cases[position];
-        match locked.0[case.shard].1.admit(case.charge.key, case.charge.rule, batch, now) {
-            Ok(place) => {
-                case.place = Some(place);
-                admitted += 1;
-            }
-            Err(full) => {
-                case.turned_away = true;
-                case.retry_after = case.retry_after.or(Some(full.retry_after));
-            }
-        }
+        let Some(next) = cases.iter().position(|(case, _)| is_new(case)) else { return admitted };
+        let (case, shard) = &mut cases[next];
+        case.admit(&mut locked[*shard].1, batch, now);
+        admitted += usize::from(case.place.is_some());
     }
 }
 
-fn binding_passes(cases: &[Case<'_, '_>]) -> bool {
-    cases.iter().all(|case| case.charge.force == Force::Shadow || case.retry_after.is_none())
+fn binding_passes(cases: &Cases<'_, '_>) -> bool {
+    cases.iter().all(|(case, _)| case.charge.force == Force::Shadow || case.has_room())
 }
 
 /// Whether everything has room that passes together with this charge.
-fn passes(case: &Case<'_, '_>, cases: &[Case<'_, '_>], binding_passes: bool) -> bool {
+fn passes(case: &Case<'_, '_>, cases: &Cases<'_, '_>, binding_passes: bool) -> bool {
     match case.charge.force {
         Force::Binding => binding_passes,
         Force::Shadow => {
-            let mut alone = cases.iter().filter(|other| other.charge.limit == case.charge.limit);
-            alone.all(|other| other.retry_after.is_none())
+            let mut alone = cases.iter().filter(|(other, _)| other.charge.limit == case.charge.limit);
+            alone.all(|(other, _)| other.has_room())
         }
     }
-}
-
-/// Whether the charge is counted. A request that is denied is an attempt, but never in flight.
-fn is_charged(case: &Case<'_, '_>, passes: bool) -> bool {
-    passes || (case.charge.count == Count::Attempts && matches!(case.charge.rule, Rule::Rates { .. }))
-}
-
-fn conclude(case: &Case<'_, '_>, charged: bool, locked: &mut Locked<'_>, now: Timestamp) -> Verdict {
-    let Case { charge, retry_after, .. } = case;
-    let shard = &mut locked.0[case.shard].1;
-    let standings = match case.place {
-        Some(place) if charged => shard.charge(place, charge.rule, now),
-        Some(place) if retry_after.is_some() => shard.assess(place, charge.rule, now),
-        Some(place) => shard.state(place).standings(charge.rule, now),
-        None => {
-            let mut standings = State::fresh(charge.rule).standings(charge.rule, now);
-            if let Some(reset) = *retry_after {
-                standings.fill(Standing { remaining: 0, reset });
-            }
-            standings
-        }
-    };
-    Verdict { retry_after: *retry_after, standings }
 }
 
 impl Store for MemoryStore {

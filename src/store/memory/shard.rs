@@ -114,18 +114,22 @@ impl Shard {
         let entry = &mut self.entries[place];
         entry.state.charge(rule, now);
         entry.expires = entry.state.expires_at(rule).map_or(Seconds::NEVER, Seconds::after);
-        self.assess(place, rule, now)
-    }
-
-    /// Notes how much a key binds someone under the rule that holds now, and answers where it stands.
-    pub(super) fn assess(&mut self, place: usize, rule: &Rule, now: Timestamp) -> Standings {
-        let entry = &mut self.entries[place];
         let standings = entry.state.standings(rule, now);
         entry.hold = Hold::of(&entry.state, rule, &standings, now);
-        if self.full_until != Seconds::default() && !entry.hold.binds(Seconds::before(now)) {
+        let binds = entry.hold.binds(Seconds::before(now));
+        if !binds {
             self.full_until = Seconds::default();
         }
         standings
+    }
+
+    /// Notes that a key is refusing under the rule that holds now, and answers where it stands.
+    pub(super) fn refuse(&mut self, place: usize, rule: &Rule, opens: Timestamp, now: Timestamp) -> Standings {
+        let entry = &mut self.entries[place];
+        if entry.state.in_flight() == 0 {
+            entry.hold = Hold::refusing_until(opens);
+        }
+        entry.state.standings(rule, now)
     }
 
     /// Gives back a slot. A key that holds none has nothing left to remember.

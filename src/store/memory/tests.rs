@@ -1,5 +1,6 @@
 use std::collections::HashMap;
 use std::num::NonZeroU32;
+use std::time::Duration;
 
 use proptest::collection::vec;
 use proptest::prelude::any;
@@ -8,6 +9,9 @@ use proptest::proptest;
 use super::forget::Hold;
 use super::shard::Seconds;
 use super::*;
+use crate::limit::Count;
+use crate::limit::Rule;
+use crate::limit::State;
 
 fn pace(rates: &str) -> Rule {
     Rule::Rates {
