@@ -75,6 +75,7 @@
 
 pub mod alarm;
 pub mod clock;
+pub mod gather;
 pub mod units;
 
 pub mod client;

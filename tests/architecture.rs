@@ -12,6 +12,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("units", &[]),
     ("clock", &[]),
     ("alarm", &[]),
+    ("gather", &[]),
     ("client", &[]),
     ("request", &["client"]),
     ("list", &["client"]),
@@ -20,8 +21,8 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("route", &["client", "request", "list", "key", "limit"]),
     ("decision", &["clock", "client", "request", "list", "key", "limit", "route"]),
     ("store", &["clock", "key", "limit", "decision"]),
-    ("upstream", &["alarm"]),
-    ("listen", &["alarm", "client"]),
+    ("upstream", &["alarm", "gather"]),
+    ("listen", &["alarm", "gather", "client"]),
     ("record", &["clock", "client", "limit", "route", "decision"]),
     (
         "gateway",

@@ -21,6 +21,7 @@ use super::connections::Standing;
 use super::frames::Frames;
 use super::frames::PREFACE;
 use super::head::HeadLines;
+use crate::gather::poll_write_gathered;
 
 /// A client's socket.
 #[derive(Debug)]
@@ -176,7 +177,7 @@ impl AsyncWrite for Tapped {
         cx: &mut Context<'_>,
         slices: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        let written = Pin::new(&mut self.stream).poll_write_vectored(cx, slices);
+        let written = poll_write_gathered(Pin::new(&mut self.stream), cx, slices);
         self.note_write(&written);
         written
     }

@@ -22,6 +22,8 @@ use tokio::io::ReadBuf;
 use tokio::net::TcpStream;
 use tokio::time::Instant;
 
+use crate::gather::poll_write_gathered;
+
 /// What happened on a connection since the request under way was sent.
 #[derive(Debug)]
 pub(super) struct Wire {
@@ -116,7 +118,7 @@ impl AsyncWrite for Line {
         cx: &mut Context<'_>,
         slices: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        let written = Pin::new(&mut self.stream).poll_write_vectored(cx, slices);
+        let written = poll_write_gathered(Pin::new(&mut self.stream), cx, slices);
         self.wire.note_write(&written);
         written
     }
