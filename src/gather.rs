@@ -24,7 +24,9 @@ pub fn poll_write_gathered<S: AsyncWrite>(
     }
     GATHERED.with_borrow_mut(|gathered| {
         gathered.clear();
-        slices.iter().for_each(|slice| gathered.extend_from_slice(slice));
+        for slice in slices {
+            gathered.extend_from_slice(slice);
+        }
         socket.poll_write(cx, gathered)
     })
 }

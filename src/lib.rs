@@ -28,7 +28,7 @@
 //!
 //! | layer | modules | what they know |
 //! | --- | --- | --- |
-//! | words | [`units`] [`clock`] | nothing of the crate |
+//! | words | [`units`] [`clock`] [`alarm`] [`gather`] | nothing of the crate |
 //! | facts | [`client`] [`request`] | who asks, and what for |
 //! | rules | [`list`] [`key`] [`limit`] [`route`] | one kind of rule each |
 //! | decision | [`decision`] | the rules together |
