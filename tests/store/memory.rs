@@ -228,6 +228,36 @@ async fn the_key_with_the_most_left_is_forgotten_first() {
 }
 
 #[tokio::test]
+async fn a_short_rate_does_not_hide_what_a_long_one_counted() {
+    let fixture = Memory::of(1000);
+    let limit = Limit::rates("1/second; 10/hour");
+    for _ in 0..9 {
+        assert!(ask_one(&fixture, &limit, "busy").await.passes());
+        fixture.advance(Duration::from_secs(1));
+    }
+    for number in 0..20_000 {
+        fixture.advance(Duration::from_millis(10));
+        assert!(ask_one(&fixture, &limit, &format!("new {number}")).await.passes());
+    }
+    assert_eq!(remaining(&ask_one(&fixture, &limit, "busy").await), [0, 0]);
+}
+
+#[tokio::test]
+async fn keys_in_turn_do_not_free_each_other() {
+    let fixture = Memory::of(50_000);
+    let limit = Limit::rates("5/hour");
+    for number in 0..100_000 {
+        assert!(ask_one(&fixture, &limit, &format!("old {number}")).await.passes());
+    }
+    let mut passed = 0;
+    for number in 0..20 {
+        passed += count(&fixture, 1, &limit, "alice").await;
+        assert!(ask_one(&fixture, &limit, &format!("new {number}")).await.passes());
+    }
+    assert_eq!(passed, 5);
+}
+
+#[tokio::test]
 async fn a_rule_that_changed_to_less_binds_from_its_first_refusal() {
     let fixture = Memory::of(5);
     let (before, after) = (Limit::rates("10/hour"), Limit::rates("3/hour"));

@@ -11,63 +11,49 @@ use crate::limit::Rule;
 use crate::limit::State;
 use crate::limit::state::Standings;
 
-/// How much a key binds someone, as of its last charge: how much of its budget is left, or until when it refuses.
-///
-/// One number: below [`Hold::MOST_LEFT`] that share of the budget, above it the second until which it refuses, and the
-/// largest for requests in flight, whose end nobody knows.
+/// How much a key binds someone, as of its last charge.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) struct Hold(u32);
+pub(super) struct Hold {
+    /// Until when it refuses; over long ago where it does not, never while requests are in flight.
+    pub(super) ends: Seconds,
+    /// The share of the budget that is left, or will be when it next has room, in 65536ths.
+    pub(super) left: u32,
+}
 
 impl Hold {
-    /// The whole budget.
-    const MOST_LEFT: u32 = 0xffff;
-    const IN_FLIGHT: Self = Self(u32::MAX);
-
     pub(super) fn of(state: &State, rule: &Rule, standings: &Standings, now: Timestamp) -> Self {
         let Rule::Rates { rates, cost, .. } = rule else {
-            return if state.in_flight() > 0 { Self::IN_FLIGHT } else { Self::default() };
+            let in_flight = Self { ends: Seconds::NEVER, left: 0 };
+            return if state.in_flight() > 0 { in_flight } else { Self::default() };
         };
-        let exhausted = standings.iter().any(|standing| standing.remaining < u64::from(cost.get()));
-        if exhausted && let Some(opens) = state.opens_at(rule, now) {
-            return Self::refusing_until(opens);
-        }
+        let cost = u64::from(cost.get());
+        let exhausted = standings.iter().any(|standing| standing.remaining < cost);
+        let opens = if exhausted { state.opens_at(rule, now) } else { None };
         let shares = standings.iter().zip(rates).map(|(standing, rate)| {
             // A burst may leave more than the count.
-            standing.remaining.min(u64::from(u32::MAX)) * u64::from(Self::MOST_LEFT) / u64::from(rate.count.get())
+            let left = standing.remaining.max(cost).min(u64::from(u32::MAX));
+            left * u64::from(WHOLE) / u64::from(rate.count.get())
         });
-        Self::left(shares.min().unwrap_or_default())
+        let left = shares.min().and_then(|share| u32::try_from(share).ok()).unwrap_or(WHOLE);
+        Self { ends: opens.map(end).unwrap_or_default(), left }
     }
 
-    fn left(share: u64) -> Self {
-        Self(u32::try_from(share).unwrap_or(u32::MAX).min(Self::MOST_LEFT))
-    }
-
-    pub(super) fn refusing_until(opens: Timestamp) -> Self {
-        // One below the largest, which is for requests in flight.
-        Self(Seconds::after(opens).0.saturating_add(Self::MOST_LEFT + 1).min(u32::MAX - 1))
+    pub(super) fn refuse_until(&mut self, opens: Timestamp) {
+        if self.ends != Seconds::NEVER {
+            self.ends = end(opens);
+        }
     }
 
     /// Whether forgetting the key would free someone who is being refused, or lose a request in flight.
     pub(super) fn binds(self, now: Seconds) -> bool {
-        self == Self::IN_FLIGHT || self.ends().is_some_and(|end| end > now)
-    }
-
-    /// Until when it refuses; `None` where it does not, or nobody knows.
-    fn ends(self) -> Option<Seconds> {
-        let known = self != Self::IN_FLIGHT;
-        known.then(|| self.0.checked_sub(Self::MOST_LEFT + 1)).flatten().map(Seconds)
-    }
-
-    /// What was left of the budget; nothing where it refused, though it may do so no longer.
-    pub(super) fn share_left(self) -> u32 {
-        if self.0 <= Self::MOST_LEFT { self.0 } else { 0 }
+        self.ends > now
     }
 }
 
 impl Default for Hold {
     /// Nothing was charged: it binds nobody.
     fn default() -> Self {
-        Self(Self::MOST_LEFT)
+        Self { ends: Seconds::default(), left: WHOLE }
     }
 }
 
@@ -81,11 +67,7 @@ impl Shard {
         let len = self.entries.len();
         let mut loosest: Option<(u32, usize)> = None;
         for look in 0..LOOKS {
-            let place = match look {
-                0 => self.newest,
-                look if look % 2 == 0 => fastrand::usize(..len.max(1)),
-                _ => self.advance(),
-            };
+            let place = if look % 2 == 0 { self.advance() } else { fastrand::usize(..len.max(1)) };
             let Some(entry) = self.entries.get(place) else { continue };
             if entry.hold.binds(second) || entry.is_in(batch) {
                 continue;
@@ -93,9 +75,8 @@ impl Shard {
             if entry.expires <= second {
                 return Ok(place);
             }
-            let left = entry.hold.share_left();
-            if loosest.is_none_or(|(most, _)| left > most) {
-                loosest = Some((left, place));
+            if loosest.is_none_or(|(most, _)| entry.hold.left > most) {
+                loosest = Some((entry.hold.left, place));
             }
         }
         match loosest {
@@ -108,13 +89,18 @@ impl Shard {
     /// them stops refusing, or is given back.
     fn search(&mut self, batch: &Batch<'_>, now: Timestamp) -> Result<usize, Full> {
         let second = Seconds::before(now);
+        // Where nearly all are refusing, a flood's last key is often the only one that is not. It is not looked at
+        // before: else two keys in turn would make each other forgotten, and be bound by no limit.
+        if self.entries.get(self.newest).is_some_and(|entry| !entry.hold.binds(second) && !entry.is_in(batch)) {
+            return Ok(self.newest);
+        }
         let mut first_end = Seconds::NEVER;
         let mut spared = false;
         for _ in 0..self.entries.len() {
             let place = self.advance();
             let entry = &self.entries[place];
             if entry.hold.binds(second) {
-                first_end = first_end.min(entry.hold.ends().unwrap_or(Seconds::NEVER));
+                first_end = first_end.min(entry.hold.ends);
             } else if entry.is_in(batch) {
                 spared = true;
             } else {
@@ -155,9 +141,17 @@ impl Full {
     }
 }
 
+/// The end of a refusal. The last second of all is kept for requests in flight.
+fn end(opens: Timestamp) -> Seconds {
+    Seconds::after(opens).min(Seconds(u32::MAX - 1))
+}
+
+/// The whole budget.
+const WHOLE: u32 = 1 << 16;
+
 /// How many keys are looked at for each one to forget, half of them in turn and half at random. With as few as this
-/// the one chosen is among the loosest tenth five times in six.
-const LOOKS: usize = 17;
+/// the one chosen is among the loosest tenth four times in five.
+const LOOKS: usize = 16;
 
 /// More than one key is swept for each one that is admitted, or what expired would never be caught up with.
 const SWEPT_FOR_EACH: usize = 2;

@@ -3,6 +3,7 @@
 mod case;
 mod forget;
 mod shard;
+mod slab;
 
 use std::fmt;
 

@@ -5,6 +5,7 @@ use std::time::Duration;
 use hashbrown::HashTable;
 
 use super::forget::Hold;
+use super::slab::Slab;
 use crate::clock::Timestamp;
 use crate::decision::Batch;
 use crate::key::KeyHash;
@@ -15,13 +16,13 @@ use crate::limit::state::Standings;
 /// The keys of one shard, never more than its bound.
 #[derive(Debug)]
 pub(super) struct Shard {
-    pub(super) entries: Vec<Entry>,
+    pub(super) entries: Slab<Entry>,
     /// Places in `entries`, by the lower half of the key.
     index: HashTable<u32>,
     bound: usize,
     /// Where the next look for something to forget begins.
     pub(super) cursor: usize,
-    /// Where the last new key went. A flood's newest key is often the first that may go again.
+    /// Where the last new key went.
     pub(super) newest: usize,
     /// Until then every key is known to be refusing.
     pub(super) full_until: Seconds,
@@ -52,7 +53,7 @@ impl Shard {
         // Places are kept in 32 bits.
         let bound = bound.min(u32::MAX as usize);
         Self {
-            entries: Vec::new(),
+            entries: Slab::new(),
             index: HashTable::new(),
             bound,
             cursor: 0,
@@ -93,7 +94,6 @@ impl Shard {
         let entry =
             Entry { key: halves(key), state: State::fresh(rule), expires: Seconds::default(), hold: Hold::default() };
         let place = if self.entries.len() < self.bound {
-            self.grow();
             self.entries.push(entry);
             self.entries.len() - 1
         } else {
@@ -116,8 +116,7 @@ impl Shard {
         entry.expires = entry.state.expires_at(rule).map_or(Seconds::NEVER, Seconds::after);
         let standings = entry.state.standings(rule, now);
         entry.hold = Hold::of(&entry.state, rule, &standings, now);
-        let binds = entry.hold.binds(Seconds::before(now));
-        if !binds {
+        if !entry.hold.binds(Seconds::before(now)) {
             self.full_until = Seconds::default();
         }
         standings
@@ -126,9 +125,7 @@ impl Shard {
     /// Notes that a key is refusing under the rule that holds now, and answers where it stands.
     pub(super) fn refuse(&mut self, place: usize, rule: &Rule, opens: Timestamp, now: Timestamp) -> Standings {
         let entry = &mut self.entries[place];
-        if entry.state.in_flight() == 0 {
-            entry.hold = Hold::refusing_until(opens);
-        }
+        entry.hold.refuse_until(opens);
         entry.state.standings(rule, now)
     }
 
@@ -165,14 +162,6 @@ impl Shard {
             listed.remove();
         }
     }
-
-    /// Room for one more entry: twice the room when there is none, but never more than the bound needs.
-    fn grow(&mut self) {
-        let len = self.entries.len();
-        if len == self.entries.capacity() {
-            self.entries.reserve_exact(len.max(FIRST_KEYS).min(self.bound - len));
-        }
-    }
 }
 
 impl Entry {
@@ -205,7 +194,4 @@ fn halves(key: KeyHash) -> [u64; 2] {
     [key.0 as u64, (key.0 >> 64) as u64]
 }
 
-/// What a shard has room for when its first key comes.
-const FIRST_KEYS: usize = 16;
-
-const _: () = assert!(size_of::<Entry>() == 48, "a key is to stay small");
+const _: () = assert!(size_of::<Entry>() == 56, "a key is to stay small");

@@ -1,0 +1,102 @@
+//! A dense table that grows and shrinks in small pieces: nothing is ever moved to make room, and memory goes back.
+
+use std::ops::Index;
+use std::ops::IndexMut;
+
+/// Items in places from zero on, without a gap.
+#[derive(Debug)]
+pub(super) struct Slab<T> {
+    /// Each of room for [`PIECE`] items; all are full but the last, and none is empty.
+    pieces: Vec<Vec<T>>,
+}
+
+impl<T> Slab<T> {
+    pub(super) fn new() -> Self {
+        Self { pieces: Vec::new() }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.pieces.last().map_or(0, |last| (self.pieces.len() - 1) * PIECE + last.len())
+    }
+
+    pub(super) fn get(&self, place: usize) -> Option<&T> {
+        self.pieces.get(place / PIECE)?.get(place % PIECE)
+    }
+
+    /// Puts an item behind the last one.
+    pub(super) fn push(&mut self, item: T) {
+        match self.pieces.last_mut() {
+            Some(last) if last.len() < PIECE => last.push(item),
+            _ => {
+                let mut piece = Vec::with_capacity(PIECE);
+                piece.push(item);
+                self.pieces.push(piece);
+            }
+        }
+    }
+
+    /// Takes the item at `place` out; the last one moves there.
+    pub(super) fn swap_remove(&mut self, place: usize) {
+        let Some(last) = self.pieces.last_mut() else { return };
+        let moved = last.pop();
+        if last.is_empty() {
+            self.pieces.pop();
+        }
+        if let Some(moved) = moved
+            && place < self.len()
+        {
+            self[place] = moved;
+        }
+    }
+}
+
+impl<T> Index<usize> for Slab<T> {
+    type Output = T;
+
+    fn index(&self, place: usize) -> &T {
+        &self.pieces[place / PIECE][place % PIECE]
+    }
+}
+
+impl<T> IndexMut<usize> for Slab<T> {
+    fn index_mut(&mut self, place: usize) -> &mut T {
+        &mut self.pieces[place / PIECE][place % PIECE]
+    }
+}
+
+/// With keys of 56 bytes 14 KiB: little to begin with, and few pieces for a million keys.
+const PIECE: usize = 256;
+
+#[cfg(test)]
+mod tests {
+    use proptest::collection::vec;
+    use proptest::option;
+    use proptest::proptest;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn it_is_a_list_that_fills_gaps_with_its_last(steps in vec(option::of(0..700_usize), 0..1500)) {
+            let (mut slab, mut list) = (Slab::new(), Vec::new());
+            for (number, removed) in steps.into_iter().enumerate() {
+                match removed {
+                    Some(place) if place < list.len() => {
+                        slab.swap_remove(place);
+                        list.swap_remove(place);
+                    }
+                    _ => (0..3).for_each(|_| {
+                        slab.push(number);
+                        list.push(number);
+                    }),
+                }
+                assert_eq!(slab.len(), list.len());
+                assert_eq!(slab.pieces.len(), list.len().div_ceil(PIECE));
+            }
+            for (place, item) in list.iter().enumerate() {
+                assert_eq!((slab[place], slab.get(place)), (*item, Some(item)));
+            }
+            assert_eq!(slab.get(list.len()), None);
+        }
+    }
+}
