@@ -91,7 +91,11 @@ fn meet(settings: &Settings, arguments: &Arguments) -> anyhow::Result<Explanatio
         }
     };
     let upstreams = &settings.upstreams;
-    Ok(explain::explain(&settings.policy, &head, &fields, |id| upstreams[usize::from(id.0)].name.to_string()))
+    let mut explanation =
+        explain::explain(&settings.policy, &head, &fields, |id| upstreams[usize::from(id.0)].name.to_string());
+    // The gateway does not wait for a body that is not there.
+    explanation.reads_body &= arguments.body.as_ref().is_some_and(|body| !body.is_empty());
+    Ok(explanation)
 }
 
 fn request(arguments: &Arguments) -> anyhow::Result<Parts> {

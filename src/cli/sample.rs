@@ -90,7 +90,9 @@ main{background:#fff;padding:2rem 2.5rem;border-radius:.75rem;box-shadow:0 1px 1
 h1{font-size:1.4rem;margin:0 0 1rem}label{display:block;margin:.75rem 0 .25rem}\
 input{width:100%;box-sizing:border-box;padding:.5rem;font:inherit;border:1px solid #bbb;border-radius:.4rem}\
 button{margin-top:1.25rem;width:100%;padding:.6rem;font:inherit;border:0;border-radius:.4rem;background:#245;color:#fff}\
-.error{color:#a22}";
+.error{color:#a22}:root{color-scheme:light dark}\
+@media(prefers-color-scheme:dark){body{background:#16181c;color:#e8e6e1}main{background:#1f2228}\
+input{border-color:#4a4f5a}a{color:#8cc4e6}.error{color:#f09a8a}}";
 
 const HOME: &str = "<h1>Sample application</h1><p>It knows nothing of limits. <a href=\"/login\">Log in</a></p>";
 

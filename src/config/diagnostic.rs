@@ -1,5 +1,6 @@
 //! Mistakes, collected, and told to people and programs: where, what, and what to write instead.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::path::PathBuf;
 
@@ -109,6 +110,7 @@ fn lossy<S: Serializer>(file: &Path, serializer: S) -> Result<S::Ok, S::Error> {
 pub struct Mistakes {
     sources: Vec<Source>,
     found: Vec<Diagnostic>,
+    unknown: BTreeSet<Place>,
 }
 
 impl Mistakes {
@@ -120,7 +122,15 @@ impl Mistakes {
 
     /// Adds a mistake: what is wrong, and what to write instead.
     pub fn report(&mut self, at: Place, message: impl Into<String>, help: impl Into<String>) {
-        self.add(at, &message.into(), &help.into());
+        if !self.unknown.contains(&at) {
+            self.add(at, &message.into(), &help.into());
+        }
+    }
+
+    /// Adds a mistake for which nobody knows what the value is. Nothing more is said of that value.
+    pub fn report_unknown(&mut self, at: Place, message: impl Into<String>, help: impl Into<String>) {
+        self.report(at, message, help);
+        self.unknown.insert(at);
     }
 
     /// Adds a mistake of another file.

@@ -213,7 +213,7 @@ impl Tree<'_> {
                     Unresolved::Unset(name) => format!("set it, or give a default: `${{{name}:-...}}`"),
                     _ => "write `${NAME}` or `${NAME:-default}`; a literal `${` is written `$${`".to_owned(),
                 };
-                self.mistakes.report(at, error.to_string(), help);
+                self.mistakes.report_unknown(at, error.to_string(), help);
                 Content::Scalar(text.to_owned())
             }
         }
@@ -298,6 +298,8 @@ fn advice(info: &str, line: &str) -> &'static str {
         "a text that begins with `*` or `&` is written in quotes; an alias `*name` needs its `&name` before it"
     } else if says(&["mapping values are not allowed", "simple key"]) {
         "a value that holds `: ` is written in quotes; keys of one map begin in one column"
+    } else if says(&["flow"]) && (line.contains("${") || line.contains("/{")) {
+        "inside `{ }` and `[ ]` a text that holds a `{` is written in quotes: `\"/users/{id}\"`, `\"${NAME}\"`"
     } else if says(&["flow", "bracket", "illegal placement"]) {
         "close every `[` with `]` and every `{` with `}`, and put `,` between entries"
     } else if says(&["block", "indentation"]) {

@@ -42,6 +42,17 @@ fn without_a_body_the_method_is_get() {
 }
 
 #[test]
+fn a_body_is_read_where_there_is_one() {
+    let folder = Folder::with(CONFIG);
+    let reads_body = |arguments: &[&str]| {
+        folder.run(&[&["explain", "--format", "json"], arguments].concat()).json()["reads_body"].clone()
+    };
+    assert_eq!(reads_body(&["-d", "username=alice", "/login"]), true);
+    assert_eq!(reads_body(&["-X", "POST", "/login"]), false);
+    assert_eq!(reads_body(&["-d", "username=alice", "/elsewhere"]), false);
+}
+
+#[test]
 fn the_client_is_found_as_the_gateway_finds_it() {
     let folder = Folder::with(CONFIG);
     let header = "X-Forwarded-For: 203.0.113.9";

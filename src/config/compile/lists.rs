@@ -172,7 +172,8 @@ impl Compiler {
                     Err(error) => {
                         wrong += 1;
                         let Problem { message, help } = Problem::from(error);
-                        let line = content.split('\n').nth(entry.line - 1).unwrap_or_default();
+                        let line =
+                            content.trim_start_matches('\u{feff}').lines().nth(entry.line - 1).unwrap_or_default();
                         let length = entry.text.chars().count();
                         let mut diagnostic = Diagnostic::new(&path, entry.line, entry.column, message);
                         diagnostic.help = Some(help);

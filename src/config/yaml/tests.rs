@@ -39,6 +39,15 @@ fn check(text: &str, expected: &str) {
 }
 
 #[track_caller]
+fn check_advice(text: &str, expected: &str) {
+    let mut mistakes = Mistakes::default();
+    let source = mistakes.source(Source::new("f", text.to_owned()));
+    parse(text, source, &environment, &mut mistakes);
+    let help = mistakes.into_sorted().pop().and_then(|mistake| mistake.help).unwrap_or_default();
+    assert!(help.contains(expected), "{help}");
+}
+
+#[track_caller]
 fn refuse(text: &str, expected: &str) {
     let (_, mistakes) = read(text);
     assert_eq!(mistakes, [expected]);
@@ -75,6 +84,13 @@ fn what_would_be_read_twice_is_refused() {
     refuse("a: &x {b: 1}\nc:\n  <<: *x\n", "3:3: merge keys are not known here");
     refuse("a: !!str 1", "1:4: the tag `!!str` has no meaning here");
     refuse("[a]: 1", "1:1: a key must be a name, not a list");
+}
+
+#[test]
+fn a_brace_that_wants_quotes_is_told_from_one_that_is_left_open() {
+    check_advice("{path: /users/{id}}", "in quotes");
+    check_advice("{max_keys: ${MAX_KEYS}}", "in quotes");
+    check_advice("{a: 1", "close every");
 }
 
 #[test]
