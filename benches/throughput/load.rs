@@ -59,7 +59,7 @@ pub(crate) fn run(address: &str, path: &str, status: &str, millis: &str) {
 pub(crate) fn request(path: &str) -> Vec<u8> {
     format!(
         "GET {path} HTTP/1.1\r\nHost: app.example.com\r\nUser-Agent: Mozilla/5.0 (X11; Linux x86_64; rv:128.0)\r\n\
-         Accept: text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8\r\nAccept-Language: en-US,en;q=0.5\r\n\
+         Accept: */*\r\nAccept-Language: en-US,en;q=0.5\r\n\
          Accept-Encoding: gzip, deflate\r\nCookie: session=0123456789abcdef0123456789abcdef\r\n\r\n"
     )
     .into_bytes()
