@@ -69,7 +69,7 @@ pub enum Cause {
 #[derive(Clone, Debug, Default)]
 pub struct Report {
     /// Each limit decided, in the order of the plan.
-    pub limits: SmallVec<[LimitReport; 4]>,
+    pub limits: Vec<LimitReport>,
 }
 
 /// How one limit decided, and where its key (the one with the least left) stands.
@@ -82,12 +82,12 @@ pub struct LimitReport {
 }
 
 /// How one limit decided over all keys it counts a request under.
-struct Ruling {
+struct Ruling<'v> {
     limit: LimitId,
     shadow: bool,
     /// `None`: it lets the request pass.
     denies: Option<Wait>,
-    standings: Standings,
+    standings: Option<&'v Standings>,
 }
 
 /// How long until a limit would let a request pass, shortest first.
@@ -109,18 +109,17 @@ impl<'a> Plan<'a> {
         }
         let rulings = self.rulings(verdicts);
         let denying = || rulings.iter().filter(|ruling| !ruling.shadow).filter_map(|r| Some((r.limit, r.denies?)));
-        let passes = denying().next().is_none();
-        let reservations = self.reservations(&rulings, passes);
         let decisive = denying().reduce(|longest, next| if next.1 > longest.1 { next } else { longest });
-        let limits = denying().map(|(limit, _)| limit).collect();
-        let shown = denying().filter(|&(limit, _)| policy.limit(limit).headers != Detail::None);
-        let waits = shown.filter_map(|(_, wait)| if let Wait::For(wait) = wait { Some(wait) } else { None });
-        let retry_after = waits.max();
-        let report = Report { limits: rulings.into_iter().map(LimitReport::from).collect() };
+        let reservations = self.reservations(&rulings, decisive.is_none());
+        let report = Report { limits: rulings.iter().map(LimitReport::from).collect() };
         let Some((decisive, _)) = decisive else {
             let upstream = route.map_or(policy.upstream, |route| route.upstream);
             return Decision::Pass(Pass { route: self.route, upstream, reservations, report });
         };
+        let limits = denying().map(|(limit, _)| limit).collect();
+        let shown = denying().filter(|&(limit, _)| policy.limit(limit).headers != Detail::None);
+        let waits = shown.filter_map(|(_, wait)| if let Wait::For(wait) = wait { Some(wait) } else { None });
+        let retry_after = waits.max();
         let Then::Deny(own) = &policy.limit(decisive).then;
         let of_route = || route.and_then(|route| route.deny_response.as_deref());
         Decision::Deny(Denial {
@@ -134,7 +133,7 @@ impl<'a> Plan<'a> {
     }
 
     /// How each limit decided that was asked, or that needs no asking.
-    fn rulings(&self, verdicts: &[Verdict]) -> SmallVec<[Ruling; 4]> {
+    fn rulings<'v>(&self, verdicts: &'v [Verdict]) -> SmallVec<[Ruling<'v>; 4]> {
         let mut answers = self.batch().charges.iter().zip(verdicts).peekable();
         let mut rulings = SmallVec::new();
         for (number, planned) in (0..).zip(&self.limits) {
@@ -150,14 +149,14 @@ impl<'a> Plan<'a> {
             if denies.is_none() && tightest.is_none() {
                 continue;
             }
-            let standings = tightest.map(|verdict| verdict.standings.clone()).unwrap_or_default();
+            let standings = tightest.map(|verdict| &verdict.standings);
             rulings.push(Ruling { limit: planned.limit, shadow, denies, standings });
         }
         rulings
     }
 
     /// The slots in flight that the store has taken for this request.
-    fn reservations(&self, rulings: &[Ruling], passes: bool) -> SmallVec<[Reservation; 2]> {
+    fn reservations(&self, rulings: &[Ruling<'_>], passes: bool) -> SmallVec<[Reservation; 2]> {
         let concurrent = self.batch().charges.iter().filter(|charge| matches!(charge.rule, Rule::Concurrent(_)));
         let taken = concurrent.filter(|charge| match charge.force {
             Force::Binding => passes,
@@ -176,9 +175,14 @@ fn left(verdict: &Verdict) -> (u64, std::cmp::Reverse<Option<Duration>>) {
     (remaining.unwrap_or(u64::MAX), std::cmp::Reverse(verdict.retry_after))
 }
 
-impl From<Ruling> for LimitReport {
-    fn from(ruling: Ruling) -> Self {
-        let Ruling { limit, shadow, denies, standings } = ruling;
-        Self { limit, shadow, denied: denies.is_some(), standings }
+impl From<&Ruling<'_>> for LimitReport {
+    fn from(ruling: &Ruling<'_>) -> Self {
+        let Ruling { limit, shadow, denies, standings } = *ruling;
+        Self {
+            limit,
+            shadow,
+            denied: denies.is_some(),
+            standings: standings.map_or_else(Standings::new, |all| Standings::from_slice(all)),
+        }
     }
 }

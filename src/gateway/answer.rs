@@ -32,13 +32,13 @@ pub enum ResponseBody {
 #[derive(Debug)]
 pub struct Relay {
     body: AnswerBody,
-    story: Story,
+    story: Box<Story>,
     /// Keeps a body that the application never asked for from ending its connection under the answer.
     _invitation: Option<Invitation>,
 }
 
 impl ResponseBody {
-    pub fn relay(body: AnswerBody, story: Story, invitation: Option<Invitation>) -> Self {
+    pub fn relay(body: AnswerBody, story: Box<Story>, invitation: Option<Invitation>) -> Self {
         Self::Relayed(Box::new(Relay { body, story, _invitation: invitation }))
     }
 }

@@ -35,53 +35,64 @@ use crate::listen::Connection;
 use crate::route::UpstreamId;
 use crate::upstream::Answer;
 use crate::upstream::ForwardError;
+use crate::upstream::HostHeader;
 
 /// Sends a request to its upstream and brings the answer back.
-pub async fn forward(
-    mut story: Story,
-    connection: &Connection,
-    mut parts: Parts,
+///
+/// What can be done before is done before: while the answer is awaited only what it needs is kept.
+pub fn forward<'c>(
+    mut story: Box<Story>,
+    connection: &'c Connection,
+    parts: Parts,
     mut body: RequestBody,
     upstream: UpstreamId,
     wanted: Option<Wanted>,
-) -> Response<ResponseBody> {
+) -> impl Future<Output = Response<ResponseBody>> + use<'c> {
     story.sent = Some(Sent { upstream, server: None, failure: None });
-    let live = Arc::clone(&story.live);
-    let Some(target) = live.upstreams.get(usize::from(upstream.0)) else {
-        story.error = Some("the upstream does not exist".into());
-        return respond::fail(story, StatusCode::BAD_GATEWAY, NO_ANSWER, Ending::Ends);
-    };
     let (version, has_body) = (parts.version, !body.is_empty());
+    let (parts, invitation) = prepare(&story, parts, &mut body, upstream, wanted.as_ref());
+    let request = outgoing(parts, body, invitation.as_ref());
+    async move {
+        let Some(target) = story.live.upstreams.get(usize::from(upstream.0)) else {
+            story.error = Some("the upstream does not exist".into());
+            return respond::fail(story, StatusCode::BAD_GATEWAY, NO_ANSWER, Ending::Ends);
+        };
+        match story.core.pool.send(target, request).await {
+            Ok(answer) if answer.response.status() == StatusCode::SWITCHING_PROTOCOLS => {
+                switch(story, connection, answer, wanted)
+            }
+            Ok(answer) => relay(story, version, answer, invitation),
+            Err(error) => fail(story, version, has_body, &error),
+        }
+    }
+}
+
+/// Makes the head what the application is to see.
+fn prepare(
+    story: &Story,
+    mut parts: Parts,
+    body: &mut RequestBody,
+    upstream: UpstreamId,
+    wanted: Option<&Wanted>,
+) -> (Parts, Option<Invitation>) {
+    let live = &story.live;
+    let host = live.upstreams.get(usize::from(upstream.0)).map_or(&HostHeader::Preserve, |it| &it.settings().host);
+    let has_body = !body.is_empty();
     let states_no_body = !has_body && parts.headers.contains_key(CONTENT_LENGTH);
-    headers::prepare_request(
-        &mut parts.headers,
-        version,
-        &story.identity,
-        story.request_id,
-        &target.settings().host,
-        &live.looked_at,
-    );
+    let (identity, id) = (&story.identity, story.request_id);
+    headers::prepare_request(&mut parts.headers, parts.version, identity, id, host, &live.looked_at);
     if has_body && body.size_hint().exact().is_none() {
         // Without it a GET would lose its body.
         parts.headers.insert(TRANSFER_ENCODING, HeaderValue::from_static("chunked"));
     } else if states_no_body {
         parts.headers.insert(CONTENT_LENGTH, HeaderValue::from_static("0"));
     }
-    if let Some(wanted) = &wanted {
+    if let Some(wanted) = wanted {
         parts.headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
         parts.headers.insert(UPGRADE, wanted.protocols.clone());
     }
-    let invitation = invite(&mut parts, &mut body);
-    let request = outgoing(parts, body, invitation.as_ref());
-
-    let result = story.core.pool.send(target, request).await;
-    match result {
-        Ok(answer) if answer.response.status() == StatusCode::SWITCHING_PROTOCOLS => {
-            switch(story, connection, answer, wanted)
-        }
-        Ok(answer) => relay(story, version, answer, invitation),
-        Err(error) => fail(story, version, has_body, &error),
-    }
+    let invitation = invite(&mut parts, body);
+    (parts, invitation)
 }
 
 const NO_ANSWER: &str = "the application did not answer";
@@ -121,7 +132,12 @@ fn origin_form(target: Uri) -> Uri {
     target.path_and_query().cloned().map_or_else(|| Uri::from_static("/"), Uri::from)
 }
 
-fn relay(mut story: Story, version: Version, answer: Answer, invitation: Option<Invitation>) -> Response<ResponseBody> {
+fn relay(
+    mut story: Box<Story>,
+    version: Version,
+    answer: Answer,
+    invitation: Option<Invitation>,
+) -> Response<ResponseBody> {
     let (mut parts, body) = answer.response.into_parts();
     let is_bodiless = story.method() == Method::HEAD || parts.status == StatusCode::NOT_MODIFIED;
     headers::prepare_answer(&mut parts.headers, if is_bodiless { Length::OfWhatIsNotSent } else { Length::OfTheBody });
@@ -140,7 +156,7 @@ fn relay(mut story: Story, version: Version, answer: Answer, invitation: Option<
 
 /// The application switched protocols: from now on bytes are carried both ways.
 fn switch(
-    mut story: Story,
+    mut story: Box<Story>,
     connection: &Connection,
     mut answer: Answer,
     wanted: Option<Wanted>,
@@ -167,7 +183,7 @@ fn switch(
     Response::from_parts(parts, ResponseBody::Empty)
 }
 
-fn fail(mut story: Story, version: Version, has_body: bool, error: &ForwardError) -> Response<ResponseBody> {
+fn fail(mut story: Box<Story>, version: Version, has_body: bool, error: &ForwardError) -> Response<ResponseBody> {
     if let Some(fault) = story.intake.as_ref().and_then(super::intake::Intake::fault) {
         return respond::refuse(story, version, fault);
     }

@@ -80,7 +80,12 @@ pub(super) async fn handle(
         let decision = plan.conclude(&verdicts);
         story.was_decided(since);
         match decision {
-            Decision::Deny(denial) => return respond::deny(story, &live, &parts, body, denial).await,
+            Decision::Deny(mut denial) => {
+                respond::tell(&mut story, &mut denial);
+                // What is left of a short body is read, so that the connection can go on. Few denials have one.
+                let is_body_read = body.is_empty() || Box::pin(body.discard()).await;
+                return respond::deny(story, &live, &parts, is_body_read, &denial);
+            }
             Decision::Pass(pass) => pass,
         }
     };

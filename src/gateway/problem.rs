@@ -41,6 +41,9 @@ pub fn title(status: StatusCode) -> &'static str {
 
 /// The inside of a JSON string.
 fn escape(json: &mut Vec<u8>, text: &[u8]) {
+    if text.iter().all(|byte| *byte >= b' ' && !matches!(byte, b'"' | b'\\')) {
+        return json.extend_from_slice(text);
+    }
     for byte in text {
         match byte {
             b'"' | b'\\' => json.extend([b'\\', *byte]),

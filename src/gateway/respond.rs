@@ -21,7 +21,6 @@ use http::header::TRANSFER_ENCODING;
 use http::request::Parts;
 use smallvec::SmallVec;
 
-use super::RequestBody;
 use super::ResponseBody;
 use super::Snapshot;
 use super::accept;
@@ -47,17 +46,14 @@ const CLOSE: HeaderValue = HeaderValue::from_static("close");
 /// All that RFC 9110 and RFC 5789 name but CONNECT and TRACE.
 const METHODS: HeaderValue = HeaderValue::from_static("GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS");
 
-/// Answers a denied request; the application does not hear of it. What is left of a short body is read, so that the
-/// connection can go on; with a longer one it ends.
-pub async fn deny(
-    mut story: Story,
+/// Answers a denied request; the application does not hear of it. A connection with a body that nobody read ends.
+pub fn deny(
+    story: Box<Story>,
     live: &Snapshot,
     parts: &Parts,
-    body: RequestBody,
-    mut denial: Denial<'_>,
+    is_body_read: bool,
+    denial: &Denial<'_>,
 ) -> Response<ResponseBody> {
-    tell(&mut story, &mut denial);
-    let is_body_read = body.discard().await;
     let mut names: SmallVec<[&str; 2]> = SmallVec::new();
     let refusal = match &denial.cause {
         Cause::Listed { .. } | Cause::NotOnList => Refusal::Forbidden,
@@ -91,7 +87,7 @@ pub async fn deny(
 
 /// Answers a request that was refused before any rule was asked. Its connection ends: what follows on it is as
 /// doubtful as what came.
-pub fn refuse(mut story: Story, version: Version, unfit: Unfit) -> Response<ResponseBody> {
+pub fn refuse(mut story: Box<Story>, version: Version, unfit: Unfit) -> Response<ResponseBody> {
     story.outcome = Outcome::Error;
     story.error = Some(unfit.to_string().into());
     let mut answer = Reply::plain(&story, unfit.status(), &unfit.to_string());
@@ -105,7 +101,7 @@ pub fn refuse(mut story: Story, version: Version, unfit: Unfit) -> Response<Resp
 }
 
 /// Answers for an application that did not; `words` go to the client, the story's error to the log.
-pub fn fail(mut story: Story, status: StatusCode, words: &str, connection: Connection) -> Response<ResponseBody> {
+pub fn fail(mut story: Box<Story>, status: StatusCode, words: &str, connection: Connection) -> Response<ResponseBody> {
     story.outcome = Outcome::Error;
     let mut answer = Reply::plain(&story, status, words);
     if connection == Connection::Ends {
@@ -121,7 +117,8 @@ pub enum Connection {
     Ends,
 }
 
-fn tell(story: &mut Story, denial: &mut Denial<'_>) {
+/// The story knows why a request is denied before its body is read, during which the client may leave.
+pub fn tell(story: &mut Story, denial: &mut Denial<'_>) {
     story.route = denial.route;
     story.hold(mem::take(&mut denial.reservations));
     story.report = mem::take(&mut denial.report);
@@ -189,7 +186,7 @@ impl Reply {
     }
 
     /// Ends the story: what an answer of our own says is known.
-    fn finish(mut self, mut story: Story) -> Response<ResponseBody> {
+    fn finish(mut self, mut story: Box<Story>) -> Response<ResponseBody> {
         let is_bodiless = matches!(self.status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
         let body = if is_bodiless {
             self.headers.remove(CONTENT_TYPE);

@@ -73,8 +73,10 @@ pub struct Sent {
 
 impl Story {
     /// The story begins before anything was checked.
-    pub fn begin(core: Arc<Core>, live: Arc<Snapshot>, identity: Identity, parts: &Parts) -> Self {
-        Self {
+    ///
+    /// On the heap: it is handed on many times, and at last stands in the body of the answer.
+    pub fn begin(core: Arc<Core>, live: Arc<Snapshot>, identity: Identity, parts: &Parts) -> Box<Self> {
+        Box::new(Self {
             started: core.clock.now(),
             request_id: RequestId::of(&identity, &parts.headers),
             identity,
@@ -95,7 +97,7 @@ impl Story {
             held: Held::default(),
             core,
             live,
-        }
+        })
     }
 
     /// The request passed the framing checks: its host is known.

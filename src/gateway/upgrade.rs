@@ -74,7 +74,7 @@ fn is_http(protocol: &[u8]) -> bool {
 
 /// Carries bytes both ways until both sides are done or nothing moves. The story ends with it, and the server counts
 /// as busy as long: `_answer` is what it switched with.
-pub async fn tunnel(client: OnUpgrade, application: OnUpgrade, mut story: Story, _answer: AnswerBody) {
+pub async fn tunnel(client: OnUpgrade, application: OnUpgrade, mut story: Box<Story>, _answer: AnswerBody) {
     let (client, application) = match tokio::try_join!(client, application) {
         Ok(both) => both,
         Err(error) => {
