@@ -25,7 +25,7 @@ Examples:
 Exit codes: 0 the gateway is well, 1 it is not, 3 it could not be reached.")]
 pub(super) struct Arguments {
     /// Where the gateway's admin listener is
-    #[arg(long, value_name = "URL", env = "PORTCULLIS_ADMIN", default_value = "http://127.0.0.1:9090")]
+    #[arg(long, value_name = "URL", env = "PORTCULLIS_ADMIN", default_value = DEFAULT_ADMIN)]
     admin: String,
     /// Take the address from this configuration instead
     #[arg(short, long = "config", value_name = "FILE")]
@@ -34,7 +34,7 @@ pub(super) struct Arguments {
 
 pub(super) fn health(arguments: &Arguments) -> anyhow::Result<Exit> {
     let authority = match &arguments.config {
-        None => authority(&arguments.admin)?,
+        None => authority(or_usual(&arguments.admin))?,
         Some(file) => match config::load(file) {
             Ok(settings) => {
                 let admin = settings.admin.with_context(|| format!("{} has no `admin` section", file.display()))?;
@@ -62,6 +62,11 @@ pub(super) fn health(arguments: &Arguments) -> anyhow::Result<Exit> {
     }
 }
 
+/// A variable that is set to nothing says nothing.
+fn or_usual(admin: &str) -> &str {
+    if admin.is_empty() { DEFAULT_ADMIN } else { admin }
+}
+
 /// `host:port` out of a URL.
 fn authority(url: &str) -> anyhow::Result<String> {
     let expected = || format!("`{url}` is no admin address, write one such as http://127.0.0.1:9090");
@@ -72,6 +77,8 @@ fn authority(url: &str) -> anyhow::Result<String> {
     let host = uri.host().with_context(expected)?;
     Ok(format!("{host}:{}", uri.port_u16().unwrap_or(DEFAULT_PORT)))
 }
+
+const DEFAULT_ADMIN: &str = "http://127.0.0.1:9090";
 
 const DEFAULT_PORT: u16 = 80;
 
@@ -116,6 +123,7 @@ mod tests {
     #[test]
     fn an_admin_address_may_leave_out_what_is_usual() {
         assert_eq!(authority("http://127.0.0.1:9090").unwrap(), "127.0.0.1:9090");
+        assert_eq!(authority(or_usual("")).unwrap(), "127.0.0.1:9090");
         assert_eq!(authority("http://gateway:9090/").unwrap(), "gateway:9090");
         assert_eq!(authority("http://[::1]:9090").unwrap(), "[::1]:9090");
         assert_eq!(authority("127.0.0.1:9090").unwrap(), "127.0.0.1:9090");

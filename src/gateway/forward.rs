@@ -40,14 +40,14 @@ use crate::upstream::HostHeader;
 /// Sends a request to its upstream and brings the answer back.
 ///
 /// What can be done before is done before: while the answer is awaited only what it needs is kept.
-pub fn forward<'c>(
+pub fn forward(
     mut story: Box<Story>,
-    connection: &'c Connection,
+    connection: &Connection,
     parts: Parts,
     mut body: RequestBody,
     upstream: UpstreamId,
     wanted: Option<Wanted>,
-) -> impl Future<Output = Response<ResponseBody>> + use<'c> {
+) -> impl Future<Output = Response<ResponseBody>> + use<'_> {
     story.sent = Some(Sent { upstream, server: None, failure: None });
     let (version, has_body) = (parts.version, !body.is_empty());
     let (parts, invitation) = prepare(&story, parts, &mut body, upstream, wanted.as_ref());
