@@ -6,6 +6,7 @@ pub mod prefix;
 use std::net::IpAddr;
 
 use http::HeaderMap;
+use http::HeaderName;
 use ipnet::IpNet;
 use ipnet::Ipv4Net;
 
@@ -52,6 +53,14 @@ impl TrustedProxies {
 
     pub fn trusts(&self, address: ClientIp) -> bool {
         self.networks.iter().any(|network| network.contains(&address.address()))
+    }
+
+    /// The header that holds one address, where such a one is configured.
+    pub fn single_header(&self) -> Option<&HeaderName> {
+        match &self.header {
+            ForwardingHeader::Single(name) => Some(name),
+            ForwardingHeader::XForwardedFor | ForwardingHeader::Forwarded => None,
+        }
     }
 
     /// The peer is judged before the header: anyone may write a header.

@@ -2,6 +2,7 @@
 
 use http::HeaderName;
 
+use crate::client::TrustedProxies;
 use crate::decision::Policy;
 use crate::key::Selector;
 
@@ -155,15 +156,18 @@ fn is_weighty(name: &str) -> bool {
         || ["content-", "if-", "x-http-method", "x-method-override"].iter().any(|start| name.starts_with(start))
 }
 
-/// The fields that the rules of a configuration look at.
+/// The fields that a configuration looks at: its rules, and its `client_ip`.
 #[derive(Clone, Debug, Default)]
 pub struct LookedAt {
     /// As configured, and as an application may read it.
     names: Vec<(HeaderName, Option<String>)>,
+    /// In which a trusted proxy says who asks, when it is one of its own.
+    forwarding: Option<HeaderName>,
 }
 
 impl LookedAt {
-    pub fn new(policy: &Policy) -> Self {
+    pub fn new(policy: &Policy, clients: &TrustedProxies) -> Self {
+        let forwarding = clients.single_header().cloned();
         let conditions = policy.routes.routes.iter().flat_map(|route| &route.condition.headers).map(|(name, _)| name);
         let parts = policy.limits.iter().flat_map(|limit| &limit.key.parts);
         let parts = parts.chain(policy.lists.iter().filter_map(|list| list.of.as_ref()));
@@ -171,7 +175,14 @@ impl LookedAt {
             Selector::Header(name) => Some(name),
             _ => None,
         });
-        Self { names: conditions.chain(selected).map(|name| (name.clone(), dashed(name.as_str()))).collect() }
+        let names = conditions.chain(selected).chain(&forwarding);
+        let names = names.map(|name| (name.clone(), dashed(name.as_str()))).collect();
+        Self { names, forwarding }
+    }
+
+    /// Whether a field is the one in which a trusted proxy says who asks: nobody else may write it.
+    pub fn says_who_asks(&self, name: &HeaderName) -> bool {
+        self.forwarding.as_ref() == Some(name)
     }
 
     /// Whether an application may take a field for one that the rules look at, which they did not see under its name.
@@ -213,6 +224,7 @@ fn is_vendor(name: &str) -> bool {
             | "cf-connecting-ip"
             | "cf-connecting-ipv6"
             | "cf-pseudo-ipv4"
+            | "cloudfront-viewer-address"
             | "fastly-client-ip"
             | "fastly-ssl"
             | "fly-client-ip"
@@ -300,6 +312,7 @@ mod tests {
     fn a_field_that_the_rules_look_at_has_one_name() {
         let looked_at = |names: &[&'static str]| LookedAt {
             names: names.iter().map(|name| (HeaderName::from_static(name), dashed(name))).collect(),
+            forwarding: None,
         };
         let name = HeaderName::from_static;
         assert!(looked_at(&["x-tenant"]).is_mistaken_for_one(&name("x_tenant")));

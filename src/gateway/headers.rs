@@ -79,7 +79,9 @@ pub fn prepare_request(
     let forwarded = Forwarded::read(headers, identity);
     let wants_trailers = headers.get_all(TE).iter().any(names_trailers);
     remove_where(headers, |name| match Kind::of(name) {
-        Kind::Plain => looked_at.is_mistaken_for_one(name),
+        Kind::Plain => {
+            looked_at.is_mistaken_for_one(name) || (!identity.peer_is_trusted && looked_at.says_who_asks(name))
+        }
         Kind::Forwarding => !identity.peer_is_trusted,
         Kind::Hop | Kind::Misleading => true,
     });

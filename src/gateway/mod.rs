@@ -90,7 +90,7 @@ impl Snapshot {
         recorder: Recorder,
     ) -> Self {
         let shown = Shown::new(&policy, settings.headers);
-        let looked_at = LookedAt::new(&policy);
+        let looked_at = LookedAt::new(&policy, &clients);
         Self { policy, clients, upstreams, settings, recorder, shown, looked_at }
     }
 }

@@ -16,24 +16,39 @@ use super::text::is_blank;
 /// then. `\` is `/`, repeated slashes are one, `;params` go, `.` and `..` are resolved and never leave the root, and
 /// whatever is blank at the end goes with the slashes there. The empty path and `*` are `/`. The path that is
 /// forwarded is never this one.
+///
+/// Applications disagree about which of these come before dots are resolved and which after, or never: to one of them
+/// `/x\y/../login` is `/login`. So a path may have further readings.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct CanonicalPath<'r> {
     cased: Cow<'r, str>,
     /// `None` when folding case changes nothing.
     folded: Option<String>,
+    readings: Vec<CanonicalPath<'static>>,
 }
 
 impl<'r> CanonicalPath<'r> {
     pub fn new(path: &'r str) -> Self {
         match survey(path.as_bytes()) {
-            Spelling::Canonical => Self { cased: Cow::Borrowed(path), folded: None },
-            Spelling::Cased => Self { cased: Cow::Borrowed(path), folded: Some(path.to_ascii_lowercase()) },
+            Spelling::Canonical => Self { cased: Cow::Borrowed(path), folded: None, readings: Vec::new() },
+            Spelling::Cased => {
+                Self { cased: Cow::Borrowed(path), folded: Some(path.to_ascii_lowercase()), readings: Vec::new() }
+            }
             Spelling::Other => {
-                let cased = resolve(&decode(path));
-                let folded = folded(&cased);
-                Self { cased: Cow::Owned(cased), folded }
+                let readings = readings::of(path);
+                Self { readings, ..Self::resolved(resolve(&decode(path))) }
             }
         }
+    }
+
+    fn resolved(cased: String) -> Self {
+        let folded = folded(&cased);
+        Self { cased: Cow::Owned(cased), folded, readings: Vec::new() }
+    }
+
+    /// What else an application may take the path for; hardly ever anything.
+    pub fn readings(&self) -> &[CanonicalPath<'static>] {
+        &self.readings
     }
 
     /// With letters as they were sent.
@@ -110,10 +125,15 @@ const LETTERS: [Letter; 256] = {
 fn decode(path: &str) -> Cow<'_, str> {
     let mut path = Cow::Borrowed(path);
     for _ in 0..MAX_DECODE_ROUNDS {
-        let Some(plain) = percent::decode(path.as_bytes(), Escapes { plus: false, code_units: true }) else { break };
-        path = percent::text(Cow::Owned(plain));
+        let Some(plain) = decode_once(&path) else { break };
+        path = Cow::Owned(plain);
     }
     path
+}
+
+fn decode_once(path: &str) -> Option<String> {
+    let plain = percent::decode(path.as_bytes(), Escapes { plus: false, code_units: true })?;
+    Some(percent::text(Cow::Owned(plain)).into_owned())
 }
 
 fn resolve(path: &str) -> String {
@@ -159,6 +179,8 @@ fn folded(path: &str) -> Option<String> {
 
 /// Three rounds: more nesting than that is an attack, not an encoding.
 const MAX_DECODE_ROUNDS: usize = 3;
+
+mod readings;
 
 #[cfg(test)]
 mod tests;

@@ -14,6 +14,7 @@ use super::pattern::InvalidPathPattern;
 use super::pattern::PathPattern;
 use super::readings::Certainty;
 use super::readings::Readings;
+use super::readings::of_path;
 use super::readings::of_values;
 use crate::key::Captures;
 use crate::list::ListId;
@@ -66,23 +67,20 @@ impl Condition {
     /// How surely a request meets every condition, or the first that it does not meet.
     pub fn judge<'c>(&'c self, request: &Readings<'_>) -> Result<Certainty, Mismatch<'c>> {
         let head = request.head;
+        let mut least = Certainty::Surely;
         // The path first: it is what most routes differ in.
-        if let Some(path) = &self.path
-            && !path.matches(&head.path)
-        {
-            return Err(Mismatch::Path(path));
+        if let Some(path) = &self.path {
+            least = least.min(of_path(&head.path, |reading| path.matches(reading)).ok_or(Mismatch::Path(path))?);
         }
-        if let Some(regex) = &self.path_regex
-            && !regex.matches(&head.path)
-        {
-            return Err(Mismatch::PathRegex(regex));
+        if let Some(regex) = &self.path_regex {
+            let fits = of_path(&head.path, |reading| regex.matches(reading));
+            least = least.min(fits.ok_or(Mismatch::PathRegex(regex))?);
         }
         if let Some(host) = &self.host
             && !host.matches(&head.host)
         {
             return Err(Mismatch::Host(host));
         }
-        let mut least = Certainty::Surely;
         if let Some(methods) = &self.methods {
             least = least.min(request.method(methods).ok_or(Mismatch::Method(methods))?);
         }
@@ -115,11 +113,15 @@ impl Condition {
 
     /// Adds what the path captures of a request that meets this.
     pub fn capture<'a>(&'a self, head: &'a Head<'_>, captures: &mut Captures<'a>) {
-        if let Some(path) = &self.path {
-            path.capture(&head.path, captures);
-        }
-        if let Some(regex) = &self.path_regex {
-            regex.capture(&head.path, captures);
+        for reading in std::iter::once(&head.path).chain(head.path.readings()) {
+            if let Some(path) = &self.path
+                && path.matches(reading)
+            {
+                path.capture(reading, captures);
+            }
+            if let Some(regex) = &self.path_regex {
+                regex.capture(reading, captures);
+            }
         }
     }
 

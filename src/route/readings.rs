@@ -8,6 +8,7 @@ use std::fmt;
 use super::method::MethodSet;
 use crate::list::ListId;
 use crate::list::Membership;
+use crate::request::CanonicalPath;
 use crate::request::Head;
 use crate::request::method::Overrides;
 use crate::request::method::head_overrides;
@@ -72,6 +73,15 @@ impl<'a> Readings<'a> {
             Membership::All => Some(Certainty::Surely),
         }
     }
+}
+
+/// Whether a path fits, in the reading it has to most applications and in others.
+pub(super) fn of_path(path: &CanonicalPath<'_>, fits: impl Fn(&CanonicalPath<'_>) -> bool) -> Option<Certainty> {
+    let mut others = path.readings().iter();
+    if fits(path) {
+        return Some(if others.all(&fits) { Certainty::Surely } else { Certainty::Plainly });
+    }
+    others.any(fits).then_some(Certainty::Possibly)
 }
 
 /// Whether values fit: all of them, some, or none.

@@ -86,6 +86,7 @@ fn from_an_untrusted_peer_every_forwarding_header_is_discarded_and_written_anew(
         "X-Client-IP",
         "True-Client-IP",
         "CF-Connecting-IP",
+        "CloudFront-Viewer-Address",
         "X-Cluster-Client-IP",
         "Fastly-Client-IP",
     ];
@@ -97,6 +98,18 @@ fn from_an_untrusted_peer_every_forwarding_header_is_discarded_and_written_anew(
     assert_eq!(received.header("x-forwarded-proto"), Some("http"));
     assert_eq!(received.header("x-forwarded-host"), Some("app.example"));
     assert!(!received.head.contains("203.0.113.9"), "{}", received.head);
+}
+
+#[test]
+fn the_header_of_trusted_proxies_is_not_taken_from_strangers() {
+    let origin = Origin::start();
+    let gateway = Gateway::start(format!(
+        "upstream: {}\nclient_ip: {{trusted_proxies: [10.0.0.0/8], header: X-Edge-Client}}",
+        origin.url()
+    ));
+    let request = gateway.get("/").header("X-Edge-Client", "203.0.113.9").header("X_Edge_Client", "203.0.113.9");
+    assert_eq!(request.status(), 200);
+    assert!(!origin.last().head.contains("203.0.113.9"), "{}", origin.last().head);
 }
 
 #[test]

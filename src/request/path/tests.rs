@@ -15,6 +15,27 @@ fn every_spelling_of_a_path_is_one_path() {
 }
 
 #[test]
+fn a_path_that_applications_resolve_differently_has_a_reading_for_each() {
+    let has = |sent: &str, reading: &str| {
+        let path = CanonicalPath::new(sent);
+        assert!(path.readings().iter().any(|other| other.folded() == reading), "{sent:?}: {:?}", path.readings());
+    };
+    has("/x\\y/../login", "/login");
+    has("/x%5Cy/../login", "/login");
+    has("/x%252fy/../LOGIN/", "/login");
+    has("/x%2fy/../login", "/login");
+    has("/login/;x/..", "/login");
+    has("/a//../login", "/a/login");
+    has("/a/;x/../login", "/a/login");
+    has("/admin/..\\x", "/admin/..\\x");
+    has("/users/a%2Fb/posts", "/users/a%2fb/posts");
+    has("/users/;a/posts", "/users/;a/posts");
+    for plain in ["/a/../b", "/a%20b/%C3%A9", "/a;b=1/c;d", "//a/./b/", "/%6cogin", "/%2525login"] {
+        assert!(CanonicalPath::new(plain).readings().is_empty(), "{plain}: {:?}", CanonicalPath::new(plain).readings());
+    }
+}
+
+#[test]
 fn letters_are_kept_for_those_who_compare_with_case() {
     assert_eq!(CanonicalPath::new("/Login/").cased(), "/Login");
     assert_eq!(CanonicalPath::new("/Login").cased(), "/Login");
@@ -25,11 +46,11 @@ fn letters_are_kept_for_those_who_compare_with_case() {
 fn a_canonical_path_is_borrowed() {
     for path in ["/", "/login", "/.well-known/acme", "/a.b/..c/...", "/v1/users/42", "/a+b~c!$&'()*,=:@-_"] {
         assert!(
-            matches!(CanonicalPath::new(path), CanonicalPath { cased: Cow::Borrowed(_), folded: None }),
+            matches!(CanonicalPath::new(path), CanonicalPath { cased: Cow::Borrowed(_), folded: None, .. }),
             "{path:?}"
         );
     }
-    assert!(matches!(CanonicalPath::new("/Login"), CanonicalPath { cased: Cow::Borrowed(_), folded: Some(_) }));
+    assert!(matches!(CanonicalPath::new("/Login"), CanonicalPath { cased: Cow::Borrowed(_), folded: Some(_), .. }));
 }
 
 #[test]
