@@ -50,7 +50,7 @@ pub(super) async fn converse<H: Handle>(
 }
 
 async fn http1<H: Handle>(
-    io: Tapped,
+    mut io: Tapped,
     connection: &Arc<Connection>,
     settings: &Settings,
     handler: H,
@@ -70,10 +70,19 @@ async fn http1<H: Handle>(
         let whose = Whose::Connection(Arc::clone(connection));
         Answering::new(handler.handle(Arc::clone(connection), request), whose)
     });
-    let mut conversation = builder.serve_connection(TokioIo::new(io), service).with_upgrades();
-    let Some(ended) = drive(&mut conversation, Protocol::Http1, minder, UpgradeableConnection::graceful_shutdown).await
-    else {
-        return;
+    let (conversation, ended) = loop {
+        let mut conversation = builder.serve_connection(TokioIo::new(io), &service).with_upgrades();
+        match drive(&mut conversation, Protocol::Http1, minder, UpgradeableConnection::graceful_shutdown).await {
+            Driven::Ended(ended) => break (conversation, ended),
+            Driven::Stopped => return,
+            Driven::Parked => {}
+        }
+        let Some(parts) = conversation.into_parts() else { return };
+        io = parts.io.into_inner();
+        io.put_back(&parts.read_buf);
+        if !rest(&mut io, minder).await {
+            return;
+        }
     };
     if let Err(error) = ended {
         debug!(peer = %connection.peer, %error, "connection ended");
@@ -84,6 +93,19 @@ async fn http1<H: Handle>(
     if let Some(parts) = conversation.into_parts() {
         linger(parts.io.into_inner(), minder).await;
     }
+}
+
+/// Waits for the next request without hyper, whose buffers are most of what an idle connection holds. `false`: none
+/// may come any more.
+async fn rest(io: &mut Tapped, minder: &mut Minder<'_>) -> bool {
+    poll_fn(|cx| {
+        if io.poll_readable(cx).is_ready() {
+            return Poll::Ready(true);
+        }
+        // Nothing is under way, so that whatever it says, this is the end.
+        minder.poll(Protocol::Http1, cx).map(|_| false)
+    })
+    .await
 }
 
 /// Lets the client read its last answer.
@@ -122,36 +144,46 @@ async fn http2<H: Handle>(
         Answering::new(handler.handle(Arc::clone(connection), request), Whose::Stream(stream))
     });
     let mut conversation = builder.serve_connection(TokioIo::new(io), service);
-    if let Some(Err(error)) =
+    if let Driven::Ended(Err(error)) =
         drive(&mut conversation, Protocol::Http2, minder, http2::Connection::graceful_shutdown).await
     {
         debug!(peer = %connection.peer, %error, "connection ended");
     }
 }
 
-/// Polls a connection to its end, which comes early, without a result, when it keeps us waiting or is told to end.
+/// How far a conversation got.
+enum Driven {
+    Ended(hyper::Result<()>),
+    /// It kept us waiting, or was told to end.
+    Stopped,
+    /// It has been silent for a while and may be taken apart.
+    Parked,
+}
+
+/// Polls a connection to its end, or until it should go no further.
 async fn drive<C>(
     conversation: &mut C,
     protocol: Protocol,
     minder: &mut Minder<'_>,
     wind_down: impl Fn(Pin<&mut C>),
-) -> Option<hyper::Result<()>>
+) -> Driven
 where
     C: Future<Output = hyper::Result<()>> + Unpin,
 {
     poll_fn(|cx| {
         loop {
             match catch_unwind(AssertUnwindSafe(|| Pin::new(&mut *conversation).poll(cx))) {
-                Ok(Poll::Ready(result)) => return Poll::Ready(Some(result)),
+                Ok(Poll::Ready(result)) => return Poll::Ready(Driven::Ended(result)),
                 Ok(Poll::Pending) => {}
                 Err(panic) => {
                     log_panic(&*panic);
-                    return Poll::Ready(None);
+                    return Poll::Ready(Driven::Stopped);
                 }
             }
             match minder.poll(protocol, cx) {
                 Poll::Pending => return Poll::Pending,
-                Poll::Ready(Verdict::End) => return Poll::Ready(None),
+                Poll::Ready(Verdict::End) => return Poll::Ready(Driven::Stopped),
+                Poll::Ready(Verdict::Park) => return Poll::Ready(Driven::Parked),
                 // What it does then, it does when polled again.
                 Poll::Ready(Verdict::WindDown) => wind_down(Pin::new(&mut *conversation)),
             }

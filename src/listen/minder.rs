@@ -36,6 +36,8 @@ enum Draining {
 pub(super) enum Verdict {
     /// Finish what is under way, take nothing new.
     WindDown,
+    /// Keep the socket and nothing else until the client speaks again (HTTP/1).
+    Park,
     End,
 }
 
@@ -81,6 +83,9 @@ impl<'a> Minder<'a> {
         }
         match self.watchdog.poll(progress, protocol, cx) {
             Poll::Pending => Poll::Pending,
+            Poll::Ready(Waiting::Idle(_)) if protocol == Protocol::Http1 && self.watchdog.park() => {
+                Poll::Ready(Verdict::Park)
+            }
             Poll::Ready(Waiting::Idle(_)) if protocol == Protocol::Http2 => {
                 // HTTP/2 is told goodbye, so that a request just sent is known not to be answered.
                 self.watchdog.close();

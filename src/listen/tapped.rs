@@ -76,6 +76,20 @@ impl Tapped {
         }
     }
 
+    /// Has these bytes read again, before what follows.
+    pub(super) fn put_back(&mut self, unread: &[u8]) {
+        self.prefix.extend_from_slice(unread);
+    }
+
+    /// Ready when the client has sent something, or has left.
+    pub(super) fn poll_readable(&self, cx: &mut Context<'_>) -> Poll<()> {
+        if !self.prefix.is_empty() {
+            return Poll::Ready(());
+        }
+        // An error is for whoever reads next.
+        self.stream.poll_read_ready(cx).map(|_| ())
+    }
+
     /// Whether closing now would leave something unread: the rest of a body nobody wanted, or of a head that was none.
     pub(super) fn more_may_come(&self) -> bool {
         let progress = self.progress();

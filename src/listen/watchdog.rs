@@ -39,6 +39,8 @@ pub(super) struct Watchdog {
     keepalive: Duration,
     body_idle: Duration,
     closing: bool,
+    /// The first part of an idle wait is over.
+    parked: bool,
     waiting: Waiting,
     deadline: Instant,
     alarm: Alarm,
@@ -51,6 +53,7 @@ impl Watchdog {
             keepalive: settings.keepalive,
             body_idle: settings.body_idle,
             closing: false,
+            parked: false,
             waiting: Waiting::Nothing,
             deadline: Instant::now(),
             alarm: Alarm::default(),
@@ -65,7 +68,7 @@ impl Watchdog {
             return Poll::Pending;
         }
         if waiting != self.waiting {
-            self.wait_for(waiting);
+            self.wait_for(waiting, protocol);
         }
         if waiting == Waiting::Nothing {
             return Poll::Pending;
@@ -84,11 +87,24 @@ impl Watchdog {
         self.closing = true;
     }
 
-    fn wait_for(&mut self, waiting: Waiting) {
+    /// Goes on waiting for a request when so far only [`PARK_AFTER`] has passed; `false`: that was all of it.
+    pub(super) fn park(&mut self) -> bool {
+        let rest = self.keepalive.saturating_sub(PARK_AFTER);
+        if self.parked || rest.is_zero() {
+            return false;
+        }
+        self.parked = true;
+        self.deadline += rest;
+        true
+    }
+
+    fn wait_for(&mut self, waiting: Waiting, protocol: Protocol) {
         self.waiting = waiting;
+        self.parked = false;
         let patience = match waiting {
             Waiting::Nothing => return,
             Waiting::First | Waiting::Head(_) => self.header,
+            Waiting::Idle(_) if protocol == Protocol::Http1 => self.keepalive.min(PARK_AFTER),
             Waiting::Idle(_) => self.keepalive,
             Waiting::Write(_) => self.body_idle,
             Waiting::Leaving(_) => HALF_CLOSED,
@@ -116,6 +132,9 @@ fn waiting(progress: &Progress, protocol: Protocol) -> Waiting {
         Protocol::Http2 => Waiting::Nothing,
     }
 }
+
+/// A client that has more to say soon finds everything as it left it; one that has not costs little.
+const PARK_AFTER: Duration = Duration::from_secs(1);
 
 /// A client that has closed its side waits for an answer, or has gone: it cannot be told which. This is enough for
 /// most answers, and not much work for nobody.

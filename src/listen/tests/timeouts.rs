@@ -57,6 +57,56 @@ async fn a_connection_between_requests_is_closed_by_the_keepalive_timeout_and_no
 }
 
 #[tokio::test]
+async fn a_connection_silent_long_enough_to_be_parked_is_answered_like_any_other() {
+    let server = Server::start(settings());
+    let mut client = server.connect().await;
+    for _ in 0..2 {
+        client.get("/").await;
+        assert!(client.is_silent(PARKED).await);
+    }
+    client.send("GET / HTTP/1.1\r\n").await;
+    assert!(client.is_silent(PARKED).await);
+    client.send("Host: a\r\n\r\n").await;
+    client.answer().await;
+}
+
+#[tokio::test]
+async fn a_parked_connection_is_closed_by_the_keepalive_timeout_and_not_before() {
+    let server = Server::start(Settings { keepalive: PARKED + SHORT, ..settings() });
+    let mut client = server.connect().await;
+    client.get("/").await;
+    assert!(client.is_silent(PARKED).await);
+    client.closed().await;
+}
+
+#[tokio::test]
+async fn a_parked_connection_is_closed_when_connections_are_drained() {
+    let server = Server::start(settings());
+    let mut client = server.connect().await;
+    client.get("/").await;
+    assert!(client.is_silent(PARKED).await);
+    let drained = tokio::spawn({
+        let connections = server.connections.clone();
+        async move { connections.drain().await }
+    });
+    client.closed().await;
+    drained.await.expect("no panic");
+}
+
+#[tokio::test]
+async fn half_a_head_on_a_parked_connection_is_closed_by_the_header_timeout() {
+    let server = Server::start(Settings { header: SHORT, ..settings() });
+    let mut client = server.connect().await;
+    client.get("/").await;
+    assert!(client.is_silent(PARKED).await);
+    client.send("GET").await;
+    client.closed().await;
+}
+
+/// By then an idle connection is down to its socket.
+const PARKED: Duration = Duration::from_millis(1200);
+
+#[tokio::test]
 async fn a_request_under_way_is_under_no_timeout_of_the_connection() {
     let server = Server::start(Settings { header: SHORT, keepalive: SHORT, body_idle: SHORT, ..settings() });
     let mut client = server.connect().await;
