@@ -24,76 +24,77 @@ use super::upgrade::Wanted;
 use crate::decision;
 use crate::decision::Decision;
 use crate::listen::Connection;
-use crate::record::Outcome;
 use crate::request::Fields;
 use crate::request::Head;
 use crate::store::Store;
 
 /// Answers one request. Dropped when the client goes away: the story tells of that as well.
-pub(super) async fn handle(
+pub(super) fn handle(
     core: Arc<Core>,
     connection: Arc<Connection>,
     request: Request<Incoming>,
-) -> Response<ResponseBody> {
-    // This request's world, to the end.
-    let live = core.live.load_full();
+) -> impl Future<Output = Response<ResponseBody>> + Send + 'static {
+    // Out here, or the future would have room for it twice.
     let (mut parts, incoming) = request.into_parts();
-    let version = parts.version;
-    let identity = live.clients.identify(connection.peer.ip(), &parts.headers);
-    let mut story = Story::begin(core, Arc::clone(&live), identity, &parts);
+    async move {
+        // This request's world, to the end.
+        let live = core.live.load_full();
+        let version = parts.version;
+        let identity = live.clients.identify(connection.peer.ip(), &parts.headers);
+        let mut story = Story::begin(core, Arc::clone(&live), identity, &parts);
 
-    if parts.headers.len() > connection.max_headers {
-        return respond::refuse(story, version, Unfit::TooManyFields);
-    }
-    if let Err(unfit) = framing::check(&mut parts, connection.local) {
-        return respond::refuse(story, version, unfit);
-    }
-    story.is_for(&parts);
-    if live.settings.max_body.is_some_and(|most| incoming.size_hint().lower() > most) {
-        return respond::refuse(story, version, Unfit::TooLong);
-    }
-    let asks_for_upgrade = headers::strip_connection(&mut parts.headers);
-    let bounds = Bounds { length: live.settings.max_body, idle: live.settings.body_idle };
-    let mut body = RequestBody::new(incoming, bounds);
-    if version == Version::HTTP_11 && parts.headers.contains_key(EXPECT) {
-        body.await_invitation();
-    }
-    story.intake = body.intake();
-
-    let pass = {
-        let authority = parts.headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
-        let head = Head::read(&parts, authority, identity.client);
-        let entry = decision::enter(&live.policy, &head);
-        let reads_body = !body.is_empty() && entry.needs_body();
-        let fields = if reads_body {
-            let bound = live.settings.inspect_body;
-            match body.peek(bound).await {
-                Ok(peeked) => Fields::read(&parts.headers, &peeked.start, peeked.is_whole, bound),
-                Err(unfit) => return respond::refuse(story, version, unfit),
-            }
-        } else {
-            Fields::none()
-        };
-        let since = story.deciding_since(reads_body);
-        let plan = entry.plan(&fields);
-        let Ok(verdicts) = story.core.store.decide(plan.batch()).await;
-        let decision = plan.conclude(&verdicts);
-        story.was_decided(since);
-        match decision {
-            Decision::Deny(mut denial) => {
-                respond::tell(&mut story, &mut denial);
-                // What is left of a short body is read, so that the connection can go on. Few denials have one.
-                let is_body_read = body.is_empty() || Box::pin(body.discard()).await;
-                return respond::deny(story, &live, &parts, is_body_read, &denial);
-            }
-            Decision::Pass(pass) => pass,
+        if parts.headers.len() > connection.max_headers {
+            return respond::refuse(story, version, Unfit::TooManyFields);
         }
-    };
+        if let Err(unfit) = framing::check(&mut parts, connection.local) {
+            return respond::refuse(story, version, unfit);
+        }
+        story.is_for(&parts);
+        if live.settings.max_body.is_some_and(|most| incoming.size_hint().lower() > most) {
+            return respond::refuse(story, version, Unfit::TooLong);
+        }
+        let asks_for_upgrade = headers::strip_connection(&mut parts.headers);
+        let bounds = Bounds { length: live.settings.max_body, idle: live.settings.body_idle };
+        let mut body = RequestBody::new(incoming, bounds);
+        if version == Version::HTTP_11 && parts.headers.contains_key(EXPECT) {
+            body.await_invitation();
+        }
+        story.intake = body.intake();
 
-    story.route = pass.route;
-    story.outcome = Outcome::Allowed;
-    story.hold(pass.reservations);
-    story.report = pass.report;
-    let wanted = Wanted::read(&mut parts, asks_for_upgrade, !body.is_empty());
-    forward::forward(story, &connection, parts, body, pass.upstream, wanted).await
+        let upstream = {
+            let authority = parts.headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
+            let head = Head::read(&parts, authority, identity.client);
+            let entry = decision::enter(&live.policy, &head);
+            let reads_body = !body.is_empty() && entry.needs_body();
+            let fields = if reads_body {
+                let bound = live.settings.inspect_body;
+                match Box::pin(body.peek(bound)).await {
+                    Ok(peeked) => Fields::read(&parts.headers, &peeked.start, peeked.is_whole, bound),
+                    Err(unfit) => return respond::refuse(story, version, unfit),
+                }
+            } else {
+                Fields::none()
+            };
+            let since = story.deciding_since(reads_body);
+            let plan = entry.plan(&fields);
+            let Ok(verdicts) = story.core.store.decide(plan.batch()).await;
+            let decision = plan.conclude(&verdicts);
+            story.was_decided(since);
+            match decision {
+                Decision::Deny(mut denial) => {
+                    respond::tell(&mut story, &mut denial);
+                    // What is left of a short body is read, so that the connection can go on. Few denials have one.
+                    let is_body_read = body.is_empty() || Box::pin(body.discard()).await;
+                    return respond::deny(story, &live, &parts, is_body_read, &denial);
+                }
+                Decision::Pass(pass) => {
+                    story.passes(pass.route, pass.reservations, pass.report);
+                    pass.upstream
+                }
+            }
+        };
+
+        let wanted = Wanted::read(&mut parts, asks_for_upgrade, !body.is_empty());
+        forward::forward(story, &connection, parts, body, upstream, wanted).await
+    }
 }

@@ -105,6 +105,14 @@ impl Story {
         self.host = parts.headers.get(HOST).cloned();
     }
 
+    /// The decision let it pass.
+    pub fn passes(&mut self, route: Option<RouteId>, reservations: SmallVec<[Reservation; 2]>, report: Report) {
+        self.route = route;
+        self.outcome = Outcome::Allowed;
+        self.report = report;
+        self.hold(reservations);
+    }
+
     /// What the request holds until its story ends.
     pub fn hold(&mut self, reservations: SmallVec<[Reservation; 2]>) {
         self.held.hold(&self.core.store, reservations);

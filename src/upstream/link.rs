@@ -1,7 +1,7 @@
 //! One connection to a server, over all requests it carries.
 
 use std::future::poll_fn;
-use std::pin::pin;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::Weak;
 use std::task::Poll;
@@ -12,6 +12,7 @@ use http::Request;
 use http::Response;
 use http_body::Body;
 use hyper::body::Incoming;
+use hyper::client::conn::TrySendError;
 use hyper::client::conn::http1;
 use hyper::client::conn::http1::SendRequest;
 use hyper_util::rt::TokioIo;
@@ -77,36 +78,42 @@ where
         self.sender.is_ready()
     }
 
-    /// Sends a request and waits for the head of the answer, `response` long after the server is due.
-    pub(super) async fn exchange(
-        &mut self,
-        request: Request<B>,
-        response: Duration,
-    ) -> Result<Response<Incoming>, Failed<B>> {
+    /// Hands a request over.
+    pub(super) fn hand_over(&mut self, request: Request<B>) -> impl Future<Output = Handed<B>> + use<B> {
         let uploading = !request.body().is_end_stream();
         self.wire.begin(uploading);
         let request = request
             .map(|body| if uploading { Upload::noted(body, Arc::clone(&self.wire)) } else { Upload::empty(body) });
-        let mut answer = pin!(self.sender.try_send_request(request));
+        self.sender.try_send_request(request)
+    }
+
+    /// Waits for the head of the answer to what was handed over, `patience` long from when the server is due.
+    pub(super) async fn answer(
+        &mut self,
+        mut handed: Pin<&mut impl Future<Output = Handed<B>>>,
+        patience: Duration,
+    ) -> Result<Response<Incoming>, Failed<B>> {
         poll_fn(|cx| {
-            if let Poll::Ready(answer) = answer.as_mut().poll(cx) {
-                return Poll::Ready(answer.map_err(|mut failed| match failed.take_message() {
-                    Some(request) => {
-                        Failed::Unwritten(Box::new(request.map(|upload| upload.body)), failed.into_error())
-                    }
-                    None => self.wire.blame(failed.into_error()),
-                }));
+            if let Poll::Ready(answer) = handed.as_mut().poll(cx) {
+                return Poll::Ready(answer.map_err(|failed| self.wire.blame(failed)));
             }
-            let deadline = self.wire.server_is_due_since() + response;
+            let deadline = self.wire.server_is_due_since() + patience;
             self.patience.poll_at(deadline, cx).map(|()| Err(Failed::Fault(Cause::ResponseTimeout)))
         })
         .await
     }
 }
 
+/// What hyper makes of a request in the end.
+type Handed<B> = Result<Response<Incoming>, TrySendError<Request<Upload<B>>>>;
+
 impl Wire {
-    fn blame<B>(&self, error: hyper::Error) -> Failed<B> {
-        if error.is_user() {
+    fn blame<B>(&self, mut failed: TrySendError<Request<Upload<B>>>) -> Failed<B> {
+        let unwritten = failed.take_message();
+        let error = failed.into_error();
+        if let Some(request) = unwritten {
+            Failed::Unwritten(Box::new(request.map(|upload| upload.body)), error)
+        } else if error.is_user() {
             Failed::Fault(Cause::RequestBody(error))
         } else if error.is_parse() {
             Failed::Fault(Cause::Nonsense(error))

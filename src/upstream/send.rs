@@ -1,5 +1,6 @@
 //! The way of one request to a server, and to the next when that one does not take it.
 
+use std::pin::pin;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -34,66 +35,73 @@ where
     /// A request of which nothing was written goes on to a new connection, or to the next server, each of which is
     /// tried once. GET, HEAD and OPTIONS without a body are sent once more when a connection ended before any byte
     /// of an answer.
-    pub async fn send(&self, upstream: &Arc<Upstream>, request: Request<B>) -> Result<Answer, ForwardError> {
-        let timeouts = &upstream.settings.timeouts;
+    pub fn send(
+        &self,
+        upstream: &Arc<Upstream>,
+        mut request: Request<B>,
+    ) -> impl Future<Output = Result<Answer, ForwardError>> {
+        // Outside of the future, which would otherwise have room for the request twice.
         let may_switch = request.headers().contains_key(UPGRADE);
         let mut may_repeat = is_repeatable(&request);
-        let mut request = request;
-        let mut tried = SmallVec::<[usize; 4]>::new();
-        let mut may_reuse = true;
-        let mut failed = ForwardError { server: None, cause: Cause::NoHealthyServer };
-        while let Some(index) = upstream.pick(&tried) {
-            let server = &upstream.servers[index];
-            let failure = |cause| ForwardError { server: Some(Arc::clone(server.name())), cause };
-            let in_flight = server.begin();
-            let reused = if may_reuse { self.idle.take(server.id) } else { None };
-            let is_new = reused.is_none();
-            let mut link = match reused {
-                Some(link) => link,
-                // Seldom needed: it takes no room in every request's future.
-                None => match Box::pin(self.open(upstream, server)).await {
-                    Ok(link) => link,
-                    Err(cause) => {
-                        server.rest();
+        async move {
+            let timeouts = &upstream.settings.timeouts;
+            let mut tried = SmallVec::<[usize; 4]>::new();
+            let mut may_reuse = true;
+            let mut failed = ForwardError { server: None, cause: Cause::NoHealthyServer };
+            while let Some(index) = upstream.pick(&tried) {
+                let server = &upstream.servers[index];
+                let failure = |cause| ForwardError { server: Some(Arc::clone(server.name())), cause };
+                let in_flight = server.begin();
+                let reused = if may_reuse { self.idle.take(server.id) } else { None };
+                let is_new = reused.is_none();
+                let mut link = match reused {
+                    Some(link) => link,
+                    // Seldom needed: it takes no room in every request's future.
+                    None => match Box::pin(self.open(upstream, server)).await {
+                        Ok(link) => link,
+                        Err(cause) => {
+                            server.rest();
+                            tried.push(index);
+                            failed = failure(cause);
+                            continue;
+                        }
+                    },
+                };
+                let spare = may_repeat.then(|| Spare::of(&request));
+                let handed = pin!(link.hand_over(request));
+                match link.answer(handed, timeouts.response).await {
+                    Ok(response) if response.status() == StatusCode::SWITCHING_PROTOCOLS && !may_switch => {
+                        return Err(failure(Cause::UnaskedUpgrade));
+                    }
+                    Ok(response) => {
+                        let response = AnswerBody::attach(response, link, in_flight, timeouts.response);
+                        return Ok(Answer { response, server: Arc::clone(server.name()) });
+                    }
+                    Err(Failed::Unwritten(back, error)) => {
+                        request = *back;
+                        if is_new {
+                            tried.push(index);
+                        }
+                        failed = failure(Cause::Closed(error));
+                    }
+                    Err(Failed::Died(error)) => {
+                        let Some(spare) = spare else { return Err(failure(Cause::Closed(error))) };
+                        request = spare.into_request();
+                        may_repeat = false;
                         tried.push(index);
-                        failed = failure(cause);
-                        continue;
+                        if upstream.pick(&tried).is_none() {
+                            // There is no other.
+                            tried.pop();
+                        }
+                        failed = failure(Cause::Closed(error));
                     }
-                },
-            };
-            let spare = may_repeat.then(|| Spare::of(&request));
-            match link.exchange(request, timeouts.response).await {
-                Ok(response) if response.status() == StatusCode::SWITCHING_PROTOCOLS && !may_switch => {
-                    return Err(failure(Cause::UnaskedUpgrade));
+                    Err(Failed::Fault(cause)) => return Err(failure(cause)),
                 }
-                Ok(response) => {
-                    let response = AnswerBody::attach(response, link, in_flight, timeouts.response);
-                    return Ok(Answer { response, server: Arc::clone(server.name()) });
-                }
-                Err(Failed::Unwritten(back, error)) => {
-                    request = *back;
-                    if is_new {
-                        tried.push(index);
-                    }
-                    failed = failure(Cause::Closed(error));
-                }
-                Err(Failed::Died(error)) => {
-                    let Some(spare) = spare else { return Err(failure(Cause::Closed(error))) };
-                    request = spare.into_request();
-                    may_repeat = false;
-                    tried.push(index);
-                    if upstream.pick(&tried).is_none() {
-                        // There is no other.
-                        tried.pop();
-                    }
-                    failed = failure(Cause::Closed(error));
-                }
-                Err(Failed::Fault(cause)) => return Err(failure(cause)),
+                // What happened to one kept connection may have happened to all.
+                may_reuse = false;
             }
-            // What happened to one kept connection may have happened to all.
-            may_reuse = false;
+            Err(failed)
         }
-        Err(failed)
     }
 
     async fn open(&self, upstream: &Upstream, server: &Server) -> Result<Box<Link<B>>, Cause> {
