@@ -56,8 +56,11 @@ pub(super) fn handle(
         let asks_for_upgrade = headers::strip_connection(&mut parts.headers);
         let bounds = Bounds { length: live.settings.max_body, idle: live.settings.body_idle };
         let mut body = RequestBody::new(incoming, bounds);
-        if version == Version::HTTP_11 && parts.headers.contains_key(EXPECT) {
-            body.await_invitation();
+        if version == Version::HTTP_11 {
+            body.comes_in_chunks();
+            if parts.headers.contains_key(EXPECT) {
+                body.await_invitation();
+            }
         }
         story.intake = body.intake();
 

@@ -77,6 +77,8 @@ pub(super) struct Progress {
     writes: AtomicU32,
     /// The socket took no more.
     write_blocked: AtomicBool,
+    /// Writes are tried until one fails, though the socket has not said that it takes more.
+    insists: AtomicBool,
     /// The client said that nothing follows.
     read_closed: AtomicBool,
     /// Part of a request's body may still be on its way.
@@ -169,6 +171,7 @@ macro_rules! flags {
 
 flags! {
     write_blocked, set_write_blocked;
+    insists, set_insists;
     read_closed, set_read_closed;
     unread, set_unread;
     mid_frame, set_mid_frame;

@@ -184,6 +184,7 @@ where
                 Poll::Pending => return Poll::Pending,
                 Poll::Ready(Verdict::End) => return Poll::Ready(Driven::Stopped),
                 Poll::Ready(Verdict::Park) => return Poll::Ready(Driven::Parked),
+                Poll::Ready(Verdict::TryOn) => {}
                 // What it does then, it does when polled again.
                 Poll::Ready(Verdict::WindDown) => wind_down(Pin::new(&mut *conversation)),
             }

@@ -38,6 +38,8 @@ pub(super) enum Verdict {
     WindDown,
     /// Keep the socket and nothing else until the client speaks again (HTTP/1).
     Park,
+    /// Go on with what is to be written: the socket may take some of it.
+    TryOn,
     End,
 }
 
@@ -75,6 +77,10 @@ impl<'a> Minder<'a> {
         let is_speaking = protocol == Protocol::Http1 && matches!(progress.phase(), Phase::Fresh | Phase::Head);
         if self.draining == Draining::Soon && !is_speaking {
             self.draining = Draining::Begun;
+            if protocol == Protocol::Http2 {
+                // hyper waits for the client to confirm the goodbye; not every client does.
+                self.watchdog.close();
+            }
             return Poll::Ready(Verdict::WindDown);
         }
         if protocol == Protocol::Http1 && progress.phase() == Phase::Idle && progress.read_closed() {
@@ -90,6 +96,10 @@ impl<'a> Minder<'a> {
                 // HTTP/2 is told goodbye, so that a request just sent is known not to be answered.
                 self.watchdog.close();
                 Poll::Ready(Verdict::WindDown)
+            }
+            Poll::Ready(waited_for) if self.watchdog.may_insist(waited_for) => {
+                progress.set_insists(true);
+                Poll::Ready(Verdict::TryOn)
             }
             Poll::Ready(waited_for) => {
                 debug!(peer = %self.connection.peer, ?waited_for, "connection timed out");

@@ -9,6 +9,7 @@ use std::task::Context;
 use std::task::Poll;
 use std::task::ready;
 
+use socket2::SockRef;
 use tokio::io::AsyncRead;
 use tokio::io::AsyncWrite;
 use tokio::io::ReadBuf;
@@ -141,6 +142,22 @@ impl Tapped {
         }
     }
 
+    /// The kernel says that there is room only once a third of its buffer, which may be megabytes, is free; it takes
+    /// less when asked. So a client that reads slowly but steadily is told from one that does not read.
+    fn insist(&self, written: Poll<io::Result<usize>>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        if !self.progress().insists() || written.is_ready() || bytes.is_empty() {
+            return written;
+        }
+        match SockRef::from(&self.stream).send(bytes) {
+            // Not before: what room there is counts once, not bit by bit.
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                self.progress().set_insists(false);
+                Poll::Pending
+            }
+            sent => Poll::Ready(sent),
+        }
+    }
+
     fn note_write(&self, written: &Poll<io::Result<usize>>) {
         if written.is_ready() {
             self.progress().wrote();
@@ -182,6 +199,7 @@ impl AsyncRead for Tapped {
 impl AsyncWrite for Tapped {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write(cx, bytes);
+        let written = self.insist(written, bytes);
         self.note_write(&written);
         written
     }
@@ -192,6 +210,8 @@ impl AsyncWrite for Tapped {
         slices: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let written = poll_write_gathered(Pin::new(&mut self.stream), cx, slices);
+        let first = slices.iter().find(|slice| !slice.is_empty());
+        let written = self.insist(written, first.map_or(&[], |first| first));
         self.note_write(&written);
         written
     }

@@ -42,6 +42,8 @@ pub(super) struct Watchdog {
     /// The first part of an idle wait is over.
     parked: bool,
     waiting: Waiting,
+    /// How often a socket that takes no more was tried in vain.
+    tries: u32,
     deadline: Instant,
     alarm: Alarm,
 }
@@ -55,6 +57,7 @@ impl Watchdog {
             closing: false,
             parked: false,
             waiting: Waiting::Nothing,
+            tries: 0,
             deadline: Instant::now(),
             alarm: Alarm::default(),
         }
@@ -74,6 +77,16 @@ impl Watchdog {
             return Poll::Pending;
         }
         self.alarm.poll_at(self.deadline, cx).map(|()| waiting)
+    }
+
+    /// Whether a wait that took too long may go on for a while if the socket takes something after all.
+    pub(super) fn may_insist(&mut self, waited_for: Waiting) -> bool {
+        if !matches!(waited_for, Waiting::Write(_)) || self.tries == TRIES {
+            return false;
+        }
+        self.tries += 1;
+        self.deadline = Instant::now() + self.body_idle / TRIES;
+        true
     }
 
     /// Connections are being drained: those that have nothing to say yet are not waited for as long.
@@ -101,12 +114,13 @@ impl Watchdog {
     fn wait_for(&mut self, waiting: Waiting, protocol: Protocol) {
         self.waiting = waiting;
         self.parked = false;
+        self.tries = 1;
         let patience = match waiting {
             Waiting::Nothing => return,
             Waiting::First | Waiting::Head(_) => self.header,
             Waiting::Idle(_) if protocol == Protocol::Http1 => self.keepalive.min(PARK_AFTER),
             Waiting::Idle(_) => self.keepalive,
-            Waiting::Write(_) => self.body_idle,
+            Waiting::Write(_) => self.body_idle / TRIES,
             Waiting::Leaving(_) => HALF_CLOSED,
             Waiting::Closing => LINGER,
         };
@@ -145,3 +159,6 @@ const HURRY: Duration = Duration::from_millis(500);
 
 /// How long a client may take to close after the last answer, so that it gets to read it.
 const LINGER: Duration = Duration::from_secs(2);
+
+/// Into so many parts the wait for a client to read is divided; at the end of each the socket is tried.
+const TRIES: u32 = 4;

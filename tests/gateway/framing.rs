@@ -244,9 +244,16 @@ fn the_authority_of_an_absolute_target_is_the_host() {
 #[test]
 fn a_malformed_chunk_is_400_and_never_a_whole_request_upstream() {
     let (origin, gateway) = started();
-    for broken in
-        ["5\r\nhelloXX", "zz\r\n", "-1\r\n", "5 5\r\n", "5\nhello\n0\n\n", "0x5\r\nhello\r\n", "fffffffffffffffff\r\n"]
-    {
+    for broken in [
+        "5\r\nhelloXX",
+        "zz\r\n",
+        "-1\r\n",
+        "5 5\r\n",
+        "5\nhello\n0\n\n",
+        "0x5\r\nhello\r\n",
+        "fffffffffffffffff\r\n",
+        "0\r\n\n\r\n\r\n",
+    ] {
         let mut client = gateway.connect();
         client.send(format!("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n{broken}"));
         assert_eq!(client.response().status, 400, "{broken:?}");

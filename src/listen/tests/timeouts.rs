@@ -137,3 +137,16 @@ async fn a_client_that_reads_slowly_but_steadily_is_served() {
         tokio::time::sleep(SHORT / 4).await;
     }
 }
+
+#[tokio::test]
+async fn a_client_is_served_however_little_it_reads_at_a_time() {
+    let server = Server::start(Settings { body_idle: SHORT, ..settings() });
+    let mut client = server.connect().await;
+    client.send("GET /endless HTTP/1.1\r\nHost: a\r\n\r\n").await;
+    let mut chunk = vec![0; 64 * 1024];
+    for _ in 0..30 {
+        client.stream.read_exact(&mut chunk).await.unwrap();
+        tokio::time::sleep(SHORT / 10).await;
+    }
+    assert_eq!(server.connections.count(), 1);
+}
