@@ -187,6 +187,9 @@ impl LookedAt {
 
     /// Whether an application may take a field for one that the rules look at, which they did not see under its name.
     pub fn is_mistaken_for_one(&self, name: &HeaderName) -> bool {
+        if self.names.is_empty() {
+            return false;
+        }
         let Some(meant) = dashed(name.as_str()) else { return false };
         let is_itself = |(looked_at, _): &(HeaderName, Option<String>)| looked_at == name;
         let is_meant = |(looked_at, dashed): &(HeaderName, Option<String>)| {
