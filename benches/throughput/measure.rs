@@ -102,7 +102,8 @@ fn kib_per_idle_connection(kind: Kind, application: &str, count: usize) -> f64 {
     let before = peer.process.resident_kib();
     let (clients, held) = Process::of_this_program(&["idle", &peer.address.to_string(), &count.to_string()]);
     assert_eq!(held, count.to_string(), "{} held fewer connections", kind.name());
-    thread::sleep(Duration::from_millis(300));
+    // Idle for longer than between two clicks.
+    thread::sleep(Duration::from_secs(3));
     let grown = peer.process.resident_kib().saturating_sub(before);
     drop(clients);
     grown as f64 / count as f64

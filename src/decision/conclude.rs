@@ -61,7 +61,7 @@ pub enum Cause {
     /// A field was sent more often than anyone honest sends it: 400.
     TooManyValues,
     /// Limits deny it, in the order of the configuration. `retry_after` is the longest wait of those whose `headers`
-    /// show one; `None` where none does, or no wait would help.
+    /// show one: none at all for a limit that denies what is missing; `None` where no limit shows any.
     Limited { limits: SmallVec<[LimitId; 2]>, retry_after: Option<Duration> },
 }
 
@@ -118,7 +118,8 @@ impl<'a> Plan<'a> {
         };
         let limits = denying().map(|(limit, _)| limit).collect();
         let shown = denying().filter(|&(limit, _)| policy.limit(limit).headers != Detail::None);
-        let waits = shown.filter_map(|(_, wait)| if let Wait::For(wait) = wait { Some(wait) } else { None });
+        // A request that brings what was missing may come at once.
+        let waits = shown.map(|(_, wait)| if let Wait::For(wait) = wait { wait } else { Duration::ZERO });
         let retry_after = waits.max();
         let Then::Deny(own) = &policy.limit(decisive).then;
         let of_route = || route.and_then(|route| route.deny_response.as_deref());

@@ -80,6 +80,7 @@ async fn http1<H: Handle>(
         let Some(parts) = conversation.into_parts() else { return };
         io = parts.io.into_inner();
         io.put_back(&parts.read_buf);
+        drop(parts.read_buf);
         if !rest(&mut io, minder).await {
             return;
         }
