@@ -102,12 +102,20 @@ fn kib_per_idle_connection(kind: Kind, application: &str, count: usize) -> f64 {
     let before = peer.process.resident_kib();
     let (clients, held) = Process::of_this_program(&["idle", &peer.address.to_string(), &count.to_string()]);
     assert_eq!(held, count.to_string(), "{} held fewer connections", kind.name());
-    // Idle for longer than between two clicks.
+    // Idle for longer than between two clicks, among others that are not: an allocator gives memory back when it is
+    // asked for some.
     thread::sleep(Duration::from_secs(3));
+    for _ in 0..OTHER_REQUESTS {
+        first_answer(peer.address, Instant::now());
+    }
+    thread::sleep(Duration::from_millis(300));
     let grown = peer.process.resident_kib().saturating_sub(before);
     drop(clients);
     grown as f64 / count as f64
 }
+
+/// Requests of others while connections are idle.
+const OTHER_REQUESTS: usize = 300;
 
 /// Time until a proxy answers a first request.
 fn first_answer(address: SocketAddr, start: Instant) -> Duration {
