@@ -30,12 +30,6 @@ impl Connection {
         Self { peer, local, max_headers, group: Arc::clone(connections.group()), progress: Progress::default() }
     }
 
-    /// Whether the client has said that it sends nothing more: it has left, or it waits for its last answer. What
-    /// was held back is not worth starting for it.
-    pub fn client_is_leaving(&self) -> bool {
-        self.progress.read_closed.load(Ordering::Relaxed)
-    }
-
     /// Runs what outlives the request, a tunnel for instance, until it is done or connections are cut.
     pub fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
         let group = Arc::clone(&self.group);
