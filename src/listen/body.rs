@@ -39,6 +39,11 @@ impl<B: Body<Data = Bytes> + Unpin> Body for Watched<B> {
     type Error = B::Error;
 
     fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
+        if let Whose::Connection(connection) = &self.whose
+            && connection.progress.holds_back(cx)
+        {
+            return Poll::Pending;
+        }
         let frame = Pin::new(&mut self.body).poll_frame(cx);
         if let Whose::Stream(progress) = &self.whose {
             progress.note_frame(frame.is_ready());

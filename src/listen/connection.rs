@@ -6,6 +6,10 @@ use std::sync::atomic::AtomicBool;
 use std::sync::atomic::AtomicU8;
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering;
+use std::task::Context;
+use std::task::Waker;
+
+use parking_lot::Mutex;
 
 use super::Connections;
 use super::connections::Group;
@@ -71,6 +75,8 @@ pub(super) struct Progress {
     writes: AtomicU32,
     /// The socket took no more.
     write_blocked: AtomicBool,
+    /// Who waits for it to take more.
+    held_back: Mutex<Option<Waker>>,
     /// Writes are tried until one fails, though the socket has not said that it takes more.
     insists: AtomicBool,
     /// The client said that nothing follows.
@@ -139,7 +145,22 @@ impl Progress {
 
     pub(super) fn wrote(&self) {
         bump(&self.writes);
-        self.write_blocked.store(false, Ordering::Relaxed);
+        if self.write_blocked() {
+            self.set_write_blocked(false);
+            if let Some(waiting) = self.held_back.lock().take() {
+                waiting.wake();
+            }
+        }
+    }
+
+    /// Whether the next part of an answer has to wait until the client took what it was sent: hyper would keep more
+    /// than a buffer of it. Whoever asks is woken then.
+    pub(super) fn holds_back(&self, cx: &Context<'_>) -> bool {
+        let blocked = self.write_blocked();
+        if blocked {
+            *self.held_back.lock() = Some(cx.waker().clone());
+        }
+        blocked
     }
 
     pub(super) fn writes(&self) -> u32 {

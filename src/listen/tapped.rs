@@ -109,6 +109,19 @@ impl Tapped {
         }
     }
 
+    /// Reads bodies in small parts, so that hyper does not make room for large ones, of which several may be on their
+    /// way to an application that takes its time. Heads are read as they come.
+    fn poll_read_some(&mut self, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        if !self.progress().unread() || buf.remaining() <= PART_OF_BODY {
+            return Pin::new(&mut self.stream).poll_read(cx, buf);
+        }
+        let mut part = ReadBuf::new(buf.initialize_unfilled_to(PART_OF_BODY));
+        ready!(Pin::new(&mut self.stream).poll_read(cx, &mut part))?;
+        let length = part.filled().len();
+        buf.advance(length);
+        Poll::Ready(Ok(()))
+    }
+
     fn progress(&self) -> &Progress {
         &self.connection.progress
     }
@@ -179,7 +192,7 @@ impl AsyncRead for Tapped {
             if this.progress().read_closed() {
                 return this.at_end();
             }
-            ready!(Pin::new(&mut this.stream).poll_read(cx, buf))?;
+            ready!(this.poll_read_some(cx, buf))?;
             if buf.filled().len() == before && buf.remaining() > 0 {
                 return this.at_end();
             }
@@ -235,3 +248,6 @@ impl AsyncWrite for Tapped {
 
 /// Most heads are shorter, and a longer one is simply read on.
 const SCRATCH: usize = 4096;
+
+/// hyper reads into 16 KiB next when it got less than that, but more than half.
+const PART_OF_BODY: usize = 15 * 1024;

@@ -148,5 +148,6 @@ where
     }
 }
 
-/// Bounds an answer's head, and what is read of its body before the client takes it.
-const MAX_BUFFER: usize = 64 * 1024;
+/// Bounds an answer's head, and what is read of its body at once: a few such parts are kept for a client that does not
+/// take them.
+const MAX_BUFFER: usize = 16 * 1024;

@@ -3,9 +3,12 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering;
+use std::thread;
+use std::time::Duration;
 
 use crate::support::Gateway;
 use crate::support::Origin;
+use crate::support::RawClient;
 use crate::support::digest;
 use crate::support::eventually;
 
@@ -97,6 +100,75 @@ fn the_first_bytes_of_an_upload_do_not_wait_for_the_last() {
     client.send("last!");
     assert_eq!(client.response().status, 200);
     assert_eq!(origin.last().text(), "firstlast!");
+}
+
+/// What a connection may cost when it is busy, in KiB.
+const BUSY: u64 = 128;
+
+/// KiB that each of a hundred connections more takes, once all of them are held up.
+fn kib_for_each(gateway: &Gateway, mut connect: impl FnMut() -> RawClient) -> u64 {
+    let mut clients: Vec<RawClient> = (0..20).map(|_| connect()).collect();
+    let before = settled_kib(gateway);
+    clients.extend((0..100).map(|_| connect()));
+    settled_kib(gateway).saturating_sub(before) / 100
+}
+
+fn settled_kib(gateway: &Gateway) -> u64 {
+    let mut last = 0;
+    eventually("nothing moves any more", || {
+        thread::sleep(Duration::from_millis(400));
+        let now = gateway.resident_kib();
+        let is_settled = now == last;
+        last = now;
+        is_settled
+    });
+    last
+}
+
+#[test]
+fn clients_that_do_not_read_hold_up_the_application_and_fill_no_memory() {
+    let written = Arc::new(AtomicUsize::new(0));
+    let origin = Origin::conversing({
+        let written = Arc::clone(&written);
+        move |mut exchange| {
+            exchange.request();
+            exchange.write(format!("HTTP/1.1 200 OK\r\nContent-Length: {LARGE}\r\n\r\n"));
+            let block = vec![b'x'; 64 * 1024];
+            for _ in 0..LARGE / block.len() {
+                if !exchange.write(&block) {
+                    return;
+                }
+                written.fetch_add(block.len(), Ordering::SeqCst);
+            }
+        }
+    });
+    let gateway = Gateway::start(format!("upstream: {}", origin.url()));
+    let each = kib_for_each(&gateway, || {
+        let mut client = gateway.connect();
+        client.send(gateway.get("/").bytes());
+        client.head();
+        client
+    });
+    assert!(each <= BUSY, "{each} KiB");
+    assert!(written.load(Ordering::SeqCst) < 120 * LARGE / 2, "everything was read ahead");
+}
+
+#[test]
+fn applications_that_do_not_read_hold_up_their_clients_and_fill_no_memory() {
+    let origin = Origin::conversing(|mut exchange| {
+        exchange.head();
+        // Until the client has gone.
+        thread::sleep(Duration::from_secs(30));
+    });
+    let gateway = Gateway::start(format!("upstream: {}", origin.url()));
+    let block = vec![b'x'; 8 << 20];
+    let each = kib_for_each(&gateway, || {
+        let mut client = gateway.connect();
+        client.send(format!("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: {LARGE}\r\n\r\n"));
+        client.send_what_is_taken(&block);
+        client
+    });
+    assert!(each <= BUSY, "{each} KiB");
 }
 
 #[test]
