@@ -20,7 +20,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("limit", &["clock", "key", "list"]),
     ("route", &["client", "request", "list", "key", "limit"]),
     ("decision", &["clock", "client", "request", "list", "key", "limit", "route"]),
-    ("store", &["clock", "key", "limit", "decision"]),
+    ("store", &["units", "clock", "key", "limit", "decision"]),
     ("upstream", &["alarm", "gather"]),
     ("listen", &["alarm", "gather", "client"]),
     ("record", &["clock", "client", "limit", "route", "decision"]),

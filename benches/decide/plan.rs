@@ -57,7 +57,7 @@ fn bench(group: &mut Group<'_>, name: &str, policy: &Policy, path: &str, body: &
     let fields =
         if body.is_empty() { Fields::none() } else { Fields::read(&parts.headers, body.as_bytes(), true, 65536) };
     group.bench_function(name, |bench| {
-        bench.iter(|| black_box(enter(policy, &head).plan(&fields).batch().charges.len()));
+        bench.iter(|| black_box(enter(policy, &head).plan(&fields, &hasher).batch().charges.len()));
     });
 }
 
@@ -77,6 +77,7 @@ fn policy(keys: Vec<Vec<KeyPart>>) -> Policy {
         shadow: false,
         unless: Vec::new(),
         headers: Detail::Full,
+        on_failure: portcullis::limit::OnFailure::Local,
     };
     let limits: Vec<_> = keys.into_iter().enumerate().map(limit).collect();
     let login = Route {
@@ -98,6 +99,5 @@ fn policy(keys: Vec<Vec<KeyPart>>) -> Policy {
         routes: RouteTable { routes: vec![login] },
         upstream: UpstreamId(0),
         deny_response: DenyResponse::default(),
-        hasher: KeyHasher::new([1; 16]),
     }
 }

@@ -18,6 +18,7 @@ use portcullis::decision::batch::Force;
 use portcullis::key::KeyHash;
 use portcullis::limit::Algorithm;
 use portcullis::limit::Count;
+use portcullis::limit::OnFailure;
 use portcullis::limit::Rule;
 use portcullis::store::MemoryStore;
 use portcullis::store::Store;
@@ -129,8 +130,14 @@ fn key(number: u128) -> KeyHash {
 }
 
 fn decide(store: &MemoryStore, rule: &Rule, keys: impl IntoIterator<Item = KeyHash>) -> bool {
-    let charges =
-        (0..).zip(keys).map(|(limit, key)| Charge { limit, key, rule, count: Count::Requests, force: Force::Binding });
+    let charges = (0..).zip(keys).map(|(limit, key)| Charge {
+        limit,
+        key,
+        rule,
+        count: Count::Requests,
+        force: Force::Binding,
+        on_failure: OnFailure::Local,
+    });
     let batch = Batch { charges: charges.collect() };
     let verdicts = store.decide(&batch).now_or_never().expect("memory never waits");
     verdicts.expect("memory answers").iter().all(portcullis::decision::Verdict::passes)

@@ -8,7 +8,6 @@ use crate::client::TrustedProxies;
 use crate::decision::Policy;
 use crate::gateway;
 use crate::gateway::Snapshot;
-use crate::key::KeyHasher;
 use crate::listen::Connections;
 use crate::record::Gauges;
 use crate::record::LogSettings;
@@ -30,15 +29,8 @@ pub struct Parts {
 }
 
 /// Builds what is swapped whole. An upstream that did not change is taken over from `previous`.
-pub fn snapshot(
-    parts: Parts,
-    hasher: &KeyHasher,
-    log: &LogSettings,
-    previous: Option<&Snapshot>,
-    sinks: &Sinks,
-) -> Snapshot {
-    let Parts { mut policy, clients, upstreams, requests } = parts;
-    policy.hasher = hasher.clone();
+pub fn snapshot(parts: Parts, log: &LogSettings, previous: Option<&Snapshot>, sinks: &Sinks) -> Snapshot {
+    let Parts { policy, clients, upstreams, requests } = parts;
     let known = previous.map_or(&[][..], |snapshot| &snapshot.upstreams);
     let upstreams: Vec<_> = upstreams.into_iter().map(|settings| Upstream::carry_over(settings, known)).collect();
     let recorder = Recorder::new(sinks, log, &policy, upstreams.iter().map(|upstream| names(upstream)));
@@ -53,7 +45,10 @@ fn names(upstream: &Upstream) -> ServerNames {
 
 /// How things stand now.
 pub fn gauges(snapshot: &Snapshot, store: &AnyStore, connections: &Connections, sinks: &Sinks) -> Gauges {
-    let AnyStore::Memory(memory) = store;
+    let keys = match store {
+        AnyStore::Memory(memory) => memory.len(),
+        AnyStore::Shared(_) => 0,
+    };
     let servers = snapshot.upstreams.iter().flat_map(|upstream| {
         let name = &upstream.settings().name;
         upstream.servers().iter().map(move |server| (Arc::clone(name), Arc::clone(server.name()), server.is_healthy()))
@@ -63,7 +58,7 @@ pub fn gauges(snapshot: &Snapshot, store: &AnyStore, connections: &Connections, 
         store: "memory",
         // Nothing stands between us and our own memory.
         store_up: true,
-        store_keys: memory.len(),
+        store_keys: keys,
         servers: servers.collect(),
         dropped_lines: sinks.dropped_lines(),
     }

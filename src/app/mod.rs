@@ -31,15 +31,14 @@ use crate::clock::Clock;
 use crate::config::Diagnostic;
 use crate::config::Settings;
 use crate::gateway::Gateway;
-use crate::key::KeyHasher;
 use crate::listen;
 use crate::listen::Connections;
 use crate::record::LogSettings;
 use crate::record::Sinks;
 use crate::record::log::OperationalLog;
+use crate::store;
 use crate::store::AnyStore;
 use crate::store::MemoryStore;
-use crate::store::memory;
 
 /// How the configuration is read, at the start and for each reload.
 pub type Load = dyn Fn() -> Result<Settings, Vec<Diagnostic>> + Send + Sync;
@@ -47,12 +46,10 @@ pub type Load = dyn Fn() -> Result<Settings, Vec<Diagnostic>> + Send + Sync;
 /// The running gateway, seen from the thread that controls it.
 pub struct App {
     live: Live,
-    store_settings: memory::Settings,
+    store_settings: store::Settings,
     sinks: Sinks,
     log: Option<Arc<OperationalLog>>,
     log_settings: LogSettings,
-    /// One for the whole life of the process: keys are found again after a reload.
-    hasher: KeyHasher,
     workers: Workers,
     listeners: Listeners,
     connection_settings: Arc<ArcSwap<listen::Settings>>,
@@ -110,13 +107,12 @@ impl App {
         let bound = listen.into_iter().map(|address| bind(address, cores)).collect::<Result<Vec<_>, _>>()?;
         let bound_admin = admin.map(|admin| bind(admin.address, 1).map(|bound| (admin, bound))).transpose()?;
 
-        let hasher = policy.hasher.clone();
         let parts = build::Parts { policy, clients, upstreams, requests };
-        let snapshot = build::snapshot(parts, &hasher, &log_settings, None, &sinks);
+        let snapshot = build::snapshot(parts, &log_settings, None, &sinks);
         let live = Live::new(snapshot);
         let store_settings = store;
         let clock = Clock::system();
-        let store = Arc::new(AnyStore::Memory(MemoryStore::new(&store_settings, clock.clone())));
+        let store = Arc::new(AnyStore::Memory(Arc::new(MemoryStore::new(&store_settings.memory, clock.clone()))));
         let connection_settings = Arc::new(ArcSwap::from_pointee(connections));
         let connections = Connections::default();
 
@@ -129,7 +125,7 @@ impl App {
             let (live, store) = (live.shared(), Arc::clone(&store));
             let settings = Arc::clone(&connection_settings);
             move || workers::Worker {
-                gateway: Gateway::new(Arc::clone(&live), Arc::clone(&store), clock.clone()),
+                gateway: Gateway::new(Arc::clone(&live), Arc::new(store.on_another_core()), clock.clone()),
                 settings: Arc::clone(&settings),
             }
         })
@@ -144,7 +140,6 @@ impl App {
             sinks,
             log,
             log_settings,
-            hasher,
             workers,
             connection_settings,
             connections,

@@ -48,7 +48,7 @@ enum AdminChange {
 
 /// What of the settings is neither in the snapshot nor bound.
 struct Rest {
-    store: crate::store::memory::Settings,
+    store: crate::store::Settings,
     log: crate::record::LogSettings,
     connections: crate::listen::Settings,
     files: Vec<PathBuf>,
@@ -89,11 +89,10 @@ impl App {
         let listeners = self.listeners.prepare(&listen, &self.workers).map_err(Refused::Start)?;
         let admin = self.prepare_admin(admin).map_err(Refused::Start)?;
         let (snapshot, changes) = {
-            let (previous, hasher, log, sinks) =
-                (self.live.load(), self.hasher.clone(), log.clone(), self.sinks.clone());
+            let (previous, log, sinks) = (self.live.load(), log.clone(), self.sinks.clone());
             let parts = build::Parts { policy, clients, upstreams, requests };
             let build = move || {
-                let snapshot = build::snapshot(parts, &hasher, &log, Some(&previous), &sinks);
+                let snapshot = build::snapshot(parts, &log, Some(&previous), &sinks);
                 let changes = Changes::between(&previous, &snapshot);
                 (snapshot, changes)
             };
@@ -136,8 +135,8 @@ impl App {
         }
         if rest.store != self.store_settings {
             warn!(
-                in_force = self.store_settings.max_keys,
-                configured = rest.store.max_keys,
+                in_force = self.store_settings.memory.max_keys,
+                configured = rest.store.memory.max_keys,
                 "store.memory.max_keys takes effect with the next start: the store keeps its counters and its size",
             );
         }

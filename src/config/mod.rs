@@ -42,7 +42,7 @@ pub struct Settings {
     pub listen: Vec<SocketAddr>,
     pub admin: Option<admin::Settings>,
     pub clients: TrustedProxies,
-    pub store: store::memory::Settings,
+    pub store: store::Settings,
     /// By `UpstreamId`.
     pub upstreams: Vec<upstream::Settings>,
     pub policy: Policy,

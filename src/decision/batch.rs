@@ -6,6 +6,7 @@ use smallvec::SmallVec;
 
 use crate::key::KeyHash;
 use crate::limit::Count;
+use crate::limit::OnFailure;
 use crate::limit::Rule;
 use crate::limit::state::Standings;
 
@@ -29,6 +30,7 @@ pub struct Charge<'p> {
     pub rule: &'p Rule,
     pub count: Count,
     pub force: Force,
+    pub on_failure: OnFailure,
 }
 
 /// Whether a charge can deny a request.

@@ -11,6 +11,7 @@ use super::conclude::Cause;
 use super::enter::Admission;
 use crate::key::Captures;
 use crate::key::Key;
+use crate::key::KeyHasher;
 use crate::key::Source;
 use crate::key::TooManyValues;
 use crate::key::extract;
@@ -58,8 +59,8 @@ pub(super) enum Applied {
 }
 
 impl<'a> Entry<'a> {
-    /// Extracts every key and settles which charges the store is asked for.
-    pub fn plan(self, fields: &Fields) -> Plan<'a> {
+    /// Extracts every key and settles which charges the store is asked for. `hasher` is the one of that store.
+    pub fn plan(self, fields: &Fields, hasher: &KeyHasher) -> Plan<'a> {
         let Self { policy, head, admission, .. } = self;
         let mut plan =
             Plan { policy, route: self.route(), refusal: None, limits: SmallVec::new(), batch: Batch::default() };
@@ -79,7 +80,7 @@ impl<'a> Entry<'a> {
         if limits.is_empty() {
             return plan;
         }
-        let charged = with_source(policy, head, fields, &walk, |source| plan.charge_all(&limits, source));
+        let charged = with_source(policy, head, fields, &walk, |source| plan.charge_all(&limits, source, hasher));
         if charged.is_err() {
             plan.refusal = Some(Cause::TooManyValues);
             plan.limits.clear();
@@ -95,7 +96,7 @@ impl<'a> Plan<'a> {
         &self.batch
     }
 
-    fn charge_all(&mut self, limits: &[LimitId], source: &Source<'_>) -> Result<(), TooManyValues> {
+    fn charge_all(&mut self, limits: &[LimitId], source: &Source<'_>, hasher: &KeyHasher) -> Result<(), TooManyValues> {
         let mut denied = false;
         for &id in limits {
             let policy = self.policy;
@@ -115,7 +116,7 @@ impl<'a> Plan<'a> {
                 }
                 Err(too_many) => return Err(too_many),
             };
-            self.charge(id, limit, &keys);
+            self.charge(id, limit, &keys, hasher);
         }
         if denied {
             // Nothing is charged for what does not pass, but attempts and what shadows count alone.
@@ -124,7 +125,7 @@ impl<'a> Plan<'a> {
         Ok(())
     }
 
-    fn charge(&mut self, id: LimitId, limit: &'a Limit, keys: &[Key]) {
+    fn charge(&mut self, id: LimitId, limit: &'a Limit, keys: &[Key], hasher: &KeyHasher) {
         let number = u16::try_from(self.limits.len()).expect("limits are numbered with 16 bits");
         self.limits.push(Planned { limit: id, outright: false });
         let force = if limit.shadow { Force::Shadow } else { Force::Binding };
@@ -135,10 +136,11 @@ impl<'a> Plan<'a> {
         };
         self.batch.charges.extend(keys.iter().map(|key| Charge {
             limit: number,
-            key: self.policy.hasher.hash(&limit.name, key),
+            key: hasher.hash(&limit.name, key),
             rule: &limit.rule,
             count,
             force,
+            on_failure: limit.on_failure,
         }));
     }
 }

@@ -2,7 +2,6 @@
 
 use smallvec::SmallVec;
 
-use crate::key::KeyHasher;
 use crate::key::KeyPart;
 use crate::key::Selector;
 use crate::key::Source;
@@ -31,7 +30,6 @@ pub struct Policy {
     /// Where a request goes that takes no route.
     pub upstream: UpstreamId,
     pub deny_response: DenyResponse,
-    pub hasher: KeyHasher,
 }
 
 /// A list, and what of a request is looked up in it.

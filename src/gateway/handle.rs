@@ -79,8 +79,11 @@ pub(super) fn handle(
                 Fields::none()
             };
             let since = story.deciding_since(reads_body);
-            let plan = entry.plan(&fields);
-            let Ok(verdicts) = story.core.store.decide(plan.batch()).await;
+            let plan = entry.plan(&fields, &story.core.store.hasher());
+            let verdicts = match story.core.store.decide(plan.batch()).await {
+                Ok(verdicts) => verdicts,
+                Err(error) => return respond::cannot_decide(story, error),
+            };
             let decision = plan.conclude(&verdicts);
             story.was_decided(since);
             match decision {

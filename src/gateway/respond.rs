@@ -37,6 +37,7 @@ use crate::decision::conclude::Cause;
 use crate::limit::DenyResponse;
 use crate::limit::action::DenyBody;
 use crate::record::Outcome;
+use crate::store::StoreError;
 
 const PROBLEM_JSON: HeaderValue = HeaderValue::from_static("application/problem+json");
 const HTML: HeaderValue = HeaderValue::from_static("text/html; charset=utf-8");
@@ -108,6 +109,12 @@ pub fn fail(mut story: Box<Story>, status: StatusCode, words: &str, connection: 
         answer.headers.insert(CONNECTION, CLOSE);
     }
     answer.finish(story)
+}
+
+/// Answers while the store is away and a limit of the request denies meanwhile.
+pub fn cannot_decide(mut story: Box<Story>, error: StoreError) -> Response<ResponseBody> {
+    story.error = Some(error.to_string().into());
+    fail(story, StatusCode::SERVICE_UNAVAILABLE, "The service is unavailable.", Connection::Ends)
 }
 
 /// Whether more requests may come over a connection.

@@ -51,6 +51,19 @@ pub struct Limit {
     /// Lists whose members this limit does not hold for.
     pub unless: Vec<ListId>,
     pub headers: Detail,
+    pub on_failure: OnFailure,
+}
+
+/// What holds while a shared store does not answer.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum OnFailure {
+    /// The same rule, counted in this process.
+    #[default]
+    Local,
+    /// Requests pass uncounted.
+    Allow,
+    /// No request passes.
+    Deny,
 }
 
 /// What a request is counted under that lacks a part of the key.

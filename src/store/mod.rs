@@ -1,12 +1,35 @@
 //! Where counts are kept. Stores decide batches and know nothing of requests.
 
+pub mod denied_until;
+pub mod failover;
 pub mod memory;
+pub mod redis;
+
+use std::num::NonZeroU32;
+use std::sync::Arc;
+use std::time::Duration;
 
 use crate::decision::Batch;
 use crate::decision::Reservation;
 use crate::decision::Verdict;
+use crate::key::KeyHash;
+use crate::key::KeyHasher;
+use crate::limit::OnFailure;
 
+pub use self::failover::Failover;
 pub use self::memory::MemoryStore;
+
+/// The `store` section.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Settings {
+    pub memory: memory::Settings,
+    /// `None`: counts are kept in memory alone.
+    pub redis: Option<redis::Settings>,
+    /// What holds while Redis does not answer, where a limit does not say.
+    pub on_failure: OnFailure,
+    /// How many gateways share the Redis: without it each grants its share of every limit.
+    pub nodes: NonZeroU32,
+}
 
 /// What keeps counts.
 pub trait Store: Send + Sync {
@@ -15,30 +38,87 @@ pub trait Store: Send + Sync {
     /// Answers in the order of the batch.
     fn decide(&self, batch: &Batch<'_>) -> impl Future<Output = Result<Vec<Verdict>, StoreError>> + Send;
 
+    /// Answers where every key stands as `decide` would find it now, and charges nothing: nobody's attempt either.
+    fn look(&self, batch: &Batch<'_>) -> impl Future<Output = Result<Vec<Verdict>, StoreError>> + Send;
+
     /// Gives slots in flight back.
     fn settle(&self, reservations: &[Reservation]) -> impl Future<Output = Result<(), StoreError>> + Send;
+
+    /// Forgets what was counted under these keys.
+    fn forget(&self, keys: &[KeyHash]) -> impl Future<Output = Result<(), StoreError>> + Send;
 }
 
-/// The stores there are, as one type: no boxing per request.
+/// The stores there are, as one type: no boxing per request. Each core has its own, and all of one process count
+/// together.
 #[derive(Debug)]
 pub enum AnyStore {
-    Memory(MemoryStore),
+    Memory(Arc<MemoryStore>),
+    /// Redis, and what holds while it is away.
+    Shared(Failover),
 }
 
 /// Why a store gave no answer.
-#[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
-pub enum StoreError {}
+#[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
+pub enum StoreError {
+    /// Redis does not answer, and a limit denies meanwhile.
+    #[error("redis does not answer")]
+    Away,
+}
+
+/// Who is told what a shared store does, for metrics.
+pub trait Observer: Send + Sync + std::fmt::Debug {
+    /// A decision was asked for and answered within this span.
+    fn round_trip(&self, span: Duration);
+
+    /// A decision was not answered; `cause` is a word for a label.
+    fn failed(&self, cause: &'static str);
+}
+
+impl AnyStore {
+    /// The same counts for another core, reached over connections of its own.
+    #[must_use]
+    pub fn on_another_core(&self) -> Self {
+        match self {
+            Self::Memory(store) => Self::Memory(Arc::clone(store)),
+            Self::Shared(store) => Self::Shared(store.on_another_core()),
+        }
+    }
+
+    /// What hashes keys for this store: with a secret of this process, or one that all gateways on a Redis share.
+    pub fn hasher(&self) -> KeyHasher {
+        match self {
+            Self::Memory(_) => KeyHasher::of_process(),
+            Self::Shared(store) => store.hasher(),
+        }
+    }
+}
 
 impl Store for AnyStore {
     async fn decide(&self, batch: &Batch<'_>) -> Result<Vec<Verdict>, StoreError> {
         match self {
             Self::Memory(store) => store.decide(batch).await,
+            Self::Shared(store) => store.decide(batch).await,
+        }
+    }
+
+    async fn look(&self, batch: &Batch<'_>) -> Result<Vec<Verdict>, StoreError> {
+        match self {
+            Self::Memory(store) => store.look(batch).await,
+            Self::Shared(store) => store.look(batch).await,
         }
     }
 
     async fn settle(&self, reservations: &[Reservation]) -> Result<(), StoreError> {
         match self {
             Self::Memory(store) => store.settle(reservations).await,
+            Self::Shared(store) => store.settle(reservations).await,
+        }
+    }
+
+    async fn forget(&self, keys: &[KeyHash]) -> Result<(), StoreError> {
+        match self {
+            Self::Memory(store) => store.forget(keys).await,
+            Self::Shared(store) => store.forget(keys).await,
         }
     }
 }

@@ -46,7 +46,7 @@ fn one_of_a_list_needs_no_brackets() {
 fn values_are_typed_by_their_key_quoted_or_not() {
     let settings = load("quoted.yaml");
     assert_eq!(settings.listen[0].port(), 8080);
-    assert_eq!(settings.store.max_keys, 5000);
+    assert_eq!(settings.store.memory.max_keys, 5000);
     assert_eq!(settings.policy.deny_response.status, Some(StatusCode::FORBIDDEN));
     assert_eq!(settings.requests.max_body, Some(10 << 20));
     assert_eq!(settings.requests.headers, HeaderStyle::Off);

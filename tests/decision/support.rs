@@ -95,7 +95,6 @@ pub(crate) fn world() -> World {
         routes: RouteTable::default(),
         upstream: UpstreamId(0),
         deny_response: DenyResponse::default(),
-        hasher: KeyHasher::new([1; 16]),
     };
     World { policy, store: MemoryStore::new(&Settings { max_keys: 10_000 }, Clock::Manual(clock.clone())), clock }
 }
@@ -117,6 +116,7 @@ pub(crate) fn limit(name: &str, key: &str, rate: &str) -> Limit {
         shadow: false,
         unless: Vec::new(),
         headers: portcullis::limit::Detail::Full,
+        on_failure: portcullis::limit::OnFailure::Local,
     }
 }
 
@@ -248,7 +248,7 @@ impl World {
         let head = ask.head();
         let entry = enter(&self.policy, &head);
         let fields = if entry.needs_body() { ask.fields() } else { Fields::none() };
-        let plan = entry.plan(&fields);
+        let plan = entry.plan(&fields, &KeyHasher::new([1; 16]));
         let keys: Vec<_> = plan.batch().charges.iter().map(|charge| charge.key).collect();
         let charges = keys.len();
         let verdicts = if charges == 0 { Vec::new() } else { ready(self.store.decide(plan.batch())).unwrap() };

@@ -11,6 +11,7 @@ use portcullis::decision::Charge;
 use portcullis::key::Key;
 use portcullis::key::KeyHash;
 use portcullis::key::KeyHasher;
+use portcullis::limit::OnFailure;
 use portcullis::store::MemoryStore;
 use portcullis::store::Store;
 use portcullis::store::memory::Settings;
@@ -82,7 +83,14 @@ async fn a_refusing_key_outlives_a_million_new_ones() {
             assert!(fixture.store.len() <= 10_000);
         }
         let key = KeyHash(number.wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835));
-        let charge = Charge { limit: 0, key, rule: &limit.rule, count: limit.count, force: limit.force };
+        let charge = Charge {
+            limit: 0,
+            key,
+            rule: &limit.rule,
+            count: limit.count,
+            force: limit.force,
+            on_failure: OnFailure::Local,
+        };
         let batch = Batch { charges: std::iter::once(charge).collect() };
         assert!(fixture.store.decide(&batch).await.expect("memory answers")[0].passes());
     }

@@ -14,6 +14,7 @@ use portcullis::decision::Verdict;
 use portcullis::decision::batch::Force;
 use portcullis::limit::Algorithm;
 use portcullis::limit::Count;
+use portcullis::limit::OnFailure;
 use portcullis::limit::Rule;
 use portcullis::store::Store;
 use proptest::collection::vec;
@@ -147,7 +148,14 @@ async fn ask<F: Fixture>(fixture: &F, limits: &[Drawn], charges: &[(usize, u8)],
     for ((limit, key), rule) in charges.iter().zip(rules) {
         let key = fixture.key(&format!("{limit} {key}"));
         let Drawn { count, force, .. } = limits[*limit];
-        batch.charges.push(Charge { limit: u16::try_from(*limit).expect("a few limits"), key, rule, count, force });
+        batch.charges.push(Charge {
+            limit: u16::try_from(*limit).expect("a few limits"),
+            key,
+            rule,
+            count,
+            force,
+            on_failure: OnFailure::Local,
+        });
     }
     fixture.store().decide(&batch).await.expect("the store answers")
 }

@@ -12,6 +12,7 @@ use portcullis::decision::batch::Force;
 use portcullis::key::KeyHash;
 use portcullis::limit::Algorithm;
 use portcullis::limit::Count;
+use portcullis::limit::OnFailure;
 use portcullis::limit::Rule;
 use portcullis::store::Store;
 
@@ -110,6 +111,7 @@ pub(crate) async fn ask<F: Fixture>(fixture: &F, charges: &[(&Limit, &str)]) -> 
             rule: &limit.rule,
             count: limit.count,
             force: limit.force,
+            on_failure: OnFailure::Local,
         });
     }
     let verdicts = fixture.store().decide(&batch).await.expect("the store answers");

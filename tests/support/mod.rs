@@ -5,6 +5,7 @@ mod gateway;
 mod message;
 mod origin;
 mod raw_client;
+mod redis;
 mod request;
 
 pub use self::clock::Stopwatch;
@@ -16,4 +17,5 @@ pub use self::origin::Answer;
 pub use self::origin::Exchange;
 pub use self::origin::Origin;
 pub use self::raw_client::RawClient;
+pub use self::redis::RedisServer;
 pub use self::request::Request;

@@ -74,7 +74,6 @@ fn check(after: &str, expected: &str) {
 fn snapshot(text: &str, previous: Option<&Snapshot>) -> Snapshot {
     let settings = config::read("portcullis.yaml".as_ref(), text.to_owned(), &|_| None).expect("a good configuration");
     let config::Settings { policy, clients, upstreams, requests, log, .. } = settings;
-    let hasher = policy.hasher.clone();
     let parts = build::Parts { policy, clients, upstreams, requests };
-    build::snapshot(parts, &hasher, &log, previous, &Sinks::discard())
+    build::snapshot(parts, &log, previous, &Sinks::discard())
 }

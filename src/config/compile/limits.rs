@@ -22,6 +22,7 @@ use crate::limit::InvalidRule;
 use crate::limit::Limit;
 use crate::limit::LimitId;
 use crate::limit::Missing;
+use crate::limit::OnFailure;
 use crate::limit::Rule;
 use crate::limit::Then;
 
@@ -160,6 +161,7 @@ impl Compiler {
             shadow: raw.shadow.get().is_some_and(|shadow| shadow.value),
             unless,
             headers,
+            on_failure: OnFailure::Local,
         })
     }
 

@@ -29,7 +29,6 @@ use super::raw::leaf::Problem;
 use super::source::Place;
 use crate::client::Prefix;
 use crate::decision::Policy;
-use crate::key::KeyHasher;
 use crate::route::RouteTable;
 use crate::route::UpstreamId;
 use crate::units::Span;
@@ -86,7 +85,6 @@ impl Compiler {
             routes: RouteTable { routes },
             upstream: upstream.unwrap_or(UpstreamId(0)),
             deny_response,
-            hasher: KeyHasher::of_process(),
         };
         Settings {
             listen: listen.into_iter().map(|address| address.value).collect(),

@@ -1,5 +1,6 @@
 //! The `store`, `log`, `headers` and `server` sections.
 
+use std::num::NonZeroU32;
 use std::time::Duration;
 
 use super::Compiler;
@@ -9,6 +10,7 @@ use crate::config::raw::Field;
 use crate::config::raw::Spanned;
 use crate::gateway;
 use crate::gateway::HeaderStyle;
+use crate::limit::OnFailure;
 use crate::listen;
 use crate::record::LogFormat;
 use crate::record::LogSettings;
@@ -16,7 +18,7 @@ use crate::store;
 use crate::units::Size;
 
 impl Compiler {
-    pub(super) fn store(&mut self, document: &Document) -> store::memory::Settings {
+    pub(super) fn store(&mut self, document: &Document) -> store::Settings {
         let memory = document.store.get().and_then(|store| store.memory.get());
         let max_keys = match memory.and_then(|memory| memory.max_keys.get()) {
             None => DEFAULT_MAX_KEYS,
@@ -30,7 +32,12 @@ impl Compiler {
                 DEFAULT_MAX_KEYS
             }
         };
-        store::memory::Settings { max_keys }
+        store::Settings {
+            memory: store::memory::Settings { max_keys },
+            redis: None,
+            on_failure: OnFailure::Local,
+            nodes: NonZeroU32::MIN,
+        }
     }
 
     pub(super) fn log(document: &Document) -> LogSettings {

@@ -23,6 +23,7 @@ fn limit(name: &str, rates: &str) -> Limit {
         shadow: false,
         unless: Vec::new(),
         headers: Detail::Full,
+        on_failure: crate::limit::OnFailure::Local,
     }
 }
 

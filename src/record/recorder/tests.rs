@@ -8,7 +8,6 @@ use super::*;
 use crate::client::ClientIp;
 use crate::client::Identity;
 use crate::decision::policy::Access;
-use crate::key::KeyHasher;
 use crate::key::KeySpec;
 use crate::limit::Count;
 use crate::limit::DenyResponse;
@@ -92,6 +91,7 @@ fn recorder(sinks: &Sinks) -> Recorder {
         shadow: false,
         unless: Vec::new(),
         headers: Detail::Full,
+        on_failure: crate::limit::OnFailure::Local,
     };
     let route = Route {
         name: "login".into(),
@@ -109,7 +109,6 @@ fn recorder(sinks: &Sinks) -> Recorder {
         routes: RouteTable { routes: vec![route] },
         upstream: UpstreamId(0),
         deny_response: DenyResponse::default(),
-        hasher: KeyHasher::new([0; 16]),
     };
     let names = ServerNames { upstream: "app".into(), servers: vec!["10.0.1.5:8000".into()] };
     Recorder::new(sinks, &LogSettings::default(), &policy, [names])

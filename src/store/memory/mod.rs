@@ -92,6 +92,13 @@ impl MemoryStore {
         verdict
     }
 
+    /// Where a key stands.
+    fn look_at(&self, charge: &Charge<'_>) -> Verdict {
+        let mut shard = self.shards[self.shard_of(charge.key)].0.lock();
+        let now = self.clock.now();
+        Case::look_up(charge, &shard, now).conclude(false, &mut shard, now)
+    }
+
     fn decide_all(&self, batch: &Batch<'_>) -> Vec<Verdict> {
         let mut locked = self.lock(batch);
         // Read under the locks, so that time never runs backwards for a key.
@@ -176,6 +183,17 @@ fn passes(case: &Case<'_, '_>, cases: &Cases<'_, '_>, binding_passes: bool) -> b
 impl Store for MemoryStore {
     async fn decide(&self, batch: &Batch<'_>) -> Result<Vec<Verdict>, StoreError> {
         Ok(self.decide_now(batch))
+    }
+
+    async fn look(&self, batch: &Batch<'_>) -> Result<Vec<Verdict>, StoreError> {
+        Ok(batch.charges.iter().map(|charge| self.look_at(charge)).collect())
+    }
+
+    async fn forget(&self, keys: &[KeyHash]) -> Result<(), StoreError> {
+        for key in keys {
+            self.shards[self.shard_of(*key)].0.lock().forget_key(*key);
+        }
+        Ok(())
     }
 
     async fn settle(&self, reservations: &[Reservation]) -> Result<(), StoreError> {

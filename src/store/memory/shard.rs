@@ -140,6 +140,14 @@ impl Shard {
         }
     }
 
+    /// Forgets a key; where requests of it are in flight, their slots stay taken.
+    pub(super) fn forget_key(&mut self, key: KeyHash) {
+        let Some(place) = self.find(key) else { return };
+        if self.entries[place].state.in_flight() == 0 {
+            self.forget(place);
+        }
+    }
+
     /// Forgets the key at `place`; the last key moves there.
     pub(super) fn forget(&mut self, place: usize) {
         self.unlist(place);

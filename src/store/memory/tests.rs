@@ -10,6 +10,7 @@ use super::forget::Hold;
 use super::shard::Seconds;
 use super::*;
 use crate::limit::Count;
+use crate::limit::OnFailure;
 use crate::limit::Rule;
 use crate::limit::State;
 
@@ -53,7 +54,14 @@ fn all_shards_together_hold_as_many_keys_as_allowed() {
 fn a_store_of_no_keys_refuses_and_remembers_nothing() {
     let store = MemoryStore::new(&Settings { max_keys: 0 }, Clock::system());
     let rule = pace("1/minute");
-    let charge = Charge { limit: 0, key: key(1), rule: &rule, count: Count::Attempts, force: Force::Binding };
+    let charge = Charge {
+        limit: 0,
+        key: key(1),
+        rule: &rule,
+        count: Count::Attempts,
+        force: Force::Binding,
+        on_failure: OnFailure::Local,
+    };
     let verdicts = store.decide_now(&Batch { charges: std::iter::once(charge).collect() });
     assert_eq!(verdicts[0].retry_after, Some(Duration::from_secs(1)));
     assert!(store.is_empty());

@@ -1,0 +1,1 @@
+//! All or none across slots: reserved in order, given back when a later one denies.

@@ -1,0 +1,126 @@
+//! Real Redis servers, on free ports, in folders of their own.
+
+use std::net::SocketAddr;
+use std::net::TcpListener;
+use std::process::Child;
+use std::process::Command;
+use std::process::Stdio;
+
+use tempfile::TempDir;
+
+use super::clock::eventually;
+
+/// A running `redis-server`; killed when it is dropped.
+#[derive(Debug)]
+pub struct RedisServer {
+    child: Child,
+    folder: TempDir,
+    address: SocketAddr,
+    options: Vec<String>,
+}
+
+impl RedisServer {
+    /// A server as Debian ships it, that writes nothing to disk.
+    #[track_caller]
+    pub fn start() -> Self {
+        Self::with_options(&[])
+    }
+
+    /// `options` are those of its command line: `["--maxmemory", "10mb"]`.
+    #[track_caller]
+    pub fn with_options(options: &[&str]) -> Self {
+        let folder = tempfile::tempdir().expect("a folder for the server");
+        let options: Vec<String> = options.iter().map(|option| (*option).to_owned()).collect();
+        // Another process may take a free port before the server does.
+        for _ in 0..5 {
+            let address = free_address();
+            let child = spawn(&folder, address, &options);
+            let mut server = Self { child, folder, address, options: options.clone() };
+            if server.answers() {
+                return server;
+            }
+        }
+        panic!("no redis-server started on any of five ports");
+    }
+
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    pub fn url(&self) -> String {
+        format!("redis://{}/0", self.address)
+    }
+
+    /// Runs one command with `redis-cli` and answers what it printed, without the last line break.
+    #[track_caller]
+    pub fn cli(&self, command: &[&str]) -> String {
+        let output = Command::new("redis-cli")
+            .args(["-h", "127.0.0.1", "-p", &self.address.port().to_string()])
+            .args(command)
+            .output()
+            .expect("redis-cli is installed");
+        String::from_utf8_lossy(&output.stdout).trim_end_matches('\n').to_owned()
+    }
+
+    /// Stops the process without ending it: it goes on accepting connections and answers nothing.
+    pub fn pause(&self) {
+        self.signal("STOP");
+    }
+
+    pub fn resume(&self) {
+        self.signal("CONT");
+    }
+
+    /// Ends it at once; what it held is lost.
+    pub fn kill(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+
+    /// Starts it again, empty, on the same port.
+    #[track_caller]
+    pub fn restart(&mut self) {
+        self.kill();
+        self.child = spawn(&self.folder, self.address, &self.options);
+        assert!(self.answers(), "redis-server did not start again on {}", self.address);
+    }
+
+    #[track_caller]
+    fn signal(&self, name: &str) {
+        let status = Command::new("kill").arg(format!("-{name}")).arg(self.child.id().to_string()).status();
+        assert!(status.expect("kill is installed").success(), "no process to signal");
+    }
+
+    /// Waits until it answers anything at all; `false` when it ended instead.
+    fn answers(&mut self) -> bool {
+        let mut ended = false;
+        eventually("redis-server answers", || {
+            ended = self.child.try_wait().expect("a child of ours").is_some();
+            ended || !self.cli(&["PING"]).is_empty()
+        });
+        !ended
+    }
+}
+
+impl Drop for RedisServer {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+fn spawn(folder: &TempDir, address: SocketAddr, options: &[String]) -> Child {
+    Command::new("redis-server")
+        .args(["--bind", "127.0.0.1", "--port", &address.port().to_string(), "--save", "", "--appendonly", "no"])
+        .args(options)
+        .current_dir(folder.path())
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("redis-server is installed: ./tests/run installs it")
+}
+
+fn free_address() -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    listener.local_addr().expect("an address")
+}
