@@ -57,6 +57,7 @@ fn bench(group: &mut Group<'_>, name: &str, policy: &Policy, path: &str, body: &
     let fields =
         if body.is_empty() { Fields::none() } else { Fields::read(&parts.headers, body.as_bytes(), true, 65536) };
     group.bench_function(name, |bench| {
+        let hasher = KeyHasher::new([1; 16]);
         bench.iter(|| black_box(enter(policy, &head).plan(&fields, &hasher).batch().charges.len()));
     });
 }
