@@ -29,10 +29,10 @@ impl RedisServer {
     /// `options` are those of its command line: `["--maxmemory", "10mb"]`.
     #[track_caller]
     pub fn with_options(options: &[&str]) -> Self {
-        let folder = tempfile::tempdir().expect("a folder for the server");
         let options: Vec<String> = options.iter().map(|option| (*option).to_owned()).collect();
         // Another process may take a free port before the server does.
         for _ in 0..5 {
+            let folder = tempfile::tempdir().expect("a folder for the server");
             let address = free_address();
             let child = spawn(&folder, address, &options);
             let mut server = Self { child, folder, address, options: options.clone() };
