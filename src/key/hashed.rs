@@ -34,6 +34,24 @@ impl KeyHasher {
         Self { secret: *secret }
     }
 
+    /// The same for all gateways that count under one prefix in one Redis, so that they need agree on nothing.
+    ///
+    /// Whoever knows the prefix can compute such hashes: tables of this process that strangers fill are kept under
+    /// [`KeyHasher::again`].
+    pub fn shared(prefix: &str) -> Self {
+        let mut hasher = SipHasher24::new_with_key(b"portcullis-redis");
+        hasher.write(prefix.as_bytes());
+        Self { secret: hasher.finish128().as_u128().to_le_bytes() }
+    }
+
+    /// A hash of a hash that others can compute, which they cannot.
+    #[must_use]
+    pub fn again(&self, hash: KeyHash) -> KeyHash {
+        let mut hasher = SipHasher24::new_with_key(&self.secret);
+        hasher.write(&hash.0.to_le_bytes());
+        KeyHash(hasher.finish128().as_u128())
+    }
+
     /// Counters belong to a limit by its name: the same key under two limits is two hashes.
     pub fn hash(&self, limit: &str, key: &Key) -> KeyHash {
         let mut hasher = SipHasher24::new_with_key(&self.secret);
@@ -74,6 +92,22 @@ mod tests {
     fn another_secret_makes_other_hashes() {
         let hash = |secret| KeyHasher::new(secret).hash("login", &key("alice"));
         assert_ne!(hash([1; 16]), hash([2; 16]));
+    }
+
+    #[test]
+    fn gateways_of_one_prefix_agree_and_others_do_not() {
+        let hash = |prefix| KeyHasher::shared(prefix).hash("login", &key("alice"));
+        assert_eq!(hash("portcullis"), hash("portcullis"));
+        assert_ne!(hash("portcullis"), hash("staging"));
+    }
+
+    #[test]
+    fn hashed_again_it_is_another_for_each_secret() {
+        let hash = KeyHasher::shared("portcullis").hash("login", &key("alice"));
+        let again = |secret| KeyHasher::new(secret).again(hash);
+        assert_eq!(again([1; 16]), again([1; 16]));
+        assert_ne!(again([1; 16]), again([2; 16]));
+        assert_ne!(again([1; 16]), hash);
     }
 
     #[test]

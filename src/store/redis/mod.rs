@@ -17,8 +17,6 @@ mod script;
 use std::sync::Arc;
 use std::time::Duration;
 
-use arc_swap::ArcSwap;
-
 use self::links::Links;
 use self::url::Url;
 use super::Observer;
@@ -71,7 +69,8 @@ pub struct RedisStore {
 pub struct Shared {
     settings: Settings,
     time: Time,
-    hasher: ArcSwap<KeyHasher>,
+    /// By the prefix alone: no secret to agree on, to lose with Redis, or to find changed when it comes back.
+    hasher: KeyHasher,
     observer: Arc<dyn Observer>,
 }
 
@@ -93,7 +92,7 @@ pub struct Ruling {
 impl RedisStore {
     /// The store of the first core. Nothing is connected yet.
     pub fn new(settings: Settings, time: Time, observer: Arc<dyn Observer>) -> Self {
-        let hasher = ArcSwap::from_pointee(KeyHasher::of_process());
+        let hasher = KeyHasher::shared(&settings.key_prefix);
         let shared = Arc::new(Shared { settings, time, hasher, observer });
         Self { links: Links::new(&shared), shared }
     }
@@ -110,7 +109,7 @@ impl RedisStore {
     }
 
     pub fn hasher(&self) -> KeyHasher {
-        KeyHasher::clone(&self.shared.hasher.load())
+        self.shared.hasher.clone()
     }
 
     /// Decides all charges whose servers answer: all or none of them.
