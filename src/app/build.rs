@@ -55,7 +55,10 @@ pub fn gauges(snapshot: &Snapshot, store: &AnyStore, connections: &Connections, 
     });
     Gauges {
         connections: connections.count(),
-        store: "memory",
+        store: match store {
+            AnyStore::Memory(_) => super::store::MEMORY,
+            AnyStore::Shared(_) => super::store::REDIS,
+        },
         // Nothing stands between us and our own memory.
         store_up: true,
         store_keys: keys,

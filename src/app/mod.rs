@@ -9,6 +9,7 @@ pub mod listeners;
 pub mod live;
 pub mod reload;
 pub mod serve;
+pub mod store;
 pub mod watch;
 pub mod workers;
 
@@ -36,9 +37,6 @@ use crate::listen::Connections;
 use crate::record::LogSettings;
 use crate::record::Sinks;
 use crate::record::log::OperationalLog;
-use crate::store;
-use crate::store::AnyStore;
-use crate::store::MemoryStore;
 
 /// How the configuration is read, at the start and for each reload.
 pub type Load = dyn Fn() -> Result<Settings, Vec<Diagnostic>> + Send + Sync;
@@ -46,7 +44,7 @@ pub type Load = dyn Fn() -> Result<Settings, Vec<Diagnostic>> + Send + Sync;
 /// The running gateway, seen from the thread that controls it.
 pub struct App {
     live: Live,
-    store_settings: store::Settings,
+    store_settings: crate::store::Settings,
     sinks: Sinks,
     log: Option<Arc<OperationalLog>>,
     log_settings: LogSettings,
@@ -88,8 +86,9 @@ struct Admin {
 }
 
 impl App {
-    /// Binds every address, then serves. Must be called on the runtime that is to control the gateway.
-    pub fn start(settings: Settings, surroundings: Surroundings) -> Result<Self, StartError> {
+    /// Binds every address, then serves. Runs on the runtime that is to control the gateway.
+    #[expect(clippy::unused_async, reason = "placeholder")]
+    pub async fn start(settings: Settings, surroundings: Surroundings) -> Result<Self, StartError> {
         let Surroundings { sinks, log, load } = surroundings;
         let Settings {
             listen,
@@ -112,7 +111,7 @@ impl App {
         let live = Live::new(snapshot);
         let store_settings = store;
         let clock = Clock::system();
-        let store = Arc::new(AnyStore::Memory(Arc::new(MemoryStore::new(&store_settings.memory, clock.clone()))));
+        let store = Arc::new(store::build(&store_settings, &clock, sinks.metrics()));
         let connection_settings = Arc::new(ArcSwap::from_pointee(connections));
         let connections = Connections::default();
 

@@ -16,6 +16,7 @@ use super::bind;
 use super::build;
 use super::changes::Changes;
 use super::listeners::Turnover;
+use super::store;
 use crate::admin;
 use crate::config::Diagnostic;
 use crate::config::Settings;
@@ -133,11 +134,12 @@ impl App {
         if let Some(log) = &self.log {
             log.change(&rest.log);
         }
-        if rest.store != self.store_settings {
+        let waiting = store::waiting(&self.store_settings, &rest.store);
+        if !waiting.is_empty() {
             warn!(
-                in_force = self.store_settings.memory.max_keys,
-                configured = rest.store.memory.max_keys,
-                "store.memory.max_keys takes effect with the next start: the store keeps its counters and its size",
+                keys = waiting.join(", "),
+                "{} takes effect with the next start: the store that runs keeps its counters",
+                waiting.join(", "),
             );
         }
         self.log_settings = rest.log;

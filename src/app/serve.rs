@@ -24,6 +24,7 @@ use super::App;
 use super::Drained;
 use super::StartError;
 use super::Surroundings;
+use super::store;
 use super::watch::Watch;
 use crate::config::Settings;
 
@@ -65,7 +66,7 @@ impl Process {
         let ended = runtime.block_on(async {
             raise_descriptors();
             let summary = Summary::of(&settings);
-            let mut app = App::start(settings, surroundings)?;
+            let mut app = App::start(settings, surroundings).await?;
             announce(&app, origin, &summary);
             started(&app);
             control(&mut app, origin, &mut signals).await;
@@ -163,6 +164,7 @@ fn raise_descriptors() {
 
 /// What is served, counted.
 struct Summary {
+    store: String,
     routes: usize,
     limits: usize,
     upstreams: Vec<String>,
@@ -178,6 +180,7 @@ impl Summary {
             }
         });
         Self {
+            store: store::described(&settings.store),
             routes: settings.policy.routes.routes.len(),
             limits: settings.policy.limits.len(),
             upstreams: upstreams.collect(),
@@ -201,6 +204,7 @@ fn announce(app: &App, origin: &Origin, summary: &Summary) {
         env!("CARGO_PKG_VERSION"),
         configuration.display(),
     );
+    info!("{}", summary.store);
     for upstream in &summary.upstreams {
         info!(upstream, "forwarding to {upstream}");
     }

@@ -9,6 +9,7 @@ use crate::route::InvalidMatch;
 use crate::route::InvalidMethod;
 use crate::route::InvalidPathPattern;
 use crate::route::InvalidPathRegex;
+use crate::store::redis::url::InvalidUrl;
 use crate::units::InvalidSize;
 use crate::units::InvalidSpan;
 
@@ -100,6 +101,12 @@ impl From<InvalidSpan> for Problem {
 impl From<InvalidSize> for Problem {
     fn from(error: InvalidSize) -> Self {
         split(&error.to_string(), "write a number and a unit such as `64KiB` or `10MiB`")
+    }
+}
+
+impl From<InvalidUrl> for Problem {
+    fn from(error: InvalidUrl) -> Self {
+        split(&error.to_string(), "write one such as `redis://127.0.0.1:6379/0`")
     }
 }
 

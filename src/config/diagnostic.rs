@@ -133,6 +133,17 @@ impl Mistakes {
         self.unknown.insert(at);
     }
 
+    /// Adds a mistake of a value that may hold a password. Its line is shown only where the password can be masked.
+    pub fn report_secret(&mut self, at: Place, message: impl Into<String>, help: impl Into<String>) {
+        let before = self.found.len();
+        self.report(at, message, help);
+        for found in &mut self.found[before..] {
+            if found.excerpt.as_ref().is_some_and(|line| line.contains('@') && !line.contains("*@")) {
+                found.excerpt = None;
+            }
+        }
+    }
+
     /// Adds a mistake of another file.
     pub fn push(&mut self, diagnostic: Diagnostic) {
         self.found.push(diagnostic);
@@ -179,15 +190,42 @@ fn one_line(message: &str) -> String {
 fn masked(text: &str) -> String {
     let mut masked = String::with_capacity(text.len());
     let mut rest = text;
-    while let Some(at) = rest.find("://") {
-        let (before, after) = rest.split_at(at + 3);
-        masked.push_str(before);
-        let end = after.find(|c: char| c.is_whitespace() || matches!(c, '/' | '"' | '\'' | '`')).unwrap_or(after.len());
-        let secret = after[..end].rfind('@').unwrap_or(0);
-        masked.extend(after[..secret].chars().map(|_| '*'));
-        rest = &after[secret..];
+    while let Some((start, end)) = credentials(rest) {
+        masked.push_str(&rest[..start]);
+        masked.extend(rest[start..end].chars().map(|_| '*'));
+        rest = &rest[end..];
     }
     masked + rest
+}
+
+/// Where the first user name and password of a text stand.
+fn credentials(text: &str) -> Option<(usize, usize)> {
+    let mut from = 0;
+    while let Some(at) = text[from..].find("://") {
+        let start = from + at + 3;
+        let after = &text[start..];
+        let length = if is_web(&text[..start - 3]) {
+            let end = after.find(|c: char| c.is_whitespace() || matches!(c, '/' | '"' | '\'' | '`'));
+            after[..end.unwrap_or(after.len())].rfind('@')
+        } else {
+            // A password in the address of a server holds anything, spaces and quotes too.
+            after.rfind('@')
+        };
+        if let Some(length) = length {
+            return Some((start, start + length));
+        }
+        from = start;
+    }
+    // The address of a Redis without its slashes.
+    let start = from + text[from..].to_ascii_lowercase().find("redis:")? + "redis:".len();
+    let end = start + text[start..].rfind('@')?;
+    Some((start, end))
+}
+
+/// Whether a text ends in the scheme of a web server, whose URLs end where words end.
+fn is_web(before: &str) -> bool {
+    let scheme = before.rsplit(|c: char| !c.is_ascii_alphanumeric()).next().unwrap_or_default();
+    scheme.eq_ignore_ascii_case("http") || scheme.eq_ignore_ascii_case("https")
 }
 
 /// Longer lines are no one's handwriting, and no help when shown.
@@ -235,6 +273,25 @@ error: unknown key `kéy`
     fn a_password_in_a_url_is_not_told() {
         assert_eq!(masked("a: http://u:p@h/x@y 'redis://:é@h'"), "a: http://***@h/x@y 'redis://**@h'");
         assert_eq!(masked("http://h ://"), "http://h ://");
+    }
+
+    #[test]
+    fn a_password_of_redis_is_not_told_whatever_it_holds_and_however_it_is_misspelt() {
+        for line in [
+            "redis://:secret/word@h",
+            "redis: {url: 'redis://u:secret \"word@h'}",
+            "urls: [redis://:secret@h:1, redis://:word@h:2]",
+            "rdis://:sec/ret@h",
+            "url: redis:u:secret@h",
+            "url: REDIS:/u:secret@h",
+            "http://h rediss://u:secret@x@h",
+        ] {
+            let masked = masked(line);
+            assert!(!masked.contains("sec") && !masked.contains("word"), "{masked}");
+            assert!(masked.ends_with(&line[line.rfind('@').unwrap()..]), "{masked}");
+            assert_eq!(masked.chars().count(), line.chars().count());
+        }
+        assert_eq!(masked("redis: {url: redis://127.0.0.1:6379/0}"), "redis: {url: redis://127.0.0.1:6379/0}");
     }
 
     #[test]

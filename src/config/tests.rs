@@ -42,7 +42,7 @@ fn every_mistake_of_a_file_is_told_at_once() {
     let expected = [
         (1, "unknown key `lisen`"),
         (2, "`127.0.0.1` is not a URL"),
-        (3, "`redis` is not built into this version yet"),
+        (3, "`url` is missing"),
         (5, "unknown selector `ip`"),
         (5, "a rate needs a count above zero"),
     ];

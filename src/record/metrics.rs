@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicI64;
+use std::time::Duration;
 
 use parking_lot::Mutex;
 use prometheus_client::encoding::EncodeLabelSet;
@@ -29,6 +30,8 @@ pub struct Metrics {
     upstream_errors: Family<FailureLabels, Counter>,
     upstream_healthy: Family<ServerLabels, Gauge>,
     store_up: Family<StoreLabels, Gauge>,
+    store_errors: Family<StoreLabels, Counter>,
+    store_round_trip: Family<StoreLabels, Histogram>,
     store_keys: Family<StoreLabels, Gauge>,
     connections: Gauge,
     reloads: Family<ReloadLabels, Counter>,
@@ -62,6 +65,8 @@ impl Metrics {
             upstream_errors: register(&mut registry, names::UPSTREAM_ERRORS),
             upstream_healthy: register(&mut registry, names::UPSTREAM_HEALTHY),
             store_up: register(&mut registry, names::STORE_UP),
+            store_errors: register(&mut registry, names::STORE_ERRORS),
+            store_round_trip: register(&mut registry, names::STORE_ROUND_TRIP),
             store_keys: register(&mut registry, names::STORE_KEYS),
             connections: register(&mut registry, names::CONNECTIONS),
             reloads: register(&mut registry, names::CONFIG_RELOADS),
@@ -112,6 +117,15 @@ impl Metrics {
         }
     }
 
+    /// What a store that is asked over a network adds to.
+    pub fn store(&self, kind: &'static str) -> StoreMetrics {
+        let labels = StoreLabels { kind };
+        StoreMetrics {
+            errors: self.store_errors.get_or_create_owned(&labels),
+            round_trip: self.store_round_trip.get_or_create_owned(&labels),
+        }
+    }
+
     pub(super) fn requests(&self, route: &str, decision: &'static str, status: &'static str) -> Counter {
         self.requests.get_or_create_owned(&RequestLabels { route: route.to_owned(), decision, status })
     }
@@ -142,6 +156,25 @@ impl Metrics {
 impl Default for Metrics {
     fn default() -> Self {
         Self::new()
+    }
+}
+
+/// How a store does, told by whoever asks it.
+#[derive(Clone, Debug)]
+pub struct StoreMetrics {
+    errors: Counter,
+    round_trip: Histogram,
+}
+
+impl StoreMetrics {
+    /// A decision was asked for and answered within this span.
+    pub fn answered(&self, span: Duration) {
+        self.round_trip.observe(span);
+    }
+
+    /// A decision was not answered.
+    pub fn failed(&self) {
+        self.errors.inc();
     }
 }
 

@@ -26,6 +26,12 @@ pub const UPSTREAM_ERRORS: Name =
 pub const UPSTREAM_HEALTHY: Name =
     Name { name: "portcullis_upstream_healthy", help: "Whether a server is being sent requests" };
 pub const STORE_UP: Name = Name { name: "portcullis_store_up", help: "Whether the store answers" };
+pub const STORE_ERRORS: Name =
+    Name { name: "portcullis_store_errors", help: "Decisions that the store was asked for and did not answer" };
+pub const STORE_ROUND_TRIP: Name = Name {
+    name: "portcullis_store_round_trip_seconds",
+    help: "From a decision sent to the store to its answer, where there is a way between",
+};
 pub const STORE_KEYS: Name = Name { name: "portcullis_store_keys", help: "Keys the store remembers" };
 pub const CONNECTIONS: Name = Name { name: "portcullis_connections", help: "Connections of clients that stand" };
 pub const CONFIG_RELOADS: Name =

@@ -16,10 +16,12 @@ use portcullis::limit::Detail;
 use portcullis::limit::Limit;
 use portcullis::limit::LimitId;
 use portcullis::limit::Missing;
+use portcullis::limit::OnFailure;
 use portcullis::limit::Rule;
 use portcullis::limit::Then;
 use portcullis::limit::action::DenyBody;
 use portcullis::route::UpstreamId;
+use portcullis::store::redis::Mode;
 use portcullis::upstream::Balance;
 use portcullis::upstream::HostHeader;
 
@@ -190,4 +192,29 @@ fn routes_without_a_name_are_called_by_their_match() {
 fn harmless_defaults_of_what_is_not_built_are_accepted() {
     let settings = load("harmless.yaml");
     assert_eq!(settings.listen.len(), 1);
+}
+
+#[test]
+fn a_limit_says_itself_what_holds_while_redis_is_away() {
+    let settings = load("redis.yaml");
+    assert_eq!(limit(&settings, "as-the-store").on_failure, OnFailure::Deny);
+    assert_eq!(limit(&settings, "its-own").on_failure, OnFailure::Allow);
+    assert_eq!(settings.store.on_failure, OnFailure::Deny);
+    assert_eq!(settings.store.nodes.get(), 4);
+    assert_eq!(settings.store.memory.max_keys, 5000);
+    let redis = settings.store.redis.expect("a redis");
+    let addresses: Vec<_> = redis.urls.iter().map(ToString::to_string).collect();
+    assert_eq!(addresses, ["10.0.0.1:6379", "[::1]:6380"]);
+    assert_eq!((redis.mode, redis.timeout), (Mode::Cluster, Duration::from_millis(50)));
+    assert_eq!(redis.key_prefix, "{site}");
+}
+
+#[test]
+fn a_redis_needs_no_more_than_its_url() {
+    let store = load("redis-short.yaml").store;
+    assert_eq!((store.on_failure, store.nodes.get()), (OnFailure::Local, 1));
+    let redis = store.redis.expect("a redis");
+    assert_eq!(redis.urls[0].to_string(), "127.0.0.1:6379");
+    assert_eq!((redis.mode, redis.timeout), (Mode::Single, Duration::from_millis(100)));
+    assert_eq!(redis.key_prefix, "portcullis");
 }

@@ -22,7 +22,6 @@ use crate::limit::InvalidRule;
 use crate::limit::Limit;
 use crate::limit::LimitId;
 use crate::limit::Missing;
-use crate::limit::OnFailure;
 use crate::limit::Rule;
 use crate::limit::Then;
 
@@ -161,7 +160,7 @@ impl Compiler {
             shadow: raw.shadow.get().is_some_and(|shadow| shadow.value),
             unless,
             headers,
-            on_failure: OnFailure::Local,
+            on_failure: self.on_failure(&raw.on_failure),
         })
     }
 
@@ -285,6 +284,7 @@ fn difference(one: &Limit, other: &Limit) -> &'static str {
             _ if one.unless != other.unless => "unless",
             _ if one.shadow != other.shadow => "shadow",
             _ if one.headers != other.headers => "headers",
+            _ if one.on_failure != other.on_failure => "on_failure",
             _ => "then",
         },
     }

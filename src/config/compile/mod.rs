@@ -10,6 +10,7 @@ mod names;
 mod response;
 mod routes;
 mod server;
+mod store;
 mod titles;
 mod upstreams;
 
@@ -29,6 +30,7 @@ use super::raw::leaf::Problem;
 use super::source::Place;
 use crate::client::Prefix;
 use crate::decision::Policy;
+use crate::limit::OnFailure;
 use crate::route::RouteTable;
 use crate::route::UpstreamId;
 use crate::units::Span;
@@ -46,6 +48,9 @@ struct Compiler {
     files: Vec<PathBuf>,
     /// How wide a net one client is, where a key does not say.
     prefix: Prefix,
+    /// What holds while Redis is away, where a limit does not say.
+    on_failure: OnFailure,
+    has_redis: bool,
 }
 
 /// Compiles a document; `None`: it was no map, which has been reported.
@@ -56,7 +61,14 @@ pub fn compile(
     mistakes: Mistakes,
 ) -> Result<Settings, Vec<Diagnostic>> {
     let Some(document) = document else { return Err(mistakes.into_sorted()) };
-    let mut compiler = Compiler { mistakes, base, files, prefix: Prefix::default() };
+    let mut compiler = Compiler {
+        mistakes,
+        base,
+        files,
+        prefix: Prefix::default(),
+        on_failure: store::default_on_failure(document),
+        has_redis: store::has_redis(document),
+    };
     let settings = compiler.settings(document);
     if compiler.mistakes.is_empty() { Ok(settings) } else { Err(compiler.mistakes.into_sorted()) }
 }

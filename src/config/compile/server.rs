@@ -1,6 +1,5 @@
-//! The `store`, `log`, `headers` and `server` sections.
+//! The `log`, `headers` and `server` sections.
 
-use std::num::NonZeroU32;
 use std::time::Duration;
 
 use super::Compiler;
@@ -10,36 +9,12 @@ use crate::config::raw::Field;
 use crate::config::raw::Spanned;
 use crate::gateway;
 use crate::gateway::HeaderStyle;
-use crate::limit::OnFailure;
 use crate::listen;
 use crate::record::LogFormat;
 use crate::record::LogSettings;
-use crate::store;
 use crate::units::Size;
 
 impl Compiler {
-    pub(super) fn store(&mut self, document: &Document) -> store::Settings {
-        let memory = document.store.get().and_then(|store| store.memory.get());
-        let max_keys = match memory.and_then(|memory| memory.max_keys.get()) {
-            None => DEFAULT_MAX_KEYS,
-            Some(Spanned { value, at }) if (1..=LARGEST_MAX_KEYS).contains(value) => self.size(*value, *at),
-            Some(Spanned { value, at }) => {
-                self.mistakes.report(
-                    *at,
-                    format!("`{value}` keys cannot be remembered"),
-                    format!("write a number from 1 to {LARGEST_MAX_KEYS}; a million keys take about 100 MiB"),
-                );
-                DEFAULT_MAX_KEYS
-            }
-        };
-        store::Settings {
-            memory: store::memory::Settings { max_keys },
-            redis: None,
-            on_failure: OnFailure::Local,
-            nodes: NonZeroU32::MIN,
-        }
-    }
-
     pub(super) fn log(document: &Document) -> LogSettings {
         let Some(log) = document.log.get() else { return LogSettings::default() };
         LogSettings {
@@ -134,11 +109,6 @@ impl Compiler {
         self.size(value, at)
     }
 }
-
-const DEFAULT_MAX_KEYS: usize = 1_000_000;
-
-/// What fits into the memory of a large machine.
-const LARGEST_MAX_KEYS: u64 = 1_000_000_000;
 
 const DEFAULT_BODY_IDLE: Duration = Duration::from_secs(30);
 

@@ -16,7 +16,7 @@ use super::server::HeaderStyle;
 use super::server::Listen;
 use super::server::Log;
 use super::server::Server;
-use super::server::Store;
+use super::store::Store;
 use super::upstream::Upstream;
 use crate::config::raw::Spanned;
 
@@ -25,7 +25,7 @@ section! {
     Document {
         /// Where requests come in: an address with a port, or a list of them. HTTP/1.1, and HTTP/2 with prior knowledge.
         listen: OneOrMany<Listen>,
-        /// The admin listener: health and metrics. Left out: there is none.
+        /// The admin listener: health, metrics and the API. Left out: there is none.
         admin: Admin,
         /// Who asks: which proxies are believed, and how wide a net one client is.
         client_ip: ClientIp,

@@ -16,6 +16,7 @@ use super::leaf::Leaf;
 use super::leaf::Problem;
 use super::leaf::words;
 use super::section;
+use super::store::OnFailure;
 use crate::config::diagnostic::Mistakes;
 use crate::config::source::Place;
 use crate::config::yaml::Content;
@@ -51,6 +52,8 @@ section! {
         shadow: Spanned<bool>,
         /// Lists whose members this limit does not hold for.
         unless: OneOrMany<Text>,
+        /// What holds while Redis does not answer: `local`, `allow` or `deny`. Default: what `store.on_failure` says.
+        on_failure: Spanned<OnFailure>,
         /// What responses show: `full` (`RateLimit` headers), `retry_after` or `none`. Default: `full`, `retry_after` where the key reads the body.
         headers: Spanned<Detail>,
         /// What happens beyond the limit: `deny`, or `{deny: {...}}` with a response of its own.
@@ -62,7 +65,6 @@ section! {
     later {
         "reset_on" => "remove it: the application's answers are not looked at in this version",
         "distinct" => "remove the limit, or count requests instead of different values",
-        "on_failure" => "remove it: the memory store does not fail",
     }
 }
 

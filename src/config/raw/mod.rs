@@ -12,6 +12,7 @@ pub mod limit;
 pub mod list;
 pub mod route;
 pub mod server;
+pub mod store;
 pub mod upstream;
 
 use std::collections::BTreeMap;

@@ -1,4 +1,4 @@
-//! The sections about sockets and the process: `listen`, `admin`, `store`, `headers`, `log`, `server`.
+//! The sections about sockets and the process: `listen`, `admin`, `headers`, `log`, `server`.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -54,39 +54,15 @@ section! {
 }
 
 section! {
-    /// The admin listener: health and metrics.
+    /// The admin listener: health, metrics and the API.
     Admin {
         /// An IP address and a port, such as `127.0.0.1:9090`.
         address: Spanned<SocketAddr>,
-        /// A file with the token of the API. Required where the address is not loopback.
+        /// A file with the token of the API. Required where the address is not loopback; read again when it changes.
         token_file: Text,
     }
     required {
         address => "say where to listen: `address: 127.0.0.1:9090`",
-    }
-}
-
-section! {
-    /// Where counts are kept.
-    Store {
-        /// In this process.
-        memory: Memory,
-    }
-    later {
-        "redis" => "remove it: counts are kept in memory, each gateway its own",
-        "on_failure" => "remove it: the memory store does not fail",
-        "nodes" => "remove it: each gateway counts for itself",
-    }
-}
-
-section! {
-    /// Counts in this process.
-    Memory {
-        /// How many keys are remembered. When full, keys that bind nobody are forgotten first. Default: 1000000.
-        max_keys: Spanned<u64>,
-    }
-    later {
-        "snapshot" => "remove it: counts begin anew with the process, and survive a reload",
     }
 }
 

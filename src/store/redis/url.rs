@@ -32,3 +32,11 @@ impl fmt::Debug for Url {
         f.write_str("Url(***)")
     }
 }
+
+/// Host and port alone.
+impl fmt::Display for Url {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let url = redis::parse_redis_url(&self.text).expect("it was parsed before");
+        write!(f, "{}:{}", url.host_str().unwrap_or("127.0.0.1"), url.port().unwrap_or(6379))
+    }
+}

@@ -1,0 +1,135 @@
+//! The store out of its settings, and what is said of it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::clock::Clock;
+use crate::record::Metrics;
+use crate::record::metrics::StoreMetrics;
+use crate::store;
+use crate::store::AnyStore;
+use crate::store::Failover;
+use crate::store::MemoryStore;
+use crate::store::Observer;
+use crate::store::redis::Mode;
+
+/// Builds the store of the first core. Nothing is connected yet.
+pub(super) fn build(settings: &store::Settings, clock: &Clock, metrics: &Metrics) -> AnyStore {
+    match &settings.redis {
+        None => AnyStore::Memory(Arc::new(MemoryStore::new(&settings.memory, clock.clone()))),
+        Some(redis) => {
+            let observer = Arc::new(Watcher(metrics.store(REDIS)));
+            AnyStore::Shared(Failover::new(settings, redis.clone(), clock.clone(), observer))
+        }
+    }
+}
+
+/// Puts what a store tells into metrics.
+#[derive(Debug)]
+struct Watcher(StoreMetrics);
+
+impl Observer for Watcher {
+    fn round_trip(&self, span: Duration) {
+        self.0.answered(span);
+    }
+
+    fn failed(&self, _cause: &'static str) {
+        self.0.failed();
+    }
+}
+
+/// `counts are kept in redis at 127.0.0.1:6379 (single), prefix portcullis`, without any password.
+pub(super) fn described(settings: &store::Settings) -> String {
+    let Some(redis) = &settings.redis else { return "counts are kept in memory".to_owned() };
+    let addresses: Vec<_> = redis.urls.iter().map(ToString::to_string).collect();
+    let mode = match redis.mode {
+        Mode::Single => "single",
+        Mode::Cluster => "cluster",
+        Mode::Sentinel => "sentinel",
+    };
+    format!("counts are kept in redis at {} ({mode}), prefix {}", addresses.join(", "), redis.key_prefix)
+}
+
+/// The keys of the `store` section that differ and wait for the next start.
+pub(super) fn waiting(in_force: &store::Settings, configured: &store::Settings) -> Vec<&'static str> {
+    let mut keys = Vec::new();
+    match (&in_force.redis, &configured.redis) {
+        (None, None) => {}
+        (Some(old), Some(new)) => {
+            let compared = [
+                ("store.redis.url", old.urls != new.urls),
+                ("store.redis.mode", old.mode != new.mode),
+                ("store.redis.timeout", old.timeout != new.timeout),
+                ("store.redis.key_prefix", old.key_prefix != new.key_prefix),
+            ];
+            keys.extend(compared.into_iter().filter_map(|(key, differs)| differs.then_some(key)));
+        }
+        (None, Some(_)) | (Some(_), None) => keys.push("store.redis"),
+    }
+    if in_force.memory.max_keys != configured.memory.max_keys {
+        keys.push("store.memory.max_keys");
+    }
+    if in_force.nodes != configured.nodes {
+        keys.push("store.nodes");
+    }
+    keys
+}
+
+/// The kinds of store, as metrics and `/readyz` name them.
+pub(super) const REDIS: &str = "redis";
+pub(super) const MEMORY: &str = "memory";
+
+#[cfg(test)]
+mod tests {
+    use std::num::NonZeroU32;
+
+    use super::*;
+    use crate::limit::OnFailure;
+    use crate::store::memory;
+    use crate::store::redis;
+
+    fn in_memory() -> store::Settings {
+        store::Settings {
+            memory: memory::Settings { max_keys: 10 },
+            redis: None,
+            on_failure: OnFailure::Local,
+            nodes: NonZeroU32::MIN,
+        }
+    }
+
+    fn shared(url: &str) -> store::Settings {
+        let redis = redis::Settings {
+            urls: vec![url.parse().unwrap()],
+            mode: Mode::Single,
+            timeout: Duration::from_millis(100),
+            key_prefix: "portcullis".to_owned(),
+        };
+        store::Settings { redis: Some(redis), ..in_memory() }
+    }
+
+    #[test]
+    fn what_is_said_of_a_store_holds_no_password() {
+        assert_eq!(described(&in_memory()), "counts are kept in memory");
+        assert_eq!(
+            described(&shared("redis://user:secret@10.0.0.5:6380/0")),
+            "counts are kept in redis at 10.0.0.5:6380 (single), prefix portcullis"
+        );
+    }
+
+    #[test]
+    fn what_differs_is_named_by_its_key() {
+        assert!(waiting(&in_memory(), &in_memory()).is_empty());
+        assert_eq!(waiting(&in_memory(), &shared("redis://h:1")), ["store.redis"]);
+        let mut other = shared("redis://h:2");
+        other.nodes = NonZeroU32::new(4).unwrap();
+        other.memory.max_keys = 20;
+        assert_eq!(
+            waiting(&shared("redis://h:1"), &other),
+            ["store.redis.url", "store.memory.max_keys", "store.nodes"]
+        );
+        // Limits carry what holds for them, and change with the reload.
+        let mut other = in_memory();
+        other.on_failure = OnFailure::Deny;
+        assert!(waiting(&in_memory(), &other).is_empty());
+    }
+}

@@ -1,0 +1,208 @@
+//! The `store` section, and what a limit says about its failure.
+
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+use super::Compiler;
+use crate::config::raw;
+use crate::config::raw::Document;
+use crate::config::raw::Field;
+use crate::config::raw::Spanned;
+use crate::config::raw::Text;
+use crate::config::raw::field::nearest;
+use crate::config::raw::leaf::Problem;
+use crate::limit::OnFailure;
+use crate::store;
+use crate::store::redis;
+use crate::store::redis::url::Url;
+
+impl Compiler {
+    pub(super) fn store(&mut self, document: &Document) -> store::Settings {
+        let memory = store::memory::Settings { max_keys: self.max_keys(document) };
+        let mut settings =
+            store::Settings { memory, redis: None, on_failure: OnFailure::Local, nodes: NonZeroU32::MIN };
+        let Some(store) = document.store.get() else { return settings };
+        settings.redis = store.redis.get().map(|redis| self.redis(redis));
+        settings.on_failure = default_on_failure(document);
+        settings.nodes = self.count(&store.nodes).unwrap_or(NonZeroU32::MIN);
+        if store.redis.is_absent() {
+            let without = [
+                (store.on_failure.key(), "on_failure", "says what holds while Redis does not answer"),
+                (store.nodes.key(), "nodes", "says how many gateways share a Redis"),
+            ];
+            for (at, key, says) in without.into_iter().filter_map(|(at, key, says)| Some((at?, key, says))) {
+                let message = format!("`{key}` {says}, and there is no `redis` beside it");
+                self.mistakes.report(at, message, WITHOUT_REDIS);
+            }
+        }
+        settings
+    }
+
+    /// What holds for a limit while Redis is away.
+    pub(super) fn on_failure(&mut self, field: &Field<Spanned<raw::store::OnFailure>>) -> OnFailure {
+        let Some(value) = field.get() else { return self.on_failure };
+        if let Some(at) = field.key().filter(|_| !self.has_redis) {
+            let message = "`on_failure` says what holds while Redis does not answer, and there is no `store.redis`";
+            self.mistakes.report(at, message, WITHOUT_REDIS);
+        }
+        meaning(value.value)
+    }
+
+    fn max_keys(&mut self, document: &Document) -> usize {
+        let memory = document.store.get().and_then(|store| store.memory.get());
+        match memory.and_then(|memory| memory.max_keys.get()) {
+            None => DEFAULT_MAX_KEYS,
+            Some(Spanned { value, at }) if (1..=LARGEST_MAX_KEYS).contains(value) => self.size(*value, *at),
+            Some(Spanned { value, at }) => {
+                self.mistakes.report(
+                    *at,
+                    format!("`{value}` keys cannot be remembered"),
+                    format!("write a number from 1 to {LARGEST_MAX_KEYS}; a million keys take about 100 MiB"),
+                );
+                DEFAULT_MAX_KEYS
+            }
+        }
+    }
+
+    fn redis(&mut self, raw: &raw::store::Redis) -> redis::Settings {
+        let mode = match raw.mode.get().map(|mode| mode.value) {
+            Some(raw::store::Mode::Cluster) => redis::Mode::Cluster,
+            Some(raw::store::Mode::Sentinel) => redis::Mode::Sentinel,
+            Some(raw::store::Mode::Single) | None => redis::Mode::Single,
+        };
+        let urls = self.urls(raw, mode);
+        redis::Settings {
+            urls,
+            mode,
+            timeout: self.span(&raw.timeout, DEFAULT_TIMEOUT),
+            key_prefix: self.key_prefix(&raw.key_prefix),
+        }
+    }
+
+    fn urls(&mut self, raw: &raw::store::Redis, mode: redis::Mode) -> Vec<Url> {
+        let Some(urls) = raw.url.get() else { return Vec::new() };
+        if urls.items.is_empty() && self.mistakes.is_empty() {
+            self.mistakes.report(urls.at, "an empty list: no Redis is named", EXAMPLE);
+        }
+        if let (redis::Mode::Single, [_, second, ..], false) = (mode, &urls.items[..], is_wrong(&raw.mode)) {
+            self.mistakes.report(
+                second.at,
+                "one server has one url, and `mode` is `single`",
+                "add `mode: cluster` or `mode: sentinel`, or keep one url",
+            );
+        }
+        urls.items.iter().filter_map(|url| self.url(url, mode)).collect()
+    }
+
+    /// What is wrong with a URL is told without it: it may hold a password.
+    fn url(&mut self, text: &Text, mode: redis::Mode) -> Option<Url> {
+        let (scheme, rest) = text.value.split_once("://").unwrap_or(("", &text.value));
+        if !SCHEMES.contains(&scheme) {
+            let (message, help) = wrong_scheme(scheme, rest);
+            self.mistakes.report_secret(text.at, message, help);
+            return None;
+        }
+        let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
+        let wrong = if authority.contains(['#', '?']) || path.contains(['#', '?', '@']) {
+            let message = "a Redis url holds neither `#` nor `?`, and no `/` before its `@`";
+            Some((message, "in a password write `%23` for `#`, `%3F` for `?` and `%2F` for `/`; elsewhere remove them"))
+        } else if !path.bytes().all(|byte| byte.is_ascii_digit()) {
+            let message = "what follows the address of a Redis is the number of a database";
+            Some((message, "write one such as `redis://127.0.0.1:6379/0`, or nothing behind the port"))
+        } else if mode == redis::Mode::Cluster && path.bytes().any(|byte| byte != b'0') {
+            Some(("a cluster has no databases but number 0", "remove the number"))
+        } else {
+            None
+        };
+        if let Some((message, help)) = wrong {
+            self.mistakes.report_secret(text.at, message, help);
+            return None;
+        }
+        let url = text.value.parse::<Url>().map_err(Problem::from);
+        url.map_err(|Problem { message, help }| self.mistakes.report_secret(text.at, message, help)).ok()
+    }
+
+    fn key_prefix(&mut self, field: &Field<Text>) -> String {
+        let Some(Text { value, at }) = field.get() else { return DEFAULT_KEY_PREFIX.to_owned() };
+        let wrong = if value.is_empty() {
+            "an empty `key_prefix`: keys would mix with those of others".to_owned()
+        } else if value.len() > LONGEST_KEY_PREFIX {
+            format!("this `key_prefix` is {} bytes long", value.len())
+        } else if let Some(odd) = value.chars().find(|c| c.is_whitespace() || c.is_control()) {
+            format!("this `key_prefix` holds {odd:?}")
+        } else {
+            return value.clone();
+        };
+        let help = format!("write at most {LONGEST_KEY_PREFIX} bytes without spaces, such as `{DEFAULT_KEY_PREFIX}`");
+        self.mistakes.report(*at, wrong, help);
+        DEFAULT_KEY_PREFIX.to_owned()
+    }
+}
+
+/// What holds for limits that do not say.
+pub(super) fn default_on_failure(document: &Document) -> OnFailure {
+    let on_failure = document.store.get().and_then(|store| store.on_failure.get());
+    on_failure.map_or(OnFailure::Local, |on_failure| meaning(on_failure.value))
+}
+
+/// Whether there is a Redis, or was meant to be one.
+pub(super) fn has_redis(document: &Document) -> bool {
+    match &document.store {
+        Field::Given { value, .. } => !value.redis.is_absent(),
+        Field::Wrong => true,
+        Field::Absent => false,
+    }
+}
+
+fn meaning(word: raw::store::OnFailure) -> OnFailure {
+    match word {
+        raw::store::OnFailure::Local => OnFailure::Local,
+        raw::store::OnFailure::Allow => OnFailure::Allow,
+        raw::store::OnFailure::Deny => OnFailure::Deny,
+    }
+}
+
+fn is_wrong<T>(field: &Field<T>) -> bool {
+    matches!(field, Field::Wrong)
+}
+
+/// What is wrong with the beginning of a URL, and what to write. Only a scheme is repeated, and only one that looks
+/// like one.
+fn wrong_scheme(scheme: &str, rest: &str) -> (String, String) {
+    let is_word = |text: &str| text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte));
+    if scheme.is_empty() || !is_word(scheme) {
+        let is_plain_address = rest.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-.:[]/".contains(&byte));
+        let has_port = rest.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok());
+        let help = if is_plain_address && has_port { format!("write `redis://{rest}`") } else { EXAMPLE.to_owned() };
+        return ("a Redis url begins with `redis://` or `rediss://`".to_owned(), help);
+    }
+    let help = match scheme {
+        "valkey" => "write `redis://`: Valkey speaks the same protocol".to_owned(),
+        "valkeys" | "tls" | "https" | "redis+tls" | "redis+ssl" => "write `rediss://` for Redis over TLS".to_owned(),
+        "unix" | "redis+unix" => "write `redis://` with a host and a port: sockets of files are not built".to_owned(),
+        _ => match nearest(scheme, &SCHEMES) {
+            Some(near) => format!("did you mean `{near}://`?"),
+            None => "write `redis://`, or `rediss://` for TLS".to_owned(),
+        },
+    };
+    (format!("`{scheme}://` is no scheme of Redis"), help)
+}
+
+const SCHEMES: [&str; 2] = ["redis", "rediss"];
+
+const EXAMPLE: &str = "write one such as `redis://127.0.0.1:6379/0`";
+
+const WITHOUT_REDIS: &str =
+    "add `store: {redis: {url: \"redis://127.0.0.1:6379/0\"}}`, or remove it: counts in memory do not fail";
+
+const DEFAULT_MAX_KEYS: usize = 1_000_000;
+
+/// What fits into the memory of a large machine.
+const LARGEST_MAX_KEYS: u64 = 1_000_000_000;
+
+const DEFAULT_TIMEOUT: Duration = Duration::from_millis(100);
+
+const DEFAULT_KEY_PREFIX: &str = "portcullis";
+
+/// Every key carries it.
+const LONGEST_KEY_PREFIX: usize = 64;
