@@ -28,7 +28,7 @@
 //!
 //! | layer | modules | what they know |
 //! | --- | --- | --- |
-//! | words | [`units`] [`clock`] [`alarm`] [`gather`] | nothing of the crate |
+//! | words | [`units`] [`spelling`] [`clock`] [`alarm`] [`gather`] | nothing of the crate |
 //! | facts | [`client`] [`request`] | who asks, and what for |
 //! | rules | [`list`] [`key`] [`limit`] [`route`] | one kind of rule each |
 //! | decision | [`decision`] | the rules together |
@@ -76,6 +76,7 @@
 pub mod alarm;
 pub mod clock;
 pub mod gather;
+pub mod spelling;
 pub mod units;
 
 pub mod client;

@@ -10,6 +10,7 @@ use std::path::PathBuf;
 /// Each module, and all it may import. Read downwards: a row names only rows above it.
 const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("units", &[]),
+    ("spelling", &[]),
     ("clock", &[]),
     ("alarm", &[]),
     ("gather", &[]),
@@ -19,7 +20,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("key", &["client", "request"]),
     ("limit", &["clock", "key", "list"]),
     ("route", &["client", "request", "list", "key", "limit"]),
-    ("decision", &["clock", "client", "request", "list", "key", "limit", "route"]),
+    ("decision", &["spelling", "clock", "client", "request", "list", "key", "limit", "route"]),
     ("store", &["units", "clock", "key", "limit", "decision"]),
     ("upstream", &["alarm", "gather"]),
     ("listen", &["alarm", "gather", "client"]),
@@ -31,32 +32,32 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
             "upstream", "listen", "record",
         ],
     ),
-    ("admin", &["clock", "store", "upstream", "listen", "record"]),
+    ("admin", &["clock", "key", "limit", "decision", "store", "upstream", "listen", "record"]),
     (
         "config",
         &[
-            "units", "clock", "client", "request", "list", "key", "limit", "route", "decision", "store", "upstream",
-            "listen", "record", "gateway", "admin",
+            "units", "spelling", "clock", "client", "request", "list", "key", "limit", "route", "decision", "store",
+            "upstream", "listen", "record", "gateway", "admin",
         ],
     ),
     (
         "app",
         &[
-            "units", "clock", "client", "request", "list", "key", "limit", "route", "decision", "store", "upstream",
-            "listen", "record", "gateway", "admin", "config",
+            "units", "spelling", "clock", "client", "request", "list", "key", "limit", "route", "decision", "store",
+            "upstream", "listen", "record", "gateway", "admin", "config",
         ],
     ),
     (
         "cli",
         &[
-            "units", "clock", "client", "request", "list", "key", "limit", "route", "decision", "store", "upstream",
-            "listen", "record", "gateway", "admin", "config", "app",
+            "units", "spelling", "clock", "client", "request", "list", "key", "limit", "route", "decision", "store",
+            "upstream", "listen", "record", "gateway", "admin", "config", "app",
         ],
     ),
 ];
 
 /// Modules that only compute: what they need is an argument.
-const PURE: &[&str] = &["units", "client", "request", "list", "key", "limit", "route", "decision"];
+const PURE: &[&str] = &["units", "spelling", "client", "request", "list", "key", "limit", "route", "decision"];
 
 /// Words that give an effect away. `now()` also catches a clock that is asked instead of given.
 const EFFECTS: &[&str] =

@@ -291,7 +291,8 @@ fn parts(key: &KeySpec, source: &Source<'_>) -> Vec<PartStory> {
     key.parts.iter().map(story).collect()
 }
 
-fn algorithm_name(algorithm: Algorithm) -> &'static str {
+/// The word for an algorithm in the configuration.
+pub fn algorithm_name(algorithm: Algorithm) -> &'static str {
     match algorithm {
         Algorithm::SlidingWindowLog => "sliding-window-log",
         Algorithm::SlidingWindowCounter => "sliding-window-counter",

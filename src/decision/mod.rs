@@ -5,6 +5,7 @@
 //! 3. [`Plan::conclude`] turns the store's verdicts into a [`Decision`].
 
 pub mod batch;
+pub mod by_hand;
 pub mod conclude;
 pub mod enter;
 pub mod explain;

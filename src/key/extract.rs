@@ -10,6 +10,7 @@ use super::Key;
 use super::KeyPart;
 use super::KeySpec;
 use super::Selector;
+use crate::client::ClientIp;
 use crate::client::Prefix;
 use crate::request::Fields;
 use crate::request::Head;
@@ -79,7 +80,7 @@ pub fn keys(spec: &KeySpec, source: &Source<'_>) -> Result<Extracted, TooManyVal
     let mut extracted = Extracted { keys: smallvec![ExtractedKey::default()], absent: false };
     for part in &spec.parts {
         if let Selector::ClientIp(prefix) = part.selector {
-            let encoded = encode(prefix.unwrap_or_default(), source);
+            let encoded = encode(prefix.unwrap_or_default(), source.head.client);
             extracted.keys.iter_mut().for_each(|candidate| candidate.key.push(&encoded));
             continue;
         }
@@ -179,9 +180,9 @@ impl ExtractedKey {
 }
 
 /// The prefix and the address cut to it: a wider net is another key.
-fn encode(prefix: Prefix, source: &Source<'_>) -> SmallVec<[u8; 17]> {
+pub(super) fn encode(prefix: Prefix, client: ClientIp) -> SmallVec<[u8; 17]> {
     let mut encoded = SmallVec::new();
-    match prefix.cut(source.head.client) {
+    match prefix.cut(client) {
         IpAddr::V4(address) => {
             encoded.push(prefix.v4);
             encoded.extend_from_slice(&address.octets());

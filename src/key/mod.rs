@@ -1,5 +1,6 @@
 //! What is counted: keys of one or several parts, each yielded by a selector.
 
+pub mod by_hand;
 pub mod extract;
 pub mod hashed;
 pub mod selector;

@@ -125,6 +125,14 @@ impl Condition {
         }
     }
 
+    /// Whether what the path captures under this name keeps its case; `None`: it captures nothing of that name.
+    pub fn captures_cased(&self, name: &str) -> Option<bool> {
+        let path = self.path.iter().filter(|path| path.names().any(|known| known == name)).map(PathPattern::case);
+        let regex = self.path_regex.iter().filter(|regex| regex.names().any(|known| known == name));
+        let cases = path.chain(regex.map(PathRegex::case));
+        cases.map(|case| case == Case::Sensitive).reduce(|one, other| one || other)
+    }
+
     /// The names under which the path captures.
     pub fn capture_names(&self) -> impl Iterator<Item = &str> {
         let path = self.path.iter().flat_map(PathPattern::names);

@@ -51,6 +51,11 @@ impl PathRegex {
         }
     }
 
+    /// Whether what it captures keeps its case.
+    pub fn case(&self) -> Case {
+        self.case
+    }
+
     /// The names of the groups that capture.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.regex.capture_names().flatten()

@@ -73,6 +73,11 @@ impl PathPattern {
         pair(segments, *open, self.case.of(path), |name, value| captures.push((name, Cow::Borrowed(value))));
     }
 
+    /// Whether what it captures keeps its case.
+    pub fn case(&self) -> Case {
+        self.case
+    }
+
     /// The names of the captured segments.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         let segments = match &self.shape {

@@ -1,6 +1,7 @@
 //! The decision from end to end: a request in, the memory store between, what becomes of it out.
 
 mod access;
+mod by_hand;
 mod explaining;
 mod limits;
 mod missing;

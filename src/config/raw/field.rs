@@ -13,6 +13,9 @@ use crate::config::yaml::Content;
 use crate::config::yaml::Name;
 use crate::config::yaml::Node;
 
+pub use crate::spelling::listed;
+pub use crate::spelling::nearest;
+
 /// What stands under a key.
 #[derive(Clone, Debug, Default)]
 pub enum Field<T> {
@@ -130,26 +133,6 @@ pub fn not_built(at: Place, what: &str, help: &str, mistakes: &mut Mistakes) {
     mistakes.report(at, format!("`{what}` is not built into this version yet"), help);
 }
 
-/// The name that a misspelt one was probably meant to be.
-pub fn nearest<'k>(written: &str, known: &[&'k str]) -> Option<&'k str> {
-    let folded = written.to_lowercase().replace('-', "_");
-    let distance = |key: &str| strsim::osa_distance(&folded, &key.to_lowercase().replace('-', "_"));
-    // Half a word of mistakes is another word.
-    let bound = (folded.chars().count() / 3).clamp(1, 4);
-    let near = known.iter().map(|key| (distance(key), *key)).filter(|(distance, _)| *distance <= bound);
-    near.min_by_key(|(distance, _)| *distance).map(|(_, key)| key)
-}
-
-/// `a`, `b` and `c`.
-pub fn listed(names: &[&str]) -> String {
-    let quoted: Vec<_> = names.iter().map(|name| format!("`{name}`")).collect();
-    match quoted.split_last() {
-        None => String::new(),
-        Some((only, [])) => only.clone(),
-        Some((last, others)) => format!("{} and {last}", others.join(", ")),
-    }
-}
-
 /// A key as it stands in the file: `r#match` is `match`.
 pub const fn written(field: &'static str) -> &'static str {
     match field.as_bytes() {
@@ -191,36 +174,4 @@ pub fn define(
 /// A doc comment as one paragraph.
 fn unwrapped(doc: &str) -> String {
     doc.split_whitespace().collect::<Vec<_>>().join(" ")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[track_caller]
-    fn check(written: &str, expected: Option<&str>) {
-        let known = ["listen", "upstream", "upstreams", "limits", "client_ip", "max_keys", "v4"];
-        assert_eq!(nearest(written, &known), expected);
-    }
-
-    #[test]
-    fn near_misses_are_recognised() {
-        check("lisen", Some("listen"));
-        check("lsiten", Some("listen"));
-        check("upstrem", Some("upstream"));
-        check("Limits", Some("limits"));
-        check("client-ip", Some("client_ip"));
-        check("clientip", Some("client_ip"));
-        check("max_key", Some("max_keys"));
-        check("ipv4", None);
-        check("whitelist", None);
-    }
-
-    #[test]
-    fn names_are_listed_as_people_list_them() {
-        assert_eq!(listed(&[]), "");
-        assert_eq!(listed(&["a"]), "`a`");
-        assert_eq!(listed(&["a", "b"]), "`a` and `b`");
-        assert_eq!(listed(&["a", "b", "c"]), "`a`, `b` and `c`");
-    }
 }

@@ -1,0 +1,144 @@
+//! One limit asked about one key that an operator named, instead of all limits that a request meets.
+
+use std::borrow::Cow;
+use std::num::NonZeroU32;
+use std::sync::Arc;
+
+use super::Batch;
+use super::Charge;
+use super::Policy;
+use super::batch::Force;
+use crate::key::KeyHash;
+use crate::key::KeyHasher;
+use crate::key::by_hand;
+use crate::key::by_hand::NoKey;
+use crate::limit::Count;
+use crate::limit::InvalidRule;
+use crate::limit::Limit;
+use crate::limit::OnFailure;
+use crate::limit::Rule;
+use crate::spelling::listed;
+use crate::spelling::nearest;
+
+/// One limit and one key of it: what a request would be charged that has this key and meets this limit alone.
+#[derive(Clone, Debug)]
+pub struct Asked {
+    pub limit: Arc<str>,
+    /// The selectors of the key. Their values are kept nowhere.
+    pub selectors: Vec<String>,
+    pub key: KeyHash,
+    /// With the cost that was asked for.
+    pub rule: Rule,
+    pub shadow: bool,
+    count: Count,
+    on_failure: OnFailure,
+}
+
+/// What is wrong with a question.
+#[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
+pub enum Unclear {
+    #[error("there is no limit of that name{}", meant(.near.as_deref()))]
+    NoSuchLimit { near: Option<String> },
+    #[error("the key of this limit has no such part; {}{}", consists(.parts), meant(.near.as_deref()))]
+    NoSuchPart { near: Option<String>, parts: Vec<String> },
+    #[error("no value for {}; {}", listed(&borrowed(.missing)), consists(.parts))]
+    Missing { missing: Vec<String>, parts: Vec<String> },
+    #[error("several values for `{0}`: a key has one of each part")]
+    Repeated(String),
+    #[error("`client_ip` needs one IP address, without a prefix and without a port")]
+    NotAnAddress,
+    #[error("{0}")]
+    Cost(#[from] InvalidRule),
+    #[error("`concurrent` counts requests, which have no cost")]
+    CostInFlight,
+}
+
+impl Asked {
+    /// The limit of this name, and the key of these values: pairs of a selector and its value, in any order.
+    ///
+    /// `cost` is what is charged instead of what the limit says.
+    pub fn new(
+        policy: &Policy,
+        limit: &str,
+        values: &[(Cow<'_, str>, Cow<'_, str>)],
+        cost: Option<NonZeroU32>,
+        hasher: &KeyHasher,
+    ) -> Result<Self, Unclear> {
+        let found = policy.limits.iter().find(|known| &*known.name == limit);
+        let Some(found) = found else {
+            let names: Vec<_> = policy.limits.iter().map(|known| &*known.name).collect();
+            return Err(Unclear::NoSuchLimit { near: nearest(limit, &names).map(str::to_owned) });
+        };
+        let selectors: Vec<_> = found.key.parts.iter().map(|part| by_hand::name_of(&part.selector)).collect();
+        let keeps_case = |name: &str| keeps_case(policy, found, name);
+        let key = by_hand::key(&found.key, values, keeps_case).map_err(|error| match error {
+            NoKey::Unknown(name) => Unclear::NoSuchPart {
+                near: nearest(&name, &borrowed(&selectors)).map(str::to_owned),
+                parts: selectors.clone(),
+            },
+            NoKey::Missing(missing) => Unclear::Missing { missing, parts: selectors.clone() },
+            NoKey::Repeated(name) => Unclear::Repeated(name),
+            NoKey::NotAnAddress => Unclear::NotAnAddress,
+        })?;
+        Ok(Self {
+            limit: Arc::clone(&found.name),
+            key: hasher.hash(&found.name, &key),
+            rule: with_cost(&found.rule, cost)?,
+            shadow: found.shadow,
+            count: found.count,
+            on_failure: found.on_failure,
+            selectors,
+        })
+    }
+
+    /// The one charge of it, for a store.
+    pub fn batch(&self) -> Batch<'_> {
+        let charge = Charge {
+            limit: 0,
+            key: self.key,
+            rule: &self.rule,
+            count: if matches!(self.rule, Rule::Concurrent(_)) { Count::Requests } else { self.count },
+            force: if self.shadow { Force::Shadow } else { Force::Binding },
+            on_failure: self.on_failure,
+        };
+        Batch { charges: [charge].into_iter().collect() }
+    }
+
+    /// Whether a hit takes a slot in flight, to be given back.
+    pub fn is_in_flight(&self) -> bool {
+        matches!(self.rule, Rule::Concurrent(_))
+    }
+}
+
+/// Whether a route on which the limit stands captures under this name with case.
+fn keeps_case(policy: &Policy, limit: &Limit, name: &str) -> bool {
+    let stands = |ids: &[crate::limit::LimitId]| ids.iter().any(|&id| policy.limit(id).name == limit.name);
+    let routes = policy.routes.routes.iter().filter(|route| stands(&route.limits));
+    routes.filter_map(|route| route.condition.captures_cased(name)).any(|cased| cased)
+}
+
+fn with_cost(rule: &Rule, asked: Option<NonZeroU32>) -> Result<Rule, Unclear> {
+    let mut rule = rule.clone();
+    if let Some(asked) = asked {
+        let Rule::Rates { cost, .. } = &mut rule else { return Err(Unclear::CostInFlight) };
+        *cost = asked;
+        rule.check()?;
+    }
+    Ok(rule)
+}
+
+fn meant(near: Option<&str>) -> String {
+    near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default()
+}
+
+fn consists(parts: &[String]) -> String {
+    match parts {
+        [] => "its key is one for all, and takes no value".to_owned(),
+        [only] => format!("its key is `{only}`"),
+        several => format!("its key is {}", listed(&borrowed(several))),
+    }
+}
+
+fn borrowed(names: &[String]) -> Vec<&str> {
+    names.iter().map(String::as_str).collect()
+}

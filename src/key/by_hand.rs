@@ -1,0 +1,141 @@
+//! Keys of values that a person wrote, instead of a request.
+
+use std::borrow::Cow;
+use std::net::IpAddr;
+
+use caseless::default_case_fold_str;
+
+use super::Key;
+use super::KeyPart;
+use super::KeySpec;
+use super::Selector;
+use super::extract::encode;
+use crate::client::ClientIp;
+
+/// Why values make no key.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum NoKey {
+    /// No part of the key is called so.
+    Unknown(String),
+    /// These parts have no value, and no two parts one value.
+    Missing(Vec<String>),
+    Repeated(String),
+    /// What was given for `client_ip` is no address.
+    NotAnAddress,
+}
+
+/// The key of these values, each under its selector, in any order, in the spelling in which requests are counted.
+///
+/// The empty value is the one that requests without that part share. `keeps_case` says whether what a path captured
+/// under a name is compared with case.
+pub fn key<'v>(
+    spec: &KeySpec,
+    values: &[(Cow<'v, str>, Cow<'v, str>)],
+    keeps_case: impl Fn(&str) -> bool,
+) -> Result<Key, NoKey> {
+    for (position, (name, _)) in values.iter().enumerate() {
+        if !spec.parts.iter().any(|part| is_called(&part.selector, name)) {
+            return Err(NoKey::Unknown(name.clone().into_owned()));
+        }
+        // Names of headers differ in case and are the same.
+        let same = |other: &str| other == name || other.parse::<Selector>().ok() == name.parse::<Selector>().ok();
+        if values[..position].iter().any(|(other, _)| same(other)) {
+            return Err(NoKey::Repeated(name.clone().into_owned()));
+        }
+    }
+    let value =
+        |part: &KeyPart| values.iter().find(|(name, _)| is_called(&part.selector, name)).map(|(_, value)| value);
+    let missing: Vec<_> = spec.parts.iter().filter(|part| value(part).is_none()).collect();
+    if !missing.is_empty() {
+        return Err(NoKey::Missing(missing.iter().map(|part| name_of(&part.selector)).collect()));
+    }
+    let mut key = Key::default();
+    for (part, value) in spec.parts.iter().filter_map(|part| Some((part, value(part)?))) {
+        match &part.selector {
+            Selector::ClientIp(prefix) => {
+                let address: IpAddr = value.trim().parse().map_err(|_| NoKey::NotAnAddress)?;
+                key.push(&encode(prefix.unwrap_or_default(), ClientIp::new(address)));
+            }
+            Selector::Header(_) | Selector::Bearer => key.push(value.trim_ascii().as_bytes()),
+            Selector::Capture(name) if !keeps_case(name) => {
+                key.push(default_case_fold_str(value).as_bytes());
+            }
+            _ => key.push(part.as_compared(value).as_bytes()),
+        }
+    }
+    Ok(key)
+}
+
+/// How a part of a key is called: its selector, whatever its options.
+pub fn name_of(selector: &Selector) -> String {
+    selector.to_string()
+}
+
+fn is_called(selector: &Selector, name: &str) -> bool {
+    match (selector, name.parse::<Selector>()) {
+        (Selector::ClientIp(_), Ok(Selector::ClientIp(_))) => true,
+        (selector, Ok(named)) => *selector == named,
+        (_, Err(_)) => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::client::Prefix;
+
+    fn spec(parts: &[&str]) -> KeySpec {
+        let part = |text: &&str| KeyPart { selector: text.parse().unwrap(), raw: false };
+        KeySpec { parts: parts.iter().map(part).collect() }
+    }
+
+    #[track_caller]
+    fn of(spec: &KeySpec, values: &[(&str, &str)]) -> Result<Key, NoKey> {
+        let values: Vec<_> = values.iter().map(|(name, value)| (Cow::Borrowed(*name), Cow::Borrowed(*value))).collect();
+        key(spec, &values, |_| false)
+    }
+
+    fn expected(parts: &[&[u8]]) -> Result<Key, NoKey> {
+        let mut key = Key::default();
+        parts.iter().for_each(|part| key.push(part));
+        Ok(key)
+    }
+
+    #[test]
+    fn values_are_spelt_as_those_of_requests() {
+        assert_eq!(of(&spec(&[]), &[]), expected(&[]));
+        assert_eq!(of(&spec(&["param.username"]), &[("param.username", " ALICE ")]), expected(&[b"alice"]));
+        assert_eq!(of(&spec(&["header.x-key"]), &[("header.X-Key", " Abc ")]), expected(&[b"Abc"]));
+        assert_eq!(of(&spec(&["host"]), &[("host", "Example.COM:80")]), expected(&[b"example.com"]));
+        assert_eq!(of(&spec(&["method"]), &[("method", "post")]), expected(&[b"POST"]));
+        assert_eq!(of(&spec(&["path"]), &[("path", "//A/../Login/")]), expected(&[b"/login"]));
+        assert_eq!(of(&spec(&["path.id"]), &[("path.id", "Abc")]), expected(&[b"abc"]));
+        assert_eq!(of(&spec(&["query.a"]), &[("query.a", "Abc")]), expected(&[b"Abc"]));
+        assert_eq!(of(&spec(&["param.username"]), &[("param.username", "")]), expected(&[b""]));
+    }
+
+    #[test]
+    fn addresses_are_cut_to_the_net_of_the_key() {
+        let wide = KeyPart { selector: Selector::ClientIp(Some(Prefix { v4: 24, v6: 48 })), raw: false };
+        let spec = KeySpec { parts: vec![wide] };
+        let ip = |address: &str| of(&spec, &[("client_ip", address)]);
+        assert_eq!(ip("198.51.100.7"), ip("::ffff:198.51.100.99"));
+        assert_ne!(ip("198.51.100.7"), ip("198.51.101.7"));
+        assert_eq!(ip("2001:db8:1::1"), ip("2001:db8:1:2::1"));
+        assert_eq!(ip("198.51.100.0/24"), Err(NoKey::NotAnAddress));
+    }
+
+    #[test]
+    fn every_part_has_one_value_and_there_is_no_other() {
+        let spec = spec(&["client_ip", "param.username"]);
+        let missing = NoKey::Missing(vec!["param.username".to_owned()]);
+        assert_eq!(of(&spec, &[("client_ip", "10.0.0.1")]), Err(missing));
+        let unknown = NoKey::Unknown("param.user".to_owned());
+        assert_eq!(of(&spec, &[("client_ip", "10.0.0.1"), ("param.user", "a")]), Err(unknown));
+        let repeated = NoKey::Repeated("client_ip".to_owned());
+        assert_eq!(of(&spec, &[("client_ip", "10.0.0.1"), ("client_ip", "10.0.0.2")]), Err(repeated));
+        let one_way = of(&spec, &[("client_ip", "10.0.0.1"), ("param.username", "a")]);
+        let other_way = of(&spec, &[("param.username", "a"), ("client_ip", "10.0.0.1")]);
+        assert_eq!(one_way, other_way);
+    }
+}

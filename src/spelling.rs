@@ -1,0 +1,53 @@
+//! Names that were misspelt, and lists of those that were meant.
+
+/// The name that a misspelt one was probably meant to be.
+pub fn nearest<'k>(written: &str, known: &[&'k str]) -> Option<&'k str> {
+    let folded = written.to_lowercase().replace('-', "_");
+    let distance = |key: &str| strsim::osa_distance(&folded, &key.to_lowercase().replace('-', "_"));
+    // Half a word of mistakes is another word.
+    let bound = (folded.chars().count() / 3).clamp(1, 4);
+    let near = known.iter().map(|key| (distance(key), *key)).filter(|(distance, _)| *distance <= bound);
+    near.min_by_key(|(distance, _)| *distance).map(|(_, key)| key)
+}
+
+/// `a`, `b` and `c`.
+pub fn listed(names: &[&str]) -> String {
+    let quoted: Vec<_> = names.iter().map(|name| format!("`{name}`")).collect();
+    match quoted.split_last() {
+        None => String::new(),
+        Some((only, [])) => only.clone(),
+        Some((last, others)) => format!("{} and {last}", others.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(written: &str, expected: Option<&str>) {
+        let known = ["listen", "upstream", "upstreams", "limits", "client_ip", "max_keys", "v4"];
+        assert_eq!(nearest(written, &known), expected);
+    }
+
+    #[test]
+    fn near_misses_are_recognised() {
+        check("lisen", Some("listen"));
+        check("lsiten", Some("listen"));
+        check("upstrem", Some("upstream"));
+        check("Limits", Some("limits"));
+        check("client-ip", Some("client_ip"));
+        check("clientip", Some("client_ip"));
+        check("max_key", Some("max_keys"));
+        check("ipv4", None);
+        check("whitelist", None);
+    }
+
+    #[test]
+    fn names_are_listed_as_people_list_them() {
+        assert_eq!(listed(&[]), "");
+        assert_eq!(listed(&["a"]), "`a`");
+        assert_eq!(listed(&["a", "b"]), "`a` and `b`");
+        assert_eq!(listed(&["a", "b", "c"]), "`a`, `b` and `c`");
+    }
+}

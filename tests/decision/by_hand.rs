@@ -1,0 +1,74 @@
+//! One limit and one key of it, named by hand: the same key as that of a request, and what is unclear said.
+
+use std::borrow::Cow;
+use std::num::NonZeroU32;
+
+use portcullis::decision::by_hand::Asked;
+use portcullis::decision::by_hand::Unclear;
+use portcullis::key::KeyHasher;
+use portcullis::limit::Rule;
+
+use crate::support::World;
+use crate::support::ask;
+use crate::support::limit;
+use crate::support::world;
+
+#[track_caller]
+fn by_hand(world: &World, name: &str, values: &[(&str, &str)], cost: u32) -> Result<Asked, Unclear> {
+    let values: Vec<_> = values.iter().map(|(name, value)| (Cow::Borrowed(*name), Cow::Borrowed(*value))).collect();
+    Asked::new(&world.policy, name, &values, NonZeroU32::new(cost), &KeyHasher::new([1; 16]))
+}
+
+fn example() -> World {
+    let mut world = world();
+    world.everywhere(limit("pace", "client_ip", "2/minute"));
+    world.everywhere(limit("account", "client_ip query.user", "10/minute"));
+    world.everywhere(limit("all", "", "100/minute"));
+    world
+}
+
+#[test]
+fn the_key_is_that_of_the_request() {
+    let world = example();
+    let told = world.decide(&ask("GET /?user=alice").from("198.51.100.7"));
+    let key = |name, values: &[_]| by_hand(&world, name, values, 0).expect("clear").key;
+    assert_eq!(
+        told.charged,
+        [
+            key("pace", &[("client_ip", "198.51.100.7")]),
+            key("account", &[("query.user", "alice"), ("client_ip", "::ffff:198.51.100.7")]),
+            key("all", &[]),
+        ]
+    );
+}
+
+#[test]
+fn what_is_unclear_is_said_with_what_the_key_needs_and_without_any_value() {
+    let world = example();
+    let said = |name, values: &[_], cost| by_hand(&world, name, values, cost).expect_err("unclear").to_string();
+    assert_eq!(said("pase", &[], 0), "there is no limit of that name; did you mean `pace`?");
+    assert_eq!(said("login", &[], 0), "there is no limit of that name");
+    assert_eq!(said("pace", &[], 0), "no value for `client_ip`; its key is `client_ip`");
+    assert_eq!(
+        said("account", &[("client_ip", "10.0.0.1"), ("query.usr", "x")], 0),
+        "the key of this limit has no such part; its key is `client_ip` and `query.user`; did you mean `query.user`?"
+    );
+    assert_eq!(
+        said("account", &[("client_ip", "10.0.0.1")], 0),
+        "no value for `query.user`; its key is `client_ip` and `query.user`"
+    );
+    assert_eq!(
+        said("all", &[("client_ip", "10.0.0.1")], 0),
+        "the key of this limit has no such part; its key is one for all, and takes no value"
+    );
+    let twice = [("client_ip", "10.0.0.1"), ("client_ip", "10.0.0.2")];
+    assert_eq!(said("pace", &twice, 0), "several values for `client_ip`: a key has one of each part");
+    assert!(!said("pace", &[("client_ip", "secret")], 0).contains("secret"));
+    assert_eq!(said("pace", &[("client_ip", "10.0.0.1")], 3), "a cost of 3 never passes a rate of 2/minute");
+}
+
+#[test]
+fn a_cost_replaces_that_of_the_limit() {
+    let asked = by_hand(&example(), "pace", &[("client_ip", "10.0.0.1")], 2).expect("clear");
+    assert!(matches!(asked.batch().charges[0].rule, Rule::Rates { cost, .. } if cost.get() == 2));
+}
