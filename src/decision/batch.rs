@@ -50,6 +50,23 @@ pub struct Verdict {
     pub standings: Standings,
 }
 
+impl Charge<'_> {
+    /// Whether this and the other are charged together or not at all, attempts aside.
+    pub fn passes_with(&self, other: &Charge<'_>) -> bool {
+        self.force == other.force && (self.force == Force::Binding || self.limit == other.limit)
+    }
+
+    /// Whether it is charged though the request is denied. What was denied is never in flight.
+    pub fn is_attempt(&self) -> bool {
+        self.count == Count::Attempts && !self.is_slot()
+    }
+
+    /// Whether what is charged is a slot in flight.
+    pub fn is_slot(&self) -> bool {
+        matches!(self.rule, Rule::Concurrent(_))
+    }
+}
+
 impl Verdict {
     pub fn passes(&self) -> bool {
         self.retry_after.is_none()

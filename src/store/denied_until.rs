@@ -1,39 +1,222 @@
 //! What Redis has denied until a moment is denied here until then, without asking, and never longer.
 
+use std::hash::BuildHasher;
+use std::hash::RandomState;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use smallvec::SmallVec;
+
+use super::redis::Ruling;
 use crate::clock::Timestamp;
 use crate::decision::Batch;
+use crate::decision::Charge;
 use crate::decision::Verdict;
 use crate::key::KeyHash;
+use crate::limit::Rule;
+use crate::limit::Standing;
 
 /// Keys that Redis has said no to, and until when. Shared by all cores of a process; bounded.
+///
+/// An answer is believed without asking again for [`BELIEVED`] at most, so that clocks that run differently never part
+/// by more than a trifle, and only for [`BELIEVED_UNHEARD`] while resets are not heard of. While Redis is away there is
+/// nobody to ask: what was denied stays denied to its end.
 #[derive(Debug)]
 pub struct DeniedUntil {
-    most: usize,
+    /// Which set a key is in is drawn anew in each process.
+    places: RandomState,
+    sets: Box<[Mutex<Vec<Entry>>]>,
+    /// How many resets were heard of.
+    epoch: AtomicU64,
+    /// Entries of an earlier generation are forgotten.
+    generation: AtomicU64,
+    listens: AtomicBool,
+}
+
+/// A key that is denied: how long, and where it stands with each rate, as far as that is still known.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Denial {
+    pub retry_after: Duration,
+    /// `None`: this rate has more room by now than when Redis last said.
+    pub standings: SmallVec<[Option<Standing>; 4]>,
+}
+
+/// The known denials of a batch, in its order.
+pub type Denials = SmallVec<[Option<Denial>; 4]>;
+
+#[derive(Debug)]
+struct Entry {
+    key: KeyHash,
+    generation: u64,
+    /// What was denied is a request under this rule; under another one it may pass.
+    rule: Rule,
+    standings: Box<[Standing]>,
+    /// When Redis said so, or before.
+    said: Timestamp,
+    until: Timestamp,
 }
 
 impl DeniedUntil {
+    /// Remembers about `most` keys.
     pub fn new(most: usize) -> Self {
-        Self { most }
+        let sets = (most / SET).max(1);
+        Self {
+            places: RandomState::new(),
+            sets: (0..sets).map(|_| Mutex::new(Vec::new())).collect(),
+            epoch: AtomicU64::new(0),
+            generation: AtomicU64::new(0),
+            listens: AtomicBool::new(false),
+        }
     }
 
-    /// The answer to a batch that is denied by what is known here, where nothing would be charged for it.
-    pub fn answer(&self, _batch: &Batch<'_>, _now: Timestamp) -> Option<Vec<Verdict>> {
-        let _ = self.most;
-        None
+    /// What is known to be denied, where Redis would deny the batch and charge nothing for it.
+    pub fn answer(&self, batch: &Batch<'_>, now: Timestamp) -> Option<Denials> {
+        // A denied attempt is charged.
+        if batch.charges.iter().any(Charge::is_attempt) {
+            return None;
+        }
+        let believed = if self.listens.load(Ordering::Acquire) { BELIEVED } else { BELIEVED_UNHEARD };
+        let denials: Denials = batch.charges.iter().map(|charge| self.find(charge, now, Some(believed))).collect();
+        let is_settled = |charge: &Charge<'_>| {
+            let mut together = batch.charges.iter().zip(&denials).filter(|(other, _)| charge.passes_with(other));
+            together.any(|(_, denial)| denial.is_some())
+        };
+        batch.charges.iter().all(is_settled).then_some(denials)
+    }
+
+    /// What Redis has denied for longer than until now, whether or not it would be asked again if it answered.
+    pub fn known(&self, charge: &Charge<'_>, now: Timestamp) -> Option<Denial> {
+        self.find(charge, now, None)
     }
 
     /// Which resets were heard of so far: asked for before Redis is asked, given back with its answer.
     pub fn epoch(&self) -> u64 {
-        0
+        self.epoch.load(Ordering::Acquire)
     }
 
     /// Notes what Redis answered to a batch that was sent at `sent`, or later. What was answered before a reset that
     /// was heard of since `epoch` is not believed.
-    pub fn note(&self, _batch: &Batch<'_>, _verdicts: &[Verdict], _sent: Timestamp, _epoch: u64) {}
+    pub fn note(&self, batch: &Batch<'_>, rulings: &[Option<Ruling>], sent: Timestamp, epoch: u64) {
+        for (charge, ruling) in batch.charges.iter().zip(rulings) {
+            if let Some(ruling) = ruling
+                && is_remembered(charge)
+            {
+                self.note_one(charge, &ruling.verdict, sent, epoch);
+            }
+        }
+    }
+
+    fn note_one(&self, charge: &Charge<'_>, verdict: &Verdict, sent: Timestamp, epoch: u64) {
+        let denied = verdict.retry_after.or_else(|| used_up(charge.rule, &verdict.standings));
+        let generation = self.generation.load(Ordering::Acquire);
+        let mut set = self.set(charge.key).lock();
+        // Looked at under the lock: whoever forgets this key now waits for it, and whoever did before has counted.
+        if self.epoch() != epoch {
+            return;
+        }
+        let found = set.iter().position(|entry| entry.key == charge.key);
+        let Some(span) = denied.filter(|span| !span.is_zero()) else {
+            found.map(|place| set.swap_remove(place));
+            return;
+        };
+        let entry = Entry {
+            key: charge.key,
+            generation,
+            rule: charge.rule.clone(),
+            standings: verdict.standings.as_slice().into(),
+            said: sent,
+            until: sent + span,
+        };
+        match found {
+            Some(place) => set[place] = entry,
+            None if set.len() < SET => set.push(entry),
+            None => {
+                // The one that ends first, or did: whoever it denied is asked about again.
+                let ends = |place: &usize| set[*place].ends(generation);
+                let place = (0..set.len()).min_by_key(ends).expect("it is full");
+                set[place] = entry;
+            }
+        }
+    }
 
     /// A key was reset.
-    pub fn forget(&self, _key: KeyHash) {}
+    pub fn forget(&self, key: KeyHash) {
+        self.epoch.fetch_add(1, Ordering::AcqRel);
+        self.set(key).lock().retain(|entry| entry.key != key);
+    }
 
-    /// Resets may have been missed.
-    pub fn forget_all(&self) {}
+    /// Every reset from now on is heard of. Earlier ones may have been missed.
+    pub fn listening(&self) {
+        // In this order: what is noted under the new generation was asked for in the new epoch.
+        self.epoch.fetch_add(1, Ordering::AcqRel);
+        self.generation.fetch_add(1, Ordering::AcqRel);
+        self.listens.store(true, Ordering::Release);
+    }
+
+    /// Resets are not heard of any more.
+    pub fn deaf(&self) {
+        self.listens.store(false, Ordering::Release);
+    }
+
+    fn find(&self, charge: &Charge<'_>, now: Timestamp, believed: Option<Duration>) -> Option<Denial> {
+        if !is_remembered(charge) {
+            return None;
+        }
+        let set = self.set(charge.key).lock();
+        let entry = set.iter().find(|entry| entry.key == charge.key)?;
+        let is_current = entry.generation == self.generation.load(Ordering::Acquire);
+        let age = now.since(entry.said);
+        let is_fresh = believed.is_none_or(|believed| age < believed);
+        if !is_current || !is_fresh || entry.until <= now || entry.rule != *charge.rule {
+            return None;
+        }
+        let aged = |standing: &Standing| {
+            let reset = standing.reset.checked_sub(age).filter(|reset| !reset.is_zero() || standing.reset.is_zero());
+            reset.map(|reset| Standing { reset, ..*standing })
+        };
+        Some(Denial { retry_after: entry.until.since(now), standings: entry.standings.iter().map(aged).collect() })
+    }
+
+    fn set(&self, key: KeyHash) -> &Mutex<Vec<Entry>> {
+        let sets = self.sets.len() as u64;
+        let place = u128::from(self.places.hash_one(key)) * u128::from(sets) >> 64;
+        &self.sets[usize::try_from(place).expect("below the number of sets")]
+    }
 }
+
+impl Entry {
+    /// What orders entries by how soon nothing is lost with them.
+    fn ends(&self, generation: u64) -> Timestamp {
+        if self.generation == generation { self.until } else { Timestamp::EPOCH }
+    }
+}
+
+/// Whether a refusal lasts until the time it names, whatever else is asked: slots come back at any time, and attempts
+/// put it off.
+fn is_remembered(charge: &Charge<'_>) -> bool {
+    !charge.is_attempt() && !charge.is_slot()
+}
+
+/// How long the request that used up a budget has shut the door for all others.
+///
+/// Where one costs more than a unit, the reset of a rate says nothing about when that many have room.
+fn used_up(rule: &Rule, standings: &[Standing]) -> Option<Duration> {
+    let Rule::Rates { cost, .. } = rule else { return None };
+    let spent = standings.iter().filter(|standing| cost.get() == 1 && standing.remaining == 0);
+    spent.map(|standing| standing.reset).max()
+}
+
+/// How long an answer is believed without asking again. The worst clocks part by milliseconds in that time.
+const BELIEVED: Duration = Duration::from_secs(60);
+
+/// How long an answer is believed while a reset would not be heard of.
+const BELIEVED_UNHEARD: Duration = Duration::from_millis(500);
+
+/// How many keys share a lock, and compete for room.
+const SET: usize = 8;
+
+#[cfg(test)]
+mod tests;

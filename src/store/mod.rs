@@ -4,6 +4,7 @@ pub mod denied_until;
 pub mod failover;
 pub mod memory;
 pub mod redis;
+pub mod resets;
 
 use std::num::NonZeroU32;
 use std::sync::Arc;

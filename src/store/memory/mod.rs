@@ -68,11 +68,32 @@ impl MemoryStore {
         self.len() == 0
     }
 
-    fn decide_now(&self, batch: &Batch<'_>) -> Vec<Verdict> {
+    pub(super) fn decide_now(&self, batch: &Batch<'_>) -> Vec<Verdict> {
         match batch.charges.as_slice() {
             [] => Vec::new(),
             [charge] => vec![self.decide_one(charge, batch)],
-            _ => self.decide_all(batch),
+            _ => self.decide_all(batch, true),
+        }
+    }
+
+    /// Decides a batch that another store has denied: attempts are charged, and what shadows count alone.
+    pub(super) fn deny_now(&self, batch: &Batch<'_>) -> Vec<Verdict> {
+        self.decide_all(batch, false)
+    }
+
+    /// Charges what another store has charged, given by its place in the batch, whether or not there is room. A key
+    /// that cannot be remembered goes without.
+    pub(super) fn mirror(&self, batch: &Batch<'_>, is_charged: impl Fn(usize) -> bool) {
+        for (_, charge) in batch.charges.iter().enumerate().filter(|(place, _)| is_charged(*place)) {
+            let mut shard = self.shards[self.shard_of(charge.key)].0.lock();
+            let now = self.clock.now();
+            let known = shard.find(charge.key);
+            if let Some(place) = known.or_else(|| shard.admit(charge.key, charge.rule, batch, now).ok()) {
+                shard.charge(place, charge.rule, now);
+            }
+            if known.is_none() {
+                shard.sweep(now, 1);
+            }
         }
     }
 
@@ -93,13 +114,23 @@ impl MemoryStore {
     }
 
     /// Where a key stands.
-    fn look_at(&self, charge: &Charge<'_>) -> Verdict {
+    pub(super) fn look_at(&self, charge: &Charge<'_>) -> Verdict {
         let mut shard = self.shards[self.shard_of(charge.key)].0.lock();
         let now = self.clock.now();
         Case::look_up(charge, &shard, now).conclude(false, &mut shard, now)
     }
 
-    fn decide_all(&self, batch: &Batch<'_>) -> Vec<Verdict> {
+    /// Gives one slot in flight back.
+    pub(super) fn release(&self, key: KeyHash) {
+        self.shards[self.shard_of(key)].0.lock().release(key);
+    }
+
+    pub(super) fn forget_now(&self, key: KeyHash) {
+        self.shards[self.shard_of(key)].0.lock().forget_key(key);
+    }
+
+    /// `others_pass`: nothing but this batch can deny what it binds.
+    fn decide_all(&self, batch: &Batch<'_>, others_pass: bool) -> Vec<Verdict> {
         let mut locked = self.lock(batch);
         // Read under the locks, so that time never runs backwards for a key.
         let now = self.clock.now();
@@ -109,8 +140,8 @@ impl MemoryStore {
             let shard = locked.iter().position(|(locked, _)| *locked == number).expect("its shard was locked");
             cases.push((Case::look_up(charge, &locked[shard].1, now), shard));
         }
-        let admitted = admit(&mut cases, &mut locked, batch, now);
-        let binding_passes = binding_passes(&cases);
+        let admitted = admit(&mut cases, &mut locked, batch, now, others_pass);
+        let binding_passes = others_pass && binding_passes(&cases);
         let mut verdicts = Vec::with_capacity(cases.len());
         for (case, shard) in &cases {
             let charged = case.is_charged(passes(case, &cases, binding_passes));
@@ -148,13 +179,19 @@ impl MemoryStore {
 ///
 /// A key for which there is no room is refused, and with it all that would have passed together with it. What was
 /// admitted for them already is left as it is: it has counted nothing and goes first when room is needed again.
-fn admit(cases: &mut Cases<'_, '_>, locked: &mut Locked<'_>, batch: &Batch<'_>, now: Timestamp) -> usize {
+fn admit(
+    cases: &mut Cases<'_, '_>,
+    locked: &mut Locked<'_>,
+    batch: &Batch<'_>,
+    now: Timestamp,
+    others_pass: bool,
+) -> usize {
     let mut admitted = 0;
     if cases.iter().all(|(case, _)| case.place.is_some()) {
         return admitted;
     }
     loop {
-        let binding_passes = binding_passes(cases);
+        let binding_passes = others_pass && binding_passes(cases);
         let is_new = |case: &Case<'_, '_>| {
             case.place.is_none() && !case.turned_away && case.is_charged(passes(case, cases, binding_passes))
         };
@@ -190,16 +227,12 @@ impl Store for MemoryStore {
     }
 
     async fn forget(&self, keys: &[KeyHash]) -> Result<(), StoreError> {
-        for key in keys {
-            self.shards[self.shard_of(*key)].0.lock().forget_key(*key);
-        }
+        keys.iter().for_each(|key| self.forget_now(*key));
         Ok(())
     }
 
     async fn settle(&self, reservations: &[Reservation]) -> Result<(), StoreError> {
-        for reservation in reservations {
-            self.shards[self.shard_of(reservation.key)].0.lock().release(reservation.key);
-        }
+        reservations.iter().for_each(|reservation| self.release(reservation.key));
         Ok(())
     }
 }

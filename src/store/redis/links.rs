@@ -54,6 +54,13 @@ impl Links {
         }
     }
 
+    /// Tells every gateway that listens to this channel. `Err`: they may not have been told.
+    pub async fn publish(&self, channel: &str, message: &str) -> Result<(), Failure> {
+        let mut connection = self.connection().await.map_err(|_| Failure::Open)?;
+        let told = connection.send_packed_command(redis::cmd("PUBLISH").arg(channel).arg(message)).await;
+        told.map(|_| ()).map_err(|_| Failure::Unknown)
+    }
+
     async fn connection(&self) -> Result<MultiplexedConnection, RedisError> {
         let mut connection = self.connection.lock().await;
         if let Some(connection) = &*connection {

@@ -6,23 +6,33 @@
 //! - [`watch`]: one task a process that finds servers, probes those that failed, and hears of resets.
 //! - [`script`], [`answer`]: batches as invocations of a Lua script, and what it answers.
 //! - [`reserve`], [`in_flight`]: all or none across slots, and slots in flight held by leases.
+//! - [`detached`]: decisions that are finished though their client has left.
 
 pub mod url;
 
 mod answer;
+mod detached;
+mod in_flight;
 mod links;
 mod reserve;
 mod script;
+mod together;
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicU32;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use tokio_util::task::TaskTracker;
+
+use self::in_flight::InFlight;
 use self::links::Links;
 use self::url::Url;
 use super::Observer;
 use crate::clock::Clock;
 use crate::clock::Timestamp;
 use crate::decision::Batch;
+use crate::decision::Charge;
 use crate::decision::Reservation;
 use crate::decision::Verdict;
 use crate::key::KeyHash;
@@ -60,8 +70,17 @@ pub enum Time {
 /// Counts in Redis, as one core reaches them.
 #[derive(Debug)]
 pub struct RedisStore {
+    core: Arc<Core>,
+}
+
+/// What one core needs to speak to Redis.
+#[derive(Debug)]
+struct Core {
     shared: Arc<Shared>,
     links: Links,
+    in_flight: InFlight,
+    /// What goes on though nobody waits for it.
+    tasks: TaskTracker,
 }
 
 /// What the cores of a process share.
@@ -72,6 +91,8 @@ pub struct Shared {
     /// By the prefix alone: no secret to agree on, to lose with Redis, or to find changed when it comes back.
     hasher: KeyHasher,
     observer: Arc<dyn Observer>,
+    /// Under which number slots in flight are taken from now on.
+    holder: AtomicU32,
 }
 
 /// What came of a batch: an answer for each charge whose server answers.
@@ -79,6 +100,8 @@ pub struct Shared {
 pub struct Decided {
     /// In the order of the batch; `None` where the server of that key does not answer.
     pub rulings: Vec<Option<Ruling>>,
+    /// Under which number slots in flight were taken.
+    holder: u32,
 }
 
 /// What Redis said to one charge.
@@ -93,46 +116,81 @@ impl RedisStore {
     /// The store of the first core. Nothing is connected yet.
     pub fn new(settings: Settings, time: Time, observer: Arc<dyn Observer>) -> Self {
         let hasher = KeyHasher::shared(&settings.key_prefix);
-        let shared = Arc::new(Shared { settings, time, hasher, observer });
-        Self { links: Links::new(&shared), shared }
+        let holder = AtomicU32::new(fastrand::u32(..));
+        Self::of_core(Arc::new(Shared { settings, time, hasher, observer, holder }))
     }
 
     /// The same counts over connections of its own.
     #[must_use]
     pub fn on_another_core(&self) -> Self {
-        Self { links: Links::new(&self.shared), shared: Arc::clone(&self.shared) }
+        Self::of_core(Arc::clone(&self.core.shared))
+    }
+
+    fn of_core(shared: Arc<Shared>) -> Self {
+        let links = Links::new(&shared);
+        Self { core: Arc::new(Core { shared, links, in_flight: InFlight::default(), tasks: TaskTracker::new() }) }
     }
 
     /// What the cores share, for the task that watches over the servers.
     pub fn shared(&self) -> &Arc<Shared> {
-        &self.shared
+        &self.core.shared
     }
 
     pub fn hasher(&self) -> KeyHasher {
-        self.shared.hasher.clone()
+        self.core.shared.hasher.clone()
     }
 
     /// Decides all charges whose servers answer: all or none of them.
-    pub async fn decide(&self, _batch: &Batch<'_>) -> Decided {
-        todo!()
+    pub async fn decide(&self, batch: &Batch<'_>) -> Decided {
+        let is_simple = self.core.is_one_slot(batch) && !batch.charges.iter().any(Charge::is_slot);
+        // Who hangs up on the way must neither keep slots nor leave the first half of a decision behind.
+        if is_simple { self.core.decide(batch).await } else { detached::decide(&self.core, batch).await }
     }
 
     /// Where the keys stand; nothing is charged.
-    pub async fn look(&self, _batch: &Batch<'_>) -> Vec<Option<Verdict>> {
-        todo!()
+    pub async fn look(&self, batch: &Batch<'_>) -> Vec<Option<Verdict>> {
+        self.core.look(batch).await
     }
 
-    /// Takes back what was charged: another store denied the request.
-    pub async fn give_back(&self, _batch: &Batch<'_>, _decided: &Decided) {
-        todo!()
+    /// Takes back what was charged at these places of the batch: another store denied the request. This is not waited
+    /// for.
+    pub fn give_back(&self, batch: &Batch<'_>, decided: &mut Decided, places: &[usize]) {
+        detached::give_back(&self.core, batch, decided, places);
     }
 
-    pub async fn settle(&self, _reservations: &[Reservation]) {
-        todo!()
+    /// Gives slots in flight back, those that were taken by this core.
+    pub async fn settle(&self, reservations: &[Reservation]) {
+        self.core.settle(reservations.iter().map(|reservation| reservation.key)).await;
     }
 
     /// Forgets keys, and tells every gateway. `false`: some server did not answer.
-    pub async fn forget(&self, _keys: &[KeyHash]) -> bool {
-        todo!()
+    pub async fn forget(&self, keys: &[KeyHash]) -> bool {
+        self.core.forget(keys).await
+    }
+
+    /// What goes on though nobody waits for it.
+    pub fn tasks(&self) -> &TaskTracker {
+        &self.core.tasks
+    }
+}
+
+impl Decided {
+    /// The keys of the slots in flight that were taken.
+    fn slots(&self, batch: &Batch<'_>) -> impl Iterator<Item = KeyHash> {
+        let charges = batch.charges.iter().zip(&self.rulings).filter(|(charge, _)| charge.is_slot());
+        let taken = charges.filter(|(_, ruling)| ruling.as_ref().is_some_and(|ruling| ruling.charged.is_some()));
+        taken.map(|(charge, _)| charge.key)
+    }
+}
+
+impl Shared {
+    /// From now on slots in flight are taken under another number: what was lost on the way during an outage is held
+    /// under the old one, which nobody renews, and ends with its lease.
+    pub(super) fn rotate_holder(&self) {
+        self.holder.store(fastrand::u32(..), Ordering::Release);
+    }
+
+    fn holder(&self) -> u32 {
+        self.holder.load(Ordering::Acquire)
     }
 }

@@ -1,0 +1,119 @@
+//! Decisions that are finished though their client has left: hanging up keeps no slot, and no half of a decision.
+
+use std::mem;
+use std::sync::Arc;
+
+use tokio::runtime::Handle;
+use tokio::sync::oneshot;
+use tokio::time::Instant;
+
+use super::Core;
+use super::Decided;
+use super::reserve;
+use crate::decision::Batch;
+use crate::decision::Charge;
+use crate::decision::batch::Force;
+use crate::key::KeyHash;
+use crate::limit::Count;
+use crate::limit::OnFailure;
+use crate::limit::Rule;
+
+/// Decides a batch in a task of its own. Slots it took go back when nobody is there any more to take the answer.
+pub(super) async fn decide(core: &Arc<Core>, batch: &Batch<'_>) -> Decided {
+    let (answer, answered) = oneshot::channel();
+    let owned = Owned::of(batch);
+    let own = Arc::clone(core);
+    core.tasks.spawn(async move {
+        let batch = owned.batch();
+        let sent = Instant::now();
+        let decided = own.decide(&batch).await;
+        own.hold(&batch, &decided, sent);
+        // Dropped, here or on its way, it gives back what it holds.
+        drop(answer.send(Answer::new(own, &batch, decided)));
+    });
+    match answered.await {
+        Ok(answer) => answer.take(),
+        Err(_) => Decided { rulings: vec![None; batch.charges.len()], holder: 0 },
+    }
+}
+
+/// Gives back what was charged at these places, which are those of another decision's making.
+pub(super) fn give_back(core: &Arc<Core>, batch: &Batch<'_>, decided: &mut Decided, places: &[usize]) {
+    let before = decided.rulings.clone();
+    reserve::take_out(batch, &mut decided.rulings, places);
+    if places.is_empty() {
+        return;
+    }
+    for charge in places.iter().map(|place| &batch.charges[*place]).filter(|charge| charge.is_slot()) {
+        core.in_flight.give_up(charge.key, decided.holder);
+    }
+    let (owned, places, holder) = (Owned::of(batch), places.to_vec(), decided.holder);
+    let own = Arc::clone(core);
+    core.tasks.spawn(async move {
+        let batch = owned.batch();
+        own.give_back(&own.parts(&batch), &before, &places, holder).await;
+    });
+}
+
+/// What came of a batch, on its way to whoever asked.
+struct Answer {
+    core: Arc<Core>,
+    slots: Vec<KeyHash>,
+    decided: Decided,
+}
+
+impl Answer {
+    fn new(core: Arc<Core>, batch: &Batch<'_>, decided: Decided) -> Self {
+        Self { slots: decided.slots(batch).collect(), core, decided }
+    }
+
+    /// From here on the slots are the request's.
+    fn take(mut self) -> Decided {
+        self.slots.clear();
+        mem::take(&mut self.decided)
+    }
+}
+
+impl Drop for Answer {
+    fn drop(&mut self) {
+        let slots = mem::take(&mut self.slots);
+        if !slots.is_empty()
+            && let Ok(runtime) = Handle::try_current()
+        {
+            let core = Arc::clone(&self.core);
+            self.core.tasks.spawn_on(async move { core.settle(slots.into_iter()).await }, &runtime);
+        }
+    }
+}
+
+/// A batch that lives as long as it must.
+struct Owned(Vec<OwnedCharge>);
+
+/// As a [`Charge`], with a rule of its own.
+struct OwnedCharge {
+    limit: u16,
+    key: KeyHash,
+    rule: Rule,
+    count: Count,
+    force: Force,
+    on_failure: OnFailure,
+}
+
+impl Owned {
+    fn of(batch: &Batch<'_>) -> Self {
+        let owned = |charge: &Charge<'_>| {
+            let Charge { limit, key, rule, count, force, on_failure } = *charge;
+            OwnedCharge { limit, key, rule: rule.clone(), count, force, on_failure }
+        };
+        Self(batch.charges.iter().map(owned).collect())
+    }
+
+    fn batch(&self) -> Batch<'_> {
+        let mut batch = Batch::default();
+        for charge in &self.0 {
+            let OwnedCharge { limit, key, ref rule, count, force, on_failure } = *charge;
+            batch.charges.push(Charge { limit, key, rule, count, force, on_failure });
+        }
+        batch
+    }
+}
