@@ -41,6 +41,7 @@ type Lines = Arc<Mutex<Vec<String>>>;
 pub struct Gateway {
     child: Child,
     folder: TempDir,
+    environment: Vec<(String, String)>,
     stdout: Lines,
     stderr: Lines,
     readers: Vec<JoinHandle<()>>,
@@ -58,14 +59,19 @@ impl Gateway {
     /// Starts with files beside the configuration.
     #[track_caller]
     pub fn with_files(config: impl AsRef<str>, files: &[(&str, &str)]) -> Self {
+        Self::in_environment(config, files, &[])
+    }
+
+    /// Starts with files beside the configuration, and with more in its environment.
+    #[track_caller]
+    pub fn in_environment(config: impl AsRef<str>, files: &[(&str, &str)], environment: &[(&str, &str)]) -> Self {
         let folder = tempfile::tempdir().expect("a folder for the configuration");
         for (name, text) in files {
             fs::write(folder.path().join(name), text).expect("a file in the folder");
         }
         fs::write(folder.path().join("portcullis.yaml"), completed(config.as_ref())).expect("a file in the folder");
-        let mut command = Command::new(env!("CARGO_BIN_EXE_portcullis"));
-        command.args(["run", "-c", "portcullis.yaml"]);
-        Self::spawn(command, folder)
+        let environment = environment.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        Self::spawn(from_file(), folder, environment)
     }
 
     /// Starts from flags alone, in an empty folder.
@@ -74,13 +80,28 @@ impl Gateway {
         let folder = tempfile::tempdir().expect("an empty folder");
         let mut command = Command::new(env!("CARGO_BIN_EXE_portcullis"));
         command.arg("run").args(flags);
-        Self::spawn(command, folder)
+        Self::spawn(command, folder, Vec::new())
+    }
+
+    /// Ends it at once, as a crash does.
+    pub fn kill(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+
+    /// Ends it at once, and starts it again from the same file; on other ports, where the file leaves them open.
+    #[track_caller]
+    pub fn restart(&mut self) {
+        self.kill();
+        let folder = std::mem::replace(&mut self.folder, tempfile::tempdir().expect("a folder"));
+        *self = Self::spawn(from_file(), folder, std::mem::take(&mut self.environment));
     }
 
     #[track_caller]
-    fn spawn(mut command: Command, folder: TempDir) -> Self {
+    fn spawn(mut command: Command, folder: TempDir, environment: Vec<(String, String)>) -> Self {
         let mut child = command
             .current_dir(folder.path())
+            .envs(environment.iter().map(|(name, value)| (name, value)))
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -88,8 +109,16 @@ impl Gateway {
             .expect("the binary starts");
         let (stdout, out) = collect(child.stdout.take().expect("piped"));
         let (stderr, err) = collect(child.stderr.take().expect("piped"));
-        let mut gateway =
-            Self { child, folder, stdout, stderr, readers: vec![out, err], listeners: Vec::new(), admin: None };
+        let mut gateway = Self {
+            child,
+            folder,
+            environment,
+            stdout,
+            stderr,
+            readers: vec![out, err],
+            listeners: Vec::new(),
+            admin: None,
+        };
         eventually("the gateway says what it serves", || gateway.has_started());
         gateway
     }
@@ -249,6 +278,12 @@ impl Drop for Gateway {
             assert!(!log.contains("panicked at"), "a panic in the gateway:\n{log}");
         }
     }
+}
+
+fn from_file() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_portcullis"));
+    command.args(["run", "-c", "portcullis.yaml"]);
+    command
 }
 
 fn completed(config: &str) -> String {

@@ -120,7 +120,7 @@ fn spawn(folder: &TempDir, address: SocketAddr, options: &[String]) -> Child {
         .expect("redis-server is installed: ./tests/run installs it")
 }
 
-fn free_address() -> SocketAddr {
+pub(super) fn free_address() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     listener.local_addr().expect("an address")
 }
