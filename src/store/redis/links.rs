@@ -2,25 +2,51 @@
 
 use std::sync::Arc;
 
+use parking_lot::Mutex;
+use redis::Cmd;
 use redis::RedisError;
 use redis::Value;
-use redis::aio::MultiplexedConnection;
-use tokio::sync::Mutex;
+use tokio::time;
+use tokio::time::Instant;
 
+use super::Mode;
 use super::Shared;
+use super::breaker::Cause;
+use super::connect::Connection;
+use super::connect::Fault;
+use super::node::Node;
 use super::script::Invocation;
+use super::slot;
+use super::url::Address;
 
 /// One connection to each server, over which the decisions of one core share writes and reads.
 #[derive(Debug)]
 pub struct Links {
     shared: Arc<Shared>,
-    connection: Mutex<Option<MultiplexedConnection>>,
+    /// Nobody but this core takes the lock, and never across an await.
+    lanes: Mutex<Vec<Arc<Lane>>>,
+}
+
+/// The way of this core to one server.
+#[derive(Debug)]
+struct Lane {
+    node: Arc<Node>,
+    link: Mutex<Option<Link>>,
+    /// Held by the caller that connects, so that the others share what it gets.
+    connecting: tokio::sync::Mutex<()>,
+}
+
+#[derive(Debug)]
+struct Link {
+    /// That of the server's breaker when the connection was made.
+    generation: u64,
+    connection: Connection,
 }
 
 /// Why a command has no answer.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Failure {
-    /// The server is known not to answer: nothing was sent.
+    /// The server is known not to answer, or cannot be reached: nothing was sent.
     Open,
     /// It was sent, or may have been, and nobody knows what came of it.
     Unknown,
@@ -28,47 +54,196 @@ pub enum Failure {
     Refused,
 }
 
+/// How far a call has come.
+struct Progress {
+    node: Arc<Node>,
+    generation: u64,
+    sent: bool,
+}
+
+/// A server may send a call on, or not know a script, this often before it counts as a refusal.
+const DETOURS: usize = 5;
+
 impl Links {
     pub fn new(shared: &Arc<Shared>) -> Self {
-        Self { shared: Arc::clone(shared), connection: Mutex::new(None) }
+        Self { shared: Arc::clone(shared), lanes: Mutex::new(Vec::new()) }
     }
 
     /// The hash slot of a key's name: keys of one slot can be decided together.
-    pub fn slot(&self, _name: &[u8]) -> u16 {
-        0
+    pub fn slot(&self, name: &[u8]) -> u16 {
+        match self.shared.settings.mode {
+            Mode::Cluster => slot::of(name),
+            Mode::Single | Mode::Sentinel => 0,
+        }
     }
 
     /// Runs a script on the server that has this slot, within the timeout of the settings.
-    pub async fn call(&self, _slot: u16, invocation: &Invocation) -> Result<Value, Failure> {
-        let mut connection = self.connection().await.map_err(|_| Failure::Open)?;
-        match connection.send_packed_command(&invocation.command).await {
-            Ok(Value::ServerError(error)) if error.code() == "NOSCRIPT" => {
-                let mut load = redis::cmd("SCRIPT");
-                load.arg("LOAD").arg(&invocation.script.text);
-                connection.send_packed_command(&load).await.map_err(|_| Failure::Refused)?;
-                connection.send_packed_command(&invocation.command).await.map_err(|_| Failure::Unknown)
-            }
-            Ok(Value::ServerError(_)) => Err(Failure::Refused),
-            Ok(value) => Ok(value),
-            Err(_) => Err(Failure::Unknown),
-        }
+    pub async fn call(&self, slot: u16, invocation: &Invocation) -> Result<Value, Failure> {
+        let node = self.shared.topology.node(slot).ok_or(Failure::Open)?;
+        self.bounded(node, async |progress| self.run(slot, invocation, progress).await).await
     }
 
     /// Tells every gateway that listens to this channel. `Err`: they may not have been told.
     pub async fn publish(&self, channel: &str, message: &str) -> Result<(), Failure> {
-        let mut connection = self.connection().await.map_err(|_| Failure::Open)?;
-        let told = connection.send_packed_command(redis::cmd("PUBLISH").arg(channel).arg(message)).await;
-        told.map(|_| ()).map_err(|_| Failure::Unknown)
+        let mut publish = redis::cmd("PUBLISH");
+        publish.arg(channel).arg(message);
+        // Any server of a cluster tells all the others.
+        let map = self.shared.topology.map();
+        let node = map.masters.iter().find(|node| node.is_up()).ok_or(Failure::Open)?;
+        self.bounded(Arc::clone(node), async |progress| self.once(&publish, progress).await).await.map(drop)
     }
 
-    async fn connection(&self) -> Result<MultiplexedConnection, RedisError> {
-        let mut connection = self.connection.lock().await;
-        if let Some(connection) = &*connection {
-            return Ok(connection.clone());
+    async fn bounded(
+        &self,
+        node: Arc<Node>,
+        call: impl AsyncFnOnce(&mut Progress) -> Result<Value, Failure>,
+    ) -> Result<Value, Failure> {
+        let begun = Instant::now();
+        let mut progress = Progress { generation: 0, node, sent: false };
+        let answer = time::timeout(self.shared.settings.timeout, call(&mut progress)).await;
+        match answer {
+            Ok(Ok(value)) => {
+                self.shared.observer.round_trip(begun.elapsed());
+                Ok(value)
+            }
+            Ok(failed) => failed,
+            Err(_) => {
+                self.blame(&progress, Cause::Timeout);
+                Err(if progress.sent { Failure::Unknown } else { Failure::Open })
+            }
         }
-        let client = redis::Client::open(self.shared.settings.urls[0].as_str())?;
-        let fresh = client.get_multiplexed_async_connection().await?;
-        *connection = Some(fresh.clone());
-        Ok(fresh)
     }
+
+    async fn run(&self, slot: u16, invocation: &Invocation, progress: &mut Progress) -> Result<Value, Failure> {
+        let mut asking = false;
+        for _ in 0..DETOURS {
+            let connection = self.connection(progress).await?;
+            progress.sent = true;
+            let answer = if asking {
+                connection.send_asking(&invocation.command).await
+            } else {
+                connection.send(&invocation.command).await
+            };
+            asking = false;
+            // What is sent again was answered: it is known not to have been executed.
+            match answer {
+                Ok(Value::ServerError(error)) => match (error.code(), redirection(&error)) {
+                    ("NOSCRIPT", _) => {
+                        progress.sent = false;
+                        connection.load(&invocation.script.text).await.map_err(|fault| {
+                            self.blame(progress, fault.cause);
+                            Failure::Refused
+                        })?;
+                    }
+                    ("MOVED", Some((host, port))) if self.shared.settings.mode == Mode::Cluster => {
+                        progress.sent = false;
+                        let address = elsewhere(&progress.node, host, port);
+                        progress.node = self.shared.topology.move_slot(slot, &address);
+                    }
+                    ("ASK", Some((host, port))) => {
+                        progress.sent = false;
+                        asking = true;
+                        let address = elsewhere(&progress.node, host, port);
+                        progress.node = self.shared.topology.passing(&address);
+                    }
+                    // The keys are on their way from one server to another, which is no fault of either.
+                    ("TRYAGAIN", _) => {
+                        self.shared.observer.failed("tryagain");
+                        return Err(Failure::Refused);
+                    }
+                    _ => return Err(self.refused(progress, &Fault::of_answer(&error))),
+                },
+                other => return self.conclude(other, progress),
+            }
+        }
+        Err(self.refused(progress, &Fault::nonsense()))
+    }
+
+    async fn once(&self, command: &Cmd, progress: &mut Progress) -> Result<Value, Failure> {
+        let connection = self.connection(progress).await?;
+        progress.sent = true;
+        let answer = connection.send(command).await;
+        self.conclude(answer, progress)
+    }
+
+    fn conclude(&self, answer: Result<Value, RedisError>, progress: &Progress) -> Result<Value, Failure> {
+        match answer {
+            Ok(Value::ServerError(error)) => Err(self.refused(progress, &Fault::of_answer(&error))),
+            Ok(value) => Ok(value),
+            Err(error) => {
+                self.blame(progress, Cause::of_error(&error));
+                Err(Failure::Unknown)
+            }
+        }
+    }
+
+    fn refused(&self, progress: &Progress, fault: &Fault) -> Failure {
+        self.blame(progress, fault.cause);
+        Failure::Refused
+    }
+
+    fn blame(&self, progress: &Progress, cause: Cause) {
+        self.shared.observer.failed(cause.word());
+        progress.node.fail(progress.generation, cause);
+    }
+
+    /// The connection of this core to that server: the one it has, or a fresh one.
+    async fn connection(&self, progress: &mut Progress) -> Result<Connection, Failure> {
+        let lane = self.lane(&progress.node);
+        if let Some(connection) = lane.current(progress)? {
+            return Ok(connection);
+        }
+        let _connecting = lane.connecting.lock().await;
+        if let Some(connection) = lane.current(progress)? {
+            return Ok(connection);
+        }
+        match self.shared.connector.connect(&lane.node.address).await {
+            Ok(connection) => {
+                *lane.link.lock() = Some(Link { generation: progress.generation, connection: connection.clone() });
+                Ok(connection)
+            }
+            Err(fault) => {
+                self.blame(progress, fault.cause);
+                Err(Failure::Open)
+            }
+        }
+    }
+
+    fn lane(&self, node: &Arc<Node>) -> Arc<Lane> {
+        let mut lanes = self.lanes.lock();
+        if let Some(lane) = lanes.iter().find(|lane| Arc::ptr_eq(&lane.node, node)) {
+            return Arc::clone(lane);
+        }
+        lanes.retain(|lane| !lane.node.is_retired());
+        let lane =
+            Arc::new(Lane { node: Arc::clone(node), link: Mutex::new(None), connecting: tokio::sync::Mutex::new(()) });
+        lanes.push(Arc::clone(&lane));
+        lane
+    }
+}
+
+impl Lane {
+    /// The connection, if it stands. Fails while the breaker is open, and lets go of the connection then.
+    fn current(&self, progress: &mut Progress) -> Result<Option<Connection>, Failure> {
+        let state = self.node.state();
+        progress.generation = state.generation;
+        let mut link = self.link.lock();
+        // One that the server closed while nothing was asked is no failure: nothing was lost with it.
+        link.take_if(|link| link.generation != state.generation || !link.connection.is_open());
+        match state.cause {
+            Some(_) => Err(Failure::Open),
+            None => Ok(link.as_ref().map(|link| link.connection.clone())),
+        }
+    }
+}
+
+/// Where `MOVED 3999 127.0.0.1:6381` points to.
+fn redirection(error: &redis::ServerError) -> Option<(&str, u16)> {
+    let (host, port) = error.details()?.split_ascii_whitespace().nth(1)?.rsplit_once(':')?;
+    Some((host.trim_start_matches('[').trim_end_matches(']'), port.parse().ok()?))
+}
+
+/// A server of the same cluster; one without a host is on the host of who named it.
+fn elsewhere(by: &Node, host: &str, port: u16) -> Address {
+    by.address.at(if host.is_empty() { by.address.host() } else { host }, port)
 }

@@ -3,30 +3,45 @@
 //! - [`url`], [`connect`]: where the servers are, and how one is spoken to.
 //! - [`node`], [`links`], [`topology`]: servers and their breakers, the connections of one core, and which server has
 //!   which slot.
-//! - [`watch`]: one task a process that finds servers, probes those that failed, and hears of resets.
+//! - [`shared`]: what all cores have in common.
+//! - [`watch`]: one task a process that finds servers ([`cluster`], [`sentinel`]), probes those that failed ([`tend`]),
+//!   says what is amiss with them ([`warnings`]), and hears of resets ([`resets`]).
 //! - [`script`], [`answer`]: batches as invocations of a Lua script, and what it answers.
 //! - [`reserve`], [`in_flight`]: all or none across slots, and slots in flight held by leases.
 //! - [`detached`]: decisions that are finished though their client has left.
 
+pub mod links;
+pub mod script;
 pub mod url;
+pub mod watch;
 
 mod answer;
+mod breaker;
+mod cluster;
+mod connect;
 mod detached;
 mod in_flight;
-mod links;
+mod node;
 mod reserve;
-mod script;
+mod resets;
+mod sentinel;
+mod shared;
+mod slot;
+mod tend;
 mod together;
+mod topology;
+mod warnings;
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicU32;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use tokio_util::task::TaskTracker;
 
 use self::in_flight::InFlight;
 use self::links::Links;
+pub use self::shared::Away;
+pub use self::shared::Shared;
+pub use self::shared::Status;
 use self::url::Url;
 use super::Observer;
 use crate::clock::Clock;
@@ -83,18 +98,6 @@ struct Core {
     tasks: TaskTracker,
 }
 
-/// What the cores of a process share.
-#[derive(Debug)]
-pub struct Shared {
-    settings: Settings,
-    time: Time,
-    /// By the prefix alone: no secret to agree on, to lose with Redis, or to find changed when it comes back.
-    hasher: KeyHasher,
-    observer: Arc<dyn Observer>,
-    /// Under which number slots in flight are taken from now on.
-    holder: AtomicU32,
-}
-
 /// What came of a batch: an answer for each charge whose server answers.
 #[derive(Clone, Debug, Default)]
 pub struct Decided {
@@ -115,9 +118,7 @@ pub struct Ruling {
 impl RedisStore {
     /// The store of the first core. Nothing is connected yet.
     pub fn new(settings: Settings, time: Time, observer: Arc<dyn Observer>) -> Self {
-        let hasher = KeyHasher::shared(&settings.key_prefix);
-        let holder = AtomicU32::new(fastrand::u32(..));
-        Self::of_core(Arc::new(Shared { settings, time, hasher, observer, holder }))
+        Self::of_core(Arc::new(Shared::new(settings, time, observer)))
     }
 
     /// The same counts over connections of its own.
@@ -180,17 +181,5 @@ impl Decided {
         let charges = batch.charges.iter().zip(&self.rulings).filter(|(charge, _)| charge.is_slot());
         let taken = charges.filter(|(_, ruling)| ruling.as_ref().is_some_and(|ruling| ruling.charged.is_some()));
         taken.map(|(charge, _)| charge.key)
-    }
-}
-
-impl Shared {
-    /// From now on slots in flight are taken under another number: what was lost on the way during an outage is held
-    /// under the old one, which nobody renews, and ends with its lease.
-    pub(super) fn rotate_holder(&self) {
-        self.holder.store(fastrand::u32(..), Ordering::Release);
-    }
-
-    fn holder(&self) -> u32 {
-        self.holder.load(Ordering::Acquire)
     }
 }

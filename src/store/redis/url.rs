@@ -1,21 +1,69 @@
-//! Where a Redis server is: `redis://user:password@host:6379/0`, `rediss://` for TLS.
+//! Where a Redis server is: `redis://user:password@host:6379/0`, `rediss://` for TLS, `unix:///run/redis.sock`.
 
 use std::fmt;
+use std::path::PathBuf;
 use std::str::FromStr;
+
+use redis::ConnectionAddr;
+use redis::IntoConnectionInfo;
 
 /// The address of a server, its user and password. What is printed of it shows no password.
 #[derive(Clone, Eq, PartialEq)]
 pub struct Url {
-    text: String,
+    pub(super) address: Address,
+    pub(super) login: Login,
+    pub(super) database: i64,
+    /// What the sentinels call the master: `redis://host:26379/mymaster/0`.
+    pub(super) master: Option<String>,
+}
+
+/// Where a server is reached.
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+pub(super) enum Address {
+    Tcp { host: String, port: u16, tls: bool },
+    Unix(PathBuf),
+}
+
+/// Who the gateway is to a server.
+#[derive(Clone, Default, Eq, PartialEq)]
+pub(super) struct Login {
+    pub(super) user: Option<String>,
+    pub(super) password: Option<String>,
 }
 
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 #[error("this is no address of a Redis server, write one such as redis://127.0.0.1:6379/0")]
 pub struct InvalidUrl;
 
+/// The port of a sentinel, where none is written.
+pub(super) const SENTINEL_PORT: u16 = 26379;
+
+const SERVER_PORT: u16 = 6379;
+
 impl Url {
-    pub(super) fn as_str(&self) -> &str {
-        &self.text
+    /// Where the sentinel of this URL is: a port that is not written is theirs.
+    pub(super) fn sentinel(&self) -> Address {
+        match &self.address {
+            Address::Tcp { host, port: SERVER_PORT, tls } => {
+                Address::Tcp { host: host.clone(), port: SENTINEL_PORT, tls: *tls }
+            }
+            other => other.clone(),
+        }
+    }
+}
+
+impl Address {
+    /// Another server that is spoken to as this one is.
+    pub(super) fn at(&self, host: &str, port: u16) -> Self {
+        Self::Tcp { host: host.to_owned(), port, tls: matches!(self, Self::Tcp { tls: true, .. }) }
+    }
+
+    /// The host of this server, for servers that are named by their port alone.
+    pub(super) fn host(&self) -> &str {
+        match self {
+            Self::Tcp { host, .. } => host,
+            Self::Unix(_) => "127.0.0.1",
+        }
     }
 }
 
@@ -23,20 +71,113 @@ impl FromStr for Url {
     type Err = InvalidUrl;
 
     fn from_str(text: &str) -> Result<Self, InvalidUrl> {
-        redis::parse_redis_url(text).map(|_| Self { text: text.to_owned() }).ok_or(InvalidUrl)
+        let mut url = redis::parse_redis_url(text).ok_or(InvalidUrl)?;
+        // A fragment could only ask not to verify who the server is.
+        if url.fragment().is_some() {
+            return Err(InvalidUrl);
+        }
+        let tls = matches!(url.scheme(), "rediss" | "valkeys");
+        let mut master = None;
+        if !url.scheme().contains("unix") {
+            let path = url.path().trim_matches('/').to_owned();
+            let (first, rest) = path.split_once('/').unwrap_or((&path, ""));
+            let named = !first.is_empty() && first.parse::<u32>().is_err();
+            master = named.then(|| first.to_owned());
+            let database = if named { rest } else { &path };
+            if !database.is_empty() && database.parse::<u32>().is_err() {
+                return Err(InvalidUrl);
+            }
+            let database = database.to_owned();
+            url.set_path(&database);
+            // TLS is ours: the crate need not know of it.
+            url.set_scheme("redis").map_err(|()| InvalidUrl)?;
+        }
+        let info = url.into_connection_info().map_err(|_| InvalidUrl)?;
+        let settings = info.redis_settings();
+        let login =
+            Login { user: settings.username().map(str::to_owned), password: settings.password().map(str::to_owned) };
+        let address = match info.addr() {
+            ConnectionAddr::Tcp(host, port) => Address::Tcp { host: host.clone(), port: *port, tls },
+            ConnectionAddr::Unix(path) => Address::Unix(path.clone()),
+            _ => return Err(InvalidUrl),
+        };
+        Ok(Self { address, login, database: settings.db(), master })
+    }
+}
+
+impl fmt::Display for Url {
+    /// Host and port alone.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.address.fmt(f)
     }
 }
 
 impl fmt::Debug for Url {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Url(***)")
+        write!(f, "Url({self})")
     }
 }
 
-/// Host and port alone.
-impl fmt::Display for Url {
+impl fmt::Debug for Login {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let url = redis::parse_redis_url(&self.text).expect("it was parsed before");
-        write!(f, "{}:{}", url.host_str().unwrap_or("127.0.0.1"), url.port().unwrap_or(6379))
+        f.write_str("Login(***)")
+    }
+}
+
+impl fmt::Display for Address {
+    /// `127.0.0.1:6379`, or the path of a socket.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tcp { host, port, .. } if host.contains(':') => write!(f, "[{host}]:{port}"),
+            Self::Tcp { host, port, .. } => write!(f, "{host}:{port}"),
+            Self::Unix(path) => write!(f, "{}", path.display()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn url(text: &str) -> Url {
+        text.parse().expect(text)
+    }
+
+    #[test]
+    fn user_and_password_are_read_and_never_printed() {
+        let url = url("redis://al%40ice:s%2Fecret@redis.example:7000/3");
+        assert_eq!(url.login.user.as_deref(), Some("al@ice"));
+        assert_eq!(url.login.password.as_deref(), Some("s/ecret"));
+        assert_eq!(url.database, 3);
+        assert_eq!(url.to_string(), "redis.example:7000");
+        assert_eq!(format!("{url:?} {:?}", url.login), "Url(redis.example:7000) Login(***)");
+    }
+
+    #[test]
+    fn a_port_and_a_database_have_defaults() {
+        assert_eq!((url("redis://redis").to_string(), url("redis://redis").database), ("redis:6379".to_owned(), 0));
+        assert_eq!(url("rediss://[::1]/").to_string(), "[::1]:6379");
+        assert_eq!(url("unix:///run/redis.sock?db=2").to_string(), "/run/redis.sock");
+        assert_eq!(url("redis://s1").sentinel().to_string(), "s1:26379");
+        assert_eq!(url("redis://s1:5000").sentinel().to_string(), "s1:5000");
+    }
+
+    #[test]
+    fn the_path_may_name_the_master() {
+        let named = url("redis://s1:26379/sessions/2");
+        assert_eq!((named.master.as_deref(), named.database), (Some("sessions"), 2));
+        let named = url("rediss://s1:26379/sessions");
+        assert_eq!((named.master.as_deref(), named.database), (Some("sessions"), 0));
+        assert_eq!(url("redis://s1:26379/4").master, None);
+    }
+
+    #[test]
+    fn what_is_no_redis_is_refused() {
+        for text in
+            ["", "127.0.0.1:6379", "http://a", "redis://", "redis://a/b/c", "redis://a/0/1", "rediss://a/#insecure"]
+        {
+            assert_eq!(text.parse::<Url>(), Err(InvalidUrl), "{text}");
+        }
     }
 }

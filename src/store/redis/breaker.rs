@@ -1,0 +1,181 @@
+//! Whether a server is asked at all: the first failure opens its breaker, a probe that succeeds closes it.
+
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering;
+
+use redis::RedisError;
+
+/// What is known of a server, in one word that all cores read.
+///
+/// Each opening begins a new generation: what fails late, and was asked for in an earlier one, opens nothing.
+#[derive(Debug, Default)]
+pub(super) struct Breaker(AtomicU64);
+
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) struct State {
+    pub(super) generation: u64,
+    /// Why nothing is sent; `None`: the breaker is closed.
+    pub(super) cause: Option<Cause>,
+}
+
+/// Why a server is away.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[repr(u8)]
+pub(super) enum Cause {
+    Timeout = 1,
+    Connection,
+    Loading,
+    ReadOnly,
+    OutOfMemory,
+    NoAuth,
+    NoPermission,
+    Misconfigured,
+    MasterDown,
+    ClusterDown,
+    Busy,
+    NoReplicas,
+    Moved,
+    Other,
+}
+
+impl Breaker {
+    pub(super) fn state(&self) -> State {
+        let word = self.0.load(Ordering::Acquire);
+        State { generation: word >> 8, cause: Cause::ALL.into_iter().find(|cause| *cause as u64 == word & 0xff) }
+    }
+
+    /// Opens it for a failure of something asked for in `generation`; `true`: this call did.
+    pub(super) fn open(&self, generation: u64, cause: Cause) -> bool {
+        let (closed, open) = (generation << 8, (generation + 1) << 8 | cause as u64);
+        self.0.compare_exchange(closed, open, Ordering::AcqRel, Ordering::Acquire).is_ok()
+    }
+
+    /// Notes another cause of a breaker that is open.
+    pub(super) fn explain(&self, cause: Cause) {
+        let update = |word| (word & 0xff != 0).then_some((word & !0xff) | cause as u64);
+        drop(self.0.fetch_update(Ordering::AcqRel, Ordering::Acquire, update));
+    }
+
+    pub(super) fn close(&self) {
+        self.0.fetch_and(!0xff, Ordering::AcqRel);
+    }
+}
+
+impl Cause {
+    const ALL: [Self; 14] = [
+        Self::Timeout,
+        Self::Connection,
+        Self::Loading,
+        Self::ReadOnly,
+        Self::OutOfMemory,
+        Self::NoAuth,
+        Self::NoPermission,
+        Self::Misconfigured,
+        Self::MasterDown,
+        Self::ClusterDown,
+        Self::Busy,
+        Self::NoReplicas,
+        Self::Moved,
+        Self::Other,
+    ];
+
+    /// The word for a label and for logs.
+    pub(super) fn word(self) -> &'static str {
+        match self {
+            Self::Timeout => "timeout",
+            Self::Connection => "connection",
+            Self::Loading => "loading",
+            Self::ReadOnly => "readonly",
+            Self::OutOfMemory => "oom",
+            Self::NoAuth => "noauth",
+            Self::NoPermission => "noperm",
+            Self::Misconfigured => "misconf",
+            Self::MasterDown => "masterdown",
+            Self::ClusterDown => "clusterdown",
+            Self::Busy => "busy",
+            Self::NoReplicas => "noreplicas",
+            Self::Moved => "moved",
+            Self::Other => "other",
+        }
+    }
+
+    /// What an error answer says.
+    pub(super) fn of_answer(error: &redis::ServerError) -> Self {
+        match Self::of_code(error.code()) {
+            // Before Redis 7 a script that failed hid the code of the command that did.
+            Self::Other => error
+                .details()
+                .into_iter()
+                .flat_map(|details| details.split([' ', ':']))
+                .filter_map(|word| word.strip_prefix('-'))
+                .map(Self::of_code)
+                .find(|cause| *cause != Self::Other)
+                .unwrap_or(Self::Other),
+            known => known,
+        }
+    }
+
+    /// What it says that there is no answer.
+    pub(super) fn of_error(error: &RedisError) -> Self {
+        match error.kind() {
+            redis::ErrorKind::AuthenticationFailed => Self::NoAuth,
+            _ if error.is_timeout() => Self::Timeout,
+            _ => error.code().map_or(Self::Connection, Self::of_code),
+        }
+    }
+
+    fn of_code(code: &str) -> Self {
+        match code {
+            "LOADING" => Self::Loading,
+            "READONLY" => Self::ReadOnly,
+            "OOM" => Self::OutOfMemory,
+            "NOAUTH" | "WRONGPASS" => Self::NoAuth,
+            "NOPERM" => Self::NoPermission,
+            "MISCONF" => Self::Misconfigured,
+            "MASTERDOWN" => Self::MasterDown,
+            "CLUSTERDOWN" => Self::ClusterDown,
+            "BUSY" | "UNKILLABLE" => Self::Busy,
+            "NOREPLICAS" => Self::NoReplicas,
+            "MOVED" | "ASK" => Self::Moved,
+            _ => Self::Other,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_failure_opens_and_late_ones_do_not() {
+        let breaker = Breaker::default();
+        let before = breaker.state();
+        assert_eq!(before, State { generation: 0, cause: None });
+        assert!(breaker.open(before.generation, Cause::Timeout));
+        assert!(!breaker.open(before.generation, Cause::Connection));
+        assert_eq!(breaker.state(), State { generation: 1, cause: Some(Cause::Timeout) });
+        breaker.close();
+        assert!(!breaker.open(before.generation, Cause::Timeout), "it was asked for before the breaker opened");
+        assert_eq!(breaker.state(), State { generation: 1, cause: None });
+        assert!(breaker.open(1, Cause::Loading));
+    }
+
+    #[test]
+    fn the_cause_may_change_while_it_is_open_and_not_otherwise() {
+        let breaker = Breaker::default();
+        breaker.explain(Cause::Loading);
+        assert_eq!(breaker.state().cause, None);
+        breaker.open(0, Cause::Connection);
+        breaker.explain(Cause::Loading);
+        assert_eq!(breaker.state(), State { generation: 1, cause: Some(Cause::Loading) });
+    }
+
+    #[test]
+    fn every_cause_is_remembered() {
+        for cause in Cause::ALL {
+            let breaker = Breaker::default();
+            assert!(breaker.open(0, cause));
+            assert_eq!(breaker.state().cause, Some(cause), "{}", cause.word());
+        }
+    }
+}

@@ -1,0 +1,304 @@
+//! How one server is spoken to: sockets that notice a dead peer, TLS, the handshake.
+
+use std::fmt;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use redis::AsyncConnectionConfig;
+use redis::Cmd;
+use redis::ProtocolVersion;
+use redis::PushInfo;
+use redis::RedisConnectionInfo;
+use redis::RedisError;
+use redis::Value;
+use redis::aio::MultiplexedConnection;
+use rustls::ClientConfig;
+use rustls::RootCertStore;
+use rustls::pki_types::ServerName;
+use tokio::io::AsyncRead;
+use tokio::io::AsyncWrite;
+use tokio::net;
+use tokio::net::TcpSocket;
+use tokio::net::TcpStream;
+use tokio::net::UnixStream;
+use tokio::task::JoinHandle;
+use tokio::time;
+use tokio_rustls::TlsConnector;
+use tokio_util::sync::CancellationToken;
+
+use super::breaker::Cause;
+use super::url::Address;
+use super::url::Login;
+
+/// What all connections of a process have in common.
+#[derive(Debug)]
+pub(super) struct Connector {
+    pub(super) login: Login,
+    pub(super) database: i64,
+    /// Made when the first server with TLS is connected to: reading the system's certificates takes a while.
+    tls: OnceLock<Arc<ClientConfig>>,
+}
+
+/// A connection that many callers use at once; clones are the same one. It ends with the last of them.
+#[derive(Clone, Debug)]
+pub(super) struct Connection {
+    inner: MultiplexedConnection,
+    driver: Arc<Driver>,
+}
+
+/// The task that writes what callers send, and reads what the server answers.
+#[derive(Debug)]
+struct Driver {
+    task: JoinHandle<()>,
+    ended: CancellationToken,
+}
+
+/// Why a server is not reached, or did not do what it was told.
+#[derive(Debug)]
+pub(super) struct Fault {
+    pub(super) cause: Cause,
+    /// For logs: says nothing of keys or passwords.
+    pub(super) detail: String,
+}
+
+/// What is done with messages that nobody asked for.
+pub(super) type OnPush = Box<dyn Fn(PushInfo) + Send + Sync>;
+
+/// How long connecting may take, everything included.
+const CONNECTING: Duration = Duration::from_millis(500);
+
+/// As many decisions wait for one write before their callers are held up.
+const QUEUE: usize = 4096;
+
+/// As much is gathered for one write.
+const WRITE_BUFFER: usize = 64 << 10;
+
+/// A peer that does not acknowledge what it was sent is gone. One that is merely stopped does: its kernel speaks for it.
+const UNACKNOWLEDGED: Duration = Duration::from_secs(1);
+
+/// A connection nobody uses is looked after this often, so that a dead one is noticed.
+const KEEPALIVE: Duration = Duration::from_secs(2);
+
+impl Connector {
+    pub(super) fn new(login: Login, database: i64) -> Self {
+        Self { login, database, tls: OnceLock::new() }
+    }
+
+    /// Connects to a server that decides.
+    pub(super) async fn connect(&self, address: &Address) -> Result<Connection, Fault> {
+        self.open(address, &self.login, self.database, None).await
+    }
+
+    /// Connects to a server that sends messages nobody asked for.
+    pub(super) async fn connect_for_messages(&self, address: &Address, on_push: OnPush) -> Result<Connection, Fault> {
+        self.open(address, &self.login, self.database, Some(on_push)).await
+    }
+
+    /// Connects to a sentinel: often they have no password where the servers have one.
+    pub(super) async fn connect_to_sentinel(&self, address: &Address) -> Result<Connection, Fault> {
+        match self.open(address, &self.login, 0, None).await {
+            Err(Fault { cause: Cause::NoAuth, .. }) => self.open(address, &Login::default(), 0, None).await,
+            other => other,
+        }
+    }
+
+    async fn open(
+        &self,
+        address: &Address,
+        login: &Login,
+        database: i64,
+        on_push: Option<OnPush>,
+    ) -> Result<Connection, Fault> {
+        let opened = async {
+            match address {
+                Address::Tcp { host, port, tls: false } => {
+                    handshake(tcp(host, *port).await?, login, database, on_push).await
+                }
+                Address::Tcp { host, port, tls: true } => {
+                    let name = ServerName::try_from(host.clone()).map_err(io::Error::other)?;
+                    let connector = TlsConnector::from(self.tls()?);
+                    let stream = connector.connect(name, tcp(host, *port).await?).await?;
+                    handshake(stream, login, database, on_push).await
+                }
+                Address::Unix(path) => handshake(UnixStream::connect(path).await?, login, database, on_push).await,
+            }
+        };
+        match time::timeout(CONNECTING, opened).await {
+            Ok(opened) => opened,
+            Err(_) => Err(Fault { cause: Cause::Timeout, detail: "it does not accept connections".to_owned() }),
+        }
+    }
+
+    fn tls(&self) -> io::Result<Arc<ClientConfig>> {
+        if let Some(config) = self.tls.get() {
+            return Ok(Arc::clone(config));
+        }
+        let config = Arc::new(verifying()?);
+        Ok(Arc::clone(self.tls.get_or_init(|| config)))
+    }
+}
+
+/// TLS that believes whom the system believes.
+fn verifying() -> io::Result<ClientConfig> {
+    let mut roots = RootCertStore::empty();
+    let (_, unreadable) = roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+    if roots.is_empty() {
+        return Err(io::Error::other(format!("the system has no root certificates, {unreadable} cannot be read")));
+    }
+    // Named here, not looked up in the process: nobody else's choice can be in force.
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let builder = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
+    Ok(builder.map_err(io::Error::other)?.with_root_certificates(roots).with_no_client_auth())
+}
+
+async fn tcp(host: &str, port: u16) -> io::Result<TcpStream> {
+    let mut failure = None;
+    for address in net::lookup_host((host, port)).await? {
+        match tcp_at(address).await {
+            Ok(stream) => return Ok(stream),
+            Err(error) => failure = Some(error),
+        }
+    }
+    Err(failure.unwrap_or_else(|| io::Error::other("the name has no address")))
+}
+
+async fn tcp_at(address: SocketAddr) -> io::Result<TcpStream> {
+    let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
+    socket.set_nodelay(true)?;
+    let options = socket2::SockRef::from(&socket);
+    let keepalive = socket2::TcpKeepalive::new().with_time(KEEPALIVE).with_interval(KEEPALIVE / 2);
+    options.set_tcp_keepalive(&keepalive)?;
+    #[cfg(target_os = "linux")]
+    options.set_tcp_user_timeout(Some(UNACKNOWLEDGED))?;
+    socket.connect(address).await
+}
+
+/// Says who the gateway is, and begins to serve callers.
+async fn handshake<S>(stream: S, login: &Login, database: i64, on_push: Option<OnPush>) -> Result<Connection, Fault>
+where
+    S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+{
+    let mut settings = RedisConnectionInfo::default().set_db(database).set_skip_set_lib_name();
+    if let Some(user) = &login.user {
+        settings = settings.set_username(user);
+    }
+    if let Some(password) = &login.password {
+        settings = settings.set_password(password);
+    }
+    let mut config = AsyncConnectionConfig::new()
+        .set_response_timeout(None)
+        .set_connection_timeout(None)
+        .set_pipeline_buffer_size(QUEUE)
+        .set_write_backpressure_boundary(WRITE_BUFFER);
+    if let Some(on_push) = on_push {
+        settings = settings.set_protocol(ProtocolVersion::RESP3);
+        config = config.set_push_sender(move |push| {
+            on_push(push);
+            Ok::<(), redis::aio::SendError>(())
+        });
+    }
+    let (inner, driver) = MultiplexedConnection::new_with_config(&settings, stream, config).await?;
+    let ended = CancellationToken::new();
+    let guard = ended.clone().drop_guard();
+    let task = tokio::spawn(async move {
+        let _guard = guard;
+        driver.await;
+    });
+    let mut connection = Connection { inner, driver: Arc::new(Driver { task, ended }) };
+    // What it answers is of no interest: whoever may not say its name serves as well.
+    let mut name = redis::cmd("CLIENT");
+    name.arg("SETNAME").arg("portcullis").set_no_response(true);
+    connection.inner.send_packed_command(&name).await?;
+    Ok(connection)
+}
+
+impl Connection {
+    /// Sends a command and waits for its answer, however long that takes. An answer may be an error.
+    pub(super) async fn send(&self, command: &Cmd) -> Result<Value, RedisError> {
+        self.inner.clone().send_packed_command(command).await
+    }
+
+    /// Sends a command to a server that has its slot only by hearsay.
+    pub(super) async fn send_asking(&self, command: &Cmd) -> Result<Value, RedisError> {
+        let mut both = redis::pipe();
+        // One write: no other caller's command can come in between.
+        both.add_command(redis::cmd("ASKING")).add_command(command.clone());
+        let mut answers = self.inner.clone().send_packed_commands(&both, 0, 2).await?;
+        Ok(answers.pop().unwrap_or_default())
+    }
+
+    /// The same where an error is no answer.
+    pub(super) async fn ask(&self, command: &Cmd) -> Result<Value, Fault> {
+        match self.send(command).await? {
+            Value::ServerError(error) => Err(Fault::of_answer(&error)),
+            value => Ok(value),
+        }
+    }
+
+    /// Has a script known under its name.
+    pub(super) async fn load(&self, script: &str) -> Result<(), Fault> {
+        let mut load = redis::cmd("SCRIPT");
+        load.arg("LOAD").arg(script);
+        self.ask(&load).await.map(drop)
+    }
+
+    pub(super) async fn subscribe(&self, channel: &str) -> Result<(), Fault> {
+        Ok(self.inner.clone().subscribe(channel).await?)
+    }
+
+    pub(super) fn is_open(&self) -> bool {
+        !self.driver.task.is_finished()
+    }
+
+    /// Waits until there is nobody at the other end.
+    pub(super) async fn closed(&self) {
+        self.driver.ended.cancelled().await;
+    }
+}
+
+impl Drop for Driver {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl Fault {
+    pub(super) fn of_answer(error: &redis::ServerError) -> Self {
+        Self { cause: Cause::of_answer(error), detail: format!("it answers {}", error.code()) }
+    }
+
+    pub(super) fn timeout() -> Self {
+        Self { cause: Cause::Timeout, detail: "it does not answer".to_owned() }
+    }
+
+    /// An answer that makes no sense.
+    pub(super) fn nonsense() -> Self {
+        Self { cause: Cause::Other, detail: "its answer is not understood".to_owned() }
+    }
+}
+
+impl From<RedisError> for Fault {
+    fn from(error: RedisError) -> Self {
+        let detail = match (Cause::of_error(&error), error.code()) {
+            (Cause::NoAuth, _) => "it does not accept the password".to_owned(),
+            (_, Some(code)) => format!("it answers {code}"),
+            (_, None) => error.to_string(),
+        };
+        Self { cause: Cause::of_error(&error), detail }
+    }
+}
+
+impl From<io::Error> for Fault {
+    fn from(error: io::Error) -> Self {
+        Self { cause: Cause::Connection, detail: error.to_string() }
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.detail)
+    }
+}

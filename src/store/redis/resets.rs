@@ -1,0 +1,100 @@
+//! Hears which keys were reset, from whichever gateway.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use redis::PushInfo;
+use redis::PushKind;
+use redis::Value;
+use tokio::time;
+use tokio::time::Instant;
+use tracing::warn;
+
+use super::Shared;
+use super::breaker::Cause;
+use super::connect::Connection;
+use super::connect::Fault;
+use super::node::Node;
+use crate::store::resets::Resets;
+
+/// How often it is tried to hear of resets.
+const PACE: Duration = Duration::from_millis(250);
+
+/// The same where the server forbids it.
+const FORBIDDEN_PACE: Duration = Duration::from_secs(10);
+
+/// How long a server may take to say that it will tell.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// Listens for good: on one connection, to any server that answers. In a cluster each tells what another was told.
+pub(super) async fn listen(shared: Arc<Shared>, resets: Resets) {
+    let mut warned = false;
+    loop {
+        let node = answering(&shared).await;
+        let begun = Instant::now();
+        let subscribed = time::timeout(PATIENCE, subscribe(&shared, &node, &resets)).await;
+        let pace = match subscribed.unwrap_or_else(|_| Err(Fault::timeout())) {
+            Ok(connection) => {
+                warned = false;
+                resets.listening();
+                over(&shared, &node, &connection).await;
+                resets.deaf();
+                PACE
+            }
+            Err(Fault { cause: Cause::NoPermission, .. }) => {
+                if !warned {
+                    let (server, channel) = (&node.address, shared.channel());
+                    warn!(
+                        %server, %channel,
+                        "redis {server} does not let this gateway subscribe to `{channel}`: it does not hear of \
+                         resets, and asks redis about denied clients twice a second. Allow its user `&{channel}`"
+                    );
+                }
+                warned = true;
+                FORBIDDEN_PACE
+            }
+            Err(_) => PACE,
+        };
+        time::sleep_until(begun + pace).await;
+    }
+}
+
+/// Waits for a server that answers.
+async fn answering(shared: &Shared) -> Arc<Node> {
+    let mut news = shared.news.subscribe();
+    loop {
+        let map = shared.topology.map();
+        if let Some(node) = map.masters.iter().find(|node| node.is_up()) {
+            return Arc::clone(node);
+        }
+        // The sender is in `shared`: it outlives this.
+        drop(news.changed().await);
+    }
+}
+
+async fn subscribe(shared: &Shared, node: &Node, resets: &Resets) -> Result<Connection, Fault> {
+    let told = resets.clone();
+    let on_push = Box::new(move |push: PushInfo| {
+        if let (PushKind::Message, [_, Value::BulkString(message)]) = (push.kind, push.data.as_slice()) {
+            told.heard(message);
+        }
+    });
+    let connection = shared.connector.connect_for_messages(&node.address, on_push).await?;
+    connection.subscribe(&shared.channel()).await?;
+    Ok(connection)
+}
+
+/// Waits until the subscription tells nothing more.
+async fn over(shared: &Shared, node: &Arc<Node>, connection: &Connection) {
+    let mut news = shared.news.subscribe();
+    loop {
+        tokio::select! {
+            () = connection.closed() => return,
+            _ = news.changed() => {
+                if node.is_retired() {
+                    return;
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! What the cores of a process share about the Redis they count in.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicU32;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio::time;
+
+use super::Mode;
+use super::Settings;
+use super::Time;
+use super::connect::Connector;
+use super::topology::Topology;
+use crate::key::KeyHasher;
+use crate::store::Observer;
+
+/// What the cores of a process share.
+#[derive(Debug)]
+pub struct Shared {
+    pub(super) settings: Settings,
+    pub(super) time: Time,
+    /// By the prefix alone: no secret to agree on, to lose with Redis, or to find changed when it comes back.
+    pub(super) hasher: KeyHasher,
+    pub(super) observer: Arc<dyn Observer>,
+    pub(super) connector: Connector,
+    pub(super) topology: Topology,
+    /// Something is known of the servers that was not known before.
+    pub(super) news: watch::Sender<()>,
+    /// Under which number slots in flight are taken from now on.
+    holder: AtomicU32,
+}
+
+/// Which servers answer, as far as is known.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct Status {
+    /// Every server that decides answers.
+    pub up: bool,
+    /// Those that do not.
+    pub away: Vec<Away>,
+}
+
+/// A server that does not answer.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Away {
+    /// Such as `127.0.0.1:6379`.
+    pub server: String,
+    /// A word, the same as in the label of the metric: `timeout`, `connection`, `readonly`.
+    pub cause: &'static str,
+}
+
+impl Shared {
+    /// Nothing is connected yet.
+    pub fn new(settings: Settings, time: Time, observer: Arc<dyn Observer>) -> Self {
+        let first = settings.urls.first().expect("a Redis has an address");
+        let topology = Topology::new(match settings.mode {
+            Mode::Single | Mode::Cluster => Some(first.address.clone()),
+            Mode::Sentinel => None,
+        });
+        Self {
+            hasher: KeyHasher::shared(&settings.key_prefix),
+            connector: Connector::new(first.login.clone(), first.database),
+            topology,
+            news: watch::Sender::new(()),
+            holder: AtomicU32::new(fastrand::u32(..)),
+            settings,
+            time,
+            observer,
+        }
+    }
+
+    /// Waits until every server was asked once whether it answers, but no longer than `patience`. Someone must
+    /// [`watch`](super::watch::watch) meanwhile.
+    pub async fn first_contact(&self, patience: Duration) {
+        let mut news = self.news.subscribe();
+        let met = async {
+            while !self.has_met() {
+                // The sender is in `self`: it outlives this.
+                drop(news.changed().await);
+            }
+        };
+        drop(time::timeout(patience, met).await);
+    }
+
+    pub fn status(&self) -> Status {
+        let map = self.topology.map();
+        let away = map.masters.iter().filter_map(|node| {
+            let cause = node.state().cause?;
+            Some(Away { server: node.address.to_string(), cause: cause.word() })
+        });
+        let mut away: Vec<Away> = away.collect();
+        if map.masters.is_empty() {
+            let server = self.settings.urls[0].sentinel().to_string();
+            away.push(Away { server, cause: "nomaster" });
+        }
+        Status { up: away.is_empty(), away }
+    }
+
+    /// How many keys the servers hold, as they said some seconds ago.
+    pub fn keys(&self) -> u64 {
+        self.topology.map().masters.iter().map(|node| node.keys.load(Ordering::Relaxed)).sum()
+    }
+
+    /// From now on slots in flight are taken under another number: what was lost on the way during an outage is held
+    /// under the old one, which nobody renews, and ends with its lease.
+    pub(super) fn rotate_holder(&self) {
+        self.holder.store(fastrand::u32(..), Ordering::Release);
+    }
+
+    pub(super) fn holder(&self) -> u32 {
+        self.holder.load(Ordering::Acquire)
+    }
+
+    /// Where resets are told.
+    pub(super) fn channel(&self) -> String {
+        format!("{}:resets", self.settings.key_prefix)
+    }
+
+    /// Wakes whoever waits for a change of what is known.
+    pub(super) fn tell(&self) {
+        self.news.send_replace(());
+    }
+
+    fn has_met(&self) -> bool {
+        let map = self.topology.map();
+        !map.masters.is_empty() && map.masters.iter().all(|node| node.met.load(Ordering::Acquire))
+    }
+}

@@ -1,0 +1,38 @@
+//! Which slot of a cluster a key's name is in.
+
+use super::topology::SLOTS;
+
+/// By the part in braces, if there is one: names that share it are in one slot.
+pub(super) fn of(name: &[u8]) -> u16 {
+    crc16::State::<crc16::XMODEM>::calculate(tag(name)) % SLOTS
+}
+
+fn tag(name: &[u8]) -> &[u8] {
+    let tagged = memchr::memchr(b'{', name).and_then(|open| {
+        let rest = &name[open + 1..];
+        memchr::memchr(b'}', rest).map(|close| &rest[..close])
+    });
+    tagged.filter(|tag| !tag.is_empty()).unwrap_or(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slots_are_those_of_redis() {
+        // As `CLUSTER KEYSLOT` answers.
+        assert_eq!(of(b"123456789"), 12_739);
+        assert_eq!(of(b"foo"), 12_182);
+        assert_eq!(of(b""), 0);
+    }
+
+    #[test]
+    fn what_stands_in_the_first_braces_decides() {
+        assert_eq!(of(b"{user1000}.following"), of(b"user1000"));
+        assert_eq!(of(b"foo{{bar}}zap"), of(b"{bar"));
+        assert_eq!(of(b"foo{bar}{zap}"), of(b"bar"));
+        assert_ne!(of(b"foo{}{bar}"), of(b"bar"));
+        assert_ne!(of(b"{foo"), of(b"foo"));
+    }
+}

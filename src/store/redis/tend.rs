@@ -1,0 +1,225 @@
+//! Looks after one server: probes it while it is away, says when it goes and comes, and asks now and then what it holds.
+
+use std::sync::Arc;
+use std::sync::LazyLock;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use redis::Value;
+use tokio::time;
+use tokio::time::Instant;
+use tracing::info;
+use tracing::warn;
+
+use super::Mode;
+use super::Shared;
+use super::breaker::Cause;
+use super::connect::Connection;
+use super::connect::Fault;
+use super::node::Node;
+use super::script::Invocation;
+use super::script::Script;
+use super::slot;
+use super::topology::SLOTS;
+use super::warnings::Warnings;
+use crate::limit::OnFailure;
+
+/// How often a server that is away is probed.
+const PACE: Duration = Duration::from_millis(100);
+
+/// A server that hangs is waited for on one connection: it answers there as soon as it wakes. Once in a while on
+/// another, for there may be something in between that lost the first.
+const HANGING: Duration = Duration::from_secs(5);
+
+/// The same for a server that nobody has missed yet.
+const SUSPICIOUS: Duration = Duration::from_secs(1);
+
+/// How often a server that answers is asked what it holds.
+const ROUND: Duration = Duration::from_secs(12);
+
+/// A server that is back for so long is said to be.
+const STEADY: Duration = Duration::from_secs(1);
+
+pub(super) async fn tend(shared: Arc<Shared>, node: Arc<Node>, policy: OnFailure) {
+    let mut report = Report::new(node.address.to_string(), policy);
+    let mut warnings = Warnings::default();
+    let mut connection = None;
+    while !node.is_retired() {
+        let begun = Instant::now();
+        let state = node.state();
+        if let Some(cause) = state.cause {
+            report.away(cause, None);
+            shared.tell();
+            shared.topology.doubted.notify_one();
+        }
+        let bound = if state.cause.is_some() { HANGING } else { SUSPICIOUS };
+        let greeting = greet(&shared, &node, &mut connection, &mut warnings);
+        let answered = time::timeout(bound, greeting).await.unwrap_or_else(|_| Err(Fault::timeout()));
+        node.met.store(true, Ordering::Release);
+        match answered {
+            Ok(()) => {
+                if state.cause.is_some() {
+                    shared.rotate_holder();
+                }
+                node.recover();
+                report.back();
+                shared.tell();
+                rest(&shared, &node, &mut connection, &mut report).await;
+            }
+            Err(fault) => {
+                node.stay_away(fault.cause);
+                report.away(fault.cause, Some(&fault));
+                shared.tell();
+                shared.topology.doubted.notify_one();
+                // Who it is to the server was said when the connection was made.
+                if matches!(fault.cause, Cause::Timeout | Cause::Connection | Cause::NoAuth) {
+                    connection = None;
+                }
+                time::sleep_until(begun + PACE).await;
+            }
+        }
+    }
+}
+
+/// Whether the server can decide: a real decision is written to it.
+async fn greet(
+    shared: &Shared,
+    node: &Arc<Node>,
+    known: &mut Option<Connection>,
+    warnings: &mut Warnings,
+) -> Result<(), Fault> {
+    known.take_if(|connection| !connection.is_open());
+    let fresh = known.is_none();
+    let connection = match known {
+        Some(connection) => connection,
+        None => known.insert(shared.connector.connect(&node.address).await?),
+    };
+    match probe_name(shared, node) {
+        Some(name) => {
+            let probe = probe(&name);
+            match connection.send(&probe.command).await? {
+                Value::ServerError(error) if error.code() == "NOSCRIPT" => {
+                    connection.load(&probe.script.text).await?;
+                    connection.ask(&probe.command).await.map(drop)?;
+                }
+                Value::ServerError(error) => return Err(Fault::of_answer(&error)),
+                _ => {}
+            }
+        }
+        // It has no slot, so nothing can be written to it.
+        None => connection.ask(&redis::cmd("PING")).await.map(drop)?,
+    }
+    if fresh {
+        warnings.look(connection, &node.address).await;
+    }
+    Ok(())
+}
+
+/// A write that costs next to nothing, and fails where a decision would.
+fn probe(name: &str) -> Invocation {
+    static SCRIPT: LazyLock<Script> = LazyLock::new(|| {
+        let text = "return redis.call('SET', KEYS[1], '1', 'PX', 60000)".to_owned();
+        Script { sha: redis::Script::new(&text).get_hash().to_owned(), text }
+    });
+    let mut command = redis::cmd("EVALSHA");
+    command.arg(&SCRIPT.sha).arg(1).arg(name);
+    Invocation { script: &SCRIPT, command }
+}
+
+/// The name of a key that this server has; in a cluster each has another.
+fn probe_name(shared: &Shared, node: &Arc<Node>) -> Option<String> {
+    let name = format!("{}:probe", shared.settings.key_prefix);
+    if shared.settings.mode != Mode::Cluster {
+        return Some(name);
+    }
+    let map = shared.topology.map();
+    let has = |name: &String| map.has(node, slot::of(name.as_bytes()));
+    // Enough to find a name for a server that has a single slot, most often.
+    (0..u32::from(SLOTS) * 4).map(|number| format!("{name}:{number}")).find(has)
+}
+
+/// Until there is a reason to probe again.
+async fn rest(shared: &Shared, node: &Node, known: &mut Option<Connection>, report: &mut Report) {
+    let Some(connection) = known.clone() else { return };
+    let steady = time::sleep(STEADY);
+    tokio::pin!(steady);
+    let mut said = false;
+    let mut round = time::interval(ROUND);
+    loop {
+        tokio::select! {
+            () = node.stirred.notified() => {
+                if node.is_retired() || !node.is_up() {
+                    return;
+                }
+            }
+            () = connection.closed() => return,
+            () = &mut steady, if !said => {
+                said = true;
+                report.steady();
+            }
+            _ = round.tick() => {
+                let size = redis::cmd("DBSIZE");
+                match time::timeout(SUSPICIOUS, connection.ask(&size)).await {
+                    Ok(Ok(Value::Int(keys))) => {
+                        node.keys.store(u64::try_from(keys).unwrap_or_default(), Ordering::Relaxed);
+                        shared.tell();
+                    }
+                    // Whoever may not ask can decide all the same.
+                    Ok(Ok(_) | Err(Fault { cause: Cause::NoPermission, .. })) => {}
+                    Ok(Err(_)) | Err(_) => return,
+                }
+            }
+        }
+    }
+}
+
+/// What is said of a server: once when it goes, once when it is back for good.
+#[derive(Debug)]
+pub(super) struct Report {
+    server: String,
+    policy: &'static str,
+    /// Since when it is said to be away.
+    since: Option<Instant>,
+    /// When it came back, where that is not said yet.
+    returned: Option<Instant>,
+}
+
+impl Report {
+    pub(super) fn new(server: String, policy: OnFailure) -> Self {
+        let policy = match policy {
+            OnFailure::Local => "local",
+            OnFailure::Allow => "allow",
+            OnFailure::Deny => "deny",
+        };
+        Self { server, policy, since: None, returned: None }
+    }
+
+    pub(super) fn away(&mut self, cause: Cause, fault: Option<&Fault>) {
+        self.returned = None;
+        if self.since.is_some() {
+            return;
+        }
+        self.since = Some(Instant::now());
+        let Self { server, policy, .. } = self;
+        let (cause, detail) = (cause.word(), fault.map(|fault| fault.detail.as_str()));
+        warn!(
+            %server, cause, detail, on_failure = policy,
+            "redis {server} is away ({cause}): until it is back limits are kept as `on_failure: {policy}` says"
+        );
+    }
+
+    pub(super) fn back(&mut self) {
+        if self.since.is_some() {
+            self.returned = Some(Instant::now());
+        }
+    }
+
+    /// It has been back for a while.
+    pub(super) fn steady(&mut self) {
+        if let (Some(returned), Some(since)) = (self.returned.take(), self.since.take()) {
+            let server = &self.server;
+            let away_ms = u64::try_from((returned - since).as_millis()).unwrap_or(u64::MAX);
+            info!(%server, away_ms, "redis {server} is back, it was away for {away_ms} ms");
+        }
+    }
+}

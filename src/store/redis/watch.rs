@@ -1,0 +1,45 @@
+//! One task a process that finds the servers, looks after each of them, and hears of resets.
+
+use std::sync::Arc;
+
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use super::Mode;
+use super::Shared;
+use super::cluster;
+use super::node::Node;
+use super::resets;
+use super::sentinel;
+use super::tend;
+use crate::limit::OnFailure;
+use crate::store::resets::Resets;
+
+/// Runs until it is stopped. `policy` is what holds while a server is away, for the log.
+pub async fn watch(shared: Arc<Shared>, resets: Resets, policy: OnFailure, stop: CancellationToken) {
+    drop(stop.run_until_cancelled(forever(shared, resets, policy)).await);
+}
+
+async fn forever(shared: Arc<Shared>, resets: Resets, policy: OnFailure) {
+    let mut tasks = JoinSet::new();
+    tasks.spawn(resets::listen(Arc::clone(&shared), resets));
+    match shared.settings.mode {
+        Mode::Single => {}
+        Mode::Cluster => drop(tasks.spawn(cluster::follow(Arc::clone(&shared)))),
+        Mode::Sentinel => drop(tasks.spawn(sentinel::follow(Arc::clone(&shared), policy))),
+    }
+    let mut tended: Vec<Arc<Node>> = Vec::new();
+    loop {
+        tended.retain(|node| !node.is_retired());
+        for node in &shared.topology.map().masters {
+            if !tended.iter().any(|known| Arc::ptr_eq(known, node)) {
+                tasks.spawn(tend::tend(Arc::clone(&shared), Arc::clone(node), policy));
+                tended.push(Arc::clone(node));
+            }
+        }
+        tokio::select! {
+            () = shared.topology.changed.notified() => shared.tell(),
+            Some(_) = tasks.join_next() => {}
+        }
+    }
+}
