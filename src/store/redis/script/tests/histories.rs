@@ -1,0 +1,181 @@
+//! Random histories of one key: what the script says is what [`State`] says, also when the rule changes on the way.
+
+use std::cell::Cell;
+use std::cell::RefCell;
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+use proptest::collection::vec;
+use proptest::prelude::Just;
+use proptest::prelude::Strategy;
+use proptest::prelude::any;
+use proptest::prop_oneof;
+use proptest::test_runner::Config;
+use proptest::test_runner::TestRunner;
+
+use super::server::Keys;
+use crate::clock::Timestamp;
+use crate::decision::Charge;
+use crate::decision::Verdict;
+use crate::decision::batch::Force;
+use crate::key::KeyHash;
+use crate::limit::Algorithm;
+use crate::limit::Count;
+use crate::limit::OnFailure;
+use crate::limit::Rate;
+use crate::limit::Rates;
+use crate::limit::Rule;
+use crate::limit::State;
+use crate::store::redis::script::Purpose;
+
+/// A request: how long after the last one, and by which rule.
+#[derive(Clone, Debug)]
+struct Step {
+    wait: Wait,
+    rates: Option<Rates>,
+    cost: u32,
+    attempts: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Wait {
+    Micros(u64),
+    Back(u64),
+    /// Until just before the last refusal or reset ends.
+    JustBefore,
+    Until,
+}
+
+/// What fits into the numbers of scripts.
+const END: u64 = 1 << 52;
+
+#[track_caller]
+fn agrees(cases: u32, algorithm: impl Strategy<Value = Algorithm>, rates: impl Strategy<Value = Rates>, most: u32) {
+    let mut runner = TestRunner::new(Config { cases, failure_persistence: None, ..Config::default() });
+    let mut keys = Keys::new();
+    keys.largest = 10_000_000;
+    let (keys, number) = (RefCell::new(keys), Cell::new(0));
+    let step = any_step(rates, most);
+    let outcome = runner.run(&(vec(algorithm, 1..3), vec(step, 1..60)), |(algorithms, steps)| {
+        number.set(number.get() + 1);
+        let mut keys = keys.borrow_mut();
+        keys.hand.set(Timestamp::from_micros(20_513 * 86_400_000_000));
+        play(&mut keys, KeyHash(number.get()), &algorithms, &steps);
+        Ok(())
+    });
+    outcome.unwrap_or_else(|failure| panic!("{failure}"));
+}
+
+fn play(keys: &mut Keys, key: KeyHash, algorithms: &[Algorithm], steps: &[Step]) {
+    let mut rates: Rates = "5/minute".parse().expect("a rate");
+    let mut until = keys.hand.now();
+    let mut state: Option<State> = None;
+    for (position, step) in steps.iter().enumerate() {
+        let now = keys.hand.now();
+        let next = match step.wait {
+            Wait::Micros(wait) => now + Duration::from_micros(wait),
+            Wait::Back(wait) => Timestamp::from_micros(now.as_micros() - wait),
+            Wait::JustBefore => Timestamp::from_micros(until.as_micros() - 1).max(now),
+            Wait::Until => until.max(now),
+        };
+        keys.hand.set(if next.as_micros() < END / 4 * 3 { next } else { now });
+        let now = keys.hand.now();
+        rates = step.rates.clone().unwrap_or(rates);
+        // Rarely another algorithm.
+        let algorithm = algorithms[usize::from(position % 17 == 16) % algorithms.len()];
+        let cost = NonZeroU32::new(step.cost).expect("above zero");
+        let rule = Rule::Rates { algorithm, rates: rates.clone(), cost };
+        let count = if step.attempts { Count::Attempts } else { Count::Requests };
+        let charge = Charge { limit: 0, key, rule: &rule, count, force: Force::Binding, on_failure: OnFailure::Local };
+        let looked = keys.decide(Purpose::Look, &[&charge]).remove(0);
+        let state = state.get_or_insert_with(|| State::fresh(&rule));
+        let opens = state.opens_at(&rule, now);
+        let before = verdict(state, &rule, opens, now);
+        assert_eq!(looked.verdict, before, "{rule:?} at {} {state:?}", now.as_micros());
+        let charged = opens.is_none() || step.attempts;
+        if charged {
+            state.charge(&rule, now);
+        }
+        let ruling = keys.decide(Purpose::Decide, &[&charge]).remove(0);
+        let after = verdict(state, &rule, opens, now);
+        assert_eq!(ruling.verdict, after, "{rule:?} at {} {state:?}", now.as_micros());
+        assert_eq!(ruling.charged.is_some(), charged);
+        until = opens.or_else(|| after.standings.iter().map(|standing| now + standing.reset).max()).unwrap_or(now);
+        if until.as_micros() > END {
+            until = now;
+        }
+    }
+}
+
+/// Numbers of scripts end at 2^53.
+fn verdict(state: &State, rule: &Rule, opens: Option<Timestamp>, now: Timestamp) -> Verdict {
+    let longest = Duration::from_micros((1 << 53) - now.as_micros());
+    let mut standings = state.standings(rule, now);
+    standings.iter_mut().for_each(|standing| standing.reset = standing.reset.min(longest));
+    Verdict { retry_after: opens.map(|opens| opens.since(now).min(longest)), standings }
+}
+
+fn any_step(rates: impl Strategy<Value = Rates>, most: u32) -> impl Strategy<Value = Step> {
+    let wait = prop_oneof![
+        3 => Just(Wait::Micros(0)),
+        3 => (0..2_000_000_u64).prop_map(Wait::Micros),
+        2 => (0..20_u64).prop_map(|seconds| Wait::Micros(seconds * 1_000_000)),
+        1 => (0..100_000_000_u64).prop_map(Wait::Micros),
+        1 => (0..100_000_000_000_000_u64).prop_map(Wait::Micros),
+        1 => (0..3_000_000_u64).prop_map(Wait::Back),
+        2 => Just(Wait::JustBefore),
+        3 => Just(Wait::Until),
+    ];
+    let cost = prop_oneof![6 => Just(1_u32), 2 => 1..5_u32, 1 => 1..=most];
+    let rates = prop_oneof![6 => Just(None), 1 => rates.prop_map(Some)];
+    (wait, rates, cost, any::<[bool; 2]>()).prop_map(|(wait, rates, cost, [attempts, also])| Step {
+        wait,
+        rates,
+        cost,
+        attempts: attempts && also,
+    })
+}
+
+fn rates_of(counts: impl Strategy<Value = u32>, seconds: impl Strategy<Value = u64>) -> impl Strategy<Value = Rates> {
+    vec((counts, seconds), 1..6).prop_map(|mut rates| {
+        rates.sort_by_key(|(_, per)| *per);
+        rates.dedup_by_key(|(_, per)| *per);
+        let rates: Vec<_> = rates
+            .into_iter()
+            .map(|(count, per)| Rate {
+                count: NonZeroU32::new(count).expect("above zero"),
+                per: Duration::from_secs(per),
+            })
+            .collect();
+        Rates::new(rates).expect("all windows differ")
+    })
+}
+
+fn usual() -> impl Strategy<Value = Rates> {
+    rates_of(1..25_u32, prop_oneof![6 => 1..40_u64, 1 => 600..90_000_u64])
+}
+
+/// Counts and windows up to the largest there are.
+fn extreme() -> impl Strategy<Value = Rates> {
+    let counts = prop_oneof![1..5_u32, 1..1000_u32, Just(u32::MAX), any::<u32>().prop_map(|count| count.max(1))];
+    let seconds = prop_oneof![1..5_u64, 1..100_000_000_u64, 1..=3_153_600_000_u64, Just(3_153_600_000)];
+    rates_of(counts, seconds)
+}
+
+#[test]
+fn logs_agree() {
+    agrees(400, Just(Algorithm::SlidingWindowLog), usual(), 30);
+}
+
+#[test]
+fn logs_that_grow_long_agree() {
+    let counts = prop_oneof![1..25_u32, 100..700_u32];
+    agrees(300, Just(Algorithm::SlidingWindowLog), rates_of(counts, 1..4000_u64), 200);
+}
+
+#[test]
+fn logs_of_many_years_agree() {
+    let counts = prop_oneof![1..25_u32, 100..300_u32];
+    let seconds = prop_oneof![1..1000_u64, 1..=3_153_600_000_u64];
+    agrees(300, Just(Algorithm::SlidingWindowLog), rates_of(counts, seconds), 100);
+}

@@ -1,0 +1,11 @@
+//! Scripts in a real Redis against [`State`](crate::limit::State).
+
+#[path = "../../../../../tests/support/clock.rs"]
+#[expect(unreachable_pub, reason = "shared with the tests of whole processes")]
+mod clock;
+#[path = "../../../../../tests/support/redis.rs"]
+#[expect(dead_code, unreachable_pub, reason = "shared with the tests of whole processes")]
+mod redis_server;
+
+mod histories;
+mod server;

@@ -1,0 +1,143 @@
+//! A real Redis for the tests of this process, and one connection to it.
+
+use std::sync::Arc;
+use std::sync::Mutex;
+use std::sync::PoisonError;
+use std::sync::Weak;
+use std::sync::atomic::AtomicU32;
+use std::sync::atomic::Ordering;
+
+use redis::ConnectionLike;
+use redis::Value;
+
+use super::redis_server::RedisServer;
+use crate::clock::Clock;
+use crate::clock::ManualClock;
+use crate::clock::Timestamp;
+use crate::decision::Charge;
+use crate::key::KeyHash;
+use crate::store::redis::Ruling;
+use crate::store::redis::Time;
+use crate::store::redis::answer;
+use crate::store::redis::script::Group;
+use crate::store::redis::script::Invocation;
+use crate::store::redis::script::Purpose;
+use crate::store::redis::script::name;
+
+/// Keys of one test, under a prefix of its own. When it is over, each of them has an end and is no larger than it may be.
+pub(super) struct Keys {
+    server: Arc<RedisServer>,
+    connection: redis::Connection,
+    pub(super) prefix: String,
+    pub(super) hand: ManualClock,
+    pub(super) time: Time,
+    pub(super) largest: usize,
+}
+
+impl Keys {
+    /// With a clock that is moved by hand, beginning at a midnight.
+    pub(super) fn new() -> Self {
+        let hand = ManualClock::at(Timestamp::from_micros(20_513 * 86_400_000_000));
+        Self::on(shared(), Time::Given(Clock::Manual(hand.clone())), hand)
+    }
+
+    /// With the clock of the server.
+    pub(super) fn of_server() -> Self {
+        Self::on(shared(), Time::OfServer, ManualClock::default())
+    }
+
+    pub(super) fn on(server: Arc<RedisServer>, time: Time, hand: ManualClock) -> Self {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let prefix = format!("test-{}", NUMBER.fetch_add(1, Ordering::Relaxed));
+        let client = redis::Client::open(server.url()).expect("an address");
+        let connection = client.get_connection().expect("the server answers");
+        Self { server, connection, prefix, hand, time, largest: 20_000 }
+    }
+
+    /// Sends a command; an error is a value, too.
+    pub(super) fn send(&mut self, command: &redis::Cmd) -> Value {
+        self.connection.req_packed_command(&command.get_packed_command()).unwrap_or_else(|error| {
+            let server = error.into_server_errors().and_then(|errors| errors.first().map(|(_, error)| error.clone()));
+            Value::ServerError(server.expect("the connection stands"))
+        })
+    }
+
+    /// Runs a script, which is loaded when the server does not have it yet.
+    pub(super) fn run(&mut self, invocation: &Invocation) -> Value {
+        let value = self.send(&invocation.command);
+        if matches!(&value, Value::ServerError(error) if error.code() == "NOSCRIPT") {
+            let mut load = redis::cmd("SCRIPT");
+            load.arg("LOAD").arg(&invocation.script.text);
+            assert_eq!(self.send(&load), Value::BulkString(invocation.script.sha.clone().into_bytes()));
+            return self.send(&invocation.command);
+        }
+        value
+    }
+
+    pub(super) fn invocation(&self, purpose: Purpose, holder: u32, charges: &[&Charge<'_>]) -> Invocation {
+        Group { prefix: &self.prefix, time: &self.time, holder, charges }.invocation(purpose)
+    }
+
+    #[track_caller]
+    pub(super) fn decide(&mut self, purpose: Purpose, charges: &[&Charge<'_>]) -> Vec<Ruling> {
+        self.decide_for(7, purpose, charges)
+    }
+
+    #[track_caller]
+    pub(super) fn decide_for(&mut self, holder: u32, purpose: Purpose, charges: &[&Charge<'_>]) -> Vec<Ruling> {
+        let value = self.run(&self.invocation(purpose, holder, charges));
+        answer::read(&value, charges).unwrap_or_else(|| panic!("{value:?}"))
+    }
+
+    pub(super) fn give_back(&mut self, charges: &[&Charge<'_>], moments: &[Timestamp]) {
+        let group = Group { prefix: &self.prefix, time: &self.time, holder: 7, charges };
+        let value = self.run(&group.give_back(moments));
+        assert_eq!(value, Value::Nil);
+    }
+
+    /// What is stored under a key, as `DUMP` shows it, or nothing.
+    pub(super) fn dump(&mut self, key: KeyHash) -> Value {
+        let mut command = redis::cmd("DUMP");
+        command.arg(name(&self.prefix, key));
+        self.send(&command)
+    }
+
+    fn strings(&mut self, words: &[&str]) -> Vec<String> {
+        let mut command = redis::cmd(words[0]);
+        words[1..].iter().for_each(|word| _ = command.arg(*word));
+        redis::from_redis_value(self.send(&command)).expect("names")
+    }
+
+    pub(super) fn number(&mut self, words: &[&str]) -> i64 {
+        let mut command = redis::cmd(words[0]);
+        words[1..].iter().for_each(|word| _ = command.arg(*word));
+        redis::from_redis_value(self.send(&command)).unwrap_or(-9)
+    }
+}
+
+impl Drop for Keys {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            return;
+        }
+        for key in self.strings(&["KEYS", &format!("{}:*", self.prefix)]) {
+            let (ttl, size) = (self.number(&["PTTL", &key]), self.number(&["STRLEN", &key]));
+            // -2: it has ended meanwhile.
+            assert!(ttl == -2 || ttl > 0, "{key} lives {ttl} ms");
+            assert!(size <= i64::try_from(self.largest).expect("a size"), "{key} has {size} bytes");
+            assert_eq!(key.len(), self.prefix.len() + 33, "{key}");
+            self.number(&["DEL", &key]);
+        }
+    }
+}
+
+/// The server of this process. It ends with the last that uses it.
+fn shared() -> Arc<RedisServer> {
+    static SERVER: Mutex<Weak<RedisServer>> = Mutex::new(Weak::new());
+    let mut shared = SERVER.lock().unwrap_or_else(PoisonError::into_inner);
+    shared.upgrade().unwrap_or_else(|| {
+        let server = Arc::new(RedisServer::start());
+        *shared = Arc::downgrade(&server);
+        server
+    })
+}
