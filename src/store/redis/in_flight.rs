@@ -105,7 +105,7 @@ impl Core {
 
     fn held<'h>(&'h self, (holder, keys): &'h Held) -> script::Held<'h> {
         let prefix = &self.shared.settings.key_prefix;
-        script::Held { prefix, time: &self.shared.time, holder: *holder, keys }
+        script::Held { prefix, holder: *holder, keys }
     }
 }
 
