@@ -33,7 +33,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
             "upstream", "listen", "record",
         ],
     ),
-    ("admin", &["clock", "key", "limit", "decision", "store", "upstream", "listen", "record"]),
+    ("admin", &["clock", "key", "limit", "route", "decision", "store", "upstream", "listen", "record"]),
     (
         "config",
         &[

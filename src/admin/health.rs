@@ -9,6 +9,9 @@ use serde_json::Value;
 use serde_json::json;
 
 use super::Control;
+use super::limits::word;
+use crate::limit::OnFailure;
+use crate::store::AnyStore;
 
 /// It answers, so it lives; also while it drains.
 pub(super) async fn healthz() -> Json<Value> {
@@ -18,8 +21,17 @@ pub(super) async fn healthz() -> Json<Value> {
 /// Ready is who accepts connections and can decide.
 pub(super) async fn readyz(State(control): State<Arc<Control>>) -> (StatusCode, Json<Value>) {
     let gauges = (control.gauges)();
-    let (status, word) =
-        if control.is_draining() { (StatusCode::SERVICE_UNAVAILABLE, "draining") } else { (StatusCode::OK, "ready") };
-    let store = json!({"kind": gauges.store, "up": gauges.store_up});
+    let on_failure = control.rules.load().on_failure;
+    let mut store = json!({"kind": gauges.store, "up": gauges.store_up});
+    if let AnyStore::Shared(_) = &*control.store {
+        store["on_failure"] = json!(word(on_failure));
+    }
+    let (status, word) = if control.is_draining() {
+        (StatusCode::SERVICE_UNAVAILABLE, "draining")
+    } else if !gauges.store_up && on_failure == OnFailure::Deny {
+        (StatusCode::SERVICE_UNAVAILABLE, "store away")
+    } else {
+        (StatusCode::OK, "ready")
+    };
     (status, Json(json!({"status": word, "store": store})))
 }

@@ -1,7 +1,11 @@
-//! The admin listener: health, readiness and metrics, for those who watch over the gateway.
+//! The admin listener: health and metrics for those who watch over the gateway, an API for those who run it.
+
+pub mod auth;
 
 mod health;
+mod limits;
 mod metrics;
+mod openapi;
 mod problem;
 
 use std::fmt;
@@ -13,38 +17,76 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
+use arc_swap::access::DynAccess;
 use axum::Router;
 use axum::body::Body;
+use axum::middleware;
+use axum::routing::MethodRouter;
 use axum::routing::get;
+use axum::routing::post;
 use http::Request;
 use http::Response;
 use hyper::body::Incoming;
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 
+use crate::decision::Policy;
+use crate::limit::OnFailure;
 use crate::listen;
 use crate::listen::Connections;
 use crate::listen::connection::Connection;
 use crate::record::Gauges;
 use crate::record::Metrics;
+use crate::store::AnyStore;
+
+pub use self::auth::Token;
 
 /// The `admin` section.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Settings {
     pub address: SocketAddr,
+    /// `None`: the API is open to this machine.
+    pub token: Option<Token>,
+}
+
+/// What a reload changes without a new listener.
+#[derive(Clone, Debug)]
+pub struct Rules {
+    pub token: Option<Token>,
+    /// What holds while a shared store is away, for limits that do not say.
+    pub on_failure: OnFailure,
+}
+
+/// What the admin listener is given to answer from.
+pub struct Sources {
+    pub metrics: Arc<Metrics>,
+    /// How things stand now; asked for each answer.
+    pub gauges: Box<dyn Fn() -> Gauges + Send + Sync>,
+    /// The rules in force.
+    pub policy: Box<dyn DynAccess<Policy> + Send + Sync>,
+    pub store: Arc<AnyStore>,
 }
 
 /// All that the admin listener may ask of the gateway.
 pub struct Control {
     metrics: Arc<Metrics>,
     gauges: Box<dyn Fn() -> Gauges + Send + Sync>,
+    policy: Box<dyn DynAccess<Policy> + Send + Sync>,
+    store: Arc<AnyStore>,
+    rules: ArcSwap<Rules>,
     draining: AtomicBool,
 }
 
 impl Control {
-    /// `gauges` says how things stand now; it is asked for each answer.
-    pub fn new(metrics: Arc<Metrics>, gauges: impl Fn() -> Gauges + Send + Sync + 'static) -> Arc<Self> {
-        Arc::new(Self { metrics, gauges: Box::new(gauges), draining: AtomicBool::new(false) })
+    pub fn new(sources: Sources, rules: Rules) -> Arc<Self> {
+        let Sources { metrics, gauges, policy, store } = sources;
+        let (rules, draining) = (ArcSwap::from_pointee(rules), AtomicBool::new(false));
+        Arc::new(Self { metrics, gauges, policy, store, rules, draining })
+    }
+
+    /// From now on these hold.
+    pub fn follow(&self, rules: Rules) {
+        self.rules.store(Arc::new(rules));
     }
 
     /// From now on the gateway is not ready: it is finishing what it has.
@@ -54,6 +96,12 @@ impl Control {
 
     fn is_draining(&self) -> bool {
         self.draining.load(Ordering::Relaxed)
+    }
+}
+
+impl fmt::Debug for Sources {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Sources").field("store", &self.store).finish_non_exhaustive()
     }
 }
 
@@ -70,16 +118,28 @@ pub async fn serve(socket: TcpListener, control: Arc<Control>, stop: Cancellatio
 }
 
 fn router(control: Arc<Control>) -> Router {
-    Router::new()
-        .route("/healthz", get(health::healthz))
-        .route("/readyz", get(health::readyz))
-        .route("/metrics", get(metrics::metrics))
+    let routed = routes().into_iter().fold(Router::new(), |router, (path, methods)| router.route(path, methods));
+    routed
         .fallback(problem::not_found)
         .method_not_allowed_fallback(problem::method_not_allowed)
+        .layer(middleware::from_fn_with_state(Arc::clone(&control), auth::guard))
         .with_state(control)
 }
 
-/// Scrapers and probes ask little and seldom; nobody else should be here.
+/// All there is, as `openapi.json` describes it.
+fn routes() -> [(&'static str, MethodRouter<Arc<Control>>); 7] {
+    [
+        ("/healthz", get(health::healthz)),
+        ("/readyz", get(health::readyz)),
+        ("/metrics", get(metrics::metrics)),
+        ("/openapi.json", get(openapi::document)),
+        ("/api/v1/limits", get(limits::list)),
+        ("/api/v1/limits/{name}/state", get(limits::state).delete(limits::forget)),
+        ("/api/v1/limits/{name}/hit", post(limits::hit)),
+    ]
+}
+
+/// Scrapers, probes and operators ask little and seldom; nobody else should be here.
 const CONNECTIONS: listen::Settings = listen::Settings {
     header: Duration::from_secs(10),
     keepalive: Duration::from_secs(75),
@@ -101,9 +161,10 @@ impl listen::Handle for Admin {
 
     fn handle(
         &self,
-        _connection: Arc<Connection>,
-        request: Request<Incoming>,
+        connection: Arc<Connection>,
+        mut request: Request<Incoming>,
     ) -> impl Future<Output = Response<Body>> + Send + 'static {
+        request.extensions_mut().insert(auth::Peer(connection.peer.ip()));
         let answer = self.router.clone().oneshot(request.map(Body::new));
         async move {
             let Ok(response) = answer.await;

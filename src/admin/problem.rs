@@ -1,22 +1,43 @@
 //! Errors of the admin listener as problem documents.
 
+use std::borrow::Cow;
+
 use axum::response::IntoResponse;
+use axum::response::Response;
 use http::Method;
 use http::StatusCode;
 use http::Uri;
+use http::header::CACHE_CONTROL;
 use http::header::CONTENT_TYPE;
 use serde_json::json;
 
-pub(super) async fn not_found(uri: Uri) -> impl IntoResponse {
-    problem(StatusCode::NOT_FOUND, &format!("there is nothing at {}", uri.path()))
+/// Why a question has no answer.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(super) struct Problem {
+    status: StatusCode,
+    detail: Cow<'static, str>,
 }
 
-pub(super) async fn method_not_allowed(method: Method, uri: Uri) -> impl IntoResponse {
-    problem(StatusCode::METHOD_NOT_ALLOWED, &format!("{} does not answer {method}", uri.path()))
+impl Problem {
+    pub(super) fn new(status: StatusCode, detail: impl Into<Cow<'static, str>>) -> Self {
+        Self { status, detail: detail.into() }
+    }
 }
 
-fn problem(status: StatusCode, detail: &str) -> impl IntoResponse + use<> {
-    let title = status.canonical_reason().unwrap_or_default();
-    let document = json!({"type": "about:blank", "title": title, "status": status.as_u16(), "detail": detail});
-    (status, [(CONTENT_TYPE, "application/problem+json")], document.to_string())
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let Self { status, detail } = self;
+        let title = status.canonical_reason().unwrap_or_default();
+        let document = json!({"type": "about:blank", "title": title, "status": status.as_u16(), "detail": detail});
+        let headers = [(CONTENT_TYPE, "application/problem+json"), (CACHE_CONTROL, "no-store")];
+        (status, headers, document.to_string()).into_response()
+    }
+}
+
+pub(super) async fn not_found(uri: Uri) -> Problem {
+    Problem::new(StatusCode::NOT_FOUND, format!("there is nothing at {}", uri.path()))
+}
+
+pub(super) async fn method_not_allowed(method: Method, uri: Uri) -> Problem {
+    Problem::new(StatusCode::METHOD_NOT_ALLOWED, format!("{} does not answer {method}", uri.path()))
 }

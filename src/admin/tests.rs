@@ -1,8 +1,32 @@
+use std::num::NonZeroU32;
+
+use arc_swap::access::Constant;
 use http::StatusCode;
 use http::header::CONTENT_TYPE;
 use http_body_util::BodyExt;
+use serde_json::Value;
+use serde_json::json;
 
 use super::*;
+use crate::clock::Clock;
+use crate::clock::ManualClock;
+use crate::clock::Timestamp;
+use crate::decision::policy::Access;
+use crate::key::KeyPart;
+use crate::key::KeySpec;
+use crate::limit::Algorithm;
+use crate::limit::Count;
+use crate::limit::DenyResponse;
+use crate::limit::Detail;
+use crate::limit::Limit;
+use crate::limit::LimitId;
+use crate::limit::Missing;
+use crate::limit::Rule;
+use crate::limit::Then;
+use crate::route::RouteTable;
+use crate::route::UpstreamId;
+use crate::store::MemoryStore;
+use crate::store::memory;
 
 #[tokio::test]
 async fn it_is_ready_until_it_drains_and_healthy_throughout() {
@@ -36,20 +60,231 @@ async fn what_is_not_there_is_a_problem() {
     assert_eq!((status, &*content_type), (StatusCode::METHOD_NOT_ALLOWED, "application/problem+json"));
 }
 
+#[tokio::test]
+async fn what_is_described_is_what_is_there() {
+    let document: Value = serde_json::from_str(openapi::DOCUMENT).unwrap();
+    let described = document["paths"].as_object().unwrap();
+    let there: Vec<_> = routes().iter().map(|(path, _)| *path).collect();
+    assert!(there.iter().all(|path| described.contains_key(*path)), "{there:?}");
+    assert_eq!(described.len(), there.len());
+
+    let router = router(control());
+    for (path, operations) in described {
+        for method in ["GET", "POST", "PUT", "PATCH", "DELETE"] {
+            let (status, _, body) = ask(&router, method, &path.replace("{name}", "gone")).await;
+            let is_described = operations.get(method.to_lowercase()).is_some();
+            assert_eq!(status != StatusCode::METHOD_NOT_ALLOWED, is_described, "{method} {path}");
+            let open = operations[method.to_lowercase()]["security"] == json!([]);
+            assert_eq!(is_described && auth::OPEN.contains(&path.as_str()), open, "{method} {path}");
+            if is_described {
+                let responses = &operations[method.to_lowercase()]["responses"];
+                assert!(responses[status.as_str()].is_object(), "{method} {path} answers {status}: {body}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn every_reference_of_the_description_leads_somewhere() {
+    let document: Value = serde_json::from_str(openapi::DOCUMENT).unwrap();
+    let mut open = vec![&document];
+    while let Some(value) = open.pop() {
+        if let Some(reference) = value["$ref"].as_str() {
+            assert!(document.pointer(reference.trim_start_matches('#')).is_some(), "{reference}");
+        }
+        open.extend(value.as_object().into_iter().flat_map(|object| object.values()));
+        open.extend(value.as_array().into_iter().flatten());
+    }
+}
+
+#[tokio::test]
+async fn answers_have_the_fields_that_are_described() {
+    let document: Value = serde_json::from_str(openapi::DOCUMENT).unwrap();
+    let router = router(control());
+    let check = |schema: &str, answer: &Value| {
+        let schema = &document["components"]["schemas"][schema];
+        let mut described: Vec<_> = schema["properties"].as_object().unwrap().keys().collect();
+        let mut there: Vec<_> = answer.as_object().unwrap().keys().collect();
+        described.sort();
+        there.sort();
+        assert_eq!(there, described);
+        for (name, property) in schema["properties"].as_object().unwrap() {
+            let (allowed, items) = (&property["enum"], &property["items"]["required"]);
+            assert!(allowed.is_null() || allowed.as_array().unwrap().contains(&answer[name]), "{name}");
+            for entry in answer[name].as_array().into_iter().flatten().filter(|_| items.is_array()) {
+                let required = items.as_array().unwrap();
+                assert!(required.iter().all(|key| entry[key.as_str().unwrap()].is_number()), "{entry}");
+            }
+        }
+    };
+    let (_, _, body) = ask(&router, "GET", "/api/v1/limits").await;
+    let limits: Value = serde_json::from_str(&body).unwrap();
+    assert_eq!(limits.as_array().unwrap().len(), 3);
+    limits.as_array().unwrap().iter().for_each(|limit| check("Limit", limit));
+    let (_, _, body) = ask(&router, "GET", "/api/v1/limits/pace/state?client_ip=10.0.0.1").await;
+    check("Standing", &serde_json::from_str(&body).unwrap());
+}
+
+#[tokio::test]
+async fn a_hit_charges_a_look_does_not_and_a_reset_forgets() {
+    let router = router(control());
+    let state = async || json_of(&router, "GET", "/api/v1/limits/pace/state?client_ip=10.0.0.1").await;
+    let hit = async || json_of(&router, "POST", "/api/v1/limits/pace/hit?client_ip=10.0.0.1").await;
+    let fresh = state().await;
+    assert_eq!(
+        fresh,
+        json!({
+            "limit": "pace", "key": ["client_ip"], "allowed": true, "retry_after": 0, "shadow": false,
+            "rates": [{"limit": 2, "window": 60, "remaining": 2, "reset": 0}],
+        })
+    );
+    assert_eq!(state().await, fresh);
+    assert_eq!(hit().await["rates"][0], json!({"limit": 2, "window": 60, "remaining": 1, "reset": 60}));
+    assert_eq!(hit().await["allowed"], true);
+    let denied = hit().await;
+    assert_eq!((&denied["allowed"], &denied["retry_after"]), (&json!(false), &json!(60)));
+    assert_eq!(state().await, denied);
+    assert_eq!(json_of(&router, "GET", "/api/v1/limits/pace/state?client_ip=10.0.0.2").await["allowed"], true);
+
+    let (status, _, body) = ask(&router, "DELETE", "/api/v1/limits/pace/state?client_ip=10.0.0.1").await;
+    assert_eq!((status, &*body), (StatusCode::NO_CONTENT, ""));
+    assert_eq!(state().await, fresh);
+}
+
+#[tokio::test]
+async fn a_hit_costs_what_it_says_and_takes_no_slot_for_long() {
+    let router = router(control());
+    let paced = json_of(&router, "POST", "/api/v1/limits/pace/hit?client_ip=10.0.0.1&cost=2").await;
+    assert_eq!(paced["rates"][0]["remaining"], 0);
+    for _ in 0..3 {
+        let flight = json_of(&router, "POST", "/api/v1/limits/in%20flight/hit").await;
+        assert_eq!((&flight["allowed"], &flight["rates"]), (&json!(true), &json!([])));
+    }
+    for (wrong, said) in [("0", "whole number"), ("x", "whole number"), ("1&cost=1", "several"), ("3", "a cost of 3")] {
+        let (status, _, body) =
+            ask(&router, "POST", &format!("/api/v1/limits/pace/hit?client_ip=10.0.0.1&cost={wrong}")).await;
+        assert_eq!(status, StatusCode::BAD_REQUEST);
+        assert!(body.contains(said), "{body}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_unclear_is_a_problem_that_repeats_no_value() {
+    let router = router(control());
+    let problem = async |path: &str| {
+        let (status, content_type, body) = ask(&router, "GET", &format!("/api/v1/limits/{path}")).await;
+        assert_eq!(content_type, "application/problem+json");
+        assert!(!body.contains("hunter2"), "{body}");
+        (status.as_u16(), serde_json::from_str::<Value>(&body).unwrap()["detail"].as_str().unwrap().to_owned())
+    };
+    let (status, detail) = problem("pase/state").await;
+    assert_eq!((status, &*detail), (404, "there is no limit of that name; did you mean `pace`?"));
+    let (status, detail) = problem("account/state?client_ip=10.0.0.1&param.usrname=hunter2").await;
+    assert_eq!(status, 400);
+    assert!(detail.ends_with("did you mean `param.username`?"), "{detail}");
+    let (status, detail) = problem("account/state?client_ip=hunter2&param.username=hunter2").await;
+    assert_eq!((status, &*detail), (400, "`client_ip` needs one IP address, without a prefix and without a port"));
+    assert_eq!(problem("account/state?param.username=hunter2").await.0, 400);
+    assert_eq!(problem("%ff/state").await.0, 400);
+}
+
+#[tokio::test]
+async fn with_a_token_only_its_owner_may_ask() {
+    let control = control();
+    let router = router(Arc::clone(&control));
+    control.follow(Rules { token: Token::new("s3cret"), on_failure: OnFailure::Local });
+    let with = async |path: &str, token: &str| {
+        let request = Request::get(path).header("authorization", token).body(Body::empty()).unwrap();
+        let Ok(response) = router.clone().oneshot(request).await;
+        response
+    };
+    for path in ["/api/v1/limits", "/openapi.json", "/nothing"] {
+        let refused = with(path, "Bearer other").await;
+        assert_eq!(refused.status(), StatusCode::UNAUTHORIZED);
+        assert!(refused.headers()["www-authenticate"].to_str().unwrap().starts_with("Bearer"));
+        assert_eq!(refused.headers()[CONTENT_TYPE], "application/problem+json");
+        assert_ne!(with(path, "Bearer s3cret").await.status(), StatusCode::UNAUTHORIZED);
+    }
+    assert_eq!(with("/healthz", "Bearer other").await.status(), StatusCode::OK);
+
+    // As a reload does it.
+    control.follow(Rules { token: Token::new("next"), on_failure: OnFailure::Local });
+    assert_eq!(with("/api/v1/limits", "Bearer s3cret").await.status(), StatusCode::UNAUTHORIZED);
+    assert_eq!(with("/api/v1/limits", "Bearer next").await.status(), StatusCode::OK);
+}
+
+#[tokio::test]
+async fn without_a_token_pages_of_other_sites_may_not_ask() {
+    let router = router(control());
+    let request = Request::get("/api/v1/limits")
+        .extension(auth::Peer([127, 0, 0, 1].into()))
+        .header("host", "rebound.example:9090")
+        .body(Body::empty());
+    let Ok(response) = router.clone().oneshot(request.unwrap()).await;
+    assert_eq!(response.status(), StatusCode::FORBIDDEN);
+}
+
 fn control() -> Arc<Control> {
-    Control::new(Arc::new(Metrics::new()), || Gauges {
-        store: "memory",
-        store_up: true,
-        store_keys: 7,
-        ..Gauges::default()
-    })
+    let limit = |name: &str, key: &[&str], rule: Rule| Limit {
+        name: name.into(),
+        key: KeySpec {
+            parts: key.iter().map(|part| KeyPart { selector: part.parse().unwrap(), raw: false }).collect(),
+        },
+        missing: Missing::Count,
+        rule,
+        count: Count::Requests,
+        then: Then::Deny(None),
+        shadow: false,
+        unless: Vec::new(),
+        headers: Detail::Full,
+        on_failure: OnFailure::Local,
+    };
+    let rates = |text: &str| Rule::Rates {
+        algorithm: Algorithm::SlidingWindowLog,
+        rates: text.parse().unwrap(),
+        cost: NonZeroU32::MIN,
+    };
+    let policy = Policy {
+        lists: Vec::new(),
+        access: Access::default(),
+        limits: vec![
+            limit("pace", &["client_ip"], rates("2/minute")),
+            limit("account", &["client_ip", "param.username"], rates("10/hour")),
+            limit("in flight", &[], Rule::Concurrent(NonZeroU32::MIN)),
+        ],
+        everywhere: vec![LimitId(0), LimitId(1), LimitId(2)],
+        routes: RouteTable::default(),
+        upstream: UpstreamId(0),
+        deny_response: DenyResponse::default(),
+    };
+    let clock = ManualClock::at(Timestamp::from_micros(1_700_000_000_000_000));
+    let sources = Sources {
+        metrics: Arc::new(Metrics::new()),
+        gauges: Box::new(|| Gauges { store: "memory", store_up: true, store_keys: 7, ..Gauges::default() }),
+        policy: Box::new(Constant(policy)),
+        store: Arc::new(AnyStore::Memory(Arc::new(MemoryStore::new(
+            &memory::Settings { max_keys: 100 },
+            Clock::Manual(clock),
+        )))),
+    };
+    Control::new(sources, Rules { token: None, on_failure: OnFailure::Local })
+}
+
+async fn json_of(router: &Router, method: &str, path: &str) -> Value {
+    let (status, content_type, body) = ask(router, method, path).await;
+    assert_eq!((status, &*content_type), (StatusCode::OK, "application/json"), "{body}");
+    serde_json::from_str(&body).unwrap()
 }
 
 async fn ask(router: &Router, method: &str, path: &str) -> (StatusCode, String, String) {
-    let request = Request::builder().method(method).uri(path).body(Body::empty()).unwrap();
-    let Ok(response) = router.clone().oneshot(request).await;
+    let request = Request::builder()
+        .method(method)
+        .uri(path)
+        .header("host", "127.0.0.1:9090")
+        .extension(auth::Peer([127, 0, 0, 1].into()));
+    let Ok(response) = router.clone().oneshot(request.body(Body::empty()).unwrap()).await;
     let status = response.status();
-    let content_type = response.headers()[CONTENT_TYPE].to_str().unwrap().to_owned();
+    let content_type = response.headers().get(CONTENT_TYPE).map_or("", |value| value.to_str().unwrap()).to_owned();
     let body = response.into_body().collect().await.unwrap().to_bytes();
     (status, content_type, String::from_utf8(body.to_vec()).unwrap())
 }

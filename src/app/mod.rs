@@ -20,6 +20,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
+use arc_swap::access::Map;
 use tokio_util::sync::CancellationToken;
 
 use self::build::Checks;
@@ -32,6 +33,7 @@ use crate::clock::Clock;
 use crate::config::Diagnostic;
 use crate::config::Settings;
 use crate::gateway::Gateway;
+use crate::gateway::Snapshot;
 use crate::listen;
 use crate::listen::Connections;
 use crate::record::LogSettings;
@@ -78,8 +80,7 @@ pub enum StartError {
 
 /// The admin listener.
 struct Admin {
-    /// As configured.
-    settings: admin::Settings,
+    configured: SocketAddr,
     /// As bound: with the port that was free, where the configuration says 0.
     address: SocketAddr,
     stop: CancellationToken,
@@ -115,11 +116,21 @@ impl App {
         let connection_settings = Arc::new(ArcSwap::from_pointee(connections));
         let connections = Connections::default();
 
-        let control = Control::new(Arc::clone(sinks.metrics()), {
-            let (live, store, connections, sinks) =
-                (live.shared(), Arc::clone(&store), connections.clone(), sinks.clone());
-            move || build::gauges(&live.load(), &store, &connections, &sinks)
-        });
+        let control = {
+            let gauges = {
+                let (live, store, connections, sinks) =
+                    (live.shared(), Arc::clone(&store), connections.clone(), sinks.clone());
+                move || build::gauges(&live.load(), &store, &connections, &sinks)
+            };
+            let sources = admin::Sources {
+                metrics: Arc::clone(sinks.metrics()),
+                gauges: Box::new(gauges),
+                policy: Box::new(Map::new(live.shared(), |snapshot: &Snapshot| &snapshot.policy)),
+                store: Arc::clone(&store),
+            };
+            let token = bound_admin.as_ref().and_then(|(settings, _)| settings.token.clone());
+            Control::new(sources, admin::Rules { token, on_failure: store_settings.on_failure })
+        };
         let workers = Workers::start(cores, {
             let (live, store) = (live.shared(), Arc::clone(&store));
             let settings = Arc::clone(&connection_settings);
@@ -150,7 +161,7 @@ impl App {
         for bound in bound {
             app.listeners.serve(bound, &app.workers, &app.connections);
         }
-        app.admin = bound_admin.map(|(settings, bound)| Admin::serve(settings, bound, &app.control));
+        app.admin = bound_admin.map(|(_, bound)| Admin::serve(bound, &app.control));
         Ok(app)
     }
 
@@ -202,12 +213,12 @@ pub enum Drained {
 const FLUSH: std::time::Duration = std::time::Duration::from_secs(1);
 
 impl Admin {
-    fn serve(settings: admin::Settings, bound: Bound, control: &Arc<Control>) -> Self {
+    fn serve(bound: Bound, control: &Arc<Control>) -> Self {
         let stop = CancellationToken::new();
         for socket in bound.sockets {
             tokio::spawn(admin::serve(socket, Arc::clone(control), stop.clone()));
         }
-        Self { settings, address: bound.address, stop }
+        Self { configured: bound.configured, address: bound.address, stop }
     }
 }
 

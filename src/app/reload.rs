@@ -38,13 +38,14 @@ struct Prepared {
     changes: Changes,
     listeners: Turnover,
     admin: AdminChange,
+    rules: admin::Rules,
     rest: Rest,
 }
 
 enum AdminChange {
     None,
     Close,
-    Open(admin::Settings, Bound),
+    Open(Bound),
 }
 
 /// What of the settings is neither in the snapshot nor bound.
@@ -88,6 +89,8 @@ impl App {
             settings.map_err(Refused::Mistakes)?;
 
         let listeners = self.listeners.prepare(&listen, &self.workers).map_err(Refused::Start)?;
+        let token = admin.as_ref().and_then(|admin| admin.token.clone());
+        let rules = admin::Rules { token, on_failure: store.on_failure };
         let admin = self.prepare_admin(admin).map_err(Refused::Start)?;
         let (snapshot, changes) = {
             let (previous, log, sinks) = (self.live.load(), log.clone(), self.sinks.clone());
@@ -99,23 +102,23 @@ impl App {
             };
             task::spawn_blocking(build).await.map_err(|_| Refused::Defect)?
         };
-        Ok(Prepared { snapshot, changes, listeners, admin, rest: Rest { store, log, connections, files } })
+        Ok(Prepared { snapshot, changes, listeners, admin, rules, rest: Rest { store, log, connections, files } })
     }
 
     fn prepare_admin(&self, wanted: Option<admin::Settings>) -> Result<AdminChange, StartError> {
         match (&self.admin, wanted) {
             (None, None) => Ok(AdminChange::None),
             (Some(_), None) => Ok(AdminChange::Close),
-            (Some(admin), Some(wanted)) if admin.settings == wanted => Ok(AdminChange::None),
+            (Some(admin), Some(wanted)) if admin.configured == wanted.address => Ok(AdminChange::None),
             (_, Some(wanted)) => {
                 let bound = bind(wanted.address, 1)?;
-                Ok(AdminChange::Open(wanted, bound))
+                Ok(AdminChange::Open(bound))
             }
         }
     }
 
     fn take_over(&mut self, prepared: Prepared) -> Changes {
-        let Prepared { snapshot, mut changes, listeners, admin, rest } = prepared;
+        let Prepared { snapshot, mut changes, listeners, admin, rules, rest } = prepared;
         self.checks.follow(&snapshot.upstreams);
         self.live.replace(snapshot);
 
@@ -129,6 +132,8 @@ impl App {
         for address in closed {
             changes.say(format!("no longer listening on {address}"));
         }
+        // A listener that is not for this machine alone is not to answer without its token.
+        self.control.follow(rules);
         self.change_admin(admin, &mut changes);
 
         if let Some(log) = &self.log {
@@ -151,7 +156,7 @@ impl App {
         let next = match change {
             AdminChange::None => return,
             AdminChange::Close => None,
-            AdminChange::Open(settings, bound) => Some(super::Admin::serve(settings, bound, &self.control)),
+            AdminChange::Open(bound) => Some(super::Admin::serve(bound, &self.control)),
         };
         if let Some(admin) = &next {
             changes.say(format!("admin on {}", admin.address));

@@ -96,6 +96,11 @@ impl<'a> Plan<'a> {
         &self.batch
     }
 
+    /// The route the request goes by.
+    pub fn route(&self) -> Option<RouteId> {
+        self.route
+    }
+
     fn charge_all(&mut self, limits: &[LimitId], source: &Source<'_>, hasher: &KeyHasher) -> Result<(), TooManyValues> {
         let mut denied = false;
         for &id in limits {

@@ -82,7 +82,12 @@ pub(super) fn handle(
             let plan = entry.plan(&fields, &story.core.store.hasher());
             let verdicts = match story.core.store.decide(plan.batch()).await {
                 Ok(verdicts) => verdicts,
-                Err(error) => return respond::cannot_decide(story, error),
+                Err(error) => {
+                    respond::tell_undecided(&mut story, plan.route(), error);
+                    story.was_decided(since);
+                    let is_body_read = body.is_empty() || Box::pin(body.discard()).await;
+                    return respond::cannot_decide(story, &parts, is_body_read);
+                }
             };
             let decision = plan.conclude(&verdicts);
             story.was_decided(since);

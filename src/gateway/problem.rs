@@ -11,7 +11,7 @@ pub fn document(refusal: &Refusal<'_>, status: StatusCode, request_id: &RequestI
     json.extend_from_slice(b"{\"type\":\"");
     json.extend_from_slice(match refusal {
         Refusal::Limited { .. } => b"https://iana.org/assignments/http-problem-types#quota-exceeded",
-        Refusal::Forbidden | Refusal::TooManyValues => b"about:blank",
+        Refusal::Forbidden | Refusal::TooManyValues | Refusal::Undecided => b"about:blank",
     });
     json.extend_from_slice(b"\",\"title\":\"");
     escape(&mut json, title(status).as_bytes());
@@ -72,6 +72,21 @@ mod tests {
             "status": 429,
             "detail": "Too many requests. Try again in 42 seconds.",
             "violated-policies": ["login-pace", "a\"b\u{1}"],
+            "request_id": id.as_str(),
+        });
+        assert_eq!(parsed, expected);
+    }
+
+    #[test]
+    fn what_nobody_can_decide_names_no_limit() {
+        let id = RequestId::random();
+        let json = document(&Refusal::Undecided, StatusCode::SERVICE_UNAVAILABLE, &id);
+        let parsed: serde_json::Value = serde_json::from_slice(&json).expect("JSON");
+        let expected = serde_json::json!({
+            "type": "about:blank",
+            "title": "Service Unavailable",
+            "status": 503,
+            "detail": "Requests cannot be decided on right now. Try again in a moment.",
             "request_id": id.as_str(),
         });
         assert_eq!(parsed, expected);

@@ -14,6 +14,8 @@ pub enum Refusal<'a> {
     },
     Forbidden,
     TooManyValues,
+    /// Nobody can say whether the request may pass.
+    Undecided,
 }
 
 impl Refusal<'_> {
@@ -28,6 +30,9 @@ impl Refusal<'_> {
             Self::Limited { wait: None, .. } => text.extend_from_slice(b"Too many requests. Try again later."),
             Self::Forbidden => text.extend_from_slice(b"You may not enter here."),
             Self::TooManyValues => text.extend_from_slice(b"A field was sent too often."),
+            Self::Undecided => {
+                text.extend_from_slice(b"Requests cannot be decided on right now. Try again in a moment.")
+            }
         }
     }
 }

@@ -37,6 +37,7 @@ use crate::decision::conclude::Cause;
 use crate::limit::DenyResponse;
 use crate::limit::action::DenyBody;
 use crate::record::Outcome;
+use crate::route::RouteId;
 use crate::store::StoreError;
 
 const PROBLEM_JSON: HeaderValue = HeaderValue::from_static("application/problem+json");
@@ -44,6 +45,8 @@ const HTML: HeaderValue = HeaderValue::from_static("text/html; charset=utf-8");
 const PLAIN: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
 const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
 const CLOSE: HeaderValue = HeaderValue::from_static("close");
+/// In seconds: Redis is back within a second, or it is not.
+const UNDECIDED_WAIT: u16 = 1;
 /// All that RFC 9110 and RFC 5789 name but CONNECT and TRACE.
 const METHODS: HeaderValue = HeaderValue::from_static("GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS");
 
@@ -74,12 +77,12 @@ pub fn deny(
             answer
         }
         Refusal::Forbidden => Reply::built_in(&story, parts, &refusal, StatusCode::FORBIDDEN),
-        Refusal::TooManyValues => Reply::built_in(&story, parts, &refusal, StatusCode::BAD_REQUEST),
+        Refusal::TooManyValues | Refusal::Undecided => {
+            Reply::built_in(&story, parts, &refusal, StatusCode::BAD_REQUEST)
+        }
     };
     live.shown.write(&mut answer.headers, &story.report.limits);
-    if !is_body_read && parts.version < Version::HTTP_2 {
-        answer.headers.insert(CONNECTION, CLOSE);
-    }
+    answer.close_unless(is_body_read, parts.version);
     if let Refusal::Limited { .. } = refusal {
         add_configured(&mut answer.headers, &denial.response.headers);
     }
@@ -111,10 +114,19 @@ pub fn fail(mut story: Box<Story>, status: StatusCode, words: &str, connection: 
     answer.finish(story)
 }
 
-/// Answers while the store is away and a limit of the request denies meanwhile.
-pub fn cannot_decide(mut story: Box<Story>, error: StoreError) -> Response<ResponseBody> {
+/// Answers while the store is away and a limit of the request denies meanwhile; the application does not hear of it.
+pub fn cannot_decide(story: Box<Story>, parts: &Parts, is_body_read: bool) -> Response<ResponseBody> {
+    let mut answer = Reply::built_in(&story, parts, &Refusal::Undecided, StatusCode::SERVICE_UNAVAILABLE);
+    answer.headers.insert(RETRY_AFTER, HeaderValue::from(UNDECIDED_WAIT));
+    answer.close_unless(is_body_read, parts.version);
+    answer.finish(story)
+}
+
+/// The story knows why a request has no decision before its body is read, during which the client may leave.
+pub fn tell_undecided(story: &mut Story, route: Option<RouteId>, error: StoreError) {
+    story.route = route;
+    story.outcome = Outcome::Error;
     story.error = Some(error.to_string().into());
-    fail(story, StatusCode::SERVICE_UNAVAILABLE, "The service is unavailable.", Connection::Ends)
 }
 
 /// Whether more requests may come over a connection.
@@ -190,6 +202,13 @@ impl Reply {
             answer.headers.insert(LOCATION, location.clone());
         }
         answer
+    }
+
+    /// A connection with a body that nobody read ends.
+    fn close_unless(&mut self, is_body_read: bool, version: Version) {
+        if !is_body_read && version < Version::HTTP_2 {
+            self.headers.insert(CONNECTION, CLOSE);
+        }
     }
 
     /// Ends the story: what an answer of our own says is known.

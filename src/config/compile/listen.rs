@@ -47,9 +47,7 @@ impl Compiler {
 
     pub(super) fn admin(&mut self, document: &Document, listen: &[Spanned<SocketAddr>]) -> Option<admin::Settings> {
         let admin = document.admin.get()?;
-        if let Some(file) = admin.token_file.get() {
-            self.token(file);
-        }
+        let token = admin.token_file.get().and_then(|file| self.token(file));
         let Spanned { value: address, at } = *admin.address.get()?;
         if !address.ip().to_canonical().is_loopback() && admin.token_file.is_absent() {
             self.mistakes.report(
@@ -65,19 +63,20 @@ impl Compiler {
                 "the admin listener needs a port of its own, such as `127.0.0.1:9090`",
             );
         }
-        Some(admin::Settings { address })
+        Some(admin::Settings { address, token })
     }
 
-    /// Checks the file with the admin token. What it holds is for the admin API, and for no message.
-    fn token(&mut self, file: &crate::config::raw::Text) {
-        let Some(Found { content, .. }) = self.file(file, "token") else { return };
+    /// Reads the file with the admin token. What it holds is for the admin API, and for no message.
+    fn token(&mut self, file: &crate::config::raw::Text) -> Option<admin::Token> {
+        let Found { content, .. } = self.file(file, "token")?;
         let path: PathBuf = file.value.clone().into();
         let lines = content.lines().filter(|line| !line.trim().is_empty()).count();
         let message = match lines {
             0 => format!("the token file `{}` is empty", path.display()),
-            1 => return,
+            1 => return admin::Token::new(&content),
             _ => format!("the token file `{}` has several lines", path.display()),
         };
         self.mistakes.report(file.at, message, "write one line into it, for instance from `openssl rand -hex 32`");
+        None
     }
 }

@@ -102,11 +102,12 @@ impl Compiler {
             self.mistakes.report_secret(text.at, message, help);
             return None;
         }
-        let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
+        let (authority, path) = if scheme == SOCKET { ("", "") } else { rest.split_once('/').unwrap_or((rest, "")) };
+        let is_database = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
         let wrong = if authority.contains(['#', '?']) || path.contains(['#', '?', '@']) {
             let message = "a Redis url holds neither `#` nor `?`, and no `/` before its `@`";
             Some((message, "in a password write `%23` for `#`, `%3F` for `?` and `%2F` for `/`; elsewhere remove them"))
-        } else if !path.bytes().all(|byte| byte.is_ascii_digit()) {
+        } else if mode != redis::Mode::Sentinel && !is_database(path) {
             let message = "what follows the address of a Redis is the number of a database";
             Some((message, "write one such as `redis://127.0.0.1:6379/0`, or nothing behind the port"))
         } else if mode == redis::Mode::Cluster && path.bytes().any(|byte| byte != b'0') {
@@ -177,9 +178,7 @@ fn wrong_scheme(scheme: &str, rest: &str) -> (String, String) {
         return ("a Redis url begins with `redis://` or `rediss://`".to_owned(), help);
     }
     let help = match scheme {
-        "valkey" => "write `redis://`: Valkey speaks the same protocol".to_owned(),
-        "valkeys" | "tls" | "https" | "redis+tls" | "redis+ssl" => "write `rediss://` for Redis over TLS".to_owned(),
-        "unix" | "redis+unix" => "write `redis://` with a host and a port: sockets of files are not built".to_owned(),
+        "tls" | "https" | "redis+tls" | "redis+ssl" => "write `rediss://` for Redis over TLS".to_owned(),
         _ => match nearest(scheme, &SCHEMES) {
             Some(near) => format!("did you mean `{near}://`?"),
             None => "write `redis://`, or `rediss://` for TLS".to_owned(),
@@ -188,7 +187,10 @@ fn wrong_scheme(scheme: &str, rest: &str) -> (String, String) {
     (format!("`{scheme}://` is no scheme of Redis"), help)
 }
 
-const SCHEMES: [&str; 2] = ["redis", "rediss"];
+const SCHEMES: [&str; 5] = ["redis", "rediss", "valkey", "valkeys", SOCKET];
+
+/// A socket of this machine, named by its file.
+const SOCKET: &str = "unix";
 
 const EXAMPLE: &str = "write one such as `redis://127.0.0.1:6379/0`";
 
