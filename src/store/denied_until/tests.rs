@@ -1,1 +1,356 @@
+use std::num::NonZeroU32;
 
+use proptest::collection::vec;
+use proptest::prelude::Just;
+use proptest::prelude::Strategy;
+use proptest::prelude::any;
+use proptest::prop_oneof;
+use proptest::proptest;
+
+use super::*;
+use crate::clock::Clock;
+use crate::clock::ManualClock;
+use crate::decision::batch::Force;
+use crate::limit::Algorithm;
+use crate::limit::Count;
+use crate::limit::OnFailure;
+use crate::limit::Rate;
+use crate::limit::Rates;
+use crate::limit::State;
+use crate::store::MemoryStore;
+use crate::store::memory::Settings;
+
+fn pace(rates: &str) -> Rule {
+    Rule::Rates { algorithm: Algorithm::default(), rates: rates.parse().expect(rates), cost: NonZeroU32::MIN }
+}
+
+fn charge(key: u128, rule: &Rule) -> Charge<'_> {
+    Charge {
+        limit: u16::try_from(key).expect("keys of tests are small"),
+        key: KeyHash(key),
+        rule,
+        count: Count::Requests,
+        force: Force::Binding,
+        on_failure: OnFailure::Local,
+    }
+}
+
+fn batch<'p>(charges: impl IntoIterator<Item = Charge<'p>>) -> Batch<'p> {
+    Batch { charges: charges.into_iter().collect() }
+}
+
+fn at(seconds: u64) -> Timestamp {
+    Timestamp::from_micros(seconds * 1_000_000)
+}
+
+fn seconds(seconds: u64) -> Duration {
+    Duration::from_secs(seconds)
+}
+
+fn denied_for(wait: u64) -> Option<Ruling> {
+    let standings = smallvec::smallvec![Standing { remaining: 0, reset: seconds(wait) }];
+    Some(Ruling { verdict: Verdict { retry_after: Some(seconds(wait)), standings }, charged: None })
+}
+
+/// Hears of resets, and knows that these keys are denied for so many seconds from second 100 on.
+fn knowing(keys: &[(u128, u64)], rule: &Rule) -> DeniedUntil {
+    let denied = DeniedUntil::new(1000);
+    denied.listening();
+    for (key, wait) in keys {
+        denied.note(&batch([charge(*key, rule)]), &[denied_for(*wait)], at(100), denied.epoch());
+    }
+    denied
+}
+
+#[track_caller]
+fn waits(denied: &DeniedUntil, batch: &Batch<'_>, now: Timestamp) -> Option<Vec<Option<u64>>> {
+    let denials = denied.answer(batch, now)?;
+    Some(denials.into_iter().map(|denial| Some(denial?.retry_after.as_secs())).collect())
+}
+
+#[test]
+fn what_was_denied_until_then_is_denied_until_then() {
+    let rule = pace("5/minute");
+    let denied = knowing(&[(1, 30)], &rule);
+    let batch = batch([charge(1, &rule)]);
+    assert_eq!(waits(&denied, &batch, at(100)), Some(vec![Some(30)]));
+    let denial = denied.answer(&batch, at(120)).expect("it is known")[0].clone().expect("it denies");
+    assert_eq!(denial.retry_after, seconds(10));
+    assert_eq!(denial.standings[..], [Some(Standing { remaining: 0, reset: seconds(10) })]);
+    assert!(denied.answer(&batch, Timestamp::from_micros(129_999_999)).is_some());
+    assert!(denied.answer(&batch, at(130)).is_none());
+}
+
+#[test]
+fn another_rule_or_cost_is_asked_for() {
+    let rule = pace("5/minute");
+    let denied = knowing(&[(1, 30)], &rule);
+    for other in [pace("6/minute"), pace("5/hour"), pace("5/minute; 5/hour")] {
+        assert!(denied.answer(&batch([charge(1, &other)]), at(101)).is_none(), "{other:?}");
+    }
+    let Rule::Rates { algorithm, rates, .. } = rule.clone() else { unreachable!("they are rates") };
+    let dearer = Rule::Rates { algorithm, rates, cost: NonZeroU32::new(2).expect("above zero") };
+    assert!(denied.answer(&batch([charge(1, &dearer)]), at(101)).is_none());
+    assert!(denied.answer(&batch([charge(1, &rule)]), at(101)).is_some());
+}
+
+#[test]
+fn what_would_be_charged_though_it_is_denied_is_asked_for() {
+    let (rule, slots) = (pace("5/minute"), Rule::Concurrent(NonZeroU32::MIN));
+    let denied = knowing(&[(1, 30), (2, 20)], &rule);
+    let with = |other| batch([charge(1, &rule), other]);
+    let attempts = |charge| Charge { count: Count::Attempts, ..charge };
+    let shadow = |charge| Charge { force: Force::Shadow, ..charge };
+
+    assert_eq!(waits(&denied, &with(charge(3, &rule)), at(100)), Some(vec![Some(30), None]));
+    assert_eq!(waits(&denied, &with(charge(2, &rule)), at(100)), Some(vec![Some(30), Some(20)]));
+    assert_eq!(waits(&denied, &with(charge(3, &slots)), at(100)), Some(vec![Some(30), None]));
+    assert_eq!(waits(&denied, &with(shadow(charge(2, &rule))), at(100)), Some(vec![Some(30), Some(20)]));
+    assert_eq!(waits(&denied, &batch([shadow(charge(2, &rule))]), at(100)), Some(vec![Some(20)]));
+
+    assert_eq!(waits(&denied, &with(attempts(charge(3, &rule))), at(100)), None);
+    assert_eq!(waits(&denied, &batch([attempts(charge(1, &rule))]), at(100)), None);
+    assert_eq!(waits(&denied, &with(shadow(charge(3, &rule))), at(100)), None);
+    assert_eq!(waits(&denied, &with(shadow(charge(3, &slots))), at(100)), None);
+    assert_eq!(waits(&denied, &batch([charge(3, &rule), shadow(charge(2, &rule))]), at(100)), None);
+    assert_eq!(waits(&denied, &batch([charge(3, &rule)]), at(100)), None);
+}
+
+#[test]
+fn a_slot_in_flight_may_come_back_at_any_time() {
+    let rule = Rule::Concurrent(NonZeroU32::MIN);
+    let denied = DeniedUntil::new(1000);
+    denied.listening();
+    let ruling = Ruling {
+        verdict: Verdict { retry_after: Some(seconds(1)), standings: smallvec::smallvec![] },
+        charged: None,
+    };
+    denied.note(&batch([charge(1, &rule)]), &[Some(ruling)], at(100), denied.epoch());
+    assert!(denied.answer(&batch([charge(1, &rule)]), at(100)).is_none());
+}
+
+#[test]
+fn a_reset_frees_a_key_and_what_was_answered_before_it_is_not_believed() {
+    let rule = pace("5/minute");
+    let denied = knowing(&[(1, 30), (2, 30)], &rule);
+    let (one, two) = (batch([charge(1, &rule)]), batch([charge(2, &rule)]));
+    let before = denied.epoch();
+    denied.forget(KeyHash(1));
+    assert!(denied.answer(&one, at(101)).is_none() && denied.answer(&two, at(101)).is_some());
+    denied.note(&one, &[denied_for(30)], at(100), before);
+    assert!(denied.answer(&one, at(101)).is_none());
+    denied.note(&one, &[denied_for(30)], at(101), denied.epoch());
+    assert!(denied.answer(&one, at(101)).is_some());
+}
+
+#[test]
+fn while_resets_are_not_heard_of_redis_is_asked_twice_a_second() {
+    let rule = pace("5/minute");
+    let denied = knowing(&[(1, 30)], &rule);
+    let one = batch([charge(1, &rule)]);
+    let later = at(100) + Duration::from_millis(499);
+    denied.deaf();
+    assert!(denied.answer(&one, later).is_some());
+    assert!(denied.answer(&one, later + Duration::from_millis(1)).is_none());
+    // Where nobody can be asked, it is still known.
+    assert!(denied.known(&one.charges[0], at(129)).is_some() && denied.known(&one.charges[0], at(130)).is_none());
+
+    let before = denied.epoch();
+    denied.listening();
+    assert!(denied.known(&one.charges[0], at(101)).is_none(), "a reset may have been missed");
+    denied.note(&one, &[denied_for(30)], at(101), before);
+    assert!(denied.answer(&one, at(101)).is_none());
+}
+
+#[test]
+fn a_long_refusal_is_asked_about_again_before_clocks_can_part() {
+    let rule = pace("5/day");
+    let denied = knowing(&[(1, 80_000)], &rule);
+    let one = batch([charge(1, &rule)]);
+    assert!(denied.answer(&one, at(159)).is_some() && denied.answer(&one, at(160)).is_none());
+    assert!(denied.known(&one.charges[0], at(80_099)).is_some());
+}
+
+#[test]
+fn a_request_that_passes_after_all_ends_a_refusal() {
+    let rule = pace("5/minute");
+    let denied = knowing(&[(1, 30)], &rule);
+    let one = batch([charge(1, &rule)]);
+    let standings = smallvec::smallvec![Standing { remaining: 4, reset: seconds(60) }];
+    let passed = Ruling { verdict: Verdict { retry_after: None, standings }, charged: Some(at(101)) };
+    denied.note(&one, &[Some(passed)], at(101), denied.epoch());
+    assert!(denied.known(&one.charges[0], at(101)).is_none());
+}
+
+#[test]
+fn it_is_bounded_and_what_ends_first_goes_first() {
+    let rule = pace("5/day");
+    let denied = DeniedUntil::new(80);
+    denied.listening();
+    for key in 0..1000 {
+        let wait = if key < 40 { 50_000 } else { 50 };
+        denied.note(&batch([charge(key, &rule)]), &[denied_for(wait)], at(100), denied.epoch());
+    }
+    let known = |keys: std::ops::Range<u128>| {
+        keys.filter(|key| denied.known(&charge(*key, &rule), at(101)).is_some()).count()
+    };
+    assert!(known(0..1000) <= 80);
+    // Ten sets of eight: only where more than eight of the forty share a set is one of them lost.
+    assert!(known(0..40) >= 20, "{}", known(0..40));
+}
+
+#[test]
+fn a_flood_against_an_exhausted_key_asks_once_for_each_opening() {
+    let hand = ManualClock::at(at(1_000_000));
+    let truth = MemoryStore::new(&Settings { max_keys: 100 }, Clock::Manual(hand.clone()));
+    let denied = DeniedUntil::new(1000);
+    denied.listening();
+    let rule = pace("1/second; 20/minute");
+    let one = batch([charge(1, &rule)]);
+    let (mut asked, mut passed) = (0, 0);
+    for _ in 0..120_000 {
+        let sent = hand.now();
+        if denied.answer(&one, sent).is_none() {
+            let verdicts = truth.decide_now(&one);
+            asked += 1;
+            passed += usize::from(verdicts[0].passes());
+            denied.note(&one, &ruled(verdicts), sent, denied.epoch());
+        }
+        hand.advance(Duration::from_millis(1));
+    }
+    assert_eq!((asked, passed), (40, 40));
+}
+
+fn ruled(verdicts: Vec<Verdict>) -> Vec<Option<Ruling>> {
+    let ruled = |verdict: Verdict| Some(Ruling { charged: verdict.passes().then_some(at(0)), verdict });
+    verdicts.into_iter().map(ruled).collect()
+}
+
+fn any_rule() -> impl Strategy<Value = Rule> {
+    let algorithm = prop_oneof![
+        Just(Algorithm::SlidingWindowLog),
+        Just(Algorithm::SlidingWindowCounter),
+        (1..8_u32).prop_map(|buckets| Algorithm::BucketedWindow { buckets: NonZeroU32::new(buckets) }),
+        Just(Algorithm::BucketedWindow { buckets: None }),
+        Just(Algorithm::FixedWindow),
+        (0..6_u32).prop_map(|burst| Algorithm::TokenBucket { burst: NonZeroU32::new(burst) }),
+    ];
+    let rates = vec((1..7_u32, prop_oneof![1..8_u64, Just(60), Just(700)]), 1..4);
+    (algorithm, rates, prop_oneof![4 => Just(1), 1 => 2..4_u32]).prop_map(|(algorithm, rates, cost)| {
+        let mut known: Vec<Rate> = Vec::new();
+        for (count, window) in rates {
+            let rate = Rate { count: NonZeroU32::new(count).expect("above zero"), per: seconds(window) };
+            if known.iter().all(|other| other.per != rate.per) {
+                known.push(rate);
+            }
+        }
+        let rates = Rates::new(known).expect("their windows differ");
+        Rule::Rates { algorithm, rates, cost: NonZeroU32::new(cost).expect("above zero") }
+    })
+}
+
+fn any_wait() -> impl Strategy<Value = Duration> {
+    prop_oneof![0..3_000_u64, 0..900_000_u64, 0..9_000_000_u64].prop_map(Duration::from_micros)
+}
+
+/// One thing that happens to a few keys, each of which has a rule.
+#[derive(Clone, Debug)]
+enum Event {
+    /// A request under these keys, on its way to Redis for so long.
+    Asks(Vec<(u128, Force)>, Duration),
+    /// The oldest answer under way arrives.
+    Answered,
+    /// Another gateway lets somebody pass, if there is room.
+    Elsewhere(u128),
+    Reset(u128),
+}
+
+fn place(key: u128) -> usize {
+    usize::try_from(key).expect("keys of tests are small")
+}
+
+fn any_event() -> impl Strategy<Value = (Duration, Event)> {
+    let force = prop_oneof![4 => Just(Force::Binding), 1 => Just(Force::Shadow)];
+    let event = prop_oneof![
+        6 => (vec((0..4_u128, force), 1..4), any_wait()).prop_map(|(charges, way)| Event::Asks(charges, way)),
+        4 => Just(Event::Answered),
+        2 => (0..4_u128).prop_map(Event::Elsewhere),
+        1 => (0..4_u128).prop_map(Event::Reset),
+    ];
+    (any_wait(), event)
+}
+
+proptest! {
+    /// What [`used_up`] rests on.
+    #[test]
+    fn a_spent_budget_opens_with_the_last_reset(
+        rule in any_rule(),
+        steps in vec((any_wait(), any::<bool>()), 1..60),
+    ) {
+        let mut state = State::fresh(&rule);
+        let mut now = at(1_000_000);
+        for (wait, hammers) in steps {
+            now = now + wait;
+            if hammers || state.opens_at(&rule, now).is_none() {
+                state.charge(&rule, now);
+            }
+            if let Some(span) = used_up(&rule, &state.standings(&rule, now)) {
+                assert_eq!(state.opens_at(&rule, now), Some(now + span), "{state:?}");
+            } else if matches!(&rule, Rule::Rates { cost, .. } if cost.get() == 1) {
+                assert_eq!(state.opens_at(&rule, now), None, "{state:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn nothing_is_denied_here_that_redis_would_let_pass(
+        rules in vec(any_rule(), 4),
+        events in vec(any_event(), 1..150),
+        ahead in 0..100_000_000_u64,
+    ) {
+        let hand = ManualClock::at(at(1_000_000));
+        let truth = MemoryStore::new(&Settings { max_keys: 100 }, Clock::Manual(hand.clone()));
+        // The clock of this gateway shows something else, and runs as fast.
+        let here = || hand.now() + Duration::from_micros(ahead);
+        let denied = DeniedUntil::new(1000);
+        denied.listening();
+        let mut under_way = std::collections::VecDeque::new();
+        for (wait, event) in events {
+            hand.advance(wait);
+            match event {
+                Event::Asks(charges, way) => {
+                    let mut asked = batch([]);
+                    for (key, force) in charges {
+                        if asked.charges.iter().all(|other| other.key != KeyHash(key)) {
+                            asked.charges.push(Charge { force, ..charge(key, &rules[place(key)]) });
+                        }
+                    }
+                    let sent = here();
+                    let Some(denials) = denied.answer(&asked, sent) else {
+                        let epoch = denied.epoch();
+                        hand.advance(way);
+                        let ruled = ruled(truth.decide_now(&asked));
+                        under_way.push_back((asked, ruled, sent, epoch));
+                        continue;
+                    };
+                    for (charge, denial) in asked.charges.iter().zip(denials) {
+                        let Some(denial) = denial else { continue };
+                        let verdict = truth.look_at(charge);
+                        let wait = verdict.retry_after.expect("it would pass");
+                        assert!(denial.retry_after <= wait, "{denial:?} {verdict:?}");
+                    }
+                }
+                Event::Answered => {
+                    if let Some((asked, rulings, sent, epoch)) = under_way.pop_front() {
+                        denied.note(&asked, &rulings, sent, epoch);
+                    }
+                }
+                Event::Elsewhere(key) => drop(truth.decide_now(&batch([charge(key, &rules[place(key)])]))),
+                Event::Reset(key) => {
+                    truth.forget_now(KeyHash(key));
+                    denied.forget(KeyHash(key));
+                }
+            }
+        }
+    }
+}
