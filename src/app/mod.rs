@@ -189,6 +189,8 @@ impl App {
         } else {
             let connections = self.connections.count();
             self.connections.cut();
+            // Their requests are dropped where they were served, and give back what they held.
+            drop(tokio::time::timeout(CUT, self.connections.drain()).await);
             Drained::CutShort { connections }
         };
         if let Some(admin) = self.admin.take() {
@@ -208,6 +210,9 @@ pub enum Drained {
     /// Time was up while these connections still stood.
     CutShort { connections: usize },
 }
+
+/// How long connections that were cut may take to end.
+const CUT: std::time::Duration = std::time::Duration::from_millis(200);
 
 /// How long the exit waits for whoever reads the request log.
 const FLUSH: std::time::Duration = std::time::Duration::from_secs(1);

@@ -73,8 +73,9 @@ impl Workers {
 
     /// Ends every thread, and with them whatever they still serve.
     pub fn stop(self) {
-        for (jobs, thread) in self.threads {
-            drop(jobs);
+        // All of them first: each may have a last word to say, and they say it at the same time.
+        let ending: Vec<_> = self.threads.into_iter().map(|(_, thread)| thread).collect();
+        for thread in ending {
             drop(thread.join());
         }
     }
@@ -86,6 +87,7 @@ fn work(runtime: Runtime, mut queue: UnboundedReceiver<Job>, worker: &dyn Fn() -
         while let Some(Job { socket, connections, stop }) = queue.recv().await {
             tokio::spawn(listen::serve(socket, Arc::clone(&settings), gateway.clone(), connections, stop));
         }
+        gateway.finish().await;
     });
     // A name look-up that hangs in the system does not hold up the exit.
     runtime.shutdown_background();

@@ -115,6 +115,11 @@ impl Gateway {
     pub fn new(live: Arc<ArcSwap<Snapshot>>, store: Arc<AnyStore>, clock: Clock) -> Self {
         Self { core: Arc::new(Core { live, store, pool: Pool::new(), clock }) }
     }
+
+    /// Waits a moment for what this core still has to tell its store. Asked when its last request is through.
+    pub async fn finish(&self) {
+        self.core.store.finish().await;
+    }
 }
 
 impl Handle for Gateway {

@@ -7,6 +7,7 @@ use std::task::Context;
 use std::task::Waker;
 
 use smallvec::SmallVec;
+use tokio::runtime::Handle;
 
 use crate::decision::Reservation;
 use crate::store::AnyStore;
@@ -33,14 +34,19 @@ impl Drop for Held {
     fn drop(&mut self) {
         let Some(store) = self.store.take() else { return };
         let reservations = mem::take(&mut self.reservations);
+        // The end of this core waits for what is still to be sent.
+        let tasks = store.tasks().cloned();
         let mut settling = Box::pin(async move {
             // What Redis was not told of, it forgets when the lease is over.
             drop(store.settle(&reservations).await);
         });
         // A store in memory is done at once; one that is not gets a task of its own.
         let is_done = pin!(&mut settling).poll(&mut Context::from_waker(Waker::noop())).is_ready();
-        if !is_done && let Ok(runtime) = tokio::runtime::Handle::try_current() {
-            runtime.spawn(settling);
+        if let Some(tasks) = tasks
+            && let Ok(runtime) = Handle::try_current()
+            && !is_done
+        {
+            tasks.spawn_on(settling, &runtime);
         }
     }
 }

@@ -10,6 +10,9 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::time::timeout;
+use tokio_util::task::TaskTracker;
+
 use crate::decision::Batch;
 use crate::decision::Reservation;
 use crate::decision::Verdict;
@@ -94,6 +97,26 @@ impl AnyStore {
     }
 }
 
+impl AnyStore {
+    /// What this core sends though nobody waits for it, slots in flight given back above all; `None` where nothing is
+    /// sent.
+    pub fn tasks(&self) -> Option<&TaskTracker> {
+        match self {
+            Self::Memory(_) => None,
+            Self::Shared(store) => Some(store.tasks()),
+        }
+    }
+
+    /// Waits until this core has sent what it still had to say, but no longer than a moment: what Redis is not told,
+    /// it finds out when leases end.
+    pub async fn finish(&self) {
+        if let Some(tasks) = self.tasks() {
+            tasks.close();
+            drop(timeout(FAREWELL, tasks.wait()).await);
+        }
+    }
+}
+
 impl Store for AnyStore {
     async fn decide(&self, batch: &Batch<'_>) -> Result<Vec<Verdict>, StoreError> {
         match self {
@@ -123,3 +146,6 @@ impl Store for AnyStore {
         }
     }
 }
+
+/// How long the end of a process waits for a Redis that does not answer.
+const FAREWELL: Duration = Duration::from_millis(500);

@@ -121,10 +121,8 @@ fn a_slot_in_flight_may_come_back_at_any_time() {
     let rule = Rule::Concurrent(NonZeroU32::MIN);
     let denied = DeniedUntil::new(1000);
     denied.listening();
-    let ruling = Ruling {
-        verdict: Verdict { retry_after: Some(seconds(1)), standings: smallvec::smallvec![] },
-        charged: None,
-    };
+    let ruling =
+        Ruling { verdict: Verdict { retry_after: Some(seconds(1)), standings: smallvec::smallvec![] }, charged: None };
     denied.note(&batch([charge(1, &rule)]), &[Some(ruling)], at(100), denied.epoch());
     assert!(denied.answer(&batch([charge(1, &rule)]), at(100)).is_none());
 }
@@ -191,9 +189,8 @@ fn it_is_bounded_and_what_ends_first_goes_first() {
         let wait = if key < 40 { 50_000 } else { 50 };
         denied.note(&batch([charge(key, &rule)]), &[denied_for(wait)], at(100), denied.epoch());
     }
-    let known = |keys: std::ops::Range<u128>| {
-        keys.filter(|key| denied.known(&charge(*key, &rule), at(101)).is_some()).count()
-    };
+    let known =
+        |keys: std::ops::Range<u128>| keys.filter(|key| denied.known(&charge(*key, &rule), at(101)).is_some()).count();
     assert!(known(0..1000) <= 80);
     // Ten sets of eight: only where more than eight of the forty share a set is one of them lost.
     assert!(known(0..40) >= 20, "{}", known(0..40));

@@ -43,7 +43,6 @@ pub struct Failover {
     apart: Apart,
     nodes: NonZeroU32,
     clock: Clock,
-    observer: Arc<dyn Observer>,
 }
 
 impl Failover {
@@ -54,13 +53,12 @@ impl Failover {
             Clock::Manual(_) => Time::Given(clock.clone()),
         };
         Self {
-            redis: RedisStore::new(redis, time, Arc::clone(&observer)),
+            redis: RedisStore::new(redis, time, observer),
             local: Arc::new(MemoryStore::new(&settings.memory, clock.clone())),
             denied: Arc::new(DeniedUntil::new(MOST_DENIED)),
             apart: Apart::default(),
             nodes: settings.nodes,
             clock,
-            observer,
         }
     }
 
@@ -73,7 +71,6 @@ impl Failover {
             apart: Apart::default(),
             nodes: self.nodes,
             clock: self.clock.clone(),
-            observer: Arc::clone(&self.observer),
         }
     }
 
@@ -137,9 +134,6 @@ impl Store for Failover {
         let epoch = self.denied.epoch();
         let mut decided = self.redis.decide(batch).await;
         let here = here(batch);
-        if decided.rulings.iter().any(Option::is_some) {
-            self.observer.round_trip(self.clock.now().since(sent));
-        }
         let verdicts = if decided.rulings.iter().all(Option::is_some) {
             Ok(decided.rulings.iter().flatten().map(|ruling| ruling.verdict.clone()).collect())
         } else {
