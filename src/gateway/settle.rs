@@ -38,7 +38,7 @@ impl Drop for Held {
         let tasks = store.tasks().cloned();
         let mut settling = Box::pin(async move {
             // What Redis was not told of, it forgets when the lease is over.
-            drop(store.settle(&reservations).await);
+            let _ = store.settle(&reservations).await;
         });
         // A store in memory is done at once; one that is not gets a task of its own.
         let is_done = pin!(&mut settling).poll(&mut Context::from_waker(Waker::noop())).is_ready();

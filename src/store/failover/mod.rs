@@ -7,6 +7,7 @@ mod share;
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
+use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use self::apart::Apart;
@@ -31,6 +32,7 @@ use crate::decision::Reservation;
 use crate::decision::Verdict;
 use crate::key::KeyHash;
 use crate::key::KeyHasher;
+use crate::limit::OnFailure;
 
 /// A shared store that never keeps a request waiting for a dead Redis.
 ///
@@ -42,6 +44,8 @@ pub struct Failover {
     denied: Arc<DeniedUntil>,
     apart: Apart,
     nodes: NonZeroU32,
+    /// What holds where a limit does not say.
+    on_failure: OnFailure,
     clock: Clock,
 }
 
@@ -58,6 +62,7 @@ impl Failover {
             denied: Arc::new(DeniedUntil::new(MOST_DENIED)),
             apart: Apart::default(),
             nodes: settings.nodes,
+            on_failure: settings.on_failure,
             clock,
         }
     }
@@ -70,6 +75,7 @@ impl Failover {
             denied: Arc::clone(&self.denied),
             apart: Apart::default(),
             nodes: self.nodes,
+            on_failure: self.on_failure,
             clock: self.clock.clone(),
         }
     }
@@ -78,8 +84,18 @@ impl Failover {
         self.redis.hasher()
     }
 
+    /// Looks after the servers and hears of resets until it is stopped: one task for the process.
+    pub fn watch(&self, stop: CancellationToken) -> impl Future<Output = ()> + Send + use<> {
+        redis::watch::watch(Arc::clone(self.redis.shared()), self.resets(), self.on_failure, stop)
+    }
+
+    /// What the cores share of Redis.
+    pub fn shared(&self) -> &Arc<redis::Shared> {
+        self.redis.shared()
+    }
+
     /// What is to be told of every reset that is heard of.
-    pub fn resets(&self) -> Resets {
+    fn resets(&self) -> Resets {
         Resets::new(&self.denied, &self.local)
     }
 
