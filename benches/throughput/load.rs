@@ -1,6 +1,9 @@
 //! The load: 64 keep-alive connections, each with one request under way at any time.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 use std::time::Instant;
 
@@ -29,18 +32,26 @@ impl Outcome {
     }
 }
 
-/// Runs the load and prints what came of it in one line.
-pub(crate) fn run(address: &str, path: &str, status: &str, millis: &str) {
+/// Runs the load and prints what came of it in one line. With `clients`, so many keys of an API take turns.
+pub(crate) fn run(address: &str, path: &str, status: &str, millis: &str, clients: &str) {
     let address: SocketAddr = address.parse().expect("an address");
     let until = Duration::from_millis(millis.parse().expect("a number"));
-    let head = request(path);
+    let clients: usize = clients.parse().expect("a number");
+    let head = if clients == 0 { request(path) } else { request_with_key(path) };
+    let asked = Arc::new(AtomicUsize::new(0));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     let outcome = runtime.block_on(async {
         let start = Instant::now();
         let mut running = JoinSet::new();
         for _ in 0..CONNECTIONS {
-            let (head, status) = (head.clone(), format!("HTTP/1.1 {status} "));
-            running.spawn(async move { ask(address, &head, &status, start, until).await });
+            let asking = Asking {
+                head: head.clone(),
+                clients,
+                asked: Arc::clone(&asked),
+                status: format!("HTTP/1.1 {status} "),
+                until: start + until,
+            };
+            running.spawn(ask(address, asking));
         }
         let mut all = Outcome::default();
         while let Some(one) = running.join_next().await {
@@ -65,24 +76,53 @@ pub(crate) fn request(path: &str) -> Vec<u8> {
     .into_bytes()
 }
 
-async fn ask(address: SocketAddr, head: &[u8], status: &str, start: Instant, until: Duration) -> Outcome {
+/// The same with a key of a client, which is written over.
+fn request_with_key(path: &str) -> Vec<u8> {
+    let mut head = request(path);
+    head.truncate(head.len() - b"\r\n".len());
+    head.extend_from_slice(b"X-Api-Key: 0000000000000000\r\n\r\n");
+    head
+}
+
+/// What one connection asks.
+struct Asking {
+    head: Vec<u8>,
+    clients: usize,
+    /// Requests of all connections so far.
+    asked: Arc<AtomicUsize>,
+    status: String,
+    until: Instant,
+}
+
+impl Asking {
+    fn next(&mut self) -> &[u8] {
+        if self.clients > 0 {
+            let client = self.asked.fetch_add(1, Ordering::Relaxed) % self.clients;
+            let digits = self.head.len() - b"00000000\r\n\r\n".len();
+            self.head[digits..digits + 8].copy_from_slice(format!("{client:08}").as_bytes());
+        }
+        &self.head
+    }
+}
+
+async fn ask(address: SocketAddr, mut asking: Asking) -> Outcome {
     let mut outcome = Outcome::default();
     let mut buffer = Vec::with_capacity(16 * 1024);
-    while start.elapsed() < until {
+    while Instant::now() < asking.until {
         let Ok(mut stream) = TcpStream::connect(address).await else {
             outcome.wrong += 1;
             tokio::time::sleep(Duration::from_millis(10)).await;
             continue;
         };
         stream.set_nodelay(true).expect("a connected socket");
-        while start.elapsed() < until {
+        while Instant::now() < asking.until {
             let sent = Instant::now();
-            if stream.write_all(head).await.is_err() || answer(&mut stream, &mut buffer).await.is_none() {
+            if stream.write_all(asking.next()).await.is_err() || answer(&mut stream, &mut buffer).await.is_none() {
                 outcome.wrong += 1;
                 break;
             }
             outcome.requests += 1;
-            outcome.wrong += u64::from(!buffer.starts_with(status.as_bytes()));
+            outcome.wrong += u64::from(!buffer.starts_with(asking.status.as_bytes()));
             outcome.latencies.push(u32::try_from(sent.elapsed().as_micros()).unwrap_or(u32::MAX));
         }
     }

@@ -1,7 +1,7 @@
 //! CPU per request, memory per idle connection and time to the first request: portcullis beside nginx and `HAProxy`.
 //!
-//! `cargo bench --bench throughput` takes about five minutes, with `-- --quick` half a minute; `-- --only portcullis`
-//! leaves the others out. Proxies run on core 0; the load generator and the application they stand before on core 1. Each
+//! `cargo bench --bench throughput` takes about seven minutes, with `-- --quick` half a minute; `-- --only portcullis`
+//! leaves the others out, `-- --only redis` all but the table of limits that are decided in Redis. Proxies run on core 0; the load generator and the application they stand before on core 1. Each
 //! proxy takes its turn in every round, and the ratios are medians over the rounds, so that whatever else the machine
 //! does falls on all of them. Needs two cores and `taskset`.
 
@@ -15,6 +15,8 @@ mod load;
 mod measure;
 mod peer;
 mod process;
+mod redis;
+mod shared;
 mod table;
 
 use std::env;
@@ -35,14 +37,19 @@ fn main() {
     match words[..] {
         // The roles that this program starts itself in.
         ["application"] => application::serve(),
-        ["load", address, path, status, millis] => load::run(address, path, status, millis),
+        ["load", address, path, status, millis, clients] => load::run(address, path, status, millis, clients),
         ["idle", address, count] => idle::hold(address, count),
         _ => {
             let plan = if words.contains(&"--quick") { QUICK } else { FULL };
             let only = words.iter().position(|word| *word == "--only").and_then(|at| words.get(at + 1));
             let kinds: Vec<Kind> =
-                Kind::ALL.into_iter().filter(|kind| only.is_none_or(|only| kind.name() == *only)).collect();
-            measure::run(&plan, &kinds);
+                Kind::IN_MEMORY.into_iter().filter(|kind| only.is_none_or(|only| kind.name() == *only)).collect();
+            if !kinds.is_empty() {
+                measure::run(&plan, &kinds);
+            }
+            if only.is_none_or(|only| *only == "redis") {
+                shared::run(&plan);
+            }
         }
     }
 }

@@ -29,21 +29,23 @@ pub(crate) struct Plan {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Job {
     pub(crate) name: &'static str,
-    path: &'static str,
-    status: &'static str,
+    pub(crate) path: &'static str,
+    pub(crate) status: &'static str,
+    /// How many keys of clients take turns; none: requests name no client.
+    pub(crate) clients: usize,
 }
 
 pub(crate) const JOBS: [Job; 2] = [
-    Job { name: "proxied, a limit that does not bind", path: "/", status: "200" },
-    Job { name: "refused with 429", path: "/refused", status: "429" },
+    Job { name: "proxied, a limit that does not bind", path: "/", status: "200", clients: 0 },
+    Job { name: "refused with 429", path: "/refused", status: "429", clients: 0 },
 ];
 
 /// Measures everything and prints it.
 pub(crate) fn run(plan: &Plan, kinds: &[Kind]) {
     let (application, application_address) = Process::of_this_program(&["application"]);
-    let (installed, missing): (Vec<Kind>, Vec<Kind>) = kinds.iter().partition(|kind| kind.is_installed());
+    let (installed, missing): (Vec<Kind>, Vec<Kind>) = kinds.iter().partition(|kind| kind.missing().is_none());
     for kind in &missing {
-        println!("{} is not installed: it is missing from the table", kind.name());
+        println!("SKIPPED, {}: it is not installed", kind.name());
     }
     let mut rows: Vec<Row> = installed.iter().map(|kind| Row::new(*kind)).collect();
     let peers: Vec<Peer> = installed.iter().map(|kind| Peer::start(*kind, &application_address)).collect();
@@ -75,15 +77,18 @@ pub(crate) fn run(plan: &Plan, kinds: &[Kind]) {
 }
 
 /// CPU time of a proxy for one request.
-struct Spent {
-    micros: f64,
-    told: String,
+pub(crate) struct Spent {
+    pub(crate) requests: f64,
+    pub(crate) micros: f64,
+    pub(crate) told: String,
 }
 
-fn cpu_per_request(peer: &Peer, job: Job, round: Duration) -> Spent {
+/// Runs the load for a round.
+pub(crate) fn cpu_per_request(peer: &Peer, job: Job, round: Duration) -> Spent {
     let (address, millis) = (peer.address.to_string(), round.as_millis().to_string());
     let before = peer.process.cpu_time();
-    let (load, told) = Process::of_this_program(&["load", &address, job.path, job.status, &millis]);
+    let clients = job.clients.to_string();
+    let (load, told) = Process::of_this_program(&["load", &address, job.path, job.status, &millis, &clients]);
     let spent = peer.process.cpu_time().saturating_sub(before);
     drop(load);
     let mut numbers = told.split(' ').map(|number| number.parse::<u64>().expect("the load tells numbers"));
@@ -93,7 +98,11 @@ fn cpu_per_request(peer: &Peer, job: Job, round: Duration) -> Spent {
     assert!(wrong <= 1 + requests / 1000, "{} of {requests} answers of {} were wrong", wrong, peer.kind.name());
     let micros = spent.as_secs_f64() * 1e6 / requests as f64;
     let rate = requests as f64 / round.as_secs_f64();
-    Spent { micros, told: format!("{micros:.2} us CPU, {rate:.0}/s, p50 {median} us, p99 {slow} us") }
+    Spent {
+        requests: requests as f64,
+        micros,
+        told: format!("{micros:.2} us CPU, {rate:.0}/s, p50 {median} us, p99 {slow} us"),
+    }
 }
 
 fn kib_per_idle_connection(kind: Kind, application: &str, count: usize) -> f64 {
@@ -118,7 +127,7 @@ fn kib_per_idle_connection(kind: Kind, application: &str, count: usize) -> f64 {
 const OTHER_REQUESTS: usize = 300;
 
 /// Time until a proxy answers a first request.
-fn first_answer(address: SocketAddr, start: Instant) -> Duration {
+pub(crate) fn first_answer(address: SocketAddr, start: Instant) -> Duration {
     let head = load::request("/");
     loop {
         if let Ok(mut stream) = TcpStream::connect(address) {

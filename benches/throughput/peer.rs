@@ -1,8 +1,9 @@
-//! Three proxies that do the same job: forward with a limit that does not bind, refuse with one that does.
+//! Proxies that do the same job: forward with a limit that does not bind, refuse with one that does.
 
 use std::fs;
 use std::net::SocketAddr;
 use std::net::TcpListener;
+use std::path::Path;
 use std::process::Command;
 use std::process::Stdio;
 
@@ -13,43 +14,60 @@ use super::process::Process;
 use super::process::is_installed;
 use super::process::on_core;
 
-/// A proxy by its name.
+/// A proxy and where it counts.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Kind {
     Nginx,
     Haproxy,
     Portcullis,
+    /// nginx with its Lua module, which asks Redis.
+    NginxLua,
+    PortcullisRedis,
 }
 
 impl Kind {
-    pub(crate) const ALL: [Self; 3] = [Self::Nginx, Self::Haproxy, Self::Portcullis];
+    /// Those that count in memory.
+    pub(crate) const IN_MEMORY: [Self; 3] = [Self::Nginx, Self::Haproxy, Self::Portcullis];
 
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Nginx => "nginx",
             Self::Haproxy => "haproxy",
-            Self::Portcullis => "portcullis",
+            Self::Portcullis | Self::PortcullisRedis => "portcullis",
+            Self::NginxLua => "nginx with Lua",
         }
     }
 
-    pub(crate) fn is_installed(self) -> bool {
-        self == Self::Portcullis || is_installed(self.name())
+    /// What there is to install, where it is not.
+    pub(crate) fn missing(self) -> Option<&'static str> {
+        let (needed, is_there) = match self {
+            Self::Nginx => ("nginx", is_installed("nginx")),
+            Self::Haproxy => ("haproxy", is_installed("haproxy")),
+            Self::Portcullis => ("portcullis", true),
+            Self::NginxLua => {
+                let module = Path::new(MODULES).join("ngx_http_lua_module.so");
+                ("nginx and libnginx-mod-http-lua", is_installed("nginx") && module.is_file())
+            }
+            Self::PortcullisRedis => ("redis-server", is_installed("redis-server")),
+        };
+        (!is_there).then_some(needed)
     }
 
-    fn config(self, address: SocketAddr, application: &str) -> String {
-        let template = match self {
-            Self::Nginx => NGINX,
-            Self::Haproxy => HAPROXY,
-            Self::Portcullis => PORTCULLIS,
-        };
-        template.replace("ADDRESS", &address.to_string()).replace("APPLICATION", application)
+    fn config(self) -> &'static str {
+        match self {
+            Self::Nginx => include_str!("peer/nginx.conf"),
+            Self::Haproxy => include_str!("peer/haproxy.cfg"),
+            Self::Portcullis => include_str!("peer/portcullis.yaml"),
+            Self::NginxLua => include_str!("peer/nginx-lua.conf"),
+            Self::PortcullisRedis => include_str!("peer/portcullis-redis.yaml"),
+        }
     }
 
     fn command(self, folder: &TempDir) -> Command {
         let path = folder.path().to_string_lossy();
         let config = format!("{path}/config");
         match self {
-            Self::Nginx => {
+            Self::Nginx | Self::NginxLua => {
                 let mut command = on_core(PROXY_CORE, "nginx");
                 command.args(["-p", &path, "-c", &config, "-e", "/dev/null"]);
                 command
@@ -59,7 +77,7 @@ impl Kind {
                 command.args(["-db", "-q", "-f", &config]);
                 command
             }
-            Self::Portcullis => {
+            Self::Portcullis | Self::PortcullisRedis => {
                 let mut command = on_core(PROXY_CORE, env!("CARGO_BIN_EXE_portcullis"));
                 command.args(["run", "-c", &config]);
                 command
@@ -67,6 +85,9 @@ impl Kind {
         }
     }
 }
+
+/// Where Debian's packages of nginx put modules.
+const MODULES: &str = "/usr/lib/nginx/modules";
 
 /// A running proxy.
 #[derive(Debug)]
@@ -80,93 +101,31 @@ pub(crate) struct Peer {
 impl Peer {
     /// Starts it before an application at that address. Returns at once, before it accepts connections.
     pub(crate) fn start(kind: Kind, application: &str) -> Self {
-        let free = TcpListener::bind("127.0.0.1:0").expect("a free port");
-        let address = free.local_addr().expect("bound");
-        drop(free);
+        Self::start_with(kind, application, &[], &[])
+    }
+
+    /// The same with further words of its configuration replaced, and files beside it.
+    pub(crate) fn start_with(kind: Kind, application: &str, words: &[(&str, &str)], files: &[(&str, &[u8])]) -> Self {
+        let address = free_address();
         let folder = tempfile::tempdir().expect("a folder for the configuration");
-        fs::write(folder.path().join("config"), kind.config(address, application)).expect("a file in the folder");
+        let path = folder.path().to_string_lossy().into_owned();
+        let usual =
+            [("ADDRESS", &*address.to_string()), ("APPLICATION", application), ("FOLDER", &path), ("MODULES", MODULES)];
+        let config = usual
+            .iter()
+            .chain(words)
+            .fold(kind.config().to_owned(), |config, (word, meant)| config.replace(word, meant));
+        for (name, content) in [("config", config.as_bytes())].iter().chain(files) {
+            fs::write(folder.path().join(name), content).expect("a file in the folder");
+        }
         let mut command = kind.command(&folder);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         Self { kind, address, process: Process::start(command), _folder: folder }
     }
 }
 
-/// Both set the forwarding headers and a request id that portcullis sets too, and log nothing about requests.
-const NGINX: &str = "
-daemon off;
-worker_processes 1;
-pid nginx.pid;
-error_log /dev/null crit;
-events { worker_connections 15000; }
-http {
-    access_log off;
-    client_body_temp_path body; proxy_temp_path proxy; fastcgi_temp_path fastcgi; uwsgi_temp_path uwsgi; scgi_temp_path scgi;
-    keepalive_timeout 600s;
-    keepalive_requests 1000000000;
-    limit_req_status 429;
-    limit_req_zone $binary_remote_addr zone=wide:10m rate=1000000r/s;
-    limit_req_zone $binary_remote_addr zone=narrow:10m rate=1r/m;
-    upstream application { server APPLICATION; keepalive 128; keepalive_requests 1000000000; keepalive_timeout 600s; }
-    proxy_http_version 1.1;
-    proxy_set_header Connection '';
-    proxy_set_header Host $host;
-    proxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for;
-    proxy_set_header X-Forwarded-Proto $scheme;
-    proxy_set_header X-Forwarded-Host $host;
-    proxy_set_header X-Real-IP $remote_addr;
-    proxy_set_header X-Request-Id $request_id;
-    server {
-        listen ADDRESS backlog=4096;
-        location / { limit_req zone=wide burst=1000000 nodelay; proxy_pass http://application; }
-        location /refused { limit_req zone=narrow; proxy_pass http://application; }
-    }
+/// An address that was free a moment ago.
+pub(crate) fn free_address() -> SocketAddr {
+    let free = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    free.local_addr().expect("bound")
 }
-";
-
-const HAPROXY: &str = "
-global
-    nbthread 1
-    no strict-limits
-    maxconn 15000
-defaults
-    mode http
-    timeout connect 5s
-    timeout client 600s
-    timeout server 600s
-    timeout http-keep-alive 600s
-    option http-keep-alive
-    http-reuse always
-frontend front
-    bind ADDRESS backlog 4096
-    option forwardfor
-    http-request set-header X-Forwarded-Proto http
-    http-request set-header X-Forwarded-Host %[req.hdr(host)]
-    http-request set-header X-Real-IP %[src]
-    unique-id-format %{+X}o\\ %ci:%cp_%Ts_%rt
-    unique-id-header X-Request-Id
-    http-request track-sc0 src table wide
-    http-request deny deny_status 429 if { sc_http_req_rate(0,wide) gt 1000000 }
-    http-request track-sc1 src table narrow if { path /refused }
-    http-request deny deny_status 429 if { path /refused } { sc_http_req_rate(1,narrow) gt 1 }
-    default_backend application
-backend wide
-    stick-table type ip size 100k expire 1m store http_req_rate(1s)
-backend narrow
-    stick-table type ip size 100k expire 60m store http_req_rate(60m)
-backend application
-    server application APPLICATION
-";
-
-const PORTCULLIS: &str = "
-listen: ADDRESS
-upstream: http://APPLICATION
-log: {level: warn, requests: false}
-headers: off
-server: {timeouts: {keepalive: 600s}}
-limits:
-  - {name: wide, key: client_ip, rate: 100000/second}
-routes:
-  - match: /refused
-    limits:
-      - {name: narrow, key: client_ip, rate: 1/hour}
-";

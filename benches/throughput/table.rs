@@ -4,6 +4,7 @@ use super::load;
 use super::measure::JOBS;
 use super::measure::Plan;
 use super::peer::Kind;
+use super::shared;
 
 /// What was measured of one proxy.
 #[derive(Debug)]
@@ -50,6 +51,29 @@ pub(crate) fn print(plan: &Plan, rows: &[Row]) {
         Some(_) => println!("\nRatios against nginx, medians of {} rounds.", plan.rounds),
         None => println!("\nWithout nginx there are no ratios."),
     }
+}
+
+/// The table of limits that are decided in Redis.
+pub(crate) fn print_shared(plan: &Plan, rows: &[shared::Row]) {
+    let reference = rows.iter().find(|row| row.kind == Kind::NginxLua);
+    println!(
+        "\n| a limit in Redis, one core for both, {} connections | proxy: CPU per request | Redis: CPU per request | \
+         requests per second |",
+        load::CONNECTIONS
+    );
+    println!("| --- | --- | --- | --- |");
+    for row in rows {
+        let cell = |of: fn(&shared::Row) -> &[f64], unit: &str| {
+            let absolute = format!("{:.1}{unit}", median(of(row).to_vec()));
+            let Some(reference) = reference else { return absolute };
+            let ratios = of(row).iter().zip(of(reference)).map(|(ours, theirs)| ours / theirs);
+            format!("{:.2} ({absolute})", median(ratios.collect()))
+        };
+        let cells =
+            [cell(|row| &row.proxy_cpu, " us"), cell(|row| &row.redis_cpu, " us"), cell(|row| &row.per_second, "")];
+        println!("| {} | {} |", row.kind.name(), cells.join(" | "));
+    }
+    println!("\nMedians of {} rounds.", plan.rounds);
 }
 
 fn median(mut numbers: Vec<f64>) -> f64 {

@@ -19,12 +19,20 @@ pub(super) struct Arguments {
     /// Where to accept requests
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8080")]
     listen: SocketAddr,
+    /// Run the sample application alone, on this address: for a gateway elsewhere to stand in front of
+    #[arg(long, value_name = "ADDR", conflicts_with = "listen")]
+    application_only: Option<SocketAddr>,
 }
 
 /// Tight enough to be seen by hand, loose enough to log in at the first try.
 const LIMIT: &str = "POST /login client_ip 5/minute";
 
 pub(super) fn demo(arguments: &Arguments) -> anyhow::Result<Exit> {
+    if let Some(address) = arguments.application_only {
+        let started = |address| output::say(&format!("A sample login application runs on {address}."));
+        sample::serve(address, started).with_context(|| format!("cannot listen on {address}"))?;
+        return Ok(Exit::Done);
+    }
     let application = sample::start().context("cannot start the sample application")?;
     let flags = Flags {
         upstream: format!("http://{application}"),

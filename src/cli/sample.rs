@@ -23,6 +23,8 @@ use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpListener;
 use tokio::runtime;
+use tokio::signal::unix::SignalKind;
+use tokio::signal::unix::signal;
 
 /// Serves on a free port of this machine until the process ends.
 pub(super) fn start() -> io::Result<SocketAddr> {
@@ -31,6 +33,23 @@ pub(super) fn start() -> io::Result<SocketAddr> {
     let address = listener.local_addr()?;
     thread::Builder::new().name("sample".to_owned()).spawn(move || runtime.block_on(accept(listener)))?;
     Ok(address)
+}
+
+/// Serves on this address until a signal ends it; `started` is told the address.
+pub(super) fn serve(address: SocketAddr, started: impl FnOnce(SocketAddr)) -> io::Result<()> {
+    let runtime = runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(async {
+        // The first process of a container ends at a signal only if it asks for it.
+        let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
+        let listener = TcpListener::bind(address).await?;
+        started(listener.local_addr()?);
+        tokio::select! {
+            () = accept(listener) => {}
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+        }
+        Ok(())
+    })
 }
 
 async fn accept(listener: TcpListener) {
@@ -45,6 +64,7 @@ async fn answer(request: Request<Incoming>) -> Result<Response<Full<Bytes>>, Inf
         (Method::GET | Method::HEAD, "") => page(StatusCode::OK, HOME),
         (Method::GET | Method::HEAD, "/login") => page(StatusCode::OK, &login_form("")),
         (Method::GET | Method::HEAD, "/account") => page(StatusCode::OK, ACCOUNT),
+        (Method::GET | Method::HEAD, "/healthz") => page(StatusCode::OK, "ok"),
         (Method::POST, path) if path.trim_matches('/').to_ascii_lowercase().starts_with("login") => {
             log_in(request.into_body()).await
         }

@@ -37,6 +37,60 @@ fn a_taken_address_is_a_clear_message() {
     assert!(ended.stderr.contains(&format!("cannot listen on {address}")), "{ended:?}");
 }
 
+#[test]
+fn the_application_runs_alone_where_a_gateway_elsewhere_asks_for_it() {
+    let mut application = Application::start(&["demo", "--application-only", "127.0.0.1:0"].map(str::to_owned));
+    let guess = || Request::new(application.address, "POST", "/login").form("username=alice&password=wrong").send();
+    assert_eq!((0..6).map(|_| guess().status).collect::<Vec<_>>(), [401; 6]);
+    assert_eq!(Request::new(application.address, "GET", "/healthz").send().status, 200);
+    assert_eq!(application.terminated(), Some(0));
+}
+
+#[test]
+fn an_application_that_cannot_listen_is_a_clear_message() {
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let ended = Folder::empty().run(&["demo", "--application-only", &address]);
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    assert!(ended.stderr.contains(&format!("cannot listen on {address}")), "{ended:?}");
+}
+
+/// The sample application alone, on a free port; killed when it is dropped.
+pub(crate) struct Application {
+    child: Child,
+    address: SocketAddr,
+}
+
+impl Application {
+    pub(crate) fn start(arguments: &[String]) -> Self {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_portcullis"))
+            .args(arguments)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("the binary starts");
+        let mut line = String::new();
+        BufReader::new(child.stdout.as_mut().expect("piped")).read_line(&mut line).expect("text");
+        let (_, address) = line.trim_end_matches(".\n").split_once(" runs on ").expect("it says where it is");
+        Self { address: address.parse().expect("an address"), child }
+    }
+
+    /// How it ends when it is told to.
+    fn terminated(&mut self) -> Option<i32> {
+        let status = Command::new("kill").arg(self.child.id().to_string()).status();
+        assert!(status.expect("kill is installed").success(), "no process to signal");
+        self.child.wait().expect("a child of ours").code()
+    }
+}
+
+impl Drop for Application {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
 /// The demo on a free port; killed when it is dropped.
 struct Demo {
     child: Child,

@@ -1,0 +1,128 @@
+//! One limit that is decided in Redis: portcullis beside nginx with its Lua module, each with a Redis of its own.
+//!
+//! What nginx has Redis do for a request is what portcullis has it do: the same script with the same arguments, as
+//! overheard between portcullis and its Redis. The proxy and its Redis share a core, so that requests per second say what
+//! both cost together.
+
+use std::time::Instant;
+
+use super::measure;
+use super::measure::Job;
+use super::measure::Plan;
+use super::peer::Kind;
+use super::peer::Peer;
+use super::process::Process;
+use super::redis;
+use super::redis::Redis;
+use super::table;
+
+/// What was measured of one proxy and its Redis, a number for each round.
+#[derive(Debug)]
+pub(crate) struct Row {
+    pub(crate) kind: Kind,
+    /// Microseconds.
+    pub(crate) proxy_cpu: Vec<f64>,
+    pub(crate) redis_cpu: Vec<f64>,
+    pub(crate) per_second: Vec<f64>,
+}
+
+/// So many clients ask in turn: each within its limit, and with a log of realistic length.
+const JOB: Job =
+    Job { name: "proxied, a limit in Redis that does not bind", path: "/", status: "200", clients: CLIENTS };
+
+const CLIENTS: usize = 10_000;
+
+/// Measures both and prints it.
+pub(crate) fn run(plan: &Plan) {
+    if let Some(needed) = Kind::PortcullisRedis.missing() {
+        println!("SKIPPED, the table of limits in Redis: {needed} is not installed");
+        return;
+    }
+    let (application, application_address) = Process::of_this_program(&["application"]);
+    let ours = Redis::start();
+    let overheard = ours.overheard();
+    let mut peers = vec![(start(Kind::PortcullisRedis, &application_address, &ours, &[]), ours)];
+    measure::first_answer(peers[0].0.address, Instant::now());
+    let decision = Decision::among(overheard, &peers[0].1);
+    if let Some(needed) = Kind::NginxLua.missing() {
+        println!("SKIPPED, the peer of the table of limits in Redis: {needed} is not installed");
+    } else {
+        let theirs = Redis::start();
+        let files = decision.for_lua(&theirs);
+        let files: Vec<(&str, &[u8])> = files.iter().map(|(name, content)| (*name, &content[..])).collect();
+        let peer = start(Kind::NginxLua, &application_address, &theirs, &files);
+        measure::first_answer(peer.address, Instant::now());
+        peers.insert(0, (peer, theirs));
+    }
+    let mut rows: Vec<Row> = peers.iter().map(|(peer, _)| Row::new(peer.kind)).collect();
+    for round in 0..plan.rounds {
+        for ((peer, redis), row) in peers.iter().zip(&mut rows) {
+            let before = redis.process.cpu_time();
+            let spent = measure::cpu_per_request(peer, JOB, plan.round);
+            let redis_cpu = redis.process.cpu_time().saturating_sub(before).as_secs_f64() * 1e6 / spent.requests;
+            println!("round {round}, {}: {} {}, Redis {redis_cpu:.2} us CPU", JOB.name, peer.kind.name(), spent.told);
+            row.proxy_cpu.push(spent.micros);
+            row.redis_cpu.push(redis_cpu);
+            row.per_second.push(spent.requests / plan.round.as_secs_f64());
+        }
+    }
+    for (peer, redis) in &peers {
+        let (keys, memory) = (redis.ask(&[b"DBSIZE"]), redis.used_memory());
+        println!("{}: {} keys in its Redis, {memory} bytes", peer.kind.name(), keys.trim_start_matches(':'));
+    }
+    drop((peers, application));
+    table::print_shared(plan, &rows);
+}
+
+impl Row {
+    fn new(kind: Kind) -> Self {
+        Self { kind, proxy_cpu: Vec::new(), redis_cpu: Vec::new(), per_second: Vec::new() }
+    }
+}
+
+fn start(kind: Kind, application: &str, redis: &Redis, files: &[(&str, &[u8])]) -> Peer {
+    let port = redis.address.port().to_string();
+    Peer::start_with(kind, application, &[("REDIS_PORT", &port)], files)
+}
+
+/// What portcullis has its Redis do for a request.
+#[derive(Debug)]
+struct Decision {
+    script: Vec<u8>,
+    arguments: Vec<Vec<u8>>,
+}
+
+impl Decision {
+    /// The first one about a client, and its script, among the commands that this Redis gets.
+    fn among(overheard: impl Iterator<Item = Vec<Vec<u8>>>, redis: &Redis) -> Self {
+        let mut scripts: Vec<(String, Vec<u8>)> = Vec::new();
+        for mut command in overheard {
+            let is = |at: usize, word: &str| command.get(at).is_some_and(|it| it.eq_ignore_ascii_case(word.as_bytes()));
+            if is(0, "script") && is(1, "load") {
+                let text = command.swap_remove(2);
+                scripts.push((redis.ask(&[b"EVAL", b"return redis.sha1hex(ARGV[1])", b"0", &text]), text));
+            } else if is(0, "evalsha") && is(2, "1") && !command[3].ends_with(b":probe") {
+                let name = String::from_utf8_lossy(&command[1]).into_owned();
+                // The first time Redis may not have had the script yet.
+                if let Some((_, script)) = scripts.iter().find(|(sha, _)| *sha == name) {
+                    return Self { script: script.clone(), arguments: command.split_off(4) };
+                }
+            }
+        }
+        unreachable!("a server that runs says more and more")
+    }
+
+    /// What nginx writes before and after a client's key to have its Redis do the same.
+    fn for_lua(&self, redis: &Redis) -> [(&'static str, Vec<u8>); 2] {
+        // Read line by line, so that a reply of one line is the cheapest for the peer.
+        let script = [b"local function decide()\n", &*self.script, b"\nend\nreturn decide()[1]\n"].concat();
+        let name = redis.ask(&[b"SCRIPT", b"LOAD", &script]);
+        let key = [b'.'; 32];
+        let named = [b"portcullis:", &key[..]].concat();
+        let mut command: Vec<&[u8]> = vec![b"EVALSHA", name.as_bytes(), b"1", &named];
+        command.extend(self.arguments.iter().map(Vec::as_slice));
+        let bytes = redis::encode(&command);
+        let at = memchr::memmem::find(&bytes, &key).expect("the key is in the command");
+        [("before-key", bytes[..at].to_vec()), ("after-key", bytes[at + key.len()..].to_vec())]
+    }
+}
