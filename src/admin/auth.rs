@@ -15,6 +15,7 @@ use http::HeaderValue;
 use http::Request;
 use http::StatusCode;
 use http::header::AUTHORIZATION;
+use http::header::CACHE_CONTROL;
 use http::header::HOST;
 use http::header::ORIGIN;
 use http::header::WWW_AUTHENTICATE;
@@ -78,7 +79,9 @@ pub(super) async fn guard(State(control): State<Arc<Control>>, request: Request<
         None => return Problem::new(StatusCode::FORBIDDEN, FOREIGN).into_response(),
     };
     if allowed {
-        return next.run(request).await;
+        let mut answer = next.run(request).await;
+        answer.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        return answer;
     }
     let mut refusal = Problem::new(StatusCode::UNAUTHORIZED, NO_TOKEN).into_response();
     refusal.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer realm=\"portcullis\""));

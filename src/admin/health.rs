@@ -23,8 +23,10 @@ pub(super) async fn readyz(State(control): State<Arc<Control>>) -> (StatusCode, 
     let gauges = (control.gauges)();
     let on_failure = control.rules.load().on_failure;
     let mut store = json!({"kind": gauges.store, "up": gauges.store_up});
-    if let AnyStore::Shared(_) = &*control.store {
+    if let AnyStore::Shared(shared) = &*control.store {
+        let away = shared.shared().status().away;
         store["on_failure"] = json!(word(on_failure));
+        store["away"] = away.iter().map(|away| json!({"server": away.server, "cause": away.cause})).collect();
     }
     let (status, word) = if control.is_draining() {
         (StatusCode::SERVICE_UNAVAILABLE, "draining")

@@ -45,9 +45,13 @@ fn names(upstream: &Upstream) -> ServerNames {
 
 /// How things stand now.
 pub fn gauges(snapshot: &Snapshot, store: &AnyStore, connections: &Connections, sinks: &Sinks) -> Gauges {
-    let keys = match store {
-        AnyStore::Memory(memory) => memory.len(),
-        AnyStore::Shared(_) => 0,
+    let (kind, is_up, keys) = match store {
+        // Nothing stands between us and our own memory.
+        AnyStore::Memory(memory) => (super::store::MEMORY, true, memory.len()),
+        AnyStore::Shared(shared) => {
+            let redis = shared.shared();
+            (super::store::REDIS, redis.status().up, usize::try_from(redis.keys()).unwrap_or(usize::MAX))
+        }
     };
     let servers = snapshot.upstreams.iter().flat_map(|upstream| {
         let name = &upstream.settings().name;
@@ -55,12 +59,8 @@ pub fn gauges(snapshot: &Snapshot, store: &AnyStore, connections: &Connections, 
     });
     Gauges {
         connections: connections.count(),
-        store: match store {
-            AnyStore::Memory(_) => super::store::MEMORY,
-            AnyStore::Shared(_) => super::store::REDIS,
-        },
-        // Nothing stands between us and our own memory.
-        store_up: true,
+        store: kind,
+        store_up: is_up,
         store_keys: keys,
         servers: servers.collect(),
         dropped_lines: sinks.dropped_lines(),

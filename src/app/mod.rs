@@ -47,6 +47,8 @@ pub type Load = dyn Fn() -> Result<Settings, Vec<Diagnostic>> + Send + Sync;
 pub struct App {
     live: Live,
     store_settings: crate::store::Settings,
+    /// Ends the watch over a shared store.
+    watching: CancellationToken,
     sinks: Sinks,
     log: Option<Arc<OperationalLog>>,
     log_settings: LogSettings,
@@ -88,7 +90,6 @@ struct Admin {
 
 impl App {
     /// Binds every address, then serves. Runs on the runtime that is to control the gateway.
-    #[expect(clippy::unused_async, reason = "placeholder")]
     pub async fn start(settings: Settings, surroundings: Surroundings) -> Result<Self, StartError> {
         let Surroundings { sinks, log, load } = surroundings;
         let Settings {
@@ -113,6 +114,8 @@ impl App {
         let store_settings = store;
         let clock = Clock::system();
         let store = Arc::new(store::build(&store_settings, &clock, sinks.metrics()));
+        let watching = CancellationToken::new();
+        store::meet(&store, &watching).await;
         let connection_settings = Arc::new(ArcSwap::from_pointee(connections));
         let connections = Connections::default();
 
@@ -147,6 +150,7 @@ impl App {
             admin: None,
             live,
             store_settings,
+            watching,
             sinks,
             log,
             log_settings,
@@ -197,6 +201,7 @@ impl App {
             admin.stop.cancel();
         }
         self.workers.stop();
+        self.watching.cancel();
         self.sinks.flush(FLUSH);
         drained
     }

@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio_util::sync::CancellationToken;
+
 use crate::clock::Clock;
 use crate::record::Metrics;
 use crate::record::metrics::StoreMetrics;
@@ -23,6 +25,17 @@ pub(super) fn build(settings: &store::Settings, clock: &Clock, metrics: &Metrics
         }
     }
 }
+
+/// Begins to watch over a shared store, and waits until it was met once: what is decided first is then decided by
+/// it. One that does not answer is met later.
+pub(super) async fn meet(store: &AnyStore, stop: &CancellationToken) {
+    let AnyStore::Shared(shared) = store else { return };
+    tokio::spawn(shared.watch(stop.clone()));
+    shared.shared().first_contact(FIRST_CONTACT).await;
+}
+
+/// The start is not to hang on a Redis that does.
+const FIRST_CONTACT: Duration = Duration::from_secs(1);
 
 /// Puts what a store tells into metrics.
 #[derive(Debug)]
