@@ -1,1 +1,147 @@
--- give back
+-- Takes back what was charged, where it still counts.
+--
+-- KEYS: one for each charge. ARGV: for each its kind 1, its cost (or who holds the slot) 4, and when it was charged 8.
+local unpack, pack = struct.unpack, struct.pack
+
+-- What is left of the log `s`.
+local function log_without(s, cost, moment)
+    local ring
+    local tag, latest = unpack('>BI7', s)
+    if tag > 2 then
+        ring = s
+        do
+            --@unroll
+        end
+        if s == '' then
+            return nil
+        end
+        tag = tag - 2
+    end
+    local width = tag + 5
+    local format, modulus = '>I' .. width, 2 ^ (8 * width)
+    local entries = s:sub(9) .. pack(format, latest % modulus)
+    local len = #entries / width
+    local last = len
+    local function at(j)
+        return latest - (latest - unpack(format, entries, 1 + (j - 1) * width)) % modulus
+    end
+    while last > 0 and at(last) > moment do
+        last = last - 1
+    end
+    local first = last
+    while first > 0 and last - first < cost and at(first) == moment do
+        first = first - 1
+    end
+    if first == last then
+        return nil
+    elseif first == 0 and last == len then
+        return ''
+    end
+    if last == len then
+        latest = at(first)
+    end
+    entries = entries:sub(1, first * width) .. entries:sub(1 + last * width)
+    len = #entries / width
+    if not ring then
+        return pack('>BI7', tag, latest) .. entries:sub(1, -1 - width)
+    end
+    local _, _, room, _, _, since = unpack('>BI7I4I4I4I7', ring)
+    return pack('>BI7I4I4I4I7I4I4I4I4', tag + 2, latest, room, len % room, len, since, 0, 0, 0, 0)
+        .. entries .. ('\0'):rep((room - len) * width)
+end
+
+-- What is left of one rate's window, whose record begins at `p`; where the next begins; whether anything is.
+local function window_without(s, p, tag, cost, moment)
+    if tag == 5 then
+        local length, number, current, previous = unpack('>I4I6I4I4', s, p)
+        local charged = math.floor(moment / (length * 1000000))
+        if charged == number then
+            current = math.max(current - cost, 0)
+        elseif charged == number - 1 then
+            previous = math.max(previous - cost, 0)
+        end
+        return pack('>I4I6I4I4', length, number, current, previous), p + 18, current + previous > 0
+    elseif tag == 7 then
+        local length, opened, used = unpack('>I4I7I4', s, p)
+        if moment >= opened and moment < opened + length * 1000000 then
+            used = math.max(used - cost, 0)
+        end
+        return pack('>I4I7I4', length, opened, used), p + 15, used > 0
+    elseif tag == 8 then
+        local length, at, units, part = unpack('>I4I7I5I7', s, p)
+        if units >= cost then
+            units = units - cost
+        else
+            units, part = 0, 0
+        end
+        return pack('>I4I7I5I7', length, at, units, part), p + 23, units > 0 or part > 0
+    end
+    local length, width, slices, used = unpack('>I4I7I4I6', s, p)
+    local charged, body = math.floor(moment / width), s:sub(p + 21, p + 20 + 10 * slices)
+    for q = 1, #body, 10 do
+        local number, count = unpack('>I6I4', body, q)
+        if number == charged then
+            local left = math.max(count - cost, 0)
+            used = used - (count - left)
+            body = body:sub(1, q - 1) .. (left > 0 and pack('>I6I4', number, left) or '') .. body:sub(q + 10)
+            break
+        end
+    end
+    return pack('>I4I7I4I6', length, width, #body / 10, used) .. body, p + 21 + 10 * slices, #body > 0
+end
+
+-- What is left of the slots in flight `s`.
+local function slots_without(s, holder)
+    for p = 2, #s, 15 do
+        local id, count, ends = unpack('>I4I4I7', s, p)
+        if id == holder then
+            s = s:sub(1, p - 1) .. (count > 1 and pack('>I4I4I7', id, count - 1, ends) or '') .. s:sub(p + 15)
+            return #s > 1 and s or ''
+        end
+    end
+end
+
+-- Windows of each tag: whether all bytes are as they should be.
+local function is_whole(s, tag)
+    local sizes = {[5] = 18, [7] = 15, [8] = 23}
+    local n = s:byte(2)
+    if not n or n == 0 then
+        return false
+    elseif tag ~= 6 then
+        return #s == 2 + n * sizes[tag]
+    end
+    local p = 3
+    for _ = 1, n do
+        if #s < p + 20 then
+            return false
+        end
+        p = p + 21 + 10 * unpack('>I4', s, p + 11)
+    end
+    return p == #s + 1
+end
+
+for i = 1, #KEYS do
+    local kind, cost, moment = unpack('>BI4I8', ARGV[i])
+    local s, left = redis.pcall('GET', KEYS[i]), nil
+    if s and type(s) == 'string' and #s > 0 then
+        local tag = s:byte()
+        if kind <= 2 and tag >= 1 and tag <= 4 and #s >= 8 then
+            left = log_without(s, cost, moment)
+        elseif kind == 7 and tag == 9 and #s % 15 == 1 then
+            left = slots_without(s, cost)
+        elseif kind > 2 and kind < 7 and tag == kind + 2 and is_whole(s, tag) then
+            local parts, p, counts = {s:sub(1, 2)}, 3, false
+            for r = 1, s:byte(2) do
+                local some
+                parts[r + 1], p, some = window_without(s, p, tag, cost, moment)
+                counts = counts or some
+            end
+            left = counts and table.concat(parts) or ''
+        end
+    end
+    if left == '' then
+        redis.call('DEL', KEYS[i])
+    elseif left then
+        redis.call('SET', KEYS[i], left, 'KEEPTTL')
+    end
+end

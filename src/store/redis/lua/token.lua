@@ -1,1 +1,101 @@
--- token
+-- Buckets that leak N per W: 8, how many rates, and for each its window in seconds 4, when the level was such 7, and the
+-- level: whole units 5, and the part of one more that W makes whole 7. x is the burst, or 0.
+
+-- When there is room for `units` more; there is none now.
+local function token_opens(w, units)
+    if w.burst < units then
+        return now + w.length
+    end
+    local leaks, rest = divided(w.units - w.burst + units, w.length, w.count)
+    local open = w.at + leaks + math.ceil((rest + w.part) / w.count)
+    return open < 9007199254740992 and open or 9007199254740992
+end
+
+-- What the level is now: whole units, and the part of one more.
+local function token_level(w)
+    local elapsed = now - w.at
+    if elapsed <= 0 or w.units == 0 and w.part == 0 then
+        return w.units, w.part
+    elseif w.count * elapsed > (w.units + 2) * w.length * 1.000001 then
+        return 0, 0
+    end
+    local leaked, rest = divided(w.count, elapsed, w.length)
+    local units, part = w.units - leaked, w.part - rest
+    if part < 0 then
+        units, part = units - 1, part + w.length
+    end
+    if units < 0 then
+        return 0, 0
+    end
+    return units, part
+end
+
+local function token_stands(w, units, part, place)
+    local remaining, reset = w.burst - units - (part > 0 and 1 or 0), 0
+    if remaining < 0 then
+        remaining = 0
+    end
+    if remaining < w.burst then
+        reset = token_opens(w, remaining + 1) - now
+    end
+    reply[place + 1], reply[place + 2] = remaining, reset > 0 and reset or 0
+end
+
+local function look_token(key, blob, place, cost, n, burst)
+    local s, m = stored(key, 8, 23)
+    local windows, rates, opens = {}, {}, nil
+    for j = 1, m do
+        local length, at, units, part = unpack('>I4I7I5I7', s, 23 * j - 20)
+        windows[j] = {length = length * 1000000, at = at, units = units, part = part}
+    end
+    for r = 1, n do
+        local count, seconds = unpack('>I4I4', blob, 10 + 8 * r)
+        local length = seconds * 1000000
+        local known = windows[r]
+        if not known or known.length ~= length then
+            known = closest(windows, length) or {length = length, at = 0, units = 0, part = 0}
+        end
+        local w = {
+            count = count, burst = burst > 0 and burst or count,
+            length = length, at = known.at, units = known.units, part = known.part,
+        }
+        if known.length ~= length then
+            local part, rest = divided(seconds, w.part, known.length / 1000000)
+            w.part = rest > 0 and part + 1 or part
+            if w.part >= length then
+                w.units, w.part = w.units + 1, w.part - length
+            end
+        end
+        rates[r] = w
+        local units, part = token_level(w)
+        token_stands(w, units, part, place)
+        if units + cost > w.burst or units + cost == w.burst and part > 0 then
+            local open = token_opens(w, cost)
+            opens = opens and opens > open and opens or open
+        end
+        place = place + 2
+    end
+    return opens, rates
+end
+
+local function charge_token(c)
+    local rates, expires, parts = c.state, 0, {pack('>BB', 8, c.n)}
+    for r = 1, c.n do
+        local w = rates[r]
+        local units, part = token_level(w)
+        -- What is denied and charged all the same fills it to its brim, not beyond.
+        if units < w.burst then
+            units = units + c.cost
+            if units >= w.burst then
+                units, part = w.burst, 0
+            end
+        end
+        w.units, w.part, w.at = units, part, math.max(w.at, now)
+        token_stands(w, units, part, c.place + 2 * r)
+        parts[r + 1] = pack('>I4I7I5I7', w.length / 1000000, w.at, units, part)
+        local leaks, rest = divided(units, w.length, w.count)
+        expires = math.max(expires, math.min(w.at + leaks + math.ceil((rest + part) / w.count), 9007199254740992))
+    end
+    c.value, c.expires = table.concat(parts), math.ceil((expires - now) / 1000) + slack
+    return now
+end

@@ -84,7 +84,10 @@ pub(super) fn probing() -> &'static Script {
 }
 
 pub(super) fn giving_back() -> &'static Script {
-    static SCRIPT: LazyLock<Script> = LazyLock::new(|| Script::of(include_str!("../lua/give_back.lua").to_owned()));
+    static SCRIPT: LazyLock<Script> = LazyLock::new(|| {
+        let text = include_str!("../lua/give_back.lua");
+        Script::of(text.replace("--@unroll", include_str!("../lua/unroll.lua")))
+    });
     &SCRIPT
 }
 
@@ -131,6 +134,9 @@ fn assembled(used: &[Kind]) -> String {
     }
     if has(Kind::Long) {
         parts.push(include_str!("../lua/long.lua").to_owned());
+    }
+    if [Kind::Counter, Kind::Bucketed, Kind::Fixed, Kind::Token].into_iter().any(has) {
+        parts.push(include_str!("../lua/windows.lua").to_owned());
     }
     if has(Kind::Counter) || has(Kind::Token) {
         parts.push(include_str!("../lua/exact.lua").to_owned());
