@@ -51,7 +51,8 @@ const END: u64 = 1 << 52;
 
 #[track_caller]
 fn agrees(cases: u32, algorithm: impl Strategy<Value = Algorithm>, rates: impl Strategy<Value = Rates>, most: u32) {
-    let mut runner = TestRunner::new(Config { cases, failure_persistence: None, max_shrink_iters: 300, ..Config::default() });
+    let mut runner =
+        TestRunner::new(Config { cases, failure_persistence: None, max_shrink_iters: 300, ..Config::default() });
     let mut keys = Keys::new();
     keys.largest = 10_000_000;
     let (keys, number) = (RefCell::new(keys), Cell::new(0));
