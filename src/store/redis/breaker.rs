@@ -53,7 +53,7 @@ impl Breaker {
     /// Notes another cause of a breaker that is open.
     pub(super) fn explain(&self, cause: Cause) {
         let update = |word| (word & 0xff != 0).then_some((word & !0xff) | cause as u64);
-        drop(self.0.fetch_update(Ordering::AcqRel, Ordering::Acquire, update));
+        let _closed = self.0.fetch_update(Ordering::AcqRel, Ordering::Acquire, update);
     }
 
     pub(super) fn close(&self) {

@@ -1,6 +1,7 @@
 //! Which server of a cluster has which slot, as its servers tell.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use redis::Value;
@@ -40,7 +41,6 @@ pub(super) async fn follow(shared: Arc<Shared>) {
             Ok(view) => {
                 warned = false;
                 shared.topology.install_ranges(&view.ranges, view.replicas);
-                shared.tell();
             }
             Err(fault) if !warned => {
                 warned = true;
@@ -48,6 +48,8 @@ pub(super) async fn follow(shared: Arc<Shared>) {
             }
             Err(_) => {}
         }
+        shared.surveyed.store(true, Ordering::Release);
+        shared.tell();
         if is_well(&shared) {
             tokio::select! {
                 () = time::sleep(ROUND) => {}

@@ -65,7 +65,7 @@ pub(super) struct Fault {
 }
 
 /// What is done with messages that nobody asked for.
-pub(super) type OnPush = Box<dyn Fn(PushInfo) + Send + Sync>;
+pub(super) type OnPush = Arc<dyn Fn(PushInfo) + Send + Sync>;
 
 /// How long connecting may take, everything included.
 const CONNECTING: Duration = Duration::from_millis(500);
@@ -98,9 +98,13 @@ impl Connector {
     }
 
     /// Connects to a sentinel: often they have no password where the servers have one.
-    pub(super) async fn connect_to_sentinel(&self, address: &Address) -> Result<Connection, Fault> {
-        match self.open(address, &self.login, 0, None).await {
-            Err(Fault { cause: Cause::NoAuth, .. }) => self.open(address, &Login::default(), 0, None).await,
+    pub(super) async fn connect_to_sentinel(
+        &self,
+        address: &Address,
+        on_push: Option<OnPush>,
+    ) -> Result<Connection, Fault> {
+        match self.open(address, &self.login, 0, on_push.clone()).await {
+            Err(Fault { cause: Cause::NoAuth, .. }) => self.open(address, &Login::default(), 0, on_push).await,
             other => other,
         }
     }

@@ -74,7 +74,7 @@ async fn answering(shared: &Shared) -> Arc<Node> {
 
 async fn subscribe(shared: &Shared, node: &Node, resets: &Resets) -> Result<Connection, Fault> {
     let told = resets.clone();
-    let on_push = Box::new(move |push: PushInfo| {
+    let on_push = Arc::new(move |push: PushInfo| {
         if let (PushKind::Message, [_, Value::BulkString(message)]) = (push.kind, push.data.as_slice()) {
             told.heard(message);
         }

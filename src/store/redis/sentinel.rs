@@ -1,8 +1,11 @@
 //! Which server is the master, as sentinels tell.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use redis::PushInfo;
+use redis::PushKind;
 use redis::Value;
 use tokio::task::JoinSet;
 use tokio::time;
@@ -28,6 +31,9 @@ const PATIENCE: Duration = Duration::from_millis(500);
 /// What a master is called where nobody says so.
 const USUAL_NAME: &str = "mymaster";
 
+/// Where a sentinel tells that another server is the master now.
+const SWITCHES: &str = "+switch-master";
+
 /// Follows the master for good.
 pub(super) async fn follow(shared: Arc<Shared>, policy: OnFailure) {
     let named = shared.settings.urls.iter().map(|url| url.sentinel().to_string()).collect::<Vec<_>>().join(", ");
@@ -43,6 +49,7 @@ pub(super) async fn follow(shared: Arc<Shared>, policy: OnFailure) {
             Err(_) if !shared.topology.map().masters.is_empty() => {}
             Err(fault) => report.away(fault.cause, Some(&fault)),
         }
+        shared.surveyed.store(true, Ordering::Release);
         shared.tell();
         let masters = &shared.topology.map().masters;
         if !masters.is_empty() && masters.iter().all(|node| node.is_up()) {
@@ -54,6 +61,31 @@ pub(super) async fn follow(shared: Arc<Shared>, policy: OnFailure) {
             time::sleep(TROUBLED_ROUND).await;
         }
     }
+}
+
+/// Has it asked at once who is the master when the first sentinel that answers says that this has changed, for good.
+pub(super) async fn listen(shared: Arc<Shared>) {
+    loop {
+        for url in &shared.settings.urls {
+            if let Ok(Ok(connection)) = time::timeout(PATIENCE * 2, subscribe(&shared, &url.sentinel())).await {
+                shared.topology.doubted.notify_one();
+                connection.closed().await;
+            }
+        }
+        time::sleep(ROUND / 10).await;
+    }
+}
+
+async fn subscribe(shared: &Arc<Shared>, sentinel: &Address) -> Result<Connection, Fault> {
+    let watched = Arc::clone(shared);
+    let on_push = move |push: PushInfo| {
+        if push.kind == PushKind::Message {
+            watched.topology.doubted.notify_one();
+        }
+    };
+    let connection = shared.connector.connect_to_sentinel(sentinel, Some(Arc::new(on_push))).await?;
+    connection.subscribe(SWITCHES).await?;
+    Ok(connection)
 }
 
 /// The server that most sentinels name, of those that say themselves that they are a master.
@@ -91,7 +123,7 @@ async fn master(shared: &Arc<Shared>) -> Result<Address, Fault> {
 
 async fn told(shared: &Shared, url: &Url) -> Result<Address, Fault> {
     let sentinel = url.sentinel();
-    let connection = shared.connector.connect_to_sentinel(&sentinel).await?;
+    let connection = shared.connector.connect_to_sentinel(&sentinel, None).await?;
     let name = match &url.master {
         Some(name) => name.clone(),
         None => only_name(&connection).await?,

@@ -1,6 +1,7 @@
 //! What the cores of a process share about the Redis they count in.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -28,6 +29,8 @@ pub struct Shared {
     pub(super) topology: Topology,
     /// Something is known of the servers that was not known before.
     pub(super) news: watch::Sender<()>,
+    /// It was asked at least once which servers there are, where that is to be asked.
+    pub(super) surveyed: AtomicBool,
     /// Under which number slots in flight are taken from now on.
     holder: AtomicU32,
 }
@@ -63,6 +66,7 @@ impl Shared {
             connector: Connector::new(first.login.clone(), first.database),
             topology,
             news: watch::Sender::new(()),
+            surveyed: AtomicBool::new(settings.mode == Mode::Single),
             holder: AtomicU32::new(fastrand::u32(..)),
             settings,
             time,
@@ -123,7 +127,7 @@ impl Shared {
     }
 
     fn has_met(&self) -> bool {
-        let map = self.topology.map();
-        !map.masters.is_empty() && map.masters.iter().all(|node| node.met.load(Ordering::Acquire))
+        let is_surveyed = self.surveyed.load(Ordering::Acquire);
+        is_surveyed && self.topology.map().masters.iter().all(|node| node.met.load(Ordering::Acquire))
     }
 }

@@ -1,7 +1,6 @@
 //! Looks after one server: probes it while it is away, says when it goes and comes, and asks now and then what it holds.
 
 use std::sync::Arc;
-use std::sync::LazyLock;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -17,8 +16,7 @@ use super::breaker::Cause;
 use super::connect::Connection;
 use super::connect::Fault;
 use super::node::Node;
-use super::script::Invocation;
-use super::script::Script;
+use super::script;
 use super::slot;
 use super::topology::SLOTS;
 use super::warnings::Warnings;
@@ -58,7 +56,7 @@ pub(super) async fn tend(shared: Arc<Shared>, node: Arc<Node>, policy: OnFailure
         node.met.store(true, Ordering::Release);
         match answered {
             Ok(()) => {
-                if state.cause.is_some() {
+                if !node.is_up() {
                     shared.rotate_holder();
                 }
                 node.recover();
@@ -79,6 +77,9 @@ pub(super) async fn tend(shared: Arc<Shared>, node: Arc<Node>, policy: OnFailure
             }
         }
     }
+    if report.gone() {
+        shared.rotate_holder();
+    }
 }
 
 /// Whether the server can decide: a real decision is written to it.
@@ -96,11 +97,18 @@ async fn greet(
     };
     match probe_name(shared, node) {
         Some(name) => {
-            let probe = probe(&name);
+            let probe = script::probe(&name);
             match connection.send(&probe.command).await? {
                 Value::ServerError(error) if error.code() == "NOSCRIPT" => {
                     connection.load(&probe.script.text).await?;
                     connection.ask(&probe.command).await.map(drop)?;
+                }
+                // It is well. Only what is known of the slots is not, and whoever asks for one is sent on.
+                Value::ServerError(error)
+                    if shared.settings.mode == Mode::Cluster
+                        && matches!(error.code(), "MOVED" | "ASK" | "TRYAGAIN") =>
+                {
+                    shared.topology.doubted.notify_one();
                 }
                 Value::ServerError(error) => return Err(Fault::of_answer(&error)),
                 _ => {}
@@ -113,17 +121,6 @@ async fn greet(
         warnings.look(connection, &node.address).await;
     }
     Ok(())
-}
-
-/// A write that costs next to nothing, and fails where a decision would.
-fn probe(name: &str) -> Invocation {
-    static SCRIPT: LazyLock<Script> = LazyLock::new(|| {
-        let text = "return redis.call('SET', KEYS[1], '1', 'PX', 60000)".to_owned();
-        Script { sha: redis::Script::new(&text).get_hash().to_owned(), text }
-    });
-    let mut command = redis::cmd("EVALSHA");
-    command.arg(&SCRIPT.sha).arg(1).arg(name);
-    Invocation { script: &SCRIPT, command }
 }
 
 /// The name of a key that this server has; in a cluster each has another.
@@ -208,6 +205,14 @@ impl Report {
         );
     }
 
+    /// Nobody asks it any more; `true`: it went while it was away.
+    fn gone(&mut self) -> bool {
+        let Some(since) = self.since.take() else { return false };
+        let (server, away_ms) = (&self.server, millis(since.elapsed()));
+        info!(%server, away_ms, "redis {server} is asked no more, others have its keys: it was away for {away_ms} ms");
+        true
+    }
+
     pub(super) fn back(&mut self) {
         if self.since.is_some() {
             self.returned = Some(Instant::now());
@@ -218,8 +223,12 @@ impl Report {
     pub(super) fn steady(&mut self) {
         if let (Some(returned), Some(since)) = (self.returned.take(), self.since.take()) {
             let server = &self.server;
-            let away_ms = u64::try_from((returned - since).as_millis()).unwrap_or(u64::MAX);
+            let away_ms = millis(returned - since);
             info!(%server, away_ms, "redis {server} is back, it was away for {away_ms} ms");
         }
     }
+}
+
+fn millis(span: Duration) -> u64 {
+    u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
 }

@@ -17,7 +17,7 @@ use crate::store::resets::Resets;
 
 /// Runs until it is stopped. `policy` is what holds while a server is away, for the log.
 pub async fn watch(shared: Arc<Shared>, resets: Resets, policy: OnFailure, stop: CancellationToken) {
-    drop(stop.run_until_cancelled(forever(shared, resets, policy)).await);
+    let _stopped = stop.run_until_cancelled(forever(shared, resets, policy)).await;
 }
 
 async fn forever(shared: Arc<Shared>, resets: Resets, policy: OnFailure) {
@@ -26,7 +26,10 @@ async fn forever(shared: Arc<Shared>, resets: Resets, policy: OnFailure) {
     match shared.settings.mode {
         Mode::Single => {}
         Mode::Cluster => drop(tasks.spawn(cluster::follow(Arc::clone(&shared)))),
-        Mode::Sentinel => drop(tasks.spawn(sentinel::follow(Arc::clone(&shared), policy))),
+        Mode::Sentinel => {
+            tasks.spawn(sentinel::follow(Arc::clone(&shared), policy));
+            tasks.spawn(sentinel::listen(Arc::clone(&shared)));
+        }
     }
     let mut tended: Vec<Arc<Node>> = Vec::new();
     loop {

@@ -1,0 +1,12 @@
+//! How Redis is reached and watched: real servers that fail in every way there is, and what a caller saw meanwhile.
+
+mod cluster;
+mod faults;
+mod outages;
+mod reach;
+mod sentinel;
+mod steady;
+mod tls;
+
+#[path = "../support/mod.rs"]
+pub mod support;

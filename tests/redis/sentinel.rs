@@ -1,0 +1,84 @@
+//! A master, its replica, and sentinels that know who is who.
+
+use std::process::Command;
+
+use portcullis::store::redis::Mode;
+
+use crate::reach::Reach;
+use crate::reach::SOON;
+use crate::support::RedisSentinels;
+use crate::support::RedisServer;
+use crate::support::Stopwatch;
+use crate::support::eventually;
+
+fn urls(sentinels: &RedisSentinels) -> Vec<String> {
+    sentinels.urls().trim_matches(['[', ']']).split(", ").map(|url| url.trim_matches('"').to_owned()).collect()
+}
+
+/// Asks the sentinel of this url.
+fn ask(url: &str, command: &[&str]) -> String {
+    let port = url.trim_end_matches("/sessions").rsplit(':').next().expect("a port");
+    let output = Command::new("redis-cli").args(["-p", port]).args(command).output();
+    String::from_utf8_lossy(&output.expect("redis-cli is installed").stdout).into_owned()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_master_is_found_and_found_again_after_it_died() {
+    let mut sentinels = RedisSentinels::start();
+    let reach = Reach::begin(Mode::Sentinel, &urls(&sentinels)).await;
+    assert!(reach.shared.status().up, "{:?}", reach.shared.status());
+    assert_eq!(reach.call("a").await.0, Ok(1));
+    sentinels.servers[0].kill();
+    let killed = Stopwatch::start();
+    reach.until_away("a").await;
+    reach.is_away_at_once("a").await;
+    let new = sentinels.servers[1].address().port().to_string();
+    let named = || {
+        let told = |url: &String| ask(url, &["SENTINEL", "get-master-addr-by-name", "sessions"]).contains(&new);
+        urls(&sentinels).iter().any(told)
+    };
+    eventually("a sentinel names the replica", named);
+    let failed_over = killed.elapsed();
+    let waited = reach.until_well("a").await;
+    assert!(waited < SOON, "the sentinels took {failed_over:?}, the gateway {waited:?} more");
+    assert_eq!(sentinels.servers[1].cli(&["EXISTS", "gate:a"]), "1");
+    eventually("it listens to the new one", || {
+        sentinels.servers[1].cli(&["PUBSUB", "NUMSUB", "gate:resets"]).ends_with('1')
+    });
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_only_master_needs_no_name() {
+    let sentinels = RedisSentinels::start();
+    let unnamed: Vec<String> = urls(&sentinels).iter().map(|url| url.replace("/sessions", "")).collect();
+    let reach = Reach::begin(Mode::Sentinel, &unnamed[..1]).await;
+    assert_eq!(reach.call("a").await.0, Ok(1));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_master_that_becomes_a_replica_is_left_for_the_new_one() {
+    let sentinels = RedisSentinels::start();
+    let reach = Reach::begin(Mode::Sentinel, &urls(&sentinels)).await;
+    reach.until_well("a").await;
+    assert_eq!(ask(&urls(&sentinels)[0], &["SENTINEL", "FAILOVER", "sessions"]).trim(), "OK");
+    let is_master = |server: &RedisServer| server.cli(&["ROLE"]).starts_with("master");
+    eventually("the replica is the master", || is_master(&sentinels.servers[1]));
+    // The old one says of itself that it is one for seconds yet.
+    let listens = || sentinels.servers[1].cli(&["PUBSUB", "NUMSUB", "gate:resets"]).ends_with('1');
+    eventually("the gateway has changed over", listens);
+    let before: i64 = sentinels.servers[1].cli(&["GET", "gate:a"]).parse().expect("a number");
+    assert_eq!(reach.call("a").await.0, Ok(before + 1));
+    assert_eq!(reach.seen.failures(), [""; 0], "nobody was turned away");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn without_any_sentinel_the_start_goes_on() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let address = listener.local_addr().expect("an address");
+    drop(listener);
+    let begun = Stopwatch::start();
+    let reach = Reach::begin(Mode::Sentinel, &[format!("redis://{address}")]).await;
+    assert!(begun.elapsed() < SOON / 2, "{:?}", begun.elapsed());
+    reach.is_away_at_once("a").await;
+    assert_eq!(reach.causes(), ["nomaster"]);
+}

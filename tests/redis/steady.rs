@@ -1,0 +1,128 @@
+//! What is sent to a server that is well.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::io::Write;
+use std::time::Duration;
+
+use crate::reach::AT_ONCE;
+use crate::reach::Reach;
+use crate::reach::SOON;
+use crate::reach::TIMEOUT;
+use crate::support::RedisServer;
+use crate::support::Stopwatch;
+use crate::support::eventually;
+
+fn statistic(server: &RedisServer, name: &str) -> u64 {
+    let stats = server.cli(&["INFO", "stats"]);
+    let line = stats.lines().find_map(|line| line.trim().strip_prefix(name)?.strip_prefix(':'));
+    line.expect("a statistic").parse().expect("a number")
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nothing_much_is_sent_when_nobody_asks() {
+    let server = RedisServer::start();
+    let _reach = Reach::single(server.url()).await;
+    tokio::time::sleep(SOON).await;
+    let before = statistic(&server, "total_commands_processed");
+    tokio::time::sleep(SOON * 15).await;
+    let sent = statistic(&server, "total_commands_processed") - before;
+    assert!(sent <= 4, "{sent} commands in 15 seconds, one of them this question");
+}
+
+#[tokio::test(flavor = "current_thread")]
+async fn concurrent_calls_share_writes() {
+    let server = RedisServer::start();
+    let shared = Reach::single(server.url()).await;
+    shared.until_well("warm").await;
+    let (reads, connections) =
+        (statistic(&server, "total_reads_processed"), statistic(&server, "total_connections_received"));
+    let begun = Stopwatch::start();
+    let calls = futures_util::future::join_all((0..1000).map(|_| shared.call("a"))).await;
+    let took = begun.elapsed();
+    assert!(calls.iter().all(|(answer, _)| answer.is_ok()));
+    let reads = statistic(&server, "total_reads_processed") - reads;
+    assert!(reads < 60, "{reads} reads for 1000 calls");
+    let connections = statistic(&server, "total_connections_received") - connections;
+    assert!(connections <= 3, "{connections} connections, three of them these questions");
+    assert!(took < TIMEOUT, "{took:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn many_first_calls_share_one_connection() {
+    let server = RedisServer::start();
+    let reach = Reach::single(server.url()).await;
+    let before = statistic(&server, "total_connections_received");
+    let calls = futures_util::future::join_all((0..200).map(|_| reach.call("a"))).await;
+    assert!(calls.iter().all(|(answer, _)| answer.is_ok()));
+    let made = statistic(&server, "total_connections_received") - before;
+    assert!(made <= 3, "{made} connections, one of them this question, one perhaps to hear of resets");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn resets_are_heard_of_from_any_gateway() {
+    let server = RedisServer::start();
+    let (one, other) = (Reach::single(server.url()).await, Reach::single(server.url()).await);
+    eventually("both listen", || server.cli(&["PUBSUB", "NUMSUB", "gate:resets"]).ends_with('2'));
+    let (before, there) = (one.denied.epoch(), other.denied.epoch());
+    let begun = Stopwatch::start();
+    one.links.publish("gate:resets", &format!("{:032x}", 7)).await.expect("told");
+    eventually("both heard", || one.denied.epoch() > before && other.denied.epoch() > there);
+    assert!(begun.elapsed() < AT_ONCE * 2, "{:?}", begun.elapsed());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_lost_subscription_is_made_again() {
+    let server = RedisServer::start();
+    let reach = Reach::single(server.url()).await;
+    let listens = || server.cli(&["PUBSUB", "NUMSUB", "gate:resets"]).ends_with('1');
+    eventually("it listens", listens);
+    let before = reach.denied.epoch();
+    server.cli(&["CLIENT", "KILL", "TYPE", "pubsub"]);
+    let begun = Stopwatch::start();
+    eventually("it listens again", listens);
+    eventually("all is forgotten", || reach.denied.epoch() > before);
+    assert!(begun.elapsed() < SOON, "{:?}", begun.elapsed());
+    assert!(reach.shared.status().up);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn keys_are_counted_now_and_then() {
+    let server = RedisServer::start();
+    for name in ["a", "b", "c"] {
+        server.cli(&["SET", name, "1"]);
+    }
+    let reach = Reach::single(server.url()).await;
+    // One more is the key of the probe.
+    eventually("they are counted", || reach.shared.keys() == 4);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_socket_of_a_file_serves_as_well() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("redis.sock");
+    let server = RedisServer::with_options(&["--unixsocket", path.to_str().expect("plain")]);
+    let reach = Reach::single(format!("unix://{}?db=3", path.display())).await;
+    assert_eq!(reach.call("a").await.0, Ok(1));
+    assert_eq!(server.cli(&["-n", "3", "GET", "gate:a"]), "1");
+}
+
+/// Prints what a call takes: `cargo nextest run --test redis --run-ignored only --no-capture spans`.
+#[ignore = "measures, promises nothing"]
+#[tokio::test(flavor = "current_thread")]
+async fn spans_of_calls() {
+    let server = RedisServer::start();
+    let reach = Reach::single(server.url()).await;
+    reach.until_well("warm").await;
+    let mut spans = BTreeMap::new();
+    for at_once in [1, 16, 64, 512] {
+        let begun = Stopwatch::start();
+        let mut done: u32 = 0;
+        while begun.elapsed() < Duration::from_secs(2) {
+            done += u32::try_from(futures_util::future::join_all((0..at_once).map(|_| reach.call("a"))).await.len())
+                .expect("few");
+        }
+        spans.insert(at_once, f64::from(done) / begun.elapsed().as_secs_f64());
+    }
+    writeln!(io::stdout(), "calls a second, by how many at once: {spans:.0?}").expect("someone reads");
+}
