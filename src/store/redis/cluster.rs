@@ -1,5 +1,6 @@
 //! Which server of a cluster has which slot, as its servers tell.
 
+use std::cmp::Reverse;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -7,6 +8,7 @@ use std::time::Duration;
 use redis::Value;
 use tokio::task::JoinSet;
 use tokio::time;
+use tokio::time::Instant;
 use tracing::warn;
 
 use super::Shared;
@@ -17,7 +19,7 @@ use super::topology::SLOTS;
 use super::url::Address;
 
 /// How often the map is asked for when nothing is amiss.
-const ROUND: Duration = Duration::from_secs(12);
+const ROUND: Duration = Duration::from_secs(15);
 
 /// The same while a server is away, or a slot was not where it should be.
 const TROUBLED_ROUND: Duration = Duration::from_millis(200);
@@ -37,6 +39,7 @@ pub(super) async fn follow(shared: Arc<Shared>) {
     let mut asked = None;
     let mut warned = false;
     loop {
+        let begun = Instant::now();
         match view(&shared, &mut asked).await {
             Ok(view) => {
                 warned = false;
@@ -53,11 +56,11 @@ pub(super) async fn follow(shared: Arc<Shared>) {
         if is_well(&shared) {
             tokio::select! {
                 () = time::sleep(ROUND) => {}
-                () = shared.topology.doubted.notified() => {}
+                // Whom to believe is not known: all are asked.
+                () = shared.topology.doubted.notified() => asked = None,
             }
-        } else {
-            time::sleep(TROUBLED_ROUND).await;
         }
+        time::sleep_until(begun + TROUBLED_ROUND).await;
     }
 }
 
@@ -82,31 +85,34 @@ async fn view(shared: &Arc<Shared>, asked: &mut Option<(Address, Connection)>) -
             Ok((view, address, connection))
         });
     }
-    let (mut best, mut fault) = (None::<(usize, View, Address, Connection)>, Fault::timeout());
+    let (mut views, mut fault) = (Vec::new(), Fault::timeout());
     while let Some(answer) = asking.join_next().await {
         match answer {
-            Ok(Ok((view, address, connection))) => {
-                let missing = missing(shared, &view);
-                if best.as_ref().is_none_or(|(least, ..)| missing < *least) {
-                    best = Some((missing, view, address, connection));
-                }
-            }
+            Ok(Ok(told)) => views.push(told),
             Ok(Err(failed)) => fault = failed,
             // It panicked or was aborted: it told nothing.
             Err(_) => {}
         }
     }
-    let (_, view, address, connection) = best.ok_or(fault)?;
+    let agreeing = |view: &View| views.iter().filter(|(other, ..)| other.ranges == view.ranges).count();
+    // Who has slots with nobody, or with a server that is known to be away, has not heard of a change yet.
+    let worth = |place: &usize| {
+        let (view, ..) = &views[*place];
+        (Reverse(missing(shared, view)), agreeing(view))
+    };
+    let best = (0..views.len()).max_by_key(worth).ok_or(fault)?;
+    let (view, address, connection) = views.swap_remove(best);
     *asked = Some((address, connection));
     Ok(view)
 }
 
-/// How many slots are with nobody, or with a server that is known to be away: who thinks so has not heard yet.
+/// How many slots nobody serves who is thought to.
 fn missing(shared: &Shared, view: &View) -> usize {
     let map = shared.topology.map();
     let is_away = |address: &Address| map.masters.iter().any(|node| node.address == *address && !node.is_up());
     let served = view.ranges.iter().filter(|range| !is_away(&range.master));
-    usize::from(SLOTS) - served.map(|range| usize::from(range.last - range.first) + 1).sum::<usize>().min(SLOTS.into())
+    let served: usize = served.map(|range| usize::from(range.last - range.first) + 1).sum();
+    usize::from(SLOTS).saturating_sub(served)
 }
 
 /// Every server heard of, each once.
@@ -149,6 +155,7 @@ fn read(answer: &Value, by: &Address) -> Option<View> {
             }
         }
     }
+    view.ranges.sort_by_key(|range| range.first);
     // A server that has met no other has nothing to tell.
     (!view.ranges.is_empty()).then_some(view)
 }

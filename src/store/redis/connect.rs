@@ -271,7 +271,11 @@ impl Drop for Driver {
 
 impl Fault {
     pub(super) fn of_answer(error: &redis::ServerError) -> Self {
-        Self { cause: Cause::of_answer(error), detail: format!("it answers {}", error.code()) }
+        let detail = match error.code() {
+            "MOVED" => "it is one of a cluster: `mode: cluster` is needed".to_owned(),
+            code => format!("it answers {code}"),
+        };
+        Self { cause: Cause::of_answer(error), detail }
     }
 
     pub(super) fn timeout() -> Self {

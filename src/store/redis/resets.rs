@@ -23,6 +23,9 @@ const PACE: Duration = Duration::from_millis(250);
 /// The same where the server forbids it.
 const FORBIDDEN_PACE: Duration = Duration::from_secs(10);
 
+/// How often a subscription that tells nothing is looked after.
+const ROUND: Duration = Duration::from_secs(15);
+
 /// How long a server may take to say that it will tell.
 const PATIENCE: Duration = Duration::from_secs(1);
 
@@ -87,11 +90,20 @@ async fn subscribe(shared: &Shared, node: &Node, resets: &Resets) -> Result<Conn
 /// Waits until the subscription tells nothing more.
 async fn over(shared: &Shared, node: &Arc<Node>, connection: &Connection) {
     let mut news = shared.news.subscribe();
+    let mut round = time::interval_at(Instant::now() + ROUND, ROUND);
     loop {
         tokio::select! {
             () = connection.closed() => return,
             _ = news.changed() => {
                 if node.is_retired() {
+                    return;
+                }
+            }
+            _ = round.tick() => {
+                // Something in between may have lost the server without a word. One that is away tells nothing anyway.
+                let ping = redis::cmd("PING");
+                let answered = time::timeout(PATIENCE, connection.ask(&ping)).await.is_ok();
+                if !answered && node.is_up() {
                     return;
                 }
             }

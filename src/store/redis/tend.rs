@@ -33,7 +33,10 @@ const HANGING: Duration = Duration::from_secs(5);
 const SUSPICIOUS: Duration = Duration::from_secs(1);
 
 /// How often a server that answers is asked what it holds.
-const ROUND: Duration = Duration::from_secs(12);
+const ROUND: Duration = Duration::from_secs(15);
+
+/// After so many of those it is looked at whether someone has changed it for the worse.
+const INSPECTION: u32 = 4;
 
 /// A server that is back for so long is said to be.
 const STEADY: Duration = Duration::from_secs(1);
@@ -62,7 +65,7 @@ pub(super) async fn tend(shared: Arc<Shared>, node: Arc<Node>, policy: OnFailure
                 node.recover();
                 report.back();
                 shared.tell();
-                rest(&shared, &node, &mut connection, &mut report).await;
+                rest(&shared, &node, connection.as_ref(), &mut warnings, &mut report).await;
             }
             Err(fault) => {
                 node.stay_away(fault.cause);
@@ -136,12 +139,12 @@ fn probe_name(shared: &Shared, node: &Arc<Node>) -> Option<String> {
 }
 
 /// Until there is a reason to probe again.
-async fn rest(shared: &Shared, node: &Node, known: &mut Option<Connection>, report: &mut Report) {
-    let Some(connection) = known.clone() else { return };
+async fn rest(shared: &Shared, node: &Node, known: Option<&Connection>, warnings: &mut Warnings, report: &mut Report) {
+    let Some(connection) = known else { return };
     let steady = time::sleep(STEADY);
     tokio::pin!(steady);
     let mut said = false;
-    let mut round = time::interval(ROUND);
+    let (mut round, mut rounds) = (time::interval(ROUND), 0);
     loop {
         tokio::select! {
             () = node.stirred.notified() => {
@@ -164,6 +167,12 @@ async fn rest(shared: &Shared, node: &Node, known: &mut Option<Connection>, repo
                     // Whoever may not ask can decide all the same.
                     Ok(Ok(_) | Err(Fault { cause: Cause::NoPermission, .. })) => {}
                     Ok(Err(_)) | Err(_) => return,
+                }
+                rounds += 1;
+                if rounds % INSPECTION == 0
+                    && time::timeout(SUSPICIOUS, warnings.look(connection, &node.address)).await.is_err()
+                {
+                    return;
                 }
             }
         }
@@ -198,10 +207,11 @@ impl Report {
         }
         self.since = Some(Instant::now());
         let Self { server, policy, .. } = self;
-        let (cause, detail) = (cause.word(), fault.map(|fault| fault.detail.as_str()));
+        let cause = cause.word();
+        let detail = fault.map_or_else(String::new, |fault| format!(", {fault}"));
         warn!(
-            %server, cause, detail, on_failure = policy,
-            "redis {server} is away ({cause}): until it is back limits are kept as `on_failure: {policy}` says"
+            %server, cause, on_failure = policy,
+            "redis {server} is away ({cause}{detail}): until it is back limits are kept as `on_failure: {policy}` says"
         );
     }
 
