@@ -1,0 +1,156 @@
+//! Six nodes: keys in different slots are decided all or none, and a master that dies is replaced.
+
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering;
+use std::thread;
+use std::time::Duration;
+
+use crate::site::RAW;
+use crate::site::alone;
+use crate::site::config;
+use crate::site::store_up;
+use crate::state;
+use crate::support::Caller;
+use crate::support::Gateway;
+use crate::support::Ledger;
+use crate::support::Over;
+use crate::support::RedisCluster;
+use crate::support::Request;
+use crate::support::Stopwatch;
+use crate::support::eventually;
+
+fn gateways(redis: &RedisCluster, application: &Ledger, timeout: &str, store: &str, limits: &str) -> [Gateway; 2] {
+    let place = format!("url: {}, mode: cluster, timeout: {timeout}", redis.urls());
+    let config = config(&application.url(), &place, store, limits);
+    let gateways = [Gateway::start(&config), Gateway::start(&config)];
+    eventually("both have found the cluster", || gateways.iter().all(store_up));
+    gateways
+}
+
+#[test]
+fn limits_in_different_slots_are_charged_all_or_none_and_never_let_more_pass() {
+    let _alone = alone();
+    let redis = RedisCluster::start();
+    let application = Ledger::start();
+    // Three keys of each request, in three slots; and one that all share.
+    let limits = "limits:
+  - {name: wide-of-the-test, key: [], rate: 150/hour}
+  - {name: user-of-the-test, key: header.x-key, rate: 10/hour}
+  - {name: host-of-the-test, key: [host, header.x-key], rate: 10/hour}
+  - {name: path-of-the-test, key: [path, header.x-key], rate: 7/hour}";
+    let gateways = gateways(&redis, &application, "10s", "  on_failure: deny", limits);
+    let clock = application.clock();
+    let passed: usize = thread::scope(|scope| {
+        let ask = |number: usize| {
+            let address = gateways[number % 2].address();
+            scope.spawn(move || {
+                let mut callers: Vec<Caller> = (0..8).map(|_| Caller::default()).collect();
+                let mut passed = 0;
+                for round in 0..40 {
+                    let path = ["/one", "/two"][round % 2];
+                    for (place, caller) in callers.iter_mut().enumerate() {
+                        caller.ask(address, path, &format!("{RAW}-{}", (place + round) % 10), clock);
+                    }
+                    for caller in &mut callers {
+                        let status = caller.answer().expect("an answer");
+                        assert!(matches!(status, 200 | 429), "{status}");
+                        passed += usize::from(status == 200);
+                    }
+                }
+                passed
+            })
+        };
+        let threads: Vec<_> = (0..8).map(ask).collect();
+        threads.into_iter().map(|thread| thread.join().expect("no panic here")).sum()
+    });
+    let arrivals = application.arrivals();
+    assert_eq!(arrivals.len(), passed);
+    let count = |key: &str, path: Option<&str>| {
+        arrivals.iter().filter(|line| line.key == key && path.is_none_or(|path| line.target == path)).count()
+    };
+    for key in 0..10 {
+        let key = format!("{RAW}-{key}");
+        assert!(count(&key, None) <= 10, "{} of {key}", count(&key, None));
+        assert!(count(&key, Some("/one")) <= 7 && count(&key, Some("/two")) <= 7);
+    }
+    // What was reserved for requests that another key then refused was given back: asked one after another, each
+    // client gets what is left of its ten, and nothing more.
+    let mut left = Caller::default();
+    for key in 0..10 {
+        let key = format!("{RAW}-{key}");
+        for path in ["/one", "/two"] {
+            while left.call(gateways[key.len() % 2].address(), path, &key, clock) == Some(200) {}
+        }
+        let arrivals = application.arrivals();
+        let of_key = arrivals.iter().filter(|arrival| arrival.key == key);
+        assert_eq!(of_key.count(), 10, "{key}");
+    }
+    // A request is refused by one key alone: the others are asked as well, and all that deny are named.
+    let key = format!("{RAW}-named");
+    let ask = || Request::new(gateways[0].address(), "GET", "/one").header("X-Key", &key).send();
+    assert_eq!((0..7).map(|_| ask().status).collect::<Vec<_>>(), [200; 7]);
+    let denied = ask();
+    assert_eq!((denied.status, &denied.json()["violated-policies"]), (429, &serde_json::json!(["path-of-the-test"])));
+    for node in redis.masters() {
+        state::is_clean(node, 150);
+    }
+}
+
+#[test]
+fn requests_go_on_while_a_master_of_the_cluster_is_replaced() {
+    let _alone = alone();
+    let mut redis = RedisCluster::start();
+    let application = Ledger::start();
+    let limit = "limits:\n  - {name: of-the-test, key: header.x-key, rate: 20/hour}";
+    let gateways = gateways(&redis, &application, "100ms", "  on_failure: local\n  nodes: 2", limit);
+    let clock = application.clock();
+    let over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let ended = Over(&over);
+        let clients: Vec<_> = (0..8)
+            .map(|number: usize| {
+                let (address, over) = (gateways[number % 2].address(), &over);
+                scope.spawn(move || {
+                    let mut caller = Caller::default();
+                    let mut slowest = Duration::ZERO;
+                    while !over.load(Ordering::SeqCst) {
+                        let one = Stopwatch::start();
+                        let key = format!("{RAW}-{}", fastrand::usize(..60));
+                        let status = caller.call(address, "/", &key, clock);
+                        assert!(matches!(status, Some(200 | 429)), "{status:?}");
+                        slowest = slowest.max(one.elapsed());
+                        thread::sleep(Duration::from_millis(2));
+                    }
+                    slowest
+                })
+            })
+            .collect();
+        thread::sleep(Duration::from_millis(300));
+        redis.nodes[0].kill();
+        eventually("its replica is a master", || redis.nodes[3].cli(&["ROLE"]).starts_with("master"));
+        eventually("the cluster is whole", || redis.nodes[3].cli(&["CLUSTER", "INFO"]).contains("cluster_state:ok"));
+        let elected = Stopwatch::start();
+        eventually("the gateways have found the new master", || gateways.iter().all(store_up));
+        assert!(elected.elapsed() < Duration::from_secs(2), "{:?}", elected.elapsed());
+        drop(ended);
+        for client in clients {
+            let slowest = client.join().expect("every request is answered");
+            assert!(slowest < Duration::from_millis(400), "a request took {slowest:?}");
+        }
+    });
+    // From now on every key is one limit again, for both gateways together.
+    for number in 0..12 {
+        let key = format!("{RAW}-after-{number}");
+        let ask = |number: usize| Caller::default().call(gateways[number % 2].address(), "/", &key, clock);
+        assert_eq!((0..24).filter(|number| ask(*number) == Some(200)).count(), 20, "{key}");
+    }
+    for key in 0..60 {
+        let key = format!("{RAW}-{key}");
+        let passed = application.arrivals().iter().filter(|arrival| arrival.key == key).count();
+        // 20 by Redis; ten at each gateway while it was away, at most.
+        assert!(passed <= 20 + 20, "{passed} of {key}");
+    }
+    for node in redis.masters() {
+        state::is_clean(node, 20);
+    }
+}

@@ -1,0 +1,232 @@
+//! What clients see while Redis is away: asked all the time, under every policy at once.
+
+use std::net::SocketAddr;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering;
+use std::thread;
+use std::time::Duration;
+
+use crate::site::RAW;
+use crate::site::Site;
+use crate::site::TIMEOUT;
+use crate::site::said_of_redis;
+use crate::support::Caller;
+use crate::support::Over;
+use crate::support::Stopwatch;
+use crate::support::eventually;
+
+/// One route for each policy, with a limit that counts each client for itself.
+pub(super) const ROUTES: &str = "routes:
+  - {match: /local, limits: [{name: local-of-the-test, key: header.x-key, rate: 10/hour}]}
+  - {match: /allow, limits: [{name: allow-of-the-test, key: header.x-key, rate: 10/hour, on_failure: allow}]}
+  - {match: /deny, limits: [{name: deny-of-the-test, key: header.x-key, rate: 10/hour, on_failure: deny}]}";
+
+/// Two gateways are said to share the Redis: `local` grants five of the ten.
+pub(super) const STORE: &str = "  on_failure: local\n  nodes: 2";
+
+const POLICIES: [&str; 3] = ["/local", "/allow", "/deny"];
+
+/// How long Redis stays away.
+const AWAY: Duration = Duration::from_millis(1200);
+
+/// What a busy machine may add to a span without it being the gateway's doing.
+const SCHEDULING: Duration = Duration::from_millis(100);
+
+/// One request of a client who never comes again.
+#[derive(Clone, Debug)]
+struct Sample {
+    policy: &'static str,
+    key: String,
+    /// By the clock of the application.
+    sent: Duration,
+    took: Duration,
+    status: Option<u16>,
+}
+
+/// What was seen of one failure.
+#[derive(Debug)]
+pub(super) struct Outage {
+    samples: Vec<Sample>,
+    broken: Duration,
+    /// Until here it was surely away; then it was mended.
+    looked: Duration,
+    mended: Duration,
+    /// From Redis' return to the first answer under `deny` that only Redis can give.
+    normal_after: Duration,
+    /// How much had been said of Redis before.
+    told: usize,
+    usual: Duration,
+}
+
+/// Breaks Redis while clients ask, looks around, and mends it.
+///
+/// `mend` returns when Redis would answer again.
+#[track_caller]
+pub(super) fn measure(
+    site: &mut Site,
+    break_it: impl FnOnce(&mut Site),
+    meanwhile: impl FnOnce(&mut Site),
+    mend: impl FnOnce(&mut Site),
+) -> Outage {
+    let address = site.gateways[0].address();
+    let clock = site.application.clock();
+    let usual = median(&before(address, clock));
+    let told = said_of_redis(&site.gateways[0]).len();
+    let over = AtomicBool::new(false);
+    let mut span = [Duration::ZERO; 4];
+    let mut samples = thread::scope(|scope| {
+        let ended = Over(&over);
+        let ask = |policy| {
+            let over = &over;
+            scope.spawn(move || {
+                let mut caller = Caller::default();
+                let mut samples = Vec::new();
+                while !over.load(Ordering::SeqCst) {
+                    let sample = sample(&mut caller, address, policy, samples.len(), clock);
+                    samples.push(sample);
+                    thread::sleep(Duration::from_millis(2));
+                }
+                samples
+            })
+        };
+        let running: Vec<_> = POLICIES.into_iter().map(ask).collect();
+        thread::sleep(Duration::from_millis(100));
+        let broken = clock.elapsed();
+        break_it(site);
+        thread::sleep(AWAY);
+        meanwhile(site);
+        let looked = clock.elapsed();
+        mend(site);
+        let mended = clock.elapsed();
+        let mut probe = Caller::default();
+        let mut number = 0;
+        eventually("requests are decided by Redis again", || {
+            number += 1;
+            probe.call(address, "/deny", &format!("{RAW}-mended-{number}"), clock) == Some(200)
+        });
+        span = [broken, looked, mended, clock.elapsed().saturating_sub(mended)];
+        thread::sleep(Duration::from_millis(300));
+        drop(ended);
+        running.into_iter().flat_map(|thread| thread.join().expect("no panic here")).collect::<Vec<_>>()
+    });
+    samples.sort_by_key(|sample| sample.sent);
+    let [broken, looked, mended, normal_after] = span;
+    Outage { samples, broken, looked, mended, normal_after, told, usual }
+}
+
+impl Outage {
+    /// Fails unless this outage was as every outage is to be; prints it as a row of the README's table.
+    #[track_caller]
+    #[expect(clippy::print_stdout, reason = "the table of the README is made of these lines")]
+    pub(super) fn is_borne(&self, name: &str, site: &Site) {
+        let log = || said_of_redis(&site.gateways[0]).split_off(self.told);
+        // That it is back is said once it stays.
+        eventually("its return is told", || log().len() >= 2);
+        let log = log();
+        let statuses: Vec<String> = POLICIES.iter().map(|policy| self.statuses(policy)).collect();
+        let (first, open) = self.away();
+        let added = |span: Duration| span.saturating_sub(self.usual).as_secs_f64() * 1000.0;
+        println!(
+            "| {name} | {} | {:.0} ms | {:.1} ms | {:.0} ms | {} ms | {} |",
+            statuses.join(" / "),
+            added(max(&first)),
+            added(median(&open)),
+            added(max(&open)),
+            self.normal_after.as_millis(),
+            log.join("; "),
+        );
+        assert_eq!(statuses, ["200", "200", "503"], "{name}");
+        assert!(self.slowest() <= TIMEOUT + SCHEDULING, "{name}: a request took {:?}", self.slowest());
+        // Three clients ask at a time, so three at most are under way when Redis falls silent; nobody after them waits.
+        let waited = self.samples.iter().filter(|sample| sample.took >= TIMEOUT).count();
+        assert!(waited <= POLICIES.len(), "{name}: {waited} requests waited");
+        assert!(added(median(&open)) < 5.0, "{name}: {:?}, otherwise {:?}", median(&open), self.usual);
+        assert!(self.normal_after < Duration::from_secs(1), "{name}: normal after {:?}", self.normal_after);
+        assert_eq!(log.len(), 2, "{name}: one line when it goes, one when it is back: {log:#?}");
+        self.nothing_denied_reached(site);
+    }
+
+    /// Fails unless nobody noticed anything.
+    #[track_caller]
+    pub(super) fn is_none(&self, name: &str, site: &Site) {
+        assert_eq!(POLICIES.map(|policy| self.statuses(policy)), ["200", "200", "200"], "{name}");
+        assert!(self.slowest() < TIMEOUT + SCHEDULING, "{name}: a request took {:?}", self.slowest());
+        assert_eq!(said_of_redis(&site.gateways[0]).len(), self.told, "{name}");
+    }
+
+    /// The statuses while Redis was away, each once. Under `deny` what Redis still answered when it was about to go is
+    /// left out.
+    fn statuses(&self, policy: &str) -> String {
+        let from = self.noticed();
+        let away = self.samples.iter().filter(|sample| sample.sent >= from && sample.sent + sample.took < self.looked);
+        let mut seen: Vec<u16> =
+            away.filter(|sample| sample.policy == policy).map(|sample| sample.status.unwrap_or(0)).collect();
+        seen.sort_unstable();
+        seen.dedup();
+        seen.iter().map(u16::to_string).collect::<Vec<_>>().join(", ")
+    }
+
+    /// When the first request was sent that Redis did not decide.
+    fn noticed(&self) -> Duration {
+        let denied = self.samples.iter().find(|sample| sample.status == Some(503));
+        denied.map_or(self.broken, |sample| sample.sent)
+    }
+
+    /// How long requests took that were sent just before the circuit opened, and those sent later, until Redis was back.
+    fn away(&self) -> (Vec<Duration>, Vec<Duration>) {
+        let opened = self.noticed()
+            + self
+                .samples
+                .iter()
+                .find(|sample| sample.status == Some(503))
+                .map_or(Duration::ZERO, |sample| sample.took);
+        let away =
+            self.samples.iter().filter(|sample| sample.sent + sample.took >= self.broken && sample.sent < self.mended);
+        let (first, open): (Vec<&Sample>, Vec<&Sample>) = away.partition(|sample| sample.sent < opened);
+        let took = |samples: Vec<&Sample>| samples.iter().map(|sample| sample.took).collect();
+        (took(first), took(open))
+    }
+
+    fn slowest(&self) -> Duration {
+        self.samples.iter().map(|sample| sample.took).max().expect("samples")
+    }
+
+    #[track_caller]
+    fn nothing_denied_reached(&self, site: &Site) {
+        let arrived = site.application.arrivals();
+        let denied = self.samples.iter().filter(|sample| sample.status == Some(503));
+        for sample in denied {
+            assert_eq!(sample.policy, "/deny");
+            assert!(!arrived.iter().any(|arrival| arrival.key == sample.key), "{sample:?} reached the application");
+        }
+    }
+}
+
+/// How long requests take while all is well.
+fn before(address: SocketAddr, clock: Stopwatch) -> Vec<Duration> {
+    let mut caller = Caller::default();
+    let ask = |number: usize| {
+        thread::sleep(Duration::from_millis(1));
+        let sample = sample(&mut caller, address, POLICIES[number % 3], 100_000 + number, clock);
+        assert_eq!(sample.status, Some(200), "{sample:?}");
+        sample.took
+    };
+    (0..150).map(ask).collect()
+}
+
+fn sample(caller: &mut Caller, address: SocketAddr, policy: &'static str, number: usize, clock: Stopwatch) -> Sample {
+    let key = format!("{RAW}{policy}-{number}");
+    let sent = clock.elapsed();
+    let status = caller.call(address, policy, &key, clock);
+    Sample { policy, key, sent, took: clock.elapsed().saturating_sub(sent), status }
+}
+
+fn median(spans: &[Duration]) -> Duration {
+    let mut sorted = spans.to_vec();
+    sorted.sort_unstable();
+    sorted.get(sorted.len() / 2).copied().unwrap_or_default()
+}
+
+fn max(spans: &[Duration]) -> Duration {
+    spans.iter().max().copied().unwrap_or_default()
+}

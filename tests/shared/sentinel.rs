@@ -1,0 +1,78 @@
+//! A master that dies, and sentinels that name another.
+
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering;
+use std::thread;
+use std::time::Duration;
+
+use crate::site::RAW;
+use crate::site::alone;
+use crate::site::config;
+use crate::site::store_up;
+use crate::state;
+use crate::support::Caller;
+use crate::support::Gateway;
+use crate::support::Ledger;
+use crate::support::Over;
+use crate::support::RedisSentinels;
+use crate::support::Stopwatch;
+use crate::support::eventually;
+
+const LIMIT: &str = "limits:\n  - {name: of-the-test, key: header.x-key, rate: 20/hour}";
+
+#[test]
+fn requests_go_on_while_the_sentinels_elect_a_new_master() {
+    let _alone = alone();
+    let mut redis = RedisSentinels::start();
+    let application = Ledger::start();
+    let place = format!("url: {}, mode: sentinel, timeout: 100ms", redis.urls());
+    let config = config(&application.url(), &place, "  on_failure: local\n  nodes: 2", LIMIT);
+    let gateways = [Gateway::start(&config), Gateway::start(&config)];
+    eventually("both have found the master", || gateways.iter().all(store_up));
+    let clock = application.clock();
+    let over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let ended = Over(&over);
+        let clients: Vec<_> = (0..8)
+            .map(|number: usize| {
+                let (address, over) = (gateways[number % 2].address(), &over);
+                scope.spawn(move || {
+                    let mut caller = Caller::default();
+                    let mut slowest = Duration::ZERO;
+                    while !over.load(Ordering::SeqCst) {
+                        let one = Stopwatch::start();
+                        let key = format!("{RAW}-{}", fastrand::usize(..20));
+                        let status = caller.call(address, "/", &key, clock);
+                        assert!(matches!(status, Some(200 | 429)), "{status:?}");
+                        slowest = slowest.max(one.elapsed());
+                        thread::sleep(Duration::from_millis(2));
+                    }
+                    slowest
+                })
+            })
+            .collect();
+        thread::sleep(Duration::from_millis(300));
+        redis.servers[0].kill();
+        eventually("the replica is the master", || redis.servers[1].cli(&["ROLE"]).starts_with("master"));
+        let elected = Stopwatch::start();
+        eventually("the gateways have found the new master", || gateways.iter().all(store_up));
+        assert!(elected.elapsed() < Duration::from_secs(2), "{:?}", elected.elapsed());
+        drop(ended);
+        for client in clients {
+            let slowest = client.join().expect("every request is answered");
+            assert!(slowest < Duration::from_millis(300), "a request took {slowest:?}");
+        }
+    });
+    // 20 by Redis at most, and, where its death lost a copy of some, as many again of the new master; ten at each
+    // gateway meanwhile.
+    for key in 0..20 {
+        let key = format!("{RAW}-{key}");
+        let passed = application.arrivals().iter().filter(|arrival| arrival.key == key).count();
+        assert!(passed <= 20 + 20, "{passed} of {key}");
+    }
+    // From now on one limit again, for both together.
+    let key = format!("{RAW}-after");
+    let ask = |number: usize| Caller::default().call(gateways[number % 2].address(), "/", &key, clock);
+    assert_eq!((0..30).filter(|number| ask(*number) == Some(200)).count(), 20);
+    state::is_clean(&redis.servers[1], 20);
+}
