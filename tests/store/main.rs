@@ -5,6 +5,10 @@
 
 #[macro_use]
 mod contract;
+mod away;
 mod memory;
 mod model;
 mod support;
+
+#[path = "../support/mod.rs"]
+pub mod surroundings;

@@ -205,8 +205,7 @@ impl Core {
     }
 
     async fn publish(&self, keys: &[KeyHash]) -> bool {
-        let channel = format!("{}:resets", self.shared.settings.key_prefix);
-        self.links.publish(&channel, &resets::message(keys)).await.is_ok()
+        self.links.publish(&self.shared.channel(), &resets::message(keys)).await.is_ok()
     }
 
     fn group<'g, 'p>(&'g self, part: &'g Part<'_, 'p>, holder: u32) -> Group<'g, 'p> {
