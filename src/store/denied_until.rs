@@ -112,14 +112,16 @@ impl DeniedUntil {
     fn note_one(&self, charge: &Charge<'_>, verdict: &Verdict, sent: Timestamp, epoch: u64) {
         let denied = verdict.retry_after.or_else(|| used_up(charge.rule, &verdict.standings));
         let generation = self.generation.load(Ordering::Acquire);
-        let mut set = self.set(charge.key).lock();
+        let mut entries = self.set(charge.key).lock();
         // Looked at under the lock: whoever forgets this key now waits for it, and whoever did before has counted.
         if self.epoch() != epoch {
             return;
         }
-        let found = set.iter().position(|entry| entry.key == charge.key);
+        let found = entries.iter().position(|entry| entry.key == charge.key);
         let Some(span) = denied.filter(|span| !span.is_zero()) else {
-            found.map(|place| set.swap_remove(place));
+            if let Some(place) = found {
+                entries.swap_remove(place);
+            }
             return;
         };
         let entry = Entry {
@@ -131,13 +133,13 @@ impl DeniedUntil {
             until: sent + span,
         };
         match found {
-            Some(place) => set[place] = entry,
-            None if set.len() < SET => set.push(entry),
+            Some(place) => entries[place] = entry,
+            None if entries.len() < SET => entries.push(entry),
             None => {
                 // The one that ends first, or did: whoever it denied is asked about again.
-                let ends = |place: &usize| set[*place].ends(generation);
-                let place = (0..set.len()).min_by_key(ends).expect("it is full");
-                set[place] = entry;
+                let ends = |place: &usize| entries[*place].ends(generation);
+                let place = (0..entries.len()).min_by_key(ends).expect("it is full");
+                entries[place] = entry;
             }
         }
     }
@@ -182,7 +184,7 @@ impl DeniedUntil {
 
     fn set(&self, key: KeyHash) -> &Mutex<Vec<Entry>> {
         let sets = self.sets.len() as u64;
-        let place = u128::from(self.places.hash_one(key)) * u128::from(sets) >> 64;
+        let place = (u128::from(self.places.hash_one(key)) * u128::from(sets)) >> 64;
         &self.sets[usize::try_from(place).expect("below the number of sets")]
     }
 }

@@ -47,9 +47,9 @@ fn seconds(seconds: u64) -> Duration {
     Duration::from_secs(seconds)
 }
 
-fn denied_for(wait: u64) -> Option<Ruling> {
+fn denied_for(wait: u64) -> [Option<Ruling>; 1] {
     let standings = smallvec::smallvec![Standing { remaining: 0, reset: seconds(wait) }];
-    Some(Ruling { verdict: Verdict { retry_after: Some(seconds(wait)), standings }, charged: None })
+    [Some(Ruling { verdict: Verdict { retry_after: Some(seconds(wait)), standings }, charged: None })]
 }
 
 /// Hears of resets, and knows that these keys are denied for so many seconds from second 100 on.
@@ -57,7 +57,7 @@ fn knowing(keys: &[(u128, u64)], rule: &Rule) -> DeniedUntil {
     let denied = DeniedUntil::new(1000);
     denied.listening();
     for (key, wait) in keys {
-        denied.note(&batch([charge(*key, rule)]), &[denied_for(*wait)], at(100), denied.epoch());
+        denied.note(&batch([charge(*key, rule)]), &denied_for(*wait), at(100), denied.epoch());
     }
     denied
 }
@@ -135,9 +135,9 @@ fn a_reset_frees_a_key_and_what_was_answered_before_it_is_not_believed() {
     let before = denied.epoch();
     denied.forget(KeyHash(1));
     assert!(denied.answer(&one, at(101)).is_none() && denied.answer(&two, at(101)).is_some());
-    denied.note(&one, &[denied_for(30)], at(100), before);
+    denied.note(&one, &denied_for(30), at(100), before);
     assert!(denied.answer(&one, at(101)).is_none());
-    denied.note(&one, &[denied_for(30)], at(101), denied.epoch());
+    denied.note(&one, &denied_for(30), at(101), denied.epoch());
     assert!(denied.answer(&one, at(101)).is_some());
 }
 
@@ -156,7 +156,7 @@ fn while_resets_are_not_heard_of_redis_is_asked_twice_a_second() {
     let before = denied.epoch();
     denied.listening();
     assert!(denied.known(&one.charges[0], at(101)).is_none(), "a reset may have been missed");
-    denied.note(&one, &[denied_for(30)], at(101), before);
+    denied.note(&one, &denied_for(30), at(101), before);
     assert!(denied.answer(&one, at(101)).is_none());
 }
 
@@ -187,7 +187,7 @@ fn it_is_bounded_and_what_ends_first_goes_first() {
     denied.listening();
     for key in 0..1000 {
         let wait = if key < 40 { 50_000 } else { 50 };
-        denied.note(&batch([charge(key, &rule)]), &[denied_for(wait)], at(100), denied.epoch());
+        denied.note(&batch([charge(key, &rule)]), &denied_for(wait), at(100), denied.epoch());
     }
     let known =
         |keys: std::ops::Range<u128>| keys.filter(|key| denied.known(&charge(*key, &rule), at(101)).is_some()).count();

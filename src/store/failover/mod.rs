@@ -187,7 +187,9 @@ impl Store for Failover {
     async fn forget(&self, keys: &[KeyHash]) -> Result<(), StoreError> {
         let is_forgotten = self.redis.forget(keys).await;
         let resets = self.resets();
-        keys.iter().for_each(|key| resets.forget(*key));
+        for key in keys {
+            resets.forget(*key);
+        }
         if is_forgotten { Ok(()) } else { Err(StoreError::Away) }
     }
 }

@@ -227,12 +227,16 @@ impl Store for MemoryStore {
     }
 
     async fn forget(&self, keys: &[KeyHash]) -> Result<(), StoreError> {
-        keys.iter().for_each(|key| self.forget_now(*key));
+        for key in keys {
+            self.forget_now(*key);
+        }
         Ok(())
     }
 
     async fn settle(&self, reservations: &[Reservation]) -> Result<(), StoreError> {
-        reservations.iter().for_each(|reservation| self.release(reservation.key));
+        for reservation in reservations {
+            self.release(reservation.key);
+        }
         Ok(())
     }
 }

@@ -225,13 +225,12 @@ pub(super) fn split<'b, 'p>(batch: &'b Batch<'p>, slot: impl Fn(KeyHash) -> u16)
     let mut parts = Parts::new();
     for (place, charge) in batch.charges.iter().enumerate() {
         let slot = slot(charge.key);
-        let part = match parts.iter().position(|part: &Part<'_, '_>| part.slot == slot) {
-            Some(known) => &mut parts[known],
-            None => {
-                parts.push(Part { slot, places: SmallVec::new(), charges: SmallVec::new() });
-                parts.last_mut().expect("it was just put there")
-            }
-        };
+        let known = parts.iter().position(|part: &Part<'_, '_>| part.slot == slot);
+        if known.is_none() {
+            parts.push(Part { slot, places: SmallVec::new(), charges: SmallVec::new() });
+        }
+        let at = known.unwrap_or(parts.len() - 1);
+        let part = &mut parts[at];
         part.places.push(place);
         part.charges.push(charge);
     }

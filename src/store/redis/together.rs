@@ -1,13 +1,11 @@
 //! Several waits at once.
 
 use std::future::poll_fn;
-use std::pin::Pin;
 use std::task::Poll;
 
 /// Waits for all of them together, and answers in their order.
 pub(super) async fn together<F: Future>(futures: impl IntoIterator<Item = F>) -> Vec<F::Output> {
-    let mut running: Vec<(Pin<Box<F>>, Option<F::Output>)> =
-        futures.into_iter().map(|future| (Box::pin(future), None)).collect();
+    let mut running: Vec<_> = futures.into_iter().map(|future| (Box::pin(future), None)).collect();
     poll_fn(|context| {
         let mut is_pending = false;
         for (future, output) in running.iter_mut().filter(|(_, output)| output.is_none()) {

@@ -18,10 +18,6 @@ fn charge(limit: u16, key: u128, rule: &Rule) -> Charge<'_> {
     }
 }
 
-fn shadow(charge: Charge<'_>) -> Charge<'_> {
-    Charge { force: Force::Shadow, ..charge }
-}
-
 fn pace() -> Rule {
     Rule::Rates { algorithm: Algorithm::default(), rates: "5/minute".parse().expect("a rate"), cost: NonZeroU32::MIN }
 }
@@ -54,6 +50,7 @@ fn a_batch_is_split_by_slots_in_their_order() {
 fn what_passes_together_is_given_back_together() {
     let (rule, slots) = (pace(), Rule::Concurrent(NonZeroU32::MIN));
     let attempts = |charge| Charge { count: Count::Attempts, ..charge };
+    let shadow = |charge| Charge { force: Force::Shadow, ..charge };
     let batch = batch([
         charge(0, 1, &rule),
         attempts(charge(1, 2, &rule)),
