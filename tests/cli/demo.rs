@@ -76,6 +76,10 @@ impl Application {
         Self { address: address.parse().expect("an address"), child }
     }
 
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.address
+    }
+
     /// How it ends when it is told to.
     fn terminated(&mut self) -> Option<i32> {
         let status = Command::new("kill").arg(self.child.id().to_string()).status();

@@ -2,6 +2,7 @@
 
 mod check;
 mod command;
+mod compose;
 mod demo;
 mod explain;
 mod health;
