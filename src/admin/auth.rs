@@ -141,15 +141,17 @@ mod tests {
 
     #[test]
     fn a_token_is_presented_once_under_the_scheme_bearer() {
-        let presented = |lines: &[&str]| {
+        let of = |lines: &[&str]| {
             let mut headers = HeaderMap::new();
-            lines.iter().for_each(|line| drop(headers.append(AUTHORIZATION, line.parse().unwrap())));
-            super::presented(&headers).map(<[u8]>::to_vec)
+            for line in lines {
+                headers.append(AUTHORIZATION, line.parse().unwrap());
+            }
+            presented(&headers).map(<[u8]>::to_vec)
         };
-        assert_eq!(presented(&["Bearer abc"]), Some(b"abc".to_vec()));
-        assert_eq!(presented(&["bearer   abc "]), Some(b"abc".to_vec()));
+        assert_eq!(of(&["Bearer abc"]), Some(b"abc".to_vec()));
+        assert_eq!(of(&["bearer   abc "]), Some(b"abc".to_vec()));
         for lines in [&["Basic abc"][..], &["Bearer"], &["abc"], &["Bearer a", "Bearer b"], &[]] {
-            assert_eq!(presented(lines), None, "{lines:?}");
+            assert_eq!(of(lines), None, "{lines:?}");
         }
     }
 

@@ -120,9 +120,9 @@ pub async fn serve(socket: TcpListener, control: Arc<Control>, stop: Cancellatio
 fn router(control: Arc<Control>) -> Router {
     let routed = routes().into_iter().fold(Router::new(), |router, (path, methods)| router.route(path, methods));
     routed
-        .fallback(problem::not_found)
         .method_not_allowed_fallback(problem::method_not_allowed)
-        .layer(middleware::from_fn_with_state(Arc::clone(&control), auth::guard))
+        .route_layer(middleware::from_fn_with_state(Arc::clone(&control), auth::guard))
+        .fallback(problem::not_found)
         .with_state(control)
 }
 

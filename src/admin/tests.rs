@@ -198,7 +198,7 @@ async fn with_a_token_only_its_owner_may_ask() {
         let Ok(response) = router.clone().oneshot(request).await;
         response
     };
-    for path in ["/api/v1/limits", "/openapi.json", "/nothing"] {
+    for path in ["/api/v1/limits", "/openapi.json", "/api/v1/limits/pace/state"] {
         let refused = with(path, "Bearer other").await;
         assert_eq!(refused.status(), StatusCode::UNAUTHORIZED);
         assert!(refused.headers()["www-authenticate"].to_str().unwrap().starts_with("Bearer"));

@@ -143,7 +143,7 @@ impl App {
         if !waiting.is_empty() {
             warn!(
                 keys = waiting.join(", "),
-                "{} takes effect with the next start: the store that runs keeps its counters",
+                "{}: the change takes effect with the next start, the store that runs keeps its counters",
                 waiting.join(", "),
             );
         }

@@ -3,8 +3,8 @@
 mod check;
 mod demo;
 mod explain;
-mod health;
 mod output;
+mod remote;
 mod run;
 mod sample;
 mod schema;
@@ -46,7 +46,9 @@ enum Command {
     /// Print the JSON Schema of the configuration, for editors
     Schema,
     /// Ask a running gateway whether it is well
-    Health(health::Arguments),
+    Health(remote::health::Arguments),
+    /// List the limits of a running gateway, show where a key stands, or reset it
+    Limits(remote::limits::Arguments),
 }
 
 /// How a command ended. Usage errors (2) are reported by the parser of the command line.
@@ -77,7 +79,8 @@ pub fn main() -> ExitCode {
         Command::Check(arguments) => Ok(check::check(&arguments)),
         Command::Explain(arguments) => explain::explain(&arguments),
         Command::Schema => Ok(schema::schema()),
-        Command::Health(arguments) => health::health(&arguments),
+        Command::Health(arguments) => remote::health::health(&arguments),
+        Command::Limits(arguments) => remote::limits::limits(&arguments),
     };
     match exit {
         Ok(exit) => exit.into(),

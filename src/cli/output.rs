@@ -1,5 +1,6 @@
 //! Where commands print: the only place of the crate that does.
 
+use std::fmt;
 use std::io::IsTerminal;
 use std::io::Write;
 
@@ -35,4 +36,34 @@ pub(super) fn complain_of(mistakes: &[Diagnostic]) {
 pub(super) fn report(mistakes: &[Diagnostic]) {
     let text = config::render(mistakes, std::io::stdout().is_terminal());
     drop(write!(anstream::stdout(), "{text}"));
+}
+
+/// Rows of texts below their titles, in columns that are as wide as they must be.
+#[derive(Clone, Debug)]
+pub(super) struct Table<const COLUMNS: usize> {
+    rows: Vec<[String; COLUMNS]>,
+}
+
+impl<const COLUMNS: usize> Table<COLUMNS> {
+    pub(super) fn new(titles: [&str; COLUMNS]) -> Self {
+        Self { rows: vec![titles.map(str::to_owned)] }
+    }
+
+    pub(super) fn row(&mut self, row: [String; COLUMNS]) {
+        self.rows.push(row);
+    }
+}
+
+impl<const COLUMNS: usize> fmt::Display for Table<COLUMNS> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let widths: [usize; COLUMNS] = std::array::from_fn(|column| {
+            self.rows.iter().map(|row| row[column].chars().count()).max().unwrap_or_default()
+        });
+        for (number, row) in self.rows.iter().enumerate() {
+            let cells = row.iter().zip(widths).map(|(cell, width)| format!("{cell:width$}"));
+            let line = cells.collect::<Vec<_>>().join("  ");
+            write!(f, "{}{}", if number > 0 { "\n" } else { "" }, line.trim_end())?;
+        }
+        Ok(())
+    }
 }

@@ -31,7 +31,7 @@ impl Refusal<'_> {
             Self::Forbidden => text.extend_from_slice(b"You may not enter here."),
             Self::TooManyValues => text.extend_from_slice(b"A field was sent too often."),
             Self::Undecided => {
-                text.extend_from_slice(b"Requests cannot be decided on right now. Try again in a moment.")
+                text.extend_from_slice(b"Requests cannot be decided on right now. Try again in a moment.");
             }
         }
     }

@@ -42,10 +42,17 @@ impl Folder {
 
     /// Runs `portcullis` with these arguments to its end.
     pub(crate) fn run(&self, arguments: &[&str]) -> Ended {
+        self.run_in(arguments, &[])
+    }
+
+    /// The same with these variables in its environment.
+    pub(crate) fn run_in(&self, arguments: &[&str], variables: &[(&str, &str)]) -> Ended {
         let output = Command::new(env!("CARGO_BIN_EXE_portcullis"))
             .args(arguments)
             .current_dir(self.path())
             .env_remove("PORTCULLIS_ADMIN")
+            .env_remove("PORTCULLIS_TOKEN")
+            .envs(variables.iter().copied())
             .stdin(Stdio::null())
             .output()
             .expect("the binary starts");

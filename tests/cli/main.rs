@@ -6,6 +6,7 @@ mod compose;
 mod demo;
 mod explain;
 mod health;
+mod limits;
 mod run;
 mod usage;
 

@@ -2,6 +2,7 @@
 
 mod access;
 mod admin;
+mod admin_api;
 mod algorithms;
 mod bodies;
 mod deny_page;
@@ -14,6 +15,7 @@ mod identity;
 mod limits;
 mod log_lines;
 mod ratelimit_headers;
+mod redis_store;
 mod reload;
 mod retries;
 mod routing;

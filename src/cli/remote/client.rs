@@ -1,0 +1,162 @@
+//! One request to an admin listener, and its answer.
+
+use std::fmt;
+use std::io;
+use std::net::Ipv4Addr;
+use std::net::Ipv6Addr;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use anyhow::Context;
+use anyhow::bail;
+use bytes::Bytes;
+use http::HeaderValue;
+use http::Method;
+use http::Request;
+use http::StatusCode;
+use http::header::AUTHORIZATION;
+use http::header::HOST;
+use http_body_util::BodyExt;
+use http_body_util::Empty;
+use http_body_util::Limited;
+use hyper::client::conn::http1;
+use hyper_util::rt::TokioIo;
+use tokio::net::TcpStream;
+use tokio::net::lookup_host;
+use tokio::runtime;
+use tokio::time::timeout;
+
+/// An admin listener, and the token that it is shown.
+pub(in crate::cli) struct Client {
+    authority: String,
+    authorization: Option<HeaderValue>,
+}
+
+/// What it said.
+#[derive(Clone, Debug)]
+pub(in crate::cli) struct Answer {
+    pub(in crate::cli) status: StatusCode,
+    pub(in crate::cli) body: Bytes,
+}
+
+impl Client {
+    /// `url` is such as `http://127.0.0.1:9090`.
+    pub(in crate::cli) fn new(url: &str, token: Option<&str>) -> anyhow::Result<Self> {
+        let authorization = token.map(|token| {
+            let mut value = HeaderValue::from_str(&format!("Bearer {token}"))
+                .ok()
+                .context("the token holds something else than one line of visible characters")?;
+            value.set_sensitive(true);
+            anyhow::Ok(value)
+        });
+        Ok(Self { authority: authority(url)?, authorization: authorization.transpose()? })
+    }
+
+    pub(in crate::cli) fn authority(&self) -> &str {
+        &self.authority
+    }
+
+    pub(in crate::cli) fn has_token(&self) -> bool {
+        self.authorization.is_some()
+    }
+
+    /// Asks for a path with its query. An error means that no whole answer came.
+    pub(in crate::cli) fn ask(&self, method: Method, target: &str) -> Result<Answer, String> {
+        let runtime = runtime::Builder::new_current_thread().enable_all().build().map_err(|error| error.to_string())?;
+        let answer = runtime.block_on(async { timeout(PATIENCE, self.exchange(method, target)).await });
+        // A name look-up that hangs in the system does not hold up the exit.
+        runtime.shutdown_background();
+        match answer {
+            Ok(Ok(answer)) => Ok(answer),
+            Ok(Err(error)) => Err(format!("{error:#}")),
+            Err(_) => Err(format!("no answer within {} s", PATIENCE.as_secs())),
+        }
+    }
+
+    async fn exchange(&self, method: Method, target: &str) -> anyhow::Result<Answer> {
+        let stream = self.connect().await?;
+        let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
+        let driving = tokio::spawn(connection);
+        let mut request = Request::builder().method(method).uri(target).header(HOST, &self.authority);
+        if let Some(authorization) = &self.authorization {
+            request = request.header(AUTHORIZATION, authorization);
+        }
+        let answer = sender.send_request(request.body(Empty::<Bytes>::new())?).await;
+        let (parts, body) = answer.context("what answers there is not the gateway")?.into_parts();
+        let body = Limited::new(body, LARGEST_ANSWER).collect().await;
+        let body = body.map_err(|error| anyhow::anyhow!("the answer broke off: {error}"))?.to_bytes();
+        driving.abort();
+        Ok(Answer { status: parts.status, body })
+    }
+
+    async fn connect(&self) -> anyhow::Result<TcpStream> {
+        let mut failure: Option<io::Error> = None;
+        for address in lookup_host(&self.authority).await? {
+            // An address to listen on everywhere is here, too.
+            let address = if address.ip().is_unspecified() { loopback_of(address) } else { address };
+            match TcpStream::connect(address).await {
+                Ok(stream) => return Ok(stream),
+                Err(error) => failure = Some(error),
+            }
+        }
+        Err(failure.context("the name has no address")?.into())
+    }
+}
+
+impl fmt::Debug for Client {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Client").field("authority", &self.authority).finish_non_exhaustive()
+    }
+}
+
+/// `host:port` out of a URL.
+fn authority(url: &str) -> anyhow::Result<String> {
+    let expected = || format!("`{url}` is no admin address, write one such as http://127.0.0.1:9090");
+    let uri: http::Uri = url.trim_end_matches('/').parse().with_context(expected)?;
+    if uri.scheme_str().is_some_and(|scheme| scheme != "http") {
+        bail!("{}", expected());
+    }
+    let host = uri.host().with_context(expected)?;
+    Ok(format!("{host}:{}", uri.port_u16().unwrap_or(DEFAULT_PORT)))
+}
+
+fn loopback_of(address: SocketAddr) -> SocketAddr {
+    let host = if address.is_ipv4() { Ipv4Addr::LOCALHOST.into() } else { Ipv6Addr::LOCALHOST.into() };
+    SocketAddr::new(host, address.port())
+}
+
+const DEFAULT_PORT: u16 = 80;
+
+/// A gateway that takes longer than this is not well.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// A list of all limits there can be.
+const LARGEST_ANSWER: usize = 64 << 20;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_admin_address_may_leave_out_what_is_usual() {
+        assert_eq!(authority("http://127.0.0.1:9090").unwrap(), "127.0.0.1:9090");
+        assert_eq!(authority("http://gateway:9090/").unwrap(), "gateway:9090");
+        assert_eq!(authority("http://[::1]:9090").unwrap(), "[::1]:9090");
+        assert_eq!(authority("127.0.0.1:9090").unwrap(), "127.0.0.1:9090");
+        assert_eq!(authority("http://gateway").unwrap(), "gateway:80");
+    }
+
+    #[test]
+    fn what_is_no_address_is_refused() {
+        for text in ["", "https://gateway:9090", "not an address"] {
+            assert!(authority(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_token_is_not_printed() {
+        let client = Client::new("http://127.0.0.1:9090", Some("s3cret")).unwrap();
+        assert!(!format!("{client:?}").contains("s3cret"));
+        assert!(Client::new("http://127.0.0.1:9090", Some("two\nlines")).is_err());
+    }
+}

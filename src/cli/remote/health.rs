@@ -1,0 +1,63 @@
+//! `portcullis health`: asks a running gateway whether it is well.
+
+use std::path::PathBuf;
+
+use anyhow::Context;
+use http::Method;
+use http::StatusCode;
+
+use super::DEFAULT_ADMIN;
+use super::client::Client;
+use super::or_usual;
+use crate::cli::Exit;
+use crate::cli::output;
+use crate::config;
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  portcullis health
+  portcullis health --admin http://10.0.0.5:9090
+  portcullis health -c /etc/portcullis/portcullis.yaml
+
+Exit codes: 0 the gateway is well, 1 it is not, 3 it could not be reached.")]
+pub(in crate::cli) struct Arguments {
+    /// Where the gateway's admin listener is
+    #[arg(long, value_name = "URL", env = "PORTCULLIS_ADMIN", default_value = DEFAULT_ADMIN)]
+    admin: String,
+    /// Take the address from this configuration instead
+    #[arg(short, long = "config", value_name = "FILE")]
+    config: Option<PathBuf>,
+}
+
+pub(in crate::cli) fn health(arguments: &Arguments) -> anyhow::Result<Exit> {
+    let client = match &arguments.config {
+        None => Client::new(or_usual(&arguments.admin), None)?,
+        Some(file) => match config::load(file) {
+            Ok(settings) => {
+                let admin = settings.admin.with_context(|| format!("{} has no `admin` section", file.display()))?;
+                Client::new(&admin.address.to_string(), None)?
+            }
+            Err(mistakes) => {
+                output::complain_of(&mistakes);
+                return Ok(Exit::Wrong);
+            }
+        },
+    };
+    let authority = client.authority();
+    match client.ask(Method::GET, "/healthz") {
+        Ok(answer) if answer.status == StatusCode::OK => {
+            output::say("ok");
+            Ok(Exit::Done)
+        }
+        Ok(answer) => {
+            let status = answer.status.as_u16();
+            output::complain(&format!("the gateway at {authority} is not well: it answered {status}"));
+            Ok(Exit::Wrong)
+        }
+        Err(error) => {
+            output::complain(&format!("the gateway at {authority} could not be reached: {error}"));
+            Ok(Exit::Unreachable)
+        }
+    }
+}

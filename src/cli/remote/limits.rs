@@ -1,0 +1,265 @@
+//! `portcullis limits`: the limits of a running gateway, and where one key of one of them stands.
+
+use std::fmt::Write;
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+use clap::Subcommand;
+use http::Method;
+use serde::Deserialize;
+use serde_json::json;
+
+use super::Gateway;
+use crate::cli::Exit;
+use crate::cli::Format;
+use crate::cli::output;
+use crate::cli::output::Table;
+use crate::limit::Rate;
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  portcullis limits list
+  portcullis limits show login-pace client_ip=198.51.100.7
+  portcullis limits reset login-failures client_ip=198.51.100.7 param.username=alice
+
+A key is named by the selectors of the limit, in any order; a limit of `key: []` takes none.
+Exit codes: 0 done, 1 the input was wrong, 2 usage, 3 the gateway could not be reached.")]
+pub(in crate::cli) struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Every limit in force
+    List(Common),
+    /// Where one key stands; charges nothing
+    Show(OneKey),
+    /// Forget what was counted under one key, on every gateway of the same store
+    Reset(OneKey),
+}
+
+#[derive(Debug, clap::Args)]
+struct Common {
+    #[command(flatten)]
+    gateway: Gateway,
+    /// For whom to print
+    #[arg(long, value_enum, default_value_t = Format::Human)]
+    format: Format,
+}
+
+#[derive(Debug, clap::Args)]
+struct OneKey {
+    /// The name of the limit
+    #[arg(value_name = "NAME")]
+    name: String,
+    /// The key: a value for each of its selectors
+    #[arg(value_name = "SELECTOR=VALUE", value_parser = pair)]
+    values: Vec<(String, String)>,
+    #[command(flatten)]
+    common: Common,
+}
+
+pub(in crate::cli) fn limits(arguments: &Arguments) -> anyhow::Result<Exit> {
+    match &arguments.command {
+        Command::List(common) => list(common),
+        Command::Show(key) => show(key),
+        Command::Reset(key) => reset(key),
+    }
+}
+
+/// `param.username=alice`
+fn pair(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text.split_once('=').ok_or("write it as SELECTOR=VALUE")?;
+    Ok((name.to_owned(), value.to_owned()))
+}
+
+fn list(Common { gateway, format }: &Common) -> anyhow::Result<Exit> {
+    let answer = match gateway.ask(Method::GET, "/api/v1/limits")? {
+        Ok(answer) => answer,
+        Err(exit) => return Ok(exit),
+    };
+    match format {
+        Format::Json => output::say_json(&answer),
+        Format::Human => {
+            let limits: Vec<Limit> = serde_json::from_value(answer)?;
+            let mut table = Table::new(["NAME", "RULE", "KEY", "WHERE", "MORE"]);
+            for limit in &limits {
+                table.row([limit.name.clone(), limit.rule(), limit.key(), limit.places(), limit.more()]);
+            }
+            if limits.is_empty() { output::say("no limits") } else { output::say(&table.to_string()) }
+        }
+    }
+    Ok(Exit::Done)
+}
+
+fn show(key: &OneKey) -> anyhow::Result<Exit> {
+    let answer = match key.common.gateway.ask(Method::GET, &key.target())? {
+        Ok(answer) => answer,
+        Err(exit) => return Ok(exit),
+    };
+    match key.common.format {
+        Format::Json => output::say_json(&answer),
+        Format::Human => output::say(&serde_json::from_value::<Standing>(answer)?.told()),
+    }
+    Ok(Exit::Done)
+}
+
+fn reset(key: &OneKey) -> anyhow::Result<Exit> {
+    if let Err(exit) = key.common.gateway.ask(Method::DELETE, &key.target())? {
+        return Ok(exit);
+    }
+    match key.common.format {
+        Format::Json => output::say_json(&json!({"limit": key.name, "reset": true})),
+        Format::Human => output::say(&format!("{}: nothing is counted under this key any more", key.name)),
+    }
+    Ok(Exit::Done)
+}
+
+impl OneKey {
+    fn target(&self) -> String {
+        let mut query = form_urlencoded::Serializer::new(String::new());
+        query.extend_pairs(&self.values);
+        let query = query.finish();
+        let mark = if query.is_empty() { "" } else { "?" };
+        format!("/api/v1/limits/{}/state{mark}{query}", segment(&self.name))
+    }
+}
+
+/// A name as one segment of a path.
+fn segment(name: &str) -> String {
+    let mut segment = String::with_capacity(name.len());
+    for byte in name.bytes() {
+        if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b'~') {
+            segment.push(char::from(byte));
+        } else {
+            let _ = write!(segment, "%{byte:02X}");
+        }
+    }
+    segment
+}
+
+/// What of a limit a person is shown.
+#[derive(Debug, Deserialize)]
+struct Limit {
+    name: String,
+    key: Vec<String>,
+    rates: Vec<RateOf>,
+    concurrent: Option<NonZeroU32>,
+    algorithm: Option<String>,
+    burst: Option<NonZeroU32>,
+    cost: Option<NonZeroU32>,
+    count: String,
+    shadow: bool,
+    everywhere: bool,
+    routes: Vec<String>,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+struct RateOf {
+    limit: NonZeroU32,
+    window: u64,
+    #[serde(default)]
+    remaining: u64,
+    #[serde(default)]
+    reset: u64,
+}
+
+#[derive(Debug, Deserialize)]
+struct Standing {
+    limit: String,
+    key: Vec<String>,
+    allowed: bool,
+    retry_after: u64,
+    shadow: bool,
+    rates: Vec<RateOf>,
+}
+
+impl RateOf {
+    /// `10/minute`
+    fn rate(self) -> String {
+        Rate { count: self.limit, per: Duration::from_secs(self.window) }.to_string()
+    }
+}
+
+impl Limit {
+    fn rule(&self) -> String {
+        match self.concurrent {
+            Some(most) => format!("{most} in flight"),
+            None => self.rates.iter().map(|rate| rate.rate()).collect::<Vec<_>>().join("; "),
+        }
+    }
+
+    fn key(&self) -> String {
+        if self.key.is_empty() { "one for all".to_owned() } else { self.key.join(", ") }
+    }
+
+    fn places(&self) -> String {
+        let everywhere = self.everywhere.then_some("every request");
+        everywhere.into_iter().chain(self.routes.iter().map(String::as_str)).collect::<Vec<_>>().join(", ")
+    }
+
+    /// What is not as usual.
+    fn more(&self) -> String {
+        let mut more = Vec::new();
+        more.extend(self.shadow.then(|| "shadow".to_owned()));
+        more.extend(self.algorithm.clone().filter(|algorithm| algorithm != "sliding-window-log"));
+        more.extend(self.burst.map(|burst| format!("burst {burst}")));
+        more.extend(self.cost.filter(|cost| cost.get() > 1).map(|cost| format!("each costs {cost}")));
+        more.extend((self.count != "requests").then(|| format!("counts {}", self.count)));
+        more.join(", ")
+    }
+}
+
+impl Standing {
+    fn told(&self) -> String {
+        let key = if self.key.is_empty() { "one key for all".to_owned() } else { self.key.join(", ") };
+        let verdict =
+            if self.allowed { "passes".to_owned() } else { format!("denied for another {} s", self.retry_after) };
+        let shadow = if self.shadow { " (shadow: never applied)" } else { "" };
+        let mut told = format!("{} by {key}: {verdict}{shadow}", self.limit);
+        if !self.rates.is_empty() {
+            let mut table = Table::new(["RATE", "REMAINING", "MORE IN"]);
+            for rate in &self.rates {
+                let more_in = if rate.reset == 0 { String::new() } else { format!("{} s", rate.reset) };
+                table.row([rate.rate(), rate.remaining.to_string(), more_in]);
+            }
+            told = format!("{told}\n{table}");
+        }
+        told
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn any_name_is_one_segment() {
+        assert_eq!(segment("login-pace_1.~"), "login-pace_1.~");
+        assert_eq!(segment("a/b ?%ü"), "a%2Fb%20%3F%25%C3%BC");
+    }
+
+    #[test]
+    fn a_standing_is_told_in_a_table() {
+        let standing: Standing = serde_json::from_value(json!({
+            "limit": "pace", "key": ["client_ip"], "allowed": false, "retry_after": 7, "shadow": false,
+            "rates": [{"limit": 1, "window": 1, "remaining": 1, "reset": 0}, {"limit": 20, "window": 60, "remaining": 0, "reset": 7}],
+        }))
+        .unwrap();
+        let expected = "\
+pace by client_ip: denied for another 7 s
+RATE       REMAINING  MORE IN
+1/second   1
+20/minute  0          7 s";
+        assert_eq!(standing.told(), expected);
+    }
+
+    #[test]
+    fn a_value_may_hold_what_separates_it() {
+        assert_eq!(pair("query.a=b=c"), Ok(("query.a".to_owned(), "b=c".to_owned())));
+        assert_eq!(pair("param.a="), Ok(("param.a".to_owned(), String::new())));
+        assert!(pair("alice").is_err());
+    }
+}

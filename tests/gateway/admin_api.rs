@@ -1,0 +1,214 @@
+//! The admin API: who may ask, where keys stand, and what is done by hand.
+
+use serde_json::Value;
+use serde_json::json;
+
+use crate::support::Gateway;
+use crate::support::Origin;
+use crate::support::RedisServer;
+use crate::support::Request;
+use crate::support::eventually;
+
+/// In memory, and on a Redis: what the API says is the same.
+fn on_each_store(config: &str, check: impl Fn(&Gateway, &Origin)) {
+    let redis = RedisServer::start();
+    for store in [String::new(), format!("store: {{redis: {{url: \"{}\"}}}}\n", redis.url())] {
+        let origin = Origin::start();
+        let config = format!("admin: {{address: 127.0.0.1:0}}\nupstream: {}\n{store}{config}", origin.url());
+        check(&Gateway::start(config), &origin);
+    }
+}
+
+fn api(gateway: &Gateway, method: &str, path: &str) -> Request {
+    Request::new(gateway.admin(), method, &format!("/api/v1/limits{path}")).host(&gateway.admin().to_string())
+}
+
+#[track_caller]
+fn json_of(request: &Request) -> Value {
+    let response = request.send();
+    assert_eq!(response.status, 200, "{}", response.text());
+    assert_eq!(response.header("content-type"), Some("application/json"));
+    assert_eq!(response.header("cache-control"), Some("no-store"));
+    serde_json::from_slice(&response.body).expect("JSON")
+}
+
+#[test]
+fn a_key_stands_where_requests_left_it_and_a_reset_frees_it() {
+    let config = "\
+limits: [{name: pace, key: client_ip, rate: 2/hour; 30/day}]
+routes:
+  - match: POST /login
+    limits: [{name: guesses, key: [{client_ip: {v4: 24}}, param.user], rate: 1/hour}]
+";
+    on_each_store(config, |gateway, origin| {
+        let state = || json_of(&api(gateway, "GET", "/pace/state?client_ip=127.0.0.1"));
+        assert_eq!(
+            state(),
+            json!({
+                "limit": "pace", "key": ["client_ip"], "allowed": true, "retry_after": 0, "shadow": false,
+                "rates": [
+                    {"limit": 2, "window": 3600, "remaining": 2, "reset": 0},
+                    {"limit": 30, "window": 86400, "remaining": 30, "reset": 0},
+                ],
+            })
+        );
+        for _ in 0..2 {
+            assert_eq!(gateway.get("/").status(), 200);
+        }
+        assert_eq!(gateway.get("/").status(), 429);
+        let denied = state();
+        assert_eq!(denied["allowed"], false);
+        assert!((3590..=3600).contains(&denied["retry_after"].as_u64().expect("a number")), "{denied}");
+        assert_eq!(denied["rates"][1]["remaining"], 28);
+        // Looking charges nothing.
+        assert_eq!(state()["rates"][1]["remaining"], 28);
+        assert_eq!(json_of(&api(gateway, "GET", "/pace/state?client_ip=127.0.0.2"))["allowed"], true);
+
+        assert_eq!(api(gateway, "DELETE", "/pace/state?client_ip=127.0.0.1").status(), 204);
+        eventually("the gateway has heard of the reset", || state()["allowed"] == true);
+        assert_eq!(gateway.get("/").status(), 200);
+
+        // The net of the key, and the spelling of names.
+        assert_eq!(gateway.post("/login").form("user=Alice").status(), 200);
+        let state = |query: &str| json_of(&api(gateway, "GET", &format!("/guesses/state?{query}")))["allowed"].clone();
+        assert_eq!(state("client_ip=127.0.0.99&param.user=%20ALICE"), false);
+        assert_eq!(state("client_ip=127.0.1.1&param.user=alice"), true);
+        assert_eq!(state("client_ip=127.0.0.1&param.user=bob"), true);
+        assert_eq!(origin.count(), 4);
+    });
+}
+
+#[test]
+fn a_hit_counts_as_a_request_does() {
+    on_each_store("limits: [{name: pace, key: client_ip, rate: 5/hour}]\n", |gateway, origin| {
+        let hit = |cost: &str| json_of(&api(gateway, "POST", &format!("/pace/hit?client_ip=127.0.0.1{cost}")));
+        assert_eq!(hit("")["rates"][0]["remaining"], 4);
+        assert_eq!(hit("&cost=3")["rates"][0]["remaining"], 1);
+        assert_eq!(hit("&cost=2")["allowed"], false);
+        assert_eq!(gateway.get("/").status(), 200);
+        let denied = hit("");
+        assert_eq!(denied["allowed"], false);
+        assert!(denied["retry_after"].as_u64().is_some_and(|wait| wait > 3000), "{denied}");
+        assert_eq!(gateway.get("/").status(), 429);
+        assert_eq!(origin.count(), 1);
+    });
+}
+
+#[test]
+fn a_hit_gives_its_slot_back() {
+    on_each_store("limits: [{name: flight, key: [], concurrent: 1}]\n", |gateway, _| {
+        for _ in 0..3 {
+            eventually("the slot is free", || json_of(&api(gateway, "POST", "/flight/hit"))["allowed"] == true);
+        }
+        eventually("the slot is free", || gateway.get("/").status() == 200);
+    });
+}
+
+#[test]
+fn every_limit_is_told_as_it_is_in_force() {
+    let gateway = Gateway::start(
+        "admin: {address: 127.0.0.1:0}\nupstream: http://127.0.0.1:1\nlists: {office: {addresses: [10.0.0.0/8]}}\n\
+         limits: [{name: \"all in/one\", key: [], rate: 10 per 3 minutes, unless: [office]}]\n\
+         routes:\n  - {name: slow, match: /slow, limits: [{name: flight, key: bearer, concurrent: 2}]}\n",
+    );
+    let listed = json_of(&api(&gateway, "GET", ""));
+    let expected = json!({
+        "name": "all in/one", "key": [], "rates": [{"limit": 10, "window": 180}], "concurrent": null,
+        "algorithm": "sliding-window-log", "burst": null, "buckets": null, "cost": 1, "count": "requests",
+        "missing": "count", "shadow": false, "unless": ["office"], "headers": "full", "on_failure": "local",
+        "everywhere": true, "routes": [],
+    });
+    assert_eq!(listed[0], expected);
+    assert_eq!((&listed[1]["name"], &listed[1]["concurrent"]), (&json!("flight"), &json!(2)));
+    assert_eq!(listed[1]["routes"], json!(["slow"]));
+    assert_eq!(json_of(&api(&gateway, "GET", "/all%20in%2Fone/state"))["limit"], "all in/one");
+}
+
+#[test]
+fn what_is_wrong_is_a_problem_document() {
+    let gateway = Gateway::start(
+        "admin: {address: 127.0.0.1:0}\nupstream: http://127.0.0.1:1\n\
+         limits: [{name: pace, key: [client_ip, header.x-key], rate: 1/hour}]\n",
+    );
+    let problem = |method: &str, path: &str, status: u16, said: &str| {
+        let response = api(&gateway, method, path).send();
+        assert_eq!(response.status, status, "{method} {path}");
+        assert_eq!(response.header("content-type"), Some("application/problem+json"));
+        let document: Value = serde_json::from_slice(&response.body).expect("JSON");
+        assert_eq!(document["status"], status);
+        assert!(document["detail"].as_str().is_some_and(|detail| detail.contains(said)), "{document}");
+        assert!(!response.text().contains("hunter2"), "{document}");
+    };
+    problem("GET", "/pase/state", 404, "did you mean `pace`?");
+    problem("GET", "/pace/state?client_ip=127.0.0.1", 400, "no value for `header.x-key`");
+    problem("GET", "/pace/state?client_ip=hunter2&header.x-key=hunter2", 400, "one IP address");
+    problem("POST", "/pace/hit?client_ip=::1&header.x-kay=hunter2", 400, "did you mean `header.x-key`?");
+    problem("DELETE", "/pace/state?client_ip=::1&header.x-key=a&header.X-Key=hunter2", 400, "several values");
+    problem("POST", "/pace/state?client_ip=::1", 405, "does not answer POST");
+    problem("GET", "/pace", 404, "there is nothing at");
+}
+
+#[test]
+fn a_token_is_asked_for_and_read_again_when_it_changes() {
+    let config = "admin: {address: 127.0.0.1:0, token_file: token}\nupstream: http://127.0.0.1:1\nlimits: [{name: pace, key: [], rate: 1/hour}]\n";
+    let gateway = Gateway::with_files(config, &[("token", "first-token\n")]);
+    // Who has the token may come by any name.
+    let ask = |token: &str| {
+        let request = Request::new(gateway.admin(), "GET", "/api/v1/limits").header("Authorization", token);
+        request.header("Origin", "https://dashboard.example").send()
+    };
+    assert_eq!(ask("Bearer first-token").status, 200);
+    for wrong in ["Bearer first-toke", "Bearer first-token2", "Basic first-token", "first-token"] {
+        let refused = ask(wrong);
+        assert_eq!(refused.status, 401);
+        assert!(refused.header("www-authenticate").is_some_and(|scheme| scheme.starts_with("Bearer ")));
+        assert_eq!(refused.header("content-type"), Some("application/problem+json"));
+    }
+    assert_eq!(Request::new(gateway.admin(), "GET", "/openapi.json").status(), 401);
+    for open in ["/healthz", "/readyz", "/metrics"] {
+        assert_eq!(Request::new(gateway.admin(), "GET", open).status(), 200);
+    }
+
+    let before = gateway.reloads();
+    gateway.write("token", "  second-token  \n");
+    eventually("the token is read", || gateway.reloads() > before);
+    assert_eq!(ask("Bearer first-token").status, 401);
+    assert_eq!(ask("Bearer second-token").status, 200);
+
+    // No token is no open door: the file that is gone changes nothing.
+    let before = gateway.reloads();
+    std::fs::remove_file(gateway.path("token")).unwrap();
+    gateway.signal("HUP");
+    eventually("the file is missed", || gateway.reloads() > before);
+    assert_eq!(ask("Bearer second-token").status, 200);
+    assert_eq!(ask("Bearer ").status, 401);
+    let said = gateway.stderr().join("\n") + &gateway.stdout().join("\n");
+    assert!(!said.contains("first-token") && !said.contains("second-token"), "{said}");
+}
+
+#[test]
+fn without_a_token_no_page_of_another_site_may_ask() {
+    let gateway = Gateway::start(
+        "admin: {address: 127.0.0.1:0}\nupstream: http://127.0.0.1:1\nlimits: [{name: pace, key: [], rate: 1/hour}]\n",
+    );
+    let port = gateway.admin().port();
+    let ask = |host: &str, headers: &[(&str, &str)]| {
+        let request = Request::new(gateway.admin(), "POST", "/api/v1/limits/pace/hit").host(host);
+        headers.iter().fold(request, |request, (name, value)| request.header(name, value)).status()
+    };
+    let here = format!("127.0.0.1:{port}");
+    assert_eq!(ask(&here, &[]), 200);
+    assert_eq!(ask(&format!("localhost:{port}"), &[]), 200);
+    assert_eq!(ask("rebound.example", &[]), 403);
+    assert_eq!(ask(&here, &[("Origin", "https://evil.example")]), 403);
+    assert_eq!(ask(&here, &[("Sec-Fetch-Site", "cross-site")]), 403);
+}
+
+#[test]
+fn the_description_is_there_and_names_the_api() {
+    let gateway = Gateway::start("admin: {address: 127.0.0.1:0}\nupstream: http://127.0.0.1:1\n");
+    let request = Request::new(gateway.admin(), "GET", "/openapi.json").host("localhost");
+    let document = json_of(&request);
+    assert_eq!(document["openapi"], "3.1.0");
+    assert!(document["paths"]["/api/v1/limits/{name}/state"]["delete"].is_object());
+}

@@ -1,0 +1,212 @@
+//! A gateway that counts in Redis, seen by its operator: what it says, and what clients get while Redis is away.
+
+use std::time::Duration;
+
+use serde_json::Value;
+use serde_json::json;
+
+use crate::support::Gateway;
+use crate::support::Origin;
+use crate::support::RedisServer;
+use crate::support::Request;
+use crate::support::Stopwatch;
+use crate::support::eventually;
+
+fn gateway(origin: &Origin, redis: &RedisServer, rest: &str) -> Gateway {
+    Gateway::start(format!(
+        "admin: {{address: 127.0.0.1:0}}\nupstream: {}\nstore: {{redis: {{url: \"{}\"}}{rest}",
+        origin.url(),
+        redis.url()
+    ))
+}
+
+fn ready(gateway: &Gateway) -> (u16, Value) {
+    let response = Request::new(gateway.admin(), "GET", "/readyz").send();
+    (response.status, serde_json::from_slice(&response.body).expect("JSON"))
+}
+
+fn metric(gateway: &Gateway, name: &str) -> f64 {
+    let metrics = Request::new(gateway.admin(), "GET", "/metrics").send().text();
+    let line = metrics.lines().find(|line| line.starts_with(&format!("{name}{{kind=\"redis\"}} ")));
+    let value = line.unwrap_or_else(|| panic!("no {name} in\n{metrics}")).rsplit(' ').next();
+    value.and_then(|value| value.parse().ok()).expect("a number")
+}
+
+const LIMITED: &str = "}\nlimits: [{name: all, key: client_ip, rate: 2/hour}]\n";
+
+#[test]
+fn the_start_says_where_counts_are_kept_and_no_password() {
+    let redis = RedisServer::with_options(&["--requirepass", "s3cret"]);
+    let origin = Origin::start();
+    let url = format!("redis://:s3cret@{}/0", redis.address());
+    let gateway = Gateway::start(format!(
+        "upstream: {}\nadmin: {{address: 127.0.0.1:0}}\nstore: {{redis: {{url: \"{url}\", key_prefix: \"{{site}}\"}}{LIMITED}",
+        origin.url()
+    ));
+    let expected = format!("counts are kept in redis at {} (single), prefix {{site}}", redis.address());
+    assert!(gateway.said().contains(&expected), "{:?}", gateway.said());
+    assert_eq!(gateway.get("/").status(), 200);
+    assert_eq!(
+        ready(&gateway),
+        (
+            200,
+            json!({
+                "status": "ready",
+                "store": {"kind": "redis", "up": true, "on_failure": "local", "away": []},
+            })
+        )
+    );
+    assert!(!gateway.stderr().join("\n").contains("s3cret"));
+}
+
+#[test]
+fn counts_outlive_the_gateway() {
+    let (redis, origin) = (RedisServer::start(), Origin::start());
+    for expected in [200, 200, 429] {
+        assert_eq!(gateway(&origin, &redis, LIMITED).get("/").status(), expected);
+    }
+}
+
+#[test]
+fn metrics_tell_of_the_store() {
+    let (mut redis, origin) = (RedisServer::start(), Origin::start());
+    let gateway = gateway(&origin, &redis, LIMITED);
+    gateway.get("/").status();
+    assert!(metric(&gateway, "portcullis_store_round_trip_seconds_count") >= 1.0);
+    assert!(metric(&gateway, "portcullis_store_up") > 0.0);
+    redis.kill();
+    eventually("redis is missed", || {
+        gateway.get("/").send();
+        metric(&gateway, "portcullis_store_up") == 0.0
+    });
+    redis.restart();
+    eventually("redis is back", || metric(&gateway, "portcullis_store_up") > 0.0);
+}
+
+#[test]
+fn under_deny_clients_are_told_and_the_application_is_not_asked() {
+    let (mut redis, origin) = (RedisServer::start(), Origin::start());
+    let gateway = gateway(&origin, &redis, &format!(", on_failure: deny{LIMITED}"));
+    assert_eq!(gateway.get("/").status(), 200);
+    redis.kill();
+    eventually("redis is missed", || gateway.get("/").status() == 503);
+    let before = origin.count();
+
+    // The connection goes on, also after a body.
+    let mut client = gateway.connect();
+    for request in [gateway.get("/program"), gateway.post("/form").form("user=alice")] {
+        let answer = request.send_on(&mut client);
+        assert_eq!(answer.status, 503);
+        assert_eq!(answer.header("content-type"), Some("application/problem+json"));
+        assert_eq!(answer.header("retry-after"), Some("1"));
+        assert_eq!(answer.header("cache-control"), Some("no-store"));
+        assert_eq!(answer.header("connection"), None);
+        let document: Value = serde_json::from_slice(&answer.body).expect("JSON");
+        assert_eq!((&document["status"], &document["title"]), (&json!(503), &json!("Service Unavailable")));
+        assert_eq!(document["request_id"].as_str(), answer.header("x-request-id"));
+    }
+    let page = gateway.get("/page").header("Accept", "text/html,*/*;q=0.8").send();
+    assert_eq!((page.status, page.header("content-type")), (503, Some("text/html; charset=utf-8")));
+    assert!(page.text().contains("<title>Service Unavailable</title>"), "{}", page.text());
+    assert_eq!(gateway.request("HEAD", "/head").send().body_length, 0);
+    assert_eq!(origin.count(), before);
+
+    let line = gateway.log_line("/program");
+    assert_eq!((&line["decision"], &line["status"]), (&json!("error"), &json!(503)));
+    assert!(line["error"].as_str().is_some_and(|error| error.contains("redis")), "{line}");
+    let (status, told) = ready(&gateway);
+    assert_eq!((status, &told["store"]["up"]), (503, &json!(false)));
+    assert_eq!(told["store"]["away"][0]["server"], redis.address().to_string());
+
+    redis.restart();
+    let back = Stopwatch::start();
+    eventually("the gateway is ready", || ready(&gateway).0 == 200);
+    eventually("requests are decided", || gateway.get("/").status() == 200);
+    assert!(back.elapsed() < Duration::from_secs(2), "{:?}", back.elapsed());
+}
+
+#[test]
+fn each_limit_says_what_holds_while_redis_is_away() {
+    let (mut redis, origin) = (RedisServer::start(), Origin::start());
+    let gateway = gateway(
+        &origin,
+        &redis,
+        "}\nlimits: [{name: all, key: client_ip, rate: 1000/hour}]\nroutes:\n\
+         \x20 - {match: /strict, limits: [{name: strict, key: client_ip, rate: 100/hour, on_failure: deny}]}\n\
+         \x20 - {match: /open, limits: [{name: open, key: client_ip, rate: 1/hour, on_failure: allow}]}\n\
+         \x20 - {match: /shadow, limits: [{name: shadow, key: client_ip, rate: 1/hour, on_failure: deny, shadow: true}]}\n",
+    );
+    assert_eq!(gateway.get("/strict").status(), 200);
+    redis.kill();
+    eventually("redis is missed", || gateway.get("/strict").status() == 503);
+    for _ in 0..3 {
+        assert_eq!(gateway.get("/open").status(), 200);
+        assert_eq!(gateway.get("/shadow").status(), 200);
+        assert_eq!(gateway.get("/").status(), 200);
+    }
+    assert_eq!(gateway.get("/strict").status(), 503);
+    // What holds by default is not `deny`: requests may be sent here.
+    assert_eq!(ready(&gateway).0, 200);
+    let state = |limit: &str| {
+        let path = format!("/api/v1/limits/{limit}/state?client_ip=127.0.0.1");
+        Request::new(gateway.admin(), "GET", &path).host("localhost").send()
+    };
+    assert_eq!((state("strict").status, state("open").status), (503, 200));
+    assert_eq!(state("strict").header("content-type"), Some("application/problem+json"));
+}
+
+#[test]
+fn a_start_without_redis_serves_by_itself_until_it_comes() {
+    let mut redis = RedisServer::start();
+    redis.kill();
+    let origin = Origin::start();
+    let gateway = gateway(&origin, &redis, LIMITED);
+    let statuses: Vec<_> = (0..3).map(|_| gateway.get("/").status()).collect();
+    assert_eq!(statuses, [200, 200, 429]);
+    let (status, told) = ready(&gateway);
+    assert_eq!((status, &told["store"]["up"]), (200, &json!(false)));
+    assert!(gateway.said().iter().any(|said| said.contains("is away")), "{:?}", gateway.said());
+    redis.restart();
+    eventually("redis is found", || ready(&gateway).1["store"]["up"] == true);
+}
+
+#[test]
+fn another_store_waits_for_the_next_start_and_is_named() {
+    let (redis, origin) = (RedisServer::start(), Origin::start());
+    let gateway = gateway(&origin, &redis, LIMITED);
+    for _ in 0..2 {
+        assert_eq!(gateway.get("/").status(), 200);
+    }
+    gateway.reload(format!(
+        "admin: {{address: 127.0.0.1:0}}\nupstream: {}\nstore: {{redis: {{url: \"redis://:s3cret@127.0.0.1:1\", timeout: 50ms}}, on_failure: deny{LIMITED}",
+        origin.url()
+    ));
+    let said = gateway.said();
+    let waits = "store.redis.url, store.redis.timeout: the change takes effect with the next start";
+    assert!(said.iter().any(|said| said.starts_with(waits)), "{said:?}");
+    assert!(!gateway.stderr().join("\n").contains("s3cret"));
+    // The store that runs is the one of the start, and what holds while it is away belongs to the limits.
+    assert_eq!(gateway.get("/").status(), 429);
+    assert_eq!(ready(&gateway).1["store"]["on_failure"], "deny");
+}
+
+#[test]
+fn a_reset_is_heard_by_every_gateway_within_a_second() {
+    let (redis, origin) = (RedisServer::start(), Origin::start());
+    let gateways: Vec<_> = (0..3).map(|_| gateway(&origin, &redis, LIMITED)).collect();
+    for _ in 0..2 {
+        assert_eq!(gateways[0].get("/").status(), 200);
+    }
+    for gateway in &gateways {
+        assert_eq!(gateway.get("/").status(), 429);
+    }
+    let path = "/api/v1/limits/all/state?client_ip=127.0.0.1";
+    assert_eq!(Request::new(gateways[1].admin(), "DELETE", path).host("localhost").status(), 204);
+    let heard = Stopwatch::start();
+    for gateway in &gateways {
+        let state = || Request::new(gateway.admin(), "GET", path).host("localhost").send().text();
+        eventually("the reset is heard", || state().contains("\"allowed\":true"));
+    }
+    assert!(heard.elapsed() < Duration::from_secs(1), "{:?}", heard.elapsed());
+    assert_eq!(gateways[2].get("/").status(), 200);
+}
