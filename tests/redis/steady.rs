@@ -1,10 +1,5 @@
 //! What is sent to a server that is well.
 
-use std::collections::BTreeMap;
-use std::io;
-use std::io::Write;
-use std::time::Duration;
-
 use crate::reach::AT_ONCE;
 use crate::reach::Reach;
 use crate::reach::SOON;
@@ -105,24 +100,4 @@ async fn a_socket_of_a_file_serves_as_well() {
     let reach = Reach::single(format!("unix://{}?db=3", path.display())).await;
     assert_eq!(reach.call("a").await.0, Ok(1));
     assert_eq!(server.cli(&["-n", "3", "GET", "gate:a"]), "1");
-}
-
-/// Prints what a call takes: `cargo nextest run --test redis --run-ignored only --no-capture spans`.
-#[ignore = "measures, promises nothing"]
-#[tokio::test(flavor = "current_thread")]
-async fn spans_of_calls() {
-    let server = RedisServer::start();
-    let reach = Reach::single(server.url()).await;
-    reach.until_well("warm").await;
-    let mut spans = BTreeMap::new();
-    for at_once in [1, 16, 64, 512] {
-        let begun = Stopwatch::start();
-        let mut done: u32 = 0;
-        while begun.elapsed() < Duration::from_secs(2) {
-            done += u32::try_from(futures_util::future::join_all((0..at_once).map(|_| reach.call("a"))).await.len())
-                .expect("few");
-        }
-        spans.insert(at_once, f64::from(done) / begun.elapsed().as_secs_f64());
-    }
-    writeln!(io::stdout(), "calls a second, by how many at once: {spans:.0?}").expect("someone reads");
 }

@@ -41,7 +41,11 @@ pub(super) enum Cause {
 impl Breaker {
     pub(super) fn state(&self) -> State {
         let word = self.0.load(Ordering::Acquire);
-        State { generation: word >> 8, cause: Cause::ALL.into_iter().find(|cause| *cause as u64 == word & 0xff) }
+        let cause = match word & 0xff {
+            0 => None,
+            number => Cause::ALL.into_iter().find(|cause| *cause as u64 == number),
+        };
+        State { generation: word >> 8, cause }
     }
 
     /// Opens it for a failure of something asked for in `generation`; `true`: this call did.

@@ -22,7 +22,7 @@ use super::url::Address;
 const ROUND: Duration = Duration::from_secs(15);
 
 /// The same while a server is away, or a slot was not where it should be.
-const TROUBLED_ROUND: Duration = Duration::from_millis(200);
+const TROUBLED_ROUND: Duration = Duration::from_millis(250);
 
 /// How long a server may take to tell.
 const PATIENCE: Duration = Duration::from_millis(500);
@@ -34,13 +34,19 @@ struct View {
     replicas: Vec<Address>,
 }
 
+/// A connection to a server that tells.
+#[derive(Clone, Debug)]
+struct Line {
+    address: Address,
+    connection: Connection,
+}
+
 /// Keeps the map for good.
 pub(super) async fn follow(shared: Arc<Shared>) {
-    let mut asked = None;
-    let mut warned = false;
+    let (mut lines, mut doubted, mut warned) = (Vec::new(), true, false);
     loop {
         let begun = Instant::now();
-        match view(&shared, &mut asked).await {
+        match view(&shared, &mut lines, doubted).await {
             Ok(view) => {
                 warned = false;
                 shared.topology.install_ranges(&view.ranges, view.replicas);
@@ -53,57 +59,69 @@ pub(super) async fn follow(shared: Arc<Shared>) {
         }
         shared.surveyed.store(true, Ordering::Release);
         shared.tell();
-        if is_well(&shared) {
-            tokio::select! {
-                () = time::sleep(ROUND) => {}
-                // Whom to believe is not known: all are asked.
-                () = shared.topology.doubted.notified() => asked = None,
-            }
-        }
+        let is_well = shared.topology.map().masters.iter().all(|node| node.is_up());
+        let pause = if is_well && !warned { ROUND } else { TROUBLED_ROUND };
+        doubted = time::timeout(pause, shared.topology.doubted.notified()).await.is_ok() || !is_well;
         time::sleep_until(begun + TROUBLED_ROUND).await;
     }
 }
 
-fn is_well(shared: &Shared) -> bool {
-    shared.topology.map().masters.iter().all(|node| node.is_up())
-}
-
 /// What the server that was asked last thinks, or, when something is amiss, the best of what all think.
-async fn view(shared: &Arc<Shared>, asked: &mut Option<(Address, Connection)>) -> Result<View, Fault> {
-    if let Some((address, connection)) = asked.take_if(|_| is_well(shared))
-        && let Ok(view) = told(&connection, &address).await
+async fn view(shared: &Arc<Shared>, lines: &mut Vec<Line>, doubted: bool) -> Result<View, Fault> {
+    lines.retain(|line| line.connection.is_open());
+    if !doubted
+        && let Some(line) = lines.first()
+        && let Ok(view) = line.ask().await
     {
-        *asked = Some((address, connection));
+        lines.truncate(1);
         return Ok(view);
     }
+    let (away, known) = known(shared);
+    let mut views = ask_all(shared, lines, known).await;
+    if views.is_empty() {
+        views = ask_all(shared, lines, away).await;
+    }
+    let agreeing = |view: &View| views.iter().filter(|(other, _)| other.ranges == view.ranges).count();
+    // Who has slots with nobody, or with a server that is known to be away, has not heard of a change yet.
+    let worth = |place: &usize| (Reverse(missing(shared, &views[*place].0)), agreeing(&views[*place].0));
+    let best = (0..views.len()).max_by_key(worth).ok_or_else(Fault::timeout)?;
+    let (view, line) = views.swap_remove(best);
+    *lines = views.into_iter().map(|(_, line)| line).collect();
+    lines.insert(0, line);
+    Ok(view)
+}
+
+/// Asks these at the same time, over the connections there are to them.
+async fn ask_all(shared: &Arc<Shared>, lines: &[Line], addresses: Vec<Address>) -> Vec<(View, Line)> {
     let mut asking = JoinSet::new();
-    for address in known(shared) {
+    for address in addresses {
+        let line = lines.iter().find(|line| line.address == address).cloned();
         let shared = Arc::clone(shared);
         asking.spawn(async move {
-            let connection = shared.connector.connect(&address).await?;
-            let view = told(&connection, &address).await?;
-            Ok((view, address, connection))
+            let line = match line {
+                Some(line) => line,
+                None => Line { connection: shared.connector.connect(&address).await?, address },
+            };
+            Ok::<_, Fault>((line.ask().await?, line))
         });
     }
-    let (mut views, mut fault) = (Vec::new(), Fault::timeout());
-    while let Some(answer) = asking.join_next().await {
-        match answer {
-            Ok(Ok(told)) => views.push(told),
-            Ok(Err(failed)) => fault = failed,
-            // It panicked or was aborted: it told nothing.
-            Err(_) => {}
+    // Who did not answer tells nothing.
+    asking.join_all().await.into_iter().flatten().collect()
+}
+
+/// Every server heard of, each once: the masters that are away, and the others.
+fn known(shared: &Shared) -> (Vec<Address>, Vec<Address>) {
+    let map = shared.topology.map();
+    let (up, away): (Vec<_>, Vec<_>) = map.masters.iter().partition(|node| node.is_up());
+    let away: Vec<Address> = away.iter().map(|node| node.address.clone()).collect();
+    let configured = shared.settings.urls.iter().map(|url| &url.address);
+    let mut known = Vec::new();
+    for address in up.iter().map(|node| &node.address).chain(&map.replicas).chain(configured) {
+        if !known.contains(address) && !away.contains(address) {
+            known.push(address.clone());
         }
     }
-    let agreeing = |view: &View| views.iter().filter(|(other, ..)| other.ranges == view.ranges).count();
-    // Who has slots with nobody, or with a server that is known to be away, has not heard of a change yet.
-    let worth = |place: &usize| {
-        let (view, ..) = &views[*place];
-        (Reverse(missing(shared, view)), agreeing(view))
-    };
-    let best = (0..views.len()).max_by_key(worth).ok_or(fault)?;
-    let (view, address, connection) = views.swap_remove(best);
-    *asked = Some((address, connection));
-    Ok(view)
+    (away, known)
 }
 
 /// How many slots nobody serves who is thought to.
@@ -115,25 +133,13 @@ fn missing(shared: &Shared, view: &View) -> usize {
     usize::from(SLOTS).saturating_sub(served)
 }
 
-/// Every server heard of, each once.
-fn known(shared: &Shared) -> Vec<Address> {
-    let map = shared.topology.map();
-    let masters = map.masters.iter().map(|node| node.address.clone());
-    let configured = shared.settings.urls.iter().map(|url| url.address.clone());
-    let mut known = Vec::new();
-    for address in masters.chain(map.replicas.iter().cloned()).chain(configured) {
-        if !known.contains(&address) {
-            known.push(address);
-        }
+impl Line {
+    async fn ask(&self) -> Result<View, Fault> {
+        let mut slots = redis::cmd("CLUSTER");
+        slots.arg("SLOTS");
+        let answer = time::timeout(PATIENCE, self.connection.ask(&slots)).await.map_err(|_| Fault::timeout())??;
+        read(&answer, &self.address).ok_or_else(Fault::nonsense)
     }
-    known
-}
-
-async fn told(connection: &Connection, address: &Address) -> Result<View, Fault> {
-    let mut slots = redis::cmd("CLUSTER");
-    slots.arg("SLOTS");
-    let answer = time::timeout(PATIENCE, connection.ask(&slots)).await.map_err(|_| Fault::timeout())??;
-    read(&answer, address).ok_or_else(Fault::nonsense)
 }
 
 /// Reads `[[first, last, [host, port, ..] of the master, those of replicas..]..]`, as the server at `by` told it.

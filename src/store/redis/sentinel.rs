@@ -9,6 +9,7 @@ use redis::PushKind;
 use redis::Value;
 use tokio::task::JoinSet;
 use tokio::time;
+use tokio::time::Instant;
 
 use super::Shared;
 use super::breaker::Cause;
@@ -22,8 +23,11 @@ use crate::limit::OnFailure;
 /// How often the sentinels are asked when nothing is amiss.
 const ROUND: Duration = Duration::from_secs(10);
 
-/// The same while the master is away.
-const TROUBLED_ROUND: Duration = Duration::from_millis(200);
+/// The same while the master is away: sentinels tell of themselves when they have another.
+const TROUBLED_ROUND: Duration = Duration::from_millis(500);
+
+/// They are not asked more often than this, whatever they tell.
+const CLOSEST: Duration = Duration::from_millis(100);
 
 /// How long a sentinel, or a server that is said to be the master, may take to answer.
 const PATIENCE: Duration = Duration::from_millis(500);
@@ -39,6 +43,7 @@ pub(super) async fn follow(shared: Arc<Shared>, policy: OnFailure) {
     let named = shared.settings.urls.iter().map(|url| url.sentinel().to_string()).collect::<Vec<_>>().join(", ");
     let mut report = Report::new(format!("behind sentinels {named}"), policy);
     loop {
+        let begun = Instant::now();
         match master(&shared).await {
             Ok(address) => {
                 shared.topology.install_one(&address);
@@ -47,19 +52,15 @@ pub(super) async fn follow(shared: Arc<Shared>, policy: OnFailure) {
             }
             // Whoever was the master may still be.
             Err(_) if !shared.topology.map().masters.is_empty() => {}
-            Err(fault) => report.away(fault.cause, Some(&fault)),
+            Err(fault) => _ = report.away(fault.cause, Some(&fault)),
         }
         shared.surveyed.store(true, Ordering::Release);
         shared.tell();
         let masters = &shared.topology.map().masters;
-        if !masters.is_empty() && masters.iter().all(|node| node.is_up()) {
-            tokio::select! {
-                () = time::sleep(ROUND) => {}
-                () = shared.topology.doubted.notified() => {}
-            }
-        } else {
-            time::sleep(TROUBLED_ROUND).await;
-        }
+        let is_well = !masters.is_empty() && masters.iter().all(|node| node.is_up());
+        let pause = if is_well { ROUND } else { TROUBLED_ROUND };
+        let _asked_for = time::timeout(pause, shared.topology.doubted.notified()).await;
+        time::sleep_until(begun + CLOSEST).await;
     }
 }
 

@@ -49,9 +49,10 @@ pub(super) async fn tend(shared: Arc<Shared>, node: Arc<Node>, policy: OnFailure
         let begun = Instant::now();
         let state = node.state();
         if let Some(cause) = state.cause {
-            report.away(cause, None);
+            if report.away(cause, None) {
+                shared.topology.doubted.notify_one();
+            }
             shared.tell();
-            shared.topology.doubted.notify_one();
         }
         let bound = if state.cause.is_some() { HANGING } else { SUSPICIOUS };
         let greeting = greet(&shared, &node, &mut connection, &mut warnings);
@@ -69,9 +70,10 @@ pub(super) async fn tend(shared: Arc<Shared>, node: Arc<Node>, policy: OnFailure
             }
             Err(fault) => {
                 node.stay_away(fault.cause);
-                report.away(fault.cause, Some(&fault));
+                if report.away(fault.cause, Some(&fault)) {
+                    shared.topology.doubted.notify_one();
+                }
                 shared.tell();
-                shared.topology.doubted.notify_one();
                 // Who it is to the server was said when the connection was made.
                 if matches!(fault.cause, Cause::Timeout | Cause::Connection | Cause::NoAuth) {
                     connection = None;
@@ -200,10 +202,11 @@ impl Report {
         Self { server, policy, since: None, returned: None }
     }
 
-    pub(super) fn away(&mut self, cause: Cause, fault: Option<&Fault>) {
-        self.returned = None;
+    /// It is away; `true`: it was not, as far as was known.
+    pub(super) fn away(&mut self, cause: Cause, fault: Option<&Fault>) -> bool {
+        let is_news = self.since.is_none() || self.returned.take().is_some();
         if self.since.is_some() {
-            return;
+            return is_news;
         }
         self.since = Some(Instant::now());
         let Self { server, policy, .. } = self;
@@ -213,6 +216,7 @@ impl Report {
             %server, cause, on_failure = policy,
             "redis {server} is away ({cause}{detail}): until it is back limits are kept as `on_failure: {policy}` says"
         );
+        is_news
     }
 
     /// Nobody asks it any more; `true`: it went while it was away.
