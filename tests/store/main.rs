@@ -1,4 +1,4 @@
-//! What a store promises, and what the store in memory promises beside it.
+//! What a store promises, and what each store promises beside it.
 //!
 //! `contract` and `model` know no particular store: each store that stands behind the trait brings a [`support::Fixture`]
 //! and is held to all of it by `hold_to_contract!`.
@@ -8,6 +8,7 @@ mod contract;
 mod away;
 mod memory;
 mod model;
+mod redis;
 mod support;
 
 #[path = "../support/mod.rs"]

@@ -69,9 +69,11 @@ struct Terms {
 
 /// Holds a store to brute force over a few hundred random histories.
 pub(crate) fn random_histories<F: Fixture>() {
-    let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     let mut runner = TestRunner::new(Config { cases: 300, failure_persistence: None, ..Config::default() });
     let histories = (vec(any_limit(), 1..5), vec(any_step(), 1..120));
+    // What fixtures share stays while one of them does.
+    let _first = F::new();
     let outcome = runner.run(&histories, |(limits, steps)| {
         runtime.block_on(play(&F::new(), &limits, &steps));
         Ok(())

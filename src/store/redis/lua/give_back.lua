@@ -12,12 +12,12 @@ local function log_without(s, cost, moment)
         do
             --@unroll
         end
-        if s == '' then
-            return nil
-        end
         tag = tag - 2
     end
     local width = tag + 5
+    if #s < 8 or (#s - 8) % width ~= 0 then
+        return nil
+    end
     local format, modulus = '>I' .. width, 2 ^ (8 * width)
     local entries = s:sub(9) .. pack(format, latest % modulus)
     local len = #entries / width

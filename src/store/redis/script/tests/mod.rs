@@ -7,5 +7,6 @@ mod clock;
 #[expect(dead_code, unreachable_pub, reason = "shared with the tests of whole processes")]
 mod redis_server;
 
+mod edges;
 mod histories;
 mod server;

@@ -1,0 +1,119 @@
+//! Decisions as a gateway makes them: over one connection, by many callers at a time.
+
+use std::cell::Cell;
+use std::num::NonZeroU32;
+use std::sync::Arc;
+use std::time::Duration;
+use std::time::Instant;
+
+use futures_util::future::join_all;
+use portcullis::decision::Batch;
+use portcullis::decision::Charge;
+use portcullis::decision::batch::Force;
+use portcullis::key::KeyHash;
+use portcullis::limit::Algorithm;
+use portcullis::limit::Count;
+use portcullis::limit::OnFailure;
+use portcullis::limit::Rule;
+use portcullis::store::Observer;
+use portcullis::store::redis::Mode;
+use portcullis::store::redis::RedisStore;
+use portcullis::store::redis::Settings;
+use portcullis::store::redis::Time;
+use tokio::runtime::Builder;
+use tokio::runtime::Runtime;
+
+use crate::server::Server;
+
+pub(crate) struct Setting {
+    pub(crate) name: &'static str,
+    pub(crate) rates: &'static str,
+    /// What each key has counted when it begins.
+    pub(crate) before: u32,
+    pub(crate) keys: u32,
+}
+
+pub(crate) struct Row {
+    /// Decisions a second.
+    pub(crate) rate: f64,
+    /// What Redis spends on each, in microseconds.
+    pub(crate) cpu: f64,
+}
+
+/// As many callers as there are connections in the throughput bench.
+const CALLERS: u32 = 64;
+
+/// Times decisions for a while.
+pub(crate) fn decisions(server: &Server, setting: &Setting, span: Duration) -> Row {
+    if setting.before > 0 {
+        fill(server, setting.rates, setting.keys, setting.before);
+    }
+    let (runtime, store) = store(server);
+    let rule = rule(setting.rates, 1);
+    let cpu = || server.info("used_cpu_user") + server.info("used_cpu_sys");
+    let (decided, before, begun) = (Cell::new(0_u32), cpu(), Instant::now());
+    let caller = async || {
+        while begun.elapsed() < span {
+            for _ in 0..16 {
+                let number = decided.replace(decided.get() + 1);
+                decide(&store, &rule, number.wrapping_mul(0x9e37_79b9) % setting.keys).await;
+            }
+        }
+    };
+    runtime.block_on(join_all((0..CALLERS).map(|_| caller())));
+    let decided = f64::from(decided.get());
+    Row { rate: decided / begun.elapsed().as_secs_f64(), cpu: (cpu() - before) * 1e6 / decided }
+}
+
+/// Counts so many units under each of so many keys.
+pub(crate) fn fill(server: &Server, rates: &str, keys: u32, units: u32) {
+    let (runtime, store) = store(server);
+    let next = Cell::new(0);
+    // In several charges, as logs come about.
+    let parts = [units / 3, units / 3, units - 2 * (units / 3)].map(|units| rule(rates, units.max(1)));
+    let parts = if units < 3 { &parts[2..] } else { &parts[..] };
+    let caller = async || {
+        while next.get() < keys {
+            let number = next.replace(next.get() + 1);
+            for rule in parts {
+                decide(&store, rule, number).await;
+            }
+        }
+    };
+    runtime.block_on(join_all((0..CALLERS).map(|_| caller())));
+}
+
+async fn decide(store: &RedisStore, rule: &Rule, number: u32) {
+    // Spread as hashes are.
+    let key = KeyHash(u128::from(number + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835));
+    let charge =
+        // Whatever passes or not is charged: each decision writes.
+        Charge { limit: 0, key, rule, count: Count::Attempts, force: Force::Binding, on_failure: OnFailure::Local };
+    let batch = Batch { charges: std::iter::once(charge).collect() };
+    assert!(store.decide(&batch).await.rulings.iter().all(Option::is_some), "Redis answers");
+}
+
+fn store(server: &Server) -> (Runtime, RedisStore) {
+    let settings = Settings {
+        urls: vec![server.url().parse().expect("an address")],
+        mode: Mode::Single,
+        timeout: Duration::from_secs(5),
+        key_prefix: "portcullis".to_owned(),
+    };
+    let store = RedisStore::new(settings, Time::OfServer, Arc::new(Unobserved));
+    (Builder::new_current_thread().enable_all().build().expect("a runtime"), store)
+}
+
+fn rule(rates: &str, cost: u32) -> Rule {
+    let cost = NonZeroU32::new(cost).expect("above zero");
+    Rule::Rates { algorithm: Algorithm::SlidingWindowLog, rates: rates.parse().expect("rates"), cost }
+}
+
+#[derive(Debug)]
+struct Unobserved;
+
+impl Observer for Unobserved {
+    fn round_trip(&self, _span: Duration) {}
+
+    fn failed(&self, _cause: &'static str) {}
+}

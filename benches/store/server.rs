@@ -1,0 +1,66 @@
+//! A redis-server of its own, on a free port, that ends with the bench.
+
+use std::io::Read;
+use std::io::Write;
+use std::net::SocketAddr;
+use std::net::TcpListener;
+use std::net::TcpStream;
+use std::process::Child;
+use std::process::Command;
+use std::process::Stdio;
+use std::thread;
+use std::time::Duration;
+
+pub(crate) struct Server {
+    child: Child,
+    address: SocketAddr,
+}
+
+impl Server {
+    pub(crate) fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let address = listener.local_addr().expect("an address");
+        drop(listener);
+        let child = Command::new("redis-server")
+            .args(["--bind", "127.0.0.1", "--port", &address.port().to_string(), "--save", "", "--appendonly", "no"])
+            .args(["--dir", "/tmp"])
+            .stdout(Stdio::null())
+            .spawn()
+            .expect("redis-server is installed");
+        while TcpStream::connect(address).is_err() {
+            thread::sleep(Duration::from_millis(10));
+        }
+        Self { child, address }
+    }
+
+    pub(crate) fn url(&self) -> String {
+        format!("redis://{}/0", self.address)
+    }
+
+    pub(crate) fn flush(&self) {
+        self.ask("FLUSHALL");
+    }
+
+    /// A number that `INFO` shows.
+    pub(crate) fn info(&self, name: &str) -> f64 {
+        let info = self.ask("INFO");
+        let number = info.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+        number.and_then(|number| number.trim().parse().ok()).unwrap_or_else(|| panic!("no {name} in {info}"))
+    }
+
+    /// What a command of one word answers.
+    fn ask(&self, command: &str) -> String {
+        let mut stream = TcpStream::connect(self.address).expect("the server answers");
+        stream.write_all(format!("{command}\r\nQUIT\r\n").as_bytes()).expect("the server reads");
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).expect("the server answers");
+        answer
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

@@ -1,0 +1,291 @@
+//! What other tests do not come across: what was given back, bytes of others, a full server, leases.
+
+use std::num::NonZeroU32;
+use std::sync::Arc;
+use std::time::Duration;
+
+use redis::Value;
+
+use super::redis_server::RedisServer;
+use super::server::Keys;
+use crate::clock::ManualClock;
+use crate::decision::Charge;
+use crate::decision::batch::Force;
+use crate::key::KeyHash;
+use crate::limit::Algorithm;
+use crate::limit::Count;
+use crate::limit::OnFailure;
+use crate::limit::Rule;
+use crate::store::redis::Time;
+use crate::store::redis::script::Held;
+use crate::store::redis::script::Purpose;
+use crate::store::redis::script::forget;
+use crate::store::redis::script::name;
+use crate::store::redis::script::probe;
+
+const ALGORITHMS: [Algorithm; 5] = [
+    Algorithm::SlidingWindowLog,
+    Algorithm::SlidingWindowCounter,
+    Algorithm::BucketedWindow { buckets: None },
+    Algorithm::FixedWindow,
+    Algorithm::TokenBucket { burst: None },
+];
+
+const ALICE: KeyHash = KeyHash(0xa11ce);
+const BOB: KeyHash = KeyHash(0xb0b);
+
+fn rule(algorithm: Algorithm, rates: &str, cost: u32) -> Rule {
+    Rule::Rates { algorithm, rates: rates.parse().expect(rates), cost: NonZeroU32::new(cost).expect("above zero") }
+}
+
+fn slots(most: u32) -> Rule {
+    Rule::Concurrent(NonZeroU32::new(most).expect("above zero"))
+}
+
+fn charge(key: KeyHash, rule: &Rule) -> Charge<'_> {
+    Charge { limit: 0, key, rule, count: Count::Requests, force: Force::Binding, on_failure: OnFailure::Local }
+}
+
+fn passes(keys: &mut Keys, charges: &[&Charge<'_>]) -> bool {
+    keys.decide(Purpose::Decide, charges).iter().all(|ruling| ruling.verdict.passes())
+}
+
+fn set(keys: &mut Keys, key: KeyHash, words: &[&[u8]]) {
+    let mut command = redis::cmd(std::str::from_utf8(words[0]).expect("a command"));
+    command.arg(name(&keys.prefix, key));
+    words[1..].iter().for_each(|word| _ = command.arg(*word));
+    assert!(!matches!(keys.send(&command), Value::ServerError(_)));
+    let mut end = redis::cmd("PEXPIRE");
+    keys.send(end.arg(name(&keys.prefix, key)).arg(60_000));
+}
+
+#[test]
+fn what_was_given_back_was_never_charged() {
+    for algorithm in ALGORITHMS {
+        for (rates, times, cost) in [("10/minute; 30/hour", 6, 3), ("1000/minute; 3000/hour", 300, 100)] {
+            let mut keys = Keys::new();
+            let (one, more) = (rule(algorithm, rates, 1), rule(algorithm, rates, cost));
+            let (one, more) = (charge(ALICE, &one), charge(ALICE, &more));
+            for _ in 0..times {
+                keys.hand.advance(Duration::from_millis(7));
+                assert!(passes(&mut keys, &[&one]));
+            }
+            for later in [0, 1_000_000, 59_000_000] {
+                keys.hand.advance(Duration::from_micros(later));
+                let before = keys.decide(Purpose::Look, &[&one]);
+                let charged = keys.decide(Purpose::Decide, &[&more]).remove(0).charged;
+                let moment = charged.expect("there is room");
+                assert_ne!(keys.decide(Purpose::Look, &[&one]), before, "{algorithm:?}");
+                keys.give_back(&[&more], &[moment]);
+                assert_eq!(keys.decide(Purpose::Look, &[&one]), before, "{algorithm:?} {rates} {later}");
+            }
+        }
+    }
+}
+
+#[test]
+fn what_is_given_back_late_leaves_what_came_meanwhile() {
+    for algorithm in ALGORITHMS {
+        for before in [0, 5, 140] {
+            let mut keys = Keys::new();
+            let rule = rule(algorithm, "400/minute", 1);
+            let (alice, bob) = (charge(ALICE, &rule), charge(BOB, &rule));
+            for _ in 0..before {
+                assert!(passes(&mut keys, &[&alice, &bob]));
+                keys.hand.advance(Duration::from_micros(1));
+            }
+            let moment = keys.decide(Purpose::Decide, &[&alice]).remove(0).charged.expect("there is room");
+            for _ in 0..3 {
+                keys.hand.advance(Duration::from_micros(1));
+                assert!(passes(&mut keys, &[&alice, &bob]));
+            }
+            keys.give_back(&[&alice], &[moment]);
+            let remains = |keys: &mut Keys, charge| {
+                keys.decide(Purpose::Look, &[charge]).remove(0).verdict.standings[0].remaining
+            };
+            assert_eq!(remains(&mut keys, &alice), remains(&mut keys, &bob), "{algorithm:?}");
+            // Twice is once.
+            keys.give_back(&[&alice, &bob], &[moment, moment]);
+            if algorithm == Algorithm::SlidingWindowLog {
+                assert_eq!(remains(&mut keys, &alice), 397 - before);
+            }
+        }
+    }
+}
+
+#[test]
+fn the_last_thing_given_back_leaves_no_key() {
+    for algorithm in ALGORITHMS {
+        let mut keys = Keys::new();
+        let rule = rule(algorithm, "5/minute; 9/hour", 5);
+        let alice = charge(ALICE, &rule);
+        let moment = keys.decide(Purpose::Decide, &[&alice]).remove(0).charged.expect("there is room");
+        keys.give_back(&[&alice], &[moment]);
+        assert_eq!(keys.dump(ALICE), Value::Nil, "{algorithm:?}");
+        keys.give_back(&[&alice], &[moment]);
+        assert_eq!(keys.dump(ALICE), Value::Nil, "{algorithm:?}");
+    }
+}
+
+#[test]
+fn what_nobody_can_read_begins_anew() {
+    let mut rubbish: Vec<Vec<u8>> = vec![Vec::new(), b"12345".to_vec(), vec![255; 3000]];
+    for tag in 0..=10 {
+        for length in [0, 1, 2, 6, 7, 8, 14, 17, 18, 22, 25, 29, 43, 49, 200, 3000] {
+            for fill in [0, 1, 7, 255] {
+                let mut bytes = vec![fill; length];
+                bytes.insert(0, tag);
+                rubbish.push(bytes);
+            }
+        }
+    }
+    let rates = "5/minute; 200/hour; 300/day";
+    let mut rules: Vec<Rule> = ALGORITHMS.into_iter().map(|algorithm| rule(algorithm, rates, 1)).collect();
+    rules.extend([rule(Algorithm::SlidingWindowLog, "7/minute", 2), slots(3)]);
+    let mut keys = Keys::new();
+    for rule in &rules {
+        let alice = charge(ALICE, rule);
+        let moment = keys.hand.now();
+        for bytes in &rubbish {
+            set(&mut keys, ALICE, &[b"SET", bytes]);
+            keys.decide(Purpose::Look, &[&alice]);
+            keys.decide(Purpose::Decide, &[&alice]);
+            keys.decide(Purpose::Decide, &[&alice]);
+            set(&mut keys, ALICE, &[b"SET", bytes]);
+            keys.give_back(&[&alice], &[moment]);
+        }
+        for words in [[&b"SADD"[..], b"a", b"b"], [b"HSET", b"a", b"b"], [b"RPUSH", b"a", b"b"]] {
+            set(&mut keys, ALICE, &[b"DEL"]);
+            set(&mut keys, ALICE, &words);
+            keys.give_back(&[&alice], &[moment]);
+            assert_eq!(keys.decide(Purpose::Decide, &[&alice]).len(), 1);
+            assert!(keys.decide(Purpose::Decide, &[&alice]).remove(0).charged.is_some());
+        }
+        set(&mut keys, ALICE, &[b"DEL"]);
+    }
+}
+
+#[test]
+fn a_full_server_charges_all_or_nothing() {
+    let server = Arc::new(RedisServer::start());
+    let mut keys = Keys::on(Arc::clone(&server), Time::OfServer, ManualClock::default());
+    let mut rules: Vec<Rule> =
+        ALGORITHMS.into_iter().map(|algorithm| rule(algorithm, "400/hour; 900/day", 1)).collect();
+    rules.push(slots(500));
+    let numbered = (0..).zip(&rules);
+    let charges: Vec<_> = numbered.map(|(number, rule)| charge(KeyHash(number), rule)).collect();
+    let mut charges: Vec<&Charge<'_>> = charges.iter().collect();
+    for _ in 0..150 {
+        assert!(passes(&mut keys, &charges));
+    }
+    for _ in 0..charges.len() {
+        charges.rotate_left(1);
+        let before: Vec<_> = charges.iter().map(|charge| keys.dump(charge.key)).collect();
+        server.cli(&["CONFIG", "SET", "maxmemory", "1000000"]);
+        let refused = keys.run(&keys.invocation(Purpose::Decide, 7, &charges));
+        assert!(matches!(&refused, Value::ServerError(error) if error.code() == "OOM"), "{refused:?}");
+        assert!(keys.decide(Purpose::Look, &charges).iter().all(|ruling| ruling.verdict.passes()));
+        let after: Vec<_> = charges.iter().map(|charge| keys.dump(charge.key)).collect();
+        assert_eq!(before, after);
+        server.cli(&["CONFIG", "SET", "maxmemory", "0"]);
+        assert!(passes(&mut keys, &charges));
+    }
+}
+
+#[test]
+fn a_lease_that_ended_frees_its_slots_and_a_renewed_one_does_not() {
+    let mut keys = Keys::of_server();
+    let rule = slots(3);
+    let alice = charge(ALICE, &rule);
+    for holder in [1, 1, 2] {
+        assert!(keys.decide_for(holder, Purpose::Decide, &[&alice])[0].verdict.passes());
+    }
+    assert!(!keys.decide_for(3, Purpose::Decide, &[&alice])[0].verdict.passes());
+    // The first process says no more: its lease is over.
+    let (micros, ended) = (1_000_000, 1_u64.to_be_bytes());
+    let command = |at: usize| {
+        let mut command = redis::cmd("SETRANGE");
+        command.arg(name(&keys.prefix, ALICE)).arg(at).arg(&ended[1..]);
+        command
+    };
+    let over = command(9);
+    keys.send(&over);
+    let prefix = keys.prefix.clone();
+    let held = |holder, keys| Held { prefix: &prefix, holder, keys };
+    keys.run(&held(1, &[ALICE]).renew());
+    assert!(keys.decide_for(3, Purpose::Decide, &[&alice])[0].verdict.passes(), "what was lost stays lost");
+    assert!(keys.decide_for(3, Purpose::Decide, &[&alice])[0].verdict.passes());
+    assert!(!keys.decide_for(3, Purpose::Decide, &[&alice])[0].verdict.passes());
+    let wait = keys.decide_for(3, Purpose::Decide, &[&alice])[0].verdict.retry_after;
+    assert_eq!(wait, Some(Duration::from_micros(micros)));
+    keys.run(&held(2, &[ALICE]).renew());
+    keys.run(&held(2, &[BOB, ALICE]).settle());
+    assert_eq!(keys.dump(BOB), Value::Nil);
+    assert!(keys.decide_for(2, Purpose::Decide, &[&alice])[0].verdict.passes());
+    assert!(!keys.decide_for(2, Purpose::Decide, &[&alice])[0].verdict.passes());
+    keys.run(&held(1, &[ALICE]).settle());
+    assert!(!keys.decide_for(2, Purpose::Decide, &[&alice])[0].verdict.passes(), "who holds none frees none");
+    keys.run(&held(2, &[ALICE, ALICE]).settle());
+    keys.run(&held(3, &[ALICE, ALICE, ALICE]).settle());
+    assert_eq!(keys.dump(ALICE), Value::Nil);
+}
+
+#[test]
+fn what_is_forgotten_is_all_but_slots_in_flight() {
+    let mut keys = Keys::new();
+    let (pace, slots) = (rule(Algorithm::SlidingWindowLog, "1/minute", 1), slots(1));
+    let (pace, slots) = (charge(ALICE, &pace), charge(BOB, &slots));
+    assert!(passes(&mut keys, &[&pace, &slots]));
+    let forgetting = forget(&keys.prefix, &[ALICE, BOB, KeyHash(5)]);
+    keys.run(&forgetting);
+    assert!(passes(&mut keys, &[&pace]));
+    assert!(!passes(&mut keys, &[&slots]));
+}
+
+#[test]
+fn another_server_s_denial_charges_attempts_and_shadows_that_have_room() {
+    let mut keys = Keys::new();
+    let (pace, tight, slots) =
+        (rule(Algorithm::SlidingWindowLog, "9/minute", 1), rule(Algorithm::FixedWindow, "1/minute", 1), slots(9));
+    let requests = Charge { limit: 0, ..charge(KeyHash(1), &pace) };
+    let attempts = Charge { limit: 1, count: Count::Attempts, ..charge(KeyHash(2), &pace) };
+    let shadow = Charge { limit: 2, force: Force::Shadow, ..charge(KeyHash(3), &tight) };
+    let also = Charge { limit: 2, force: Force::Shadow, ..charge(KeyHash(4), &pace) };
+    let alone = Charge { limit: 3, force: Force::Shadow, ..charge(KeyHash(5), &pace) };
+    let in_flight = Charge { limit: 4, count: Count::Attempts, ..charge(KeyHash(6), &slots) };
+    let batch = [&requests, &attempts, &shadow, &also, &alone, &in_flight];
+    for expected in [[false, true, true, true, true, false], [false, true, false, false, true, false]] {
+        assert!(keys.decide(Purpose::Look, &batch).iter().all(|ruling| ruling.charged.is_none()));
+        let charged =
+            keys.decide(Purpose::Deny, &batch).iter().map(|ruling| ruling.charged.is_some()).collect::<Vec<_>>();
+        assert_eq!(charged, expected);
+    }
+    // Left to itself, the group passes but for the shadow.
+    let charged =
+        keys.decide(Purpose::Decide, &batch).iter().map(|ruling| ruling.charged.is_some()).collect::<Vec<_>>();
+    assert_eq!(charged, [true, true, false, false, true, true]);
+}
+
+#[test]
+fn a_probe_is_written() {
+    let mut keys = Keys::of_server();
+    let name = name(&keys.prefix, ALICE);
+    for _ in 0..5 {
+        assert!(matches!(keys.run(&probe(&name)), Value::Array(_)));
+    }
+    assert!((1..=2000).contains(&keys.number(&["PTTL", &name])));
+}
+
+#[test]
+fn by_the_clock_of_the_server_a_second_is_a_second() {
+    let mut keys = Keys::of_server();
+    for algorithm in ALGORITHMS {
+        let rule = rule(algorithm, "5/second", 1);
+        let alice = charge(ALICE, &rule);
+        let passed = (0..20).filter(|_| passes(&mut keys, &[&alice])).count();
+        assert!((5..=6).contains(&passed) || algorithm == Algorithm::SlidingWindowCounter, "{algorithm:?} {passed}");
+        let wait = keys.decide(Purpose::Look, &[&alice]).remove(0).verdict.retry_after;
+        std::thread::sleep(wait.expect("twenty are too many in a second"));
+        assert!(passes(&mut keys, &[&alice]), "{algorithm:?}");
+    }
+}

@@ -1,0 +1,182 @@
+//! The store in Redis: the contract, by a real server, and what is to be found in it afterwards.
+
+use std::sync::Arc;
+use std::sync::Mutex;
+use std::sync::PoisonError;
+use std::sync::Weak;
+use std::sync::atomic::AtomicU32;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use portcullis::clock::Clock;
+use portcullis::clock::ManualClock;
+use portcullis::clock::Timestamp;
+use portcullis::decision::Batch;
+use portcullis::decision::Reservation;
+use portcullis::decision::Verdict;
+use portcullis::key::Key;
+use portcullis::key::KeyHash;
+use portcullis::key::KeyHasher;
+use portcullis::store::Observer;
+use portcullis::store::Store;
+use portcullis::store::StoreError;
+use portcullis::store::redis::Mode;
+use portcullis::store::redis::RedisStore;
+use portcullis::store::redis::Settings;
+use portcullis::store::redis::Time;
+
+use crate::support::Fixture;
+use crate::support::Limit;
+use crate::support::count;
+use crate::support::midnight;
+use crate::surroundings::RedisServer;
+
+hold_to_contract!(Redis);
+
+/// A Redis under a clock with a hand, and keys of one test.
+pub(crate) struct Redis {
+    server: Arc<RedisServer>,
+    prefix: String,
+    clock: ManualClock,
+    store: Shared,
+}
+
+/// The shared store alone: all its servers answer.
+pub(crate) struct Shared(RedisStore);
+
+impl Redis {
+    fn by(time: Time, clock: ManualClock) -> Self {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let server = server();
+        let prefix = format!("test-{}", NUMBER.fetch_add(1, Ordering::Relaxed));
+        let settings = Settings {
+            urls: vec![server.url().parse().expect("an address")],
+            mode: Mode::Single,
+            timeout: Duration::from_secs(10),
+            key_prefix: prefix.clone(),
+        };
+        let store = Shared(RedisStore::new(settings, time, Arc::new(Unobserved)));
+        Self { server, prefix, clock, store }
+    }
+}
+
+impl Fixture for Redis {
+    type Store = Shared;
+
+    fn new() -> Self {
+        let clock = ManualClock::at(midnight());
+        Self::by(Time::Given(Clock::Manual(clock.clone())), clock)
+    }
+
+    fn store(&self) -> &Shared {
+        &self.store
+    }
+
+    fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    fn set(&self, moment: Timestamp) {
+        self.clock.set(moment);
+    }
+
+    fn key(&self, name: &str) -> KeyHash {
+        let mut key = Key::default();
+        key.push(name.as_bytes());
+        KeyHasher::new([7; 16]).hash("limit", &key)
+    }
+}
+
+impl Drop for Redis {
+    /// Whatever a test does: each key has an end, a name of bounded length, and no more bytes than a log of two thousand.
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            return;
+        }
+        let script = format!(
+            "local wrong = {{}} \
+             for _, key in ipairs(redis.call('KEYS', '{prefix}:*')) do \
+                 local ttl, size = redis.call('PTTL', key), redis.call('STRLEN', key) \
+                 if ttl <= 0 or size > 12200 or #key ~= {length} then \
+                     wrong[#wrong + 1] = key .. ' lives ' .. ttl .. ' ms with ' .. size .. ' bytes' \
+                 end \
+                 redis.call('UNLINK', key) \
+             end \
+             return wrong",
+            prefix = self.prefix,
+            length = self.prefix.len() + 33,
+        );
+        assert_eq!(self.server.cli(&["EVAL", &script, "0"]), "");
+    }
+}
+
+impl Store for Shared {
+    async fn decide(&self, batch: &Batch<'_>) -> Result<Vec<Verdict>, StoreError> {
+        let rulings = self.0.decide(batch).await.rulings.into_iter();
+        rulings.map(|ruling| ruling.map(|ruling| ruling.verdict).ok_or(StoreError::Away)).collect()
+    }
+
+    async fn look(&self, batch: &Batch<'_>) -> Result<Vec<Verdict>, StoreError> {
+        self.0.look(batch).await.into_iter().map(|verdict| verdict.ok_or(StoreError::Away)).collect()
+    }
+
+    async fn settle(&self, reservations: &[Reservation]) -> Result<(), StoreError> {
+        self.0.settle(reservations).await;
+        Ok(())
+    }
+
+    async fn forget(&self, keys: &[KeyHash]) -> Result<(), StoreError> {
+        if self.0.forget(keys).await { Ok(()) } else { Err(StoreError::Away) }
+    }
+}
+
+#[derive(Debug)]
+struct Unobserved;
+
+impl Observer for Unobserved {
+    fn round_trip(&self, _span: Duration) {}
+
+    fn failed(&self, _cause: &'static str) {}
+}
+
+/// The server of this process. It ends with the last test that uses it.
+fn server() -> Arc<RedisServer> {
+    static SERVER: Mutex<Weak<RedisServer>> = Mutex::new(Weak::new());
+    let mut shared = SERVER.lock().unwrap_or_else(PoisonError::into_inner);
+    shared.upgrade().unwrap_or_else(|| {
+        let server = Arc::new(RedisServer::start());
+        *shared = Arc::downgrade(&server);
+        server
+    })
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_thousand_at_once_are_a_thousand_by_the_clock_of_the_server() {
+    let fixture = Arc::new(Redis::by(Time::OfServer, ManualClock::default()));
+    let limit = Limit::rates("1000/minute; 9999/hour");
+    let ask = |_| {
+        let (fixture, limit) = (Arc::clone(&fixture), limit.clone());
+        tokio::spawn(async move { count(&*fixture, 1, &limit, "alice").await })
+    };
+    let asked: Vec<_> = (0..1500).map(ask).collect();
+    let mut passed = 0;
+    for task in asked {
+        passed += task.await.expect("no task panics");
+    }
+    assert_eq!(passed, 1000);
+}
+
+#[tokio::test]
+async fn what_one_core_counts_the_next_one_sees() {
+    let fixture = Redis::new();
+    let other = Redis {
+        server: Arc::clone(&fixture.server),
+        prefix: fixture.prefix.clone(),
+        clock: fixture.clock.clone(),
+        store: Shared(fixture.store.0.on_another_core()),
+    };
+    let limit = Limit::rates("5/minute");
+    assert_eq!(count(&fixture, 3, &limit, "alice").await, 3);
+    assert_eq!(count(&other, 3, &limit, "alice").await, 2);
+    assert_eq!(count(&fixture, 3, &limit, "alice").await, 0);
+}
