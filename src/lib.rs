@@ -16,7 +16,9 @@
 //! 5. [`decision`] decides in three pure steps. [`enter`](decision::enter()) looks at lists and routes and says whether
 //!    the body must be read; [`plan`](decision::Entry::plan) extracts the keys into a [`Batch`](decision::Batch);
 //!    [`conclude`](decision::Plan::conclude) turns the store's verdicts into a [`Decision`](decision::Decision).
-//! 6. Between plan and conclude, [`store`] decides the whole batch in one step: charged to every limit, or to none.
+//! 6. Between plan and conclude, [`store`] decides the whole batch in one step: charged to every limit, or to none. In
+//!    Redis that step is one call of a Lua script; [`store::failover`] answers by itself what Redis has refused before,
+//!    and whatever comes while Redis is away.
 //! 7. A denied request is answered by [`gateway`]. A request that passes goes to one server of an [`upstream`], and
 //!    both bodies stream.
 //! 8. [`record`] is told one [`Event`](record::Event): a log line, and counters found by position.
@@ -51,13 +53,15 @@
 //! # Threads
 //!
 //! One thread a core, each with a current-thread runtime, its own socket on every address and its own connections to
-//! the applications ([`app::workers`]): a request lives and dies on one core. Shared are the snapshot, the shards of the
-//! store and the counters. One more thread, [`app::serve`], has the admin listener, health checks, files and signals.
+//! the applications and to Redis ([`app::workers`]): a request lives and dies on one core. Shared are the snapshot, the
+//! shards of the memory store, what is known of the Redis servers, and the counters. One more thread, [`app::serve`], has
+//! the admin listener, health checks, the watch over Redis ([`store::redis::watch`]), files and signals.
 //!
 //! # What must stay true
 //!
 //! - Stores never see a request; they see a `Batch`. Rules never see a store; they see verdicts.
 //! - Verdicts carry spans, never moments: the store's clock is not ours.
+//! - What Redis was sent and did not answer is never sent again; what it refused is never refused for longer than it would.
 //! - Nothing below the gateway loads the live snapshot; it gets a reference to the one the request started with.
 //! - A reservation is given back exactly once, also when the client goes away.
 //! - A denial is a value, not an error. Errors mean that something broke.

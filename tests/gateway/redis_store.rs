@@ -74,6 +74,10 @@ fn metrics_tell_of_the_store() {
     gateway.get("/").status();
     assert!(metric(&gateway, "portcullis_store_round_trip_seconds_count") >= 1.0);
     assert!(metric(&gateway, "portcullis_store_up") > 0.0);
+    assert!(metric(&gateway, "portcullis_store_keys") < 10.0);
+    redis.pause();
+    gateway.get("/").status();
+    assert!(metric(&gateway, "portcullis_store_errors_total") > 0.0);
     redis.kill();
     eventually("redis is missed", || {
         gateway.get("/").send();
@@ -209,4 +213,35 @@ fn a_reset_is_heard_by_every_gateway_within_a_second() {
     }
     assert!(heard.elapsed() < Duration::from_secs(1), "{:?}", heard.elapsed());
     assert_eq!(gateways[2].get("/").status(), 200);
+}
+
+/// What README.md tells to allow a gateway in Redis, and no more.
+const RIGHTS: &str = "~portcullis:* &portcullis:* -@all +evalsha +script|load +time +get +set +del +getrange +setrange \
+                      +pexpire +publish +subscribe +ping +hello +select +info +dbsize +role +client|setname \
+                      +cluster|slots +asking";
+
+#[test]
+fn a_user_with_the_rights_of_the_readme_is_enough() {
+    let readme = std::fs::read_to_string("README.md").expect("the page of the repository");
+    let words = readme.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.contains(RIGHTS), "README.md names other rights than {RIGHTS}");
+
+    let (redis, origin) = (RedisServer::start(), Origin::start());
+    let user = [&["ACL", "SETUSER", "gate", "on", ">s3cret"][..], &RIGHTS.split(' ').collect::<Vec<_>>()].concat();
+    assert_eq!(redis.cli(&user), "OK");
+    let gateway = Gateway::start(format!(
+        "admin: {{address: 127.0.0.1:0}}\nupstream: {}\nstore: {{redis: {{url: \"redis://gate:s3cret@{}/0\"}}\n\
+         }}\nlimits:\n  - {{name: all, key: client_ip, rate: 2/hour; 5000/day}}\n  - {{name: flight, key: [], concurrent: 5}}\n",
+        origin.url(),
+        redis.address()
+    ));
+    for expected in [200, 200, 429] {
+        assert_eq!(gateway.get("/").status(), expected);
+    }
+    let reset = "/api/v1/limits/all/state?client_ip=127.0.0.1";
+    assert_eq!(Request::new(gateway.admin(), "DELETE", reset).host("localhost").status(), 204);
+    eventually("the reset is heard", || gateway.get("/").status() == 200);
+    assert_eq!(ready(&gateway).1["store"]["up"], true);
+    assert_eq!(redis.cli(&["ACL", "LOG"]), "", "something was refused");
+    assert!(!gateway.stderr().join("\n").contains("WARN"), "{:?}", gateway.stderr());
 }
