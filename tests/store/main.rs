@@ -6,6 +6,7 @@
 #[macro_use]
 mod contract;
 mod away;
+mod failover;
 mod memory;
 mod model;
 mod redis;

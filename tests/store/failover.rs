@@ -1,0 +1,101 @@
+//! The store that goes on without Redis, held to the contract while Redis answers: with what it refuses without asking.
+
+use std::num::NonZeroU32;
+use std::sync::Arc;
+use std::sync::Mutex;
+use std::sync::PoisonError;
+use std::sync::Weak;
+use std::sync::atomic::AtomicU32;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use portcullis::clock::Clock;
+use portcullis::clock::ManualClock;
+use portcullis::clock::Timestamp;
+use portcullis::key::Key;
+use portcullis::key::KeyHash;
+use portcullis::key::KeyHasher;
+use portcullis::limit::OnFailure;
+use portcullis::store;
+use portcullis::store::Failover;
+use portcullis::store::Observer;
+use portcullis::store::memory;
+use portcullis::store::redis;
+use portcullis::store::redis::Mode;
+
+use crate::support::Fixture;
+use crate::support::midnight;
+use crate::surroundings::RedisServer;
+
+hold_to_contract!(OverRedis);
+
+/// A shared store over a Redis that always answers, under a clock with a hand.
+pub(crate) struct OverRedis {
+    _server: Arc<RedisServer>,
+    clock: ManualClock,
+    store: Failover,
+}
+
+impl Fixture for OverRedis {
+    type Store = Failover;
+
+    fn new() -> Self {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let (server, clock) = (server(), ManualClock::at(midnight()));
+        let settings = store::Settings {
+            memory: memory::Settings { max_keys: 10_000 },
+            redis: None,
+            on_failure: OnFailure::Deny,
+            nodes: NonZeroU32::MIN,
+        };
+        let redis = redis::Settings {
+            urls: vec![server.url().parse().expect("an address")],
+            mode: Mode::Single,
+            timeout: Duration::from_secs(10),
+            key_prefix: format!("over-{}", NUMBER.fetch_add(1, Ordering::Relaxed)),
+        };
+        let store = Failover::new(&settings, redis, Clock::Manual(clock.clone()), Arc::new(Answering));
+        Self { _server: server, clock, store }
+    }
+
+    fn store(&self) -> &Failover {
+        &self.store
+    }
+
+    fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    fn set(&self, moment: Timestamp) {
+        self.clock.set(moment);
+    }
+
+    fn key(&self, name: &str) -> KeyHash {
+        let mut key = Key::default();
+        key.push(name.as_bytes());
+        KeyHasher::new([7; 16]).hash("limit", &key)
+    }
+}
+
+/// Who knows that nothing is to fail here.
+#[derive(Debug)]
+struct Answering;
+
+impl Observer for Answering {
+    fn round_trip(&self, _span: Duration) {}
+
+    fn failed(&self, cause: &'static str) {
+        panic!("redis did not answer: {cause}");
+    }
+}
+
+/// The server of this process. It ends with the last fixture that uses it.
+fn server() -> Arc<RedisServer> {
+    static SERVER: Mutex<Weak<RedisServer>> = Mutex::new(Weak::new());
+    let mut shared = SERVER.lock().unwrap_or_else(PoisonError::into_inner);
+    shared.upgrade().unwrap_or_else(|| {
+        let server = Arc::new(RedisServer::start());
+        *shared = Arc::downgrade(&server);
+        server
+    })
+}
