@@ -113,11 +113,12 @@ impl Failover {
         self.redis.tasks()
     }
 
-    /// The answer to a batch that Redis has denied before. What is not known to deny stands as it was counted here.
+    /// The answer to a batch that Redis has denied before. What is not known of stands as it was counted here: that is
+    /// no more than Redis has counted, so that what denies here denies there as well.
     fn deny(&self, here: &Batch<'_>, denials: Denials) -> Vec<Verdict> {
         let verdict = |(charge, denial): (&Charge<'_>, Option<Denial>)| match denial {
             Some(denial) => self.denied_verdict(charge, denial),
-            None => Verdict { retry_after: None, ..self.local.look_at(charge) },
+            None => self.local.look_at(charge),
         };
         here.charges.iter().zip(denials).map(verdict).collect()
     }
