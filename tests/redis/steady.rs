@@ -82,6 +82,19 @@ async fn a_lost_subscription_is_made_again() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_is_emptied_is_believed_at_once() {
+    let server = RedisServer::start();
+    let reach = Reach::single(server.url()).await;
+    eventually("it listens", || server.cli(&["CLIENT", "LIST"]).contains("flags=Pt"));
+    for command in ["FLUSHALL", "FLUSHDB"] {
+        let before = reach.denied.epoch();
+        server.cli(&[command]);
+        eventually("all is forgotten", || reach.denied.epoch() > before);
+    }
+    assert!(reach.shared.status().up);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn keys_are_counted_now_and_then() {
     let server = RedisServer::start();
     for name in ["a", "b", "c"] {

@@ -78,12 +78,18 @@ async fn answering(shared: &Shared) -> Arc<Node> {
 async fn subscribe(shared: &Shared, node: &Node, resets: &Resets) -> Result<Connection, Fault> {
     let told = resets.clone();
     let on_push = Arc::new(move |push: PushInfo| {
-        if let (PushKind::Message, [_, Value::BulkString(message)]) = (push.kind, push.data.as_slice()) {
-            told.heard(message);
+        match (push.kind, push.data.as_slice()) {
+            (PushKind::Message, [_, Value::BulkString(message)]) => told.heard(message),
+            // All keys at once: the server was emptied.
+            (PushKind::Invalidate, [Value::Nil]) => told.listening(),
+            _ => {}
         }
     });
     let connection = shared.connector.connect_for_messages(&node.address, on_push).await?;
     connection.subscribe(&shared.channel()).await?;
+    // This connection reads no key: what it is told of this way is FLUSHALL and FLUSHDB. A user who may not ask for it
+    // goes without.
+    drop(connection.ask(redis::cmd("CLIENT").arg("TRACKING").arg("ON")).await);
     Ok(connection)
 }
 
