@@ -5,7 +5,8 @@
 -- When `cost` more have room, if not now; the log, how many there are, the latest, and the oldest if it was looked at.
 local function look_log(s, blob, place, cost, n, keep)
     local len, latest, eldest, format, modulus, width = 0, now, false, '>I6', 281474976710656, 6
-    if s and type(s) == 'string' and #s >= 8 then
+    -- An error is a table, and empty.
+    if s and #s >= 8 then
         local tag, moment = unpack('>BI7', s)
         if tag == 3 or tag == 4 then
             do
@@ -125,12 +126,13 @@ local function charge_log(c)
             end
             s, format, modulus, width = table.concat(wide), '>I7', 72057594037927936, 7
         end
+        if times == 1 and (c.kind == 1 or len - surplus < 128) then
+            c.value = pack('>BI7', width - 5, at) .. s:sub(9 + surplus * width) .. pack(format, latest % modulus)
+            return at
+        end
         others = s:sub(9 + surplus * width) .. pack(format, latest % modulus)
     end
     --@long
-    if times > 1 then
-        others = others .. pack(format, at % modulus):rep(times - 1)
-    end
-    c.value = pack('>BI7', width - 5, at) .. others
+    c.value = pack('>BI7', width - 5, at) .. others .. pack(format, at % modulus):rep(times - 1)
     return at
 end

@@ -4,7 +4,7 @@
 -- modulo 2^48 (2^56), the latest among them.
 local function look_long(key, blob, place, cost, n, keep)
     local s = pcall('GETRANGE', key, '0', '903')
-    if type(s) ~= 'string' or #s < 43 or s:byte() ~= 3 and s:byte() ~= 4 then
+    if #s < 43 or s:byte() ~= 3 and s:byte() ~= 4 then
         return look_log(s, blob, place, cost, n, keep)
     end
     local tag, latest, room, next, len, since, h1, h2, h3, h4 = unpack('>BI7I4I4I4I7I4I4I4I4', s)
