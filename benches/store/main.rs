@@ -3,7 +3,6 @@
 
 #![expect(clippy::print_stdout, reason = "the numbers are what this program is for")]
 #![expect(clippy::disallowed_methods, reason = "it measures real time")]
-#![expect(clippy::cast_precision_loss, reason = "counts below 2^52 are turned into ratios")]
 
 mod measure;
 mod server;

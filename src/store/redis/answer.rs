@@ -13,18 +13,18 @@ use crate::limit::Standing;
 use crate::limit::state::Standings;
 
 /// Reads the answer to a group, in its order; `None`: that was no answer of our script.
-pub fn read(value: &Value, charges: &[&Charge<'_>]) -> Option<Vec<Ruling>> {
+pub(super) fn read(value: &Value, charges: &[&Charge<'_>]) -> Option<Vec<Ruling>> {
     let Value::Array(numbers) = value else { return None };
     let mut numbers = numbers.iter().map(|number| match number {
         Value::Int(number) => Some(*number),
         _ => None,
     });
     let mut next = || numbers.next().flatten();
-    let decided = Timestamp::from_micros(u64::try_from(next()?).ok()?);
+    let moment = Timestamp::from_micros(u64::try_from(next()?).ok()?);
     let mut rulings = Vec::with_capacity(charges.len());
     for charge in charges {
         let retry_after = span(next()?);
-        let charged = span(next()?).map(|later| decided + later);
+        let taken = span(next()?).map(|later| moment + later);
         let rates = match charge.rule {
             Rule::Concurrent(_) => 0,
             Rule::Rates { rates, .. } => rates.as_slice().len(),
@@ -33,7 +33,7 @@ pub fn read(value: &Value, charges: &[&Charge<'_>]) -> Option<Vec<Ruling>> {
         for _ in 0..rates {
             standings.push(Standing { remaining: u64::try_from(next()?).ok()?, reset: span(next()?)? });
         }
-        rulings.push(Ruling { verdict: Verdict { retry_after, standings }, charged });
+        rulings.push(Ruling { verdict: Verdict { retry_after, standings }, charged: taken });
     }
     numbers.next().is_none().then_some(rulings)
 }
@@ -41,4 +41,60 @@ pub fn read(value: &Value, charges: &[&Charge<'_>]) -> Option<Vec<Ruling>> {
 /// Microseconds; below zero there are none.
 fn span(micros: i64) -> Option<Duration> {
     u64::try_from(micros).ok().map(Duration::from_micros)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::num::NonZeroU32;
+
+    use super::*;
+    use crate::decision::batch::Force;
+    use crate::key::KeyHash;
+    use crate::limit::Algorithm;
+    use crate::limit::Count;
+    use crate::limit::OnFailure;
+
+    fn answer(numbers: &[i64]) -> Option<Vec<Ruling>> {
+        let slots = Rule::Concurrent(NonZeroU32::MIN);
+        let rates = "1/second; 5/minute".parse().expect("rates");
+        let pace = Rule::Rates { algorithm: Algorithm::FixedWindow, rates, cost: NonZeroU32::MIN };
+        let charge = |rule| Charge {
+            limit: 0,
+            key: KeyHash(1),
+            rule,
+            count: Count::Requests,
+            force: Force::Binding,
+            on_failure: OnFailure::Local,
+        };
+        let value = Value::Array(numbers.iter().copied().map(Value::Int).collect());
+        read(&value, &[&charge(&slots), &charge(&pace)])
+    }
+
+    #[test]
+    fn numbers_become_verdicts() {
+        let rulings = answer(&[1000, -1, 0, 7, -1, 0, 7, 3, 60]).expect("an answer");
+        assert_eq!(rulings[0].charged, Some(Timestamp::from_micros(1000)));
+        assert!(rulings[0].verdict.passes());
+        assert_eq!(rulings[1].charged, None);
+        assert_eq!(rulings[1].verdict.retry_after, Some(Duration::from_micros(7)));
+        let standings: Vec<_> =
+            rulings[1].verdict.standings.iter().map(|at| (at.remaining, at.reset.as_micros())).collect();
+        assert_eq!(standings, [(0, 7), (3, 60)]);
+    }
+
+    #[test]
+    fn what_is_no_answer_of_a_script_is_none() {
+        for numbers in [
+            &[][..],
+            &[1000],
+            &[1000, -1, 0, 7, -1, 0, 7, 3],
+            &[1000, -1, 0, 7, -1, 0, 7, 3, 60, 0],
+            &[-5, -1, 0, 7, -1, 0, 7, 3, 60],
+            &[1000, -1, 0, 7, -1, -1, 7, 3, 60],
+        ] {
+            assert_eq!(answer(numbers), None, "{numbers:?}");
+        }
+        assert_eq!(read(&Value::Okay, &[]), None);
+        assert_eq!(read(&Value::Array(vec![Value::Int(5), Value::Nil]), &[]), None);
+    }
 }

@@ -1,5 +1,8 @@
 //! Charges as arguments of scripts: whole numbers, the highest byte first.
 
+use std::num::NonZeroU32;
+use std::time::Duration;
+
 use smallvec::SmallVec;
 
 use super::LEASE;
@@ -42,7 +45,7 @@ pub(super) fn charge(charge: &Charge<'_>, holder: u32, time: &Time) -> Bytes {
                 match algorithm {
                     Algorithm::SlidingWindowLog => rates.largest_count().get(),
                     Algorithm::BucketedWindow { buckets: some } | Algorithm::TokenBucket { burst: some } => {
-                        some.map_or(0, |some| some.get())
+                        some.map_or(0, NonZeroU32::get)
                     }
                     Algorithm::SlidingWindowCounter | Algorithm::FixedWindow => 0,
                 },
@@ -103,6 +106,6 @@ fn put(bytes: &mut Bytes, word: u32) {
 }
 
 /// Windows are whole seconds, at most a hundred years.
-fn seconds(window: std::time::Duration) -> u32 {
+fn seconds(window: Duration) -> u32 {
     u32::try_from(window.as_secs()).unwrap_or(u32::MAX)
 }

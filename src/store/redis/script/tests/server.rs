@@ -26,7 +26,7 @@ use crate::store::redis::script::name;
 
 /// Keys of one test, under a prefix of its own. When it is over, each of them has an end and is no larger than it may be.
 pub(super) struct Keys {
-    server: Arc<RedisServer>,
+    _server: Arc<RedisServer>,
     connection: redis::Connection,
     pub(super) prefix: String,
     pub(super) hand: ManualClock,
@@ -51,7 +51,7 @@ impl Keys {
         let prefix = format!("test-{}", NUMBER.fetch_add(1, Ordering::Relaxed));
         let client = redis::Client::open(server.url()).expect("an address");
         let connection = client.get_connection().expect("the server answers");
-        Self { server, connection, prefix, hand, time, largest: 20_000 }
+        Self { _server: server, connection, prefix, hand, time, largest: 20_000 }
     }
 
     /// Sends a command; an error is a value, too.
