@@ -131,11 +131,12 @@ fn requests_go_on_while_a_master_of_the_cluster_is_replaced() {
         eventually("the cluster is whole", || redis.nodes[3].cli(&["CLUSTER", "INFO"]).contains("cluster_state:ok"));
         let elected = Stopwatch::start();
         eventually("the gateways have found the new master", || gateways.iter().all(store_up));
-        assert!(elected.elapsed() < Duration::from_secs(2), "{:?}", elected.elapsed());
+        assert!(elected.elapsed() < Duration::from_secs(1), "{:?}", elected.elapsed());
         drop(ended);
         for client in clients {
             let slowest = client.join().expect("every request is answered");
-            assert!(slowest < Duration::from_millis(400), "a request took {slowest:?}");
+            // The election takes more than a second: nobody waits for it.
+            assert!(slowest < Duration::from_millis(500), "a request took {slowest:?}");
         }
     });
     // From now on every key is one limit again, for both gateways together.

@@ -11,6 +11,7 @@ use crate::site::Site;
 use crate::site::TIMEOUT;
 use crate::site::said_of_redis;
 use crate::support::Caller;
+use crate::support::Gateway;
 use crate::support::Over;
 use crate::support::Stopwatch;
 use crate::support::eventually;
@@ -29,7 +30,8 @@ const POLICIES: [&str; 3] = ["/local", "/allow", "/deny"];
 /// How long Redis stays away.
 const AWAY: Duration = Duration::from_millis(1200);
 
-/// What a busy machine may add to a span without it being the gateway's doing.
+/// What a busy machine may add to a span without it being the gateway's doing, where a gateway without Redis, asked
+/// beside it, does not show that it was more.
 const SCHEDULING: Duration = Duration::from_millis(100);
 
 /// One request of a client who never comes again.
@@ -53,6 +55,8 @@ pub(super) struct Outage {
     mended: Duration,
     /// From Redis' return to the first answer under `deny` that only Redis can give.
     normal_after: Duration,
+    /// What a gateway took meanwhile that has nothing to do with Redis: whatever the machine did is in it.
+    alone: Vec<Duration>,
     /// How much had been said of Redis before.
     told: usize,
     usual: Duration,
@@ -70,10 +74,15 @@ pub(super) fn measure(
 ) -> Outage {
     let address = site.gateways[0].address();
     let clock = site.application.clock();
+    let other = Gateway::start(format!(
+        "upstream: {}\nlog: {{level: info, format: json, requests: false}}",
+        site.application.url()
+    ));
     let usual = median(&before(address, clock));
     let told = said_of_redis(&site.gateways[0]).len();
     let over = AtomicBool::new(false);
     let mut span = [Duration::ZERO; 4];
+    let mut alone = Vec::new();
     let mut samples = thread::scope(|scope| {
         let ended = Over(&over);
         let ask = |policy| {
@@ -90,6 +99,15 @@ pub(super) fn measure(
             })
         };
         let running: Vec<_> = POLICIES.into_iter().map(ask).collect();
+        let beside = scope.spawn(|| {
+            let mut caller = Caller::default();
+            let mut took = Vec::new();
+            while !over.load(Ordering::SeqCst) {
+                took.push(sample(&mut caller, other.address(), "/alone", took.len(), clock).took);
+                thread::sleep(Duration::from_millis(2));
+            }
+            took
+        });
         thread::sleep(Duration::from_millis(100));
         let broken = clock.elapsed();
         break_it(site);
@@ -107,11 +125,12 @@ pub(super) fn measure(
         span = [broken, looked, mended, clock.elapsed().saturating_sub(mended)];
         thread::sleep(Duration::from_millis(300));
         drop(ended);
+        alone = beside.join().expect("no panic here");
         running.into_iter().flat_map(|thread| thread.join().expect("no panic here")).collect::<Vec<_>>()
     });
     samples.sort_by_key(|sample| sample.sent);
     let [broken, looked, mended, normal_after] = span;
-    Outage { samples, broken, looked, mended, normal_after, told, usual }
+    Outage { samples, broken, looked, mended, normal_after, alone, told, usual }
 }
 
 impl Outage {
@@ -127,19 +146,17 @@ impl Outage {
         let (first, open) = self.away();
         let added = |span: Duration| span.saturating_sub(self.usual).as_secs_f64() * 1000.0;
         println!(
-            "| {name} | {} | {:.0} ms | {:.1} ms | {:.0} ms | {} ms | {} |",
+            "| {name} | {} | {:.0} ms | {:.1} ms, {:.0} ms ({:.0} ms) | {} ms | {} |",
             statuses.join(" / "),
             added(max(&first)),
             added(median(&open)),
             added(max(&open)),
+            added(max(&self.alone)),
             self.normal_after.as_millis(),
-            log.join("; "),
+            cause(&log[0]),
         );
         assert_eq!(statuses, ["200", "200", "503"], "{name}");
-        assert!(self.slowest() <= TIMEOUT + SCHEDULING, "{name}: a request took {:?}", self.slowest());
-        // Three clients ask at a time, so three at most are under way when Redis falls silent; nobody after them waits.
-        let waited = self.samples.iter().filter(|sample| sample.took >= TIMEOUT).count();
-        assert!(waited <= POLICIES.len(), "{name}: {waited} requests waited");
+        self.nobody_waits(name);
         assert!(added(median(&open)) < 5.0, "{name}: {:?}, otherwise {:?}", median(&open), self.usual);
         assert!(self.normal_after < Duration::from_secs(1), "{name}: normal after {:?}", self.normal_after);
         assert_eq!(log.len(), 2, "{name}: one line when it goes, one when it is back: {log:#?}");
@@ -150,7 +167,7 @@ impl Outage {
     #[track_caller]
     pub(super) fn is_none(&self, name: &str, site: &Site) {
         assert_eq!(POLICIES.map(|policy| self.statuses(policy)), ["200", "200", "200"], "{name}");
-        assert!(self.slowest() < TIMEOUT + SCHEDULING, "{name}: a request took {:?}", self.slowest());
+        self.nobody_waits(name);
         assert_eq!(said_of_redis(&site.gateways[0]).len(), self.told, "{name}");
     }
 
@@ -187,8 +204,17 @@ impl Outage {
         (took(first), took(open))
     }
 
-    fn slowest(&self) -> Duration {
-        self.samples.iter().map(|sample| sample.took).max().expect("samples")
+    /// Fails when a request waited for longer than the timeout, or when any waited but those that were under way at first.
+    #[track_caller]
+    fn nobody_waits(&self, name: &str) {
+        let (first, open) = self.away();
+        let most = TIMEOUT + SCHEDULING.max(max(&self.alone) * 2);
+        assert!(max(&first) <= most, "{name}: a request took {:?}, without Redis {:?}", max(&first), max(&self.alone));
+        // Later on a busy machine may hold up a request of each client now and then, and shows it by holding up those
+        // that have nothing to do with Redis. If some were sent to Redis to try it, it would be more of them than that.
+        let stalls = self.alone.iter().filter(|took| **took >= TIMEOUT / 2).count();
+        let waited = open.iter().filter(|took| **took >= TIMEOUT).count();
+        assert!(waited <= POLICIES.len() * (1 + stalls), "{name}: {waited} requests waited, {stalls} without Redis");
     }
 
     #[track_caller]
@@ -229,4 +255,9 @@ fn median(spans: &[Duration]) -> Duration {
 
 fn max(spans: &[Duration]) -> Duration {
     spans.iter().max().copied().unwrap_or_default()
+}
+
+/// `timeout` of `redis 127.0.0.1:6379 is away (timeout): until it is back ...`.
+fn cause(line: &str) -> &str {
+    line.split_once("away (").and_then(|(_, rest)| rest.split_once(')')).map_or(line, |(cause, _)| cause)
 }

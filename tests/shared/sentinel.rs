@@ -56,11 +56,12 @@ fn requests_go_on_while_the_sentinels_elect_a_new_master() {
         eventually("the replica is the master", || redis.servers[1].cli(&["ROLE"]).starts_with("master"));
         let elected = Stopwatch::start();
         eventually("the gateways have found the new master", || gateways.iter().all(store_up));
-        assert!(elected.elapsed() < Duration::from_secs(2), "{:?}", elected.elapsed());
+        assert!(elected.elapsed() < Duration::from_secs(1), "{:?}", elected.elapsed());
         drop(ended);
         for client in clients {
             let slowest = client.join().expect("every request is answered");
-            assert!(slowest < Duration::from_millis(300), "a request took {slowest:?}");
+            // The election takes more than a second: nobody waits for it.
+            assert!(slowest < Duration::from_millis(500), "a request took {slowest:?}");
         }
     });
     // 20 by Redis at most, and, where its death lost a copy of some, as many again of the new master; ten at each
