@@ -26,7 +26,9 @@ pub(super) async fn readyz(State(control): State<Arc<Control>>) -> (StatusCode, 
     if let AnyStore::Shared(shared) = &*control.store {
         let away = shared.shared().status().away;
         store["on_failure"] = json!(word(on_failure));
-        store["away"] = away.iter().map(|away| json!({"server": away.server, "cause": away.cause})).collect();
+        if !away.is_empty() {
+            store["away"] = away.iter().map(|away| json!({"server": away.server, "cause": away.cause})).collect();
+        }
     }
     let (status, word) = if control.is_draining() {
         (StatusCode::SERVICE_UNAVAILABLE, "draining")

@@ -52,7 +52,7 @@ fn the_start_says_where_counts_are_kept_and_no_password() {
             200,
             json!({
                 "status": "ready",
-                "store": {"kind": "redis", "up": true, "on_failure": "local", "away": []},
+                "store": {"kind": "redis", "up": true, "on_failure": "local"},
             })
         )
     );
@@ -217,7 +217,7 @@ fn a_reset_is_heard_by_every_gateway_within_a_second() {
 
 /// What README.md tells to allow a gateway in Redis, and no more.
 const RIGHTS: &str = "~portcullis:* &portcullis:* -@all +evalsha +script|load +time +get +set +del +getrange +setrange \
-                      +pexpire +publish +subscribe +ping +hello +select +info +dbsize +role +client|setname \
+                      +pexpire +publish +subscribe +ping +hello +select +info +dbsize +role +client|setname +client|tracking \
                       +cluster|slots +asking";
 
 #[test]
