@@ -9,6 +9,7 @@ mod flood;
 mod outage;
 mod policies;
 mod resets;
+mod rights;
 mod sentinel;
 mod site;
 mod slots;

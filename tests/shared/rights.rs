@@ -1,0 +1,64 @@
+//! A user of Redis with the rights that the README names, and no others.
+
+use std::fs;
+use std::path::Path;
+
+use crate::site::RAW;
+use crate::site::alone;
+use crate::site::ask_admin;
+use crate::site::config;
+use crate::site::said_of_redis;
+use crate::site::store_up;
+use crate::state;
+use crate::support::Caller;
+use crate::support::Gateway;
+use crate::support::Ledger;
+use crate::support::RedisServer;
+use crate::support::eventually;
+
+#[test]
+fn the_rights_that_the_readme_names_are_enough() {
+    let _alone = alone();
+    let redis = RedisServer::start();
+    let rights = rights();
+    assert_eq!(redis.cli(&rights.iter().map(String::as_str).collect::<Vec<_>>()), "OK", "{rights:?}");
+    let application = Ledger::start();
+    let url = redis.url().replace("redis://", "redis://gate:PASSWORD@");
+    let algorithms =
+        ["sliding-window-log", "sliding-window-counter", "bucketed-window", "fixed-window", "token-bucket"];
+    let limit = |algorithm: &&str| {
+        format!("  - {{name: {algorithm}-of-the-test, key: header.x-key, rate: 3/hour, algorithm: {algorithm}}}\n")
+    };
+    // One with entries enough to be kept another way.
+    let long = "  - {name: long-of-the-test, key: [], rate: 5000/hour}\n";
+    let busy = "  - {name: busy-of-the-test, key: [], concurrent: 20}\n";
+    let limits = format!("limits:\n{}{long}{busy}", algorithms.iter().map(limit).collect::<String>());
+    let place = format!("url: \"{url}\", timeout: 10s");
+    let gateway = Gateway::start(config(&application.url(), &place, "  on_failure: deny", &limits));
+    eventually("the gateway has found Redis", || store_up(&gateway));
+    let mut caller = Caller::default();
+    let mut ask = |key: &str| caller.call(gateway.address(), "/", key, application.clock()).expect("an answer");
+    assert_eq!([ask(RAW), ask(RAW), ask(RAW), ask(RAW)], [200, 200, 200, 429]);
+    for number in 0..1500 {
+        assert_eq!(ask(&format!("{RAW}-{number}")), 200);
+    }
+    for algorithm in algorithms {
+        let path = format!("/api/v1/limits/{algorithm}-of-the-test/state?header.x-key={RAW}");
+        assert_eq!(ask_admin(&gateway, "GET", &path).json()["allowed"], false, "{algorithm}");
+        assert!(matches!(ask_admin(&gateway, "DELETE", &path).status, 200 | 204));
+    }
+    eventually("the key is forgotten", || ask(RAW) == 200);
+    assert_eq!(said_of_redis(&gateway), Vec::<String>::new());
+    state::is_clean(&redis, 5000);
+}
+
+/// The words of the command in the README that makes such a user.
+fn rights() -> Vec<String> {
+    let readme = Path::new(env!("CARGO_MANIFEST_DIR")).join("README.md");
+    let readme = fs::read_to_string(readme).expect("the README is there");
+    let lines =
+        readme.lines().skip_while(|line| !line.contains("ACL SETUSER gate")).take_while(|line| !line.is_empty());
+    let words: Vec<String> = lines.flat_map(str::split_whitespace).map(str::to_owned).collect();
+    assert!(words.len() > 10, "the README says no more which rights are enough");
+    words
+}
