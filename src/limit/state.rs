@@ -78,8 +78,8 @@ impl State {
         match rule {
             Rule::Concurrent(most) => (self.in_flight() >= most.get()).then(|| now + Duration::from_secs(1)),
             Rule::Rates { algorithm, rates, cost } => {
-                let opens = self.0.memory(*algorithm)?.opens_at(rates, *algorithm, cost.get(), now.as_micros());
-                opens.map(Timestamp::from_micros)
+                let Some(memory) = self.0.memory(*algorithm) else { return Self::fresh(rule).opens_at(rule, now) };
+                memory.opens_at(rates, *algorithm, cost.get(), now.as_micros()).map(Timestamp::from_micros)
             }
         }
     }

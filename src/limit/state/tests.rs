@@ -79,6 +79,20 @@ fn a_changed_window_keeps_what_was_counted() {
 }
 
 #[test]
+fn what_never_passes_does_not_pass_because_the_algorithm_changed() {
+    let rule = |algorithm, cost| Rule::Rates {
+        algorithm,
+        rates: "3/minute".parse().expect("a rate"),
+        cost: NonZeroU32::new(cost).expect("above zero"),
+    };
+    let now = Timestamp::from_micros(1_000_000);
+    let mut state = State::fresh(&rule(Algorithm::SlidingWindowLog, 1));
+    state.charge(&rule(Algorithm::SlidingWindowLog, 1), now);
+    assert!(state.opens_at(&rule(Algorithm::FixedWindow, 3), now).is_none());
+    assert!(state.opens_at(&rule(Algorithm::FixedWindow, 4), now).is_some());
+}
+
+#[test]
 fn a_changed_algorithm_begins_anew() {
     for before in ALGORITHMS {
         for after in ALGORITHMS.into_iter().filter(|after| *after != before) {
