@@ -155,3 +155,38 @@ fn requests_go_on_while_a_master_of_the_cluster_is_replaced() {
         state::is_clean(node, 20);
     }
 }
+
+#[test]
+fn what_was_only_reserved_for_a_moment_refuses_nobody_afterwards() {
+    let _alone = alone();
+    let redis = RedisCluster::start();
+    let application = Ledger::start();
+    let limits = "limits:
+  - {name: user-of-the-test, key: header.x-key, rate: 2/hour}
+  - {name: path-of-the-test, key: [path, header.x-key], rate: 1/hour}";
+    let gateways = gateways(&redis, &application, "10s", "  on_failure: deny", limits);
+    let clock = application.clock();
+    let keys: Vec<String> = (0..20).map(|number| format!("{RAW}-{number}")).collect();
+    for key in &keys {
+        assert_eq!(Caller::default().call(gateways[0].address(), "/one", key, clock), Some(200));
+        // The path is used up, of which the other gateway does not know yet; so for a moment each of these reserves
+        // the one that the user has left. Who asks for another path meanwhile may be refused for that moment.
+        let mut callers: Vec<Caller> = (0..24).map(|_| Caller::default()).collect();
+        for caller in &mut callers {
+            caller.ask(gateways[1].address(), "/one", key, clock);
+        }
+        let mut others: Vec<Caller> = (0..1).map(|_| Caller::default()).collect();
+        for caller in &mut others {
+            caller.ask(gateways[0].address(), "/two", key, clock);
+        }
+        assert!(callers.iter_mut().all(|caller| caller.answer() == Some(429)));
+        assert!(others.iter_mut().all(|caller| caller.answer().is_some()));
+    }
+    for key in &keys {
+        Caller::default().call(gateways[0].address(), "/two", key, clock);
+    }
+    let arrivals = application.arrivals();
+    let passed = |key: &&String| arrivals.iter().any(|arrival| arrival.key == **key && arrival.target == "/two");
+    let refused: Vec<&String> = keys.iter().filter(|key| !passed(key)).collect();
+    assert_eq!(refused, Vec::<&String>::new(), "one of two was used");
+}
