@@ -117,32 +117,33 @@ impl AnyStore {
     }
 }
 
+// What goes to Redis waits on the heap: a request that memory decides is not to make room for it.
 impl Store for AnyStore {
     async fn decide(&self, batch: &Batch<'_>) -> Result<Vec<Verdict>, StoreError> {
         match self {
             Self::Memory(store) => store.decide(batch).await,
-            Self::Shared(store) => store.decide(batch).await,
+            Self::Shared(store) => Box::pin(store.decide(batch)).await,
         }
     }
 
     async fn look(&self, batch: &Batch<'_>) -> Result<Vec<Verdict>, StoreError> {
         match self {
             Self::Memory(store) => store.look(batch).await,
-            Self::Shared(store) => store.look(batch).await,
+            Self::Shared(store) => Box::pin(store.look(batch)).await,
         }
     }
 
     async fn settle(&self, reservations: &[Reservation]) -> Result<(), StoreError> {
         match self {
             Self::Memory(store) => store.settle(reservations).await,
-            Self::Shared(store) => store.settle(reservations).await,
+            Self::Shared(store) => Box::pin(store.settle(reservations)).await,
         }
     }
 
     async fn forget(&self, keys: &[KeyHash]) -> Result<(), StoreError> {
         match self {
             Self::Memory(store) => store.forget(keys).await,
-            Self::Shared(store) => store.forget(keys).await,
+            Self::Shared(store) => Box::pin(store.forget(keys)).await,
         }
     }
 }

@@ -32,6 +32,7 @@ use tokio_util::sync::CancellationToken;
 use super::breaker::Cause;
 use super::url::Address;
 use super::url::Login;
+use super::wire::Wire;
 
 /// What all connections of a process have in common.
 #[derive(Debug)]
@@ -45,8 +46,16 @@ pub(super) struct Connector {
 /// A connection that many callers use at once; clones are the same one. It ends with the last of them.
 #[derive(Clone, Debug)]
 pub(super) struct Connection {
-    inner: MultiplexedConnection,
+    inner: Inner,
     driver: Arc<Driver>,
+}
+
+#[derive(Clone, Debug)]
+enum Inner {
+    /// What decides goes over our own: the library's takes a fifth of the time of a whole request.
+    Wire(Wire),
+    /// One that hears what nobody asked for.
+    Library(MultiplexedConnection),
 }
 
 /// The task that writes what callers send, and reads what the server answers.
@@ -69,12 +78,6 @@ pub(super) type OnPush = Arc<dyn Fn(PushInfo) + Send + Sync>;
 
 /// How long connecting may take, everything included.
 const CONNECTING: Duration = Duration::from_millis(500);
-
-/// As many decisions wait for one write before their callers are held up.
-const QUEUE: usize = 4096;
-
-/// As much is gathered for one write.
-const WRITE_BUFFER: usize = 64 << 10;
 
 /// A peer that does not acknowledge what it was sent is gone. One that is merely stopped does: its kernel speaks for it.
 const UNACKNOWLEDGED: Duration = Duration::from_secs(1);
@@ -185,6 +188,25 @@ async fn handshake<S>(stream: S, login: &Login, database: i64, on_push: Option<O
 where
     S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
 {
+    let connection = if let Some(on_push) = on_push {
+        of_library(stream, login, database, on_push).await?
+    } else {
+        let (wire, driver) = Wire::over(stream);
+        let connection = Connection { inner: Inner::Wire(wire), driver: Driver::start(driver) };
+        connection.log_in(login, database).await?;
+        connection
+    };
+    // What it answers is of no interest: whoever may not say its name serves as well.
+    let mut name = redis::cmd("CLIENT");
+    name.arg("SETNAME").arg("portcullis");
+    connection.send(&name).await?;
+    Ok(connection)
+}
+
+async fn of_library<S>(stream: S, login: &Login, database: i64, on_push: OnPush) -> Result<Connection, RedisError>
+where
+    S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+{
     let mut settings = RedisConnectionInfo::default().set_db(database).set_skip_set_lib_name();
     if let Some(user) = &login.user {
         settings = settings.set_username(user);
@@ -192,46 +214,48 @@ where
     if let Some(password) = &login.password {
         settings = settings.set_password(password);
     }
-    let mut config = AsyncConnectionConfig::new()
-        .set_response_timeout(None)
-        .set_connection_timeout(None)
-        .set_pipeline_buffer_size(QUEUE)
-        .set_write_backpressure_boundary(WRITE_BUFFER);
-    if let Some(on_push) = on_push {
-        settings = settings.set_protocol(ProtocolVersion::RESP3);
-        config = config.set_push_sender(move |push| {
-            on_push(push);
-            Ok::<(), redis::aio::SendError>(())
-        });
-    }
-    let (inner, driver) = MultiplexedConnection::new_with_config(&settings, stream, config).await?;
-    let ended = CancellationToken::new();
-    let guard = ended.clone().drop_guard();
-    let task = tokio::spawn(async move {
-        let _guard = guard;
-        driver.await;
+    let settings = settings.set_protocol(ProtocolVersion::RESP3);
+    let config = AsyncConnectionConfig::new().set_response_timeout(None).set_connection_timeout(None);
+    let config = config.set_push_sender(move |push| {
+        on_push(push);
+        Ok::<(), redis::aio::SendError>(())
     });
-    let mut connection = Connection { inner, driver: Arc::new(Driver { task, ended }) };
-    // What it answers is of no interest: whoever may not say its name serves as well.
-    let mut name = redis::cmd("CLIENT");
-    name.arg("SETNAME").arg("portcullis").set_no_response(true);
-    connection.inner.send_packed_command(&name).await?;
-    Ok(connection)
+    let (inner, driver) = MultiplexedConnection::new_with_config(&settings, stream, config).await?;
+    Ok(Connection { inner: Inner::Library(inner), driver: Driver::start(driver) })
 }
 
 impl Connection {
+    async fn log_in(&self, login: &Login, database: i64) -> Result<(), Fault> {
+        if let Some(password) = &login.password {
+            let mut auth = redis::cmd("AUTH");
+            auth.arg(login.user.as_slice()).arg(password);
+            if let Value::ServerError(_) = self.send(&auth).await? {
+                return Err(Fault { cause: Cause::NoAuth, detail: "it does not accept the password".to_owned() });
+            }
+        }
+        if database != 0 {
+            let mut select = redis::cmd("SELECT");
+            select.arg(database);
+            self.ask(&select).await?;
+        }
+        Ok(())
+    }
+
     /// Sends a command and waits for its answer, however long that takes. An answer may be an error.
     pub(super) async fn send(&self, command: &Cmd) -> Result<Value, RedisError> {
-        self.inner.clone().send_packed_command(command).await
+        match &self.inner {
+            Inner::Wire(wire) => Ok(wire.send(command).await?),
+            // On the heap: decisions are not to make room for it.
+            Inner::Library(library) => Box::pin(library.clone().send_packed_command(command)).await,
+        }
     }
 
     /// Sends a command to a server that has its slot only by hearsay.
     pub(super) async fn send_asking(&self, command: &Cmd) -> Result<Value, RedisError> {
-        let mut both = redis::pipe();
-        // One write: no other caller's command can come in between.
-        both.add_command(redis::cmd("ASKING")).add_command(command.clone());
-        let mut answers = self.inner.clone().send_packed_commands(&both, 0, 2).await?;
-        Ok(answers.pop().unwrap_or_default())
+        match &self.inner {
+            Inner::Wire(wire) => Ok(wire.send_together(&[&redis::cmd("ASKING"), command]).await?),
+            Inner::Library(_) => unreachable!("what hears messages decides nothing"),
+        }
     }
 
     /// The same where an error is no answer.
@@ -250,7 +274,10 @@ impl Connection {
     }
 
     pub(super) async fn subscribe(&self, channel: &str) -> Result<(), Fault> {
-        Ok(self.inner.clone().subscribe(channel).await?)
+        match &self.inner {
+            Inner::Wire(_) => unreachable!("it is connected for messages"),
+            Inner::Library(library) => Ok(library.clone().subscribe(channel).await?),
+        }
     }
 
     pub(super) fn is_open(&self) -> bool {
@@ -260,6 +287,18 @@ impl Connection {
     /// Waits until there is nobody at the other end.
     pub(super) async fn closed(&self) {
         self.driver.ended.cancelled().await;
+    }
+}
+
+impl Driver {
+    fn start(driver: impl Future<Output = ()> + Send + 'static) -> Arc<Self> {
+        let ended = CancellationToken::new();
+        let guard = ended.clone().drop_guard();
+        let task = tokio::spawn(async move {
+            let _guard = guard;
+            driver.await;
+        });
+        Arc::new(Self { task, ended })
     }
 }
 

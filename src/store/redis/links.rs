@@ -120,7 +120,7 @@ impl Links {
             let connection = self.connection(progress).await?;
             progress.sent = true;
             let answer = if asking {
-                connection.send_asking(&invocation.command).await
+                Box::pin(connection.send_asking(&invocation.command)).await
             } else {
                 connection.send(&invocation.command).await
             };
@@ -130,7 +130,7 @@ impl Links {
                 Ok(Value::ServerError(error)) => match (error.code(), redirection(&error)) {
                     ("NOSCRIPT", _) => {
                         progress.sent = false;
-                        connection.load(&invocation.script.text).await.map_err(|fault| {
+                        Box::pin(connection.load(&invocation.script.text)).await.map_err(|fault| {
                             self.blame(progress, fault.cause);
                             Failure::Refused
                         })?;
@@ -190,9 +190,14 @@ impl Links {
     /// The connection of this core to that server: the one it has, or a fresh one.
     async fn connection(&self, progress: &mut Progress) -> Result<Connection, Failure> {
         let lane = self.lane(&progress.node);
-        if let Some(connection) = lane.current(progress)? {
-            return Ok(connection);
+        match lane.current(progress)? {
+            Some(connection) => Ok(connection),
+            // On the heap, where it takes no room from what is decided over a connection that stands.
+            None => Box::pin(self.connect(&lane, progress)).await,
         }
+    }
+
+    async fn connect(&self, lane: &Lane, progress: &mut Progress) -> Result<Connection, Failure> {
         let _connecting = lane.connecting.lock().await;
         if let Some(connection) = lane.current(progress)? {
             return Ok(connection);

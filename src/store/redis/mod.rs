@@ -1,6 +1,7 @@
 //! Counts in Redis, shared by any number of gateways.
 //!
-//! - [`url`], [`connect`]: where the servers are, and how one is spoken to.
+//! - [`url`], [`connect`]: where the servers are, and how one is spoken to; [`wire`], [`reply`]: over one connection for
+//!   all callers of a core.
 //! - [`node`], [`links`], [`topology`]: servers and their breakers, the connections of one core, and which server has
 //!   which slot.
 //! - [`shared`]: what all cores have in common.
@@ -22,6 +23,7 @@ mod connect;
 mod detached;
 mod in_flight;
 mod node;
+mod reply;
 mod reserve;
 mod resets;
 mod sentinel;
@@ -31,6 +33,7 @@ mod tend;
 mod together;
 mod topology;
 mod warnings;
+mod wire;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -145,7 +148,7 @@ impl RedisStore {
     pub async fn decide(&self, batch: &Batch<'_>) -> Decided {
         let is_simple = self.core.is_one_slot(batch) && !batch.charges.iter().any(Charge::is_slot);
         // Who hangs up on the way must neither keep slots nor leave the first half of a decision behind.
-        if is_simple { self.core.decide(batch).await } else { detached::decide(&self.core, batch).await }
+        if is_simple { self.core.decide(batch).await } else { Box::pin(detached::decide(&self.core, batch)).await }
     }
 
     /// Where the keys stand; nothing is charged.

@@ -70,7 +70,7 @@ impl Core {
                 Some(rulings) => rulings.into_iter().map(Some).collect(),
                 None => vec![None; batch.charges.len()],
             },
-            _ => self.reserve(batch, parts, holder).await,
+            _ => Box::pin(self.reserve(batch, parts, holder)).await,
         };
         Decided { rulings, holder }
     }

@@ -1,0 +1,352 @@
+//! One connection that many callers use at once: what they send goes out together, and what comes back is handed out in
+//! order.
+
+use std::collections::VecDeque;
+use std::future::poll_fn;
+use std::io;
+use std::pin::Pin;
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::Context;
+use std::task::Poll;
+use std::task::Waker;
+use std::task::ready;
+
+use bytes::Buf;
+use bytes::BytesMut;
+use parking_lot::Mutex;
+use redis::Cmd;
+use redis::Value;
+use tokio::io::AsyncRead;
+use tokio::io::AsyncReadExt;
+use tokio::io::AsyncWrite;
+
+use super::reply;
+
+/// What callers have of a connection; clones are the same one.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Wire(Arc<Mutex<Desk>>);
+
+/// Where callers and the connection meet. Nobody holds the lock across an await.
+#[derive(Debug, Default)]
+struct Desk {
+    /// What is still to be written.
+    outgoing: Vec<u8>,
+    /// Commands whose answers were not all taken, oldest first.
+    commands: VecDeque<Command>,
+    /// How many of `commands` are answered.
+    answered: usize,
+    /// How many commands came before those in `commands`.
+    before: u64,
+    /// Whom to wake when there is something to write.
+    driver: Option<Waker>,
+    is_closed: bool,
+}
+
+#[derive(Debug)]
+enum Command {
+    Awaited(Option<Waker>),
+    /// Nobody waits for the answer any more.
+    Abandoned,
+    Answered(Value),
+    Done,
+}
+
+/// The answer to come of a command. Dropped, the command is executed all the same.
+#[derive(Debug)]
+struct Answer<'w> {
+    wire: &'w Wire,
+    number: u64,
+}
+
+/// The side of the connection.
+struct Driver<S> {
+    wire: Wire,
+    stream: S,
+    writing: Vec<u8>,
+    written: usize,
+    reading: BytesMut,
+}
+
+/// As much is read at once.
+const READ: usize = 16 << 10;
+
+/// A buffer that had to hold more than this is given back afterwards.
+const KEPT: usize = 64 << 10;
+
+impl Wire {
+    /// Over this stream, which is served for as long as the future is polled.
+    pub(super) fn over<S: AsyncRead + AsyncWrite + Unpin>(stream: S) -> (Self, impl Future<Output = ()>) {
+        let wire = Self::default();
+        let mut driver = Driver {
+            wire: wire.clone(),
+            stream,
+            writing: Vec::new(),
+            written: 0,
+            reading: BytesMut::with_capacity(READ),
+        };
+        (wire, async move {
+            // Why it ended is of no interest: nobody knows what became of what was asked.
+            let _ended = poll_fn(|context| driver.poll(context)).await;
+            driver.wire.close();
+        })
+    }
+
+    /// Sends a command and waits for its answer, however long that takes. An answer may be an error.
+    pub(super) async fn send(&self, command: &Cmd) -> io::Result<Value> {
+        self.ask(&[command]).await
+    }
+
+    /// Sends commands between which no other caller's can come, and waits for the answer to the last one.
+    pub(super) async fn send_together(&self, commands: &[&Cmd]) -> io::Result<Value> {
+        self.ask(commands).await
+    }
+
+    fn ask(&self, commands: &[&Cmd]) -> Answer<'_> {
+        let mut desk = self.0.lock();
+        if desk.outgoing.is_empty()
+            && let Some(driver) = &desk.driver
+        {
+            driver.wake_by_ref();
+        }
+        for command in commands {
+            command.write_packed_command(&mut desk.outgoing);
+            desk.commands.push_back(Command::Abandoned);
+        }
+        if let Some(last) = desk.commands.back_mut() {
+            *last = Command::Awaited(None);
+        }
+        Answer { wire: self, number: desk.before + desk.commands.len() as u64 - 1 }
+    }
+
+    fn close(&self) {
+        let mut desk = self.0.lock();
+        desk.is_closed = true;
+        for command in &mut desk.commands {
+            if let Command::Awaited(Some(caller)) = command {
+                caller.wake_by_ref();
+            }
+        }
+    }
+}
+
+impl Future for Answer<'_> {
+    type Output = io::Result<Value>;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<Value>> {
+        let mut desk = self.wire.0.lock();
+        let is_closed = desk.is_closed;
+        let Some(command) = desk.command(self.number) else { return Poll::Ready(Err(gone())) };
+        match command {
+            Command::Answered(value) => {
+                let value = std::mem::take(value);
+                *command = Command::Done;
+                desk.trim();
+                Poll::Ready(Ok(value))
+            }
+            Command::Awaited(_) if is_closed => Poll::Ready(Err(gone())),
+            Command::Awaited(caller) => {
+                caller.get_or_insert_with(|| context.waker().clone()).clone_from(context.waker());
+                Poll::Pending
+            }
+            Command::Abandoned | Command::Done => Poll::Ready(Err(gone())),
+        }
+    }
+}
+
+impl Drop for Answer<'_> {
+    fn drop(&mut self) {
+        let mut desk = self.wire.0.lock();
+        let Some(command) = desk.command(self.number) else { return };
+        *command = if matches!(command, Command::Awaited(_)) { Command::Abandoned } else { Command::Done };
+        desk.trim();
+    }
+}
+
+impl Desk {
+    /// `None`: its answer was taken.
+    fn command(&mut self, number: u64) -> Option<&mut Command> {
+        let place = usize::try_from(number.checked_sub(self.before)?).ok()?;
+        self.commands.get_mut(place)
+    }
+
+    /// Hands the next answer out.
+    fn answer(&mut self, value: Value) -> io::Result<()> {
+        let unasked = || io::Error::new(io::ErrorKind::InvalidData, "an answer to nothing");
+        let command = self.commands.get_mut(self.answered).ok_or_else(unasked)?;
+        *command = match std::mem::replace(command, Command::Done) {
+            Command::Awaited(caller) => {
+                if let Some(caller) = caller {
+                    caller.wake();
+                }
+                Command::Answered(value)
+            }
+            Command::Abandoned | Command::Answered(_) | Command::Done => Command::Done,
+        };
+        self.answered += 1;
+        self.trim();
+        Ok(())
+    }
+
+    fn trim(&mut self) {
+        while let Some(Command::Done) = self.commands.front() {
+            self.commands.pop_front();
+            self.before += 1;
+            self.answered -= 1;
+        }
+    }
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> Driver<S> {
+    /// Ready when there is nobody at the other end.
+    fn poll(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.note(context);
+        loop {
+            if let Poll::Ready(Err(error)) = self.poll_write(context) {
+                return Poll::Ready(Err(error));
+            }
+            self.reading.reserve(READ);
+            let read = pin!(self.stream.read_buf(&mut self.reading)).poll(context);
+            if ready!(read)? == 0 {
+                return Poll::Ready(Ok(()));
+            }
+            self.hand_out()?;
+        }
+    }
+
+    /// From now on callers wake this task.
+    fn note(&self, context: &Context<'_>) {
+        let mut desk = self.wire.0.lock();
+        match &mut desk.driver {
+            Some(known) => known.clone_from(context.waker()),
+            none => *none = Some(context.waker().clone()),
+        }
+    }
+
+    fn poll_write(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        loop {
+            if self.written == self.writing.len() {
+                self.written = 0;
+                self.writing.clear();
+                if self.writing.capacity() > KEPT {
+                    self.writing = Vec::new();
+                }
+                std::mem::swap(&mut self.writing, &mut self.wire.0.lock().outgoing);
+                if self.writing.is_empty() {
+                    return Pin::new(&mut self.stream).poll_flush(context);
+                }
+            }
+            let rest = &self.writing[self.written..];
+            match ready!(Pin::new(&mut self.stream).poll_write(context, rest))? {
+                0 => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
+                length => self.written += length,
+            }
+        }
+    }
+
+    fn hand_out(&mut self) -> io::Result<()> {
+        let mut desk = self.wire.0.lock();
+        while let Some((value, length)) = reply::first(&self.reading)? {
+            self.reading.advance(length);
+            desk.answer(value)?;
+        }
+        Ok(())
+    }
+}
+
+fn gone() -> io::Error {
+    io::Error::new(io::ErrorKind::ConnectionReset, "the server closed the connection")
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::AsyncWriteExt;
+    use tokio::io::DuplexStream;
+    use tokio::io::duplex;
+
+    use super::*;
+
+    async fn pair() -> (Wire, DuplexStream) {
+        let (near, far) = duplex(1 << 20);
+        let (wire, driver) = Wire::over(near);
+        tokio::spawn(driver);
+        tokio::task::yield_now().await;
+        (wire, far)
+    }
+
+    fn echo(number: i64) -> Cmd {
+        let mut command = redis::cmd("ECHO");
+        command.arg(number);
+        command
+    }
+
+    async fn expect(server: &mut DuplexStream, numbers: std::ops::Range<i64>) {
+        let mut expected = Vec::new();
+        numbers.for_each(|number| echo(number).write_packed_command(&mut expected));
+        let mut sent = vec![0; expected.len()];
+        server.read_exact(&mut sent).await.expect("commands");
+        assert_eq!(sent, expected);
+    }
+
+    #[tokio::test]
+    async fn callers_share_a_connection_and_each_gets_its_own_answer() {
+        let (wire, mut server) = pair().await;
+        let callers: Vec<_> = (0..100)
+            .map(|number| {
+                let wire = wire.clone();
+                tokio::spawn(async move { wire.send(&echo(number)).await.expect("an answer") })
+            })
+            .collect();
+        expect(&mut server, 0..100).await;
+        for number in 0..100 {
+            // In two parts, so that no answer is whole when it arrives.
+            server.write_all(format!(":{number}").as_bytes()).await.expect("an open connection");
+            tokio::task::yield_now().await;
+            server.write_all(b"\r\n").await.expect("an open connection");
+        }
+        for (number, caller) in (0..).zip(callers) {
+            assert_eq!(caller.await.expect("no panic"), Value::Int(number));
+        }
+        assert!(wire.0.lock().commands.is_empty());
+    }
+
+    #[tokio::test]
+    async fn who_leaves_takes_nobody_elses_answer() {
+        let (wire, mut server) = pair().await;
+        let command = echo(0);
+        let mut first = Box::pin(wire.send(&command));
+        assert!(futures_util::poll!(&mut first).is_pending());
+        drop(first);
+        let second = tokio::spawn({
+            let wire = wire.clone();
+            async move { wire.send_together(&[&echo(1), &echo(2)]).await.expect("an answer") }
+        });
+        expect(&mut server, 0..3).await;
+        server.write_all(b":0\r\n:1\r\n:2\r\n").await.expect("an open connection");
+        assert_eq!(second.await.expect("no panic"), Value::Int(2));
+        assert!(wire.0.lock().commands.is_empty());
+    }
+
+    #[tokio::test]
+    async fn everyone_is_told_that_the_server_is_gone() {
+        let (wire, server) = pair().await;
+        let waiting = tokio::spawn({
+            let wire = wire.clone();
+            async move { wire.send(&echo(0)).await }
+        });
+        tokio::task::yield_now().await;
+        drop(server);
+        assert!(waiting.await.expect("no panic").is_err());
+        assert!(wire.send(&echo(1)).await.is_err());
+    }
+
+    #[tokio::test]
+    async fn an_answer_to_nothing_ends_the_connection() {
+        let (wire, mut server) = pair().await;
+        server.write_all(b":1\r\n").await.expect("an open connection");
+        while !wire.0.lock().is_closed {
+            tokio::task::yield_now().await;
+        }
+        assert!(wire.send(&echo(0)).await.is_err());
+    }
+}
