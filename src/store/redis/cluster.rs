@@ -13,7 +13,7 @@ use tracing::warn;
 
 use super::Shared;
 use super::connect::Connection;
-use super::connect::Fault;
+use super::fault::Fault;
 use super::topology::Range;
 use super::topology::SLOTS;
 use super::url::Address;

@@ -21,6 +21,7 @@ mod breaker;
 mod cluster;
 mod connect;
 mod detached;
+mod fault;
 mod in_flight;
 mod node;
 mod reply;

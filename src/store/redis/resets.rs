@@ -13,7 +13,7 @@ use tracing::warn;
 use super::Shared;
 use super::breaker::Cause;
 use super::connect::Connection;
-use super::connect::Fault;
+use super::fault::Fault;
 use super::node::Node;
 use crate::store::resets::Resets;
 

@@ -14,7 +14,7 @@ use tokio::time::Instant;
 use super::Shared;
 use super::breaker::Cause;
 use super::connect::Connection;
-use super::connect::Fault;
+use super::fault::Fault;
 use super::tend::Report;
 use super::url::Address;
 use super::url::Url;

@@ -1,0 +1,91 @@
+//! Callers, and a server that a test speaks for.
+
+use tokio::io::AsyncWriteExt;
+use tokio::io::DuplexStream;
+use tokio::io::duplex;
+
+use super::*;
+
+async fn pair() -> (Wire, DuplexStream) {
+    let (near, far) = duplex(1 << 20);
+    let (wire, driver) = Wire::over(near);
+    tokio::spawn(driver);
+    tokio::task::yield_now().await;
+    (wire, far)
+}
+
+fn echo(number: i64) -> Cmd {
+    let mut command = redis::cmd("ECHO");
+    command.arg(number);
+    command
+}
+
+async fn expect(server: &mut DuplexStream, numbers: std::ops::Range<i64>) {
+    let mut expected = Vec::new();
+    numbers.for_each(|number| echo(number).write_packed_command(&mut expected));
+    let mut sent = vec![0; expected.len()];
+    server.read_exact(&mut sent).await.expect("commands");
+    assert_eq!(sent, expected);
+}
+
+#[tokio::test]
+async fn callers_share_a_connection_and_each_gets_its_own_answer() {
+    let (wire, mut server) = pair().await;
+    let callers: Vec<_> = (0..100)
+        .map(|number| {
+            let wire = wire.clone();
+            tokio::spawn(async move { wire.send(&echo(number)).await.expect("an answer") })
+        })
+        .collect();
+    expect(&mut server, 0..100).await;
+    for number in 0..100 {
+        // In two parts, so that no answer is whole when it arrives.
+        server.write_all(format!(":{number}").as_bytes()).await.expect("an open connection");
+        tokio::task::yield_now().await;
+        server.write_all(b"\r\n").await.expect("an open connection");
+    }
+    for (number, caller) in (0..).zip(callers) {
+        assert_eq!(caller.await.expect("no panic"), Value::Int(number));
+    }
+    assert!(wire.0.lock().commands.is_empty());
+}
+
+#[tokio::test]
+async fn who_leaves_takes_nobody_elses_answer() {
+    let (wire, mut server) = pair().await;
+    let command = echo(0);
+    let mut first = Box::pin(wire.send(&command));
+    assert!(futures_util::poll!(&mut first).is_pending());
+    drop(first);
+    let second = tokio::spawn({
+        let wire = wire.clone();
+        async move { wire.send_together(&[&echo(1), &echo(2)]).await.expect("an answer") }
+    });
+    expect(&mut server, 0..3).await;
+    server.write_all(b":0\r\n:1\r\n:2\r\n").await.expect("an open connection");
+    assert_eq!(second.await.expect("no panic"), Value::Int(2));
+    assert!(wire.0.lock().commands.is_empty());
+}
+
+#[tokio::test]
+async fn everyone_is_told_that_the_server_is_gone() {
+    let (wire, server) = pair().await;
+    let waiting = tokio::spawn({
+        let wire = wire.clone();
+        async move { wire.send(&echo(0)).await }
+    });
+    tokio::task::yield_now().await;
+    drop(server);
+    assert!(waiting.await.expect("no panic").is_err());
+    assert!(wire.send(&echo(1)).await.is_err());
+}
+
+#[tokio::test]
+async fn an_answer_to_nothing_ends_the_connection() {
+    let (wire, mut server) = pair().await;
+    server.write_all(b":1\r\n").await.expect("an open connection");
+    while !wire.0.lock().is_closed {
+        tokio::task::yield_now().await;
+    }
+    assert!(wire.send(&echo(0)).await.is_err());
+}
