@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use portcullis::store::redis::Mode;
 use portcullis::store::redis::links::Failure;
 
 use crate::reach::Reach;
@@ -81,6 +82,21 @@ async fn a_password_that_the_gateway_lacks_is_named_too() {
     assert_eq!(reach.causes(), ["noauth"]);
     server.cli(&["-a", "secret", "CONFIG", "SET", "requirepass", ""]);
     assert!(reach.until_well("a").await < SOON / 2);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_is_not_what_the_configuration_says_is_told_in_words() {
+    let server = RedisServer::start();
+    let url = server.url();
+    let told = [
+        (Mode::Single, format!("redis://{}/99", server.address()), "it has no database of that number"),
+        (Mode::Sentinel, url.clone(), "it is no sentinel"),
+        (Mode::Cluster, url, "it is none of a cluster"),
+    ];
+    for (mode, url, words) in told {
+        let _reach = Reach::begin(mode, &[url]).await;
+        eventually(words, || logged(&[words]).len() == 1);
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -10,7 +10,6 @@ use std::time::Duration;
 
 use portcullis::clock::Clock;
 use portcullis::clock::ManualClock;
-use portcullis::limit::OnFailure;
 use portcullis::store::MemoryStore;
 use portcullis::store::Observer;
 use portcullis::store::denied_until::DeniedUntil;
@@ -80,7 +79,7 @@ impl Reach {
         let local = Arc::new(MemoryStore::new(&memory::Settings { max_keys: 100 }, clock));
         let stop = CancellationToken::new();
         let resets = Resets::new(&denied, &local);
-        tokio::spawn(watch(Arc::clone(&shared), resets, OnFailure::Local, stop.clone()));
+        tokio::spawn(watch(Arc::clone(&shared), resets, stop.clone()));
         shared.first_contact(SOON).await;
         Self { links: Links::new(&shared), shared, denied, seen, stop }
     }

@@ -91,7 +91,16 @@ impl Compiler {
                 "add `mode: cluster` or `mode: sentinel`, or keep one url",
             );
         }
-        urls.items.iter().filter_map(|url| self.url(url, mode)).collect()
+        let read: Vec<_> = urls.items.iter().filter_map(|url| Some((url.at, self.url(url, mode)?))).collect();
+        if let Some(((_, first), others)) = read.split_first() {
+            for (at, other) in others {
+                if let Some(differs) = first.differs(other) {
+                    let message = format!("this url has another {differs} than the first, and all are of one store");
+                    self.mistakes.report_secret(*at, message, format!("give every url the same {differs}"));
+                }
+            }
+        }
+        read.into_iter().map(|(_, url)| url).collect()
     }
 
     /// What is wrong with a URL is told without it: it may hold a password.

@@ -32,7 +32,6 @@ use crate::decision::Reservation;
 use crate::decision::Verdict;
 use crate::key::KeyHash;
 use crate::key::KeyHasher;
-use crate::limit::OnFailure;
 
 /// A shared store that never keeps a request waiting for a dead Redis.
 ///
@@ -44,8 +43,6 @@ pub struct Failover {
     denied: Arc<DeniedUntil>,
     apart: Apart,
     nodes: NonZeroU32,
-    /// What holds where a limit does not say.
-    on_failure: OnFailure,
     clock: Clock,
 }
 
@@ -62,7 +59,6 @@ impl Failover {
             denied: Arc::new(DeniedUntil::new(MOST_DENIED)),
             apart: Apart::default(),
             nodes: settings.nodes,
-            on_failure: settings.on_failure,
             clock,
         }
     }
@@ -75,7 +71,6 @@ impl Failover {
             denied: Arc::clone(&self.denied),
             apart: Apart::default(),
             nodes: self.nodes,
-            on_failure: self.on_failure,
             clock: self.clock.clone(),
         }
     }
@@ -86,7 +81,7 @@ impl Failover {
 
     /// Looks after the servers and hears of resets until it is stopped: one task for the process.
     pub fn watch(&self, stop: CancellationToken) -> impl Future<Output = ()> + Send + use<> {
-        redis::watch::watch(Arc::clone(self.redis.shared()), self.resets(), self.on_failure, stop)
+        redis::watch::watch(Arc::clone(self.redis.shared()), self.resets(), stop)
     }
 
     /// What the cores share of Redis.

@@ -77,22 +77,23 @@ async fn view(shared: &Arc<Shared>, lines: &mut Vec<Line>, doubted: bool) -> Res
         return Ok(view);
     }
     let (away, known) = known(shared);
-    let mut views = ask_all(shared, lines, known).await;
-    if views.is_empty() {
-        views = ask_all(shared, lines, away).await;
+    let (mut views, mut fault) = ask_all(shared, lines, known).await;
+    if views.is_empty() && !away.is_empty() {
+        (views, fault) = ask_all(shared, lines, away).await;
     }
     let agreeing = |view: &View| views.iter().filter(|(other, _)| other.ranges == view.ranges).count();
     // Who has slots with nobody, or with a server that is known to be away, has not heard of a change yet.
     let worth = |place: &usize| (Reverse(missing(shared, &views[*place].0)), agreeing(&views[*place].0));
-    let best = (0..views.len()).max_by_key(worth).ok_or_else(Fault::timeout)?;
+    let best = (0..views.len()).max_by_key(worth).ok_or(fault)?;
     let (view, line) = views.swap_remove(best);
     *lines = views.into_iter().map(|(_, line)| line).collect();
     lines.insert(0, line);
     Ok(view)
 }
 
-/// Asks these at the same time, over the connections there are to them.
-async fn ask_all(shared: &Arc<Shared>, lines: &[Line], addresses: Vec<Address>) -> Vec<(View, Line)> {
+/// Asks these at the same time, over the connections there are to them. Beside what they tell, why the last of the
+/// others tells nothing.
+async fn ask_all(shared: &Arc<Shared>, lines: &[Line], addresses: Vec<Address>) -> (Vec<(View, Line)>, Fault) {
     let mut asking = JoinSet::new();
     for address in addresses {
         let line = lines.iter().find(|line| line.address == address).cloned();
@@ -105,8 +106,14 @@ async fn ask_all(shared: &Arc<Shared>, lines: &[Line], addresses: Vec<Address>) 
             Ok::<_, Fault>((line.ask().await?, line))
         });
     }
-    // Who did not answer tells nothing.
-    asking.join_all().await.into_iter().flatten().collect()
+    let (mut views, mut fault) = (Vec::new(), Fault::timeout());
+    for told in asking.join_all().await {
+        match told {
+            Ok(told) => views.push(told),
+            Err(failed) => fault = failed,
+        }
+    }
+    (views, fault)
 }
 
 /// Every server heard of, each once: the masters that are away, and the others.

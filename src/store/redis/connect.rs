@@ -127,7 +127,10 @@ impl Connector {
         };
         match time::timeout(CONNECTING, opened).await {
             Ok(opened) => opened,
-            Err(_) => Err(Fault { cause: Cause::Timeout, detail: "it does not accept connections".to_owned() }),
+            Err(_) => Err(Fault {
+                cause: Cause::Timeout,
+                detail: format!("it is not connected to within {} ms", CONNECTING.as_millis()),
+            }),
         }
     }
 

@@ -6,7 +6,7 @@
 //!   which slot.
 //! - [`shared`]: what all cores have in common.
 //! - [`watch`]: one task a process that finds servers ([`cluster`], [`sentinel`]), probes those that failed ([`tend`]),
-//!   says what is amiss with them ([`warnings`]), and hears of resets ([`resets`]).
+//!   says what is amiss with them ([`fault`], [`warnings`]), and hears of resets ([`resets`]).
 //! - [`script`], [`answer`]: batches as invocations of a Lua script, and what it answers.
 //! - [`reserve`], [`in_flight`]: all or none across slots, and slots in flight held by leases.
 //! - [`detached`]: decisions that are finished though their client has left.

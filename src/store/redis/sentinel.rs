@@ -18,7 +18,6 @@ use super::fault::Fault;
 use super::tend::Report;
 use super::url::Address;
 use super::url::Url;
-use crate::limit::OnFailure;
 
 /// How often the sentinels are asked when nothing is amiss.
 const ROUND: Duration = Duration::from_secs(10);
@@ -39,9 +38,9 @@ const USUAL_NAME: &str = "mymaster";
 const SWITCHES: &str = "+switch-master";
 
 /// Follows the master for good.
-pub(super) async fn follow(shared: Arc<Shared>, policy: OnFailure) {
+pub(super) async fn follow(shared: Arc<Shared>) {
     let named = shared.settings.urls.iter().map(|url| url.sentinel().to_string()).collect::<Vec<_>>().join(", ");
-    let mut report = Report::new(format!("behind sentinels {named}"), policy);
+    let mut report = Report::new(format!("behind sentinels {named}"));
     loop {
         let begun = Instant::now();
         match master(&shared).await {

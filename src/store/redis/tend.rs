@@ -20,7 +20,6 @@ use super::script;
 use super::slot;
 use super::topology::SLOTS;
 use super::warnings::Warnings;
-use crate::limit::OnFailure;
 
 /// How often a server that is away is probed.
 const PACE: Duration = Duration::from_millis(100);
@@ -41,8 +40,8 @@ const INSPECTION: u32 = 4;
 /// A server that is back for so long is said to be.
 const STEADY: Duration = Duration::from_secs(1);
 
-pub(super) async fn tend(shared: Arc<Shared>, node: Arc<Node>, policy: OnFailure) {
-    let mut report = Report::new(node.address.to_string(), policy);
+pub(super) async fn tend(shared: Arc<Shared>, node: Arc<Node>) {
+    let mut report = Report::new(node.address.to_string());
     let mut warnings = Warnings::default();
     let mut connection = None;
     while !node.is_retired() {
@@ -185,7 +184,6 @@ async fn rest(shared: &Shared, node: &Node, known: Option<&Connection>, warnings
 #[derive(Debug)]
 pub(super) struct Report {
     server: String,
-    policy: &'static str,
     /// Since when it is said to be away.
     since: Option<Instant>,
     /// When it came back, where that is not said yet.
@@ -193,13 +191,8 @@ pub(super) struct Report {
 }
 
 impl Report {
-    pub(super) fn new(server: String, policy: OnFailure) -> Self {
-        let policy = match policy {
-            OnFailure::Local => "local",
-            OnFailure::Allow => "allow",
-            OnFailure::Deny => "deny",
-        };
-        Self { server, policy, since: None, returned: None }
+    pub(super) fn new(server: String) -> Self {
+        Self { server, since: None, returned: None }
     }
 
     /// It is away; `true`: it was not, as far as was known.
@@ -209,12 +202,12 @@ impl Report {
             return is_news;
         }
         self.since = Some(Instant::now());
-        let Self { server, policy, .. } = self;
+        let server = &self.server;
         let cause = cause.word();
         let detail = fault.map_or_else(String::new, |fault| format!(", {fault}"));
         warn!(
-            %server, cause, on_failure = policy,
-            "redis {server} is away ({cause}{detail}): until it is back limits are kept as `on_failure: {policy}` says"
+            %server, cause,
+            "redis {server} is away ({cause}{detail}): until it is back each limit is kept as its `on_failure` says"
         );
         is_news
     }

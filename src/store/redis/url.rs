@@ -50,6 +50,17 @@ impl Url {
             other => other.clone(),
         }
     }
+
+    /// In what another URL is of another store than this one, whatever server it names.
+    pub fn differs(&self, other: &Self) -> Option<&'static str> {
+        let compared = [
+            ("user", self.login.user != other.login.user),
+            ("password", self.login.password != other.login.password),
+            ("name of the master", self.master != other.master),
+            ("database", self.database != other.database),
+        ];
+        compared.into_iter().find_map(|(what, differs)| differs.then_some(what))
+    }
 }
 
 impl Address {
@@ -170,6 +181,16 @@ mod tests {
         let named = url("rediss://s1:26379/sessions");
         assert_eq!((named.master.as_deref(), named.database), (Some("sessions"), 0));
         assert_eq!(url("redis://s1:26379/4").master, None);
+    }
+
+    #[test]
+    fn urls_of_one_store_differ_in_their_servers_alone() {
+        let first = url("redis://gate:a@s1:26379/sessions/2");
+        assert_eq!(first.differs(&url("redis://gate:a@s2:5000/sessions/2")), None);
+        assert_eq!(first.differs(&url("redis://gates:a@s2/sessions/2")), Some("user"));
+        assert_eq!(first.differs(&url("redis://gate@s2/sessions/2")), Some("password"));
+        assert_eq!(first.differs(&url("redis://gate:a@s2/2")), Some("name of the master"));
+        assert_eq!(first.differs(&url("redis://gate:a@s2/sessions")), Some("database"));
     }
 
     #[test]

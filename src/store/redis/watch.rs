@@ -12,22 +12,21 @@ use super::node::Node;
 use super::resets;
 use super::sentinel;
 use super::tend;
-use crate::limit::OnFailure;
 use crate::store::resets::Resets;
 
-/// Runs until it is stopped. `policy` is what holds while a server is away, for the log.
-pub async fn watch(shared: Arc<Shared>, resets: Resets, policy: OnFailure, stop: CancellationToken) {
-    let _stopped = stop.run_until_cancelled(forever(shared, resets, policy)).await;
+/// Runs until it is stopped.
+pub async fn watch(shared: Arc<Shared>, resets: Resets, stop: CancellationToken) {
+    let _stopped = stop.run_until_cancelled(forever(shared, resets)).await;
 }
 
-async fn forever(shared: Arc<Shared>, resets: Resets, policy: OnFailure) {
+async fn forever(shared: Arc<Shared>, resets: Resets) {
     let mut tasks = JoinSet::new();
     tasks.spawn(resets::listen(Arc::clone(&shared), resets));
     match shared.settings.mode {
         Mode::Single => {}
         Mode::Cluster => drop(tasks.spawn(cluster::follow(Arc::clone(&shared)))),
         Mode::Sentinel => {
-            tasks.spawn(sentinel::follow(Arc::clone(&shared), policy));
+            tasks.spawn(sentinel::follow(Arc::clone(&shared)));
             tasks.spawn(sentinel::listen(Arc::clone(&shared)));
         }
     }
@@ -36,7 +35,7 @@ async fn forever(shared: Arc<Shared>, resets: Resets, policy: OnFailure) {
         tended.retain(|node| !node.is_retired());
         for node in &shared.topology.map().masters {
             if !tended.iter().any(|known| Arc::ptr_eq(known, node)) {
-                tasks.spawn(tend::tend(Arc::clone(&shared), Arc::clone(node), policy));
+                tasks.spawn(tend::tend(Arc::clone(&shared), Arc::clone(node)));
                 tended.push(Arc::clone(node));
             }
         }
