@@ -152,10 +152,15 @@ impl DeniedUntil {
 
     /// Every reset from now on is heard of. Earlier ones may have been missed.
     pub fn listening(&self) {
+        self.emptied();
+        self.listens.store(true, Ordering::Release);
+    }
+
+    /// Nothing that Redis said so far is believed any more: some server may have lost what it held.
+    pub fn emptied(&self) {
         // In this order: what is noted under the new generation was asked for in the new epoch.
         self.epoch.fetch_add(1, Ordering::AcqRel);
         self.generation.fetch_add(1, Ordering::AcqRel);
-        self.listens.store(true, Ordering::Release);
     }
 
     /// Resets are not heard of any more.

@@ -42,6 +42,11 @@ impl Resets {
         self.denied.listening();
     }
 
+    /// A server may have lost what it held.
+    pub fn emptied(&self) {
+        self.denied.emptied();
+    }
+
     /// Resets are not heard of any more.
     pub fn deaf(&self) {
         self.denied.deaf();

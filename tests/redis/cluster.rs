@@ -40,6 +40,20 @@ async fn each_key_is_decided_by_its_own_server() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn each_server_that_is_connected_to_anew_is_believed_anew() {
+    let cluster = RedisCluster::start();
+    let reach = reach(&cluster).await;
+    let listens = |node: &RedisServer| node.cli(&["PUBSUB", "NUMSUB", "gate:resets"]).ends_with('1');
+    eventually("it listens to one of them", || cluster.nodes.iter().any(listens));
+    for master in &cluster.nodes[..3] {
+        // The subscription stands meanwhile: it may be to another server.
+        let before = reach.denied.epoch();
+        master.cli(&["CLIENT", "KILL", "TYPE", "normal"]);
+        eventually("nothing is believed", || reach.denied.epoch() > before);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn one_server_that_stops_takes_nothing_with_it_but_its_own_keys() {
     let cluster = RedisCluster::start();
     let reach = reach(&cluster).await;

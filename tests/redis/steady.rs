@@ -1,5 +1,7 @@
 //! What is sent to a server that is well.
 
+use portcullis::store::redis::links::Failure;
+
 use crate::reach::AT_ONCE;
 use crate::reach::Reach;
 use crate::reach::SOON;
@@ -64,6 +66,16 @@ async fn resets_are_heard_of_from_any_gateway() {
     one.links.publish("gate:resets", &format!("{:032x}", 7)).await.expect("told");
     eventually("both heard", || one.denied.epoch() > before && other.denied.epoch() > there);
     assert!(begun.elapsed() < AT_ONCE * 2, "{:?}", begun.elapsed());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_may_not_tell_the_others_decides_on() {
+    let server = RedisServer::start();
+    server.cli(&["ACL", "SETUSER", "mute", "on", ">any", "~*", "&*", "+@all", "-publish"]);
+    let reach = Reach::single(format!("redis://mute:any@{}", server.address())).await;
+    assert_eq!(reach.links.publish("gate:resets", "").await, Err(Failure::Refused));
+    assert_eq!(reach.call("a").await.0, Ok(1));
+    assert_eq!(reach.seen.failures(), ["noperm"]);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

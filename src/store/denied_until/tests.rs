@@ -161,6 +161,25 @@ fn while_resets_are_not_heard_of_redis_is_asked_twice_a_second() {
 }
 
 #[test]
+fn nothing_is_believed_of_a_redis_that_may_have_lost_it() {
+    let rule = pace("5/minute");
+    let denied = knowing(&[(1, 30)], &rule);
+    let one = batch([charge(1, &rule)]);
+    let before = denied.epoch();
+    denied.emptied();
+    assert!(denied.known(&one.charges[0], at(101)).is_none());
+    denied.note(&one, &denied_for(30), at(101), before);
+    assert!(denied.answer(&one, at(101)).is_none(), "it was answered before");
+    denied.note(&one, &denied_for(30), at(101), denied.epoch());
+    assert!(denied.answer(&one, at(102)).is_some());
+    // Resets are heard of as before: only while they are not, is this too old.
+    denied.deaf();
+    denied.emptied();
+    denied.note(&one, &denied_for(30), at(101), denied.epoch());
+    assert!(denied.answer(&one, at(102)).is_none());
+}
+
+#[test]
 fn a_long_refusal_is_asked_about_again_before_clocks_can_part() {
     let rule = pace("5/day");
     let denied = knowing(&[(1, 80_000)], &rule);

@@ -162,8 +162,14 @@ impl Links {
     async fn once(&self, command: &Cmd, progress: &mut Progress) -> Result<Value, Failure> {
         let connection = self.connection(progress).await?;
         progress.sent = true;
-        let answer = connection.send(command).await;
-        self.conclude(answer, progress)
+        match connection.send(command).await {
+            // It can decide all the same: its user may not do this.
+            Ok(Value::ServerError(error)) if Cause::of_answer(&error) == Cause::NoPermission => {
+                self.shared.observer.failed(Cause::NoPermission.word());
+                Err(Failure::Refused)
+            }
+            answer => self.conclude(answer, progress),
+        }
     }
 
     fn conclude(&self, answer: Result<Value, RedisError>, progress: &Progress) -> Result<Value, Failure> {

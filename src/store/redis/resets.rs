@@ -81,7 +81,7 @@ async fn subscribe(shared: &Shared, node: &Node, resets: &Resets) -> Result<Conn
         match (push.kind, push.data.as_slice()) {
             (PushKind::Message, [_, Value::BulkString(message)]) => told.heard(message),
             // All keys at once: the server was emptied.
-            (PushKind::Invalidate, [Value::Nil]) => told.listening(),
+            (PushKind::Invalidate, [Value::Nil]) => told.emptied(),
             _ => {}
         }
     });

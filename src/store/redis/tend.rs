@@ -20,6 +20,7 @@ use super::script;
 use super::slot;
 use super::topology::SLOTS;
 use super::warnings::Warnings;
+use crate::store::resets::Resets;
 
 /// How often a server that is away is probed.
 const PACE: Duration = Duration::from_millis(100);
@@ -40,7 +41,7 @@ const INSPECTION: u32 = 4;
 /// A server that is back for so long is said to be.
 const STEADY: Duration = Duration::from_secs(1);
 
-pub(super) async fn tend(shared: Arc<Shared>, node: Arc<Node>) {
+pub(super) async fn tend(shared: Arc<Shared>, node: Arc<Node>, resets: Resets) {
     let mut report = Report::new(node.address.to_string());
     let mut warnings = Warnings::default();
     let mut connection = None;
@@ -54,7 +55,7 @@ pub(super) async fn tend(shared: Arc<Shared>, node: Arc<Node>) {
             shared.tell();
         }
         let bound = if state.cause.is_some() { HANGING } else { SUSPICIOUS };
-        let greeting = greet(&shared, &node, &mut connection, &mut warnings);
+        let greeting = greet(&shared, &node, &resets, &mut connection, &mut warnings);
         let answered = time::timeout(bound, greeting).await.unwrap_or_else(|_| Err(Fault::timeout()));
         node.met.store(true, Ordering::Release);
         match answered {
@@ -90,6 +91,7 @@ pub(super) async fn tend(shared: Arc<Shared>, node: Arc<Node>) {
 async fn greet(
     shared: &Shared,
     node: &Arc<Node>,
+    resets: &Resets,
     known: &mut Option<Connection>,
     warnings: &mut Warnings,
 ) -> Result<(), Fault> {
@@ -122,6 +124,8 @@ async fn greet(
         None => connection.ask(&redis::cmd("PING")).await.map(drop)?,
     }
     if fresh {
+        // It may have been started again without its keys, or be another in its place.
+        resets.emptied();
         warnings.look(connection, &node.address).await;
     }
     Ok(())

@@ -21,7 +21,7 @@ pub async fn watch(shared: Arc<Shared>, resets: Resets, stop: CancellationToken)
 
 async fn forever(shared: Arc<Shared>, resets: Resets) {
     let mut tasks = JoinSet::new();
-    tasks.spawn(resets::listen(Arc::clone(&shared), resets));
+    tasks.spawn(resets::listen(Arc::clone(&shared), resets.clone()));
     match shared.settings.mode {
         Mode::Single => {}
         Mode::Cluster => drop(tasks.spawn(cluster::follow(Arc::clone(&shared)))),
@@ -35,7 +35,7 @@ async fn forever(shared: Arc<Shared>, resets: Resets) {
         tended.retain(|node| !node.is_retired());
         for node in &shared.topology.map().masters {
             if !tended.iter().any(|known| Arc::ptr_eq(known, node)) {
-                tasks.spawn(tend::tend(Arc::clone(&shared), Arc::clone(node)));
+                tasks.spawn(tend::tend(Arc::clone(&shared), Arc::clone(node), resets.clone()));
                 tended.push(Arc::clone(node));
             }
         }
