@@ -80,6 +80,9 @@ async fn a_replica_that_takes_over_is_found() {
     for name in NAMES {
         reach.until_well(name).await;
     }
+    // What a replica was not told yet is lost with its master.
+    let keys = |nodes: &[RedisServer]| -> Vec<String> { nodes.iter().map(|node| node.cli(&["DBSIZE"])).collect() };
+    eventually("the replicas know every key", || keys(&cluster.nodes[..3]) == keys(&cluster.nodes[3..]));
     let address = master_of(&cluster, NAMES[0]).address();
     let master = cluster.nodes.iter_mut().find(|node| node.address() == address).expect("one of them");
     master.kill();

@@ -29,13 +29,18 @@ impl RedisServer {
     /// `options` are those of its command line: `["--maxmemory", "10mb"]`.
     #[track_caller]
     pub fn with_options(options: &[&str]) -> Self {
-        let options: Vec<String> = options.iter().map(|option| (*option).to_owned()).collect();
-        // Another process may take a free port before the server does.
+        Self::on_a_free_port(|| options.iter().map(|option| (*option).to_owned()).collect())
+    }
+
+    /// `options` are asked for again with every port that is tried: another process may take a free one before the
+    /// server does.
+    #[track_caller]
+    pub(super) fn on_a_free_port(options: impl Fn() -> Vec<String>) -> Self {
         for _ in 0..5 {
             let folder = tempfile::tempdir().expect("a folder for the server");
-            let address = free_address();
+            let (address, options) = (free_address(), options());
             let child = spawn(&folder, address, &options);
-            let mut server = Self { child, folder, address, options: options.clone() };
+            let mut server = Self { child, folder, address, options };
             if server.answers() {
                 return server;
             }

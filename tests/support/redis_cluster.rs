@@ -25,26 +25,15 @@ pub struct RedisCluster {
 impl RedisCluster {
     #[track_caller]
     pub fn start() -> Self {
-        let bus: Vec<String> = (0..6).map(|_| free_address().port().to_string()).collect();
-        let start = |bus: &String| {
-            RedisServer::with_options(&[
-                "--cluster-enabled",
-                "yes",
-                "--cluster-node-timeout",
-                DEAD_AFTER,
-                "--cluster-port",
-                bus,
-                "--repl-diskless-sync-delay",
-                "0",
-            ])
-        };
-        let nodes: Vec<RedisServer> = bus.iter().map(start).collect();
+        let nodes: Vec<RedisServer> = (0..6).map(|_| RedisServer::on_a_free_port(member)).collect();
         for (place, master) in nodes[..3].iter().enumerate() {
             let (first, last) = (place * 5462, (place * 5462 + 5461).min(16383));
             said_ok(master, &["CLUSTER", "ADDSLOTSRANGE", &first.to_string(), &last.to_string()]);
             said_ok(master, &["CLUSTER", "SET-CONFIG-EPOCH", &(place + 1).to_string()]);
         }
-        for (node, bus) in nodes.iter().zip(&bus).skip(1) {
+        for node in &nodes[1..] {
+            let bus = node.cli(&["--raw", "CONFIG", "GET", "cluster-port"]);
+            let bus = bus.lines().last().expect("a name and a value");
             said_ok(&nodes[0], &["CLUSTER", "MEET", "127.0.0.1", &node.address().port().to_string(), bus]);
         }
         let all = |word: &str| nodes.iter().all(|node| node.cli(&["CLUSTER", "INFO"]).contains(word));
@@ -160,6 +149,14 @@ impl Drop for Sentinel {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// The options of one node; its bus has a port of its own.
+fn member() -> Vec<String> {
+    let bus = free_address().port().to_string();
+    let options = ["--cluster-enabled", "yes", "--cluster-node-timeout", DEAD_AFTER, "--cluster-port", &bus];
+    let replication = ["--repl-diskless-sync-delay", "0"];
+    options.iter().chain(&replication).map(|option| (*option).to_owned()).collect()
 }
 
 #[track_caller]
