@@ -90,6 +90,8 @@ pub mod list;
 
 pub mod key;
 
+pub mod outcome;
+
 pub mod limit;
 
 pub mod route;

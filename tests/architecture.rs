@@ -19,9 +19,10 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("request", &["client"]),
     ("list", &["client"]),
     ("key", &["client", "request"]),
-    ("limit", &["clock", "key", "list"]),
-    ("route", &["client", "request", "list", "key", "limit"]),
-    ("decision", &["spelling", "clock", "client", "request", "list", "key", "limit", "route"]),
+    ("outcome", &["request"]),
+    ("limit", &["clock", "key", "list", "outcome"]),
+    ("route", &["client", "request", "list", "key", "limit", "outcome"]),
+    ("decision", &["spelling", "clock", "client", "request", "list", "key", "limit", "outcome", "route"]),
     ("store", &["units", "clock", "key", "limit", "decision"]),
     ("upstream", &["alarm", "gather"]),
     ("listen", &["alarm", "gather", "client"]),
@@ -58,7 +59,8 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
 ];
 
 /// Modules that only compute: what they need is an argument.
-const PURE: &[&str] = &["units", "spelling", "client", "request", "list", "key", "limit", "route", "decision"];
+const PURE: &[&str] =
+    &["units", "spelling", "client", "request", "list", "key", "limit", "outcome", "route", "decision"];
 
 /// Words that give an effect away. `now()` also catches a clock that is asked instead of given.
 const EFFECTS: &[&str] =

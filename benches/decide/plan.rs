@@ -74,9 +74,12 @@ fn policy(keys: Vec<Vec<KeyPart>>) -> Policy {
             cost: 1.try_into().expect("above zero"),
         },
         count: Count::Requests,
-        then: Then::Deny(None),
+        distinct: None,
+        reset_on: None,
+        then: Then::default(),
         shadow: false,
         unless: Vec::new(),
+        unless_known: false,
         headers: Detail::Full,
         on_failure: portcullis::limit::OnFailure::Local,
     };
@@ -87,6 +90,8 @@ fn policy(keys: Vec<Vec<KeyPart>>) -> Policy {
         upstream: UpstreamId(0),
         only: None,
         limits: (0..).map(LimitId).take(limits.len()).collect(),
+        outcome: None,
+        known_clients: None,
         deny_response: None,
     };
     let abusers =

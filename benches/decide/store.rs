@@ -15,6 +15,7 @@ use portcullis::clock::Timestamp;
 use portcullis::decision::Batch;
 use portcullis::decision::Charge;
 use portcullis::decision::batch::Force;
+use portcullis::decision::batch::Items;
 use portcullis::key::KeyHash;
 use portcullis::limit::Algorithm;
 use portcullis::limit::Count;
@@ -137,8 +138,10 @@ fn decide(store: &MemoryStore, rule: &Rule, keys: impl IntoIterator<Item = KeyHa
         count: Count::Requests,
         force: Force::Binding,
         on_failure: OnFailure::Local,
+        items: Items::new(),
+        unless_known: false,
     });
-    let batch = Batch { charges: charges.collect() };
+    let batch = Batch { charges: charges.collect(), ..Batch::default() };
     let verdicts = store.decide(&batch).now_or_never().expect("memory never waits");
     verdicts.expect("memory answers").iter().all(portcullis::decision::Verdict::passes)
 }

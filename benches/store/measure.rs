@@ -10,6 +10,7 @@ use futures_util::future::join_all;
 use portcullis::decision::Batch;
 use portcullis::decision::Charge;
 use portcullis::decision::batch::Force;
+use portcullis::decision::batch::Items;
 use portcullis::key::KeyHash;
 use portcullis::limit::Algorithm;
 use portcullis::limit::Count;
@@ -88,8 +89,8 @@ async fn decide(store: &RedisStore, rule: &Rule, number: u32) {
     let key = KeyHash(u128::from(number + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835));
     let charge =
         // Whatever passes or not is charged: each decision writes.
-        Charge { limit: 0, key, rule, count: Count::Attempts, force: Force::Binding, on_failure: OnFailure::Local };
-    let batch = Batch { charges: std::iter::once(charge).collect() };
+        Charge { limit: 0, key, rule, count: Count::Attempts, force: Force::Binding, on_failure: OnFailure::Local, items: Items::new(), unless_known: false };
+    let batch = Batch { charges: std::iter::once(charge).collect(), ..Batch::default() };
     assert!(store.decide(&batch).await.rulings.iter().all(Option::is_some), "Redis answers");
 }
 

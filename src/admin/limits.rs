@@ -16,7 +16,7 @@ use tracing::info;
 use super::Control;
 use super::problem::Problem;
 use crate::decision::Policy;
-use crate::decision::Reservation;
+use crate::decision::Settlement;
 use crate::decision::Verdict;
 use crate::decision::by_hand::Asked;
 use crate::decision::by_hand::Unclear;
@@ -29,6 +29,7 @@ use crate::limit::Limit;
 use crate::limit::LimitId;
 use crate::limit::Missing;
 use crate::limit::OnFailure;
+use crate::limit::Rates;
 use crate::limit::Rule;
 use crate::store::Store;
 use crate::store::StoreError;
@@ -115,7 +116,7 @@ pub(super) async fn hit(
     let asked = control.asked(name, query.as_deref(), Cost::Asked)?;
     let verdicts = control.store.decide(&asked.batch()).await.map_err(away)?;
     if asked.is_in_flight() && verdicts.iter().all(Verdict::passes) {
-        control.store.settle(&[Reservation { key: asked.key }]).await.map_err(away)?;
+        control.store.settle(&[Settlement::Release(asked.key)]).await.map_err(away)?;
     }
     standing(asked, &verdicts)
 }
@@ -190,10 +191,7 @@ fn standing(asked: Asked, verdicts: &[Verdict]) -> Result<Json<Standing>, Proble
     let [verdict] = verdicts else {
         return Err(Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "the store gave no answer"));
     };
-    let rates = match &asked.rule {
-        Rule::Rates { rates, .. } => rates.as_slice(),
-        Rule::Concurrent(_) => &[],
-    };
+    let rates = asked.rule.rates().map_or(&[][..], Rates::as_slice);
     let rates = rates.iter().zip(&verdict.standings).map(|(rate, standing)| RateStanding {
         limit: rate.count,
         window: rate.per.as_secs(),
@@ -218,6 +216,7 @@ fn describe<'p>(policy: &'p Policy, id: LimitId, limit: &'p Limit) -> Described<
     let (rates, concurrent, algorithm, cost) = match &limit.rule {
         Rule::Rates { algorithm, rates, cost } => (rates.as_slice(), None, Some(*algorithm), Some(*cost)),
         Rule::Concurrent(most) => (&[][..], Some(*most), None, None),
+        Rule::Distinct(rates) => (rates.as_slice(), None, None, None),
     };
     let (burst, buckets) = match algorithm {
         Some(Algorithm::TokenBucket { burst }) => (burst, None),
@@ -237,6 +236,8 @@ fn describe<'p>(policy: &'p Policy, id: LimitId, limit: &'p Limit) -> Described<
         count: match limit.count {
             Count::Requests => "requests",
             Count::Attempts => "attempts",
+            Count::Failures => "failures",
+            Count::Successes => "successes",
         },
         missing: match limit.missing {
             Missing::Count => "count",

@@ -233,9 +233,12 @@ fn control() -> Arc<Control> {
         missing: Missing::Count,
         rule,
         count: Count::Requests,
-        then: Then::Deny(None),
+        distinct: None,
+        reset_on: None,
+        then: Then::default(),
         shadow: false,
         unless: Vec::new(),
+        unless_known: false,
         headers: Detail::Full,
         on_failure: OnFailure::Local,
     };

@@ -28,7 +28,9 @@ impl From<InvalidRule> for Problem {
         let otherwise = match error {
             InvalidRule::CostAboveCount { .. } => "lower the cost, or raise the rate",
             InvalidRule::CostAboveBurst { .. } => "lower the cost, or raise `burst`",
-            InvalidRule::TooManyToLog { .. } | InvalidRule::TooManyBuckets { .. } => "write a smaller number",
+            InvalidRule::TooManyToLog { .. }
+            | InvalidRule::TooManyBuckets { .. }
+            | InvalidRule::TooManyDistinct { .. } => "write a smaller number",
         };
         split(&error.to_string(), otherwise)
     }

@@ -8,6 +8,7 @@ use super::Batch;
 use super::Charge;
 use super::Policy;
 use super::batch::Force;
+use super::batch::Items;
 use crate::key::KeyHash;
 use crate::key::KeyHasher;
 use crate::key::by_hand;
@@ -100,8 +101,10 @@ impl Asked {
             count: if matches!(self.rule, Rule::Concurrent(_)) { Count::Requests } else { self.count },
             force: if self.shadow { Force::Shadow } else { Force::Binding },
             on_failure: self.on_failure,
+            items: Items::new(),
+            unless_known: false,
         };
-        Batch { charges: [charge].into_iter().collect() }
+        Batch { charges: [charge].into_iter().collect(), ..Batch::default() }
     }
 
     /// Whether a hit takes a slot in flight, to be given back.

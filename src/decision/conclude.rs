@@ -5,15 +5,17 @@ use std::time::Duration;
 
 use smallvec::SmallVec;
 
+use super::Pending;
 use super::Plan;
-use super::Reservation;
 use super::Verdict;
 use super::batch::Force;
+use crate::key::KeyHash;
+use crate::limit::Action;
 use crate::limit::DenyResponse;
 use crate::limit::Detail;
 use crate::limit::LimitId;
 use crate::limit::Rule;
-use crate::limit::Then;
+use crate::limit::Severity;
 use crate::limit::state::Standings;
 use crate::route::RouteId;
 use crate::route::UpstreamId;
@@ -30,8 +32,12 @@ pub enum Decision<'a> {
 pub struct Pass {
     pub route: Option<RouteId>,
     pub upstream: UpstreamId,
+    /// The limit that delays it, and how long it is held before it is forwarded.
+    pub delay: Option<(LimitId, Duration)>,
     /// Slots in flight to give back when the answer is through.
-    pub reservations: SmallVec<[Reservation; 2]>,
+    pub slots: SmallVec<[KeyHash; 2]>,
+    /// What waits for the outcome.
+    pub pending: Pending,
     pub report: Report,
 }
 
@@ -46,9 +52,36 @@ pub struct Denial<'a> {
     /// How it is to look: that of the limit that decided, else of the route, else the general one. The most particular
     /// one given counts whole; what it leaves open is as built in, not as a more general one says.
     pub response: &'a DenyResponse,
+    /// What the limit that decided does beside denying.
+    pub penalty: Penalty,
+    /// The bans that begin with this denial.
+    pub trips: SmallVec<[Trip; 1]>,
     /// Slots that shadow limits took, which are counted as if they were in force alone: to give back at once.
-    pub reservations: SmallVec<[Reservation; 2]>,
+    pub slots: SmallVec<[KeyHash; 2]>,
+    /// What shadow limits charged that counts by outcome: there is none.
+    pub pending: Pending,
     pub report: Report,
+}
+
+/// What a denial is beside a denial.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum Penalty {
+    #[default]
+    None,
+    /// The key is banned, since before or from now on.
+    Ban,
+    /// The answer is held for so long.
+    Tarpit(Duration),
+    /// The answer is a page whose proof of work buys one budget for this key.
+    Challenge(KeyHash),
+}
+
+/// A ban that begins.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Trip {
+    /// Its action is [`Action::Ban`].
+    pub limit: LimitId,
+    pub key: KeyHash,
 }
 
 /// Why a request is denied.
@@ -87,6 +120,10 @@ struct Ruling<'v> {
     shadow: bool,
     /// `None`: it lets the request pass.
     denies: Option<Wait>,
+    /// Whatever was counted: a part of the key is missing.
+    outright: bool,
+    /// Of what denies it, a key that a ban or a challenge is about.
+    key: Option<KeyHash>,
     standings: Option<&'v Standings>,
 }
 
@@ -103,34 +140,108 @@ impl<'a> Plan<'a> {
         let policy = self.policy;
         let route = self.route.map(|route| policy.routes.get(route));
         if let Some(cause) = self.refusal {
-            let reservations = SmallVec::new();
-            let (response, report) = (&policy.deny_response, Report::default());
-            return Decision::Deny(Denial { route: self.route, cause, limit: None, response, reservations, report });
+            return Decision::Deny(Denial {
+                route: self.route,
+                cause,
+                limit: None,
+                response: &policy.deny_response,
+                penalty: Penalty::None,
+                trips: SmallVec::new(),
+                slots: SmallVec::new(),
+                pending: Pending::default(),
+                report: Report::default(),
+            });
         }
         let rulings = self.rulings(verdicts);
-        let denying = || rulings.iter().filter(|ruling| !ruling.shadow).filter_map(|r| Some((r.limit, r.denies?)));
-        let decisive = denying().reduce(|longest, next| if next.1 > longest.1 { next } else { longest });
-        let reservations = self.reservations(&rulings, decisive.is_none());
         let report = Report { limits: rulings.iter().map(LimitReport::from).collect() };
-        let Some((decisive, _)) = decisive else {
-            let upstream = route.map_or(policy.upstream, |route| route.upstream);
-            return Decision::Pass(Pass { route: self.route, upstream, reservations, report });
+        let decisive = self.denying(&rulings).reduce(|severest, next| {
+            let rank = |ruling: &Ruling<'_>| (self.severity(ruling), ruling.denies);
+            if rank(next) > rank(severest) { next } else { severest }
+        });
+        let slots = self.slots(&rulings, decisive.is_none());
+        let Some(decisive) = decisive else {
+            return Decision::Pass(Pass {
+                route: self.route,
+                upstream: route.map_or(policy.upstream, |route| route.upstream),
+                delay: self.delay(&rulings),
+                slots,
+                pending: self.pending(verdicts, true),
+                report,
+            });
         };
-        let limits = denying().map(|(limit, _)| limit).collect();
-        let shown = denying().filter(|&(limit, _)| policy.limit(limit).headers != Detail::None);
+        let limits = self.denying(&rulings).map(|ruling| ruling.limit).collect();
+        let shown = self.denying(&rulings).filter(|ruling| policy.limit(ruling.limit).headers != Detail::None);
         // A request that brings what was missing may come at once.
-        let waits = shown.map(|(_, wait)| if let Wait::For(wait) = wait { wait } else { Duration::ZERO });
+        let waits = shown.filter_map(|ruling| ruling.denies).map(|wait| match wait {
+            Wait::For(wait) => wait,
+            Wait::Forever => Duration::ZERO,
+        });
         let retry_after = waits.max();
-        let Then::Deny(own) = &policy.limit(decisive).then;
+        let own = match &policy.limit(decisive.limit).then.action {
+            Action::Deny(own) => own.as_deref(),
+            _ => None,
+        };
         let of_route = || route.and_then(|route| route.deny_response.as_deref());
         Decision::Deny(Denial {
             route: self.route,
             cause: Cause::Limited { limits, retry_after },
-            limit: Some(decisive),
-            response: own.as_deref().or_else(of_route).unwrap_or(&policy.deny_response),
-            reservations,
+            limit: Some(decisive.limit),
+            response: own.or_else(of_route).unwrap_or(&policy.deny_response),
+            penalty: self.penalty(decisive),
+            trips: self.trips(verdicts),
+            slots,
+            pending: self.pending(verdicts, false),
             report,
         })
+    }
+
+    /// The rulings that deny the request. A limit that delays, and a shadow, deny nothing.
+    fn denying<'r, 'v>(&self, rulings: &'r [Ruling<'v>]) -> impl Iterator<Item = &'r Ruling<'v>> {
+        rulings.iter().filter(|ruling| {
+            let delays = matches!(self.policy.limit(ruling.limit).then.action, Action::Delay(_));
+            ruling.denies.is_some() && !ruling.shadow && (!delays || ruling.outright)
+        })
+    }
+
+    /// A ban that lasts is severer than one that begins, which is as severe as any denial of its limit.
+    fn severity(&self, ruling: &Ruling<'_>) -> Severity {
+        match &self.policy.limit(ruling.limit).then.action {
+            // It denies because a part of its key is missing.
+            _ if ruling.outright => Severity::Deny,
+            action => action.severity(),
+        }
+    }
+
+    fn penalty(&self, ruling: &Ruling<'_>) -> Penalty {
+        match (&self.policy.limit(ruling.limit).then.action, ruling.key) {
+            _ if ruling.outright => Penalty::None,
+            (Action::Ban(_), _) => Penalty::Ban,
+            (Action::Tarpit(span), _) => Penalty::Tarpit(*span),
+            (Action::Challenge, Some(key)) => Penalty::Challenge(key),
+            _ => Penalty::None,
+        }
+    }
+
+    /// The longest of the delays whose limits have no room.
+    fn delay(&self, rulings: &[Ruling<'_>]) -> Option<(LimitId, Duration)> {
+        let delays = rulings.iter().filter(|ruling| ruling.denies.is_some() && !ruling.shadow);
+        let spans = delays.filter_map(|ruling| match self.policy.limit(ruling.limit).then.action {
+            Action::Delay(span) => Some((ruling.limit, span)),
+            _ => None,
+        });
+        spans.reduce(|longest, next| if next.1 > longest.1 { next } else { longest })
+    }
+
+    /// Every key that is denied by a limit that bans, and was not banned before.
+    fn trips(&self, verdicts: &[Verdict]) -> SmallVec<[Trip; 1]> {
+        let denied = self.batch().charges.iter().zip(verdicts).filter(|(_, verdict)| !verdict.passes());
+        let trips = denied.filter_map(|(charge, _)| {
+            let planned = &self.limits[usize::from(charge.limit)];
+            let bans = matches!(self.policy.limit(planned.limit).then.action, Action::Ban(_));
+            let begins = bans && charge.force == Force::Binding && planned.banned.is_none();
+            begins.then_some(Trip { limit: planned.limit, key: charge.key })
+        });
+        trips.collect()
     }
 
     /// How each limit decided that was asked, or that needs no asking.
@@ -139,10 +250,21 @@ impl<'a> Plan<'a> {
         let mut rulings = SmallVec::new();
         for (number, planned) in (0..).zip(&self.limits) {
             let shadow = self.policy.limit(planned.limit).shadow;
-            let mut denies = planned.outright.then_some(Wait::Forever);
+            let mut denies = planned.outright.then_some(Wait::Forever).max(planned.banned.map(Wait::For));
+            let mut key = None;
             let mut tightest: Option<&Verdict> = None;
-            while let Some((_, verdict)) = answers.next_if(|(charge, _)| charge.limit == number) {
-                denies = denies.max(verdict.retry_after.map(Wait::For));
+            while let Some((charge, verdict)) = answers.next_if(|(charge, _)| charge.limit == number) {
+                if verdict.is_exempt {
+                    continue;
+                }
+                let wait = verdict.retry_after.map(Wait::For);
+                if wait.is_some() && (key.is_none() || wait > denies) {
+                    key = Some(charge.key);
+                }
+                // A ban lasts as long as it lasts, whatever was counted since.
+                if planned.banned.is_none() {
+                    denies = denies.max(wait);
+                }
                 if tightest.is_none_or(|so_far| left(verdict) < left(so_far)) {
                     tightest = Some(verdict);
                 }
@@ -151,22 +273,52 @@ impl<'a> Plan<'a> {
                 continue;
             }
             let standings = tightest.map(|verdict| &verdict.standings);
-            rulings.push(Ruling { limit: planned.limit, shadow, denies, standings });
+            let outright = planned.outright;
+            rulings.push(Ruling { limit: planned.limit, shadow, outright, denies, key, standings });
         }
         rulings
     }
 
     /// The slots in flight that the store has taken for this request.
-    fn reservations(&self, rulings: &[Ruling<'_>], passes: bool) -> SmallVec<[Reservation; 2]> {
+    fn slots(&self, rulings: &[Ruling<'_>], passes: bool) -> SmallVec<[KeyHash; 2]> {
         let concurrent = self.batch().charges.iter().filter(|charge| matches!(charge.rule, Rule::Concurrent(_)));
         let taken = concurrent.filter(|charge| match charge.force {
             Force::Binding => passes,
-            Force::Shadow => {
+            Force::Shadow | Force::Delay => {
                 let limit = self.limits[usize::from(charge.limit)].limit;
-                rulings.iter().any(|ruling| ruling.limit == limit && ruling.denies.is_none())
+                let has_room = rulings.iter().any(|ruling| ruling.limit == limit && ruling.denies.is_none());
+                has_room && (passes || charge.force == Force::Shadow)
             }
         });
-        taken.map(|charge| Reservation { key: charge.key }).collect()
+        taken.map(|charge| charge.key).collect()
+    }
+
+    /// What the outcome will settle. Of a denied request only shadows have something to settle.
+    fn pending(&self, verdicts: &[Verdict], passes: bool) -> Pending {
+        let Some(route) = self.outcome else { return Pending::default() };
+        let charges = &self.batch().charges;
+        let mut reservations = SmallVec::new();
+        for (charge, verdict) in charges.iter().zip(verdicts).filter(|(_, verdict)| !verdict.is_exempt) {
+            let id = self.limits[usize::from(charge.limit)].limit;
+            let limit = self.policy.limit(id);
+            let waits = limit.count.outcome().is_some() || limit.reset_on.is_some();
+            if !waits || !(passes || verdict.charged.is_some()) {
+                continue;
+            }
+            reservations.push(super::settle::Reservation {
+                limit: id,
+                key: charge.key,
+                items: charge.items.clone(),
+                charged: verdict.charged.clone(),
+                is_alone: charges.iter().filter(|other| other.limit == charge.limit).count() == 1,
+            });
+        }
+        let acquaintance = match &self.subjects {
+            // Who names several users does not say which of them succeeded.
+            Some((route, subjects)) if passes && subjects.len() == 1 => Some((*route, subjects[0])),
+            _ => None,
+        };
+        Pending { route: Some(route), reservations, acquaintance }
     }
 }
 
@@ -178,7 +330,7 @@ fn left(verdict: &Verdict) -> (u64, std::cmp::Reverse<Option<Duration>>) {
 
 impl From<&Ruling<'_>> for LimitReport {
     fn from(ruling: &Ruling<'_>) -> Self {
-        let Ruling { limit, shadow, denies, standings } = *ruling;
+        let Ruling { limit, shadow, denies, standings, .. } = *ruling;
         Self {
             limit,
             shadow,

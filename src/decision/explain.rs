@@ -255,6 +255,7 @@ fn limit_story(policy: &Policy, id: LimitId, source: &Source<'_>, asked: bool) -
             (format!("{rates}{cost}"), Some(algorithm_name(*algorithm)))
         }
         Rule::Concurrent(most) => (format!("{most} in flight"), None),
+        Rule::Distinct(rates) => (format!("{rates}, different values"), None),
     };
     LimitStory {
         name: limit.name.to_string(),
@@ -263,6 +264,8 @@ fn limit_story(policy: &Policy, id: LimitId, source: &Source<'_>, asked: bool) -
         count: match limit.count {
             Count::Requests => "requests",
             Count::Attempts => "attempts",
+            Count::Failures => "failures",
+            Count::Successes => "successes",
         },
         shadow: limit.shadow,
         outcome,

@@ -11,10 +11,11 @@ pub mod enter;
 pub mod explain;
 pub mod plan;
 pub mod policy;
+pub mod settle;
 
 pub use self::batch::Batch;
 pub use self::batch::Charge;
-pub use self::batch::Reservation;
+pub use self::batch::Settlement;
 pub use self::batch::Verdict;
 pub use self::conclude::Decision;
 pub use self::conclude::Denial;
@@ -23,3 +24,4 @@ pub use self::enter::Entry;
 pub use self::enter::enter;
 pub use self::plan::Plan;
 pub use self::policy::Policy;
+pub use self::settle::Pending;

@@ -1,20 +1,26 @@
 //! The second step: the keys a request is counted under, as one batch for a store.
 
+use std::time::Duration;
+
 use smallvec::SmallVec;
 
 use super::Batch;
 use super::Charge;
 use super::Entry;
 use super::Policy;
+use super::batch::Acquaintance;
 use super::batch::Force;
+use super::batch::Items;
 use super::conclude::Cause;
 use super::enter::Admission;
 use crate::key::Captures;
 use crate::key::Key;
+use crate::key::KeyHash;
 use crate::key::KeyHasher;
 use crate::key::Source;
 use crate::key::TooManyValues;
 use crate::key::extract;
+use crate::limit::Action;
 use crate::limit::Count;
 use crate::limit::Limit;
 use crate::limit::LimitId;
@@ -23,6 +29,9 @@ use crate::limit::Rule;
 use crate::list::ListId;
 use crate::request::Fields;
 use crate::request::Head;
+use crate::route::KnownBy;
+use crate::route::KnownClients;
+use crate::route::Route;
 use crate::route::RouteId;
 use crate::route::Walk;
 
@@ -35,6 +44,10 @@ pub struct Plan<'a> {
     pub(super) refusal: Option<Cause>,
     /// The limits that hold for the request: what the charges number.
     pub(super) limits: SmallVec<[Planned; 4]>,
+    /// The route whose `outcome` says what the answer means.
+    pub(super) outcome: Option<RouteId>,
+    /// The route whose `known_clients` the client may join, and each subject it names.
+    pub(super) subjects: Option<(RouteId, SmallVec<[Acquaintance; 1]>)>,
     batch: Batch<'a>,
 }
 
@@ -44,6 +57,8 @@ pub(super) struct Planned {
     pub(super) limit: LimitId,
     /// Denied whatever was counted: a part of the key is missing, and the limit says `missing: deny`.
     pub(super) outright: bool,
+    /// One of its keys is banned for so long.
+    pub(super) banned: Option<Duration>,
 }
 
 /// What one limit makes of one request.
@@ -62,8 +77,15 @@ impl<'a> Entry<'a> {
     /// Extracts every key and settles which charges the store is asked for. `hasher` is the one of that store.
     pub fn plan(self, fields: &Fields, hasher: &KeyHasher) -> Plan<'a> {
         let Self { policy, head, admission, .. } = self;
-        let mut plan =
-            Plan { policy, route: self.route(), refusal: None, limits: SmallVec::new(), batch: Batch::default() };
+        let mut plan = Plan {
+            policy,
+            route: self.route(),
+            refusal: None,
+            limits: SmallVec::new(),
+            outcome: None,
+            subjects: None,
+            batch: Batch::default(),
+        };
         if let Admission::Refused(list) = admission {
             plan.refusal = Some(Cause::Listed { list: policy.list(list).list.name.clone() });
             return plan;
@@ -73,6 +95,10 @@ impl<'a> Entry<'a> {
             plan.refusal = Some(Cause::NotOnList);
             return plan;
         }
+        let with =
+            |has: fn(&Route) -> bool| walk.collected.iter().copied().find(|&route| has(policy.routes.get(route)));
+        plan.outcome = with(|route| route.outcome.is_some());
+        let acquainted = with(|route| route.known_clients.is_some());
         if matches!(admission, Admission::Allowed(_)) {
             return plan;
         }
@@ -80,11 +106,19 @@ impl<'a> Entry<'a> {
         if limits.is_empty() {
             return plan;
         }
-        let charged = with_source(policy, head, fields, &walk, |source| plan.charge_all(&limits, source, hasher));
+        let charged = with_source(policy, head, fields, &walk, |source| {
+            plan.subjects = acquainted.map(|route| (route, subjects(policy, route, source, hasher)));
+            plan.charge_all(&limits, source, hasher)
+        });
         if charged.is_err() {
             plan.refusal = Some(Cause::TooManyValues);
             plan.limits.clear();
             plan.batch.charges.clear();
+        }
+        if let Some((_, subjects)) = &plan.subjects
+            && plan.batch.charges.iter().any(|charge| charge.unless_known)
+        {
+            plan.batch.known = subjects.clone();
         }
         plan
     }
@@ -94,6 +128,28 @@ impl<'a> Plan<'a> {
     /// What the store is to decide; without charges there is nothing to ask it.
     pub fn batch(&self) -> &Batch<'a> {
         &self.batch
+    }
+
+    /// Denies what is banned: `left` says for how long a key of a limit that bans still is. To be asked once, before the
+    /// store decides.
+    pub fn heed_bans(&mut self, left: impl Fn(KeyHash) -> Option<Duration>) {
+        let mut binds = false;
+        for charge in &self.batch.charges {
+            let planned = &mut self.limits[usize::from(charge.limit)];
+            let limit = self.policy.limit(planned.limit);
+            if matches!(limit.then.action, Action::Ban(_)) && charge.force == Force::Binding {
+                planned.banned = planned.banned.max(left(charge.key));
+                binds |= planned.banned.is_some();
+            }
+        }
+        if binds {
+            self.charge_only_what_is_denied();
+        }
+    }
+
+    /// Nothing is charged for what does not pass, but attempts and what shadows count alone.
+    fn charge_only_what_is_denied(&mut self) {
+        self.batch.charges.retain(|charge| charge.force == Force::Shadow || charge.count == Count::Attempts);
     }
 
     /// The route the request goes by.
@@ -106,38 +162,50 @@ impl<'a> Plan<'a> {
         for &id in limits {
             let policy = self.policy;
             let limit = policy.limit(id);
+            // Without an outcome no answer is ever one that counts.
+            if limit.count.outcome().is_some() && self.outcome.is_none() {
+                continue;
+            }
             let keys = match apply(policy, limit, source) {
                 Ok(Applied::Freed(_) | Applied::Skipped) => continue,
                 Ok(Applied::Counted(keys)) => keys,
                 Ok(Applied::Refused) => {
                     denied |= !limit.shadow;
-                    self.limits.push(Planned { limit: id, outright: true });
+                    self.limits.push(Planned { limit: id, outright: true, banned: None });
                     continue;
                 }
                 // A shadow applies to nobody, however strange the request.
                 Err(TooManyValues) if limit.shadow => {
-                    self.limits.push(Planned { limit: id, outright: true });
+                    self.limits.push(Planned { limit: id, outright: true, banned: None });
                     continue;
                 }
                 Err(too_many) => return Err(too_many),
             };
-            self.charge(id, limit, &keys, hasher);
+            let items = match items(limit, source, hasher) {
+                Ok(items) => items,
+                Err(TooManyValues) if limit.shadow => continue,
+                Err(too_many) => return Err(too_many),
+            };
+            self.charge(id, limit, &keys, &items, hasher);
         }
         if denied {
-            // Nothing is charged for what does not pass, but attempts and what shadows count alone.
-            self.batch.charges.retain(|charge| charge.force == Force::Shadow || charge.count == Count::Attempts);
+            self.charge_only_what_is_denied();
         }
         Ok(())
     }
 
-    fn charge(&mut self, id: LimitId, limit: &'a Limit, keys: &[Key], hasher: &KeyHasher) {
+    fn charge(&mut self, id: LimitId, limit: &'a Limit, keys: &[Key], items: &Items, hasher: &KeyHasher) {
         let number = u16::try_from(self.limits.len()).expect("limits are numbered with 16 bits");
-        self.limits.push(Planned { limit: id, outright: false });
-        let force = if limit.shadow { Force::Shadow } else { Force::Binding };
+        self.limits.push(Planned { limit: id, outright: false, banned: None });
+        let force = match limit.then.action {
+            _ if limit.shadow => Force::Shadow,
+            Action::Delay(_) => Force::Delay,
+            _ => Force::Binding,
+        };
         let count = match limit.rule {
             // What was denied is not in flight.
             Rule::Concurrent(_) => Count::Requests,
-            Rule::Rates { .. } => limit.count,
+            Rule::Rates { .. } | Rule::Distinct(_) => limit.count,
         };
         self.batch.charges.extend(keys.iter().map(|key| Charge {
             limit: number,
@@ -146,9 +214,42 @@ impl<'a> Plan<'a> {
             count,
             force,
             on_failure: limit.on_failure,
+            items: items.clone(),
+            unless_known: limit.unless_known,
         }));
     }
 }
+
+/// The values that a limit tells apart.
+fn items(limit: &Limit, source: &Source<'_>, hasher: &KeyHasher) -> Result<Items, TooManyValues> {
+    let Some(part) = &limit.distinct else { return Ok(Items::new()) };
+    let found = extract::distinct(part, source)?;
+    Ok(found.iter().map(|value| hasher.item(value)).collect())
+}
+
+/// Whom the client may be known to: each subject that the request names. None where one is missing, or where not all of
+/// them may have been seen.
+fn subjects(policy: &Policy, route: RouteId, source: &Source<'_>, hasher: &KeyHasher) -> SmallVec<[Acquaintance; 1]> {
+    let route = policy.routes.get(route);
+    let Some(KnownClients { of, by: KnownBy::Address, prefix, .. }) = &route.known_clients else {
+        return SmallVec::new();
+    };
+    let Ok(found) = extract::values(of, source) else { return SmallVec::new() };
+    if found.absent || found.values.iter().any(|value| value.is_empty()) {
+        return SmallVec::new();
+    }
+    let client = hasher.item(&extract::client(*prefix, source));
+    let subject = |value: &str| {
+        let mut key = Key::default();
+        key.push(route.name.as_bytes());
+        key.push(value.as_bytes());
+        hasher.hash(KNOWN, &key)
+    };
+    found.values.iter().map(|value| Acquaintance { subject: subject(value), client }).collect()
+}
+
+/// No limit has a name like this: names have no space.
+const KNOWN: &str = "known clients";
 
 /// What a limit makes of a request. Without a value that is sent too often this cannot fail.
 pub(super) fn apply(policy: &Policy, limit: &Limit, source: &Source<'_>) -> Result<Applied, TooManyValues> {

@@ -99,7 +99,7 @@ pub(super) fn handle(
                     return respond::deny(story, &live, &parts, is_body_read, &denial);
                 }
                 Decision::Pass(pass) => {
-                    story.passes(pass.route, pass.reservations, pass.report);
+                    story.passes(pass.route, pass.slots, pass.report);
                     pass.upstream
                 }
             }

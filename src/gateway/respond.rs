@@ -139,7 +139,7 @@ pub enum Connection {
 /// The story knows why a request is denied before its body is read, during which the client may leave.
 pub fn tell(story: &mut Story, denial: &mut Denial<'_>) {
     story.route = denial.route;
-    story.hold(mem::take(&mut denial.reservations));
+    story.hold(mem::take(&mut denial.slots));
     story.report = mem::take(&mut denial.report);
     story.outcome = match &denial.cause {
         Cause::Listed { .. } | Cause::NotOnList => Outcome::Listed,

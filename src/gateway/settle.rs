@@ -9,23 +9,24 @@ use std::task::Waker;
 use smallvec::SmallVec;
 use tokio::runtime::Handle;
 
-use crate::decision::Reservation;
+use crate::decision::Settlement;
+use crate::key::KeyHash;
 use crate::store::AnyStore;
 use crate::store::Store;
 
 /// The slots that one request holds. They go back when this is dropped.
 #[derive(Debug, Default)]
 pub struct Held {
-    reservations: SmallVec<[Reservation; 2]>,
+    slots: SmallVec<[KeyHash; 2]>,
     /// `None` while nothing is held: most requests never touch a count that all cores share.
     store: Option<Arc<AnyStore>>,
 }
 
 impl Held {
-    pub fn hold(&mut self, store: &Arc<AnyStore>, reservations: SmallVec<[Reservation; 2]>) {
-        if !reservations.is_empty() {
+    pub fn hold(&mut self, store: &Arc<AnyStore>, slots: SmallVec<[KeyHash; 2]>) {
+        if !slots.is_empty() {
             self.store = Some(Arc::clone(store));
-            self.reservations.extend(reservations);
+            self.slots.extend(slots);
         }
     }
 }
@@ -33,12 +34,13 @@ impl Held {
 impl Drop for Held {
     fn drop(&mut self) {
         let Some(store) = self.store.take() else { return };
-        let reservations = mem::take(&mut self.reservations);
+        let slots = mem::take(&mut self.slots);
         // The end of this core waits for what is still to be sent.
         let tasks = store.tasks().cloned();
         let mut settling = Box::pin(async move {
             // What Redis was not told of, it forgets when the lease is over.
-            let _ = store.settle(&reservations).await;
+            let settlements: SmallVec<[_; 2]> = slots.into_iter().map(Settlement::Release).collect();
+            let _ = store.settle(&settlements).await;
         });
         // A store in memory is done at once; one that is not gets a task of its own.
         let is_done = pin!(&mut settling).poll(&mut Context::from_waker(Waker::noop())).is_ready();
@@ -63,7 +65,7 @@ mod tests {
     use crate::decision::Batch;
     use crate::decision::Charge;
     use crate::decision::batch::Force;
-    use crate::key::KeyHash;
+    use crate::decision::batch::Items;
     use crate::limit::Count;
     use crate::limit::OnFailure;
     use crate::limit::Rule;
@@ -81,8 +83,11 @@ mod tests {
             count: Count::Requests,
             force: Force::Binding,
             on_failure: OnFailure::Local,
+            items: Items::new(),
+            unless_known: false,
         };
-        let verdicts = store.decide(&Batch { charges: smallvec![charge] }).await.expect("memory answers");
+        let verdicts =
+            store.decide(&Batch { charges: smallvec![charge], ..Batch::default() }).await.expect("memory answers");
         verdicts[0].passes()
     }
 
@@ -92,7 +97,7 @@ mod tests {
         let store = Arc::new(AnyStore::Memory(Arc::new(MemoryStore::new(&Settings { max_keys: 100 }, clock))));
         assert!(has_room(&store).await);
         let mut held = Held::default();
-        held.hold(&store, smallvec![Reservation { key: KEY }]);
+        held.hold(&store, smallvec![KEY]);
         assert!(!has_room(&store).await);
         drop(held);
         assert!(has_room(&store).await);

@@ -20,8 +20,8 @@ use super::request_id::RequestId;
 use super::settle::Held;
 use crate::client::Identity;
 use crate::clock::Timestamp;
-use crate::decision::Reservation;
 use crate::decision::conclude::Report;
+use crate::key::KeyHash;
 use crate::limit::LimitId;
 use crate::listen::Connection;
 use crate::record::Event;
@@ -106,16 +106,16 @@ impl Story {
     }
 
     /// The decision let it pass.
-    pub fn passes(&mut self, route: Option<RouteId>, reservations: SmallVec<[Reservation; 2]>, report: Report) {
+    pub fn passes(&mut self, route: Option<RouteId>, slots: SmallVec<[KeyHash; 2]>, report: Report) {
         self.route = route;
         self.outcome = Outcome::Allowed;
         self.report = report;
-        self.hold(reservations);
+        self.hold(slots);
     }
 
     /// What the request holds until its story ends.
-    pub fn hold(&mut self, reservations: SmallVec<[Reservation; 2]>) {
-        self.held.hold(&self.core.store, reservations);
+    pub fn hold(&mut self, slots: SmallVec<[KeyHash; 2]>) {
+        self.held.hold(&self.core.store, slots);
     }
 
     pub fn is_answered_by(&mut self, server: Arc<str>) {

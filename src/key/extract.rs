@@ -103,6 +103,19 @@ pub fn keys(spec: &KeySpec, source: &Source<'_>) -> Result<Extracted, TooManyVal
     Ok(extracted)
 }
 
+/// The values that `distinct` tells apart, as they are compared.
+pub fn distinct(part: &KeyPart, source: &Source<'_>) -> Result<SmallVec<[Key; 1]>, TooManyValues> {
+    let spec = KeySpec { parts: vec![part.clone()] };
+    Ok(keys(&spec, source)?.keys.into_iter().map(|found| found.key).collect())
+}
+
+/// The client cut to a prefix, as `client_ip` makes a key of it.
+pub fn client(prefix: Prefix, source: &Source<'_>) -> Key {
+    let mut key = Key::default();
+    key.push(&encode(prefix, source.head.client));
+    key
+}
+
 /// The values of one part of a key. A part that is not there is the empty value; so is one that may have been
 /// missed because the body was not seen whole, beside those that were found.
 pub fn values<'a>(part: &'a KeyPart, source: &Source<'a>) -> Result<PartValues<'a>, TooManyValues> {

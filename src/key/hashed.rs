@@ -63,6 +63,15 @@ impl KeyHasher {
     }
 }
 
+impl KeyHasher {
+    /// A value that is told apart from others under one key.
+    pub fn item(&self, value: &Key) -> u64 {
+        let mut hasher = SipHasher24::new_with_key(&self.secret);
+        hasher.write(value.as_bytes());
+        hasher.finish128().h1
+    }
+}
+
 impl std::fmt::Debug for KeyHasher {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("KeyHasher(***)")

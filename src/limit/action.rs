@@ -1,15 +1,66 @@
 //! What happens to a request beyond a limit.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use http::HeaderName;
 use http::HeaderValue;
 use http::StatusCode;
 
-/// What a limit does when it is reached.
+use super::Ladder;
+
+/// What a limit does when it is reached, and who is told.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Then {
+    pub action: Action,
+    pub notify: Vec<ChannelId>,
+}
+
+/// What becomes of a request beyond a limit.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Then {
+pub enum Action {
     /// Denied, with a response of its own or the route's.
     Deny(Option<Box<DenyResponse>>),
+    /// Held for so long, then forwarded.
+    Delay(Duration),
+    /// Held for so long, then denied.
+    Tarpit(Duration),
+    /// The key is denied for a while, whatever was counted.
+    Ban(Ladder),
+    /// Denied with a page whose proof of work buys one budget.
+    Challenge,
+}
+
+/// The position of a channel in the `notify` section.
+#[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+pub struct ChannelId(pub u16);
+
+/// How severe an action is; the severest of those that apply decides.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub enum Severity {
+    Delay,
+    Challenge,
+    Tarpit,
+    Deny,
+    Ban,
+}
+
+impl Action {
+    pub fn severity(&self) -> Severity {
+        match self {
+            Self::Deny(_) => Severity::Deny,
+            Self::Delay(_) => Severity::Delay,
+            Self::Tarpit(_) => Severity::Tarpit,
+            Self::Ban(_) => Severity::Ban,
+            Self::Challenge => Severity::Challenge,
+        }
+    }
+}
+
+impl Default for Action {
+    fn default() -> Self {
+        Self::Deny(None)
+    }
 }
 
 /// How a denial looks. What is `None` is as everywhere else: 429 with the built-in page or problem document.

@@ -2,6 +2,7 @@
 
 pub mod action;
 pub mod algorithm;
+pub mod ladder;
 pub mod rate;
 pub mod rule;
 pub mod state;
@@ -18,12 +19,19 @@ mod window;
 
 use std::sync::Arc;
 
+use crate::key::KeyPart;
 use crate::key::KeySpec;
 use crate::list::ListId;
+use crate::outcome::Outcome;
 
+pub use self::action::Action;
+pub use self::action::ChannelId;
 pub use self::action::DenyResponse;
+pub use self::action::Severity;
 pub use self::action::Then;
 pub use self::algorithm::Algorithm;
+pub use self::ladder::Ladder;
+pub use self::ladder::Rung;
 pub use self::rate::InvalidRate;
 pub use self::rate::Rate;
 pub use self::rate::Rates;
@@ -45,11 +53,17 @@ pub struct Limit {
     pub missing: Missing,
     pub rule: Rule,
     pub count: Count,
+    /// `distinct`: different values of this are counted instead of requests.
+    pub distinct: Option<KeyPart>,
+    /// An answer that means this forgets the key.
+    pub reset_on: Option<Outcome>,
     pub then: Then,
     /// Decided and counted as if in force alone, never applied.
     pub shadow: bool,
     /// Lists whose members this limit does not hold for.
     pub unless: Vec<ListId>,
+    /// `known_client` is among what it does not hold for.
+    pub unless_known: bool,
     pub headers: Detail,
     pub on_failure: OnFailure,
 }

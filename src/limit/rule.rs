@@ -5,6 +5,7 @@ use std::num::NonZeroU32;
 use super::Algorithm;
 use super::Rate;
 use super::Rates;
+use crate::outcome::Outcome;
 
 /// What a store needs to know of a limit: how much passes.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -13,6 +14,8 @@ pub enum Rule {
     Rates { algorithm: Algorithm, rates: Rates, cost: NonZeroU32 },
     /// So many in flight.
     Concurrent(NonZeroU32),
+    /// So many different values per window. One that is in the window already costs nothing, and is as new again.
+    Distinct(Rates),
 }
 
 /// Which requests are charged.
@@ -23,6 +26,10 @@ pub enum Count {
     Requests,
     /// Denied ones too: hammering keeps the door shut.
     Attempts,
+    /// Those let through whose answer is a failure. Charged when they pass, given back when it is none.
+    Failures,
+    /// Those let through whose answer is a success, likewise.
+    Successes,
 }
 
 /// Why a rule is of no use.
@@ -37,18 +44,45 @@ pub enum InvalidRule {
          use sliding-window-counter or bucketed-window"
     )]
     TooManyToLog { count: NonZeroU32 },
+    #[error("{count} different values are too many to remember, at most {MAX_DISTINCT}")]
+    TooManyDistinct { count: NonZeroU32 },
     #[error("{buckets} buckets are too many, at most {MAX_BUCKETS}")]
     TooManyBuckets { buckets: NonZeroU32 },
 }
 
+impl Count {
+    /// The outcome that is counted; `None`: whatever the answer.
+    pub fn outcome(self) -> Option<Outcome> {
+        match self {
+            Self::Requests | Self::Attempts => None,
+            Self::Failures => Some(Outcome::Failure),
+            Self::Successes => Some(Outcome::Success),
+        }
+    }
+}
+
 impl Rule {
+    /// The rates; none where requests in flight are counted.
+    pub fn rates(&self) -> Option<&Rates> {
+        match self {
+            Self::Rates { rates, .. } | Self::Distinct(rates) => Some(rates),
+            Self::Concurrent(_) => None,
+        }
+    }
+
     /// Whether a request can ever pass, and whether one key's memory stays within reason.
     ///
     /// The memory of one key is at most 8 bytes for each request of the largest count under `sliding-window-log`, 16
     /// bytes a bucket and rate under `bucketed-window` (never more buckets than the count), and a few words a rate
     /// under the others.
     pub fn check(&self) -> Result<(), InvalidRule> {
-        let Self::Rates { algorithm, rates, cost } = self else { return Ok(()) };
+        let (algorithm, rates, cost) = match self {
+            Self::Rates { algorithm, rates, cost } => (algorithm, rates, cost),
+            Self::Distinct(rates) if rates.largest_count().get() > MAX_DISTINCT => {
+                return Err(InvalidRule::TooManyDistinct { count: rates.largest_count() });
+            }
+            Self::Distinct(_) | Self::Concurrent(_) => return Ok(()),
+        };
         let cost = *cost;
         match *algorithm {
             Algorithm::TokenBucket { burst: Some(burst) } if burst < cost => {
@@ -73,6 +107,9 @@ impl Rule {
 
 /// The longest log of one key: 8 MB. Who counts more than a million can bear a bucket's imprecision.
 pub const MAX_LOGGED: u32 = 1_000_000;
+
+/// The most different values of one key that are told apart: 16 bytes each, looked through one by one.
+pub const MAX_DISTINCT: u32 = 10_000;
 
 /// The finest division of a window that is asked for: a week in minutes.
 pub const MAX_BUCKETS: u32 = 10_080;

@@ -67,6 +67,7 @@ impl State {
         Self(match rule {
             Rule::Concurrent(_) => Kind::Concurrent(InFlight::default()),
             Rule::Rates { algorithm, .. } => Kind::fresh(*algorithm),
+            Rule::Distinct(_) => todo!("distinct in memory"),
         })
     }
 
@@ -77,6 +78,7 @@ impl State {
     pub fn opens_at(&self, rule: &Rule, now: Timestamp) -> Option<Timestamp> {
         match rule {
             Rule::Concurrent(most) => (self.in_flight() >= most.get()).then(|| now + Duration::from_secs(1)),
+            Rule::Distinct(_) => todo!("distinct in memory"),
             Rule::Rates { algorithm, rates, cost } => {
                 let Some(memory) = self.0.memory(*algorithm) else { return Self::fresh(rule).opens_at(rule, now) };
                 memory.opens_at(rates, *algorithm, cost.get(), now.as_micros()).map(Timestamp::from_micros)
@@ -88,6 +90,7 @@ impl State {
     pub fn charge(&mut self, rule: &Rule, now: Timestamp) {
         match rule {
             Rule::Concurrent(_) => self.0.in_flight().take(),
+            Rule::Distinct(_) => todo!("distinct in memory"),
             Rule::Rates { algorithm, rates, cost } => {
                 self.0.memory_mut(*algorithm).charge(rates, *algorithm, cost.get(), now.as_micros());
             }

@@ -9,11 +9,16 @@ pub mod pattern;
 pub mod readings;
 pub mod table;
 
+use std::num::NonZeroU32;
 use std::sync::Arc;
+use std::time::Duration;
 
+use crate::client::Prefix;
+use crate::key::KeyPart;
 use crate::limit::DenyResponse;
 use crate::limit::LimitId;
 use crate::list::ListId;
+use crate::outcome::OutcomeRule;
 
 pub use self::condition::Condition;
 pub use self::condition::InvalidMatch;
@@ -42,6 +47,29 @@ pub struct UpstreamId(pub u16);
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct RouteId(pub u16);
 
+/// `known_clients`: after a success the client is known for that subject.
+#[derive(Clone, Debug, PartialEq)]
+pub struct KnownClients {
+    /// What a client is known for: a user name.
+    pub of: KeyPart,
+    /// So many of them for each subject, the latest.
+    pub remember: NonZeroU32,
+    /// For so long after the last success.
+    pub keep: Duration,
+    pub by: KnownBy,
+    /// Addresses are cut to this before they are compared.
+    pub prefix: Prefix,
+}
+
+/// What a known client is recognised by.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum KnownBy {
+    #[default]
+    Address,
+    /// A signed device cookie.
+    Cookie,
+}
+
 /// One entry of `routes`.
 #[derive(Clone, Debug)]
 pub struct Route {
@@ -52,5 +80,8 @@ pub struct Route {
     /// `only`: anyone outside these lists is refused.
     pub only: Option<Vec<ListId>>,
     pub limits: Vec<LimitId>,
+    /// What the application's answers mean here.
+    pub outcome: Option<Arc<OutcomeRule>>,
+    pub known_clients: Option<KnownClients>,
     pub deny_response: Option<Box<DenyResponse>>,
 }

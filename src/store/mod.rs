@@ -14,7 +14,7 @@ use tokio::time::timeout;
 use tokio_util::task::TaskTracker;
 
 use crate::decision::Batch;
-use crate::decision::Reservation;
+use crate::decision::Settlement;
 use crate::decision::Verdict;
 use crate::key::KeyHash;
 use crate::key::KeyHasher;
@@ -45,8 +45,8 @@ pub trait Store: Send + Sync {
     /// Answers where every key stands as `decide` would find it now, and charges nothing: nobody's attempt either.
     fn look(&self, batch: &Batch<'_>) -> impl Future<Output = Result<Vec<Verdict>, StoreError>> + Send;
 
-    /// Gives slots in flight back.
-    fn settle(&self, reservations: &[Reservation]) -> impl Future<Output = Result<(), StoreError>> + Send;
+    /// Takes note of what became of requests that it has let pass, in this order.
+    fn settle(&self, settlements: &[Settlement<'_>]) -> impl Future<Output = Result<(), StoreError>> + Send;
 
     /// Forgets what was counted under these keys.
     fn forget(&self, keys: &[KeyHash]) -> impl Future<Output = Result<(), StoreError>> + Send;
@@ -133,10 +133,10 @@ impl Store for AnyStore {
         }
     }
 
-    async fn settle(&self, reservations: &[Reservation]) -> Result<(), StoreError> {
+    async fn settle(&self, settlements: &[Settlement<'_>]) -> Result<(), StoreError> {
         match self {
-            Self::Memory(store) => store.settle(reservations).await,
-            Self::Shared(store) => Box::pin(store.settle(reservations)).await,
+            Self::Memory(store) => store.settle(settlements).await,
+            Self::Shared(store) => Box::pin(store.settle(settlements)).await,
         }
     }
 

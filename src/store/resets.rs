@@ -76,6 +76,7 @@ mod tests {
     use crate::decision::Batch;
     use crate::decision::Charge;
     use crate::decision::batch::Force;
+    use crate::decision::batch::Items;
     use crate::limit::Count;
     use crate::limit::OnFailure;
     use crate::limit::Rule;
@@ -95,8 +96,10 @@ mod tests {
             count: Count::Requests,
             force: Force::Binding,
             on_failure: OnFailure::Local,
+            items: Items::new(),
+            unless_known: false,
         });
-        local.decide_now(&Batch { charges: charges.collect() });
+        local.decide_now(&Batch { charges: charges.collect(), ..Batch::default() });
         assert_eq!(local.len(), 3);
         resets.heard(message(&keys[1..]).as_bytes());
         assert_eq!(local.len(), 1);

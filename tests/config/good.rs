@@ -10,6 +10,7 @@ use portcullis::config::load_with;
 use portcullis::config::render;
 use portcullis::gateway::HeaderStyle;
 use portcullis::key::Selector;
+use portcullis::limit::Action;
 use portcullis::limit::Algorithm;
 use portcullis::limit::Count;
 use portcullis::limit::Detail;
@@ -100,6 +101,7 @@ fn every_kind_of_limit_is_read() {
     let rule = |name: &str| limit(&settings, name).rule.clone();
     let algorithm = |name: &str| match rule(name) {
         Rule::Rates { algorithm, .. } => algorithm,
+        Rule::Distinct(rates) => panic!("{rates} of different values"),
         Rule::Concurrent(_) => panic!("no rate"),
     };
     assert_eq!(algorithm("log"), Algorithm::SlidingWindowLog);
@@ -118,13 +120,13 @@ fn every_kind_of_limit_is_read() {
 #[test]
 fn a_denial_looks_as_it_is_told_to() {
     let settings = load("denials.yaml");
-    let Then::Deny(Some(own)) = &limit(&settings, "own").then else { panic!("a response of its own") };
+    let Action::Deny(Some(own)) = &limit(&settings, "own").then.action else { panic!("a response of its own") };
     assert_eq!(own.status, Some(StatusCode::SERVICE_UNAVAILABLE));
     let Some(DenyBody::Verbatim { content_type, content }) = &own.body else { panic!("a body") };
     assert_eq!((content_type.to_str().ok(), &content[..]), (Some("application/json"), &br#"{"slow": "down"}"#[..]));
     assert_eq!(own.headers[0].0, "x-denied-by");
-    assert_eq!(limit(&settings, "plain").then, Then::Deny(None));
-    assert_eq!(limit(&settings, "braces").then, Then::Deny(None));
+    assert_eq!(limit(&settings, "plain").then, Then::default());
+    assert_eq!(limit(&settings, "braces").then, Then::default());
     let route = settings.policy.routes.routes[0].deny_response.as_ref().expect("the route's own");
     assert_eq!(route.redirect.as_ref().and_then(|target| target.to_str().ok()), Some("/slow-down"));
     assert!(

@@ -137,11 +137,11 @@ fn a_slot_in_flight_is_held_until_it_is_given_back() {
     world.everywhere(concurrent("flight", "client_ip", 2));
     let first = world.decide(&ask("GET /"));
     let second = world.decide(&ask("GET /"));
-    assert_eq!((first.reservations.len(), second.reservations.len()), (1, 1));
+    assert_eq!((first.slots.len(), second.slots.len()), (1, 1));
     let third = world.decide(&ask("GET /"));
-    assert_eq!((third.passes, third.reservations.len()), (false, 0));
+    assert_eq!((third.passes, third.slots.len()), (false, 0));
     assert_eq!(third.retry_after, Some(Duration::from_secs(1)));
-    world.settle(&first.reservations);
+    world.settle(&first.slots);
     assert!(world.passes(&ask("GET /")));
 }
 
@@ -154,11 +154,11 @@ fn a_denied_request_holds_no_slot() {
     assert!(world.passes(&ask("GET /")));
     let told = world.decide(&ask("GET /"));
     assert_eq!(told.denied_by, ["pace"]);
-    world.settle(&told.reservations);
+    world.settle(&told.slots);
     world.clock.advance(Duration::from_secs(3601));
     let told = world.decide(&ask("GET /"));
     assert!(told.passes);
-    assert_eq!(told.reservations.len(), 2);
+    assert_eq!(told.slots.len(), 2);
     assert!(told.reports.iter().all(|report| !report.denied));
 }
 

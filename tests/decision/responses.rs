@@ -1,6 +1,7 @@
 //! How a denial looks, and where what passes goes.
 
 use http::StatusCode;
+use portcullis::limit::Action;
 use portcullis::limit::Limit;
 use portcullis::limit::Then;
 use portcullis::route::UpstreamId;
@@ -14,7 +15,8 @@ use crate::support::world;
 #[track_caller]
 fn check(of_limit: Option<u16>, of_route: Option<u16>, general: Option<u16>, expected: Option<u16>) {
     let mut world = world();
-    let then = Then::Deny(of_limit.map(|status| Box::new(with_status(status))));
+    let action = Action::Deny(of_limit.map(|status| Box::new(with_status(status))));
+    let then = Then { action, notify: Vec::new() };
     let limits = vec![Limit { then, ..limit("pace", "", "1/hour") }];
     world.route("/login", limits).deny_response = of_route.map(|status| Box::new(with_status(status)));
     world.policy.deny_response.status = general.map(|status| StatusCode::from_u16(status).unwrap());
@@ -33,7 +35,7 @@ fn the_most_particular_deny_response_counts() {
 #[test]
 fn the_deny_response_is_that_of_the_limit_that_decided() {
     let mut world = world();
-    let with = |status| Then::Deny(Some(Box::new(with_status(status))));
+    let with = |status| Then { action: Action::Deny(Some(Box::new(with_status(status)))), notify: Vec::new() };
     world.everywhere(Limit { then: with(418), ..limit("minute", "", "1/minute") });
     world.everywhere(Limit { then: with(420), ..limit("hour", "", "1/hour") });
     assert!(world.passes(&ask("GET /")));

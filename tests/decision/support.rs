@@ -17,7 +17,7 @@ use portcullis::clock::ManualClock;
 use portcullis::clock::Timestamp;
 use portcullis::decision::Decision;
 use portcullis::decision::Policy;
-use portcullis::decision::Reservation;
+use portcullis::decision::Settlement;
 use portcullis::decision::conclude::Cause;
 use portcullis::decision::conclude::LimitReport;
 use portcullis::decision::enter;
@@ -71,7 +71,7 @@ pub(crate) struct Told {
     pub(crate) upstream: Option<UpstreamId>,
     pub(crate) status: Option<StatusCode>,
     pub(crate) reports: Vec<LimitReport>,
-    pub(crate) reservations: Vec<Reservation>,
+    pub(crate) slots: Vec<KeyHash>,
     pub(crate) charges: usize,
     /// What the store was asked to charge.
     pub(crate) charged: Vec<KeyHash>,
@@ -112,9 +112,12 @@ pub(crate) fn limit(name: &str, key: &str, rate: &str) -> Limit {
             cost: 1.try_into().unwrap(),
         },
         count: Count::Requests,
-        then: Then::Deny(None),
+        distinct: None,
+        reset_on: None,
+        then: Then::default(),
         shadow: false,
         unless: Vec::new(),
+        unless_known: false,
         headers: portcullis::limit::Detail::Full,
         on_failure: portcullis::limit::OnFailure::Local,
     }
@@ -212,7 +215,16 @@ impl World {
         let limits = limits.into_iter().map(|limit| self.limit(limit)).collect();
         let routes = &mut self.policy.routes.routes;
         let upstream = UpstreamId(u16::try_from(routes.len() + 1).unwrap());
-        routes.push(Route { name: name.into(), condition, upstream, only: None, limits, deny_response: None });
+        routes.push(Route {
+            name: name.into(),
+            condition,
+            upstream,
+            only: None,
+            limits,
+            outcome: None,
+            known_clients: None,
+            deny_response: None,
+        });
         routes.last_mut().unwrap()
     }
 
@@ -229,7 +241,7 @@ impl World {
     #[track_caller]
     pub(crate) fn passes(&self, ask: &Ask) -> bool {
         let told = self.decide(ask);
-        self.settle(&told.reservations);
+        self.settle(&told.slots);
         told.passes
     }
 
@@ -239,8 +251,9 @@ impl World {
         (0..tries).filter(|_| self.passes(ask)).count()
     }
 
-    pub(crate) fn settle(&self, reservations: &[Reservation]) {
-        ready(self.store.settle(reservations)).unwrap();
+    pub(crate) fn settle(&self, slots: &[KeyHash]) {
+        let settlements: Vec<_> = slots.iter().copied().map(Settlement::Release).collect();
+        ready(self.store.settle(&settlements)).unwrap();
     }
 
     /// What becomes of a request, as the gateway asks for it.
@@ -264,7 +277,7 @@ impl World {
                 upstream: Some(pass.upstream),
                 status: None,
                 reports: pass.report.limits,
-                reservations: pass.reservations.into_vec(),
+                slots: pass.slots.into_vec(),
                 charges,
                 charged: keys,
             },
@@ -284,7 +297,7 @@ impl World {
                     upstream: None,
                     status: denial.response.status,
                     reports: denial.report.limits,
-                    reservations: denial.reservations.into_vec(),
+                    slots: denial.slots.into_vec(),
                     charges,
                     charged: keys,
                     cause: Some(denial.cause),

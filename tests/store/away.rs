@@ -10,8 +10,9 @@ use std::time::Duration;
 use portcullis::clock::Clock;
 use portcullis::decision::Batch;
 use portcullis::decision::Charge;
-use portcullis::decision::Reservation;
+use portcullis::decision::Settlement;
 use portcullis::decision::Verdict;
+use portcullis::decision::batch::Items;
 use portcullis::key::KeyHash;
 use portcullis::limit::OnFailure;
 use portcullis::store;
@@ -96,7 +97,7 @@ impl Node {
     }
 
     async fn give_back(&self, key: u128) {
-        self.store.settle(&[Reservation { key: KeyHash(key) }]).await.expect("nothing fails");
+        self.store.settle(&[Settlement::Release(KeyHash(key))]).await.expect("nothing fails");
     }
 }
 
@@ -110,8 +111,10 @@ fn batch<'l>(asked: &[Asked<'l>]) -> Batch<'l> {
         count: rule.count,
         force: rule.force,
         on_failure: *on_failure,
+        items: Items::new(),
+        unless_known: false,
     };
-    Batch { charges: (0..).zip(asked).map(charge).collect() }
+    Batch { charges: (0..).zip(asked).map(charge).collect(), ..Batch::default() }
 }
 
 /// Keys that no other test of this process uses.

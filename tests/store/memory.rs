@@ -8,6 +8,7 @@ use portcullis::clock::ManualClock;
 use portcullis::clock::Timestamp;
 use portcullis::decision::Batch;
 use portcullis::decision::Charge;
+use portcullis::decision::batch::Items;
 use portcullis::key::Key;
 use portcullis::key::KeyHash;
 use portcullis::key::KeyHasher;
@@ -90,8 +91,10 @@ async fn a_refusing_key_outlives_a_million_new_ones() {
             count: limit.count,
             force: limit.force,
             on_failure: OnFailure::Local,
+            items: Items::new(),
+            unless_known: false,
         };
-        let batch = Batch { charges: std::iter::once(charge).collect() };
+        let batch = Batch { charges: std::iter::once(charge).collect(), ..Batch::default() };
         assert!(fixture.store.decide(&batch).await.expect("memory answers")[0].passes());
     }
     assert!(fixture.store.len() <= 10_000);

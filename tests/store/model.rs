@@ -12,6 +12,7 @@ use portcullis::decision::Batch;
 use portcullis::decision::Charge;
 use portcullis::decision::Verdict;
 use portcullis::decision::batch::Force;
+use portcullis::decision::batch::Items;
 use portcullis::limit::Algorithm;
 use portcullis::limit::Count;
 use portcullis::limit::OnFailure;
@@ -105,11 +106,11 @@ async fn play<F: Fixture>(fixture: &F, limits: &[Drawn], steps: &[Step]) {
                     .all(|terms| history.used(terms, now) + u64::from(step.cost) <= terms.capacity())
             })
             .collect();
-        let binding_passes = (0..charges.len()).all(|at| room[at] || limits[charges[at].0].force == Force::Shadow);
+        let binding_passes = (0..charges.len()).all(|at| room[at] || limits[charges[at].0].force != Force::Binding);
         for charge in &charges {
             let limit = &limits[charge.0];
             let is_let_through = match limit.force {
-                Force::Binding => binding_passes,
+                Force::Binding | Force::Delay => binding_passes,
                 Force::Shadow => (0..charges.len()).all(|other| room[other] || charges[other].0 != charge.0),
             };
             if is_let_through {
@@ -157,6 +158,8 @@ async fn ask<F: Fixture>(fixture: &F, limits: &[Drawn], charges: &[(usize, u8)],
             count,
             force,
             on_failure: OnFailure::Local,
+            items: Items::new(),
+            unless_known: false,
         });
     }
     fixture.store().decide(&batch).await.expect("the store answers")
@@ -270,7 +273,7 @@ impl History {
             }
             Algorithm::TokenBucket { .. } => {
                 let level = match terms.count {
-                    Count::Requests => self.level_of_requests(terms, now),
+                    Count::Requests | Count::Failures | Count::Successes => self.level_of_requests(terms, now),
                     Count::Attempts => self.level_of_attempts(terms, now),
                 };
                 // Part of a unit in the bucket leaves no room for a whole one.

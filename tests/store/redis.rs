@@ -12,7 +12,7 @@ use portcullis::clock::Clock;
 use portcullis::clock::ManualClock;
 use portcullis::clock::Timestamp;
 use portcullis::decision::Batch;
-use portcullis::decision::Reservation;
+use portcullis::decision::Settlement;
 use portcullis::decision::Verdict;
 use portcullis::key::Key;
 use portcullis::key::KeyHash;
@@ -120,14 +120,19 @@ impl Store for Shared {
         self.0.look(batch).await.into_iter().map(|verdict| verdict.ok_or(StoreError::Away)).collect()
     }
 
-    async fn settle(&self, reservations: &[Reservation]) -> Result<(), StoreError> {
-        self.0.settle(reservations).await;
+    async fn settle(&self, settlements: &[Settlement<'_>]) -> Result<(), StoreError> {
+        let slots: Vec<KeyHash> = settlements.iter().filter_map(released).collect();
+        self.0.settle(&slots).await;
         Ok(())
     }
 
     async fn forget(&self, keys: &[KeyHash]) -> Result<(), StoreError> {
         if self.0.forget(keys).await { Ok(()) } else { Err(StoreError::Away) }
     }
+}
+
+fn released(settlement: &Settlement<'_>) -> Option<KeyHash> {
+    if let Settlement::Release(key) = settlement { Some(*key) } else { None }
 }
 
 #[derive(Debug)]

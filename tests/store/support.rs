@@ -6,9 +6,10 @@ use std::time::Duration;
 use portcullis::clock::Timestamp;
 use portcullis::decision::Batch;
 use portcullis::decision::Charge;
-use portcullis::decision::Reservation;
+use portcullis::decision::Settlement;
 use portcullis::decision::Verdict;
 use portcullis::decision::batch::Force;
+use portcullis::decision::batch::Items;
 use portcullis::key::KeyHash;
 use portcullis::limit::Algorithm;
 use portcullis::limit::Count;
@@ -112,6 +113,8 @@ pub(crate) async fn ask<F: Fixture>(fixture: &F, charges: &[(&Limit, &str)]) -> 
             count: limit.count,
             force: limit.force,
             on_failure: OnFailure::Local,
+            items: Items::new(),
+            unless_known: false,
         });
     }
     let verdicts = fixture.store().decide(&batch).await.expect("the store answers");
@@ -149,6 +152,6 @@ pub(crate) fn passing(verdicts: &[Verdict]) -> Vec<bool> {
 }
 
 pub(crate) async fn give_back<F: Fixture>(fixture: &F, name: &str) {
-    let reservation = Reservation { key: fixture.key(name) };
-    fixture.store().settle(&[reservation]).await.expect("the store answers");
+    let settlement = Settlement::Release(fixture.key(name));
+    fixture.store().settle(&[settlement]).await.expect("the store answers");
 }

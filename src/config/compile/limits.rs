@@ -15,6 +15,7 @@ use crate::config::raw::Field;
 use crate::config::raw::Spanned;
 use crate::config::raw::leaf::Problem;
 use crate::config::source::Place;
+use crate::limit::Action;
 use crate::limit::Algorithm;
 use crate::limit::Count;
 use crate::limit::Detail;
@@ -156,9 +157,12 @@ impl Compiler {
                 Some(raw::limit::Count::Attempts) => Count::Attempts,
                 Some(raw::limit::Count::Requests) | None => Count::Requests,
             },
+            distinct: None,
+            reset_on: None,
             then,
             shadow: raw.shadow.get().is_some_and(|shadow| shadow.value),
             unless,
+            unless_known: false,
             headers,
             on_failure: self.on_failure(&raw.on_failure),
         })
@@ -166,8 +170,10 @@ impl Compiler {
 
     fn then(&mut self, then: &Field<raw::limit::Then>) -> Then {
         match then.get() {
-            Some(raw::limit::Then::DenyWith(response)) => Then::Deny(Some(Box::new(self.deny_response(response)))),
-            Some(raw::limit::Then::Deny) | None => Then::Deny(None),
+            Some(raw::limit::Then::DenyWith(response)) => {
+                Then { action: Action::Deny(Some(Box::new(self.deny_response(response)))), notify: Vec::new() }
+            }
+            Some(raw::limit::Then::Deny) | None => Then::default(),
         }
     }
 
@@ -199,7 +205,7 @@ impl Compiler {
             let blamed = match error {
                 InvalidRule::CostAboveCount { .. } | InvalidRule::CostAboveBurst { .. } => place(&raw.cost),
                 InvalidRule::TooManyBuckets { .. } => place(&raw.buckets),
-                InvalidRule::TooManyToLog { .. } => None,
+                InvalidRule::TooManyToLog { .. } | InvalidRule::TooManyDistinct { .. } => None,
             };
             let at = blamed.or(raw.rate.get().map(|rate| rate.at)).unwrap_or(raw.at);
             Problem::from(error).report(at, &mut self.mistakes);

@@ -75,6 +75,8 @@ impl Compiler {
             upstream: own.or(around.default).unwrap_or(UpstreamId(0)),
             only: self.references(&raw.only, around.lists, Use::BeforeBody),
             limits,
+            outcome: None,
+            known_clients: None,
             deny_response: self.response(&raw.deny_response).map(Box::new),
         }
     }

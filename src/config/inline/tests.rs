@@ -131,7 +131,7 @@ fn holding(settings: &Settings, method: &str, path: &str) -> Vec<String> {
     let mut rates: Vec<String> = all
         .map(|id| match &settings.policy.limits[usize::from(id.0)].rule {
             Rule::Rates { rates, .. } => rates.to_string(),
-            Rule::Concurrent(_) => String::new(),
+            Rule::Concurrent(_) | Rule::Distinct(_) => String::new(),
         })
         .collect();
     rates.sort();

@@ -19,9 +19,12 @@ fn limit(name: &str, rates: &str) -> Limit {
             cost: NonZeroU32::MIN,
         },
         count: Count::Requests,
-        then: Then::Deny(None),
+        distinct: None,
+        reset_on: None,
+        then: Then::default(),
         shadow: false,
         unless: Vec::new(),
+        unless_known: false,
         headers: Detail::Full,
         on_failure: crate::limit::OnFailure::Local,
     }

@@ -87,9 +87,12 @@ fn recorder(sinks: &Sinks) -> Recorder {
         missing: Missing::Count,
         rule: Rule::Concurrent(NonZeroU32::MIN),
         count: Count::Requests,
-        then: Then::Deny(None),
+        distinct: None,
+        reset_on: None,
+        then: Then::default(),
         shadow: false,
         unless: Vec::new(),
+        unless_known: false,
         headers: Detail::Full,
         on_failure: crate::limit::OnFailure::Local,
     };
@@ -99,6 +102,8 @@ fn recorder(sinks: &Sinks) -> Recorder {
         upstream: UpstreamId(0),
         only: None,
         limits: vec![LimitId(0)],
+        outcome: None,
+        known_clients: None,
         deny_response: None,
     };
     let policy = Policy {

@@ -19,6 +19,8 @@ fn table(matches: &[&str]) -> RouteTable {
         upstream: UpstreamId(0),
         only: None,
         limits: Vec::new(),
+        outcome: None,
+        known_clients: None,
         deny_response: None,
     };
     RouteTable { routes: matches.iter().map(route).collect() }

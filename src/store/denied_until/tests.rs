@@ -11,6 +11,7 @@ use super::*;
 use crate::clock::Clock;
 use crate::clock::ManualClock;
 use crate::decision::batch::Force;
+use crate::decision::batch::Items;
 use crate::limit::Algorithm;
 use crate::limit::Count;
 use crate::limit::OnFailure;
@@ -32,11 +33,13 @@ fn charge(key: u128, rule: &Rule) -> Charge<'_> {
         count: Count::Requests,
         force: Force::Binding,
         on_failure: OnFailure::Local,
+        items: Items::new(),
+        unless_known: false,
     }
 }
 
 fn batch<'p>(charges: impl IntoIterator<Item = Charge<'p>>) -> Batch<'p> {
-    Batch { charges: charges.into_iter().collect() }
+    Batch { charges: charges.into_iter().collect(), ..Batch::default() }
 }
 
 fn at(seconds: u64) -> Timestamp {
@@ -49,7 +52,10 @@ fn seconds(seconds: u64) -> Duration {
 
 fn denied_for(wait: u64) -> [Option<Ruling>; 1] {
     let standings = smallvec::smallvec![Standing { remaining: 0, reset: seconds(wait) }];
-    [Some(Ruling { verdict: Verdict { retry_after: Some(seconds(wait)), standings }, charged: None })]
+    [Some(Ruling {
+        verdict: Verdict { retry_after: Some(seconds(wait)), standings, charged: None, is_exempt: false },
+        charged: None,
+    })]
 }
 
 /// Hears of resets, and knows that these keys are denied for so many seconds from second 100 on.
@@ -121,8 +127,15 @@ fn a_slot_in_flight_may_come_back_at_any_time() {
     let rule = Rule::Concurrent(NonZeroU32::MIN);
     let denied = DeniedUntil::new(1000);
     denied.listening();
-    let ruling =
-        Ruling { verdict: Verdict { retry_after: Some(seconds(1)), standings: smallvec::smallvec![] }, charged: None };
+    let ruling = Ruling {
+        verdict: Verdict {
+            retry_after: Some(seconds(1)),
+            standings: smallvec::smallvec![],
+            charged: None,
+            is_exempt: false,
+        },
+        charged: None,
+    };
     denied.note(&batch([charge(1, &rule)]), &[Some(ruling)], at(100), denied.epoch());
     assert!(denied.answer(&batch([charge(1, &rule)]), at(100)).is_none());
 }
@@ -194,7 +207,10 @@ fn a_request_that_passes_after_all_ends_a_refusal() {
     let denied = knowing(&[(1, 30)], &rule);
     let one = batch([charge(1, &rule)]);
     let standings = smallvec::smallvec![Standing { remaining: 4, reset: seconds(60) }];
-    let passed = Ruling { verdict: Verdict { retry_after: None, standings }, charged: Some(at(101)) };
+    let passed = Ruling {
+        verdict: Verdict { retry_after: None, standings, charged: None, is_exempt: false },
+        charged: Some(at(101)),
+    };
     denied.note(&one, &[Some(passed)], at(101), denied.epoch());
     assert!(denied.known(&one.charges[0], at(101)).is_none());
 }

@@ -9,7 +9,6 @@ use crate::decision::Verdict;
 use crate::decision::batch::Force;
 use crate::limit::OnFailure;
 use crate::limit::Rule;
-use crate::limit::state::Standings;
 use crate::store::StoreError;
 use crate::store::redis::Decided;
 
@@ -142,5 +141,5 @@ fn places(here: &Batch<'_>, which: impl Fn(usize, &Charge<'_>) -> bool) -> Vec<u
 }
 
 fn uncounted() -> Verdict {
-    Verdict { retry_after: None, standings: Standings::new() }
+    Verdict { is_exempt: false, ..Verdict::exempt() }
 }

@@ -28,7 +28,7 @@ use super::resets::Resets;
 use crate::clock::Clock;
 use crate::decision::Batch;
 use crate::decision::Charge;
-use crate::decision::Reservation;
+use crate::decision::Settlement;
 use crate::decision::Verdict;
 use crate::key::KeyHash;
 use crate::key::KeyHasher;
@@ -127,7 +127,7 @@ impl Failover {
             let counted = self.local.look_at(charge).standings;
             standings.into_iter().zip(counted).map(|(said, counted)| said.unwrap_or(counted)).collect()
         };
-        Verdict { retry_after: Some(retry_after), standings }
+        Verdict { retry_after: Some(retry_after), standings, charged: None, is_exempt: false }
     }
 }
 
@@ -163,15 +163,16 @@ impl Store for Failover {
         self.look_away(&here(batch), verdicts)
     }
 
-    async fn settle(&self, reservations: &[Reservation]) -> Result<(), StoreError> {
+    async fn settle(&self, settlements: &[Settlement<'_>]) -> Result<(), StoreError> {
         let mut in_redis = Vec::new();
-        for reservation in reservations {
-            let place = self.apart.give_back(reservation.key);
+        for settlement in settlements {
+            let Settlement::Release(key) = settlement else { todo!("settled by outcome") };
+            let place = self.apart.give_back(*key);
             if place != Place::Nowhere {
-                self.local.release(resets::here(reservation.key));
+                self.local.release(resets::here(*key));
             }
             if place == Place::InRedis {
-                in_redis.push(*reservation);
+                in_redis.push(*key);
             }
         }
         if !in_redis.is_empty() {
@@ -193,7 +194,8 @@ impl Store for Failover {
 /// The batch under the keys of this process.
 fn here<'p>(batch: &Batch<'p>) -> Batch<'p> {
     let charges = batch.charges.iter();
-    Batch { charges: charges.map(|charge| Charge { key: resets::here(charge.key), ..charge.clone() }).collect() }
+    let charges = charges.map(|charge| Charge { key: resets::here(charge.key), ..charge.clone() });
+    Batch { charges: charges.collect(), known: batch.known.clone() }
 }
 
 /// About 150 bytes each: whoever keeps more keys than this exhausted pays for them with questions to Redis.

@@ -13,6 +13,10 @@ pub(super) fn share(rule: &Rule, nodes: NonZeroU32) -> Rule {
     let part = |count: NonZeroU32, least: NonZeroU32| NonZeroU32::new(count.get() / nodes).unwrap_or(least).max(least);
     match rule {
         Rule::Concurrent(most) => Rule::Concurrent(part(*most, NonZeroU32::MIN)),
+        Rule::Distinct(rates) => {
+            let scaled = rates.iter().map(|rate| Rate { count: part(rate.count, NonZeroU32::MIN), per: rate.per });
+            Rule::Distinct(Rates::new(scaled.collect::<Vec<_>>()).expect("the windows are as they were"))
+        }
         Rule::Rates { algorithm, rates, cost } => {
             let scaled: Vec<Rate> =
                 rates.iter().map(|rate| Rate { count: part(rate.count, *cost), per: rate.per }).collect();

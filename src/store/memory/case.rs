@@ -5,6 +5,9 @@ use crate::clock::Timestamp;
 use crate::decision::Batch;
 use crate::decision::Charge;
 use crate::decision::Verdict;
+use crate::decision::batch::Charged;
+use crate::decision::batch::Items;
+use crate::decision::batch::Ledger;
 use crate::limit::Count;
 use crate::limit::Rule;
 use crate::limit::Standing;
@@ -55,6 +58,7 @@ impl<'b, 'p> Case<'b, 'p> {
     pub(super) fn conclude(&self, charged: bool, shard: &mut Shard, now: Timestamp) -> Verdict {
         let rule = self.charge.rule;
         let retry_after = self.opens.map(|opens| opens.since(now));
+        let is_charged = charged && self.place.is_some();
         let standings = match (self.place, self.opens) {
             (Some(place), _) if charged => shard.charge(place, rule, now),
             (Some(place), Some(opens)) => shard.refuse(place, rule, opens, now),
@@ -66,6 +70,7 @@ impl<'b, 'p> Case<'b, 'p> {
                 standings
             }
         };
-        Verdict { retry_after, standings }
+        let charged = Charged { moment: now, ledger: Ledger::Local, fresh: Items::new() };
+        Verdict { retry_after, standings, charged: is_charged.then_some(charged), is_exempt: false }
     }
 }

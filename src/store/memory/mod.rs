@@ -19,7 +19,7 @@ use crate::clock::Clock;
 use crate::clock::Timestamp;
 use crate::decision::Batch;
 use crate::decision::Charge;
-use crate::decision::Reservation;
+use crate::decision::Settlement;
 use crate::decision::Verdict;
 use crate::decision::batch::Force;
 use crate::key::KeyHash;
@@ -203,13 +203,13 @@ fn admit(
 }
 
 fn binding_passes(cases: &Cases<'_, '_>) -> bool {
-    cases.iter().all(|(case, _)| case.charge.force == Force::Shadow || case.has_room())
+    cases.iter().all(|(case, _)| case.charge.force != Force::Binding || case.has_room())
 }
 
 /// Whether everything has room that passes together with this charge.
 fn passes(case: &Case<'_, '_>, cases: &Cases<'_, '_>, binding_passes: bool) -> bool {
     match case.charge.force {
-        Force::Binding => binding_passes,
+        Force::Binding | Force::Delay => binding_passes,
         Force::Shadow => {
             let mut alone = cases.iter().filter(|(other, _)| other.charge.limit == case.charge.limit);
             alone.all(|(other, _)| other.has_room())
@@ -233,9 +233,10 @@ impl Store for MemoryStore {
         Ok(())
     }
 
-    async fn settle(&self, reservations: &[Reservation]) -> Result<(), StoreError> {
-        for reservation in reservations {
-            self.release(reservation.key);
+    async fn settle(&self, settlements: &[Settlement<'_>]) -> Result<(), StoreError> {
+        for settlement in settlements {
+            let Settlement::Release(key) = settlement else { todo!("settled by outcome") };
+            self.release(*key);
         }
         Ok(())
     }

@@ -9,6 +9,7 @@ use proptest::proptest;
 use super::forget::Hold;
 use super::shard::Seconds;
 use super::*;
+use crate::decision::batch::Items;
 use crate::limit::Count;
 use crate::limit::OnFailure;
 use crate::limit::Rule;
@@ -61,8 +62,10 @@ fn a_store_of_no_keys_refuses_and_remembers_nothing() {
         count: Count::Attempts,
         force: Force::Binding,
         on_failure: OnFailure::Local,
+        items: Items::new(),
+        unless_known: false,
     };
-    let verdicts = store.decide_now(&Batch { charges: std::iter::once(charge).collect() });
+    let verdicts = store.decide_now(&Batch { charges: std::iter::once(charge).collect(), ..Batch::default() });
     assert_eq!(verdicts[0].retry_after, Some(Duration::from_secs(1)));
     assert!(store.is_empty());
 }

@@ -8,7 +8,9 @@ use super::Ruling;
 use crate::clock::Timestamp;
 use crate::decision::Charge;
 use crate::decision::Verdict;
-use crate::limit::Rule;
+use crate::decision::batch::Charged;
+use crate::decision::batch::Items;
+use crate::decision::batch::Ledger;
 use crate::limit::Standing;
 use crate::limit::state::Standings;
 
@@ -25,15 +27,13 @@ pub(super) fn read(value: &Value, charges: &[&Charge<'_>]) -> Option<Vec<Ruling>
     for charge in charges {
         let retry_after = span(next()?);
         let taken = span(next()?).map(|later| moment + later);
-        let rates = match charge.rule {
-            Rule::Concurrent(_) => 0,
-            Rule::Rates { rates, .. } => rates.as_slice().len(),
-        };
+        let rates = charge.rule.rates().map_or(0, |rates| rates.as_slice().len());
         let mut standings = Standings::new();
         for _ in 0..rates {
             standings.push(Standing { remaining: u64::try_from(next()?).ok()?, reset: span(next()?)? });
         }
-        rulings.push(Ruling { verdict: Verdict { retry_after, standings }, charged: taken });
+        let charged = taken.map(|moment| Charged { moment, ledger: Ledger::Shared, fresh: Items::new() });
+        rulings.push(Ruling { verdict: Verdict { retry_after, standings, charged, is_exempt: false }, charged: taken });
     }
     numbers.next().is_none().then_some(rulings)
 }
@@ -49,10 +49,12 @@ mod tests {
 
     use super::*;
     use crate::decision::batch::Force;
+    use crate::decision::batch::Items;
     use crate::key::KeyHash;
     use crate::limit::Algorithm;
     use crate::limit::Count;
     use crate::limit::OnFailure;
+    use crate::limit::Rule;
 
     fn answer(numbers: &[i64]) -> Option<Vec<Ruling>> {
         let slots = Rule::Concurrent(NonZeroU32::MIN);
@@ -65,6 +67,8 @@ mod tests {
             count: Count::Requests,
             force: Force::Binding,
             on_failure: OnFailure::Local,
+            items: Items::new(),
+            unless_known: false,
         };
         let value = Value::Array(numbers.iter().copied().map(Value::Int).collect());
         read(&value, &[&charge(&slots), &charge(&pace)])

@@ -3,6 +3,7 @@
 use std::mem;
 use std::sync::Arc;
 
+use smallvec::SmallVec;
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
@@ -12,7 +13,9 @@ use super::Decided;
 use super::reserve;
 use crate::decision::Batch;
 use crate::decision::Charge;
+use crate::decision::batch::Acquaintance;
 use crate::decision::batch::Force;
+use crate::decision::batch::Items;
 use crate::key::KeyHash;
 use crate::limit::Count;
 use crate::limit::OnFailure;
@@ -87,7 +90,10 @@ impl Drop for Answer {
 }
 
 /// A batch that lives as long as it must.
-struct Owned(Vec<OwnedCharge>);
+struct Owned {
+    charges: Vec<OwnedCharge>,
+    known: SmallVec<[Acquaintance; 1]>,
+}
 
 /// As a [`Charge`], with a rule of its own.
 struct OwnedCharge {
@@ -97,22 +103,25 @@ struct OwnedCharge {
     count: Count,
     force: Force,
     on_failure: OnFailure,
+    items: Items,
+    unless_known: bool,
 }
 
 impl Owned {
     fn of(batch: &Batch<'_>) -> Self {
         let owned = |charge: &Charge<'_>| {
-            let Charge { limit, key, rule, count, force, on_failure } = *charge;
-            OwnedCharge { limit, key, rule: rule.clone(), count, force, on_failure }
+            let Charge { limit, key, rule, count, force, on_failure, ref items, unless_known } = *charge;
+            OwnedCharge { limit, key, rule: rule.clone(), count, force, on_failure, items: items.clone(), unless_known }
         };
-        Self(batch.charges.iter().map(owned).collect())
+        Self { charges: batch.charges.iter().map(owned).collect(), known: batch.known.clone() }
     }
 
     fn batch(&self) -> Batch<'_> {
-        let mut batch = Batch::default();
-        for charge in &self.0 {
-            let OwnedCharge { limit, key, ref rule, count, force, on_failure } = *charge;
-            batch.charges.push(Charge { limit, key, rule, count, force, on_failure });
+        let mut batch = Batch { known: self.known.clone(), ..Batch::default() };
+        for charge in &self.charges {
+            let OwnedCharge { limit, key, ref rule, count, force, on_failure, ref items, unless_known } = *charge;
+            let items = items.clone();
+            batch.charges.push(Charge { limit, key, rule, count, force, on_failure, items, unless_known });
         }
         batch
     }

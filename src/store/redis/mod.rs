@@ -52,7 +52,6 @@ use crate::clock::Clock;
 use crate::clock::Timestamp;
 use crate::decision::Batch;
 use crate::decision::Charge;
-use crate::decision::Reservation;
 use crate::decision::Verdict;
 use crate::key::KeyHash;
 use crate::key::KeyHasher;
@@ -164,8 +163,8 @@ impl RedisStore {
     }
 
     /// Gives slots in flight back, those that were taken by this core.
-    pub async fn settle(&self, reservations: &[Reservation]) {
-        self.core.settle(reservations.iter().map(|reservation| reservation.key)).await;
+    pub async fn settle(&self, slots: &[KeyHash]) {
+        self.core.settle(slots.iter().copied()).await;
     }
 
     /// Forgets keys, and tells every gateway. `false`: some server did not answer.

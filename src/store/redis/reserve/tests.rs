@@ -3,6 +3,7 @@ use std::num::NonZeroU32;
 use smallvec::smallvec;
 
 use super::*;
+use crate::decision::batch::Items;
 use crate::limit::Count;
 use crate::limit::OnFailure;
 use crate::limit::Standing;
@@ -15,6 +16,8 @@ fn charge(limit: u16, key: u128, rule: &Rule) -> Charge<'_> {
         count: Count::Requests,
         force: Force::Binding,
         on_failure: OnFailure::Local,
+        items: Items::new(),
+        unless_known: false,
     }
 }
 
@@ -23,13 +26,18 @@ fn pace() -> Rule {
 }
 
 fn batch<'p>(charges: impl IntoIterator<Item = Charge<'p>>) -> Batch<'p> {
-    Batch { charges: charges.into_iter().collect() }
+    Batch { charges: charges.into_iter().collect(), ..Batch::default() }
 }
 
 /// `None`: it is not known what came of it; `Some(true)`: it passes and was charged.
 fn rulings(passes: &[Option<bool>]) -> Rulings {
     let ruling = |passes: bool| Ruling {
-        verdict: Verdict { retry_after: (!passes).then_some(Duration::from_secs(1)), standings: smallvec![] },
+        verdict: Verdict {
+            retry_after: (!passes).then_some(Duration::from_secs(1)),
+            standings: smallvec![],
+            charged: None,
+            is_exempt: false,
+        },
         charged: passes.then_some(Timestamp::EPOCH),
     };
     passes.iter().map(|passes| passes.map(ruling)).collect()

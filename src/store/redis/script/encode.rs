@@ -36,6 +36,7 @@ pub(super) fn charge(charge: &Charge<'_>, holder: u32, time: &Time) -> Bytes {
             put(&mut bytes, holder);
             put(&mut bytes, u32::try_from(LEASE.as_secs()).unwrap_or(u32::MAX));
         }
+        Rule::Distinct(_) => todo!("distinct in redis"),
         Rule::Rates { algorithm, rates, cost } => {
             let longest = seconds(rates.longest_window());
             put(&mut bytes, cost.get());
@@ -73,6 +74,7 @@ pub(super) fn charged(charge: &Charge<'_>, holder: u32, Moment(moment): Moment) 
         match charge.rule {
             Rule::Concurrent(_) => holder,
             Rule::Rates { cost, .. } => cost.get(),
+            Rule::Distinct(_) => todo!("distinct in redis"),
         },
     );
     bytes.extend(moment.as_micros().to_be_bytes());

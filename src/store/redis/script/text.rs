@@ -35,6 +35,7 @@ impl Kind {
     pub(super) fn of(rule: &Rule) -> Self {
         match rule {
             Rule::Concurrent(_) => Self::Concurrent,
+            Rule::Distinct(_) => todo!("distinct in redis"),
             Rule::Rates { algorithm, rates, .. } => match algorithm {
                 Algorithm::SlidingWindowLog if rates.largest_count().get() <= SHORT_LOG => Self::Log,
                 Algorithm::SlidingWindowLog => Self::Long,

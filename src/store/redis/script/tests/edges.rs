@@ -11,6 +11,7 @@ use super::server::Keys;
 use crate::clock::ManualClock;
 use crate::decision::Charge;
 use crate::decision::batch::Force;
+use crate::decision::batch::Items;
 use crate::key::KeyHash;
 use crate::limit::Algorithm;
 use crate::limit::Count;
@@ -43,7 +44,16 @@ fn slots(most: u32) -> Rule {
 }
 
 fn charge(key: KeyHash, rule: &Rule) -> Charge<'_> {
-    Charge { limit: 0, key, rule, count: Count::Requests, force: Force::Binding, on_failure: OnFailure::Local }
+    Charge {
+        limit: 0,
+        key,
+        rule,
+        count: Count::Requests,
+        force: Force::Binding,
+        on_failure: OnFailure::Local,
+        items: Items::new(),
+        unless_known: false,
+    }
 }
 
 fn passes(keys: &mut Keys, charges: &[&Charge<'_>]) -> bool {

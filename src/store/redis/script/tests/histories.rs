@@ -18,6 +18,7 @@ use crate::clock::Timestamp;
 use crate::decision::Charge;
 use crate::decision::Verdict;
 use crate::decision::batch::Force;
+use crate::decision::batch::Items;
 use crate::key::KeyHash;
 use crate::limit::Algorithm;
 use crate::limit::Count;
@@ -91,7 +92,16 @@ fn play(keys: &mut Keys, key: KeyHash, algorithms: &[Algorithm], steps: &[Step])
         }
         let rule = Rule::Rates { algorithm, rates: rates.clone(), cost };
         let count = if step.attempts { Count::Attempts } else { Count::Requests };
-        let charge = Charge { limit: 0, key, rule: &rule, count, force: Force::Binding, on_failure: OnFailure::Local };
+        let charge = Charge {
+            limit: 0,
+            key,
+            rule: &rule,
+            count,
+            force: Force::Binding,
+            on_failure: OnFailure::Local,
+            items: Items::new(),
+            unless_known: false,
+        };
         let looked = keys.decide(Purpose::Look, &[&charge]).remove(0);
         let state = state.get_or_insert_with(|| State::fresh(&rule));
         let opens = state.opens_at(&rule, now);
@@ -114,7 +124,7 @@ fn play(keys: &mut Keys, key: KeyHash, algorithms: &[Algorithm], steps: &[Step])
 
 fn verdict(state: &State, rule: &Rule, opens: Option<Timestamp>, now: Timestamp) -> Verdict {
     let retry_after = opens.map(|opens| opens.since(now));
-    shortened(Verdict { retry_after, standings: state.standings(rule, now) }, now)
+    shortened(Verdict { retry_after, standings: state.standings(rule, now), charged: None, is_exempt: false }, now)
 }
 
 /// What lies beyond the numbers of scripts is not told apart.

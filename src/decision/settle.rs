@@ -1,0 +1,71 @@
+//! What is still to be told to the store when the application has answered.
+
+use smallvec::SmallVec;
+
+use super::Policy;
+use super::batch::Acquaintance;
+use super::batch::Charged;
+use super::batch::Items;
+use super::batch::Settlement;
+use crate::key::KeyHash;
+use crate::limit::LimitId;
+use crate::outcome::Outcome;
+use crate::route::RouteId;
+
+/// What waits for the outcome of a request that passed. Settled exactly once.
+#[derive(Clone, Debug, Default)]
+pub struct Pending {
+    /// Whose `outcome` says what the answer means; `None`: nothing waits for it.
+    pub route: Option<RouteId>,
+    pub(super) reservations: SmallVec<[Reservation; 2]>,
+    /// The client, and whose `known_clients` it joins when the outcome is a success.
+    pub(super) acquaintance: Option<(RouteId, Acquaintance)>,
+}
+
+/// A key of a limit that the request passed, for which the outcome matters.
+#[derive(Clone, Debug)]
+pub(super) struct Reservation {
+    pub limit: LimitId,
+    pub key: KeyHash,
+    pub items: Items,
+    pub charged: Option<Charged>,
+    /// The request has no other key under this limit.
+    pub is_alone: bool,
+}
+
+impl Pending {
+    pub fn is_empty(&self) -> bool {
+        self.reservations.is_empty() && self.acquaintance.is_none()
+    }
+
+    /// What an outcome means for the store.
+    ///
+    /// A key is reset only by a request that named no other one under that limit: whoever succeeds as one user must not
+    /// clear another's failures.
+    pub fn settlements<'p>(&'p self, policy: &'p Policy, outcome: Outcome) -> SmallVec<[Settlement<'p>; 4]> {
+        let mut settlements = SmallVec::new();
+        for Reservation { limit, key, items, charged, is_alone } in &self.reservations {
+            let limit = policy.limit(*limit);
+            if limit.reset_on == Some(outcome) && *is_alone {
+                settlements.push(Settlement::Forget(*key));
+                continue;
+            }
+            match (limit.count.outcome(), charged) {
+                (Some(counted), Some(charged)) if counted != outcome => {
+                    settlements.push(Settlement::TakeBack { key: *key, rule: &limit.rule, charged });
+                }
+                (Some(counted), None) if counted == outcome => {
+                    settlements.push(Settlement::Charge { key: *key, rule: &limit.rule, items });
+                }
+                _ => {}
+            }
+        }
+        let known = self.acquaintance.as_ref().filter(|_| outcome == Outcome::Success);
+        if let Some((route, of)) = known
+            && let Some(clients) = &policy.routes.get(*route).known_clients
+        {
+            settlements.push(Settlement::Remember { of: *of, most: clients.remember, keep: clients.keep });
+        }
+        settlements
+    }
+}

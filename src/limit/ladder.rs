@@ -1,0 +1,98 @@
+//! How long a ban lasts: longer each time, shorter again after quiet.
+
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+use crate::clock::Timestamp;
+
+/// The lengths of a ban, one for each further one; the last one is kept.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Ladder(Vec<Duration>);
+
+/// What is remembered of the bans of one key.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Rung {
+    /// How many steps up it is.
+    pub step: NonZeroU32,
+    /// How long the last ban is, or was.
+    pub length: Duration,
+    /// When the last ban ends, or ended.
+    pub until: Timestamp,
+}
+
+impl Ladder {
+    /// `None` without any length.
+    pub fn new(lengths: Vec<Duration>) -> Option<Self> {
+        (!lengths.is_empty()).then_some(Self(lengths))
+    }
+
+    pub fn lengths(&self) -> &[Duration] {
+        &self.0
+    }
+
+    /// The ban that begins now. While one lasts it stays what it is: a burst that trips it is one step. Each quiet span
+    /// as long as the last ban is one step down.
+    pub fn next(&self, before: Option<Rung>, now: Timestamp) -> Rung {
+        let Some(before) = before else { return self.rung(0, now) };
+        if now < before.until {
+            return before;
+        }
+        let quiet = now.since(before.until).as_micros() / before.length.as_micros().max(1);
+        let left = u128::from(before.step.get()).saturating_sub(quiet);
+        self.rung(u32::try_from(left).unwrap_or(u32::MAX), now)
+    }
+
+    /// Until when a rung has any say.
+    pub fn expires(rung: &Rung) -> Timestamp {
+        rung.until + rung.length * rung.step.get()
+    }
+
+    fn rung(&self, steps: u32, now: Timestamp) -> Rung {
+        let last = self.0.len() - 1;
+        let place = (steps as usize).min(last);
+        let length = self.0[place];
+        // Beyond the last length there is nothing to climb.
+        let step = u32::try_from(place + 1).unwrap_or(u32::MAX);
+        Rung { step: NonZeroU32::new(step).unwrap_or(NonZeroU32::MIN), length, until: now + length }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(seconds: u64) -> Timestamp {
+        Timestamp::from_micros(seconds * 1_000_000)
+    }
+
+    fn ladder() -> Ladder {
+        Ladder::new([10, 60, 600].map(Duration::from_secs).to_vec()).expect("three lengths")
+    }
+
+    #[test]
+    fn each_further_ban_is_the_next_length() {
+        let mut rung = None;
+        let mut now = at(1000);
+        for expected in [10, 60, 600, 600] {
+            let next = ladder().next(rung, now);
+            assert_eq!(next.until.since(now), Duration::from_secs(expected));
+            now = next.until;
+            rung = Some(next);
+        }
+    }
+
+    #[test]
+    fn while_a_ban_lasts_it_is_one_step() {
+        let first = ladder().next(None, at(1000));
+        assert_eq!(ladder().next(Some(first), at(1009)), first);
+    }
+
+    #[test]
+    fn each_quiet_span_as_long_as_the_last_ban_is_one_step_down() {
+        let first = ladder().next(None, at(1000));
+        let second = ladder().next(Some(first), at(1010));
+        assert_eq!(second.until, at(1070));
+        let length = |quiet: u64| ladder().next(Some(second), at(1070 + quiet)).length.as_secs();
+        assert_eq!([length(0), length(59), length(60), length(119), length(120)], [600, 600, 60, 60, 10]);
+    }
+}
