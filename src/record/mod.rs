@@ -4,10 +4,12 @@
 //! resolved once, so that a request only formats its line and adds to counters.
 
 pub mod access_log;
+pub mod audit;
 pub mod histogram;
 pub mod log;
 pub mod metrics;
 pub mod names;
+pub mod notify;
 pub mod recorder;
 pub mod writer;
 
