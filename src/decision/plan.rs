@@ -130,21 +130,40 @@ impl<'a> Plan<'a> {
         &self.batch
     }
 
+    /// Whether it matters to a ban that the client may be known: what a store is to look at then, before `heed_bans`.
+    /// The client is known when every verdict is exempt. `left` says for how long a key is banned.
+    pub fn depends_on_acquaintance(&self, left: impl Fn(KeyHash) -> Option<Duration>) -> Option<Batch<'a>> {
+        let batch = self.batch();
+        let charge = batch.charges.iter().find(|charge| charge.unless_known && self.bans(charge, &left).is_some())?;
+        (!batch.known.is_empty())
+            .then(|| Batch { charges: [charge.clone()].into_iter().collect(), known: batch.known.clone() })
+    }
+
     /// Denies what is banned: `left` says for how long a key of a limit that bans still is. To be asked once, before the
-    /// store decides.
-    pub fn heed_bans(&mut self, left: impl Fn(KeyHash) -> Option<Duration>) {
+    /// store decides. `is_known`: limits that do not hold for known clients do not hold.
+    pub fn heed_bans(&mut self, is_known: bool, left: impl Fn(KeyHash) -> Option<Duration>) {
+        if is_known {
+            self.batch.charges.retain(|charge| !charge.unless_known);
+            self.batch.known.clear();
+        }
         let mut binds = false;
-        for charge in &self.batch.charges {
+        for at in 0..self.batch.charges.len() {
+            let charge = &self.batch.charges[at];
+            let banned = self.bans(charge, &left);
             let planned = &mut self.limits[usize::from(charge.limit)];
-            let limit = self.policy.limit(planned.limit);
-            if matches!(limit.then.action, Action::Ban(_)) && charge.force == Force::Binding {
-                planned.banned = planned.banned.max(left(charge.key));
-                binds |= planned.banned.is_some();
-            }
+            planned.banned = planned.banned.max(banned);
+            binds |= banned.is_some();
         }
         if binds {
             self.charge_only_what_is_denied();
         }
+    }
+
+    /// For how long the key of a charge is still banned by its limit.
+    fn bans(&self, charge: &Charge<'_>, left: impl Fn(KeyHash) -> Option<Duration>) -> Option<Duration> {
+        let limit = self.policy.limit(self.limits[usize::from(charge.limit)].limit);
+        let bans = matches!(limit.then.action, Action::Ban(_)) && charge.force == Force::Binding;
+        if bans { left(charge.key) } else { None }
     }
 
     /// Nothing is charged for what does not pass, but attempts and what shadows count alone.

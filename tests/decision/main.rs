@@ -5,6 +5,8 @@ mod by_hand;
 mod explaining;
 mod limits;
 mod missing;
+mod outcomes;
 mod overrides;
+mod penalties;
 mod responses;
 mod support;

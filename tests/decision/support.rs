@@ -1,5 +1,6 @@
 //! A policy in prose, requests in prose, and what becomes of them.
 
+use std::collections::HashMap;
 use std::net::IpAddr;
 use std::pin::pin;
 use std::sync::Arc;
@@ -16,10 +17,12 @@ use portcullis::clock::Clock;
 use portcullis::clock::ManualClock;
 use portcullis::clock::Timestamp;
 use portcullis::decision::Decision;
+use portcullis::decision::Pending;
 use portcullis::decision::Policy;
 use portcullis::decision::Settlement;
 use portcullis::decision::conclude::Cause;
 use portcullis::decision::conclude::LimitReport;
+use portcullis::decision::conclude::Penalty;
 use portcullis::decision::enter;
 use portcullis::decision::explain::Explanation;
 use portcullis::decision::explain::explain;
@@ -55,6 +58,8 @@ use portcullis::store::memory::Settings;
 pub(crate) struct World {
     pub(crate) policy: Policy,
     pub(crate) clock: ManualClock,
+    /// Keys that are banned for so long.
+    pub(crate) bans: HashMap<KeyHash, Duration>,
     store: MemoryStore,
 }
 
@@ -75,6 +80,12 @@ pub(crate) struct Told {
     pub(crate) charges: usize,
     /// What the store was asked to charge.
     pub(crate) charged: Vec<KeyHash>,
+    /// For how long it is held, and by which limit, before it is forwarded.
+    pub(crate) delay: Option<(String, Duration)>,
+    pub(crate) penalty: Penalty,
+    /// The keys whose ban begins.
+    pub(crate) trips: Vec<KeyHash>,
+    pub(crate) pending: Pending,
 }
 
 /// A request to be asked about.
@@ -96,7 +107,12 @@ pub(crate) fn world() -> World {
         upstream: UpstreamId(0),
         deny_response: DenyResponse::default(),
     };
-    World { policy, store: MemoryStore::new(&Settings { max_keys: 10_000 }, Clock::Manual(clock.clone())), clock }
+    World {
+        policy,
+        bans: HashMap::new(),
+        store: MemoryStore::new(&Settings { max_keys: 10_000 }, Clock::Manual(clock.clone())),
+        clock,
+    }
 }
 
 /// A limit of requests by `key`: selectors with spaces between them, none for one key for all.
@@ -261,7 +277,12 @@ impl World {
         let head = ask.head();
         let entry = enter(&self.policy, &head);
         let fields = if entry.needs_body() { ask.fields() } else { Fields::none() };
-        let plan = entry.plan(&fields, &KeyHasher::new([1; 16]));
+        let mut plan = entry.plan(&fields, &KeyHasher::new([1; 16]));
+        let left = |key| self.bans.get(&key).copied();
+        let is_known = plan
+            .depends_on_acquaintance(left)
+            .is_some_and(|doubt| ready(self.store.look(&doubt)).unwrap().iter().all(|verdict| verdict.is_exempt));
+        plan.heed_bans(is_known, left);
         let keys: Vec<_> = plan.batch().charges.iter().map(|charge| charge.key).collect();
         let charges = keys.len();
         let verdicts = if charges == 0 { Vec::new() } else { ready(self.store.decide(plan.batch())).unwrap() };
@@ -280,6 +301,10 @@ impl World {
                 slots: pass.slots.into_vec(),
                 charges,
                 charged: keys,
+                delay: pass.delay.map(|(limit, span)| (name(limit), span)),
+                penalty: Penalty::None,
+                trips: Vec::new(),
+                pending: pass.pending,
             },
             Decision::Deny(denial) => {
                 let (denied_by, retry_after) = match &denial.cause {
@@ -300,6 +325,10 @@ impl World {
                     slots: denial.slots.into_vec(),
                     charges,
                     charged: keys,
+                    delay: None,
+                    penalty: denial.penalty,
+                    trips: denial.trips.iter().map(|trip| trip.key).collect(),
+                    pending: denial.pending,
                     cause: Some(denial.cause),
                 }
             }

@@ -1,0 +1,95 @@
+//! What the application's answer means for what was counted.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use portcullis::client::Prefix;
+use portcullis::decision::Settlement;
+use portcullis::key::KeyPart;
+use portcullis::limit::Count;
+use portcullis::limit::Limit;
+use portcullis::outcome::Outcome;
+use portcullis::outcome::OutcomeRule;
+use portcullis::route::KnownBy;
+use portcullis::route::KnownClients;
+
+use crate::support::Ask;
+use crate::support::World;
+use crate::support::ask;
+use crate::support::limit;
+use crate::support::world;
+
+/// A route with an outcome, whose clients become known for a user name.
+fn login(limits: Vec<Limit>) -> World {
+    let mut world = world();
+    let route = world.route("/login", limits);
+    route.outcome = Some(Arc::new(OutcomeRule { otherwise: Outcome::Neither }));
+    route.known_clients = Some(KnownClients {
+        of: KeyPart { selector: "query.user".parse().unwrap(), raw: false },
+        remember: 5.try_into().unwrap(),
+        keep: Duration::from_secs(86_400),
+        by: KnownBy::Address,
+        prefix: Prefix::default(),
+    });
+    world
+}
+
+fn guess(users: &[&str]) -> Ask {
+    let query: Vec<String> = users.iter().map(|user| format!("user={user}")).collect();
+    ask(&format!("GET /login?{}", query.join("&")))
+}
+
+/// The words for what the store is told.
+fn told(world: &World, ask: &Ask, outcome: Outcome) -> Vec<&'static str> {
+    let pending = world.decide(ask).pending;
+    let word = |settlement: &Settlement<'_>| match settlement {
+        Settlement::TakeBack { .. } => Some("take back"),
+        Settlement::Charge { .. } => Some("charge"),
+        Settlement::Forget(_) => Some("forget"),
+        Settlement::Remember { .. } => Some("remember"),
+        _ => None,
+    };
+    pending.settlements(&world.policy, outcome).iter().filter_map(word).collect()
+}
+
+#[test]
+fn what_was_reserved_is_given_back_when_the_answer_is_another() {
+    let failures = Limit { count: Count::Failures, ..limit("failures", "query.user", "9/hour") };
+    let successes = Limit { count: Count::Successes, ..limit("successes", "query.user", "9/hour") };
+    for (counted, outcome, expected) in [
+        (&failures, Outcome::Failure, vec![]),
+        (&failures, Outcome::Neither, vec!["take back"]),
+        (&successes, Outcome::Failure, vec!["take back"]),
+        (&successes, Outcome::Success, vec!["remember"]),
+        (&failures, Outcome::Success, vec!["take back", "remember"]),
+    ] {
+        assert_eq!(told(&login(vec![counted.clone()]), &guess(&["alice"]), outcome), expected);
+    }
+}
+
+#[test]
+fn a_success_clears_its_own_key_and_only_when_it_named_no_other() {
+    let limit = Limit { reset_on: Some(Outcome::Success), ..limit("pace", "query.user", "9/hour") };
+    let world = login(vec![limit]);
+    assert_eq!(told(&world, &guess(&["alice"]), Outcome::Success), ["forget", "remember"]);
+    assert_eq!(told(&world, &guess(&["alice", "mallory"]), Outcome::Success), [""; 0]);
+    assert_eq!(told(&world, &guess(&["alice"]), Outcome::Failure), [""; 0]);
+}
+
+#[test]
+fn a_client_becomes_known_only_for_one_name_that_it_named() {
+    let world = login(vec![limit("pace", "client_ip", "9/hour")]);
+    assert_eq!(told(&world, &guess(&["alice"]), Outcome::Success), ["remember"]);
+    assert_eq!(told(&world, &guess(&["alice"]), Outcome::Failure), [""; 0]);
+    assert_eq!(told(&world, &guess(&["alice", "mallory"]), Outcome::Success), [""; 0]);
+    assert_eq!(told(&world, &guess(&[""]), Outcome::Success), [""; 0]);
+    assert_eq!(told(&world, &ask("GET /login"), Outcome::Success), [""; 0]);
+}
+
+#[test]
+fn without_an_outcome_nothing_is_ever_a_failure() {
+    let mut world = world();
+    world.route("/login", vec![Limit { count: Count::Failures, ..limit("failures", "", "1/hour") }]);
+    assert_eq!(world.passing(&ask("GET /login"), 5), 5);
+    assert!(world.decide(&ask("GET /login")).pending.is_empty());
+}
