@@ -266,7 +266,7 @@ fn control() -> Arc<Control> {
         gauges: Box::new(|| Gauges { store: "memory", store_up: true, store_keys: 7, ..Gauges::default() }),
         policy: Box::new(Constant(policy)),
         store: Arc::new(AnyStore::Memory(Arc::new(MemoryStore::new(
-            &memory::Settings { max_keys: 100 },
+            &memory::Settings { max_keys: 100, snapshot: None },
             Clock::Manual(clock),
         )))),
     };

@@ -82,6 +82,9 @@ pub(super) fn waiting(in_force: &store::Settings, configured: &store::Settings) 
     if in_force.memory.max_keys != configured.memory.max_keys {
         keys.push("store.memory.max_keys");
     }
+    if in_force.memory.snapshot != configured.memory.snapshot {
+        keys.push("store.memory.snapshot");
+    }
     if in_force.nodes != configured.nodes {
         keys.push("store.nodes");
     }
@@ -103,7 +106,7 @@ mod tests {
 
     fn in_memory() -> store::Settings {
         store::Settings {
-            memory: memory::Settings { max_keys: 10 },
+            memory: memory::Settings { max_keys: 10, snapshot: None },
             redis: None,
             on_failure: OnFailure::Local,
             nodes: NonZeroU32::MIN,
@@ -136,9 +139,10 @@ mod tests {
         let mut other = shared("redis://h:2");
         other.nodes = NonZeroU32::new(4).unwrap();
         other.memory.max_keys = 20;
+        other.memory.snapshot = Some("state".into());
         assert_eq!(
             waiting(&shared("redis://h:1"), &other),
-            ["store.redis.url", "store.memory.max_keys", "store.nodes"]
+            ["store.redis.url", "store.memory.max_keys", "store.memory.snapshot", "store.nodes"]
         );
         // Limits carry what holds for them, and change with the reload.
         let mut other = in_memory();

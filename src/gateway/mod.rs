@@ -55,6 +55,8 @@ pub struct Settings {
     /// Reading a body without progress.
     pub body_idle: Duration,
     pub headers: HeaderStyle,
+    /// So many delayed and tarpitted requests at a time.
+    pub max_held: usize,
 }
 
 /// Which rate limit headers responses carry.

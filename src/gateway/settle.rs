@@ -94,7 +94,8 @@ mod tests {
     #[tokio::test]
     async fn a_slot_is_given_back_when_its_request_is_dropped() {
         let clock = Clock::Manual(ManualClock::default());
-        let store = Arc::new(AnyStore::Memory(Arc::new(MemoryStore::new(&Settings { max_keys: 100 }, clock))));
+        let store =
+            Arc::new(AnyStore::Memory(Arc::new(MemoryStore::new(&Settings { max_keys: 100, snapshot: None }, clock))));
         assert!(has_room(&store).await);
         let mut held = Held::default();
         held.hold(&store, smallvec![KEY]);

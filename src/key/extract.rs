@@ -182,6 +182,7 @@ fn each_as_sent<'a>(selector: &'a Selector, source: &Source<'a>, found: &mut dyn
         }
         Selector::Path => found(Cow::Borrowed(head.path.folded())),
         Selector::Route => routes.iter().for_each(|name| found(Cow::Borrowed(name))),
+        Selector::Device => found(Cow::Borrowed(UNTRUSTED)),
     }
 }
 
@@ -191,6 +192,9 @@ impl ExtractedKey {
         self.missing |= value.is_empty();
     }
 }
+
+/// What devices without a valid cookie are counted under, all together.
+const UNTRUSTED: &str = "untrusted";
 
 /// The prefix and the address cut to it: a wider net is another key.
 pub(super) fn encode(prefix: Prefix, client: ClientIp) -> SmallVec<[u8; 17]> {

@@ -84,7 +84,10 @@ mod tests {
 
     #[test]
     fn what_one_gateway_says_another_forgets() {
-        let local = Arc::new(MemoryStore::new(&Settings { max_keys: 100 }, Clock::Manual(ManualClock::default())));
+        let local = Arc::new(MemoryStore::new(
+            &Settings { max_keys: 100, snapshot: None },
+            Clock::Manual(ManualClock::default()),
+        ));
         let resets = Resets::new(&Arc::new(DeniedUntil::new(100)), &local);
         let rates = "1/day".parse().expect("a rate");
         let rule = Rule::Rates { algorithm: crate::limit::Algorithm::default(), rates, cost: NonZeroU32::MIN };

@@ -110,7 +110,7 @@ pub(crate) fn world() -> World {
     World {
         policy,
         bans: HashMap::new(),
-        store: MemoryStore::new(&Settings { max_keys: 10_000 }, Clock::Manual(clock.clone())),
+        store: MemoryStore::new(&Settings { max_keys: 10_000, snapshot: None }, Clock::Manual(clock.clone())),
         clock,
     }
 }

@@ -76,7 +76,7 @@ impl Reach {
         let shared = Arc::new(Shared::new(settings, Time::OfServer, Arc::<Seen>::clone(&seen)));
         let denied = Arc::new(DeniedUntil::new(100));
         let clock = Clock::Manual(ManualClock::default());
-        let local = Arc::new(MemoryStore::new(&memory::Settings { max_keys: 100 }, clock));
+        let local = Arc::new(MemoryStore::new(&memory::Settings { max_keys: 100, snapshot: None }, clock));
         let stop = CancellationToken::new();
         let resets = Resets::new(&denied, &local);
         tokio::spawn(watch(Arc::clone(&shared), resets, stop.clone()));

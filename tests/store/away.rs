@@ -58,7 +58,7 @@ impl Node {
 
     async fn start(urls: &[String], mode: Mode, nodes: u32) -> Self {
         let settings = store::Settings {
-            memory: memory::Settings { max_keys: 10_000 },
+            memory: memory::Settings { max_keys: 10_000, snapshot: None },
             redis: None,
             on_failure: OnFailure::Local,
             nodes: NonZeroU32::new(nodes).expect("above zero"),

@@ -38,7 +38,7 @@ pub(crate) struct Memory {
 impl Memory {
     fn of(max_keys: usize) -> Self {
         let clock = ManualClock::at(midnight());
-        let store = MemoryStore::new(&Settings { max_keys }, Clock::Manual(clock.clone()));
+        let store = MemoryStore::new(&Settings { max_keys, snapshot: None }, Clock::Manual(clock.clone()));
         Self { clock, store }
     }
 }

@@ -5,7 +5,6 @@ use crate::config::raw;
 use crate::config::raw::Text;
 use crate::config::raw::field::listed;
 use crate::config::raw::field::nearest;
-use crate::config::raw::field::not_built;
 use crate::config::raw::limit::KeyOptions;
 use crate::key::InvalidSelector;
 use crate::key::KeySpec;
@@ -36,15 +35,6 @@ impl Compiler {
             Err(error) => error,
         };
         let help = match &error {
-            InvalidSelector::NotBuilt(name) => {
-                not_built(
-                    text.at,
-                    name,
-                    "write `cookie.N` with the name of a cookie, or `client_ip`",
-                    &mut self.mistakes,
-                );
-                return None;
-            }
             InvalidSelector::Unknown(written) => selector_advice(written),
             InvalidSelector::Nameless(kind) if kind == "header" => "name it: `header.x-api-key`".to_owned(),
             InvalidSelector::Nameless(kind) => format!("name it: `{kind}.username`"),

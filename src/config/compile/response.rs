@@ -51,6 +51,17 @@ impl Compiler {
         None
     }
 
+    /// A file that will be written; it need not be there yet.
+    pub(super) fn output(&mut self, name: &Text) -> Option<PathBuf> {
+        let path = self.base.join(&name.value);
+        if name.value.trim().is_empty() || name.value.ends_with('/') || path.is_dir() {
+            let help = "write the path of a file; it is made when it is not there, its folder is not";
+            self.mistakes.report(name.at, format!("`{}` is no file", name.value), help);
+            return None;
+        }
+        Some(path)
+    }
+
     pub(super) fn response(&mut self, response: &Field<raw::limit::DenyResponse>) -> Option<DenyResponse> {
         response.get().map(|response| self.deny_response(response))
     }

@@ -74,11 +74,15 @@ impl Compiler {
                 Some(raw::server::HeaderStyle::Off) => HeaderStyle::Off,
                 Some(raw::server::HeaderStyle::Ietf) | None => HeaderStyle::Ietf,
             },
+            max_held: 10_000,
         };
         let Some(server) = document.server.get() else { return settings };
         settings.max_body = server.max_body.get().map(|size| size.value.0).filter(|bytes| *bytes > 0);
         if let Some(Spanned { value: Size(bytes), at }) = server.inspect_body.get() {
             settings.inspect_body = self.within(*bytes, *at, INSPECTED_BYTES, |bytes| Size(bytes).to_string());
+        }
+        if let Some(Spanned { value, at }) = server.max_held.get() {
+            settings.max_held = self.within(*value, *at, HELD, |count| count.to_string());
         }
         if let Some(body_idle) = server.timeouts.get().and_then(|timeouts| timeouts.body_idle.get())
             && !body_idle.value.0.is_zero()
@@ -117,6 +121,9 @@ const HEADER_BYTES: (u64, u64) = (1 << 10, 1 << 20);
 
 /// The second is what one request can hold at all.
 const HEADERS: (u64, u64) = (1, 10_000);
+
+/// Each that is held keeps its connection and a few KiB. None at all is a choice: beyond the bound requests are denied.
+const HELD: (u64, u64) = (0, 1_000_000);
 
 /// Each request under way may take as much memory.
 const INSPECTED_BYTES: (u64, u64) = (1, 64 << 20);

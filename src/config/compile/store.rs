@@ -18,7 +18,10 @@ use crate::store::redis::url::Url;
 
 impl Compiler {
     pub(super) fn store(&mut self, document: &Document) -> store::Settings {
-        let memory = store::memory::Settings { max_keys: self.max_keys(document) };
+        let snapshot =
+            document.store.get().and_then(|store| store.memory.get()).and_then(|memory| memory.snapshot.get());
+        let snapshot = snapshot.and_then(|text| self.output(text));
+        let memory = store::memory::Settings { max_keys: self.max_keys(document), snapshot };
         let mut settings =
             store::Settings { memory, redis: None, on_failure: OnFailure::Local, nodes: NonZeroU32::MIN };
         let Some(store) = document.store.get() else { return settings };

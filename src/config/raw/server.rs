@@ -114,7 +114,7 @@ section! {
         max_header_bytes: Spanned<Size>,
         /// The longest body that passes; 0 (default): any, bodies stream.
         max_body: Spanned<Size>,
-        /// How much of a body a key may read. Default: 64KiB.
+        /// How much of a body a key or an outcome may read. Default: 64KiB.
         inspect_body: Spanned<Size>,
         /// How long clients may take.
         timeouts: ServerTimeouts,
@@ -124,9 +124,8 @@ section! {
         max_connections: Spanned<u64>,
         /// The most connections of one client address at a time; 0 (default): no bound.
         max_connections_per_client: Spanned<u64>,
-    }
-    later {
-        "max_held" => "remove it: no request is held in this version",
+        /// The most requests that are held at a time, by `delay` and `tarpit`; those beyond are denied at once. Default: 10000.
+        max_held: Spanned<u64>,
     }
 }
 

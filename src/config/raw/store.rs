@@ -61,8 +61,7 @@ section! {
     Memory {
         /// How many keys are remembered. When full, keys that bind nobody are forgotten first. Default: 1000000.
         max_keys: Spanned<u64>,
-    }
-    later {
-        "snapshot" => "remove it: counts begin anew with the process, and survive a reload",
+        /// A file in which bans, known clients and the keys of device cookies survive a restart. Left out: they end with the process.
+        snapshot: Text,
     }
 }

@@ -234,7 +234,7 @@ fn it_is_bounded_and_what_ends_first_goes_first() {
 #[test]
 fn a_flood_against_an_exhausted_key_asks_once_for_each_opening() {
     let hand = ManualClock::at(at(1_000_000));
-    let truth = MemoryStore::new(&Settings { max_keys: 100 }, Clock::Manual(hand.clone()));
+    let truth = MemoryStore::new(&Settings { max_keys: 100, snapshot: None }, Clock::Manual(hand.clone()));
     let denied = DeniedUntil::new(1000);
     denied.listening();
     let rule = pace("1/second; 20/minute");
@@ -341,7 +341,7 @@ proptest! {
         ahead in 0..100_000_000_u64,
     ) {
         let hand = ManualClock::at(at(1_000_000));
-        let truth = MemoryStore::new(&Settings { max_keys: 100 }, Clock::Manual(hand.clone()));
+        let truth = MemoryStore::new(&Settings { max_keys: 100, snapshot: None }, Clock::Manual(hand.clone()));
         // The clock of this gateway shows something else, and runs as fast.
         let here = || hand.now() + Duration::from_micros(ahead);
         let denied = DeniedUntil::new(1000);

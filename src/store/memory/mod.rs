@@ -6,6 +6,7 @@ mod shard;
 mod slab;
 
 use std::fmt;
+use std::path::PathBuf;
 
 use parking_lot::Mutex;
 use parking_lot::MutexGuard;
@@ -28,6 +29,8 @@ use crate::key::KeyHash;
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Settings {
     pub max_keys: usize,
+    /// Where what has to survive a restart is kept; `None`: it ends with the process.
+    pub snapshot: Option<PathBuf>,
 }
 
 /// The memory store.
