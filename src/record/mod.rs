@@ -75,20 +75,41 @@ pub struct Forwarded<'a> {
 pub enum Outcome {
     Allowed,
     Denied,
+    /// By a ban, which lasts or begins.
+    Banned,
     /// By a deny list or `only`.
     Listed,
+    /// Held, then forwarded.
+    Delayed,
+    /// Held, then denied.
+    Tarpitted,
+    /// Denied, with a way to prove oneself.
+    Challenged,
     /// Refused before any rule, or not answered by the application.
     Error,
 }
 
 impl Outcome {
-    pub const ALL: [Self; 4] = [Self::Allowed, Self::Denied, Self::Listed, Self::Error];
+    pub const ALL: [Self; 8] = [
+        Self::Allowed,
+        Self::Denied,
+        Self::Banned,
+        Self::Listed,
+        Self::Delayed,
+        Self::Tarpitted,
+        Self::Challenged,
+        Self::Error,
+    ];
 
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Allowed => "allowed",
             Self::Denied => "denied",
+            Self::Banned => "banned",
             Self::Listed => "listed",
+            Self::Delayed => "delayed",
+            Self::Tarpitted => "tarpitted",
+            Self::Challenged => "challenged",
             Self::Error => "error",
         }
     }
