@@ -10,7 +10,6 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use smallvec::SmallVec;
 
-use super::redis::Ruling;
 use crate::clock::Timestamp;
 use crate::decision::Batch;
 use crate::decision::Charge;
@@ -99,12 +98,12 @@ impl DeniedUntil {
 
     /// Notes what Redis answered to a batch that was sent at `sent`, or later. What was answered before a reset that
     /// was heard of since `epoch` is not believed.
-    pub fn note(&self, batch: &Batch<'_>, rulings: &[Option<Ruling>], sent: Timestamp, epoch: u64) {
-        for (charge, ruling) in batch.charges.iter().zip(rulings) {
-            if let Some(ruling) = ruling
+    pub fn note(&self, batch: &Batch<'_>, verdicts: &[Option<Verdict>], sent: Timestamp, epoch: u64) {
+        for (charge, verdict) in batch.charges.iter().zip(verdicts) {
+            if let Some(verdict) = verdict
                 && is_remembered(charge)
             {
-                self.note_one(charge, &ruling.verdict, sent, epoch);
+                self.note_one(charge, verdict, sent, epoch);
             }
         }
     }

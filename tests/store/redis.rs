@@ -112,8 +112,7 @@ impl Drop for Redis {
 
 impl Store for Shared {
     async fn decide(&self, batch: &Batch<'_>) -> Result<Vec<Verdict>, StoreError> {
-        let rulings = self.0.decide(batch).await.rulings.into_iter();
-        rulings.map(|ruling| ruling.map(|ruling| ruling.verdict).ok_or(StoreError::Away)).collect()
+        self.0.decide(batch).await.verdicts.into_iter().map(|verdict| verdict.ok_or(StoreError::Away)).collect()
     }
 
     async fn look(&self, batch: &Batch<'_>) -> Result<Vec<Verdict>, StoreError> {

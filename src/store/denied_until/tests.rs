@@ -50,12 +50,9 @@ fn seconds(seconds: u64) -> Duration {
     Duration::from_secs(seconds)
 }
 
-fn denied_for(wait: u64) -> [Option<Ruling>; 1] {
+fn denied_for(wait: u64) -> [Option<Verdict>; 1] {
     let standings = smallvec::smallvec![Standing { remaining: 0, reset: seconds(wait) }];
-    [Some(Ruling {
-        verdict: Verdict { retry_after: Some(seconds(wait)), standings, charged: None, is_exempt: false },
-        charged: None,
-    })]
+    [Some(Verdict { retry_after: Some(seconds(wait)), standings, charged: None, is_exempt: false })]
 }
 
 /// Hears of resets, and knows that these keys are denied for so many seconds from second 100 on.
@@ -127,16 +124,9 @@ fn a_slot_in_flight_may_come_back_at_any_time() {
     let rule = Rule::Concurrent(NonZeroU32::MIN);
     let denied = DeniedUntil::new(1000);
     denied.listening();
-    let ruling = Ruling {
-        verdict: Verdict {
-            retry_after: Some(seconds(1)),
-            standings: smallvec::smallvec![],
-            charged: None,
-            is_exempt: false,
-        },
-        charged: None,
-    };
-    denied.note(&batch([charge(1, &rule)]), &[Some(ruling)], at(100), denied.epoch());
+    let standings = smallvec::smallvec![];
+    let verdict = Verdict { retry_after: Some(seconds(1)), standings, charged: None, is_exempt: false };
+    denied.note(&batch([charge(1, &rule)]), &[Some(verdict)], at(100), denied.epoch());
     assert!(denied.answer(&batch([charge(1, &rule)]), at(100)).is_none());
 }
 
@@ -207,10 +197,7 @@ fn a_request_that_passes_after_all_ends_a_refusal() {
     let denied = knowing(&[(1, 30)], &rule);
     let one = batch([charge(1, &rule)]);
     let standings = smallvec::smallvec![Standing { remaining: 4, reset: seconds(60) }];
-    let passed = Ruling {
-        verdict: Verdict { retry_after: None, standings, charged: None, is_exempt: false },
-        charged: Some(at(101)),
-    };
+    let passed = Verdict { retry_after: None, standings, charged: None, is_exempt: false };
     denied.note(&one, &[Some(passed)], at(101), denied.epoch());
     assert!(denied.known(&one.charges[0], at(101)).is_none());
 }
@@ -253,9 +240,8 @@ fn a_flood_against_an_exhausted_key_asks_once_for_each_opening() {
     assert_eq!((asked, passed), (40, 40));
 }
 
-fn ruled(verdicts: Vec<Verdict>) -> Vec<Option<Ruling>> {
-    let ruled = |verdict: Verdict| Some(Ruling { charged: verdict.passes().then_some(at(0)), verdict });
-    verdicts.into_iter().map(ruled).collect()
+fn ruled(verdicts: Vec<Verdict>) -> Vec<Option<Verdict>> {
+    verdicts.into_iter().map(Some).collect()
 }
 
 fn any_rule() -> impl Strategy<Value = Rule> {
@@ -373,8 +359,8 @@ proptest! {
                     }
                 }
                 Event::Answered => {
-                    if let Some((asked, rulings, sent, epoch)) = under_way.pop_front() {
-                        denied.note(&asked, &rulings, sent, epoch);
+                    if let Some((asked, verdicts, sent, epoch)) = under_way.pop_front() {
+                        denied.note(&asked, &verdicts, sent, epoch);
                     }
                 }
                 Event::Elsewhere(key) => drop(truth.decide_now(&batch([charge(key, &rules[place(key)])]))),

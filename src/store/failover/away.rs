@@ -26,14 +26,10 @@ impl Failover {
         here: &Batch<'_>,
         decided: &mut Decided,
     ) -> Result<Vec<Verdict>, StoreError> {
-        let answered = decided.rulings.iter().map(|ruling| ruling.as_ref().map(|ruling| ruling.verdict.clone()));
-        let mut verdicts: Verdicts = answered.collect();
+        let mut verdicts: Verdicts = decided.verdicts.clone();
         self.fill_known(here, &mut verdicts);
         if !is_refused(here, &verdicts, |charge| charge.force == Force::Binding) && must_deny(here, &verdicts) {
-            let all: Vec<usize> = places(here, |place, charge| {
-                let is_charged = decided.rulings[place].as_ref().is_some_and(|ruling| ruling.charged.is_some());
-                is_charged && !charge.is_attempt()
-            });
+            let all = places(here, |place, charge| decided.is_charged(place) && !charge.is_attempt());
             self.redis.give_back(batch, decided, &all);
             return Err(StoreError::Away);
         }
@@ -50,15 +46,13 @@ impl Failover {
         let passes = |charge: &Charge<'_>| !refused.iter().any(|refused| charge.passes_with(refused));
         for (place, charge) in here.charges.iter().enumerate().filter(|(_, charge)| charge.is_slot() && passes(charge))
         {
-            if decided.rulings[place].is_none() {
+            if decided.verdicts[place].is_none() {
                 let held = if is_counted_here(charge) { Place::InMemory } else { Place::Nowhere };
                 self.apart.take(batch.charges[place].key, held);
             }
         }
-        let for_nothing = places(here, |place, charge| {
-            let is_charged = decided.rulings[place].as_ref().is_some_and(|ruling| ruling.charged.is_some());
-            is_charged && !charge.is_attempt() && !passes(charge)
-        });
+        let for_nothing =
+            places(here, |place, charge| decided.is_charged(place) && !charge.is_attempt() && !passes(charge));
         self.redis.give_back(batch, decided, &for_nothing);
         Ok(verdicts)
     }

@@ -146,15 +146,14 @@ impl Store for Failover {
         let epoch = self.denied.epoch();
         let mut decided = self.redis.decide(batch).await;
         let here = here(batch);
-        let verdicts = if decided.rulings.iter().all(Option::is_some) {
-            Ok(decided.rulings.iter().flatten().map(|ruling| ruling.verdict.clone()).collect())
+        let verdicts = if decided.verdicts.iter().all(Option::is_some) {
+            Ok(decided.verdicts.iter().flatten().cloned().collect())
         } else {
             self.decide_away(batch, &here, &mut decided)
         };
         // At last, when it is known what stays charged.
-        self.denied.note(&here, &decided.rulings, sent, epoch);
-        self.local
-            .mirror(&here, |place| decided.rulings[place].as_ref().is_some_and(|ruling| ruling.charged.is_some()));
+        self.denied.note(&here, &decided.verdicts, sent, epoch);
+        self.local.mirror(&here, |place| decided.is_charged(place));
         verdicts
     }
 

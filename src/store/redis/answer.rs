@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use redis::Value;
 
-use super::Ruling;
 use crate::clock::Timestamp;
 use crate::decision::Charge;
 use crate::decision::Verdict;
@@ -15,7 +14,7 @@ use crate::limit::Standing;
 use crate::limit::state::Standings;
 
 /// Reads the answer to a group, in its order; `None`: that was no answer of our script.
-pub(super) fn read(value: &Value, charges: &[&Charge<'_>]) -> Option<Vec<Ruling>> {
+pub(super) fn read(value: &Value, charges: &[&Charge<'_>]) -> Option<Vec<Verdict>> {
     let Value::Array(numbers) = value else { return None };
     let mut numbers = numbers.iter().map(|number| match number {
         Value::Int(number) => Some(*number),
@@ -23,7 +22,7 @@ pub(super) fn read(value: &Value, charges: &[&Charge<'_>]) -> Option<Vec<Ruling>
     });
     let mut next = || numbers.next().flatten();
     let moment = Timestamp::from_micros(u64::try_from(next()?).ok()?);
-    let mut rulings = Vec::with_capacity(charges.len());
+    let mut verdicts = Vec::with_capacity(charges.len());
     for charge in charges {
         let retry_after = span(next()?);
         let taken = span(next()?).map(|later| moment + later);
@@ -33,9 +32,9 @@ pub(super) fn read(value: &Value, charges: &[&Charge<'_>]) -> Option<Vec<Ruling>
             standings.push(Standing { remaining: u64::try_from(next()?).ok()?, reset: span(next()?)? });
         }
         let charged = taken.map(|moment| Charged { moment, ledger: Ledger::Shared, fresh: Items::new() });
-        rulings.push(Ruling { verdict: Verdict { retry_after, standings, charged, is_exempt: false }, charged: taken });
+        verdicts.push(Verdict { retry_after, standings, charged, is_exempt: false });
     }
-    numbers.next().is_none().then_some(rulings)
+    numbers.next().is_none().then_some(verdicts)
 }
 
 /// Microseconds; below zero there are none.
@@ -56,7 +55,7 @@ mod tests {
     use crate::limit::OnFailure;
     use crate::limit::Rule;
 
-    fn answer(numbers: &[i64]) -> Option<Vec<Ruling>> {
+    fn answer(numbers: &[i64]) -> Option<Vec<Verdict>> {
         let slots = Rule::Concurrent(NonZeroU32::MIN);
         let rates = "1/second; 5/minute".parse().expect("rates");
         let pace = Rule::Rates { algorithm: Algorithm::FixedWindow, rates, cost: NonZeroU32::MIN };
@@ -76,13 +75,13 @@ mod tests {
 
     #[test]
     fn numbers_become_verdicts() {
-        let rulings = answer(&[1000, -1, 0, 7, -1, 0, 7, 3, 60]).expect("an answer");
-        assert_eq!(rulings[0].charged, Some(Timestamp::from_micros(1000)));
-        assert!(rulings[0].verdict.passes());
-        assert_eq!(rulings[1].charged, None);
-        assert_eq!(rulings[1].verdict.retry_after, Some(Duration::from_micros(7)));
-        let standings: Vec<_> =
-            rulings[1].verdict.standings.iter().map(|at| (at.remaining, at.reset.as_micros())).collect();
+        let verdicts = answer(&[1000, -1, 0, 7, -1, 0, 7, 3, 60]).expect("an answer");
+        let charged = Charged { moment: Timestamp::from_micros(1000), ledger: Ledger::Shared, fresh: Items::new() };
+        assert_eq!(verdicts[0].charged, Some(charged));
+        assert!(verdicts[0].passes());
+        assert_eq!(verdicts[1].charged, None);
+        assert_eq!(verdicts[1].retry_after, Some(Duration::from_micros(7)));
+        let standings: Vec<_> = verdicts[1].standings.iter().map(|at| (at.remaining, at.reset.as_micros())).collect();
         assert_eq!(standings, [(0, 7), (3, 60)]);
     }
 

@@ -36,14 +36,14 @@ pub(super) async fn decide(core: &Arc<Core>, batch: &Batch<'_>) -> Decided {
     });
     match answered.await {
         Ok(answer) => answer.take(),
-        Err(_) => Decided { rulings: vec![None; batch.charges.len()], holder: 0 },
+        Err(_) => Decided { verdicts: vec![None; batch.charges.len()], holder: 0 },
     }
 }
 
 /// Gives back what was charged at these places, which are those of another decision's making.
 pub(super) fn give_back(core: &Arc<Core>, batch: &Batch<'_>, decided: &mut Decided, places: &[usize]) {
-    let before = decided.rulings.clone();
-    reserve::take_out(batch, &mut decided.rulings, places);
+    let before = decided.verdicts.clone();
+    reserve::take_out(batch, &mut decided.verdicts, places);
     if places.is_empty() {
         return;
     }

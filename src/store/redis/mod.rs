@@ -49,7 +49,6 @@ pub use self::shared::Status;
 use self::url::Url;
 use super::Observer;
 use crate::clock::Clock;
-use crate::clock::Timestamp;
 use crate::decision::Batch;
 use crate::decision::Charge;
 use crate::decision::Verdict;
@@ -105,17 +104,9 @@ struct Core {
 #[derive(Clone, Debug, Default)]
 pub struct Decided {
     /// In the order of the batch; `None` where the server of that key does not answer.
-    pub rulings: Vec<Option<Ruling>>,
+    pub verdicts: Vec<Option<Verdict>>,
     /// Under which number slots in flight were taken.
     holder: u32,
-}
-
-/// What Redis said to one charge.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Ruling {
-    pub verdict: Verdict,
-    /// When it was charged, by the clock that decides; `None`: it was not.
-    pub charged: Option<Timestamp>,
 }
 
 impl RedisStore {
@@ -181,8 +172,17 @@ impl RedisStore {
 impl Decided {
     /// The keys of the slots in flight that were taken.
     fn slots(&self, batch: &Batch<'_>) -> impl Iterator<Item = KeyHash> {
-        let charges = batch.charges.iter().zip(&self.rulings).filter(|(charge, _)| charge.is_slot());
-        let taken = charges.filter(|(_, ruling)| ruling.as_ref().is_some_and(|ruling| ruling.charged.is_some()));
-        taken.map(|(charge, _)| charge.key)
+        let slots = batch.charges.iter().enumerate().filter(|(_, charge)| charge.is_slot());
+        slots.filter(|(place, _)| self.is_charged(*place)).map(|(_, charge)| charge.key)
     }
+
+    /// Whether Redis has charged what stands at this place of the batch.
+    pub fn is_charged(&self, place: usize) -> bool {
+        is_charged(&self.verdicts, place)
+    }
+}
+
+/// Whether the charge at this place is known to be charged.
+fn is_charged(verdicts: &[Option<Verdict>], place: usize) -> bool {
+    verdicts[place].as_ref().is_some_and(|verdict| verdict.charged.is_some())
 }

@@ -10,8 +10,8 @@ use tokio::time::timeout_at;
 use super::Core;
 use super::Decided;
 use super::Mode;
-use super::Ruling;
 use super::answer;
+use super::is_charged;
 use super::script;
 use super::script::Group;
 use super::script::Purpose;
@@ -40,7 +40,7 @@ pub(super) struct Part<'b, 'p> {
 pub(super) type Parts<'b, 'p> = SmallVec<[Part<'b, 'p>; 1]>;
 
 /// What is known of each charge of a batch.
-type Rulings = Vec<Option<Ruling>>;
+type Verdicts = Vec<Option<Verdict>>;
 
 impl Core {
     pub(super) fn is_one_slot(&self, batch: &Batch<'_>) -> bool {
@@ -64,62 +64,62 @@ impl Core {
 
     pub(super) async fn decide_parts(self: &Arc<Self>, batch: &Batch<'_>, parts: &[Part<'_, '_>]) -> Decided {
         let holder = self.shared.holder();
-        let rulings = match parts {
+        let verdicts = match parts {
             [] => Vec::new(),
             [only] => match self.ask(only, Purpose::Decide, holder).await {
-                Some(rulings) => rulings.into_iter().map(Some).collect(),
+                Some(verdicts) => verdicts.into_iter().map(Some).collect(),
                 None => vec![None; batch.charges.len()],
             },
             _ => Box::pin(self.reserve(batch, parts, holder)).await,
         };
-        Decided { rulings, holder }
+        Decided { verdicts, holder }
     }
 
     pub(super) async fn look(&self, batch: &Batch<'_>) -> Vec<Option<Verdict>> {
         let parts = self.parts(batch);
         let answers = together(parts.iter().map(|part| self.ask(part, Purpose::Look, 0))).await;
-        let mut rulings = vec![None; batch.charges.len()];
-        parts.iter().zip(answers).for_each(|(part, answer)| fill(&mut rulings, part, answer));
-        rulings.into_iter().map(|ruling: Option<Ruling>| Some(ruling?.verdict)).collect()
+        let mut verdicts: Verdicts = vec![None; batch.charges.len()];
+        parts.iter().zip(answers).for_each(|(part, answer)| fill(&mut verdicts, part, answer));
+        verdicts
     }
 
     /// Parts that bind are decided one after the other, until one denies; those of shadows alone meanwhile.
     ///
     /// A part whose server does not answer is left out, whatever came of it there: what may have been charged counts
     /// as charged.
-    async fn reserve(self: &Arc<Self>, batch: &Batch<'_>, parts: &[Part<'_, '_>], holder: u32) -> Rulings {
+    async fn reserve(self: &Arc<Self>, batch: &Batch<'_>, parts: &[Part<'_, '_>], holder: u32) -> Verdicts {
         let deadline = Instant::now() + self.shared.settings.timeout;
         let (binding, shadows): (Vec<_>, Vec<_>) = parts.iter().partition(|part| part.binds());
         let in_order = async {
-            let mut rulings: Rulings = vec![None; batch.charges.len()];
+            let mut verdicts: Verdicts = vec![None; batch.charges.len()];
             for (position, part) in binding.iter().enumerate() {
                 let answer = self.ask_until(deadline, part, Purpose::Decide, holder).await;
-                fill(&mut rulings, part, answer);
-                if !is_denied(batch, &rulings, Force::Binding) {
+                fill(&mut verdicts, part, answer);
+                if !is_denied(batch, &verdicts, Force::Binding) {
                     continue;
                 }
                 // The others are given back what they reserved, and asked whether they deny as well, all at once.
                 let later = &binding[position + 1..];
-                let returned = to_return(batch, &rulings);
-                let give_back = timeout_at(deadline, self.give_back(parts, &rulings, &returned, holder));
+                let returned = to_return(batch, &verdicts);
+                let give_back = timeout_at(deadline, self.give_back(parts, &verdicts, &returned, holder));
                 let asked = together(later.iter().map(|part| self.ask_until(deadline, part, Purpose::Deny, holder)));
                 let (_, answers) = tokio::join!(give_back, asked);
-                later.iter().zip(answers).for_each(|(part, answer)| fill(&mut rulings, part, answer));
-                take_out(batch, &mut rulings, &returned);
+                later.iter().zip(answers).for_each(|(part, answer)| fill(&mut verdicts, part, answer));
+                take_out(batch, &mut verdicts, &returned);
                 break;
             }
-            rulings
+            verdicts
         };
         let beside = together(shadows.iter().map(|part| self.ask_until(deadline, part, Purpose::Decide, holder)));
-        let (mut rulings, answers) = tokio::join!(in_order, beside);
-        shadows.iter().zip(answers).for_each(|(part, answer)| fill(&mut rulings, part, answer));
+        let (mut verdicts, answers) = tokio::join!(in_order, beside);
+        shadows.iter().zip(answers).for_each(|(part, answer)| fill(&mut verdicts, part, answer));
         // Several keys of one shadow pass together as well.
-        let returned = to_return(batch, &rulings);
+        let returned = to_return(batch, &verdicts);
         if !returned.is_empty() {
-            drop(timeout_at(deadline, self.give_back(parts, &rulings, &returned, holder)).await);
-            take_out(batch, &mut rulings, &returned);
+            drop(timeout_at(deadline, self.give_back(parts, &verdicts, &returned, holder)).await);
+            take_out(batch, &mut verdicts, &returned);
         }
-        rulings
+        verdicts
     }
 
     async fn ask_until(
@@ -128,14 +128,14 @@ impl Core {
         part: &Part<'_, '_>,
         purpose: Purpose,
         holder: u32,
-    ) -> Option<Vec<Ruling>> {
+    ) -> Option<Vec<Verdict>> {
         if Instant::now() >= deadline {
             return None;
         }
         timeout_at(deadline, self.ask(part, purpose, holder)).await.ok().flatten()
     }
 
-    async fn ask(&self, part: &Part<'_, '_>, purpose: Purpose, holder: u32) -> Option<Vec<Ruling>> {
+    async fn ask(&self, part: &Part<'_, '_>, purpose: Purpose, holder: u32) -> Option<Vec<Verdict>> {
         let invocation = self.group(part, holder).invocation(purpose);
         let answer = self.links.call(part.slot, &invocation).await.ok()?;
         answer::read(&answer, &part.charges)
@@ -146,17 +146,17 @@ impl Core {
     pub(super) async fn give_back(
         self: &Arc<Self>,
         parts: &[Part<'_, '_>],
-        rulings: &[Option<Ruling>],
+        verdicts: &[Option<Verdict>],
         places: &[usize],
         holder: u32,
     ) {
-        together(parts.iter().map(|part| self.give_back_part(part, rulings, places, holder))).await;
+        together(parts.iter().map(|part| self.give_back_part(part, verdicts, places, holder))).await;
     }
 
     async fn give_back_part(
         self: &Arc<Self>,
         part: &Part<'_, '_>,
-        rulings: &[Option<Ruling>],
+        verdicts: &[Option<Verdict>],
         places: &[usize],
         holder: u32,
     ) {
@@ -164,11 +164,11 @@ impl Core {
         let mut moments: SmallVec<[Timestamp; 4]> = SmallVec::new();
         let mut freed = Vec::new();
         for (place, charge) in part.places.iter().zip(&part.charges).filter(|(place, _)| places.contains(place)) {
-            let Some(Ruling { verdict, charged: Some(moment) }) = &rulings[*place] else { continue };
+            let Some(Verdict { charged: Some(charged), standings, .. }) = &verdicts[*place] else { continue };
             returned.places.push(*place);
             returned.charges.push(charge);
-            moments.push(*moment);
-            if is_spent(charge.rule, &verdict.standings) {
+            moments.push(charged.moment);
+            if is_spent(charge.rule, standings) {
                 freed.push(charge.key);
             }
         }
@@ -238,35 +238,34 @@ pub(super) fn split<'b, 'p>(batch: &'b Batch<'p>, slot: impl Fn(KeyHash) -> u16)
     parts
 }
 
-fn fill(rulings: &mut [Option<Ruling>], part: &Part<'_, '_>, answer: Option<Vec<Ruling>>) {
-    for (place, ruling) in part.places.iter().zip(answer.into_iter().flatten()) {
-        rulings[*place] = Some(ruling);
+fn fill(verdicts: &mut [Option<Verdict>], part: &Part<'_, '_>, answer: Option<Vec<Verdict>>) {
+    for (place, verdict) in part.places.iter().zip(answer.into_iter().flatten()) {
+        verdicts[*place] = Some(verdict);
     }
 }
 
-fn is_denied(batch: &Batch<'_>, rulings: &[Option<Ruling>], force: Force) -> bool {
-    let mut ruled = batch.charges.iter().zip(rulings).filter(|(charge, _)| charge.force == force);
-    ruled.any(|(_, ruling)| ruling.as_ref().is_some_and(|ruling| !ruling.verdict.passes()))
+fn is_denied(batch: &Batch<'_>, verdicts: &[Option<Verdict>], force: Force) -> bool {
+    let mut asked = batch.charges.iter().zip(verdicts).filter(|(charge, _)| charge.force == force);
+    asked.any(|(_, verdict)| verdict.as_ref().is_some_and(|verdict| !verdict.passes()))
 }
 
 /// Which places were charged for nothing: something they pass together with denies.
-pub(super) fn to_return(batch: &Batch<'_>, rulings: &[Option<Ruling>]) -> Vec<usize> {
-    let is_charged = |place: &usize| rulings[*place].as_ref().is_some_and(|ruling| ruling.charged.is_some());
-    let is_refused = |place: &usize| rulings[*place].as_ref().is_some_and(|ruling| !ruling.verdict.passes());
-    let refused: SmallVec<[usize; 4]> = (0..rulings.len()).filter(is_refused).collect();
+pub(super) fn to_return(batch: &Batch<'_>, verdicts: &[Option<Verdict>]) -> Vec<usize> {
+    let is_refused = |place: &usize| verdicts[*place].as_ref().is_some_and(|verdict| !verdict.passes());
+    let refused: SmallVec<[usize; 4]> = (0..verdicts.len()).filter(is_refused).collect();
     let is_for_nothing = |place: &usize| {
         let charge = &batch.charges[*place];
         !charge.is_attempt() && refused.iter().any(|other| charge.passes_with(&batch.charges[*other]))
     };
-    (0..rulings.len()).filter(is_charged).filter(is_for_nothing).collect()
+    (0..verdicts.len()).filter(|place| is_charged(verdicts, *place)).filter(is_for_nothing).collect()
 }
 
-/// Makes the rulings at these places what they are without the charge.
-pub(super) fn take_out(batch: &Batch<'_>, rulings: &mut [Option<Ruling>], places: &[usize]) {
+/// Makes the verdicts at these places what they are without the charge.
+pub(super) fn take_out(batch: &Batch<'_>, verdicts: &mut [Option<Verdict>], places: &[usize]) {
     for place in places {
-        if let Some(ruling) = &mut rulings[*place] {
-            ruling.charged = None;
-            give_units_back(batch.charges[*place].rule, &mut ruling.verdict.standings);
+        if let Some(verdict) = &mut verdicts[*place] {
+            verdict.charged = None;
+            give_units_back(batch.charges[*place].rule, &mut verdict.standings);
         }
     }
 }

@@ -3,7 +3,10 @@ use std::num::NonZeroU32;
 use smallvec::smallvec;
 
 use super::*;
+use crate::clock::Timestamp;
+use crate::decision::batch::Charged;
 use crate::decision::batch::Items;
+use crate::decision::batch::Ledger;
 use crate::limit::Count;
 use crate::limit::OnFailure;
 use crate::limit::Standing;
@@ -30,17 +33,15 @@ fn batch<'p>(charges: impl IntoIterator<Item = Charge<'p>>) -> Batch<'p> {
 }
 
 /// `None`: it is not known what came of it; `Some(true)`: it passes and was charged.
-fn rulings(passes: &[Option<bool>]) -> Rulings {
-    let ruling = |passes: bool| Ruling {
-        verdict: Verdict {
-            retry_after: (!passes).then_some(Duration::from_secs(1)),
-            standings: smallvec![],
-            charged: None,
-            is_exempt: false,
-        },
-        charged: passes.then_some(Timestamp::EPOCH),
+fn verdicts(passes: &[Option<bool>]) -> Verdicts {
+    let charged = || Charged { moment: Timestamp::EPOCH, ledger: Ledger::Shared, fresh: Items::new() };
+    let verdict = |passes: bool| Verdict {
+        retry_after: (!passes).then_some(Duration::from_secs(1)),
+        standings: smallvec![],
+        charged: passes.then(charged),
+        is_exempt: false,
     };
-    passes.iter().map(|passes| passes.map(ruling)).collect()
+    passes.iter().map(|passes| passes.map(verdict)).collect()
 }
 
 #[test]
@@ -69,7 +70,7 @@ fn what_passes_together_is_given_back_together() {
         shadow(charge(5, 7, &rule)),
     ]);
     let check = |passes: [Option<bool>; 7], expected: &[usize]| {
-        assert_eq!(to_return(&batch, &rulings(&passes)), expected, "{passes:?}");
+        assert_eq!(to_return(&batch, &verdicts(&passes)), expected, "{passes:?}");
     };
     let yes = Some(true);
     check([yes; 7], &[]);
@@ -88,13 +89,13 @@ fn what_is_given_back_is_left_again() {
         let cost = NonZeroU32::new(cost).expect("above zero");
         let rule = Rule::Rates { algorithm, rates: "5/minute".parse().expect("a rate"), cost };
         let batch = batch([charge(0, 1, &rule)]);
-        let mut rulings = rulings(&[Some(true)]);
+        let mut verdicts = verdicts(&[Some(true)]);
         let standing = Standing { remaining, reset: Duration::from_secs(40) };
-        rulings[0].as_mut().expect("it is there").verdict.standings.push(standing);
-        take_out(&batch, &mut rulings, &[0]);
-        let Some(Ruling { verdict, charged: None }) = &rulings[0] else { panic!("it was charged") };
+        verdicts[0].as_mut().expect("it is there").standings.push(standing);
+        take_out(&batch, &mut verdicts, &[0]);
+        let Some(Verdict { standings, charged: None, .. }) = &verdicts[0] else { panic!("it was charged") };
         let left = Standing { remaining: expected.0, reset: Duration::from_secs(expected.1) };
-        assert_eq!(verdict.standings[..], [left]);
+        assert_eq!(standings[..], [left]);
     };
     let bucket = |burst| Algorithm::TokenBucket { burst: NonZeroU32::new(burst) };
     check(Algorithm::SlidingWindowLog, 0, 1, (1, 40));

@@ -57,7 +57,7 @@ fn charge(key: KeyHash, rule: &Rule) -> Charge<'_> {
 }
 
 fn passes(keys: &mut Keys, charges: &[&Charge<'_>]) -> bool {
-    keys.decide(Purpose::Decide, charges).iter().all(|ruling| ruling.verdict.passes())
+    keys.decide(Purpose::Decide, charges).iter().all(|verdict| verdict.passes())
 }
 
 fn set(keys: &mut Keys, key: KeyHash, words: &[&[u8]]) {
@@ -84,7 +84,7 @@ fn what_was_given_back_was_never_charged() {
                 keys.hand.advance(Duration::from_micros(later));
                 let before = keys.decide(Purpose::Look, &[&one]);
                 let charged = keys.decide(Purpose::Decide, &[&more]).remove(0).charged;
-                let moment = charged.expect("there is room");
+                let moment = charged.expect("there is room").moment;
                 assert_ne!(keys.decide(Purpose::Look, &[&one]), before, "{algorithm:?}");
                 keys.give_back(&[&more], &[moment]);
                 assert_eq!(keys.decide(Purpose::Look, &[&one]), before, "{algorithm:?} {rates} {later}");
@@ -104,15 +104,14 @@ fn what_is_given_back_late_leaves_what_came_meanwhile() {
                 assert!(passes(&mut keys, &[&alice, &bob]));
                 keys.hand.advance(Duration::from_micros(1));
             }
-            let moment = keys.decide(Purpose::Decide, &[&alice]).remove(0).charged.expect("there is room");
+            let moment = keys.decide(Purpose::Decide, &[&alice]).remove(0).charged.expect("there is room").moment;
             for _ in 0..3 {
                 keys.hand.advance(Duration::from_micros(1));
                 assert!(passes(&mut keys, &[&alice, &bob]));
             }
             keys.give_back(&[&alice], &[moment]);
-            let remains = |keys: &mut Keys, charge| {
-                keys.decide(Purpose::Look, &[charge]).remove(0).verdict.standings[0].remaining
-            };
+            let remains =
+                |keys: &mut Keys, charge| keys.decide(Purpose::Look, &[charge]).remove(0).standings[0].remaining;
             assert_eq!(remains(&mut keys, &alice), remains(&mut keys, &bob), "{algorithm:?}");
             // Twice is once.
             keys.give_back(&[&alice, &bob], &[moment, moment]);
@@ -129,7 +128,7 @@ fn the_last_thing_given_back_leaves_no_key() {
         let mut keys = Keys::new();
         let rule = rule(algorithm, "5/minute; 9/hour", 5);
         let alice = charge(ALICE, &rule);
-        let moment = keys.decide(Purpose::Decide, &[&alice]).remove(0).charged.expect("there is room");
+        let moment = keys.decide(Purpose::Decide, &[&alice]).remove(0).charged.expect("there is room").moment;
         keys.give_back(&[&alice], &[moment]);
         assert_eq!(keys.dump(ALICE), Value::Nil, "{algorithm:?}");
         keys.give_back(&[&alice], &[moment]);
@@ -194,7 +193,7 @@ fn a_full_server_charges_all_or_nothing() {
         server.cli(&["CONFIG", "SET", "maxmemory", "1000000"]);
         let refused = keys.run(&keys.invocation(Purpose::Decide, 7, &charges));
         assert!(matches!(&refused, Value::ServerError(error) if error.code() == "OOM"), "{refused:?}");
-        assert!(keys.decide(Purpose::Look, &charges).iter().all(|ruling| ruling.verdict.passes()));
+        assert!(keys.decide(Purpose::Look, &charges).iter().all(|verdict| verdict.passes()));
         let after: Vec<_> = charges.iter().map(|charge| keys.dump(charge.key)).collect();
         assert_eq!(before, after);
         server.cli(&["CONFIG", "SET", "maxmemory", "0"]);
@@ -208,9 +207,9 @@ fn a_lease_that_ended_frees_its_slots_and_a_renewed_one_does_not() {
     let rule = slots(3);
     let alice = charge(ALICE, &rule);
     for holder in [1, 1, 2] {
-        assert!(keys.decide_for(holder, Purpose::Decide, &[&alice])[0].verdict.passes());
+        assert!(keys.decide_for(holder, Purpose::Decide, &[&alice])[0].passes());
     }
-    assert!(!keys.decide_for(3, Purpose::Decide, &[&alice])[0].verdict.passes());
+    assert!(!keys.decide_for(3, Purpose::Decide, &[&alice])[0].passes());
     // The first process says no more: its lease is over.
     let (micros, ended) = (1_000_000, 1_u64.to_be_bytes());
     let command = |at: usize| {
@@ -223,18 +222,18 @@ fn a_lease_that_ended_frees_its_slots_and_a_renewed_one_does_not() {
     let prefix = keys.prefix.clone();
     let held = |holder, keys| Held { prefix: &prefix, holder, keys };
     keys.run(&held(1, &[ALICE]).renew());
-    assert!(keys.decide_for(3, Purpose::Decide, &[&alice])[0].verdict.passes(), "what was lost stays lost");
-    assert!(keys.decide_for(3, Purpose::Decide, &[&alice])[0].verdict.passes());
-    assert!(!keys.decide_for(3, Purpose::Decide, &[&alice])[0].verdict.passes());
-    let wait = keys.decide_for(3, Purpose::Decide, &[&alice])[0].verdict.retry_after;
+    assert!(keys.decide_for(3, Purpose::Decide, &[&alice])[0].passes(), "what was lost stays lost");
+    assert!(keys.decide_for(3, Purpose::Decide, &[&alice])[0].passes());
+    assert!(!keys.decide_for(3, Purpose::Decide, &[&alice])[0].passes());
+    let wait = keys.decide_for(3, Purpose::Decide, &[&alice])[0].retry_after;
     assert_eq!(wait, Some(Duration::from_micros(micros)));
     keys.run(&held(2, &[ALICE]).renew());
     keys.run(&held(2, &[BOB, ALICE]).settle());
     assert_eq!(keys.dump(BOB), Value::Nil);
-    assert!(keys.decide_for(2, Purpose::Decide, &[&alice])[0].verdict.passes());
-    assert!(!keys.decide_for(2, Purpose::Decide, &[&alice])[0].verdict.passes());
+    assert!(keys.decide_for(2, Purpose::Decide, &[&alice])[0].passes());
+    assert!(!keys.decide_for(2, Purpose::Decide, &[&alice])[0].passes());
     keys.run(&held(1, &[ALICE]).settle());
-    assert!(!keys.decide_for(2, Purpose::Decide, &[&alice])[0].verdict.passes(), "who holds none frees none");
+    assert!(!keys.decide_for(2, Purpose::Decide, &[&alice])[0].passes(), "who holds none frees none");
     keys.run(&held(2, &[ALICE, ALICE]).settle());
     keys.run(&held(3, &[ALICE, ALICE, ALICE]).settle());
     assert_eq!(keys.dump(ALICE), Value::Nil);
@@ -265,14 +264,14 @@ fn another_server_s_denial_charges_attempts_and_shadows_that_have_room() {
     let in_flight = Charge { limit: 4, count: Count::Attempts, ..charge(KeyHash(6), &slots) };
     let batch = [&requests, &attempts, &shadow, &also, &alone, &in_flight];
     for expected in [[false, true, true, true, true, false], [false, true, false, false, true, false]] {
-        assert!(keys.decide(Purpose::Look, &batch).iter().all(|ruling| ruling.charged.is_none()));
+        assert!(keys.decide(Purpose::Look, &batch).iter().all(|verdict| verdict.charged.is_none()));
         let charged =
-            keys.decide(Purpose::Deny, &batch).iter().map(|ruling| ruling.charged.is_some()).collect::<Vec<_>>();
+            keys.decide(Purpose::Deny, &batch).iter().map(|verdict| verdict.charged.is_some()).collect::<Vec<_>>();
         assert_eq!(charged, expected);
     }
     // Left to itself, the group passes but for the shadow.
     let charged =
-        keys.decide(Purpose::Decide, &batch).iter().map(|ruling| ruling.charged.is_some()).collect::<Vec<_>>();
+        keys.decide(Purpose::Decide, &batch).iter().map(|verdict| verdict.charged.is_some()).collect::<Vec<_>>();
     assert_eq!(charged, [true, true, false, false, true, true]);
 }
 
@@ -294,7 +293,7 @@ fn by_the_clock_of_the_server_a_second_is_a_second() {
         let alice = charge(ALICE, &rule);
         let passed = (0..20).filter(|_| passes(&mut keys, &[&alice])).count();
         assert!((5..=6).contains(&passed) || algorithm == Algorithm::SlidingWindowCounter, "{algorithm:?} {passed}");
-        let wait = keys.decide(Purpose::Look, &[&alice]).remove(0).verdict.retry_after;
+        let wait = keys.decide(Purpose::Look, &[&alice]).remove(0).retry_after;
         std::thread::sleep(wait.expect("twenty are too many in a second"));
         assert!(passes(&mut keys, &[&alice]), "{algorithm:?}");
     }

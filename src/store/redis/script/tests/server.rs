@@ -15,8 +15,8 @@ use crate::clock::Clock;
 use crate::clock::ManualClock;
 use crate::clock::Timestamp;
 use crate::decision::Charge;
+use crate::decision::Verdict;
 use crate::key::KeyHash;
-use crate::store::redis::Ruling;
 use crate::store::redis::Time;
 use crate::store::redis::answer;
 use crate::store::redis::script::Group;
@@ -79,12 +79,12 @@ impl Keys {
     }
 
     #[track_caller]
-    pub(super) fn decide(&mut self, purpose: Purpose, charges: &[&Charge<'_>]) -> Vec<Ruling> {
+    pub(super) fn decide(&mut self, purpose: Purpose, charges: &[&Charge<'_>]) -> Vec<Verdict> {
         self.decide_for(7, purpose, charges)
     }
 
     #[track_caller]
-    pub(super) fn decide_for(&mut self, holder: u32, purpose: Purpose, charges: &[&Charge<'_>]) -> Vec<Ruling> {
+    pub(super) fn decide_for(&mut self, holder: u32, purpose: Purpose, charges: &[&Charge<'_>]) -> Vec<Verdict> {
         let value = self.run(&self.invocation(purpose, holder, charges));
         answer::read(&value, charges).unwrap_or_else(|| panic!("{value:?}"))
     }
