@@ -99,6 +99,8 @@ impl App {
             store,
             upstreams,
             policy,
+            notify: _,
+            audit: _,
             log: log_settings,
             connections,
             requests,

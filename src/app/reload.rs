@@ -85,8 +85,20 @@ impl App {
         let load = Arc::clone(&self.load);
         // Reading a list of a million lines takes a while, and this thread answers probes meanwhile.
         let settings = task::spawn_blocking(move || load()).await.map_err(|_| Refused::Defect)?;
-        let Settings { listen, admin, clients, store, upstreams, policy, log, connections, requests, files } =
-            settings.map_err(Refused::Mistakes)?;
+        let Settings {
+            listen,
+            admin,
+            clients,
+            store,
+            upstreams,
+            policy,
+            notify: _,
+            audit: _,
+            log,
+            connections,
+            requests,
+            files,
+        } = settings.map_err(Refused::Mistakes)?;
 
         let listeners = self.listeners.prepare(&listen, &self.workers).map_err(Refused::Start)?;
         let token = admin.as_ref().and_then(|admin| admin.token.clone());

@@ -4,6 +4,7 @@ use super::raw::leaf::Problem;
 use crate::limit::InvalidRate;
 use crate::limit::InvalidRule;
 use crate::list::InvalidNetwork;
+use crate::record::notify::InvalidWebhook;
 use crate::route::InvalidHostPattern;
 use crate::route::InvalidMatch;
 use crate::route::InvalidMethod;
@@ -109,6 +110,16 @@ impl From<InvalidSize> for Problem {
 impl From<InvalidUrl> for Problem {
     fn from(error: InvalidUrl) -> Self {
         split(&error.to_string(), "write one such as `redis://127.0.0.1:6379/0`")
+    }
+}
+
+impl From<InvalidWebhook> for Problem {
+    fn from(error: InvalidWebhook) -> Self {
+        let help = match error {
+            InvalidWebhook::NoUrl => "write one such as `https://hooks.example.com/...`, with the secret in its path",
+            InvalidWebhook::Credentials => "remove what stands before the `@`",
+        };
+        Self::with(error.to_string(), help)
     }
 }
 

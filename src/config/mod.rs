@@ -28,6 +28,8 @@ use crate::decision::Policy;
 use crate::gateway;
 use crate::listen;
 use crate::record::LogSettings;
+use crate::record::audit;
+use crate::record::notify;
 use crate::store;
 use crate::upstream;
 
@@ -46,6 +48,8 @@ pub struct Settings {
     /// By `UpstreamId`.
     pub upstreams: Vec<upstream::Settings>,
     pub policy: Policy,
+    pub notify: notify::Settings,
+    pub audit: audit::Settings,
     pub log: LogSettings,
     pub connections: listen::Settings,
     pub requests: gateway::Settings,

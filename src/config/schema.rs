@@ -43,9 +43,8 @@ mod tests {
 
     #[test]
     fn keys_of_later_versions_are_not_offered() {
-        let text = schema().to_string();
-        for later in ["known_clients", "tarpit"] {
-            assert!(!text.contains(later), "{later}");
-        }
+        let schema = schema();
+        assert!(schema["$defs"]["Listener"]["properties"]["tls"].is_null());
+        assert!(schema["$defs"]["Limit"]["properties"]["distinct"].is_object());
     }
 }

@@ -1,25 +1,24 @@
 //! Keys of limits, and selectors with the nets they are cut to.
 
 use super::Compiler;
+use super::limits::Standing;
 use crate::config::raw;
 use crate::config::raw::Text;
 use crate::config::raw::field::listed;
 use crate::config::raw::field::nearest;
 use crate::config::raw::limit::KeyOptions;
 use crate::key::InvalidSelector;
+use crate::key::KeyPart;
 use crate::key::KeySpec;
 use crate::key::Selector;
 
 impl Compiler {
-    /// A key of a limit that stands where the path captures these names.
-    pub(super) fn key(&mut self, limit: &raw::limit::Limit, captures: Captures<'_>) -> Option<KeySpec> {
+    /// The key of a limit that stands there.
+    pub(super) fn key(&mut self, limit: &raw::limit::Limit, standing: Standing<'_>) -> Option<KeySpec> {
         let key = limit.key.get()?;
         let mut parts = Vec::with_capacity(key.items.len());
         for raw_part in &key.items {
-            let Some(part) = self.key_part(raw_part) else { continue };
-            if let Selector::Capture(name) = &part.selector {
-                self.check_capture(&raw_part.selector, name, captures);
-            }
+            let Some(part) = self.standing_part(raw_part, standing) else { continue };
             if parts.contains(&part) {
                 let message = format!("`{}` stands in this key twice", part.selector);
                 self.mistakes.report(raw_part.selector.at, message, "remove one of the two");
@@ -27,6 +26,22 @@ impl Compiler {
             parts.push(part);
         }
         (parts.len() == key.items.len()).then_some(KeySpec { parts })
+    }
+
+    /// A selector of a limit that stands there.
+    pub(super) fn standing_part(&mut self, raw: &raw::limit::KeyPart, standing: Standing<'_>) -> Option<KeyPart> {
+        let part = self.captured_part(raw, standing.captures)?;
+        self.check_device(raw.selector.at, &part.selector, standing.reach);
+        Some(part)
+    }
+
+    /// A selector where the path captures these names.
+    pub(super) fn captured_part(&mut self, raw: &raw::limit::KeyPart, captures: Captures<'_>) -> Option<KeyPart> {
+        let part = self.key_part(raw)?;
+        if let Selector::Capture(name) = &part.selector {
+            self.check_capture(&raw.selector, name, captures);
+        }
+        Some(part)
     }
 
     pub(super) fn selector(&mut self, text: &Text) -> Option<Selector> {

@@ -2,29 +2,34 @@
 
 use std::collections::HashMap;
 use std::collections::HashSet;
-use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use super::Compiler;
 use super::key::Captures;
 use super::lists::Lists;
-use super::lists::Use;
+use super::reach::Reach;
+use super::record::Channels;
 use crate::config::raw;
 use crate::config::raw::Document;
-use crate::config::raw::Field;
-use crate::config::raw::Spanned;
-use crate::config::raw::leaf::Problem;
 use crate::config::source::Place;
-use crate::limit::Action;
-use crate::limit::Algorithm;
 use crate::limit::Count;
 use crate::limit::Detail;
-use crate::limit::InvalidRule;
 use crate::limit::Limit;
 use crate::limit::LimitId;
 use crate::limit::Missing;
 use crate::limit::Rule;
-use crate::limit::Then;
+use crate::outcome::Outcome;
+
+/// Where a limit stands, and what may be referred to there.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Standing<'s> {
+    /// How limits without a name are called, before their number.
+    pub owner: &'s str,
+    pub captures: Captures<'s>,
+    pub reach: Reach,
+    pub lists: &'s Lists,
+    pub channels: &'s Channels,
+}
 
 /// The limits of a configuration by name.
 #[derive(Debug, Default)]
@@ -67,28 +72,34 @@ impl Limits {
 }
 
 impl Compiler {
-    pub(super) fn global_limits(&mut self, document: &Document, lists: &Lists, limits: &mut Limits) -> Vec<LimitId> {
+    pub(super) fn global_limits(
+        &mut self,
+        document: &Document,
+        lists: &Lists,
+        channels: &Channels,
+        limits: &mut Limits,
+    ) -> Vec<LimitId> {
         let Some(raw) = document.limits.get() else { return Vec::new() };
-        self.limits(&raw.items, "limit", Captures::Nowhere, lists, limits)
+        let reach = Reach::everywhere(document);
+        let standing = Standing { owner: "limit", captures: Captures::Nowhere, reach, lists, channels };
+        self.limits(&raw.items, standing, limits)
     }
 
     /// The limits of one place, in order.
     pub(super) fn limits(
         &mut self,
         raw: &[raw::limit::Limit],
-        owner: &str,
-        captures: Captures<'_>,
-        lists: &Lists,
+        standing: Standing<'_>,
         limits: &mut Limits,
     ) -> Vec<LimitId> {
         let mut ids = Vec::with_capacity(raw.len());
         for (index, raw_limit) in raw.iter().enumerate() {
             let name = match raw_limit.name.get() {
                 Some(text) => self.name(text),
-                None => Some(limits.made(owner, index + 1)),
+                None => Some(limits.made(standing.owner, index + 1)),
             };
             // Everything is checked, so that every mistake is found, before one of them ends it.
-            let limit = self.limit(raw_limit, captures, lists);
+            let limit = self.limit(raw_limit, standing);
             let (Some(name), Some(limit)) = (name, limit) else { continue };
             let at = raw_limit.name.get().map_or(raw_limit.at, |name| name.at);
             ids.extend(self.intern(Limit { name, ..limit }, at, limits));
@@ -131,152 +142,87 @@ impl Compiler {
     }
 
     /// A limit without its name.
-    fn limit(&mut self, raw: &raw::limit::Limit, captures: Captures<'_>, lists: &Lists) -> Option<Limit> {
-        let key = self.key(raw, captures);
-        let unless = self.references(&raw.unless, lists, Use::Unless).unwrap_or_default();
-        let then = self.then(&raw.then);
+    fn limit(&mut self, raw: &raw::limit::Limit, standing: Standing<'_>) -> Option<Limit> {
+        let key = self.key(raw, standing);
+        let distinct = raw.distinct.get().and_then(|distinct| self.standing_part(distinct, standing));
+        let (unless, unless_known) = self.unless(&raw.unless, standing.lists, standing.reach);
+        let then = self.then(raw, standing.channels);
+        let count = count(raw);
+        let reset_on = raw.reset_on.get().map(|answer| match answer.value {
+            raw::limit::Answer::Success => Outcome::Success,
+            raw::limit::Answer::Failure => Outcome::Failure,
+        });
+        self.check_answers(raw, count, reset_on, standing.reach);
         let rule = self.rule(raw);
         let key = key?;
-        let headers = match raw.headers.get().map(|headers| headers.value) {
-            Some(raw::limit::Detail::RetryAfter) => Detail::RetryAfter,
-            Some(raw::limit::Detail::None) => Detail::None,
-            // What stands in a body may be another's: one probe must not tell of their traffic.
-            None if key.needs_body() => Detail::RetryAfter,
-            Some(raw::limit::Detail::Full) | None => Detail::Full,
-        };
+        if let (Some(part), Some(raw)) = (&distinct, raw.distinct.get())
+            && key.parts.contains(part)
+        {
+            let message = format!("`{}` is part of the key: there is one value of it for each", part.selector);
+            self.mistakes.report(raw.selector.at, message, "count different values of another selector");
+        }
+        let reads_body = key.needs_body() || distinct.as_ref().is_some_and(|part| part.selector.needs_body());
+        let depends_on_others = reads_body || count.outcome().is_some() || reset_on.is_some() || unless_known;
         Some(Limit {
             name: Arc::from(""),
-            key,
             missing: match raw.missing.get().map(|missing| missing.value) {
                 Some(raw::limit::Missing::Skip) => Missing::Skip,
                 Some(raw::limit::Missing::Deny) => Missing::Deny,
                 Some(raw::limit::Missing::Count) | None => Missing::Count,
             },
             rule: rule?,
-            count: match raw.count.get().map(|count| count.value) {
-                Some(raw::limit::Count::Attempts) => Count::Attempts,
-                Some(raw::limit::Count::Requests) | None => Count::Requests,
-            },
-            distinct: None,
-            reset_on: None,
+            count,
+            distinct,
+            reset_on,
             then,
             shadow: raw.shadow.get().is_some_and(|shadow| shadow.value),
             unless,
-            unless_known: false,
-            headers,
+            unless_known,
+            headers: match raw.headers.get().map(|headers| headers.value) {
+                Some(raw::limit::Detail::RetryAfter) => Detail::RetryAfter,
+                Some(raw::limit::Detail::None) => Detail::None,
+                Some(raw::limit::Detail::Full) => Detail::Full,
+                // One probe must not tell of others' traffic, nor of what became of their logins.
+                None if depends_on_others => Detail::RetryAfter,
+                None => Detail::Full,
+            },
             on_failure: self.on_failure(&raw.on_failure),
+            key,
         })
     }
 
-    fn then(&mut self, then: &Field<raw::limit::Then>) -> Then {
-        match then.get() {
-            Some(raw::limit::Then::DenyWith(response)) => {
-                Then { action: Action::Deny(Some(Box::new(self.deny_response(response)))), notify: Vec::new() }
+    /// Refuses to wait for answers that never come.
+    fn check_answers(&mut self, raw: &raw::limit::Limit, count: Count, reset_on: Option<Outcome>, reach: Reach) {
+        if let (Some(counted), Some(word)) = (count.outcome(), raw.count.get()) {
+            let what = if counted == Outcome::Failure { "count: failures" } else { "count: successes" };
+            self.check_awaited(word.at, what, counted, reach);
+            if reset_on == Some(counted)
+                && let Some(reset) = raw.reset_on.get()
+            {
+                let message = format!("`{what}` and `reset_on: {}` undo each other", counted.as_str());
+                self.mistakes.report(reset.at, message, "keep one of the two, or reset on the other");
             }
-            Some(raw::limit::Then::Deny) | None => Then::default(),
         }
-    }
-
-    fn rule(&mut self, raw: &raw::limit::Limit) -> Option<Rule> {
-        if raw.rate.is_absent() && raw.concurrent.is_absent() {
-            self.mistakes.report(
-                raw.at,
-                "a limit needs `rate` or `concurrent`",
-                "write `rate: 10/minute`, or `concurrent: 20` for requests in flight",
-            );
-            return None;
-        }
-        if let (Some(_), Some(at)) = (raw.rate.key(), raw.concurrent.key()) {
-            self.mistakes.report(at, "`rate` and `concurrent` exclude each other", "write two limits, one with each");
-            return None;
-        }
-        if raw.rate.is_absent() {
-            self.refuse_beside_concurrent(raw);
-            return self.count(&raw.concurrent).map(Rule::Concurrent);
-        }
-        let algorithm = self.algorithm(raw);
-        let cost = match self.count(&raw.cost) {
-            None if !raw.cost.is_absent() => return None,
-            cost => cost.unwrap_or(NonZeroU32::MIN),
-        };
-        let rates = raw.rate.get()?.value.clone();
-        let rule = Rule::Rates { algorithm: algorithm?, rates, cost };
-        if let Err(error) = rule.check() {
-            let blamed = match error {
-                InvalidRule::CostAboveCount { .. } | InvalidRule::CostAboveBurst { .. } => place(&raw.cost),
-                InvalidRule::TooManyBuckets { .. } => place(&raw.buckets),
-                InvalidRule::TooManyToLog { .. } | InvalidRule::TooManyDistinct { .. } => None,
-            };
-            let at = blamed.or(raw.rate.get().map(|rate| rate.at)).unwrap_or(raw.at);
-            Problem::from(error).report(at, &mut self.mistakes);
-            return None;
-        }
-        Some(rule)
-    }
-
-    /// The algorithm with its own options; options of others are refused.
-    fn algorithm(&mut self, raw: &raw::limit::Limit) -> Option<Algorithm> {
-        let chosen = match &raw.algorithm {
-            Field::Absent => raw::limit::Algorithm::SlidingWindowLog,
-            Field::Wrong => return None,
-            Field::Given { value, .. } => value.value,
-        };
-        if !matches!(chosen, raw::limit::Algorithm::TokenBucket) {
-            self.refuse_option(
-                raw.burst.key(),
-                "`burst` is an option of `token-bucket`",
-                "add `algorithm: token-bucket`, or remove it",
-            );
-        }
-        if !matches!(chosen, raw::limit::Algorithm::BucketedWindow) {
-            self.refuse_option(
-                raw.buckets.key(),
-                "`buckets` is an option of `bucketed-window`",
-                "add `algorithm: bucketed-window`, or remove it",
-            );
-        }
-        Some(match chosen {
-            raw::limit::Algorithm::SlidingWindowLog => Algorithm::SlidingWindowLog,
-            raw::limit::Algorithm::SlidingWindowCounter => Algorithm::SlidingWindowCounter,
-            raw::limit::Algorithm::FixedWindow => Algorithm::FixedWindow,
-            raw::limit::Algorithm::BucketedWindow => Algorithm::BucketedWindow { buckets: self.count(&raw.buckets) },
-            raw::limit::Algorithm::TokenBucket => Algorithm::TokenBucket { burst: self.count(&raw.burst) },
-        })
-    }
-
-    fn refuse_beside_concurrent(&mut self, raw: &raw::limit::Limit) {
-        let attempts = raw.count.get().filter(|count| count.value == raw::limit::Count::Attempts);
-        let keys = [
-            ("algorithm", raw.algorithm.key()),
-            ("burst", raw.burst.key()),
-            ("buckets", raw.buckets.key()),
-            ("cost", raw.cost.key()),
-            ("count: attempts", attempts.and(raw.count.key())),
-        ];
-        for (key, at) in keys {
-            self.refuse_option(
-                at,
-                &format!("`{key}` has no meaning with `concurrent`, which counts requests in flight"),
-                "remove it",
-            );
-        }
-    }
-
-    fn refuse_option(&mut self, at: Option<Place>, message: &str, help: &str) {
-        if let Some(at) = at {
-            self.mistakes.report(at, message, help);
+        if let (Some(awaited), Some(reset)) = (reset_on, raw.reset_on.get()) {
+            self.check_awaited(reset.at, &format!("reset_on: {}", awaited.as_str()), awaited, reach);
         }
     }
 }
 
-fn place<T>(field: &Field<Spanned<T>>) -> Option<Place> {
-    field.get().map(|value| value.at)
+fn count(raw: &raw::limit::Limit) -> Count {
+    match raw.count.get().map(|count| count.value) {
+        Some(raw::limit::Count::Attempts) => Count::Attempts,
+        Some(raw::limit::Count::Failures) => Count::Failures,
+        Some(raw::limit::Count::Successes) => Count::Successes,
+        Some(raw::limit::Count::Requests) | None => Count::Requests,
+    }
 }
 
 /// The first key in which two limits differ.
 fn difference(one: &Limit, other: &Limit) -> &'static str {
     match () {
         () if one.key != other.key => "key",
+        () if one.distinct.is_some() != other.distinct.is_some() => "distinct",
         () if std::mem::discriminant(&one.rule) != std::mem::discriminant(&other.rule) => "concurrent",
         () => match (&one.rule, &other.rule) {
             (Rule::Rates { rates, .. }, Rule::Rates { rates: others, .. }) if rates != others => "rate",
@@ -285,9 +231,12 @@ fn difference(one: &Limit, other: &Limit) -> &'static str {
             }
             (Rule::Rates { cost, .. }, Rule::Rates { cost: others, .. }) if cost != others => "cost",
             (Rule::Concurrent(slots), Rule::Concurrent(others)) if slots != others => "concurrent",
+            (Rule::Distinct(rates), Rule::Distinct(others)) if rates != others => "rate",
+            _ if one.distinct != other.distinct => "distinct",
             _ if one.count != other.count => "count",
+            _ if one.reset_on != other.reset_on => "reset_on",
             _ if one.missing != other.missing => "missing",
-            _ if one.unless != other.unless => "unless",
+            _ if (&one.unless, one.unless_known) != (&other.unless, other.unless_known) => "unless",
             _ if one.shadow != other.shadow => "shadow",
             _ if one.headers != other.headers => "headers",
             _ if one.on_failure != other.on_failure => "on_failure",

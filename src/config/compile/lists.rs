@@ -5,13 +5,13 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::Compiler;
+use super::reach::Reach;
 use super::response::Found;
 use crate::config::Diagnostic;
 use crate::config::raw;
 use crate::config::raw::Document;
 use crate::config::raw::Field;
 use crate::config::raw::Text;
-use crate::config::raw::field::not_built;
 use crate::config::raw::forms::OneOrMany;
 use crate::config::raw::leaf::Problem;
 use crate::config::source::Place;
@@ -97,15 +97,32 @@ impl Compiler {
         Some(names.iter().filter_map(|name| self.reference(name, lists, place)).collect())
     }
 
+    /// What a limit does not hold for: lists, and whether known clients are among it.
+    pub(super) fn unless(
+        &mut self,
+        names: &Field<OneOrMany<Text>>,
+        lists: &Lists,
+        reach: Reach,
+    ) -> (Vec<ListId>, bool) {
+        let names = names.get().map(|names| &names.items[..]).unwrap_or_default();
+        let (known, names): (Vec<_>, Vec<_>) = names.iter().partition(|name| name.value == KNOWN_CLIENT);
+        if let Some(name) = known.first() {
+            self.check_known(name.at, reach);
+        }
+        let lists = names.into_iter().filter_map(|name| self.reference(name, lists, Use::Unless)).collect();
+        (lists, !known.is_empty())
+    }
+
     fn reference(&mut self, name: &Text, lists: &Lists, place: Use) -> Option<ListId> {
         let Some(id) = lists.by_name.get(&name.value) else {
             if name.value == KNOWN_CLIENT {
-                not_built(name.at, KNOWN_CLIENT, "name a list of addresses instead", &mut self.mistakes);
+                let message = format!("`{KNOWN_CLIENT}` is no list: who is one shows when a login is tried");
+                self.mistakes.report(name.at, message, "it may stand under `unless` on a limit");
                 return None;
             }
             let mut known: Vec<&str> = lists.by_name.keys().map(String::as_str).collect();
             known.sort_unstable();
-            self.unknown_name(name, "list", &known);
+            self.unknown_name(name, "list", "lists", &known);
             return None;
         };
         if let Some(part) = &lists.lists[usize::from(id.0)].of {
@@ -132,6 +149,10 @@ impl Compiler {
 
     fn list(&mut self, name: &Text, checked: Arc<str>, list: &raw::list::List) -> PolicyList {
         let of = list.of.get().and_then(|part| self.key_part(part));
+        if let (Some(KeyPart { selector: Selector::Device, .. }), Some(raw)) = (&of, list.of.get()) {
+            let help = "name what clients present themselves, such as `header.x-api-key`";
+            self.mistakes.report(raw.selector.at, "nobody can list devices: their ids are never shown", help);
+        }
         // The client's address is what a list is of anyway.
         let of = of.filter(|part| !matches!(part.selector, Selector::ClientIp(_)));
         if list.addresses.is_absent() && list.file.is_absent() {

@@ -7,10 +7,14 @@ mod listen;
 mod lists;
 mod matches;
 mod names;
+mod reach;
+mod record;
 mod response;
 mod routes;
+mod rule;
 mod server;
 mod store;
+mod then;
 mod titles;
 mod upstreams;
 
@@ -85,9 +89,16 @@ impl Compiler {
         let lists = self.lists(document);
         let access = self.access(document, &lists);
         let deny_response = self.response(&document.deny_response).unwrap_or_default();
+        let channels = self.channels(document);
         let mut limits = Limits::reserving(document);
-        let everywhere = self.global_limits(document, &lists, &mut limits);
-        let around = Surroundings { default: upstream, upstreams: &mut upstreams, lists: &lists, limits: &mut limits };
+        let everywhere = self.global_limits(document, &lists, &channels, &mut limits);
+        let around = Surroundings {
+            default: upstream,
+            upstreams: &mut upstreams,
+            lists: &lists,
+            channels: &channels,
+            limits: &mut limits,
+        };
         let routes = self.routes(document, around);
         let policy = Policy {
             lists: lists.compiled(),
@@ -105,6 +116,8 @@ impl Compiler {
             store: self.store(document),
             upstreams: upstreams.compiled(),
             policy,
+            notify: channels.compiled(),
+            audit: self.audit(document),
             log: Self::log(document),
             connections: self.connections(document),
             requests: self.requests(document),

@@ -32,11 +32,13 @@ impl Compiler {
     }
 
     /// Reports a reference to a name that is not defined.
-    pub(super) fn unknown_name(&mut self, reference: &Text, kind: &str, known: &[&str]) {
+    ///
+    /// `section` is where such names are defined.
+    pub(super) fn unknown_name(&mut self, reference: &Text, kind: &str, section: &str, known: &[&str]) {
         let name = &reference.value;
         let help = match nearest(name, known) {
             Some(near) => format!("did you mean `{near}`?"),
-            None if known.is_empty() => format!("define it: `{kind}s: {{{name}: ...}}`"),
+            None if known.is_empty() => format!("define it: `{section}: {{{name}: ...}}`"),
             None => format!("defined are {}", listed(&known[..known.len().min(MAX_SHOWN)])),
         };
         self.mistakes.report(reference.at, format!("there is no {kind} `{name}`"), help);

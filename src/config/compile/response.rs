@@ -14,7 +14,7 @@ use crate::config::raw;
 use crate::config::raw::Field;
 use crate::config::raw::Spanned;
 use crate::config::raw::Text;
-use crate::config::raw::limit::Status;
+use crate::config::raw::then::Status;
 use crate::config::source;
 use crate::config::source::Unreadable;
 use crate::limit::DenyResponse;
@@ -62,11 +62,11 @@ impl Compiler {
         Some(path)
     }
 
-    pub(super) fn response(&mut self, response: &Field<raw::limit::DenyResponse>) -> Option<DenyResponse> {
+    pub(super) fn response(&mut self, response: &Field<raw::then::DenyResponse>) -> Option<DenyResponse> {
         response.get().map(|response| self.deny_response(response))
     }
 
-    pub(super) fn deny_response(&mut self, response: &raw::limit::DenyResponse) -> DenyResponse {
+    pub(super) fn deny_response(&mut self, response: &raw::then::DenyResponse) -> DenyResponse {
         if let (Some(at), Some(_)) = (response.body_file.key(), response.body.key()) {
             self.mistakes.report(
                 at,
@@ -92,7 +92,7 @@ impl Compiler {
         DenyResponse { status: status.map(|status| status.value.0), body, headers, redirect }
     }
 
-    fn body(&mut self, response: &raw::limit::DenyResponse, headers: &[(HeaderName, HeaderValue)]) -> Option<DenyBody> {
+    fn body(&mut self, response: &raw::then::DenyResponse, headers: &[(HeaderName, HeaderValue)]) -> Option<DenyBody> {
         if let Some(file) = response.body_file.get() {
             let Found { content, .. } = self.file(file, "page")?;
             return Some(DenyBody::Page(Bytes::from(content)));
@@ -103,7 +103,7 @@ impl Compiler {
         Some(DenyBody::Verbatim { content_type, content: Bytes::from(body.value.clone()) })
     }
 
-    fn response_headers(&mut self, response: &raw::limit::DenyResponse) -> Vec<(HeaderName, HeaderValue)> {
+    fn response_headers(&mut self, response: &raw::then::DenyResponse) -> Vec<(HeaderName, HeaderValue)> {
         let Some(named) = response.headers.get() else { return Vec::new() };
         let mut headers: Vec<(HeaderName, HeaderValue)> = Vec::new();
         for (name, value) in &named.entries {

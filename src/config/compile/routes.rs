@@ -6,8 +6,11 @@ use std::sync::Arc;
 use super::Compiler;
 use super::key::Captures;
 use super::limits::Limits;
+use super::limits::Standing;
 use super::lists::Lists;
 use super::lists::Use;
+use super::reach::Reach;
+use super::record::Channels;
 use super::titles::Titles;
 use super::titles::slug;
 use super::upstreams::Upstreams;
@@ -23,6 +26,7 @@ pub(super) struct Surroundings<'s> {
     pub default: Option<UpstreamId>,
     pub upstreams: &'s mut Upstreams,
     pub lists: &'s Lists,
+    pub channels: &'s Channels,
     pub limits: &'s mut Limits,
 }
 
@@ -62,7 +66,10 @@ impl Compiler {
         let names: Vec<String> = condition.capture_names().map(str::to_owned).collect();
         let captures = if condition_is_known { Captures::Named(&names) } else { Captures::Unknown };
         let limits = raw.limits.get().map(|limits| &limits.items[..]).unwrap_or_default();
-        let limits = self.limits(limits, &owner, captures, around.lists, around.limits);
+        let (outcome, known_clients) = (None, None);
+        let reach = Reach::of(raw);
+        let standing = Standing { owner: &owner, captures, reach, lists: around.lists, channels: around.channels };
+        let limits = self.limits(limits, standing, around.limits);
 
         if let Some(empty) = raw.only.get().filter(|only| only.items.is_empty()) {
             let help = "name a list, or remove `only`";
@@ -75,8 +82,8 @@ impl Compiler {
             upstream: own.or(around.default).unwrap_or(UpstreamId(0)),
             only: self.references(&raw.only, around.lists, Use::BeforeBody),
             limits,
-            outcome: None,
-            known_clients: None,
+            outcome,
+            known_clients,
             deny_response: self.response(&raw.deny_response).map(Box::new),
         }
     }

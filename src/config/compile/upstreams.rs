@@ -136,7 +136,7 @@ impl Compiler {
             let help = "write a URL such as `http://127.0.0.1:8000`, or define it under `upstreams`";
             self.mistakes.report(text.at, message, help);
         } else {
-            self.unknown_name(text, "upstream", known);
+            self.unknown_name(text, "upstream", "upstreams", known);
         }
     }
 

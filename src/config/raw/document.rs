@@ -5,10 +5,11 @@ use super::client::ClientIp;
 use super::forms::Many;
 use super::forms::Named;
 use super::forms::OneOrMany;
-use super::limit::DenyResponse;
 use super::limit::Limit;
 use super::list::Access;
 use super::list::List;
+use super::record::Audit;
+use super::record::Channel;
 use super::route::Route;
 use super::section;
 use super::server::Admin;
@@ -17,6 +18,7 @@ use super::server::Listen;
 use super::server::Log;
 use super::server::Server;
 use super::store::Store;
+use super::then::DenyResponse;
 use super::upstream::Upstream;
 use crate::config::raw::Spanned;
 
@@ -47,6 +49,10 @@ section! {
         deny_response: DenyResponse,
         /// Which rate limit headers responses carry: `ietf` (`RateLimit` and `RateLimit-Policy`), `legacy` (`X-RateLimit-*`), `both` or `off`. `Retry-After` stays.
         headers: Spanned<HeaderStyle>,
+        /// Who may be told by `then: {notify: [...]}`, by name.
+        notify: Named<Channel>,
+        /// Where it is written down what was done to whom.
+        audit: Audit,
         /// What is written to the log.
         log: Log,
         /// Bounds of connections and requests.
@@ -54,9 +60,5 @@ section! {
     }
     required {
         listen => "say where requests come in: `listen: 0.0.0.0:8080`",
-    }
-    later {
-        "notify" => "remove it, and watch `portcullis_limit_decisions_total` on the admin listener's /metrics",
-        "audit" => "remove it; the request log names the limit of each denial: `log: {requests: true}`",
     }
 }

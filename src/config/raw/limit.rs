@@ -8,17 +8,14 @@ use serde_json::json;
 use super::Raw;
 use super::Spanned;
 use super::Text;
-use super::field::listed;
-use super::field::not_built;
-use super::forms::Named;
 use super::forms::OneOrMany;
 use super::leaf::Leaf;
 use super::leaf::Problem;
 use super::leaf::words;
 use super::section;
 use super::store::OnFailure;
+use super::then::Then;
 use crate::config::diagnostic::Mistakes;
-use crate::config::source::Place;
 use crate::config::yaml::Content;
 use crate::config::yaml::Node;
 use crate::key::Selector;
@@ -44,27 +41,27 @@ section! {
         buckets: Spanned<u64>,
         /// How much one request is charged. Default: 1.
         cost: Spanned<u64>,
-        /// What is charged: `requests` (default) that were let through, or `attempts`, denied ones too.
+        /// Instead of requests: different values of this selector are counted. One that was seen within the window costs nothing.
+        distinct: KeyPart,
+        /// What is charged: `requests` (default) that were let through, `attempts`, denied ones too, or requests whose answer was one of the route's `failures` or `successes`.
         count: Spanned<Count>,
+        /// An answer that forgets what was counted under this key: `success`, or `failure`.
+        reset_on: Spanned<Answer>,
         /// A request that lacks a part of the key: `count` (default) it under the empty value, `skip` this limit, or `deny` it.
         missing: Spanned<Missing>,
         /// Decided, counted and reported as if in force, never applied. Default: false.
         shadow: Spanned<bool>,
-        /// Lists whose members this limit does not hold for.
+        /// Lists whose members this limit does not hold for; `known_client` is whom the route's `known_clients` knows.
         unless: OneOrMany<Text>,
         /// What holds while Redis does not answer: `local`, `allow` or `deny`. Default: what `store.on_failure` says.
         on_failure: Spanned<OnFailure>,
-        /// What responses show: `full` (`RateLimit` headers), `retry_after` or `none`. Default: `full`, `retry_after` where the key reads the body.
+        /// What responses show: `full` (`RateLimit` headers), `retry_after` or `none`. Default: `full`; `retry_after` where it would tell of others' traffic: the key or `distinct` reads the body, or answers or known clients matter.
         headers: Spanned<Detail>,
-        /// What happens beyond the limit: `deny`, or `{deny: {...}}` with a response of its own.
+        /// What happens beyond the limit: `deny` (default), or a map with one of `deny`, `delay`, `tarpit`, `ban` and `challenge`, and with `notify`.
         then: Then,
     }
     required {
         key => "say what is counted: `key: client_ip` counts each client, `key: []` everyone together",
-    }
-    later {
-        "reset_on" => "remove it: the application's answers are not looked at in this version",
-        "distinct" => "remove the limit, or count requests instead of different values",
     }
 }
 
@@ -99,10 +96,16 @@ words! {
     Count {
         "requests" => Requests,
         "attempts" => Attempts,
+        "failures" => Failures,
+        "successes" => Successes,
     }
-    later {
-        "failures" => "write `requests` or `attempts`: the application's answers are not looked at in this version",
-        "successes" => "write `requests` or `attempts`: the application's answers are not looked at in this version",
+}
+
+words! {
+    /// What an answer means that resets a limit.
+    Answer {
+        "success" => Success,
+        "failure" => Failure,
     }
 }
 
@@ -179,111 +182,5 @@ impl Raw for KeyPart {
             "additionalProperties": KeyOptions::schema(definitions),
         });
         json!({ "anyOf": [selector, with_options] })
-    }
-}
-
-/// What happens beyond a limit.
-#[derive(Clone, Debug)]
-pub enum Then {
-    Deny,
-    DenyWith(Box<DenyResponse>),
-}
-
-impl Raw for Then {
-    fn read(node: &Node, mistakes: &mut Mistakes) -> Option<Self> {
-        match &node.content {
-            Content::Scalar(text) if text == "deny" => Some(Self::Deny),
-            Content::Scalar(text) => {
-                refuse_action(text, node.at, mistakes);
-                None
-            }
-            Content::Map(entries) => {
-                let mut deny = None;
-                for (name, value) in entries {
-                    if name.text != "deny" {
-                        refuse_action(&name.text, name.at, mistakes);
-                    } else if value.content == Content::Nothing {
-                        deny = Some(Self::Deny);
-                    } else {
-                        deny = DenyResponse::read(value, mistakes).map(|response| Self::DenyWith(Box::new(response)));
-                    }
-                }
-                if entries.is_empty() {
-                    mistakes.report(node.at, "an empty `then`", "write `then: deny`, or leave it out");
-                }
-                deny
-            }
-            Content::Nothing | Content::List(_) => {
-                mistakes.report(node.at, format!("expected an action, found {}", node.kind()), "write `deny`");
-                None
-            }
-        }
-    }
-
-    fn schema(definitions: &mut BTreeMap<&'static str, Value>) -> Value {
-        let long = super::field::define(
-            "Then",
-            "What happens beyond a limit.",
-            &super::field::Keys { known: &["deny"], required: &[("deny", "")], later: &[] },
-            definitions,
-            |definitions| vec![("deny", "Denied, with a response of its own.", DenyResponse::schema(definitions))],
-        );
-        json!({ "anyOf": [{ "enum": ["deny"] }, long] })
-    }
-}
-
-fn refuse_action(action: &str, at: Place, mistakes: &mut Mistakes) {
-    let later = ["delay", "tarpit", "ban", "challenge", "notify"];
-    if later.contains(&action) {
-        not_built(at, action, "write `then: deny`, or leave `then` out", mistakes);
-        return;
-    }
-    let help = match super::field::nearest(action, &["deny"]) {
-        Some(near) => format!("did you mean `{near}`?"),
-        None => format!("this version knows {}", listed(&["deny"])),
-    };
-    mistakes.report(at, format!("unknown action `{action}`"), help);
-}
-
-section! {
-    /// How a denial looks.
-    DenyResponse {
-        /// Its status. Default: 429.
-        status: Spanned<Status>,
-        /// Sent as it is, to everyone.
-        body: Text,
-        /// A page for browsers; programs get the problem document.
-        body_file: Text,
-        /// Further response headers, name to value.
-        headers: Named<Text>,
-        /// Where browsers and programs are sent instead: `Location`, with status 303 unless `status` is another redirect.
-        redirect: Text,
-    }
-}
-
-/// A status that a denial may have.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Status(pub http::StatusCode);
-
-impl Leaf for Status {
-    const EXPECTED: &'static str = "a status such as `429`";
-
-    fn parse(text: &str) -> Result<Self, Problem> {
-        let refused = || {
-            Problem::with(format!("`{text}` is not the status of a denial"), "write one from 200 to 599, such as `429`")
-        };
-        let status = text.parse::<http::StatusCode>().map_err(|_| refused())?;
-        match status.as_u16() {
-            204 | 205 | 304 => Err(Problem::with(
-                format!("a response with status {text} has no body"),
-                "a denial says why: write a status such as `429` or `403`",
-            )),
-            200..=599 => Ok(Self(status)),
-            _ => Err(refused()),
-        }
-    }
-
-    fn schema() -> Value {
-        json!({ "type": "integer", "minimum": 200, "maximum": 599 })
     }
 }

@@ -10,9 +10,12 @@ pub mod forms;
 pub mod leaf;
 pub mod limit;
 pub mod list;
+pub mod outcome;
+pub mod record;
 pub mod route;
 pub mod server;
 pub mod store;
+pub mod then;
 pub mod upstream;
 
 use std::collections::BTreeMap;

@@ -11,9 +11,11 @@ use super::Text;
 use super::forms::Many;
 use super::forms::Named;
 use super::forms::OneOrMany;
-use super::limit::DenyResponse;
 use super::limit::Limit;
+use super::outcome::KnownClients;
+use super::outcome::Outcome;
 use super::section;
+use super::then::DenyResponse;
 use crate::config::diagnostic::Mistakes;
 use crate::config::yaml::Content;
 use crate::config::yaml::Node;
@@ -31,6 +33,10 @@ section! {
         upstream: Text,
         /// Lists; anyone who is on none of them gets 403.
         only: OneOrMany<Text>,
+        /// What the application's answers mean, for limits that count failures or successes.
+        outcome: Outcome,
+        /// Clients that a success makes known.
+        known_clients: KnownClients,
         /// Limits that hold for these requests.
         limits: Many<Limit>,
         /// How a denial looks on this route.
@@ -38,10 +44,6 @@ section! {
     }
     required {
         r#match => "say which requests it is for: `match: POST /login`, or `match: /*` for all",
-    }
-    later {
-        "outcome" => "remove it: limits count requests or attempts in this version, not what the application answers",
-        "known_clients" => "remove it, and use a list of addresses under `unless`",
     }
 }
 

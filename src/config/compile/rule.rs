@@ -1,0 +1,144 @@
+//! How much passes a limit: rates and their algorithms, different values, or requests in flight.
+
+use std::num::NonZeroU32;
+
+use super::Compiler;
+use crate::config::raw;
+use crate::config::raw::Field;
+use crate::config::raw::Spanned;
+use crate::config::raw::leaf::Problem;
+use crate::config::source::Place;
+use crate::limit::Algorithm;
+use crate::limit::InvalidRule;
+use crate::limit::Rule;
+
+impl Compiler {
+    /// How much passes.
+    pub(super) fn rule(&mut self, raw: &raw::limit::Limit) -> Option<Rule> {
+        if raw.rate.is_absent() && raw.concurrent.is_absent() {
+            self.mistakes.report(
+                raw.at,
+                if raw.distinct.is_absent() {
+                    "a limit needs `rate` or `concurrent`"
+                } else {
+                    "`distinct` needs a `rate`"
+                },
+                if raw.distinct.is_absent() {
+                    "write `rate: 10/minute`, or `concurrent: 20` for requests in flight"
+                } else {
+                    "write how many different values: `rate: 20/hour`"
+                },
+            );
+            return None;
+        }
+        if let (Some(_), Some(at)) = (raw.rate.key(), raw.concurrent.key()) {
+            self.mistakes.report(at, "`rate` and `concurrent` exclude each other", "write two limits, one with each");
+            return None;
+        }
+        if raw.rate.is_absent() {
+            self.refuse_beside_concurrent(raw);
+            return self.count(&raw.concurrent).map(Rule::Concurrent);
+        }
+        if !raw.distinct.is_absent() {
+            self.refuse_beside_distinct(raw);
+            let rates = raw.rate.get()?;
+            return self.checked(Rule::Distinct(rates.value.clone()), raw);
+        }
+        let algorithm = self.algorithm(raw);
+        let cost = match self.count(&raw.cost) {
+            None if !raw.cost.is_absent() => return None,
+            cost => cost.unwrap_or(NonZeroU32::MIN),
+        };
+        let rates = raw.rate.get()?.value.clone();
+        self.checked(Rule::Rates { algorithm: algorithm?, rates, cost }, raw)
+    }
+
+    /// A rule that a request can pass, and whose memory stays within reason.
+    fn checked(&mut self, rule: Rule, raw: &raw::limit::Limit) -> Option<Rule> {
+        let Err(error) = rule.check() else { return Some(rule) };
+        let blamed = match error {
+            InvalidRule::CostAboveCount { .. } | InvalidRule::CostAboveBurst { .. } => place(&raw.cost),
+            InvalidRule::TooManyBuckets { .. } => place(&raw.buckets),
+            InvalidRule::TooManyToLog { .. } | InvalidRule::TooManyDistinct { .. } => None,
+        };
+        let at = blamed.or(raw.rate.get().map(|rate| rate.at)).unwrap_or(raw.at);
+        Problem::from(error).report(at, &mut self.mistakes);
+        None
+    }
+
+    /// The algorithm with its own options; options of others are refused.
+    fn algorithm(&mut self, raw: &raw::limit::Limit) -> Option<Algorithm> {
+        let chosen = match &raw.algorithm {
+            Field::Absent => raw::limit::Algorithm::SlidingWindowLog,
+            Field::Wrong => return None,
+            Field::Given { value, .. } => value.value,
+        };
+        if !matches!(chosen, raw::limit::Algorithm::TokenBucket) {
+            self.refuse_option(
+                raw.burst.key(),
+                "`burst` is an option of `token-bucket`",
+                "add `algorithm: token-bucket`, or remove it",
+            );
+        }
+        if !matches!(chosen, raw::limit::Algorithm::BucketedWindow) {
+            self.refuse_option(
+                raw.buckets.key(),
+                "`buckets` is an option of `bucketed-window`",
+                "add `algorithm: bucketed-window`, or remove it",
+            );
+        }
+        Some(match chosen {
+            raw::limit::Algorithm::SlidingWindowLog => Algorithm::SlidingWindowLog,
+            raw::limit::Algorithm::SlidingWindowCounter => Algorithm::SlidingWindowCounter,
+            raw::limit::Algorithm::FixedWindow => Algorithm::FixedWindow,
+            raw::limit::Algorithm::BucketedWindow => Algorithm::BucketedWindow { buckets: self.count(&raw.buckets) },
+            raw::limit::Algorithm::TokenBucket => Algorithm::TokenBucket { burst: self.count(&raw.burst) },
+        })
+    }
+
+    fn refuse_beside_concurrent(&mut self, raw: &raw::limit::Limit) {
+        let counts = raw.count.get().filter(|count| count.value != raw::limit::Count::Requests);
+        let keys = [
+            ("distinct", raw.distinct.key()),
+            ("algorithm", raw.algorithm.key()),
+            ("burst", raw.burst.key()),
+            ("buckets", raw.buckets.key()),
+            ("cost", raw.cost.key()),
+            ("count", counts.and(raw.count.key())),
+            ("reset_on", raw.reset_on.key()),
+        ];
+        for (key, at) in keys {
+            self.refuse_option(
+                at,
+                &format!("`{key}` has no meaning with `concurrent`, which counts requests in flight"),
+                "remove it",
+            );
+        }
+    }
+
+    fn refuse_beside_distinct(&mut self, raw: &raw::limit::Limit) {
+        let keys = [
+            ("algorithm", raw.algorithm.key()),
+            ("burst", raw.burst.key()),
+            ("buckets", raw.buckets.key()),
+            ("cost", raw.cost.key()),
+        ];
+        for (key, at) in keys {
+            self.refuse_option(
+                at,
+                &format!("`{key}` has no meaning with `distinct`, which counts different values, all exactly"),
+                "remove it",
+            );
+        }
+    }
+
+    fn refuse_option(&mut self, at: Option<Place>, message: &str, help: &str) {
+        if let Some(at) = at {
+            self.mistakes.report(at, message, help);
+        }
+    }
+}
+
+fn place<T>(field: &Field<Spanned<T>>) -> Option<Place> {
+    field.get().map(|value| value.at)
+}

@@ -1,0 +1,72 @@
+//! What a route says about the application's answers: what they mean, and whom a success makes known.
+
+use super::Spanned;
+use super::Text;
+use super::forms::Named;
+use super::forms::OneOrMany;
+use super::leaf::words;
+use super::limit::KeyPart;
+use super::section;
+use crate::units::Span;
+
+section! {
+    /// What the application's answers mean. Where both sides match it is a failure.
+    Outcome {
+        /// A success looks like this.
+        success: Matchers,
+        /// A failure looks like this.
+        failure: Matchers,
+        /// What answers are that neither side matches: `success`, `failure` or `neither`. Default: the opposite of the only side given, else `neither`.
+        otherwise: Spanned<Otherwise>,
+    }
+}
+
+section! {
+    /// What an answer looks like: all of it must hold.
+    Matchers {
+        /// Its status: `401`, `4xx`, `400-499`, or a list of such.
+        status: OneOrMany<Text>,
+        /// Header name to glob: `*` stands for any text, `?` for one character.
+        header: Named<Text>,
+        /// The name of a cookie that it sets; of a list each.
+        cookie: OneOrMany<Text>,
+        /// What its body holds, within the first `server.inspect_body` bytes: a text, or a regular expression as `/.../`.
+        body: Text,
+        /// Dotted path in its JSON to the value there: `{user.id: \"*\"}`.
+        json: Named<Text>,
+    }
+}
+
+words! {
+    /// What answers are that match neither side.
+    Otherwise {
+        "success" => Success,
+        "failure" => Failure,
+        "neither" => Neither,
+    }
+}
+
+section! {
+    /// Clients that a success makes known; limits with `unless: [known_client]` do not hold for them.
+    KnownClients {
+        /// What they are known for, the selector of the user name: `param.username`.
+        of: KeyPart,
+        /// With `by: address`: so many clients for each name, the latest. Default: 5.
+        remember: Spanned<u64>,
+        /// For so long after the last success. Default: 90d.
+        r#for: Spanned<Span>,
+        /// What they are recognised by: their `address` (default), or a signed device `cookie`.
+        by: Spanned<KnownBy>,
+    }
+    required {
+        of => "say what clients are known for: `of: param.username`",
+    }
+}
+
+words! {
+    /// What known clients are recognised by.
+    KnownBy {
+        "address" => Address,
+        "cookie" => Cookie,
+    }
+}

@@ -1,0 +1,151 @@
+//! What happens beyond a limit, as it is written.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+use serde_json::json;
+
+use super::Raw;
+use super::Spanned;
+use super::Text;
+use super::forms::Named;
+use super::forms::OneOrMany;
+use super::leaf::Leaf;
+use super::leaf::Problem;
+use super::leaf::words;
+use super::section;
+use crate::config::diagnostic::Mistakes;
+use crate::config::source::Place;
+use crate::config::yaml::Content;
+use crate::config::yaml::Node;
+use crate::units::Span;
+
+/// What happens beyond a limit.
+#[derive(Clone, Debug)]
+pub enum Then {
+    /// `deny`
+    Deny,
+    Long(Box<Actions>),
+}
+
+section! {
+    /// What happens beyond a limit: one action, and who is told.
+    Actions {
+        /// Denied, with a response of its own.
+        deny: DenyResponse,
+        /// Held for so long, then forwarded.
+        delay: Spanned<Span>,
+        /// Held for so long, then denied.
+        tarpit: Spanned<Span>,
+        /// The key is denied for so long, whatever is counted; of a list each further ban takes the next length.
+        ban: OneOrMany<Spanned<Span>>,
+        /// Denied with a page whose proof of work buys one more budget: `pow`.
+        challenge: Spanned<Challenge>,
+        /// Channels of the `notify` section that are told.
+        notify: OneOrMany<Text>,
+    }
+}
+
+words! {
+    /// What a client has to show.
+    Challenge {
+        "pow" => Pow,
+    }
+}
+
+impl Raw for Then {
+    fn read(node: &Node, mistakes: &mut Mistakes) -> Option<Self> {
+        match &node.content {
+            Content::Scalar(text) if text == "deny" => Some(Self::Deny),
+            Content::Scalar(text) => {
+                refuse_word(text, node.at, mistakes);
+                None
+            }
+            Content::Map(entries) if entries.is_empty() => {
+                mistakes.report(node.at, "an empty `then`", "write `then: deny`, or leave it out");
+                None
+            }
+            Content::Map(_) => Actions::read(&with_bare_deny(node), mistakes).map(|long| Self::Long(Box::new(long))),
+            Content::Nothing | Content::List(_) => {
+                mistakes.report(node.at, format!("expected an action, found {}", node.kind()), FORMS);
+                None
+            }
+        }
+    }
+
+    fn schema(definitions: &mut BTreeMap<&'static str, Value>) -> Value {
+        json!({ "anyOf": [{ "enum": ["deny"] }, Actions::schema(definitions)] })
+    }
+}
+
+/// `{deny}` is `deny` among others.
+fn with_bare_deny(node: &Node) -> Node {
+    let mut node = node.clone();
+    if let Content::Map(entries) = &mut node.content {
+        let bare = entries.iter_mut().filter(|(name, value)| name.text == "deny" && value.content == Content::Nothing);
+        bare.for_each(|(_, value)| value.content = Content::Map(Vec::new()));
+    }
+    node
+}
+
+fn refuse_word(word: &str, at: Place, mistakes: &mut Mistakes) {
+    let message = format!("`{word}` needs to say more");
+    match word {
+        "delay" | "tarpit" => mistakes.report(at, message, format!("write how long: `{{{word}: 20s}}`")),
+        "ban" => mistakes.report(at, message, "write how long: `{ban: 15m}`, or `{ban: [15m, 1h, 24h]}`"),
+        "challenge" => mistakes.report(at, message, "write `{challenge: pow}`"),
+        "notify" => mistakes.report(at, message, "write who is told: `{notify: [ops]}`"),
+        _ => {
+            let help = match super::field::nearest(word, Actions::KEYS.known) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => FORMS.to_owned(),
+            };
+            mistakes.report(at, format!("unknown action `{word}`"), help);
+        }
+    }
+}
+
+const FORMS: &str = "write `deny`, `{delay: 20s}`, `{tarpit: 20s}`, `{ban: 15m}` or `{challenge: pow}`";
+
+section! {
+    /// How a denial looks.
+    DenyResponse {
+        /// Its status. Default: 429.
+        status: Spanned<Status>,
+        /// Sent as it is, to everyone.
+        body: Text,
+        /// A page for browsers; programs get the problem document.
+        body_file: Text,
+        /// Further response headers, name to value.
+        headers: Named<Text>,
+        /// Where browsers and programs are sent instead: `Location`, with status 303 unless `status` is another redirect.
+        redirect: Text,
+    }
+}
+
+/// A status that a denial may have.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Status(pub http::StatusCode);
+
+impl Leaf for Status {
+    const EXPECTED: &'static str = "a status such as `429`";
+
+    fn parse(text: &str) -> Result<Self, Problem> {
+        let refused = || {
+            Problem::with(format!("`{text}` is not the status of a denial"), "write one from 200 to 599, such as `429`")
+        };
+        let status = text.parse::<http::StatusCode>().map_err(|_| refused())?;
+        match status.as_u16() {
+            204 | 205 | 304 => Err(Problem::with(
+                format!("a response with status {text} has no body"),
+                "a denial says why: write a status such as `429` or `403`",
+            )),
+            200..=599 => Ok(Self(status)),
+            _ => Err(refused()),
+        }
+    }
+
+    fn schema() -> Value {
+        json!({ "type": "integer", "minimum": 200, "maximum": 599 })
+    }
+}
