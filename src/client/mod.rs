@@ -1,6 +1,7 @@
 //! Who asks: the address that limits and lists are applied to.
 
 pub mod forwarded;
+pub mod keyring;
 pub mod prefix;
 
 use std::net::IpAddr;
@@ -11,6 +12,7 @@ use ipnet::IpNet;
 use ipnet::Ipv4Net;
 
 pub use self::forwarded::ForwardingHeader;
+pub use self::keyring::KeyRing;
 pub use self::prefix::Prefix;
 
 /// An address in its one canonical spelling: an IPv4-mapped IPv6 address is the IPv4 address.

@@ -13,6 +13,7 @@ use std::time::Duration;
 use tokio::time::timeout;
 use tokio_util::task::TaskTracker;
 
+use crate::client::KeyRing;
 use crate::decision::Batch;
 use crate::decision::Settlement;
 use crate::decision::Verdict;
@@ -98,6 +99,14 @@ impl AnyStore {
 }
 
 impl AnyStore {
+    /// The keys that the gateway signs with: the same for all gateways that share the store.
+    pub fn ring(&self) -> &Arc<KeyRing> {
+        match self {
+            Self::Memory(store) => store.ring(),
+            Self::Shared(store) => store.ring(),
+        }
+    }
+
     /// What this core sends though nobody waits for it, slots in flight given back above all; `None` where nothing is
     /// sent.
     pub fn tasks(&self) -> Option<&TaskTracker> {

@@ -25,6 +25,7 @@ use super::redis::RedisStore;
 use super::redis::Time;
 use super::resets;
 use super::resets::Resets;
+use crate::client::KeyRing;
 use crate::clock::Clock;
 use crate::decision::Batch;
 use crate::decision::Charge;
@@ -92,6 +93,11 @@ impl Failover {
     /// What is to be told of every reset that is heard of.
     fn resets(&self) -> Resets {
         Resets::new(&self.denied, &self.local)
+    }
+
+    /// The keys that the gateway signs with: those of all gateways on this Redis, once it has told them.
+    pub fn ring(&self) -> &Arc<KeyRing> {
+        self.shared().ring()
     }
 
     /// How many keys are remembered in memory.

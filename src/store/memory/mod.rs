@@ -7,6 +7,7 @@ mod slab;
 
 use std::fmt;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use parking_lot::Mutex;
 use parking_lot::MutexGuard;
@@ -16,6 +17,7 @@ use self::case::Case;
 use self::shard::Shard;
 use super::Store;
 use super::StoreError;
+use crate::client::KeyRing;
 use crate::clock::Clock;
 use crate::clock::Timestamp;
 use crate::decision::Batch;
@@ -40,6 +42,7 @@ pub struct Settings {
 pub struct MemoryStore {
     clock: Clock,
     shards: Box<[Padded<Mutex<Shard>>]>,
+    ring: Arc<KeyRing>,
 }
 
 /// Alone on its cache lines, so that cores at work on neighbouring shards do not wait for each other.
@@ -59,7 +62,13 @@ impl MemoryStore {
         let count = 1 << wanted.ilog2();
         let bounds =
             (0..count).map(|number| settings.max_keys / count + usize::from(number < settings.max_keys % count));
-        Self { clock, shards: bounds.map(|bound| Padded(Mutex::new(Shard::new(bound)))).collect() }
+        let ring = Arc::new(KeyRing::new(clock.now()));
+        Self { ring, clock, shards: bounds.map(|bound| Padded(Mutex::new(Shard::new(bound)))).collect() }
+    }
+
+    /// The keys that the gateway signs with.
+    pub fn ring(&self) -> &Arc<KeyRing> {
+        &self.ring
     }
 
     /// How many keys are remembered. Keys that expired count until something is remembered in their stead.

@@ -6,7 +6,8 @@
 //!   which slot.
 //! - [`shared`]: what all cores have in common.
 //! - [`watch`]: one task a process that finds servers ([`cluster`], [`sentinel`]), probes those that failed ([`tend`]),
-//!   says what is amiss with them ([`fault`], [`warnings`]), and hears of resets ([`resets`]).
+//!   says what is amiss with them ([`fault`], [`warnings`]), hears of resets ([`resets`]), and learns what all gateways
+//!   sign with ([`keyring`]).
 //! - [`script`], [`answer`]: batches as invocations of a Lua script, and what it answers.
 //! - [`reserve`], [`in_flight`]: all or none across slots, and slots in flight held by leases.
 //! - [`detached`]: decisions that are finished though their client has left.
@@ -23,6 +24,7 @@ mod connect;
 mod detached;
 mod fault;
 mod in_flight;
+mod keyring;
 mod node;
 mod reply;
 mod reserve;

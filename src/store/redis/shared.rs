@@ -13,7 +13,10 @@ use super::Mode;
 use super::Settings;
 use super::Time;
 use super::connect::Connector;
+use super::keyring;
 use super::topology::Topology;
+use crate::client::KeyRing;
+use crate::clock::Clock;
 use crate::key::KeyHasher;
 use crate::store::Observer;
 
@@ -31,6 +34,10 @@ pub struct Shared {
     pub(super) news: watch::Sender<()>,
     /// It was asked at least once which servers there are, where that is to be asked.
     pub(super) surveyed: AtomicBool,
+    /// The keys that the gateway signs with: of this process until Redis tells those of all gateways.
+    pub(super) ring: Arc<KeyRing>,
+    /// It was asked for them at least once.
+    pub(super) asked_for_keys: AtomicBool,
     /// Under which number slots in flight are taken from now on.
     holder: AtomicU32,
 }
@@ -61,7 +68,13 @@ impl Shared {
             Mode::Single | Mode::Cluster => Some(first.address.clone()),
             Mode::Sentinel => None,
         });
+        let clock = match &time {
+            Time::OfServer => Clock::system(),
+            Time::Given(clock) => clock.clone(),
+        };
         Self {
+            ring: Arc::new(KeyRing::new(clock.now())),
+            asked_for_keys: AtomicBool::new(false),
             hasher: KeyHasher::shared(&settings.key_prefix),
             connector: Connector::new(first.login.clone(), first.database),
             topology,
@@ -74,7 +87,12 @@ impl Shared {
         }
     }
 
-    /// Waits until every server was asked once whether it answers, but no longer than `patience`. Someone must
+    /// What the gateway signs with.
+    pub fn ring(&self) -> &Arc<KeyRing> {
+        &self.ring
+    }
+
+    /// Waits until every server was asked once whether it answers, and one of them for the keys, but no longer than `patience`. Someone must
     /// [`watch`](super::watch::watch) meanwhile.
     pub async fn first_contact(&self, patience: Duration) {
         let mut news = self.news.subscribe();
@@ -128,6 +146,8 @@ impl Shared {
 
     fn has_met(&self) -> bool {
         let is_surveyed = self.surveyed.load(Ordering::Acquire);
-        is_surveyed && self.topology.map().masters.iter().all(|node| node.met.load(Ordering::Acquire))
+        let is_met = is_surveyed && self.topology.map().masters.iter().all(|node| node.met.load(Ordering::Acquire));
+        let name = keyring::name(&self.settings.key_prefix);
+        is_met && (self.asked_for_keys.load(Ordering::Acquire) || keyring::answering(self, &name).is_none())
     }
 }

@@ -1,4 +1,4 @@
-//! One task a process that finds the servers, looks after each of them, and hears of resets.
+//! One task a process that finds the servers, looks after each of them, and hears of resets and keys.
 
 use std::sync::Arc;
 
@@ -8,6 +8,7 @@ use tokio_util::sync::CancellationToken;
 use super::Mode;
 use super::Shared;
 use super::cluster;
+use super::keyring;
 use super::node::Node;
 use super::resets;
 use super::sentinel;
@@ -22,6 +23,7 @@ pub async fn watch(shared: Arc<Shared>, resets: Resets, stop: CancellationToken)
 async fn forever(shared: Arc<Shared>, resets: Resets) {
     let mut tasks = JoinSet::new();
     tasks.spawn(resets::listen(Arc::clone(&shared), resets.clone()));
+    tasks.spawn(keyring::follow(Arc::clone(&shared)));
     match shared.settings.mode {
         Mode::Single => {}
         Mode::Cluster => drop(tasks.spawn(cluster::follow(Arc::clone(&shared)))),

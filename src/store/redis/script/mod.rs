@@ -8,6 +8,8 @@ use std::time::Duration;
 use self::encode::Moment;
 pub use self::text::Script;
 use super::Time;
+use crate::client::keyring::MOST_KEYS;
+use crate::client::keyring::PERIOD;
 use crate::clock::Timestamp;
 use crate::decision::Charge;
 use crate::key::KeyHash;
@@ -112,6 +114,18 @@ impl Held<'_> {
 pub fn forget(prefix: &str, keys: &[KeyHash]) -> Invocation {
     let script = text::forgetting();
     Invocation { script, command: called(script, prefix, keys.iter().copied()) }
+}
+
+/// Answers the keys that are kept under this name, with `candidate` before them where a new one is due.
+pub fn keyring(name: &str, candidate: &[u8; 32], time: &Time) -> Invocation {
+    let script = text::keyring();
+    let mut command = redis::cmd("EVALSHA");
+    command.arg(&script.sha).arg(1).arg(name).arg(candidate.as_slice());
+    command.arg(PERIOD.as_micros().to_string()).arg(MOST_KEYS);
+    if let Time::Given(clock) = time {
+        command.arg(clock.now().as_micros());
+    }
+    Invocation { script, command }
 }
 
 /// A real decision about a key of this name that is written whatever comes of it: whether the server can serve.

@@ -107,6 +107,11 @@ pub(super) fn forgetting() -> &'static Script {
     &SCRIPT
 }
 
+pub(super) fn keyring() -> &'static Script {
+    static SCRIPT: LazyLock<Script> = LazyLock::new(|| Script::of(include_str!("../lua/keyring.lua").to_owned()));
+    &SCRIPT
+}
+
 /// Logs up to this length are read and written whole.
 pub(super) const SHORT_LOG: u32 = 128;
 

@@ -1,0 +1,140 @@
+//! The keys that all gateways on one Redis sign with: random seeds that Redis keeps, and the password that it does not.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use redis::Value;
+use tokio::time;
+use tokio::time::Instant;
+
+use super::Shared;
+use super::fault::Fault;
+use super::node::Node;
+use super::script;
+use super::slot;
+use crate::client::keyring::Seed;
+use crate::clock::Timestamp;
+
+/// How often it is asked whether there is a new key: what another gateway signs with it is not believed here until then.
+const ROUND: Duration = Duration::from_secs(60);
+
+/// The same after a question that was not answered.
+const PACE: Duration = Duration::from_millis(250);
+
+/// How long an answer may take.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// A key as Redis keeps it: 16 digits of microseconds, then the secret.
+const RECORD: usize = MADE + 32;
+
+const MADE: usize = 16;
+
+/// Learns the keys as soon as their server answers, again when it comes back, and now and then.
+pub(super) async fn follow(shared: Arc<Shared>) {
+    let name = name(&shared.settings.key_prefix);
+    loop {
+        let node = holder(&shared, &name).await;
+        let begun = Instant::now();
+        let learnt = time::timeout(PATIENCE, learn(&shared, &node, &name)).await;
+        shared.asked_for_keys.store(true, Ordering::Release);
+        shared.tell();
+        if matches!(learnt, Ok(Ok(()))) {
+            drop(time::timeout(ROUND, gone(&shared, &node, &name)).await);
+        } else {
+            time::sleep_until(begun + PACE).await;
+        }
+    }
+}
+
+/// The server that keeps the keys of this prefix, if it is known to answer.
+pub(super) fn answering(shared: &Shared, name: &str) -> Option<Arc<Node>> {
+    shared.topology.node(slot::of(name.as_bytes())).filter(|node| node.is_up())
+}
+
+pub(super) fn name(prefix: &str) -> String {
+    format!("{prefix}:keyring")
+}
+
+/// Waits for the server that keeps the keys.
+async fn holder(shared: &Shared, name: &str) -> Arc<Node> {
+    let mut news = shared.news.subscribe();
+    loop {
+        if let Some(node) = answering(shared, name) {
+            return node;
+        }
+        // The sender is in `shared`: it outlives this.
+        drop(news.changed().await);
+    }
+}
+
+/// Waits until another server keeps them, or this one does not answer: what it says then may be new.
+async fn gone(shared: &Shared, node: &Arc<Node>, name: &str) {
+    let mut news = shared.news.subscribe();
+    while answering(shared, name).is_some_and(|holder| Arc::ptr_eq(&holder, node)) {
+        drop(news.changed().await);
+    }
+}
+
+/// Over a connection of its own: this is no decision, and nobody waits for it.
+async fn learn(shared: &Shared, node: &Node, name: &str) -> Result<(), Fault> {
+    let connection = shared.connector.connect(&node.address).await?;
+    // Whose clock it is matters only to who keeps the seed.
+    let candidate = Seed::random(Timestamp::EPOCH);
+    let script::Invocation { script, command } = script::keyring(name, &candidate.secret, &shared.time);
+    let answer = match connection.send(&command).await? {
+        Value::ServerError(error) if error.code() == "NOSCRIPT" => {
+            connection.load(&script.text).await?;
+            connection.ask(&command).await?
+        }
+        Value::ServerError(error) => {
+            if matches!(error.code(), "MOVED" | "ASK") {
+                shared.topology.doubted.notify_one();
+            }
+            return Err(Fault::of_answer(&error));
+        }
+        answer => answer,
+    };
+    let Value::BulkString(kept) = answer else { return Err(Fault::nonsense()) };
+    let seeds = read(&kept).ok_or_else(Fault::nonsense)?;
+    shared.ring.share(&seeds, &pepper(shared));
+    Ok(())
+}
+
+/// What a reader of the seeds does not know, where Redis has a password; and nothing that one prefix signed is worth
+/// anything under another.
+fn pepper(shared: &Shared) -> Vec<u8> {
+    let password = shared.connector.login.password.as_deref().unwrap_or_default();
+    [&(password.len() as u64).to_le_bytes()[..], password.as_bytes(), shared.settings.key_prefix.as_bytes()].concat()
+}
+
+/// `None`: these are no keys.
+fn read(kept: &[u8]) -> Option<Vec<Seed>> {
+    let (records, rest) = kept.as_chunks::<RECORD>();
+    if records.is_empty() || !rest.is_empty() {
+        return None;
+    }
+    let seed = |record: &[u8; RECORD]| {
+        let (made, secret) = record.split_at(MADE);
+        let made = std::str::from_utf8(made).ok()?.parse().ok()?;
+        Some(Seed { made: Timestamp::from_micros(made), secret: secret.try_into().ok()? })
+    };
+    records.iter().map(seed).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_are_read_as_they_are_kept() {
+        let secret = [7; 32];
+        let record = [&b"1700000000000000"[..], &secret].concat();
+        let read = |kept: &[u8]| read(kept).map(|seeds| seeds.iter().map(|seed| seed.made.as_micros()).collect());
+        assert_eq!(read(&record), Some(vec![1_700_000_000_000_000]));
+        assert_eq!(read(&[&record[..], &record].concat()).map(|seeds: Vec<_>| seeds.len()), Some(2));
+        assert_eq!(read(b""), None);
+        assert_eq!(read(&record[1..]), None);
+        assert_eq!(read(&[b'x'; RECORD]), None);
+    }
+}
