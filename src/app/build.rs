@@ -7,6 +7,7 @@ use tokio_util::sync::CancellationToken;
 use crate::client::TrustedProxies;
 use crate::decision::Policy;
 use crate::gateway;
+use crate::gateway::Holding;
 use crate::gateway::Snapshot;
 use crate::listen::Connections;
 use crate::record::Gauges;
@@ -44,7 +45,13 @@ fn names(upstream: &Upstream) -> ServerNames {
 }
 
 /// How things stand now.
-pub fn gauges(snapshot: &Snapshot, store: &AnyStore, connections: &Connections, sinks: &Sinks) -> Gauges {
+pub fn gauges(
+    snapshot: &Snapshot,
+    store: &AnyStore,
+    connections: &Connections,
+    holding: &Holding,
+    sinks: &Sinks,
+) -> Gauges {
     let (kind, is_up, keys) = match store {
         // Nothing stands between us and our own memory.
         AnyStore::Memory(memory) => (super::store::MEMORY, true, memory.len()),
@@ -59,6 +66,7 @@ pub fn gauges(snapshot: &Snapshot, store: &AnyStore, connections: &Connections, 
     });
     Gauges {
         connections: connections.count(),
+        held: holding.count(),
         store: kind,
         store_up: is_up,
         store_keys: keys,

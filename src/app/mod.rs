@@ -33,6 +33,7 @@ use crate::clock::Clock;
 use crate::config::Diagnostic;
 use crate::config::Settings;
 use crate::gateway::Gateway;
+use crate::gateway::Holding;
 use crate::gateway::Snapshot;
 use crate::listen;
 use crate::listen::Connections;
@@ -120,12 +121,13 @@ impl App {
         store::meet(&store, &watching).await;
         let connection_settings = Arc::new(ArcSwap::from_pointee(connections));
         let connections = Connections::default();
+        let holding = Holding::default();
 
         let control = {
             let gauges = {
-                let (live, store, connections, sinks) =
-                    (live.shared(), Arc::clone(&store), connections.clone(), sinks.clone());
-                move || build::gauges(&live.load(), &store, &connections, &sinks)
+                let (live, store, connections, holding, sinks) =
+                    (live.shared(), Arc::clone(&store), connections.clone(), holding.clone(), sinks.clone());
+                move || build::gauges(&live.load(), &store, &connections, &holding, &sinks)
             };
             let sources = admin::Sources {
                 metrics: Arc::clone(sinks.metrics()),
@@ -140,7 +142,12 @@ impl App {
             let (live, store) = (live.shared(), Arc::clone(&store));
             let settings = Arc::clone(&connection_settings);
             move || workers::Worker {
-                gateway: Gateway::new(Arc::clone(&live), Arc::new(store.on_another_core()), clock.clone()),
+                gateway: Gateway::new(
+                    Arc::clone(&live),
+                    Arc::new(store.on_another_core()),
+                    holding.clone(),
+                    clock.clone(),
+                ),
                 settings: Arc::clone(&settings),
             }
         })

@@ -9,6 +9,7 @@ pub mod by_hand;
 pub mod conclude;
 pub mod enter;
 pub mod explain;
+pub mod instead;
 pub mod plan;
 pub mod policy;
 pub mod settle;

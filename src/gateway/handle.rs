@@ -18,11 +18,15 @@ use super::forward;
 use super::framing;
 use super::framing::Unfit;
 use super::headers;
+use super::hold;
+use super::hold::Held;
 use super::respond;
 use super::story::Story;
 use super::upgrade::Wanted;
 use crate::decision;
 use crate::decision::Decision;
+use crate::decision::Denial;
+use crate::decision::conclude::Penalty;
 use crate::listen::Connection;
 use crate::request::Fields;
 use crate::request::Head;
@@ -64,7 +68,7 @@ pub(super) fn handle(
         }
         story.intake = body.intake();
 
-        let upstream = {
+        let (upstream, delay) = {
             let authority = parts.headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
             let head = Head::read(&parts, authority, identity.client);
             let entry = decision::enter(&live.policy, &head);
@@ -94,16 +98,44 @@ pub(super) fn handle(
             match decision {
                 Decision::Deny(mut denial) => {
                     respond::tell(&mut story, &mut denial);
+                    drop(fields);
+                    if let Penalty::Tarpit(span) = denial.penalty {
+                        match Box::pin(story.core.holding.hold(&connection, span, live.settings.max_held)).await {
+                            Held::Through | Held::Ending => {}
+                            Held::Full => story.is_not_held(),
+                            Held::Left => {
+                                drop((story, body));
+                                return hold::until_it_ends().await;
+                            }
+                        }
+                    }
                     // What is left of a short body is read, so that the connection can go on. Few denials have one.
                     let is_body_read = body.is_empty() || Box::pin(body.discard()).await;
                     return respond::deny(story, &live, &parts, is_body_read, &denial);
                 }
                 Decision::Pass(pass) => {
                     story.passes(pass.route, pass.slots, pass.report);
-                    pass.upstream
+                    (pass.upstream, pass.delay)
                 }
             }
         };
+
+        if let Some((limit, span)) = delay {
+            story.is_delayed_by(limit);
+            match Box::pin(story.core.holding.hold(&connection, span, live.settings.max_held)).await {
+                Held::Through => {}
+                Held::Full | Held::Ending => {
+                    story.is_not_held();
+                    let denial = Denial::instead_of_delay(&live.policy, story.route, limit, span);
+                    let is_body_read = body.is_empty() || Box::pin(body.discard()).await;
+                    return respond::deny(story, &live, &parts, is_body_read, &denial);
+                }
+                Held::Left => {
+                    drop((story, body));
+                    return hold::until_it_ends().await;
+                }
+            }
+        }
 
         let wanted = Wanted::read(&mut parts, asks_for_upgrade, !body.is_empty());
         forward::forward(story, &connection, parts, body, upstream, wanted).await

@@ -9,6 +9,7 @@ pub mod framing;
 pub mod handle;
 pub mod header_names;
 pub mod headers;
+pub mod hold;
 pub mod intake;
 pub mod page;
 pub mod problem;
@@ -41,6 +42,7 @@ use crate::upstream::Upstream;
 
 pub use self::answer::ResponseBody;
 pub use self::body::RequestBody;
+pub use self::hold::Holding;
 
 use self::header_names::LookedAt;
 use self::ratelimit_headers::Shown;
@@ -109,13 +111,15 @@ pub struct Core {
     live: Arc<ArcSwap<Snapshot>>,
     store: Arc<AnyStore>,
     pool: Pool<RequestBody>,
+    holding: Holding,
     clock: Clock,
 }
 
 impl Gateway {
-    /// One for each core: connections to applications are kept by core. `live` and `store` are shared by all.
-    pub fn new(live: Arc<ArcSwap<Snapshot>>, store: Arc<AnyStore>, clock: Clock) -> Self {
-        Self { core: Arc::new(Core { live, store, pool: Pool::new(), clock }) }
+    /// One for each core: connections to applications are kept by core. `live`, `store` and
+    /// `holding` are shared by all.
+    pub fn new(live: Arc<ArcSwap<Snapshot>>, store: Arc<AnyStore>, holding: Holding, clock: Clock) -> Self {
+        Self { core: Arc::new(Core { live, store, pool: Pool::new(), holding, clock }) }
     }
 
     /// Waits a moment for what this core still has to tell its store. Asked when its last request is through.

@@ -34,6 +34,7 @@ use super::story::Decider;
 use super::story::Story;
 use crate::decision::Denial;
 use crate::decision::conclude::Cause;
+use crate::decision::conclude::Penalty;
 use crate::limit::DenyResponse;
 use crate::limit::action::DenyBody;
 use crate::record::Outcome;
@@ -143,7 +144,13 @@ pub fn tell(story: &mut Story, denial: &mut Denial<'_>) {
     story.report = mem::take(&mut denial.report);
     story.outcome = match &denial.cause {
         Cause::Listed { .. } | Cause::NotOnList => Outcome::Listed,
-        Cause::TooManyValues | Cause::Limited { .. } => Outcome::Denied,
+        Cause::TooManyValues => Outcome::Denied,
+        Cause::Limited { .. } => match denial.penalty {
+            Penalty::None => Outcome::Denied,
+            Penalty::Ban => Outcome::Banned,
+            Penalty::Tarpit(_) => Outcome::Tarpitted,
+            Penalty::Challenge(_) => Outcome::Challenged,
+        },
     };
     story.decider = match (&denial.cause, denial.limit) {
         (Cause::Listed { list }, _) => Decider::List(list.clone()),

@@ -113,6 +113,17 @@ impl Story {
         self.hold(slots);
     }
 
+    /// It is held by this limit before it is forwarded.
+    pub fn is_delayed_by(&mut self, limit: LimitId) {
+        self.outcome = Outcome::Delayed;
+        self.decider = Decider::Limit(limit);
+    }
+
+    /// It cannot be held, and is denied by the limit that would have held it.
+    pub fn is_not_held(&mut self) {
+        self.outcome = Outcome::Denied;
+    }
+
     /// What the request holds until its story ends.
     pub fn hold(&mut self, slots: SmallVec<[KeyHash; 2]>) {
         self.held.hold(&self.core.store, slots);

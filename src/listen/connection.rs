@@ -39,10 +39,26 @@ impl Connection {
         let group = Arc::clone(&self.group);
         tokio::spawn(async move {
             tokio::select! {
-                () = cut(&group) => {}
+                () = ordered(&group, Order::Cut) => {}
                 () = task => {}
             }
         });
+    }
+
+    /// Returns when the process is about to end, and requests under way should not be long.
+    pub async fn ending(&self) {
+        ordered(self.group.root(), Order::Drain).await;
+    }
+
+    /// Whether the client has closed its side: it has left, or has said all. Without a request under way it has left.
+    pub fn has_left(&self) -> bool {
+        self.progress.read_closed()
+    }
+
+    /// Looks, when the connection's own future comes to rest, whether the client has closed its side behind what was
+    /// not read yet. Not needed over HTTP/2, where everything is read.
+    pub fn ask_whether_it_left(&self) {
+        self.progress.set_is_asked(true);
     }
 
     pub(super) fn group(&self) -> &Group {
@@ -50,10 +66,11 @@ impl Connection {
     }
 }
 
-async fn cut(group: &Group) {
+/// Returns when a group is told this, or what includes it.
+async fn ordered(group: &Group, order: Order) {
     loop {
         let ordered = group.ordered.notified();
-        if group.current_order() == Order::Cut {
+        if group.current_order() >= order {
             return;
         }
         ordered.await;
@@ -81,6 +98,8 @@ pub(super) struct Progress {
     insists: AtomicBool,
     /// The client said that nothing follows.
     read_closed: AtomicBool,
+    /// Someone wants to know whether it did, though not all was read before.
+    is_asked: AtomicBool,
     /// Part of a request's body may still be on its way.
     unread: AtomicBool,
     /// Inside a frame that is not data, or between the frames of one head (HTTP/2).
@@ -188,6 +207,7 @@ flags! {
     write_blocked, set_write_blocked;
     insists, set_insists;
     read_closed, set_read_closed;
+    is_asked, set_is_asked;
     unread, set_unread;
     mid_frame, set_mid_frame;
 }

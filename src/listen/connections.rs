@@ -134,7 +134,7 @@ impl Group {
         }
     }
 
-    fn root(&self) -> &Self {
+    pub(super) fn root(&self) -> &Self {
         let mut group = self;
         while let Some(parent) = &group.parent {
             group = parent;

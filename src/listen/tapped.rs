@@ -4,14 +4,17 @@ use std::io;
 use std::io::IoSlice;
 use std::mem::MaybeUninit;
 use std::pin::Pin;
+use std::pin::pin;
 use std::sync::Arc;
 use std::task::Context;
 use std::task::Poll;
+use std::task::Waker;
 use std::task::ready;
 
 use socket2::SockRef;
 use tokio::io::AsyncRead;
 use tokio::io::AsyncWrite;
+use tokio::io::Interest;
 use tokio::io::ReadBuf;
 use tokio::net::TcpStream;
 
@@ -136,6 +139,16 @@ impl Tapped {
         if waits { Poll::Pending } else { Poll::Ready(Ok(())) }
     }
 
+    /// Tells who asks of an end that stands behind something unread. What that is does not matter any more.
+    fn look_for_an_end(&self) {
+        self.progress().set_is_asked(false);
+        let ready = pin!(self.stream.ready(Interest::READABLE)).poll(&mut Context::from_waker(Waker::noop()));
+        let has_ended = matches!(ready, Poll::Ready(Ok(ready)) if ready.is_read_closed());
+        if has_ended && matches!(self.tap, Tap::Http1(_)) {
+            self.progress().set_read_closed(true);
+        }
+    }
+
     fn note_read(&mut self, bytes: &mut [u8]) {
         let progress = &self.connection.progress;
         match &mut self.tap {
@@ -237,6 +250,9 @@ impl AsyncWrite for Tapped {
         if self.progress().phase() == Phase::Flushing {
             // hyper flushes the socket only once nothing is left to write.
             self.progress().enter(Phase::Idle);
+        }
+        if self.progress().is_asked() {
+            self.look_for_an_end();
         }
         Pin::new(&mut self.stream).poll_flush(cx)
     }

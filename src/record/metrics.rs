@@ -34,6 +34,7 @@ pub struct Metrics {
     store_round_trip: Family<StoreLabels, Histogram>,
     store_keys: Family<StoreLabels, Gauge>,
     connections: Gauge,
+    held: Gauge,
     reloads: Family<ReloadLabels, Counter>,
     last_reload_success: Gauge,
     dropped_lines: Gauge<i64, AtomicI64>,
@@ -45,6 +46,8 @@ pub struct Metrics {
 #[derive(Clone, Debug, Default)]
 pub struct Gauges {
     pub connections: usize,
+    /// Requests that are delayed or tarpitted.
+    pub held: usize,
     pub store: &'static str,
     pub store_up: bool,
     pub store_keys: usize,
@@ -69,6 +72,7 @@ impl Metrics {
             store_round_trip: register(&mut registry, names::STORE_ROUND_TRIP),
             store_keys: register(&mut registry, names::STORE_KEYS),
             connections: register(&mut registry, names::CONNECTIONS),
+            held: register(&mut registry, names::HELD_REQUESTS),
             reloads: register(&mut registry, names::CONFIG_RELOADS),
             last_reload_success: register(&mut registry, names::CONFIG_LAST_RELOAD_SUCCESS),
             dropped_lines: register(&mut registry, names::ACCESS_LOG_DROPPED),
@@ -108,6 +112,7 @@ impl Metrics {
         self.store_up.get_or_create(&store).set(i64::from(gauges.store_up));
         self.store_keys.get_or_create(&store).set(signed(gauges.store_keys));
         self.connections.set(signed(gauges.connections));
+        self.held.set(signed(gauges.held));
         self.dropped_lines.set(i64::try_from(gauges.dropped_lines).unwrap_or(i64::MAX));
         // A server that left the configuration is neither well nor ill.
         self.upstream_healthy.clear();

@@ -34,6 +34,8 @@ pub const STORE_ROUND_TRIP: Name = Name {
 };
 pub const STORE_KEYS: Name = Name { name: "portcullis_store_keys", help: "Keys the store remembers" };
 pub const CONNECTIONS: Name = Name { name: "portcullis_connections", help: "Connections of clients that stand" };
+pub const HELD_REQUESTS: Name =
+    Name { name: "portcullis_held_requests", help: "Requests that are held now, delayed or tarpitted" };
 pub const CONFIG_RELOADS: Name =
     Name { name: "portcullis_config_reloads", help: "Times the configuration was read anew, by result" };
 pub const CONFIG_LAST_RELOAD_SUCCESS: Name = Name {

@@ -19,6 +19,7 @@ fn counters_come_out_by_the_names_that_were_promised() {
         "portcullis_store_up{kind=\"memory\"} 1",
         "portcullis_store_keys{kind=\"memory\"} 7",
         "portcullis_connections 3",
+        "portcullis_held_requests 2",
         "portcullis_config_reloads_total{result=\"failure\"} 1",
         "portcullis_config_reloads_total{result=\"success\"} 0",
         "portcullis_config_last_reload_success 0",
@@ -59,6 +60,7 @@ fn a_server_that_left_is_no_longer_reported() {
 
 fn gauges() -> Gauges {
     Gauges {
+        held: 2,
         connections: 3,
         store: "memory",
         store_up: true,
