@@ -170,3 +170,26 @@ fn a_stream_that_is_reset_ends_its_request_upstream_and_no_other() {
         assert_eq!(answered.body, b"ok");
     });
 }
+
+#[test]
+fn a_held_stream_that_is_reset_is_not_forwarded_and_its_neighbours_go_on() {
+    let origin = Origin::start();
+    let gateway = Gateway::start(format!(
+        "upstream: {}\nlimits:\n  - {{name: slow, key: header.x-key, rate: 1/hour, missing: skip, then: {{delay: 1s}}}}",
+        origin.url()
+    ));
+    over_http2(&gateway, async |sender| {
+        let keyed = || Request::get("http://a/held").header("x-key", "1").body(()).expect("a request");
+        assert_eq!(ask(&sender, keyed(), None).await.expect("an answer").status, StatusCode::OK);
+        let mut opened = sender.clone().ready().await.expect("a connection");
+        let (response, mut stream) = opened.send_request(keyed(), true).expect("a stream");
+        assert_eq!(ask(&sender, get("http://a/free"), None).await.expect("an answer").status, StatusCode::OK);
+        stream.send_reset(h2::Reason::CANCEL);
+        drop(response);
+        let held = ask(&sender, keyed(), None).await.expect("an answer");
+        assert_eq!(held.status, StatusCode::OK);
+    });
+    let paths: Vec<String> =
+        origin.requests().iter().map(|request| request.head.lines().next().expect("a line").to_owned()).collect();
+    assert_eq!(paths, ["GET /held HTTP/1.1", "GET /free HTTP/1.1", "GET /held HTTP/1.1"]);
+}

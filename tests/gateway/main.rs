@@ -10,6 +10,7 @@ mod drain;
 mod flags;
 mod forwarding;
 mod framing;
+mod holds;
 mod http2;
 mod identity;
 mod limits;
