@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use smallvec::SmallVec;
 
+use super::ticket::Ticket;
 use crate::clock::Timestamp;
 use crate::key::KeyHash;
 use crate::limit::Count;
@@ -88,6 +89,8 @@ pub struct Charged {
     pub ledger: Ledger,
     /// Those of the items that were not in the window before.
     pub fresh: Items,
+    /// Held until the outcome is known; `None` where none is waited for.
+    pub ticket: Option<Ticket>,
 }
 
 /// Where a charge stands.
@@ -106,6 +109,9 @@ pub enum Settlement<'p> {
     Release(KeyHash),
     /// What was charged counts no more: the answer was another.
     TakeBack { key: KeyHash, rule: &'p Rule, charged: &'p Charged },
+    /// What was charged stays: the answer was the one that counts. Charged anew where the key was reset meanwhile, so
+    /// that a success forgets no guess that was under way; otherwise there is nothing to do.
+    Keep { key: KeyHash, rule: &'p Rule, items: &'p Items, charged: &'p Charged },
     /// Counted now, whether or not there is room.
     Charge { key: KeyHash, rule: &'p Rule, items: &'p Items },
     /// What was counted is forgotten.
@@ -129,9 +135,27 @@ impl Charge<'_> {
         self.count == Count::Attempts && !self.is_slot()
     }
 
+    /// Whether it is reserved until the outcome is known.
+    pub fn waits_for_outcome(&self) -> bool {
+        self.count.outcome().is_some() && !self.is_slot()
+    }
+
+    /// Whether it is charged when the request passes. What delays may have no room then: a slot in flight is not taken
+    /// beyond the bound, and what counts by outcome is charged when that is known.
+    pub fn is_charged_with(&self, has_room: bool) -> bool {
+        has_room || self.force != Force::Delay || !(self.is_slot() || self.waits_for_outcome())
+    }
+
     /// Whether what is charged is a slot in flight.
     pub fn is_slot(&self) -> bool {
         matches!(self.rule, Rule::Concurrent(_))
+    }
+}
+
+impl Charged {
+    /// Whether the key was reset since, so that nothing of this is left.
+    pub fn was_reset(&self) -> bool {
+        self.ticket.as_ref().is_some_and(Ticket::was_reset)
     }
 }
 

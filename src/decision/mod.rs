@@ -13,6 +13,7 @@ pub mod instead;
 pub mod plan;
 pub mod policy;
 pub mod settle;
+pub mod ticket;
 
 pub use self::batch::Batch;
 pub use self::batch::Charge;

@@ -54,6 +54,9 @@ impl Pending {
                 (Some(counted), Some(charged)) if counted != outcome => {
                     settlements.push(Settlement::TakeBack { key: *key, rule: &limit.rule, charged });
                 }
+                (Some(_), Some(charged)) => {
+                    settlements.push(Settlement::Keep { key: *key, rule: &limit.rule, items, charged });
+                }
                 (Some(counted), None) if counted == outcome => {
                     settlements.push(Settlement::Charge { key: *key, rule: &limit.rule, items });
                 }

@@ -117,6 +117,18 @@ impl Window for Bucketed {
         }
     }
 
+    fn take_back(&mut self, _terms: Terms, units: u64, moment: u64) {
+        let number = moment / self.width;
+        let Ok(place) = self.buckets.binary_search_by_key(&number, |bucket| bucket.number) else { return };
+        let bucket = &mut self.buckets[place];
+        let taken = bucket.count.min(u32::try_from(units).unwrap_or(u32::MAX));
+        bucket.count -= taken;
+        self.held -= u64::from(taken);
+        if bucket.count == 0 {
+            self.buckets.remove(place);
+        }
+    }
+
     fn remaining(&self, terms: Terms, now: u64) -> u64 {
         terms.count.saturating_sub(self.used(terms, now))
     }

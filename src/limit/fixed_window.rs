@@ -55,6 +55,12 @@ impl Window for FixedWindow {
         self.count = u32::try_from(used + units).unwrap_or(u32::MAX);
     }
 
+    fn take_back(&mut self, _terms: Terms, units: u64, moment: u64) {
+        if self.opened <= moment && moment < self.closes() {
+            self.count = self.count.saturating_sub(u32::try_from(units).unwrap_or(u32::MAX));
+        }
+    }
+
     fn remaining(&self, terms: Terms, now: u64) -> u64 {
         terms.count.saturating_sub(self.used(now))
     }

@@ -9,6 +9,7 @@ pub mod state;
 
 mod bucketed;
 mod concurrency;
+mod distinct;
 mod fixed_window;
 mod fraction;
 mod ring;

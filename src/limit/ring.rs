@@ -90,6 +90,29 @@ impl Ring {
         *header = span.header();
     }
 
+    /// Takes out the `times` newest moments that are not after `moment`.
+    pub(super) fn remove(&mut self, moment: u64, times: usize) {
+        let later = self.later_than(moment, self.len());
+        let removed = times.min(self.len() - later);
+        if removed == self.len() {
+            *self = Self::empty();
+            return;
+        }
+        let Self::Many(words) = self else { return };
+        let mut span = Span::of(words);
+        let Some((header, moments)) = words.split_first_mut() else { return };
+        let room = moments.len();
+        let place = |n: usize| (span.head + span.len - n) % room;
+        // Those after them close the gap, the oldest first.
+        let mut from = place(later + removed);
+        for n in (1..=later).rev() {
+            moments[from] = moments[place(n)];
+            from = (from + 1) % room;
+        }
+        span.len -= removed;
+        *header = span.header();
+    }
+
     /// Sees to it that `times` more fit, of `keep` in all.
     fn make_room(&mut self, times: usize, keep: usize) {
         let len = self.len();

@@ -96,6 +96,15 @@ impl Window for SlidingCounter {
         self.current = counted(seen.current + units);
     }
 
+    fn take_back(&mut self, _terms: Terms, units: u64, moment: u64) {
+        let units = u32::try_from(units).unwrap_or(u32::MAX);
+        match self.number.checked_sub(moment / self.length) {
+            Some(0) => self.current = self.current.saturating_sub(units),
+            Some(1) => self.previous = self.previous.saturating_sub(units),
+            _ => {}
+        }
+    }
+
     fn remaining(&self, terms: Terms, now: u64) -> u64 {
         terms.count.saturating_sub(self.used(now))
     }

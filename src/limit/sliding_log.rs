@@ -42,9 +42,14 @@ impl Memory for SlidingLog {
         (opens > now).then_some(opens)
     }
 
-    fn charge(&mut self, rates: &Rates, _algorithm: Algorithm, cost: u32, now: u64) {
+    fn charge(&mut self, rates: &Rates, _algorithm: Algorithm, cost: u32, now: u64) -> u64 {
         let now = self.not_before_latest(now);
         self.units.push(now, cost as usize, rates.largest_count().get() as usize);
+        now
+    }
+
+    fn take_back(&mut self, _rates: &Rates, _algorithm: Algorithm, cost: u32, moment: u64) {
+        self.units.remove(moment, cost as usize);
     }
 
     fn standings(&self, rates: &Rates, _algorithm: Algorithm, now: u64) -> Standings {

@@ -10,6 +10,7 @@ use super::Rates;
 use super::Rule;
 use super::bucketed::Bucketed;
 use super::concurrency::InFlight;
+use super::distinct::Distinct;
 use super::fixed_window::FixedWindow;
 use super::sliding_counter::SlidingCounter;
 use super::sliding_log::SlidingLog;
@@ -42,8 +43,11 @@ pub(super) trait Memory: Debug {
     /// When `cost` units more have room under every rate; `None` when that is now.
     fn opens_at(&self, rates: &Rates, algorithm: Algorithm, cost: u32, now: u64) -> Option<u64>;
 
-    /// Counts `cost` units under every rate, whether or not there is room.
-    fn charge(&mut self, rates: &Rates, algorithm: Algorithm, cost: u32, now: u64);
+    /// Counts `cost` units under every rate, whether or not there is room, and answers when they are counted.
+    fn charge(&mut self, rates: &Rates, algorithm: Algorithm, cost: u32, now: u64) -> u64;
+
+    /// Counts `cost` units no more that were counted at `moment`.
+    fn take_back(&mut self, rates: &Rates, algorithm: Algorithm, cost: u32, moment: u64);
 
     fn standings(&self, rates: &Rates, algorithm: Algorithm, now: u64) -> Standings;
 
@@ -59,6 +63,8 @@ enum Kind {
     Fixed(Windows<FixedWindow>),
     Token(Windows<TokenBucket>),
     Concurrent(InFlight),
+    /// In a box of its own, so that other keys stay small.
+    Distinct(Box<Distinct>),
 }
 
 impl State {
@@ -67,33 +73,74 @@ impl State {
         Self(match rule {
             Rule::Concurrent(_) => Kind::Concurrent(InFlight::default()),
             Rule::Rates { algorithm, .. } => Kind::fresh(*algorithm),
-            Rule::Distinct(_) => todo!("distinct in memory"),
+            Rule::Distinct(_) => Kind::Distinct(Box::default()),
         })
     }
 
     /// When one more request may be charged; `None` when that is now. For `concurrent` a refusal has no known end:
-    /// it answers a second from now.
+    /// it answers a second from now. `items` are the values to be told apart; empty unless the rule is `distinct`.
     ///
     /// A rule under which no request ever passes (see [`Rule::check`]) answers a moment that never holds.
-    pub fn opens_at(&self, rule: &Rule, now: Timestamp) -> Option<Timestamp> {
+    pub fn opens_at(&self, rule: &Rule, items: &[u64], now: Timestamp) -> Option<Timestamp> {
         match rule {
             Rule::Concurrent(most) => (self.in_flight() >= most.get()).then(|| now + Duration::from_secs(1)),
-            Rule::Distinct(_) => todo!("distinct in memory"),
+            Rule::Distinct(rates) => match &self.0 {
+                Kind::Distinct(memory) => memory.opens_at(rates, items, now.as_micros()).map(Timestamp::from_micros),
+                _ => Self::fresh(rule).opens_at(rule, items, now),
+            },
             Rule::Rates { algorithm, rates, cost } => {
-                let Some(memory) = self.0.memory(*algorithm) else { return Self::fresh(rule).opens_at(rule, now) };
+                let Some(memory) = self.0.memory(*algorithm) else {
+                    return Self::fresh(rule).opens_at(rule, items, now);
+                };
                 memory.opens_at(rates, *algorithm, cost.get(), now.as_micros()).map(Timestamp::from_micros)
             }
         }
     }
 
-    /// Counts one request, whether or not it passes: who asks `opens_at` first decides.
-    pub fn charge(&mut self, rule: &Rule, now: Timestamp) {
-        match rule {
-            Rule::Concurrent(_) => self.0.in_flight().take(),
-            Rule::Distinct(_) => todo!("distinct in memory"),
-            Rule::Rates { algorithm, rates, cost } => {
-                self.0.memory_mut(*algorithm).charge(rates, *algorithm, cost.get(), now.as_micros());
+    /// Those of the values that are in no window, and so would cost something; none unless the rule is `distinct`.
+    pub fn unseen(&self, rule: &Rule, items: &[u64], now: Timestamp) -> SmallVec<[u64; 1]> {
+        match (rule, &self.0) {
+            (Rule::Distinct(rates), Kind::Distinct(memory)) => memory.unseen(rates, items, now.as_micros()),
+            (Rule::Distinct(rates), _) => Distinct::default().unseen(rates, items, now.as_micros()),
+            _ => SmallVec::new(),
+        }
+    }
+
+    /// Counts one request, whether or not it passes: who asks `opens_at` first decides. Answers when it is counted,
+    /// which is later than `now` where the clock stepped back.
+    pub fn charge(&mut self, rule: &Rule, items: &[u64], now: Timestamp) -> Timestamp {
+        let moment = match rule {
+            Rule::Concurrent(_) => {
+                self.0.in_flight().take();
+                return now;
             }
+            Rule::Distinct(rates) => self.0.distinct().charge(rates, items, now.as_micros()),
+            Rule::Rates { algorithm, rates, cost } => {
+                self.0.memory_mut(*algorithm).charge(rates, *algorithm, cost.get(), now.as_micros())
+            }
+        };
+        Timestamp::from_micros(moment)
+    }
+
+    /// Counts a request no more that was counted at `moment`; `fresh` are its values that were [`unseen`](Self::unseen)
+    /// then. Where it is not known any more what a request changed, what is given back is less, never more:
+    ///
+    /// - log: as many entries as it cost go, the newest that are not after `moment`;
+    /// - sliding and bucketed windows: its cost goes from the window, or bucket, that `moment` lies in;
+    /// - fixed window: its cost goes from the window that is open, if it was open at `moment` already; the window does
+    ///   not move;
+    /// - token bucket: the level sinks by its cost, less what may have leaked of it until the last request was counted;
+    /// - `distinct`: those of its values go that were not counted again since.
+    ///
+    /// A slot in flight is given back by [`release`](Self::release).
+    pub fn take_back(&mut self, rule: &Rule, fresh: &[u64], moment: Timestamp) {
+        match (rule, &mut self.0) {
+            (Rule::Distinct(_), Kind::Distinct(memory)) => memory.take_back(fresh, moment.as_micros()),
+            (Rule::Rates { algorithm, rates, cost }, kind) if kind.memory(*algorithm).is_some() => {
+                kind.memory_mut(*algorithm).take_back(rates, *algorithm, cost.get(), moment.as_micros());
+            }
+            // It was counted by another algorithm, of which nothing is left.
+            _ => {}
         }
     }
 
@@ -111,10 +158,14 @@ impl State {
 
     /// Where the key stands with each rate; empty for `concurrent`.
     pub fn standings(&self, rule: &Rule, now: Timestamp) -> Standings {
-        let Rule::Rates { algorithm, rates, .. } = rule else { return Standings::new() };
-        match self.0.memory(*algorithm) {
-            Some(memory) => memory.standings(rates, *algorithm, now.as_micros()),
-            None => Self::fresh(rule).standings(rule, now),
+        match (rule, &self.0) {
+            (Rule::Concurrent(_), _) => Standings::new(),
+            (Rule::Distinct(rates), Kind::Distinct(memory)) => memory.standings(rates, now.as_micros()),
+            (Rule::Distinct(_), _) => Self::fresh(rule).standings(rule, now),
+            (Rule::Rates { algorithm, rates, .. }, kind) => match kind.memory(*algorithm) {
+                Some(memory) => memory.standings(rates, *algorithm, now.as_micros()),
+                None => Self::fresh(rule).standings(rule, now),
+            },
         }
     }
 
@@ -123,8 +174,13 @@ impl State {
         if self.in_flight() > 0 {
             return None;
         }
-        let Rule::Rates { algorithm, rates, .. } = rule else { return Some(Timestamp::EPOCH) };
-        let expires = self.0.memory(*algorithm).map_or(0, |memory| memory.expires_at(rates, *algorithm));
+        let expires = match (rule, &self.0) {
+            (Rule::Rates { algorithm, rates, .. }, kind) => {
+                kind.memory(*algorithm).map_or(0, |memory| memory.expires_at(rates, *algorithm))
+            }
+            (Rule::Distinct(rates), Kind::Distinct(memory)) => memory.expires_at(rates),
+            _ => 0,
+        };
         Some(Timestamp::from_micros(expires))
     }
 }
@@ -162,7 +218,17 @@ impl Kind {
             Self::Bucketed(memory) => memory,
             Self::Fixed(memory) => memory,
             Self::Token(memory) => memory,
-            Self::Concurrent(_) => unreachable!("an algorithm remembers rates"),
+            Self::Concurrent(_) | Self::Distinct(_) => unreachable!("an algorithm remembers rates"),
+        }
+    }
+
+    fn distinct(&mut self) -> &mut Distinct {
+        if !matches!(self, Self::Distinct(_)) {
+            *self = Self::Distinct(Box::default());
+        }
+        match self {
+            Self::Distinct(memory) => memory,
+            _ => unreachable!("it was just made so"),
         }
     }
 

@@ -68,6 +68,12 @@ impl Window for TokenBucket {
         self.at = self.at.max(now);
     }
 
+    fn take_back(&mut self, terms: Terms, units: u64, moment: u64) {
+        // Without it the bucket may have been empty meanwhile, and then less would have leaked.
+        let leaked = u128::from(terms.count) * u128::from(self.at.saturating_sub(moment));
+        self.level = self.level.saturating_sub(self.filled_by(units).saturating_sub(leaked));
+    }
+
     fn remaining(&self, terms: Terms, now: u64) -> u64 {
         let free = self.filled_by(Self::capacity(terms)).saturating_sub(self.level(terms, now));
         divided_down(free, self.length)

@@ -40,6 +40,9 @@ pub(super) trait Window: Clone + std::fmt::Debug {
     /// Counts `units`, whether or not there is room.
     fn charge(&mut self, terms: Terms, units: u64, now: u64);
 
+    /// Counts `units` no more that were counted at `moment`.
+    fn take_back(&mut self, terms: Terms, units: u64, moment: u64);
+
     /// The most units that have room now.
     fn remaining(&self, terms: Terms, now: u64) -> u64;
 
@@ -107,10 +110,21 @@ impl<W: Window> Memory for Windows<W> {
         rates.iter().enumerate().filter_map(opens).max()
     }
 
-    fn charge(&mut self, rates: &Rates, algorithm: Algorithm, cost: u32, now: u64) {
+    fn charge(&mut self, rates: &Rates, algorithm: Algorithm, cost: u32, now: u64) -> u64 {
         self.follow(rates, algorithm, now);
         for (window, rate) in self.0.iter_mut().zip(rates) {
             window.charge(Terms::of(rate, algorithm), u64::from(cost), now);
+        }
+        now
+    }
+
+    /// From the windows as they are: where the rates changed since, they are carried on without it later.
+    fn take_back(&mut self, rates: &Rates, algorithm: Algorithm, cost: u32, moment: u64) {
+        for (position, window) in self.0.iter_mut().enumerate() {
+            let rate = rates.as_slice().get(position).or(rates.as_slice().last());
+            if let Some(rate) = rate {
+                window.take_back(Terms::of(rate, algorithm), u64::from(cost), moment);
+            }
         }
     }
 

@@ -5,6 +5,7 @@ pub mod failover;
 pub mod memory;
 pub mod redis;
 pub mod resets;
+pub mod unsettled;
 
 use std::num::NonZeroU32;
 use std::sync::Arc;

@@ -25,7 +25,7 @@ fn rule(algorithm: Algorithm, rates: &str) -> Rule {
 fn charged(rule: &Rule, times: usize, now: Timestamp) -> State {
     let mut state = State::fresh(rule);
     for _ in 0..times {
-        state.charge(rule, now);
+        state.charge(rule, &[], now);
     }
     state
 }
@@ -54,8 +54,8 @@ fn a_changed_count_keeps_what_was_counted() {
         let state = charged(&rule(algorithm, "10/minute"), 5, noon());
         assert_eq!(remaining(&state, &rule(algorithm, "6/minute"), noon()), [1], "{algorithm:?}");
         assert_eq!(remaining(&state, &rule(algorithm, "3/minute"), noon()), [0], "{algorithm:?}");
-        assert!(state.opens_at(&rule(algorithm, "5/minute"), noon()).is_some(), "{algorithm:?}");
-        assert!(state.opens_at(&rule(algorithm, "6/minute"), noon()).is_none(), "{algorithm:?}");
+        assert!(state.opens_at(&rule(algorithm, "5/minute"), &[], noon()).is_some(), "{algorithm:?}");
+        assert!(state.opens_at(&rule(algorithm, "6/minute"), &[], noon()).is_none(), "{algorithm:?}");
     }
 }
 
@@ -68,13 +68,13 @@ fn a_changed_window_keeps_what_was_counted() {
             assert!(remaining(&state, &changed, noon()).contains(&2), "{algorithm:?} {rates}");
         }
         let both = rule(algorithm, "100/hour; 7/2 minutes");
-        state.charge(&both, noon());
+        state.charge(&both, &[], noon());
         assert_eq!(remaining(&state, &both, noon()), [94, 1], "{algorithm:?}");
         let back = rule(algorithm, "7/2 minutes");
-        state.charge(&back, noon());
+        state.charge(&back, &[], noon());
         assert_eq!(remaining(&state, &back, noon()), [0], "{algorithm:?}");
-        assert!(state.opens_at(&back, noon()).is_some());
-        assert!(state.opens_at(&back, later(400)).is_none(), "{algorithm:?}");
+        assert!(state.opens_at(&back, &[], noon()).is_some());
+        assert!(state.opens_at(&back, &[], later(400)).is_none(), "{algorithm:?}");
     }
 }
 
@@ -87,9 +87,9 @@ fn what_never_passes_does_not_pass_because_the_algorithm_changed() {
     };
     let now = Timestamp::from_micros(1_000_000);
     let mut state = State::fresh(&rule(Algorithm::SlidingWindowLog, 1));
-    state.charge(&rule(Algorithm::SlidingWindowLog, 1), now);
-    assert!(state.opens_at(&rule(Algorithm::FixedWindow, 3), now).is_none());
-    assert!(state.opens_at(&rule(Algorithm::FixedWindow, 4), now).is_some());
+    state.charge(&rule(Algorithm::SlidingWindowLog, 1), &[], now);
+    assert!(state.opens_at(&rule(Algorithm::FixedWindow, 3), &[], now).is_none());
+    assert!(state.opens_at(&rule(Algorithm::FixedWindow, 4), &[], now).is_some());
 }
 
 #[test]
@@ -98,16 +98,16 @@ fn a_changed_algorithm_begins_anew() {
         for after in ALGORITHMS.into_iter().filter(|after| *after != before) {
             let mut state = charged(&rule(before, "10/minute"), 10, noon());
             let after = rule(after, "10/minute");
-            assert_eq!(state.opens_at(&after, noon()), None);
+            assert_eq!(state.opens_at(&after, &[], noon()), None);
             assert_eq!(state.expires_at(&after), Some(Timestamp::EPOCH));
-            state.charge(&after, noon());
+            state.charge(&after, &[], noon());
             assert_eq!(remaining(&state, &after, noon()), [9], "{before:?} {after:?}");
         }
         let mut state = charged(&rule(before, "10/minute"), 10, noon());
         let in_flight = Rule::Concurrent(NonZeroU32::MIN);
-        assert_eq!(state.opens_at(&in_flight, noon()), None);
-        state.charge(&in_flight, noon());
-        assert_eq!(state.opens_at(&in_flight, noon()), Some(later(1)));
+        assert_eq!(state.opens_at(&in_flight, &[], noon()), None);
+        state.charge(&in_flight, &[], noon());
+        assert_eq!(state.opens_at(&in_flight, &[], noon()), Some(later(1)));
         assert_eq!(state.expires_at(&in_flight), None);
     }
 }
@@ -117,10 +117,10 @@ fn a_clock_that_steps_back_opens_nothing_early() {
     for algorithm in ALGORITHMS {
         let rule = rule(algorithm, "3/minute");
         let mut state = charged(&rule, 2, later(100));
-        state.charge(&rule, later(10));
-        let opens = state.opens_at(&rule, later(10)).expect("three were charged");
+        state.charge(&rule, &[], later(10));
+        let opens = state.opens_at(&rule, &[], later(10)).expect("three were charged");
         assert!(opens >= later(120), "{algorithm:?} {opens}");
-        assert_eq!(state.opens_at(&rule, later(100)), Some(opens), "{algorithm:?}");
+        assert_eq!(state.opens_at(&rule, &[], later(100)), Some(opens), "{algorithm:?}");
     }
 }
 
@@ -129,9 +129,9 @@ fn a_clock_that_stands_still_counts_all_the_same() {
     for algorithm in ALGORITHMS {
         let rule = rule(algorithm, "5/minute; 100/hour");
         for times in 0..5 {
-            assert_eq!(charged(&rule, times, noon()).opens_at(&rule, noon()), None, "{algorithm:?} {times}");
+            assert_eq!(charged(&rule, times, noon()).opens_at(&rule, &[], noon()), None, "{algorithm:?} {times}");
         }
-        assert!(charged(&rule, 5, noon()).opens_at(&rule, noon()).is_some(), "{algorithm:?}");
+        assert!(charged(&rule, 5, noon()).opens_at(&rule, &[], noon()).is_some(), "{algorithm:?}");
     }
 }
 
@@ -139,16 +139,16 @@ fn a_clock_that_stands_still_counts_all_the_same() {
 fn slots_given_back_twice_are_given_back_once() {
     let rule = Rule::Concurrent(NonZeroU32::new(2).expect("two"));
     let mut state = charged(&rule, 2, noon());
-    assert!(state.opens_at(&rule, noon()).is_some());
+    assert!(state.opens_at(&rule, &[], noon()).is_some());
     for _ in 0..5 {
         state.release();
     }
     assert_eq!(state.in_flight(), 0);
     assert_eq!(state.expires_at(&rule), Some(Timestamp::EPOCH));
-    state.charge(&rule, noon());
-    assert_eq!(state.opens_at(&rule, noon()), None);
-    state.charge(&rule, noon());
-    assert_eq!(state.opens_at(&rule, noon()), Some(later(1)));
+    state.charge(&rule, &[], noon());
+    assert_eq!(state.opens_at(&rule, &[], noon()), None);
+    state.charge(&rule, &[], noon());
+    assert_eq!(state.opens_at(&rule, &[], noon()), Some(later(1)));
 }
 
 #[test]
@@ -159,8 +159,8 @@ fn a_year_long_window_of_the_largest_count_overflows_nothing() {
         let widest = Rule::Rates { algorithm, rates: rates.parse().expect("a rate"), cost: NonZeroU32::MAX };
         let mut state = State::fresh(&widest);
         for _ in 0..3 {
-            state.charge(&widest, noon());
-            assert!(state.opens_at(&widest, noon()).is_some(), "{algorithm:?}");
+            state.charge(&widest, &[], noon());
+            assert!(state.opens_at(&widest, &[], noon()).is_some(), "{algorithm:?}");
             assert!(state.expires_at(&widest).is_some_and(|expires| expires > noon()), "{algorithm:?}");
             assert_eq!(state.standings(&widest, noon()).len(), 2);
         }
@@ -168,7 +168,7 @@ fn a_year_long_window_of_the_largest_count_overflows_nothing() {
     let slow = Algorithm::TokenBucket { burst: NonZeroU32::new(u32::MAX) };
     let slow = Rule::Rates { algorithm: slow, rates: "1/100 years".parse().expect("a rate"), cost: NonZeroU32::MAX };
     let state = charged(&slow, 2, noon());
-    assert!(state.opens_at(&slow, noon()).is_some());
+    assert!(state.opens_at(&slow, &[], noon()).is_some());
 }
 
 fn any_algorithm() -> impl Strategy<Value = Algorithm> {
@@ -206,17 +206,17 @@ proptest! {
         let (mut state, mut now) = (State::fresh(&rule), noon());
         for wait in waits {
             now = now + wait;
-            let opens = state.opens_at(&rule, now);
+            let opens = state.opens_at(&rule, &[], now);
             if let Some(opens) = opens {
                 assert!(opens > now);
                 let before = Timestamp::from_micros(opens.as_micros() - 1);
-                prop_assert_eq!(state.opens_at(&rule, before), Some(opens));
-                prop_assert_eq!(state.opens_at(&rule, opens), None);
+                prop_assert_eq!(state.opens_at(&rule, &[], before), Some(opens));
+                prop_assert_eq!(state.opens_at(&rule, &[], opens), None);
             }
             let least = state.standings(&rule, now).iter().map(|standing| standing.remaining).min();
             prop_assert_eq!(least == Some(0), opens.is_some());
             if attempts || opens.is_none() {
-                state.charge(&rule, now);
+                state.charge(&rule, &[], now);
             }
         }
     }
@@ -234,8 +234,8 @@ proptest! {
                 prop_assert_eq!(state.standings(&rule, before)[position].remaining, standing.remaining);
                 assert!(state.standings(&rule, at)[position].remaining > standing.remaining);
             }
-            if state.opens_at(&rule, now).is_none() {
-                state.charge(&rule, now);
+            if state.opens_at(&rule, &[], now).is_none() {
+                state.charge(&rule, &[], now);
             }
         }
     }
@@ -248,11 +248,11 @@ proptest! {
         let (mut state, mut now) = (State::fresh(&rule), noon());
         for wait in waits {
             now = now + wait;
-            state.charge(&rule, now);
+            state.charge(&rule, &[], now);
         }
         let expires = state.expires_at(&rule).expect("nothing is in flight").max(now);
         prop_assert_eq!(state.standings(&rule, expires), State::fresh(&rule).standings(&rule, expires));
-        prop_assert_eq!(state.opens_at(&rule, expires), None);
+        prop_assert_eq!(state.opens_at(&rule, &[], expires), None);
     }
 
     #[test]
@@ -265,8 +265,8 @@ proptest! {
             now = now + Duration::from_micros(wait);
             let rule = Rule::Rates { algorithm, rates, cost: NonZeroU32::new(cost).expect("above zero") };
             state.standings(&rule, now);
-            state.opens_at(&rule, now);
-            state.charge(&rule, now);
+            state.opens_at(&rule, &[], now);
+            state.charge(&rule, &[], now);
             assert!(state.expires_at(&rule) > Some(now));
         }
     }

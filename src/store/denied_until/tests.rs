@@ -309,13 +309,13 @@ proptest! {
         let mut now = at(1_000_000);
         for (wait, hammers) in steps {
             now = now + wait;
-            if hammers || state.opens_at(&rule, now).is_none() {
-                state.charge(&rule, now);
+            if hammers || state.opens_at(&rule, &[], now).is_none() {
+                state.charge(&rule, &[], now);
             }
             if let Some(span) = used_up(&rule, &state.standings(&rule, now)) {
-                assert_eq!(state.opens_at(&rule, now), Some(now + span), "{state:?}");
+                assert_eq!(state.opens_at(&rule, &[], now), Some(now + span), "{state:?}");
             } else if matches!(&rule, Rule::Rates { cost, .. } if cost.get() == 1) {
-                assert_eq!(state.opens_at(&rule, now), None, "{state:?}");
+                assert_eq!(state.opens_at(&rule, &[], now), None, "{state:?}");
             }
         }
     }

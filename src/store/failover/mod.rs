@@ -143,20 +143,24 @@ impl Store for Failover {
             return Ok(Vec::new());
         }
         let sent = self.clock.now();
-        {
+        let watches = {
             let here = here(batch);
             if let Some(denials) = self.denied.answer(&here, sent) {
                 return Ok(self.deny(&here, denials));
             }
-        }
+            self.local.unsettled().watches(&here)
+        };
         let epoch = self.denied.epoch();
         let mut decided = self.redis.decide(batch).await;
         let here = here(batch);
-        let verdicts = if decided.verdicts.iter().all(Option::is_some) {
+        let mut verdicts = if decided.verdicts.iter().all(Option::is_some) {
             Ok(decided.verdicts.iter().flatten().cloned().collect())
         } else {
             self.decide_away(batch, &here, &mut decided)
         };
+        if let Ok(verdicts) = &mut verdicts {
+            self.local.unsettled().note(&here, watches, verdicts);
+        }
         // At last, when it is known what stays charged.
         self.denied.note(&here, &decided.verdicts, sent, epoch);
         self.local.mirror(&here, |place| decided.is_charged(place));

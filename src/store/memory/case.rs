@@ -6,12 +6,10 @@ use crate::decision::Batch;
 use crate::decision::Charge;
 use crate::decision::Verdict;
 use crate::decision::batch::Charged;
-use crate::decision::batch::Items;
 use crate::decision::batch::Ledger;
-use crate::limit::Count;
-use crate::limit::Rule;
 use crate::limit::Standing;
 use crate::limit::State;
+use crate::store::unsettled::Unsettled;
 
 /// A charge, and what its shard says to it.
 pub(super) struct Case<'b, 'p> {
@@ -28,8 +26,8 @@ impl<'b, 'p> Case<'b, 'p> {
     pub(super) fn look_up(charge: &'b Charge<'p>, shard: &Shard, now: Timestamp) -> Self {
         let place = shard.find(charge.key);
         let opens = match place {
-            Some(place) => shard.state(place).opens_at(charge.rule, now),
-            None => State::fresh(charge.rule).opens_at(charge.rule, now),
+            Some(place) => shard.state(place).opens_at(charge.rule, &charge.items, now),
+            None => State::fresh(charge.rule).opens_at(charge.rule, &charge.items, now),
         };
         Self { charge, place, opens, turned_away: false }
     }
@@ -40,7 +38,7 @@ impl<'b, 'p> Case<'b, 'p> {
 
     /// Whether it is counted when it passes, or does not. A request that is denied is an attempt, but never in flight.
     pub(super) fn is_charged(&self, passes: bool) -> bool {
-        passes || (self.charge.count == Count::Attempts && matches!(self.charge.rule, Rule::Rates { .. }))
+        (passes && self.charge.is_charged_with(self.has_room())) || self.charge.is_attempt()
     }
 
     /// Begins to remember the key; where there is no room for it, it is refused.
@@ -55,12 +53,25 @@ impl<'b, 'p> Case<'b, 'p> {
     }
 
     /// Counts it or not, and says where the key stands then.
-    pub(super) fn conclude(&self, charged: bool, shard: &mut Shard, now: Timestamp) -> Verdict {
-        let rule = self.charge.rule;
-        let retry_after = self.opens.map(|opens| opens.since(now));
-        let is_charged = charged && self.place.is_some();
+    pub(super) fn conclude(
+        &self,
+        is_charged: bool,
+        shard: &mut Shard,
+        unsettled: &Unsettled,
+        now: Timestamp,
+    ) -> Verdict {
+        let Charge { rule, items, .. } = self.charge;
+        let retry_after = self.opens.map(|opens| unsettled.shortened(self.charge, opens.since(now)));
+        let mut charged = None;
         let standings = match (self.place, self.opens) {
-            (Some(place), _) if charged => shard.charge(place, rule, now),
+            (Some(place), _) if is_charged => {
+                let fresh = shard.state(place).unseen(rule, items, now);
+                let (moment, standings) = shard.charge(place, rule, items, now);
+                // Under the lock of the shard: a reset comes before all of this, or after it.
+                let ticket = self.charge.waits_for_outcome().then(|| unsettled.watch(self.charge.key).reserve());
+                charged = Some(Charged { moment, ledger: Ledger::Local, fresh, ticket });
+                standings
+            }
             (Some(place), Some(opens)) => shard.refuse(place, rule, opens, now),
             (Some(place), None) => shard.state(place).standings(rule, now),
             (None, None) => State::fresh(rule).standings(rule, now),
@@ -70,7 +81,6 @@ impl<'b, 'p> Case<'b, 'p> {
                 standings
             }
         };
-        let charged = Charged { moment: now, ledger: Ledger::Local, fresh: Items::new() };
-        Verdict { retry_after, standings, charged: is_charged.then_some(charged), is_exempt: false }
+        Verdict { retry_after, standings, charged, is_exempt: false }
     }
 }

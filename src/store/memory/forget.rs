@@ -22,13 +22,21 @@ pub(super) struct Hold {
 
 impl Hold {
     pub(super) fn of(state: &State, rule: &Rule, standings: &Standings, now: Timestamp) -> Self {
-        let Rule::Rates { rates, cost, .. } = rule else {
-            let in_flight = Self { ends: Seconds::NEVER, left: 0 };
-            return if state.in_flight() > 0 { in_flight } else { Self::default() };
+        let (rates, cost) = match rule {
+            Rule::Rates { rates, cost, .. } => (rates, u64::from(cost.get())),
+            Rule::Distinct(rates) => (rates, 1),
+            Rule::Concurrent(_) => {
+                let in_flight = Self { ends: Seconds::NEVER, left: 0 };
+                return if state.in_flight() > 0 { in_flight } else { Self::default() };
+            }
         };
-        let cost = u64::from(cost.get());
         let exhausted = standings.iter().any(|standing| standing.remaining < cost);
-        let opens = if exhausted { state.opens_at(rule, now) } else { None };
+        let opens = match rule {
+            _ if !exhausted => None,
+            // What refuses, refuses values that it has not seen.
+            Rule::Distinct(_) => standings.iter().filter(|all| all.remaining == 0).map(|all| now + all.reset).max(),
+            _ => state.opens_at(rule, &[], now),
+        };
         let shares = standings.iter().zip(rates).map(|(standing, rate)| {
             // A burst may leave more than the count.
             let left = standing.remaining.max(cost).min(u64::from(u32::MAX));

@@ -2,6 +2,8 @@
 
 mod case;
 mod forget;
+mod known;
+mod settle;
 mod shard;
 mod slab;
 
@@ -14,9 +16,11 @@ use parking_lot::MutexGuard;
 use smallvec::SmallVec;
 
 use self::case::Case;
+use self::known::Known;
 use self::shard::Shard;
 use super::Store;
 use super::StoreError;
+use super::unsettled::Unsettled;
 use crate::client::KeyRing;
 use crate::clock::Clock;
 use crate::clock::Timestamp;
@@ -43,6 +47,8 @@ pub struct MemoryStore {
     clock: Clock,
     shards: Box<[Padded<Mutex<Shard>>]>,
     ring: Arc<KeyRing>,
+    known: Known,
+    unsettled: Unsettled,
 }
 
 /// Alone on its cache lines, so that cores at work on neighbouring shards do not wait for each other.
@@ -62,8 +68,13 @@ impl MemoryStore {
         let count = 1 << wanted.ilog2();
         let bounds =
             (0..count).map(|number| settings.max_keys / count + usize::from(number < settings.max_keys % count));
-        let ring = Arc::new(KeyRing::new(clock.now()));
-        Self { ring, clock, shards: bounds.map(|bound| Padded(Mutex::new(Shard::new(bound)))).collect() }
+        Self {
+            ring: Arc::new(KeyRing::new(clock.now())),
+            clock,
+            shards: bounds.map(|bound| Padded(Mutex::new(Shard::new(bound)))).collect(),
+            known: Known::new(settings.max_keys),
+            unsettled: Unsettled::default(),
+        }
     }
 
     /// The keys that the gateway signs with.
@@ -80,12 +91,34 @@ impl MemoryStore {
         self.len() == 0
     }
 
+    /// Which reservations wait for their outcome, those of a store in front of this one too.
+    pub(super) fn unsettled(&self) -> &Unsettled {
+        &self.unsettled
+    }
+
     pub(super) fn decide_now(&self, batch: &Batch<'_>) -> Vec<Verdict> {
         match batch.charges.as_slice() {
             [] => Vec::new(),
+            _ if self.knows(batch) => without_exempt(batch, |batch| self.decide_now(batch)),
             [charge] => vec![self.decide_one(charge, batch)],
             _ => self.decide_all(batch, true),
         }
+    }
+
+    pub(super) fn look_now(&self, batch: &Batch<'_>) -> Vec<Verdict> {
+        if self.knows(batch) {
+            return without_exempt(batch, |batch| self.look_now(batch));
+        }
+        batch.charges.iter().map(|charge| self.look_at(charge)).collect()
+    }
+
+    /// Whether the client is known, where a charge asks for that.
+    fn knows(&self, batch: &Batch<'_>) -> bool {
+        if batch.known.is_empty() || !batch.charges.iter().any(|charge| charge.unless_known) {
+            return false;
+        }
+        let now = self.clock.now();
+        batch.known.iter().all(|of| self.known.is_known(*of, now))
     }
 
     /// Decides a batch that another store has denied: attempts are charged, and what shadows count alone.
@@ -97,11 +130,11 @@ impl MemoryStore {
     /// that cannot be remembered goes without.
     pub(super) fn mirror(&self, batch: &Batch<'_>, is_charged: impl Fn(usize) -> bool) {
         for (_, charge) in batch.charges.iter().enumerate().filter(|(place, _)| is_charged(*place)) {
-            let mut shard = self.shards[self.shard_of(charge.key)].0.lock();
+            let mut shard = self.shard(charge.key);
             let now = self.clock.now();
             let known = shard.find(charge.key);
             if let Some(place) = known.or_else(|| shard.admit(charge.key, charge.rule, batch, now).ok()) {
-                shard.charge(place, charge.rule, now);
+                shard.charge(place, charge.rule, &charge.items, now);
             }
             if known.is_none() {
                 shard.sweep(now, 1);
@@ -111,14 +144,15 @@ impl MemoryStore {
 
     /// Most requests meet one limit: one lock, and nobody to agree with.
     fn decide_one(&self, charge: &Charge<'_>, batch: &Batch<'_>) -> Verdict {
-        let mut shard = self.shards[self.shard_of(charge.key)].0.lock();
+        let mut shard = self.shard(charge.key);
         let now = self.clock.now();
         let mut case = Case::look_up(charge, &shard, now);
-        let is_new = case.place.is_none() && case.is_charged(case.has_room());
+        let passes = |case: &Case<'_, '_>| case.has_room() || charge.force == Force::Delay;
+        let is_new = case.place.is_none() && case.is_charged(passes(&case));
         if is_new {
             case.admit(&mut shard, batch, now);
         }
-        let verdict = case.conclude(case.is_charged(case.has_room()), &mut shard, now);
+        let verdict = case.conclude(case.is_charged(passes(&case)), &mut shard, &self.unsettled, now);
         if is_new {
             shard.sweep(now, 1);
         }
@@ -127,18 +161,9 @@ impl MemoryStore {
 
     /// Where a key stands.
     pub(super) fn look_at(&self, charge: &Charge<'_>) -> Verdict {
-        let mut shard = self.shards[self.shard_of(charge.key)].0.lock();
+        let mut shard = self.shard(charge.key);
         let now = self.clock.now();
-        Case::look_up(charge, &shard, now).conclude(false, &mut shard, now)
-    }
-
-    /// Gives one slot in flight back.
-    pub(super) fn release(&self, key: KeyHash) {
-        self.shards[self.shard_of(key)].0.lock().release(key);
-    }
-
-    pub(super) fn forget_now(&self, key: KeyHash) {
-        self.shards[self.shard_of(key)].0.lock().forget_key(key);
+        Case::look_up(charge, &shard, now).conclude(false, &mut shard, &self.unsettled, now)
     }
 
     /// `others_pass`: nothing but this batch can deny what it binds.
@@ -157,12 +182,16 @@ impl MemoryStore {
         let mut verdicts = Vec::with_capacity(cases.len());
         for (case, shard) in &cases {
             let charged = case.is_charged(passes(case, &cases, binding_passes));
-            verdicts.push(case.conclude(charged, &mut locked[*shard].1, now));
+            verdicts.push(case.conclude(charged, &mut locked[*shard].1, &self.unsettled, now));
         }
         if admitted > 0 {
             locked.iter_mut().for_each(|(_, shard)| shard.sweep(now, admitted));
         }
         verdicts
+    }
+
+    fn shard(&self, key: KeyHash) -> MutexGuard<'_, Shard> {
+        self.shards[self.shard_of(key)].0.lock()
     }
 
     /// Which shard a key lives in: bits of the hash that its index does not look at.
@@ -214,6 +243,14 @@ fn admit(
     }
 }
 
+/// Has a batch decided but for what does not hold for a known client.
+fn without_exempt(batch: &Batch<'_>, decide: impl Fn(&Batch<'_>) -> Vec<Verdict>) -> Vec<Verdict> {
+    let others = batch.charges.iter().filter(|charge| !charge.unless_known).cloned();
+    let mut answers = decide(&Batch { charges: others.collect(), ..Batch::default() }).into_iter();
+    let answered = batch.charges.iter().map(|charge| if charge.unless_known { None } else { answers.next() });
+    answered.map(|answer| answer.unwrap_or_else(Verdict::exempt)).collect()
+}
+
 fn binding_passes(cases: &Cases<'_, '_>) -> bool {
     cases.iter().all(|(case, _)| case.charge.force != Force::Binding || case.has_room())
 }
@@ -235,7 +272,7 @@ impl Store for MemoryStore {
     }
 
     async fn look(&self, batch: &Batch<'_>) -> Result<Vec<Verdict>, StoreError> {
-        Ok(batch.charges.iter().map(|charge| self.look_at(charge)).collect())
+        Ok(self.look_now(batch))
     }
 
     async fn forget(&self, keys: &[KeyHash]) -> Result<(), StoreError> {
@@ -246,10 +283,7 @@ impl Store for MemoryStore {
     }
 
     async fn settle(&self, settlements: &[Settlement<'_>]) -> Result<(), StoreError> {
-        for settlement in settlements {
-            let Settlement::Release(key) = settlement else { todo!("settled by outcome") };
-            self.release(*key);
-        }
+        settlements.iter().for_each(|settlement| self.settle_now(settlement));
         Ok(())
     }
 }

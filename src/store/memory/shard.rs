@@ -8,6 +8,7 @@ use super::forget::Hold;
 use super::slab::Slab;
 use crate::clock::Timestamp;
 use crate::decision::Batch;
+use crate::decision::batch::Charged;
 use crate::key::KeyHash;
 use crate::limit::Rule;
 use crate::limit::State;
@@ -109,10 +110,33 @@ impl Shard {
         Ok(place)
     }
 
-    /// Counts a request, whether or not it passes, and answers where the key stands then.
-    pub(super) fn charge(&mut self, place: usize, rule: &Rule, now: Timestamp) -> Standings {
+    /// Counts a request, whether or not it passes, and answers when, and where the key stands then.
+    pub(super) fn charge(
+        &mut self,
+        place: usize,
+        rule: &Rule,
+        items: &[u64],
+        now: Timestamp,
+    ) -> (Timestamp, Standings) {
+        let moment = self.entries[place].state.charge(rule, items, now);
+        (moment, self.note(place, rule, now))
+    }
+
+    /// Counts a request no more. A key that counts nothing any more is forgotten.
+    pub(super) fn take_back(&mut self, key: KeyHash, rule: &Rule, charged: &Charged, now: Timestamp) {
+        let Some(place) = self.find(key) else { return };
+        let state = &mut self.entries[place].state;
+        state.take_back(rule, &charged.fresh, charged.moment);
+        if state.expires_at(rule).is_some_and(|expires| expires <= now) {
+            self.forget(place);
+        } else {
+            self.note(place, rule, now);
+        }
+    }
+
+    /// Notes how a key binds now, and answers where it stands.
+    fn note(&mut self, place: usize, rule: &Rule, now: Timestamp) -> Standings {
         let entry = &mut self.entries[place];
-        entry.state.charge(rule, now);
         entry.expires = entry.state.expires_at(rule).map_or(Seconds::NEVER, Seconds::after);
         let standings = entry.state.standings(rule, now);
         entry.hold = Hold::of(&entry.state, rule, &standings, now);

@@ -75,7 +75,7 @@ fn a_hold_says_who_may_go_first() {
     let rule = pace("4/minute; 100/hour");
     let hold = |charges| {
         let mut state = State::fresh(&rule);
-        (0..charges).for_each(|_| state.charge(&rule, at(1000)));
+        (0..charges).for_each(|_| drop(state.charge(&rule, &[], at(1000))));
         Hold::of(&state, &rule, &state.standings(&rule, at(1000)), at(1000))
     };
     let second = |seconds| Seconds::before(at(seconds));
@@ -91,7 +91,7 @@ fn a_hold_says_who_may_go_first() {
 fn a_slot_in_flight_is_held_for_ever() {
     let rule = Rule::Concurrent(NonZeroU32::MIN);
     let mut state = State::fresh(&rule);
-    state.charge(&rule, at(0));
+    state.charge(&rule, &[], at(0));
     let hold = Hold::of(&state, &rule, &state.standings(&rule, at(0)), at(0));
     assert!(hold.binds(Seconds(u32::MAX - 1)));
 }
@@ -130,13 +130,13 @@ proptest! {
                 },
             };
             assert_eq!(shard.find(key(number)), Some(place));
-            if shard.state(place).opens_at(&rule, at(now)).is_none() {
-                shard.charge(place, &rule, at(now));
+            if shard.state(place).opens_at(&rule, &[], at(now)).is_none() {
+                shard.charge(place, &rule, &[], at(now));
                 charged.insert(number, now);
             }
             assert!(shard.len() <= bound);
             for (number, since) in &charged {
-                let found = shard.find(key(*number)).map(|place| shard.state(place).opens_at(&rule, at(now)));
+                let found = shard.find(key(*number)).map(|place| shard.state(place).opens_at(&rule, &[], at(now)));
                 if now < since + 60 {
                     assert_eq!(found, Some(Some(at(since + 60))));
                 } else {

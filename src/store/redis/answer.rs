@@ -31,7 +31,7 @@ pub(super) fn read(value: &Value, charges: &[&Charge<'_>]) -> Option<Vec<Verdict
         for _ in 0..rates {
             standings.push(Standing { remaining: u64::try_from(next()?).ok()?, reset: span(next()?)? });
         }
-        let charged = taken.map(|moment| Charged { moment, ledger: Ledger::Shared, fresh: Items::new() });
+        let charged = taken.map(|moment| Charged { moment, ledger: Ledger::Shared, fresh: Items::new(), ticket: None });
         verdicts.push(Verdict { retry_after, standings, charged, is_exempt: false });
     }
     numbers.next().is_none().then_some(verdicts)
@@ -76,7 +76,8 @@ mod tests {
     #[test]
     fn numbers_become_verdicts() {
         let verdicts = answer(&[1000, -1, 0, 7, -1, 0, 7, 3, 60]).expect("an answer");
-        let charged = Charged { moment: Timestamp::from_micros(1000), ledger: Ledger::Shared, fresh: Items::new() };
+        let charged =
+            Charged { moment: Timestamp::from_micros(1000), ledger: Ledger::Shared, fresh: Items::new(), ticket: None };
         assert_eq!(verdicts[0].charged, Some(charged));
         assert!(verdicts[0].passes());
         assert_eq!(verdicts[1].charged, None);

@@ -104,12 +104,12 @@ fn play(keys: &mut Keys, key: KeyHash, algorithms: &[Algorithm], steps: &[Step])
         };
         let looked = keys.decide(Purpose::Look, &[&charge]).remove(0);
         let state = state.get_or_insert_with(|| State::fresh(&rule));
-        let opens = state.opens_at(&rule, now);
+        let opens = state.opens_at(&rule, &[], now);
         let before = verdict(state, &rule, opens, now);
         assert_eq!(shortened(looked, now), before, "{rule:?} at {} {state:?}", now.as_micros());
         let charged = opens.is_none() || step.attempts;
         if charged {
-            state.charge(&rule, now);
+            state.charge(&rule, &[], now);
         }
         let decided = keys.decide(Purpose::Decide, &[&charge]).remove(0);
         let after = verdict(state, &rule, opens, now);

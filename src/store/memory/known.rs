@@ -1,0 +1,143 @@
+//! Which clients succeeded lately, and for whom.
+
+use std::collections::HashMap;
+use std::collections::VecDeque;
+use std::num::NonZeroU32;
+
+use parking_lot::Mutex;
+
+use crate::clock::Timestamp;
+use crate::decision::batch::Acquaintance;
+use crate::key::KeyHash;
+
+/// The known clients of each subject, the latest first. Who did not succeed adds nothing to it.
+///
+/// Bounded apart from the keys that are counted, which anyone can make up: when it is full, the subject goes for which
+/// the longest time no client succeeded.
+#[derive(Debug)]
+pub(super) struct Known {
+    most: usize,
+    subjects: Mutex<Subjects>,
+}
+
+#[derive(Debug, Default)]
+struct Subjects {
+    clients: HashMap<KeyHash, Subject>,
+    /// Subjects in the order of their successes. Only the last mention of a subject counts.
+    order: VecDeque<(u64, KeyHash)>,
+    successes: u64,
+}
+
+#[derive(Debug)]
+struct Subject {
+    /// Which success the last one was.
+    last: u64,
+    clients: Vec<Client>,
+}
+
+#[derive(Debug)]
+struct Client {
+    item: u64,
+    until: Timestamp,
+}
+
+impl Known {
+    /// Remembers at most so many subjects.
+    pub(super) fn new(most: usize) -> Self {
+        Self { most, subjects: Mutex::default() }
+    }
+
+    pub(super) fn is_known(&self, of: Acquaintance, now: Timestamp) -> bool {
+        let subjects = self.subjects.lock();
+        let clients = subjects.clients.get(&of.subject).map(|subject| subject.clients.as_slice());
+        clients.unwrap_or_default().iter().any(|client| client.item == of.client && now < client.until)
+    }
+
+    /// The client is the latest that is known, of `most`.
+    pub(super) fn remember(&self, of: Acquaintance, most: NonZeroU32, until: Timestamp, now: Timestamp) {
+        if self.most == 0 {
+            return;
+        }
+        let mut subjects = self.subjects.lock();
+        subjects.successes += 1;
+        let last = subjects.successes;
+        let subject = subjects.clients.entry(of.subject).or_insert_with(|| Subject { last, clients: Vec::new() });
+        subject.last = last;
+        subject.clients.retain(|client| client.item != of.client && now < client.until);
+        subject.clients.insert(0, Client { item: of.client, until });
+        subject.clients.truncate(most.get() as usize);
+        subjects.order.push_back((last, of.subject));
+        subjects.make_room(self.most, now);
+    }
+}
+
+impl Subjects {
+    /// Forgets the oldest ones that are too many, or known to nobody any more.
+    fn make_room(&mut self, most: usize, now: Timestamp) {
+        while let Some((success, key)) = self.order.front() {
+            let is_last = self.clients.get(key).is_some_and(|subject| subject.last == *success);
+            if is_last {
+                let is_over = self.clients[key].clients.iter().all(|client| client.until <= now);
+                if !is_over && self.clients.len() <= most {
+                    break;
+                }
+                self.clients.remove(key);
+            }
+            self.order.pop_front();
+        }
+        // One who succeeds again and again is mentioned as often.
+        if self.order.len() > 2 * self.clients.len() + SPARE {
+            let clients = &self.clients;
+            self.order.retain(|(success, key)| clients.get(key).is_some_and(|subject| subject.last == *success));
+        }
+    }
+}
+
+const SPARE: usize = 64;
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    fn at(seconds: u64) -> Timestamp {
+        Timestamp::EPOCH + Duration::from_secs(seconds)
+    }
+
+    fn of(subject: u128, client: u64) -> Acquaintance {
+        Acquaintance { subject: KeyHash(subject), client }
+    }
+
+    #[test]
+    fn the_subject_that_waited_longest_makes_way() {
+        let known = Known::new(3);
+        let five = NonZeroU32::new(5).expect("five");
+        for subject in [1, 2, 3, 1, 4] {
+            known.remember(of(subject, 9), five, at(100), at(0));
+        }
+        let left: Vec<u128> = (1..=4).filter(|subject| known.is_known(of(*subject, 9), at(1))).collect();
+        assert_eq!(left, [1, 3, 4]);
+    }
+
+    #[test]
+    fn what_is_over_takes_no_room() {
+        let known = Known::new(1000);
+        for second in 0..10_000 {
+            let subject = of(u128::from(second), second);
+            for _ in 0..3 {
+                known.remember(subject, NonZeroU32::MIN, at(second + 10), at(second));
+            }
+            assert!(known.is_known(subject, at(second + 9)) && !known.is_known(subject, at(second + 10)));
+        }
+        let subjects = known.subjects.lock();
+        assert!(subjects.clients.len() <= 11 && subjects.order.len() <= 100, "{}", subjects.order.len());
+    }
+
+    #[test]
+    fn a_store_of_nothing_knows_nobody() {
+        let known = Known::new(0);
+        known.remember(of(1, 1), NonZeroU32::MIN, at(10), at(0));
+        assert!(!known.is_known(of(1, 1), at(1)));
+    }
+}

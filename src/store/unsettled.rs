@@ -1,0 +1,160 @@
+//! Which keys have reservations in this process that wait for their outcome.
+
+use std::collections::HashMap;
+use std::hash::BuildHasher;
+use std::hash::RandomState;
+use std::sync::Arc;
+use std::sync::Weak;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use smallvec::SmallVec;
+
+use crate::decision::Batch;
+use crate::decision::Charge;
+use crate::decision::Verdict;
+use crate::decision::ticket::Waiting;
+use crate::decision::ticket::Watch;
+use crate::key::KeyHash;
+
+/// The keys under which a slot is reserved for a request whose outcome is not known. One for the process; only charges
+/// that count by outcome touch it.
+///
+/// A key is noted for as long as someone watches it or holds a ticket for it, and leaves by itself. In front of a
+/// shared store keys are those of this process, see [`here`](super::resets::here).
+#[derive(Debug)]
+pub struct Unsettled {
+    places: RandomState,
+    parts: Box<[Mutex<Part>]>,
+}
+
+/// The keys of a batch that wait for their outcome if they are charged, in its order.
+pub type Watches = SmallVec<[Option<Watch>; 4]>;
+
+#[derive(Debug, Default)]
+struct Part {
+    keys: HashMap<KeyHash, Weak<Waiting>>,
+    /// How many keys there may be before those that left are looked for.
+    enough: usize,
+}
+
+impl Unsettled {
+    /// What is to be known of the keys of a batch before a shared store decides it.
+    pub fn watches(&self, batch: &Batch<'_>) -> Watches {
+        let watch = |charge: &Charge<'_>| charge.waits_for_outcome().then(|| self.watch(charge.key));
+        batch.charges.iter().map(watch).collect()
+    }
+
+    /// Notes what a shared store has reserved, and shortens the waits it answered.
+    pub fn note(&self, batch: &Batch<'_>, watches: Watches, verdicts: &mut [Verdict]) {
+        for ((charge, watch), verdict) in batch.charges.iter().zip(watches).zip(verdicts) {
+            verdict.retry_after = verdict.retry_after.map(|wait| self.shortened(charge, wait));
+            if let (Some(watch), Some(charged)) = (watch, &mut verdict.charged) {
+                // What was counted in this process has its ticket.
+                charged.ticket.get_or_insert_with(|| watch.reserve());
+            }
+        }
+    }
+
+    /// To be called before anything is charged: a reset that is heard of meanwhile may have forgotten it.
+    pub fn watch(&self, key: KeyHash) -> Watch {
+        let mut part = self.part(key).lock();
+        if let Some(waiting) = part.keys.get(&key).and_then(Weak::upgrade) {
+            return waiting.watch();
+        }
+        if part.keys.len() >= part.enough {
+            part.keys.retain(|_, waiting| waiting.strong_count() > 0);
+            part.enough = (2 * part.keys.len()).max(FEW);
+        }
+        let waiting = Arc::new(Waiting::default());
+        part.keys.insert(key, Arc::downgrade(&waiting));
+        waiting.watch()
+    }
+
+    /// Whether a reservation of this key waits for its outcome, and may come back.
+    pub fn any(&self, key: KeyHash) -> bool {
+        let waiting = self.part(key).lock().keys.get(&key).and_then(Weak::upgrade);
+        waiting.is_some_and(|waiting| waiting.is_some())
+    }
+
+    /// What was counted under this key is forgotten, wherever that was decided.
+    pub fn reset(&self, key: KeyHash) {
+        let waiting = self.part(key).lock().keys.get(&key).and_then(Weak::upgrade);
+        if let Some(waiting) = waiting {
+            waiting.reset();
+        }
+    }
+
+    /// How long a denied request is to wait: where a slot may come back at any time, no longer than a moment.
+    pub fn shortened(&self, charge: &Charge<'_>, wait: Duration) -> Duration {
+        let may_come_back = wait > A_MOMENT && charge.waits_for_outcome() && self.any(charge.key);
+        if may_come_back { A_MOMENT } else { wait }
+    }
+
+    fn part(&self, key: KeyHash) -> &Mutex<Part> {
+        let parts = self.parts.len() as u64;
+        let place = (u128::from(self.places.hash_one(key)) * u128::from(parts)) >> 64;
+        &self.parts[usize::try_from(place).expect("below the number of parts")]
+    }
+}
+
+impl Default for Unsettled {
+    fn default() -> Self {
+        Self { places: RandomState::new(), parts: (0..PARTS).map(|_| Mutex::default()).collect() }
+    }
+}
+
+/// More than cores, so that two seldom want the same one.
+const PARTS: usize = 32;
+
+/// So few keys are not worth a look.
+const FEW: usize = 64;
+
+const A_MOMENT: Duration = Duration::from_secs(1);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ALICE: KeyHash = KeyHash(1);
+    const BOB: KeyHash = KeyHash(2);
+
+    #[test]
+    fn a_reservation_waits_until_its_last_ticket_is_dropped() {
+        let unsettled = Unsettled::default();
+        let watch = unsettled.watch(ALICE);
+        assert!(!unsettled.any(ALICE), "nothing was charged yet");
+        let ticket = watch.reserve();
+        assert!(unsettled.any(ALICE) && !unsettled.any(BOB));
+        let other = unsettled.watch(ALICE).reserve();
+        let clone = ticket.clone();
+        drop((ticket, other));
+        assert!(unsettled.any(ALICE));
+        drop(clone);
+        assert!(!unsettled.any(ALICE));
+    }
+
+    #[test]
+    fn a_reset_is_known_to_whoever_watched_before() {
+        let unsettled = Unsettled::default();
+        let before = unsettled.watch(ALICE).reserve();
+        let watched = unsettled.watch(ALICE);
+        let other = unsettled.watch(BOB).reserve();
+        unsettled.reset(ALICE);
+        let after = unsettled.watch(ALICE).reserve();
+        assert!(before.was_reset() && before.clone().was_reset() && watched.reserve().was_reset());
+        assert!(!after.was_reset() && !other.was_reset());
+    }
+
+    #[test]
+    fn keys_that_left_take_no_room() {
+        let unsettled = Unsettled::default();
+        let kept: Vec<_> = (0..1000).map(|number| unsettled.watch(KeyHash(number)).reserve()).collect();
+        for number in 1000..100_000 {
+            drop(unsettled.watch(KeyHash(number)).reserve());
+        }
+        let noted: usize = unsettled.parts.iter().map(|part| part.lock().keys.len()).sum();
+        assert!(noted < 2 * kept.len() + PARTS * FEW, "{noted}");
+        assert!((0..1000).all(|number| unsettled.any(KeyHash(number))));
+    }
+}
