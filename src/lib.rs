@@ -30,7 +30,7 @@
 //!
 //! | layer | modules | what they know |
 //! | --- | --- | --- |
-//! | words | [`units`] [`spelling`] [`clock`] [`alarm`] [`gather`] | nothing of the crate |
+//! | words | [`units`] [`spelling`] [`glob`] [`clock`] [`alarm`] [`gather`] | nothing of the crate |
 //! | facts | [`client`] [`request`] | who asks, and what for |
 //! | rules | [`list`] [`key`] [`limit`] [`route`] | one kind of rule each |
 //! | decision | [`decision`] | the rules together |
@@ -80,6 +80,7 @@
 pub mod alarm;
 pub mod clock;
 pub mod gather;
+pub mod glob;
 pub mod spelling;
 pub mod units;
 

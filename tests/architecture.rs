@@ -15,52 +15,53 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("clock", &[]),
     ("alarm", &[]),
     ("gather", &[]),
+    ("glob", &[]),
     ("client", &["clock"]),
     ("request", &["client"]),
     ("list", &["client"]),
     ("key", &["client", "request"]),
-    ("outcome", &["request"]),
+    ("outcome", &["glob", "request"]),
     ("limit", &["clock", "key", "list", "outcome"]),
-    ("route", &["client", "request", "list", "key", "limit", "outcome"]),
+    ("route", &["glob", "client", "request", "list", "key", "limit", "outcome"]),
     ("decision", &["spelling", "clock", "client", "request", "list", "key", "limit", "outcome", "route"]),
     ("store", &["units", "clock", "client", "key", "limit", "decision"]),
     ("upstream", &["alarm", "gather"]),
     ("listen", &["alarm", "gather", "client"]),
-    ("record", &["clock", "client", "limit", "route", "decision"]),
+    ("record", &["clock", "client", "limit", "outcome", "route", "decision"]),
     (
         "gateway",
         &[
-            "alarm", "units", "clock", "client", "request", "list", "key", "limit", "route", "decision", "store",
-            "upstream", "listen", "record",
+            "alarm", "units", "clock", "client", "request", "list", "key", "limit", "outcome", "route", "decision",
+            "store", "upstream", "listen", "record",
         ],
     ),
     ("admin", &["clock", "key", "limit", "route", "decision", "store", "upstream", "listen", "record"]),
     (
         "config",
         &[
-            "units", "spelling", "clock", "client", "request", "list", "key", "limit", "route", "decision", "store",
-            "upstream", "listen", "record", "gateway", "admin",
+            "units", "spelling", "glob", "clock", "client", "request", "list", "key", "limit", "outcome", "route",
+            "decision", "store", "upstream", "listen", "record", "gateway", "admin",
         ],
     ),
     (
         "app",
         &[
-            "units", "spelling", "clock", "client", "request", "list", "key", "limit", "route", "decision", "store",
-            "upstream", "listen", "record", "gateway", "admin", "config",
+            "units", "spelling", "glob", "clock", "client", "request", "list", "key", "limit", "outcome", "route",
+            "decision", "store", "upstream", "listen", "record", "gateway", "admin", "config",
         ],
     ),
     (
         "cli",
         &[
-            "units", "spelling", "clock", "client", "request", "list", "key", "limit", "route", "decision", "store",
-            "upstream", "listen", "record", "gateway", "admin", "config", "app",
+            "units", "spelling", "glob", "clock", "client", "request", "list", "key", "limit", "outcome", "route",
+            "decision", "store", "upstream", "listen", "record", "gateway", "admin", "config", "app",
         ],
     ),
 ];
 
 /// Modules that only compute: what they need is an argument.
 const PURE: &[&str] =
-    &["units", "spelling", "client", "request", "list", "key", "limit", "outcome", "route", "decision"];
+    &["units", "spelling", "glob", "client", "request", "list", "key", "limit", "outcome", "route", "decision"];
 
 /// Words that give an effect away. `now()` also catches a clock that is asked instead of given.
 const EFFECTS: &[&str] =

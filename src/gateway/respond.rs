@@ -37,7 +37,7 @@ use crate::decision::conclude::Cause;
 use crate::decision::conclude::Penalty;
 use crate::limit::DenyResponse;
 use crate::limit::action::DenyBody;
-use crate::record::Outcome;
+use crate::record::Ruling;
 use crate::route::RouteId;
 use crate::store::StoreError;
 
@@ -93,7 +93,7 @@ pub fn deny(
 /// Answers a request that was refused before any rule was asked. Its connection ends: what follows on it is as
 /// doubtful as what came.
 pub fn refuse(mut story: Box<Story>, version: Version, unfit: Unfit) -> Response<ResponseBody> {
-    story.outcome = Outcome::Error;
+    story.ruling = Ruling::Error;
     story.error = Some(unfit.to_string().into());
     let mut answer = Reply::plain(&story, unfit.status(), &unfit.to_string());
     if unfit == Unfit::Method {
@@ -107,7 +107,7 @@ pub fn refuse(mut story: Box<Story>, version: Version, unfit: Unfit) -> Response
 
 /// Answers for an application that did not; `words` go to the client, the story's error to the log.
 pub fn fail(mut story: Box<Story>, status: StatusCode, words: &str, connection: Connection) -> Response<ResponseBody> {
-    story.outcome = Outcome::Error;
+    story.ruling = Ruling::Error;
     let mut answer = Reply::plain(&story, status, words);
     if connection == Connection::Ends {
         answer.headers.insert(CONNECTION, CLOSE);
@@ -126,7 +126,7 @@ pub fn cannot_decide(story: Box<Story>, parts: &Parts, is_body_read: bool) -> Re
 /// The story knows why a request has no decision before its body is read, during which the client may leave.
 pub fn tell_undecided(story: &mut Story, route: Option<RouteId>, error: StoreError) {
     story.route = route;
-    story.outcome = Outcome::Error;
+    story.ruling = Ruling::Error;
     story.error = Some(error.to_string().into());
 }
 
@@ -142,14 +142,14 @@ pub fn tell(story: &mut Story, denial: &mut Denial<'_>) {
     story.route = denial.route;
     story.hold(mem::take(&mut denial.slots));
     story.report = mem::take(&mut denial.report);
-    story.outcome = match &denial.cause {
-        Cause::Listed { .. } | Cause::NotOnList => Outcome::Listed,
-        Cause::TooManyValues => Outcome::Denied,
+    story.ruling = match &denial.cause {
+        Cause::Listed { .. } | Cause::NotOnList => Ruling::Listed,
+        Cause::TooManyValues => Ruling::Denied,
         Cause::Limited { .. } => match denial.penalty {
-            Penalty::None => Outcome::Denied,
-            Penalty::Ban => Outcome::Banned,
-            Penalty::Tarpit(_) => Outcome::Tarpitted,
-            Penalty::Challenge(_) => Outcome::Challenged,
+            Penalty::None => Ruling::Denied,
+            Penalty::Ban => Ruling::Banned,
+            Penalty::Tarpit(_) => Ruling::Tarpitted,
+            Penalty::Challenge(_) => Ruling::Challenged,
         },
     };
     story.decider = match (&denial.cause, denial.limit) {

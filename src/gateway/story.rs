@@ -26,7 +26,7 @@ use crate::limit::LimitId;
 use crate::listen::Connection;
 use crate::record::Event;
 use crate::record::Forwarded;
-use crate::record::Outcome;
+use crate::record::Ruling;
 use crate::route::RouteId;
 use crate::route::UpstreamId;
 
@@ -44,7 +44,7 @@ pub struct Story {
     started: Timestamp,
     decided: Option<Duration>,
     pub route: Option<RouteId>,
-    pub outcome: Outcome,
+    pub ruling: Ruling,
     pub decider: Decider,
     pub report: Report,
     pub status: Option<StatusCode>,
@@ -86,7 +86,7 @@ impl Story {
             decided: None,
             route: None,
             // Until a decision says otherwise, what ends a request is a fault.
-            outcome: Outcome::Error,
+            ruling: Ruling::Error,
             decider: Decider::Nothing,
             report: Report::default(),
             status: None,
@@ -108,20 +108,20 @@ impl Story {
     /// The decision let it pass.
     pub fn passes(&mut self, route: Option<RouteId>, slots: SmallVec<[KeyHash; 2]>, report: Report) {
         self.route = route;
-        self.outcome = Outcome::Allowed;
+        self.ruling = Ruling::Allowed;
         self.report = report;
         self.hold(slots);
     }
 
     /// It is held by this limit before it is forwarded.
     pub fn is_delayed_by(&mut self, limit: LimitId) {
-        self.outcome = Outcome::Delayed;
+        self.ruling = Ruling::Delayed;
         self.decider = Decider::Limit(limit);
     }
 
     /// It cannot be held, and is denied by the limit that would have held it.
     pub fn is_not_held(&mut self) {
-        self.outcome = Outcome::Denied;
+        self.ruling = Ruling::Denied;
     }
 
     /// What the request holds until its story ends.
@@ -168,10 +168,11 @@ pub(super) fn tell_of_no_request(core: &Core, connection: &Connection, status: S
         host: "",
         path: "",
         route: None,
-        decision: Outcome::Error,
+        decision: Ruling::Error,
         limit: None,
         limits: &[],
         status: Some(status),
+        meaning: None,
         forwarded: None,
         error: Some("the head is no HTTP request"),
         duration: Duration::ZERO,
@@ -195,10 +196,11 @@ impl Drop for Story {
             host: self.host.as_ref().and_then(|host| host.to_str().ok()).unwrap_or_default(),
             path: self.target.path(),
             route: self.route,
-            decision: self.outcome,
+            decision: self.ruling,
             limit,
             limits: &self.report.limits,
             status: self.status,
+            meaning: None,
             forwarded: self.sent.as_ref().map(|sent| Forwarded {
                 upstream: sent.upstream,
                 server: sent.server.as_deref(),

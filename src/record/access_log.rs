@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use super::Event;
 use super::LogFormat;
+use super::Meaning;
 use super::recorder::LimitMeter;
 use crate::clock::Timestamp;
 
@@ -54,6 +55,9 @@ fn write_json(line: &mut Vec<u8>, at: Timestamp, event: &Event<'_>, named: &Name
         Some(status) => line.extend_from_slice(status.as_str().as_bytes()),
         None => line.extend_from_slice(b"null"),
     }
+    if let Some(meaning) = event.meaning {
+        field(line, "outcome", Some(meaning.as_str()));
+    }
     field(line, "upstream", named.upstream);
     field(line, "server", event.forwarded.and_then(|forwarded| forwarded.server));
     name(line, "duration_ms");
@@ -80,6 +84,7 @@ fn write_human(line: &mut Vec<u8>, at: Timestamp, event: &Event<'_>, named: &Nam
     line.push(b' ');
     plain(line, event.decision.as_str());
     labelled(line, "limit", event.limit);
+    labelled(line, "outcome", event.meaning.map(Meaning::as_str));
     labelled(line, "route", named.route);
     labelled(line, "upstream", named.upstream);
     labelled(line, "server", event.forwarded.and_then(|forwarded| forwarded.server));

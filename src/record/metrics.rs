@@ -24,6 +24,7 @@ pub struct Metrics {
     registry: Registry,
     requests: Family<RequestLabels, Counter>,
     limit_decisions: Family<LimitLabels, Counter>,
+    outcomes: Family<OutcomeLabels, Counter>,
     request_duration: Family<RouteLabels, Histogram>,
     decision_duration: Family<RouteLabels, Histogram>,
     upstream_requests: Family<ServerLabels, Counter>,
@@ -62,6 +63,7 @@ impl Metrics {
         let metrics = Self {
             requests: register(&mut registry, names::REQUESTS),
             limit_decisions: register(&mut registry, names::LIMIT_DECISIONS),
+            outcomes: register(&mut registry, names::OUTCOMES),
             request_duration: register(&mut registry, names::REQUEST_DURATION),
             decision_duration: register(&mut registry, names::DECISION_DURATION),
             upstream_requests: register(&mut registry, names::UPSTREAM_REQUESTS),
@@ -137,6 +139,10 @@ impl Metrics {
 
     pub(super) fn limit_decisions(&self, limit: &str, decision: &'static str) -> Counter {
         self.limit_decisions.get_or_create_owned(&LimitLabels { limit: limit.to_owned(), decision })
+    }
+
+    pub(super) fn outcomes(&self, route: &str, outcome: &'static str) -> Counter {
+        self.outcomes.get_or_create_owned(&OutcomeLabels { route: route.to_owned(), outcome })
     }
 
     pub(super) fn request_duration(&self, route: &str) -> Histogram {
@@ -252,6 +258,12 @@ struct RequestLabels {
 struct LimitLabels {
     limit: String,
     decision: &'static str,
+}
+
+#[derive(Clone, Debug, EncodeLabelSet, Eq, Hash, PartialEq)]
+struct OutcomeLabels {
+    route: String,
+    outcome: &'static str,
 }
 
 #[derive(Clone, Debug, EncodeLabelSet, Eq, Hash, PartialEq)]

@@ -22,6 +22,7 @@ use http::StatusCode;
 
 use crate::client::Identity;
 use crate::decision::conclude::LimitReport;
+use crate::outcome::Outcome;
 use crate::route::RouteId;
 use crate::route::UpstreamId;
 
@@ -41,13 +42,15 @@ pub struct Event<'a> {
     /// As it came, without the query.
     pub path: &'a str,
     pub route: Option<RouteId>,
-    pub decision: Outcome,
+    pub decision: Ruling,
     /// The limit or list that decided.
     pub limit: Option<&'a str>,
     /// Every limit that was asked; shadow limits that would have denied are found in here.
     pub limits: &'a [LimitReport],
     /// What the client got; `None` when it was gone before.
     pub status: Option<StatusCode>,
+    /// What the answer meant; `None` where nothing asks for it.
+    pub meaning: Option<Meaning>,
     /// Where it was sent, if it was.
     pub forwarded: Option<Forwarded<'a>>,
     /// Why the application did not answer or the request was refused, as a sentence.
@@ -70,9 +73,9 @@ pub struct Forwarded<'a> {
     pub failure: Option<&'static str>,
 }
 
-/// The word of the log line and of metrics.
+/// What became of a request: the word of the log line and of metrics.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
-pub enum Outcome {
+pub enum Ruling {
     Allowed,
     Denied,
     /// By a ban, which lasts or begins.
@@ -89,7 +92,7 @@ pub enum Outcome {
     Error,
 }
 
-impl Outcome {
+impl Ruling {
     pub const ALL: [Self; 8] = [
         Self::Allowed,
         Self::Denied,
@@ -111,6 +114,23 @@ impl Outcome {
             Self::Tarpitted => "tarpitted",
             Self::Challenged => "challenged",
             Self::Error => "error",
+        }
+    }
+}
+
+/// What the application's answer meant, where its route has an `outcome`.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Meaning {
+    Known(Outcome),
+    /// It reached the application, and what came of that cannot be told: no answer, or none that says enough.
+    Unknown,
+}
+
+impl Meaning {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Known(outcome) => outcome.as_str(),
+            Self::Unknown => "unknown",
         }
     }
 }

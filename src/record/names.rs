@@ -11,6 +11,10 @@ pub const REQUESTS: Name =
     Name { name: "portcullis_requests", help: "Requests by route, decision and class of the status answered" };
 pub const LIMIT_DECISIONS: Name =
     Name { name: "portcullis_limit_decisions", help: "What each limit said of the requests it was asked about" };
+pub const OUTCOMES: Name = Name {
+    name: "portcullis_outcomes",
+    help: "What the answers of the applications meant; unknown: it was asked, and gave no answer that says",
+};
 pub const REQUEST_DURATION: Name = Name {
     name: "portcullis_request_duration_seconds",
     help: "From the head of a request to the end of its answer, the application included",

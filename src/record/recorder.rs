@@ -12,14 +12,17 @@ use super::Forwarded;
 use super::LineWriter;
 use super::LogFormat;
 use super::LogSettings;
+use super::Meaning;
 use super::Metrics;
-use super::Outcome;
+use super::Ruling;
 use super::Sinks;
 use super::access_log;
 use super::histogram::Histogram;
 use crate::clock;
 use crate::decision::Policy;
 use crate::decision::conclude::LimitReport;
+use crate::limit::Action;
+use crate::outcome::Outcome;
 use crate::route::RouteId;
 use crate::route::UpstreamId;
 
@@ -59,7 +62,7 @@ impl Recorder {
         Self {
             log: settings.requests.then(|| (Arc::clone(&sinks.lines), format)),
             routes: names.map(|name| RouteMeter::new(metrics, name)).collect(),
-            limits: policy.limits.iter().map(|limit| LimitMeter::new(&limit.name)).collect(),
+            limits: policy.limits.iter().map(|limit| LimitMeter::new(&limit.name, &limit.then.action)).collect(),
             upstreams: upstreams.into_iter().map(|names| UpstreamMeter::new(metrics, names)).collect(),
             metrics: Arc::clone(metrics),
         }
@@ -82,6 +85,9 @@ impl Recorder {
         let route = self.route(event.route);
         route.requests(&self.metrics, event.decision, event.status).inc();
         route.request_duration.observe(event.duration);
+        if let Some(meaning) = event.meaning {
+            route.outcomes(&self.metrics, meaning).inc();
+        }
         if let Some(deciding) = event.deciding {
             route.decision_duration.observe(deciding);
         }
@@ -110,7 +116,9 @@ const NO_ROUTE: &str = "none";
 struct RouteMeter {
     name: Arc<str>,
     /// By decision and class of the status.
-    requests: [[OnceLock<Counter>; STATUS_CLASSES.len()]; Outcome::ALL.len()],
+    requests: [[OnceLock<Counter>; STATUS_CLASSES.len()]; Ruling::ALL.len()],
+    /// By meaning.
+    outcomes: [OnceLock<Counter>; Outcome::ALL.len() + 1],
     request_duration: Histogram,
     decision_duration: Histogram,
 }
@@ -121,16 +129,25 @@ impl RouteMeter {
     fn new(metrics: &Metrics, name: Arc<str>) -> Self {
         Self {
             requests: array::from_fn(|_| array::from_fn(|_| OnceLock::new())),
+            outcomes: array::from_fn(|_| OnceLock::new()),
             request_duration: metrics.request_duration(&name),
             decision_duration: metrics.decision_duration(&name),
             name,
         }
     }
 
-    fn requests(&self, metrics: &Metrics, decision: Outcome, status: Option<StatusCode>) -> &Counter {
+    fn requests(&self, metrics: &Metrics, decision: Ruling, status: Option<StatusCode>) -> &Counter {
         let class = status.map_or(0, |status| usize::from(status.as_u16() / 100).min(5));
         self.requests[decision as usize][class]
             .get_or_init(|| metrics.requests(&self.name, decision.as_str(), STATUS_CLASSES[class]))
+    }
+
+    fn outcomes(&self, metrics: &Metrics, meaning: Meaning) -> &Counter {
+        let position = match meaning {
+            Meaning::Known(outcome) => outcome as usize,
+            Meaning::Unknown => Outcome::ALL.len(),
+        };
+        self.outcomes[position].get_or_init(|| metrics.outcomes(&self.name, meaning.as_str()))
     }
 }
 
@@ -138,19 +155,33 @@ impl RouteMeter {
 #[derive(Debug)]
 pub(super) struct LimitMeter {
     pub(super) name: Arc<str>,
-    decisions: [OnceLock<Counter>; LIMIT_DECISIONS.len()],
+    /// What it says of those beyond it.
+    denied: &'static str,
+    /// By whether it is a shadow, and whether it denied.
+    decisions: [[OnceLock<Counter>; 2]; 2],
 }
 
-const LIMIT_DECISIONS: [&str; 4] = ["allowed", "denied", "shadow_allowed", "shadow_denied"];
-
 impl LimitMeter {
-    pub(super) fn new(name: &Arc<str>) -> Self {
-        Self { name: Arc::clone(name), decisions: array::from_fn(|_| OnceLock::new()) }
+    pub(super) fn new(name: &Arc<str>, action: &Action) -> Self {
+        let denied = match action {
+            Action::Deny(_) => "denied",
+            Action::Delay(_) => "delayed",
+            Action::Tarpit(_) => "tarpitted",
+            Action::Ban(_) => "banned",
+            Action::Challenge => "challenged",
+        };
+        Self { name: Arc::clone(name), denied, decisions: array::from_fn(|_| array::from_fn(|_| OnceLock::new())) }
     }
 
     fn decisions(&self, metrics: &Metrics, report: &LimitReport) -> &Counter {
-        let decision = usize::from(report.shadow) * 2 + usize::from(report.denied);
-        self.decisions[decision].get_or_init(|| metrics.limit_decisions(&self.name, LIMIT_DECISIONS[decision]))
+        let decision = match (report.shadow, report.denied) {
+            (false, false) => "allowed",
+            (false, true) => self.denied,
+            (true, false) => "shadow_allowed",
+            (true, true) => "shadow_denied",
+        };
+        self.decisions[usize::from(report.shadow)][usize::from(report.denied)]
+            .get_or_init(|| metrics.limit_decisions(&self.name, decision))
     }
 }
 

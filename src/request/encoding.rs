@@ -14,6 +14,7 @@ use http::HeaderMap;
 use http::header;
 use ruzstd::decoding::BlockDecodingStrategy;
 use ruzstd::decoding::FrameDecoder;
+use smallvec::SmallVec;
 
 /// What a body is behind its encodings.
 #[derive(Debug)]
@@ -28,30 +29,59 @@ pub(crate) struct Decoded<'b> {
 ///
 /// Without that header the body is the body, but one that begins like gzip or zstd is decoded as well.
 pub(crate) fn decode<'b>(headers: &HeaderMap, body: &'b [u8], bound: usize) -> Decoded<'b> {
-    let mut decoded = Decoded { bodies: vec![Cow::Borrowed(body)], whole: true };
-    let codings = codings(headers);
-    if codings.is_empty() {
-        if let Some(coding) = Coding::of(body) {
-            let found = coding.decode(body, bound);
-            decoded.whole = found.whole;
-            decoded.bodies.extend(found.bodies);
-        }
-        return decoded;
-    }
-    decoded.whole = codings.len() <= MAX_CODINGS;
-    for coding in codings.iter().rev().take(MAX_CODINGS) {
-        let Some(coding) = coding else {
-            return Decoded { bodies: Vec::new(), whole: false };
-        };
-        let mut next = Vec::new();
-        for body in &decoded.bodies {
-            let found = coding.decode(body, bound);
-            decoded.whole &= found.whole;
-            next.extend(found.bodies.into_iter().map(|body| Cow::Owned(body.into_owned())));
-        }
-        decoded.bodies = next;
+    let mut decoded = Codings::of(headers).decode(body, bound);
+    if let [Cow::Borrowed(_)] = &decoded.bodies[..]
+        && let Some(coding) = Coding::of(body)
+    {
+        let found = coding.decode(body, bound);
+        decoded.whole = found.whole;
+        decoded.bodies.extend(found.bodies);
     }
     decoded
+}
+
+/// What `Content-Encoding` lists, over all lines; `None` for what is not known.
+#[derive(Clone, Debug)]
+pub(crate) struct Codings(SmallVec<[Option<Coding>; 1]>);
+
+impl Codings {
+    pub(crate) fn of(headers: &HeaderMap) -> Self {
+        let lines = headers.get_all(header::CONTENT_ENCODING).iter();
+        let codings = lines
+            .flat_map(|line| line.as_bytes().split(|byte| *byte == b','))
+            .map(|coding| coding.trim_ascii().to_ascii_lowercase())
+            .filter(|coding| !matches!(&coding[..], b"" | b"identity"))
+            .map(|coding| Coding::named(&coding));
+        Self(codings.collect())
+    }
+
+    /// Whether a body is sent as it is.
+    pub(crate) fn is_none(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Takes the encodings away, the last one first, to at most `bound` bytes each. Without any the body is as it is.
+    pub(crate) fn decode<'b>(&self, body: &'b [u8], bound: usize) -> Decoded<'b> {
+        let mut decoded = Decoded { bodies: vec![Cow::Borrowed(body)], whole: self.0.len() <= MAX_CODINGS };
+        for coding in self.0.iter().rev().take(MAX_CODINGS) {
+            let Some(coding) = coding else {
+                return Decoded { bodies: Vec::new(), whole: false };
+            };
+            let mut next = Vec::new();
+            for body in &decoded.bodies {
+                let found = coding.decode(body, bound);
+                decoded.whole &= found.whole;
+                next.extend(found.bodies.into_iter().map(|body| Cow::Owned(body.into_owned())));
+            }
+            decoded.bodies = next;
+        }
+        decoded
+    }
+}
+
+/// Whether bodies in this encoding can be read.
+pub(crate) fn is_known(coding: &[u8]) -> bool {
+    coding.eq_ignore_ascii_case(b"identity") || Coding::named(&coding.to_ascii_lowercase()).is_some()
 }
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -62,25 +92,18 @@ enum Coding {
     Zstd,
 }
 
-/// What `Content-Encoding` lists, over all lines; `None` for what is not known.
-fn codings(headers: &HeaderMap) -> Vec<Option<Coding>> {
-    headers
-        .get_all(header::CONTENT_ENCODING)
-        .iter()
-        .flat_map(|line| line.as_bytes().split(|byte| *byte == b','))
-        .map(|coding| coding.trim_ascii().to_ascii_lowercase())
-        .filter(|coding| !matches!(&coding[..], b"" | b"identity"))
-        .map(|coding| match &coding[..] {
-            b"gzip" | b"x-gzip" => Some(Coding::Gzip),
-            b"deflate" => Some(Coding::Deflate),
-            b"br" => Some(Coding::Brotli),
-            b"zstd" => Some(Coding::Zstd),
-            _ => None,
-        })
-        .collect()
-}
-
 impl Coding {
+    /// By its name in lower case.
+    fn named(name: &[u8]) -> Option<Self> {
+        match name {
+            b"gzip" | b"x-gzip" => Some(Self::Gzip),
+            b"deflate" => Some(Self::Deflate),
+            b"br" => Some(Self::Brotli),
+            b"zstd" => Some(Self::Zstd),
+            _ => None,
+        }
+    }
+
     /// What a body says it is by its first bytes.
     fn of(body: &[u8]) -> Option<Self> {
         match body {

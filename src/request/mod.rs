@@ -2,7 +2,7 @@
 
 mod base64;
 mod content_type;
-mod encoding;
+pub(crate) mod encoding;
 pub mod fields;
 pub mod header;
 pub mod host;

@@ -4,7 +4,6 @@ use std::fmt;
 
 use http::HeaderName;
 
-use super::glob::Glob;
 use super::host::HostPattern;
 use super::method::InvalidMethod;
 use super::method::MethodSet;
@@ -16,6 +15,7 @@ use super::readings::Certainty;
 use super::readings::Readings;
 use super::readings::of_path;
 use super::readings::of_values;
+use crate::glob::Glob;
 use crate::key::Captures;
 use crate::list::ListId;
 use crate::request::Head;

@@ -1,7 +1,6 @@
 //! Where a request would go: routes, and the conditions under which a request takes one.
 
 pub mod condition;
-pub mod glob;
 pub mod host;
 pub mod method;
 pub mod path_regex;
@@ -22,7 +21,6 @@ use crate::outcome::OutcomeRule;
 
 pub use self::condition::Condition;
 pub use self::condition::InvalidMatch;
-pub use self::glob::Glob;
 pub use self::host::HostPattern;
 pub use self::host::InvalidHostPattern;
 pub use self::method::InvalidMethod;

@@ -23,7 +23,7 @@ use crate::support::world;
 fn login(limits: Vec<Limit>) -> World {
     let mut world = world();
     let route = world.route("/login", limits);
-    route.outcome = Some(Arc::new(OutcomeRule { otherwise: Outcome::Neither }));
+    route.outcome = Some(Arc::new(OutcomeRule::new(None, None, None)));
     route.known_clients = Some(KnownClients {
         of: KeyPart { selector: "query.user".parse().unwrap(), raw: false },
         remember: 5.try_into().unwrap(),

@@ -4,8 +4,8 @@ use portcullis::decision::conclude::Cause;
 use portcullis::limit::Limit;
 use portcullis::limit::Missing;
 
+use portcullis::glob::Glob;
 use portcullis::route::Condition;
-use portcullis::route::Glob;
 use proptest::prelude::*;
 
 use crate::support::World;

@@ -7,10 +7,11 @@ use super::*;
 use crate::client::ClientIp;
 use crate::client::Identity;
 use crate::decision::conclude::LimitReport;
+use crate::limit::Action;
 use crate::limit::LimitId;
 use crate::limit::state::Standings;
 use crate::record::Forwarded;
-use crate::record::Outcome;
+use crate::record::Ruling;
 use crate::route::UpstreamId;
 
 #[test]
@@ -30,9 +31,10 @@ fn a_denied_request_is_one_json_line_with_every_key_in_order() {
 fn what_is_not_there_is_null_and_an_error_says_why() {
     let forwarded = Forwarded { upstream: UpstreamId(0), server: Some("10.0.1.5:8000"), failure: Some("connect") };
     let event = Event {
-        decision: Outcome::Error,
+        decision: Ruling::Error,
         limit: None,
         status: None,
+        meaning: None,
         forwarded: Some(forwarded),
         error: Some("connection refused"),
         ..denied()
@@ -68,7 +70,10 @@ fn a_line_for_people_says_the_same_in_fewer_words() {
 }
 
 fn line(format: LogFormat, event: &Event<'_>) -> String {
-    let limits = [LimitMeter::new(&"login-pace".into()), LimitMeter::new(&"login-new".into())];
+    let limits = [
+        LimitMeter::new(&"login-pace".into(), &Action::default()),
+        LimitMeter::new(&"login-new".into(), &Action::default()),
+    ];
     let upstream = event.forwarded.map(|_| "app");
     let named = Named { route: Some("login"), upstream, limits: &limits };
     let mut line = Vec::new();
@@ -86,10 +91,11 @@ fn denied() -> Event<'static> {
         host: "example.com",
         path: "/login",
         route: None,
-        decision: Outcome::Denied,
+        decision: Ruling::Denied,
         limit: Some("login-pace"),
         limits: &[],
         status: Some(StatusCode::TOO_MANY_REQUESTS),
+        meaning: None,
         forwarded: None,
         error: None,
         duration: Duration::from_micros(1045),

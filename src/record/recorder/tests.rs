@@ -29,7 +29,7 @@ fn a_request_is_counted_under_the_names_of_the_configuration() {
     let sinks = Sinks::discard();
     let recorder = recorder(&sinks);
     let limits = [report(false, true), report(true, true), report(true, false)];
-    let denied = Event { route: Some(RouteId(0)), decision: Outcome::Denied, limits: &limits, ..event() };
+    let denied = Event { route: Some(RouteId(0)), decision: Ruling::Denied, limits: &limits, ..event() };
     recorder.record(&Event { status: Some(StatusCode::TOO_MANY_REQUESTS), ..denied });
     recorder.record(&event());
 
@@ -128,10 +128,11 @@ fn event() -> Event<'static> {
         host: "example.com",
         path: "/",
         route: None,
-        decision: Outcome::Allowed,
+        decision: Ruling::Allowed,
         limit: None,
         limits: &[],
         status: Some(StatusCode::OK),
+        meaning: None,
         forwarded: None,
         error: None,
         duration: Duration::from_millis(1),

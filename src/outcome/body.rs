@@ -1,0 +1,108 @@
+//! What is looked for in the body of an answer.
+
+use std::fmt;
+
+use memchr::memmem;
+use regex::bytes::Regex;
+use regex::bytes::RegexBuilder;
+
+/// A text that stands somewhere in a body, letter for letter, or a `/regular expression/` that matches somewhere.
+#[derive(Clone, Debug)]
+pub struct BodyPattern {
+    text: Box<str>,
+    sought: Sought,
+}
+
+#[derive(Clone, Debug)]
+enum Sought {
+    Text(Box<memmem::Finder<'static>>),
+    Regex(Regex),
+}
+
+/// An expression that compiles to more than this is a mistake, not a page.
+const MAX_COMPILED_BYTES: usize = 1 << 20;
+
+impl BodyPattern {
+    /// `text`, or `/regex/` between slashes.
+    pub fn parse(text: &str) -> Result<Self, InvalidBodyPattern> {
+        let regex = text.strip_prefix('/').and_then(|rest| rest.strip_suffix('/'));
+        let sought = match regex {
+            _ if text.is_empty() => return Err(InvalidBodyPattern::Empty),
+            Some("") => return Err(InvalidBodyPattern::Empty),
+            Some(regex) => {
+                let built = RegexBuilder::new(regex).size_limit(MAX_COMPILED_BYTES).build();
+                Sought::Regex(built.map_err(|error| InvalidBodyPattern::from(&error))?)
+            }
+            None => Sought::Text(Box::new(memmem::Finder::new(text).into_owned())),
+        };
+        Ok(Self { text: text.into(), sought })
+    }
+
+    pub fn is_in(&self, body: &[u8]) -> bool {
+        match &self.sought {
+            Sought::Text(finder) => finder.find(body).is_some(),
+            Sought::Regex(regex) => regex.is_match(body),
+        }
+    }
+}
+
+impl fmt::Display for BodyPattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+#[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
+pub enum InvalidBodyPattern {
+    #[error("an empty text stands in every body")]
+    Empty,
+    #[error("not a regular expression: {0}")]
+    Syntax(String),
+    #[error("the regular expression is too large")]
+    TooLarge,
+}
+
+impl From<&regex::Error> for InvalidBodyPattern {
+    fn from(error: &regex::Error) -> Self {
+        match error {
+            regex::Error::CompiledTooBig(_) => Self::TooLarge,
+            // The last line says what is wrong; those before it draw where.
+            error => {
+                let said = error.to_string();
+                let last = said.lines().last().unwrap_or_default();
+                Self::Syntax(last.strip_prefix("error: ").unwrap_or(last).to_owned())
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(pattern: &str, body: &[u8], expected: bool) {
+        assert_eq!(BodyPattern::parse(pattern).expect("a pattern").is_in(body), expected, "{pattern}");
+    }
+
+    #[test]
+    fn a_text_is_sought_as_it_is_and_an_expression_between_slashes() {
+        check("invalid password", b"<p>invalid password</p>", true);
+        check("invalid password", b"<p>Invalid Password</p>", false);
+        check("a.c", b"abc", false);
+        check("/a.c/", b"xabcx", true);
+        check("/(?i)invalid\\s+password/", b"INVALID \n Password", true);
+        check("/account", b"see /account", true);
+        check("caf\u{e9}", "un café".as_bytes(), true);
+        check("ok", b"\xff\xfeok\xff", true);
+    }
+
+    #[test]
+    fn what_is_no_pattern_is_refused() {
+        let refused = |text: &str| BodyPattern::parse(text).expect_err("no pattern");
+        assert_eq!(refused(""), InvalidBodyPattern::Empty);
+        assert_eq!(refused("//"), InvalidBodyPattern::Empty);
+        assert_eq!(refused("/(/"), InvalidBodyPattern::Syntax("unclosed group".into()));
+        assert_eq!(refused("/(a{1000}){1000}/"), InvalidBodyPattern::TooLarge);
+    }
+}

@@ -1,0 +1,56 @@
+//! A value at a dotted path of a JSON answer.
+
+use serde_json::Value;
+
+/// Whether the value at a dotted path is spelt like this: texts without their quotes, `true`, `false` and `null` as in
+/// JSON, numbers by what they are worth. Elements of arrays have their position, from 0, for a name.
+pub fn holds(document: &Value, path: &str, expected: &str) -> bool {
+    at(document, path).is_some_and(|value| is_spelt(value, expected))
+}
+
+fn at<'v>(document: &'v Value, path: &str) -> Option<&'v Value> {
+    path.split('.').try_fold(document, |value, name| match value {
+        Value::Object(fields) => fields.get(name),
+        Value::Array(elements) => elements.get(name.parse::<usize>().ok()?),
+        _ => None,
+    })
+}
+
+fn is_spelt(value: &Value, expected: &str) -> bool {
+    match value {
+        Value::Null => expected == "null",
+        Value::Bool(value) => expected == if *value { "true" } else { "false" },
+        Value::Number(number) => {
+            let same = || number.as_f64().zip(expected.parse::<f64>().ok()).is_some_and(|(one, other)| one == other);
+            number.to_string() == expected || same()
+        }
+        Value::String(text) => text == expected,
+        Value::Array(_) | Value::Object(_) => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(document: &str, path: &str, expected: &str, holds_there: bool) {
+        let document = serde_json::from_str(document).expect("JSON");
+        assert_eq!(holds(&document, path, expected), holds_there, "{path}: {expected}");
+    }
+
+    #[test]
+    fn a_value_is_found_at_its_path_alone() {
+        check(r#"{"ok": false}"#, "ok", "false", true);
+        check(r#"{"ok": true}"#, "ok", "false", false);
+        check(r#"{"OK": false}"#, "ok", "false", false);
+        check(r#"{"error": {"code": "bad_password"}}"#, "error.code", "bad_password", true);
+        check(r#"{"user": {"ok": true}, "ok": false}"#, "ok", "true", false);
+        check(r#"{"errors": [{"code": 7}]}"#, "errors.0.code", "7", true);
+        check(r#"{"errors": []}"#, "errors.0.code", "7", false);
+        check(r#"{"token": null}"#, "token", "null", true);
+        check("{}", "token", "null", false);
+        check(r#"{"code": 1.0}"#, "code", "1", true);
+        check(r#"{"code": {"a": 1}}"#, "code", "1", false);
+    }
+}

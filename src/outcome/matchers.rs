@@ -1,0 +1,211 @@
+//! One side of an outcome: what must all be so of an answer.
+
+use http::HeaderMap;
+use http::HeaderName;
+use http::StatusCode;
+use http::header::SET_COOKIE;
+
+use super::BodyPattern;
+use super::Outcome;
+use super::OutcomeRule;
+use super::StatusSet;
+use crate::glob::Glob;
+
+/// What must all hold of an answer; without any, every answer matches.
+#[derive(Clone, Debug, Default)]
+pub struct Matchers {
+    pub status: Option<StatusSet>,
+    /// A line of that name with such a value.
+    pub headers: Vec<(HeaderName, Glob)>,
+    /// A cookie of that name is set.
+    pub cookies: Vec<Box<str>>,
+    pub body: Option<BodyPattern>,
+    /// A dotted path, and the value that stands there.
+    pub json: Vec<(Box<str>, Box<str>)>,
+}
+
+/// Whether a side matches.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Match {
+    Yes,
+    No,
+    /// That cannot be told.
+    Unsure,
+}
+
+/// Which side is asked. Doubt goes against the client.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Side {
+    Success,
+    Failure,
+}
+
+impl Matchers {
+    pub fn needs_body(&self) -> bool {
+        self.body.is_some() || !self.json.is_empty()
+    }
+
+    fn of_head(&self, side: Side, status: StatusCode, headers: &HeaderMap) -> Match {
+        let holds = self.status.as_ref().is_none_or(|set| set.contains(status))
+            && self.headers.iter().all(|(name, glob)| {
+                headers.get_all(name).iter().any(|value| glob.matches(&String::from_utf8_lossy(value.as_bytes())))
+            })
+            && self.cookies.iter().all(|name| sets_cookie(headers, name, side));
+        match holds {
+            false => Match::No,
+            true if self.needs_body() => Match::Unsure,
+            true => Match::Yes,
+        }
+    }
+}
+
+impl OutcomeRule {
+    /// What an answer means, where its head says enough.
+    pub fn of_head(&self, status: StatusCode, headers: &HeaderMap) -> Option<Outcome> {
+        let (success, failure) = self.sides_of_head(status, headers);
+        self.resolve(success, failure)
+    }
+
+    /// Whether what an answer means may depend on its body.
+    pub fn needs_body(&self) -> bool {
+        [&self.success, &self.failure].into_iter().flatten().any(Matchers::needs_body)
+    }
+
+    /// What both sides say of a head, success first; unsure where it is for the body to say.
+    pub(super) fn sides_of_head(&self, status: StatusCode, headers: &HeaderMap) -> (Match, Match) {
+        let ask = |matchers: &Option<Matchers>, side| {
+            matchers.as_ref().map_or(Match::No, |matchers| matchers.of_head(side, status, headers))
+        };
+        (ask(&self.success, Side::Success), ask(&self.failure, Side::Failure))
+    }
+
+    /// `None` where what is not known makes a difference.
+    pub(super) fn resolve(&self, success: Match, failure: Match) -> Option<Outcome> {
+        match (failure, success) {
+            (Match::Yes, _) => Some(Outcome::Failure),
+            (Match::No, Match::Yes) => Some(Outcome::Success),
+            (Match::No, Match::No) => Some(self.otherwise),
+            (Match::No, Match::Unsure) => Some(Outcome::Success).filter(|it| *it == self.otherwise),
+            (Match::Unsure, Match::No) => Some(Outcome::Failure).filter(|it| *it == self.otherwise),
+            (Match::Unsure, _) => None,
+        }
+    }
+}
+
+/// Whether a cookie is set. One that is taken from the client is not what a success looks like.
+fn sets_cookie(headers: &HeaderMap, name: &str, side: Side) -> bool {
+    headers.get_all(SET_COOKIE).iter().any(|line| {
+        let mut parts = line.as_bytes().split(|byte| *byte == b';').map(<[u8]>::trim_ascii);
+        let Some((set, value)) = parts.next().and_then(pair) else { return false };
+        set == name.as_bytes() && (side == Side::Failure || !(is_blank(value) || parts.any(expires_it)))
+    })
+}
+
+fn pair(part: &[u8]) -> Option<(&[u8], &[u8])> {
+    let equals = memchr::memchr(b'=', part)?;
+    Some((part[..equals].trim_ascii(), part[equals + 1..].trim_ascii()))
+}
+
+fn is_blank(value: &[u8]) -> bool {
+    value.is_empty() || value == b"\"\""
+}
+
+/// `Max-Age=0`, or a date in the year that stands for never in every framework.
+fn expires_it(attribute: &[u8]) -> bool {
+    pair(attribute).is_some_and(|(name, value)| {
+        (name.eq_ignore_ascii_case(b"max-age") && (value.starts_with(b"-") || value.iter().all(|byte| *byte == b'0')))
+            || (name.eq_ignore_ascii_case(b"expires") && memchr::memmem::find(value, b"1970").is_some())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use http::HeaderValue;
+
+    use super::*;
+
+    fn answer(lines: &[(&'static str, &'static str)]) -> HeaderMap {
+        lines.iter().map(|(name, value)| (HeaderName::from_static(name), HeaderValue::from_static(value))).collect()
+    }
+
+    fn status(text: &str) -> Option<Matchers> {
+        Some(Matchers { status: Some(text.parse().expect("a status")), ..Matchers::default() })
+    }
+
+    fn body(status: Option<&str>) -> Option<Matchers> {
+        let status = status.map(|text| text.parse().expect("a status"));
+        Some(Matchers { status, body: BodyPattern::parse("x").ok(), ..Matchers::default() })
+    }
+
+    fn of(rule: &OutcomeRule, status: u16) -> Option<Outcome> {
+        rule.of_head(StatusCode::from_u16(status).expect("a status"), &HeaderMap::new())
+    }
+
+    #[test]
+    fn one_side_given_makes_the_rest_its_opposite() {
+        let rule = OutcomeRule::new(status("302"), None, None);
+        assert_eq!((of(&rule, 302), of(&rule, 200)), (Some(Outcome::Success), Some(Outcome::Failure)));
+        let rule = OutcomeRule::new(None, status("401"), None);
+        assert_eq!((of(&rule, 401), of(&rule, 500)), (Some(Outcome::Failure), Some(Outcome::Success)));
+        let rule = OutcomeRule::new(None, status("401"), Some(Outcome::Neither));
+        assert_eq!(of(&rule, 500), Some(Outcome::Neither));
+    }
+
+    #[test]
+    fn of_both_sides_failure_wins_and_the_rest_is_neither() {
+        let rule = OutcomeRule::new(status("2xx"), status("200-399"), None);
+        assert_eq!(of(&rule, 200), Some(Outcome::Failure));
+        assert_eq!(of(&rule, 302), Some(Outcome::Failure));
+        assert_eq!(of(&rule, 500), Some(Outcome::Neither));
+    }
+
+    #[test]
+    fn the_body_is_asked_only_where_it_makes_a_difference() {
+        let rule = OutcomeRule::new(None, body(Some("200")), None);
+        assert_eq!((of(&rule, 302), of(&rule, 200)), (Some(Outcome::Success), None));
+        let rule = OutcomeRule::new(body(None), status("401"), None);
+        assert_eq!((of(&rule, 401), of(&rule, 200)), (Some(Outcome::Failure), None));
+        let rule = OutcomeRule::new(status("302"), body(None), Some(Outcome::Failure));
+        assert_eq!((of(&rule, 302), of(&rule, 200)), (None, Some(Outcome::Failure)));
+    }
+
+    #[test]
+    fn all_matchers_of_a_side_must_hold() {
+        let side = Matchers {
+            status: "302".parse().ok(),
+            headers: vec![(http::header::LOCATION, Glob::new("/account*"))],
+            cookies: vec!["session".into()],
+            ..Matchers::default()
+        };
+        let rule = OutcomeRule::new(Some(side), None, None);
+        let check = |status, lines: &[_], expected| {
+            assert_eq!(rule.of_head(status, &answer(lines)), Some(expected), "{lines:?}");
+        };
+        let (found, session) = (("location", "/account/7"), ("set-cookie", "session=abc; Path=/; Max-Age=600"));
+        check(StatusCode::FOUND, &[found, ("set-cookie", "other=1"), session], Outcome::Success);
+        check(StatusCode::OK, &[found, session], Outcome::Failure);
+        check(StatusCode::FOUND, &[found], Outcome::Failure);
+        check(StatusCode::FOUND, &[("location", "/login"), session], Outcome::Failure);
+        check(StatusCode::FOUND, &[found, ("set-cookie", "a=session")], Outcome::Failure);
+        check(StatusCode::FOUND, &[found, ("set-cookie", "Session=abc")], Outcome::Failure);
+    }
+
+    #[test]
+    fn a_cookie_taken_away_is_no_success_but_may_be_a_failure() {
+        let side = || Some(Matchers { cookies: vec!["sid".into()], ..Matchers::default() });
+        let lines = [
+            "sid=; Path=/",
+            "sid=\"\"",
+            "sid=x; max-age=0",
+            "sid=x; Max-Age=-1",
+            "sid=x; expires=Thu, 01 Jan 1970 00:00:00 GMT",
+        ];
+        for line in lines {
+            let headers = answer(&[("set-cookie", line)]);
+            let success = OutcomeRule::new(side(), None, None);
+            assert_eq!(success.of_head(StatusCode::OK, &headers), Some(Outcome::Failure), "{line}");
+            let failure = OutcomeRule::new(None, side(), None);
+            assert_eq!(failure.of_head(StatusCode::OK, &headers), Some(Outcome::Failure), "{line}");
+        }
+    }
+}
