@@ -35,7 +35,10 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
             "store", "upstream", "listen", "record",
         ],
     ),
-    ("admin", &["clock", "key", "limit", "route", "decision", "store", "upstream", "listen", "record"]),
+    (
+        "admin",
+        &["units", "clock", "list", "key", "limit", "route", "decision", "store", "upstream", "listen", "record"],
+    ),
     (
         "config",
         &[

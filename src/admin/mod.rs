@@ -2,6 +2,8 @@
 
 pub mod auth;
 
+mod bans;
+mod export;
 mod health;
 mod limits;
 mod metrics;
@@ -22,6 +24,7 @@ use axum::Router;
 use axum::body::Body;
 use axum::middleware;
 use axum::routing::MethodRouter;
+use axum::routing::delete;
 use axum::routing::get;
 use axum::routing::post;
 use http::Request;
@@ -127,12 +130,15 @@ fn router(control: Arc<Control>) -> Router {
 }
 
 /// All there is, as `openapi.json` describes it.
-fn routes() -> [(&'static str, MethodRouter<Arc<Control>>); 7] {
+fn routes() -> [(&'static str, MethodRouter<Arc<Control>>); 10] {
     [
         ("/healthz", get(health::healthz)),
         ("/readyz", get(health::readyz)),
         ("/metrics", get(metrics::metrics)),
         ("/openapi.json", get(openapi::document)),
+        ("/api/v1/bans", get(bans::list).post(bans::add)),
+        ("/api/v1/bans/{id}", delete(bans::remove)),
+        ("/api/v1/bans/export", get(bans::exported)),
         ("/api/v1/limits", get(limits::list)),
         ("/api/v1/limits/{name}/state", get(limits::state).delete(limits::forget)),
         ("/api/v1/limits/{name}/hit", post(limits::hit)),

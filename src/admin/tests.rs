@@ -71,7 +71,7 @@ async fn what_is_described_is_what_is_there() {
     let router = router(control());
     for (path, operations) in described {
         for method in ["GET", "POST", "PUT", "PATCH", "DELETE"] {
-            let (status, _, body) = ask(&router, method, &path.replace("{name}", "gone")).await;
+            let (status, _, body) = ask(&router, method, &path.replace("{name}", "gone").replace("{id}", "gone")).await;
             let is_described = operations.get(method.to_lowercase()).is_some();
             assert_eq!(status != StatusCode::METHOD_NOT_ALLOWED, is_described, "{method} {path}");
             let open = operations[method.to_lowercase()]["security"] == json!([]);

@@ -67,6 +67,7 @@ pub fn gauges(
     Gauges {
         connections: connections.count(),
         held: holding.count(),
+        bans: store.bans().count(),
         store: kind,
         store_up: is_up,
         store_keys: keys,

@@ -11,6 +11,7 @@ use super::batch::Force;
 use super::batch::Items;
 use crate::key::KeyHash;
 use crate::key::KeyHasher;
+use crate::key::Masked;
 use crate::key::by_hand;
 use crate::key::by_hand::NoKey;
 use crate::limit::Count;
@@ -27,6 +28,8 @@ pub struct Asked {
     pub limit: Arc<str>,
     /// The selectors of the key. Their values are kept nowhere.
     pub selectors: Vec<String>,
+    /// The key as people may see it.
+    pub named: Masked,
     pub key: KeyHash,
     /// With the cost that was asked for.
     pub rule: Rule,
@@ -84,6 +87,7 @@ impl Asked {
         Ok(Self {
             limit: Arc::clone(&found.name),
             key: hasher.hash(&found.name, &key),
+            named: Masked::of(&found.key, &key),
             rule: with_cost(&found.rule, cost)?,
             shadow: found.shadow,
             count: found.count,

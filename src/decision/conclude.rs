@@ -89,6 +89,8 @@ pub struct Trip {
 pub enum Cause {
     /// The client stands on a deny list: 403.
     Listed { list: Arc<str> },
+    /// The address of the client is banned: 403.
+    Banned,
     /// The route is for members of other lists only: 403.
     NotOnList,
     /// A field was sent more often than anyone honest sends it: 400.
@@ -122,6 +124,8 @@ struct Ruling<'v> {
     denies: Option<Wait>,
     /// Whatever was counted: a part of the key is missing.
     outright: bool,
+    /// Whatever was counted, and whatever the limit does otherwise: the key is banned since before.
+    banned: bool,
     /// Of what denies it, a key that a ban or a challenge is about.
     key: Option<KeyHash>,
     standings: Option<&'v Standings>,
@@ -199,15 +203,15 @@ impl<'a> Plan<'a> {
     fn denying<'r, 'v>(&self, rulings: &'r [Ruling<'v>]) -> impl Iterator<Item = &'r Ruling<'v>> {
         rulings.iter().filter(|ruling| {
             let delays = matches!(self.policy.limit(ruling.limit).then.action, Action::Delay(_));
-            ruling.denies.is_some() && !ruling.shadow && (!delays || ruling.outright)
+            ruling.denies.is_some() && !ruling.shadow && (!delays || ruling.outright || ruling.banned)
         })
     }
 
-    /// A ban that lasts is severer than one that begins, which is as severe as any denial of its limit.
     fn severity(&self, ruling: &Ruling<'_>) -> Severity {
         match &self.policy.limit(ruling.limit).then.action {
             // It denies because a part of its key is missing.
             _ if ruling.outright => Severity::Deny,
+            _ if ruling.banned => Severity::Ban,
             action => action.severity(),
         }
     }
@@ -215,6 +219,7 @@ impl<'a> Plan<'a> {
     fn penalty(&self, ruling: &Ruling<'_>) -> Penalty {
         match (&self.policy.limit(ruling.limit).then.action, ruling.key) {
             _ if ruling.outright => Penalty::None,
+            _ if ruling.banned => Penalty::Ban,
             (Action::Ban(_), _) => Penalty::Ban,
             (Action::Tarpit(span), _) => Penalty::Tarpit(*span),
             (Action::Challenge, Some(key)) => Penalty::Challenge(key),
@@ -273,8 +278,8 @@ impl<'a> Plan<'a> {
                 continue;
             }
             let standings = tightest.map(|verdict| &verdict.standings);
-            let outright = planned.outright;
-            rulings.push(Ruling { limit: planned.limit, shadow, outright, denies, key, standings });
+            let (outright, banned) = (planned.outright, planned.banned.is_some());
+            rulings.push(Ruling { limit: planned.limit, shadow, outright, banned, denies, key, standings });
         }
         rulings
     }

@@ -32,6 +32,8 @@ pub(super) enum Admission {
     /// No limit holds for it. `only` still does: it says who may come here at all.
     Allowed(ListId),
     Refused(ListId),
+    /// The address of the client is banned. `only` comes before.
+    Banned,
 }
 
 /// Looks a request up in the lists and the route table.
@@ -41,10 +43,17 @@ pub fn enter<'a>(policy: &'a Policy, head: &'a Head<'a>) -> Entry<'a> {
 }
 
 impl Entry<'_> {
+    /// The address of the client is banned: denies it, unless a list of `access` has decided already.
+    pub fn ban(&mut self) {
+        if self.admission == Admission::Ordinary {
+            self.admission = Admission::Banned;
+        }
+    }
+
     /// Whether a rule asks for something that may stand in the body: a key, a list that frees from a limit, or a
     /// method that overrides the one sent. Worth asking only of a request that has a body.
     pub fn needs_body(&self) -> bool {
-        if matches!(self.admission, Admission::Refused(_)) || self.bars(&self.walk) {
+        if matches!(self.admission, Admission::Refused(_) | Admission::Banned) || self.bars(&self.walk) {
             return false;
         }
         let limits_hold = self.admission == Admission::Ordinary;

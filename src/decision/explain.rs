@@ -176,7 +176,8 @@ pub fn explain(
         path: head.path.cased().to_owned(),
         lists,
         access: match entry.admission {
-            Admission::Ordinary => AccessStory::Ordinary,
+            // What is written asks nobody who is banned.
+            Admission::Ordinary | Admission::Banned => AccessStory::Ordinary,
             Admission::Allowed(list) => AccessStory::Allowed(name(list)),
             Admission::Refused(list) => AccessStory::Denied(name(list)),
         },

@@ -10,6 +10,7 @@ pub mod conclude;
 pub mod enter;
 pub mod explain;
 pub mod instead;
+pub mod named;
 pub mod plan;
 pub mod policy;
 pub mod settle;

@@ -95,6 +95,10 @@ impl<'a> Entry<'a> {
             plan.refusal = Some(Cause::NotOnList);
             return plan;
         }
+        if admission == Admission::Banned {
+            plan.refusal = Some(Cause::Banned);
+            return plan;
+        }
         let with =
             |has: fn(&Route) -> bool| walk.collected.iter().copied().find(|&route| has(policy.routes.get(route)));
         plan.outcome = with(|route| route.outcome.is_some());
@@ -134,12 +138,12 @@ impl<'a> Plan<'a> {
     /// The client is known when every verdict is exempt. `left` says for how long a key is banned.
     pub fn depends_on_acquaintance(&self, left: impl Fn(KeyHash) -> Option<Duration>) -> Option<Batch<'a>> {
         let batch = self.batch();
-        let charge = batch.charges.iter().find(|charge| charge.unless_known && self.bans(charge, &left).is_some())?;
+        let charge = batch.charges.iter().find(|charge| charge.unless_known && Self::bans(charge, &left).is_some())?;
         (!batch.known.is_empty())
             .then(|| Batch { charges: [charge.clone()].into_iter().collect(), known: batch.known.clone() })
     }
 
-    /// Denies what is banned: `left` says for how long a key of a limit that bans still is. To be asked once, before the
+    /// Denies what is banned: `left` says for how long a key still is, under whatever limit: by hand any key is banned. To be asked once, before the
     /// store decides. `is_known`: limits that do not hold for known clients do not hold.
     pub fn heed_bans(&mut self, is_known: bool, left: impl Fn(KeyHash) -> Option<Duration>) {
         if is_known {
@@ -149,7 +153,7 @@ impl<'a> Plan<'a> {
         let mut binds = false;
         for at in 0..self.batch.charges.len() {
             let charge = &self.batch.charges[at];
-            let banned = self.bans(charge, &left);
+            let banned = Self::bans(charge, &left);
             let planned = &mut self.limits[usize::from(charge.limit)];
             planned.banned = planned.banned.max(banned);
             binds |= banned.is_some();
@@ -160,10 +164,8 @@ impl<'a> Plan<'a> {
     }
 
     /// For how long the key of a charge is still banned by its limit.
-    fn bans(&self, charge: &Charge<'_>, left: impl Fn(KeyHash) -> Option<Duration>) -> Option<Duration> {
-        let limit = self.policy.limit(self.limits[usize::from(charge.limit)].limit);
-        let bans = matches!(limit.then.action, Action::Ban(_)) && charge.force == Force::Binding;
-        if bans { left(charge.key) } else { None }
+    fn bans(charge: &Charge<'_>, left: impl Fn(KeyHash) -> Option<Duration>) -> Option<Duration> {
+        if charge.force == Force::Shadow { None } else { left(charge.key) }
     }
 
     /// Nothing is charged for what does not pass, but attempts and what shadows count alone.

@@ -13,6 +13,7 @@ use hyper::body::Incoming;
 use super::Core;
 use super::RequestBody;
 use super::ResponseBody;
+use super::bans;
 use super::body::Bounds;
 use super::forward;
 use super::framing;
@@ -71,7 +72,10 @@ pub(super) fn handle(
         let (upstream, delay) = {
             let authority = parts.headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
             let head = Head::read(&parts, authority, identity.client);
-            let entry = decision::enter(&live.policy, &head);
+            let mut entry = decision::enter(&live.policy, &head);
+            if story.core.store.bans().left_of_address(identity.client.address()).is_some() {
+                entry.ban();
+            }
             let reads_body = !body.is_empty() && entry.needs_body();
             let fields = if reads_body {
                 let bound = live.settings.inspect_body;
@@ -83,7 +87,10 @@ pub(super) fn handle(
                 Fields::none()
             };
             let since = story.deciding_since(reads_body);
-            let plan = entry.plan(&fields, &story.core.store.hasher());
+            let mut plan = entry.plan(&fields, &story.core.store.hasher());
+            if story.core.store.bans().has_keys() {
+                Box::pin(bans::heed(&mut plan, &story.core.store)).await;
+            }
             let verdicts = match story.core.store.decide(plan.batch()).await {
                 Ok(verdicts) => verdicts,
                 Err(error) => {
@@ -97,6 +104,9 @@ pub(super) fn handle(
             story.was_decided(since);
             match decision {
                 Decision::Deny(mut denial) => {
+                    if !denial.trips.is_empty() {
+                        Box::pin(bans::begin(&mut denial, &live, &head, &fields, &story.core.store)).await;
+                    }
                     respond::tell(&mut story, &mut denial);
                     drop(fields);
                     if let Penalty::Tarpit(span) = denial.penalty {

@@ -2,6 +2,7 @@
 
 pub mod accept;
 pub mod answer;
+pub mod bans;
 pub mod body;
 pub mod expect;
 pub mod forward;

@@ -61,7 +61,7 @@ pub fn deny(
 ) -> Response<ResponseBody> {
     let mut names: SmallVec<[&str; 2]> = SmallVec::new();
     let refusal = match &denial.cause {
-        Cause::Listed { .. } | Cause::NotOnList => Refusal::Forbidden,
+        Cause::Listed { .. } | Cause::NotOnList | Cause::Banned => Refusal::Forbidden,
         Cause::TooManyValues => Refusal::TooManyValues,
         Cause::Limited { limits, retry_after } => {
             let limits = limits.iter().filter_map(|id| live.policy.limits.get(usize::from(id.0)));
@@ -151,6 +151,7 @@ pub fn tell(story: &mut Story, denial: &mut Denial<'_>) {
             Penalty::Tarpit(_) => Ruling::Tarpitted,
             Penalty::Challenge(_) => Ruling::Challenged,
         },
+        Cause::Banned => Outcome::Banned,
     };
     story.decider = match (&denial.cause, denial.limit) {
         (Cause::Listed { list }, _) => Decider::List(list.clone()),

@@ -3,6 +3,7 @@
 pub mod by_hand;
 pub mod extract;
 pub mod hashed;
+pub mod masked;
 pub mod selector;
 
 use std::borrow::Cow;
@@ -20,6 +21,7 @@ pub use self::extract::Source;
 pub use self::extract::TooManyValues;
 pub use self::hashed::KeyHash;
 pub use self::hashed::KeyHasher;
+pub use self::masked::Masked;
 pub use self::selector::InvalidSelector;
 pub use self::selector::Selector;
 
@@ -80,6 +82,18 @@ impl Key {
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
     }
+
+    /// The parts that were pushed, in their order.
+    pub fn parts(&self) -> impl Iterator<Item = &[u8]> {
+        let mut rest = &self.0[..];
+        std::iter::from_fn(move || {
+            let digits = rest.iter().position(|&byte| byte < 0x80)? + 1;
+            let length = rest[..digits].iter().rev().fold(0, |length, &byte| (length << 7) | usize::from(byte & 0x7f));
+            let (part, after) = rest[digits..].split_at(length);
+            rest = after;
+            Some(part)
+        })
+    }
 }
 
 #[cfg(test)]
@@ -96,19 +110,6 @@ mod tests {
         key
     }
 
-    /// The parts that a key was made of, read back.
-    fn parts(key: &Key) -> Vec<Vec<u8>> {
-        let mut parts = Vec::new();
-        let mut rest = key.as_bytes();
-        while !rest.is_empty() {
-            let digits = rest.iter().position(|&byte| byte < 0x80).unwrap() + 1;
-            let length = rest[..digits].iter().rev().fold(0, |length, &byte| (length << 7) | usize::from(byte & 0x7f));
-            parts.push(rest[digits..digits + length].to_vec());
-            rest = &rest[digits + length..];
-        }
-        parts
-    }
-
     #[test]
     fn parts_that_join_to_the_same_text_are_different_keys() {
         let of = |parts: &[&str]| key(&parts.iter().map(|part| part.as_bytes().to_vec()).collect::<Vec<_>>());
@@ -123,7 +124,7 @@ mod tests {
         fn every_key_tells_its_parts_so_no_two_tuples_share_one(
             tuple in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..300), 0..5),
         ) {
-            prop_assert_eq!(parts(&key(&tuple)), tuple);
+            prop_assert_eq!(key(&tuple).parts().map(<[u8]>::to_vec).collect::<Vec<_>>(), tuple);
         }
     }
 }

@@ -36,6 +36,7 @@ pub struct Metrics {
     store_keys: Family<StoreLabels, Gauge>,
     connections: Gauge,
     held: Gauge,
+    bans: Gauge,
     reloads: Family<ReloadLabels, Counter>,
     last_reload_success: Gauge,
     dropped_lines: Gauge<i64, AtomicI64>,
@@ -49,6 +50,8 @@ pub struct Gauges {
     pub connections: usize,
     /// Requests that are delayed or tarpitted.
     pub held: usize,
+    /// Keys and addresses that are banned.
+    pub bans: usize,
     pub store: &'static str,
     pub store_up: bool,
     pub store_keys: usize,
@@ -75,6 +78,7 @@ impl Metrics {
             store_keys: register(&mut registry, names::STORE_KEYS),
             connections: register(&mut registry, names::CONNECTIONS),
             held: register(&mut registry, names::HELD_REQUESTS),
+            bans: register(&mut registry, names::BANS),
             reloads: register(&mut registry, names::CONFIG_RELOADS),
             last_reload_success: register(&mut registry, names::CONFIG_LAST_RELOAD_SUCCESS),
             dropped_lines: register(&mut registry, names::ACCESS_LOG_DROPPED),
@@ -115,6 +119,7 @@ impl Metrics {
         self.store_keys.get_or_create(&store).set(signed(gauges.store_keys));
         self.connections.set(signed(gauges.connections));
         self.held.set(signed(gauges.held));
+        self.bans.set(signed(gauges.bans));
         self.dropped_lines.set(i64::try_from(gauges.dropped_lines).unwrap_or(i64::MAX));
         // A server that left the configuration is neither well nor ill.
         self.upstream_healthy.clear();

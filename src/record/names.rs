@@ -40,6 +40,7 @@ pub const STORE_KEYS: Name = Name { name: "portcullis_store_keys", help: "Keys t
 pub const CONNECTIONS: Name = Name { name: "portcullis_connections", help: "Connections of clients that stand" };
 pub const HELD_REQUESTS: Name =
     Name { name: "portcullis_held_requests", help: "Requests that are held now, delayed or tarpitted" };
+pub const BANS: Name = Name { name: "portcullis_bans", help: "Keys and addresses that are banned" };
 pub const CONFIG_RELOADS: Name =
     Name { name: "portcullis_config_reloads", help: "Times the configuration was read anew, by result" };
 pub const CONFIG_LAST_RELOAD_SUCCESS: Name = Name {

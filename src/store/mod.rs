@@ -1,5 +1,6 @@
 //! Where counts are kept. Stores decide batches and know nothing of requests.
 
+pub mod bans;
 pub mod denied_until;
 pub mod failover;
 pub mod memory;
@@ -22,6 +23,7 @@ use crate::key::KeyHash;
 use crate::key::KeyHasher;
 use crate::limit::OnFailure;
 
+pub use self::bans::Bans;
 pub use self::failover::Failover;
 pub use self::memory::MemoryStore;
 
@@ -93,7 +95,7 @@ impl AnyStore {
     /// What hashes keys for this store: with a secret of this process, or one that all gateways on a Redis share.
     pub fn hasher(&self) -> KeyHasher {
         match self {
-            Self::Memory(_) => KeyHasher::of_process(),
+            Self::Memory(store) => store.hasher(),
             Self::Shared(store) => store.hasher(),
         }
     }

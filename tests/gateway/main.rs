@@ -4,6 +4,7 @@ mod access;
 mod admin;
 mod admin_api;
 mod algorithms;
+mod bans;
 mod bodies;
 mod deny_page;
 mod drain;

@@ -62,6 +62,7 @@ fn gauges() -> Gauges {
     Gauges {
         held: 2,
         connections: 3,
+        bans: 2,
         store: "memory",
         store_up: true,
         store_keys: 7,

@@ -2,6 +2,7 @@
 
 mod apart;
 mod away;
+mod banned;
 mod share;
 
 use std::num::NonZeroU32;
@@ -12,6 +13,7 @@ use tokio_util::task::TaskTracker;
 
 use self::apart::Apart;
 use self::apart::Place;
+use super::Bans;
 use super::Observer;
 use super::Settings;
 use super::Store;
@@ -74,6 +76,11 @@ impl Failover {
             nodes: self.nodes,
             clock: self.clock.clone(),
         }
+    }
+
+    /// The bans that this process knows of.
+    pub fn bans(&self) -> &Arc<Bans> {
+        self.local.bans()
     }
 
     pub fn hasher(&self) -> KeyHasher {

@@ -18,6 +18,7 @@ use smallvec::SmallVec;
 use self::case::Case;
 use self::known::Known;
 use self::shard::Shard;
+use super::Bans;
 use super::Store;
 use super::StoreError;
 use super::unsettled::Unsettled;
@@ -30,6 +31,7 @@ use crate::decision::Settlement;
 use crate::decision::Verdict;
 use crate::decision::batch::Force;
 use crate::key::KeyHash;
+use crate::key::KeyHasher;
 
 /// How much is remembered.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -49,6 +51,8 @@ pub struct MemoryStore {
     ring: Arc<KeyRing>,
     known: Known,
     unsettled: Unsettled,
+    hasher: KeyHasher,
+    bans: Arc<Bans>,
 }
 
 /// Alone on its cache lines, so that cores at work on neighbouring shards do not wait for each other.
@@ -70,16 +74,28 @@ impl MemoryStore {
             (0..count).map(|number| settings.max_keys / count + usize::from(number < settings.max_keys % count));
         Self {
             ring: Arc::new(KeyRing::new(clock.now())),
-            clock,
             shards: bounds.map(|bound| Padded(Mutex::new(Shard::new(bound)))).collect(),
             known: Known::new(settings.max_keys),
             unsettled: Unsettled::default(),
+            hasher: KeyHasher::of_process(),
+            bans: Arc::new(Bans::new(clock.clone())),
+            clock,
         }
     }
 
     /// The keys that the gateway signs with.
     pub fn ring(&self) -> &Arc<KeyRing> {
         &self.ring
+    }
+
+    /// What hashes keys for this store.
+    pub fn hasher(&self) -> KeyHasher {
+        self.hasher.clone()
+    }
+
+    /// The bans that this process knows of.
+    pub fn bans(&self) -> &Arc<Bans> {
+        &self.bans
     }
 
     /// How many keys are remembered. Keys that expired count until something is remembered in their stead.

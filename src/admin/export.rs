@@ -1,0 +1,176 @@
+//! Banned networks in the words of firewalls and servers.
+
+use std::fmt::Write;
+use std::str::FromStr;
+
+use ipnet::IpNet;
+use ipnet::Ipv4Net;
+use ipnet::Ipv6Net;
+
+/// Who is to read it.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Format {
+    Plain,
+    Nft,
+    Ipset,
+    Iptables,
+    Pf,
+    HostsDeny,
+    Nginx,
+    Haproxy,
+    Cisco,
+}
+
+impl FromStr for Format {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let known = FORMATS.iter().find(|(name, _)| *name == text).map(|(_, format)| *format);
+        known.ok_or_else(|| {
+            let names: Vec<_> = FORMATS.iter().map(|(name, _)| format!("`{name}`")).collect();
+            format!("there is no such format, expected one of {}", names.join(", "))
+        })
+    }
+}
+
+const FORMATS: [(&str, Format); 9] = [
+    ("plain", Format::Plain),
+    ("nft", Format::Nft),
+    ("ipset", Format::Ipset),
+    ("iptables", Format::Iptables),
+    ("pf", Format::Pf),
+    ("hosts.deny", Format::HostsDeny),
+    ("nginx", Format::Nginx),
+    ("haproxy", Format::Haproxy),
+    ("cisco", Format::Cisco),
+];
+
+/// What keeps these networks out. Networks within others are left out.
+///
+/// What can be loaded again replaces what was loaded before: nft, ipset, pf, cisco.
+pub(super) fn text(format: Format, networks: &[IpNet]) -> String {
+    let networks = IpNet::aggregate(&networks.to_vec());
+    let mut v4: Vec<Ipv4Net> = Vec::new();
+    let mut v6: Vec<Ipv6Net> = Vec::new();
+    for network in networks {
+        match network {
+            IpNet::V4(network) => v4.push(network),
+            IpNet::V6(network) => v6.push(network),
+        }
+    }
+    v4.sort_unstable();
+    v6.sort_unstable();
+    let all: Vec<String> =
+        v4.iter().map(|network| short(&IpNet::V4(*network))).chain(v6.iter().map(|network| short(&IpNet::V6(*network)))).collect();
+    match format {
+        Format::Plain | Format::Haproxy => lines(&all, |network| network.to_owned()),
+        Format::Nginx => lines(&all, |network| format!("deny {network};")),
+        Format::Iptables => lines(&all, |network| {
+            let command = if network.contains(':') { "ip6tables" } else { "iptables" };
+            format!("{command} -I INPUT -s {network} -j DROP")
+        }),
+        Format::Pf => format!("table <portcullis> persist {{ {} }}\n", all.join(", ")),
+        Format::HostsDeny => {
+            let v4 = v4.iter().map(|network| match network.prefix_len() {
+                32 => format!("ALL: {}\n", network.addr()),
+                _ => format!("ALL: {}/{}\n", network.network(), network.netmask()),
+            });
+            let v6 = v6.iter().map(|network| format!("ALL: [{}]/{}\n", network.network(), network.prefix_len()));
+            v4.chain(v6).collect()
+        }
+        Format::Nft => nft("banned4", "ipv4_addr", &all[..v4.len()], true) + &nft("banned6", "ipv6_addr", &all[v4.len()..], false),
+        Format::Ipset => ipset("portcullis4", "inet", &all[..v4.len()]) + &ipset("portcullis6", "inet6", &all[v4.len()..]),
+        Format::Cisco => cisco(&v4, &v6),
+    }
+}
+
+/// A host without its prefix.
+fn short(network: &IpNet) -> String {
+    if network.prefix_len() == network.max_prefix_len() { network.addr().to_string() } else { network.to_string() }
+}
+
+fn lines(networks: &[String], line: impl Fn(&str) -> String) -> String {
+    networks.iter().map(|network| line(network) + "\n").collect()
+}
+
+fn nft(set: &str, kind: &str, networks: &[String], is_first: bool) -> String {
+    let mut text = if is_first { "add table inet portcullis\n".to_owned() } else { String::new() };
+    let _ = writeln!(text, "add set inet portcullis {set} {{ type {kind}; flags interval; }}");
+    let _ = writeln!(text, "flush set inet portcullis {set}");
+    if !networks.is_empty() {
+        let _ = writeln!(text, "add element inet portcullis {set} {{ {} }}", networks.join(", "));
+    }
+    text
+}
+
+fn ipset(set: &str, family: &str, networks: &[String]) -> String {
+    let mut text = format!("create {set} hash:net family {family} maxelem 200000 -exist\nflush {set}\n");
+    for network in networks {
+        let _ = writeln!(text, "add {set} {network}");
+    }
+    text
+}
+
+fn cisco(v4: &[Ipv4Net], v6: &[Ipv6Net]) -> String {
+    let mut text = "no ip access-list extended portcullis\nip access-list extended portcullis\n".to_owned();
+    for network in v4 {
+        let _ = match network.prefix_len() {
+            32 => writeln!(text, " deny ip host {} any", network.addr()),
+            _ => writeln!(text, " deny ip {} {} any", network.network(), network.hostmask()),
+        };
+    }
+    text.push_str(" permit ip any any\nno ipv6 access-list portcullis6\nipv6 access-list portcullis6\n");
+    for network in v6 {
+        let _ = writeln!(text, " deny ipv6 {network} any");
+    }
+    text.push_str(" permit ipv6 any any\n");
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(format: &str, expected: &str) {
+        let networks =
+            ["198.51.100.0/24", "198.51.100.7/32", "203.0.113.9/32", "2001:db8::/32"].map(|text| text.parse().unwrap());
+        assert_eq!(text(format.parse().unwrap(), &networks), expected, "{format}");
+    }
+
+    #[test]
+    fn each_reader_gets_its_own_words() {
+        let plain = "198.51.100.0/24\n203.0.113.9\n2001:db8::/32\n";
+        check("plain", plain);
+        check("haproxy", plain);
+        check("nginx", "deny 198.51.100.0/24;\ndeny 203.0.113.9;\ndeny 2001:db8::/32;\n");
+        check("pf", "table <portcullis> persist { 198.51.100.0/24, 203.0.113.9, 2001:db8::/32 }\n");
+        check("hosts.deny", "ALL: 198.51.100.0/255.255.255.0\nALL: 203.0.113.9\nALL: [2001:db8::]/32\n");
+        let iptables = "iptables -I INPUT -s 198.51.100.0/24 -j DROP\niptables -I INPUT -s 203.0.113.9 -j DROP\n\
+                        ip6tables -I INPUT -s 2001:db8::/32 -j DROP\n";
+        check("iptables", iptables);
+        let nft = "add table inet portcullis\nadd set inet portcullis banned4 { type ipv4_addr; flags interval; }\n\
+                   flush set inet portcullis banned4\n\
+                   add element inet portcullis banned4 { 198.51.100.0/24, 203.0.113.9 }\n\
+                   add set inet portcullis banned6 { type ipv6_addr; flags interval; }\n\
+                   flush set inet portcullis banned6\nadd element inet portcullis banned6 { 2001:db8::/32 }\n";
+        check("nft", nft);
+        let ipset = "create portcullis4 hash:net family inet maxelem 200000 -exist\nflush portcullis4\n\
+                     add portcullis4 198.51.100.0/24\nadd portcullis4 203.0.113.9\n\
+                     create portcullis6 hash:net family inet6 maxelem 200000 -exist\nflush portcullis6\n\
+                     add portcullis6 2001:db8::/32\n";
+        check("ipset", ipset);
+        let cisco = "no ip access-list extended portcullis\nip access-list extended portcullis\n \
+                     deny ip 198.51.100.0 0.0.0.255 any\n deny ip host 203.0.113.9 any\n permit ip any any\n\
+                     no ipv6 access-list portcullis6\nipv6 access-list portcullis6\n \
+                     deny ipv6 2001:db8::/32 any\n permit ipv6 any any\n";
+        check("cisco", cisco);
+    }
+
+    #[test]
+    fn nobody_banned_is_an_empty_list_and_no_mistake() {
+        assert_eq!(text(Format::Plain, &[]), "");
+        assert!(!text(Format::Nft, &[]).contains("add element"));
+        assert!("fail2ban".parse::<Format>().unwrap_err().contains("`hosts.deny`"));
+    }
+}

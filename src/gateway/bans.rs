@@ -1,0 +1,81 @@
+//! Bans on a request's way: what is banned is denied, and what reaches a limit that bans is banned.
+
+use smallvec::SmallVec;
+
+use super::Snapshot;
+use crate::decision::Denial;
+use crate::decision::Plan;
+use crate::decision::conclude::Cause;
+use crate::decision::conclude::Trip;
+use crate::decision::enter;
+use crate::key::KeyHasher;
+use crate::key::Masked;
+use crate::limit::Action;
+use crate::limit::Detail;
+use crate::limit::Ladder;
+use crate::limit::LimitId;
+use crate::request::Fields;
+use crate::request::Head;
+use crate::store::AnyStore;
+use crate::store::Store;
+use crate::store::bans::Subject;
+
+/// Denies the keys that are banned. A store is asked only whether the client is known, where that matters to a ban.
+pub(super) async fn heed(plan: &mut Plan<'_>, store: &AnyStore) {
+    let bans = store.bans();
+    let left = |key| bans.left(key);
+    let is_known = match plan.depends_on_acquaintance(left) {
+        // In doubt it is not.
+        Some(batch) => store.look(&batch).await.is_ok_and(|verdicts| verdicts.iter().all(|verdict| verdict.is_exempt)),
+        None => false,
+    };
+    plan.heed_bans(is_known, left);
+}
+
+/// The bans that begin with a denial, which says from now on how long they last.
+pub(super) async fn begin(
+    denial: &mut Denial<'_>,
+    live: &Snapshot,
+    head: &Head<'_>,
+    fields: &Fields,
+    store: &AnyStore,
+) {
+    for begun in named(denial, live, head, fields, &store.hasher()) {
+        let Begun { limit, ladder, subject } = begun;
+        let ban = store.trip(subject, ladder, REASON).await;
+        let left = ban.left(store.bans().now());
+        let shows = live.policy.limit(limit).headers != Detail::None;
+        if let Cause::Limited { retry_after, .. } = &mut denial.cause
+            && shows
+        {
+            *retry_after = (*retry_after).max(Some(left));
+        }
+    }
+}
+
+/// A ban that begins, with what people are told of it.
+struct Begun<'l> {
+    limit: LimitId,
+    ladder: &'l Ladder,
+    subject: Subject,
+}
+
+fn named<'l>(
+    denial: &Denial<'_>,
+    live: &'l Snapshot,
+    head: &Head<'_>,
+    fields: &Fields,
+    hasher: &KeyHasher,
+) -> SmallVec<[Begun<'l>; 1]> {
+    let entry = enter(&live.policy, head);
+    let begun = denial.trips.iter().filter_map(|&Trip { limit: id, key }| {
+        let limit = live.policy.limit(id);
+        let Action::Ban(ladder) = &limit.then.action else { return None };
+        let named = entry.masked(fields, hasher, id, key).unwrap_or_else(Masked::default);
+        Some(Begun { limit: id, ladder, subject: Subject::Key { key, limit: limit.name.clone(), named } })
+    });
+    begun.collect()
+}
+
+/// Why a limit bans: because it was reached.
+const REASON: &str = "the limit was reached";

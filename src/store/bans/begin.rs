@@ -1,0 +1,67 @@
+//! Bans that begin and end, whichever store there is.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::ban::Ban;
+use super::ban::BanId;
+use super::ban::Subject;
+use super::table::Bans;
+use super::table::Full;
+use crate::limit::Ladder;
+use crate::store::AnyStore;
+use crate::store::StoreError;
+
+impl AnyStore {
+    /// The bans that this process knows of.
+    pub fn bans(&self) -> &Arc<Bans> {
+        match self {
+            Self::Memory(store) => store.bans(),
+            Self::Shared(store) => store.bans(),
+        }
+    }
+
+    /// A limit that bans was reached: the ban that lasts from now on, or already did. In Redis this goes on though the
+    /// caller leaves; while it is away the ban holds here.
+    pub async fn trip(&self, subject: Subject, ladder: &Ladder, reason: &str) -> Ban {
+        let (bans, reason) = (self.bans(), Arc::from(reason));
+        if let Some(lasting) = bans.find(subject.id()) {
+            return lasting;
+        }
+        let (ban, begins) = match self {
+            Self::Memory(_) => {
+                let (record, begins) = bans.step(subject, ladder, &reason);
+                (record.ban, begins)
+            }
+            Self::Shared(store) => store.trip(subject, ladder, reason).await,
+        };
+        if let Some(listener) = bans.listener().filter(|_| begins) {
+            listener.banned(&ban);
+        }
+        ban
+    }
+
+    /// Bans by hand, for so long from now.
+    pub async fn ban(&self, subject: Subject, span: Duration, reason: &str) -> Result<Ban, Full> {
+        let record = self.bans().ban(subject, span, Arc::from(reason))?;
+        if let Self::Shared(store) = self {
+            store.tell_ban(&record).await;
+        }
+        if let Some(listener) = self.bans().listener() {
+            listener.banned(&record.ban);
+        }
+        Ok(record.ban)
+    }
+
+    /// Lifts a ban: the one it was, or `None` if there was none. Fails where Redis, which holds it, does not answer.
+    pub async fn lift(&self, id: BanId) -> Result<Option<Ban>, StoreError> {
+        if let Self::Shared(store) = self {
+            store.lift(id).await?;
+        }
+        let lifted = self.bans().lift(id);
+        if let Some((listener, ban)) = self.bans().listener().zip(lifted.as_ref()) {
+            listener.lifted(ban);
+        }
+        Ok(lifted)
+    }
+}

@@ -1,0 +1,29 @@
+//! Who is banned: a table of this process that is asked without a round trip.
+//!
+//! - [`ban`]: what a ban is, and what it is called.
+//! - [`table`]: all bans that are known here, and how long each still lasts.
+//! - [`networks`]: the banned addresses among them.
+//! - [`begin`]: bans that begin and end, in memory or by way of Redis.
+
+pub mod ban;
+pub mod networks;
+pub mod table;
+
+mod begin;
+
+pub use self::ban::Ban;
+pub use self::ban::BanId;
+pub use self::ban::Subject;
+pub use self::table::Bans;
+pub use self::table::Full;
+
+/// Who is told of bans that begin and end by the doing of this process: for the audit trail and the live stream.
+///
+/// Called on the way of a request, and not to wait for anything. What other gateways do is told by them.
+pub trait Listener: Send + Sync + std::fmt::Debug {
+    /// It begins now.
+    fn banned(&self, ban: &Ban);
+
+    /// It was lifted by hand before its end.
+    fn lifted(&self, ban: &Ban);
+}
