@@ -151,7 +151,7 @@ pub fn tell(story: &mut Story, denial: &mut Denial<'_>) {
             Penalty::Tarpit(_) => Ruling::Tarpitted,
             Penalty::Challenge(_) => Ruling::Challenged,
         },
-        Cause::Banned => Outcome::Banned,
+        Cause::Banned => Ruling::Banned,
     };
     story.decider = match (&denial.cause, denial.limit) {
         (Cause::Listed { list }, _) => Decider::List(list.clone()),
