@@ -27,7 +27,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("store", &["units", "clock", "client", "key", "limit", "decision"]),
     ("upstream", &["alarm", "gather"]),
     ("listen", &["alarm", "gather", "client"]),
-    ("record", &["clock", "client", "limit", "outcome", "route", "decision"]),
+    ("record", &["clock", "client", "key", "limit", "outcome", "route", "decision"]),
     (
         "gateway",
         &[

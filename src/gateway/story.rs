@@ -27,6 +27,7 @@ use crate::listen::Connection;
 use crate::record::Event;
 use crate::record::Forwarded;
 use crate::record::Ruling;
+use crate::record::Subject;
 use crate::route::RouteId;
 use crate::route::UpstreamId;
 
@@ -52,6 +53,8 @@ pub struct Story {
     pub error: Option<Cow<'static, str>>,
     pub intake: Option<Intake>,
     pub bytes_out: u64,
+    /// What a limit did to it, where somebody wants to know.
+    pub subject: Option<Subject>,
     held: Held,
 }
 
@@ -94,6 +97,7 @@ impl Story {
             error: None,
             intake: None,
             bytes_out: 0,
+            subject: None,
             held: Held::default(),
             core,
             live,
@@ -179,6 +183,7 @@ pub(super) fn tell_of_no_request(core: &Core, connection: &Connection, status: S
         deciding: None,
         bytes_in: 0,
         bytes_out: 0,
+        subject: None,
     });
 }
 
@@ -211,6 +216,7 @@ impl Drop for Story {
             deciding: self.decided,
             bytes_in: self.intake.as_ref().map_or(0, Intake::bytes),
             bytes_out: self.bytes_out,
+            subject: self.subject.as_ref(),
         });
     }
 }

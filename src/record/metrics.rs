@@ -40,6 +40,8 @@ pub struct Metrics {
     reloads: Family<ReloadLabels, Counter>,
     last_reload_success: Gauge,
     dropped_lines: Gauge<i64, AtomicI64>,
+    notifications: Family<NoticeLabels, Counter>,
+    audit_dropped: Family<PlaceLabels, Counter>,
     /// Held from setting the gauges to reading them: two readers never see half of each other.
     reading: Mutex<()>,
 }
@@ -82,6 +84,8 @@ impl Metrics {
             reloads: register(&mut registry, names::CONFIG_RELOADS),
             last_reload_success: register(&mut registry, names::CONFIG_LAST_RELOAD_SUCCESS),
             dropped_lines: register(&mut registry, names::ACCESS_LOG_DROPPED),
+            notifications: register(&mut registry, names::NOTIFICATIONS),
+            audit_dropped: register(&mut registry, names::AUDIT_DROPPED),
             reading: Mutex::new(()),
             registry: Registry::default(),
         };
@@ -138,6 +142,24 @@ impl Metrics {
         }
     }
 
+    /// What a webhook adds to.
+    pub(super) fn notices(&self, channel: &str) -> NoticeMetrics {
+        let of = |result| {
+            let labels = NoticeLabels { channel: channel.to_owned(), result };
+            self.notifications.get_or_create_owned(&labels)
+        };
+        NoticeMetrics {
+            delivered: of("delivered"),
+            failed: of("failed"),
+            dropped: of("dropped"),
+            suppressed: of("suppressed"),
+        }
+    }
+
+    pub(super) fn audit_dropped(&self, place: &'static str) -> Counter {
+        self.audit_dropped.get_or_create_owned(&PlaceLabels { place })
+    }
+
     pub(super) fn requests(&self, route: &str, decision: &'static str, status: &'static str) -> Counter {
         self.requests.get_or_create_owned(&RequestLabels { route: route.to_owned(), decision, status })
     }
@@ -191,6 +213,36 @@ impl StoreMetrics {
     /// A decision was not answered.
     pub fn failed(&self) {
         self.errors.inc();
+    }
+}
+
+/// What became of the messages for a webhook.
+#[derive(Clone, Debug)]
+pub(super) struct NoticeMetrics {
+    delivered: Counter,
+    failed: Counter,
+    dropped: Counter,
+    suppressed: Counter,
+}
+
+impl NoticeMetrics {
+    pub(super) fn delivered(&self) {
+        self.delivered.inc();
+    }
+
+    /// It was tried until it was given up.
+    pub(super) fn failed(&self) {
+        self.failed.inc();
+    }
+
+    /// There was no room for it.
+    pub(super) fn dropped(&self) {
+        self.dropped.inc();
+    }
+
+    /// The same was told lately.
+    pub(super) fn suppressed(&self) {
+        self.suppressed.inc();
     }
 }
 
@@ -292,6 +344,17 @@ struct FailureLabels {
 #[derive(Clone, Debug, EncodeLabelSet, Eq, Hash, PartialEq)]
 struct StoreLabels {
     kind: &'static str,
+}
+
+#[derive(Clone, Debug, EncodeLabelSet, Eq, Hash, PartialEq)]
+struct NoticeLabels {
+    channel: String,
+    result: &'static str,
+}
+
+#[derive(Clone, Debug, EncodeLabelSet, Eq, Hash, PartialEq)]
+struct PlaceLabels {
+    place: &'static str,
 }
 
 #[derive(Clone, Debug, EncodeLabelSet, Eq, Hash, PartialEq)]

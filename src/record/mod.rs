@@ -5,12 +5,15 @@
 
 pub mod access_log;
 pub mod audit;
+pub mod happening;
+pub mod herald;
 pub mod histogram;
 pub mod log;
 pub mod metrics;
 pub mod names;
 pub mod notify;
 pub mod recorder;
+pub mod stream;
 pub mod writer;
 
 use std::io::Write;
@@ -22,10 +25,14 @@ use http::StatusCode;
 
 use crate::client::Identity;
 use crate::decision::conclude::LimitReport;
+use crate::key::KeyHash;
+use crate::limit::LimitId;
 use crate::outcome::Outcome;
 use crate::route::RouteId;
 use crate::route::UpstreamId;
 
+pub use self::happening::Happening;
+pub use self::herald::Herald;
 pub use self::metrics::Gauges;
 pub use self::metrics::Metrics;
 pub use self::recorder::Recorder;
@@ -61,6 +68,21 @@ pub struct Event<'a> {
     pub deciding: Option<Duration>,
     pub bytes_in: u64,
     pub bytes_out: u64,
+    /// What a limit did to it, where one did.
+    pub subject: Option<&'a Subject>,
+}
+
+/// Whom a limit denied or held.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Subject {
+    /// The limit that decided.
+    pub limit: LimitId,
+    /// What it counts the request under; `None` where a part of the key is missing.
+    pub key: Option<KeyHash>,
+    /// The same for people: each selector and its value, masked.
+    pub shown: Option<Vec<(String, String)>>,
+    /// For how long it is denied or held, if a wait ends that.
+    pub span: Option<Duration>,
 }
 
 /// What became of a request on its way to an application.
@@ -162,6 +184,7 @@ pub enum LogFormat {
 pub struct Sinks {
     lines: Arc<LineWriter>,
     metrics: Arc<Metrics>,
+    herald: Arc<Herald>,
     /// What `format` means where the configuration leaves it out.
     default_format: LogFormat,
 }
@@ -169,17 +192,27 @@ pub struct Sinks {
 impl Sinks {
     /// Lines go to `out`, from a thread of their own.
     pub fn new(out: impl Write + Send + 'static, default_format: LogFormat) -> std::io::Result<Self> {
-        Ok(Self { lines: LineWriter::start(out)?, metrics: Arc::new(Metrics::new()), default_format })
+        Ok(Self { lines: LineWriter::start(out)?, default_format, ..Self::discard() })
     }
 
     /// Counts only; for tests of whatever records.
     pub fn discard() -> Self {
         let lines = Arc::new(LineWriter::detached());
-        Self { lines, metrics: Arc::new(Metrics::new()), default_format: LogFormat::Json }
+        let (metrics, herald) = (Arc::new(Metrics::new()), Arc::new(Herald::new()));
+        Self { lines, metrics, herald, default_format: LogFormat::Json }
     }
 
     pub fn metrics(&self) -> &Arc<Metrics> {
         &self.metrics
+    }
+
+    pub fn herald(&self) -> &Arc<Herald> {
+        &self.herald
+    }
+
+    /// Tells the audit trail and whoever listens of what no request was the cause of. Waits for nobody.
+    pub fn tell(&self, happening: Happening) {
+        self.herald.tell(&Arc::new(happening));
     }
 
     /// Waits until every line is written, `at_most` so long: a reader that has stopped reading cannot hold the exit.

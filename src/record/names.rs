@@ -49,4 +49,12 @@ pub const CONFIG_LAST_RELOAD_SUCCESS: Name = Name {
 };
 pub const ACCESS_LOG_DROPPED: Name =
     Name { name: "portcullis_access_log_dropped_lines", help: "Lines of the request log that nobody read in time" };
+pub const NOTIFICATIONS: Name = Name {
+    name: "portcullis_notifications",
+    help: "Messages for each webhook: delivered, given up, dropped for want of room, or suppressed by `every`",
+};
+pub const AUDIT_DROPPED: Name = Name {
+    name: "portcullis_audit_dropped_entries",
+    help: "Entries of the audit trail that a place of it did not take",
+};
 pub const BUILD_INFO: Name = Name { name: "portcullis_build_info", help: "The version that runs" };

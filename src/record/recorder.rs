@@ -9,6 +9,8 @@ use prometheus_client::metrics::counter::Counter;
 
 use super::Event;
 use super::Forwarded;
+use super::Happening;
+use super::Herald;
 use super::LineWriter;
 use super::LogFormat;
 use super::LogSettings;
@@ -17,11 +19,17 @@ use super::Metrics;
 use super::Ruling;
 use super::Sinks;
 use super::access_log;
+use super::happening::Kind;
 use super::histogram::Histogram;
+use super::notify::Desk;
+use super::notify::Desks;
 use crate::clock;
+use crate::clock::Clock;
 use crate::decision::Policy;
 use crate::decision::conclude::LimitReport;
+use crate::key::KeyHash;
 use crate::limit::Action;
+use crate::limit::LimitId;
 use crate::outcome::Outcome;
 use crate::route::RouteId;
 use crate::route::UpstreamId;
@@ -30,6 +38,8 @@ use crate::route::UpstreamId;
 #[derive(Debug)]
 pub struct Recorder {
     metrics: Arc<Metrics>,
+    herald: Arc<Herald>,
+    clock: Clock,
     /// `None`: requests are not logged.
     log: Option<(Arc<LineWriter>, LogFormat)>,
     /// Those that took no route first, then by `RouteId`.
@@ -63,14 +73,43 @@ impl Recorder {
             log: settings.requests.then(|| (Arc::clone(&sinks.lines), format)),
             routes: names.map(|name| RouteMeter::new(metrics, name)).collect(),
             limits: policy.limits.iter().map(|limit| LimitMeter::new(&limit.name, &limit.then.action)).collect(),
+            herald: Arc::clone(&sinks.herald),
+            clock: Clock::system(),
             upstreams: upstreams.into_iter().map(|names| UpstreamMeter::new(metrics, names)).collect(),
             metrics: Arc::clone(metrics),
         }
     }
 
-    /// Counts a request and logs it. Waits for nobody.
+    /// The limits of `policy` tell the channels that they name.
+    #[must_use]
+    pub fn with_channels(mut self, policy: &Policy, desks: &Desks) -> Self {
+        for (meter, limit) in self.limits.iter_mut().zip(&policy.limits) {
+            // A shadow tells nobody.
+            let named = limit.then.notify.iter().filter(|_| !limit.shadow);
+            meter.desks = named.filter_map(|channel| desks.get(*channel)).map(Arc::clone).collect();
+        }
+        self
+    }
+
+    /// Whether anybody wants to know what this limit, or a list, does to a request.
+    pub fn is_heard(&self, limit: Option<LimitId>) -> bool {
+        self.herald.is_heard() || limit.is_some_and(|limit| !self.limits[usize::from(limit.0)].desks.is_empty())
+    }
+
+    /// Tells of what a limit did to a key, by webhook too where the limit says so. Waits for nobody.
+    pub fn tell(&self, happening: Happening, limit: LimitId, key: Option<KeyHash>) {
+        let happening = Arc::new(happening);
+        self.herald.tell(&happening);
+        let LimitMeter { name, desks, .. } = &self.limits[usize::from(limit.0)];
+        for desk in desks {
+            desk.tell(&happening, name, key.unwrap_or(KeyHash(0)), self.clock.now());
+        }
+    }
+
+    /// Counts a request, logs it, and tells of it where something was done to it. Waits for nobody.
     pub fn record(&self, event: &Event<'_>) {
         self.count(event);
+        self.tell_of(event);
         if let Some((lines, format)) = &self.log {
             let named = access_log::Named {
                 route: event.route.map(|route| &*self.route(Some(route)).name),
@@ -78,6 +117,40 @@ impl Recorder {
                 limits: &self.limits,
             };
             lines.append(|line| access_log::write(line, *format, clock::wall(), event, &named));
+        }
+    }
+
+    fn tell_of(&self, event: &Event<'_>) {
+        let kind = match event.decision {
+            Ruling::Allowed | Ruling::Error => return,
+            Ruling::Denied | Ruling::Banned | Ruling::Listed => Kind::Denial,
+            Ruling::Delayed => Kind::Delay,
+            Ruling::Tarpitted => Kind::Tarpit,
+            Ruling::Challenged => Kind::Challenge,
+        };
+        let limit = event.subject.map(|subject| subject.limit);
+        if !self.is_heard(limit) {
+            return;
+        }
+        let told = Happening::of(kind);
+        let told = Happening {
+            limit: match limit {
+                Some(limit) => Some(Arc::clone(&self.limits[usize::from(limit.0)].name)),
+                None => event.limit.map(Arc::from),
+            },
+            key: event.subject.and_then(|subject| subject.shown.clone()),
+            client: Some(event.identity.client.address()),
+            route: event.route.map(|route| Arc::clone(&self.route(Some(route)).name)),
+            request_id: Some(event.request_id.into()),
+            decision: Some(event.decision.as_str()),
+            ..match event.subject.and_then(|subject| subject.span) {
+                Some(span) => told.lasting(span),
+                None => told,
+            }
+        };
+        match event.subject {
+            Some(subject) => self.tell(told, subject.limit, subject.key),
+            None => self.herald.tell(&Arc::new(told)),
         }
     }
 
@@ -159,6 +232,8 @@ pub(super) struct LimitMeter {
     denied: &'static str,
     /// By whether it is a shadow, and whether it denied.
     decisions: [[OnceLock<Counter>; 2]; 2],
+    /// Whom it tells.
+    desks: Vec<Arc<Desk>>,
 }
 
 impl LimitMeter {
@@ -170,7 +245,8 @@ impl LimitMeter {
             Action::Ban(_) => "banned",
             Action::Challenge => "challenged",
         };
-        Self { name: Arc::clone(name), denied, decisions: array::from_fn(|_| array::from_fn(|_| OnceLock::new())) }
+        let decisions = array::from_fn(|_| array::from_fn(|_| OnceLock::new()));
+        Self { name: Arc::clone(name), denied, decisions, desks: Vec::new() }
     }
 
     fn decisions(&self, metrics: &Metrics, report: &LimitReport) -> &Counter {

@@ -102,6 +102,7 @@ fn denied() -> Event<'static> {
         deciding: None,
         bytes_in: 27,
         bytes_out: 512,
+        subject: None,
     }
 }
 

@@ -1,7 +1,31 @@
 //! The audit trail: a line for everything that was done to somebody, where it is kept.
+//!
+//! Each place has a queue and a writer of its own, so that none waits for another and no request for any of them. What a
+//! queue has no room for is dropped and counted.
 
+mod clerk;
+mod file;
+mod relay;
+#[cfg(feature = "sqlite")]
+mod sqlite;
+
+use std::io;
+use std::path::Path;
 use std::path::PathBuf;
 use std::sync::Arc;
+
+use tokio_util::task::TaskTracker;
+
+use self::clerk::Clerk;
+use self::file::Pages;
+pub use self::relay::Append;
+pub use self::relay::Appended;
+use self::relay::Relay;
+use super::Metrics;
+use super::happening::Happening;
+
+/// Whether this binary can write to `audit.sqlite`.
+pub const HAS_SQLITE: bool = cfg!(feature = "sqlite");
 
 /// The `audit` section: none, one or several places.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
@@ -26,3 +50,101 @@ impl RedisStream {
     /// `max_entries` where the configuration leaves it out.
     pub const MAX_ENTRIES: u64 = 100_000;
 }
+
+/// A place of the audit trail that cannot be written to.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot write the audit trail to {}: {source}", path.display())]
+pub struct AuditError {
+    pub path: PathBuf,
+    pub source: io::Error,
+}
+
+/// The places in force, opened.
+#[derive(Debug, Default)]
+pub struct Trail {
+    settings: Settings,
+    file: Option<Arc<Clerk>>,
+    sqlite: Option<Arc<Clerk>>,
+    redis_stream: Option<Arc<Relay>>,
+}
+
+/// What a trail needs beside its settings.
+#[derive(Clone, Copy, Debug)]
+pub struct Means<'a> {
+    pub metrics: &'a Metrics,
+    /// The store's Redis, where it is one.
+    pub redis: Option<&'a Arc<dyn Append>>,
+    /// Where tasks run.
+    pub tasks: &'a TaskTracker,
+}
+
+impl Trail {
+    /// Opens every place; those that did not change are taken over from `previous` with what waits in them. To be called
+    /// within a runtime.
+    pub fn open(settings: &Settings, previous: Option<&Self>, means: Means<'_>) -> Result<Self, AuditError> {
+        let failed = |path: &Path| {
+            let path = path.to_owned();
+            |source| AuditError { path, source }
+        };
+        let before = |same: fn(&Settings, &Settings) -> bool| previous.filter(|trail| same(&trail.settings, settings));
+        let kept = before(|old, new| old.file == new.file).and_then(|trail| trail.file.clone());
+        let file = match (&settings.file, kept) {
+            (None, _) => None,
+            (Some(_), Some(kept)) => Some(kept),
+            (Some(path), None) => {
+                let open = || Clerk::start(Pages::open(path)?, means.metrics.audit_dropped("file"), "file");
+                Some(Arc::new(open().map_err(failed(path))?))
+            }
+        };
+        let kept = before(|old, new| old.sqlite == new.sqlite).and_then(|trail| trail.sqlite.clone());
+        let sqlite = match (&settings.sqlite, kept) {
+            (None, _) => None,
+            (Some(_), Some(kept)) => Some(kept),
+            (Some(path), None) => Some(Arc::new(database(path, means.metrics).map_err(failed(path))?)),
+        };
+        let kept = before(|old, new| old.redis_stream == new.redis_stream).and_then(|trail| trail.redis_stream.clone());
+        let redis_stream = match (&settings.redis_stream, kept, means.redis) {
+            (Some(_), Some(kept), _) => Some(kept),
+            (Some(stream), None, Some(redis)) => {
+                let dropped = means.metrics.audit_dropped("redis_stream");
+                Some(Arc::new(Relay::start(stream.clone(), Arc::clone(redis), dropped, means.tasks)))
+            }
+            // Without a Redis the configuration is refused.
+            (Some(_), None, None) | (None, _, _) => None,
+        };
+        Ok(Self { settings: settings.clone(), file, sqlite, redis_stream })
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.file.is_none() && self.sqlite.is_none() && self.redis_stream.is_none()
+    }
+
+    /// Hands an entry to every place. Waits for nobody.
+    pub(super) fn enter(&self, happening: &Arc<Happening>) {
+        for clerk in [&self.file, &self.sqlite].into_iter().flatten() {
+            clerk.enter(happening);
+        }
+        if let Some(relay) = &self.redis_stream {
+            relay.enter(happening);
+        }
+    }
+
+    /// What ends when everything that waits is written, after the trail is dropped.
+    pub(super) fn ends(&self) -> Vec<clerk::End> {
+        [&self.file, &self.sqlite].into_iter().flatten().map(|clerk| clerk.end()).collect()
+    }
+}
+
+#[cfg(feature = "sqlite")]
+fn database(path: &Path, metrics: &Metrics) -> io::Result<Clerk> {
+    let database = sqlite::Database::open(path).map_err(io::Error::other)?;
+    Clerk::start(database, metrics.audit_dropped("sqlite"), "sqlite")
+}
+
+#[cfg(not(feature = "sqlite"))]
+fn database(_: &Path, _: &Metrics) -> io::Result<Clerk> {
+    Err(io::Error::new(io::ErrorKind::Unsupported, "this portcullis was built without the feature `sqlite`"))
+}
+
+#[cfg(test)]
+mod tests;

@@ -139,6 +139,7 @@ fn event() -> Event<'static> {
         deciding: None,
         bytes_in: 0,
         bytes_out: 0,
+        subject: None,
     }
 }
 

@@ -1,0 +1,97 @@
+//! Real files and databases.
+
+use std::fs;
+
+use super::*;
+use crate::record::happening::Kind;
+
+fn open(settings: &Settings, previous: Option<&Trail>, metrics: &Metrics) -> Result<Trail, AuditError> {
+    Trail::open(settings, previous, Means { metrics, redis: None, tasks: &TaskTracker::new() })
+}
+
+fn denial_of(name: &str) -> Arc<Happening> {
+    let key = vec![("param.username".to_owned(), format!("{name}***"))];
+    Arc::new(Happening { limit: Some("login".into()), key: Some(key), ..Happening::of(Kind::Denial) })
+}
+
+async fn close(trail: Trail) {
+    let ends = trail.ends();
+    drop(trail);
+    for end in ends {
+        end.reached().await;
+    }
+}
+
+fn lines(path: &Path) -> Vec<serde_json::Value> {
+    let text = fs::read_to_string(path).unwrap();
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+#[tokio::test]
+async fn a_file_holds_a_line_for_each_entry_when_its_trail_has_ended() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("audit.jsonl");
+    fs::write(&path, "{\"event\":\"before\"}\n").unwrap();
+    let settings = Settings { file: Some(path.clone()), ..Settings::default() };
+    let trail = open(&settings, None, &Metrics::new()).unwrap();
+    for _ in 0..3000 {
+        trail.enter(&denial_of("a"));
+    }
+    close(trail).await;
+    let lines = lines(&path);
+    assert_eq!(lines.len(), 3001);
+    assert_eq!((&lines[0]["event"], &lines[3000]["key"]["param.username"]), (&"before".into(), &"a***".into()));
+}
+
+#[tokio::test]
+async fn a_file_that_was_rotated_away_is_begun_anew() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, rotated) = (folder.path().join("audit.jsonl"), folder.path().join("audit.jsonl.1"));
+    let mut pages = Pages::open(&path).unwrap();
+    clerk::Book::write(&mut pages, &[denial_of("a")]).unwrap();
+    fs::rename(&path, &rotated).unwrap();
+    clerk::Book::write(&mut pages, &[denial_of("b")]).unwrap();
+    assert_eq!(lines(&rotated)[0]["key"]["param.username"], "a***");
+    assert_eq!(lines(&path)[0]["key"]["param.username"], "b***");
+}
+
+#[tokio::test]
+async fn a_place_that_did_not_change_goes_on_and_one_that_cannot_be_opened_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("audit.jsonl");
+    let metrics = Metrics::new();
+    let settings = Settings { file: Some(path.clone()), ..Settings::default() };
+    let first = open(&settings, None, &metrics).unwrap();
+    let second = open(&settings, Some(&first), &metrics).unwrap();
+    assert!(Arc::ptr_eq(first.file.as_ref().unwrap(), second.file.as_ref().unwrap()));
+    let nowhere = folder.path().join("absent").join("audit.jsonl");
+    let settings = Settings { file: Some(nowhere.clone()), ..settings };
+    let error = open(&settings, Some(&second), &metrics).unwrap_err();
+    assert!(error.to_string().contains(&nowhere.display().to_string()), "{error}");
+}
+
+#[cfg(feature = "sqlite")]
+#[tokio::test]
+async fn a_database_holds_a_row_for_each_entry_and_those_from_before() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("audit.db");
+    let settings = Settings { sqlite: Some(path.clone()), ..Settings::default() };
+    for name in ["a", "b"] {
+        let trail = open(&settings, None, &Metrics::new()).unwrap();
+        for _ in 0..1500 {
+            trail.enter(&denial_of(name));
+        }
+        close(trail).await;
+    }
+    let database = rusqlite::Connection::open(&path).unwrap();
+    let count: i64 = database
+        .query_row(
+            r#"SELECT count(*) FROM audit WHERE event = 'denial' AND "limit" = 'login' AND "key" LIKE '%"b***"%'"#,
+            [],
+            |row| row.get(0),
+        )
+        .unwrap();
+    assert_eq!(count, 1500);
+    let all: i64 = database.query_row("SELECT count(*) FROM audit", [], |row| row.get(0)).unwrap();
+    assert_eq!(all, 3000);
+}

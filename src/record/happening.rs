@@ -1,0 +1,208 @@
+//! What was done to somebody, as the audit trail, webhooks and the live stream tell it: never a key in clear.
+
+use std::borrow::Cow;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::Serialize;
+use serde::Serializer;
+use serde::ser::SerializeMap;
+
+use crate::clock::Timestamp;
+use crate::clock::wall;
+
+/// One entry, told once and read by many.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Happening {
+    pub time: Timestamp,
+    pub event: Kind,
+    /// The limit or list that decided.
+    pub limit: Option<Arc<str>>,
+    /// Each selector of the key and its value, masked; `None` where there is no key.
+    pub key: Option<Vec<(String, String)>>,
+    /// Who asked.
+    pub client: Option<IpAddr>,
+    /// When it ends, if that is known.
+    pub until: Option<Timestamp>,
+    /// How long it lasts from `time`.
+    pub span: Option<Duration>,
+    pub route: Option<Arc<str>>,
+    pub request_id: Option<Box<str>>,
+    /// The word of the request log.
+    pub decision: Option<&'static str>,
+    /// The address or net that is banned, where no key is.
+    pub address: Option<Box<str>>,
+    /// The id of the ban.
+    pub ban: Option<Box<str>>,
+    /// In words.
+    pub reason: Option<Box<str>>,
+}
+
+/// The `event`.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Kind {
+    Denial,
+    Delay,
+    Tarpit,
+    Challenge,
+    Ban,
+    Unban,
+    Reload,
+}
+
+impl Kind {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Denial => "denial",
+            Self::Delay => "delay",
+            Self::Tarpit => "tarpit",
+            Self::Challenge => "challenge",
+            Self::Ban => "ban",
+            Self::Unban => "unban",
+            Self::Reload => "reload",
+        }
+    }
+}
+
+impl Happening {
+    /// Now, and nothing else known of it yet.
+    pub fn of(event: Kind) -> Self {
+        Self {
+            time: wall(),
+            event,
+            limit: None,
+            key: None,
+            client: None,
+            until: None,
+            span: None,
+            route: None,
+            request_id: None,
+            decision: None,
+            address: None,
+            ban: None,
+            reason: None,
+        }
+    }
+
+    /// It lasts for `span` from now on.
+    #[must_use]
+    pub fn lasting(self, span: Duration) -> Self {
+        Self { until: Some(self.time + span), span: Some(span), ..self }
+    }
+
+    /// One line of JSON, without its end.
+    pub fn to_json(&self) -> String {
+        serde_json::to_string(self).expect("keys are text, and writing to a string does not fail")
+    }
+
+    /// Everything that is known of it, by the names of the JSON, as texts: for places that hold nothing else.
+    pub(super) fn texts(&self) -> Vec<(&'static str, Cow<'_, str>)> {
+        let owned = |text: String| Some(Cow::Owned(text));
+        let key = self.key.as_deref().map(|key| {
+            let json = serde_json::to_string(&Parts(key)).expect("texts under texts");
+            Cow::Owned(json)
+        });
+        let all = [
+            ("time", owned(self.time.to_string())),
+            ("event", Some(Cow::Borrowed(self.event.as_str()))),
+            ("limit", self.limit.as_deref().map(Cow::Borrowed)),
+            ("key", key),
+            ("client", self.client.and_then(|client| owned(client.to_string()))),
+            ("until", self.until.and_then(|until| owned(until.to_string()))),
+            ("for", self.span.and_then(|span| owned(span.as_secs_f64().to_string()))),
+        ];
+        let others = self.others().map(|(name, text)| (name, text.map(Cow::Borrowed)));
+        all.into_iter().chain(others).filter_map(|(name, text)| Some((name, text?))).collect()
+    }
+
+    fn others(&self) -> [(&'static str, Option<&str>); 6] {
+        [
+            ("route", self.route.as_deref()),
+            ("request_id", self.request_id.as_deref()),
+            ("decision", self.decision),
+            ("address", self.address.as_deref()),
+            ("ban", self.ban.as_deref()),
+            ("reason", self.reason.as_deref()),
+        ]
+    }
+}
+
+/// The six that every entry has come first, `null` where unknown; the others only where they are known.
+impl Serialize for Happening {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("time", &self.time.to_string())?;
+        map.serialize_entry("event", self.event.as_str())?;
+        map.serialize_entry("limit", &self.limit.as_deref())?;
+        map.serialize_entry("key", &self.key.as_deref().map(Parts))?;
+        map.serialize_entry("client", &self.client.map(|client| client.to_string()))?;
+        map.serialize_entry("until", &self.until.map(|until| until.to_string()))?;
+        if let Some(span) = self.span {
+            // Whole seconds are read best.
+            let millis = u64::try_from(span.as_millis()).unwrap_or(u64::MAX);
+            if millis.is_multiple_of(1000) {
+                map.serialize_entry("for", &(millis / 1000))?;
+            } else {
+                map.serialize_entry("for", &span.as_secs_f64())?;
+            }
+        }
+        for (name, text) in self.others() {
+            if let Some(text) = text {
+                map.serialize_entry(name, text)?;
+            }
+        }
+        map.end()
+    }
+}
+
+/// A key as an object: its selectors name its values.
+#[derive(Clone, Copy)]
+struct Parts<'a>(&'a [(String, String)]);
+
+impl Serialize for Parts<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().map(|(selector, value)| (selector, value)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(event: Kind) -> Happening {
+        Happening { time: Timestamp::from_micros(1_700_000_000_250_000), ..Happening::of(event) }
+    }
+
+    #[test]
+    fn what_every_entry_has_is_there_though_unknown() {
+        let json = at(Kind::Reload).to_json();
+        assert_eq!(
+            json,
+            r#"{"time":"2023-11-14T22:13:20.250Z","event":"reload","limit":null,"key":null,"client":null,"until":null}"#
+        );
+    }
+
+    #[test]
+    fn an_entry_says_who_what_why_and_until_when() {
+        let happening = Happening {
+            limit: Some("login".into()),
+            key: Some(vec![("client_ip".into(), "198.51.100.*".into()), ("param.u".into(), "a***".into())]),
+            client: Some([198, 51, 100, 7].into()),
+            request_id: Some("r1".into()),
+            reason: Some("a \"word\"".into()),
+            ..at(Kind::Ban).lasting(Duration::from_secs(900))
+        };
+        assert_eq!(
+            happening.to_json(),
+            "{\"time\":\"2023-11-14T22:13:20.250Z\",\"event\":\"ban\",\"limit\":\"login\",\
+             \"key\":{\"client_ip\":\"198.51.100.*\",\"param.u\":\"a***\"},\"client\":\"198.51.100.7\",\
+             \"until\":\"2023-11-14T22:28:20.250Z\",\"for\":900,\"request_id\":\"r1\",\"reason\":\"a \\\"word\\\"\"}"
+        );
+        let texts = happening.texts();
+        let text = |name| texts.iter().find(|(known, _)| *known == name).map(|(_, text)| &**text);
+        assert_eq!(text("key"), Some(r#"{"client_ip":"198.51.100.*","param.u":"a***"}"#));
+        assert_eq!((text("for"), text("client"), text("route")), (Some("900"), Some("198.51.100.7"), None));
+        assert!(at(Kind::Delay).lasting(Duration::from_millis(1500)).to_json().contains(r#""for":1.5"#));
+    }
+}
