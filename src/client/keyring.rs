@@ -138,6 +138,18 @@ fn keys(seeds: impl Iterator<Item = Seed>, pepper: &[u8]) -> Vec<Key> {
     keys
 }
 
+impl Mac {
+    /// Whether one key made both.
+    pub fn is_by_key_of(&self, other: &Self) -> bool {
+        self.0[..KEY_NAME] == other.0[..KEY_NAME]
+    }
+
+    /// The keyed hash alone.
+    pub fn hash(&self) -> &[u8] {
+        &self.0[KEY_NAME..]
+    }
+}
+
 impl Seed {
     pub fn random(made: Timestamp) -> Self {
         let mut secret = [0; 32];

@@ -1,5 +1,6 @@
 //! Who asks: the address that limits and lists are applied to.
 
+pub mod device;
 pub mod forwarded;
 pub mod keyring;
 pub mod prefix;
@@ -11,6 +12,7 @@ use http::HeaderName;
 use ipnet::IpNet;
 use ipnet::Ipv4Net;
 
+pub use self::device::DeviceId;
 pub use self::forwarded::ForwardingHeader;
 pub use self::keyring::KeyRing;
 pub use self::prefix::Prefix;

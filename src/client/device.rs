@@ -1,0 +1,200 @@
+//! Device cookies: signed, bound to one route and one user name, so that nobody can make one or use another's.
+
+use std::fmt;
+use std::time::Duration;
+
+use http::HeaderMap;
+use http::header::COOKIE;
+use smallvec::SmallVec;
+
+use super::keyring::KeyRing;
+use super::keyring::MAC_LENGTH;
+use super::keyring::Mac;
+use crate::clock::Timestamp;
+
+/// What the name of every device cookie begins with; 16 hexadecimal digits follow, which say for whom it is to nobody
+/// but the gateway.
+pub const COOKIE_PREFIX: &str = "portcullis_device_";
+
+/// A browser, as far as one user name is concerned.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub struct DeviceId([u8; 16]);
+
+/// Whom a device is known to: a user name, in the spelling in which it is compared, on a route.
+#[derive(Clone, Copy)]
+pub struct Subject<'a> {
+    pub route: &'a str,
+    pub name: &'a str,
+}
+
+/// The device cookies that came with a request, not verified yet.
+#[derive(Debug, Default)]
+pub struct Presented<'h> {
+    cookies: SmallVec<[Cookie<'h>; 2]>,
+}
+
+#[derive(Debug)]
+struct Cookie<'h> {
+    /// What follows the prefix in its name.
+    name: &'h [u8],
+    device: DeviceId,
+    /// In seconds since the Unix epoch.
+    expires: u64,
+    mac: Mac,
+}
+
+/// A cookie to be set.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Issued {
+    pub name: String,
+    pub value: String,
+}
+
+/// The layout of a value; another one begins with another byte.
+const VERSION: u8 = 1;
+const LENGTH: usize = 1 + 16 + 8 + MAC_LENGTH;
+
+/// As many digits of base64 stand for a value.
+const DIGITS: usize = (LENGTH * 4).div_ceil(3);
+
+const NAMES: &str = "name of a device cookie";
+const VALUES: &str = "device cookie";
+
+/// Cookies of one name come from whoever may set cookies for a part of the site: more than a few are not looked at.
+const MOST_OF_ONE_NAME: usize = 4;
+
+impl<'h> Presented<'h> {
+    /// What does not look like a device cookie is passed over.
+    pub fn read(headers: &'h HeaderMap) -> Self {
+        let pairs = headers.get_all(COOKIE).iter().flat_map(|line| line.as_bytes().split(|byte| *byte == b';'));
+        Self { cookies: pairs.filter_map(|pair| Cookie::read(pair.trim_ascii())).collect() }
+    }
+
+    /// The device that is known to this subject: the first cookie that is for it, genuine, and not expired.
+    pub fn find(&self, ring: &KeyRing, now: Timestamp, subject: Subject<'_>) -> Option<DeviceId> {
+        // A name is computed once for each key that signed any of them: there are few.
+        let mut names: SmallVec<[(Mac, [u8; 16]); 2]> = SmallVec::new();
+        let mut is_for_it = |cookie: &&Cookie<'_>| {
+            if let Some((_, name)) = names.iter().find(|(mac, _)| mac.is_by_key_of(&cookie.mac)) {
+                return cookie.name == name;
+            }
+            let Some(mac) = ring.sign_like(&cookie.mac, NAMES, &subject.parts()) else { return false };
+            let name = digits(&mac);
+            names.push((mac, name));
+            cookie.name == name
+        };
+        let candidates = self.cookies.iter().filter(|cookie| is_for_it(cookie)).take(MOST_OF_ONE_NAME);
+        let mut genuine = candidates.filter(|cookie| {
+            let [route, name] = subject.parts();
+            let message = [route, name, &cookie.device.0, &cookie.expires.to_be_bytes()];
+            cookie.expires > seconds(now) && ring.verify(VALUES, &message, &cookie.mac)
+        });
+        Some(genuine.next()?.device)
+    }
+}
+
+/// A cookie that makes a device known to a subject for so long.
+pub fn issue(ring: &KeyRing, now: Timestamp, subject: Subject<'_>, device: DeviceId, keep: Duration) -> Issued {
+    let expires = seconds(now).saturating_add(keep.as_secs()).to_be_bytes();
+    let [route, name] = subject.parts();
+    let mac = ring.sign(now, VALUES, &[route, name, &device.0, &expires]);
+    let named = ring.sign_like(&mac, NAMES, &subject.parts()).unwrap_or(mac);
+    let mut name = COOKIE_PREFIX.to_owned();
+    name.extend(digits(&named).map(char::from));
+    let content = [&[VERSION][..], &device.0, &expires, &mac.0].concat();
+    Issued { name, value: encode(&content) }
+}
+
+impl DeviceId {
+    pub fn random() -> Self {
+        let mut id = [0; 16];
+        getrandom::fill(&mut id).expect("the system has random bytes");
+        Self(id)
+    }
+}
+
+impl fmt::Display for DeviceId {
+    /// 32 hexadecimal digits.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:032x}", u128::from_be_bytes(self.0))
+    }
+}
+
+impl Subject<'_> {
+    fn parts(&self) -> [&[u8]; 2] {
+        [self.route.as_bytes(), self.name.as_bytes()]
+    }
+}
+
+/// Who somebody is does not belong into logs.
+impl fmt::Debug for Subject<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Subject(***)")
+    }
+}
+
+impl<'h> Cookie<'h> {
+    fn read(pair: &'h [u8]) -> Option<Self> {
+        let rest = pair.strip_prefix(COOKIE_PREFIX.as_bytes())?;
+        let (name, value) = rest.split_at_checked(16)?;
+        let content = decode(value.strip_prefix(b"=")?)?;
+        let (version, rest) = content.split_first()?;
+        let (device, rest) = rest.split_first_chunk()?;
+        let (expires, mac) = rest.split_first_chunk()?;
+        let mac = Mac(mac.try_into().ok()?);
+        let expires = u64::from_be_bytes(*expires);
+        (*version == VERSION).then_some(Self { name, device: DeviceId(*device), expires, mac })
+    }
+}
+
+fn seconds(moment: Timestamp) -> u64 {
+    moment.as_micros() / 1_000_000
+}
+
+/// The first 8 bytes of a keyed hash in hexadecimal.
+fn digits(mac: &Mac) -> [u8; 16] {
+    let mut digits = [0; 16];
+    for (pair, byte) in digits.chunks_exact_mut(2).zip(mac.hash()) {
+        pair[0] = HEXADECIMAL[usize::from(byte >> 4)];
+        pair[1] = HEXADECIMAL[usize::from(byte & 15)];
+    }
+    digits
+}
+
+const HEXADECIMAL: &[u8; 16] = b"0123456789abcdef";
+const BASE64URL: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+
+/// Base64 in the alphabet of addresses, without padding.
+fn encode(content: &[u8]) -> String {
+    let mut text = String::with_capacity(DIGITS);
+    for group in content.chunks(3) {
+        let bits = group.iter().fold(0_u32, |bits, byte| bits << 8 | u32::from(*byte)) << (8 * (3 - group.len()));
+        let digit = |place: usize| char::from(BASE64URL[(bits >> (18 - 6 * place)) as usize & 63]);
+        text.extend((0..=group.len()).map(digit));
+    }
+    text
+}
+
+/// Only what [`encode`] writes.
+fn decode(text: &[u8]) -> Option<[u8; LENGTH]> {
+    if text.len() != DIGITS {
+        return None;
+    }
+    let mut content = [0; LENGTH];
+    let (mut pending, mut count, mut written) = (0_u32, 0, 0);
+    for letter in text {
+        let digit = memchr::memchr(*letter, BASE64URL)?;
+        pending = pending << 6 | u32::try_from(digit).ok()?;
+        count += 6;
+        if count >= 8 {
+            count -= 8;
+            *content.get_mut(written)? = (pending >> count).to_le_bytes()[0];
+            written += 1;
+        }
+    }
+    let is_one_spelling = pending.trailing_zeros() >= count;
+    (written == LENGTH && is_one_spelling).then_some(content)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,129 @@
+//! Cookies that are genuine, and all the ways in which one is not.
+
+use http::HeaderValue;
+use proptest::prelude::*;
+
+use super::*;
+
+const NOW: Timestamp = Timestamp::from_micros(1_700_000_000_000_000);
+const MONTH: Duration = Duration::from_secs(30 * 24 * 3600);
+const ALICE: Subject<'_> = Subject { route: "login", name: "alice" };
+const BOB: Subject<'_> = Subject { route: "login", name: "bob" };
+
+fn headers(lines: &[String]) -> HeaderMap {
+    lines.iter().map(|line| (COOKIE, HeaderValue::from_str(line).expect("a header value"))).collect()
+}
+
+fn pair(issued: &Issued) -> String {
+    format!("{}={}", issued.name, issued.value)
+}
+
+fn found(ring: &KeyRing, now: Timestamp, subject: Subject<'_>, lines: &[String]) -> Option<DeviceId> {
+    Presented::read(&headers(lines)).find(ring, now, subject)
+}
+
+#[test]
+fn a_device_is_known_to_whom_it_was_issued_for_and_to_nobody_else() {
+    let (ring, device) = (KeyRing::new(NOW), DeviceId::random());
+    let cookie = pair(&issue(&ring, NOW, ALICE, device, MONTH));
+    let of = |subject| found(&ring, NOW, subject, &[cookie.clone()]);
+    assert_eq!(of(ALICE), Some(device));
+    assert_eq!(of(BOB), None);
+    assert_eq!(of(Subject { route: "admin", name: "alice" }), None);
+    assert_eq!(found(&KeyRing::new(NOW), NOW, ALICE, &[cookie]), None);
+}
+
+#[test]
+fn a_cookie_under_another_name_is_nothing() {
+    let ring = KeyRing::new(NOW);
+    let (alice, bob) = [ALICE, BOB].map(|subject| issue(&ring, NOW, subject, DeviceId::random(), MONTH)).into();
+    let swapped = format!("{}={}", bob.name, alice.value);
+    assert_eq!(found(&ring, NOW, ALICE, &[swapped.clone()]), None);
+    assert_eq!(found(&ring, NOW, BOB, &[swapped]), None);
+}
+
+#[test]
+fn it_expires() {
+    let (ring, device) = (KeyRing::new(NOW), DeviceId::random());
+    let cookie = pair(&issue(&ring, NOW, ALICE, device, MONTH));
+    let at = |span| found(&ring, NOW + span, ALICE, &[cookie.clone()]);
+    assert_eq!(at(MONTH * 9 / 10), Some(device));
+    assert_eq!(at(MONTH), None);
+    // An older key is still believed.
+    let long = pair(&issue(&ring, NOW, ALICE, device, MONTH * 12));
+    let new = issue(&ring, NOW + MONTH * 3, ALICE, device, MONTH);
+    assert!(!long.starts_with(&new.name), "there is a new key");
+    assert_eq!(found(&ring, NOW + MONTH * 4, ALICE, &[long]), Some(device));
+}
+
+#[test]
+fn two_people_on_one_browser_keep_a_cookie_each() {
+    let ring = KeyRing::new(NOW);
+    let devices = [DeviceId::random(), DeviceId::random()];
+    let [alice, bob] =
+        [(ALICE, devices[0]), (BOB, devices[1])].map(|(subject, device)| issue(&ring, NOW, subject, device, MONTH));
+    assert_ne!(alice.name, bob.name);
+    let both = format!("session=1; {}; {} ; theme=dark", pair(&alice), pair(&bob));
+    assert_eq!(found(&ring, NOW, ALICE, &[both.clone()]), Some(devices[0]));
+    assert_eq!(found(&ring, NOW, BOB, &[both]), Some(devices[1]));
+    let lines = ["a=b".to_owned(), pair(&bob), pair(&alice)];
+    assert_eq!(found(&ring, NOW, ALICE, &lines), Some(devices[0]));
+}
+
+#[test]
+fn a_cookie_is_short_and_says_nothing() {
+    let issued = issue(&KeyRing::new(NOW), NOW, ALICE, DeviceId::random(), MONTH);
+    assert_eq!(issued.name.len(), COOKIE_PREFIX.len() + 16);
+    assert_eq!(issued.value.len(), DIGITS);
+    assert!(issued.value.bytes().all(|byte| BASE64URL.contains(&byte)));
+    assert_eq!(format!("{ALICE:?}"), "Subject(***)");
+}
+
+#[test]
+fn whatever_is_changed_in_it_makes_it_worthless() {
+    let (ring, device) = (KeyRing::new(NOW), DeviceId::random());
+    let Issued { name, value } = issue(&ring, NOW, ALICE, device, MONTH);
+    let of = |value: String| found(&ring, NOW, ALICE, &[format!("{name}={value}")]);
+    assert_eq!(of(value.clone()), Some(device));
+    for place in 0..value.len() {
+        for other in ["A", "_", "=", " ", "\"", "%41"] {
+            if &value[place..=place] != other {
+                assert_eq!(of(format!("{}{other}{}", &value[..place], &value[place + 1..])), None, "{place} {other}");
+            }
+        }
+        assert_eq!(of(value[..place].to_owned()), None);
+    }
+    assert_eq!(of(format!("{value}A")), None);
+    assert_eq!(of(format!("{value}={}", "A".repeat(60_000))), None);
+    assert_eq!(of(format!("\"{value}\"")), None);
+}
+
+#[test]
+fn a_few_forged_ones_of_its_name_do_not_hide_a_genuine_one_and_many_cost_little() {
+    let (ring, device) = (KeyRing::new(NOW), DeviceId::random());
+    let genuine = issue(&ring, NOW, ALICE, device, MONTH);
+    let forged = issue(&ring, NOW, BOB, device, MONTH).value;
+    let line = |count: usize| {
+        let mut pairs = vec![format!("{}={forged}", genuine.name); count];
+        pairs.push(pair(&genuine));
+        [pairs.join("; ")]
+    };
+    assert_eq!(found(&ring, NOW, ALICE, &line(MOST_OF_ONE_NAME - 1)), Some(device));
+    assert_eq!(found(&ring, NOW, ALICE, &line(500)), None);
+}
+
+proptest! {
+    #[test]
+    fn what_is_written_is_read(content in any::<[u8; LENGTH]>()) {
+        prop_assert_eq!(decode(encode(&content).as_bytes()), Some(content));
+    }
+
+    #[test]
+    fn any_line_is_read(line in prop::collection::vec(any::<u8>(), 0..200)) {
+        let line = [COOKIE_PREFIX.as_bytes(), &line].concat();
+        if let Ok(value) = HeaderValue::from_bytes(&line) {
+            let headers = HeaderMap::from_iter([(COOKIE, value)]);
+            prop_assert!(Presented::read(&headers).find(&KeyRing::new(NOW), NOW, ALICE).is_none());
+        }
+    }
+}
