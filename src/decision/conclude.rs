@@ -323,7 +323,8 @@ impl<'a> Plan<'a> {
             Some((route, subjects)) if passes && subjects.len() == 1 => Some((*route, subjects[0])),
             _ => None,
         };
-        Pending { route: Some(route), reservations, acquaintance }
+        let newcomer = self.familiar.newcomer.clone().filter(|_| passes);
+        Pending { route: Some(route), reservations, acquaintance, newcomer }
     }
 }
 

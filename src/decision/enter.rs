@@ -4,6 +4,8 @@ use http::Method;
 use http::header::CONTENT_TYPE;
 
 use super::Policy;
+use super::device;
+use super::device::Recognition;
 use super::plan::with_source;
 use crate::key::Source;
 use crate::list::ListId;
@@ -22,6 +24,7 @@ pub struct Entry<'a> {
     pub(super) policy: &'a Policy,
     pub(super) head: &'a Head<'a>,
     pub(super) admission: Admission,
+    pub(super) recognition: Option<Recognition<'a>>,
     walk: Walk,
 }
 
@@ -39,7 +42,15 @@ pub(super) enum Admission {
 /// Looks a request up in the lists and the route table.
 pub fn enter<'a>(policy: &'a Policy, head: &'a Head<'a>) -> Entry<'a> {
     let admission = admission(policy, head);
-    Entry { policy, head, admission, walk: walk(policy, head, BodyMethods::Known(&[])) }
+    Entry { policy, head, admission, recognition: None, walk: walk(policy, head, BodyMethods::Known(&[])) }
+}
+
+impl<'a> Entry<'a> {
+    /// Has device cookies verified. Without it no device is known.
+    #[must_use]
+    pub fn recognising(self, recognition: Recognition<'a>) -> Self {
+        Self { recognition: Some(recognition), ..self }
+    }
 }
 
 impl Entry<'_> {
@@ -59,6 +70,10 @@ impl Entry<'_> {
         let limits_hold = self.admission == Admission::Ordinary;
         let limits = self.policy.applicable(&self.walk.collected);
         if limits_hold && limits.iter().any(|&limit| self.policy.reads_body(limit)) {
+            return true;
+        }
+        let mut routes = self.walk.collected.iter().map(|&route| self.policy.routes.get(route));
+        if limits_hold && routes.any(device::reads_body) {
             return true;
         }
         // A method in the body may add routes; whether it adds rules is what matters.
@@ -115,13 +130,13 @@ fn may_hide_a_method(head: &Head<'_>) -> bool {
 
 fn walk(policy: &Policy, head: &Head<'_>, body: BodyMethods<'_>) -> Walk {
     let fields = Fields::none();
-    let source = Source { head, fields: &fields, routes: &[], captures: &[] };
+    let source = Source { head, fields: &fields, routes: &[], captures: &[], device: None };
     policy.routes.walk(&Readings::new(head, body, &|list| policy.membership(list, &source)))
 }
 
 fn admission(policy: &Policy, head: &Head<'_>) -> Admission {
     let fields = Fields::none();
-    let source = Source { head, fields: &fields, routes: &[], captures: &[] };
+    let source = Source { head, fields: &fields, routes: &[], captures: &[], device: None };
     if let Some(list) = policy.holding(&policy.access.allow, &source) {
         return Admission::Allowed(list);
     }

@@ -215,7 +215,7 @@ fn lists(policy: &Policy, source: &Source<'_>) -> Vec<ListStory> {
 fn routes(entry: &Entry<'_>, fields: &Fields, walk: &Walk) -> Vec<RouteStory> {
     let Entry { policy, head, .. } = entry;
     let nothing = Fields::none();
-    let source = Source { head, fields: &nothing, routes: &[], captures: &[] };
+    let source = Source { head, fields: &nothing, routes: &[], captures: &[], device: None };
     let membership = |list| policy.membership(list, &source);
     let bars = |lists: &Vec<ListId>| {
         with_source(policy, head, &nothing, walk, |source| policy.holding(lists, source).is_none())

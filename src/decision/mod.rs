@@ -7,6 +7,7 @@
 pub mod batch;
 pub mod by_hand;
 pub mod conclude;
+pub mod device;
 pub mod enter;
 pub mod explain;
 pub mod instead;

@@ -12,6 +12,8 @@ use super::batch::Acquaintance;
 use super::batch::Force;
 use super::batch::Items;
 use super::conclude::Cause;
+use super::device;
+use super::device::Familiar;
 use super::enter::Admission;
 use crate::key::Captures;
 use crate::key::Key;
@@ -48,6 +50,8 @@ pub struct Plan<'a> {
     pub(super) outcome: Option<RouteId>,
     /// The route whose `known_clients` the client may join, and each subject it names.
     pub(super) subjects: Option<(RouteId, SmallVec<[Acquaintance; 1]>)>,
+    /// What the device cookies of the request say.
+    pub(super) familiar: Familiar,
     batch: Batch<'a>,
 }
 
@@ -76,7 +80,7 @@ pub(super) enum Applied {
 impl<'a> Entry<'a> {
     /// Extracts every key and settles which charges the store is asked for. `hasher` is the one of that store.
     pub fn plan(self, fields: &Fields, hasher: &KeyHasher) -> Plan<'a> {
-        let Self { policy, head, admission, .. } = self;
+        let Self { policy, head, admission, recognition, .. } = self;
         let mut plan = Plan {
             policy,
             route: self.route(),
@@ -84,6 +88,7 @@ impl<'a> Entry<'a> {
             limits: SmallVec::new(),
             outcome: None,
             subjects: None,
+            familiar: Familiar::default(),
             batch: Batch::default(),
         };
         if let Admission::Refused(list) = admission {
@@ -107,10 +112,14 @@ impl<'a> Entry<'a> {
             return plan;
         }
         let limits = policy.applicable(&walk.collected);
-        if limits.is_empty() {
+        if limits.is_empty() && acquainted.is_none() {
             return plan;
         }
         let charged = with_source(policy, head, fields, &walk, |source| {
+            if let (Some(route), Some(by)) = (acquainted, recognition) {
+                plan.familiar = device::familiar(policy, route, source, by);
+            }
+            let source = &Source { device: plan.familiar.device(), ..*source };
             plan.subjects = acquainted.map(|route| (route, subjects(policy, route, source, hasher)));
             plan.charge_all(&limits, source, hasher)
         });
@@ -183,6 +192,9 @@ impl<'a> Plan<'a> {
         for &id in limits {
             let policy = self.policy;
             let limit = policy.limit(id);
+            if limit.unless_known && self.familiar.is_known {
+                continue;
+            }
             // Without an outcome no answer is ever one that counts.
             if limit.count.outcome().is_some() && self.outcome.is_none() {
                 continue;
@@ -305,5 +317,5 @@ pub(super) fn with_source<T>(
         routes.push(&route.name);
         route.condition.capture(head, &mut captures);
     }
-    then(&Source { head, fields, routes: &routes, captures: &captures })
+    then(&Source { head, fields, routes: &routes, captures: &captures, device: None })
 }

@@ -67,12 +67,13 @@ impl Policy {
         limits
     }
 
-    /// Whether the key of a limit, or a list that frees from it, may stand in the body.
+    /// Whether the key of a limit, the values it tells apart, or a list that frees from it, may stand in the body.
     pub(super) fn reads_body(&self, limit: LimitId) -> bool {
         let limit = self.limit(limit);
         let lists = limit.unless.iter().filter_map(|&list| self.list(list).of.as_ref());
         // The method may be overridden there.
-        limit.key.parts.iter().chain(lists).any(|part| part.selector.needs_body() || part.selector == Selector::Method)
+        let parts = limit.key.parts.iter().chain(&limit.distinct).chain(lists);
+        parts.into_iter().any(|part| part.selector.needs_body() || part.selector == Selector::Method)
     }
 
     /// How a request stands to a list.

@@ -7,6 +7,7 @@ use super::batch::Acquaintance;
 use super::batch::Charged;
 use super::batch::Items;
 use super::batch::Settlement;
+use super::device::Newcomer;
 use crate::key::KeyHash;
 use crate::limit::LimitId;
 use crate::outcome::Outcome;
@@ -20,6 +21,8 @@ pub struct Pending {
     pub(super) reservations: SmallVec<[Reservation; 2]>,
     /// The client, and whose `known_clients` it joins when the outcome is a success.
     pub(super) acquaintance: Option<(RouteId, Acquaintance)>,
+    /// Who is given a device cookie when the outcome is a success.
+    pub newcomer: Option<Newcomer>,
 }
 
 /// A key of a limit that the request passed, for which the outcome matters.
@@ -35,7 +38,7 @@ pub(super) struct Reservation {
 
 impl Pending {
     pub fn is_empty(&self) -> bool {
-        self.reservations.is_empty() && self.acquaintance.is_none()
+        self.reservations.is_empty() && self.acquaintance.is_none() && self.newcomer.is_none()
     }
 
     /// What an outcome means for the store.

@@ -28,6 +28,7 @@ use crate::decision;
 use crate::decision::Decision;
 use crate::decision::Denial;
 use crate::decision::conclude::Penalty;
+use crate::decision::device::Recognition;
 use crate::listen::Connection;
 use crate::request::Fields;
 use crate::request::Head;
@@ -72,8 +73,10 @@ pub(super) fn handle(
         let (upstream, delay) = {
             let authority = parts.headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
             let head = Head::read(&parts, authority, identity.client);
-            let mut entry = decision::enter(&live.policy, &head);
-            if story.core.store.bans().left_of_address(identity.client.address()).is_some() {
+            let core = Arc::clone(&story.core);
+            let recognition = Recognition { ring: core.store.ring(), now: core.clock.now() };
+            let mut entry = decision::enter(&live.policy, &head).recognising(recognition);
+            if core.store.bans().left_of_address(identity.client.address()).is_some() {
                 entry.ban();
             }
             let reads_body = !body.is_empty() && entry.needs_body();

@@ -19,6 +19,7 @@ use http::header::TRANSFER_ENCODING;
 use http::header::UPGRADE;
 use smallvec::SmallVec;
 
+use super::device;
 use super::header_names::Kind;
 use super::header_names::LookedAt;
 use super::request_id::RequestId;
@@ -93,6 +94,7 @@ pub fn prepare_request(
     if version == Version::HTTP_2 {
         join_lines(headers, &COOKIE, b"; ");
     }
+    device::strip_presented(headers);
     headers.insert(X_FORWARDED_FOR, forwarded.addresses);
     headers.insert(X_FORWARDED_PROTO, forwarded.proto);
     if let Some(original) = forwarded.host.or_else(|| headers.get(HOST).cloned()) {
@@ -149,6 +151,7 @@ impl Forwarded {
 /// that is not sent.
 pub fn prepare_answer(headers: &mut HeaderMap, length: Length) {
     strip_connection(headers);
+    device::strip_set(headers);
     // Answers have few fields: looking at each costs less than looking up those that may not be there.
     remove_where(headers, |name| match name.as_str() {
         "transfer-encoding" | "upgrade" | "te" | "keep-alive" | "proxy-connection" => true,

@@ -4,6 +4,7 @@ pub mod accept;
 pub mod answer;
 pub mod bans;
 pub mod body;
+pub mod device;
 pub mod expect;
 pub mod forward;
 pub mod framing;

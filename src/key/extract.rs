@@ -11,6 +11,7 @@ use super::KeyPart;
 use super::KeySpec;
 use super::Selector;
 use crate::client::ClientIp;
+use crate::client::DeviceId;
 use crate::client::Prefix;
 use crate::request::Fields;
 use crate::request::Head;
@@ -33,6 +34,8 @@ pub struct Source<'a> {
     pub routes: &'a [&'a str],
     /// What the patterns of those routes captured.
     pub captures: &'a [Capture<'a>],
+    /// Whose device cookie is valid for whom the request names.
+    pub device: Option<DeviceId>,
 }
 
 /// A segment that a path pattern captured: its name there, and the value in the request.
@@ -153,7 +156,7 @@ pub fn each_value<'a>(part: &'a KeyPart, source: &Source<'a>, found: &mut dyn Fn
 }
 
 fn each_as_sent<'a>(selector: &'a Selector, source: &Source<'a>, found: &mut dyn FnMut(Cow<'a, str>)) {
-    let Source { head, fields, routes, captures } = *source;
+    let Source { head, fields, routes, captures, device } = *source;
     match selector {
         Selector::ClientIp(prefix) => found(Cow::Owned(prefix.unwrap_or_default().cut(head.client).to_string())),
         Selector::Header(name) => header_values(head.headers, name).for_each(found),
@@ -182,7 +185,7 @@ fn each_as_sent<'a>(selector: &'a Selector, source: &Source<'a>, found: &mut dyn
         }
         Selector::Path => found(Cow::Borrowed(head.path.folded())),
         Selector::Route => routes.iter().for_each(|name| found(Cow::Borrowed(name))),
-        Selector::Device => found(Cow::Borrowed(UNTRUSTED)),
+        Selector::Device => found(device.map_or(Cow::Borrowed(UNTRUSTED), |device| Cow::Owned(device.to_string()))),
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod access;
 mod by_hand;
+mod devices;
 mod explaining;
 mod limits;
 mod missing;

@@ -13,9 +13,11 @@ use http::Request;
 use http::StatusCode;
 use http::request::Parts;
 use portcullis::client::ClientIp;
+use portcullis::client::KeyRing;
 use portcullis::clock::Clock;
 use portcullis::clock::ManualClock;
 use portcullis::clock::Timestamp;
+use portcullis::decision::device::Recognition;
 use portcullis::decision::Decision;
 use portcullis::decision::Pending;
 use portcullis::decision::Policy;
@@ -267,6 +269,11 @@ impl World {
         (0..tries).filter(|_| self.passes(ask)).count()
     }
 
+    /// What device cookies are signed with.
+    pub(crate) fn ring(&self) -> &KeyRing {
+        self.store.ring()
+    }
+
     pub(crate) fn settle(&self, slots: &[KeyHash]) {
         let settlements: Vec<_> = slots.iter().copied().map(Settlement::Release).collect();
         ready(self.store.settle(&settlements)).unwrap();
@@ -275,7 +282,8 @@ impl World {
     /// What becomes of a request, as the gateway asks for it.
     pub(crate) fn decide(&self, ask: &Ask) -> Told {
         let head = ask.head();
-        let entry = enter(&self.policy, &head);
+        let recognition = Recognition { ring: self.ring(), now: self.clock.now() };
+        let entry = enter(&self.policy, &head).recognising(recognition);
         let fields = if entry.needs_body() { ask.fields() } else { Fields::none() };
         let mut plan = entry.plan(&fields, &KeyHasher::new([1; 16]));
         let left = |key| self.bans.get(&key).copied();

@@ -32,7 +32,7 @@ fn with_source<T>(request: &str, body: &str, whole: bool, then: impl FnOnce(&Sou
     let head = Head::read(&parts, "Example.com:8080", ClientIp::new("2001:db8::1:2:3:4".parse().unwrap()));
     let fields = if body.is_empty() { Fields::none() } else { form(&parts, body, whole) };
     let captures = [("id", Cow::Borrowed("7")), ("id", Cow::Borrowed("seven"))];
-    then(&Source { head: &head, fields: &fields, routes: &["login"], captures: &captures })
+    then(&Source { head: &head, fields: &fields, routes: &["login"], captures: &captures, device: None })
 }
 
 #[track_caller]

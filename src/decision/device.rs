@@ -1,0 +1,84 @@
+//! Clients that are known by a device cookie: verified where the request is, no store is asked.
+
+use std::fmt;
+
+use smallvec::SmallVec;
+
+use super::Policy;
+use crate::client::DeviceId;
+use crate::client::KeyRing;
+use crate::client::device::Presented;
+use crate::client::device::Subject;
+use crate::clock::Timestamp;
+use crate::key::Source;
+use crate::key::extract;
+use crate::route::KnownBy;
+use crate::route::KnownClients;
+use crate::route::Route;
+use crate::route::RouteId;
+
+/// What tells genuine device cookies from others.
+#[derive(Clone, Copy, Debug)]
+pub struct Recognition<'a> {
+    pub ring: &'a KeyRing,
+    pub now: Timestamp,
+}
+
+/// Who becomes known by a cookie when the outcome is a success.
+#[derive(Clone)]
+pub struct Newcomer {
+    /// Whose `known_clients` say for how long.
+    pub route: RouteId,
+    /// Whom the request named, in the spelling in which it is compared.
+    pub name: Box<str>,
+    /// The device that was known already.
+    pub device: Option<DeviceId>,
+}
+
+/// What the cookies of a request say.
+#[derive(Debug, Default)]
+pub(super) struct Familiar {
+    pub(super) is_known: bool,
+    pub(super) newcomer: Option<Newcomer>,
+}
+
+/// Compares the device cookies of a request with each subject that it names. Nobody is known where one is missing, or
+/// where not all of them may have been seen.
+pub(super) fn familiar(policy: &Policy, route: RouteId, source: &Source<'_>, by: Recognition<'_>) -> Familiar {
+    let of = policy.routes.get(route);
+    let Some(KnownClients { of: selector, by: KnownBy::Cookie, .. }) = &of.known_clients else {
+        return Familiar::default();
+    };
+    let Ok(found) = extract::values(selector, source) else { return Familiar::default() };
+    if found.absent || found.values.iter().any(|name| name.is_empty()) {
+        return Familiar::default();
+    }
+    let presented = Presented::read(source.head.headers);
+    let device = |name: &str| presented.find(by.ring, by.now, Subject { route: &of.name, name });
+    let devices: SmallVec<[_; 1]> = found.values.iter().map(|name| device(name)).collect();
+    let newcomer = match (&found.values[..], &devices[..]) {
+        // Who names several users does not say which of them succeeds.
+        ([name], [device]) => Some(Newcomer { route, name: (&**name).into(), device: *device }),
+        _ => None,
+    };
+    Familiar { is_known: devices.iter().all(Option::is_some), newcomer }
+}
+
+impl Familiar {
+    /// The device whose own budget counts; `None`: it is one of all those that nobody trusts.
+    pub(super) fn device(&self) -> Option<DeviceId> {
+        self.newcomer.as_ref()?.device
+    }
+}
+
+/// Whether what tells clients of this route apart may stand in the body.
+pub(super) fn reads_body(route: &Route) -> bool {
+    route.known_clients.as_ref().is_some_and(|known| known.of.selector.needs_body())
+}
+
+/// Who somebody is does not belong into logs.
+impl fmt::Debug for Newcomer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Newcomer").field("route", &self.route).finish_non_exhaustive()
+    }
+}
