@@ -1,5 +1,6 @@
 //! Clients that are known by a device cookie: what they pass, and what their device is counted under.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use portcullis::client::DeviceId;
@@ -8,11 +9,10 @@ use portcullis::client::device::Subject;
 use portcullis::client::device::issue;
 use portcullis::key::KeyPart;
 use portcullis::limit::Limit;
-use portcullis::outcome::Outcome;
+use portcullis::outcome::OutcomeRule;
 use portcullis::route::KnownBy;
 use portcullis::route::KnownClients;
 
-use crate::outcomes::failing;
 use crate::support::Ask;
 use crate::support::World;
 use crate::support::ask;
@@ -26,7 +26,7 @@ const MONTH: Duration = Duration::from_secs(30 * 24 * 3600);
 fn login(limits: Vec<Limit>) -> World {
     let mut world = world();
     let route = world.route("POST /login", limits);
-    route.outcome = Some(failing(Outcome::Success));
+    route.outcome = Some(Arc::new(OutcomeRule::new(None, None, None)));
     route.known_clients = Some(KnownClients {
         of: KeyPart { selector: "param.username".parse().unwrap(), raw: false },
         remember: 5.try_into().unwrap(),
@@ -91,10 +91,8 @@ fn a_known_device_has_a_budget_of_its_own_and_all_others_share_one() {
 
 #[test]
 fn an_unknown_device_is_not_missing() {
-    let world = login(vec![Limit {
-        missing: portcullis::limit::Missing::Deny,
-        ..limit("devices", "device", "2/hour")
-    }]);
+    let world =
+        login(vec![Limit { missing: portcullis::limit::Missing::Deny, ..limit("devices", "device", "2/hour") }]);
     assert_eq!(world.passing(&form("/login", "username=alice"), 3), 2);
     let known = cookie(&world, "alice", DeviceId::random());
     assert_eq!(world.passing(&attempt(&known, "username=alice&username=bob"), 3), 0);
