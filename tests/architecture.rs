@@ -23,7 +23,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("outcome", &["glob", "request"]),
     ("limit", &["clock", "key", "list", "outcome"]),
     ("route", &["glob", "client", "request", "list", "key", "limit", "outcome"]),
-    ("decision", &["spelling", "clock", "client", "request", "list", "key", "limit", "outcome", "route"]),
+    ("decision", &["units", "spelling", "clock", "client", "request", "list", "key", "limit", "outcome", "route"]),
     ("store", &["units", "clock", "client", "key", "limit", "decision"]),
     ("upstream", &["alarm", "gather"]),
     ("listen", &["alarm", "gather", "client"]),

@@ -4,6 +4,8 @@ use super::raw::leaf::Problem;
 use crate::limit::InvalidRate;
 use crate::limit::InvalidRule;
 use crate::list::InvalidNetwork;
+use crate::outcome::InvalidBodyPattern;
+use crate::outcome::InvalidStatus;
 use crate::record::notify::InvalidWebhook;
 use crate::route::InvalidHostPattern;
 use crate::route::InvalidMatch;
@@ -113,6 +115,25 @@ impl From<InvalidUrl> for Problem {
     }
 }
 
+impl From<InvalidStatus> for Problem {
+    fn from(error: InvalidStatus) -> Self {
+        split(&error.to_string(), "write one such as `401`, `4xx` or `400-499`")
+    }
+}
+
+impl From<InvalidBodyPattern> for Problem {
+    fn from(error: InvalidBodyPattern) -> Self {
+        let help = match error {
+            InvalidBodyPattern::Empty => "write a text that only such answers hold, or remove `body`",
+            InvalidBodyPattern::Syntax(_) => {
+                "write one such as `/invalid (user|password)/`; a text that is meant as it is has no slashes around it"
+            }
+            InvalidBodyPattern::TooLarge => "lower the counts in its braces",
+        };
+        Self::with(error.to_string(), help)
+    }
+}
+
 impl From<InvalidWebhook> for Problem {
     fn from(error: InvalidWebhook) -> Self {
         let help = match error {
@@ -141,6 +162,7 @@ const SEPARATORS: &[(&str, &str)] = &[
     (", use ", "use "),
     (": use ", "use "),
     (": keep ", "keep "),
+    (": write ", "write "),
     (", as in ", "write it as in "),
     (", at most ", "write at most "),
     (", the longest ", "the longest "),

@@ -12,6 +12,7 @@ use annotate_snippets::Renderer;
 use annotate_snippets::Snippet;
 use serde::Serializer;
 
+use super::secret;
 use super::source::Place;
 use super::source::Source;
 
@@ -168,64 +169,28 @@ impl Mistakes {
     fn add(&mut self, at: Place, message: &str, help: &str) {
         let Some(source) = self.sources.get(usize::from(at.source)) else { return };
         let (line, column) = (at.line.max(1) as usize, at.column.max(1) as usize);
-        let mut diagnostic = Diagnostic::new(source.name(), line, column, one_line(message));
-        diagnostic.help = Some(one_line(help));
-        if let Some(text) = source.line(line) {
-            diagnostic = diagnostic.excerpt(&masked(text), at.length as usize);
+        let text = source.line(line);
+        let holds_webhook = text.is_some_and(secret::holds_webhook) || source.section(line) == Some("notify");
+        let mask = |text: &str| {
+            let text = secret::masked(text);
+            if holds_webhook { secret::without_paths(&text) } else { text }
+        };
+        let mut diagnostic = Diagnostic::new(source.name(), line, column, one_line(&mask(message)));
+        diagnostic.help = Some(one_line(&secret::masked(help)));
+        if let Some(text) = text {
+            diagnostic = diagnostic.excerpt(&mask(text), at.length as usize);
         }
         self.found.push(diagnostic);
     }
 }
 
-/// What a file or the environment put into a message cannot make it look like two, and brings no password along.
+/// What a file or the environment put into a message cannot make it look like two.
 fn one_line(message: &str) -> String {
     let mut line = String::with_capacity(message.len());
-    for letter in masked(message).chars() {
+    for letter in message.chars() {
         if letter.is_control() { line.extend(letter.escape_default()) } else { line.push(letter) }
     }
     line
-}
-
-/// A text whose URLs hold no user name and no password; carets still fit.
-fn masked(text: &str) -> String {
-    let mut masked = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some((start, end)) = credentials(rest) {
-        masked.push_str(&rest[..start]);
-        masked.extend(rest[start..end].chars().map(|_| '*'));
-        rest = &rest[end..];
-    }
-    masked + rest
-}
-
-/// Where the first user name and password of a text stand.
-fn credentials(text: &str) -> Option<(usize, usize)> {
-    let mut from = 0;
-    while let Some(at) = text[from..].find("://") {
-        let start = from + at + 3;
-        let after = &text[start..];
-        let length = if is_web(&text[..start - 3]) {
-            let end = after.find(|c: char| c.is_whitespace() || matches!(c, '/' | '"' | '\'' | '`'));
-            after[..end.unwrap_or(after.len())].rfind('@')
-        } else {
-            // A password in the address of a server holds anything, spaces and quotes too.
-            after.rfind('@')
-        };
-        if let Some(length) = length {
-            return Some((start, start + length));
-        }
-        from = start;
-    }
-    // The address of a Redis without its slashes.
-    let start = from + text[from..].to_ascii_lowercase().find("redis:")? + "redis:".len();
-    let end = start + text[start..].rfind('@')?;
-    Some((start, end))
-}
-
-/// Whether a text ends in the scheme of a web server, whose URLs end where words end.
-fn is_web(before: &str) -> bool {
-    let scheme = before.rsplit(|c: char| !c.is_ascii_alphanumeric()).next().unwrap_or_default();
-    scheme.eq_ignore_ascii_case("http") || scheme.eq_ignore_ascii_case("https")
 }
 
 /// Longer lines are no one's handwriting, and no help when shown.
@@ -267,31 +232,6 @@ error: unknown key `kéy`
     fn a_caret_beyond_the_line_stays_at_its_end() {
         let diagnostic = Diagnostic::new("f", 1, 90, "m").excerpt("short", 400);
         assert!(render(&[diagnostic], false).contains("short"));
-    }
-
-    #[test]
-    fn a_password_in_a_url_is_not_told() {
-        assert_eq!(masked("a: http://u:p@h/x@y 'redis://:é@h'"), "a: http://***@h/x@y 'redis://**@h'");
-        assert_eq!(masked("http://h ://"), "http://h ://");
-    }
-
-    #[test]
-    fn a_password_of_redis_is_not_told_whatever_it_holds_and_however_it_is_misspelt() {
-        for line in [
-            "redis://:secret/word@h",
-            "redis: {url: 'redis://u:secret \"word@h'}",
-            "urls: [redis://:secret@h:1, redis://:word@h:2]",
-            "rdis://:sec/ret@h",
-            "url: redis:u:secret@h",
-            "url: REDIS:/u:secret@h",
-            "http://h rediss://u:secret@x@h",
-        ] {
-            let masked = masked(line);
-            assert!(!masked.contains("sec") && !masked.contains("word"), "{masked}");
-            assert!(masked.ends_with(&line[line.rfind('@').unwrap()..]), "{masked}");
-            assert_eq!(masked.chars().count(), line.chars().count());
-        }
-        assert_eq!(masked("redis: {url: redis://127.0.0.1:6379/0}"), "redis: {url: redis://127.0.0.1:6379/0}");
     }
 
     #[test]

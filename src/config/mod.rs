@@ -9,6 +9,7 @@ pub mod diagnostic;
 pub mod inline;
 pub mod raw;
 pub mod schema;
+mod secret;
 pub mod source;
 pub mod yaml;
 

@@ -49,6 +49,15 @@ impl Source {
     }
 }
 
+impl Source {
+    /// The key at the left edge under which a line stands, or which begins it.
+    pub fn section(&self, number: usize) -> Option<&str> {
+        let mut lines = (1..=number).rev().filter_map(|number| self.line(number));
+        let key = lines.find(|line| line.starts_with(|c: char| c.is_alphanumeric() || matches!(c, '"' | '\'')))?;
+        Some(key.split(':').next().unwrap_or(key).trim().trim_matches(['"', '\'']))
+    }
+}
+
 /// Why a file cannot be read as text.
 #[derive(Debug, thiserror::Error)]
 pub enum Unreadable {

@@ -1,5 +1,6 @@
 //! The first two steps told to a person: which client, lists, route, limits and keys a request meets, and why.
 
+mod answers;
 mod text;
 
 use std::net::IpAddr;
@@ -14,6 +15,7 @@ use super::enter::with_body_methods;
 use super::plan::Applied;
 use super::plan::apply;
 use super::plan::with_source;
+use crate::key::KeyPart;
 use crate::key::KeySpec;
 use crate::key::Source;
 use crate::key::extract;
@@ -24,6 +26,7 @@ use crate::limit::LimitId;
 use crate::limit::Rule;
 use crate::list::ListId;
 use crate::list::Membership;
+use crate::outcome::Outcome;
 use crate::request::Fields;
 use crate::request::Head;
 use crate::route::Certainty;
@@ -50,6 +53,10 @@ pub struct Explanation {
     pub upstream: String,
     /// Whether the body is read before anything is decided.
     pub reads_body: bool,
+    /// What the application's answer would mean; `None`: nobody asks.
+    pub outcome: Option<OutcomeStory>,
+    /// What clients are known for where the request goes.
+    pub known_clients: Option<KnownStory>,
     /// What denies the request before any limit is asked.
     pub denied: Option<String>,
     /// Every limit that stands where the request goes.
@@ -111,6 +118,26 @@ pub enum Matches {
     NotTried,
 }
 
+/// What answers mean, in words.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize)]
+pub struct OutcomeStory {
+    /// `status 302, header location: /account*`; all of it holds.
+    pub success: Option<String>,
+    pub failure: Option<String>,
+    /// What other answers are.
+    pub otherwise: &'static str,
+}
+
+/// Whom a success makes known.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize)]
+pub struct KnownStory {
+    pub of: PartStory,
+    /// `address` or `cookie`.
+    pub by: &'static str,
+    /// `90d`
+    pub r#for: String,
+}
+
 /// What one limit makes of the request.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 pub struct LimitStory {
@@ -119,8 +146,16 @@ pub struct LimitStory {
     pub rule: String,
     /// `None` for a bound on what is in flight.
     pub algorithm: Option<&'static str>,
-    /// `requests` or `attempts`.
+    /// `requests`, `attempts`, `failures` or `successes`.
     pub count: &'static str,
+    /// What different values are counted of.
+    pub distinct: Option<PartStory>,
+    /// The answer that forgets what was counted.
+    pub reset_on: Option<&'static str>,
+    /// Whether it holds for clients that are known.
+    pub unless_known: bool,
+    /// `deny`, `delay 20s`, `tarpit 20s`, `ban 15m, 1h, 24h` or `challenge`.
+    pub then: String,
     pub shadow: bool,
     pub outcome: LimitOutcome,
     /// The parts of the key with their values; none is one key for all.
@@ -139,6 +174,8 @@ pub enum LimitOutcome {
     Skipped,
     /// A part of the key is missing: `missing: deny`.
     Denied,
+    /// It counts by answers, and nothing says what they mean where the request goes.
+    Unanswered,
     /// A field was sent too often: 400.
     TooManyValues,
     /// The client is on a list of `access.allow`, or denied before.
@@ -164,9 +201,11 @@ pub fn explain(
     let denied = denied(&entry, &walk);
     let asked = denied.is_none() && entry.admission == Admission::Ordinary;
     let name = |list: ListId| policy.list(list).list.name.to_string();
-    let (lists, limits) = with_source(policy, head, fields, &walk, |source| {
+    let answers = answers::Answers::of(policy, &walk);
+    let (lists, limits, known_clients) = with_source(policy, head, fields, &walk, |source| {
         let limits = policy.applicable(&walk.collected).into_iter();
-        (lists(policy, source), limits.map(|limit| limit_story(policy, limit, source, asked)).collect())
+        let limits = limits.map(|limit| limit_story(policy, limit, source, asked, answers.are_read()));
+        (lists(policy, source), limits.collect(), answers.known_clients(source))
     });
     let route = entry.route().map(|route| policy.routes.get(route));
     Explanation {
@@ -185,6 +224,8 @@ pub fn explain(
         route: route.map(|route| route.name.to_string()),
         upstream: upstream(route.map_or(policy.upstream, |route| route.upstream)),
         reads_body: entry.needs_body(),
+        outcome: answers.outcome(),
+        known_clients,
         denied,
         limits,
     }
@@ -247,9 +288,13 @@ fn routes(entry: &Entry<'_>, fields: &Fields, walk: &Walk) -> Vec<RouteStory> {
     })
 }
 
-fn limit_story(policy: &Policy, id: LimitId, source: &Source<'_>, asked: bool) -> LimitStory {
+fn limit_story(policy: &Policy, id: LimitId, source: &Source<'_>, asked: bool, answers: bool) -> LimitStory {
     let limit = policy.limit(id);
-    let outcome = if asked { limit_outcome(policy, limit, source) } else { LimitOutcome::NotAsked };
+    let outcome = match limit.count.outcome() {
+        _ if !asked => LimitOutcome::NotAsked,
+        Some(_) if !answers => LimitOutcome::Unanswered,
+        _ => limit_outcome(policy, limit, source),
+    };
     let (rule, algorithm) = match &limit.rule {
         Rule::Rates { algorithm, rates, cost } => {
             let cost = if cost.get() == 1 { String::new() } else { format!(", each costs {cost}") };
@@ -268,6 +313,10 @@ fn limit_story(policy: &Policy, id: LimitId, source: &Source<'_>, asked: bool) -
             Count::Failures => "failures",
             Count::Successes => "successes",
         },
+        distinct: limit.distinct.as_ref().map(|part| part_story(part, source)),
+        reset_on: limit.reset_on.map(Outcome::as_str),
+        unless_known: limit.unless_known,
+        then: answers::action(&limit.then.action),
         shadow: limit.shadow,
         outcome,
         key: parts(&limit.key, source),
@@ -285,14 +334,15 @@ fn limit_outcome(policy: &Policy, limit: &Limit, source: &Source<'_>) -> LimitOu
 }
 
 fn parts(key: &KeySpec, source: &Source<'_>) -> Vec<PartStory> {
-    let story = |part| {
-        let mut values: Vec<String> = Vec::new();
-        if let Ok(found) = extract::values(part, source) {
-            values.extend(found.values.into_iter().map(std::borrow::Cow::into_owned));
-        }
-        PartStory { selector: part.selector.to_string(), values }
-    };
-    key.parts.iter().map(story).collect()
+    key.parts.iter().map(|part| part_story(part, source)).collect()
+}
+
+fn part_story(part: &KeyPart, source: &Source<'_>) -> PartStory {
+    let mut values: Vec<String> = Vec::new();
+    if let Ok(found) = extract::values(part, source) {
+        values.extend(found.values.into_iter().map(std::borrow::Cow::into_owned));
+    }
+    PartStory { selector: part.selector.to_string(), values }
 }
 
 /// The word for an algorithm in the configuration.

@@ -60,7 +60,7 @@ impl Compiler {
         parsed.into_iter().collect()
     }
 
-    fn header_globs(&mut self, field: &Field<Named<Text>>) -> Vec<(HeaderName, Glob)> {
+    pub(super) fn header_globs(&mut self, field: &Field<Named<Text>>) -> Vec<(HeaderName, Glob)> {
         let mut result = Vec::new();
         for (name, glob) in entries(field) {
             let Ok(header) = HeaderName::from_bytes(name.value.as_bytes()) else {

@@ -7,6 +7,7 @@ mod listen;
 mod lists;
 mod matches;
 mod names;
+mod outcome;
 mod reach;
 mod record;
 mod response;

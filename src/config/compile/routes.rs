@@ -66,8 +66,9 @@ impl Compiler {
         let names: Vec<String> = condition.capture_names().map(str::to_owned).collect();
         let captures = if condition_is_known { Captures::Named(&names) } else { Captures::Unknown };
         let limits = raw.limits.get().map(|limits| &limits.items[..]).unwrap_or_default();
-        let (outcome, known_clients) = (None, None);
+        let outcome = self.outcome(&raw.outcome);
         let reach = Reach::of(raw);
+        let known_clients = self.known_clients(&raw.known_clients, captures, reach);
         let standing = Standing { owner: &owner, captures, reach, lists: around.lists, channels: around.channels };
         let limits = self.limits(limits, standing, around.limits);
 

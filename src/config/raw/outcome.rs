@@ -1,5 +1,11 @@
 //! What a route says about the application's answers: what they mean, and whom a success makes known.
 
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+use serde_json::json;
+
+use super::Raw;
 use super::Spanned;
 use super::Text;
 use super::forms::Named;
@@ -7,6 +13,9 @@ use super::forms::OneOrMany;
 use super::leaf::words;
 use super::limit::KeyPart;
 use super::section;
+use crate::config::diagnostic::Mistakes;
+use crate::config::yaml::Content;
+use crate::config::yaml::Node;
 use crate::units::Span;
 
 section! {
@@ -33,7 +42,27 @@ section! {
         /// What its body holds, within the first `server.inspect_body` bytes: a text, or a regular expression as `/.../`.
         body: Text,
         /// Dotted path in its JSON to the value there: `{user.id: \"*\"}`.
-        json: Named<Text>,
+        json: JsonValues,
+    }
+}
+
+/// Dotted paths and the values there, spelt as JSON spells them, texts without quotes.
+#[derive(Clone, Debug)]
+pub struct JsonValues(pub Named<Text>);
+
+impl Raw for JsonValues {
+    fn read(node: &Node, mistakes: &mut Mistakes) -> Option<Self> {
+        let mut node = node.clone();
+        if let Content::Map(entries) = &mut node.content {
+            // Here nothing is a value, too.
+            let nothing = entries.iter_mut().map(|(_, value)| value).filter(|value| value.content == Content::Nothing);
+            nothing.for_each(|value| value.content = Content::Scalar("null".to_owned()));
+        }
+        Named::read(&node, mistakes).map(Self)
+    }
+
+    fn schema(_: &mut BTreeMap<&'static str, Value>) -> Value {
+        json!({ "type": "object", "additionalProperties": { "type": ["string", "number", "boolean", "null"] } })
     }
 }
 

@@ -5,10 +5,12 @@ use std::fmt;
 use super::AccessStory;
 use super::Explanation;
 use super::Holds;
+use super::KnownStory;
 use super::LimitOutcome;
 use super::LimitStory;
 use super::ListStory;
 use super::Matches;
+use super::OutcomeStory;
 use super::PartStory;
 use super::RouteStory;
 
@@ -31,6 +33,12 @@ impl fmt::Display for Explanation {
         writeln!(f, "upstream  {}", self.upstream)?;
         if self.reads_body {
             writeln!(f, "body      read before the decision")?;
+        }
+        if let Some(outcome) = &self.outcome {
+            writeln!(f, "outcome   {outcome}")?;
+        }
+        if let Some(KnownStory { of, by, r#for }) = &self.known_clients {
+            writeln!(f, "known     for {for} by {by} after a success, as {of}")?;
         }
         for limit in &self.limits {
             write!(f, "{limit}")?;
@@ -86,8 +94,17 @@ impl fmt::Display for LimitStory {
         if let Some(algorithm) = self.algorithm {
             write!(f, ", {algorithm}")?;
         }
-        if self.count == "attempts" {
-            f.write_str(", attempts count")?;
+        if self.count != "requests" {
+            write!(f, ", {} count", self.count)?;
+        }
+        if let Some(answer) = self.reset_on {
+            write!(f, ", a {answer} forgets them")?;
+        }
+        if self.unless_known {
+            f.write_str(", not for known clients")?;
+        }
+        if self.then != "deny" {
+            write!(f, ", then {}", self.then)?;
         }
         if self.shadow {
             f.write_str(", shadow")?;
@@ -98,13 +115,26 @@ impl fmt::Display for LimitStory {
             LimitOutcome::Freed(list) => writeln!(f, ": does not hold for members of {list}")?,
             LimitOutcome::Skipped => writeln!(f, ": skipped, a part of its key is missing")?,
             LimitOutcome::Denied => writeln!(f, ": denied, a part of its key is missing")?,
+            LimitOutcome::Unanswered => writeln!(f, ": not counted, no `outcome` says what answers mean here")?,
             LimitOutcome::TooManyValues => writeln!(f, ": denied, a field was sent too often")?,
             LimitOutcome::NotAsked => writeln!(f, ": not asked")?,
         }
         if self.key.is_empty() {
-            return writeln!(f, "  key     one for all");
+            writeln!(f, "  key     one for all")?;
         }
-        self.key.iter().try_for_each(|part| writeln!(f, "  key     {part}"))
+        self.key.iter().try_for_each(|part| writeln!(f, "  key     {part}"))?;
+        self.distinct.iter().try_for_each(|part| writeln!(f, "  counts  different {part}"))
+    }
+}
+
+impl fmt::Display for OutcomeStory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (matchers, word) in [(&self.failure, "failure"), (&self.success, "success")] {
+            if let Some(matchers) = matchers {
+                write!(f, "{word} with {matchers}; ")?;
+            }
+        }
+        write!(f, "otherwise {}", self.otherwise)
     }
 }
 

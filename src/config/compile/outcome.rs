@@ -1,0 +1,156 @@
+//! What a route says about the application's answers, and whom a success makes known.
+
+use std::num::NonZeroU32;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::Compiler;
+use super::key::Captures;
+use super::reach::Reach;
+use super::reach::otherwise;
+use crate::config::raw;
+use crate::config::raw::Field;
+use crate::config::raw::Text;
+use crate::config::raw::forms::OneOrMany;
+use crate::config::raw::outcome::JsonValues;
+use crate::key::Selector;
+use crate::outcome::BodyPattern;
+use crate::outcome::Matchers;
+use crate::outcome::OutcomeRule;
+use crate::outcome::StatusSet;
+use crate::route::KnownBy;
+use crate::route::KnownClients;
+use crate::units::Span;
+
+impl Compiler {
+    pub(super) fn outcome(&mut self, field: &Field<raw::outcome::Outcome>) -> Option<Arc<OutcomeRule>> {
+        let raw = field.get()?;
+        if raw.success.is_absent() && raw.failure.is_absent() {
+            let help = "say what one of the two looks like: `failure: {status: 401}`, or `success: {status: 302}`";
+            self.mistakes.report(raw.at, "an `outcome` that tells neither `success` nor `failure`", help);
+        }
+        let success = raw.success.get().map(|matchers| self.matchers(matchers, "success"));
+        let failure = raw.failure.get().map(|matchers| self.matchers(matchers, "failure"));
+        Some(Arc::new(OutcomeRule { success, failure, otherwise: otherwise(raw) }))
+    }
+
+    fn matchers(&mut self, raw: &raw::outcome::Matchers, side: &str) -> Matchers {
+        let given = [
+            raw.status.is_absent(),
+            raw.header.is_absent(),
+            raw.cookie.is_absent(),
+            raw.body.is_absent(),
+            raw.json.is_absent(),
+        ];
+        if given.iter().all(|is_absent| *is_absent) {
+            let help = "say what it looks like, such as `{status: 401}`; for the rest there is `otherwise`";
+            self.mistakes.report(raw.at, format!("an empty `{side}` is every answer"), help);
+        }
+        Matchers {
+            status: raw.status.get().and_then(|status| self.status(status)),
+            headers: self.header_globs(&raw.header),
+            cookies: self.cookies(&raw.cookie),
+            body: raw.body.get().and_then(|text| self.meant(text, BodyPattern::parse(&text.value))),
+            json: self.json_values(raw),
+        }
+    }
+
+    fn status(&mut self, raw: &OneOrMany<Text>) -> Option<StatusSet> {
+        if raw.items.is_empty() {
+            self.mistakes.report(
+                raw.at,
+                "an empty list of statuses holds no answer",
+                "write one such as `401` or `4xx`",
+            );
+        }
+        let sets: Vec<Option<StatusSet>> = raw.items.iter().map(|text| self.parse(text)).collect();
+        sets.into_iter().collect()
+    }
+
+    fn cookies(&mut self, field: &Field<OneOrMany<Text>>) -> Vec<Box<str>> {
+        let Some(raw) = field.get() else { return Vec::new() };
+        if raw.items.is_empty() {
+            self.mistakes.report(raw.at, "an empty list of cookies", "name one such as `session`, or remove `cookie`");
+        }
+        for Text { value, at } in &raw.items {
+            let is_name = |c: char| c.is_ascii_graphic() && !";,=\"\\()<>@:/[]?{}".contains(c);
+            if value.is_empty() || !value.chars().all(is_name) {
+                let help = "write its name alone, such as `session`; letters are compared with case";
+                self.mistakes.report(*at, format!("`{value}` is not the name of a cookie"), help);
+            }
+        }
+        raw.items.iter().map(|name| name.value.as_str().into()).collect()
+    }
+
+    fn json_values(&mut self, raw: &raw::outcome::Matchers) -> Vec<(Box<str>, Box<str>)> {
+        let Some(JsonValues(named)) = raw.json.get() else { return Vec::new() };
+        if named.entries.is_empty() && self.mistakes.is_empty() {
+            let help = "write a path and the value there: `{ok: false}`, or remove `json`";
+            self.mistakes.report(named.at, "an empty `json` looks at nothing", help);
+        }
+        for (path, _) in &named.entries {
+            if path.value.split('.').any(str::is_empty) {
+                let help = "write names with dots between: `error.code`; elements of lists are numbered from 0";
+                self.mistakes.report(path.at, format!("`{}` is no dotted path", path.value), help);
+            }
+        }
+        named.entries.iter().map(|(path, value)| (path.value.as_str().into(), value.value.as_str().into())).collect()
+    }
+
+    /// What makes clients known on a route with this outcome.
+    pub(super) fn known_clients(
+        &mut self,
+        field: &Field<raw::outcome::KnownClients>,
+        captures: Captures<'_>,
+        reach: Reach,
+    ) -> Option<KnownClients> {
+        let raw = field.get()?;
+        if !reach.succeeds() {
+            self.mistakes.report(
+                field.key().unwrap_or(raw.at),
+                "nobody becomes known here: no answer of this route is a success",
+                "say what one looks like: `outcome: {success: {status: 302}}`",
+            );
+        }
+        let remember = self.count(&raw.remember).unwrap_or(DEFAULT_REMEMBER);
+        if let Some(given) = raw.remember.get().filter(|_| remember > MOST_REMEMBERED) {
+            let message = format!("`{remember}` clients for each name are too many to remember");
+            self.mistakes.report(given.at, message, format!("write at most {MOST_REMEMBERED}"));
+        }
+        let keep = self.span(&raw.r#for, DEFAULT_KEEP);
+        if let Some(given) = raw.r#for.get().filter(|_| keep > LONGEST_KEEP.0) {
+            let message = format!("`{}` is too long to know somebody", given.value);
+            self.mistakes.report(
+                given.at,
+                message,
+                format!("write at most {LONGEST_KEEP}: browsers keep no cookie longer"),
+            );
+        }
+        let of = raw.of.get().and_then(|part| Some((self.captured_part(part, captures)?, part.selector.at)));
+        let (of, at) = of?;
+        if matches!(of.selector, Selector::ClientIp(_) | Selector::Device) {
+            let message = format!("`{}` is who asks, not what a client is known for", of.selector);
+            self.mistakes.report(at, message, "name the field of the user name, such as `param.username`");
+        }
+        Some(KnownClients {
+            of,
+            remember,
+            keep,
+            by: match raw.by.get().map(|by| by.value) {
+                Some(raw::outcome::KnownBy::Cookie) => KnownBy::Cookie,
+                Some(raw::outcome::KnownBy::Address) | None => KnownBy::Address,
+            },
+            prefix: self.prefix,
+        })
+    }
+}
+
+const DEFAULT_REMEMBER: NonZeroU32 = NonZeroU32::new(5).unwrap();
+
+/// Each is looked through at every login of that name.
+const MOST_REMEMBERED: NonZeroU32 = NonZeroU32::new(1_000).unwrap();
+
+const DEFAULT_KEEP: Duration = Duration::from_secs(90 * 86_400);
+
+/// What browsers make of a longer `Max-Age`.
+const LONGEST_KEEP: Span = Span(Duration::from_secs(400 * 86_400));

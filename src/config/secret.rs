@@ -1,0 +1,126 @@
+//! What no message may show: passwords in URLs, and the paths of webhooks.
+
+/// A text whose URLs hold no user name and no password; carets still fit.
+pub(super) fn masked(text: &str) -> String {
+    let mut masked = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((start, end)) = credentials(rest) {
+        masked.push_str(&rest[..start]);
+        masked.extend(rest[start..end].chars().map(|_| '*'));
+        rest = &rest[end..];
+    }
+    masked + rest
+}
+
+/// Where the first user name and password of a text stand.
+fn credentials(text: &str) -> Option<(usize, usize)> {
+    let mut from = 0;
+    while let Some(at) = text[from..].find("://") {
+        let start = from + at + 3;
+        let after = &text[start..];
+        let length = if is_web(&text[..start - 3]) {
+            let end = after.find(|c: char| c.is_whitespace() || matches!(c, '/' | '"' | '\'' | '`'));
+            after[..end.unwrap_or(after.len())].rfind('@')
+        } else {
+            // A password in the address of a server holds anything, spaces and quotes too.
+            after.rfind('@')
+        };
+        if let Some(length) = length {
+            return Some((start, start + length));
+        }
+        from = start;
+    }
+    // The address of a Redis without its slashes.
+    let start = from + text[from..].to_ascii_lowercase().find("redis:")? + "redis:".len();
+    let end = start + text[start..].rfind('@')?;
+    Some((start, end))
+}
+
+/// Whether a text ends in the scheme of a web server, whose URLs end where words end.
+fn is_web(before: &str) -> bool {
+    let scheme = before.rsplit(|c: char| !c.is_ascii_alphanumeric()).next().unwrap_or_default();
+    scheme.eq_ignore_ascii_case("http") || scheme.eq_ignore_ascii_case("https")
+}
+
+/// Whether a line has the key of a webhook, wherever it stands.
+pub(super) fn holds_webhook(line: &str) -> bool {
+    let line = line.to_ascii_lowercase();
+    let mut after =
+        line.match_indices("webhook").map(|(at, word)| line[at + word.len()..].trim_start_matches(['"', '\'']));
+    after.any(|rest| rest.trim_start().starts_with(':')) || (line.contains("hook") && line.contains("://"))
+}
+
+/// A text whose addresses end with the name of the host, with a scheme and without; carets still fit.
+pub(super) fn without_paths(text: &str) -> String {
+    let mut result = String::with_capacity(text.len());
+    for word in text.split_inclusive(|c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '`')) {
+        let host = word.find("://").map_or(0, |at| at + 3);
+        let Some(path) = word[host..].find(['/', '?', '#']).map(|at| host + at + 1).filter(|path| *path > 1) else {
+            result.push_str(word);
+            continue;
+        };
+        // What closes a list or a map behind it is no part of it.
+        let end = path + word[path..].trim_end_matches(|c: char| c.is_whitespace() || ",}])'\"`".contains(c)).len();
+        result.push_str(&word[..path]);
+        result.extend(word[path..end].chars().map(|_| '*'));
+        result.push_str(&word[end..]);
+    }
+    result
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_password_in_a_url_is_not_told() {
+        assert_eq!(masked("a: http://u:p@h/x@y 'redis://:é@h'"), "a: http://***@h/x@y 'redis://**@h'");
+        assert_eq!(masked("http://h ://"), "http://h ://");
+    }
+
+    #[test]
+    fn a_password_of_redis_is_not_told_whatever_it_holds_and_however_it_is_misspelt() {
+        for line in [
+            "redis://:secret/word@h",
+            "redis: {url: 'redis://u:secret \"word@h'}",
+            "urls: [redis://:secret@h:1, redis://:word@h:2]",
+            "rdis://:sec/ret@h",
+            "url: redis:u:secret@h",
+            "url: REDIS:/u:secret@h",
+            "http://h rediss://u:secret@x@h",
+        ] {
+            let masked = masked(line);
+            assert!(!masked.contains("sec") && !masked.contains("word"), "{masked}");
+            assert!(masked.ends_with(&line[line.rfind('@').unwrap()..]), "{masked}");
+            assert_eq!(masked.chars().count(), line.chars().count());
+        }
+        assert_eq!(masked("redis: {url: redis://127.0.0.1:6379/0}"), "redis: {url: redis://127.0.0.1:6379/0}");
+    }
+
+    #[test]
+    fn the_path_of_a_webhook_is_not_told() {
+        for (line, expected) in [
+            (
+                "ops: {webhook: https://h.example/T0/s3cret, every: 1m}",
+                "ops: {webhook: https://h.example/*********, every: 1m}",
+            ),
+            ("webhook: 'https://h.example?key=s3cret'", "webhook: 'https://h.example?**********'"),
+            ("webhook: h.example/s3cret", "webhook: h.example/******"),
+            ("https://h.example/s3cret}}", "https://h.example/******}}"),
+            ("https://h.example", "https://h.example"),
+            ("a webhook is an http:// or https:// URL", "a webhook is an http:// or https:// URL"),
+        ] {
+            assert_eq!(without_paths(line), expected);
+        }
+    }
+
+    #[test]
+    fn lines_with_a_webhook_are_known() {
+        for line in ["webhook: x", "ops: {\"webhook\" : x}", "Webhook: x", "webhok: https://hooks.example.com/T0"] {
+            assert!(holds_webhook(line), "{line}");
+        }
+        for line in ["  - match: POST /webhooks/*", "servers: [http://10.0.0.1]"] {
+            assert!(!holds_webhook(line), "{line}");
+        }
+    }
+}

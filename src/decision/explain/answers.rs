@@ -1,0 +1,85 @@
+//! What answers mean, whom they make known, and what limits do, in words.
+
+use std::fmt::Write;
+
+use super::KnownStory;
+use super::OutcomeStory;
+use super::part_story;
+use crate::decision::Policy;
+use crate::key::Source;
+use crate::limit::Action;
+use crate::outcome::Matchers;
+use crate::outcome::OutcomeRule;
+use crate::route::KnownBy;
+use crate::route::KnownClients;
+use crate::route::Walk;
+use crate::units::Span;
+
+/// What the routes of a request say of its answer.
+pub(super) struct Answers<'p> {
+    outcome: Option<&'p OutcomeRule>,
+    known: Option<&'p KnownClients>,
+}
+
+impl<'p> Answers<'p> {
+    pub(super) fn of(policy: &'p Policy, walk: &Walk) -> Self {
+        let routes = || walk.collected.iter().map(|&route| policy.routes.get(route));
+        Self {
+            outcome: routes().find_map(|route| route.outcome.as_deref()),
+            known: routes().find_map(|route| route.known_clients.as_ref()),
+        }
+    }
+
+    /// Whether anything says what answers mean.
+    pub(super) fn are_read(&self) -> bool {
+        self.outcome.is_some()
+    }
+
+    pub(super) fn outcome(&self) -> Option<OutcomeStory> {
+        self.outcome.map(|rule| OutcomeStory {
+            success: rule.success.as_ref().map(matchers),
+            failure: rule.failure.as_ref().map(matchers),
+            otherwise: rule.otherwise.as_str(),
+        })
+    }
+
+    pub(super) fn known_clients(&self, source: &Source<'_>) -> Option<KnownStory> {
+        self.known.map(|known| KnownStory {
+            of: part_story(&known.of, source),
+            by: match known.by {
+                KnownBy::Address => "address",
+                KnownBy::Cookie => "cookie",
+            },
+            r#for: Span(known.keep).to_string(),
+        })
+    }
+}
+
+/// What all must hold of an answer.
+fn matchers(matchers: &Matchers) -> String {
+    let mut words: Vec<String> = Vec::new();
+    words.extend(matchers.status.as_ref().map(|status| format!("status {status}")));
+    words.extend(matchers.headers.iter().map(|(name, glob)| format!("header {name}: {glob}")));
+    words.extend(matchers.cookies.iter().map(|name| format!("cookie {name}")));
+    words.extend(matchers.body.as_ref().map(|pattern| format!("body {pattern}")));
+    words.extend(matchers.json.iter().map(|(path, value)| format!("json {path}: {value}")));
+    words.join(", ")
+}
+
+/// What a limit does, in the words of the configuration.
+pub(super) fn action(action: &Action) -> String {
+    match action {
+        Action::Deny(_) => "deny".to_owned(),
+        Action::Delay(span) => format!("delay {}", Span(*span)),
+        Action::Tarpit(span) => format!("tarpit {}", Span(*span)),
+        Action::Ban(ladder) => {
+            let mut words = "ban".to_owned();
+            for (position, length) in ladder.lengths().iter().enumerate() {
+                let before = if position == 0 { " " } else { ", then " };
+                let _ = write!(words, "{before}{}", Span(*length));
+            }
+            words
+        }
+        Action::Challenge => "challenge".to_owned(),
+    }
+}
