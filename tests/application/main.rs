@@ -2,9 +2,13 @@
 
 mod browser;
 mod django;
+mod forms;
+mod hydra;
 mod large;
 mod live;
 mod login;
+mod recipes;
+mod served;
 
 #[path = "../support/mod.rs"]
 pub mod support;

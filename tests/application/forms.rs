@@ -1,0 +1,33 @@
+//! Logins that answer in other ways, and the recipes of `config/` in front of them.
+
+use std::fs;
+use std::net::SocketAddr;
+
+use crate::served::Served;
+use crate::support::Gateway;
+
+/// The password of every name.
+pub(crate) const PASSWORD: &str = "correct horse";
+
+/// Starts the application of `forms.py`.
+pub(crate) fn forms() -> Served {
+    let folder = tempfile::tempdir().expect("a folder for the application");
+    fs::write(folder.path().join("forms.py"), include_str!("forms.py")).expect("a file in the folder");
+    Served::start(folder, "forms")
+}
+
+/// A recipe in front of an application here: what it says, but for its addresses. `changes` are further words to
+/// replace.
+#[track_caller]
+pub(crate) fn recipe(name: &str, application: SocketAddr, changes: &[(&str, &str)]) -> Gateway {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/config");
+    let mut text = fs::read_to_string(format!("{folder}/{name}")).expect("a recipe of that name");
+    let here = format!("http://{application}");
+    let addresses =
+        [("0.0.0.0:8080", "127.0.0.1:0"), ("127.0.0.1:9090", "127.0.0.1:0"), ("http://127.0.0.1:8000", &here)];
+    for (written, wanted) in addresses.iter().chain(changes) {
+        text = text.replace(written, wanted);
+    }
+    let page = fs::read_to_string(format!("{folder}/pages/slow-down.html")).expect("the page of the recipes");
+    Gateway::with_files(text.replace("pages/slow-down.html", "slow-down.html"), &[("slow-down.html", &page)])
+}
