@@ -41,32 +41,32 @@ impl Pending {
         self.reservations.is_empty() && self.acquaintance.is_none() && self.newcomer.is_none()
     }
 
-    /// What an outcome means for the store.
+    /// What an outcome means for the store. Without one, which is when the request reached the application and what
+    /// came of that cannot be told, whatever counts is counted.
     ///
     /// A key is reset only by a request that named no other one under that limit: whoever succeeds as one user must not
     /// clear another's failures.
-    pub fn settlements<'p>(&'p self, policy: &'p Policy, outcome: Outcome) -> SmallVec<[Settlement<'p>; 4]> {
+    pub fn settlements<'p>(&'p self, policy: &'p Policy, outcome: Option<Outcome>) -> SmallVec<[Settlement<'p>; 4]> {
         let mut settlements = SmallVec::new();
         for Reservation { limit, key, items, charged, is_alone } in &self.reservations {
             let limit = policy.limit(*limit);
-            if limit.reset_on == Some(outcome) && *is_alone {
+            if outcome.is_some() && limit.reset_on == outcome && *is_alone {
                 settlements.push(Settlement::Forget(*key));
                 continue;
             }
-            match (limit.count.outcome(), charged) {
-                (Some(counted), Some(charged)) if counted != outcome => {
+            let Some(counted) = limit.count.outcome() else { continue };
+            match (outcome.is_none_or(|outcome| counted == outcome), charged) {
+                (false, Some(charged)) => {
                     settlements.push(Settlement::TakeBack { key: *key, rule: &limit.rule, charged });
                 }
-                (Some(_), Some(charged)) => {
+                (true, Some(charged)) => {
                     settlements.push(Settlement::Keep { key: *key, rule: &limit.rule, items, charged });
                 }
-                (Some(counted), None) if counted == outcome => {
-                    settlements.push(Settlement::Charge { key: *key, rule: &limit.rule, items });
-                }
-                _ => {}
+                (true, None) => settlements.push(Settlement::Charge { key: *key, rule: &limit.rule, items }),
+                (false, None) => {}
             }
         }
-        let known = self.acquaintance.as_ref().filter(|_| outcome == Outcome::Success);
+        let known = self.acquaintance.as_ref().filter(|_| outcome == Some(Outcome::Success));
         if let Some((route, of)) = known
             && let Some(clients) = &policy.routes.get(*route).known_clients
         {

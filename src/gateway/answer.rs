@@ -15,10 +15,12 @@ use tracing::warn;
 
 use super::expect::Invitation;
 use super::headers;
+use super::inspect::Inspected;
+use super::inspect::Watch;
 use super::story::Story;
 use crate::upstream::AnswerBody;
 
-type BoxError = Box<dyn Error + Send + Sync>;
+pub(super) type BoxError = Box<dyn Error + Send + Sync>;
 
 /// What a client is sent after the head.
 #[derive(Debug)]
@@ -26,20 +28,38 @@ pub enum ResponseBody {
     Empty,
     Full(Bytes),
     Relayed(Box<Relay>),
+    /// On a route with an outcome.
+    Inspected(Inspected),
 }
 
 /// An application's answer while it streams. The story ends with it.
 #[derive(Debug)]
 pub struct Relay {
-    body: AnswerBody,
-    story: Box<Story>,
+    pub(super) body: AnswerBody,
+    pub(super) story: Box<Story>,
     /// Keeps a body that the application never asked for from ending its connection under the answer.
     _invitation: Option<Invitation>,
 }
 
 impl ResponseBody {
-    pub fn relay(body: AnswerBody, story: Box<Story>, invitation: Option<Invitation>) -> Self {
-        Self::Relayed(Box::new(Relay { body, story, _invitation: invitation }))
+    /// `watch`: what is still to be found out about the answer.
+    pub fn relay(body: AnswerBody, story: Box<Story>, invitation: Option<Invitation>, watch: Option<Watch>) -> Self {
+        let relay = Relay { body, story, _invitation: invitation };
+        match watch {
+            None => Self::Relayed(Box::new(relay)),
+            Some(watch) => Self::Inspected(Inspected::new(relay, watch)),
+        }
+    }
+
+    /// The client left before the head came.
+    #[must_use]
+    pub fn without_reader(mut self) -> Self {
+        match &mut self {
+            Self::Empty | Self::Full(_) => {}
+            Self::Relayed(relay) => relay.story.status = None,
+            Self::Inspected(inspected) => inspected.without_reader(),
+        }
+        self
     }
 }
 
@@ -57,6 +77,7 @@ impl Body for ResponseBody {
                 Poll::Ready(Some(Ok(Frame::data(content))))
             }
             Self::Relayed(relay) => relay.poll_frame(cx),
+            Self::Inspected(inspected) => inspected.poll_frame(cx),
         }
     }
 
@@ -64,7 +85,8 @@ impl Body for ResponseBody {
         match self {
             Self::Empty => true,
             Self::Full(content) => content.is_empty(),
-            Self::Relayed(relay) => relay.body.is_end_stream(),
+            Self::Relayed(relay) => relay.is_end_stream(),
+            Self::Inspected(inspected) => inspected.is_end_stream(),
         }
     }
 
@@ -72,13 +94,22 @@ impl Body for ResponseBody {
         match self {
             Self::Empty => SizeHint::with_exact(0),
             Self::Full(content) => SizeHint::with_exact(content.len() as u64),
-            Self::Relayed(relay) => relay.body.size_hint(),
+            Self::Relayed(relay) => relay.size_hint(),
+            Self::Inspected(inspected) => inspected.size_hint(),
         }
     }
 }
 
 impl Relay {
-    fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+    pub(super) fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    pub(super) fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+
+    pub(super) fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
         Poll::Ready(match ready!(Pin::new(&mut self.body).poll_frame(cx)) {
             Some(Ok(mut frame)) => {
                 if let Some(data) = frame.data_ref() {

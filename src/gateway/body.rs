@@ -204,6 +204,8 @@ impl<B: Body<Data = Bytes> + Unpin> Streaming<B> {
         };
         self.silence.since = None;
         match frame {
+            // Where the client has left, a connection that was dropped looks like the end of the body.
+            None if self.intake.is_abandoned() && !self.source.is_end_stream() => self.break_off(Unfit::Body),
             None => {
                 self.has_ended = true;
                 Poll::Ready(None)

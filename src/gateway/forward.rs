@@ -25,6 +25,8 @@ use super::expect;
 use super::expect::Invitation;
 use super::headers;
 use super::headers::Length;
+use super::inspect::Watch;
+use super::outlive::Outliving;
 use super::respond;
 use super::respond::Connection as Ending;
 use super::story::Sent;
@@ -32,6 +34,9 @@ use super::story::Story;
 use super::upgrade;
 use super::upgrade::Wanted;
 use crate::listen::Connection;
+use crate::outcome::Outcome;
+use crate::outcome::inspection;
+use crate::record::Meaning;
 use crate::route::UpstreamId;
 use crate::upstream::Answer;
 use crate::upstream::ForwardError;
@@ -42,12 +47,12 @@ use crate::upstream::HostHeader;
 /// What can be done before is done before: while the answer is awaited only what it needs is kept.
 pub fn forward(
     mut story: Box<Story>,
-    connection: &Connection,
+    connection: Arc<Connection>,
     parts: Parts,
     mut body: RequestBody,
     upstream: UpstreamId,
     wanted: Option<Wanted>,
-) -> impl Future<Output = Response<ResponseBody>> + use<'_> {
+) -> impl Future<Output = Response<ResponseBody>> + Send + 'static {
     story.sent = Some(Sent { upstream, server: None, failure: None });
     let (version, has_body) = (parts.version, !body.is_empty());
     let (parts, invitation) = prepare(&story, parts, &mut body, upstream, wanted.as_ref());
@@ -59,12 +64,30 @@ pub fn forward(
         };
         match story.core.pool.send(target, request).await {
             Ok(answer) if answer.response.status() == StatusCode::SWITCHING_PROTOCOLS => {
-                switch(story, connection, answer, wanted)
+                switch(story, &connection, answer, wanted).await
             }
-            Ok(answer) => relay(story, version, answer, invitation),
-            Err(error) => fail(story, version, has_body, &error),
+            Ok(answer) => relay(story, version, answer, invitation).await,
+            Err(error) => {
+                // What never reached the application says nothing about the client.
+                let meaning = if error.is_sent { Meaning::Unknown } else { Meaning::Known(Outcome::Neither) };
+                story.settle(meaning).await;
+                fail(story, version, has_body, &error)
+            }
         }
     }
+}
+
+/// As [`forward`], to the end of the answer though the client leaves before: for requests whose outcome counts.
+pub fn to_its_end(
+    story: Box<Story>,
+    connection: Arc<Connection>,
+    parts: Parts,
+    body: RequestBody,
+    upstream: UpstreamId,
+    wanted: Option<Wanted>,
+) -> Outliving {
+    let (core, intake) = (Arc::clone(&story.core), story.intake.clone());
+    Outliving::new(forward(story, connection, parts, body, upstream, wanted), core, intake)
 }
 
 /// Makes the head what the application is to see.
@@ -81,6 +104,9 @@ fn prepare(
     let states_no_body = !has_body && parts.headers.contains_key(CONTENT_LENGTH);
     let (identity, id) = (&story.identity, story.request_id);
     headers::prepare_request(&mut parts.headers, parts.version, identity, id, host, &live.looked_at);
+    if let Some(rule) = story.outcome_rule() {
+        headers::prepare_for_outcome(&mut parts.headers, rule.needs_body());
+    }
     if has_body && body.size_hint().exact().is_none() {
         // Without it a GET would lose its body.
         parts.headers.insert(TRANSFER_ENCODING, HeaderValue::from_static("chunked"));
@@ -132,7 +158,7 @@ fn origin_form(target: Uri) -> Uri {
     target.path_and_query().cloned().map_or_else(|| Uri::from_static("/"), Uri::from)
 }
 
-fn relay(
+async fn relay(
     mut story: Box<Story>,
     version: Version,
     answer: Answer,
@@ -140,6 +166,13 @@ fn relay(
 ) -> Response<ResponseBody> {
     let (mut parts, body) = answer.response.into_parts();
     let is_bodiless = story.method() == Method::HEAD || parts.status == StatusCode::NOT_MODIFIED;
+    let mut watch = Watch::begin(&mut story, &parts);
+    if body.is_end_stream()
+        && let Some(watch) = watch.take()
+    {
+        // The head is the end. What it stands for was not sent.
+        watch.end(&mut story, if is_bodiless { inspection::Ending::Cut } else { inspection::Ending::Whole }).await;
+    }
     headers::prepare_answer(&mut parts.headers, if is_bodiless { Length::OfWhatIsNotSent } else { Length::OfTheBody });
     story.live.shown.write(&mut parts.headers, &story.report.limits);
     let was_invited = invitation.as_ref().is_none_or(Invitation::close);
@@ -151,11 +184,11 @@ fn relay(
     parts.version = Version::HTTP_11;
     story.status = Some(parts.status);
     story.is_answered_by(answer.server);
-    Response::from_parts(parts, ResponseBody::relay(body, story, invitation))
+    Response::from_parts(parts, ResponseBody::relay(body, story, invitation, watch))
 }
 
 /// The application switched protocols: from now on bytes are carried both ways.
-fn switch(
+async fn switch(
     mut story: Box<Story>,
     connection: &Connection,
     mut answer: Answer,
@@ -170,6 +203,9 @@ fn switch(
     };
     let application = hyper::upgrade::on(&mut answer.response);
     let (mut parts, body) = answer.response.into_parts();
+    if let Some(watch) = Watch::begin(&mut story, &parts) {
+        watch.end(&mut story, inspection::Ending::Cut).await;
+    }
     let protocol = parts.headers.get(UPGRADE).cloned();
     headers::prepare_answer(&mut parts.headers, Length::OfTheBody);
     story.live.shown.write(&mut parts.headers, &story.report.limits);

@@ -128,6 +128,7 @@ pub(super) fn handle(
                 }
                 Decision::Pass(pass) => {
                     story.passes(pass.route, pass.slots, pass.report);
+                    story.awaits(pass.pending);
                     (pass.upstream, pass.delay)
                 }
             }
@@ -151,6 +152,9 @@ pub(super) fn handle(
         }
 
         let wanted = Wanted::read(&mut parts, asks_for_upgrade, !body.is_empty());
-        forward::forward(story, &connection, parts, body, upstream, wanted).await
+        if story.outcome_rule().is_some() {
+            return forward::to_its_end(story, connection, parts, body, upstream, wanted).await;
+        }
+        forward::forward(story, connection, parts, body, upstream, wanted).await
     }
 }

@@ -7,6 +7,7 @@ use http::HeaderMap;
 use http::HeaderName;
 use http::HeaderValue;
 use http::Version;
+use http::header::ACCEPT_ENCODING;
 use http::header::CONNECTION;
 use http::header::CONTENT_LENGTH;
 use http::header::COOKIE;
@@ -25,6 +26,7 @@ use super::header_names::LookedAt;
 use super::request_id::RequestId;
 use super::request_id::X_REQUEST_ID;
 use crate::client::Identity;
+use crate::request::encoding;
 use crate::upstream::HostHeader;
 
 const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
@@ -108,6 +110,41 @@ pub fn prepare_request(
     if let HostHeader::Fixed(host) = host {
         headers.insert(HOST, host.clone());
     }
+}
+
+/// Makes a request one whose answer says what it means: whole, unconditional, and in an encoding that can be read where
+/// its body is.
+pub fn prepare_for_outcome(headers: &mut HeaderMap, needs_body: bool) {
+    remove_where(headers, |name| {
+        let name = name.as_str();
+        // Many applications cannot tell `If_Match` from `If-Match`.
+        let is = |known: &&str| name.len() == known.len() && known.bytes().zip(name.bytes()).all(is_same_or_underscore);
+        MAKING_PARTIAL.iter().any(|known| is(&known))
+    });
+    if needs_body && headers.contains_key(ACCEPT_ENCODING) {
+        let list = joined(headers, &ACCEPT_ENCODING, b",");
+        let name = |element: &&[u8]| {
+            encoding::is_known(element.split(|byte| *byte == b';').next().unwrap_or_default().trim_ascii())
+        };
+        let readable: Vec<_> = list.split(|byte| *byte == b',').map(<[u8]>::trim_ascii).filter(name).collect();
+        let readable = HeaderValue::try_from(readable.join(&b", "[..])).ok().filter(|value| !value.is_empty());
+        headers.insert(ACCEPT_ENCODING, readable.unwrap_or(HeaderValue::from_static("identity")));
+    }
+}
+
+/// With one of these an answer may be less than the page, or nothing of it; the last one would undo what is written anew.
+const MAKING_PARTIAL: [&str; 7] = [
+    "range",
+    "if-range",
+    "if-match",
+    "if-none-match",
+    "if-modified-since",
+    "if-unmodified-since",
+    "accept_encoding",
+];
+
+fn is_same_or_underscore((expected, written): (u8, u8)) -> bool {
+    expected == written || (expected == b'-' && written == b'_')
 }
 
 /// What the next hop is told about those before.

@@ -1,6 +1,7 @@
 //! What came of a request's body: counted while it streams, known when the request is over.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::sync::atomic::AtomicU8;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering;
@@ -15,6 +16,7 @@ pub struct Intake(Arc<Shared>);
 struct Shared {
     bytes: AtomicU64,
     fault: AtomicU8,
+    is_abandoned: AtomicBool,
 }
 
 impl Intake {
@@ -32,6 +34,15 @@ impl Intake {
     pub fn fail(&self, fault: Unfit) {
         let code = FAULTS.iter().position(|known| *known == fault).map_or(0, |position| position + 1);
         self.0.fault.store(u8::try_from(code).unwrap_or_default(), Ordering::Release);
+    }
+
+    /// The client has left: what looks like the end of a body of unknown length may be where it was cut.
+    pub fn abandon(&self) {
+        self.0.is_abandoned.store(true, Ordering::Release);
+    }
+
+    pub fn is_abandoned(&self) -> bool {
+        self.0.is_abandoned.load(Ordering::Acquire)
     }
 
     pub fn fault(&self) -> Option<Unfit> {

@@ -12,7 +12,9 @@ pub mod handle;
 pub mod header_names;
 pub mod headers;
 pub mod hold;
+pub mod inspect;
 pub mod intake;
+pub mod outlive;
 pub mod page;
 pub mod problem;
 pub mod ratelimit_headers;
@@ -31,6 +33,8 @@ use http::Request;
 use http::Response;
 use http::StatusCode;
 use hyper::body::Incoming;
+use tokio::time::timeout;
+use tokio_util::task::TaskTracker;
 
 use crate::client::TrustedProxies;
 use crate::clock::Clock;
@@ -114,6 +118,8 @@ pub struct Core {
     store: Arc<AnyStore>,
     pool: Pool<RequestBody>,
     holding: Holding,
+    /// Requests whose client has left while their outcome is awaited.
+    left_behind: TaskTracker,
     clock: Clock,
 }
 
@@ -121,14 +127,23 @@ impl Gateway {
     /// One for each core: connections to applications are kept by core. `live`, `store` and
     /// `holding` are shared by all.
     pub fn new(live: Arc<ArcSwap<Snapshot>>, store: Arc<AnyStore>, holding: Holding, clock: Clock) -> Self {
-        Self { core: Arc::new(Core { live, store, pool: Pool::new(), holding, clock }) }
+        Self {
+            core: Arc::new(Core { live, store, pool: Pool::new(), holding, left_behind: TaskTracker::new(), clock }),
+        }
     }
 
-    /// Waits a moment for what this core still has to tell its store. Asked when its last request is through.
+    /// Waits a moment for answers whose client has left, and for what this core still has to tell its store. Asked when
+    /// its last request is through.
     pub async fn finish(&self) {
+        let left_behind = &self.core.left_behind;
+        left_behind.close();
+        drop(timeout(FAREWELL, left_behind.wait()).await);
         self.core.store.finish().await;
     }
 }
+
+/// Whoever left before the answer and before the end keeps the slot.
+const FAREWELL: Duration = Duration::from_millis(500);
 
 impl Handle for Gateway {
     type Body = ResponseBody;

@@ -141,6 +141,7 @@ pub enum Connection {
 pub fn tell(story: &mut Story, denial: &mut Denial<'_>) {
     story.route = denial.route;
     story.hold(mem::take(&mut denial.slots));
+    story.awaits(mem::take(&mut denial.pending));
     story.report = mem::take(&mut denial.report);
     story.ruling = match &denial.cause {
         Cause::Listed { .. } | Cause::NotOnList => Ruling::Listed,

@@ -1,16 +1,24 @@
-//! Slots in flight, given back exactly once, whatever ends their request.
+//! What is told to the store about a request that passed, exactly once, whatever ends it: slots in flight that come back,
+//! and what its outcome means.
 
 use std::mem;
+use std::pin::Pin;
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::Context;
+use std::task::Poll;
 use std::task::Waker;
+use std::task::ready;
 
 use smallvec::SmallVec;
 use tokio::runtime::Handle;
+use tokio::task::JoinHandle;
 
+use super::Snapshot;
+use crate::decision::Pending;
 use crate::decision::Settlement;
 use crate::key::KeyHash;
+use crate::outcome::Outcome;
 use crate::store::AnyStore;
 use crate::store::Store;
 
@@ -35,22 +43,66 @@ impl Drop for Held {
     fn drop(&mut self) {
         let Some(store) = self.store.take() else { return };
         let slots = mem::take(&mut self.slots);
-        // The end of this core waits for what is still to be sent.
-        let tasks = store.tasks().cloned();
-        let mut settling = Box::pin(async move {
+        tell(&store, |store| async move {
             // What Redis was not told of, it forgets when the lease is over.
             let settlements: SmallVec<[_; 2]> = slots.into_iter().map(Settlement::Release).collect();
             let _ = store.settle(&settlements).await;
         });
-        // A store in memory is done at once; one that is not gets a task of its own.
-        let is_done = pin!(&mut settling).poll(&mut Context::from_waker(Waker::noop())).is_ready();
-        if let Some(tasks) = tasks
-            && let Ok(runtime) = Handle::try_current()
-            && !is_done
-        {
-            tasks.spawn_on(settling, &runtime);
-        }
     }
+}
+
+/// Tells the store what became of a request. `None`: it reached the application, and what came of that cannot be told.
+pub fn settle(store: &Arc<AnyStore>, live: &Arc<Snapshot>, pending: Pending, outcome: Option<Outcome>) -> Settling {
+    let settlements = pending.settlements(&live.policy, outcome);
+    if settlements.is_empty() {
+        return Settling::default();
+    }
+    let gives_back = settlements.iter().any(|it| !matches!(it, Settlement::Keep { .. } | Settlement::Charge { .. }));
+    drop(settlements);
+    let live = Arc::clone(live);
+    let telling = tell(store, |store| async move {
+        // A slot that Redis was not told to give back stays: that is for the one who guesses to mind.
+        let _ = store.settle(&pending.settlements(&live.policy, outcome)).await;
+    });
+    Settling(telling.filter(|_| gives_back))
+}
+
+/// Ends when the store has taken note of what frees a client, so that it is free when it has its answer. Dropped, it
+/// stops nothing.
+#[derive(Debug, Default)]
+pub struct Settling(Option<JoinHandle<()>>);
+
+impl Future for Settling {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        if let Some(telling) = &mut self.0 {
+            drop(ready!(Pin::new(telling).poll(cx)));
+            self.0 = None;
+        }
+        Poll::Ready(())
+    }
+}
+
+/// Has something told to a store, whoever is still there. A store in memory has heard it when this returns.
+fn tell<F>(store: &Arc<AnyStore>, telling: impl FnOnce(Arc<AnyStore>) -> F) -> Option<JoinHandle<()>>
+where
+    F: Future<Output = ()> + Send + 'static,
+{
+    // The end of this core waits for what is still to be sent.
+    let tasks = store.tasks().cloned();
+    let telling = telling(Arc::clone(store));
+    let Some(tasks) = tasks else {
+        // Nothing in there waits.
+        let _ = pin!(telling).poll(&mut Context::from_waker(Waker::noop()));
+        return None;
+    };
+    let mut telling = Box::pin(telling);
+    if telling.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_ready() {
+        return None;
+    }
+    let runtime = Handle::try_current().ok()?;
+    Some(tasks.spawn_on(telling, &runtime))
 }
 
 #[cfg(test)]

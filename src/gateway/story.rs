@@ -18,14 +18,20 @@ use super::Snapshot;
 use super::intake::Intake;
 use super::request_id::RequestId;
 use super::settle::Held;
+use super::settle::Settling;
+use super::settle::settle;
 use crate::client::Identity;
 use crate::clock::Timestamp;
+use crate::decision::Pending;
 use crate::decision::conclude::Report;
 use crate::key::KeyHash;
 use crate::limit::LimitId;
 use crate::listen::Connection;
+use crate::outcome::Outcome;
+use crate::outcome::OutcomeRule;
 use crate::record::Event;
 use crate::record::Forwarded;
+use crate::record::Meaning;
 use crate::record::Ruling;
 use crate::record::Subject;
 use crate::route::RouteId;
@@ -56,6 +62,10 @@ pub struct Story {
     /// What a limit did to it, where somebody wants to know.
     pub subject: Option<Subject>,
     held: Held,
+    /// What waits for the outcome.
+    pending: Option<Box<Pending>>,
+    /// The outcome, once it was looked for.
+    meaning: Option<Meaning>,
 }
 
 /// What decided, where something did.
@@ -99,6 +109,8 @@ impl Story {
             bytes_out: 0,
             subject: None,
             held: Held::default(),
+            pending: None,
+            meaning: None,
             core,
             live,
         })
@@ -131,6 +143,30 @@ impl Story {
     /// What the request holds until its story ends.
     pub fn hold(&mut self, slots: SmallVec<[KeyHash; 2]>) {
         self.held.hold(&self.core.store, slots);
+    }
+
+    /// Something waits for the outcome, where its route has one.
+    pub fn awaits(&mut self, pending: Pending) {
+        if pending.route.is_some() {
+            self.pending = Some(Box::new(pending));
+        }
+    }
+
+    /// What the answer is to be held against; `None`: nobody asks what it means.
+    pub fn outcome_rule(&self) -> Option<&Arc<OutcomeRule>> {
+        let route = self.pending.as_ref()?.route?;
+        self.live.policy.routes.get(route).outcome.as_ref()
+    }
+
+    /// The outcome is there: the store is told, once.
+    pub fn settle(&mut self, meaning: Meaning) -> Settling {
+        let Some(pending) = self.pending.take() else { return Settling::default() };
+        self.meaning = Some(meaning);
+        let outcome = match meaning {
+            Meaning::Known(outcome) => Some(outcome),
+            Meaning::Unknown => None,
+        };
+        settle(&self.core.store, &self.live, *pending, outcome)
     }
 
     pub fn is_answered_by(&mut self, server: Arc<str>) {
@@ -189,6 +225,12 @@ pub(super) fn tell_of_no_request(core: &Core, connection: &Connection, status: S
 
 impl Drop for Story {
     fn drop(&mut self) {
+        if self.sent.is_some() {
+            drop(self.settle(Meaning::Unknown));
+        } else if let Some(pending) = self.pending.take() {
+            // It never was on its way.
+            drop(settle(&self.core.store, &self.live, *pending, Some(Outcome::Neither)));
+        }
         let limit = match &self.decider {
             Decider::Nothing => None,
             Decider::Limit(id) => self.live.policy.limits.get(usize::from(id.0)).map(|limit| &*limit.name),
@@ -205,7 +247,7 @@ impl Drop for Story {
             limit,
             limits: &self.report.limits,
             status: self.status,
-            meaning: None,
+            meaning: self.meaning,
             forwarded: self.sent.as_ref().map(|sent| Forwarded {
                 upstream: sent.upstream,
                 server: sent.server.as_deref(),

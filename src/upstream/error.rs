@@ -12,6 +12,8 @@ use http::StatusCode;
 pub struct ForwardError {
     pub server: Option<Arc<str>>,
     pub cause: Cause,
+    /// Some of it may have been written to a server.
+    pub is_sent: bool,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -95,7 +97,7 @@ mod tests {
 
     #[track_caller]
     fn check(cause: Cause, status: u16) {
-        assert_eq!(ForwardError { server: None, cause }.status().as_u16(), status);
+        assert_eq!(ForwardError { server: None, cause, is_sent: false }.status().as_u16(), status);
     }
 
     #[test]

@@ -47,10 +47,11 @@ where
             let timeouts = &upstream.settings.timeouts;
             let mut tried = SmallVec::<[usize; 4]>::new();
             let mut may_reuse = true;
-            let mut failed = ForwardError { server: None, cause: Cause::NoHealthyServer };
+            let mut is_sent = false;
+            let mut failed = ForwardError { server: None, cause: Cause::NoHealthyServer, is_sent };
             while let Some(index) = upstream.pick(&tried) {
                 let server = &upstream.servers[index];
-                let failure = |cause| ForwardError { server: Some(Arc::clone(server.name())), cause };
+                let failure = |cause, is_sent| ForwardError { server: Some(Arc::clone(server.name())), cause, is_sent };
                 let in_flight = server.begin();
                 let reused = if may_reuse { self.idle.take(server.id) } else { None };
                 let is_new = reused.is_none();
@@ -62,7 +63,7 @@ where
                         Err(cause) => {
                             server.rest();
                             tried.push(index);
-                            failed = failure(cause);
+                            failed = failure(cause, is_sent);
                             continue;
                         }
                     },
@@ -71,7 +72,7 @@ where
                 let handed = pin!(link.hand_over(request));
                 match link.answer(handed, timeouts.response).await {
                     Ok(response) if response.status() == StatusCode::SWITCHING_PROTOCOLS && !may_switch => {
-                        return Err(failure(Cause::UnaskedUpgrade));
+                        return Err(failure(Cause::UnaskedUpgrade, true));
                     }
                     Ok(response) => {
                         let response = AnswerBody::attach(response, link, in_flight, timeouts.response);
@@ -82,10 +83,11 @@ where
                         if is_new {
                             tried.push(index);
                         }
-                        failed = failure(Cause::Closed(error));
+                        failed = failure(Cause::Closed(error), is_sent);
                     }
                     Err(Failed::Died(error)) => {
-                        let Some(spare) = spare else { return Err(failure(Cause::Closed(error))) };
+                        is_sent = true;
+                        let Some(spare) = spare else { return Err(failure(Cause::Closed(error), is_sent)) };
                         request = spare.into_request();
                         may_repeat = false;
                         tried.push(index);
@@ -93,9 +95,9 @@ where
                             // There is no other.
                             tried.pop();
                         }
-                        failed = failure(Cause::Closed(error));
+                        failed = failure(Cause::Closed(error), is_sent);
                     }
-                    Err(Failed::Fault(cause)) => return Err(failure(cause)),
+                    Err(Failed::Fault(cause)) => return Err(failure(cause, true)),
                 }
                 // What happened to one kept connection may have happened to all.
                 may_reuse = false;

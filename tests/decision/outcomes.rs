@@ -49,7 +49,7 @@ fn told(world: &World, ask: &Ask, outcome: Outcome) -> Vec<&'static str> {
         Settlement::Remember { .. } => Some("remember"),
         _ => None,
     };
-    pending.settlements(&world.policy, outcome).iter().filter_map(word).collect()
+    pending.settlements(&world.policy, Some(outcome)).iter().filter_map(word).collect()
 }
 
 #[test]

@@ -1,0 +1,166 @@
+//! Answers whose outcome is looked for while they stream.
+
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::Context;
+use std::task::Poll;
+use std::task::ready;
+
+use bytes::Bytes;
+use http::response::Parts;
+use http_body::Body;
+use http_body::Frame;
+use http_body::SizeHint;
+
+use super::answer::BoxError;
+use super::answer::Relay;
+use super::settle::Settling;
+use super::story::Story;
+use crate::outcome::Inspection;
+use crate::outcome::Outcome;
+use crate::outcome::inspection::Ending;
+use crate::record::Meaning;
+
+/// What is still to be found out about an answer, and to be told. It ends with the answer.
+#[derive(Debug)]
+pub struct Watch {
+    /// `None`: the outcome is known.
+    inspection: Option<Inspection>,
+    settling: Settling,
+}
+
+impl Watch {
+    /// Looks at the head of an answer, as the application sent it. `None`: nobody asks what it means.
+    pub fn begin(story: &mut Story, head: &Parts) -> Option<Self> {
+        let rule = story.outcome_rule()?;
+        if let Some(outcome) = rule.of_head(head.status, &head.headers) {
+            return Some(Self { inspection: None, settling: story.settle(Meaning::Known(outcome)) });
+        }
+        let bound = story.live.settings.inspect_body;
+        let inspection = Inspection::begin(Arc::clone(rule), head.status, &head.headers, bound);
+        Some(Self { inspection: Some(inspection), settling: Settling::default() })
+    }
+
+    /// The answer has ended: returns when its client may hear of that.
+    pub async fn end(mut self, story: &mut Story, ending: Ending) {
+        self.conclude(story, ending);
+        self.settling.await;
+    }
+
+    /// What came of the body.
+    fn feed(&mut self, story: &mut Story, data: &[u8]) {
+        let Some(inspection) = &mut self.inspection else { return };
+        inspection.feed(data);
+        if inspection.is_full() {
+            self.conclude(story, Ending::Whole);
+        }
+    }
+
+    fn conclude(&mut self, story: &mut Story, ending: Ending) {
+        if let Some(inspection) = self.inspection.take() {
+            self.settling = story.settle(meaning(inspection.conclude(ending)));
+        }
+    }
+}
+
+fn meaning(outcome: Option<Outcome>) -> Meaning {
+    outcome.map_or(Meaning::Unknown, Meaning::Known)
+}
+
+/// The body of such an answer: each part goes on at once, but the end not before the store knows what frees the client.
+/// When its client leaves, the rest is read as far as the outcome needs.
+#[derive(Debug)]
+pub struct Inspected(Option<Box<Inner>>);
+
+#[derive(Debug)]
+struct Inner {
+    relay: Relay,
+    watch: Watch,
+    /// The last part, held back.
+    last: Option<Frame<Bytes>>,
+    has_ended: bool,
+}
+
+impl Inspected {
+    pub fn new(relay: Relay, watch: Watch) -> Self {
+        Self(Some(Box::new(Inner { relay, watch, last: None, has_ended: false })))
+    }
+
+    pub fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        self.0.as_mut().map_or(Poll::Ready(None), |inner| inner.poll_frame(cx))
+    }
+
+    pub fn is_end_stream(&self) -> bool {
+        self.0.as_ref().is_none_or(|inner| inner.last.is_none() && inner.relay.is_end_stream())
+    }
+
+    pub fn size_hint(&self) -> SizeHint {
+        match self.0.as_ref().map(|inner| (inner.last.as_ref().and_then(Frame::data_ref), &inner.relay)) {
+            None => SizeHint::with_exact(0),
+            Some((Some(last), _)) => SizeHint::with_exact(last.len() as u64),
+            Some((None, relay)) => relay.size_hint(),
+        }
+    }
+
+    /// Nobody is there to be sent the head: the client left before it came.
+    pub fn without_reader(&mut self) {
+        if let Some(inner) = &mut self.0 {
+            inner.relay.story.status = None;
+        }
+    }
+}
+
+impl Inner {
+    fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        if !self.has_ended {
+            match ready!(self.poll_relay(cx)) {
+                Some(Ok(frame)) if self.has_ended => self.last = Some(frame),
+                None => {}
+                frame => return Poll::Ready(frame),
+            }
+        }
+        ready!(Pin::new(&mut self.watch.settling).poll(cx));
+        Poll::Ready(self.last.take().map(Ok))
+    }
+
+    /// The next part, looked at.
+    fn poll_relay(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        let frame = ready!(self.relay.poll_frame(cx));
+        let story = &mut self.relay.story;
+        match &frame {
+            Some(Ok(frame)) => {
+                if let Some(data) = frame.data_ref() {
+                    self.watch.feed(story, data);
+                }
+                self.has_ended = frame.is_trailers() || self.relay.body.is_end_stream();
+            }
+            Some(Err(_)) => self.watch.conclude(story, Ending::Cut),
+            None => self.has_ended = true,
+        }
+        if self.has_ended {
+            self.watch.conclude(story, Ending::Whole);
+        }
+        Poll::Ready(frame)
+    }
+
+    /// Reads on for nobody.
+    async fn read_on(mut self: Box<Self>) {
+        let sent = self.relay.story.bytes_out;
+        while self.watch.inspection.is_some() {
+            drop(poll_fn(|cx| self.poll_relay(cx)).await);
+        }
+        self.relay.story.bytes_out = sent;
+    }
+}
+
+impl Drop for Inspected {
+    fn drop(&mut self) {
+        let Some(inner) = self.0.take().filter(|inner| inner.watch.inspection.is_some()) else { return };
+        if let Some(intake) = &inner.relay.story.intake {
+            intake.abandon();
+        }
+        let core = Arc::clone(&inner.relay.story.core);
+        core.go_on(inner.read_on());
+    }
+}

@@ -1,0 +1,71 @@
+//! Requests that go on without their client: hanging up buys no guesses.
+
+use std::fmt;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::Context;
+use std::task::Poll;
+use std::task::ready;
+
+use http::Response;
+use tokio::runtime::Handle;
+
+use super::Core;
+use super::ResponseBody;
+use super::intake::Intake;
+
+/// The future of an answer. Dropped before it is there, it goes on in a task of its own, and the answer is read as far
+/// as its outcome needs.
+pub struct Outliving {
+    answer: Option<Pin<Box<dyn Future<Output = Response<ResponseBody>> + Send>>>,
+    core: Arc<Core>,
+    intake: Option<Intake>,
+}
+
+impl Outliving {
+    /// `intake` is that of the request's body.
+    pub fn new(
+        answer: impl Future<Output = Response<ResponseBody>> + Send + 'static,
+        core: Arc<Core>,
+        intake: Option<Intake>,
+    ) -> Self {
+        Self { answer: Some(Box::pin(answer)), core, intake }
+    }
+}
+
+impl fmt::Debug for Outliving {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Outliving").finish_non_exhaustive()
+    }
+}
+
+impl Future for Outliving {
+    type Output = Response<ResponseBody>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let Some(answer) = &mut self.answer else { return Poll::Pending };
+        let answer = ready!(answer.as_mut().poll(cx));
+        self.answer = None;
+        Poll::Ready(answer)
+    }
+}
+
+impl Drop for Outliving {
+    fn drop(&mut self) {
+        let Some(answer) = self.answer.take() else { return };
+        if let Some(intake) = &self.intake {
+            intake.abandon();
+        }
+        self.core.go_on(async move { drop(answer.await.into_body().without_reader()) });
+    }
+}
+
+impl Core {
+    /// Runs what is left of a request whose client has left.
+    pub(super) fn go_on(&self, rest: impl Future<Output = ()> + Send + 'static) {
+        // Without a runtime this core is at its end.
+        if let Ok(runtime) = Handle::try_current() {
+            self.left_behind.spawn_on(rest, &runtime);
+        }
+    }
+}
