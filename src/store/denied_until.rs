@@ -14,6 +14,8 @@ use crate::clock::Timestamp;
 use crate::decision::Batch;
 use crate::decision::Charge;
 use crate::decision::Verdict;
+use crate::decision::batch::Force;
+use crate::decision::batch::Items;
 use crate::key::KeyHash;
 use crate::limit::Rule;
 use crate::limit::Standing;
@@ -52,6 +54,8 @@ struct Entry {
     generation: u64,
     /// What was denied is a request under this rule; under another one it may pass.
     rule: Rule,
+    /// With these values; another one may be there already.
+    items: Items,
     standings: Box<[Standing]>,
     /// When Redis said so, or before.
     said: Timestamp,
@@ -78,7 +82,10 @@ impl DeniedUntil {
             return None;
         }
         let believed = if self.listens.load(Ordering::Acquire) { BELIEVED } else { BELIEVED_UNHEARD };
-        let denials: Denials = batch.charges.iter().map(|charge| self.find(charge, now, Some(believed))).collect();
+        // A client that is known by now must not be refused by what holds for others.
+        let holds = |charge: &Charge<'_>| batch.known.is_empty() || !charge.unless_known;
+        let find = |charge: &Charge<'_>| if holds(charge) { self.find(charge, now, Some(believed)) } else { None };
+        let denials: Denials = batch.charges.iter().map(find).collect();
         let is_settled = |charge: &Charge<'_>| {
             let mut together = batch.charges.iter().zip(&denials).filter(|(other, _)| charge.passes_with(other));
             together.any(|(_, denial)| denial.is_some())
@@ -127,6 +134,7 @@ impl DeniedUntil {
             key: charge.key,
             generation,
             rule: charge.rule.clone(),
+            items: charge.items.clone(),
             standings: verdict.standings.as_slice().into(),
             said: sent,
             until: sent + span,
@@ -176,7 +184,7 @@ impl DeniedUntil {
         let is_current = entry.generation == self.generation.load(Ordering::Acquire);
         let age = now.since(entry.said);
         let is_fresh = believed.is_none_or(|believed| age < believed);
-        if !is_current || !is_fresh || entry.until <= now || entry.rule != *charge.rule {
+        if !is_current || !is_fresh || entry.until <= now || !entry.is_about(charge) {
             return None;
         }
         let aged = |standing: &Standing| {
@@ -194,16 +202,22 @@ impl DeniedUntil {
 }
 
 impl Entry {
+    fn is_about(&self, charge: &Charge<'_>) -> bool {
+        self.rule == *charge.rule && self.items == charge.items
+    }
+
     /// What orders entries by how soon nothing is lost with them.
     fn ends(&self, generation: u64) -> Timestamp {
         if self.generation == generation { self.until } else { Timestamp::EPOCH }
     }
 }
 
-/// Whether a refusal lasts until the time it names, whatever else is asked: slots come back at any time, and attempts
-/// put it off.
+/// Whether a refusal lasts until the time it names, or until it is told that there is room again: slots in flight come
+/// back at any time, and attempts put it off. What only delays refuses nothing. Of several different values some may
+/// have room before all have, and nobody is told.
 fn is_remembered(charge: &Charge<'_>) -> bool {
-    !charge.is_attempt() && !charge.is_slot()
+    let is_one = !matches!(charge.rule, Rule::Distinct(_)) || charge.items.len() == 1;
+    !charge.is_attempt() && !charge.is_slot() && charge.force != Force::Delay && is_one
 }
 
 /// How long the request that used up a budget has shut the door for all others.

@@ -9,7 +9,8 @@ use crate::key::KeyHasher;
 
 /// What is to be forgotten here when a key is reset.
 ///
-/// A reset is told to all gateways as text: the hashes of the keys, 32 hexadecimal digits each, spaces between them.
+/// A reset is told to all gateways as text: the hashes of the keys, 32 hexadecimal digits each, spaces between them. One
+/// with a `+` before it was not reset: it had no room, and has some again.
 #[derive(Clone, Debug)]
 pub struct Resets {
     denied: Arc<DeniedUntil>,
@@ -21,14 +22,19 @@ impl Resets {
         Self { denied: Arc::clone(denied), local: Arc::clone(local) }
     }
 
-    /// These keys were reset. What is no key in the message says nothing.
+    /// What is no key in the message says nothing.
     pub fn heard(&self, message: &[u8]) {
         for word in message.split(|byte| *byte == b' ') {
-            let digits = std::str::from_utf8(word).ok().filter(|digits| digits.len() == DIGITS);
-            if let Some(key) = digits.and_then(|digits| u128::from_str_radix(digits, 16).ok()) {
-                self.forget(KeyHash(key));
+            match word.strip_prefix(b"+") {
+                Some(digits) => key_of(digits).into_iter().for_each(|key| self.reopened(key)),
+                None => key_of(word).into_iter().for_each(|key| self.forget(key)),
             }
         }
+    }
+
+    /// What was charged to the key counts no more, and it has room again: Redis is asked.
+    pub fn reopened(&self, key: KeyHash) {
+        self.denied.forget(here(key));
     }
 
     pub fn forget(&self, key: KeyHash) {
@@ -53,15 +59,17 @@ impl Resets {
     }
 }
 
-/// The message that says that these keys were reset.
-pub fn message(keys: &[KeyHash]) -> String {
-    keys.iter().map(|key| format!("{:032x}", key.0)).collect::<Vec<_>>().join(" ")
-}
-
 /// A shared key as the tables of this process know it: under a hash that nobody outside can compute, so that no
 /// stranger can choose keys that collide in them.
 pub fn here(key: KeyHash) -> KeyHash {
     KeyHasher::of_process().again(key)
+}
+
+fn key_of(word: &[u8]) -> Option<KeyHash> {
+    let digits = std::str::from_utf8(word).ok().filter(|digits| digits.len() == DIGITS)?;
+    // A sign would be read as one.
+    let are_digits = digits.bytes().all(|digit| digit.is_ascii_hexdigit());
+    u128::from_str_radix(digits, 16).ok().filter(|_| are_digits).map(KeyHash)
 }
 
 const DIGITS: usize = 32;
@@ -104,12 +112,18 @@ mod tests {
         });
         local.decide_now(&Batch { charges: charges.collect(), ..Batch::default() });
         assert_eq!(local.len(), 3);
-        resets.heard(message(&keys[1..]).as_bytes());
+        let message = |before: &str, keys: &[KeyHash]| {
+            keys.iter().map(|key| format!("{before}{:032x}", key.0)).collect::<Vec<_>>().join(" ")
+        };
+        // What only has room again is still counted.
+        resets.heard(message("+", &keys).as_bytes());
+        assert_eq!(local.len(), 3);
+        resets.heard(message("", &keys[1..]).as_bytes());
         assert_eq!(local.len(), 1);
         resets.heard(b"");
-        resets.heard(b"7 \xff 0000000000000000000000000000000g");
+        resets.heard(b"7 \xff 0000000000000000000000000000000g ++000000000000000000000000000007");
         assert_eq!(local.len(), 1);
-        resets.heard(message(&keys).as_bytes());
+        resets.heard(message("", &keys).as_bytes());
         assert_eq!(local.len(), 0);
     }
 }

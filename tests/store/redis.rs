@@ -112,26 +112,20 @@ impl Drop for Redis {
 
 impl Store for Shared {
     async fn decide(&self, batch: &Batch<'_>) -> Result<Vec<Verdict>, StoreError> {
-        self.0.decide(batch).await.verdicts.into_iter().map(|verdict| verdict.ok_or(StoreError::Away)).collect()
+        self.0.decide(batch, false).await.verdicts.into_iter().map(|verdict| verdict.ok_or(StoreError::Away)).collect()
     }
 
     async fn look(&self, batch: &Batch<'_>) -> Result<Vec<Verdict>, StoreError> {
-        self.0.look(batch).await.into_iter().map(|verdict| verdict.ok_or(StoreError::Away)).collect()
+        self.0.look(batch, false).await.into_iter().map(|verdict| verdict.ok_or(StoreError::Away)).collect()
     }
 
     async fn settle(&self, settlements: &[Settlement<'_>]) -> Result<(), StoreError> {
-        let slots: Vec<KeyHash> = settlements.iter().filter_map(released).collect();
-        self.0.settle(&slots).await;
-        Ok(())
+        if self.0.settle(settlements).await.complete { Ok(()) } else { Err(StoreError::Away) }
     }
 
     async fn forget(&self, keys: &[KeyHash]) -> Result<(), StoreError> {
         if self.0.forget(keys).await { Ok(()) } else { Err(StoreError::Away) }
     }
-}
-
-fn released(settlement: &Settlement<'_>) -> Option<KeyHash> {
-    if let Settlement::Release(key) = settlement { Some(*key) } else { None }
 }
 
 #[derive(Debug)]

@@ -158,7 +158,7 @@ impl Store for Failover {
             self.local.unsettled().watches(&here)
         };
         let epoch = self.denied.epoch();
-        let mut decided = self.redis.decide(batch).await;
+        let mut decided = self.redis.decide(batch, false).await;
         let here = here(batch);
         let mut verdicts = if decided.verdicts.iter().all(Option::is_some) {
             Ok(decided.verdicts.iter().flatten().cloned().collect())
@@ -175,7 +175,7 @@ impl Store for Failover {
     }
 
     async fn look(&self, batch: &Batch<'_>) -> Result<Vec<Verdict>, StoreError> {
-        let verdicts = self.redis.look(batch).await;
+        let verdicts = self.redis.look(batch, false).await;
         self.look_away(&here(batch), verdicts)
     }
 
@@ -188,7 +188,7 @@ impl Store for Failover {
                 self.local.release(resets::here(*key));
             }
             if place == Place::InRedis {
-                in_redis.push(*key);
+                in_redis.push(settlement.clone());
             }
         }
         if !in_redis.is_empty() {

@@ -4,12 +4,14 @@ use std::time::Duration;
 
 use redis::Value;
 
+use super::script;
 use crate::clock::Timestamp;
 use crate::decision::Charge;
 use crate::decision::Verdict;
 use crate::decision::batch::Charged;
 use crate::decision::batch::Items;
 use crate::decision::batch::Ledger;
+use crate::limit::Rule;
 use crate::limit::Standing;
 use crate::limit::state::Standings;
 
@@ -24,18 +26,48 @@ pub(super) fn read(value: &Value, charges: &[&Charge<'_>]) -> Option<Vec<Verdict
     let moment = Timestamp::from_micros(u64::try_from(next()?).ok()?);
     let mut verdicts = Vec::with_capacity(charges.len());
     for charge in charges {
-        let retry_after = span(next()?);
+        let waits = next()?;
         let taken = span(next()?).map(|later| moment + later);
+        if waits == EXEMPT {
+            verdicts.push(Verdict::exempt());
+            continue;
+        }
         let rates = charge.rule.rates().map_or(0, |rates| rates.as_slice().len());
         let mut standings = Standings::new();
         for _ in 0..rates {
             standings.push(Standing { remaining: u64::try_from(next()?).ok()?, reset: span(next()?)? });
         }
-        let charged = taken.map(|moment| Charged { moment, ledger: Ledger::Shared, fresh: Items::new(), ticket: None });
-        verdicts.push(Verdict { retry_after, standings, charged, is_exempt: false });
+        let fresh = match charge.rule {
+            Rule::Distinct(_) => fresh(next()?, &charge.items),
+            _ => Items::new(),
+        };
+        let charged = taken.map(|moment| Charged { moment, ledger: Ledger::Shared, fresh, ticket: None });
+        verdicts.push(Verdict { retry_after: span(waits), standings, charged, is_exempt: false });
     }
     numbers.next().is_none().then_some(verdicts)
 }
+
+/// Reads what came of settlements: whether everyone could be told that listens, and which of them have room again, by
+/// their places.
+pub(super) fn settled(value: &Value) -> Option<(bool, Vec<usize>)> {
+    let Value::Array(numbers) = value else { return None };
+    let number = |value: &Value| if let Value::Int(number) = value { Some(*number) } else { None };
+    let (told, reopened) = numbers.split_first()?;
+    let place = |value| usize::try_from(number(value)?).ok()?.checked_sub(1);
+    Some((number(told)? == 1, reopened.iter().map(place).collect::<Option<_>>()?))
+}
+
+/// Which of the values were not there before, by a bit for each.
+fn fresh(bits: i64, items: &[u64]) -> Items {
+    let items = script::different(items).into_iter().enumerate();
+    items
+        .filter(|(place, _)| bits.checked_shr(u32::try_from(*place).unwrap_or(u32::MAX)).unwrap_or(0) & 1 == 1)
+        .map(|(_, item)| item)
+        .collect()
+}
+
+/// What stands for a wait where the charge does not hold for the client.
+const EXEMPT: i64 = -2;
 
 /// Microseconds; below zero there are none.
 fn span(micros: i64) -> Option<Duration> {
@@ -53,7 +85,6 @@ mod tests {
     use crate::limit::Algorithm;
     use crate::limit::Count;
     use crate::limit::OnFailure;
-    use crate::limit::Rule;
 
     fn answer(numbers: &[i64]) -> Option<Vec<Verdict>> {
         let slots = Rule::Concurrent(NonZeroU32::MIN);

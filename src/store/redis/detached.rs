@@ -22,14 +22,14 @@ use crate::limit::OnFailure;
 use crate::limit::Rule;
 
 /// Decides a batch in a task of its own. Slots it took go back when nobody is there any more to take the answer.
-pub(super) async fn decide(core: &Arc<Core>, batch: &Batch<'_>) -> Decided {
+pub(super) async fn decide(core: &Arc<Core>, batch: &Batch<'_>, remembered: bool) -> Decided {
     let (answer, answered) = oneshot::channel();
     let owned = Owned::of(batch);
     let own = Arc::clone(core);
     core.tasks.spawn(async move {
         let batch = owned.batch();
         let sent = Instant::now();
-        let decided = own.decide(&batch).await;
+        let decided = own.decide(&batch, remembered).await;
         own.hold(&batch, &decided, sent);
         // Dropped, here or on its way, it gives back what it holds.
         drop(answer.send(Answer::new(own, &batch, decided)));
@@ -84,7 +84,7 @@ impl Drop for Answer {
             && let Ok(runtime) = Handle::try_current()
         {
             let core = Arc::clone(&self.core);
-            self.core.tasks.spawn_on(async move { core.settle(slots.into_iter()).await }, &runtime);
+            self.core.tasks.spawn_on(async move { core.release(slots.into_iter()).await }, &runtime);
         }
     }
 }

@@ -55,21 +55,6 @@ impl Core {
         }
     }
 
-    /// Gives slots back. What Redis is not told of ends with its lease.
-    pub(super) async fn settle(&self, keys: impl Iterator<Item = KeyHash>) {
-        let mut given: Vec<Held> = Vec::new();
-        for key in keys {
-            if let Some(holder) = self.in_flight.give_back(key) {
-                add(&mut given, holder, key);
-            }
-        }
-        let given = self.by_slot(&given);
-        together(given.iter().map(|(slot, held)| async move {
-            drop(self.links.call(*slot, &self.held(held).settle()).await);
-        }))
-        .await;
-    }
-
     /// Holds on to what requests that take long have taken, for as long as any are under way.
     async fn keep(self: Arc<Self>) {
         while !self.in_flight.is_over() {
@@ -116,7 +101,7 @@ impl InFlight {
     }
 
     /// A request is through: under which number its slot is to be given back. `None`: none is held for it.
-    fn give_back(&self, key: KeyHash) -> Option<u32> {
+    pub(super) fn give_back(&self, key: KeyHash) -> Option<u32> {
         let mut slots = self.0.lock();
         let held = slots.by_key.get_mut(&key)?;
         let slot = held.remove(0);

@@ -9,7 +9,8 @@
 //!   says what is amiss with them ([`fault`], [`warnings`]), hears of resets ([`resets`]), and learns what all gateways
 //!   sign with ([`keyring`]).
 //! - [`script`], [`answer`]: batches as invocations of a Lua script, and what it answers.
-//! - [`reserve`], [`in_flight`]: all or none across slots, and slots in flight held by leases.
+//! - [`reserve`], [`settle`], [`in_flight`]: all or none across slots, what became of requests, and slots in flight held
+//!   by leases.
 //! - [`detached`]: decisions that are finished though their client has left.
 
 pub mod links;
@@ -30,6 +31,7 @@ mod reply;
 mod reserve;
 mod resets;
 mod sentinel;
+mod settle;
 mod shared;
 mod slot;
 mod tend;
@@ -45,6 +47,7 @@ use tokio_util::task::TaskTracker;
 
 use self::in_flight::InFlight;
 use self::links::Links;
+pub use self::settle::Settled;
 pub use self::shared::Away;
 pub use self::shared::Shared;
 pub use self::shared::Status;
@@ -53,6 +56,7 @@ use super::Observer;
 use crate::clock::Clock;
 use crate::decision::Batch;
 use crate::decision::Charge;
+use crate::decision::Settlement;
 use crate::decision::Verdict;
 use crate::key::KeyHash;
 use crate::key::KeyHasher;
@@ -138,15 +142,21 @@ impl RedisStore {
     }
 
     /// Decides all charges whose servers answer: all or none of them.
-    pub async fn decide(&self, batch: &Batch<'_>) -> Decided {
+    ///
+    /// `remembered`: whether the client is known, where no server can say.
+    pub async fn decide(&self, batch: &Batch<'_>, remembered: bool) -> Decided {
         let is_simple = self.core.is_one_slot(batch) && !batch.charges.iter().any(Charge::is_slot);
         // Who hangs up on the way must neither keep slots nor leave the first half of a decision behind.
-        if is_simple { self.core.decide(batch).await } else { Box::pin(detached::decide(&self.core, batch)).await }
+        if is_simple {
+            self.core.decide(batch, remembered).await
+        } else {
+            Box::pin(detached::decide(&self.core, batch, remembered)).await
+        }
     }
 
     /// Where the keys stand; nothing is charged.
-    pub async fn look(&self, batch: &Batch<'_>) -> Vec<Option<Verdict>> {
-        self.core.look(batch).await
+    pub async fn look(&self, batch: &Batch<'_>, remembered: bool) -> Vec<Option<Verdict>> {
+        self.core.look(batch, remembered).await
     }
 
     /// Takes back what was charged at these places of the batch: another store denied the request. This is not waited
@@ -155,9 +165,10 @@ impl RedisStore {
         detached::give_back(&self.core, batch, decided, places);
     }
 
-    /// Gives slots in flight back, those that were taken by this core.
-    pub async fn settle(&self, slots: &[KeyHash]) {
-        self.core.settle(slots.iter().copied()).await;
+    /// Takes note of what became of requests: slots in flight are those that were taken by this core. What was charged
+    /// in this process alone is none of this store's.
+    pub async fn settle(&self, settlements: &[Settlement<'_>]) -> Settled {
+        self.core.settle(settlements).await
     }
 
     /// Forgets keys, and tells every gateway. `false`: some server did not answer.

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use redis::Value;
 use smallvec::SmallVec;
 use tokio::time::Instant;
 use tokio::time::timeout_at;
@@ -13,19 +14,21 @@ use super::Mode;
 use super::answer;
 use super::is_charged;
 use super::script;
+use super::script::Entry;
 use super::script::Group;
 use super::script::Purpose;
+use super::script::What;
+use super::settle::add;
 use super::together::together;
-use crate::clock::Timestamp;
 use crate::decision::Batch;
 use crate::decision::Charge;
 use crate::decision::Verdict;
+use crate::decision::batch::Acquaintance;
 use crate::decision::batch::Force;
 use crate::key::KeyHash;
 use crate::limit::Algorithm;
 use crate::limit::Rule;
 use crate::limit::state::Standings;
-use crate::store::resets;
 
 /// The charges of a batch whose keys are in one slot: what one script decides in one step.
 #[derive(Debug)]
@@ -58,29 +61,78 @@ impl Core {
         }
     }
 
-    pub(super) async fn decide(self: &Arc<Self>, batch: &Batch<'_>) -> Decided {
-        self.decide_parts(batch, &self.parts(batch)).await
-    }
-
-    pub(super) async fn decide_parts(self: &Arc<Self>, batch: &Batch<'_>, parts: &[Part<'_, '_>]) -> Decided {
+    /// `remembered`: whether the client is known, where no server can say.
+    pub(super) async fn decide(self: &Arc<Self>, batch: &Batch<'_>, remembered: bool) -> Decided {
         let holder = self.shared.holder();
-        let verdicts = match parts {
-            [] => Vec::new(),
-            [only] => match self.ask(only, Purpose::Decide, holder).await {
-                Some(verdicts) => verdicts.into_iter().map(Some).collect(),
-                None => vec![None; batch.charges.len()],
-            },
-            _ => Box::pin(self.reserve(batch, parts, holder)).await,
+        let verdicts = if batch.known.is_empty() || self.is_together(batch) {
+            self.decide_parts(batch, &self.parts(batch), holder).await
+        } else if self.knows(&batch.known).await.unwrap_or(remembered) {
+            let others = without_exempt(batch);
+            let verdicts = self.decide_parts(&others, &self.parts(&others), holder).await;
+            with_exempt(batch, verdicts)
+        } else {
+            let strange = Batch { charges: batch.charges.clone(), ..Batch::default() };
+            self.decide_parts(&strange, &self.parts(&strange), holder).await
         };
         Decided { verdicts, holder }
     }
 
-    pub(super) async fn look(&self, batch: &Batch<'_>) -> Vec<Option<Verdict>> {
+    /// Charges that are decided together, unless they are none.
+    async fn decide_parts(self: &Arc<Self>, batch: &Batch<'_>, parts: &[Part<'_, '_>], holder: u32) -> Verdicts {
+        match parts {
+            [] => Vec::new(),
+            [only] => match self.ask(only, &batch.known, Purpose::Decide, holder).await {
+                Some(verdicts) => verdicts.into_iter().map(Some).collect(),
+                None => vec![None; batch.charges.len()],
+            },
+            _ => Box::pin(self.reserve(batch, parts, holder)).await,
+        }
+    }
+
+    pub(super) async fn look(&self, batch: &Batch<'_>, remembered: bool) -> Vec<Option<Verdict>> {
+        if batch.known.is_empty() || self.is_together(batch) {
+            self.look_at(batch, &batch.known).await
+        } else if self.knows(&batch.known).await.unwrap_or(remembered) {
+            with_exempt(batch, self.look_at(&without_exempt(batch), &[]).await)
+        } else {
+            self.look_at(batch, &[]).await
+        }
+    }
+
+    async fn look_at(&self, batch: &Batch<'_>, known: &[Acquaintance]) -> Verdicts {
         let parts = self.parts(batch);
-        let answers = together(parts.iter().map(|part| self.ask(part, Purpose::Look, 0))).await;
+        let answers = together(parts.iter().map(|part| self.ask(part, known, Purpose::Look, 0))).await;
         let mut verdicts: Verdicts = vec![None; batch.charges.len()];
         parts.iter().zip(answers).for_each(|(part, answer)| fill(&mut verdicts, part, answer));
         verdicts
+    }
+
+    /// Whether one script can see all keys of a batch, those of the subjects among them.
+    fn is_together(&self, batch: &Batch<'_>) -> bool {
+        self.shared.settings.mode != Mode::Cluster || {
+            let subjects = batch.known.iter().map(|known| known.subject);
+            let mut slots = batch.charges.iter().map(|charge| charge.key).chain(subjects).map(|key| self.slot(key));
+            let first = slots.next();
+            slots.all(|slot| Some(slot) == first)
+        }
+    }
+
+    /// Whether the client is known for each of these; `None` where not all of the servers answer.
+    async fn knows(&self, known: &[Acquaintance]) -> Option<bool> {
+        let mut slots: Vec<(u16, Vec<Acquaintance>)> = Vec::new();
+        for acquaintance in known {
+            add(&mut slots, self.slot(acquaintance.subject), *acquaintance);
+        }
+        let answers = together(slots.iter().map(|(slot, known)| async move {
+            let asked = script::knows(&self.shared.settings.key_prefix, &self.shared.time, known);
+            self.links.call(*slot, &asked).await.ok().map(|answer| answer == Value::Int(1))
+        }));
+        let answers = answers.await;
+        if answers.contains(&Some(false)) {
+            Some(false)
+        } else {
+            answers.into_iter().collect::<Option<Vec<_>>>().map(|_| true)
+        }
     }
 
     /// Parts that bind are decided one after the other, until one denies; those of shadows alone meanwhile.
@@ -132,11 +184,19 @@ impl Core {
         if Instant::now() >= deadline {
             return None;
         }
-        timeout_at(deadline, self.ask(part, purpose, holder)).await.ok().flatten()
+        timeout_at(deadline, self.ask(part, &[], purpose, holder)).await.ok().flatten()
     }
 
-    async fn ask(&self, part: &Part<'_, '_>, purpose: Purpose, holder: u32) -> Option<Vec<Verdict>> {
-        let invocation = self.group(part, holder).invocation(purpose);
+    async fn ask(
+        &self,
+        part: &Part<'_, '_>,
+        known: &[Acquaintance],
+        purpose: Purpose,
+        holder: u32,
+    ) -> Option<Vec<Verdict>> {
+        let prefix = &self.shared.settings.key_prefix;
+        let group = Group { prefix, time: &self.shared.time, holder, charges: &part.charges, known };
+        let invocation = group.invocation(purpose);
         let answer = self.links.call(part.slot, &invocation).await.ok()?;
         answer::read(&answer, &part.charges)
     }
@@ -144,73 +204,23 @@ impl Core {
     /// Gives back what was charged at these places, each server once. What comes of it is not known where a server
     /// does not answer, and it is not sent again.
     pub(super) async fn give_back(
-        self: &Arc<Self>,
+        &self,
         parts: &[Part<'_, '_>],
         verdicts: &[Option<Verdict>],
         places: &[usize],
         holder: u32,
     ) {
-        together(parts.iter().map(|part| self.give_back_part(part, verdicts, places, holder))).await;
-    }
-
-    async fn give_back_part(
-        self: &Arc<Self>,
-        part: &Part<'_, '_>,
-        verdicts: &[Option<Verdict>],
-        places: &[usize],
-        holder: u32,
-    ) {
-        let mut returned = Part { slot: part.slot, places: SmallVec::new(), charges: SmallVec::new() };
-        let mut moments: SmallVec<[Timestamp; 4]> = SmallVec::new();
-        let mut freed = Vec::new();
-        for (place, charge) in part.places.iter().zip(&part.charges).filter(|(place, _)| places.contains(place)) {
-            let Some(Verdict { charged: Some(charged), standings, .. }) = &verdicts[*place] else { continue };
-            returned.places.push(*place);
-            returned.charges.push(charge);
-            moments.push(charged.moment);
-            if is_spent(charge.rule, standings) {
-                freed.push(charge.key);
+        together(parts.iter().map(|part| async move {
+            let mut entries: SmallVec<[Entry<'_>; 4]> = SmallVec::new();
+            for (place, charge) in part.places.iter().zip(&part.charges).filter(|(place, _)| places.contains(place)) {
+                let Some(Verdict { charged: Some(charged), .. }) = &verdicts[*place] else { continue };
+                let rule = charge.rule;
+                let what = if charge.is_slot() { What::Release { holder } } else { What::TakeBack { rule, charged } };
+                entries.push(Entry { key: charge.key, what });
             }
-        }
-        if returned.charges.is_empty() {
-            return;
-        }
-        let invocation = self.group(&returned, holder).give_back(&moments);
-        let is_returned = self.links.call(part.slot, &invocation).await.is_ok();
-        if is_returned && !freed.is_empty() {
-            // Whoever asked while this was reserved was told to stay away for longer than is true.
-            let core = Arc::clone(self);
-            self.tasks.spawn(async move { core.publish(&freed).await });
-        }
-    }
-
-    /// Forgets keys, and then tells every gateway.
-    pub(super) async fn forget(&self, keys: &[KeyHash]) -> bool {
-        let mut slots: Vec<(u16, Vec<KeyHash>)> = Vec::new();
-        for key in keys {
-            let slot = self.slot(*key);
-            match slots.iter_mut().find(|(other, _)| *other == slot) {
-                Some((_, keys)) => keys.push(*key),
-                None => slots.push((slot, vec![*key])),
-            }
-        }
-        let prefix = &self.shared.settings.key_prefix;
-        let forgotten =
-            together(slots.iter().map(|(slot, keys)| async move {
-                self.links.call(*slot, &script::forget(prefix, keys)).await.is_ok()
-            }));
-        let is_forgotten = forgotten.await.into_iter().all(|is_forgotten| is_forgotten);
-        // Told afterwards: what is asked in between would be denied for what is about to be forgotten.
-        self.publish(keys).await && is_forgotten
-    }
-
-    async fn publish(&self, keys: &[KeyHash]) -> bool {
-        self.links.publish(&self.shared.channel(), &resets::message(keys)).await.is_ok()
-    }
-
-    fn group<'g, 'p>(&'g self, part: &'g Part<'_, 'p>, holder: u32) -> Group<'g, 'p> {
-        let prefix = &self.shared.settings.key_prefix;
-        Group { prefix, time: &self.shared.time, holder, charges: &part.charges }
+            self.settle_slot(part.slot, &entries).await;
+        }))
+        .await;
     }
 }
 
@@ -236,6 +246,19 @@ pub(super) fn split<'b, 'p>(batch: &'b Batch<'p>, slot: impl Fn(KeyHash) -> u16)
     }
     parts.sort_unstable_by_key(|part| part.slot);
     parts
+}
+
+/// The batch without what does not hold for a known client.
+fn without_exempt<'p>(batch: &Batch<'p>) -> Batch<'p> {
+    let charges = batch.charges.iter().filter(|charge| !charge.unless_known).cloned();
+    Batch { charges: charges.collect(), ..Batch::default() }
+}
+
+/// The answers to a whole batch, of which only what holds for a known client was asked.
+fn with_exempt(batch: &Batch<'_>, answers: Verdicts) -> Verdicts {
+    let mut answers = answers.into_iter();
+    let all = batch.charges.iter();
+    all.map(|charge| if charge.unless_known { Some(Verdict::exempt()) } else { answers.next().flatten() }).collect()
 }
 
 fn fill(verdicts: &mut [Option<Verdict>], part: &Part<'_, '_>, answer: Option<Vec<Verdict>>) {
@@ -264,31 +287,29 @@ pub(super) fn to_return(batch: &Batch<'_>, verdicts: &[Option<Verdict>]) -> Vec<
 pub(super) fn take_out(batch: &Batch<'_>, verdicts: &mut [Option<Verdict>], places: &[usize]) {
     for place in places {
         if let Some(verdict) = &mut verdicts[*place] {
-            verdict.charged = None;
-            give_units_back(batch.charges[*place].rule, &mut verdict.standings);
+            let fresh = verdict.charged.take().map_or(0, |charged| charged.fresh.len());
+            give_units_back(batch.charges[*place].rule, fresh, &mut verdict.standings);
         }
     }
 }
 
 /// Where a key stands when the last request is not counted after all.
-fn give_units_back(rule: &Rule, standings: &mut Standings) {
-    let Rule::Rates { algorithm, rates, cost } = rule else { return };
+fn give_units_back(rule: &Rule, fresh: usize, standings: &mut Standings) {
+    let (rates, burst, units) = match rule {
+        Rule::Concurrent(_) => return,
+        Rule::Distinct(rates) => (rates, None, fresh as u64),
+        Rule::Rates { algorithm: Algorithm::TokenBucket { burst }, rates, cost } => {
+            (rates, *burst, u64::from(cost.get()))
+        }
+        Rule::Rates { rates, cost, .. } => (rates, None, u64::from(cost.get())),
+    };
     for (standing, rate) in standings.iter_mut().zip(rates) {
-        let capacity = match algorithm {
-            Algorithm::TokenBucket { burst: Some(burst) } => burst.get(),
-            _ => rate.count.get(),
-        };
-        standing.remaining = (standing.remaining + u64::from(cost.get())).min(u64::from(capacity));
+        let capacity = burst.unwrap_or(rate.count).get();
+        standing.remaining = (standing.remaining + units).min(u64::from(capacity));
         if standing.remaining == u64::from(capacity) {
             standing.reset = Duration::ZERO;
         }
     }
-}
-
-/// Whether the next request would be denied.
-fn is_spent(rule: &Rule, standings: &Standings) -> bool {
-    let Rule::Rates { cost, .. } = rule else { return false };
-    standings.iter().any(|standing| standing.remaining < u64::from(cost.get()))
 }
 
 #[cfg(test)]

@@ -7,42 +7,107 @@ use smallvec::SmallVec;
 
 use super::LEASE;
 use super::text::Kind;
-use crate::clock::Timestamp;
 use crate::decision::Charge;
+use crate::decision::batch::Charged;
 use crate::decision::batch::Force;
+use crate::decision::batch::Items;
 use crate::limit::Algorithm;
 use crate::limit::Count;
 use crate::limit::Rate;
+use crate::limit::Rates;
 use crate::limit::Rule;
 use crate::store::redis::Time;
 
 /// The bytes of one argument.
 pub(super) type Bytes = SmallVec<[u8; 96]>;
 
-/// When something was charged.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Moment(pub(super) Timestamp);
-
 /// A charge as `decide.lua` describes it.
-pub(super) fn charge(charge: &Charge<'_>, holder: u32, time: &Time) -> Bytes {
-    let mode = u8::from(charge.count == Count::Attempts) + 2 * u8::from(charge.force == Force::Shadow);
+pub(super) fn charge(charge: &Charge<'_>, heeds_known: bool, holder: u32, time: &Time) -> Bytes {
+    let mut mode = match charge.force {
+        Force::Binding => 0,
+        Force::Shadow => 2,
+        // What could not be given back without room is not charged without.
+        Force::Delay if charge.is_slot() || charge.count.outcome().is_some() => 4 + 8,
+        Force::Delay => 4,
+    };
+    mode += u8::from(charge.count == Count::Attempts) + 16 * u8::from(heeds_known && charge.unless_known);
     let mut bytes = Bytes::new();
     bytes.extend([Kind::of(charge.rule) as u8, mode]);
     bytes.extend(charge.limit.to_be_bytes());
-    match charge.rule {
+    terms(&mut bytes, charge.rule, &charge.items, holder, time);
+    bytes
+}
+
+/// What was charged and counts no more.
+pub(super) fn take_back(rule: &Rule, charged: &Charged, time: &Time) -> Bytes {
+    let mut bytes = Bytes::new();
+    bytes.push(2);
+    bytes.extend(charged.moment.as_micros().to_be_bytes());
+    alone(&mut bytes, rule, &charged.fresh, time);
+    bytes
+}
+
+/// What is charged whether or not there is room.
+pub(super) fn charge_now(rule: &Rule, items: &[u64], time: &Time) -> Bytes {
+    let mut bytes = Bytes::new();
+    bytes.push(3);
+    alone(&mut bytes, rule, items, time);
+    bytes
+}
+
+pub(super) fn release(holder: u32) -> Bytes {
+    let mut bytes = Bytes::new();
+    bytes.push(1);
+    put(&mut bytes, holder);
+    bytes
+}
+
+pub(super) fn forget() -> Bytes {
+    Bytes::from_slice(&[4])
+}
+
+pub(super) fn remember(client: u64, most: NonZeroU32, keep: Duration) -> Bytes {
+    let mut bytes = Bytes::new();
+    bytes.push(5);
+    bytes.extend(client.to_be_bytes());
+    put(&mut bytes, most.get());
+    // Until a moment that scripts can tell exactly.
+    let keep = u64::try_from(keep.as_micros()).unwrap_or(u64::MAX).min(LONGEST_KEPT);
+    bytes.extend_from_slice(&keep.to_be_bytes()[1..]);
+    bytes
+}
+
+/// A charge that stands alone.
+fn alone(bytes: &mut Bytes, rule: &Rule, items: &[u64], time: &Time) {
+    bytes.extend([Kind::of(rule) as u8, 0, 0, 0]);
+    terms(bytes, rule, items, 0, time);
+}
+
+/// What is asked for, and what bounds it.
+fn terms(bytes: &mut Bytes, rule: &Rule, items: &[u64], holder: u32, time: &Time) {
+    match rule {
         Rule::Concurrent(most) => {
-            put(&mut bytes, most.get());
+            put(bytes, most.get());
             bytes.push(0);
-            put(&mut bytes, holder);
-            put(&mut bytes, u32::try_from(LEASE.as_secs()).unwrap_or(u32::MAX));
+            put(bytes, holder);
+            put(bytes, u32::try_from(LEASE.as_secs()).unwrap_or(u32::MAX));
         }
-        Rule::Distinct(_) => todo!("distinct in redis"),
+        Rule::Distinct(rates) => {
+            let items = different(items);
+            put(bytes, u32::try_from(items.len()).unwrap_or(u32::MAX));
+            bytes.push(u8::try_from(rates.as_slice().len()).unwrap_or(u8::MAX));
+            // One more than has room, so that it is known where more were counted.
+            put(bytes, rates.largest_count().get().saturating_add(1));
+            put(bytes, seconds(rates.longest_window()));
+            put_rates(bytes, rates);
+            items.iter().for_each(|item| bytes.extend(item.to_be_bytes()));
+        }
         Rule::Rates { algorithm, rates, cost } => {
             let longest = seconds(rates.longest_window());
-            put(&mut bytes, cost.get());
+            put(bytes, cost.get());
             bytes.push(u8::try_from(rates.as_slice().len()).unwrap_or(u8::MAX));
             put(
-                &mut bytes,
+                bytes,
                 match algorithm {
                     Algorithm::SlidingWindowLog => rates.largest_count().get(),
                     Algorithm::BucketedWindow { buckets: some } | Algorithm::TokenBucket { burst: some } => {
@@ -51,34 +116,25 @@ pub(super) fn charge(charge: &Charge<'_>, holder: u32, time: &Time) -> Bytes {
                     Algorithm::SlidingWindowCounter | Algorithm::FixedWindow => 0,
                 },
             );
-            put(&mut bytes, longest);
-            for Rate { count, per } in rates {
-                put(&mut bytes, count.get());
-                put(&mut bytes, seconds(*per));
-            }
+            put(bytes, longest);
+            put_rates(bytes, rates);
             if *algorithm == Algorithm::SlidingWindowLog {
                 let lasts = u64::from(longest) * 1000 + slack(time);
                 bytes.extend_from_slice(itoa::Buffer::new().format(lasts).as_bytes());
             }
         }
     }
-    bytes
 }
 
-/// A charge to be taken back, as `give_back.lua` describes it.
-pub(super) fn charged(charge: &Charge<'_>, holder: u32, Moment(moment): Moment) -> Bytes {
-    let mut bytes = Bytes::new();
-    bytes.push(Kind::of(charge.rule) as u8);
-    put(
-        &mut bytes,
-        match charge.rule {
-            Rule::Concurrent(_) => holder,
-            Rule::Rates { cost, .. } => cost.get(),
-            Rule::Distinct(_) => todo!("distinct in redis"),
-        },
-    );
-    bytes.extend(moment.as_micros().to_be_bytes());
-    bytes
+/// Each of the values once, in their order: a script says by their places which were not there before.
+pub(in crate::store::redis) fn different(items: &[u64]) -> Items {
+    let mut different = Items::new();
+    for item in items {
+        if !different.contains(item) {
+            different.push(*item);
+        }
+    }
+    different
 }
 
 /// A log that is written at each attempt, and forgotten soon.
@@ -103,6 +159,13 @@ fn slack(time: &Time) -> u64 {
     }
 }
 
+fn put_rates(bytes: &mut Bytes, rates: &Rates) {
+    for Rate { count, per } in rates {
+        put(bytes, count.get());
+        put(bytes, seconds(*per));
+    }
+}
+
 fn put(bytes: &mut Bytes, word: u32) {
     bytes.extend(word.to_be_bytes());
 }
@@ -111,3 +174,6 @@ fn put(bytes: &mut Bytes, word: u32) {
 fn seconds(window: Duration) -> u32 {
     u32::try_from(window.as_secs()).unwrap_or(u32::MAX)
 }
+
+/// A hundred years.
+const LONGEST_KEPT: u64 = 100 * 365 * 86_400 * 1_000_000;

@@ -3,16 +3,19 @@
 mod encode;
 mod text;
 
+use std::num::NonZeroU32;
 use std::time::Duration;
 
-use self::encode::Moment;
+pub(super) use self::encode::different;
 pub use self::text::Script;
 use super::Time;
 use crate::client::keyring::MOST_KEYS;
 use crate::client::keyring::PERIOD;
-use crate::clock::Timestamp;
 use crate::decision::Charge;
+use crate::decision::batch::Acquaintance;
+use crate::decision::batch::Charged;
 use crate::key::KeyHash;
+use crate::limit::Rule;
 
 /// How long slots in flight stay taken when their holder says no more.
 pub const LEASE: Duration = Duration::from_secs(30);
@@ -44,6 +47,29 @@ pub struct Group<'g, 'p> {
     /// Who holds slots in flight: a number of this process' own.
     pub holder: u32,
     pub charges: &'g [&'g Charge<'p>],
+    /// The client is known when it is so for each of these, whose keys are in the same slot; empty where nobody asks.
+    pub known: &'g [Acquaintance],
+}
+
+/// What is settled about one key.
+#[derive(Clone, Copy, Debug)]
+pub struct Entry<'e> {
+    pub key: KeyHash,
+    pub what: What<'e>,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub enum What<'e> {
+    /// A slot in flight comes back that was taken under this number.
+    Release { holder: u32 },
+    /// What was charged counts no more.
+    TakeBack { rule: &'e Rule, charged: &'e Charged },
+    /// Counted now, whether or not there is room.
+    Charge { rule: &'e Rule, items: &'e [u64] },
+    /// What was counted is forgotten; slots in flight stay taken.
+    Forget,
+    /// The client is known from now on.
+    Remember { client: u64, most: NonZeroU32, keep: Duration },
 }
 
 /// Slots in flight whose keys are in one slot of the cluster.
@@ -64,56 +90,67 @@ pub fn name(prefix: &str, key: KeyHash) -> String {
 impl Group<'_, '_> {
     /// Decides the group, or looks at it. [`answer::read`](super::answer::read) reads what comes of it.
     pub fn invocation(&self, purpose: Purpose) -> Invocation {
-        let script = text::deciding(self.charges.iter().map(|charge| charge.rule));
-        let mut command = called(script, self.prefix, self.charges.iter().map(|charge| charge.key));
+        let heeds_known = !self.known.is_empty();
+        let script = text::deciding(text::kinds(self.charges.iter().map(|charge| charge.rule)), heeds_known);
+        let keys = self.charges.iter().map(|charge| charge.key);
+        let subjects = self.known.iter().map(|known| known.subject);
+        let mut command = called(script, self.prefix, self.charges.len() + self.known.len(), keys.chain(subjects));
         command.arg(match purpose {
             Purpose::Decide => "D",
             Purpose::Deny => "N",
             Purpose::Look => "L",
         });
         for charge in self.charges {
-            command.arg(encode::charge(charge, self.holder, self.time).as_slice());
+            command.arg(encode::charge(charge, heeds_known, self.holder, self.time).as_slice());
         }
-        if let Time::Given(clock) = self.time {
-            command.arg(clock.now().as_micros());
-        }
-        Invocation { script, command }
-    }
-
-    /// Takes back what was charged; `moments` are those of the rulings, one for each charge of the group. Answers
-    /// nothing of interest.
-    pub fn give_back(&self, moments: &[Timestamp]) -> Invocation {
-        let script = text::giving_back();
-        let mut command = called(script, self.prefix, self.charges.iter().map(|charge| charge.key));
-        for (charge, moment) in self.charges.iter().zip(moments) {
-            command.arg(encode::charged(charge, self.holder, Moment(*moment)).as_slice());
-        }
+        self.known.iter().for_each(|known| _ = command.arg(&known.client.to_be_bytes()));
+        with_time(&mut command, self.time);
         Invocation { script, command }
     }
 }
 
 impl Held<'_> {
-    /// Gives the slots back. Answers nothing of interest.
-    pub fn settle(&self) -> Invocation {
-        let script = text::settling();
-        let mut command = called(script, self.prefix, self.keys.iter().copied());
-        command.arg(self.holder);
-        Invocation { script, command }
-    }
-
     /// Holds them for another [`LEASE`]. Answers nothing of interest; what was lost meanwhile stays lost.
     pub fn renew(&self) -> Invocation {
         let script = text::renewing();
-        let mut command = called(script, self.prefix, self.keys.iter().copied());
+        let mut command = called(script, self.prefix, self.keys.len(), self.keys.iter().copied());
         command.arg(self.holder).arg(LEASE.as_micros().to_string());
         Invocation { script, command }
     }
 }
 
-/// Forgets what was counted under these keys of one slot of the cluster; slots in flight stay taken.
-pub fn forget(prefix: &str, keys: &[KeyHash]) -> Invocation {
-    let script = text::forgetting();
-    Invocation { script, command: called(script, prefix, keys.iter().copied()) }
+/// Settles what is in one slot of the cluster. What was reset, and what has room again though it had none, is told on
+/// this channel, see [`Resets`](crate::store::resets::Resets). [`answer::settled`](super::answer::settled) reads what
+/// comes of it.
+pub fn settle(prefix: &str, channel: &str, time: &Time, entries: &[Entry<'_>]) -> Invocation {
+    let counted = entries.iter().filter_map(|entry| match entry.what {
+        What::TakeBack { rule, .. } | What::Charge { rule, .. } => Some(rule),
+        What::Release { .. } | What::Forget | What::Remember { .. } => None,
+    });
+    let script = text::settling(text::kinds(counted));
+    let mut command = called(script, prefix, entries.len(), entries.iter().map(|entry| entry.key));
+    for entry in entries {
+        let bytes = match entry.what {
+            What::Release { holder } => encode::release(holder),
+            What::TakeBack { rule, charged } => encode::take_back(rule, charged, time),
+            What::Charge { rule, items } => encode::charge_now(rule, items, time),
+            What::Forget => encode::forget(),
+            What::Remember { client, most, keep } => encode::remember(client, most, keep),
+        };
+        command.arg(bytes.as_slice());
+    }
+    command.arg(channel);
+    with_time(&mut command, time);
+    Invocation { script, command }
+}
+
+/// Asks whether the client is known for each of these, whose keys are in one slot: answers 1 or 0.
+pub fn knows(prefix: &str, time: &Time, known: &[Acquaintance]) -> Invocation {
+    let script = text::knowing();
+    let mut command = called(script, prefix, known.len(), known.iter().map(|known| known.subject));
+    known.iter().for_each(|known| _ = command.arg(&known.client.to_be_bytes()));
+    with_time(&mut command, time);
+    Invocation { script, command }
 }
 
 /// Answers the keys that are kept under this name, with `candidate` before them where a new one is due.
@@ -136,11 +173,17 @@ pub fn probe(name: &str) -> Invocation {
     Invocation { script, command }
 }
 
-fn called(script: &Script, prefix: &str, keys: impl ExactSizeIterator<Item = KeyHash>) -> redis::Cmd {
+fn called(script: &Script, prefix: &str, count: usize, keys: impl Iterator<Item = KeyHash>) -> redis::Cmd {
     let mut command = redis::cmd("EVALSHA");
-    command.arg(&script.sha).arg(keys.len());
+    command.arg(&script.sha).arg(count);
     keys.for_each(|key| _ = command.arg(name(prefix, key)));
     command
+}
+
+fn with_time(command: &mut redis::Cmd, time: &Time) {
+    if let Time::Given(clock) = time {
+        command.arg(clock.now().as_micros());
+    }
 }
 
 #[cfg(test)]

@@ -26,16 +26,25 @@ pub(super) enum Kind {
     Fixed = 5,
     Token = 6,
     Concurrent = 7,
+    Distinct = 8,
 }
 
 impl Kind {
-    const ALL: [Self; 7] =
-        [Self::Log, Self::Long, Self::Counter, Self::Bucketed, Self::Fixed, Self::Token, Self::Concurrent];
+    const ALL: [Self; 8] = [
+        Self::Log,
+        Self::Long,
+        Self::Counter,
+        Self::Bucketed,
+        Self::Fixed,
+        Self::Token,
+        Self::Concurrent,
+        Self::Distinct,
+    ];
 
     pub(super) fn of(rule: &Rule) -> Self {
         match rule {
             Rule::Concurrent(_) => Self::Concurrent,
-            Rule::Distinct(_) => todo!("distinct in redis"),
+            Rule::Distinct(_) => Self::Distinct,
             Rule::Rates { algorithm, rates, .. } => match algorithm {
                 Algorithm::SlidingWindowLog if rates.largest_count().get() <= SHORT_LOG => Self::Log,
                 Algorithm::SlidingWindowLog => Self::Long,
@@ -57,6 +66,7 @@ impl Kind {
             Self::Fixed => "look_fixed(key, blob, size + 2, cost, n)",
             Self::Token => "look_token(key, blob, size + 2, cost, n, x)",
             Self::Concurrent => "look_concurrent(key, cost)",
+            Self::Distinct => "look_distinct(key, blob, size + 2, cost, n, y)",
         }
     }
 
@@ -70,40 +80,43 @@ impl Kind {
             Self::Fixed => "charge_fixed(c)",
             Self::Token => "charge_token(c)",
             Self::Concurrent => "charge_concurrent(c)",
+            Self::Distinct => "charge_distinct(c)",
         }
     }
 }
 
-/// The script that decides charges under these rules.
-pub(super) fn deciding<'r>(rules: impl Iterator<Item = &'r Rule>) -> &'static Script {
-    decides(rules.fold(0, |kinds, rule| kinds | 1 << Kind::of(rule) as usize))
+/// Several kinds, a bit for each.
+pub(super) fn kinds<'r>(rules: impl Iterator<Item = &'r Rule>) -> usize {
+    rules.fold(0, |kinds, rule| kinds | 1 << Kind::of(rule) as usize)
+}
+
+/// The script that decides charges of these kinds, or some that do not hold for known clients.
+pub(super) fn deciding(kinds: usize, heeds_known: bool) -> &'static Script {
+    static SCRIPTS: [[OnceLock<Script>; ALL_KINDS]; 2] = [const { [const { OnceLock::new() }; ALL_KINDS] }; 2];
+    SCRIPTS[usize::from(heeds_known)][kinds].get_or_init(|| Script::of(decision(&used(kinds), heeds_known)))
 }
 
 /// The script of a probe: the one that most decisions need.
 pub(super) fn probing() -> &'static Script {
-    decides(1 << Kind::Log as usize)
+    deciding(1 << Kind::Log as usize, false)
 }
 
-pub(super) fn giving_back() -> &'static Script {
+/// The script that settles what became of requests that were charged by these kinds.
+pub(super) fn settling(kinds: usize) -> &'static Script {
+    static SCRIPTS: [OnceLock<Script>; ALL_KINDS] = [const { OnceLock::new() }; ALL_KINDS];
+    SCRIPTS[kinds].get_or_init(|| Script::of(settlement(&used(kinds))))
+}
+
+/// The script that says whether a client is known.
+pub(super) fn knowing() -> &'static Script {
     static SCRIPT: LazyLock<Script> = LazyLock::new(|| {
-        let text = include_str!("../lua/give_back.lua");
-        Script::of(text.replace("--@unroll", include_str!("../lua/unroll.lua")))
+        Script::of(include_str!("../lua/knows.lua").replace("--@acquainted", include_str!("../lua/acquainted.lua")))
     });
-    &SCRIPT
-}
-
-pub(super) fn settling() -> &'static Script {
-    static SCRIPT: LazyLock<Script> = LazyLock::new(|| Script::of(include_str!("../lua/settle.lua").to_owned()));
     &SCRIPT
 }
 
 pub(super) fn renewing() -> &'static Script {
     static SCRIPT: LazyLock<Script> = LazyLock::new(|| Script::of(include_str!("../lua/renew.lua").to_owned()));
-    &SCRIPT
-}
-
-pub(super) fn forgetting() -> &'static Script {
-    static SCRIPT: LazyLock<Script> = LazyLock::new(|| Script::of(include_str!("../lua/forget.lua").to_owned()));
     &SCRIPT
 }
 
@@ -115,13 +128,11 @@ pub(super) fn keyring() -> &'static Script {
 /// Logs up to this length are read and written whole.
 pub(super) const SHORT_LOG: u32 = 128;
 
-/// The script for a set of kinds, a bit for each; made once.
-fn decides(kinds: usize) -> &'static Script {
-    static SCRIPTS: [OnceLock<Script>; 1 << 8] = [const { OnceLock::new() }; 1 << 8];
-    SCRIPTS[kinds].get_or_init(|| {
-        let used: Vec<Kind> = Kind::ALL.into_iter().filter(|kind| kinds & 1 << *kind as usize != 0).collect();
-        Script::of(assembled(&used))
-    })
+/// How many sets of kinds there are; no kind has the lowest bit.
+const ALL_KINDS: usize = 1 << 9;
+
+fn used(kinds: usize) -> Vec<Kind> {
+    Kind::ALL.into_iter().filter(|kind| kinds & 1 << *kind as usize != 0).collect()
 }
 
 impl Script {
@@ -131,7 +142,30 @@ impl Script {
     }
 }
 
-fn assembled(used: &[Kind]) -> String {
+fn decision(used: &[Kind], heeds_known: bool) -> String {
+    let mut parts = functions(used);
+    let mut known = ["", "", ""];
+    if heeds_known {
+        parts.push_str(include_str!("../lua/acquainted.lua"));
+        known = [include_str!("../lua/known.lua"), include_str!("../lua/exempt.lua"), "end"];
+    }
+    let fresh = if used.contains(&Kind::Distinct) { "if kind == 8 then size = size + 1 end" } else { "" };
+    let text = include_str!("../lua/decide.lua").replace("--@kinds", &parts);
+    let text = text.replace("--@known", known[0]).replace("--@exempt", known[1]).replace("--@asked", known[2]);
+    with_calls(&text.replace("--@fresh", fresh), used)
+}
+
+fn settlement(used: &[Kind]) -> String {
+    let text = include_str!("../lua/settle.lua");
+    if used.is_empty() {
+        return text.replace("--@kinds", "").replace("--@counted", "");
+    }
+    let parts = functions(used) + include_str!("../lua/taking.lua");
+    with_calls(&text.replace("--@kinds", &parts).replace("--@counted", include_str!("../lua/counted.lua")), used)
+}
+
+/// What looks at keys of these kinds, and charges them.
+fn functions(used: &[Kind]) -> String {
     let has = |kind| used.contains(&kind);
     let mut parts = Vec::new();
     if has(Kind::Log) || has(Kind::Long) {
@@ -153,15 +187,19 @@ fn assembled(used: &[Kind]) -> String {
         (Kind::Fixed, include_str!("../lua/fixed.lua")),
         (Kind::Token, include_str!("../lua/token.lua")),
         (Kind::Concurrent, include_str!("../lua/concurrent.lua")),
+        (Kind::Distinct, include_str!("../lua/distinct.lua")),
     ] {
         if has(kind) {
             parts.push(text.to_owned());
         }
     }
-    let write = if has(Kind::Long) { include_str!("../lua/long_write.lua") } else { "" };
-    include_str!("../lua/decide.lua")
-        .replace("--@kinds", &parts.join("\n"))
-        .replace("--@unroll", include_str!("../lua/unroll.lua"))
+    parts.join("\n") + "\n"
+}
+
+/// Puts the calls of these kinds where they belong.
+fn with_calls(text: &str, used: &[Kind]) -> String {
+    let write = if used.contains(&Kind::Long) { include_str!("../lua/long_write.lua") } else { "" };
+    text.replace("--@unroll", include_str!("../lua/unroll.lua"))
         .replace("--@look", &chosen(used, "opens, state, a, b, d", Kind::look))
         .replace("--@charge", &chosen(used, "at", Kind::charge))
         .replace("--@write", write)

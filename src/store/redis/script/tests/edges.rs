@@ -5,22 +5,26 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use redis::Value;
+use smallvec::smallvec;
 
 use super::redis_server::RedisServer;
 use super::server::Keys;
 use crate::clock::ManualClock;
 use crate::decision::Charge;
+use crate::decision::batch::Charged;
 use crate::decision::batch::Force;
 use crate::decision::batch::Items;
+use crate::decision::batch::Ledger;
 use crate::key::KeyHash;
 use crate::limit::Algorithm;
 use crate::limit::Count;
 use crate::limit::OnFailure;
 use crate::limit::Rule;
 use crate::store::redis::Time;
+use crate::store::redis::script::Entry;
 use crate::store::redis::script::Held;
 use crate::store::redis::script::Purpose;
-use crate::store::redis::script::forget;
+use crate::store::redis::script::What;
 use crate::store::redis::script::name;
 use crate::store::redis::script::probe;
 
@@ -37,6 +41,10 @@ const BOB: KeyHash = KeyHash(0xb0b);
 
 fn rule(algorithm: Algorithm, rates: &str, cost: u32) -> Rule {
     Rule::Rates { algorithm, rates: rates.parse().expect(rates), cost: NonZeroU32::new(cost).expect("above zero") }
+}
+
+fn distinct(rates: &str) -> Rule {
+    Rule::Distinct(rates.parse().expect(rates))
 }
 
 fn slots(most: u32) -> Rule {
@@ -84,9 +92,9 @@ fn what_was_given_back_was_never_charged() {
                 keys.hand.advance(Duration::from_micros(later));
                 let before = keys.decide(Purpose::Look, &[&one]);
                 let charged = keys.decide(Purpose::Decide, &[&more]).remove(0).charged;
-                let moment = charged.expect("there is room").moment;
+                let charged = charged.expect("there is room");
                 assert_ne!(keys.decide(Purpose::Look, &[&one]), before, "{algorithm:?}");
-                keys.give_back(&[&more], &[moment]);
+                keys.give_back(&[&more], &[&charged]);
                 assert_eq!(keys.decide(Purpose::Look, &[&one]), before, "{algorithm:?} {rates} {later}");
             }
         }
@@ -104,17 +112,17 @@ fn what_is_given_back_late_leaves_what_came_meanwhile() {
                 assert!(passes(&mut keys, &[&alice, &bob]));
                 keys.hand.advance(Duration::from_micros(1));
             }
-            let moment = keys.decide(Purpose::Decide, &[&alice]).remove(0).charged.expect("there is room").moment;
+            let charged = keys.decide(Purpose::Decide, &[&alice]).remove(0).charged.expect("there is room");
             for _ in 0..3 {
                 keys.hand.advance(Duration::from_micros(1));
                 assert!(passes(&mut keys, &[&alice, &bob]));
             }
-            keys.give_back(&[&alice], &[moment]);
+            keys.give_back(&[&alice], &[&charged]);
             let remains =
                 |keys: &mut Keys, charge| keys.decide(Purpose::Look, &[charge]).remove(0).standings[0].remaining;
             assert_eq!(remains(&mut keys, &alice), remains(&mut keys, &bob), "{algorithm:?}");
             // Twice is once.
-            keys.give_back(&[&alice, &bob], &[moment, moment]);
+            keys.give_back(&[&alice, &bob], &[&charged, &charged]);
             if algorithm == Algorithm::SlidingWindowLog {
                 assert_eq!(remains(&mut keys, &alice), 397 - before);
             }
@@ -128,10 +136,10 @@ fn the_last_thing_given_back_leaves_no_key() {
         let mut keys = Keys::new();
         let rule = rule(algorithm, "5/minute; 9/hour", 5);
         let alice = charge(ALICE, &rule);
-        let moment = keys.decide(Purpose::Decide, &[&alice]).remove(0).charged.expect("there is room").moment;
-        keys.give_back(&[&alice], &[moment]);
+        let charged = keys.decide(Purpose::Decide, &[&alice]).remove(0).charged.expect("there is room");
+        keys.give_back(&[&alice], &[&charged]);
         assert_eq!(keys.dump(ALICE), Value::Nil, "{algorithm:?}");
-        keys.give_back(&[&alice], &[moment]);
+        keys.give_back(&[&alice], &[&charged]);
         assert_eq!(keys.dump(ALICE), Value::Nil, "{algorithm:?}");
     }
 }
@@ -139,7 +147,7 @@ fn the_last_thing_given_back_leaves_no_key() {
 #[test]
 fn what_nobody_can_read_begins_anew() {
     let mut rubbish: Vec<Vec<u8>> = vec![Vec::new(), b"12345".to_vec(), vec![255; 3000]];
-    for tag in 0..=10 {
+    for tag in 0..=12 {
         for length in [0, 1, 2, 6, 7, 8, 14, 17, 18, 22, 25, 29, 43, 49, 200, 3000] {
             for fill in [0, 1, 7, 255] {
                 let mut bytes = vec![fill; length];
@@ -150,23 +158,25 @@ fn what_nobody_can_read_begins_anew() {
     }
     let rates = "5/minute; 200/hour; 300/day";
     let mut rules: Vec<Rule> = ALGORITHMS.into_iter().map(|algorithm| rule(algorithm, rates, 1)).collect();
-    rules.extend([rule(Algorithm::SlidingWindowLog, "7/minute", 2), slots(3)]);
+    rules.extend([rule(Algorithm::SlidingWindowLog, "7/minute", 2), slots(3), distinct(rates)]);
     let mut keys = Keys::new();
     for rule in &rules {
-        let alice = charge(ALICE, rule);
-        let moment = keys.hand.now();
+        let items = if matches!(rule, Rule::Distinct(_)) { smallvec![5, 6] } else { Items::new() };
+        let alice = Charge { items, ..charge(ALICE, rule) };
+        let fresh = smallvec![5, 6];
+        let charged = Charged { moment: keys.hand.now(), ledger: Ledger::Shared, fresh };
         for bytes in &rubbish {
             set(&mut keys, ALICE, &[b"SET", bytes]);
             keys.decide(Purpose::Look, &[&alice]);
             keys.decide(Purpose::Decide, &[&alice]);
             keys.decide(Purpose::Decide, &[&alice]);
             set(&mut keys, ALICE, &[b"SET", bytes]);
-            keys.give_back(&[&alice], &[moment]);
+            keys.give_back(&[&alice], &[&charged]);
         }
         for words in [[&b"SADD"[..], b"a", b"b"], [b"HSET", b"a", b"b"], [b"RPUSH", b"a", b"b"]] {
             set(&mut keys, ALICE, &[b"DEL"]);
             set(&mut keys, ALICE, &words);
-            keys.give_back(&[&alice], &[moment]);
+            keys.give_back(&[&alice], &[&charged]);
             assert_eq!(keys.decide(Purpose::Decide, &[&alice]).len(), 1);
             assert!(keys.decide(Purpose::Decide, &[&alice]).remove(0).charged.is_some());
         }
@@ -180,9 +190,10 @@ fn a_full_server_charges_all_or_nothing() {
     let mut keys = Keys::on(Arc::clone(&server), Time::OfServer, ManualClock::default());
     let mut rules: Vec<Rule> =
         ALGORITHMS.into_iter().map(|algorithm| rule(algorithm, "400/hour; 900/day", 1)).collect();
-    rules.push(slots(500));
+    rules.extend([slots(500), distinct("400/hour")]);
     let numbered = (0..).zip(&rules);
-    let charges: Vec<_> = numbered.map(|(number, rule)| charge(KeyHash(number), rule)).collect();
+    let with_items = |charge| Charge { items: smallvec![1, 2], ..charge };
+    let charges: Vec<_> = numbered.map(|(number, rule)| with_items(charge(KeyHash(number), rule))).collect();
     let mut charges: Vec<&Charge<'_>> = charges.iter().collect();
     for _ in 0..150 {
         assert!(passes(&mut keys, &charges));
@@ -228,14 +239,18 @@ fn a_lease_that_ended_frees_its_slots_and_a_renewed_one_does_not() {
     let wait = keys.decide_for(3, Purpose::Decide, &[&alice])[0].retry_after;
     assert_eq!(wait, Some(Duration::from_micros(micros)));
     keys.run(&held(2, &[ALICE]).renew());
-    keys.run(&held(2, &[BOB, ALICE]).settle());
+    let release = |keys: &mut Keys, holder, freed: &[KeyHash]| {
+        let entry = |key: &KeyHash| Entry { key: *key, what: What::Release { holder } };
+        keys.settle(&freed.iter().map(entry).collect::<Vec<_>>());
+    };
+    release(&mut keys, 2, &[BOB, ALICE]);
     assert_eq!(keys.dump(BOB), Value::Nil);
     assert!(keys.decide_for(2, Purpose::Decide, &[&alice])[0].passes());
     assert!(!keys.decide_for(2, Purpose::Decide, &[&alice])[0].passes());
-    keys.run(&held(1, &[ALICE]).settle());
+    release(&mut keys, 1, &[ALICE]);
     assert!(!keys.decide_for(2, Purpose::Decide, &[&alice])[0].passes(), "who holds none frees none");
-    keys.run(&held(2, &[ALICE, ALICE]).settle());
-    keys.run(&held(3, &[ALICE, ALICE, ALICE]).settle());
+    release(&mut keys, 2, &[ALICE, ALICE]);
+    release(&mut keys, 3, &[ALICE, ALICE, ALICE]);
     assert_eq!(keys.dump(ALICE), Value::Nil);
 }
 
@@ -245,8 +260,7 @@ fn what_is_forgotten_is_all_but_slots_in_flight() {
     let (pace, slots) = (rule(Algorithm::SlidingWindowLog, "1/minute", 1), slots(1));
     let (pace, slots) = (charge(ALICE, &pace), charge(BOB, &slots));
     assert!(passes(&mut keys, &[&pace, &slots]));
-    let forgetting = forget(&keys.prefix, &[ALICE, BOB, KeyHash(5)]);
-    keys.run(&forgetting);
+    keys.settle(&[ALICE, BOB, KeyHash(5)].map(|key| Entry { key, what: What::Forget }));
     assert!(passes(&mut keys, &[&pace]));
     assert!(!passes(&mut keys, &[&slots]));
 }

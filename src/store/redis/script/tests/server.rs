@@ -16,13 +16,19 @@ use crate::clock::ManualClock;
 use crate::clock::Timestamp;
 use crate::decision::Charge;
 use crate::decision::Verdict;
+use crate::decision::batch::Acquaintance;
+use crate::decision::batch::Charged;
 use crate::key::KeyHash;
+use crate::limit::Rule;
 use crate::store::redis::Time;
 use crate::store::redis::answer;
+use crate::store::redis::script::Entry;
 use crate::store::redis::script::Group;
 use crate::store::redis::script::Invocation;
 use crate::store::redis::script::Purpose;
+use crate::store::redis::script::What;
 use crate::store::redis::script::name;
+use crate::store::redis::script::settle;
 
 /// Keys of one test, under a prefix of its own. When it is over, each of them has an end and is no larger than it may be.
 pub(super) struct Keys {
@@ -75,7 +81,28 @@ impl Keys {
     }
 
     pub(super) fn invocation(&self, purpose: Purpose, holder: u32, charges: &[&Charge<'_>]) -> Invocation {
-        Group { prefix: &self.prefix, time: &self.time, holder, charges }.invocation(purpose)
+        self.invocation_of(purpose, holder, charges, &[])
+    }
+
+    fn invocation_of(
+        &self,
+        purpose: Purpose,
+        holder: u32,
+        charges: &[&Charge<'_>],
+        known: &[Acquaintance],
+    ) -> Invocation {
+        Group { prefix: &self.prefix, time: &self.time, holder, charges, known }.invocation(purpose)
+    }
+
+    #[track_caller]
+    pub(super) fn decide_acquainted(
+        &mut self,
+        purpose: Purpose,
+        charges: &[&Charge<'_>],
+        known: &[Acquaintance],
+    ) -> Vec<Verdict> {
+        let value = self.run(&self.invocation_of(purpose, 7, charges, known));
+        answer::read(&value, charges).unwrap_or_else(|| panic!("{value:?}"))
     }
 
     #[track_caller]
@@ -89,10 +116,30 @@ impl Keys {
         answer::read(&value, charges).unwrap_or_else(|| panic!("{value:?}"))
     }
 
-    pub(super) fn give_back(&mut self, charges: &[&Charge<'_>], moments: &[Timestamp]) {
-        let group = Group { prefix: &self.prefix, time: &self.time, holder: 7, charges };
-        let value = self.run(&group.give_back(moments));
-        assert_eq!(value, Value::Nil);
+    /// Settles, and answers which of the entries have room again.
+    #[track_caller]
+    pub(super) fn settle(&mut self, entries: &[Entry<'_>]) -> Vec<usize> {
+        let value = self.run(&settle(&self.prefix, &self.channel(), &self.time, entries));
+        let (told, reopened) = answer::settled(&value).unwrap_or_else(|| panic!("{value:?}"));
+        assert!(told);
+        reopened
+    }
+
+    pub(super) fn channel(&self) -> String {
+        format!("{}:resets", self.prefix)
+    }
+
+    #[track_caller]
+    pub(super) fn give_back(&mut self, charges: &[&Charge<'_>], charged: &[&Charged]) {
+        let mut entries = Vec::new();
+        for (charge, charged) in charges.iter().zip(charged) {
+            let what = match charge.rule {
+                Rule::Concurrent(_) => What::Release { holder: 7 },
+                rule => What::TakeBack { rule, charged },
+            };
+            entries.push(Entry { key: charge.key, what });
+        }
+        self.settle(&entries);
     }
 
     /// What is stored under a key, as `DUMP` shows it, or nothing.

@@ -1,7 +1,4 @@
 -- Takes back what was charged, where it still counts.
---
--- KEYS: one for each charge. ARGV: for each its kind 1, its cost (or who holds the slot) 4, and when it was charged 8.
-local unpack, pack = struct.unpack, struct.pack
 
 -- What is left of the log `s`.
 local function log_without(s, cost, moment)
@@ -51,7 +48,7 @@ local function log_without(s, cost, moment)
 end
 
 -- What is left of one rate's window, whose record begins at `p`; where the next begins; whether anything is.
-local function window_without(s, p, tag, cost, moment)
+local function window_without(s, p, tag, cost, moment, count)
     if tag == 5 then
         local length, number, current, previous = unpack('>I4I6I4I4', s, p)
         local charged = math.floor(moment / (length * 1000000))
@@ -69,10 +66,22 @@ local function window_without(s, p, tag, cost, moment)
         return pack('>I4I7I4', length, opened, used), p + 15, used > 0
     elseif tag == 8 then
         local length, at, units, part = unpack('>I4I7I5I7', s, p)
-        if units >= cost then
-            units = units - cost
-        else
-            units, part = 0, 0
+        local elapsed, whole = at > moment and at - moment or 0, length * 1000000
+        -- Without it the bucket may have been empty meanwhile, and then less would have leaked.
+        if count * elapsed <= cost * whole * 1.000001 then
+            local leaked, rest = divided(count, elapsed, whole)
+            if rest > 0 then
+                leaked, rest = leaked + 1, whole - rest
+            end
+            if leaked <= cost then
+                units, part = units - (cost - leaked), part - rest
+                if part < 0 then
+                    units, part = units - 1, part + whole
+                end
+                if units < 0 then
+                    units, part = 0, 0
+                end
+            end
         end
         return pack('>I4I7I5I7', length, at, units, part), p + 23, units > 0 or part > 0
     end
@@ -88,17 +97,6 @@ local function window_without(s, p, tag, cost, moment)
         end
     end
     return pack('>I4I7I4I6', length, width, #body / 10, used) .. body, p + 21 + 10 * slices, #body > 0
-end
-
--- What is left of the slots in flight `s`.
-local function slots_without(s, holder)
-    for p = 2, #s, 15 do
-        local id, count, ends = unpack('>I4I4I7', s, p)
-        if id == holder then
-            s = s:sub(1, p - 1) .. (count > 1 and pack('>I4I4I7', id, count - 1, ends) or '') .. s:sub(p + 15)
-            return #s > 1 and s or ''
-        end
-    end
 end
 
 -- Windows of each tag: whether all bytes are as they should be.
@@ -120,28 +118,41 @@ local function is_whole(s, tag)
     return p == #s + 1
 end
 
-for i = 1, #KEYS do
-    local kind, cost, moment = unpack('>BI4I8', ARGV[i])
-    local s, left = redis.pcall('GET', KEYS[i]), nil
-    if s and type(s) == 'string' and #s > 0 then
-        local tag = s:byte()
-        if kind <= 2 and tag >= 1 and tag <= 4 and #s >= 8 then
-            left = log_without(s, cost, moment)
-        elseif kind == 7 and tag == 9 and #s % 15 == 1 then
-            left = slots_without(s, cost)
-        elseif kind > 2 and kind < 7 and tag == kind + 2 and is_whole(s, tag) then
-            local parts, p, counts = {s:sub(1, 2)}, 3, false
-            for r = 1, s:byte(2) do
-                local some
-                parts[r + 1], p, some = window_without(s, p, tag, cost, moment)
-                counts = counts or some
+-- What is left of the values `s`, which the charge says.
+local function distinct_without(s, blob, cost, n, moment)
+    local left = s
+    for j = 1, cost do
+        local item, p = blob:sub(10 + 8 * (n + j), 17 + 8 * (n + j)) .. pack('>I7', moment), 2
+        while p do
+            p = left:find(item, p, true)
+            if p and p % 15 == 2 then
+                left, p = left:sub(1, p - 1) .. left:sub(p + 15), nil
+            else
+                p = p and p + 1
             end
-            left = counts and table.concat(parts) or ''
         end
     end
-    if left == '' then
-        redis.call('DEL', KEYS[i])
-    elseif left then
-        redis.call('SET', KEYS[i], left, 'KEEPTTL')
+    return left ~= s and (#left > 1 and left or '')
+end
+
+-- What is left of `s` without a charge; nothing, where that is the same.
+local function without(s, blob, kind, cost, n, moment)
+    if not s or type(s) ~= 'string' or #s == 0 then
+        return nil
+    end
+    local tag = s:byte()
+    if kind <= 2 and tag >= 1 and tag <= 4 and #s >= 8 then
+        return log_without(s, cost, moment)
+    elseif kind == 8 and tag == 10 and #s % 15 == 1 then
+        return distinct_without(s, blob, cost, n, moment)
+    elseif kind > 2 and kind < 7 and tag == kind + 2 and is_whole(s, tag) then
+        local parts, p, counts = {s:sub(1, 2)}, 3, false
+        for r = 1, s:byte(2) do
+            local rate = r < n and r or n
+            local some
+            parts[r + 1], p, some = window_without(s, p, tag, cost, moment, unpack('>I4', blob, 10 + 8 * rate))
+            counts = counts or some
+        end
+        return counts and table.concat(parts) or ''
     end
 end

@@ -1,0 +1,95 @@
+//! What became of requests: one script for everything in one slot, and all slots at once.
+
+use redis::Value;
+
+use super::Core;
+use super::answer;
+use super::links::Failure;
+use super::script;
+use super::script::Entry;
+use super::script::What;
+use super::together::together;
+use crate::decision::Settlement;
+use crate::decision::batch::Ledger;
+use crate::key::KeyHash;
+use crate::limit::Rule;
+
+/// What came of settlements.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct Settled {
+    /// Every server did its part, and everyone could be told that listens.
+    pub complete: bool,
+    /// The keys that had no room, and have some again.
+    pub reopened: Vec<KeyHash>,
+}
+
+impl Core {
+    /// Settles what Redis counts. What a server does not answer to is not sent again: what was charged there counts.
+    pub(super) async fn settle(&self, settlements: &[Settlement<'_>]) -> Settled {
+        self.settle_all(settlements.iter().filter_map(|settlement| self.entry(settlement))).await
+    }
+
+    /// Gives slots in flight back. What Redis is not told of ends with its lease.
+    pub(super) async fn release(&self, keys: impl Iterator<Item = KeyHash>) {
+        let entries = keys.filter_map(|key| {
+            let holder = self.in_flight.give_back(key)?;
+            Some(Entry { key, what: What::Release { holder } })
+        });
+        self.settle_all(entries).await;
+    }
+
+    pub(super) async fn forget(&self, keys: &[KeyHash]) -> bool {
+        self.settle_all(keys.iter().map(|key| Entry { key: *key, what: What::Forget })).await.complete
+    }
+
+    async fn settle_all<'e>(&self, entries: impl Iterator<Item = Entry<'e>>) -> Settled {
+        let mut slots: Vec<(u16, Vec<Entry<'e>>)> = Vec::new();
+        entries.for_each(|entry| add(&mut slots, self.slot(entry.key), entry));
+        let mut all = Settled { complete: true, reopened: Vec::new() };
+        for settled in together(slots.iter().map(|(slot, entries)| self.settle_slot(*slot, entries))).await {
+            all.complete &= settled.complete;
+            all.reopened.extend(settled.reopened);
+        }
+        all
+    }
+
+    /// Settles what is in one slot.
+    pub(super) async fn settle_slot(&self, slot: u16, entries: &[Entry<'_>]) -> Settled {
+        if entries.is_empty() {
+            return Settled { complete: true, reopened: Vec::new() };
+        }
+        let prefix = &self.shared.settings.key_prefix;
+        let invocation = script::settle(prefix, &self.shared.channel(), &self.shared.time, entries);
+        let answer: Result<Value, Failure> = self.links.call(slot, &invocation).await;
+        let Some((told, places)) = answer.ok().and_then(|answer| answer::settled(&answer)) else {
+            return Settled::default();
+        };
+        let reopened = places.into_iter().filter_map(|place| entries.get(place)).map(|entry| entry.key);
+        Settled { complete: told, reopened: reopened.collect() }
+    }
+
+    /// What is to be said to Redis, if anything.
+    fn entry<'e>(&self, settlement: &Settlement<'e>) -> Option<Entry<'e>> {
+        let (key, what) = match *settlement {
+            Settlement::Release(key) => (key, What::Release { holder: self.in_flight.give_back(key)? }),
+            Settlement::TakeBack { key, rule, charged } => {
+                // Values that were there before stay.
+                let is_some = charged.ledger == Ledger::Shared
+                    && !(charged.fresh.is_empty() && matches!(rule, Rule::Distinct(_)));
+                (key, is_some.then_some(What::TakeBack { rule, charged })?)
+            }
+            Settlement::Charge { key, rule, items } => (key, What::Charge { rule, items }),
+            Settlement::Forget(key) => (key, What::Forget),
+            Settlement::Remember { of, most, keep } => (of.subject, What::Remember { client: of.client, most, keep }),
+        };
+        Some(Entry { key, what })
+    }
+}
+
+/// Adds to what is in this slot.
+pub(super) fn add<T>(slots: &mut Vec<(u16, Vec<T>)>, slot: u16, one: T) {
+    match slots.iter_mut().find(|(other, _)| *other == slot) {
+        Some((_, some)) => some.push(one),
+        None => slots.push((slot, vec![one])),
+    }
+}
