@@ -162,7 +162,7 @@ impl<'a> Plan<'a> {
             let rank = |ruling: &Ruling<'_>| (self.severity(ruling), ruling.denies);
             if rank(next) > rank(severest) { next } else { severest }
         });
-        let slots = self.slots(&rulings, decisive.is_none());
+        let slots = self.slots(verdicts, &rulings, decisive.is_none());
         let Some(decisive) = decisive else {
             return Decision::Pass(Pass {
                 route: self.route,
@@ -285,17 +285,18 @@ impl<'a> Plan<'a> {
     }
 
     /// The slots in flight that the store has taken for this request.
-    fn slots(&self, rulings: &[Ruling<'_>], passes: bool) -> SmallVec<[KeyHash; 2]> {
-        let concurrent = self.batch().charges.iter().filter(|charge| matches!(charge.rule, Rule::Concurrent(_)));
-        let taken = concurrent.filter(|charge| match charge.force {
+    fn slots(&self, verdicts: &[Verdict], rulings: &[Ruling<'_>], passes: bool) -> SmallVec<[KeyHash; 2]> {
+        let asked = self.batch().charges.iter().zip(verdicts).filter(|(_, verdict)| !verdict.is_exempt);
+        let concurrent = asked.filter(|(charge, _)| matches!(charge.rule, Rule::Concurrent(_)));
+        let taken = concurrent.filter(|(charge, verdict)| match charge.force {
             Force::Binding => passes,
-            Force::Shadow | Force::Delay => {
+            Force::Delay => passes && verdict.passes(),
+            Force::Shadow => {
                 let limit = self.limits[usize::from(charge.limit)].limit;
-                let has_room = rulings.iter().any(|ruling| ruling.limit == limit && ruling.denies.is_none());
-                has_room && (passes || charge.force == Force::Shadow)
+                rulings.iter().any(|ruling| ruling.limit == limit && ruling.denies.is_none())
             }
         });
-        taken.map(|charge| charge.key).collect()
+        taken.map(|(charge, _)| charge.key).collect()
     }
 
     /// What the outcome will settle. Of a denied request only shadows have something to settle.

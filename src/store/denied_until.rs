@@ -104,11 +104,21 @@ impl DeniedUntil {
     }
 
     /// Notes what Redis answered to a batch that was sent at `sent`, or later. What was answered before a reset that
-    /// was heard of since `epoch` is not believed.
-    pub fn note(&self, batch: &Batch<'_>, verdicts: &[Option<Verdict>], sent: Timestamp, epoch: u64) {
+    /// was heard of since `epoch` is not believed, nor a refusal while slots of this key are reserved in this process,
+    /// which may come back at any time.
+    pub fn note(
+        &self,
+        batch: &Batch<'_>,
+        verdicts: &[Option<Verdict>],
+        sent: Timestamp,
+        epoch: u64,
+        is_reserved: impl Fn(KeyHash) -> bool,
+    ) {
         for (charge, verdict) in batch.charges.iter().zip(verdicts) {
             if let Some(verdict) = verdict
                 && is_remembered(charge)
+                && !verdict.is_exempt
+                && !(charge.waits_for_outcome() && is_reserved(charge.key))
             {
                 self.note_one(charge, verdict, sent, epoch);
             }

@@ -60,7 +60,7 @@ fn knowing(keys: &[(u128, u64)], rule: &Rule) -> DeniedUntil {
     let denied = DeniedUntil::new(1000);
     denied.listening();
     for (key, wait) in keys {
-        denied.note(&batch([charge(*key, rule)]), &denied_for(*wait), at(100), denied.epoch());
+        denied.note(&batch([charge(*key, rule)]), &denied_for(*wait), at(100), denied.epoch(), |_| false);
     }
     denied
 }
@@ -126,7 +126,7 @@ fn a_slot_in_flight_may_come_back_at_any_time() {
     denied.listening();
     let standings = smallvec::smallvec![];
     let verdict = Verdict { retry_after: Some(seconds(1)), standings, charged: None, is_exempt: false };
-    denied.note(&batch([charge(1, &rule)]), &[Some(verdict)], at(100), denied.epoch());
+    denied.note(&batch([charge(1, &rule)]), &[Some(verdict)], at(100), denied.epoch(), |_| false);
     assert!(denied.answer(&batch([charge(1, &rule)]), at(100)).is_none());
 }
 
@@ -138,9 +138,9 @@ fn a_reset_frees_a_key_and_what_was_answered_before_it_is_not_believed() {
     let before = denied.epoch();
     denied.forget(KeyHash(1));
     assert!(denied.answer(&one, at(101)).is_none() && denied.answer(&two, at(101)).is_some());
-    denied.note(&one, &denied_for(30), at(100), before);
+    denied.note(&one, &denied_for(30), at(100), before, |_| false);
     assert!(denied.answer(&one, at(101)).is_none());
-    denied.note(&one, &denied_for(30), at(101), denied.epoch());
+    denied.note(&one, &denied_for(30), at(101), denied.epoch(), |_| false);
     assert!(denied.answer(&one, at(101)).is_some());
 }
 
@@ -159,7 +159,7 @@ fn while_resets_are_not_heard_of_redis_is_asked_twice_a_second() {
     let before = denied.epoch();
     denied.listening();
     assert!(denied.known(&one.charges[0], at(101)).is_none(), "a reset may have been missed");
-    denied.note(&one, &denied_for(30), at(101), before);
+    denied.note(&one, &denied_for(30), at(101), before, |_| false);
     assert!(denied.answer(&one, at(101)).is_none());
 }
 
@@ -171,14 +171,14 @@ fn nothing_is_believed_of_a_redis_that_may_have_lost_it() {
     let before = denied.epoch();
     denied.emptied();
     assert!(denied.known(&one.charges[0], at(101)).is_none());
-    denied.note(&one, &denied_for(30), at(101), before);
+    denied.note(&one, &denied_for(30), at(101), before, |_| false);
     assert!(denied.answer(&one, at(101)).is_none(), "it was answered before");
-    denied.note(&one, &denied_for(30), at(101), denied.epoch());
+    denied.note(&one, &denied_for(30), at(101), denied.epoch(), |_| false);
     assert!(denied.answer(&one, at(102)).is_some());
     // Resets are heard of as before: only while they are not, is this too old.
     denied.deaf();
     denied.emptied();
-    denied.note(&one, &denied_for(30), at(101), denied.epoch());
+    denied.note(&one, &denied_for(30), at(101), denied.epoch(), |_| false);
     assert!(denied.answer(&one, at(102)).is_none());
 }
 
@@ -198,7 +198,7 @@ fn a_request_that_passes_after_all_ends_a_refusal() {
     let one = batch([charge(1, &rule)]);
     let standings = smallvec::smallvec![Standing { remaining: 4, reset: seconds(60) }];
     let passed = Verdict { retry_after: None, standings, charged: None, is_exempt: false };
-    denied.note(&one, &[Some(passed)], at(101), denied.epoch());
+    denied.note(&one, &[Some(passed)], at(101), denied.epoch(), |_| false);
     assert!(denied.known(&one.charges[0], at(101)).is_none());
 }
 
@@ -209,7 +209,7 @@ fn it_is_bounded_and_what_ends_first_goes_first() {
     denied.listening();
     for key in 0..1000 {
         let wait = if key < 40 { 50_000 } else { 50 };
-        denied.note(&batch([charge(key, &rule)]), &denied_for(wait), at(100), denied.epoch());
+        denied.note(&batch([charge(key, &rule)]), &denied_for(wait), at(100), denied.epoch(), |_| false);
     }
     let known =
         |keys: std::ops::Range<u128>| keys.filter(|key| denied.known(&charge(*key, &rule), at(101)).is_some()).count();
@@ -233,7 +233,7 @@ fn a_flood_against_an_exhausted_key_asks_once_for_each_opening() {
             let verdicts = truth.decide_now(&one);
             asked += 1;
             passed += usize::from(verdicts[0].passes());
-            denied.note(&one, &ruled(verdicts), sent, denied.epoch());
+            denied.note(&one, &ruled(verdicts), sent, denied.epoch(), |_| false);
         }
         hand.advance(Duration::from_millis(1));
     }
@@ -360,7 +360,7 @@ proptest! {
                 }
                 Event::Answered => {
                     if let Some((asked, verdicts, sent, epoch)) = under_way.pop_front() {
-                        denied.note(&asked, &verdicts, sent, epoch);
+                        denied.note(&asked, &verdicts, sent, epoch, |_| false);
                     }
                 }
                 Event::Elsewhere(key) => drop(truth.decide_now(&batch([charge(key, &rules[place(key)])]))),

@@ -24,9 +24,13 @@ impl Failover {
         &self,
         batch: &Batch<'_>,
         here: &Batch<'_>,
+        remembered: bool,
         decided: &mut Decided,
     ) -> Result<Vec<Verdict>, StoreError> {
         let mut verdicts: Verdicts = decided.verdicts.clone();
+        if remembered {
+            exempt(here, &mut verdicts);
+        }
         self.fill_known(here, &mut verdicts);
         if !is_refused(here, &verdicts, |charge| charge.force == Force::Binding) && must_deny(here, &verdicts) {
             let all = places(here, |place, charge| decided.is_charged(place) && !charge.is_attempt());
@@ -34,7 +38,8 @@ impl Failover {
             return Err(StoreError::Away);
         }
         self.fill_local(here, &mut verdicts);
-        let verdicts: Vec<Verdict> = verdicts.into_iter().map(|verdict| verdict.unwrap_or_else(uncounted)).collect();
+        let mut verdicts: Vec<Verdict> =
+            verdicts.into_iter().map(|verdict| verdict.unwrap_or_else(uncounted)).collect();
 
         let refused: Vec<&Charge<'_>> = here
             .charges
@@ -46,7 +51,8 @@ impl Failover {
         let passes = |charge: &Charge<'_>| !refused.iter().any(|refused| charge.passes_with(refused));
         for (place, charge) in here.charges.iter().enumerate().filter(|(_, charge)| charge.is_slot() && passes(charge))
         {
-            if decided.verdicts[place].is_none() {
+            let verdict = &verdicts[place];
+            if decided.verdicts[place].is_none() && verdict.passes() && !verdict.is_exempt {
                 let held = if is_counted_here(charge) { Place::InMemory } else { Place::Nowhere };
                 self.apart.take(batch.charges[place].key, held);
             }
@@ -54,6 +60,9 @@ impl Failover {
         let for_nothing =
             places(here, |place, charge| decided.is_charged(place) && !charge.is_attempt() && !passes(charge));
         self.redis.give_back(batch, decided, &for_nothing);
+        for place in for_nothing {
+            verdicts[place].charged = None;
+        }
         Ok(verdicts)
     }
 
@@ -61,9 +70,13 @@ impl Failover {
     pub(super) fn look_away(
         &self,
         here: &Batch<'_>,
+        remembered: bool,
         mut verdicts: Vec<Option<Verdict>>,
     ) -> Result<Vec<Verdict>, StoreError> {
         if verdicts.iter().any(Option::is_none) {
+            if remembered {
+                exempt(here, &mut verdicts);
+            }
             self.fill_known(here, &mut verdicts);
             if must_deny(here, &verdicts) {
                 return Err(StoreError::Away);
@@ -132,6 +145,12 @@ fn is_refused(here: &Batch<'_>, verdicts: &Verdicts, which: impl Fn(&Charge<'_>)
 
 fn places(here: &Batch<'_>, which: impl Fn(usize, &Charge<'_>) -> bool) -> Vec<usize> {
     here.charges.iter().enumerate().filter(|(place, charge)| which(*place, charge)).map(|(place, _)| place).collect()
+}
+
+/// What does not hold for the client, which is known.
+fn exempt(here: &Batch<'_>, verdicts: &mut Verdicts) {
+    let concerned = here.charges.iter().zip(verdicts).filter(|(charge, _)| charge.unless_known);
+    concerned.for_each(|(_, verdict)| _ = verdict.get_or_insert_with(Verdict::exempt));
 }
 
 fn uncounted() -> Verdict {

@@ -3,7 +3,9 @@
 mod apart;
 mod away;
 mod banned;
+mod outcome;
 mod share;
+mod skew;
 
 use std::num::NonZeroU32;
 use std::sync::Arc;
@@ -12,7 +14,8 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use self::apart::Apart;
-use self::apart::Place;
+use self::outcome::known_here;
+use self::skew::Skew;
 use super::Bans;
 use super::Observer;
 use super::Settings;
@@ -23,6 +26,7 @@ use super::denied_until::Denials;
 use super::denied_until::DeniedUntil;
 use super::memory::MemoryStore;
 use super::redis;
+use super::redis::Decided;
 use super::redis::RedisStore;
 use super::redis::Time;
 use super::resets;
@@ -45,6 +49,7 @@ pub struct Failover {
     local: Arc<MemoryStore>,
     denied: Arc<DeniedUntil>,
     apart: Apart,
+    skew: Arc<Skew>,
     nodes: NonZeroU32,
     clock: Clock,
 }
@@ -61,6 +66,7 @@ impl Failover {
             local: Arc::new(MemoryStore::new(&settings.memory, clock.clone())),
             denied: Arc::new(DeniedUntil::new(MOST_DENIED)),
             apart: Apart::default(),
+            skew: Arc::default(),
             nodes: settings.nodes,
             clock,
         }
@@ -73,6 +79,7 @@ impl Failover {
             local: Arc::clone(&self.local),
             denied: Arc::clone(&self.denied),
             apart: Apart::default(),
+            skew: Arc::clone(&self.skew),
             nodes: self.nodes,
             clock: self.clock.clone(),
         }
@@ -131,6 +138,15 @@ impl Failover {
         here.charges.iter().zip(denials).map(verdict).collect()
     }
 
+    /// Counts here what Redis has charged.
+    fn mirror(&self, here: &Batch<'_>, decided: &Decided) {
+        let charged = |place: usize| Some(decided.verdicts[place].as_ref()?.charged.as_ref()?.moment);
+        if let Some(moment) = (0..decided.verdicts.len()).find_map(charged) {
+            self.skew.learn(moment, self.clock.now());
+            self.local.mirror(here, |place| charged(place).map(|moment| self.skew.here(moment)));
+        }
+    }
+
     /// What Redis said last, as far as it still holds.
     fn denied_verdict(&self, charge: &Charge<'_>, denial: Denial) -> Verdict {
         let Denial { retry_after, standings } = denial;
@@ -140,7 +156,8 @@ impl Failover {
             let counted = self.local.look_at(charge).standings;
             standings.into_iter().zip(counted).map(|(said, counted)| said.unwrap_or(counted)).collect()
         };
-        Verdict { retry_after: Some(retry_after), standings, charged: None, is_exempt: false }
+        let retry_after = Some(self.local.unsettled().shortened(charge, retry_after));
+        Verdict { retry_after, standings, charged: None, is_exempt: false }
     }
 }
 
@@ -150,49 +167,53 @@ impl Store for Failover {
             return Ok(Vec::new());
         }
         let sent = self.clock.now();
-        let watches = {
+        let (watches, remembered) = {
             let here = here(batch);
             if let Some(denials) = self.denied.answer(&here, sent) {
                 return Ok(self.deny(&here, denials));
             }
-            self.local.unsettled().watches(&here)
+            (self.local.unsettled().watches(&here), self.local.knows(&here))
         };
         let epoch = self.denied.epoch();
-        let mut decided = self.redis.decide(batch, false).await;
+        let mut decided = self.redis.decide(batch, remembered).await;
         let here = here(batch);
         let mut verdicts = if decided.verdicts.iter().all(Option::is_some) {
             Ok(decided.verdicts.iter().flatten().cloned().collect())
         } else {
-            self.decide_away(batch, &here, &mut decided)
+            self.decide_away(batch, &here, remembered, &mut decided)
         };
         if let Ok(verdicts) = &mut verdicts {
             self.local.unsettled().note(&here, watches, verdicts);
         }
         // At last, when it is known what stays charged.
-        self.denied.note(&here, &decided.verdicts, sent, epoch);
-        self.local.mirror(&here, |place| decided.is_charged(place));
+        self.denied.note(&here, &decided.verdicts, sent, epoch, |key| self.local.unsettled().any(key));
+        self.mirror(&here, &decided);
+        if !remembered && decided.verdicts.iter().flatten().any(|verdict| verdict.is_exempt) {
+            self.acquaint(&here);
+        }
         verdicts
     }
 
     async fn look(&self, batch: &Batch<'_>) -> Result<Vec<Verdict>, StoreError> {
-        let verdicts = self.redis.look(batch, false).await;
-        self.look_away(&here(batch), verdicts)
+        let here = here(batch);
+        let remembered = self.local.knows(&here);
+        let verdicts = self.redis.look(batch, remembered).await;
+        self.look_away(&here, remembered, verdicts)
     }
 
     async fn settle(&self, settlements: &[Settlement<'_>]) -> Result<(), StoreError> {
-        let mut in_redis = Vec::new();
-        for settlement in settlements {
-            let Settlement::Release(key) = settlement else { todo!("settled by outcome") };
-            let place = self.apart.give_back(*key);
-            if place != Place::Nowhere {
-                self.local.release(resets::here(*key));
-            }
-            if place == Place::InRedis {
-                in_redis.push(settlement.clone());
-            }
+        let in_redis: Vec<Settlement<'_>> = settlements.iter().filter_map(|one| self.settle_here(one)).collect();
+        if in_redis.is_empty() {
+            return Ok(());
         }
-        if !in_redis.is_empty() {
-            self.redis.settle(&in_redis).await;
+        let settled = self.redis.settle(&in_redis).await;
+        // Everyone hears of it, but nobody waits for that here.
+        let resets = self.resets();
+        settled.reopened.into_iter().for_each(|key| resets.reopened(key));
+        for settlement in settlements {
+            if let Settlement::Forget(key) = settlement {
+                resets.forget(*key);
+            }
         }
         Ok(())
     }
@@ -211,7 +232,7 @@ impl Store for Failover {
 fn here<'p>(batch: &Batch<'p>) -> Batch<'p> {
     let charges = batch.charges.iter();
     let charges = charges.map(|charge| Charge { key: resets::here(charge.key), ..charge.clone() });
-    Batch { charges: charges.collect(), known: batch.known.clone() }
+    Batch { charges: charges.collect(), known: batch.known.iter().copied().map(known_here).collect() }
 }
 
 /// About 150 bytes each: whoever keeps more keys than this exhausted pays for them with questions to Redis.

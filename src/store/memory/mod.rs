@@ -129,7 +129,7 @@ impl MemoryStore {
     }
 
     /// Whether the client is known, where a charge asks for that.
-    fn knows(&self, batch: &Batch<'_>) -> bool {
+    pub(super) fn knows(&self, batch: &Batch<'_>) -> bool {
         if batch.known.is_empty() || !batch.charges.iter().any(|charge| charge.unless_known) {
             return false;
         }
@@ -142,12 +142,12 @@ impl MemoryStore {
         self.decide_all(batch, false)
     }
 
-    /// Charges what another store has charged, given by its place in the batch, whether or not there is room. A key
-    /// that cannot be remembered goes without.
-    pub(super) fn mirror(&self, batch: &Batch<'_>, is_charged: impl Fn(usize) -> bool) {
-        for (_, charge) in batch.charges.iter().enumerate().filter(|(place, _)| is_charged(*place)) {
+    /// Charges what another store has charged, and when, given by its place in the batch, whether or not there is room.
+    /// A key that cannot be remembered goes without.
+    pub(super) fn mirror(&self, batch: &Batch<'_>, charged: impl Fn(usize) -> Option<Timestamp>) {
+        let charges = batch.charges.iter().enumerate();
+        for (charge, now) in charges.filter_map(|(place, charge)| Some((charge, charged(place)?))) {
             let mut shard = self.shard(charge.key);
-            let now = self.clock.now();
             let known = shard.find(charge.key);
             if let Some(place) = known.or_else(|| shard.admit(charge.key, charge.rule, batch, now).ok()) {
                 shard.charge(place, charge.rule, &charge.items, now);

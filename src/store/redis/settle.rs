@@ -73,10 +73,14 @@ impl Core {
         let (key, what) = match *settlement {
             Settlement::Release(key) => (key, What::Release { holder: self.in_flight.give_back(key)? }),
             Settlement::TakeBack { key, rule, charged } => {
-                // Values that were there before stay.
-                let is_some = charged.ledger == Ledger::Shared
-                    && !(charged.fresh.is_empty() && matches!(rule, Rule::Distinct(_)));
+                // Values that were there before stay; of what was reset nothing is left.
+                let is_some = !(charged.fresh.is_empty() && matches!(rule, Rule::Distinct(_)));
+                let is_some = is_some && charged.ledger == Ledger::Shared && !charged.was_reset();
                 (key, is_some.then_some(What::TakeBack { rule, charged })?)
+            }
+            Settlement::Keep { key, rule, items, charged } => {
+                let is_some = charged.ledger == Ledger::Shared && charged.was_reset();
+                (key, is_some.then_some(What::Charge { rule, items })?)
             }
             Settlement::Charge { key, rule, items } => (key, What::Charge { rule, items }),
             Settlement::Forget(key) => (key, What::Forget),

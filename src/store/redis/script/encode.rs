@@ -27,7 +27,7 @@ pub(super) fn charge(charge: &Charge<'_>, heeds_known: bool, holder: u32, time: 
         Force::Binding => 0,
         Force::Shadow => 2,
         // What could not be given back without room is not charged without.
-        Force::Delay if charge.is_slot() || charge.count.outcome().is_some() => 4 + 8,
+        Force::Delay if !charge.is_charged_with(false) => 4 + 8,
         Force::Delay => 4,
     };
     mode += u8::from(charge.count == Count::Attempts) + 16 * u8::from(heeds_known && charge.unless_known);
