@@ -148,8 +148,11 @@ impl Wanted {
 
 impl Control {
     fn banned_key(&self, limit: &str, values: Option<&BTreeMap<String, String>>) -> Result<Subject, Problem> {
-        let values: Vec<_> =
-            values.into_iter().flatten().map(|(name, value)| (Cow::Borrowed(&**name), Cow::Borrowed(&**value))).collect();
+        let values: Vec<_> = values
+            .into_iter()
+            .flatten()
+            .map(|(name, value)| (Cow::Borrowed(&**name), Cow::Borrowed(&**value)))
+            .collect();
         let policy = self.policy.load();
         let asked = Asked::new(&policy, limit, &values, None, &self.store.hasher()).map_err(|unclear| {
             let status = match unclear {

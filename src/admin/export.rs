@@ -60,8 +60,11 @@ pub(super) fn text(format: Format, networks: &[IpNet]) -> String {
     }
     v4.sort_unstable();
     v6.sort_unstable();
-    let all: Vec<String> =
-        v4.iter().map(|network| short(&IpNet::V4(*network))).chain(v6.iter().map(|network| short(&IpNet::V6(*network)))).collect();
+    let all: Vec<String> = v4
+        .iter()
+        .map(|network| short(&IpNet::V4(*network)))
+        .chain(v6.iter().map(|network| short(&IpNet::V6(*network))))
+        .collect();
     match format {
         Format::Plain | Format::Haproxy => lines(&all, |network| network.to_owned()),
         Format::Nginx => lines(&all, |network| format!("deny {network};")),
@@ -78,8 +81,12 @@ pub(super) fn text(format: Format, networks: &[IpNet]) -> String {
             let v6 = v6.iter().map(|network| format!("ALL: [{}]/{}\n", network.network(), network.prefix_len()));
             v4.chain(v6).collect()
         }
-        Format::Nft => nft("banned4", "ipv4_addr", &all[..v4.len()], true) + &nft("banned6", "ipv6_addr", &all[v4.len()..], false),
-        Format::Ipset => ipset("portcullis4", "inet", &all[..v4.len()]) + &ipset("portcullis6", "inet6", &all[v4.len()..]),
+        Format::Nft => {
+            nft("banned4", "ipv4_addr", &all[..v4.len()], true) + &nft("banned6", "ipv6_addr", &all[v4.len()..], false)
+        }
+        Format::Ipset => {
+            ipset("portcullis4", "inet", &all[..v4.len()]) + &ipset("portcullis6", "inet6", &all[v4.len()..])
+        }
         Format::Cisco => cisco(&v4, &v6),
     }
 }

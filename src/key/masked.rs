@@ -116,7 +116,11 @@ mod tests {
     fn an_address_is_masked_and_known_in_clear_where_it_is_the_whole_key() {
         check(&[("client_ip", &ip("198.51.100.7", 32))], &[("client_ip", "198.51.100.*")], Some("198.51.100.7/32"));
         check(&[("client_ip", &ip("198.51.100.7", 24))], &[("client_ip", "198.51.100.*")], Some("198.51.100.0/24"));
-        check(&[("client_ip", &ip("2001:db8:1:2::9", 32))], &[("client_ip", "2001:db8:1::*")], Some("2001:db8:1:2::/64"));
+        check(
+            &[("client_ip", &ip("2001:db8:1:2::9", 32))],
+            &[("client_ip", "2001:db8:1::*")],
+            Some("2001:db8:1:2::/64"),
+        );
         let both = [("client_ip", "198.51.100.*"), ("param.username", "b***")];
         check(&[("client_ip", &ip("198.51.100.7", 32)), ("param.username", b"bob")], &both, None);
     }

@@ -1,5 +1,6 @@
 //! Configurations from text to settings: each mistake with its exact message, each accepted spelling, every recipe.
 
+mod answers;
 mod everything;
 mod good;
 

@@ -1,8 +1,24 @@
 //! What an operator is told about a request.
 
+use std::num::NonZeroU32;
+use std::sync::Arc;
+use std::time::Duration;
+
+use portcullis::client::Prefix;
 use portcullis::decision::explain::AccessStory;
+use portcullis::key::KeyPart;
+use portcullis::limit::Action;
+use portcullis::limit::Count;
+use portcullis::limit::Ladder;
 use portcullis::limit::Limit;
 use portcullis::limit::Missing;
+use portcullis::limit::Rule;
+use portcullis::limit::Then;
+use portcullis::outcome::Matchers;
+use portcullis::outcome::Outcome;
+use portcullis::outcome::OutcomeRule;
+use portcullis::route::KnownBy;
+use portcullis::route::KnownClients;
 
 use crate::support::World;
 use crate::support::ask;
@@ -106,4 +122,59 @@ fn programs_get_the_same_as_json() {
     assert_eq!(told["limits"][1]["key"][1]["values"][0], "alice");
     assert_eq!(told["limits"][1]["outcome"]["counted"], 1);
     assert_eq!(told["access"], "ordinary");
+}
+
+#[test]
+fn answers_and_what_they_bring_are_told() {
+    let failure = Matchers { status: "401".parse().ok(), cookies: vec!["retry".into()], ..Matchers::default() };
+    let mut world = world();
+    world.everywhere(Limit { count: Count::Successes, ..limit("logins", "client_ip", "5/minute") });
+    let lengths = [900, 3_600].map(Duration::from_secs).to_vec();
+    let ban = Action::Ban(Ladder::new(lengths).expect("two lengths"));
+    let guessing = Limit {
+        rule: Rule::Distinct("20/hour".parse().expect("a rate")),
+        distinct: Some(part("param.username")),
+        then: Then { action: ban, notify: Vec::new() },
+        ..limit("guessing", "client_ip", "20/hour")
+    };
+    let failures = Limit {
+        count: Count::Failures,
+        reset_on: Some(Outcome::Success),
+        unless_known: true,
+        then: Then { action: Action::Delay(Duration::from_secs(20)), notify: Vec::new() },
+        ..limit("failures", "", "10/minute")
+    };
+    let route = world.route("POST /login", vec![guessing, failures]);
+    route.outcome = Some(Arc::new(OutcomeRule::new(None, Some(failure), None)));
+    route.known_clients = Some(KnownClients {
+        of: part("param.username"),
+        remember: NonZeroU32::MIN,
+        keep: Duration::from_secs(86_400),
+        by: KnownBy::Cookie,
+        prefix: Prefix::default(),
+    });
+    let told = world.explain(&form("/login", "username=alice")).to_string();
+    let (_, told) = told.split_once("body      read before the decision\n").expect("the body is read");
+    assert_eq!(
+        told,
+        "\
+outcome   failure with status 401, cookie retry; otherwise success
+known     for 1d by cookie after a success, as param.username = \"alice\"
+limit     logins: 5/minute, sliding-window-log, successes count
+  key     client_ip = \"192.0.2.1\"
+limit     guessing: 20/hour, different values, then ban 15m, then 1h
+  key     client_ip = \"192.0.2.1\"
+  counts  different param.username = \"alice\"
+limit     failures: 10/minute, sliding-window-log, failures count, a success forgets them, not for known clients, then delay 20s
+  key     one for all
+decision  as the counters stand
+"
+    );
+    let elsewhere = world.explain(&ask("GET /")).to_string();
+    assert!(elsewhere.contains("logins: 5/minute, sliding-window-log, successes count: not counted"), "{elsewhere}");
+    assert!(elsewhere.ends_with("decision  passes\n"), "{elsewhere}");
+}
+
+fn part(selector: &str) -> KeyPart {
+    KeyPart { selector: selector.parse().expect("a selector"), raw: false }
 }
