@@ -8,6 +8,7 @@ use std::task::Poll;
 use std::task::ready;
 
 use bytes::Bytes;
+use http::HeaderValue;
 use http_body::Body;
 use http_body::Frame;
 use http_body::SizeHint;
@@ -48,6 +49,15 @@ impl ResponseBody {
         match watch {
             None => Self::Relayed(Box::new(relay)),
             Some(watch) => Self::Inspected(Inspected::new(relay, watch)),
+        }
+    }
+
+    /// The cookie that is to be set with this answer, once its outcome is known.
+    pub async fn welcome(&mut self) -> Option<HeaderValue> {
+        match self {
+            Self::Empty | Self::Full(_) => None,
+            Self::Relayed(relay) => relay.story.welcome(),
+            Self::Inspected(inspected) => Box::pin(inspected.look_ahead()).await?.welcome(),
         }
     }
 

@@ -13,6 +13,7 @@ use http::Version;
 use http::header::CONNECTION;
 use http::header::CONTENT_LENGTH;
 use http::header::EXPECT;
+use http::header::SET_COOKIE;
 use http::header::TRANSFER_ENCODING;
 use http::header::UPGRADE;
 use http::request::Parts;
@@ -56,6 +57,8 @@ pub fn forward(
     story.sent = Some(Sent { upstream, server: None, failure: None });
     let (version, has_body) = (parts.version, !body.is_empty());
     let (parts, invitation) = prepare(&story, parts, &mut body, upstream, wanted.as_ref());
+    // Written anew: what it says is believed.
+    story.is_secure = parts.headers.get(headers::X_FORWARDED_PROTO).is_some_and(|proto| proto == "https");
     let request = outgoing(parts, body, invitation.as_ref());
     async move {
         let Some(target) = story.live.upstreams.get(usize::from(upstream.0)) else {
@@ -184,7 +187,11 @@ async fn relay(
     parts.version = Version::HTTP_11;
     story.status = Some(parts.status);
     story.is_answered_by(answer.server);
-    Response::from_parts(parts, ResponseBody::relay(body, story, invitation, watch))
+    let mut body = ResponseBody::relay(body, story, invitation, watch);
+    if let Some(cookie) = body.welcome().await {
+        parts.headers.append(SET_COOKIE, cookie);
+    }
+    Response::from_parts(parts, body)
 }
 
 /// The application switched protocols: from now on bytes are carried both ways.

@@ -31,7 +31,7 @@ use crate::upstream::HostHeader;
 
 const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 const X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
-const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
+pub const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
 const X_REAL_IP: HeaderName = HeaderName::from_static("x-real-ip");
 
 /// Removes what a message names in `Connection`, and says whether it asks for an upgrade. Done before the rules look:
@@ -133,15 +133,8 @@ pub fn prepare_for_outcome(headers: &mut HeaderMap, needs_body: bool) {
 }
 
 /// With one of these an answer may be less than the page, or nothing of it; the last one would undo what is written anew.
-const MAKING_PARTIAL: [&str; 7] = [
-    "range",
-    "if-range",
-    "if-match",
-    "if-none-match",
-    "if-modified-since",
-    "if-unmodified-since",
-    "accept_encoding",
-];
+const MAKING_PARTIAL: [&str; 7] =
+    ["range", "if-range", "if-match", "if-none-match", "if-modified-since", "if-unmodified-since", "accept_encoding"];
 
 fn is_same_or_underscore((expected, written): (u8, u8)) -> bool {
     expected == written || (expected == b'-' && written == b'_')

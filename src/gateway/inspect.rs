@@ -1,5 +1,6 @@
 //! Answers whose outcome is looked for while they stream.
 
+use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -77,6 +78,8 @@ pub struct Inspected(Option<Box<Inner>>);
 struct Inner {
     relay: Relay,
     watch: Watch,
+    /// What was read before the head was sent.
+    ahead: VecDeque<Result<Frame<Bytes>, BoxError>>,
     /// The last part, held back.
     last: Option<Frame<Bytes>>,
     has_ended: bool,
@@ -84,23 +87,43 @@ struct Inner {
 
 impl Inspected {
     pub fn new(relay: Relay, watch: Watch) -> Self {
-        Self(Some(Box::new(Inner { relay, watch, last: None, has_ended: false })))
+        Self(Some(Box::new(Inner { relay, watch, ahead: VecDeque::new(), last: None, has_ended: false })))
     }
 
     pub fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
         self.0.as_mut().map_or(Poll::Ready(None), |inner| inner.poll_frame(cx))
     }
 
+    /// Reads on until the outcome is known, where a success is to be told in the head: no further than the outcome is
+    /// looked for, and never longer for one part than an application may take for it.
+    pub async fn look_ahead(&mut self) -> Option<&mut Story> {
+        let inner = self.0.as_mut()?;
+        while inner.watch.inspection.is_some() && inner.relay.story.may_be_welcome() {
+            if let Some(frame) = poll_fn(|cx| inner.poll_relay(cx)).await {
+                inner.ahead.push_back(frame);
+            }
+        }
+        Some(&mut inner.relay.story)
+    }
+
     pub fn is_end_stream(&self) -> bool {
-        self.0.as_ref().is_none_or(|inner| inner.last.is_none() && inner.relay.is_end_stream())
+        let is_through = |inner: &Inner| inner.ahead.is_empty() && inner.last.is_none() && inner.relay.is_end_stream();
+        self.0.as_ref().is_none_or(|inner| is_through(inner))
     }
 
     pub fn size_hint(&self) -> SizeHint {
-        match self.0.as_ref().map(|inner| (inner.last.as_ref().and_then(Frame::data_ref), &inner.relay)) {
-            None => SizeHint::with_exact(0),
-            Some((Some(last), _)) => SizeHint::with_exact(last.len() as u64),
-            Some((None, relay)) => relay.size_hint(),
+        let Some(inner) = &self.0 else { return SizeHint::with_exact(0) };
+        if let Some(last) = inner.last.as_ref().and_then(Frame::data_ref) {
+            return SizeHint::with_exact(last.len() as u64);
         }
+        let rest = inner.relay.size_hint();
+        let ahead: usize = inner.ahead.iter().flatten().filter_map(Frame::data_ref).map(Bytes::len).sum();
+        let mut hint = SizeHint::new();
+        hint.set_lower(rest.lower() + ahead as u64);
+        if let Some(most) = rest.upper() {
+            hint.set_upper(most.saturating_add(ahead as u64));
+        }
+        hint
     }
 
     /// Nobody is there to be sent the head: the client left before it came.
@@ -113,7 +136,12 @@ impl Inspected {
 
 impl Inner {
     fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
-        if !self.has_ended {
+        if let Some(frame) = self.ahead.pop_front() {
+            match frame {
+                Ok(frame) if self.has_ended && self.ahead.is_empty() => self.last = Some(frame),
+                frame => return Poll::Ready(Some(frame)),
+            }
+        } else if !self.has_ended {
             match ready!(self.poll_relay(cx)) {
                 Some(Ok(frame)) if self.has_ended => self.last = Some(frame),
                 None => {}

@@ -15,6 +15,7 @@ use smallvec::SmallVec;
 
 use super::Core;
 use super::Snapshot;
+use super::device;
 use super::intake::Intake;
 use super::request_id::RequestId;
 use super::settle::Held;
@@ -24,6 +25,7 @@ use crate::client::Identity;
 use crate::clock::Timestamp;
 use crate::decision::Pending;
 use crate::decision::conclude::Report;
+use crate::decision::device::Newcomer;
 use crate::key::KeyHash;
 use crate::limit::LimitId;
 use crate::listen::Connection;
@@ -64,6 +66,10 @@ pub struct Story {
     held: Held,
     /// What waits for the outcome.
     pending: Option<Box<Pending>>,
+    /// Who is to be known from now on: the outcome was a success.
+    newcomer: Option<Box<Newcomer>>,
+    /// Whether the client's connection is encrypted, as far as a trusted proxy says.
+    pub is_secure: bool,
     /// The outcome, once it was looked for.
     meaning: Option<Meaning>,
 }
@@ -110,6 +116,8 @@ impl Story {
             subject: None,
             held: Held::default(),
             pending: None,
+            newcomer: None,
+            is_secure: false,
             meaning: None,
             core,
             live,
@@ -160,13 +168,25 @@ impl Story {
 
     /// The outcome is there: the store is told, once.
     pub fn settle(&mut self, meaning: Meaning) -> Settling {
-        let Some(pending) = self.pending.take() else { return Settling::default() };
+        let Some(mut pending) = self.pending.take() else { return Settling::default() };
         self.meaning = Some(meaning);
+        self.newcomer = pending.newcomer.take().filter(|_| meaning == Meaning::Known(Outcome::Success)).map(Box::new);
         let outcome = match meaning {
             Meaning::Known(outcome) => Some(outcome),
             Meaning::Unknown => None,
         };
         settle(&self.core.store, &self.live, *pending, outcome)
+    }
+
+    /// Whether a success makes the client known by what its answer says.
+    pub fn may_be_welcome(&self) -> bool {
+        self.pending.as_ref().is_some_and(|pending| pending.newcomer.is_some())
+    }
+
+    /// The cookie by which the client is known from now on, where that is so. To be asked once.
+    pub fn welcome(&mut self) -> Option<HeaderValue> {
+        let newcomer = self.newcomer.take()?;
+        device::welcome(&self.live.policy, self.core.store.ring(), self.core.clock.now(), &newcomer, self.is_secure)
     }
 
     pub fn is_answered_by(&mut self, server: Arc<str>) {

@@ -7,6 +7,7 @@ mod algorithms;
 mod bans;
 mod bodies;
 mod deny_page;
+mod devices;
 mod drain;
 mod flags;
 mod forwarding;

@@ -2,6 +2,7 @@
 
 mod cluster;
 mod faults;
+mod keyring;
 mod measure;
 mod outages;
 mod reach;
