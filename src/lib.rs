@@ -32,7 +32,7 @@
 //! | --- | --- | --- |
 //! | words | [`units`] [`spelling`] [`glob`] [`clock`] [`alarm`] [`gather`] | nothing of the crate |
 //! | facts | [`client`] [`request`] | who asks, and what for |
-//! | rules | [`list`] [`key`] [`limit`] [`route`] | one kind of rule each |
+//! | rules | [`list`] [`key`] [`challenge`] [`limit`] [`route`] | one kind of rule each |
 //! | decision | [`decision`] | the rules together |
 //! | adapters | [`store`] [`upstream`] [`listen`] [`record`] | the outside; never one another |
 //! | pipeline | [`gateway`] [`admin`] | the way of a request |
@@ -90,6 +90,8 @@ pub mod request;
 pub mod list;
 
 pub mod key;
+
+pub mod challenge;
 
 pub mod outcome;
 

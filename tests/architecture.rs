@@ -20,6 +20,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("request", &["client"]),
     ("list", &["client"]),
     ("key", &["client", "request"]),
+    ("challenge", &["clock", "client", "key"]),
     ("outcome", &["glob", "request"]),
     ("limit", &["clock", "key", "list", "outcome"]),
     ("route", &["glob", "client", "request", "list", "key", "limit", "outcome"]),
@@ -31,8 +32,22 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     (
         "gateway",
         &[
-            "alarm", "units", "clock", "client", "request", "list", "key", "limit", "outcome", "route", "decision",
-            "store", "upstream", "listen", "record",
+            "alarm",
+            "units",
+            "clock",
+            "client",
+            "request",
+            "list",
+            "key",
+            "challenge",
+            "limit",
+            "outcome",
+            "route",
+            "decision",
+            "store",
+            "upstream",
+            "listen",
+            "record",
         ],
     ),
     (
@@ -63,8 +78,20 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
 ];
 
 /// Modules that only compute: what they need is an argument.
-const PURE: &[&str] =
-    &["units", "spelling", "glob", "client", "request", "list", "key", "limit", "outcome", "route", "decision"];
+const PURE: &[&str] = &[
+    "units",
+    "spelling",
+    "glob",
+    "client",
+    "request",
+    "list",
+    "key",
+    "challenge",
+    "limit",
+    "outcome",
+    "route",
+    "decision",
+];
 
 /// Words that give an effect away. `now()` also catches a clock that is asked instead of given.
 const EFFECTS: &[&str] =

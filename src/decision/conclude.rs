@@ -140,13 +140,13 @@ enum Wait {
 
 impl<'a> Plan<'a> {
     /// `verdicts` answer the plan's batch, in its order.
-    pub fn conclude(self, verdicts: &[Verdict]) -> Decision<'a> {
+    pub fn conclude(&self, verdicts: &[Verdict]) -> Decision<'a> {
         let policy = self.policy;
         let route = self.route.map(|route| policy.routes.get(route));
-        if let Some(cause) = self.refusal {
+        if let Some(cause) = &self.refusal {
             return Decision::Deny(Denial {
                 route: self.route,
-                cause,
+                cause: cause.clone(),
                 limit: None,
                 response: &policy.deny_response,
                 penalty: Penalty::None,

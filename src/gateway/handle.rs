@@ -15,6 +15,8 @@ use super::RequestBody;
 use super::ResponseBody;
 use super::bans;
 use super::body::Bounds;
+use super::challenge;
+use super::challenge::Proofs;
 use super::forward;
 use super::framing;
 use super::framing::Unfit;
@@ -32,7 +34,6 @@ use crate::decision::device::Recognition;
 use crate::listen::Connection;
 use crate::request::Fields;
 use crate::request::Head;
-use crate::store::Store;
 
 /// Answers one request. Dropped when the client goes away: the story tells of that as well.
 pub(super) fn handle(
@@ -60,6 +61,7 @@ pub(super) fn handle(
             return respond::refuse(story, version, Unfit::TooLong);
         }
         let asks_for_upgrade = headers::strip_connection(&mut parts.headers);
+        let proofs = if live.challenges { Proofs::take(&mut parts.headers) } else { Proofs::default() };
         let bounds = Bounds { length: live.settings.max_body, idle: live.settings.body_idle };
         let mut body = RequestBody::new(incoming, bounds);
         if version == Version::HTTP_11 {
@@ -94,8 +96,8 @@ pub(super) fn handle(
             if story.core.store.bans().has_keys() {
                 Box::pin(bans::heed(&mut plan, &story.core.store)).await;
             }
-            let verdicts = match story.core.store.decide(plan.batch()).await {
-                Ok(verdicts) => verdicts,
+            let decision = match challenge::decide(&story, &plan, &proofs).await {
+                Ok(decision) => decision,
                 Err(error) => {
                     respond::tell_undecided(&mut story, plan.route(), error);
                     story.was_decided(since);
@@ -103,7 +105,6 @@ pub(super) fn handle(
                     return respond::cannot_decide(story, &parts, is_body_read);
                 }
             };
-            let decision = plan.conclude(&verdicts);
             story.was_decided(since);
             match decision {
                 Decision::Deny(mut denial) => {

@@ -4,6 +4,8 @@ pub mod accept;
 pub mod answer;
 pub mod bans;
 pub mod body;
+pub mod challenge;
+pub mod cookies;
 pub mod device;
 pub mod expect;
 pub mod forward;
@@ -88,6 +90,7 @@ pub struct Snapshot {
     pub recorder: Recorder,
     shown: Shown,
     looked_at: LookedAt,
+    challenges: bool,
 }
 
 impl Snapshot {
@@ -101,7 +104,8 @@ impl Snapshot {
     ) -> Self {
         let shown = Shown::new(&policy, settings.headers);
         let looked_at = LookedAt::new(&policy, &clients);
-        Self { policy, clients, upstreams, settings, recorder, shown, looked_at }
+        let challenges = challenge::is_used_by(&policy);
+        Self { policy, clients, upstreams, settings, recorder, shown, looked_at, challenges }
     }
 }
 

@@ -10,45 +10,54 @@ use super::request_id::RequestId;
 
 /// The built-in page. It loads nothing, so that it can be shown when everything else is refused.
 pub fn page(refusal: &Refusal<'_>, status: StatusCode, request_id: &RequestId) -> Vec<u8> {
-    let mut html = Vec::with_capacity(TEMPLATE.len() + 192);
-    for piece in &*PIECES {
-        match piece {
-            Piece::Text(text) => html.extend_from_slice(text.as_bytes()),
-            Piece::Title => html.extend_from_slice(title(status).as_bytes()),
-            Piece::Detail => refusal.explain(&mut html),
-            Piece::RequestId => html.extend_from_slice(request_id.as_bytes()),
-        }
-    }
-    html
+    DENIED.fill(|mark, html| match mark {
+        "title" => html.extend_from_slice(title(status).as_bytes()),
+        "detail" => refusal.explain(html),
+        _ => html.extend_from_slice(request_id.as_bytes()),
+    })
 }
 
-const TEMPLATE: &str = include_str!("pages/denied.html");
+static DENIED: LazyLock<Template> = LazyLock::new(|| Template::new(include_str!("pages/denied.html")));
 
-/// The template cut at its marks. None of what stands there needs escaping: titles are the standard's, details are
-/// plain, ids have safe characters only.
-static PIECES: LazyLock<Vec<Piece>> = LazyLock::new(|| {
-    let mut pieces = Vec::new();
-    let mut rest = TEMPLATE;
-    while let Some((before, marked)) = rest.split_once("{{") {
-        let Some((mark, after)) = marked.split_once("}}") else { break };
-        pieces.push(Piece::Text(before));
-        pieces.push(match mark {
-            "title" => Piece::Title,
-            "detail" => Piece::Detail,
-            _ => Piece::RequestId,
-        });
-        rest = after;
-    }
-    pieces.push(Piece::Text(rest));
-    pieces
-});
+/// A page with marks such as `{{title}}`, cut at them. None of what stands there needs escaping: titles are the
+/// standard's, details are plain, ids have safe characters only.
+#[derive(Debug)]
+pub struct Template {
+    pieces: Vec<Piece>,
+    length: usize,
+}
 
 #[derive(Debug)]
 enum Piece {
     Text(&'static str),
-    Title,
-    Detail,
-    RequestId,
+    Mark(&'static str),
+}
+
+impl Template {
+    pub fn new(text: &'static str) -> Self {
+        let mut pieces = Vec::new();
+        let mut rest = text;
+        while let Some((before, marked)) = rest.split_once("{{") {
+            let Some((mark, after)) = marked.split_once("}}") else { break };
+            pieces.push(Piece::Text(before));
+            pieces.push(Piece::Mark(mark));
+            rest = after;
+        }
+        pieces.push(Piece::Text(rest));
+        Self { pieces, length: text.len() }
+    }
+
+    /// The page, with what `write` writes where the marks stand.
+    pub fn fill(&self, mut write: impl FnMut(&str, &mut Vec<u8>)) -> Vec<u8> {
+        let mut html = Vec::with_capacity(self.length + 192);
+        for piece in &self.pieces {
+            match piece {
+                Piece::Text(text) => html.extend_from_slice(text.as_bytes()),
+                Piece::Mark(mark) => write(mark, &mut html),
+            }
+        }
+        html
+    }
 }
 
 #[cfg(test)]

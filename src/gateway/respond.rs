@@ -14,6 +14,7 @@ use http::header::ALLOW;
 use http::header::CACHE_CONTROL;
 use http::header::CONNECTION;
 use http::header::CONTENT_LENGTH;
+use http::header::CONTENT_SECURITY_POLICY;
 use http::header::CONTENT_TYPE;
 use http::header::LOCATION;
 use http::header::RETRY_AFTER;
@@ -24,6 +25,7 @@ use smallvec::SmallVec;
 use super::ResponseBody;
 use super::Snapshot;
 use super::accept;
+use super::challenge;
 use super::framing::Unfit;
 use super::page;
 use super::problem;
@@ -35,7 +37,9 @@ use super::story::Story;
 use crate::decision::Denial;
 use crate::decision::conclude::Cause;
 use crate::decision::conclude::Penalty;
+use crate::key::KeyHash;
 use crate::limit::DenyResponse;
+use crate::limit::Limit;
 use crate::limit::action::DenyBody;
 use crate::record::Ruling;
 use crate::route::RouteId;
@@ -71,7 +75,10 @@ pub fn deny(
     };
     let mut answer = match &refusal {
         Refusal::Limited { wait, .. } => {
-            let mut answer = Reply::shaped(&story, parts, &refusal, denial.response);
+            let mut answer = match challenging(live, denial) {
+                Some((limit, key)) => Reply::challenging(&story, parts, &refusal, denial.response, limit, key),
+                None => Reply::shaped(&story, parts, &refusal, denial.response),
+            };
             if let Some(wait) = wait {
                 answer.headers.insert(RETRY_AFTER, HeaderValue::from(whole_seconds(*wait).max(1)));
             }
@@ -85,9 +92,21 @@ pub fn deny(
     live.shown.write(&mut answer.headers, &story.report.limits);
     answer.close_unless(is_body_read, parts.version);
     if let Refusal::Limited { .. } = refusal {
+        let kept = answer.headers.get(CONTENT_SECURITY_POLICY).cloned();
         add_configured(&mut answer.headers, &denial.response.headers);
+        if let Some(of_the_challenge) = kept {
+            // A page with a question runs a script of ours, and is never the same.
+            answer.headers.insert(CONTENT_SECURITY_POLICY, of_the_challenge);
+            answer.headers.insert(CACHE_CONTROL, NO_STORE);
+        }
     }
     answer.finish(story)
+}
+
+/// The limit that asks for work, and for which key.
+fn challenging<'l>(live: &'l Snapshot, denial: &Denial<'_>) -> Option<(&'l Limit, KeyHash)> {
+    let Penalty::Challenge(key) = denial.penalty else { return None };
+    Some((live.policy.limits.get(usize::from(denial.limit?.0))?, key))
 }
 
 /// Answers a request that was refused before any rule was asked. Its connection ends: what follows on it is as
@@ -192,6 +211,27 @@ impl Reply {
         }
         let json = problem::document(refusal, status, &story.request_id);
         Self::new(story, status, PROBLEM_JSON, Bytes::from(json))
+    }
+
+    /// A page that does some work for browsers, a problem document for everyone else. Of a response for denials it has
+    /// the status, where that one goes with a page.
+    fn challenging(
+        story: &Story,
+        parts: &Parts,
+        refusal: &Refusal<'_>,
+        response: &DenyResponse,
+        limit: &Limit,
+        key: KeyHash,
+    ) -> Self {
+        let configured = response.status.filter(|status| !status.is_redirection() && *status != StatusCode::NO_CONTENT);
+        let status = configured.unwrap_or(StatusCode::TOO_MANY_REQUESTS);
+        if !accept::prefers_html(&parts.headers) {
+            return Self::built_in(story, parts, refusal, status);
+        }
+        let page = challenge::page(story, limit, key, refusal);
+        let mut answer = Self::new(story, status, HTML, Bytes::from(page.html));
+        answer.headers.insert(CONTENT_SECURITY_POLICY, page.content_security_policy);
+        answer
     }
 
     /// As the configuration wants it.

@@ -6,6 +6,7 @@ mod admin_api;
 mod algorithms;
 mod bans;
 mod bodies;
+mod challenge;
 mod deny_page;
 mod devices;
 mod drain;

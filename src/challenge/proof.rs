@@ -1,0 +1,100 @@
+//! Whether work was done, and what for.
+
+use aws_lc_rs::digest;
+
+use super::Token;
+use super::token::LENGTH;
+use super::token::NONCE;
+use crate::client::KeyRing;
+use crate::clock::Timestamp;
+use crate::key::KeyHash;
+
+/// A proof that holds.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Solved {
+    /// No other token has this: whoever finds it used does not take the proof again.
+    pub id: [u8; NONCE],
+}
+
+/// What `proof` proves for this key of this limit: nothing when it was asked for another, is over, forged, or wrong.
+pub fn verify(ring: &KeyRing, proof: &str, limit: &str, key: KeyHash, now: Timestamp) -> Option<Solved> {
+    let (token, counter) = proof.split_at_checked(LENGTH)?;
+    let counter = counter.strip_prefix('.')?;
+    let is_number = (1..=MOST_DIGITS).contains(&counter.len()) && counter.bytes().all(|byte| byte.is_ascii_digit());
+    let token = Token::parse(token)?;
+    let is_work = is_number && is_solution(proof, token.difficulty());
+    (is_work && token.holds(ring, limit, key, now)).then(|| Solved { id: token.nonce() })
+}
+
+/// Whether the hash of these words begins with so many zero bits.
+pub fn is_solution(proof: &str, difficulty: u8) -> bool {
+    let hash = digest::digest(&digest::SHA256, proof.as_bytes());
+    let mut zeros = 0;
+    for byte in hash.as_ref() {
+        zeros += byte.leading_zeros();
+        if *byte != 0 {
+            break;
+        }
+    }
+    zeros >= u32::from(difficulty)
+}
+
+/// As many as the page counts to.
+const MOST_DIGITS: usize = 10;
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::challenge::DIFFICULTY;
+    use crate::challenge::LIFETIME;
+
+    const NOW: Timestamp = Timestamp::from_micros(1_700_000_000_000_000);
+    const KEY: KeyHash = KeyHash(7);
+
+    fn solve(token: &Token) -> String {
+        let text = token.to_text();
+        let proofs = (0u32..).map(|counter| format!("{text}.{counter}"));
+        let mut solutions = proofs.filter(|proof| is_solution(proof, token.difficulty()));
+        solutions.next().expect("there is one")
+    }
+
+    #[test]
+    fn work_done_for_a_key_counts_for_that_key_and_limit_until_it_is_over() {
+        let ring = KeyRing::new(NOW);
+        let token = Token::issue(&ring, "login", KEY, NOW, [3; NONCE]);
+        assert_eq!(token.difficulty(), DIFFICULTY);
+        assert_eq!(Token::parse(&token.to_text()), Some(token.clone()));
+        let proof = solve(&token);
+        let verify = |proof: &str, limit, key, now| verify(&ring, proof, limit, key, now);
+        assert_eq!(verify(&proof, "login", KEY, NOW), Some(Solved { id: [3; NONCE] }));
+        let late = NOW + LIFETIME;
+        assert!(verify(&proof, "login", KEY, NOW + (LIFETIME - Duration::from_secs(1))).is_some());
+        assert_eq!(verify(&proof, "login", KEY, late), None);
+        assert_eq!(verify(&proof, "login", KeyHash(8), NOW), None);
+        assert_eq!(verify(&proof, "other", KEY, NOW), None);
+        assert_eq!(super::verify(&KeyRing::new(NOW), &proof, "login", KEY, NOW), None);
+        // By a clock that is far behind the one it was made by.
+        assert_eq!(verify(&proof, "login", KEY, Timestamp::from_micros(NOW.as_micros() - 600_000_000)), None);
+    }
+
+    #[test]
+    fn what_was_changed_or_is_no_proof_proves_nothing() {
+        let ring = KeyRing::new(NOW);
+        let token = Token::issue(&ring, "login", KEY, NOW, [3; NONCE]);
+        let proof = solve(&token);
+        let is_taken = |proof: &str| verify(&ring, proof, "login", KEY, NOW).is_some();
+        assert!(is_taken(&proof));
+        let text = token.to_text();
+        for nothing in [String::new(), text.clone(), format!("{text}."), format!("{text}.-1"), format!("{proof}x")] {
+            assert!(!is_taken(&nothing), "{nothing}");
+        }
+        assert!(!is_taken(&format!("{text}.{}", "0".repeat(11))));
+        assert!(!is_taken(&proof.to_uppercase()));
+        assert!(!is_taken(&"é".repeat(200)));
+        // An easier question than was asked is another one.
+        let easy = format!("{}00{}", &text[..2], &text[4..]);
+        assert!(!is_taken(&format!("{easy}.0")));
+    }
+}

@@ -1,0 +1,120 @@
+//! What is asked of a client, written so that it can stand in a cookie and in a page.
+
+use std::fmt::Write;
+use std::time::Duration;
+
+use super::DIFFICULTY;
+use super::LIFETIME;
+use crate::client::KeyRing;
+use crate::client::keyring::MAC_LENGTH;
+use crate::client::keyring::Mac;
+use crate::clock::Timestamp;
+use crate::key::KeyHash;
+
+/// A signed question. It names neither the limit nor the key: only who knows both can tell what it is for.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Token {
+    /// In whole seconds since the epoch.
+    expires: u64,
+    difficulty: u8,
+    nonce: [u8; NONCE],
+    mac: Mac,
+}
+
+/// Random bytes in each token. So many make it two blocks of SHA-256, so that each try is one block more.
+pub const NONCE: usize = 18;
+
+/// The bytes that are signed: the version, the difficulty, the end, the nonce.
+const SIGNED: usize = 2 + 8 + NONCE;
+
+/// The hexadecimal digits of a token.
+pub const LENGTH: usize = 2 * (SIGNED + MAC_LENGTH);
+
+const VERSION: u8 = 1;
+
+/// What the ring signs this for.
+const PURPOSE: &str = "challenge";
+
+impl Token {
+    /// Asks for work that is worth one budget of this key. `nonce` is random, and different each time.
+    pub fn issue(ring: &KeyRing, limit: &str, key: KeyHash, now: Timestamp, nonce: [u8; NONCE]) -> Self {
+        let expires = (now + LIFETIME).as_micros().div_ceil(MICROS);
+        let signed = signed(DIFFICULTY, expires, &nonce);
+        let mac = ring.sign(now, PURPOSE, &message(&signed, limit, &key.0.to_le_bytes()));
+        Self { expires, difficulty: DIFFICULTY, nonce, mac }
+    }
+
+    /// Reads what [`Token::to_text`] wrote.
+    pub(super) fn parse(text: &str) -> Option<Self> {
+        let digits: &[u8; LENGTH] = text.as_bytes().try_into().ok()?;
+        let mut bytes = [0; LENGTH / 2];
+        for (byte, pair) in bytes.iter_mut().zip(digits.chunks_exact(2)) {
+            *byte = digit(pair[0])? << 4 | digit(pair[1])?;
+        }
+        let (head, mac) = bytes.split_at(SIGNED);
+        let [VERSION, difficulty, rest @ ..] = head else { return None };
+        let (expires, nonce) = rest.split_at_checked(8)?;
+        Some(Self {
+            expires: u64::from_be_bytes(expires.try_into().ok()?),
+            difficulty: *difficulty,
+            nonce: nonce.try_into().ok()?,
+            mac: Mac(mac.try_into().ok()?),
+        })
+    }
+
+    /// Whether a gateway of this ring asked this for this key of this limit, and it still holds.
+    pub(super) fn holds(&self, ring: &KeyRing, limit: &str, key: KeyHash, now: Timestamp) -> bool {
+        let end = Timestamp::from_micros(self.expires.saturating_mul(MICROS));
+        // One from a clock far ahead of ours would outlive the memory of its use.
+        let is_current = now < end && end.since(now) <= LIFETIME * 2;
+        let signed = signed(self.difficulty, self.expires, &self.nonce);
+        is_current && ring.verify(PURPOSE, &message(&signed, limit, &key.0.to_le_bytes()), &self.mac)
+    }
+
+    pub fn difficulty(&self) -> u8 {
+        self.difficulty
+    }
+
+    pub(super) fn nonce(&self) -> [u8; NONCE] {
+        self.nonce
+    }
+
+    /// How long it still holds.
+    pub fn left(&self, now: Timestamp) -> Duration {
+        Timestamp::from_micros(self.expires.saturating_mul(MICROS)).since(now)
+    }
+
+    /// Lower-case hexadecimal digits.
+    pub fn to_text(&self) -> String {
+        let mut text = String::with_capacity(LENGTH);
+        for byte in signed(self.difficulty, self.expires, &self.nonce).iter().chain(&self.mac.0) {
+            // Writing to a string does not fail.
+            let _ = write!(text, "{byte:02x}");
+        }
+        text
+    }
+}
+
+fn signed(difficulty: u8, expires: u64, nonce: &[u8; NONCE]) -> [u8; SIGNED] {
+    let mut signed = [0; SIGNED];
+    signed[0] = VERSION;
+    signed[1] = difficulty;
+    signed[2..10].copy_from_slice(&expires.to_be_bytes());
+    signed[10..].copy_from_slice(nonce);
+    signed
+}
+
+fn message<'m>(signed: &'m [u8], limit: &'m str, key: &'m [u8]) -> [&'m [u8]; 3] {
+    [signed, limit.as_bytes(), key]
+}
+
+/// Only as [`Token::to_text`] writes it: each token has one spelling.
+fn digit(letter: u8) -> Option<u8> {
+    match letter {
+        b'0'..=b'9' => Some(letter - b'0'),
+        b'a'..=b'f' => Some(letter - b'a' + 10),
+        _ => None,
+    }
+}
+
+const MICROS: u64 = 1_000_000;

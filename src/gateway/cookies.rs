@@ -1,0 +1,91 @@
+//! Cookies of our own: read, and taken away before rules or applications look.
+
+use http::HeaderMap;
+use http::HeaderValue;
+use http::header::COOKIE;
+use memchr::memmem;
+use smallvec::SmallVec;
+
+/// Takes every cookie of this name away, and returns the values of the first few.
+pub fn take(headers: &mut HeaderMap, name: &str) -> SmallVec<[Box<str>; 1]> {
+    let mut taken = SmallVec::new();
+    let may_be_there = |value: &HeaderValue| memmem::find(value.as_bytes(), name.as_bytes()).is_some();
+    if !headers.get_all(COOKIE).iter().any(may_be_there) {
+        return taken;
+    }
+    let lines: SmallVec<[HeaderValue; 2]> = headers.get_all(COOKIE).iter().cloned().collect();
+    headers.remove(COOKIE);
+    for line in lines {
+        let mut kept = Vec::with_capacity(line.len());
+        for pair in line.as_bytes().split(|byte| *byte == b';').map(<[u8]>::trim_ascii) {
+            match value_of(pair, name) {
+                Some(value) => {
+                    if let Ok(value) = str::from_utf8(value)
+                        && taken.len() < MOST
+                    {
+                        taken.push(value.into());
+                    }
+                }
+                None if pair.is_empty() => {}
+                None => {
+                    if !kept.is_empty() {
+                        kept.extend_from_slice(b"; ");
+                    }
+                    kept.extend_from_slice(pair);
+                }
+            }
+        }
+        if !kept.is_empty()
+            && let Ok(kept) = HeaderValue::try_from(kept)
+        {
+            headers.append(COOKIE, kept);
+        }
+    }
+    taken
+}
+
+/// Browsers send one; who sends many only makes work.
+const MOST: usize = 4;
+
+fn value_of<'c>(pair: &'c [u8], name: &str) -> Option<&'c [u8]> {
+    let equals = memchr::memchr(b'=', pair)?;
+    let (named, value) = (pair[..equals].trim_ascii(), pair[equals + 1..].trim_ascii());
+    (named == name.as_bytes()).then_some(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(lines: &[&'static str], taken: &[&str], left: &[&str]) {
+        let mut headers = HeaderMap::new();
+        for line in lines {
+            headers.append(COOKIE, HeaderValue::from_static(line));
+        }
+        let found = take(&mut headers, "ours");
+        assert_eq!(found.iter().map(|value| &**value).collect::<Vec<_>>(), taken);
+        let rest: Vec<_> = headers.get_all(COOKIE).iter().collect();
+        assert_eq!(rest, left);
+    }
+
+    #[test]
+    fn a_cookie_of_ours_goes_and_the_others_stay() {
+        check(&[], &[], &[]);
+        check(&["a=1;b=2"], &[], &["a=1;b=2"]);
+        check(&["ours=x"], &["x"], &[]);
+        check(&["a=1; ours=x.7; b=2"], &["x.7"], &["a=1; b=2"]);
+        check(&["a=1", "ours=x", "b=ours"], &["x"], &["a=1", "b=ours"]);
+        check(&["ours=1; ours = 2 ;;a"], &["1", "2"], &["a"]);
+    }
+
+    #[test]
+    fn what_is_only_called_alike_stays_whole() {
+        check(&["yours=1; ours2=2; a=ours=3"], &[], &["yours=1; ours2=2; a=ours=3"]);
+    }
+
+    #[test]
+    fn of_very_many_the_first_few_are_read_and_all_are_gone() {
+        check(&["ours=1; ours=2; ours=3; ours=4; ours=5; ours=6"], &["1", "2", "3", "4"], &[]);
+    }
+}
