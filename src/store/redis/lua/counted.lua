@@ -4,9 +4,12 @@ else
     local opens, state, a, b, d
     --@look
     if what == 2 then
-        -- A new value would have had no room, whatever the others had.
-        for r = 1, kind == 8 and n or 0 do
-            opens = opens or reply[size + 1 + 2 * r] == 0
+        if kind == 8 then
+            -- A new value had no room, whatever these had.
+            opens = false
+            for r = 1, n do
+                opens = opens or reply[size + 1 + 2 * r] == 0
+            end
         end
         local left = without(pcall('GET', key), blob, kind, cost, n, unpack('>I8', settled, 2))
         if left and keep(key, left) and opens then

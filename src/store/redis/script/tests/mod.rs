@@ -10,3 +10,4 @@ mod redis_server;
 mod edges;
 mod histories;
 mod server;
+mod settlements;
