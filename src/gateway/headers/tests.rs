@@ -194,3 +194,14 @@ fn trailers_lose_what_may_not_trail() {
     filter_trailers(&mut trailers);
     assert_eq!(trailers.keys().map(HeaderName::as_str).collect::<Vec<_>>(), ["x-checksum"]);
 }
+
+#[test]
+fn no_crumb_of_a_device_cookie_reaches_the_application() {
+    let mut crumbs =
+        headers(&[("cookie", "a=1"), ("cookie", "portcullis_device_0123456789abcdef=x"), ("cookie", "b=2")]);
+    let (host, names) = (HostHeader::Preserve, LookedAt::default());
+    prepare_request(&mut crumbs, Version::HTTP_2, &direct(), RequestId::random(), &host, &names);
+    assert_eq!(crumbs.get_all(COOKIE).iter().collect::<Vec<_>>(), ["a=1; b=2"]);
+    let alone = prepared(&direct(), &[("cookie", "portcullis_device_0123456789abcdef=x")]);
+    assert!(!alone.contains_key(COOKIE));
+}
