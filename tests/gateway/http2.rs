@@ -13,15 +13,15 @@ use crate::support::Gateway;
 use crate::support::Origin;
 
 #[derive(Debug)]
-struct Answered {
-    status: StatusCode,
+pub(crate) struct Answered {
+    pub(crate) status: StatusCode,
     headers: HeaderMap,
     body: Vec<u8>,
     trailers: Option<HeaderMap>,
 }
 
 /// Runs a conversation over one HTTP/2 connection.
-fn over_http2<T>(gateway: &Gateway, conversation: impl AsyncFnOnce(SendRequest<Bytes>) -> T) -> T {
+pub(crate) fn over_http2<T>(gateway: &Gateway, conversation: impl AsyncFnOnce(SendRequest<Bytes>) -> T) -> T {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     runtime.block_on(async {
         let stream = TcpStream::connect(gateway.address()).await.expect("the gateway accepts connections");
@@ -31,7 +31,11 @@ fn over_http2<T>(gateway: &Gateway, conversation: impl AsyncFnOnce(SendRequest<B
     })
 }
 
-async fn ask(sender: &SendRequest<Bytes>, request: Request<()>, body: Option<Bytes>) -> Result<Answered, h2::Error> {
+pub(crate) async fn ask(
+    sender: &SendRequest<Bytes>,
+    request: Request<()>,
+    body: Option<Bytes>,
+) -> Result<Answered, h2::Error> {
     let mut sender = sender.clone().ready().await?;
     let (response, mut upload) = sender.send_request(request, body.is_none())?;
     if let Some(body) = body {

@@ -18,6 +18,8 @@ mod http2;
 mod identity;
 mod limits;
 mod log_lines;
+mod outcome;
+mod outcome_settled;
 mod ratelimit_headers;
 mod redis_store;
 mod reload;
