@@ -118,8 +118,8 @@ pub fn prepare_for_outcome(headers: &mut HeaderMap, needs_body: bool) {
     remove_where(headers, |name| {
         let name = name.as_str();
         // Many applications cannot tell `If_Match` from `If-Match`.
-        let is = |known: &&str| name.len() == known.len() && known.bytes().zip(name.bytes()).all(is_same_or_underscore);
-        MAKING_PARTIAL.iter().any(|known| is(&known))
+        let is = |known: &str| name.len() == known.len() && known.bytes().zip(name.bytes()).all(is_same_or_underscore);
+        MAKING_PARTIAL.iter().any(|known| is(known))
     });
     if needs_body && headers.contains_key(ACCEPT_ENCODING) {
         let list = joined(headers, &ACCEPT_ENCODING, b",");

@@ -21,7 +21,12 @@ fn is_spelt(value: &Value, expected: &str) -> bool {
         Value::Null => expected == "null",
         Value::Bool(value) => expected == if *value { "true" } else { "false" },
         Value::Number(number) => {
-            let same = || number.as_f64().zip(expected.parse::<f64>().ok()).is_some_and(|(one, other)| one == other);
+            let same = || {
+                number
+                    .as_f64()
+                    .zip(expected.parse::<f64>().ok())
+                    .is_some_and(|(one, other)| one.total_cmp(&other).is_eq())
+            };
             number.to_string() == expected || same()
         }
         Value::String(text) => text == expected,
