@@ -18,6 +18,8 @@ pub(super) struct Bucketed {
     /// The sum over all buckets.
     held: u64,
     buckets: VecDeque<Bucket>,
+    /// How much was dropped with buckets that still counted, as far as is known; none of them later than the oldest.
+    lost: u64,
 }
 
 /// One slice of time. The counter stops at `u32::MAX`.
@@ -50,16 +52,17 @@ impl Bucketed {
         self.held - self.buckets.iter().take_while(is_old).map(|bucket| u64::from(bucket.count)).sum::<u64>()
     }
 
-    fn drop_oldest(&mut self) {
-        if let Some(bucket) = self.buckets.pop_front() {
-            self.held -= u64::from(bucket.count);
-        }
+    /// Answers how much it held.
+    fn drop_oldest(&mut self) -> u64 {
+        let count = self.buckets.pop_front().map_or(0, |bucket| u64::from(bucket.count));
+        self.held -= count;
+        count
     }
 }
 
 impl Window for Bucketed {
     fn new(terms: Terms) -> Self {
-        Self { length: terms.length, width: width(terms), held: 0, buckets: VecDeque::new() }
+        Self { length: terms.length, width: width(terms), held: 0, buckets: VecDeque::new(), lost: 0 }
     }
 
     fn fits(&self, terms: Terms) -> bool {
@@ -98,6 +101,8 @@ impl Window for Bucketed {
         let number = self.number(now);
         while self.buckets.front().is_some_and(|oldest| Self::outlived(*oldest, terms) <= number) {
             self.drop_oldest();
+            // What was lost before is older.
+            self.lost = 0;
         }
         let units = u32::try_from(units).unwrap_or(u32::MAX);
         let counted = match self.buckets.back_mut() {
@@ -113,7 +118,7 @@ impl Window for Bucketed {
         };
         self.held += u64::from(counted);
         while self.buckets.front().is_some_and(|oldest| self.held - u64::from(oldest.count) >= terms.count) {
-            self.drop_oldest();
+            self.lost += self.drop_oldest();
         }
     }
 
@@ -122,11 +127,13 @@ impl Window for Bucketed {
         let Ok(place) = self.buckets.binary_search_by_key(&number, |bucket| bucket.number) else { return };
         let bucket = &mut self.buckets[place];
         let taken = bucket.count.min(u32::try_from(units).unwrap_or(u32::MAX));
+        // What was lost comes back, as late as it may have been.
+        let back = u32::try_from(self.lost).unwrap_or(u32::MAX).min(taken);
         bucket.count -= taken;
-        self.held -= u64::from(taken);
-        if bucket.count == 0 {
-            self.buckets.remove(place);
-        }
+        self.buckets[0].count += back;
+        self.held -= u64::from(taken - back);
+        self.lost -= u64::from(back);
+        self.buckets.retain(|bucket| bucket.count > 0);
     }
 
     fn remaining(&self, terms: Terms, now: u64) -> u64 {

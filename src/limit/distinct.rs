@@ -107,6 +107,3 @@ fn different(items: &[u64]) -> SmallVec<[u64; 1]> {
 fn longest(rates: &Rates) -> u64 {
     rates.iter().map(Rate::window).max().unwrap_or_default()
 }
-
-#[cfg(test)]
-mod tests;

@@ -5,8 +5,8 @@
 #[derive(Clone, Debug)]
 pub(super) enum Ring {
     One(u64),
-    /// The first word holds the place of the oldest moment and how many there are, the others are moments. Without any
-    /// word the ring is empty.
+    /// The first word holds the place of the oldest moment, how many there are and how many were lost, the others are
+    /// moments. Without any word the ring is empty.
     Many(Box<[u64]>),
 }
 
@@ -16,6 +16,9 @@ struct Span {
     /// The place of the oldest.
     head: usize,
     len: usize,
+    /// How many made way for newer ones though they still counted, as far as is known; none of them was later than the
+    /// oldest.
+    lost: usize,
 }
 
 impl Ring {
@@ -68,10 +71,13 @@ impl Ring {
         later
     }
 
-    /// Appends `moment` `times` over and keeps the newest `keep`.
-    pub(super) fn push(&mut self, moment: u64, times: usize, keep: usize) {
+    /// Appends `moment` `times` over and keeps the newest `keep`. Moments after `begin` still count.
+    pub(super) fn push(&mut self, moment: u64, times: usize, keep: usize, begin: u64) {
+        let (keep, len) = (keep.min(FIELD), self.len());
         let times = times.min(keep);
-        if times == 1 && (keep == 1 || self.len() == 0) {
+        let surplus = (len + times).saturating_sub(keep);
+        let loses = surplus > 0 && self.nth_latest(len - surplus + 1).is_some_and(|dropped| dropped > begin);
+        if times == 1 && (len == 0 || keep == 1 && !loses) {
             *self = Self::One(moment);
             return;
         }
@@ -79,9 +85,14 @@ impl Ring {
         let Self::Many(words) = self else { return };
         let mut span = Span::of(words);
         let Some((header, moments)) = words.split_first_mut() else { return };
-        let surplus = (span.len + times).saturating_sub(keep);
         span.head = (span.head + surplus) % moments.len();
         span.len -= surplus;
+        span.lost = match surplus {
+            0 => span.lost,
+            // What was lost before is older than what goes now.
+            _ if !loses => 0,
+            _ => (span.lost + surplus).min(MOST_LOST),
+        };
         for _ in 0..times {
             let place = (span.head + span.len) % moments.len();
             moments[place] = moment;
@@ -90,11 +101,12 @@ impl Ring {
         *header = span.header();
     }
 
-    /// Takes out the `times` newest moments that are not after `moment`.
+    /// Takes out the `times` newest moments that are not after `moment`. Where others were lost, they come back: each as
+    /// late as it may have been.
     pub(super) fn remove(&mut self, moment: u64, times: usize) {
         let later = self.later_than(moment, self.len());
         let removed = times.min(self.len() - later);
-        if removed == self.len() {
+        if removed == self.len() && self.lost() == 0 {
             *self = Self::empty();
             return;
         }
@@ -102,6 +114,7 @@ impl Ring {
         let mut span = Span::of(words);
         let Some((header, moments)) = words.split_first_mut() else { return };
         let room = moments.len();
+        let oldest = moments[span.head];
         let place = |n: usize| (span.head + span.len - n) % room;
         // Those after them close the gap, the oldest first.
         let mut from = place(later + removed);
@@ -109,8 +122,21 @@ impl Ring {
             moments[from] = moments[place(n)];
             from = (from + 1) % room;
         }
-        span.len -= removed;
+        let back = removed.min(span.lost);
+        for _ in 0..back {
+            span.head = (span.head + room - 1) % room;
+            moments[span.head] = oldest;
+        }
+        span.len -= removed - back;
+        span.lost -= back;
         *header = span.header();
+    }
+
+    fn lost(&self) -> usize {
+        match self {
+            Self::One(_) => 0,
+            Self::Many(words) => Span::of(words).lost,
+        }
     }
 
     /// Sees to it that `times` more fit, of `keep` in all.
@@ -128,7 +154,7 @@ impl Ring {
         let room = needed.max(2 * room + 1).max(3).min(keep.max(needed));
         let kept = len.min(keep);
         let mut words = Vec::with_capacity(room + 1);
-        words.push(Span { head: 0, len: kept }.header());
+        words.push(Span { head: 0, len: kept, lost: self.lost() }.header());
         words.extend((1..=kept).rev().filter_map(|n| self.nth_latest(n)));
         words.resize(room + 1, 0);
         *self = Self::Many(words.into());
@@ -138,18 +164,25 @@ impl Ring {
 impl Span {
     fn of(words: &[u64]) -> Self {
         let header = words.first().copied().unwrap_or_default();
-        let half = |bits: u64| usize::try_from(bits & u64::from(u32::MAX)).unwrap_or_default();
-        Self { head: half(header >> 32), len: half(header) }
+        let field = |bits: u64| usize::try_from(bits & FIELD as u64).unwrap_or_default();
+        Self { head: field(header >> 24), len: field(header), lost: field(header >> 48) }
     }
 
     fn header(self) -> u64 {
-        (self.head as u64) << 32 | self.len as u64
+        (self.lost as u64) << 48 | (self.head as u64) << 24 | self.len as u64
     }
 }
+
+/// The most that a field of 24 bits holds: more than are ever kept.
+const FIELD: usize = (1 << 24) - 1;
+
+/// The field of what was lost has 16 bits.
+const MOST_LOST: usize = (1 << 16) - 1;
 
 #[cfg(test)]
 mod tests {
     use proptest::collection::vec;
+    use proptest::prelude::any;
     use proptest::proptest;
 
     use super::*;
@@ -162,7 +195,7 @@ mod tests {
             let mut now = 100;
             for (wait, times, keep) in pushes {
                 now += wait;
-                ring.push(now, times, keep);
+                ring.push(now, times, keep, u64::MAX);
                 list.extend(std::iter::repeat_n(now, times));
                 list.drain(..list.len().saturating_sub(keep));
                 assert_eq!(ring.len(), list.len());
@@ -179,11 +212,46 @@ mod tests {
         }
     }
 
+    proptest! {
+        #[test]
+        fn what_is_taken_out_is_gone_and_what_was_lost_comes_back_no_earlier(
+            steps in vec((0..5_u64, 1..4_usize, any::<bool>()), 0..60), keep in 1..9_usize, window in 1..40_u64,
+        ) {
+            let (mut ring, mut list) = (Ring::empty(), Vec::new());
+            let (mut now, mut lost) = (100, false);
+            for (wait, times, removes) in steps {
+                now += wait;
+                if removes && !list.is_empty() {
+                    // One that was pushed, at most as often as it was.
+                    let moment: u64 = list[list.len() / 2];
+                    let times = times.min(list.iter().filter(|pushed| **pushed == moment).count());
+                    let last = list.iter().rposition(|pushed| *pushed == moment).expect("it was chosen among them");
+                    list.drain(last + 1 - times..=last);
+                    ring.remove(moment, times);
+                } else {
+                    let times = times.min(keep);
+                    ring.push(now, times, keep, now - window);
+                    list.extend(std::iter::repeat_n(now, times));
+                }
+                let found: Vec<u64> = (1..=ring.len()).map_while(|n| ring.nth_latest(n)).collect();
+                assert!(found.is_sorted_by(|later, earlier| later >= earlier) && found.len() <= keep);
+                for (n, moment) in list.iter().rev().enumerate().take(keep).filter(|(_, moment)| **moment > now - window) {
+                    assert!(found[n] >= *moment, "{found:?} {list:?}");
+                }
+                lost |= list.iter().filter(|moment| **moment > now - window).count() > keep;
+                if !lost {
+                    let newest: Vec<u64> = list.iter().rev().take(found.len()).copied().collect();
+                    assert_eq!(found, newest);
+                }
+            }
+        }
+    }
+
     #[test]
     fn it_takes_no_more_room_than_it_keeps() {
         let mut ring = Ring::empty();
         for moment in 0..100 {
-            ring.push(moment, 1, 20);
+            ring.push(moment, 1, 20, u64::MAX);
         }
         let Ring::Many(words) = ring else { panic!("twenty moments are many") };
         assert_eq!(words.len(), 21);

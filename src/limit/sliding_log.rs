@@ -44,7 +44,8 @@ impl Memory for SlidingLog {
 
     fn charge(&mut self, rates: &Rates, _algorithm: Algorithm, cost: u32, now: u64) -> u64 {
         let now = self.not_before_latest(now);
-        self.units.push(now, cost as usize, rates.largest_count().get() as usize);
+        let begin = now.saturating_sub(longest(rates));
+        self.units.push(now, cost as usize, rates.largest_count().get() as usize, begin);
         now
     }
 
@@ -69,9 +70,12 @@ impl Memory for SlidingLog {
     }
 
     fn expires_at(&self, rates: &Rates, _algorithm: Algorithm) -> u64 {
-        let longest = rates.iter().map(super::Rate::window).max().unwrap_or_default();
-        self.units.latest().map_or(0, |latest| latest + longest)
+        self.units.latest().map_or(0, |latest| latest + longest(rates))
     }
+}
+
+fn longest(rates: &Rates) -> u64 {
+    rates.iter().map(super::Rate::window).max().unwrap_or_default()
 }
 
 #[cfg(test)]

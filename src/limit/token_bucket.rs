@@ -17,6 +17,8 @@ pub(super) struct TokenBucket {
     /// When the level was such.
     at: u64,
     level: u128,
+    /// How much ran over since the bucket was last empty, W-fold too.
+    spilt: u128,
 }
 
 impl TokenBucket {
@@ -33,7 +35,7 @@ impl TokenBucket {
 
 impl Window for TokenBucket {
     fn new(terms: Terms) -> Self {
-        Self { length: terms.length, at: 0, level: 0 }
+        Self { length: terms.length, at: 0, level: 0, spilt: 0 }
     }
 
     fn fits(&self, terms: Terms) -> bool {
@@ -48,7 +50,7 @@ impl Window for TokenBucket {
         let length = u128::from(self.length);
         let whole = self.level / length * u128::from(terms.length);
         let part = (self.level % length * u128::from(terms.length)).div_ceil(length);
-        Self { length: terms.length, at: self.at, level: whole + part }
+        Self { length: terms.length, at: self.at, level: whole + part, spilt: self.spilt }
     }
 
     fn opens_at(&self, terms: Terms, units: u64, now: u64) -> Option<u64> {
@@ -64,14 +66,20 @@ impl Window for TokenBucket {
     fn charge(&mut self, terms: Terms, units: u64, now: u64) {
         let level = self.level(terms, now);
         let brim = self.filled_by(Self::capacity(terms)).max(level);
-        self.level = (level + self.filled_by(units)).min(brim);
+        let filled = level + self.filled_by(units);
+        self.level = filled.min(brim);
+        self.spilt = if level == 0 { 0 } else { self.spilt } + (filled - self.level);
         self.at = self.at.max(now);
     }
 
     fn take_back(&mut self, terms: Terms, units: u64, moment: u64) {
         // Without it the bucket may have been empty meanwhile, and then less would have leaked.
         let leaked = u128::from(terms.count) * u128::from(self.at.saturating_sub(moment));
-        self.level = self.level.saturating_sub(self.filled_by(units).saturating_sub(leaked));
+        let sunk = self.filled_by(units).saturating_sub(leaked);
+        // Nor would as much have run over.
+        let kept = sunk.min(self.spilt);
+        self.spilt -= kept;
+        self.level = self.level.saturating_sub(sunk - kept);
     }
 
     fn remaining(&self, terms: Terms, now: u64) -> u64 {

@@ -11,6 +11,7 @@ mod memory;
 mod model;
 mod redis;
 mod support;
+mod values;
 
 #[path = "../support/mod.rs"]
 pub mod surroundings;

@@ -28,6 +28,8 @@ use crate::support::passing;
 use crate::support::remaining;
 
 hold_to_contract!(Memory);
+hold_to_outcomes!(Memory);
+hold_to_waiting!(Memory);
 
 /// The store in memory under a clock with a hand.
 pub(crate) struct Memory {

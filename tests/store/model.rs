@@ -10,7 +10,9 @@ use std::time::Duration;
 use portcullis::clock::Timestamp;
 use portcullis::decision::Batch;
 use portcullis::decision::Charge;
+use portcullis::decision::Settlement;
 use portcullis::decision::Verdict;
+use portcullis::decision::batch::Charged;
 use portcullis::decision::batch::Force;
 use portcullis::decision::batch::Items;
 use portcullis::limit::Algorithm;
@@ -19,6 +21,7 @@ use portcullis::limit::OnFailure;
 use portcullis::limit::Rule;
 use portcullis::store::Store;
 use proptest::collection::vec;
+use proptest::prelude::BoxedStrategy;
 use proptest::prelude::Just;
 use proptest::prelude::Strategy;
 use proptest::prelude::any;
@@ -44,6 +47,18 @@ struct Step {
     wait: Wait,
     cost: u32,
     charges: Vec<(usize, u8)>,
+    /// After how many steps the answer is known and is none that counts; `None`: it counts.
+    taken_back: Option<usize>,
+}
+
+/// What is to be taken back once the answer is known.
+#[derive(Debug)]
+struct Reserved {
+    due: usize,
+    place: (usize, u8),
+    rule: Rule,
+    charged: Charged,
+    entry: (u64, u64),
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -65,14 +80,24 @@ struct Terms {
     algorithm: Algorithm,
     most: u64,
     window: u64,
-    count: Count,
+    /// What has no room may be charged.
+    overflows: bool,
 }
 
 /// Holds a store to brute force over a few hundred random histories.
 pub(crate) fn random_histories<F: Fixture>() {
+    random::<F>(any_limit().boxed());
+}
+
+/// The same with requests that count by their outcome, and with limits that only delay.
+pub(crate) fn random_outcomes<F: Fixture>() {
+    random::<F>((any_limit(), any::<[bool; 4]>()).prop_map(by_outcome).boxed());
+}
+
+fn random<F: Fixture>(limit: BoxedStrategy<Drawn>) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     let mut runner = TestRunner::new(Config { cases: 300, failure_persistence: None, ..Config::default() });
-    let histories = (vec(any_limit(), 1..5), vec(any_step(), 1..120));
+    let histories = (vec(limit, 1..5), vec(any_step(), 1..120));
     // What fixtures share stays while one of them does.
     let _first = F::new();
     let outcome = runner.run(&histories, |(limits, steps)| {
@@ -86,7 +111,14 @@ async fn play<F: Fixture>(fixture: &F, limits: &[Drawn], steps: &[Step]) {
     let mut histories: HashMap<(usize, u8), History> = HashMap::new();
     let mut passed: HashMap<(usize, u8), History> = HashMap::new();
     let mut opening = fixture.now();
-    for step in steps {
+    let mut reserved: Vec<Reserved> = Vec::new();
+    for (number, step) in steps.iter().enumerate() {
+        for back in reserved.extract_if(.., |reserved| reserved.due <= number) {
+            take_back(fixture, &back).await;
+            for histories in [&mut histories, &mut passed] {
+                histories.entry(back.place).or_default().remove(back.entry);
+            }
+        }
         let later = match step.wait {
             Wait::Micros(wait) => fixture.now() + Duration::from_micros(wait),
             Wait::JustBeforeOpening => Timestamp::from_micros(opening.as_micros() - 1),
@@ -107,17 +139,27 @@ async fn play<F: Fixture>(fixture: &F, limits: &[Drawn], steps: &[Step]) {
             })
             .collect();
         let binding_passes = (0..charges.len()).all(|at| room[at] || limits[charges[at].0].force != Force::Binding);
-        for charge in &charges {
+        for (at, charge) in charges.iter().enumerate() {
             let limit = &limits[charge.0];
             let is_let_through = match limit.force {
                 Force::Binding | Force::Delay => binding_passes,
                 Force::Shadow => (0..charges.len()).all(|other| room[other] || charges[other].0 != charge.0),
             };
-            if is_let_through {
+            if is_let_through && limit.force != Force::Delay {
                 passed.entry(*charge).or_default().0.push((now, u64::from(step.cost)));
             }
-            if is_let_through || limit.count == Count::Attempts {
-                histories.entry(*charge).or_default().0.push((now, u64::from(step.cost)));
+            let entry = (now, u64::from(step.cost));
+            let is_charged = is_let_through && (room[at] || limit.force != Force::Delay || !limit.is_reserved());
+            if is_charged || limit.count == Count::Attempts {
+                histories.entry(*charge).or_default().0.push(entry);
+            }
+            let charged = verdicts[at].charged.as_ref().map(|charged| Charged { ticket: None, ..charged.clone() });
+            if let (Some(steps), Some(charged)) = (step.taken_back, charged)
+                && limit.is_reserved()
+            {
+                let steps = if limit.forgets() { 0 } else { steps };
+                let rule = rules[at].clone();
+                reserved.push(Reserved { due: number + 1 + steps, place: *charge, rule, charged, entry });
             }
         }
         for ((charge, verdict), room) in charges.iter().zip(&verdicts).zip(room) {
@@ -126,7 +168,7 @@ async fn play<F: Fixture>(fixture: &F, limits: &[Drawn], steps: &[Step]) {
             check_standings(limit, history, verdict, now);
             let Some(wait) = verdict.retry_after else { continue };
             opening = fixture.now() + wait;
-            if limit.count == Count::Requests {
+            if !limit.overflows() {
                 let opens = now + u64::try_from(wait.as_micros()).expect("a short wait");
                 assert!(!history.fits(limit, step.cost, opens - 1), "{limit:?} opens before {opens}: {history:?}");
                 assert!(history.fits(limit, step.cost, opens), "{limit:?} opens after {opens}: {history:?}");
@@ -136,6 +178,12 @@ async fn play<F: Fixture>(fixture: &F, limits: &[Drawn], steps: &[Step]) {
     for ((limit, _), history) in &passed {
         assert_never_exceeded(&limits[*limit], history);
     }
+}
+
+async fn take_back<F: Fixture>(fixture: &F, reserved: &Reserved) {
+    let key = fixture.key(&format!("{} {}", reserved.place.0, reserved.place.1));
+    let settlement = Settlement::TakeBack { key, rule: &reserved.rule, charged: &reserved.charged };
+    fixture.store().settle(&[settlement]).await.expect("the store answers");
 }
 
 /// Each charge once, and those of one limit next to each other.
@@ -210,13 +258,27 @@ impl Drawn {
     }
 
     fn terms(&self) -> impl Iterator<Item = Terms> {
-        let (algorithm, count) = (self.algorithm, self.count);
+        let (algorithm, overflows) = (self.algorithm, self.overflows());
         self.rates.iter().map(move |(most, seconds)| Terms {
             algorithm,
             most: u64::from(*most),
             window: seconds * 1_000_000,
-            count,
+            overflows,
         })
+    }
+
+    /// Whether it waits for the outcome.
+    fn is_reserved(&self) -> bool {
+        self.count == Count::Failures
+    }
+
+    fn overflows(&self) -> bool {
+        self.count == Count::Attempts || (self.force == Force::Delay && !self.is_reserved())
+    }
+
+    /// Whether it is not known later what exactly a request changed.
+    fn forgets(&self) -> bool {
+        matches!(self.algorithm, Algorithm::FixedWindow | Algorithm::TokenBucket { .. })
     }
 }
 
@@ -231,6 +293,12 @@ impl Terms {
 }
 
 impl History {
+    fn remove(&mut self, entry: (u64, u64)) {
+        if let Some(place) = self.0.iter().rposition(|other| *other == entry) {
+            self.0.remove(place);
+        }
+    }
+
     fn fits(&self, limit: &Drawn, cost: u32, now: u64) -> bool {
         limit.terms().all(|terms| self.used(terms, now) + u64::from(cost) <= terms.capacity())
     }
@@ -272,9 +340,9 @@ impl History {
                 if opened.is_some_and(|opened| now < opened + window) { used } else { 0 }
             }
             Algorithm::TokenBucket { .. } => {
-                let level = match terms.count {
-                    Count::Requests | Count::Failures | Count::Successes => self.level_of_requests(terms, now),
-                    Count::Attempts => self.level_of_attempts(terms, now),
+                let level = match terms.overflows {
+                    false => self.level_of_requests(terms, now),
+                    true => self.level_of_attempts(terms, now),
                 };
                 // Part of a unit in the bucket leaves no room for a whole one.
                 u64::try_from(level.div_ceil(u128::from(window))).expect("no more than fits")
@@ -332,6 +400,13 @@ fn any_limit() -> impl Strategy<Value = Drawn> {
     })
 }
 
+/// Half of them count failures, and half of the others delay; some do both.
+fn by_outcome((limit, [first, second, third, fourth]): (Drawn, [bool; 4])) -> Drawn {
+    let count = if first { Count::Failures } else { limit.count };
+    let delays = limit.force == Force::Binding && limit.count != Count::Attempts && second && (third || fourth);
+    Drawn { count, force: if delays { Force::Delay } else { limit.force }, ..limit }
+}
+
 fn any_step() -> impl Strategy<Value = Step> {
     let wait = prop_oneof![
         2 => Just(Wait::Micros(0)),
@@ -342,5 +417,12 @@ fn any_step() -> impl Strategy<Value = Step> {
         2 => Just(Wait::Opening),
     ];
     let cost = prop_oneof![3 => Just(1_u32), 1 => 1..5_u32];
-    (wait, cost, vec((0..4_usize, 0..2_u8), 1..4)).prop_map(|(wait, cost, charges)| Step { wait, cost, charges })
+    let taken_back = prop_oneof![Just(None), (0..10_usize).prop_map(Some)];
+    let charges = vec((0..4_usize, 0..2_u8), 1..4);
+    (wait, cost, charges, taken_back).prop_map(|(wait, cost, charges, taken_back)| Step {
+        wait,
+        cost,
+        charges,
+        taken_back,
+    })
 }

@@ -8,6 +8,8 @@ use portcullis::decision::Batch;
 use portcullis::decision::Charge;
 use portcullis::decision::Settlement;
 use portcullis::decision::Verdict;
+use portcullis::decision::batch::Acquaintance;
+use portcullis::decision::batch::Charged;
 use portcullis::decision::batch::Force;
 use portcullis::decision::batch::Items;
 use portcullis::key::KeyHash;
@@ -60,18 +62,27 @@ pub(crate) struct Limit {
     pub(crate) rule: Rule,
     pub(crate) count: Count,
     pub(crate) force: Force,
+    pub(crate) unless_known: bool,
 }
 
 impl Limit {
     pub(crate) fn rates(rates: &str) -> Self {
         let rule =
             Rule::Rates { algorithm: Algorithm::default(), rates: rates.parse().expect(rates), cost: NonZeroU32::MIN };
-        Self { rule, count: Count::Requests, force: Force::Binding }
+        Self::of(rule)
+    }
+
+    pub(crate) fn distinct(rates: &str) -> Self {
+        Self::of(Rule::Distinct(rates.parse().expect(rates)))
     }
 
     pub(crate) fn concurrent(most: u32) -> Self {
         let rule = Rule::Concurrent(NonZeroU32::new(most).expect("above zero"));
-        Self { rule, count: Count::Requests, force: Force::Binding }
+        Self::of(rule)
+    }
+
+    fn of(rule: Rule) -> Self {
+        Self { rule, count: Count::Requests, force: Force::Binding, unless_known: false }
     }
 
     pub(crate) fn algorithm(mut self, wanted: Algorithm) -> Self {
@@ -92,14 +103,74 @@ impl Limit {
         Self { count: Count::Attempts, ..self }
     }
 
+    pub(crate) fn failures(self) -> Self {
+        Self { count: Count::Failures, ..self }
+    }
+
     pub(crate) fn shadow(self) -> Self {
         Self { force: Force::Shadow, ..self }
+    }
+
+    pub(crate) fn delay(self) -> Self {
+        Self { force: Force::Delay, ..self }
+    }
+
+    pub(crate) fn unless_known(self) -> Self {
+        Self { unless_known: true, ..self }
+    }
+
+    /// Every algorithm, with a key of its own.
+    pub(crate) fn each(rates: &str) -> [(Self, String); 5] {
+        let algorithms = [
+            Algorithm::SlidingWindowLog,
+            Algorithm::SlidingWindowCounter,
+            Algorithm::BucketedWindow { buckets: None },
+            Algorithm::FixedWindow,
+            Algorithm::TokenBucket { burst: None },
+        ];
+        algorithms.map(|algorithm| (Self::rates(rates).algorithm(algorithm), format!("{algorithm:?}")))
     }
 }
 
 /// Asks for one request that is charged to several keys. Neighbours of one and the same limit are keys of that limit.
 /// Different limits need different names for their keys.
 pub(crate) async fn ask<F: Fixture>(fixture: &F, charges: &[(&Limit, &str)]) -> Vec<Verdict> {
+    let batch = batch(fixture, charges, &[], &[]);
+    let verdicts = fixture.store().decide(&batch).await.expect("the store answers");
+    assert_eq!(verdicts.len(), charges.len());
+    verdicts
+}
+
+/// Asks for one request of a client who may be known for subjects: pairs of a subject and the client.
+pub(crate) async fn ask_as<F: Fixture>(
+    fixture: &F,
+    charges: &[(&Limit, &str)],
+    known: &[(&str, &str)],
+) -> Vec<Verdict> {
+    fixture.store().decide(&batch(fixture, charges, &[], known)).await.expect("the store answers")
+}
+
+/// Looks where that request would stand.
+pub(crate) async fn look_as<F: Fixture>(
+    fixture: &F,
+    charges: &[(&Limit, &str)],
+    known: &[(&str, &str)],
+) -> Vec<Verdict> {
+    fixture.store().look(&batch(fixture, charges, &[], known)).await.expect("the store answers")
+}
+
+/// Asks for one request that names these values to a limit that tells them apart.
+pub(crate) async fn ask_values<F: Fixture>(fixture: &F, limit: &Limit, name: &str, values: &[&str]) -> Verdict {
+    let batch = batch(fixture, &[(limit, name)], values, &[]);
+    fixture.store().decide(&batch).await.expect("the store answers").remove(0)
+}
+
+fn batch<'l, F: Fixture>(
+    fixture: &F,
+    charges: &[(&'l Limit, &str)],
+    values: &[&str],
+    known: &[(&str, &str)],
+) -> Batch<'l> {
     let mut batch = Batch::default();
     let mut number = 0;
     for (position, (limit, name)) in charges.iter().enumerate() {
@@ -113,13 +184,25 @@ pub(crate) async fn ask<F: Fixture>(fixture: &F, charges: &[(&Limit, &str)]) -> 
             count: limit.count,
             force: limit.force,
             on_failure: OnFailure::Local,
-            items: Items::new(),
-            unless_known: false,
+            items: if matches!(limit.rule, Rule::Distinct(_)) { items(values) } else { Items::new() },
+            unless_known: limit.unless_known,
         });
     }
-    let verdicts = fixture.store().decide(&batch).await.expect("the store answers");
-    assert_eq!(verdicts.len(), charges.len());
-    verdicts
+    batch.known = known.iter().map(|(subject, client)| acquaintance(fixture, subject, client)).collect();
+    batch
+}
+
+pub(crate) fn items(values: &[&str]) -> Items {
+    values.iter().map(|value| item(value)).collect()
+}
+
+/// What stands for a value: any number that others hardly have.
+fn item(value: &str) -> u64 {
+    value.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+}
+
+fn acquaintance<F: Fixture>(fixture: &F, subject: &str, client: &str) -> Acquaintance {
+    Acquaintance { subject: fixture.key(&format!("known to {subject}")), client: item(client) }
 }
 
 /// Asks for one request that is charged to one key.
@@ -149,6 +232,44 @@ pub(crate) fn resets(verdict: &Verdict) -> Vec<f64> {
 /// Which of the verdicts let the request pass.
 pub(crate) fn passing(verdicts: &[Verdict]) -> Vec<bool> {
     verdicts.iter().map(Verdict::passes).collect()
+}
+
+/// What the store charged for a request that passed.
+#[track_caller]
+pub(crate) fn charged(verdict: &Verdict) -> &Charged {
+    verdict.charged.as_ref().expect("it was charged")
+}
+
+/// Tells a store that the answer was none that counts.
+pub(crate) async fn take_back<F: Fixture>(fixture: &F, limit: &Limit, name: &str, verdict: &Verdict) {
+    settle(fixture, Settlement::TakeBack { key: fixture.key(name), rule: &limit.rule, charged: charged(verdict) })
+        .await;
+}
+
+/// Tells a store that the answer was one that counts.
+pub(crate) async fn keep<F: Fixture>(fixture: &F, limit: &Limit, name: &str, verdict: &Verdict) {
+    let (key, items) = (fixture.key(name), Items::new());
+    settle(fixture, Settlement::Keep { key, rule: &limit.rule, items: &items, charged: charged(verdict) }).await;
+}
+
+/// Tells a store to count what had no room.
+pub(crate) async fn charge<F: Fixture>(fixture: &F, limit: &Limit, name: &str) {
+    settle(fixture, Settlement::Charge { key: fixture.key(name), rule: &limit.rule, items: &Items::new() }).await;
+}
+
+pub(crate) async fn forget<F: Fixture>(fixture: &F, name: &str) {
+    settle(fixture, Settlement::Forget(fixture.key(name))).await;
+}
+
+/// Tells a store that a client succeeded as this subject: it is known for so many seconds, one of `most`.
+pub(crate) async fn remember<F: Fixture>(fixture: &F, subject: &str, client: &str, most: u32, seconds: u64) {
+    let of = acquaintance(fixture, subject, client);
+    let most = NonZeroU32::new(most).expect("above zero");
+    settle(fixture, Settlement::Remember { of, most, keep: Duration::from_secs(seconds) }).await;
+}
+
+async fn settle<F: Fixture>(fixture: &F, settlement: Settlement<'_>) {
+    fixture.store().settle(&[settlement]).await.expect("the store answers");
 }
 
 pub(crate) async fn give_back<F: Fixture>(fixture: &F, name: &str) {

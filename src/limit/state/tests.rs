@@ -4,7 +4,9 @@ use proptest::collection::vec;
 use proptest::prelude::Just;
 use proptest::prelude::Strategy;
 use proptest::prelude::any;
+use proptest::prop_assert;
 use proptest::prop_assert_eq;
+use proptest::prop_assume;
 use proptest::prop_oneof;
 use proptest::proptest;
 
@@ -171,6 +173,76 @@ fn a_year_long_window_of_the_largest_count_overflows_nothing() {
     assert!(state.opens_at(&slow, &[], noon()).is_some());
 }
 
+#[test]
+fn what_another_algorithm_counted_is_not_taken_back() {
+    for before in ALGORITHMS {
+        for after in ALGORITHMS.into_iter().filter(|after| *after != before) {
+            let mut state = charged(&rule(before, "10/minute"), 1, noon());
+            let after = rule(after, "10/minute");
+            state.take_back(&after, &[], noon());
+            state.charge(&after, &[], noon());
+            assert_eq!(remaining(&state, &after, noon()), [9], "{before:?} {after:?}");
+        }
+    }
+}
+
+#[test]
+fn what_is_taken_back_was_never_charged_though_the_rates_changed() {
+    for algorithm in ALGORITHMS {
+        let mut state = charged(&rule(algorithm, "10/minute"), 3, noon());
+        state.take_back(&rule(algorithm, "8/minute; 20/hour"), &[], noon());
+        assert_eq!(remaining(&state, &rule(algorithm, "8/minute; 20/hour"), noon()), [6, 18], "{algorithm:?}");
+    }
+}
+
+#[test]
+fn more_than_there_was_is_not_given_back() {
+    for algorithm in ALGORITHMS {
+        let rule = rule(algorithm, "10/minute");
+        let mut state = charged(&rule, 1, noon());
+        for _ in 0..3 {
+            state.take_back(&rule, &[], noon());
+        }
+        assert_eq!(state.standings(&rule, noon()), State::fresh(&rule).standings(&rule, noon()), "{algorithm:?}");
+        state.charge(&rule, &[], later(1));
+        state.take_back(&rule, &[], Timestamp::from_micros(noon().as_micros() - 3_600_000_000));
+        assert_eq!(remaining(&state, &rule, later(1)), [9], "{algorithm:?}");
+    }
+}
+
+#[test]
+fn a_request_counted_by_a_clock_that_stepped_back_is_found_again() {
+    let rule = rule(Algorithm::SlidingWindowLog, "10/minute");
+    let mut state = charged(&rule, 1, later(100));
+    let moment = state.charge(&rule, &[], later(10));
+    assert_eq!(moment, later(100));
+    state.take_back(&rule, &[], moment);
+    assert_eq!(remaining(&state, &rule, later(100)), [9]);
+}
+
+#[test]
+fn where_more_was_charged_than_had_room_what_is_taken_back_frees_nobody() {
+    let kept = [Algorithm::SlidingWindowLog, Algorithm::BucketedWindow { buckets: None }];
+    for algorithm in kept.into_iter().chain([Algorithm::TokenBucket { burst: None }]) {
+        for most in ["1/minute", "3/minute"] {
+            let rule = rule(algorithm, most);
+            let mut state = State::fresh(&rule);
+            let mut reserved = Vec::new();
+            while state.opens_at(&rule, &[], later(reserved.len() as u64)).is_none() {
+                reserved.push(state.charge(&rule, &[], later(reserved.len() as u64)));
+            }
+            // As many failures as that, which had no room.
+            for _ in 0..reserved.len() {
+                state.charge(&rule, &[], later(5));
+            }
+            for moment in reserved {
+                state.take_back(&rule, &[], moment);
+                assert!(state.opens_at(&rule, &[], later(5)).is_some(), "{algorithm:?} {most}");
+            }
+        }
+    }
+}
+
 fn any_algorithm() -> impl Strategy<Value = Algorithm> {
     let some = (1..70_u32).prop_map(NonZeroU32::new);
     prop_oneof![
@@ -256,6 +328,36 @@ proptest! {
     }
 
     #[test]
+    fn what_is_taken_back_frees_no_more_than_if_it_had_never_been(
+        algorithm in any_algorithm(), rates in any_rates(), waits in any_history(), picks in vec(0..3_usize, 80),
+    ) {
+        // Where windows open is told by what was counted in them, so that this does not hold for fixed ones.
+        prop_assume!(algorithm != Algorithm::FixedWindow);
+        let rule = Rule::Rates { algorithm, rates, cost: NonZeroU32::MIN };
+        let (mut state, mut without, mut now) = (State::fresh(&rule), State::fresh(&rule), noon());
+        let mut reserved = Vec::new();
+        for (wait, pick) in waits.into_iter().zip(picks) {
+            now = now + wait;
+            if state.opens_at(&rule, &[], now).is_some() {
+                reserved.drain(..).for_each(|moment| state.take_back(&rule, &[], moment));
+            } else {
+                let moment = state.charge(&rule, &[], now);
+                if pick == 0 { reserved.push(moment) } else { without.charge(&rule, &[], now); }
+            }
+            if !reserved.is_empty() {
+                continue;
+            }
+            for (found, truth) in state.standings(&rule, now).iter().zip(without.standings(&rule, now)) {
+                prop_assert!(found.remaining <= truth.remaining, "{state:?} {without:?}");
+                // What leaks from a bucket leaves no trace.
+                if !matches!(algorithm, Algorithm::TokenBucket { .. }) {
+                    prop_assert_eq!(*found, truth, "{:?} {:?}", &state, &without);
+                }
+            }
+        }
+    }
+
+    #[test]
     fn following_other_rates_never_panics(
         history in vec((any_algorithm(), any_rates(), 0..400_000_000_u64, 1..40_u32), 0..30),
     ) {
@@ -266,8 +368,11 @@ proptest! {
             let rule = Rule::Rates { algorithm, rates, cost: NonZeroU32::new(cost).expect("above zero") };
             state.standings(&rule, now);
             state.opens_at(&rule, &[], now);
-            state.charge(&rule, &[], now);
+            let moment = state.charge(&rule, &[], now);
             assert!(state.expires_at(&rule) > Some(now));
+            if cost % 3 == 0 {
+                state.take_back(&rule, &[], moment);
+            }
         }
     }
 }

@@ -74,12 +74,12 @@ impl<'b, 'p> Case<'b, 'p> {
             }
             (Some(place), Some(opens)) => shard.refuse(place, rule, opens, now),
             (Some(place), None) => shard.state(place).standings(rule, now),
-            (None, None) => State::fresh(rule).standings(rule, now),
-            (None, Some(opens)) => {
+            (None, Some(opens)) if self.turned_away => {
                 let mut standings = State::fresh(rule).standings(rule, now);
                 standings.fill(Standing { remaining: 0, reset: opens.since(now) });
                 standings
             }
+            (None, _) => State::fresh(rule).standings(rule, now),
         };
         Verdict { retry_after, standings, charged, is_exempt: false }
     }

@@ -75,7 +75,9 @@ fn a_hold_says_who_may_go_first() {
     let rule = pace("4/minute; 100/hour");
     let hold = |charges| {
         let mut state = State::fresh(&rule);
-        (0..charges).for_each(|_| drop(state.charge(&rule, &[], at(1000))));
+        for _ in 0..charges {
+            state.charge(&rule, &[], at(1000));
+        }
         Hold::of(&state, &rule, &state.standings(&rule, at(1000)), at(1000))
     };
     let second = |seconds| Seconds::before(at(seconds));

@@ -3,9 +3,14 @@
 pub(crate) mod atomicity;
 pub(crate) mod attempts;
 pub(crate) mod concurrency;
+pub(crate) mod delays;
+pub(crate) mod distinct;
 pub(crate) mod examples;
+pub(crate) mod known;
 pub(crate) mod rates;
+pub(crate) mod reservations;
 pub(crate) mod shadow;
+pub(crate) mod waiting;
 
 /// One test for each promise, for the store of one fixture.
 macro_rules! hold_to_contract {
@@ -58,6 +63,79 @@ macro_rules! hold_to_contract {
         #[test]
         fn random_histories_are_decided_as_brute_force_decides_them() {
             crate::model::random_histories::<$fixture>();
+        }
+    };
+}
+
+/// What is promised to login forms, for the store of one fixture.
+macro_rules! hold_to_outcomes {
+    ($fixture:ident) => {
+        promises! { $fixture;
+            reservations:
+                a_guess_that_fails_keeps_its_slot_and_one_that_succeeds_gives_it_back,
+                what_is_taken_back_was_never_charged,
+                what_was_charged_later_stays,
+                a_cost_is_taken_back_whole,
+                a_denied_request_reserves_nothing,
+                parallel_guesses_are_as_many_as_there_are_slots,
+                parallel_logins_are_all_let_in_as_slots_come_back,
+                two_limits_stay_exact_while_slots_come_back,
+                what_a_shadow_reserved_is_taken_back_too;
+            distinct:
+                so_many_different_values_pass_and_no_more,
+                a_value_in_the_window_costs_nothing_and_is_as_new_again,
+                a_value_that_is_denied_is_not_seen,
+                a_door_opens_when_enough_of_the_oldest_leave,
+                values_of_one_request_pass_together_or_not_at_all,
+                more_values_than_a_rate_counts_never_pass,
+                several_rates_tell_apart_together,
+                a_request_denied_elsewhere_is_seen_nowhere,
+                hammering_with_new_values_keeps_the_door_shut,
+                a_value_taken_back_is_new_again,
+                a_value_seen_again_is_not_taken_back,
+                a_value_that_was_there_before_is_not_taken_back,
+                a_changed_count_keeps_what_was_seen;
+            known:
+                a_known_client_passes_what_does_not_hold_for_it,
+                nothing_is_charged_where_it_does_not_hold,
+                a_client_is_known_to_one_subject_and_not_to_another,
+                a_client_is_known_when_it_is_so_for_every_subject,
+                who_names_nobody_is_not_known,
+                the_latest_clients_are_known_and_no_more,
+                who_succeeds_again_is_the_latest,
+                a_client_is_known_for_a_while;
+            delays:
+                a_delay_denies_nobody,
+                what_has_no_room_is_charged_all_the_same,
+                a_delay_is_charged_only_with_what_passes,
+                what_counts_by_outcome_is_not_charged_without_room,
+                a_failure_without_room_is_charged_afterwards,
+                no_slot_is_taken_beyond_the_bound;
+        }
+
+        #[test]
+        fn random_outcomes_are_settled_as_brute_force_settles_them() {
+            crate::model::random_outcomes::<$fixture>();
+        }
+
+        #[test]
+        fn random_values_are_told_apart_as_brute_force_tells_them() {
+            crate::values::random_values::<$fixture>();
+        }
+    };
+}
+
+/// What is promised beside that by a store that knows which requests of its process wait for their outcome.
+macro_rules! hold_to_waiting {
+    ($fixture:ident) => {
+        promises! { $fixture;
+            waiting:
+                a_denial_beside_a_slot_in_flight_asks_for_a_second,
+                a_request_that_died_counts_and_does_not_wait,
+                a_guess_under_way_is_not_washed_away,
+                what_was_settled_before_a_reset_is_forgotten,
+                what_was_reserved_before_a_reset_frees_nobody,
+                a_reset_by_hand_washes_no_guess_away_either;
         }
     };
 }
