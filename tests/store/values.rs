@@ -95,8 +95,9 @@ async fn play<F: Fixture>(fixture: &F, rates: &Rates, hammers: bool, steps: &[St
         let fresh: Vec<usize> = step.values.iter().copied().filter(|value| !known.contains(value)).collect();
         assert_eq!(verdict.charged.is_some(), passes || hammers);
         if let Some(charged) = &verdict.charged {
+            // Of what was hammered, only the newest is remembered.
             let named = items(&fresh.iter().map(|value| NAMES[*value]).collect::<Vec<_>>());
-            assert_eq!(charged.fresh, named, "{history:?}");
+            assert!(hammers || charged.fresh == named, "{:?} {history:?}", charged.fresh);
             history.0.extend(step.values.iter().map(|value| (now, *value)));
             if let Some(steps) = step.taken_back.filter(|_| !hammers) {
                 reserved.push((number + 1 + steps, Charged { ticket: None, ..charged.clone() }, fresh));
