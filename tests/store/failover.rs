@@ -28,6 +28,8 @@ use crate::support::midnight;
 use crate::surroundings::RedisServer;
 
 hold_to_contract!(OverRedis);
+hold_to_outcomes!(OverRedis);
+hold_to_waiting!(OverRedis);
 
 /// A shared store over a Redis that always answers, under a clock with a hand.
 pub(crate) struct OverRedis {

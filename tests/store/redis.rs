@@ -32,6 +32,7 @@ use crate::support::midnight;
 use crate::surroundings::RedisServer;
 
 hold_to_contract!(Redis);
+hold_to_outcomes!(Redis);
 
 /// A Redis under a clock with a hand, and keys of one test.
 pub(crate) struct Redis {
