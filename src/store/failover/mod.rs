@@ -131,8 +131,14 @@ impl Failover {
     /// The answer to a batch that Redis has denied before. What is not known of stands as it was counted here: that is
     /// no more than Redis has counted, so that what denies here denies there as well.
     fn deny(&self, here: &Batch<'_>, denials: Denials) -> Vec<Verdict> {
+        let remembered = self.local.knows(here);
         let verdict = |(charge, denial): (&Charge<'_>, Option<Denial>)| match denial {
             Some(denial) => self.denied_verdict(charge, denial),
+            None if charge.unless_known && remembered => Verdict::exempt(),
+            // Whether the client is known, Redis was not asked: this is not what denies.
+            None if charge.unless_known && !here.known.is_empty() => {
+                Verdict { retry_after: None, ..self.local.look_at(charge) }
+            }
             None => self.local.look_at(charge),
         };
         here.charges.iter().zip(denials).map(verdict).collect()
