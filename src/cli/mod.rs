@@ -49,6 +49,8 @@ enum Command {
     Health(remote::health::Arguments),
     /// List the limits of a running gateway, show where a key stands, or reset it
     Limits(remote::limits::Arguments),
+    /// List who is banned by a running gateway, ban and unban by hand, or export bans for a firewall
+    Bans(remote::bans::Arguments),
 }
 
 /// How a command ended. Usage errors (2) are reported by the parser of the command line.
@@ -81,6 +83,7 @@ pub fn main() -> ExitCode {
         Command::Schema => Ok(schema::schema()),
         Command::Health(arguments) => remote::health::health(&arguments),
         Command::Limits(arguments) => remote::limits::limits(&arguments),
+        Command::Bans(arguments) => remote::bans::bans(&arguments),
     };
     match exit {
         Ok(exit) => exit.into(),

@@ -15,6 +15,11 @@ pub(super) fn say(text: &str) {
     drop(writeln!(anstream::stdout(), "{text}"));
 }
 
+/// The same for what ends its lines itself.
+pub(super) fn say_as_is(text: &str) {
+    drop(write!(anstream::stdout(), "{text}"));
+}
+
 /// The same for programs.
 pub(super) fn say_json(value: &impl Serialize) {
     let json = serde_json::to_string_pretty(value).expect("what commands print has text for keys");

@@ -6,6 +6,7 @@ pub mod failover;
 pub mod memory;
 pub mod redis;
 pub mod resets;
+pub mod snapshot;
 pub mod unsettled;
 
 use std::num::NonZeroU32;

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use super::bans::Bans;
+use super::bans::shared;
 use super::denied_until::DeniedUntil;
 use super::memory::MemoryStore;
 use crate::key::KeyHash;
@@ -24,6 +26,9 @@ impl Resets {
 
     /// What is no key in the message says nothing.
     pub fn heard(&self, message: &[u8]) {
+        if shared::is_about_bans(message) {
+            return shared::heard(self.local.bans(), message);
+        }
         for word in message.split(|byte| *byte == b' ') {
             match word.strip_prefix(b"+") {
                 Some(digits) => key_of(digits).into_iter().for_each(|key| self.reopened(key)),
@@ -35,6 +40,11 @@ impl Resets {
     /// What was charged to the key counts no more, and it has room again: Redis is asked.
     pub fn reopened(&self, key: KeyHash) {
         self.denied.forget(here(key));
+    }
+
+    /// The bans of this process, which are told of the same way.
+    pub(super) fn bans(&self) -> &Arc<Bans> {
+        self.local.bans()
     }
 
     pub fn forget(&self, key: KeyHash) {

@@ -1,5 +1,6 @@
 //! The real binary: commands, output, exit codes.
 
+mod bans;
 mod check;
 mod command;
 mod compose;

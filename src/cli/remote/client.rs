@@ -15,12 +15,14 @@ use http::Method;
 use http::Request;
 use http::StatusCode;
 use http::header::AUTHORIZATION;
+use http::header::CONTENT_TYPE;
 use http::header::HOST;
 use http_body_util::BodyExt;
-use http_body_util::Empty;
+use http_body_util::Full;
 use http_body_util::Limited;
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
+use serde_json::Value;
 use tokio::net::TcpStream;
 use tokio::net::lookup_host;
 use tokio::runtime;
@@ -60,10 +62,15 @@ impl Client {
         self.authorization.is_some()
     }
 
-    /// Asks for a path with its query. An error means that no whole answer came.
-    pub(in crate::cli) fn ask(&self, method: Method, target: &str) -> Result<Answer, String> {
+    /// Asks for a path with its query, and brings a document where there is one. An error means that no whole answer came.
+    pub(in crate::cli) fn ask(
+        &self,
+        method: Method,
+        target: &str,
+        document: Option<&Value>,
+    ) -> Result<Answer, String> {
         let runtime = runtime::Builder::new_current_thread().enable_all().build().map_err(|error| error.to_string())?;
-        let answer = runtime.block_on(async { timeout(PATIENCE, self.exchange(method, target)).await });
+        let answer = runtime.block_on(async { timeout(PATIENCE, self.exchange(method, target, document)).await });
         // A name look-up that hangs in the system does not hold up the exit.
         runtime.shutdown_background();
         match answer {
@@ -73,7 +80,7 @@ impl Client {
         }
     }
 
-    async fn exchange(&self, method: Method, target: &str) -> anyhow::Result<Answer> {
+    async fn exchange(&self, method: Method, target: &str, document: Option<&Value>) -> anyhow::Result<Answer> {
         let stream = self.connect().await?;
         let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
         let driving = tokio::spawn(connection);
@@ -81,7 +88,11 @@ impl Client {
         if let Some(authorization) = &self.authorization {
             request = request.header(AUTHORIZATION, authorization);
         }
-        let answer = sender.send_request(request.body(Empty::<Bytes>::new())?).await;
+        if document.is_some() {
+            request = request.header(CONTENT_TYPE, "application/json");
+        }
+        let body = Full::from(document.map(Value::to_string).unwrap_or_default());
+        let answer = sender.send_request(request.body(body)?).await;
         let (parts, body) = answer.context("what answers there is not the gateway")?.into_parts();
         let body = Limited::new(body, LARGEST_ANSWER).collect().await;
         let body = body.map_err(|error| anyhow::anyhow!("the answer broke off: {error}"))?.to_bytes();

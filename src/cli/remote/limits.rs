@@ -1,6 +1,5 @@
 //! `portcullis limits`: the limits of a running gateway, and where one key of one of them stands.
 
-use std::fmt::Write;
 use std::num::NonZeroU32;
 use std::time::Duration;
 
@@ -9,7 +8,9 @@ use http::Method;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::Gateway;
+use super::Common;
+use super::pair;
+use super::segment;
 use crate::cli::Exit;
 use crate::cli::Format;
 use crate::cli::output;
@@ -41,15 +42,6 @@ enum Command {
 }
 
 #[derive(Debug, clap::Args)]
-struct Common {
-    #[command(flatten)]
-    gateway: Gateway,
-    /// For whom to print
-    #[arg(long, value_enum, default_value_t = Format::Human)]
-    format: Format,
-}
-
-#[derive(Debug, clap::Args)]
 struct OneKey {
     /// The name of the limit
     #[arg(value_name = "NAME")]
@@ -67,12 +59,6 @@ pub(in crate::cli) fn limits(arguments: &Arguments) -> anyhow::Result<Exit> {
         Command::Show(key) => show(key),
         Command::Reset(key) => reset(key),
     }
-}
-
-/// `param.username=alice`
-fn pair(text: &str) -> Result<(String, String), String> {
-    let (name, value) = text.split_once('=').ok_or("write it as SELECTOR=VALUE")?;
-    Ok((name.to_owned(), value.to_owned()))
 }
 
 fn list(Common { gateway, format }: &Common) -> anyhow::Result<Exit> {
@@ -125,19 +111,6 @@ impl OneKey {
         let mark = if query.is_empty() { "" } else { "?" };
         format!("/api/v1/limits/{}/state{mark}{query}", segment(&self.name))
     }
-}
-
-/// A name as one segment of a path.
-fn segment(name: &str) -> String {
-    let mut segment = String::with_capacity(name.len());
-    for byte in name.bytes() {
-        if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b'~') {
-            segment.push(char::from(byte));
-        } else {
-            let _ = write!(segment, "%{byte:02X}");
-        }
-    }
-    segment
 }
 
 /// What of a limit a person is shown.

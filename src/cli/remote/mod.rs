@@ -1,9 +1,11 @@
 //! Commands that talk to a running gateway over its admin listener.
 
+pub(super) mod bans;
 pub(super) mod client;
 pub(super) mod health;
 pub(super) mod limits;
 
+use std::fmt::Write;
 use std::path::PathBuf;
 
 use anyhow::Context;
@@ -15,6 +17,7 @@ use serde_json::Value;
 use self::client::Answer;
 use self::client::Client;
 use super::Exit;
+use super::Format;
 use super::output;
 
 /// Which gateway is asked, and who asks.
@@ -26,6 +29,16 @@ struct Gateway {
     /// A file with the token of the admin API; `PORTCULLIS_TOKEN` is the token itself
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
+}
+
+/// What most of these commands take.
+#[derive(Debug, clap::Args)]
+struct Common {
+    #[command(flatten)]
+    gateway: Gateway,
+    /// For whom to print
+    #[arg(long, value_enum, default_value_t = Format::Human)]
+    format: Format,
 }
 
 const DEFAULT_ADMIN: &str = "http://127.0.0.1:9090";
@@ -52,32 +65,94 @@ impl Gateway {
     /// Asks, and hands on what came back with a status of success: JSON, or nothing at all. Everything else is told
     /// to the person who asked, and is how the command ends.
     fn ask(&self, method: Method, target: &str) -> anyhow::Result<Result<Value, Exit>> {
+        self.exchange(method, target, None)
+    }
+
+    /// The same with a document.
+    fn send(&self, method: Method, target: &str, document: &Value) -> anyhow::Result<Result<Value, Exit>> {
+        self.exchange(method, target, Some(document))
+    }
+
+    /// The same where the answer is text.
+    fn ask_for_text(&self, method: Method, target: &str) -> anyhow::Result<Result<String, Exit>> {
+        let (client, answer) = match self.answer(method, target, None)? {
+            Ok(answered) => answered,
+            Err(exit) => return Ok(Err(exit)),
+        };
+        if answer.status.is_success() {
+            return Ok(Ok(String::from_utf8_lossy(&answer.body).into_owned()));
+        }
+        Ok(told(&client, &answer).map(|_| String::new()))
+    }
+
+    fn exchange(
+        &self,
+        method: Method,
+        target: &str,
+        document: Option<&Value>,
+    ) -> anyhow::Result<Result<Value, Exit>> {
+        Ok(match self.answer(method, target, document)? {
+            Ok((client, answer)) => told(&client, &answer),
+            Err(exit) => Err(exit),
+        })
+    }
+
+    fn answer(
+        &self,
+        method: Method,
+        target: &str,
+        document: Option<&Value>,
+    ) -> anyhow::Result<Result<(Client, Answer), Exit>> {
         let client = self.client()?;
-        let Answer { status, body } = match client.ask(method, target) {
+        let answer = match client.ask(method, target, document) {
             Ok(answer) => answer,
             Err(error) => {
                 output::complain(&format!("the gateway at {} could not be reached: {error}", client.authority()));
                 return Ok(Err(Exit::Unreachable));
             }
         };
-        if status == StatusCode::NO_CONTENT {
-            return Ok(Ok(Value::Null));
-        }
-        let content: Option<Value> = serde_json::from_slice(&body).ok();
-        let wrong = match (status, content) {
-            (status, Some(content)) if status.is_success() => return Ok(Ok(content)),
-            (StatusCode::UNAUTHORIZED, _) if client.has_token() => "the gateway has another token".to_owned(),
-            (StatusCode::UNAUTHORIZED, _) => {
-                "the gateway wants its token: `--token-file FILE`, or PORTCULLIS_TOKEN in the environment".to_owned()
-            }
-            (_, Some(problem)) if problem["detail"].is_string() => {
-                problem["detail"].as_str().unwrap_or_default().to_owned()
-            }
-            (status, _) => format!("what answers at {} is no admin API: it said {status}", client.authority()),
-        };
-        output::complain(&wrong);
-        Ok(Err(Exit::Wrong))
+        Ok(Ok((client, answer)))
     }
+}
+
+/// What an answer says, as JSON or nothing at all; what is wrong is told to the person who asked.
+fn told(client: &Client, Answer { status, body }: &Answer) -> Result<Value, Exit> {
+    if *status == StatusCode::NO_CONTENT {
+        return Ok(Value::Null);
+    }
+    let content: Option<Value> = serde_json::from_slice(body).ok();
+    let wrong = match (*status, content) {
+        (status, Some(content)) if status.is_success() => return Ok(content),
+        (StatusCode::UNAUTHORIZED, _) if client.has_token() => "the gateway has another token".to_owned(),
+        (StatusCode::UNAUTHORIZED, _) => {
+            "the gateway wants its token: `--token-file FILE`, or PORTCULLIS_TOKEN in the environment".to_owned()
+        }
+        (_, Some(problem)) if problem["detail"].is_string() => {
+            problem["detail"].as_str().unwrap_or_default().to_owned()
+        }
+        (status, _) => format!("what answers at {} is no admin API: it said {status}", client.authority()),
+    };
+    output::complain(&wrong);
+    Err(Exit::Wrong)
+}
+
+/// `param.username=alice`
+fn pair(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text.split_once('=').ok_or("write it as SELECTOR=VALUE")?;
+    Ok((name.to_owned(), value.to_owned()))
+}
+
+/// A name as one segment of a path.
+fn segment(name: &str) -> String {
+    let mut segment = String::with_capacity(name.len());
+    for byte in name.bytes() {
+        if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b'~') {
+            segment.push(char::from(byte));
+        } else {
+            let _ = write!(segment, "%{byte:02X}");
+        }
+    }
+    segment
 }
 
 /// A variable that is set to nothing says nothing.

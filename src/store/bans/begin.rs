@@ -55,10 +55,15 @@ impl AnyStore {
 
     /// Lifts a ban: the one it was, or `None` if there was none. Fails where Redis, which holds it, does not answer.
     pub async fn lift(&self, id: BanId) -> Result<Option<Ban>, StoreError> {
-        if let Self::Shared(store) = self {
-            store.lift(id).await?;
-        }
-        let lifted = self.bans().lift(id);
+        let now = self.bans().now();
+        // Asked before: what Redis tells of it is heard here too.
+        let known = self.bans().find(id);
+        let shared = match self {
+            Self::Memory(_) => None,
+            Self::Shared(store) => store.lift(id).await?,
+        };
+        self.bans().lift(id);
+        let lifted = known.or(shared.filter(|ban| ban.until > now));
         if let Some((listener, ban)) = self.bans().listener().zip(lifted.as_ref()) {
             listener.lifted(ban);
         }

@@ -3,6 +3,7 @@
 //! - [`ban`]: what a ban is, and what it is called.
 //! - [`table`]: all bans that are known here, and how long each still lasts.
 //! - [`networks`]: the banned addresses among them.
+//! - [`shared`]: what gateways tell each other of them.
 //! - [`begin`]: bans that begin and end, in memory or by way of Redis.
 
 pub mod ban;
@@ -10,6 +11,8 @@ pub mod networks;
 pub mod table;
 
 mod begin;
+
+pub(in crate::store) mod shared;
 
 pub use self::ban::Ban;
 pub use self::ban::BanId;

@@ -11,15 +11,15 @@ use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use parking_lot::RwLock;
-use tokio::sync::watch;
-
 use super::Listener;
 use super::ban::Ban;
 use super::ban::BanId;
 use super::ban::Record;
 use super::ban::Subject;
 use super::networks::Networks;
+use super::shared::Followed;
 use crate::clock::Clock;
 use crate::clock::Timestamp;
 use crate::key::KeyHash;
@@ -33,9 +33,8 @@ pub struct Bans {
     /// How many there are of each kind: nobody waits for the lock where there is nothing to find.
     keys: AtomicUsize,
     networks: AtomicUsize,
-    /// Something changed that a snapshot is to hold.
-    changed: watch::Sender<()>,
     listener: OnceLock<Arc<dyn Listener>>,
+    pub(super) followed: Mutex<Followed>,
 }
 
 /// There is no room for another ban by hand.
@@ -50,7 +49,7 @@ struct Book {
     /// When each is forgotten: those by limits make room where there is none, those by hand do not.
     by_limits: BTreeSet<(Timestamp, BanId)>,
     by_hand: BTreeSet<(Timestamp, BanId)>,
-    /// Counts what was written here.
+    /// Counts what was written and removed here.
     writes: u64,
 }
 
@@ -73,8 +72,8 @@ impl Bans {
             book: RwLock::default(),
             keys: AtomicUsize::new(0),
             networks: AtomicUsize::new(0),
-            changed: watch::Sender::new(()),
             listener: OnceLock::new(),
+            followed: Mutex::default(),
         }
     }
 
@@ -140,11 +139,6 @@ impl Bans {
         self.clock.now()
     }
 
-    /// Tells whenever something changed that is to outlive the process.
-    pub(in crate::store) fn changes(&self) -> watch::Receiver<()> {
-        self.changed.subscribe()
-    }
-
     /// The next step of a ladder, as this process knows it; and whether it was one: while a ban lasts it stays.
     pub(in crate::store) fn step(&self, subject: Subject, ladder: &Ladder, reason: &Arc<str>) -> (Record, bool) {
         let now = self.clock.now();
@@ -205,7 +199,7 @@ impl Bans {
         removed.map(|entry| entry.record.ban).filter(|ban| ban.until > now)
     }
 
-    /// Counts what was written so far, for [`Bans::only`].
+    /// Counts what changed so far, for [`Bans::only`] and whoever keeps a copy.
     pub(in crate::store) fn mark(&self) -> u64 {
         self.book.read().writes
     }
@@ -271,7 +265,6 @@ impl Bans {
         let networks = book.networks.len();
         self.networks.store(networks, Ordering::Relaxed);
         self.keys.store(book.entries.len() - networks, Ordering::Relaxed);
-        self.changed.send_replace(());
     }
 }
 
@@ -303,6 +296,7 @@ impl Book {
 
     fn remove(&mut self, id: BanId) -> Option<Entry> {
         let entry = self.entries.remove(&id)?;
+        self.writes += 1;
         if let Subject::Address(network) = entry.record.ban.subject {
             self.networks.remove(network);
         }

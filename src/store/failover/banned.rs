@@ -11,17 +11,34 @@ use crate::store::bans::Subject;
 use crate::store::bans::ban::Record;
 
 impl Failover {
-    /// The ban that begins now, and whether it does: one that lasts stays what it is.
+    /// The ban that begins now, and whether it does: one that lasts stays what it is. Goes on though the caller leaves.
     pub(in crate::store) async fn trip(&self, subject: Subject, ladder: &Ladder, reason: Arc<str>) -> (Ban, bool) {
-        let (record, begins) = self.bans().step(subject, ladder, &reason);
-        (record.ban, begins)
+        let (redis, bans) = (self.redis.on_same_core(), Arc::clone(self.bans()));
+        let ladder = ladder.clone();
+        let tripping = self.tasks().spawn(async move {
+            if let Some((record, begins)) = redis.trip_ban(&bans, &subject, &ladder, &reason).await {
+                return (record.ban, begins);
+            }
+            // Redis is told when it is back, if it still lasts.
+            let (record, begins) = bans.step(subject, &ladder, &reason);
+            (record.ban, begins)
+        });
+        tripping.await.expect("it neither panics nor is stopped before its core")
     }
 
     /// Tells every gateway of a ban by hand, now or when Redis is back.
-    pub(in crate::store) async fn tell_ban(&self, _record: &Record) {}
+    pub(in crate::store) async fn tell_ban(&self, record: &Record) {
+        self.redis.tell_ban(self.bans(), record).await;
+    }
 
-    /// Lifts a ban for every gateway.
-    pub(in crate::store) async fn lift(&self, _id: BanId) -> Result<(), StoreError> {
-        Ok(())
+    /// Lifts a ban for every gateway: the one that Redis knew of.
+    pub(in crate::store) async fn lift(&self, id: BanId) -> Result<Option<Ban>, StoreError> {
+        // Of what it was never told, it will not be told.
+        let is_ours_alone = self.bans().is_untold(id) && !self.redis.shared().status().up;
+        match self.redis.lift_ban(self.bans(), id).await {
+            Ok(lifted) => Ok(lifted),
+            Err(_) if is_ours_alone => Ok(None),
+            Err(_) => Err(StoreError::Away),
+        }
     }
 }

@@ -71,6 +71,40 @@ impl Known {
     }
 }
 
+impl Known {
+    /// How many successes there were.
+    pub(super) fn successes(&self) -> u64 {
+        self.subjects.lock().successes
+    }
+
+    /// Every subject with its clients, the latest subject last and the latest client first.
+    pub(super) fn all(&self, now: Timestamp) -> Vec<(KeyHash, Vec<(u64, Timestamp)>)> {
+        let subjects = self.subjects.lock();
+        let mut all: Vec<_> = subjects.clients.iter().collect();
+        all.sort_by_key(|(_, subject)| subject.last);
+        let lasting = |subject: &Subject| {
+            let clients = subject.clients.iter().filter(|client| now < client.until);
+            clients.map(|client| (client.item, client.until)).collect::<Vec<_>>()
+        };
+        let all = all.into_iter().map(|(key, subject)| (*key, lasting(subject)));
+        all.filter(|(_, clients)| !clients.is_empty()).collect()
+    }
+
+    /// A subject as it was before, the latest so far.
+    pub(super) fn put_back(&self, subject: KeyHash, clients: Vec<(u64, Timestamp)>, now: Timestamp) {
+        if self.most == 0 {
+            return;
+        }
+        let mut subjects = self.subjects.lock();
+        subjects.successes += 1;
+        let last = subjects.successes;
+        let clients = clients.into_iter().map(|(item, until)| Client { item, until }).collect();
+        subjects.clients.insert(subject, Subject { last, clients });
+        subjects.order.push_back((last, subject));
+        subjects.make_room(self.most, now);
+    }
+}
+
 impl Subjects {
     /// Forgets the oldest ones that are too many, or known to nobody any more.
     fn make_room(&mut self, most: usize, now: Timestamp) {

@@ -5,6 +5,7 @@ mod forget;
 mod known;
 mod settle;
 mod shard;
+mod survivors;
 mod slab;
 
 use std::fmt;
@@ -51,7 +52,7 @@ pub struct MemoryStore {
     ring: Arc<KeyRing>,
     known: Known,
     unsettled: Unsettled,
-    hasher: KeyHasher,
+    secret: [u8; 16],
     bans: Arc<Bans>,
 }
 
@@ -77,7 +78,7 @@ impl MemoryStore {
             shards: bounds.map(|bound| Padded(Mutex::new(Shard::new(bound)))).collect(),
             known: Known::new(settings.max_keys),
             unsettled: Unsettled::default(),
-            hasher: KeyHasher::of_process(),
+            secret: random(),
             bans: Arc::new(Bans::new(clock.clone())),
             clock,
         }
@@ -90,7 +91,7 @@ impl MemoryStore {
 
     /// What hashes keys for this store.
     pub fn hasher(&self) -> KeyHasher {
-        self.hasher.clone()
+        KeyHasher::new(self.secret)
     }
 
     /// The bans that this process knows of.
@@ -308,6 +309,12 @@ impl fmt::Debug for MemoryStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("MemoryStore").field("shards", &self.shards.len()).finish_non_exhaustive()
     }
+}
+
+fn random() -> [u8; 16] {
+    let mut secret = [0; 16];
+    getrandom::fill(&mut secret).expect("the system has random bytes");
+    secret
 }
 
 /// More shards than cores, so that two cores seldom want the same one.

@@ -59,6 +59,8 @@ struct Progress {
     node: Arc<Node>,
     generation: u64,
     sent: bool,
+    /// What is refused says nothing of the server.
+    aside: bool,
 }
 
 /// A server may send a call on, or not know a script, this often before it counts as a refusal.
@@ -83,6 +85,16 @@ impl Links {
         self.bounded(node, async |progress| self.run(slot, invocation, progress).await).await
     }
 
+    /// The same for what decides about no request: a server that refuses it can do the rest all the same.
+    pub async fn call_aside(&self, slot: u16, invocation: &Invocation) -> Result<Value, Failure> {
+        let node = self.shared.topology.node(slot).ok_or(Failure::Open)?;
+        let run = async |progress: &mut Progress| {
+            progress.aside = true;
+            self.run(slot, invocation, progress).await
+        };
+        self.bounded(node, run).await
+    }
+
     /// Tells every gateway that listens to this channel. `Err`: they may not have been told.
     pub async fn publish(&self, channel: &str, message: &str) -> Result<(), Failure> {
         let mut publish = redis::cmd("PUBLISH");
@@ -99,7 +111,7 @@ impl Links {
         call: impl AsyncFnOnce(&mut Progress) -> Result<Value, Failure>,
     ) -> Result<Value, Failure> {
         let begun = Instant::now();
-        let mut progress = Progress { generation: 0, node, sent: false };
+        let mut progress = Progress { generation: 0, node, sent: false, aside: false };
         let answer = time::timeout(self.shared.settings.timeout, call(&mut progress)).await;
         match answer {
             Ok(Ok(value)) => {
@@ -184,7 +196,11 @@ impl Links {
     }
 
     fn refused(&self, progress: &Progress, fault: &Fault) -> Failure {
-        self.blame(progress, fault.cause);
+        if progress.aside {
+            self.shared.observer.failed(fault.cause.word());
+        } else {
+            self.blame(progress, fault.cause);
+        }
         Failure::Refused
     }
 

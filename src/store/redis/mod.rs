@@ -11,6 +11,7 @@
 //! - [`script`], [`answer`]: batches as invocations of a Lua script, and what it answers.
 //! - [`reserve`], [`settle`], [`in_flight`]: all or none across slots, what became of requests, and slots in flight held
 //!   by leases.
+//! - [`bans`]: who is banned, shared by all gateways.
 //! - [`detached`]: decisions that are finished though their client has left.
 
 pub mod links;
@@ -19,6 +20,7 @@ pub mod url;
 pub mod watch;
 
 mod answer;
+mod bans;
 mod breaker;
 mod cluster;
 mod connect;
@@ -125,6 +127,11 @@ impl RedisStore {
     #[must_use]
     pub fn on_another_core(&self) -> Self {
         Self::of_core(Arc::clone(&self.core.shared))
+    }
+
+    /// The same, for a task of this core.
+    pub(super) fn on_same_core(&self) -> Self {
+        Self { core: Arc::clone(&self.core) }
     }
 
     fn of_core(shared: Arc<Shared>) -> Self {

@@ -38,6 +38,8 @@ pub struct Shared {
     pub(super) ring: Arc<KeyRing>,
     /// It was asked for them at least once.
     pub(super) asked_for_keys: AtomicBool,
+    /// It was asked at least once who is banned.
+    pub(super) bans_met: AtomicBool,
     /// Under which number slots in flight are taken from now on.
     holder: AtomicU32,
 }
@@ -80,6 +82,7 @@ impl Shared {
             topology,
             news: watch::Sender::new(()),
             surveyed: AtomicBool::new(settings.mode == Mode::Single),
+            bans_met: AtomicBool::new(false),
             holder: AtomicU32::new(fastrand::u32(..)),
             settings,
             time,

@@ -7,6 +7,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::Mode;
 use super::Shared;
+use super::bans;
 use super::cluster;
 use super::keyring;
 use super::node::Node;
@@ -22,6 +23,7 @@ pub async fn watch(shared: Arc<Shared>, resets: Resets, stop: CancellationToken)
 
 async fn forever(shared: Arc<Shared>, resets: Resets) {
     let mut tasks = JoinSet::new();
+    tasks.spawn(bans::follow(Arc::clone(&shared), Arc::clone(resets.bans())));
     tasks.spawn(resets::listen(Arc::clone(&shared), resets.clone()));
     tasks.spawn(keyring::follow(Arc::clone(&shared)));
     match shared.settings.mode {

@@ -1,5 +1,7 @@
 //! Batches as invocations of Lua scripts, which decide in Redis what [`State`](crate::limit::State) decides in memory.
 
+pub mod bans;
+
 mod encode;
 mod text;
 

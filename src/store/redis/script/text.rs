@@ -120,6 +120,11 @@ pub(super) fn renewing() -> &'static Script {
     &SCRIPT
 }
 
+pub(super) fn banning() -> &'static Script {
+    static SCRIPT: LazyLock<Script> = LazyLock::new(|| Script::of(include_str!("../lua/bans.lua").to_owned()));
+    &SCRIPT
+}
+
 pub(super) fn keyring() -> &'static Script {
     static SCRIPT: LazyLock<Script> = LazyLock::new(|| Script::of(include_str!("../lua/keyring.lua").to_owned()));
     &SCRIPT

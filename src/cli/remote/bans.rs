@@ -1,0 +1,225 @@
+//! `portcullis bans`: who is banned by a running gateway, and bans by hand.
+
+use std::collections::BTreeMap;
+
+use clap::Subcommand;
+use clap::builder::PossibleValuesParser;
+use http::Method;
+use serde::Deserialize;
+use serde_json::Value;
+use serde_json::json;
+
+use super::Common;
+use super::Gateway;
+use super::pair;
+use super::segment;
+use crate::cli::Exit;
+use crate::cli::Format;
+use crate::cli::output;
+use crate::cli::output::Table;
+use crate::units::Span;
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  portcullis bans list
+  portcullis bans add 198.51.100.7 --for 1h --reason 'scans for backups'
+  portcullis bans add --limit login-failures param.username=alice --for 30m
+  portcullis bans remove 5f1d4c9a0b7e42f8a6c3d2e1908f7b6a
+  portcullis bans export --format nft | nft -f -
+
+A ban of a key holds on every route that its limit stands on; a ban of an address holds everywhere. Every gateway on
+the same store sees a ban, and its end, within a second.
+Exit codes: 0 done, 1 the input was wrong, 2 usage, 3 the gateway could not be reached.")]
+pub(in crate::cli) struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Every ban that lasts
+    List(Common),
+    /// Ban an address, or a key of a limit, for a while
+    Add(Add),
+    /// Lift a ban, and forget what was counted under its key
+    Remove(Remove),
+    /// Banned networks in the words of a firewall or a server
+    Export(Export),
+}
+
+#[derive(Debug, clap::Args)]
+struct Add {
+    /// An address or a network; with `--limit` the key: a value for each of its selectors
+    #[arg(value_name = "ADDRESS | SELECTOR=VALUE", required_unless_present = "limit")]
+    what: Vec<String>,
+    /// Ban a key of this limit instead of an address
+    #[arg(long, value_name = "NAME")]
+    limit: Option<String>,
+    /// How long: 15m, 1h, 7d
+    #[arg(long = "for", value_name = "D")]
+    span: Span,
+    /// Why, for whoever reads the list
+    #[arg(long, value_name = "R", default_value = "")]
+    reason: String,
+    #[command(flatten)]
+    common: Common,
+}
+
+#[derive(Debug, clap::Args)]
+struct Remove {
+    /// As `bans list` shows it
+    #[arg(value_name = "ID")]
+    id: String,
+    #[command(flatten)]
+    common: Common,
+}
+
+#[derive(Debug, clap::Args)]
+struct Export {
+    /// Who is to read it
+    #[arg(long, value_name = "F", value_parser = PossibleValuesParser::new(FORMATS), default_value = "plain")]
+    format: String,
+    #[command(flatten)]
+    gateway: Gateway,
+}
+
+/// As the admin API knows them.
+const FORMATS: [&str; 9] = ["plain", "nft", "ipset", "iptables", "pf", "hosts.deny", "nginx", "haproxy", "cisco"];
+
+pub(in crate::cli) fn bans(arguments: &Arguments) -> anyhow::Result<Exit> {
+    match &arguments.command {
+        Command::List(common) => list(common),
+        Command::Add(wanted) => add(wanted),
+        Command::Remove(wanted) => remove(wanted),
+        Command::Export(wanted) => export(wanted),
+    }
+}
+
+fn list(Common { gateway, format }: &Common) -> anyhow::Result<Exit> {
+    let answer = match gateway.ask(Method::GET, BANS)? {
+        Ok(answer) => answer,
+        Err(exit) => return Ok(exit),
+    };
+    match format {
+        Format::Json => output::say_json(&answer),
+        Format::Human => {
+            let bans: Vec<Ban> = serde_json::from_value(answer)?;
+            let mut table = Table::new(["ID", "BANNED", "UNTIL", "REASON"]);
+            for ban in &bans {
+                table.row([ban.id.clone(), ban.what(), ban.until.clone(), ban.reason.clone()]);
+            }
+            if bans.is_empty() { output::say("nobody is banned") } else { output::say(&table.to_string()) }
+        }
+    }
+    Ok(Exit::Done)
+}
+
+fn add(wanted: &Add) -> anyhow::Result<Exit> {
+    let document = match wanted.document() {
+        Ok(document) => document,
+        Err(wrong) => {
+            output::complain(&wrong);
+            return Ok(Exit::Wrong);
+        }
+    };
+    let answer = match wanted.common.gateway.send(Method::POST, BANS, &document)? {
+        Ok(answer) => answer,
+        Err(exit) => return Ok(exit),
+    };
+    match wanted.common.format {
+        Format::Json => output::say_json(&answer),
+        Format::Human => {
+            let ban: Ban = serde_json::from_value(answer)?;
+            output::say(&format!("{} is banned until {}: {}", ban.what(), ban.until, ban.id));
+        }
+    }
+    Ok(Exit::Done)
+}
+
+fn remove(wanted: &Remove) -> anyhow::Result<Exit> {
+    let target = format!("{BANS}/{}", segment(&wanted.id));
+    if let Err(exit) = wanted.common.gateway.ask(Method::DELETE, &target)? {
+        return Ok(exit);
+    }
+    match wanted.common.format {
+        Format::Json => output::say_json(&json!({"id": wanted.id, "removed": true})),
+        Format::Human => output::say(&format!("{}: the ban is lifted", wanted.id)),
+    }
+    Ok(Exit::Done)
+}
+
+fn export(wanted: &Export) -> anyhow::Result<Exit> {
+    let target = format!("{BANS}/export?format={}", wanted.format);
+    Ok(match wanted.gateway.ask_for_text(Method::GET, &target)? {
+        Ok(text) => {
+            output::say_as_is(&text);
+            Exit::Done
+        }
+        Err(exit) => exit,
+    })
+}
+
+const BANS: &str = "/api/v1/bans";
+
+impl Add {
+    /// What the API is asked for, or what is wrong.
+    fn document(&self) -> Result<Value, String> {
+        let mut document = json!({"for": self.span.to_string(), "reason": self.reason});
+        match (&self.limit, self.what.as_slice()) {
+            (None, [address]) => document["address"] = json!(address),
+            (None, _) => return Err("one address at a time".to_owned()),
+            (Some(limit), parts) => {
+                let mut key = BTreeMap::new();
+                for part in parts {
+                    let (name, value) = pair(part).map_err(|wrong| format!("`--limit` goes with a key: {wrong}"))?;
+                    if key.insert(name.clone(), value).is_some() {
+                        return Err(format!("several values for `{name}`: a key has one of each part"));
+                    }
+                }
+                document["limit"] = json!(limit);
+                document["key"] = json!(key);
+            }
+        }
+        Ok(document)
+    }
+}
+
+/// What of a ban a person is shown.
+#[derive(Debug, Deserialize)]
+struct Ban {
+    id: String,
+    address: Option<String>,
+    limit: Option<String>,
+    #[serde(default)]
+    key: BTreeMap<String, String>,
+    until: String,
+    reason: String,
+}
+
+impl Ban {
+    /// `198.51.100.0/24`, or `login-failures: param.username=a***`
+    fn what(&self) -> String {
+        if let Some(address) = &self.address {
+            return address.clone();
+        }
+        let parts: Vec<_> = self.key.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        let key = if parts.is_empty() { "one key for all".to_owned() } else { parts.join(" ") };
+        format!("{}: {key}", self.limit.as_deref().unwrap_or_default())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_ban_is_told_by_what_is_banned() {
+        let what = |document: Value| serde_json::from_value::<Ban>(document).unwrap().what();
+        assert_eq!(what(json!({"id": "1", "address": "10.0.0.0/8", "until": "", "reason": ""})), "10.0.0.0/8");
+        let key = json!({"param.user": "a***", "client_ip": "10.0.*.*"});
+        let ban = json!({"id": "1", "limit": "pace", "key": key, "until": "", "reason": ""});
+        assert_eq!(what(ban), "pace: client_ip=10.0.*.* param.user=a***");
+        assert_eq!(what(json!({"id": "1", "limit": "all", "key": {}, "until": "", "reason": ""})), "all: one key for all");
+    }
+}

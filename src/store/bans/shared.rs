@@ -1,0 +1,317 @@
+//! Bans that gateways tell each other of: how they are written, and in which order they are believed.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use ipnet::IpNet;
+use serde::Deserialize;
+use serde::Serialize;
+
+use super::ban::Ban;
+use super::ban::BanId;
+use super::ban::Record;
+use super::ban::Subject;
+use super::table::Bans;
+use crate::clock::Timestamp;
+use crate::key::KeyHash;
+use crate::key::Masked;
+
+/// Which changes of the bans in Redis are known: how many there were since they began, and a number drawn then.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(in crate::store) struct Version {
+    begun: u64,
+    changes: u64,
+}
+
+/// What a gateway did.
+#[derive(Clone, Debug)]
+pub(in crate::store) enum Change {
+    Ban(Record),
+    Lift(BanId),
+}
+
+/// A ban as the script tells of it: spans, no moments.
+#[derive(Clone, Debug)]
+pub(in crate::store) struct Told {
+    pub version: Version,
+    left: Duration,
+    length: Duration,
+    step: u32,
+    age: Duration,
+    by_hand: bool,
+    blob: String,
+}
+
+/// What is written of a ban beside its spans. Of the values of a key, only what is shown anyway.
+#[derive(Debug, Deserialize, Serialize)]
+struct Blob {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    address: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    key: Option<String>,
+    #[serde(default)]
+    limit: String,
+    #[serde(default)]
+    parts: Vec<(String, String)>,
+    reason: String,
+}
+
+impl Version {
+    /// Two words; `None`: there are no bans.
+    pub(in crate::store) fn read(words: &[String]) -> Option<Self> {
+        let [begun, changes, ..] = words else { return None };
+        Some(Self { begun: u64::from_str_radix(begun, 16).ok()?, changes: changes.parse().ok()? })
+    }
+
+    /// Whether nothing was lost between the two.
+    pub(in crate::store) fn follows(self, before: Self) -> bool {
+        self.begun == before.begun && self.changes >= before.changes
+    }
+
+    fn is_next(self, before: Self) -> bool {
+        self.begun == before.begun && self.changes == before.changes + 1
+    }
+}
+
+impl Told {
+    /// `left length step age hand blob`, the blob being the last word.
+    pub(in crate::store) fn read(version: Version, words: &[impl AsRef<str>]) -> Option<Self> {
+        let [left, length, step, age, hand, blob] = words else { return None };
+        let span = |text: &str| text.parse().ok().map(Duration::from_micros);
+        Some(Self {
+            version,
+            left: span(left.as_ref())?,
+            length: span(length.as_ref())?,
+            step: step.as_ref().parse().ok()?,
+            age: span(age.as_ref())?,
+            by_hand: hand.as_ref() == "h",
+            blob: blob.as_ref().to_owned(),
+        })
+    }
+
+    /// By the clock of this process.
+    pub(in crate::store) fn record(&self, id: BanId, now: Timestamp) -> Option<Record> {
+        let (subject, reason) = unblob(&self.blob)?;
+        let since = Timestamp::from_micros(now.as_micros().saturating_sub(micros(self.age)));
+        let ban = Ban { id, subject, since, until: now + self.left, reason, by_hand: self.by_hand };
+        Some(Record { ban, step: self.step, length: self.length })
+    }
+}
+
+/// What Redis keeps: `until length step since hand blob`, by a clock that shows `theirs` where ours shows `ours`.
+pub(in crate::store) fn stored(id: BanId, text: &str, theirs: u64, ours: Timestamp) -> Option<Record> {
+    let mut words = text.splitn(6, ' ');
+    let mut number = || words.next()?.parse::<u64>().ok();
+    let (until, length, step, since) = (number()?, number()?, number()?, number()?);
+    let (hand, blob) = (words.next()?, words.next()?);
+    let (subject, reason) = unblob(blob)?;
+    let here = |moment: u64| {
+        let shifted = i128::from(moment) - i128::from(theirs) + i128::from(ours.as_micros());
+        Timestamp::from_micros(u64::try_from(shifted.max(0)).unwrap_or(u64::MAX))
+    };
+    let ban = Ban { id, subject, since: here(since), until: here(until), reason, by_hand: hand == "h" };
+    Some(Record { ban, step: u32::try_from(step).ok()?, length: Duration::from_micros(length) })
+}
+
+/// One whose blob, moments (`since`, `until`) and length are known.
+pub(in crate::store) fn record(
+    blob: &str,
+    (since, until, length): (Timestamp, Timestamp, Duration),
+    step: u32,
+    by_hand: bool,
+) -> Option<Record> {
+    let (subject, reason) = unblob(blob)?;
+    let ban = Ban { id: subject.id(), subject, since, until, reason, by_hand };
+    Some(Record { ban, step, length })
+}
+
+/// A message on the channel: `ban BEGUN CHANGES ID LEFT LENGTH STEP AGE HAND BLOB` or `unban BEGUN CHANGES ID`. What is
+/// neither says nothing.
+pub(in crate::store) fn heard(bans: &Bans, message: &[u8]) {
+    let read = || {
+        let text = std::str::from_utf8(message).ok()?;
+        let words: Vec<&str> = text.splitn(10, ' ').collect();
+        let version = Version::read(&[(*words.get(1)?).to_owned(), (*words.get(2)?).to_owned()])?;
+        let id: BanId = words.get(3)?.parse().ok()?;
+        match words[0] {
+            "unban" => Some((version, Change::Lift(id))),
+            _ => Some((version, Change::Ban(Told::read(version, words.get(4..)?)?.record(id, bans.now())?))),
+        }
+    };
+    if let Some((version, change)) = read() {
+        bans.heard(version, &change);
+    }
+}
+
+/// Whether a message is one of ours.
+pub(in crate::store) fn is_about_bans(message: &[u8]) -> bool {
+    message.starts_with(b"ban ") || message.starts_with(b"unban ")
+}
+
+pub(in crate::store) fn blob(subject: &Subject, reason: &str) -> String {
+    let reason = reason.to_owned();
+    let blob = match subject {
+        Subject::Address(network) => {
+            Blob { address: Some(network.to_string()), key: None, limit: String::new(), parts: Vec::new(), reason }
+        }
+        Subject::Key { key, limit, named } => Blob {
+            address: None,
+            key: Some(format!("{:032x}", key.0)),
+            limit: limit.to_string(),
+            parts: named.parts.clone(),
+            reason,
+        },
+    };
+    serde_json::to_string(&blob).expect("texts are JSON")
+}
+
+fn unblob(text: &str) -> Option<(Subject, Arc<str>)> {
+    let Blob { address, key, limit, parts, reason } = serde_json::from_str(text).ok()?;
+    let subject = match (address, key) {
+        (Some(network), None) => Subject::Address(network.parse::<IpNet>().ok()?.trunc()),
+        (None, Some(key)) => {
+            let key = KeyHash(u128::from_str_radix(&key, 16).ok()?);
+            Subject::Key { key, limit: limit.into(), named: Masked { parts, address: None } }
+        }
+        _ => return None,
+    };
+    Some((subject, reason.into()))
+}
+
+fn micros(span: Duration) -> u64 {
+    u64::try_from(span.as_micros()).unwrap_or(u64::MAX)
+}
+
+/// What is known of the bans in Redis.
+#[derive(Debug, Default)]
+pub(super) struct Followed {
+    version: Option<Version>,
+    /// What was lifted while all were being read: a page that was read before does not bring it back.
+    lifted: Option<Vec<BanId>>,
+}
+
+impl Bans {
+    /// Something changed in Redis. What is known already, or was overtaken, is not done again.
+    pub(in crate::store) fn heard(&self, version: Version, change: &Change) {
+        let mut followed = self.followed.lock();
+        if followed.version.is_some_and(|known| known.follows(version)) {
+            return;
+        }
+        match change {
+            Change::Ban(record) => {
+                if let Some(lifted) = &mut followed.lifted {
+                    lifted.retain(|id| *id != record.ban.id);
+                }
+                self.keep(record.clone());
+            }
+            Change::Lift(id) => {
+                if let Some(lifted) = &mut followed.lifted {
+                    lifted.push(*id);
+                }
+                self.lift(*id);
+            }
+        }
+        if followed.version.is_some_and(|known| version.is_next(known)) {
+            followed.version = Some(version);
+        }
+    }
+
+    pub(in crate::store) fn version(&self) -> Option<Version> {
+        self.followed.lock().version
+    }
+
+    /// Everything up to there is known.
+    pub(in crate::store) fn is_at(&self, version: Option<Version>) {
+        self.followed.lock().version = version;
+    }
+
+    /// All of them are about to be read; the answer is for [`Bans::end_load`].
+    pub(in crate::store) fn begin_load(&self) -> u64 {
+        self.followed.lock().lifted = Some(Vec::new());
+        self.mark()
+    }
+
+    /// One of them. What this process decided by itself and ends later stays.
+    pub(in crate::store) fn loaded(&self, record: Record) {
+        let followed = self.followed.lock();
+        let is_lifted = followed.lifted.as_ref().is_some_and(|lifted| lifted.contains(&record.ban.id));
+        let ends_later = |known: Ban| self.is_untold(known.id) && known.until > record.ban.until;
+        if !is_lifted && !self.find(record.ban.id).is_some_and(ends_later) {
+            self.keep(record);
+        }
+    }
+
+    /// All were read: what was not among them is no more.
+    pub(in crate::store) fn end_load(&self, mark: u64) {
+        self.followed.lock().lifted = None;
+        self.only(mark);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::Clock;
+    use crate::clock::ManualClock;
+
+    fn version(changes: u64) -> Version {
+        Version { begun: 1, changes }
+    }
+
+    fn bans() -> Bans {
+        Bans::new(Clock::Manual(ManualClock::at(Timestamp::from_micros(1_000_000_000))))
+    }
+
+    fn subject() -> Subject {
+        let named = Masked { parts: vec![("param.user".into(), "a***".into())], address: None };
+        Subject::Key { key: KeyHash(7), limit: "login guesses".into(), named }
+    }
+
+    #[test]
+    fn what_one_gateway_tells_another_knows() {
+        let bans = bans();
+        let id = subject().id();
+        let blob = blob(&subject(), "three times \"wrong\"");
+        heard(&bans, format!("ban 1 1 {id} 5000000 9000000 2 4000000 l {blob}").as_bytes());
+        let told = bans.find(id).expect("it is known");
+        assert_eq!((told.subject, &*told.reason, told.by_hand), (subject(), "three times \"wrong\"", false));
+        assert_eq!(bans.left(KeyHash(7)), Some(Duration::from_secs(5)));
+        for nonsense in ["ban", "ban 1 2", "unban 1 2 x", "ban 1 2 3 4", "unban"] {
+            heard(&bans, nonsense.as_bytes());
+        }
+        heard(&bans, b"ban \xff");
+        assert_eq!(bans.count(), 1);
+        heard(&bans, format!("unban 1 2 {id}").as_bytes());
+        assert_eq!(bans.count(), 0);
+    }
+
+    #[test]
+    fn what_was_overtaken_is_not_believed() {
+        let bans = bans();
+        let id = subject().id();
+        bans.is_at(Some(version(6)));
+        let late = format!("ban 1 5 {id} 5000000 9000000 2 0 l {}", blob(&subject(), ""));
+        heard(&bans, late.as_bytes());
+        assert_eq!((bans.count(), bans.version()), (0, Some(version(6))));
+        heard(&bans, late.replace("ban 1 5", "ban 1 7").as_bytes());
+        assert_eq!((bans.count(), bans.version()), (1, Some(version(7))));
+        heard(&bans, format!("unban 1 9 {id}").as_bytes());
+        assert_eq!((bans.count(), bans.version()), (0, Some(version(7))), "one was missed: all are to be read");
+    }
+
+    #[test]
+    fn reading_all_brings_back_nothing_that_was_lifted_meanwhile() {
+        let bans = bans();
+        let id = subject().id();
+        let mark = bans.begin_load();
+        heard(&bans, format!("unban 1 2 {id}").as_bytes());
+        let text = format!("2000000 1000000 1 1000000 l {}", blob(&subject(), ""));
+        bans.loaded(stored(id, &text, 1_500_000, bans.now()).expect("a ban"));
+        bans.end_load(mark);
+        assert_eq!(bans.count(), 0);
+        let mark = bans.begin_load();
+        bans.loaded(stored(id, &text, 1_500_000, bans.now()).expect("a ban"));
+        bans.end_load(mark);
+        assert_eq!(bans.left(KeyHash(7)), Some(Duration::from_millis(500)));
+    }
+}

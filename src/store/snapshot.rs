@@ -1,0 +1,206 @@
+//! What a gateway that counts in memory has to know again after a restart: who is banned and how often, which clients
+//! are known, what it signs with. Never what was counted.
+//!
+//! One file that only its owner may read: it holds the secret that keys are hashed with.
+
+use std::ffi::OsString;
+use std::fs;
+use std::fs::File;
+use std::fs::OpenOptions;
+use std::hash::Hasher;
+use std::io;
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::Deserialize;
+use serde::Serialize;
+use siphasher::sip::SipHasher24;
+use tokio::task;
+use tokio::time;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+use tracing::info;
+use tracing::warn;
+
+use super::bans::shared;
+use super::memory::MemoryStore;
+use crate::client::keyring::Seed;
+use crate::clock::Timestamp;
+use crate::key::KeyHash;
+
+/// What the file begins with; the digit is the version of what follows.
+const MAGIC: &[u8] = b"portcullis state 1\n";
+
+/// What changed is written this soon, unless writing takes long.
+const PACE: Duration = Duration::from_secs(1);
+
+/// Writing takes no more than one part in so many of the time.
+const IDLE_PARTS: u32 = 20;
+
+/// Moments and spans are microseconds.
+#[derive(Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+pub(super) struct Content {
+    pub(super) secret: [u8; 16],
+    bans: Vec<Ban>,
+    seeds: Vec<(u64, [u8; 32])>,
+    known: Vec<(u128, Vec<(u64, u64)>)>,
+}
+
+#[derive(Debug, Deserialize, Eq, PartialEq, Serialize)]
+struct Ban {
+    what: String,
+    since: u64,
+    until: u64,
+    by_hand: bool,
+    step: u32,
+    length: u64,
+}
+
+/// Why there is nothing to be known again.
+#[derive(Debug, thiserror::Error)]
+enum Unreadable {
+    #[error("{0}")]
+    Io(#[from] io::Error),
+    #[error("it is damaged, or of another version")]
+    Damaged,
+}
+
+/// Reads what the process before this one has left. A file that cannot be read is told of, and is no reason not to
+/// start.
+pub fn restore(path: &Path, store: &mut MemoryStore) {
+    let content = match read(path) {
+        Ok(content) => content,
+        Err(Unreadable::Io(error)) if error.kind() == io::ErrorKind::NotFound => return,
+        Err(error) => {
+            let aside = beside(path, ".damaged");
+            let is_kept = matches!(error, Unreadable::Damaged) && fs::rename(path, &aside).is_ok();
+            let kept = if is_kept { format!("; it is kept as {}", aside.display()) } else { String::new() };
+            warn!(
+                file = %path.display(),
+                "{}: {error}: no ban and no known client of before is known{kept}", path.display()
+            );
+            return;
+        }
+    };
+    let (bans, known) = (content.bans.len(), content.known.len());
+    content.put_into(store);
+    info!(file = %path.display(), "{}: {bans} bans and {known} known names were read", path.display());
+}
+
+/// Forgets bans that are over, and writes what changed, until it is stopped; then writes for the last time.
+pub async fn keep(path: Option<PathBuf>, store: Arc<MemoryStore>, stop: CancellationToken) {
+    let mut written = None;
+    let mut pace = Duration::ZERO;
+    let mut is_well = true;
+    loop {
+        let is_last = stop.run_until_cancelled(time::sleep(pace)).await.is_none();
+        store.bans().sweep();
+        pace = PACE;
+        let state = store.state();
+        if let Some(path) = path.as_ref().filter(|_| written.as_ref() != Some(&state)) {
+            let begun = Instant::now();
+            let (to, of) = (path.clone(), Arc::clone(&store));
+            let outcome = task::spawn_blocking(move || write(&to, &Content::of(&of)));
+            let outcome = outcome.await.unwrap_or_else(|error| Err(io::Error::other(error)));
+            pace = pace.max(begun.elapsed() * IDLE_PARTS);
+            match outcome {
+                Ok(()) => (written, is_well) = (Some(state), true),
+                Err(error) => {
+                    if is_well {
+                        let name = path.display();
+                        warn!(file = %name, "{name}: {error}: bans would not survive a restart; it is tried again");
+                    }
+                    is_well = false;
+                }
+            }
+        }
+        if is_last {
+            return;
+        }
+    }
+}
+
+impl Content {
+    fn of(store: &MemoryStore) -> Self {
+        let bans = store.bans().records().into_iter().map(|record| Ban {
+            what: shared::blob(&record.ban.subject, &record.ban.reason),
+            since: record.ban.since.as_micros(),
+            until: record.ban.until.as_micros(),
+            by_hand: record.ban.by_hand,
+            step: record.step,
+            length: u64::try_from(record.length.as_micros()).unwrap_or(u64::MAX),
+        });
+        let seeds = store.ring().export().into_iter().map(|seed| (seed.made.as_micros(), seed.secret));
+        let known = store.acquaintances().into_iter().map(|(subject, clients)| {
+            (subject.0, clients.into_iter().map(|(client, until)| (client, until.as_micros())).collect())
+        });
+        Self { secret: store.secret(), bans: bans.collect(), seeds: seeds.collect(), known: known.collect() }
+    }
+
+    fn put_into(self, store: &mut MemoryStore) {
+        store.hash_with(self.secret);
+        for Ban { what, since, until, by_hand, step, length } in self.bans {
+            let moment = Timestamp::from_micros;
+            let spans = (moment(since), moment(until), Duration::from_micros(length));
+            if let Some(record) = shared::record(&what, spans, step, by_hand) {
+                store.bans().keep(record);
+            }
+        }
+        let seeds: Vec<_> = self.seeds.into_iter();
+        let seeds: Vec<Seed> =
+            seeds.map(|(made, secret)| Seed { made: Timestamp::from_micros(made), secret }).collect();
+        store.import_seeds(&seeds);
+        store.meet_again(self.known.into_iter().map(|(subject, clients)| {
+            let clients = clients.into_iter().map(|(client, until)| (client, Timestamp::from_micros(until)));
+            (KeyHash(subject), clients.collect())
+        }));
+    }
+}
+
+fn read(path: &Path) -> Result<Content, Unreadable> {
+    let bytes = fs::read(path)?;
+    let rest = bytes.strip_prefix(MAGIC).ok_or(Unreadable::Damaged)?;
+    let (sum, payload) = rest.split_first_chunk::<8>().ok_or(Unreadable::Damaged)?;
+    if checksum(payload) != u64::from_le_bytes(*sum) {
+        return Err(Unreadable::Damaged);
+    }
+    postcard::from_bytes(payload).map_err(|_| Unreadable::Damaged)
+}
+
+/// In one step: whoever reads finds the old or the new, whole.
+fn write(path: &Path, content: &Content) -> io::Result<()> {
+    let payload = postcard::to_stdvec(content).map_err(io::Error::other)?;
+    let draft = beside(path, ".new");
+    match fs::remove_file(&draft) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&draft)?;
+    file.write_all(MAGIC)?;
+    file.write_all(&checksum(&payload).to_le_bytes())?;
+    file.write_all(&payload)?;
+    file.sync_all()?;
+    fs::rename(&draft, path)?;
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    File::open(folder)?.sync_all()
+}
+
+fn beside(path: &Path, ending: &str) -> PathBuf {
+    let mut name = OsString::from(path);
+    name.push(ending);
+    PathBuf::from(name)
+}
+
+/// Tells a damaged file; whoever may write it may also write this.
+fn checksum(payload: &[u8]) -> u64 {
+    let mut hasher = SipHasher24::new_with_key(b"portcullis-state");
+    hasher.write(payload);
+    hasher.finish()
+}
+
+#[cfg(test)]
+mod tests;

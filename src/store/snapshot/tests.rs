@@ -1,0 +1,82 @@
+use std::os::unix::fs::PermissionsExt;
+
+use tempfile::TempDir;
+
+use super::*;
+use crate::clock::Clock;
+use crate::clock::ManualClock;
+use crate::key::Key;
+use crate::key::Masked;
+use crate::limit::Ladder;
+use crate::store::bans::Subject;
+use crate::store::memory::Settings;
+
+fn store(clock: &ManualClock) -> MemoryStore {
+    MemoryStore::new(&Settings { max_keys: 100, snapshot: None }, Clock::Manual(clock.clone()))
+}
+
+fn clock() -> ManualClock {
+    ManualClock::at(Timestamp::from_micros(1_700_000_000_000_000))
+}
+
+#[test]
+fn bans_steps_seeds_and_the_secret_survive() {
+    let (folder, clock) = (TempDir::new().expect("a folder"), clock());
+    let path = folder.path().join("state");
+    let ladder = Ladder::new([10, 60].map(Duration::from_secs).to_vec()).expect("two lengths");
+    let before = store(&clock);
+    let key = before.hasher().hash("login", &Key::default());
+    let address = Some("198.51.100.7/32".parse().expect("a network"));
+    let named = Masked { parts: vec![("client_ip".into(), "198.51.*.*".into())], address };
+    let subject = Subject::Key { key, limit: "login".into(), named };
+    before.bans().step(subject.clone(), &ladder, &"the limit was reached".into());
+    let network = Subject::Address("203.0.113.0/24".parse().expect("a network"));
+    before.bans().ban(network, Duration::from_secs(99), "scans".into()).expect("room");
+    write(&path, &Content::of(&before)).expect("it is written");
+    let mode = fs::metadata(&path).expect("it is there").permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    let bytes = fs::read(&path).expect("it is there");
+    assert!(!bytes.windows(12).any(|window| window == b"198.51.100.7"), "the address of a client");
+
+    clock.advance(Duration::from_secs(4));
+    let mut after = store(&clock);
+    restore(&path, &mut after);
+    assert_eq!(after.hasher().hash("login", &Key::default()), key);
+    assert_eq!(after.bans().left(key), Some(Duration::from_secs(6)));
+    assert_eq!(after.bans().left_of_address([203, 0, 113, 9].into()), Some(Duration::from_secs(95)));
+    assert!(after.ring().export() == before.ring().export());
+    clock.advance(Duration::from_secs(6));
+    let (second, _) = after.bans().step(subject, &ladder, &"".into());
+    assert_eq!(second.length, Duration::from_secs(60));
+}
+
+#[test]
+fn a_damaged_file_is_put_aside_and_stops_nothing() {
+    let (folder, clock) = (TempDir::new().expect("a folder"), clock());
+    let path = folder.path().join("state");
+    write(&path, &Content::of(&store(&clock))).expect("it is written");
+    let whole = fs::read(&path).expect("it is there");
+    for damaged in [&whole[..whole.len() - 1], &whole[..5], b"", b"portcullis state 9\n"] {
+        fs::write(&path, damaged).expect("it is written");
+        restore(&path, &mut store(&clock));
+        assert_eq!(fs::read(beside(&path, ".damaged")).expect("it is kept"), damaged);
+        assert!(!path.exists());
+    }
+    restore(&path, &mut store(&clock));
+    restore(folder.path(), &mut store(&clock));
+    assert!(folder.path().exists());
+}
+
+#[tokio::test]
+async fn what_changed_is_written_soon_and_at_the_end() {
+    let (folder, clock) = (TempDir::new().expect("a folder"), clock());
+    let path = folder.path().join("state");
+    let (store, stop) = (Arc::new(store(&clock)), CancellationToken::new());
+    let keeping = tokio::spawn(keep(Some(path.clone()), Arc::clone(&store), stop.clone()));
+    let network = Subject::Address("203.0.113.0/24".parse().expect("a network"));
+    store.bans().ban(network, Duration::from_secs(99), "".into()).expect("room");
+    stop.cancel();
+    keeping.await.expect("it ends");
+    assert_eq!(read(&path).expect("it is there").bans.len(), 1);
+    assert!(!beside(&path, ".new").exists());
+}
