@@ -3,6 +3,8 @@
 //! Everything is bound before anything is served, so that a start either succeeds whole or leaves nothing behind. The
 //! data plane is one thread a core ([`workers`]); this thread has the rest: admin, health checks, files, signals.
 
+mod bans;
+
 pub mod build;
 pub mod changes;
 pub mod listeners;
@@ -21,6 +23,7 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use arc_swap::access::Map;
+use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use self::build::Checks;
@@ -48,8 +51,9 @@ pub type Load = dyn Fn() -> Result<Settings, Vec<Diagnostic>> + Send + Sync;
 pub struct App {
     live: Live,
     store_settings: crate::store::Settings,
-    /// Ends the watch over a shared store.
+    /// Ends what looks after the store.
     watching: CancellationToken,
+    tending: JoinHandle<()>,
     sinks: Sinks,
     log: Option<Arc<OperationalLog>>,
     log_settings: LogSettings,
@@ -118,7 +122,8 @@ impl App {
         let clock = Clock::system();
         let store = Arc::new(store::build(&store_settings, &clock, sinks.metrics()));
         let watching = CancellationToken::new();
-        store::meet(&store, &watching).await;
+        store.bans().tell(bans::Teller::new(&sinks));
+        let tending = store::meet(&store_settings, &store, &watching).await;
         let connection_settings = Arc::new(ArcSwap::from_pointee(connections));
         let connections = Connections::default();
         let holding = Holding::default();
@@ -160,6 +165,7 @@ impl App {
             live,
             store_settings,
             watching,
+            tending,
             sinks,
             log,
             log_settings,
@@ -211,6 +217,7 @@ impl App {
         }
         self.workers.stop();
         self.watching.cancel();
+        drop(tokio::time::timeout(LAST_WORDS, self.tending).await);
         self.sinks.flush(FLUSH);
         drained
     }
@@ -227,6 +234,9 @@ pub enum Drained {
 
 /// How long connections that were cut may take to end.
 const CUT: std::time::Duration = std::time::Duration::from_millis(200);
+
+/// How long the exit waits for the snapshot of the store.
+const LAST_WORDS: std::time::Duration = std::time::Duration::from_secs(2);
 
 /// How long the exit waits for whoever reads the request log.
 const FLUSH: std::time::Duration = std::time::Duration::from_secs(1);

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::clock::Clock;
@@ -14,11 +15,18 @@ use crate::store::Failover;
 use crate::store::MemoryStore;
 use crate::store::Observer;
 use crate::store::redis::Mode;
+use crate::store::snapshot;
 
 /// Builds the store of the first core. Nothing is connected yet.
 pub(super) fn build(settings: &store::Settings, clock: &Clock, metrics: &Metrics) -> AnyStore {
     match &settings.redis {
-        None => AnyStore::Memory(Arc::new(MemoryStore::new(&settings.memory, clock.clone()))),
+        None => {
+            let mut store = MemoryStore::new(&settings.memory, clock.clone());
+            if let Some(path) = &settings.memory.snapshot {
+                snapshot::restore(path, &mut store);
+            }
+            AnyStore::Memory(Arc::new(store))
+        }
         Some(redis) => {
             let observer = Arc::new(Watcher(metrics.store(REDIS)));
             AnyStore::Shared(Failover::new(settings, redis.clone(), clock.clone(), observer))
@@ -26,12 +34,19 @@ pub(super) fn build(settings: &store::Settings, clock: &Clock, metrics: &Metrics
     }
 }
 
-/// Begins to watch over a shared store, and waits until it was met once: what is decided first is then decided by
-/// it. One that does not answer is met later.
-pub(super) async fn meet(store: &AnyStore, stop: &CancellationToken) {
-    let AnyStore::Shared(shared) = store else { return };
-    tokio::spawn(shared.watch(stop.clone()));
-    shared.shared().first_contact(FIRST_CONTACT).await;
+/// Begins to look after a store. A shared one is waited for until it was met once: what is decided first is then decided
+/// by it. One that does not answer is met later. What comes back ends when it was stopped and has done its last.
+pub(super) async fn meet(settings: &store::Settings, store: &AnyStore, stop: &CancellationToken) -> JoinHandle<()> {
+    match store {
+        AnyStore::Memory(memory) => {
+            tokio::spawn(snapshot::keep(settings.memory.snapshot.clone(), Arc::clone(memory), stop.clone()))
+        }
+        AnyStore::Shared(shared) => {
+            let watching = tokio::spawn(shared.watch(stop.clone()));
+            shared.shared().first_contact(FIRST_CONTACT).await;
+            watching
+        }
+    }
 }
 
 /// The start is not to hang on a Redis that does.

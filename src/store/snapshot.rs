@@ -150,7 +150,7 @@ impl Content {
                 store.bans().keep(record);
             }
         }
-        let seeds: Vec<_> = self.seeds.into_iter();
+        let seeds = self.seeds.into_iter();
         let seeds: Vec<Seed> =
             seeds.map(|(made, secret)| Seed { made: Timestamp::from_micros(made), secret }).collect();
         store.import_seeds(&seeds);

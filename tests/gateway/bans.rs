@@ -279,3 +279,40 @@ fn a_burst_over_two_gateways_is_one_step() {
     });
     assert_eq!(listed(&gateways[0]).as_array().map(Vec::len), Some(1));
 }
+
+#[test]
+fn in_memory_bans_survive_a_restart_and_a_kill() {
+    let origin = Origin::start();
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("state");
+    let config = format!(
+        "admin: {{address: 127.0.0.1:0}}\nupstream: {}\nstore: {{memory: {{snapshot: {}}}}}\n{BANS}",
+        origin.url(),
+        path.display()
+    );
+    let ask = |gateway: &Gateway, key: &str| gateway.get("/").header("X-Key", key).send();
+    let mut first = Gateway::start(&config);
+    assert_eq!((ask(&first, "alice").status, ask(&first, "alice").status), (200, 429));
+    assert_eq!(post(&first, &json!({"address": "203.0.113.0/24", "for": "1h", "reason": "scans"})).0, 201);
+    let before = listed(&first);
+    first.signal("TERM");
+    assert!(first.ended().success());
+
+    let length = || std::fs::metadata(&path).map_or(0, |file| file.len());
+    let at_first = length();
+    let second = Gateway::start(&config);
+    assert_eq!(listed(&second), before);
+    assert!(wait(&ask(&second, "alice")) > 3500);
+    assert_eq!((ask(&second, "bob").status, ask(&second, "bob").status), (200, 429));
+    eventually("the second ban is written", || length() > at_first);
+    drop(second);
+
+    let third = Gateway::start(&config);
+    assert!(wait(&ask(&third, "bob")) > 3500);
+    drop(third);
+    std::fs::write(&path, "nonsense").expect("it is written");
+    let fourth = Gateway::start(&config);
+    assert_eq!((ask(&fourth, "bob").status, listed(&fourth)), (200, json!([])));
+    let said = fourth.said();
+    assert!(said.iter().any(|said| said.contains("state: it is damaged")), "{said:?}");
+}

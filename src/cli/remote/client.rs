@@ -91,7 +91,7 @@ impl Client {
         if document.is_some() {
             request = request.header(CONTENT_TYPE, "application/json");
         }
-        let body = Full::from(document.map(Value::to_string).unwrap_or_default());
+        let body = Full::<Bytes>::from(document.map(Value::to_string).unwrap_or_default());
         let answer = sender.send_request(request.body(body)?).await;
         let (parts, body) = answer.context("what answers there is not the gateway")?.into_parts();
         let body = Limited::new(body, LARGEST_ANSWER).collect().await;

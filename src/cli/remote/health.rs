@@ -45,7 +45,7 @@ pub(in crate::cli) fn health(arguments: &Arguments) -> anyhow::Result<Exit> {
         },
     };
     let authority = client.authority();
-    match client.ask(Method::GET, "/healthz") {
+    match client.ask(Method::GET, "/healthz", None) {
         Ok(answer) if answer.status == StatusCode::OK => {
             output::say("ok");
             Ok(Exit::Done)
