@@ -3,6 +3,7 @@
 pub mod auth;
 
 mod bans;
+mod events;
 mod export;
 mod health;
 mod limits;
@@ -39,6 +40,7 @@ use crate::listen;
 use crate::listen::Connections;
 use crate::listen::connection::Connection;
 use crate::record::Gauges;
+use crate::record::Herald;
 use crate::record::Metrics;
 use crate::store::AnyStore;
 
@@ -68,6 +70,8 @@ pub struct Sources {
     /// The rules in force.
     pub policy: Box<dyn DynAccess<Policy> + Send + Sync>,
     pub store: Arc<AnyStore>,
+    /// What happens, as it happens.
+    pub herald: Arc<Herald>,
 }
 
 /// All that the admin listener may ask of the gateway.
@@ -76,20 +80,25 @@ pub struct Control {
     gauges: Box<dyn Fn() -> Gauges + Send + Sync>,
     policy: Box<dyn DynAccess<Policy> + Send + Sync>,
     store: Arc<AnyStore>,
+    herald: Arc<Herald>,
     rules: ArcSwap<Rules>,
     draining: AtomicBool,
 }
 
 impl Control {
     pub fn new(sources: Sources, rules: Rules) -> Arc<Self> {
-        let Sources { metrics, gauges, policy, store } = sources;
+        let Sources { metrics, gauges, policy, store, herald } = sources;
         let (rules, draining) = (ArcSwap::from_pointee(rules), AtomicBool::new(false));
-        Arc::new(Self { metrics, gauges, policy, store, rules, draining })
+        Arc::new(Self { metrics, gauges, policy, store, herald, rules, draining })
     }
 
     /// From now on these hold.
     pub fn follow(&self, rules: Rules) {
-        self.rules.store(Arc::new(rules));
+        let before = self.rules.swap(Arc::new(rules));
+        // Whoever listens showed the token of before.
+        if before.token != self.rules.load().token {
+            self.herald.stream().hang_up();
+        }
     }
 
     /// From now on the gateway is not ready: it is finishing what it has.
@@ -130,7 +139,7 @@ fn router(control: Arc<Control>) -> Router {
 }
 
 /// All there is, as `openapi.json` describes it.
-fn routes() -> [(&'static str, MethodRouter<Arc<Control>>); 10] {
+fn routes() -> [(&'static str, MethodRouter<Arc<Control>>); 11] {
     [
         ("/healthz", get(health::healthz)),
         ("/readyz", get(health::readyz)),
@@ -139,6 +148,7 @@ fn routes() -> [(&'static str, MethodRouter<Arc<Control>>); 10] {
         ("/api/v1/bans", get(bans::list).post(bans::add)),
         ("/api/v1/bans/{id}", delete(bans::remove)),
         ("/api/v1/bans/export", get(bans::exported)),
+        ("/api/v1/events", get(events::follow)),
         ("/api/v1/limits", get(limits::list)),
         ("/api/v1/limits/{name}/state", get(limits::state).delete(limits::forget)),
         ("/api/v1/limits/{name}/hit", post(limits::hit)),

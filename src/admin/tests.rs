@@ -23,6 +23,7 @@ use crate::limit::LimitId;
 use crate::limit::Missing;
 use crate::limit::Rule;
 use crate::limit::Then;
+use crate::record::Sinks;
 use crate::route::RouteTable;
 use crate::route::UpstreamId;
 use crate::store::MemoryStore;
@@ -269,6 +270,7 @@ fn control() -> Arc<Control> {
             &memory::Settings { max_keys: 100, snapshot: None },
             Clock::Manual(clock),
         )))),
+        herald: Arc::clone(Sinks::discard().herald()),
     };
     Control::new(sources, Rules { token: None, on_failure: OnFailure::Local })
 }

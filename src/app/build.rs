@@ -15,6 +15,7 @@ use crate::record::LogSettings;
 use crate::record::Recorder;
 use crate::record::ServerNames;
 use crate::record::Sinks;
+use crate::record::notify::Desks;
 use crate::store::AnyStore;
 use crate::upstream;
 use crate::upstream::Upstream;
@@ -30,11 +31,18 @@ pub struct Parts {
 }
 
 /// Builds what is swapped whole. An upstream that did not change is taken over from `previous`.
-pub fn snapshot(parts: Parts, log: &LogSettings, previous: Option<&Snapshot>, sinks: &Sinks) -> Snapshot {
+pub fn snapshot(
+    parts: Parts,
+    log: &LogSettings,
+    desks: &Desks,
+    previous: Option<&Snapshot>,
+    sinks: &Sinks,
+) -> Snapshot {
     let Parts { policy, clients, upstreams, requests } = parts;
     let known = previous.map_or(&[][..], |snapshot| &snapshot.upstreams);
     let upstreams: Vec<_> = upstreams.into_iter().map(|settings| Upstream::carry_over(settings, known)).collect();
     let recorder = Recorder::new(sinks, log, &policy, upstreams.iter().map(|upstream| names(upstream)));
+    let recorder = recorder.with_channels(&policy, desks);
     Snapshot::new(policy, clients, upstreams, requests, recorder)
 }
 

@@ -12,6 +12,7 @@ pub mod live;
 pub mod reload;
 pub mod serve;
 pub mod store;
+mod tidings;
 pub mod watch;
 pub mod workers;
 
@@ -29,6 +30,7 @@ use tokio_util::sync::CancellationToken;
 use self::build::Checks;
 use self::listeners::Listeners;
 use self::live::Live;
+use self::tidings::Streams;
 use self::workers::Workers;
 use crate::admin;
 use crate::admin::Control;
@@ -42,7 +44,10 @@ use crate::listen;
 use crate::listen::Connections;
 use crate::record::LogSettings;
 use crate::record::Sinks;
+use crate::record::audit::Append;
+use crate::record::audit::AuditError;
 use crate::record::log::OperationalLog;
+use crate::record::notify::Desks;
 
 /// How the configuration is read, at the start and for each reload.
 pub type Load = dyn Fn() -> Result<Settings, Vec<Diagnostic>> + Send + Sync;
@@ -55,6 +60,10 @@ pub struct App {
     watching: CancellationToken,
     tending: JoinHandle<()>,
     sinks: Sinks,
+    /// The channels in force.
+    desks: Desks,
+    /// Where the audit trail may have a stream.
+    streams: Option<Arc<dyn Append>>,
     log: Option<Arc<OperationalLog>>,
     log_settings: LogSettings,
     workers: Workers,
@@ -81,6 +90,8 @@ pub struct Surroundings {
 pub enum StartError {
     #[error("cannot listen on {address}: {}", describe(.source))]
     Bind { address: SocketAddr, source: io::Error },
+    #[error(transparent)]
+    Audit(AuditError),
     #[error("cannot start a thread: {0}")]
     Thread(io::Error),
 }
@@ -104,8 +115,8 @@ impl App {
             store,
             upstreams,
             policy,
-            notify: _,
-            audit: _,
+            notify,
+            audit,
             log: log_settings,
             connections,
             requests,
@@ -116,11 +127,16 @@ impl App {
         let bound_admin = admin.map(|admin| bind(admin.address, 1).map(|bound| (admin, bound))).transpose()?;
 
         let parts = build::Parts { policy, clients, upstreams, requests };
-        let snapshot = build::snapshot(parts, &log_settings, None, &sinks);
+        let desks = sinks.herald().desks(&notify, &Desks::default(), sinks.metrics());
+        let snapshot = build::snapshot(parts, &log_settings, &desks, None, &sinks);
         let live = Live::new(snapshot);
         let store_settings = store;
         let clock = Clock::system();
         let store = Arc::new(store::build(&store_settings, &clock, sinks.metrics()));
+        let streams = Streams::of(&store);
+        let trail = sinks.herald().open(&audit, streams.as_ref(), sinks.metrics()).map_err(StartError::Audit)?;
+        sinks.herald().follow(trail);
+        store.bans().tell(Arc::new(tidings::Bans(Arc::clone(sinks.herald()))));
         let watching = CancellationToken::new();
         store.bans().tell(bans::Teller::new(&sinks));
         let tending = store::meet(&store_settings, &store, &watching).await;
@@ -139,6 +155,7 @@ impl App {
                 gauges: Box::new(gauges),
                 policy: Box::new(Map::new(live.shared(), |snapshot: &Snapshot| &snapshot.policy)),
                 store: Arc::clone(&store),
+                herald: Arc::clone(sinks.herald()),
             };
             let token = bound_admin.as_ref().and_then(|(settings, _)| settings.token.clone());
             Control::new(sources, admin::Rules { token, on_failure: store_settings.on_failure })
@@ -167,6 +184,8 @@ impl App {
             watching,
             tending,
             sinks,
+            desks,
+            streams,
             log,
             log_settings,
             workers,
@@ -216,6 +235,7 @@ impl App {
             admin.stop.cancel();
         }
         self.workers.stop();
+        self.sinks.herald().close(FLUSH).await;
         self.watching.cancel();
         drop(tokio::time::timeout(LAST_WORDS, self.tending).await);
         self.sinks.flush(FLUSH);

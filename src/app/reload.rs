@@ -17,11 +17,14 @@ use super::build;
 use super::changes::Changes;
 use super::listeners::Turnover;
 use super::store;
+use super::tidings;
 use crate::admin;
 use crate::config::Diagnostic;
 use crate::config::Settings;
 use crate::gateway::Snapshot;
+use crate::record::audit::Trail;
 use crate::record::metrics::Reload;
+use crate::record::notify::Desks;
 
 /// Why the running configuration stays.
 #[derive(Debug)]
@@ -52,6 +55,8 @@ enum AdminChange {
 struct Rest {
     store: crate::store::Settings,
     log: crate::record::LogSettings,
+    trail: Trail,
+    desks: Desks,
     connections: crate::listen::Settings,
     files: Vec<PathBuf>,
 }
@@ -77,6 +82,8 @@ impl App {
                 self.sinks.metrics().reloaded(Reload::Failure);
             }
         }
+        // By the settings that hold from now on: whoever reads the trail learns when they began.
+        self.sinks.tell(tidings::of_reload(&outcome));
         outcome
     }
 
@@ -92,8 +99,8 @@ impl App {
             store,
             upstreams,
             policy,
-            notify: _,
-            audit: _,
+            notify,
+            audit,
             log,
             connections,
             requests,
@@ -104,17 +111,23 @@ impl App {
         let token = admin.as_ref().and_then(|admin| admin.token.clone());
         let rules = admin::Rules { token, on_failure: store.on_failure };
         let admin = self.prepare_admin(admin).map_err(Refused::Start)?;
+        let herald = self.sinks.herald();
+        let trail = herald.open(&audit, self.streams.as_ref(), self.sinks.metrics());
+        let trail = trail.map_err(|error| Refused::Start(StartError::Audit(error)))?;
+        let desks = herald.desks(&notify, &self.desks, self.sinks.metrics());
         let (snapshot, changes) = {
             let (previous, log, sinks) = (self.live.load(), log.clone(), self.sinks.clone());
+            let desks = desks.clone();
             let parts = build::Parts { policy, clients, upstreams, requests };
             let build = move || {
-                let snapshot = build::snapshot(parts, &log, Some(&previous), &sinks);
+                let snapshot = build::snapshot(parts, &log, &desks, Some(&previous), &sinks);
                 let changes = Changes::between(&previous, &snapshot);
                 (snapshot, changes)
             };
             task::spawn_blocking(build).await.map_err(|_| Refused::Defect)?
         };
-        Ok(Prepared { snapshot, changes, listeners, admin, rules, rest: Rest { store, log, connections, files } })
+        let rest = Rest { store, log, trail, desks, connections, files };
+        Ok(Prepared { snapshot, changes, listeners, admin, rules, rest })
     }
 
     fn prepare_admin(&self, wanted: Option<admin::Settings>) -> Result<AdminChange, StartError> {
@@ -132,7 +145,9 @@ impl App {
     fn take_over(&mut self, prepared: Prepared) -> Changes {
         let Prepared { snapshot, mut changes, listeners, admin, rules, rest } = prepared;
         self.checks.follow(&snapshot.upstreams);
+        self.sinks.herald().follow(rest.trail);
         self.live.replace(snapshot);
+        self.desks = rest.desks;
 
         // New connections are to find the new rules: the snapshot first, the sockets after it.
         let drain = rest.connections.drain;

@@ -51,6 +51,8 @@ enum Command {
     Limits(remote::limits::Arguments),
     /// List who is banned by a running gateway, ban and unban by hand, or export bans for a firewall
     Bans(remote::bans::Arguments),
+    /// Print what a running gateway does to clients, as it happens
+    Events(remote::events::Arguments),
 }
 
 /// How a command ended. Usage errors (2) are reported by the parser of the command line.
@@ -84,6 +86,7 @@ pub fn main() -> ExitCode {
         Command::Health(arguments) => remote::health::health(&arguments),
         Command::Limits(arguments) => remote::limits::limits(&arguments),
         Command::Bans(arguments) => remote::bans::bans(&arguments),
+        Command::Events(arguments) => remote::events::events(&arguments),
     };
     match exit {
         Ok(exit) => exit.into(),

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::io::IsTerminal;
 use std::io::Write;
+use std::ops::ControlFlow;
 
 use serde::Serialize;
 
@@ -18,6 +19,13 @@ pub(super) fn say(text: &str) {
 /// The same for what ends its lines itself.
 pub(super) fn say_as_is(text: &str) {
     drop(write!(anstream::stdout(), "{text}"));
+}
+
+/// The same of what goes on, for as long as somebody reads it.
+pub(super) fn go_on_saying(text: &str) -> ControlFlow<()> {
+    let mut out = anstream::stdout();
+    let written = writeln!(out, "{text}").and_then(|()| out.flush());
+    if written.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
 }
 
 /// The same for programs.

@@ -34,6 +34,8 @@ pub struct Pass {
     pub upstream: UpstreamId,
     /// The limit that delays it, and how long it is held before it is forwarded.
     pub delay: Option<(LimitId, Duration)>,
+    /// What that limit counts it under.
+    pub delayed_key: Option<KeyHash>,
     /// Slots in flight to give back when the answer is through.
     pub slots: SmallVec<[KeyHash; 2]>,
     /// What waits for the outcome.
@@ -49,6 +51,9 @@ pub struct Denial<'a> {
     /// The limit that decided: of those that deny, the one with the longest wait; the first one where waits are equal.
     /// A limit that denies because a part of its key is missing comes before them: no wait ends that.
     pub limit: Option<LimitId>,
+    /// What that limit counts the request under, and how long until it would let it pass; `None` where no wait ends it.
+    pub key: Option<KeyHash>,
+    pub wait: Option<Duration>,
     /// How it is to look: that of the limit that decided, else of the route, else the general one. The most particular
     /// one given counts whole; what it leaves open is as built in, not as a more general one says.
     pub response: &'a DenyResponse,
@@ -148,6 +153,8 @@ impl<'a> Plan<'a> {
                 route: self.route,
                 cause: cause.clone(),
                 limit: None,
+                key: None,
+                wait: None,
                 response: &policy.deny_response,
                 penalty: Penalty::None,
                 trips: SmallVec::new(),
@@ -168,6 +175,7 @@ impl<'a> Plan<'a> {
                 route: self.route,
                 upstream: route.map_or(policy.upstream, |route| route.upstream),
                 delay: self.delay(&rulings),
+                delayed_key: self.delayed_key(&rulings),
                 slots,
                 pending: self.pending(verdicts, true),
                 report,
@@ -190,6 +198,11 @@ impl<'a> Plan<'a> {
             route: self.route,
             cause: Cause::Limited { limits, retry_after },
             limit: Some(decisive.limit),
+            key: decisive.key,
+            wait: decisive.denies.and_then(|wait| match wait {
+                Wait::For(wait) => Some(wait),
+                Wait::Forever => None,
+            }),
             response: own.or_else(of_route).unwrap_or(&policy.deny_response),
             penalty: self.penalty(decisive),
             trips: self.trips(verdicts),
@@ -237,6 +250,11 @@ impl<'a> Plan<'a> {
         spans.reduce(|longest, next| if next.1 > longest.1 { next } else { longest })
     }
 
+    fn delayed_key(&self, rulings: &[Ruling<'_>]) -> Option<KeyHash> {
+        let (limit, _) = self.delay(rulings)?;
+        rulings.iter().find(|ruling| ruling.limit == limit)?.key
+    }
+
     /// Every key that is denied by a limit that bans, and was not banned before.
     fn trips(&self, verdicts: &[Verdict]) -> SmallVec<[Trip; 1]> {
         let denied = self.batch().charges.iter().zip(verdicts).filter(|(_, verdict)| !verdict.passes());
@@ -255,19 +273,20 @@ impl<'a> Plan<'a> {
         let mut rulings = SmallVec::new();
         for (number, planned) in (0..).zip(&self.limits) {
             let shadow = self.policy.limit(planned.limit).shadow;
-            let mut denies = planned.outright.then_some(Wait::Forever).max(planned.banned.map(Wait::For));
-            let mut key = None;
+            let mut denies =
+                planned.outright.then_some(Wait::Forever).max(planned.banned.map(|(left, _)| Wait::For(left)));
+            let mut key = planned.banned.map(|(_, key)| key);
             let mut tightest: Option<&Verdict> = None;
             while let Some((charge, verdict)) = answers.next_if(|(charge, _)| charge.limit == number) {
                 if verdict.is_exempt {
                     continue;
                 }
                 let wait = verdict.retry_after.map(Wait::For);
-                if wait.is_some() && (key.is_none() || wait > denies) {
-                    key = Some(charge.key);
-                }
                 // A ban lasts as long as it lasts, whatever was counted since.
                 if planned.banned.is_none() {
+                    if wait.is_some() && (key.is_none() || wait > denies) {
+                        key = Some(charge.key);
+                    }
                     denies = denies.max(wait);
                 }
                 if tightest.is_none_or(|so_far| left(verdict) < left(so_far)) {

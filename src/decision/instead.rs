@@ -25,6 +25,8 @@ impl<'p> Denial<'p> {
             route,
             cause: Cause::Limited { limits: smallvec![limit], retry_after },
             limit: Some(limit),
+            key: None,
+            wait: Some(span),
             response: of_route.unwrap_or(&policy.deny_response),
             penalty: Penalty::None,
             trips: SmallVec::new(),

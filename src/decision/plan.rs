@@ -61,8 +61,8 @@ pub(super) struct Planned {
     pub(super) limit: LimitId,
     /// Denied whatever was counted: a part of the key is missing, and the limit says `missing: deny`.
     pub(super) outright: bool,
-    /// One of its keys is banned for so long.
-    pub(super) banned: Option<Duration>,
+    /// One of its keys is banned for so long: the longest, and that key.
+    pub(super) banned: Option<(Duration, KeyHash)>,
 }
 
 /// What one limit makes of one request.
@@ -162,7 +162,7 @@ impl<'a> Plan<'a> {
         let mut binds = false;
         for at in 0..self.batch.charges.len() {
             let charge = &self.batch.charges[at];
-            let banned = Self::bans(charge, &left);
+            let banned = Self::bans(charge, &left).map(|left| (left, charge.key));
             let planned = &mut self.limits[usize::from(charge.limit)];
             planned.banned = planned.banned.max(banned);
             binds |= banned.is_some();

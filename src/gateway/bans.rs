@@ -44,6 +44,9 @@ pub(super) async fn begin(
         let Begun { limit, ladder, subject } = begun;
         let ban = store.trip(subject, ladder, REASON).await;
         let left = ban.left(store.bans().now());
+        if denial.limit == Some(limit) {
+            denial.wait = denial.wait.max(Some(left));
+        }
         let shows = live.policy.limit(limit).headers != Detail::None;
         if let Cause::Limited { retry_after, .. } = &mut denial.cause
             && shows

@@ -25,6 +25,7 @@ use super::hold;
 use super::hold::Held;
 use super::respond;
 use super::story::Story;
+use super::subject;
 use super::upgrade::Wanted;
 use crate::decision;
 use crate::decision::Decision;
@@ -112,6 +113,7 @@ pub(super) fn handle(
                         Box::pin(bans::begin(&mut denial, &live, &head, &fields, &story.core.store)).await;
                     }
                     respond::tell(&mut story, &mut denial);
+                    story.subject = subject::of_denial(&denial, &live, &head, &fields, &story.core.store);
                     drop(fields);
                     if let Penalty::Tarpit(span) = denial.penalty {
                         match Box::pin(story.core.holding.hold(&connection, span, live.settings.max_held)).await {
@@ -128,6 +130,7 @@ pub(super) fn handle(
                     return respond::deny(story, &live, &parts, is_body_read, &denial);
                 }
                 Decision::Pass(pass) => {
+                    story.subject = subject::of_delay(&pass, &live, &head, &fields, &story.core.store);
                     story.passes(pass.route, pass.slots, pass.report);
                     story.awaits(pass.pending);
                     (pass.upstream, pass.delay)

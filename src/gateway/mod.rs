@@ -25,6 +25,7 @@ pub mod request_id;
 pub mod respond;
 pub mod settle;
 pub mod story;
+mod subject;
 pub mod upgrade;
 
 use std::sync::Arc;

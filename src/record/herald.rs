@@ -69,7 +69,7 @@ impl Herald {
     }
 
     /// Tells everybody but webhooks. Waits for nobody.
-    pub(super) fn tell(&self, happening: &Arc<Happening>) {
+    pub fn tell(&self, happening: &Arc<Happening>) {
         self.trail.load().enter(happening);
         self.stream.tell(happening);
     }

@@ -83,6 +83,8 @@ pub struct Subject {
     pub shown: Option<Vec<(String, String)>>,
     /// For how long it is denied or held, if a wait ends that.
     pub span: Option<Duration>,
+    /// A ban begins with it.
+    pub is_ban: bool,
 }
 
 /// What became of a request on its way to an application.

@@ -18,6 +18,7 @@ use super::Meaning;
 use super::Metrics;
 use super::Ruling;
 use super::Sinks;
+use super::Subject;
 use super::access_log;
 use super::happening::Kind;
 use super::histogram::Histogram;
@@ -96,16 +97,6 @@ impl Recorder {
         self.herald.is_heard() || limit.is_some_and(|limit| !self.limits[usize::from(limit.0)].desks.is_empty())
     }
 
-    /// Tells of what a limit did to a key, by webhook too where the limit says so. Waits for nobody.
-    pub fn tell(&self, happening: Happening, limit: LimitId, key: Option<KeyHash>) {
-        let happening = Arc::new(happening);
-        self.herald.tell(&happening);
-        let LimitMeter { name, desks, .. } = &self.limits[usize::from(limit.0)];
-        for desk in desks {
-            desk.tell(&happening, name, key.unwrap_or(KeyHash(0)), self.clock.now());
-        }
-    }
-
     /// Counts a request, logs it, and tells of it where something was done to it. Waits for nobody.
     pub fn record(&self, event: &Event<'_>) {
         self.count(event);
@@ -148,9 +139,17 @@ impl Recorder {
                 None => told,
             }
         };
-        match event.subject {
-            Some(subject) => self.tell(told, subject.limit, subject.key),
-            None => self.herald.tell(&Arc::new(told)),
+        let told = Arc::new(told);
+        self.herald.tell(&told);
+        let Some(Subject { limit, key, is_ban, .. }) = event.subject else { return };
+        let LimitMeter { name, desks, .. } = &self.limits[usize::from(limit.0)];
+        if desks.is_empty() {
+            return;
+        }
+        // Whoever is told once in a while is told of the ban, not that its first knock was denied.
+        let told = if *is_ban { Arc::new(Happening { event: Kind::Ban, ..Happening::clone(&told) }) } else { told };
+        for desk in desks {
+            desk.tell(&told, name, key.unwrap_or(KeyHash(0)), self.clock.now());
         }
     }
 

@@ -178,7 +178,8 @@ routes:
 
 #[test]
 fn what_is_not_understood_is_said_and_bans_nobody() {
-    let config = "limits: [{name: pace, key: client_ip, rate: 5/hour}, {name: shy, key: [], rate: 5/hour, shadow: true}]\n";
+    let config =
+        "limits: [{name: pace, key: client_ip, rate: 5/hour}, {name: shy, key: [], rate: 5/hour, shadow: true}]\n";
     on_each_store(config, |gateway, _| {
         let wrong = [
             (json!({}), 400, "expected JSON"),

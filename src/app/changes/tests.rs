@@ -3,6 +3,7 @@ use crate::app::build;
 use crate::app::live::Live;
 use crate::config;
 use crate::record::Sinks;
+use crate::record::notify::Desks;
 
 const BEFORE: &str = "\
 listen: 127.0.0.1:8080
@@ -75,5 +76,5 @@ fn snapshot(text: &str, previous: Option<&Snapshot>) -> Snapshot {
     let settings = config::read("portcullis.yaml".as_ref(), text.to_owned(), &|_| None).expect("a good configuration");
     let config::Settings { policy, clients, upstreams, requests, log, .. } = settings;
     let parts = build::Parts { policy, clients, upstreams, requests };
-    build::snapshot(parts, &log, previous, &Sinks::discard())
+    build::snapshot(parts, &log, &Desks::default(), previous, &Sinks::discard())
 }

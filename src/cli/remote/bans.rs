@@ -220,6 +220,9 @@ mod tests {
         let key = json!({"param.user": "a***", "client_ip": "10.0.*.*"});
         let ban = json!({"id": "1", "limit": "pace", "key": key, "until": "", "reason": ""});
         assert_eq!(what(ban), "pace: client_ip=10.0.*.* param.user=a***");
-        assert_eq!(what(json!({"id": "1", "limit": "all", "key": {}, "until": "", "reason": ""})), "all: one key for all");
+        assert_eq!(
+            what(json!({"id": "1", "limit": "all", "key": {}, "until": "", "reason": ""})),
+            "all: one key for all"
+        );
     }
 }

@@ -5,6 +5,7 @@ use std::io;
 use std::net::Ipv4Addr;
 use std::net::Ipv6Addr;
 use std::net::SocketAddr;
+use std::ops::ControlFlow;
 use std::time::Duration;
 
 use anyhow::Context;
@@ -13,6 +14,7 @@ use bytes::Bytes;
 use http::HeaderValue;
 use http::Method;
 use http::Request;
+use http::Response;
 use http::StatusCode;
 use http::header::AUTHORIZATION;
 use http::header::CONTENT_TYPE;
@@ -20,12 +22,14 @@ use http::header::HOST;
 use http_body_util::BodyExt;
 use http_body_util::Full;
 use http_body_util::Limited;
+use hyper::body::Incoming;
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 use serde_json::Value;
 use tokio::net::TcpStream;
 use tokio::net::lookup_host;
 use tokio::runtime;
+use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 /// An admin listener, and the token that it is shown.
@@ -39,6 +43,23 @@ pub(in crate::cli) struct Client {
 pub(in crate::cli) struct Answer {
     pub(in crate::cli) status: StatusCode,
     pub(in crate::cli) body: Bytes,
+}
+
+/// How following ended.
+#[derive(Clone, Debug)]
+pub(in crate::cli) enum Followed {
+    /// The gateway has no more to say, or nobody wants to hear more.
+    ToTheEnd,
+    Refused(Answer),
+}
+
+/// Ends the connection when the answer is done with.
+struct Driving(JoinHandle<hyper::Result<()>>);
+
+impl Drop for Driving {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
 }
 
 impl Client {
@@ -63,12 +84,7 @@ impl Client {
     }
 
     /// Asks for a path with its query, and brings a document where there is one. An error means that no whole answer came.
-    pub(in crate::cli) fn ask(
-        &self,
-        method: Method,
-        target: &str,
-        document: Option<&Value>,
-    ) -> Result<Answer, String> {
+    pub(in crate::cli) fn ask(&self, method: Method, target: &str, document: Option<&Value>) -> Result<Answer, String> {
         let runtime = runtime::Builder::new_current_thread().enable_all().build().map_err(|error| error.to_string())?;
         let answer = runtime.block_on(async { timeout(PATIENCE, self.exchange(method, target, document)).await });
         // A name look-up that hangs in the system does not hold up the exit.
@@ -80,10 +96,61 @@ impl Client {
         }
     }
 
+    /// Asks for what does not end by itself, and hands on each piece of it as it comes, until `told` wants no more. An
+    /// answer without success is handed back whole.
+    pub(in crate::cli) fn follow(
+        &self,
+        target: &str,
+        mut told: impl FnMut(&[u8]) -> ControlFlow<()>,
+    ) -> Result<Followed, String> {
+        let runtime = runtime::Builder::new_current_thread().enable_all().build().map_err(|error| error.to_string())?;
+        let followed = runtime.block_on(async {
+            let silent = || format!("no answer within {} s", PATIENCE.as_secs());
+            let opened = timeout(PATIENCE, self.open(Method::GET, target, None)).await.map_err(|_| silent())?;
+            let (answer, _driving) = opened.map_err(|error| format!("{error:#}"))?;
+            let (parts, mut body) = answer.into_parts();
+            if !parts.status.is_success() {
+                let whole = timeout(PATIENCE, Limited::new(body, LARGEST_ANSWER).collect()).await;
+                let body = whole.map_err(|_| silent())?.map_err(|error| error.to_string())?.to_bytes();
+                return Ok(Followed::Refused(Answer { status: parts.status, body }));
+            }
+            loop {
+                match timeout(SILENCE, body.frame()).await {
+                    Err(_) => return Err(format!("nothing was heard for {} s", SILENCE.as_secs())),
+                    Ok(None) => return Ok(Followed::ToTheEnd),
+                    Ok(Some(Err(error))) => return Err(format!("the answer broke off: {error}")),
+                    Ok(Some(Ok(frame))) => {
+                        if let Some(data) = frame.data_ref()
+                            && told(data).is_break()
+                        {
+                            return Ok(Followed::ToTheEnd);
+                        }
+                    }
+                }
+            }
+        });
+        runtime.shutdown_background();
+        followed
+    }
+
     async fn exchange(&self, method: Method, target: &str, document: Option<&Value>) -> anyhow::Result<Answer> {
+        let (answer, _driving) = self.open(method, target, document).await?;
+        let (parts, body) = answer.into_parts();
+        let body = Limited::new(body, LARGEST_ANSWER).collect().await;
+        let body = body.map_err(|error| anyhow::anyhow!("the answer broke off: {error}"))?.to_bytes();
+        Ok(Answer { status: parts.status, body })
+    }
+
+    /// The head of the answer, and the task without which the rest does not come.
+    async fn open(
+        &self,
+        method: Method,
+        target: &str,
+        document: Option<&Value>,
+    ) -> anyhow::Result<(Response<Incoming>, Driving)> {
         let stream = self.connect().await?;
         let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
-        let driving = tokio::spawn(connection);
+        let driving = Driving(tokio::spawn(connection));
         let mut request = Request::builder().method(method).uri(target).header(HOST, &self.authority);
         if let Some(authorization) = &self.authorization {
             request = request.header(AUTHORIZATION, authorization);
@@ -93,11 +160,7 @@ impl Client {
         }
         let body = Full::<Bytes>::from(document.map(Value::to_string).unwrap_or_default());
         let answer = sender.send_request(request.body(body)?).await;
-        let (parts, body) = answer.context("what answers there is not the gateway")?.into_parts();
-        let body = Limited::new(body, LARGEST_ANSWER).collect().await;
-        let body = body.map_err(|error| anyhow::anyhow!("the answer broke off: {error}"))?.to_bytes();
-        driving.abort();
-        Ok(Answer { status: parts.status, body })
+        Ok((answer.context("what answers there is not the gateway")?, driving))
     }
 
     async fn connect(&self) -> anyhow::Result<TcpStream> {
@@ -140,6 +203,9 @@ const DEFAULT_PORT: u16 = 80;
 
 /// A gateway that takes longer than this is not well.
 const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Three heartbeats of a stream.
+const SILENCE: Duration = Duration::from_secs(45);
 
 /// A list of all limits there can be.
 const LARGEST_ANSWER: usize = 64 << 20;

@@ -2,6 +2,7 @@
 
 pub(super) mod bans;
 pub(super) mod client;
+pub(super) mod events;
 pub(super) mod health;
 pub(super) mod limits;
 
@@ -85,12 +86,7 @@ impl Gateway {
         Ok(told(&client, &answer).map(|_| String::new()))
     }
 
-    fn exchange(
-        &self,
-        method: Method,
-        target: &str,
-        document: Option<&Value>,
-    ) -> anyhow::Result<Result<Value, Exit>> {
+    fn exchange(&self, method: Method, target: &str, document: Option<&Value>) -> anyhow::Result<Result<Value, Exit>> {
         Ok(match self.answer(method, target, document)? {
             Ok((client, answer)) => told(&client, &answer),
             Err(exit) => Err(exit),
@@ -106,10 +102,7 @@ impl Gateway {
         let client = self.client()?;
         let answer = match client.ask(method, target, document) {
             Ok(answer) => answer,
-            Err(error) => {
-                output::complain(&format!("the gateway at {} could not be reached: {error}", client.authority()));
-                return Ok(Err(Exit::Unreachable));
-            }
+            Err(error) => return Ok(Err(unreachable(&client, &error))),
         };
         Ok(Ok((client, answer)))
     }
@@ -153,6 +146,12 @@ fn segment(name: &str) -> String {
         }
     }
     segment
+}
+
+/// Tells the person who asked that there is nobody who could answer.
+fn unreachable(client: &Client, error: &str) -> Exit {
+    output::complain(&format!("the gateway at {} could not be reached: {error}", client.authority()));
+    Exit::Unreachable
 }
 
 /// A variable that is set to nothing says nothing.

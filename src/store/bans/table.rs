@@ -11,8 +11,6 @@ use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use parking_lot::Mutex;
-use parking_lot::RwLock;
 use super::Listener;
 use super::ban::Ban;
 use super::ban::BanId;
@@ -25,6 +23,8 @@ use crate::clock::Timestamp;
 use crate::key::KeyHash;
 use crate::limit::Ladder;
 use crate::limit::ladder::Rung;
+use parking_lot::Mutex;
+use parking_lot::RwLock;
 
 /// The bans of a process, and what is remembered of those that are over.
 pub struct Bans {

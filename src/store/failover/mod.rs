@@ -104,6 +104,16 @@ impl Failover {
         self.redis.shared()
     }
 
+    /// Appends an entry to a stream in Redis, and cuts it to about `max` of them. Fails with the words of the server.
+    pub async fn append(
+        &self,
+        key: &str,
+        max: u64,
+        fields: &[(&'static str, String)],
+    ) -> Result<(), (redis::links::Failure, String)> {
+        self.redis.append(key, max, fields).await
+    }
+
     /// What is to be told of every reset that is heard of.
     fn resets(&self) -> Resets {
         Resets::new(&self.denied, &self.local)

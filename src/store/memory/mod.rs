@@ -5,8 +5,8 @@ mod forget;
 mod known;
 mod settle;
 mod shard;
-mod survivors;
 mod slab;
+mod survivors;
 
 use std::fmt;
 use std::path::PathBuf;

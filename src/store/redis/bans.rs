@@ -92,8 +92,10 @@ pub(super) async fn follow(shared: Arc<Shared>, bans: Arc<Bans>) {
             Err(Failure::Refused) => {
                 if !warned && !shared.topology.map().masters.iter().any(|node| !node.is_up()) {
                     let name = name(&shared.settings.key_prefix);
-                    warn!("redis does not let this gateway keep bans under `{name}`: they hold here alone. Allow its user \
-                           the commands that README.md names");
+                    warn!(
+                        "redis does not let this gateway keep bans under `{name}`: they hold here alone. Allow its user \
+                           the commands that README.md names"
+                    );
                     warned = true;
                 }
                 shared.bans_met.store(true, Ordering::Release);

@@ -105,6 +105,27 @@ impl Links {
         self.bounded(Arc::clone(node), async |progress| self.once(&publish, progress).await).await.map(drop)
     }
 
+    /// Runs a command that no decision depends on: what the server has against it is for the caller to know, and says
+    /// nothing about the server.
+    pub async fn beside(&self, slot: u16, command: &Cmd) -> Result<Value, Failure> {
+        let node = self.shared.topology.node(slot).ok_or(Failure::Open)?;
+        let answer = self.bounded(node, async |progress| {
+            let connection = self.connection(progress).await?;
+            progress.sent = true;
+            match connection.send(command).await {
+                Err(error) => self.conclude(Err(error), progress),
+                Ok(answer) => Ok(answer),
+            }
+        });
+        let answer = answer.await;
+        if let Ok(Value::ServerError(error)) = &answer
+            && error.code() == "MOVED"
+        {
+            self.shared.topology.doubted.notify_one();
+        }
+        answer
+    }
+
     async fn bounded(
         &self,
         node: Arc<Node>,

@@ -20,6 +20,7 @@ pub mod url;
 pub mod watch;
 
 mod answer;
+mod append;
 mod bans;
 mod breaker;
 mod cluster;

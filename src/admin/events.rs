@@ -1,0 +1,106 @@
+//! What happens, as server-sent events, for as long as somebody reads them.
+
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::Context;
+use std::task::Poll;
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::extract::State;
+use axum::response::IntoResponse;
+use bytes::Bytes;
+use http::HeaderValue;
+use http::StatusCode;
+use http::header::CONTENT_TYPE;
+use http_body::Frame;
+use tokio::time::timeout;
+
+use super::Control;
+use super::problem::Problem;
+use crate::record::stream::Subscription;
+use crate::record::stream::Told;
+
+const EVENT_STREAM: HeaderValue = HeaderValue::from_static("text/event-stream");
+
+/// What keeps a silent stream from being taken for a dead one, here and by whatever stands in between.
+const HEARTBEAT: Duration = Duration::from_secs(15);
+
+pub(super) async fn follow(State(control): State<Arc<Control>>) -> Result<impl IntoResponse, Problem> {
+    let subscription = control.herald.stream().subscribe().ok_or_else(|| {
+        Problem::new(StatusCode::SERVICE_UNAVAILABLE, "as many listen already as may: try again when one has left")
+    })?;
+    let first = Bytes::from_static(b": what happens from now on\n\n");
+    let next = Some(Box::pin(next(subscription)) as Next);
+    Ok(([(CONTENT_TYPE, EVENT_STREAM)], Body::new(Events { first: Some(first), next })))
+}
+
+/// The chunks of a stream, each when there is one.
+struct Events {
+    /// So that the reader knows at once that it is heard.
+    first: Option<Bytes>,
+    /// `None`: it has ended.
+    next: Option<Next>,
+}
+
+type Next = Pin<Box<dyn Future<Output = Option<(Bytes, Subscription)>> + Send>>;
+
+async fn next(mut subscription: Subscription) -> Option<(Bytes, Subscription)> {
+    let chunk = match timeout(HEARTBEAT, subscription.next()).await {
+        Err(_) => Bytes::from_static(b": still here\n\n"),
+        Ok(Some(told)) => Bytes::from(written(&told)),
+        Ok(None) => return None,
+    };
+    Some((chunk, subscription))
+}
+
+/// JSON has no line ends in it, so it is one line of data.
+fn written(told: &Told) -> String {
+    match told {
+        Told::Happening(number, happening) => {
+            format!("id: {number}\nevent: {}\ndata: {}\n\n", happening.event.as_str(), happening.to_json())
+        }
+        Told::Lost(lost) => format!("event: lost\ndata: {{\"event\":\"lost\",\"lost\":{lost}}}\n\n"),
+    }
+}
+
+impl http_body::Body for Events {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        if let Some(first) = self.first.take() {
+            return Poll::Ready(Some(Ok(Frame::data(first))));
+        }
+        let Some(coming) = &mut self.next else { return Poll::Ready(None) };
+        match coming.as_mut().poll(cx) {
+            Poll::Pending => Poll::Pending,
+            Poll::Ready(Some((chunk, subscription))) => {
+                self.next = Some(Box::pin(next(subscription)));
+                Poll::Ready(Some(Ok(Frame::data(chunk))))
+            }
+            Poll::Ready(None) => {
+                self.next = None;
+                Poll::Ready(None)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::Happening;
+    use crate::record::happening::Kind;
+
+    #[test]
+    fn each_event_is_numbered_named_and_one_line_of_data() {
+        let happening = Happening { reason: Some("two\nlines".into()), ..Happening::of(Kind::Reload) };
+        let text = written(&Told::Happening(7, Arc::new(happening)));
+        assert!(text.starts_with("id: 7\nevent: reload\ndata: {\"time\":"), "{text}");
+        assert!(text.ends_with("\"reason\":\"two\\nlines\"}\n\n"), "{text}");
+        assert_eq!(text.lines().count(), 4);
+        assert_eq!(written(&Told::Lost(3)), "event: lost\ndata: {\"event\":\"lost\",\"lost\":3}\n\n");
+    }
+}

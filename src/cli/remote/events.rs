@@ -1,0 +1,133 @@
+//! `portcullis events`: what a running gateway does to clients, as it happens.
+
+use std::ops::ControlFlow;
+
+use serde_json::Value;
+
+use super::Gateway;
+use super::client::Followed;
+use super::unreachable;
+use crate::cli::Exit;
+use crate::cli::Format;
+use crate::cli::output;
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  portcullis events
+  portcullis events --format json | jq 'select(.event == \"ban\")'
+
+One line for each denial, delay, tarpit, challenge, ban, unban and reload from now on, until the gateway ends or you do.
+Keys are masked. A reader who is too slow is told how much was lost.
+
+Exit codes: 0 the gateway ended the stream, 1 it refused it, 3 it could not be reached, or broke off.")]
+pub(in crate::cli) struct Arguments {
+    #[command(flatten)]
+    gateway: Gateway,
+    /// For whom it is printed
+    #[arg(long, value_enum, default_value = "human")]
+    format: Format,
+}
+
+pub(in crate::cli) fn events(Arguments { gateway, format }: &Arguments) -> anyhow::Result<Exit> {
+    let client = gateway.client()?;
+    let mut lines = Lines::default();
+    let followed = client.follow("/api/v1/events", |chunk| {
+        for data in lines.data(chunk) {
+            let Ok(event) = serde_json::from_str::<Value>(&data) else { continue };
+            let line = match format {
+                Format::Human => told(&event),
+                Format::Json => data,
+            };
+            if output::go_on_saying(&line).is_break() {
+                return ControlFlow::Break(());
+            }
+        }
+        ControlFlow::Continue(())
+    });
+    Ok(match followed {
+        Ok(Followed::ToTheEnd) => Exit::Done,
+        Ok(Followed::Refused(answer)) => super::told(&client, &answer).err().unwrap_or(Exit::Wrong),
+        Err(error) => unreachable(&client, &error),
+    })
+}
+
+/// A stream cut into lines wherever its pieces end.
+#[derive(Debug, Default)]
+struct Lines {
+    rest: Vec<u8>,
+}
+
+impl Lines {
+    /// The data of each event whose line is whole.
+    fn data(&mut self, chunk: &[u8]) -> Vec<String> {
+        self.rest.extend_from_slice(chunk);
+        let whole = self.rest.iter().rposition(|&byte| byte == b'\n').map_or(0, |last| last + 1);
+        let lines: Vec<u8> = self.rest.drain(..whole).collect();
+        let text = String::from_utf8_lossy(&lines);
+        text.lines().filter_map(|line| line.strip_prefix("data: ")).map(str::to_owned).collect()
+    }
+}
+
+/// `12:03:04  ban  login-guessing  client_ip=198.51.100.*  until ...`
+fn told(event: &Value) -> String {
+    let text = |name: &str| event[name].as_str();
+    if let Some(lost) = event["lost"].as_u64() {
+        return format!("{lost} events were lost: they came faster than they were read");
+    }
+    let key = event["key"].as_object().map(|key| {
+        let parts: Vec<_> =
+            key.iter().map(|(name, value)| format!("{name}={}", value.as_str().unwrap_or_default())).collect();
+        parts.join(" ")
+    });
+    let parts = [
+        text("time").map(str::to_owned),
+        text("event").map(|event| format!("{event:<9}")),
+        text("limit").map(str::to_owned),
+        key.filter(|key| !key.is_empty()),
+        text("address").map(str::to_owned),
+        text("client").map(|client| format!("client {client}")),
+        text("until").map(|until| format!("until {until}")),
+        text("route").map(|route| format!("route {route}")),
+        text("request_id").map(|id| format!("request {id}")),
+        text("reason").map(|reason| format!("({reason})")),
+    ];
+    // Nothing in it can move a terminal's cursor or begin another line.
+    let line = parts.into_iter().flatten().collect::<Vec<_>>().join("  ");
+    line.chars().filter(|letter| !letter.is_control()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn events_are_found_wherever_the_stream_is_cut() {
+        let stream = b": hello\n\nid: 1\nevent: ban\ndata: {\"a\":1}\n\nid: 2\nevent: ban\ndata: {\"b\":2}\n\n";
+        for cut in 0..stream.len() {
+            let mut lines = Lines::default();
+            let (first, second) = stream.split_at(cut);
+            let found = [lines.data(first), lines.data(second)].concat();
+            assert_eq!(found, ["{\"a\":1}", "{\"b\":2}"], "{cut}");
+        }
+    }
+
+    #[test]
+    fn an_event_is_one_line_for_people() {
+        let event = json!({
+            "time": "2026-11-21T12:00:00.000Z", "event": "ban", "limit": "login", "client": "198.51.100.7",
+            "key": {"param.username": "a***"}, "until": "2026-11-21T12:15:00.000Z", "reason": "a\u{1b}[31m\nb",
+        });
+        assert_eq!(
+            told(&event),
+            "2026-11-21T12:00:00.000Z  ban        login  param.username=a***  client 198.51.100.7  \
+             until 2026-11-21T12:15:00.000Z  (a[31mb)"
+        );
+        assert_eq!(
+            told(&json!({"event": "lost", "lost": 7})),
+            "7 events were lost: they came faster than they were read"
+        );
+    }
+}
