@@ -290,6 +290,10 @@ async fn ask(router: &Router, method: &str, path: &str) -> (StatusCode, String, 
     let Ok(response) = router.clone().oneshot(request.body(Body::empty()).unwrap()).await;
     let status = response.status();
     let content_type = response.headers().get(CONTENT_TYPE).map_or("", |value| value.to_str().unwrap()).to_owned();
+    if content_type == "text/event-stream" {
+        // It does not end by itself.
+        return (status, content_type, String::new());
+    }
     let body = response.into_body().collect().await.unwrap().to_bytes();
     (status, content_type, String::from_utf8(body.to_vec()).unwrap())
 }
