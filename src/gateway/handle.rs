@@ -1,12 +1,14 @@
 //! A request's way, told from top to bottom.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use http::Request;
 use http::Response;
 use http::Version;
 use http::header::EXPECT;
 use http::header::HOST;
+use http::request::Parts;
 use http_body::Body;
 use hyper::body::Incoming;
 
@@ -32,6 +34,7 @@ use crate::decision::Decision;
 use crate::decision::Denial;
 use crate::decision::conclude::Penalty;
 use crate::decision::device::Recognition;
+use crate::limit::LimitId;
 use crate::listen::Connection;
 use crate::request::Fields;
 use crate::request::Head;
@@ -109,6 +112,7 @@ pub(super) fn handle(
             story.was_decided(since);
             match decision {
                 Decision::Deny(mut denial) => {
+                    story.takes_over(&mut denial);
                     if !denial.trips.is_empty() {
                         Box::pin(bans::begin(&mut denial, &live, &head, &fields, &story.core.store)).await;
                     }
@@ -116,14 +120,7 @@ pub(super) fn handle(
                     story.subject = subject::of_denial(&denial, &live, &head, &fields, &story.core.store);
                     drop(fields);
                     if let Penalty::Tarpit(span) = denial.penalty {
-                        match Box::pin(story.core.holding.hold(&connection, span, live.settings.max_held)).await {
-                            Held::Through | Held::Ending => {}
-                            Held::Full => story.is_not_held(),
-                            Held::Left => {
-                                drop((story, body));
-                                return hold::until_it_ends().await;
-                            }
-                        }
+                        (story, body) = Box::pin(tarpit(story, body, &connection, span)).await;
                     }
                     // What is left of a short body is read, so that the connection can go on. Few denials have one.
                     let is_body_read = body.is_empty() || Box::pin(body.discard()).await;
@@ -138,20 +135,10 @@ pub(super) fn handle(
             }
         };
 
-        if let Some((limit, span)) = delay {
-            story.is_delayed_by(limit);
-            match Box::pin(story.core.holding.hold(&connection, span, live.settings.max_held)).await {
-                Held::Through => {}
-                Held::Full | Held::Ending => {
-                    story.is_not_held();
-                    let denial = Denial::instead_of_delay(&live.policy, story.route, limit, span);
-                    let is_body_read = body.is_empty() || Box::pin(body.discard()).await;
-                    return respond::deny(story, &live, &parts, is_body_read, &denial);
-                }
-                Held::Left => {
-                    drop((story, body));
-                    return hold::until_it_ends().await;
-                }
+        if let Some(delay) = delay {
+            match Box::pin(hold_back(story, body, &connection, &parts, delay)).await {
+                Ok(held) => (story, body) = held,
+                Err(answer) => return answer,
             }
         }
 
@@ -160,5 +147,51 @@ pub(super) fn handle(
             return forward::to_its_end(story, connection, parts, body, upstream, wanted).await;
         }
         forward::forward(story, connection, parts, body, upstream, wanted).await
+    }
+}
+
+/// Holds a request that is denied afterwards. Never returns when its client leaves.
+async fn tarpit(
+    mut story: Box<Story>,
+    body: RequestBody,
+    connection: &Connection,
+    span: Duration,
+) -> (Box<Story>, RequestBody) {
+    match story.core.holding.hold(connection, span, story.live.settings.max_held).await {
+        Held::Through | Held::Ending => (story, body),
+        Held::Full => {
+            story.is_not_held();
+            (story, body)
+        }
+        Held::Left => {
+            drop((story, body));
+            hold::until_it_ends().await
+        }
+    }
+}
+
+/// Holds a request that is forwarded afterwards, or answers it when it cannot be held. Never returns when its client
+/// leaves.
+async fn hold_back(
+    mut story: Box<Story>,
+    body: RequestBody,
+    connection: &Connection,
+    parts: &Parts,
+    (limit, span): (LimitId, Duration),
+) -> Result<(Box<Story>, RequestBody), Response<ResponseBody>> {
+    story.is_delayed_by(limit);
+    let live = Arc::clone(&story.live);
+    match story.core.holding.hold(connection, span, live.settings.max_held).await {
+        Held::Through => Ok((story, body)),
+        Held::Full | Held::Ending => {
+            story.is_not_held();
+            let denial = Denial::instead_of_delay(&live.policy, story.route, limit, span);
+            let is_body_read = body.is_empty() || body.discard().await;
+            Err(respond::deny(story, &live, parts, is_body_read, &denial))
+        }
+        Held::Left => {
+            drop((story, body));
+            hold::until_it_ends().await
+        }
     }
 }

@@ -159,8 +159,6 @@ pub enum Connection {
 /// The story knows why a request is denied before its body is read, during which the client may leave.
 pub fn tell(story: &mut Story, denial: &mut Denial<'_>) {
     story.route = denial.route;
-    story.hold(mem::take(&mut denial.slots));
-    story.awaits(mem::take(&mut denial.pending));
     story.report = mem::take(&mut denial.report);
     story.ruling = match &denial.cause {
         Cause::Listed { .. } | Cause::NotOnList => Ruling::Listed,

@@ -1,6 +1,7 @@
 //! What is told of a request when it is over: exactly once, also when its client leaves before.
 
 use std::borrow::Cow;
+use std::mem;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -23,6 +24,7 @@ use super::settle::Settling;
 use super::settle::settle;
 use crate::client::Identity;
 use crate::clock::Timestamp;
+use crate::decision::Denial;
 use crate::decision::Pending;
 use crate::decision::conclude::Report;
 use crate::decision::device::Newcomer;
@@ -146,6 +148,12 @@ impl Story {
     /// It cannot be held, and is denied by the limit that would have held it.
     pub fn is_not_held(&mut self) {
         self.ruling = Ruling::Denied;
+    }
+
+    /// What shadows have charged for a request that is denied, for it is given back with its story.
+    pub fn takes_over(&mut self, denial: &mut Denial<'_>) {
+        self.hold(mem::take(&mut denial.slots));
+        self.awaits(mem::take(&mut denial.pending));
     }
 
     /// What the request holds until its story ends.
