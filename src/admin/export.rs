@@ -66,7 +66,7 @@ pub(super) fn text(format: Format, networks: &[IpNet]) -> String {
         .chain(v6.iter().map(|network| short(&IpNet::V6(*network))))
         .collect();
     match format {
-        Format::Plain | Format::Haproxy => lines(&all, |network| network.to_owned()),
+        Format::Plain | Format::Haproxy => lines(&all, str::to_owned),
         Format::Nginx => lines(&all, |network| format!("deny {network};")),
         Format::Iptables => lines(&all, |network| {
             let command = if network.contains(':') { "ip6tables" } else { "iptables" };

@@ -9,7 +9,6 @@ use crate::decision::conclude::Cause;
 use crate::decision::conclude::Trip;
 use crate::decision::enter;
 use crate::key::KeyHasher;
-use crate::key::Masked;
 use crate::limit::Action;
 use crate::limit::Detail;
 use crate::limit::Ladder;
@@ -74,7 +73,7 @@ fn named<'l>(
     let begun = denial.trips.iter().filter_map(|&Trip { limit: id, key }| {
         let limit = live.policy.limit(id);
         let Action::Ban(ladder) = &limit.then.action else { return None };
-        let named = entry.masked(fields, hasher, id, key).unwrap_or_else(Masked::default);
+        let named = entry.masked(fields, hasher, id, key).unwrap_or_default();
         Some(Begun { limit: id, ladder, subject: Subject::Key { key, limit: limit.name.clone(), named } })
     });
     begun.collect()
