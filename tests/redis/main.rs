@@ -5,6 +5,7 @@ mod faults;
 mod keyring;
 mod measure;
 mod outages;
+mod outcomes;
 mod reach;
 mod sentinel;
 mod steady;

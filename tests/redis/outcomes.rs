@@ -1,0 +1,157 @@
+//! What became of requests, told to servers that share the slots, and to the other gateways.
+
+use std::num::NonZeroU32;
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use portcullis::clock::Clock;
+use portcullis::decision::Batch;
+use portcullis::decision::Charge;
+use portcullis::decision::Settlement;
+use portcullis::decision::batch::Acquaintance;
+use portcullis::decision::batch::Force;
+use portcullis::decision::batch::Items;
+use portcullis::key::KeyHash;
+use portcullis::limit::Algorithm;
+use portcullis::limit::Count;
+use portcullis::limit::OnFailure;
+use portcullis::limit::Rule;
+use portcullis::store;
+use portcullis::store::Failover;
+use portcullis::store::Observer;
+use portcullis::store::Store;
+use portcullis::store::memory;
+use portcullis::store::redis;
+use portcullis::store::redis::Mode;
+use tokio_util::sync::CancellationToken;
+
+use crate::support::RedisCluster;
+use crate::support::RedisServer;
+use crate::support::eventually;
+
+#[derive(Debug, Default)]
+struct RoundTrips(AtomicUsize);
+
+impl Observer for RoundTrips {
+    fn round_trip(&self, _span: Duration) {
+        self.0.fetch_add(1, Ordering::SeqCst);
+    }
+
+    fn failed(&self, _cause: &'static str) {}
+}
+
+struct Gateway {
+    store: Failover,
+    trips: Arc<RoundTrips>,
+    stop: CancellationToken,
+}
+
+impl Gateway {
+    async fn start(mode: Mode, urls: &[String]) -> Self {
+        let settings = store::Settings {
+            memory: memory::Settings { max_keys: 1000, snapshot: None },
+            redis: None,
+            on_failure: OnFailure::Deny,
+            nodes: NonZeroU32::MIN,
+        };
+        let urls = urls.iter().map(|url| url.parse().expect("a url")).collect();
+        let redis = redis::Settings { urls, mode, timeout: Duration::from_secs(5), key_prefix: "gate".to_owned() };
+        let (trips, stop) = (Arc::<RoundTrips>::default(), CancellationToken::new());
+        let store = Failover::new(&settings, redis, Clock::system(), Arc::<RoundTrips>::clone(&trips));
+        tokio::spawn(store.watch(stop.clone()));
+        store.shared().first_contact(Duration::from_secs(5)).await;
+        Self { store, trips, stop }
+    }
+
+    fn trips(&self) -> usize {
+        self.trips.0.load(Ordering::SeqCst)
+    }
+}
+
+impl Drop for Gateway {
+    fn drop(&mut self) {
+        self.stop.cancel();
+    }
+}
+
+fn failures(limit: u16, rule: &Rule) -> Charge<'_> {
+    Charge {
+        limit,
+        key: KeyHash(u128::from(limit) << 100 | 7),
+        rule,
+        count: Count::Failures,
+        force: Force::Binding,
+        on_failure: OnFailure::Deny,
+        items: Items::new(),
+        unless_known: false,
+    }
+}
+
+fn rule(rates: &str) -> Rule {
+    Rule::Rates { algorithm: Algorithm::default(), rates: rates.parse().expect(rates), cost: NonZeroU32::MIN }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn in_a_cluster_a_client_is_known_and_slots_come_back_wherever_they_are() {
+    let cluster = RedisCluster::start();
+    let urls: Vec<String> = cluster.nodes.iter().map(|node| format!("redis://{}", node.address())).collect();
+    let gateway = Gateway::start(Mode::Cluster, &urls).await;
+    let rule = rule("3/hour");
+    let known = Acquaintance { subject: KeyHash(99), client: 5 };
+    let mut batch = Batch { charges: (0..6).map(|limit| failures(limit, &rule)).collect(), ..Batch::default() };
+    batch.charges[2].unless_known = true;
+    batch.known.push(known);
+    for _ in 0..10 {
+        let verdicts = gateway.store.decide(&batch).await.expect("an answer");
+        assert!(verdicts.iter().all(|verdict| verdict.passes() && verdict.charged.is_some()), "{verdicts:?}");
+        let back = |(charge, verdict): (&Charge<'_>, &'_ portcullis::decision::Verdict)| {
+            (charge.key, verdict.charged.clone().expect("it was charged"))
+        };
+        let charged: Vec<_> = batch.charges.iter().zip(&verdicts).map(back).collect();
+        let settlements = charged.iter().map(|(key, charged)| Settlement::TakeBack { key: *key, rule: &rule, charged });
+        gateway.store.settle(&settlements.collect::<Vec<_>>()).await.expect("they answer");
+    }
+    let remember = Settlement::Remember { of: known, most: NonZeroU32::MIN, keep: Duration::from_secs(60) };
+    gateway.store.settle(&[remember]).await.expect("they answer");
+    let other = Gateway::start(Mode::Cluster, &urls).await;
+    for round in 0..4 {
+        let verdicts = other.store.decide(&batch).await.expect("an answer");
+        assert!(verdicts[2].is_exempt && verdicts[2].passes());
+        assert_eq!(verdicts[0].passes(), round < 3);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_flood_of_what_is_exhausted_is_answered_here_until_someone_says_that_there_is_room() {
+    let redis = RedisServer::start();
+    let urls = [redis.url()];
+    let (one, other) = (Gateway::start(Mode::Single, &urls).await, Gateway::start(Mode::Single, &urls).await);
+    eventually("both hear of resets", || redis.cli(&["PUBSUB", "NUMSUB", "gate:resets"]).ends_with('2'));
+    let rule = rule("3/hour");
+    let batch = Batch { charges: [failures(1, &rule)].into_iter().collect(), ..Batch::default() };
+    let mut last = None;
+    for _ in 0..3 {
+        let before = one.trips();
+        last = one.store.decide(&batch).await.expect("an answer").remove(0).charged;
+        assert!(last.is_some());
+        assert_eq!(one.trips(), before + 1, "a failed login is one round trip");
+    }
+    // The others hear nothing of what may come back here; they are told when it does.
+    let before = other.trips();
+    for _ in 0..1000 {
+        assert!(!other.store.decide(&batch).await.expect("an answer")[0].passes());
+    }
+    assert!(other.trips() <= before + 2, "{}", other.trips() - before);
+    let charged = last.expect("it was charged");
+    let before = one.trips();
+    let settlement = Settlement::TakeBack { key: batch.charges[0].key, rule: &rule, charged: &charged };
+    one.store.settle(&[settlement]).await.expect("it answers");
+    assert_eq!(one.trips(), before + 1, "and a success one more");
+    let begun = crate::support::Stopwatch::start();
+    while !other.store.decide(&batch).await.expect("an answer")[0].passes() {
+        assert!(begun.elapsed() < Duration::from_secs(1), "nobody told it");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
