@@ -27,7 +27,7 @@ pub(super) fn read(value: &Value, charges: &[&Charge<'_>]) -> Option<Vec<Verdict
     let mut verdicts = Vec::with_capacity(charges.len());
     for charge in charges {
         let waits = next()?;
-        let taken = span(next()?).map(|later| moment + later);
+        let since = span(next()?).map(|later| moment + later);
         if waits == EXEMPT {
             verdicts.push(Verdict::exempt());
             continue;
@@ -41,7 +41,7 @@ pub(super) fn read(value: &Value, charges: &[&Charge<'_>]) -> Option<Vec<Verdict
             Rule::Distinct(_) => fresh(next()?, &charge.items),
             _ => Items::new(),
         };
-        let charged = taken.map(|moment| Charged { moment, ledger: Ledger::Shared, fresh, ticket: None });
+        let charged = since.map(|moment| Charged { moment, ledger: Ledger::Shared, fresh, ticket: None });
         verdicts.push(Verdict { retry_after: span(waits), standings, charged, is_exempt: false });
     }
     numbers.next().is_none().then_some(verdicts)

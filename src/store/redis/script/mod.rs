@@ -150,7 +150,9 @@ pub fn settle(prefix: &str, channel: &str, time: &Time, entries: &[Entry<'_>]) -
 pub fn knows(prefix: &str, time: &Time, known: &[Acquaintance]) -> Invocation {
     let script = text::knowing();
     let mut command = called(script, prefix, known.len(), known.iter().map(|known| known.subject));
-    known.iter().for_each(|known| _ = command.arg(&known.client.to_be_bytes()));
+    for acquaintance in known {
+        command.arg(&acquaintance.client.to_be_bytes());
+    }
     with_time(&mut command, time);
     Invocation { script, command }
 }

@@ -11,6 +11,7 @@ use super::redis_server::RedisServer;
 use super::server::Keys;
 use crate::clock::ManualClock;
 use crate::decision::Charge;
+use crate::decision::Verdict;
 use crate::decision::batch::Charged;
 use crate::decision::batch::Force;
 use crate::decision::batch::Items;
@@ -65,7 +66,7 @@ fn charge(key: KeyHash, rule: &Rule) -> Charge<'_> {
 }
 
 fn passes(keys: &mut Keys, charges: &[&Charge<'_>]) -> bool {
-    keys.decide(Purpose::Decide, charges).iter().all(|verdict| verdict.passes())
+    keys.decide(Purpose::Decide, charges).iter().all(Verdict::passes)
 }
 
 fn set(keys: &mut Keys, key: KeyHash, words: &[&[u8]]) {
@@ -204,7 +205,7 @@ fn a_full_server_charges_all_or_nothing() {
         server.cli(&["CONFIG", "SET", "maxmemory", "1000000"]);
         let refused = keys.run(&keys.invocation(Purpose::Decide, 7, &charges));
         assert!(matches!(&refused, Value::ServerError(error) if error.code() == "OOM"), "{refused:?}");
-        assert!(keys.decide(Purpose::Look, &charges).iter().all(|verdict| verdict.passes()));
+        assert!(keys.decide(Purpose::Look, &charges).iter().all(Verdict::passes));
         let after: Vec<_> = charges.iter().map(|charge| keys.dump(charge.key)).collect();
         assert_eq!(before, after);
         server.cli(&["CONFIG", "SET", "maxmemory", "0"]);

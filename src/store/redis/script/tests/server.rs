@@ -130,9 +130,9 @@ impl Keys {
     }
 
     #[track_caller]
-    pub(super) fn give_back(&mut self, charges: &[&Charge<'_>], charged: &[&Charged]) {
+    pub(super) fn give_back(&mut self, charges: &[&Charge<'_>], taken: &[&Charged]) {
         let mut entries = Vec::new();
-        for (charge, charged) in charges.iter().zip(charged) {
+        for (charge, charged) in charges.iter().zip(taken) {
             let what = match charge.rule {
                 Rule::Concurrent(_) => What::Release { holder: 7 },
                 rule => What::TakeBack { rule, charged },

@@ -92,7 +92,7 @@ fn follow(keys: &mut Keys, key: KeyHash, rule: &Rule, steps: &[Step]) {
                 let items = if matches!(rule, Rule::Distinct(_)) { items.as_slice() } else { &[] };
                 let force = if *delays { Force::Delay } else { Force::Binding };
                 let count = if *attempts { Count::Attempts } else { Count::Requests };
-                let asked = Charge { force, count, ..charge(key, rule, items) };
+                let asked = Charge { count, force, ..charge(key, rule, items) };
                 let opens = state.opens_at(rule, items, now);
                 let fresh = state.unseen(rule, items, now);
                 let passes = opens.is_none() || *delays || *attempts;
@@ -283,10 +283,10 @@ fn what_delays_is_charged_without_room_unless_it_counts_by_outcome() {
         delays(4, &rule, Count::Attempts),
     ];
     let all: Vec<&Charge<'_>> = charges.iter().collect();
-    let charged = |verdicts: Vec<Verdict>| verdicts.iter().map(|verdict| verdict.charged.is_some()).collect::<Vec<_>>();
-    assert_eq!(charged(keys.decide(Purpose::Decide, &all)), [true; 5]);
+    let taken = |verdicts: Vec<Verdict>| verdicts.iter().map(|verdict| verdict.charged.is_some()).collect::<Vec<_>>();
+    assert_eq!(taken(keys.decide(Purpose::Decide, &all)), [true; 5]);
     // Alone they deny nothing.
-    assert_eq!(charged(keys.decide(Purpose::Decide, &all[1..])), [true, false, false, true]);
+    assert_eq!(taken(keys.decide(Purpose::Decide, &all[1..])), [true, false, false, true]);
     // What is denied is not charged.
-    assert_eq!(charged(keys.decide(Purpose::Decide, &all)), [false, false, false, false, true]);
+    assert_eq!(taken(keys.decide(Purpose::Decide, &all)), [false, false, false, false, true]);
 }
