@@ -5,6 +5,7 @@ mod check;
 mod command;
 mod compose;
 mod demo;
+mod events;
 mod explain;
 mod health;
 mod limits;

@@ -1,0 +1,61 @@
+//! `portcullis events` against a gateway that runs.
+
+use std::io::BufRead;
+use std::io::BufReader;
+use std::process::Command;
+use std::process::Stdio;
+
+use serde_json::Value;
+
+use crate::command::Folder;
+use crate::command::nobody;
+use crate::support::Gateway;
+use crate::support::eventually;
+
+const CONFIG: &str = "\
+admin: {address: 127.0.0.1:0, token_file: token}
+upstream: http://127.0.0.1:1
+limits: [{name: pace, key: client_ip, rate: 1/hour}]
+";
+
+#[test]
+fn each_event_is_a_line_until_the_gateway_ends() {
+    let mut gateway = Gateway::with_files(CONFIG, &[("token", "s3cret\n")]);
+    let mut command = Command::new(env!("CARGO_BIN_EXE_portcullis"))
+        .args(["events", "--format", "json", "--admin", &format!("http://{}", gateway.admin())])
+        .env("PORTCULLIS_TOKEN", "s3cret")
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("the binary starts");
+    let mut lines = BufReader::new(command.stdout.take().expect("a pipe")).lines();
+    // Until it listens, nothing is told; each of these is one more denial.
+    let (told, heard) = std::sync::mpsc::channel();
+    let reader = std::thread::spawn(move || {
+        while let Some(Ok(line)) = lines.next() {
+            drop(told.send(line));
+        }
+    });
+    let mut first = None;
+    eventually("an event is printed", || {
+        gateway.get("/").send();
+        first = heard.try_recv().ok();
+        first.is_some()
+    });
+    let event: Value = serde_json::from_str(&first.expect("a line")).expect("JSON");
+    assert_eq!((&event["event"], &event["limit"]), (&"denial".into(), &"pace".into()));
+    gateway.signal("TERM");
+    assert!(gateway.ended().success());
+    assert_eq!(command.wait().expect("a child of ours").code(), Some(0));
+    reader.join().expect("the reader does not panic");
+}
+
+#[test]
+fn a_gateway_that_is_not_there_is_another_exit_than_one_that_refuses() {
+    let folder = Folder::empty();
+    let ended = folder.run(&["events", "--admin", &format!("http://{}", nobody())]);
+    assert_eq!(ended.code, Some(3), "{ended:?}");
+    let gateway = Gateway::with_files(CONFIG, &[("token", "s3cret\n")]);
+    let ended = folder.run(&["events", "--admin", &format!("http://{}", gateway.admin())]);
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    assert!(ended.stderr.contains("token"), "{ended:?}");
+}
