@@ -89,16 +89,17 @@ where
         let answer = sender.send_request(request).await?;
         Ok(answer.status())
     };
+    let driven = async {
+        match connection.await {
+            Err(error) => error,
+            // Whatever it said before it closed, `talk` has.
+            Ok(()) => std::future::pending().await,
+        }
+    };
     tokio::select! {
+        biased;
         status = talk => status,
-        // What it said before it closed is ready in `talk` first.
-        ended = async { connection.await.map(|()| std::future::pending::<()>()) } => match ended {
-            Err(error) => Err(error.into()),
-            Ok(never) => {
-                never.await;
-                Err(Undelivered::Silent)
-            }
-        },
+        error = driven => Err(error.into()),
     }
 }
 
