@@ -7,6 +7,7 @@ use portcullis::challenge::is_solution;
 use crate::support::Answer;
 use crate::support::Gateway;
 use crate::support::Origin;
+use crate::support::RedisServer;
 use crate::support::Request;
 use crate::support::Response;
 use crate::support::eventually;
@@ -197,6 +198,22 @@ fn a_deny_beside_a_challenge_is_a_deny_and_uses_up_no_proof() {
     assert_eq!((denial.status, gateway.log_line("/hard")["decision"].as_str()), (429, Some("denied")));
     assert!(!denial.text().contains("data-token"));
     assert_eq!(with(gateway.get("/"), &proof).status(), 200);
+}
+
+#[test]
+fn gateways_of_one_redis_take_each_others_work_once() {
+    let redis = RedisServer::start();
+    let origin = Origin::start();
+    let store = format!("store: {{redis: {{url: '{}'}}}}\n{TWO}", redis.url());
+    let (one, other) = (challenging(&origin, &store), challenging(&origin, &store));
+    let proof = solve(&challenged(&one));
+    assert_eq!(browsing(other.get("/")).status(), 429);
+    eventually("the other takes it", || with(other.get("/"), &proof).status() == 200);
+    assert_eq!(with(one.get("/"), &proof).status(), 200);
+    for gateway in [&one, &other] {
+        assert_eq!(with(gateway.get("/"), &proof).status(), 429);
+    }
+    assert_eq!(origin.count(), 4);
 }
 
 /// A browser on one page, until it is dropped.

@@ -15,6 +15,7 @@ mod events;
 mod flags;
 mod forwarding;
 mod framing;
+mod held_many;
 mod holds;
 mod http2;
 mod identity;

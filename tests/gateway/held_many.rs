@@ -1,0 +1,86 @@
+//! What ten thousand held requests cost: `cargo test --release --test gateway -- --ignored --nocapture ten_thousand`.
+
+use std::fs;
+use std::io::Write;
+use std::net::TcpStream;
+use std::thread;
+use std::time::Duration;
+
+use rustix::process::Resource;
+use rustix::process::Rlimit;
+use rustix::process::getrlimit;
+use rustix::process::setrlimit;
+
+use crate::support::Gateway;
+use crate::support::Origin;
+use crate::support::Request;
+use crate::support::Stopwatch;
+use crate::support::eventually;
+
+const HELD: usize = 10_000;
+
+/// What the gateway has had of the processors, in ticks of 10 ms.
+fn ticks(gateway: &Gateway) -> u64 {
+    let stat = fs::read_to_string(format!("/proc/{}/stat", gateway.pid())).expect("a running process");
+    let fields: Vec<&str> = stat.rsplit(')').next().expect("a name").split_whitespace().collect();
+    [11, 12].into_iter().filter_map(|field: usize| fields[field].parse::<u64>().ok()).sum()
+}
+
+/// The median and the worst of so many requests that no limit is about, in microseconds.
+fn latency(gateway: &Gateway) -> (u128, u128) {
+    let mut client = gateway.connect();
+    let mut spans: Vec<u128> = (0..500)
+        .map(|_| {
+            let waited = Stopwatch::start();
+            assert_eq!(gateway.get("/free").send_on(&mut client).status, 200);
+            waited.elapsed().as_micros()
+        })
+        .collect();
+    spans.sort_unstable();
+    (spans[250], spans[499])
+}
+
+#[test]
+#[ignore = "measures"]
+#[expect(clippy::print_stdout, reason = "a measurement is read")]
+fn ten_thousand_held_requests_are_printed() {
+    let limit = getrlimit(Resource::Nofile);
+    setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit }).expect("as many as the system allows");
+    let origin = Origin::start();
+    let gateway = Gateway::start(format!(
+        "upstream: {}
+admin: {{address: 127.0.0.1:0}}
+log: {{requests: false}}
+routes:
+  - match: /held
+    limits:
+      - {{name: tar, key: client_ip, rate: 1/hour, then: {{tarpit: 10m}}}}",
+        origin.url()
+    ));
+    let metrics = || Request::new(gateway.admin(), "GET", "/metrics").send().text();
+    let held = || metrics().contains(&format!("portcullis_held_requests {HELD}\n"));
+    assert_eq!(gateway.get("/held").status(), 200);
+    let (memory, free) = (gateway.resident_kib(), latency(&gateway));
+    let begun = ticks(&gateway);
+    let request = gateway.get("/held").bytes();
+    let clients: Vec<TcpStream> = (0..HELD)
+        .map(|_| {
+            let mut client = TcpStream::connect(gateway.address()).expect("the gateway accepts connections");
+            client.write_all(&request).expect("a request is taken");
+            client
+        })
+        .collect();
+    eventually("all are held", held);
+    let (since, taken) = (ticks(&gateway), gateway.resident_kib() - memory);
+    let idle = Stopwatch::start();
+    thread::sleep(Duration::from_secs(5));
+    let spent = ticks(&gateway) - since;
+    println!("held                 {HELD} requests on as many connections");
+    println!("memory               {taken} KiB, {} bytes each", taken * 1024 / HELD as u64);
+    println!("processor to hold    {} ms", (since - begun) * 10);
+    println!("processor while held {} ms in {:.1} s", spent * 10, idle.elapsed().as_secs_f64());
+    println!("latency of others    {free:?} µs before, {:?} µs meanwhile (median, worst of 500)", latency(&gateway));
+    drop(clients);
+    eventually("nobody is held", || metrics().contains("portcullis_held_requests 0\n"));
+    assert_eq!(origin.requests().iter().filter(|request| request.head.starts_with("GET /held ")).count(), 1);
+}
