@@ -15,10 +15,7 @@ use super::enter::with_body_methods;
 use super::plan::Applied;
 use super::plan::apply;
 use super::plan::with_source;
-use crate::key::KeyPart;
-use crate::key::KeySpec;
 use crate::key::Source;
-use crate::key::extract;
 use crate::limit::Algorithm;
 use crate::limit::Count;
 use crate::limit::Limit;
@@ -33,6 +30,11 @@ use crate::route::Certainty;
 use crate::route::Readings;
 use crate::route::UpstreamId;
 use crate::route::Walk;
+
+pub use self::answers::KnownStory;
+pub use self::answers::OutcomeStory;
+
+use self::answers::part_story;
 
 /// Everything a request would meet. Prints as text for people. Values of keys stand in clear: it is made for an
 /// operator about a request that the operator wrote.
@@ -116,26 +118,6 @@ pub enum Matches {
     No,
     /// An earlier one matched.
     NotTried,
-}
-
-/// What answers mean, in words.
-#[derive(Clone, Debug, Eq, PartialEq, Serialize)]
-pub struct OutcomeStory {
-    /// `status 302, header location: /account*`; all of it holds.
-    pub success: Option<String>,
-    pub failure: Option<String>,
-    /// What other answers are.
-    pub otherwise: &'static str,
-}
-
-/// Whom a success makes known.
-#[derive(Clone, Debug, Eq, PartialEq, Serialize)]
-pub struct KnownStory {
-    pub of: PartStory,
-    /// `address` or `cookie`.
-    pub by: &'static str,
-    /// `90d`
-    pub r#for: String,
 }
 
 /// What one limit makes of the request.
@@ -319,7 +301,7 @@ fn limit_story(policy: &Policy, id: LimitId, source: &Source<'_>, asked: bool, a
         then: answers::action(&limit.then.action),
         shadow: limit.shadow,
         outcome,
-        key: parts(&limit.key, source),
+        key: limit.key.parts.iter().map(|part| part_story(part, source)).collect(),
     }
 }
 
@@ -331,18 +313,6 @@ fn limit_outcome(policy: &Policy, limit: &Limit, source: &Source<'_>) -> LimitOu
         Ok(Applied::Refused) => LimitOutcome::Denied,
         Err(_) => LimitOutcome::TooManyValues,
     }
-}
-
-fn parts(key: &KeySpec, source: &Source<'_>) -> Vec<PartStory> {
-    key.parts.iter().map(|part| part_story(part, source)).collect()
-}
-
-fn part_story(part: &KeyPart, source: &Source<'_>) -> PartStory {
-    let mut values: Vec<String> = Vec::new();
-    if let Ok(found) = extract::values(part, source) {
-        values.extend(found.values.into_iter().map(std::borrow::Cow::into_owned));
-    }
-    PartStory { selector: part.selector.to_string(), values }
 }
 
 /// The word for an algorithm in the configuration.

@@ -27,12 +27,12 @@ use portcullis::upstream::Balance;
 use portcullis::upstream::HostHeader;
 
 #[track_caller]
-pub fn load(name: &str) -> Settings {
+pub(crate) fn load(name: &str) -> Settings {
     let file = Path::new("tests/config/good").join(name);
     load_with(&file, &super::environment).unwrap_or_else(|mistakes| panic!("{}", render(&mistakes, false)))
 }
 
-pub fn limit<'s>(settings: &'s Settings, name: &str) -> &'s Limit {
+pub(crate) fn limit<'s>(settings: &'s Settings, name: &str) -> &'s Limit {
     settings.policy.limits.iter().find(|limit| &*limit.name == name).expect("a limit of that name")
 }
 

@@ -181,10 +181,9 @@ impl Compiler {
             headers: match raw.headers.get().map(|headers| headers.value) {
                 Some(raw::limit::Detail::RetryAfter) => Detail::RetryAfter,
                 Some(raw::limit::Detail::None) => Detail::None,
-                Some(raw::limit::Detail::Full) => Detail::Full,
                 // One probe must not tell of others' traffic, nor of what became of their logins.
                 None if depends_on_others => Detail::RetryAfter,
-                None => Detail::Full,
+                Some(raw::limit::Detail::Full) | None => Detail::Full,
             },
             on_failure: self.on_failure(&raw.on_failure),
             key,

@@ -15,63 +15,59 @@ use crate::outcome::Outcome;
 pub(super) struct Reach {
     /// The limit holds for every request, whatever its route.
     everywhere: bool,
-    has_outcome: bool,
-    succeeds: bool,
-    fails: bool,
-    knows: bool,
-    knows_by_cookie: bool,
+    /// What answers can mean; `None`: nobody says.
+    answers: Option<Answers>,
+    known: Known,
+}
+
+/// What answers can mean.
+#[derive(Clone, Copy, Debug, Default)]
+struct Answers {
+    succeed: bool,
+    fail: bool,
+}
+
+/// How clients become known, the least telling first.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+enum Known {
+    Never,
+    ByAddress,
+    ByCookie,
 }
 
 impl Reach {
     /// Of a limit on a route.
     pub(super) fn of(route: &raw::route::Route) -> Self {
-        let outcome = meanings(&route.outcome);
-        let known = &route.known_clients;
-        Self {
-            everywhere: false,
-            has_outcome: !route.outcome.is_absent(),
-            succeeds: outcome.contains(&Outcome::Success),
-            fails: outcome.contains(&Outcome::Failure),
-            knows: !known.is_absent(),
-            knows_by_cookie: match known.get() {
-                Some(known) => match &known.by {
-                    Field::Absent => false,
-                    Field::Wrong => true,
-                    Field::Given { value, .. } => value.value == KnownBy::Cookie,
-                },
-                None => !known.is_absent(),
-            },
-        }
+        Self { everywhere: false, answers: answers(&route.outcome), known: known(&route.known_clients) }
     }
 
     /// Of a limit that holds for every request: some route has to know.
     pub(super) fn everywhere(document: &Document) -> Self {
+        let mut all = Self { everywhere: true, answers: None, known: Known::Never };
         let routes = match &document.routes {
-            Field::Given { value, .. } => &value.items[..],
-            Field::Absent | Field::Wrong => &[],
+            Field::Absent => return all,
+            Field::Wrong => {
+                let answers = Some(Answers { succeed: true, fail: true });
+                return Self { answers, known: Known::ByCookie, ..all };
+            }
+            Field::Given { value, .. } => &value.items,
         };
-        let unknown = matches!(document.routes, Field::Wrong);
-        let any = |has: fn(&Self) -> bool| unknown || routes.iter().map(Self::of).any(|reach| has(&reach));
-        Self {
-            everywhere: true,
-            has_outcome: any(|reach| reach.has_outcome),
-            succeeds: any(|reach| reach.succeeds),
-            fails: any(|reach| reach.fails),
-            knows: any(|reach| reach.knows),
-            knows_by_cookie: any(|reach| reach.knows_by_cookie),
+        for reach in routes.iter().map(Self::of) {
+            all.known = all.known.max(reach.known);
+            if let Some(Answers { succeed, fail }) = reach.answers {
+                let before = all.answers.unwrap_or_default();
+                all.answers = Some(Answers { succeed: succeed | before.succeed, fail: fail | before.fail });
+            }
         }
+        all
     }
 
-    pub(super) fn succeeds(&self) -> bool {
-        self.succeeds
+    pub(super) fn succeeds(self) -> bool {
+        self.answers.is_some_and(|answers| answers.succeed)
     }
 
-    /// Who lacks it: `this route has no`.
-    fn lacking(&self) -> &'static str {
-        if self.everywhere { "no route has an" } else { "this route has no" }
-    }
-
-    fn lacking_known(&self) -> &'static str {
+    /// Who lacks it, before the name of a key.
+    fn lacking(self) -> &'static str {
         if self.everywhere { "no route has" } else { "this route has no" }
     }
 }
@@ -79,19 +75,19 @@ impl Reach {
 impl Compiler {
     /// Refuses what waits for an answer that never comes: `what` is the key and its value.
     pub(super) fn check_awaited(&mut self, at: Place, what: &str, awaited: Outcome, reach: Reach) {
-        let lacking = reach.lacking();
+        let lacking = if reach.everywhere { "no route has an" } else { "this route has no" };
         let place = if reach.everywhere { "the route where people log in" } else { "the route" };
-        if !reach.has_outcome {
+        let Some(answers) = reach.answers else {
             self.mistakes.report(
                 at,
                 format!("`{what}` asks what the application's answers mean, and {lacking} `outcome`"),
                 format!("add one to {place}, such as `outcome: {{failure: {{status: 401}}}}`"),
             );
             return;
-        }
+        };
         let (comes, word) = match awaited {
-            Outcome::Success => (reach.succeeds, "success"),
-            Outcome::Failure | Outcome::Neither => (reach.fails, "failure"),
+            Outcome::Success => (answers.succeed, "success"),
+            Outcome::Failure | Outcome::Neither => (answers.fail, "failure"),
         };
         if !comes {
             self.mistakes.report(
@@ -104,8 +100,8 @@ impl Compiler {
 
     /// Refuses to free known clients where nobody becomes known.
     pub(super) fn check_known(&mut self, at: Place, reach: Reach) {
-        if !reach.knows {
-            let message = format!("nobody becomes a `known_client`: {} `known_clients`", reach.lacking_known());
+        if reach.known == Known::Never {
+            let message = format!("nobody becomes a `known_client`: {} `known_clients`", reach.lacking());
             let help = "add `known_clients: {of: param.username}` to the route where people log in";
             self.mistakes.report(at, message, help);
         }
@@ -113,9 +109,8 @@ impl Compiler {
 
     /// Refuses a device where no cookie tells one.
     pub(super) fn check_device(&mut self, at: Place, selector: &Selector, reach: Reach) {
-        if *selector == Selector::Device && !reach.knows_by_cookie {
-            let message =
-                format!("no cookie tells one `device` from another: {} `known_clients`", reach.lacking_known());
+        if *selector == Selector::Device && reach.known != Known::ByCookie {
+            let message = format!("no cookie tells one `device` from another: {} `known_clients`", reach.lacking());
             let help = "add `known_clients: {of: param.username, by: cookie}` to the route where people log in";
             self.mistakes.report(at, message + " by cookie", help);
         }
@@ -123,21 +118,31 @@ impl Compiler {
 }
 
 /// What answers can mean under an outcome; anything where it has a mistake.
-fn meanings(outcome: &Field<raw::outcome::Outcome>) -> Vec<Outcome> {
+fn answers(outcome: &Field<raw::outcome::Outcome>) -> Option<Answers> {
     let raw = match outcome {
-        Field::Absent => return Vec::new(),
-        Field::Wrong => return Outcome::ALL.to_vec(),
+        Field::Absent => return None,
+        Field::Wrong => return Some(Answers { succeed: true, fail: true }),
         Field::Given { value, .. } => value,
     };
-    let mut meanings = Vec::new();
-    if !raw.success.is_absent() {
-        meanings.push(Outcome::Success);
-    }
-    if !raw.failure.is_absent() {
-        meanings.push(Outcome::Failure);
-    }
-    meanings.push(otherwise(raw));
-    meanings
+    let rest = otherwise(raw);
+    Some(Answers {
+        succeed: !raw.success.is_absent() || rest == Outcome::Success,
+        fail: !raw.failure.is_absent() || rest == Outcome::Failure,
+    })
+}
+
+fn known(clients: &Field<raw::outcome::KnownClients>) -> Known {
+    let by = match clients {
+        Field::Absent => return Known::Never,
+        Field::Wrong => return Known::ByCookie,
+        Field::Given { value, .. } => &value.by,
+    };
+    let by_address = match by {
+        Field::Absent => true,
+        Field::Wrong => false,
+        Field::Given { value, .. } => value.value == KnownBy::Address,
+    };
+    if by_address { Known::ByAddress } else { Known::ByCookie }
 }
 
 /// What answers are that neither side matches.

@@ -25,7 +25,7 @@ section! {
         file: Text,
         /// A stream in the Redis of the `store` section.
         redis_stream: RedisStream,
-        /// A SQLite database of one table.
+        /// A file that `SQLite` reads, with one table.
         sqlite: Text,
     }
 }

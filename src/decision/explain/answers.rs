@@ -2,11 +2,13 @@
 
 use std::fmt::Write;
 
-use super::KnownStory;
-use super::OutcomeStory;
-use super::part_story;
+use serde::Serialize;
+
+use super::PartStory;
 use crate::decision::Policy;
+use crate::key::KeyPart;
 use crate::key::Source;
+use crate::key::extract;
 use crate::limit::Action;
 use crate::outcome::Matchers;
 use crate::outcome::OutcomeRule;
@@ -14,6 +16,26 @@ use crate::route::KnownBy;
 use crate::route::KnownClients;
 use crate::route::Walk;
 use crate::units::Span;
+
+/// What answers mean, in words.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize)]
+pub struct OutcomeStory {
+    /// `status 302, header location: /account*`; all of it holds.
+    pub success: Option<String>,
+    pub failure: Option<String>,
+    /// What other answers are.
+    pub otherwise: &'static str,
+}
+
+/// Whom a success makes known.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize)]
+pub struct KnownStory {
+    pub of: PartStory,
+    /// `address` or `cookie`.
+    pub by: &'static str,
+    /// `90d`
+    pub r#for: String,
+}
 
 /// What the routes of a request say of its answer.
 pub(super) struct Answers<'p> {
@@ -82,4 +104,13 @@ pub(super) fn action(action: &Action) -> String {
         }
         Action::Challenge => "challenge".to_owned(),
     }
+}
+
+/// A part of a key, and what the request has there.
+pub(super) fn part_story(part: &KeyPart, source: &Source<'_>) -> PartStory {
+    let mut values: Vec<String> = Vec::new();
+    if let Ok(found) = extract::values(part, source) {
+        values.extend(found.values.into_iter().map(std::borrow::Cow::into_owned));
+    }
+    PartStory { selector: part.selector.to_string(), values }
 }
