@@ -107,7 +107,7 @@ async fn deliver(
         match (is_well, arrived) {
             (false, true) => info!(channel = name, "messages reach the webhook of `{name}` again"),
             (true, false) => {
-                warn!(channel = name, "messages do not reach the webhook of `{name}`, this one is given up")
+                warn!(channel = name, "messages do not reach the webhook of `{name}`, this one is given up");
             }
             _ => {}
         }
