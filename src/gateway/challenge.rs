@@ -104,7 +104,7 @@ async fn is_first_use(core: &Core, limit: &Limit, id: &[u8; NONCE]) -> bool {
         unless_known: false,
     };
     let verdicts = core.store.decide(&Batch { charges: smallvec![charge], ..Batch::default() }).await;
-    verdicts.is_ok_and(|verdicts| verdicts.iter().all(|verdict| verdict.passes()))
+    verdicts.is_ok_and(|verdicts| verdicts.iter().all(super::super::decision::batch::Verdict::passes))
 }
 
 /// No limit has a name like this: names have no space.

@@ -340,10 +340,7 @@ impl History {
                 if opened.is_some_and(|opened| now < opened + window) { used } else { 0 }
             }
             Algorithm::TokenBucket { .. } => {
-                let level = match terms.overflows {
-                    false => self.level_of_requests(terms, now),
-                    true => self.level_of_attempts(terms, now),
-                };
+                let level = if !terms.overflows { self.level_of_requests(terms, now) } else { self.level_of_attempts(terms, now) };
                 // Part of a unit in the bucket leaves no room for a whole one.
                 u64::try_from(level.div_ceil(u128::from(window))).expect("no more than fits")
             }

@@ -25,7 +25,7 @@ pub(crate) async fn a_denial_beside_a_slot_in_flight_asks_for_a_second(fixture: 
     keep(&fixture, &limit, "alice", &second).await;
     drop(second);
     assert_eq!(wait().await, Some(Duration::from_secs(60)));
-    fixture.advance(Duration::from_millis(30_000));
+    fixture.advance(Duration::from_secs(30));
     drop(ask_one(&fixture, &limit, "bob").await);
     fixture.advance(Duration::from_millis(59_500));
     let _reserved = ask_one(&fixture, &limit, "bob").await;
