@@ -131,7 +131,7 @@ impl<'a> Entry<'a> {
         if let Some((_, subjects)) = &plan.subjects
             && plan.batch.charges.iter().any(|charge| charge.unless_known)
         {
-            plan.batch.known = subjects.clone();
+            plan.batch.known.clone_from(subjects);
         }
         plan
     }

@@ -1,5 +1,6 @@
 //! Denials that ask for work instead: the page that does it, and the budget that it buys.
 
+use std::fmt::Write;
 use std::num::NonZeroU32;
 use std::sync::LazyLock;
 
@@ -133,7 +134,10 @@ pub fn page(story: &Story, limit: &Limit, key: KeyHash, refusal: &Refusal<'_>) -
     let now = story.core.clock.now();
     let (for_token, for_scripts) = (random(), random());
     let token = Token::issue(story.core.store.ring(), &limit.name, key, now, for_token);
-    let scripts: String = for_scripts.iter().map(|byte| format!("{byte:02x}")).collect();
+    let mut scripts = String::with_capacity(2 * NONCE);
+    for byte in for_scripts {
+        let _ = write!(scripts, "{byte:02x}");
+    }
     // A form is not sent again by itself: what was in it is nobody's to keep.
     let repeat = if matches!(*story.method(), Method::GET | Method::HEAD) { "reload" } else { "back" };
     let html = TEMPLATE.fill(|mark, html| match mark {

@@ -80,13 +80,13 @@ fn is_device(pair: &[u8]) -> bool {
 mod tests {
     use super::*;
 
-    fn lines(name: http::HeaderName, lines: &[&str]) -> HeaderMap {
+    fn lines(name: &http::HeaderName, lines: &[&str]) -> HeaderMap {
         lines.iter().map(|line| (name.clone(), HeaderValue::from_str(line).unwrap())).collect()
     }
 
     #[track_caller]
     fn check(sent: &[&str], left: &[&str]) {
-        let mut headers = lines(COOKIE, sent);
+        let mut headers = lines(&COOKIE, sent);
         strip_presented(&mut headers);
         assert_eq!(headers.get_all(COOKIE).iter().collect::<Vec<_>>(), left, "{sent:?}");
     }
@@ -105,7 +105,7 @@ mod tests {
 
     #[test]
     fn an_application_sets_none() {
-        let mut headers = lines(SET_COOKIE, &["a=1; Path=/", " Portcullis_device_1=x; Path=/", "b=2"]);
+        let mut headers = lines(&SET_COOKIE, &["a=1; Path=/", " Portcullis_device_1=x; Path=/", "b=2"]);
         strip_set(&mut headers);
         assert_eq!(headers.get_all(SET_COOKIE).iter().collect::<Vec<_>>(), ["a=1; Path=/", "b=2"]);
     }

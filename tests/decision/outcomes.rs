@@ -42,14 +42,14 @@ fn guess(users: &[&str]) -> Ask {
 /// The words for what the store is told.
 fn told(world: &World, ask: &Ask, outcome: Outcome) -> Vec<&'static str> {
     let pending = world.decide(ask).pending;
-    let word = |settlement: &Settlement<'_>| match settlement {
+    let said = |settlement: &Settlement<'_>| match settlement {
         Settlement::TakeBack { .. } => Some("take back"),
         Settlement::Charge { .. } => Some("charge"),
         Settlement::Forget(_) => Some("forget"),
         Settlement::Remember { .. } => Some("remember"),
         _ => None,
     };
-    pending.settlements(&world.policy, Some(outcome)).iter().filter_map(word).collect()
+    pending.settlements(&world.policy, Some(outcome)).iter().filter_map(said).collect()
 }
 
 #[test]

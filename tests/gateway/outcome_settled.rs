@@ -45,6 +45,9 @@ fn right(gateway: &Gateway) -> Request {
 
 const A_WHILE: Duration = Duration::from_millis(300);
 
+/// How an application answers.
+type Answering = fn() -> Answer;
+
 #[test]
 fn ten_parallel_guesses_at_a_limit_of_three_reach_the_application_three_times() {
     let origin = login_form(A_WHILE);
@@ -81,7 +84,7 @@ fn ten_parallel_correct_logins_are_all_let_in() {
 
 #[test]
 fn whoever_has_the_answer_has_the_slot_back() {
-    let pages: [(&str, fn() -> Answer); 4] = [
+    let pages: [(&str, Answering); 4] = [
         ("empty", || Answer::new(302, &[], "")),
         ("with a length", || Answer::new(302, &[], "welcome")),
         ("in chunks", || Answer::raw("HTTP/1.1 302 F\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n")),
@@ -160,7 +163,7 @@ fn a_client_that_hangs_up_in_the_middle_of_the_answer_learns_nothing_and_gains_n
 fn what_reached_the_application_and_was_not_answered_keeps_its_slot() {
     let cut = || Answer::raw("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nwelcome").closing();
     let slow = || Answer::ok("welcome").after(Duration::from_secs(2));
-    let answers: [(&str, fn() -> Answer, u16); 3] =
+    let answers: [(&str, Answering, u16); 3] =
         [("reset", || Answer::silence(), 502), ("cut short", cut, 200), ("too slow", slow, 504)];
     for (kind, answer, status) in answers {
         let origin = Origin::answering(move |_| answer());

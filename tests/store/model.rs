@@ -153,8 +153,8 @@ async fn play<F: Fixture>(fixture: &F, limits: &[Drawn], steps: &[Step]) {
             if is_charged || limit.count == Count::Attempts {
                 histories.entry(*charge).or_default().0.push(entry);
             }
-            let charged = verdicts[at].charged.as_ref().map(|charged| Charged { ticket: None, ..charged.clone() });
-            if let (Some(steps), Some(charged)) = (step.taken_back, charged)
+            let taken = verdicts[at].charged.as_ref().map(|taken| Charged { ticket: None, ..taken.clone() });
+            if let (Some(steps), Some(charged)) = (step.taken_back, taken)
                 && limit.is_reserved()
             {
                 let steps = if limit.forgets() { 0 } else { steps };
@@ -340,7 +340,11 @@ impl History {
                 if opened.is_some_and(|opened| now < opened + window) { used } else { 0 }
             }
             Algorithm::TokenBucket { .. } => {
-                let level = if !terms.overflows { self.level_of_requests(terms, now) } else { self.level_of_attempts(terms, now) };
+                let level = if terms.overflows {
+                    self.level_of_attempts(terms, now)
+                } else {
+                    self.level_of_requests(terms, now)
+                };
                 // Part of a unit in the bucket leaves no room for a whole one.
                 u64::try_from(level.div_ceil(u128::from(window))).expect("no more than fits")
             }

@@ -96,8 +96,8 @@ async fn play<F: Fixture>(fixture: &F, rates: &Rates, hammers: bool, steps: &[St
         assert_eq!(verdict.charged.is_some(), passes || hammers);
         if let Some(charged) = &verdict.charged {
             // Of what was hammered, only the newest is remembered.
-            let named = items(&fresh.iter().map(|value| NAMES[*value]).collect::<Vec<_>>());
-            assert!(hammers || charged.fresh == named, "{:?} {history:?}", charged.fresh);
+            let told = items(&fresh.iter().map(|value| NAMES[*value]).collect::<Vec<_>>());
+            assert!(hammers || charged.fresh == told, "{:?} {history:?}", charged.fresh);
             history.0.extend(step.values.iter().map(|value| (now, *value)));
             if let Some(steps) = step.taken_back.filter(|_| !hammers) {
                 reserved.push((number + 1 + steps, Charged { ticket: None, ..charged.clone() }, fresh));

@@ -26,7 +26,7 @@ fn found(ring: &KeyRing, now: Timestamp, subject: Subject<'_>, lines: &[String])
 fn a_device_is_known_to_whom_it_was_issued_for_and_to_nobody_else() {
     let (ring, device) = (KeyRing::new(NOW), DeviceId::random());
     let cookie = pair(&issue(&ring, NOW, ALICE, device, MONTH));
-    let of = |subject| found(&ring, NOW, subject, &[cookie.clone()]);
+    let of = |subject| found(&ring, NOW, subject, std::slice::from_ref(&cookie));
     assert_eq!(of(ALICE), Some(device));
     assert_eq!(of(BOB), None);
     assert_eq!(of(Subject { route: "admin", name: "alice" }), None);
@@ -38,7 +38,7 @@ fn a_cookie_under_another_name_is_nothing() {
     let ring = KeyRing::new(NOW);
     let (alice, bob) = [ALICE, BOB].map(|subject| issue(&ring, NOW, subject, DeviceId::random(), MONTH)).into();
     let swapped = format!("{}={}", bob.name, alice.value);
-    assert_eq!(found(&ring, NOW, ALICE, &[swapped.clone()]), None);
+    assert_eq!(found(&ring, NOW, ALICE, std::slice::from_ref(&swapped)), None);
     assert_eq!(found(&ring, NOW, BOB, &[swapped]), None);
 }
 
@@ -46,7 +46,7 @@ fn a_cookie_under_another_name_is_nothing() {
 fn it_expires() {
     let (ring, device) = (KeyRing::new(NOW), DeviceId::random());
     let cookie = pair(&issue(&ring, NOW, ALICE, device, MONTH));
-    let at = |span| found(&ring, NOW + span, ALICE, &[cookie.clone()]);
+    let at = |span| found(&ring, NOW + span, ALICE, std::slice::from_ref(&cookie));
     assert_eq!(at(MONTH * 9 / 10), Some(device));
     assert_eq!(at(MONTH), None);
     // An older key is still believed.
@@ -64,7 +64,7 @@ fn two_people_on_one_browser_keep_a_cookie_each() {
         [(ALICE, devices[0]), (BOB, devices[1])].map(|(subject, device)| issue(&ring, NOW, subject, device, MONTH));
     assert_ne!(alice.name, bob.name);
     let both = format!("session=1; {}; {} ; theme=dark", pair(&alice), pair(&bob));
-    assert_eq!(found(&ring, NOW, ALICE, &[both.clone()]), Some(devices[0]));
+    assert_eq!(found(&ring, NOW, ALICE, std::slice::from_ref(&both)), Some(devices[0]));
     assert_eq!(found(&ring, NOW, BOB, &[both]), Some(devices[1]));
     let lines = ["a=b".to_owned(), pair(&bob), pair(&alice)];
     assert_eq!(found(&ring, NOW, ALICE, &lines), Some(devices[0]));

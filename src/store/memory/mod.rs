@@ -146,8 +146,8 @@ impl MemoryStore {
     /// Charges what another store has charged, and when, given by its place in the batch, whether or not there is room.
     /// A key that cannot be remembered goes without.
     pub(super) fn mirror(&self, batch: &Batch<'_>, charged: impl Fn(usize) -> Option<Timestamp>) {
-        let charges = batch.charges.iter().enumerate();
-        for (charge, now) in charges.filter_map(|(place, charge)| Some((charge, charged(place)?))) {
+        let all = batch.charges.iter().enumerate();
+        for (charge, now) in all.filter_map(|(place, charge)| Some((charge, charged(place)?))) {
             let mut shard = self.shard(charge.key);
             let known = shard.find(charge.key);
             if let Some(place) = known.or_else(|| shard.admit(charge.key, charge.rule, batch, now).ok()) {
@@ -300,7 +300,9 @@ impl Store for MemoryStore {
     }
 
     async fn settle(&self, settlements: &[Settlement<'_>]) -> Result<(), StoreError> {
-        settlements.iter().for_each(|settlement| self.settle_now(settlement));
+        for settlement in settlements {
+            self.settle_now(settlement);
+        }
         Ok(())
     }
 }

@@ -41,8 +41,8 @@ pub(super) fn read(value: &Value, charges: &[&Charge<'_>]) -> Option<Vec<Verdict
             Rule::Distinct(_) => fresh(next()?, &charge.items),
             _ => Items::new(),
         };
-        let charged = since.map(|moment| Charged { moment, ledger: Ledger::Shared, fresh, ticket: None });
-        verdicts.push(Verdict { retry_after: span(waits), standings, charged, is_exempt: false });
+        let taken = since.map(|moment| Charged { moment, ledger: Ledger::Shared, fresh, ticket: None });
+        verdicts.push(Verdict { retry_after: span(waits), standings, charged: taken, is_exempt: false });
     }
     numbers.next().is_none().then_some(verdicts)
 }
