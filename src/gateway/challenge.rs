@@ -25,6 +25,7 @@ use crate::decision::Denial;
 use crate::decision::Plan;
 use crate::decision::Policy;
 use crate::decision::Settlement;
+use crate::decision::Verdict;
 use crate::decision::batch::Force;
 use crate::decision::batch::Items;
 use crate::decision::conclude::Penalty;
@@ -105,7 +106,7 @@ async fn is_first_use(core: &Core, limit: &Limit, id: &[u8; NONCE]) -> bool {
         unless_known: false,
     };
     let verdicts = core.store.decide(&Batch { charges: smallvec![charge], ..Batch::default() }).await;
-    verdicts.is_ok_and(|verdicts| verdicts.iter().all(super::super::decision::batch::Verdict::passes))
+    verdicts.is_ok_and(|verdicts| verdicts.iter().all(Verdict::passes))
 }
 
 /// No limit has a name like this: names have no space.

@@ -59,7 +59,7 @@ fn hydra(folder: &TempDir, address: SocketAddr) -> String {
     fs::write(folder.path().join("words"), words).expect("a file in the folder");
     let output = Command::new("timeout")
         .args(["60", "hydra", "-I", "-t", "16", "-l", "alice", "-P", "words", "-s", &address.port().to_string()])
-        .args(["127.0.0.1", "http-post-form", "/login:username=^USER^&password=^PASS^:S=302"])
+        .args(["127.0.0.1", "http-post-form", "/login:username=^USER^&password=^PASS^:S=/account"])
         .current_dir(folder.path())
         .output()
         .expect("hydra is installed: ./tests/run installs it");
