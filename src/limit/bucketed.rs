@@ -127,10 +127,11 @@ impl Window for Bucketed {
         let Ok(place) = self.buckets.binary_search_by_key(&number, |bucket| bucket.number) else { return };
         let bucket = &mut self.buckets[place];
         let taken = bucket.count.min(u32::try_from(units).unwrap_or(u32::MAX));
-        // What was lost comes back, as late as it may have been.
-        let back = u32::try_from(self.lost).unwrap_or(u32::MAX).min(taken);
         bucket.count -= taken;
-        self.buckets[0].count += back;
+        // What was lost comes back, as late as it may have been.
+        let oldest = &mut self.buckets[0];
+        let back = u32::try_from(self.lost).unwrap_or(u32::MAX).min(taken).min(u32::MAX - oldest.count);
+        oldest.count += back;
         self.held -= u64::from(taken - back);
         self.lost -= u64::from(back);
         self.buckets.retain(|bucket| bucket.count > 0);

@@ -48,9 +48,11 @@ impl Window for TokenBucket {
 
     fn carried(&self, terms: Terms, _now: u64) -> Self {
         let length = u128::from(self.length);
-        let whole = self.level / length * u128::from(terms.length);
-        let part = (self.level % length * u128::from(terms.length)).div_ceil(length);
-        Self { length: terms.length, at: self.at, level: whole + part, spilt: self.spilt }
+        let carried = |filled: u128| {
+            let whole = filled / length * u128::from(terms.length);
+            whole + (filled % length * u128::from(terms.length)).div_ceil(length)
+        };
+        Self { length: terms.length, at: self.at, level: carried(self.level), spilt: carried(self.spilt) }
     }
 
     fn opens_at(&self, terms: Terms, units: u64, now: u64) -> Option<u64> {

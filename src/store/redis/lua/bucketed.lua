@@ -1,6 +1,7 @@
 -- A counter for each slice of a window: 6, how many rates, and for each its window in seconds 4, the width of a slice in
--- us 7, how many slices something was counted in 4, and how much in all 6; then each of them, the oldest first: which
--- slice since the epoch 6, and what was counted 4. x is how many slices there are, or 0.
+-- us 7, how many slices something was counted in 4, how much in all 6, and how much was dropped though it still counted 6,
+-- none of it later than the oldest slice; then each of them, the oldest first: which slice since the epoch 6, and what was
+-- counted 4. x is how many slices there are, or 0.
 
 -- When there is room for `units` more; there is none now.
 local function bucketed_opens(w, units)
@@ -41,8 +42,13 @@ local function bucketed_counts(w, units, at)
     w.used, w.body = w.used + units, body
     while true do
         local oldest, count = unpack('>I6I4', body, w.first)
-        if oldest + w.slices + 1 > number and w.used - count < w.count then
+        if oldest + w.slices + 1 <= number then
+            -- What was lost before is older.
+            w.lost = 0
+        elseif w.used - count < w.count then
             return
+        else
+            w.lost = math.min(w.lost + count, 281474976710655)
         end
         w.first, w.used = w.first + 10, w.used - count
     end
@@ -52,23 +58,23 @@ local function look_bucketed(key, blob, place, cost, n, asked)
     local s, m = stored(key, 6)
     local windows, rates, opens, p = {}, {}, nil, 3
     for j = 1, m do
-        if #s < p + 20 then
+        if #s < p + 26 then
             windows = {}
             break
         end
-        local length, width, slices, used = unpack('>I4I7I4I6', s, p)
-        local ends = p + 20 + 10 * slices
+        local length, width, slices, used, lost = unpack('>I4I7I4I6I6', s, p)
+        local ends = p + 26 + 10 * slices
         if #s < ends then
             windows = {}
             break
         end
-        windows[j] = {length = length * 1000000, width = width, used = used, from = p + 21, ends = ends}
+        windows[j] = {length = length * 1000000, width = width, used = used, lost = lost, from = p + 27, ends = ends}
         p = ends + 1
     end
     for r = 1, n do
         local count, length = unpack('>I4I4', blob, 10 + 8 * r)
         length = length * 1000000
-        local w = {count = count, length = length, slices = asked, width = 0, used = 0, body = '', first = 1}
+        local w = {count = count, length = length, slices = asked, width = 0, used = 0, lost = 0, body = '', first = 1}
         if asked > 0 then
             w.width = math.floor((length + asked - 1) / asked)
         elseif length >= 600000000 then
@@ -81,7 +87,7 @@ local function look_bucketed(key, blob, place, cost, n, asked)
             known = closest(windows, length)
         end
         if known and known.length == length and known.width == w.width then
-            w.body, w.used = s:sub(known.from, known.ends), known.used
+            w.body, w.used, w.lost = s:sub(known.from, known.ends), known.used, known.lost
         elseif known then
             -- As late as it can have been, but not later than now.
             for q = known.from, known.ends, 10 do
@@ -95,11 +101,11 @@ local function look_bucketed(key, blob, place, cost, n, asked)
         if w.first <= #body then
             local last = unpack('>I6', body, #body - 9)
             if last + w.slices + 1 <= seen then
-                w.body, w.used, w.first = '', 0, 1
+                w.body, w.used, w.lost, w.first = '', 0, 0, 1
             else
                 local oldest, units = unpack('>I6I4', body, w.first)
                 while oldest + w.slices + 1 <= seen do
-                    w.first, w.used = w.first + 10, w.used - units
+                    w.first, w.used, w.lost = w.first + 10, w.used - units, 0
                     oldest, units = unpack('>I6I4', body, w.first)
                 end
             end
@@ -123,7 +129,7 @@ local function charge_bucketed(c)
         bucketed_stands(w, c.place + 2 * r)
         local body = w.body:sub(w.first)
         local last = unpack('>I6', body, #body - 9)
-        parts[r + 1] = pack('>I4I7I4I6', w.length / 1000000, w.width, #body / 10, w.used) .. body
+        parts[r + 1] = pack('>I4I7I4I6I6', w.length / 1000000, w.width, #body / 10, w.used, w.lost) .. body
         at = math.max(at, last * w.width)
         expires = math.max(expires, (last + w.slices + 1) * w.width)
     end

@@ -3,6 +3,7 @@ else
     local kind, mode, limit, cost, n, x, y = unpack('>BBI2I4BI4I4', blob)
     local opens, state, a, b, d
     --@look
+    reply[size + 1] = opens and 0 or -1
     if what == 2 then
         if kind == 8 then
             -- A new value had no room, whatever these had.

@@ -1,6 +1,7 @@
 -- A log, short: 1 (or 2 where entries have 7 bytes, not 6), the latest moment in 7 bytes, then all others from the
--- oldest on, modulo 2^48 (2^56), and less than that before the latest. x is how many are kept, y the longest window in
--- seconds.
+-- oldest on, modulo 2^48 (2^56), and less than that before the latest. Where some made way for later ones though they
+-- still counted, two bytes more say how many; none of them was later than the oldest. x is how many are kept, y the
+-- longest window in seconds.
 
 -- When `cost` more have room, if not now; the log, how many there are, the latest, and the oldest if it was looked at.
 local function look_log(s, blob, place, cost, n, keep)
@@ -17,8 +18,9 @@ local function look_log(s, blob, place, cost, n, keep)
         if tag == 2 then
             format, modulus, width = '>I7', 72057594037927936, 7
         end
-        if (tag == 1 or tag == 2) and (#s - 8) % width == 0 then
-            len, latest = (#s - 8) / width + 1, moment
+        local rest = (#s - 8) % width
+        if (tag == 1 or tag == 2) and (rest == 0 or rest == 2) then
+            len, latest = (#s - 8 - rest) / width + 1, moment
         end
     end
     -- Time goes on from the latest moment when a clock steps back.
@@ -83,9 +85,15 @@ local function charge_log(c)
     if len > 0 and latest > now then
         at = latest
     end
-    local format, modulus, width = '>I6', 281474976710656, 6
-    if len > 1 and (#s - 8) / (len - 1) == 7 then
-        format, modulus, width = '>I7', 72057594037927936, 7
+    local format, modulus, width, lost = '>I6', 281474976710656, 6, 0
+    if len > 0 and #s ~= 2 + 6 * len then
+        if s:byte() == 2 then
+            format, modulus, width = '>I7', 72057594037927936, 7
+        end
+        if #s > 8 + (len - 1) * width then
+            lost = unpack('>I2', s, #s - 1)
+            s = s:sub(1, -3)
+        end
     end
     for p = 18, 10 + 8 * c.n, 8 do
         local remaining = reply[place + 1]
@@ -112,8 +120,22 @@ local function charge_log(c)
     if at > now then
         c.expires = math.ceil((at - now) / 1000) + c.expires
     end
-    local times, others = cost < keep and cost or keep, ''
+    local times, others, tail = cost < keep and cost or keep, '', ''
     local surplus = len + times > keep and len + times - keep or 0
+    if surplus > 0 then
+        -- Where there is room, nothing that makes way still counts.
+        local newest = false
+        if reply[c.place + 1] >= 0 then
+            newest = latest
+            if surplus < len then
+                newest = latest - (latest - unpack(format, s, 9 + (surplus - 1) * width)) % modulus
+            end
+        end
+        lost = newest and newest > at - c.y * 1000000 and math.min(lost + surplus, 65535) or 0
+    end
+    if lost > 0 then
+        tail = pack('>I2', lost)
+    end
     if surplus < len then
         if not eldest then
             eldest = len > 1 and latest - (latest - unpack(format, s, 9)) % modulus or latest
@@ -127,12 +149,13 @@ local function charge_log(c)
             s, format, modulus, width = table.concat(wide), '>I7', 72057594037927936, 7
         end
         if times == 1 and (c.kind == 1 or len - surplus < 128) then
-            c.value = pack('>BI7', width - 5, at) .. s:sub(9 + surplus * width) .. pack(format, latest % modulus)
+            c.value = pack('>BI7', width - 5, at)
+                .. s:sub(9 + surplus * width) .. pack(format, latest % modulus) .. tail
             return at
         end
         others = s:sub(9 + surplus * width) .. pack(format, latest % modulus)
     end
     --@long
-    c.value = pack('>BI7', width - 5, at) .. others .. pack(format, at % modulus):rep(times - 1)
+    c.value = pack('>BI7', width - 5, at) .. others .. pack(format, at % modulus):rep(times - 1) .. tail
     return at
 end

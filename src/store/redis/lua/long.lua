@@ -1,13 +1,13 @@
 -- A log of more than 128: a ring that is written in place. 3 (or 4 where entries have 7 bytes, not 6), the latest moment
 -- in 7 bytes, how many it has room for, where the next one goes, how many there are, a moment in 7 bytes before which
--- none lies, then for the first four rates how many were in the window after the last charge, or 0. Then the entries,
--- modulo 2^48 (2^56), the latest among them.
+-- none lies, in 2 bytes how many made way though they still counted, then for the first four rates how many were in the
+-- window after the last charge, or 0. Then the entries, modulo 2^48 (2^56), the latest among them.
 local function look_long(key, blob, place, cost, n, keep)
     local s = pcall('GETRANGE', key, '0', '903')
-    if #s < 43 or s:byte() ~= 3 and s:byte() ~= 4 then
+    if #s < 45 or s:byte() ~= 3 and s:byte() ~= 4 then
         return look_log(s, blob, place, cost, n, keep)
     end
-    local tag, latest, room, next, len, since, h1, h2, h3, h4 = unpack('>BI7I4I4I4I7I4I4I4I4', s)
+    local tag, latest, room, next, len, since, lost, h1, h2, h3, h4 = unpack('>BI7I4I4I4I7I2I4I4I4I4', s)
     if room > keep or len > room or len == 0 or next >= room then
         return look_log(pcall('GET', key), blob, place, cost, n, keep)
     end
@@ -26,7 +26,7 @@ local function look_long(key, blob, place, cost, n, keep)
         local number = spot - within
         local block = blocks[number]
         if not block then
-            local from = 43 + number * width
+            local from = 45 + number * width
             block = call('GETRANGE', key, from, from + 32 * width - 1)
             blocks[number] = block
         end
@@ -98,7 +98,9 @@ local function look_long(key, blob, place, cost, n, keep)
         end
         place = place + 2
     end
-    local ring = {room = room, next = next, since = since, width = width, nth_latest = nth_latest, writes = false}
+    local ring = {
+        room = room, next = next, since = since, width = width, lost = lost, nth_latest = nth_latest, writes = false,
+    }
     return opens > at and opens, ring, false, latest, len
 end
 
@@ -144,18 +146,26 @@ local function charge_long(c)
         hints[r] = count - reply[place + 1]
         place = place + 2
     end
+    local lost, surplus = ring.lost, len + times - room
+    if surplus > 0 then
+        -- Where there is room, nothing that makes way still counts.
+        local loses = reply[c.place + 1] >= 0 and nth_latest(len - surplus + 1) > at - c.y * 1000000
+        lost = loses and math.min(lost + surplus, 65535) or 0
+    end
     local entry = width == 6 and pack('>I6', at % 281474976710656) or pack('>I7', at)
     local next, writes, left = ring.next, {}, times
     while left > 0 do
         local part = left < room - next and left or room - next
-        writes[#writes + 1] = 43 + next * width
+        writes[#writes + 1] = 45 + next * width
         writes[#writes + 1] = part == 1 and entry or entry:rep(part)
         next, left = (next + part) % room, left - part
     end
     len = len + times < room and len + times or room
     writes[#writes + 1] = '0'
-    writes[#writes + 1] =
-        pack('>BI7I4I4I4I7I4I4I4I4', width - 3, at, room, next, len, since, hints[1], hints[2], hints[3], hints[4])
+    writes[#writes + 1] = pack(
+        '>BI7I4I4I4I7I2I4I4I4I4',
+        width - 3, at, room, next, len, since, lost, hints[1], hints[2], hints[3], hints[4]
+    )
     ring.writes = writes
     c.expires = blob:sub(18 + 8 * c.n)
     if at > now then

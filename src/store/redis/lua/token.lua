@@ -1,5 +1,6 @@
 -- Buckets that leak N per W: 8, how many rates, and for each its window in seconds 4, when the level was such 7, and the
--- level: whole units 5, and the part of one more that W makes whole 7. x is the burst, or 0.
+-- level: whole units 5, and the part of one more that W makes whole 7; where anything ran over since a bucket was last
+-- empty, then for each rate also how much: whole units 6, and the part of one more 7. x is the burst, or 0.
 
 -- When there is room for `units` more; there is none now.
 local function token_opens(w, units)
@@ -41,30 +42,44 @@ local function token_stands(w, units, part, place)
     reply[place + 1], reply[place + 2] = remaining, reset > 0 and reset or 0
 end
 
+-- As much of a window of another length.
+local function token_carried(units, part, from, length)
+    local carried, rest = divided(length / 1000000, part, from / 1000000)
+    carried = rest > 0 and carried + 1 or carried
+    if carried >= length then
+        return units + 1, carried - length
+    end
+    return units, carried
+end
+
 local function look_token(key, blob, place, cost, n, burst)
-    local s, m = stored(key, 8, 23)
-    local windows, rates, opens = {}, {}, nil
-    for j = 1, m do
-        local length, at, units, part = unpack('>I4I7I5I7', s, 23 * j - 20)
-        windows[j] = {length = length * 1000000, at = at, units = units, part = part}
+    local s, m = stored(key, 8)
+    local windows, rates, opens, size = {}, {}, nil, (#s - 2) / m
+    if size == 23 or size == 36 then
+        for j = 1, m do
+            local length, at, units, part = unpack('>I4I7I5I7', s, 3 + size * (j - 1))
+            local window = {length = length * 1000000, at = at, units = units, part = part, over = 0, rest = 0}
+            if size == 36 then
+                window.over, window.rest = unpack('>I6I7', s, 26 + size * (j - 1))
+            end
+            windows[j] = window
+        end
     end
     for r = 1, n do
         local count, seconds = unpack('>I4I4', blob, 10 + 8 * r)
         local length = seconds * 1000000
         local known = windows[r]
         if not known or known.length ~= length then
-            known = closest(windows, length) or {length = length, at = 0, units = 0, part = 0}
+            known = closest(windows, length) or {length = length, at = 0, units = 0, part = 0, over = 0, rest = 0}
         end
         local w = {
             count = count, burst = burst > 0 and burst or count,
-            length = length, at = known.at, units = known.units, part = known.part,
+            length = length, at = known.at,
+            units = known.units, part = known.part, over = known.over, rest = known.rest,
         }
         if known.length ~= length then
-            local part, rest = divided(seconds, w.part, known.length / 1000000)
-            w.part = rest > 0 and part + 1 or part
-            if w.part >= length then
-                w.units, w.part = w.units + 1, w.part - length
-            end
+            w.units, w.part = token_carried(w.units, w.part, known.length, length)
+            w.over, w.rest = token_carried(w.over, w.rest, known.length, length)
         end
         rates[r] = w
         local units, part = token_level(w)
@@ -79,22 +94,37 @@ local function look_token(key, blob, place, cost, n, burst)
 end
 
 local function charge_token(c)
-    local rates, expires, parts = c.state, 0, {pack('>BB', 8, c.n)}
+    local rates, expires, runs_over, parts = c.state, 0, false, {pack('>BB', 8, c.n)}
     for r = 1, c.n do
         local w = rates[r]
         local units, part = token_level(w)
+        if units == 0 and part == 0 then
+            w.over, w.rest = 0, 0
+        end
         -- What is denied and charged all the same fills it to its brim, not beyond.
-        if units < w.burst then
+        if units >= w.burst then
+            w.over = w.over + c.cost
+        else
             units = units + c.cost
             if units >= w.burst then
+                w.over, w.rest = w.over + units - w.burst, w.rest + part
+                if w.rest >= w.length then
+                    w.over, w.rest = w.over + 1, w.rest - w.length
+                end
                 units, part = w.burst, 0
             end
         end
         w.units, w.part, w.at = units, part, math.max(w.at, now)
         token_stands(w, units, part, c.place + 2 * r)
         parts[r + 1] = pack('>I4I7I5I7', w.length / 1000000, w.at, units, part)
+        runs_over = runs_over or w.over > 0 or w.rest > 0
         local leaks, rest = divided(units, w.length, w.count)
         expires = math.max(expires, math.min(w.at + leaks + math.ceil((rest + part) / w.count), 9007199254740992))
+    end
+    if runs_over then
+        for r = 1, c.n do
+            parts[r + 1] = parts[r + 1] .. pack('>I6I7', math.min(rates[r].over, 281474976710655), rates[r].rest)
+        end
     end
     c.value, c.expires = table.concat(parts), math.ceil((expires - now) / 1000) + slack
     return now

@@ -177,6 +177,17 @@ fn logs_are_taken_back_alike() {
 }
 
 #[test]
+fn logs_that_grow_long_are_taken_back_alike() {
+    let rates = prop_oneof![Just("200/minute"), Just("140/20s; 300/minute"), Just("90/20s; 150/minute; 1000/hour")];
+    let costs = prop_oneof![1..3_u32, 20..90_u32];
+    agrees((rates, costs).prop_map(|(rates, cost)| Rule::Rates {
+        algorithm: Algorithm::SlidingWindowLog,
+        rates: rates.parse().expect(rates),
+        cost: NonZeroU32::new(cost).expect("above zero"),
+    }));
+}
+
+#[test]
 fn windows_are_taken_back_alike() {
     let buckets = prop_oneof![Just(None), (1..9_u32).prop_map(NonZeroU32::new)];
     agrees(counted(prop_oneof![
