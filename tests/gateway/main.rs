@@ -23,6 +23,7 @@ mod limits;
 mod log_lines;
 mod notify;
 mod outcome;
+mod outcome_kept;
 mod outcome_settled;
 mod ratelimit_headers;
 mod redis_store;

@@ -107,6 +107,49 @@ fn a_bomb_is_read_to_the_bound_and_passed_on_as_it_is() {
 }
 
 #[test]
+fn a_success_mark_that_a_failed_page_repeats_is_no_success() {
+    let origin = Origin::answering(|received| {
+        let (_, user) = received.target.rsplit_once("user=").unwrap_or_default();
+        match user.strip_suffix("-right") {
+            Some(user) => Answer::ok(format!("<p>Welcome, {user}")),
+            None => Answer::ok(format!("<p>{user}: wrong password")),
+        }
+    });
+    let gateway = gateway(&origin, "success: {body: Welcome}, failure: {body: wrong password}");
+    check(&gateway, "alice-right", "success");
+    check(&gateway, "alice", "failure");
+    check(&gateway, "Welcome", "failure");
+    // Nor does a name so long that the other mark is out of sight.
+    check(&gateway, &format!("Welcome{}", "x".repeat(5000)), "unknown");
+}
+
+#[test]
+fn a_mark_beyond_what_is_looked_at_is_never_taken_for_its_absence_to_the_clients_gain() {
+    let origin = Origin::answering(|received| {
+        let (_, user) = received.target.rsplit_once("user=").unwrap_or_default();
+        let (kind, name) = user.split_once('-').unwrap_or_default();
+        let mark = if name == "right" { "welcome" } else { "invalid" };
+        match kind {
+            // The last letter of the mark is the last, and the first behind the last, that is looked at.
+            "last" => Answer::ok(format!("{}{mark}", "x".repeat(4096 - 7))),
+            "behind" => Answer::ok(format!("{}{mark}", "x".repeat(4096 - 6))),
+            _ => Answer::ok(format!("{}{mark}", "x".repeat(100_000))),
+        }
+    });
+    let by_failure = gateway(&origin, "failure: {body: invalid}");
+    check(&by_failure, "last-wrong", "failure");
+    check(&by_failure, "last-right", "success");
+    for user in ["behind-wrong", "behind-right", "far-wrong", "far-right"] {
+        check(&by_failure, user, "unknown");
+    }
+    let by_success = gateway(&origin, "success: {body: welcome}");
+    check(&by_success, "last-right", "success");
+    for user in ["last-wrong", "behind-right", "far-right", "far-wrong"] {
+        check(&by_success, user, "failure");
+    }
+}
+
+#[test]
 fn json_headers_and_cookies_say_what_they_mean() {
     let origin = Origin::answering(|received| {
         let (_, user) = received.target.rsplit_once("user=").unwrap_or_default();

@@ -1,0 +1,107 @@
+//! What a success clears, and what it does not: no login of one's own buys guesses at somebody else's.
+
+use crate::support::Answer;
+use crate::support::Gateway;
+use crate::support::Origin;
+use crate::support::Request;
+
+/// Lets in who knows the password of the user it reads first or last, as applications differ in.
+fn application(reads_last: bool) -> Origin {
+    Origin::answering(move |received| {
+        let text = received.text();
+        let fields: Vec<(String, String)> = form_urlencoded::parse(text.as_bytes()).into_owned().collect();
+        let query = received.target.split_once('?').map_or("", |(_, query)| query).as_bytes();
+        let names: Vec<(String, String)> =
+            form_urlencoded::parse(query).into_owned().chain(fields.iter().cloned()).collect();
+        let mut names = names.iter().filter(|(name, _)| name == "username").map(|(_, value)| value.as_str());
+        let name = if reads_last { names.next_back() } else { names.next() }.unwrap_or_default();
+        let is_right = fields.contains(&("password".to_owned(), format!("of-{name}")));
+        if is_right { Answer::new(302, &[("Location", "/account")], "") } else { Answer::new(401, &[], "wrong") }
+    })
+}
+
+fn guarded(origin: &Origin, limits: &[&str]) -> Gateway {
+    Gateway::start(format!(
+        "upstream: {}\nroutes:\n  - name: login\n    match: POST /login\n    outcome: {{success: {{status: 302}}}}\n    \
+         known_clients: {{of: param.username, remember: 5, for: 90d}}\n    limits:\n      - {{count: failures, {}}}\n",
+        origin.url(),
+        limits.join("}\n      - {count: failures, ")
+    ))
+}
+
+fn attempt(gateway: &Gateway, name: &str, password: &str) -> Request {
+    gateway.post("/login").form(&format!("username={name}&password={password}"))
+}
+
+fn own(gateway: &Gateway) -> u16 {
+    attempt(gateway, "mallory", "of-mallory").status()
+}
+
+fn guess(gateway: &Gateway, name: &str) -> u16 {
+    attempt(gateway, name, "guess").status()
+}
+
+#[test]
+fn logins_of_ones_own_between_guesses_clear_nothing_that_counts_by_client() {
+    let origin = application(true);
+    let gateway = guarded(&origin, &["name: client, key: client_ip, rate: 4/hour"]);
+    let mut statuses = Vec::new();
+    for number in 0..6 {
+        statuses.extend([own(&gateway), guess(&gateway, &format!("victim-{number}"))]);
+    }
+    assert_eq!(statuses, [302, 401, 302, 401, 302, 401, 302, 401, 429, 429, 429, 429]);
+    assert_eq!(origin.count(), 8);
+}
+
+#[test]
+fn a_success_clears_its_own_key_and_not_its_neighbours() {
+    let origin = application(true);
+    let pair = "name: pair, key: [client_ip, param.username], rate: 3/hour, reset_on: success";
+    let total = "name: client, key: client_ip, rate: 8/hour";
+    let gateway = guarded(&origin, &[pair, total]);
+    assert_eq!([guess(&gateway, "victim"), guess(&gateway, "victim")], [401; 2]);
+    assert_eq!([guess(&gateway, "mallory"), guess(&gateway, "mallory"), own(&gateway)], [401, 401, 302]);
+    assert_eq!([guess(&gateway, "victim"), guess(&gateway, "victim"), own(&gateway)], [401, 429, 302]);
+    assert_eq!([guess(&gateway, "mallory"), guess(&gateway, "mallory"), own(&gateway)], [401, 401, 302]);
+    // Seven by this client, whatever it cleared of its own name.
+    assert_eq!([guess(&gateway, "other"), guess(&gateway, "another"), own(&gateway)], [401, 429, 429]);
+}
+
+#[test]
+fn a_success_of_a_request_that_names_two_users_clears_neither_and_makes_nobody_known() {
+    let both = [
+        ("/login", "username=mallory&username=victim", false),
+        ("/login", "username=victim&username=mallory", true),
+        ("/login?username=mallory", "username=victim", false),
+        ("/login?username=victim", "username=mallory", true),
+    ];
+    for (target, names, reads_last) in both {
+        let origin = application(reads_last);
+        let name = "name: user, key: param.username, rate: 3/hour, reset_on: success, unless: [known_client]";
+        let gateway = guarded(&origin, &[name]);
+        let log_in_as_both = || gateway.post(target).form(&format!("{names}&password=of-mallory")).status();
+        for user in ["victim", "mallory"] {
+            assert_eq!([guess(&gateway, user), guess(&gateway, user)], [401; 2], "{target} {names}");
+        }
+        assert_eq!(log_in_as_both(), 302, "{target} {names}");
+        for user in ["victim", "mallory"] {
+            assert_eq!([guess(&gateway, user), guess(&gateway, user)], [401, 429], "{user}: {target} {names}");
+            assert_eq!(attempt(&gateway, user, &format!("of-{user}")).status(), 429, "{user} is a stranger");
+        }
+    }
+}
+
+#[test]
+fn whoever_is_known_for_one_of_two_users_is_a_stranger_to_both_together() {
+    let origin = application(false);
+    let name = "name: user, key: param.username, rate: 3/hour, unless: [known_client]";
+    let gateway = guarded(&origin, &[name]);
+    assert_eq!(own(&gateway), 302);
+    let statuses: Vec<u16> = (0..4).map(|_| guess(&gateway, "victim")).collect();
+    assert_eq!(statuses, [401, 401, 401, 429]);
+    assert_eq!(own(&gateway), 302, "known for one");
+    for names in ["username=mallory&username=victim", "username=victim&username=mallory"] {
+        assert_eq!(gateway.post("/login").form(&format!("{names}&password=of-mallory")).status(), 429, "{names}");
+    }
+    assert_eq!(origin.count(), 5);
+}
