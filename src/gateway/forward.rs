@@ -73,7 +73,7 @@ pub fn forward(
             Err(error) => {
                 // What never reached the application says nothing about the client.
                 let meaning = if error.is_sent { Meaning::Unknown } else { Meaning::Known(Outcome::Neither) };
-                story.settle(meaning).await;
+                story.settle(meaning, true).await;
                 fail(story, version, has_body, &error)
             }
         }
@@ -169,12 +169,12 @@ async fn relay(
 ) -> Response<ResponseBody> {
     let (mut parts, body) = answer.response.into_parts();
     let is_bodiless = story.method() == Method::HEAD || parts.status == StatusCode::NOT_MODIFIED;
-    let mut watch = Watch::begin(&mut story, &parts);
-    if body.is_end_stream()
-        && let Some(watch) = watch.take()
-    {
+    let is_through = body.is_end_stream();
+    let mut watch = Watch::begin(&mut story, &parts, is_through);
+    if is_through && let Some(watch) = watch.take() {
         // The head is the end. What it stands for was not sent.
-        watch.end(&mut story, if is_bodiless { inspection::Ending::Cut } else { inspection::Ending::Whole }).await;
+        let ending = if is_bodiless { inspection::Ending::Cut } else { inspection::Ending::Whole };
+        watch.end(&mut story, ending, true).await;
     }
     headers::prepare_answer(&mut parts.headers, if is_bodiless { Length::OfWhatIsNotSent } else { Length::OfTheBody });
     story.live.shown.write(&mut parts.headers, &story.report.limits);
@@ -210,8 +210,8 @@ async fn switch(
     };
     let application = hyper::upgrade::on(&mut answer.response);
     let (mut parts, body) = answer.response.into_parts();
-    if let Some(watch) = Watch::begin(&mut story, &parts) {
-        watch.end(&mut story, inspection::Ending::Cut).await;
+    if let Some(watch) = Watch::begin(&mut story, &parts, false) {
+        watch.end(&mut story, inspection::Ending::Cut, false).await;
     }
     let protocol = parts.headers.get(UPGRADE).cloned();
     headers::prepare_answer(&mut parts.headers, Length::OfTheBody);

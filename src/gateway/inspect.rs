@@ -32,20 +32,22 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Looks at the head of an answer, as the application sent it. `None`: nobody asks what it means.
-    pub fn begin(story: &mut Story, head: &Parts) -> Option<Self> {
+    /// Looks at the head of an answer, as the application sent it. `None`: nobody asks what it means. `is_through`: it
+    /// has no body.
+    pub fn begin(story: &mut Story, head: &Parts, is_through: bool) -> Option<Self> {
         let rule = story.outcome_rule()?;
         if let Some(outcome) = rule.of_head(head.status, &head.headers) {
-            return Some(Self { inspection: None, settling: story.settle(Meaning::Known(outcome)) });
+            return Some(Self { inspection: None, settling: story.settle(Meaning::Known(outcome), is_through) });
         }
         let bound = story.live.settings.inspect_body;
         let inspection = Inspection::begin(Arc::clone(rule), head.status, &head.headers, bound);
         Some(Self { inspection: Some(inspection), settling: Settling::default() })
     }
 
-    /// The answer has ended: returns when its client may hear of that.
-    pub async fn end(mut self, story: &mut Story, ending: Ending) {
-        self.conclude(story, ending);
+    /// All that can be looked at has been, whether or not the request is through with that: returns when its client
+    /// may hear of it.
+    pub async fn end(mut self, story: &mut Story, ending: Ending, is_through: bool) {
+        self.conclude(story, ending, is_through);
         self.settling.await;
     }
 
@@ -54,13 +56,13 @@ impl Watch {
         let Some(inspection) = &mut self.inspection else { return };
         inspection.feed(data);
         if inspection.is_full() {
-            self.conclude(story, Ending::Whole);
+            self.conclude(story, Ending::Whole, false);
         }
     }
 
-    fn conclude(&mut self, story: &mut Story, ending: Ending) {
+    fn conclude(&mut self, story: &mut Story, ending: Ending, is_through: bool) {
         if let Some(inspection) = self.inspection.take() {
-            self.settling = story.settle(meaning(inspection.conclude(ending)));
+            self.settling = story.settle(meaning(inspection.conclude(ending)), is_through);
         }
     }
 }
@@ -163,11 +165,11 @@ impl Inner {
                 }
                 self.has_ended = frame.is_trailers() || self.relay.body.is_end_stream();
             }
-            Some(Err(_)) => self.watch.conclude(story, Ending::Cut),
+            Some(Err(_)) => self.watch.conclude(story, Ending::Cut, true),
             None => self.has_ended = true,
         }
         if self.has_ended {
-            self.watch.conclude(story, Ending::Whole);
+            self.watch.conclude(story, Ending::Whole, true);
         }
         Poll::Ready(frame)
     }

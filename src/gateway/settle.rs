@@ -37,6 +37,12 @@ impl Held {
             self.slots.extend(slots);
         }
     }
+
+    /// What is held, for whoever gives it back instead.
+    fn let_go(&mut self) -> SmallVec<[KeyHash; 2]> {
+        self.store = None;
+        mem::take(&mut self.slots)
+    }
 }
 
 impl Drop for Held {
@@ -52,17 +58,27 @@ impl Drop for Held {
 }
 
 /// Tells the store what became of a request. `None`: it reached the application, and what came of that cannot be told.
-pub fn settle(store: &Arc<AnyStore>, live: &Arc<Snapshot>, pending: Pending, outcome: Option<Outcome>) -> Settling {
+/// `held`: what the request holds, where it is through: given back in the same breath, if there is anything to tell.
+pub fn settle(
+    store: &Arc<AnyStore>,
+    live: &Arc<Snapshot>,
+    pending: Pending,
+    outcome: Option<Outcome>,
+    held: Option<&mut Held>,
+) -> Settling {
     let settlements = pending.settlements(&live.policy, outcome);
     if settlements.is_empty() {
         return Settling::default();
     }
     let gives_back = settlements.iter().any(|it| !matches!(it, Settlement::Keep { .. } | Settlement::Charge { .. }));
     drop(settlements);
+    let slots = held.filter(|_| gives_back).map(Held::let_go).unwrap_or_default();
     let live = Arc::clone(live);
     let telling = tell(store, |store| async move {
         // A slot that Redis was not told to give back stays: that is for the one who guesses to mind.
-        let _ = store.settle(&pending.settlements(&live.policy, outcome)).await;
+        let mut settlements = pending.settlements(&live.policy, outcome);
+        settlements.extend(slots.into_iter().map(Settlement::Release));
+        let _ = store.settle(&settlements).await;
     });
     Settling(telling.filter(|_| gives_back))
 }

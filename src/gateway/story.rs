@@ -174,8 +174,8 @@ impl Story {
         self.live.policy.routes.get(route).outcome.as_ref()
     }
 
-    /// The outcome is there: the store is told, once.
-    pub fn settle(&mut self, meaning: Meaning) -> Settling {
+    /// The outcome is there: the store is told, once. `is_through`: so is the answer, and nothing is in flight any more.
+    pub fn settle(&mut self, meaning: Meaning, is_through: bool) -> Settling {
         let Some(mut pending) = self.pending.take() else { return Settling::default() };
         self.meaning = Some(meaning);
         self.newcomer = pending.newcomer.take().filter(|_| meaning == Meaning::Known(Outcome::Success)).map(Box::new);
@@ -183,7 +183,8 @@ impl Story {
             Meaning::Known(outcome) => Some(outcome),
             Meaning::Unknown => None,
         };
-        settle(&self.core.store, &self.live, *pending, outcome)
+        let held = is_through.then_some(&mut self.held);
+        settle(&self.core.store, &self.live, *pending, outcome, held)
     }
 
     /// Whether a success makes the client known by what its answer says.
@@ -254,10 +255,11 @@ pub(super) fn tell_of_no_request(core: &Core, connection: &Connection, status: S
 impl Drop for Story {
     fn drop(&mut self) {
         if self.sent.is_some() {
-            drop(self.settle(Meaning::Unknown));
+            drop(self.settle(Meaning::Unknown, true));
         } else if let Some(pending) = self.pending.take() {
             // It never was on its way.
-            drop(settle(&self.core.store, &self.live, *pending, Some(Outcome::Neither)));
+            let held = Some(&mut self.held);
+            drop(settle(&self.core.store, &self.live, *pending, Some(Outcome::Neither), held));
         }
         let limit = match &self.decider {
             Decider::Nothing => None,
