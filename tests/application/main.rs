@@ -1,5 +1,6 @@
 //! In front of a real application that nobody here wrote: a Django project with its admin login.
 
+mod attacks;
 mod browser;
 mod django;
 mod forms;
