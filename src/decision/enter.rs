@@ -20,11 +20,11 @@ use crate::route::Walk;
 
 /// A request whose lists and routes are known.
 #[derive(Debug)]
-pub struct Entry<'a> {
-    pub(super) policy: &'a Policy,
-    pub(super) head: &'a Head<'a>,
+pub struct Entry<'p, 'h> {
+    pub(super) policy: &'p Policy,
+    pub(super) head: &'h Head<'h>,
     pub(super) admission: Admission,
-    pub(super) recognition: Option<Recognition<'a>>,
+    pub(super) recognition: Option<Recognition<'h>>,
     walk: Walk,
 }
 
@@ -40,20 +40,20 @@ pub(super) enum Admission {
 }
 
 /// Looks a request up in the lists and the route table.
-pub fn enter<'a>(policy: &'a Policy, head: &'a Head<'a>) -> Entry<'a> {
+pub fn enter<'p, 'h>(policy: &'p Policy, head: &'h Head<'h>) -> Entry<'p, 'h> {
     let admission = admission(policy, head);
     Entry { policy, head, admission, recognition: None, walk: walk(policy, head, BodyMethods::Known(&[])) }
 }
 
-impl<'a> Entry<'a> {
+impl<'h> Entry<'_, 'h> {
     /// Has device cookies verified. Without it no device is known.
     #[must_use]
-    pub fn recognising(self, recognition: Recognition<'a>) -> Self {
+    pub fn recognising(self, recognition: Recognition<'h>) -> Self {
         Self { recognition: Some(recognition), ..self }
     }
 }
 
-impl Entry<'_> {
+impl Entry<'_, '_> {
     /// The address of the client is banned: denies it, unless a list of `access` has decided already.
     pub fn ban(&mut self) {
         if self.admission == Admission::Ordinary {

@@ -213,7 +213,7 @@ pub fn explain(
     }
 }
 
-fn denied(entry: &Entry<'_>, walk: &Walk) -> Option<String> {
+fn denied(entry: &Entry<'_, '_>, walk: &Walk) -> Option<String> {
     match entry.admission {
         Admission::Refused(list) => Some(format!("the list {} is denied", entry.policy.list(list).list.name)),
         _ if entry.bars(walk) => Some("the client is on none of the lists in `only`".to_owned()),
@@ -235,7 +235,7 @@ fn lists(policy: &Policy, source: &Source<'_>) -> Vec<ListStory> {
     ids.map(story).collect()
 }
 
-fn routes(entry: &Entry<'_>, fields: &Fields, walk: &Walk) -> Vec<RouteStory> {
+fn routes(entry: &Entry<'_, '_>, fields: &Fields, walk: &Walk) -> Vec<RouteStory> {
     let Entry { policy, head, .. } = entry;
     let nothing = Fields::none();
     let source = Source { head, fields: &nothing, routes: &[], captures: &[], device: None };

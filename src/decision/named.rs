@@ -10,7 +10,7 @@ use crate::key::Masked;
 use crate::limit::LimitId;
 use crate::request::Fields;
 
-impl Entry<'_> {
+impl Entry<'_, '_> {
     /// The key that this request has under that limit and that hashes to `key`; `None`: it has no such key.
     ///
     /// Reads the request once more: plans keep no values, and this is asked of few requests.

@@ -77,7 +77,7 @@ pub(super) enum Applied {
     Counted(SmallVec<[Key; 1]>),
 }
 
-impl<'a> Entry<'a> {
+impl<'a> Entry<'a, '_> {
     /// Extracts every key and settles which charges the store is asked for. `hasher` is the one of that store.
     pub fn plan(self, fields: &Fields, hasher: &KeyHasher) -> Plan<'a> {
         let Self { policy, head, admission, recognition, .. } = self;

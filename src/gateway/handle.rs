@@ -118,8 +118,9 @@ pub(super) fn handle(
                     }
                     respond::tell(&mut story, &mut denial);
                     story.subject = subject::of_denial(&denial, &live, &head, &fields, &story.core.store);
-                    drop(fields);
+                    drop((plan, fields));
                     if let Penalty::Tarpit(span) = denial.penalty {
+                        story.copy_head(&mut parts);
                         (story, body) = Box::pin(tarpit(story, body, &connection, span)).await;
                     }
                     // What is left of a short body is read, so that the connection can go on. Few denials have one.
@@ -136,6 +137,7 @@ pub(super) fn handle(
         };
 
         if let Some(delay) = delay {
+            story.copy_head(&mut parts);
             match Box::pin(hold_back(story, body, &connection, &parts, delay)).await {
                 Ok(held) => (story, body) = held,
                 Err(answer) => return answer,

@@ -18,6 +18,7 @@ use http::header::TE;
 use http::header::TRAILER;
 use http::header::TRANSFER_ENCODING;
 use http::header::UPGRADE;
+use http::request::Parts;
 use smallvec::SmallVec;
 
 use super::device;
@@ -174,6 +175,19 @@ impl Forwarded {
         }
         anew.host = single(headers, &X_FORWARDED_HOST).filter(|host| is_sane_host(host.as_bytes())).cloned();
         anew
+    }
+}
+
+/// Copies what a head says out of the buffer it was read into, which is many times as large.
+pub fn copy(parts: &mut Parts) {
+    for value in parts.headers.values_mut() {
+        if let Ok(mut copied) = HeaderValue::from_bytes(value.as_bytes()) {
+            copied.set_sensitive(value.is_sensitive());
+            *value = copied;
+        }
+    }
+    if let Ok(copied) = parts.uri.to_string().parse() {
+        parts.uri = copied;
     }
 }
 

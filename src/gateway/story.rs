@@ -17,6 +17,7 @@ use smallvec::SmallVec;
 use super::Core;
 use super::Snapshot;
 use super::device;
+use super::headers;
 use super::intake::Intake;
 use super::request_id::RequestId;
 use super::settle::Held;
@@ -128,6 +129,13 @@ impl Story {
 
     /// The request passed the framing checks: its host is known.
     pub fn is_for(&mut self, parts: &Parts) {
+        self.host = parts.headers.get(HOST).cloned();
+    }
+
+    /// It waits, and keeps nothing of the buffer that its head came in.
+    pub fn copy_head(&mut self, parts: &mut Parts) {
+        headers::copy(parts);
+        self.target = parts.uri.clone();
         self.host = parts.headers.get(HOST).cloned();
     }
 
