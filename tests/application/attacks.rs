@@ -3,6 +3,7 @@
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering;
 use std::thread;
+use std::thread::ScopedJoinHandle;
 
 use serde_json::Value;
 
@@ -53,7 +54,7 @@ impl Attack {
             let attackers: Vec<_> =
                 (0..AT_ONCE).map(|_| scope.spawn(|| std::iter::from_fn(guess).collect::<Vec<u16>>())).collect();
             let mut logins = 1;
-            while logins == 1 || !attackers.iter().all(|attacker| attacker.is_finished()) {
+            while logins == 1 || !attackers.iter().all(ScopedJoinHandle::is_finished) {
                 assert_eq!(owner(), 302, "the owner is known");
                 logins += 1;
             }

@@ -127,7 +127,7 @@ fn a_success_at_one_gateway_opens_the_key_at_every_other_within_a_second() {
     let form = Form::start(2, CLEARED, "");
     assert_eq!([form.request(0, guess(0)).status(), form.request(1, guess(0)).status()], [401; 2]);
     let mut owner = form.gateways[0].connect();
-    owner.send(form.request(0, right(1000)).bytes());
+    owner.send(form.request(0, right(2000)).bytes());
     eventually("the owner's login is under way", || form.count() == 3);
     assert_eq!(form.request(1, guess(0)).status(), 429, "the last slot is the owner's");
     assert_eq!(owner.response().status, 302);
@@ -170,13 +170,13 @@ fn slots_of_a_gateway_that_is_killed_amid_guesses_stay_taken() {
     let mut form = Form::start(2, CLEARED, "");
     // The last one would succeed: nobody is there any more to say so.
     let mut clients: Vec<RawClient> = (0..3).map(|_| form.gateways[0].connect()).collect();
-    for (client, login) in clients.iter_mut().zip([guess(1000), guess(1000), right(1000)]) {
+    for (client, login) in clients.iter_mut().zip([guess(2000), guess(2000), right(2000)]) {
         client.send(form.request(0, login).bytes());
     }
     eventually("they are at the application", || form.count() == 3);
     let sent = Stopwatch::start();
     form.gateways[0].kill();
-    while sent.elapsed() < Duration::from_millis(1500) {
+    while sent.elapsed() < Duration::from_millis(2500) {
         assert_eq!(form.request(1, guess(0)).status(), 429, "{:?}", sent.elapsed());
     }
     form.gateways[0].restart();
