@@ -103,6 +103,7 @@ fn a_bomb_is_read_to_the_bound_and_passed_on_as_it_is() {
     let origin = Origin::answering(move |_| Answer::new(200, &[("Content-Encoding", "gzip")], &bomb));
     let gateway = gateway(&origin, "failure: {body: invalid}");
     assert_eq!(gateway.get("/login?user=a").send().body.len(), length);
+    eventually("its outcome is logged", || outcomes(&gateway).len() == 1);
     check(&gateway, "b", "unknown");
 }
 
