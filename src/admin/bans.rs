@@ -64,6 +64,14 @@ pub(super) async fn list(State(control): State<Arc<Control>>) -> Json<Vec<Descri
     Json(control.store.bans().list().iter().map(Described::of).collect())
 }
 
+pub(super) async fn show(
+    State(control): State<Arc<Control>>,
+    id: Result<Path<String>, PathRejection>,
+) -> Result<Json<Described>, Problem> {
+    let ban = control.store.bans().find(named(id)?).ok_or_else(unknown)?;
+    Ok(Json(Described::of(&ban)))
+}
+
 /// Bans an address or a key for a while.
 pub(super) async fn add(State(control): State<Arc<Control>>, body: Bytes) -> Result<impl IntoResponse, Problem> {
     let wanted: Wanted =
@@ -87,9 +95,7 @@ pub(super) async fn remove(
     State(control): State<Arc<Control>>,
     id: Result<Path<String>, PathRejection>,
 ) -> Result<StatusCode, Problem> {
-    let unknown = || Problem::new(StatusCode::NOT_FOUND, "there is no ban of that id");
-    let id: BanId = id.ok().and_then(|Path(id)| id.parse().ok()).ok_or_else(unknown)?;
-    let lifted = control.store.lift(id).await;
+    let lifted = control.store.lift(named(id)?).await;
     let ban = lifted.map_err(|_| Problem::new(StatusCode::SERVICE_UNAVAILABLE, NOT_LIFTED))?.ok_or_else(unknown)?;
     if let Subject::Key { key, .. } = &ban.subject {
         // The ban is lifted all the same; what could not be forgotten passes with its window.
@@ -166,6 +172,15 @@ impl Control {
         }
         Ok(Subject::Key { key: asked.key, limit: asked.limit, named: asked.named })
     }
+}
+
+/// What is no id at all names no ban either.
+fn named(id: Result<Path<String>, PathRejection>) -> Result<BanId, Problem> {
+    id.ok().and_then(|Path(id)| id.parse().ok()).ok_or_else(unknown)
+}
+
+fn unknown() -> Problem {
+    Problem::new(StatusCode::NOT_FOUND, "there is no ban of that id")
 }
 
 fn banned_network(text: &str) -> Result<IpNet, Problem> {

@@ -45,21 +45,18 @@ const FORMATS: [(&str, Format); 9] = [
     ("cisco", Format::Cisco),
 ];
 
-/// What keeps these networks out. Networks within others are left out.
+/// What keeps these networks out. Networks within others are left out: nft takes none that overlap.
 ///
 /// What can be loaded again replaces what was loaded before: nft, ipset, pf, cisco.
 pub(super) fn text(format: Format, networks: &[IpNet]) -> String {
-    let networks = IpNet::aggregate(&networks.to_vec());
     let mut v4: Vec<Ipv4Net> = Vec::new();
     let mut v6: Vec<Ipv6Net> = Vec::new();
-    for network in networks {
+    for network in outermost(networks) {
         match network {
             IpNet::V4(network) => v4.push(network),
             IpNet::V6(network) => v6.push(network),
         }
     }
-    v4.sort_unstable();
-    v6.sort_unstable();
     let all: Vec<String> = v4
         .iter()
         .map(|network| short(&IpNet::V4(*network)))
@@ -89,6 +86,15 @@ pub(super) fn text(format: Format, networks: &[IpNet]) -> String {
         }
         Format::Cisco => cisco(&v4, &v6),
     }
+}
+
+/// In order, each as it was banned: neighbours stay apart, so that whoever looks for one finds it.
+fn outermost(networks: &[IpNet]) -> Vec<IpNet> {
+    let mut networks: Vec<IpNet> = networks.iter().map(IpNet::trunc).collect();
+    // A network comes before those within it.
+    networks.sort_unstable_by_key(|network| (network.network(), network.prefix_len()));
+    networks.dedup_by(|next, kept| kept.contains(&*next));
+    networks
 }
 
 /// A host without its prefix.
@@ -172,6 +178,12 @@ mod tests {
                      no ipv6 access-list portcullis6\nipv6 access-list portcullis6\n \
                      deny ipv6 2001:db8::/32 any\n permit ipv6 any any\n";
         check("cisco", cisco);
+    }
+
+    #[test]
+    fn neighbours_are_not_made_one() {
+        let networks = ["198.51.100.7/32", "198.51.100.6/32", "198.51.100.6/32"].map(|text| text.parse().unwrap());
+        assert_eq!(text(Format::Plain, &networks), "198.51.100.6\n198.51.100.7\n");
     }
 
     #[test]

@@ -25,7 +25,6 @@ use axum::Router;
 use axum::body::Body;
 use axum::middleware;
 use axum::routing::MethodRouter;
-use axum::routing::delete;
 use axum::routing::get;
 use axum::routing::post;
 use http::Request;
@@ -146,7 +145,7 @@ fn routes() -> [(&'static str, MethodRouter<Arc<Control>>); 11] {
         ("/metrics", get(metrics::metrics)),
         ("/openapi.json", get(openapi::document)),
         ("/api/v1/bans", get(bans::list).post(bans::add)),
-        ("/api/v1/bans/{id}", delete(bans::remove)),
+        ("/api/v1/bans/{id}", get(bans::show).delete(bans::remove)),
         ("/api/v1/bans/export", get(bans::exported)),
         ("/api/v1/events", get(events::follow)),
         ("/api/v1/limits", get(limits::list)),

@@ -52,6 +52,7 @@ pub struct Denial<'a> {
     /// A limit that denies because a part of its key is missing comes before them: no wait ends that.
     pub limit: Option<LimitId>,
     /// What that limit counts the request under, and how long until it would let it pass; `None` where no wait ends it.
+    /// Of a ban that begins it is nothing yet.
     pub key: Option<KeyHash>,
     pub wait: Option<Duration>,
     /// How it is to look: that of the limit that decided, else of the route, else the general one. The most particular
@@ -101,7 +102,7 @@ pub enum Cause {
     /// A field was sent more often than anyone honest sends it: 400.
     TooManyValues,
     /// Limits deny it, in the order of the configuration. `retry_after` is the longest wait of those whose `headers`
-    /// show one: none at all for a limit that denies what is missing; `None` where no limit shows any.
+    /// show one: none at all for a limit that denies what is missing or begins a ban; `None` where no limit shows any.
     Limited { limits: SmallVec<[LimitId; 2]>, retry_after: Option<Duration> },
 }
 
@@ -184,11 +185,7 @@ impl<'a> Plan<'a> {
         let limits = self.denying(&rulings).map(|ruling| ruling.limit).collect();
         let shown = self.denying(&rulings).filter(|ruling| policy.limit(ruling.limit).headers != Detail::None);
         // A request that brings what was missing may come at once.
-        let waits = shown.filter_map(|ruling| ruling.denies).map(|wait| match wait {
-            Wait::For(wait) => wait,
-            Wait::Forever => Duration::ZERO,
-        });
-        let retry_after = waits.max();
+        let retry_after = shown.filter_map(|ruling| self.wait(ruling)).map(Option::unwrap_or_default).max();
         let own = match &policy.limit(decisive.limit).then.action {
             Action::Deny(own) => own.as_deref(),
             _ => None,
@@ -199,10 +196,7 @@ impl<'a> Plan<'a> {
             cause: Cause::Limited { limits, retry_after },
             limit: Some(decisive.limit),
             key: decisive.key,
-            wait: decisive.denies.and_then(|wait| match wait {
-                Wait::For(wait) => Some(wait),
-                Wait::Forever => None,
-            }),
+            wait: self.wait(decisive).flatten(),
             response: own.or_else(of_route).unwrap_or(&policy.deny_response),
             penalty: self.penalty(decisive),
             trips: self.trips(verdicts),
@@ -217,6 +211,17 @@ impl<'a> Plan<'a> {
         rulings.iter().filter(|ruling| {
             let delays = matches!(self.policy.limit(ruling.limit).then.action, Action::Delay(_));
             ruling.denies.is_some() && !ruling.shadow && (!delays || ruling.outright || ruling.banned)
+        })
+    }
+
+    /// How long a ruling says to wait; nothing where it denies nothing, or no wait ends it. A ban that begins lasts as
+    /// long as it lasts, whatever was counted: who begins it knows how long that is.
+    fn wait(&self, ruling: &Ruling<'_>) -> Option<Option<Duration>> {
+        let begins = matches!(self.policy.limit(ruling.limit).then.action, Action::Ban(_)) && !ruling.banned;
+        ruling.denies.map(|wait| match wait {
+            Wait::For(_) if begins => Some(Duration::ZERO),
+            Wait::For(wait) => Some(wait),
+            Wait::Forever => None,
         })
     }
 

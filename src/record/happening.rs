@@ -44,8 +44,6 @@ pub struct Happening {
 pub enum Kind {
     Denial,
     Delay,
-    Tarpit,
-    Challenge,
     Ban,
     Unban,
     Reload,
@@ -56,8 +54,6 @@ impl Kind {
         match self {
             Self::Denial => "denial",
             Self::Delay => "delay",
-            Self::Tarpit => "tarpit",
-            Self::Challenge => "challenge",
             Self::Ban => "ban",
             Self::Unban => "unban",
             Self::Reload => "reload",

@@ -114,10 +114,8 @@ impl Recorder {
     fn tell_of(&self, event: &Event<'_>) {
         let kind = match event.decision {
             Ruling::Allowed | Ruling::Error => return,
-            Ruling::Denied | Ruling::Banned | Ruling::Listed => Kind::Denial,
+            Ruling::Denied | Ruling::Banned | Ruling::Listed | Ruling::Tarpitted | Ruling::Challenged => Kind::Denial,
             Ruling::Delayed => Kind::Delay,
-            Ruling::Tarpitted => Kind::Tarpit,
-            Ruling::Challenged => Kind::Challenge,
         };
         let limit = event.subject.map(|subject| subject.limit);
         if !self.is_heard(limit) {

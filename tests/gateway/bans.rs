@@ -77,6 +77,17 @@ fn a_ban_ends_by_itself_and_the_next_is_longer() {
 }
 
 #[test]
+fn whoever_begins_a_ban_is_told_how_long_it_lasts_whatever_was_counted() {
+    let config = "limits: [{name: slow, key: header.x-key, rate: 1/hour, then: {ban: [5s, 20s]}}]\n";
+    on_each_store(config, |gateway, _| {
+        let ask = || gateway.get("/").header("X-Key", "alice").send();
+        assert_eq!(ask().status, 200);
+        assert_eq!([wait(&ask()), wait(&ask())], [5, 5]);
+        eventually("the ban ends, and the next begins", || wait(&ask()) == 20);
+    });
+}
+
+#[test]
 fn a_shadow_bans_nobody() {
     let config = "limits: [{name: shy, key: [], rate: 1/hour, shadow: true, then: {ban: 1h}}]\n";
     on_each_store(config, |gateway, _| {

@@ -17,7 +17,7 @@ Examples:
   portcullis events
   portcullis events --format json | jq 'select(.event == \"ban\")'
 
-One line for each denial, delay, tarpit, challenge, ban, unban and reload from now on, until the gateway ends or you do.
+One line for each denial, delay, ban, unban and reload from now on, until the gateway ends or you do.
 Keys are masked. A reader who is too slow is told how much was lost.
 
 Exit codes: 0 the gateway ended the stream, 1 it refused it, 3 it could not be reached, or broke off.")]

@@ -6,7 +6,7 @@ use super::RedisStore;
 use super::links::Failure;
 
 impl RedisStore {
-    /// Appends an entry and cuts the stream to about `max` of them. What the server says against it comes in its words.
+    /// Appends an entry and cuts the stream to `max` of them. What the server says against it comes in its words.
     pub async fn append(
         &self,
         key: &str,
@@ -14,7 +14,7 @@ impl RedisStore {
         fields: &[(&'static str, String)],
     ) -> Result<(), (Failure, String)> {
         let mut append = redis::cmd("XADD");
-        append.arg(key).arg("MAXLEN").arg("~").arg(max).arg("*");
+        append.arg(key).arg("MAXLEN").arg(max).arg("*");
         for (name, value) in fields {
             append.arg(*name).arg(value);
         }
