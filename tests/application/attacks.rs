@@ -12,6 +12,7 @@ use crate::forms::forms;
 use crate::forms::recipe;
 use crate::served::Served;
 use crate::support::Gateway;
+use crate::support::RedisServer;
 use crate::support::Request;
 use crate::support::eventually;
 
@@ -35,8 +36,17 @@ struct Attack {
 }
 
 impl Attack {
-    /// Makes these attempts, each with a wrong password, at the recipe with these changes. The owner is known before,
-    /// and logs in as often as the attack leaves time for.
+    /// Makes these attempts, each with a wrong password, at the recipe with these changes, which counts in memory and
+    /// then in Redis. The owner is known before, and logs in as often as the attack leaves time for.
+    #[track_caller]
+    fn on_each_store(attempts: &[Attempt], changes: &[(&str, &str)], check: impl Fn(&Self)) {
+        check(&Self::run(attempts, changes));
+        let redis = RedisServer::start();
+        let store = format!("store:\n  redis: {{url: \"{}\", timeout: 15s}}\n\nroutes:\n", redis.url());
+        check(&Self::run(attempts, &[changes, &[("routes:\n", store.as_str())]].concat()));
+        assert_ne!(redis.cli(&["DBSIZE"]), "0", "nothing was counted there");
+    }
+
     #[track_caller]
     fn run(attempts: &[Attempt], changes: &[(&str, &str)]) -> Self {
         let application = forms();
@@ -140,60 +150,66 @@ const PATIENCE: [(&str, &str); 2] =
 
 #[test]
 fn of_a_list_of_three_hundred_stolen_passwords_ten_reach_the_application_in_a_minute() {
-    let attack = Attack::run(&stuffing(), &[]);
-    assert_eq!((attack.passed, attack.refused), (10, 290));
-    assert_eq!(attack.decided("login-address", "denied"), 290);
-    assert_eq!(attack.decisions("login-address", "denied"), 290);
-    // One that would fit is refused like all others.
-    assert_eq!(log_in(&attack.gateway, "127.0.9.9", "bob", PASSWORD), 429);
-    assert_eq!(log_in(&attack.gateway, "127.0.9.10", "bob", PASSWORD), 302, "anybody else gets in");
+    Attack::on_each_store(&stuffing(), &[], |attack| {
+        assert_eq!((attack.passed, attack.refused), (10, 290));
+        assert_eq!(attack.decided("login-address", "denied"), 290);
+        assert_eq!(attack.decisions("login-address", "denied"), 290);
+        // One that would fit is refused like all others.
+        assert_eq!(log_in(&attack.gateway, "127.0.9.9", "bob", PASSWORD), 429);
+        assert_eq!(log_in(&attack.gateway, "127.0.9.10", "bob", PASSWORD), 302, "anybody else gets in");
+    });
 }
 
 #[test]
 fn whoever_has_the_patience_for_more_of_the_list_is_banned_after_twenty_names() {
-    let attack = Attack::run(&stuffing(), &PATIENCE);
-    assert_eq!((attack.passed, attack.refused), (20, 280));
-    assert_eq!(attack.decided("login-guessing", "banned"), 280);
-    assert_eq!(attack.decisions("login-guessing", "banned"), 280);
-    assert_eq!(attack.metric("portcullis_bans"), 1);
-    assert_eq!(log_in(&attack.gateway, "127.0.9.9", "bob", PASSWORD), 429);
+    Attack::on_each_store(&stuffing(), &PATIENCE, |attack| {
+        assert_eq!((attack.passed, attack.refused), (20, 280));
+        assert_eq!(attack.decided("login-guessing", "banned"), 280);
+        assert_eq!(attack.decisions("login-guessing", "banned"), 280);
+        assert_eq!(attack.metric("portcullis_bans"), 1);
+        assert_eq!(log_in(&attack.gateway, "127.0.9.9", "bob", PASSWORD), 429);
+    });
 }
 
 #[test]
 fn one_password_at_two_hundred_names_is_tried_ten_times_a_minute_from_each_address() {
-    let attack = Attack::run(&spraying(), &[]);
-    assert_eq!((attack.passed, attack.refused), (50, 150));
-    assert_eq!(attack.decided("login-address", "denied"), 150);
-    assert_eq!(attack.decisions("login-address", "denied"), 150);
-    // One more failure would be one of a crowd, but there was none.
-    assert_eq!(attack.decided("login-crowd", "delayed"), 0);
+    Attack::on_each_store(&spraying(), &[], |attack| {
+        assert_eq!((attack.passed, attack.refused), (50, 150));
+        assert_eq!(attack.decided("login-address", "denied"), 150);
+        assert_eq!(attack.decisions("login-address", "denied"), 150);
+        // One more failure would be one of a crowd, but there was none.
+        assert_eq!(attack.decided("login-crowd", "delayed"), 0);
+    });
 }
 
 #[test]
 fn whoever_has_the_patience_for_more_names_is_slowed_down_and_banned_after_twenty_from_each_address() {
-    let attack = Attack::run(&spraying(), &PATIENCE);
-    assert_eq!((attack.passed, attack.refused), (100, 100));
-    assert_eq!(attack.decided("login-guessing", "banned"), 100);
-    assert_eq!(attack.decided("login-crowd", "delayed"), 50);
-    // Metrics tell of those as well that were banned when there was no room in the crowd either.
-    assert!((50..=150).contains(&attack.decisions("login-crowd", "delayed")));
-    assert_eq!(attack.metric("portcullis_bans"), 5);
+    Attack::on_each_store(&spraying(), &PATIENCE, |attack| {
+        assert_eq!((attack.passed, attack.refused), (100, 100));
+        assert_eq!(attack.decided("login-guessing", "banned"), 100);
+        assert_eq!(attack.decided("login-crowd", "delayed"), 50);
+        // Metrics tell of those as well that were banned when there was no room in the crowd either.
+        assert!((50..=150).contains(&attack.decisions("login-crowd", "delayed")));
+        assert_eq!(attack.metric("portcullis_bans"), 5);
+    });
 }
 
 #[test]
 fn of_guesses_at_one_name_from_three_hundred_addresses_ten_reach_the_application_in_a_minute() {
-    let attack = Attack::run(&distributed(), &[]);
-    assert_eq!((attack.passed, attack.refused), (10, 290));
-    assert_eq!(attack.decided("login-account", "denied"), 290);
-    assert_eq!(attack.decisions("login-account", "denied"), 290);
-    assert_eq!(log_in(&attack.gateway, "127.0.9.1", OWNER.1, PASSWORD), 429, "a stranger, whatever it knows");
-    assert_eq!(log_in(&attack.gateway, "127.0.9.1", "bob", PASSWORD), 302, "at another name");
+    Attack::on_each_store(&distributed(), &[], |attack| {
+        assert_eq!((attack.passed, attack.refused), (10, 290));
+        assert_eq!(attack.decided("login-account", "denied"), 290);
+        assert_eq!(attack.decisions("login-account", "denied"), 290);
+        assert_eq!(log_in(&attack.gateway, "127.0.9.1", OWNER.1, PASSWORD), 429, "a stranger, whatever it knows");
+        assert_eq!(log_in(&attack.gateway, "127.0.9.1", "bob", PASSWORD), 302, "at another name");
+    });
 }
 
 #[test]
 fn in_an_hour_a_name_is_guessed_at_from_twenty_addresses_at_most() {
-    let attack = Attack::run(&distributed(), &PATIENCE);
-    assert_eq!((attack.passed, attack.refused), (20, 280));
-    assert_eq!(attack.decided("login-distributed", "denied"), 280);
-    assert_eq!(attack.decisions("login-distributed", "denied"), 280);
+    Attack::on_each_store(&distributed(), &PATIENCE, |attack| {
+        assert_eq!((attack.passed, attack.refused), (20, 280));
+        assert_eq!(attack.decided("login-distributed", "denied"), 280);
+        assert_eq!(attack.decisions("login-distributed", "denied"), 280);
+    });
 }
