@@ -62,6 +62,8 @@ pub struct Denial<'a> {
     pub penalty: Penalty,
     /// The bans that begin with this denial.
     pub trips: SmallVec<[Trip; 1]>,
+    /// Whether the limit that decided bans once it is clear that its slots do not come back; not said here.
+    pub is_suspect: bool,
     /// Slots that shadow limits took, which are counted as if they were in force alone: to give back at once.
     pub slots: SmallVec<[KeyHash; 2]>,
     /// What shadow limits charged that counts by outcome: there is none.
@@ -144,6 +146,15 @@ enum Wait {
     Forever,
 }
 
+impl Wait {
+    fn span(self) -> Option<Duration> {
+        match self {
+            Self::For(span) => Some(span),
+            Self::Forever => None,
+        }
+    }
+}
+
 impl<'a> Plan<'a> {
     /// `verdicts` answer the plan's batch, in its order.
     pub fn conclude(&self, verdicts: &[Verdict]) -> Decision<'a> {
@@ -159,6 +170,7 @@ impl<'a> Plan<'a> {
                 response: &policy.deny_response,
                 penalty: Penalty::None,
                 trips: SmallVec::new(),
+                is_suspect: false,
                 slots: SmallVec::new(),
                 pending: Pending::default(),
                 report: Report::default(),
@@ -185,7 +197,8 @@ impl<'a> Plan<'a> {
         let limits = self.denying(&rulings).map(|ruling| ruling.limit).collect();
         let shown = self.denying(&rulings).filter(|ruling| policy.limit(ruling.limit).headers != Detail::None);
         // A request that brings what was missing may come at once.
-        let retry_after = shown.filter_map(|ruling| self.wait(ruling)).map(Option::unwrap_or_default).max();
+        let retry_after =
+            shown.filter_map(|ruling| self.wait(ruling)).map(|wait| wait.span().unwrap_or_default()).max();
         let own = match &policy.limit(decisive.limit).then.action {
             Action::Deny(own) => own.as_deref(),
             _ => None,
@@ -196,10 +209,11 @@ impl<'a> Plan<'a> {
             cause: Cause::Limited { limits, retry_after },
             limit: Some(decisive.limit),
             key: decisive.key,
-            wait: self.wait(decisive).flatten(),
+            wait: self.wait(decisive).and_then(Wait::span),
             response: own.or_else(of_route).unwrap_or(&policy.deny_response),
             penalty: self.penalty(decisive),
             trips: self.trips(verdicts),
+            is_suspect: false,
             slots,
             pending: self.pending(verdicts, false),
             report,
@@ -214,14 +228,13 @@ impl<'a> Plan<'a> {
         })
     }
 
-    /// How long a ruling says to wait; nothing where it denies nothing, or no wait ends it. A ban that begins lasts as
-    /// long as it lasts, whatever was counted: who begins it knows how long that is.
-    fn wait(&self, ruling: &Ruling<'_>) -> Option<Option<Duration>> {
+    /// How long a ruling says to wait. A ban that begins lasts as long as it lasts, whatever was counted: who begins it
+    /// knows how long that is.
+    fn wait(&self, ruling: &Ruling<'_>) -> Option<Wait> {
         let begins = matches!(self.policy.limit(ruling.limit).then.action, Action::Ban(_)) && !ruling.banned;
         ruling.denies.map(|wait| match wait {
-            Wait::For(_) if begins => Some(Duration::ZERO),
-            Wait::For(wait) => Some(wait),
-            Wait::Forever => None,
+            Wait::For(_) if begins => Wait::For(Duration::ZERO),
+            wait => wait,
         })
     }
 

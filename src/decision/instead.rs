@@ -30,6 +30,7 @@ impl<'p> Denial<'p> {
             response: of_route.unwrap_or(&policy.deny_response),
             penalty: Penalty::None,
             trips: SmallVec::new(),
+            is_suspect: false,
             slots: SmallVec::new(),
             pending: Pending::default(),
             report: Report::default(),

@@ -1,13 +1,20 @@
 //! Bans on a request's way: what is banned is denied, and what reaches a limit that bans is banned.
 
+mod suspect;
+
+use std::sync::Arc;
+use std::time::Duration;
+
 use smallvec::SmallVec;
 
 use super::Snapshot;
 use crate::decision::Denial;
 use crate::decision::Plan;
 use crate::decision::conclude::Cause;
+use crate::decision::conclude::Penalty;
 use crate::decision::conclude::Trip;
 use crate::decision::enter;
+use crate::key::KeyHash;
 use crate::key::KeyHasher;
 use crate::limit::Action;
 use crate::limit::Detail;
@@ -34,19 +41,30 @@ pub(super) async fn heed(plan: &mut Plan<'_>, store: &AnyStore) {
 /// The bans that begin with a denial, which says from now on how long they last.
 pub(super) async fn begin(
     denial: &mut Denial<'_>,
-    live: &Snapshot,
+    live: &Arc<Snapshot>,
     head: &Head<'_>,
     fields: &Fields,
-    store: &AnyStore,
+    store: &Arc<AnyStore>,
 ) {
     for begun in named(denial, live, head, fields, &store.hasher()) {
-        let Begun { limit, ladder, subject } = begun;
-        let ban = store.trip(subject, ladder, REASON).await;
-        let left = ban.left(store.bans().now());
-        if denial.limit == Some(limit) {
+        let is_decisive = denial.limit == Some(begun.limit);
+        let left = if store.is_unsettled(begun.key) {
+            // What is refused beside slots in flight is no guess yet: they may all come back.
+            if is_decisive {
+                denial.penalty = Penalty::None;
+                denial.is_suspect = true;
+            }
+            denial.trips.retain(|trip| trip.key != begun.key);
+            suspect::look_into(&begun, live, head.client.address(), store);
+            A_MOMENT
+        } else {
+            let ban = store.trip(begun.subject, begun.ladder, REASON).await;
+            ban.left(store.bans().now())
+        };
+        if is_decisive {
             denial.wait = denial.wait.max(Some(left));
         }
-        let shows = live.policy.limit(limit).headers != Detail::None;
+        let shows = live.policy.limit(begun.limit).headers != Detail::None;
         if let Cause::Limited { retry_after, .. } = &mut denial.cause
             && shows
         {
@@ -58,6 +76,7 @@ pub(super) async fn begin(
 /// A ban that begins, with what people are told of it.
 struct Begun<'l> {
     limit: LimitId,
+    key: KeyHash,
     ladder: &'l Ladder,
     subject: Subject,
 }
@@ -74,10 +93,13 @@ fn named<'l>(
         let limit = live.policy.limit(id);
         let Action::Ban(ladder) = &limit.then.action else { return None };
         let named = entry.masked(fields, hasher, id, key).unwrap_or_default();
-        Some(Begun { limit: id, ladder, subject: Subject::Key { key, limit: limit.name.clone(), named } })
+        Some(Begun { limit: id, key, ladder, subject: Subject::Key { key, limit: limit.name.clone(), named } })
     });
     begun.collect()
 }
 
 /// Why a limit bans: because it was reached.
 const REASON: &str = "the limit was reached";
+
+/// When whoever was refused beside slots in flight may come again.
+const A_MOMENT: Duration = Duration::from_secs(1);

@@ -22,7 +22,7 @@ pub(super) fn of_denial(
     let limit = denial.limit?;
     let shown = shown(limit, denial.key, live, head, fields, store)?;
     let is_ban = denial.trips.iter().any(|trip| trip.limit == limit);
-    Some(Subject { limit, key: denial.key, shown: shown.0, span: denial.wait, is_ban })
+    Some(Subject { limit, key: denial.key, shown: shown.0, span: denial.wait, is_ban, is_suspect: denial.is_suspect })
 }
 
 /// The same of a request that is held before it is forwarded.
@@ -35,7 +35,7 @@ pub(super) fn of_delay(
 ) -> Option<Subject> {
     let (limit, span) = pass.delay?;
     let shown = shown(limit, pass.delayed_key, live, head, fields, store)?;
-    Some(Subject { limit, key: pass.delayed_key, shown: shown.0, span: Some(span), is_ban: false })
+    Some(Subject { limit, key: pass.delayed_key, shown: shown.0, span: Some(span), is_ban: false, is_suspect: false })
 }
 
 /// A key as people may see it, where there is one.

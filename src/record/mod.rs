@@ -85,6 +85,8 @@ pub struct Subject {
     pub span: Option<Duration>,
     /// A ban begins with it.
     pub is_ban: bool,
+    /// It may: that is seen when others are settled, and whom to tell then.
+    pub is_suspect: bool,
 }
 
 /// What became of a request on its way to an application.

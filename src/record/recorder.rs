@@ -1,8 +1,10 @@
 //! The sinks as one configuration names them: each event finds its counters by position.
 
 use std::array;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::OnceLock;
+use std::time::Duration;
 
 use http::StatusCode;
 use prometheus_client::metrics::counter::Counter;
@@ -139,16 +141,40 @@ impl Recorder {
         };
         let told = Arc::new(told);
         self.herald.tell(&told);
-        let Some(Subject { limit, key, is_ban, .. }) = event.subject else { return };
-        let LimitMeter { name, desks, .. } = &self.limits[usize::from(limit.0)];
-        if desks.is_empty() {
+        let Some(Subject { limit, key, is_ban, is_suspect, .. }) = event.subject else { return };
+        if self.limits[usize::from(limit.0)].desks.is_empty() || *is_suspect {
             return;
         }
         // Whoever is told once in a while is told of the ban, not that its first knock was denied.
         let told = if *is_ban { Arc::new(Happening { event: Kind::Ban, ..Happening::clone(&told) }) } else { told };
+        self.notify(*limit, *key, &told);
+    }
+
+    /// Tells the channels of a limit.
+    fn notify(&self, limit: LimitId, key: Option<KeyHash>, told: &Arc<Happening>) {
+        let LimitMeter { name, desks, .. } = &self.limits[usize::from(limit.0)];
         for desk in desks {
-            desk.tell(&told, name, key.unwrap_or(KeyHash(0)), self.clock.now());
+            desk.tell(told, name, key.unwrap_or(KeyHash(0)), self.clock.now());
         }
+    }
+
+    /// Tells the channels of a limit of a ban that began after the request was answered that it began with.
+    pub fn tell_of_ban(
+        &self,
+        limit: LimitId,
+        key: KeyHash,
+        shown: Vec<(String, String)>,
+        client: IpAddr,
+        left: Duration,
+    ) {
+        let told = Happening {
+            limit: Some(Arc::clone(&self.limits[usize::from(limit.0)].name)),
+            key: Some(shown),
+            client: Some(client),
+            decision: Some(Ruling::Banned.as_str()),
+            ..Happening::of(Kind::Ban).lasting(left)
+        };
+        self.notify(limit, Some(key), &Arc::new(told));
     }
 
     fn count(&self, event: &Event<'_>) {

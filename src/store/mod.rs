@@ -111,6 +111,15 @@ impl AnyStore {
         }
     }
 
+    /// Whether requests that this process let pass under this key wait for their outcome, and may give back what they
+    /// took.
+    pub fn is_unsettled(&self, key: KeyHash) -> bool {
+        match self {
+            Self::Memory(store) => store.unsettled().any(key),
+            Self::Shared(store) => store.is_unsettled(key),
+        }
+    }
+
     /// What this core sends though nobody waits for it, slots in flight given back above all; `None` where nothing is
     /// sent.
     pub fn tasks(&self) -> Option<&TaskTracker> {

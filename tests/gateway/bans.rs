@@ -1,10 +1,12 @@
 //! Bans: keys that reached a limit, and what is banned by hand.
 
+use std::thread;
 use std::time::Duration;
 
 use serde_json::Value;
 use serde_json::json;
 
+use crate::support::Answer;
 use crate::support::Gateway;
 use crate::support::Origin;
 use crate::support::RedisServer;
@@ -84,6 +86,50 @@ fn whoever_begins_a_ban_is_told_how_long_it_lasts_whatever_was_counted() {
         assert_eq!(ask().status, 200);
         assert_eq!([wait(&ask()), wait(&ask())], [5, 5]);
         eventually("the ban ends, and the next begins", || wait(&ask()) == 20);
+    });
+}
+
+const GUESSES: &str = "\
+routes:
+  - match: /login
+    outcome: {success: {status: 302}}
+    limits: [{name: guesses, key: header.x-key, rate: 3/hour, count: failures, then: {ban: 1h}}]
+";
+
+/// In memory, and on a Redis: six logins at once where three guesses are allowed. Three are let through, the others are to come again.
+fn logins_at_once(status: u16, check: impl Fn(&Gateway)) {
+    let redis = RedisServer::start();
+    for store in [String::new(), format!("store: {{redis: {{url: \"{}\", timeout: 5s}}}}\n", redis.url())] {
+        let origin = Origin::answering(move |_| Answer::new(status, &[], "").after(Duration::from_millis(400)));
+        let config = format!("admin: {{address: 127.0.0.1:0}}\nupstream: {}\n{store}{GUESSES}", origin.url());
+        let gateway = Gateway::start(config);
+        let answers: Vec<_> = thread::scope(|scope| {
+            let ask = || gateway.get("/login").header("X-Key", "alice").send();
+            let logins: Vec<_> = (0..6).map(|_| scope.spawn(ask)).collect();
+            logins.into_iter().map(|login| login.join().expect("an answer")).collect()
+        });
+        assert_eq!(answers.iter().filter(|answer| answer.status == status).count(), 3);
+        for refused in answers.iter().filter(|answer| answer.status != status) {
+            assert_eq!((refused.status, wait(refused)), (429, 1));
+        }
+        check(&gateway);
+    }
+}
+
+#[test]
+fn who_logs_in_beside_slots_in_flight_is_not_banned() {
+    logins_at_once(302, |gateway| {
+        eventually("it was looked into", || gateway.get("/login").header("X-Key", "alice").status() == 302);
+        assert_eq!(metric(gateway), "0");
+    });
+}
+
+#[test]
+fn who_guesses_beside_slots_in_flight_is_banned_when_those_were_guesses() {
+    logins_at_once(200, |gateway| {
+        eventually("the ban begins", || metric(gateway) == "1");
+        let banned = gateway.get("/login").header("X-Key", "alice").send();
+        assert!(wait(&banned) > 3590, "{}", wait(&banned));
     });
 }
 
@@ -280,7 +326,7 @@ fn a_burst_over_two_gateways_is_one_step() {
     let (redis, origin) = (RedisServer::start(), Origin::start());
     let config = "limits: [{name: pace, key: header.x-key, rate: 1/hour, then: {ban: [1h, 24h, 240h]}}]\n";
     let gateways: Vec<_> = (0..2).map(|_| on(&redis, &origin, config)).collect();
-    std::thread::scope(|scope| {
+    thread::scope(|scope| {
         for number in 0..20 {
             let gateway = &gateways[number % 2];
             scope.spawn(move || {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::collections::HashMap;
+use std::collections::HashSet;
 use std::fmt;
 use std::net::IpAddr;
 use std::num::NonZeroU32;
@@ -34,6 +35,7 @@ pub struct Bans {
     keys: AtomicUsize,
     networks: AtomicUsize,
     listener: OnceLock<Arc<dyn Listener>>,
+    suspects: Mutex<HashSet<BanId>>,
     pub(super) followed: Mutex<Followed>,
 }
 
@@ -73,6 +75,7 @@ impl Bans {
             keys: AtomicUsize::new(0),
             networks: AtomicUsize::new(0),
             listener: OnceLock::new(),
+            suspects: Mutex::default(),
             followed: Mutex::default(),
         }
     }
@@ -132,6 +135,15 @@ impl Bans {
 
     pub(in crate::store) fn listener(&self) -> Option<&dyn Listener> {
         self.listener.get().map(|listener| &**listener)
+    }
+
+    /// Whether nobody looks into this yet: then the caller does, until [`Bans::is_clear`].
+    pub fn suspect(&self, id: BanId) -> bool {
+        self.suspects.lock().insert(id)
+    }
+
+    pub fn is_clear(&self, id: BanId) {
+        self.suspects.lock().remove(&id);
     }
 
     /// What the clock of bans shows.

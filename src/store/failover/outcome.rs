@@ -10,9 +10,15 @@ use crate::decision::Settlement;
 use crate::decision::batch::Acquaintance;
 use crate::decision::batch::Charged;
 use crate::decision::batch::Ledger;
+use crate::key::KeyHash;
 use crate::store::resets;
 
 impl Failover {
+    /// Whether reservations of this key wait for their outcome in this process.
+    pub(in crate::store) fn is_unsettled(&self, key: KeyHash) -> bool {
+        self.local.unsettled().any(resets::here(key))
+    }
+
     /// Settles here what is counted here, and says what is to be settled in Redis.
     pub(super) fn settle_here<'p>(&self, settlement: &Settlement<'p>) -> Option<Settlement<'p>> {
         match *settlement {

@@ -1,0 +1,81 @@
+//! Bans by limits that count by outcome, where requests were refused while slots were in flight: whether those were
+//! guesses is known when they are settled.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use smallvec::smallvec;
+use tokio::time::sleep;
+
+use super::Begun;
+use super::REASON;
+use crate::decision::Batch;
+use crate::decision::Charge;
+use crate::decision::batch::Force;
+use crate::decision::batch::Items;
+use crate::gateway::Snapshot;
+use crate::key::KeyHash;
+use crate::limit::Action;
+use crate::limit::Limit;
+use crate::store::AnyStore;
+use crate::store::Store;
+use crate::store::bans::Subject;
+
+/// Begins the ban as soon as it is clear that the slots in flight do not come back. Waits for nothing; one at a time
+/// looks into each key.
+pub(super) fn look_into(begun: &Begun<'_>, live: &Arc<Snapshot>, client: IpAddr, store: &Arc<AnyStore>) {
+    let (id, key, subject) = (begun.limit, begun.key, begun.subject.clone());
+    let ban = subject.id();
+    if !store.bans().suspect(ban) {
+        return;
+    }
+    let (live, store) = (Arc::clone(live), Arc::clone(store));
+    tokio::spawn(async move {
+        let limit = live.policy.limit(id);
+        let is_full = is_full_when_settled(limit, key, &store).await;
+        if let (true, Action::Ban(ladder)) = (is_full, &limit.then.action) {
+            let shown = match &subject {
+                Subject::Key { named, .. } => named.parts.clone(),
+                Subject::Address(_) => Vec::new(),
+            };
+            let left = store.trip(subject, ladder, REASON).await.left(store.bans().now());
+            live.recorder.tell_of_ban(id, key, shown, client, left);
+        }
+        store.bans().is_clear(ban);
+    });
+}
+
+/// Whether there is no room once every slot in flight is settled. One that never is counts as one that stays.
+async fn is_full_when_settled(limit: &Limit, key: KeyHash, store: &AnyStore) -> bool {
+    let (mut pause, mut waited) = (SHORTEST, Duration::ZERO);
+    while store.is_unsettled(key) && waited < PATIENCE {
+        sleep(pause).await;
+        waited += pause;
+        pause = (pause * 2).min(LONGEST);
+    }
+    let charge = Charge {
+        limit: 0,
+        key,
+        rule: &limit.rule,
+        count: limit.count,
+        force: Force::Binding,
+        on_failure: limit.on_failure,
+        // A value that is not there yet would be refused where nothing remains.
+        items: Items::new(),
+        unless_known: false,
+    };
+    let verdicts = store.look(&Batch { charges: smallvec![charge], ..Batch::default() }).await;
+    verdicts.is_ok_and(|verdicts| {
+        verdicts
+            .iter()
+            .any(|verdict| !verdict.passes() || verdict.standings.iter().any(|standing| standing.remaining == 0))
+    })
+}
+
+/// How long answers are waited for: nobody keeps a ban away by keeping one slot in flight.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+const SHORTEST: Duration = Duration::from_millis(5);
+
+const LONGEST: Duration = Duration::from_millis(500);
