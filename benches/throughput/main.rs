@@ -1,9 +1,10 @@
 //! CPU per request, memory per idle connection and time to the first request: portcullis beside nginx and `HAProxy`.
 //!
-//! `cargo bench --bench throughput` takes about seven minutes, with `-- --quick` half a minute; `-- --only portcullis`
-//! leaves the others out, `-- --only redis` all but the table of limits that are decided in Redis. Proxies run on core 0; the load generator and the application they stand before on core 1. Each
-//! proxy takes its turn in every round, and the ratios are medians over the rounds, so that whatever else the machine
-//! does falls on all of them. Needs two cores and `taskset`.
+//! `cargo bench --bench throughput` takes about a quarter of an hour, with `-- --quick` a minute; `-- --only portcullis`
+//! leaves the others out, `-- --only redis` all but the table of limits that are decided in Redis, `-- --only outcome`
+//! all but that of limits that count answers. Proxies run on core 0; the load generator and the application they stand
+//! before on core 1. Each proxy takes its turn in every round, and the ratios are medians over the rounds, so that
+//! whatever else the machine does falls on all of them. Needs two cores and `taskset`.
 
 #![expect(clippy::print_stdout, reason = "the numbers are what this program is for")]
 #![expect(clippy::disallowed_methods, reason = "it measures real time")]
@@ -13,6 +14,7 @@ mod application;
 mod idle;
 mod load;
 mod measure;
+mod outcome;
 mod peer;
 mod process;
 mod redis;
@@ -49,6 +51,9 @@ fn main() {
             }
             if only.is_none_or(|only| *only == "redis") {
                 shared::run(&plan);
+            }
+            if only.is_none_or(|only| *only == "outcome") {
+                outcome::run(&plan);
             }
         }
     }

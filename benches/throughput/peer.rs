@@ -23,6 +23,8 @@ pub(crate) enum Kind {
     /// nginx with its Lua module, which asks Redis.
     NginxLua,
     PortcullisRedis,
+    /// With routes whose answers are counted, and one whose requests are.
+    PortcullisOutcome,
 }
 
 impl Kind {
@@ -33,7 +35,7 @@ impl Kind {
         match self {
             Self::Nginx => "nginx",
             Self::Haproxy => "haproxy",
-            Self::Portcullis | Self::PortcullisRedis => "portcullis",
+            Self::Portcullis | Self::PortcullisRedis | Self::PortcullisOutcome => "portcullis",
             Self::NginxLua => "nginx with Lua",
         }
     }
@@ -43,7 +45,7 @@ impl Kind {
         let (needed, is_there) = match self {
             Self::Nginx => ("nginx", is_installed("nginx")),
             Self::Haproxy => ("haproxy", is_installed("haproxy")),
-            Self::Portcullis => ("portcullis", true),
+            Self::Portcullis | Self::PortcullisOutcome => ("portcullis", true),
             Self::NginxLua => {
                 let module = Path::new(MODULES).join("ngx_http_lua_module.so");
                 ("nginx and libnginx-mod-http-lua", is_installed("nginx") && module.is_file())
@@ -60,6 +62,7 @@ impl Kind {
             Self::Portcullis => include_str!("peer/portcullis.yaml"),
             Self::NginxLua => include_str!("peer/nginx-lua.conf"),
             Self::PortcullisRedis => include_str!("peer/portcullis-redis.yaml"),
+            Self::PortcullisOutcome => include_str!("peer/portcullis-outcome.yaml"),
         }
     }
 
@@ -77,7 +80,7 @@ impl Kind {
                 command.args(["-db", "-q", "-f", &config]);
                 command
             }
-            Self::Portcullis | Self::PortcullisRedis => {
+            Self::Portcullis | Self::PortcullisRedis | Self::PortcullisOutcome => {
                 let mut command = on_core(PROXY_CORE, env!("CARGO_BIN_EXE_portcullis"));
                 command.args(["run", "-c", &config]);
                 command

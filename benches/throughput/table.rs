@@ -3,6 +3,7 @@
 use super::load;
 use super::measure::JOBS;
 use super::measure::Plan;
+use super::outcome;
 use super::peer::Kind;
 use super::shared;
 
@@ -74,6 +75,17 @@ pub(crate) fn print_shared(plan: &Plan, rows: &[shared::Row]) {
         println!("| {} | {} |", row.kind.name(), cells.join(" | "));
     }
     println!("\nMedians of {} rounds.", plan.rounds);
+}
+
+/// The table of limits that count answers, against the first row.
+pub(crate) fn print_outcome(plan: &Plan, rows: &[outcome::Row]) {
+    println!("\n| portcullis, one core, {} keep-alive connections | CPU per request |", load::CONNECTIONS);
+    println!("| --- | --- |");
+    for row in rows {
+        let ratios = row.cpu.iter().zip(&rows[0].cpu).map(|(counted, plain)| counted / plain).collect();
+        println!("| {} | {:.2} ({:.1} us) |", row.name, median(ratios), median(row.cpu.clone()));
+    }
+    println!("\nRatios against the first row, medians of {} rounds.", plan.rounds);
 }
 
 fn median(mut numbers: Vec<f64>) -> f64 {

@@ -1,0 +1,43 @@
+//! What it costs that answers are counted: two limits on failures beside two on requests, in memory, none of which
+//! binds.
+
+use std::time::Instant;
+
+use super::measure;
+use super::measure::Job;
+use super::measure::Plan;
+use super::peer::Kind;
+use super::peer::Peer;
+use super::process::Process;
+use super::table;
+
+/// The first is what the others are compared to.
+const JOBS: [Job; 3] = [
+    Job { name: "two limits on requests", path: "/plain", status: "200", clients: 0 },
+    Job { name: "two limits on failures, each a failure", path: "/failure", status: "200", clients: 0 },
+    Job { name: "two limits on failures, each a success", path: "/success", status: "200", clients: 0 },
+];
+
+/// What was measured of one job, microseconds for each round.
+#[derive(Debug)]
+pub(crate) struct Row {
+    pub(crate) name: &'static str,
+    pub(crate) cpu: Vec<f64>,
+}
+
+/// Measures all three of one process and prints it.
+pub(crate) fn run(plan: &Plan) {
+    let (application, address) = Process::of_this_program(&["application"]);
+    let peer = Peer::start(Kind::PortcullisOutcome, &address);
+    measure::first_answer(peer.address, Instant::now());
+    let mut rows = JOBS.map(|job| Row { name: job.name, cpu: Vec::new() });
+    for round in 0..plan.rounds {
+        for (job, row) in JOBS.iter().zip(&mut rows) {
+            let spent = measure::cpu_per_request(&peer, *job, plan.round);
+            println!("round {round}, {}: {}", job.name, spent.told);
+            row.cpu.push(spent.micros);
+        }
+    }
+    drop((peer, application));
+    table::print_outcome(plan, &rows);
+}
