@@ -19,9 +19,13 @@
 //! 6. Between plan and conclude, [`store`] decides the whole batch in one step: charged to every limit, or to none. In
 //!    Redis that step is one call of a Lua script; [`store::failover`] answers by itself what Redis has refused before,
 //!    and whatever comes while Redis is away.
-//! 7. A denied request is answered by [`gateway`]. A request that passes goes to one server of an [`upstream`], and
-//!    both bodies stream.
-//! 8. [`record`] is told one [`Event`](record::Event): a log line, and counters found by position.
+//! 7. A denied request is answered by [`gateway`], after a while where it is tarpitted, and its bans begin. A request that
+//!    passes goes to one server of an [`upstream`], after a while where it is delayed, and both bodies stream.
+//! 8. Where answers are counted, [`outcome`] reads what this one means while it streams by, in a task that outlives the
+//!    client, and [`settlements`](decision::Pending::settlements) is what the store is told of it: slots that come back,
+//!    keys that are forgotten, clients that are known from now on.
+//! 9. [`record`] is told one [`Event`](record::Event): a log line, and counters found by position; and of what was done to
+//!    somebody a [`Happening`](record::Happening), for the audit trail, webhooks and whoever watches.
 //!
 //! # Who may import whom
 //!
@@ -32,7 +36,7 @@
 //! | --- | --- | --- |
 //! | words | [`units`] [`spelling`] [`glob`] [`clock`] [`alarm`] [`gather`] | nothing of the crate |
 //! | facts | [`client`] [`request`] | who asks, and what for |
-//! | rules | [`list`] [`key`] [`challenge`] [`limit`] [`route`] | one kind of rule each |
+//! | rules | [`list`] [`key`] [`challenge`] [`outcome`] [`limit`] [`route`] | one kind of rule each |
 //! | decision | [`decision`] | the rules together |
 //! | adapters | [`store`] [`upstream`] [`listen`] [`record`] | the outside; never one another |
 //! | pipeline | [`gateway`] [`admin`] | the way of a request |
@@ -63,7 +67,9 @@
 //! - Verdicts carry spans, never moments: the store's clock is not ours.
 //! - What Redis was sent and did not answer is never sent again; what it refused is never refused for longer than it would.
 //! - Nothing below the gateway loads the live snapshot; it gets a reference to the one the request started with.
-//! - A reservation is given back exactly once, also when the client goes away.
+//! - A reservation is settled exactly once, also when the client goes away. What reached the application and was not
+//!   answered keeps its slot.
+//! - Bans are looked up without asking anybody: what other gateways decided has been heard of before.
 //! - A denial is a value, not an error. Errors mean that something broke.
 //! - A path, host, key or address is compared only in its canonical type.
 //! - Bodies are streams with a bound; nothing collects one.
