@@ -167,6 +167,9 @@ impl Control {
             };
             Problem::new(status, unclear.to_string())
         })?;
+        if values.len() > asked.selectors.len() {
+            return Err(bad("the values that this limit tells apart are no part of its key: name the key alone"));
+        }
         if asked.shadow {
             return Err(bad("this limit is a shadow: it applies to nobody"));
         }

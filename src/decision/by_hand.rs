@@ -9,8 +9,10 @@ use super::Charge;
 use super::Policy;
 use super::batch::Force;
 use super::batch::Items;
+use crate::key::Key;
 use crate::key::KeyHash;
 use crate::key::KeyHasher;
+use crate::key::KeySpec;
 use crate::key::Masked;
 use crate::key::by_hand;
 use crate::key::by_hand::NoKey;
@@ -34,6 +36,7 @@ pub struct Asked {
     /// With the cost that was asked for.
     pub rule: Rule,
     pub shadow: bool,
+    items: Items,
     count: Count,
     on_failure: OnFailure,
 }
@@ -53,12 +56,14 @@ pub enum Unclear {
     NotAnAddress,
     #[error("{0}")]
     Cost(#[from] InvalidRule),
-    #[error("`concurrent` counts requests, which have no cost")]
-    CostInFlight,
+    #[error("this limit counts requests in flight or different values, which cost 1 each")]
+    NoCost,
 }
 
 impl Asked {
-    /// The limit of this name, and the key of these values: pairs of a selector and its value, in any order.
+    /// The limit of this name, and the key of these values: pairs of a selector and its value, in any order. Where
+    /// different values are counted, one of them may stand beside the key; otherwise it is the empty value, as for a
+    /// request that lacks it.
     ///
     /// `cost` is what is charged instead of what the limit says.
     pub fn new(
@@ -75,7 +80,10 @@ impl Asked {
         };
         let selectors: Vec<_> = found.key.parts.iter().map(|part| by_hand::name_of(&part.selector)).collect();
         let keeps_case = |name: &str| keeps_case(policy, found, name);
-        let key = by_hand::key(&found.key, values, keeps_case).map_err(|error| match error {
+        let is_told_apart =
+            |name: &str| found.distinct.as_ref().is_some_and(|part| by_hand::is_called(&part.selector, name));
+        let (told_apart, values): (Vec<_>, Vec<_>) = values.iter().cloned().partition(|(name, _)| is_told_apart(name));
+        let unclear = |error| match error {
             NoKey::Unknown(name) => Unclear::NoSuchPart {
                 near: nearest(&name, &borrowed(&selectors)).map(str::to_owned),
                 parts: selectors.clone(),
@@ -83,13 +91,20 @@ impl Asked {
             NoKey::Missing(missing) => Unclear::Missing { missing, parts: selectors.clone() },
             NoKey::Repeated(name) => Unclear::Repeated(name),
             NoKey::NotAnAddress => Unclear::NotAnAddress,
-        })?;
+        };
+        let key = by_hand::key(&found.key, &values, keeps_case).map_err(unclear)?;
+        let item = found.distinct.as_ref().map(|part| {
+            let spec = KeySpec { parts: vec![part.clone()] };
+            let value = if told_apart.is_empty() { Ok(empty()) } else { by_hand::key(&spec, &told_apart, keeps_case) };
+            Ok::<_, Unclear>(hasher.item(&value.map_err(unclear)?))
+        });
         Ok(Self {
             limit: Arc::clone(&found.name),
             key: hasher.hash(&found.name, &key),
             named: Masked::of(&found.key, &key),
             rule: with_cost(&found.rule, cost)?,
             shadow: found.shadow,
+            items: item.transpose()?.into_iter().collect(),
             count: found.count,
             on_failure: found.on_failure,
             selectors,
@@ -105,7 +120,7 @@ impl Asked {
             count: if matches!(self.rule, Rule::Concurrent(_)) { Count::Requests } else { self.count },
             force: if self.shadow { Force::Shadow } else { Force::Binding },
             on_failure: self.on_failure,
-            items: Items::new(),
+            items: self.items.clone(),
             unless_known: false,
         };
         Batch { charges: [charge].into_iter().collect(), ..Batch::default() }
@@ -115,6 +130,13 @@ impl Asked {
     pub fn is_in_flight(&self) -> bool {
         matches!(self.rule, Rule::Concurrent(_))
     }
+}
+
+/// The value that requests share which lack it.
+fn empty() -> Key {
+    let mut key = Key::default();
+    key.push(b"");
+    key
 }
 
 /// Whether a route on which the limit stands captures under this name with case.
@@ -127,8 +149,11 @@ fn keeps_case(policy: &Policy, limit: &Limit, name: &str) -> bool {
 fn with_cost(rule: &Rule, asked: Option<NonZeroU32>) -> Result<Rule, Unclear> {
     let mut rule = rule.clone();
     if let Some(asked) = asked {
-        let Rule::Rates { cost, .. } = &mut rule else { return Err(Unclear::CostInFlight) };
-        *cost = asked;
+        match &mut rule {
+            Rule::Rates { cost, .. } => *cost = asked,
+            Rule::Concurrent(_) | Rule::Distinct(_) if asked == NonZeroU32::MIN => {}
+            Rule::Concurrent(_) | Rule::Distinct(_) => return Err(Unclear::NoCost),
+        }
         rule.check()?;
     }
     Ok(rule)

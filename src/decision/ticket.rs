@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
+use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering;
+
+use crate::clock::Timestamp;
 
 /// What is known in this process of the reservations of one key that wait for their outcome.
 #[derive(Debug, Default)]
@@ -11,6 +14,8 @@ pub struct Waiting {
     tickets: AtomicU32,
     /// How often the key was reset while anyone looked.
     resets: AtomicU32,
+    /// What a shared store has charged up to this moment of its clock was forgotten by one of them, in us.
+    until: AtomicU64,
 }
 
 /// A look at a key from before something is charged to it: what is reset from now on is known to whoever holds this.
@@ -23,7 +28,11 @@ pub struct Watch {
 /// A reservation that waits for its outcome, until this and its clones are dropped: so it ends with its request,
 /// whatever ends that.
 #[derive(Debug)]
-pub struct Ticket(Watch);
+pub struct Ticket {
+    watch: Watch,
+    /// When a shared store charged it, by its clock; `None`: it was charged in this process.
+    charged: Option<Timestamp>,
+}
 
 impl Waiting {
     pub fn watch(self: &Arc<Self>) -> Watch {
@@ -35,43 +44,57 @@ impl Waiting {
         self.tickets.load(Ordering::Acquire) > 0
     }
 
-    /// What was counted is forgotten; what those who wait have charged, too.
-    pub fn reset(&self) {
+    /// What was counted is forgotten; what those who wait have charged, too. But what a shared store has charged after
+    /// `until`, by its clock, is not: this may be heard of late. `None`: it is not known when that was.
+    pub fn reset(&self, until: Option<Timestamp>) {
+        self.until.fetch_max(until.map_or(u64::MAX, Timestamp::as_micros), Ordering::AcqRel);
         self.resets.fetch_add(1, Ordering::AcqRel);
     }
 }
 
 impl Watch {
-    /// It was charged.
+    /// It was charged in this process.
     pub fn reserve(self) -> Ticket {
+        self.ticket(None)
+    }
+
+    /// It was charged by a shared store, at this moment of its clock.
+    pub fn reserve_shared(self, charged: Timestamp) -> Ticket {
+        self.ticket(Some(charged))
+    }
+
+    fn ticket(self, charged: Option<Timestamp>) -> Ticket {
         self.key.tickets.fetch_add(1, Ordering::AcqRel);
-        Ticket(self)
+        Ticket { watch: self, charged }
     }
 }
 
 impl Ticket {
     /// Whether the key was reset since, so that what was charged is forgotten already.
     pub fn was_reset(&self) -> bool {
-        self.0.resets != self.0.key.resets.load(Ordering::Acquire)
+        let Watch { key, resets } = &self.watch;
+        let until = || key.until.load(Ordering::Acquire);
+        *resets != key.resets.load(Ordering::Acquire)
+            && self.charged.is_none_or(|charged| charged.as_micros() <= until())
     }
 }
 
 impl Clone for Ticket {
     fn clone(&self) -> Self {
-        Watch { key: Arc::clone(&self.0.key), resets: self.0.resets }.reserve()
+        Watch { key: Arc::clone(&self.watch.key), resets: self.watch.resets }.ticket(self.charged)
     }
 }
 
 impl Drop for Ticket {
     fn drop(&mut self) {
-        self.0.key.tickets.fetch_sub(1, Ordering::AcqRel);
+        self.watch.key.tickets.fetch_sub(1, Ordering::AcqRel);
     }
 }
 
 /// Tickets of one key are one as good as the other.
 impl PartialEq for Ticket {
     fn eq(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.0.key, &other.0.key) && self.0.resets == other.0.resets
+        Arc::ptr_eq(&self.watch.key, &other.watch.key) && self.watch.resets == other.watch.resets
     }
 }
 

@@ -71,7 +71,8 @@ pub fn name_of(selector: &Selector) -> String {
     selector.to_string()
 }
 
-fn is_called(selector: &Selector, name: &str) -> bool {
+/// Whether this is a name of that selector.
+pub fn is_called(selector: &Selector, name: &str) -> bool {
     match (selector, name.parse::<Selector>()) {
         (Selector::ClientIp(_), Ok(Selector::ClientIp(_))) => true,
         (selector, Ok(named)) => *selector == named,

@@ -6,13 +6,15 @@ use super::bans::Bans;
 use super::bans::shared;
 use super::denied_until::DeniedUntil;
 use super::memory::MemoryStore;
+use crate::clock::Timestamp;
 use crate::key::KeyHash;
 use crate::key::KeyHasher;
 
 /// What is to be forgotten here when a key is reset.
 ///
 /// A reset is told to all gateways as text: the hashes of the keys, 32 hexadecimal digits each, spaces between them. One
-/// with a `+` before it was not reset: it had no room, and has some again.
+/// with a `+` before it was not reset: it had no room, and has some again. Before them all stands an `@` with the time of
+/// the server in us: what it has charged later was not reset.
 #[derive(Clone, Debug)]
 pub struct Resets {
     denied: Arc<DeniedUntil>,
@@ -29,10 +31,12 @@ impl Resets {
         if shared::is_about_bans(message) {
             return shared::heard(self.local.bans(), message);
         }
+        let mut until = None;
         for word in message.split(|byte| *byte == b' ') {
-            match word.strip_prefix(b"+") {
-                Some(digits) => key_of(digits).into_iter().for_each(|key| self.reopened(key)),
-                None => key_of(word).into_iter().for_each(|key| self.forget(key)),
+            match word.split_first() {
+                Some((b'@', digits)) => until = moment_of(digits),
+                Some((b'+', digits)) => key_of(digits).into_iter().for_each(|key| self.reopened(key)),
+                _ => key_of(word).into_iter().for_each(|key| self.forget(key, until)),
             }
         }
     }
@@ -47,10 +51,11 @@ impl Resets {
         self.local.bans()
     }
 
-    pub fn forget(&self, key: KeyHash) {
+    /// What Redis has charged up to `until`, by its clock, where that is known.
+    pub fn forget(&self, key: KeyHash, until: Option<Timestamp>) {
         let key = here(key);
         self.denied.forget(key);
-        self.local.forget_now(key);
+        self.local.forget_now(key, until);
     }
 
     /// From now on every reset is heard of; earlier ones may not have been.
@@ -80,6 +85,11 @@ fn key_of(word: &[u8]) -> Option<KeyHash> {
     // A sign would be read as one.
     let are_digits = digits.bytes().all(|digit| digit.is_ascii_hexdigit());
     u128::from_str_radix(digits, 16).ok().filter(|_| are_digits).map(KeyHash)
+}
+
+fn moment_of(word: &[u8]) -> Option<Timestamp> {
+    let digits = std::str::from_utf8(word).ok().filter(|digits| digits.bytes().all(|digit| digit.is_ascii_digit()))?;
+    digits.parse().ok().map(Timestamp::from_micros)
 }
 
 const DIGITS: usize = 32;
@@ -133,7 +143,7 @@ mod tests {
         resets.heard(b"");
         resets.heard(b"7 \xff 0000000000000000000000000000000g ++000000000000000000000000000007");
         assert_eq!(local.len(), 1);
-        resets.heard(message("", &keys).as_bytes());
+        resets.heard(format!("@1700000000000000 {}", message("", &keys)).as_bytes());
         assert_eq!(local.len(), 0);
     }
 }

@@ -10,6 +10,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use smallvec::SmallVec;
 
+use crate::clock::Timestamp;
 use crate::decision::Batch;
 use crate::decision::Charge;
 use crate::decision::Verdict;
@@ -51,7 +52,8 @@ impl Unsettled {
             verdict.retry_after = verdict.retry_after.map(|wait| self.shortened(charge, wait));
             if let (Some(watch), Some(charged)) = (watch, &mut verdict.charged) {
                 // What was counted in this process has its ticket.
-                charged.ticket.get_or_insert_with(|| watch.reserve());
+                let moment = charged.moment;
+                charged.ticket.get_or_insert_with(|| watch.reserve_shared(moment));
             }
         }
     }
@@ -77,11 +79,12 @@ impl Unsettled {
         waiting.is_some_and(|waiting| waiting.is_some())
     }
 
-    /// What was counted under this key is forgotten, wherever that was decided.
-    pub fn reset(&self, key: KeyHash) {
+    /// What was counted under this key is forgotten, wherever that was decided: by a shared store, what it has charged up
+    /// to `until`, where that is known.
+    pub fn reset(&self, key: KeyHash, until: Option<Timestamp>) {
         let waiting = self.part(key).lock().keys.get(&key).and_then(Weak::upgrade);
         if let Some(waiting) = waiting {
-            waiting.reset();
+            waiting.reset(until);
         }
     }
 
@@ -140,10 +143,25 @@ mod tests {
         let before = unsettled.watch(ALICE).reserve();
         let watched = unsettled.watch(ALICE);
         let other = unsettled.watch(BOB).reserve();
-        unsettled.reset(ALICE);
+        unsettled.reset(ALICE, None);
         let after = unsettled.watch(ALICE).reserve();
         assert!(before.was_reset() && before.clone().was_reset() && watched.reserve().was_reset());
         assert!(!after.was_reset() && !other.was_reset());
+    }
+
+    #[test]
+    fn a_reset_that_is_heard_of_late_is_none_of_what_was_charged_after_it() {
+        let unsettled = Unsettled::default();
+        let at = Timestamp::from_micros;
+        let shared = |micros| unsettled.watch(ALICE).reserve_shared(at(micros));
+        let (before, during, after, own) = (shared(4), shared(5), shared(6), unsettled.watch(ALICE).reserve());
+        unsettled.reset(ALICE, Some(at(5)));
+        assert!(before.was_reset() && during.was_reset() && own.was_reset());
+        assert!(!after.was_reset() && !after.clone().was_reset() && !shared(5).was_reset());
+        unsettled.reset(ALICE, Some(at(3)));
+        assert!(!after.was_reset());
+        unsettled.reset(ALICE, None);
+        assert!(after.was_reset());
     }
 
     #[test]

@@ -5,7 +5,10 @@ use std::num::NonZeroU32;
 
 use portcullis::decision::by_hand::Asked;
 use portcullis::decision::by_hand::Unclear;
+use portcullis::key::Key;
 use portcullis::key::KeyHasher;
+use portcullis::key::KeyPart;
+use portcullis::limit::Limit;
 use portcullis::limit::Rule;
 
 use crate::support::World;
@@ -71,4 +74,31 @@ fn what_is_unclear_is_said_with_what_the_key_needs_and_without_any_value() {
 fn a_cost_replaces_that_of_the_limit() {
     let asked = by_hand(&example(), "pace", &[("client_ip", "10.0.0.1")], 2).expect("clear");
     assert!(matches!(asked.batch().charges[0].rule, Rule::Rates { cost, .. } if cost.get() == 2));
+}
+
+#[test]
+fn one_of_the_values_that_are_told_apart_may_stand_beside_the_key() {
+    let mut world = world();
+    world.everywhere(Limit {
+        rule: Rule::Distinct("3/hour".parse().expect("a rate")),
+        distinct: Some(KeyPart { selector: "param.user".parse().expect("a selector"), raw: false }),
+        ..limit("guessing", "client_ip", "3/hour")
+    });
+    let items = |values: &[_], cost| {
+        let asked = by_hand(&world, "guessing", values, cost).expect("clear");
+        asked.batch().charges[0].items.to_vec()
+    };
+    let of_request = |value: &[u8]| {
+        let mut key = Key::default();
+        key.push(value);
+        vec![KeyHasher::new([1; 16]).item(&key)]
+    };
+    let (from, alice) = (("client_ip", "198.51.100.7"), ("param.user", " ALICE"));
+    assert_eq!(items(&[from, alice], 0), of_request(b"alice"));
+    assert_eq!(items(&[alice, from], 1), of_request(b"alice"), "each costs 1");
+    assert_eq!(items(&[from], 0), of_request(b""), "as of a request that lacks it");
+    let said = |values: &[_], cost| by_hand(&world, "guessing", values, cost).expect_err("unclear");
+    assert_eq!(said(&[from], 2), Unclear::NoCost);
+    assert_eq!(said(&[from, alice, alice], 0), Unclear::Repeated("param.user".to_owned()));
+    assert!(matches!(said(&[alice], 0), Unclear::Missing { .. }));
 }

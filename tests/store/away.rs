@@ -205,6 +205,26 @@ async fn a_reset_reaches_every_gateway_within_a_second() {
 }
 
 #[tokio::test]
+async fn a_reset_that_is_heard_of_late_charges_no_failure_twice() {
+    let server = RedisServer::start();
+    let (one, other) = (Node::on(&server, 1).await, Node::on(&server, 1).await);
+    listening(&server, 2).await;
+    let (limit, key) = (Limit::rates("5/hour").failures(), key());
+    for round in 0..100 {
+        other.store.forget(&[KeyHash(key)]).await.expect("redis answers");
+        let verdicts = one.decide(&[(&limit, key, OnFailure::Local)]).await.expect("redis answers");
+        let charged = verdicts[0].charged.as_ref().expect("it was charged");
+        let look = async || one.store.look(&batch(&[(&limit, key, OnFailure::Local)])).await.expect("redis answers");
+        // By the time of this answer the message has come.
+        drop(look().await);
+        let items = Items::new();
+        let kept = Settlement::Keep { key: KeyHash(key), rule: &limit.rule, items: &items, charged };
+        one.store.settle(&[kept]).await.expect("redis answers");
+        assert_eq!(remaining(&look().await[0]), [4], "round {round}");
+    }
+}
+
+#[tokio::test]
 async fn what_was_refused_before_an_outage_stays_refused_during_it() {
     let mut server = RedisServer::start();
     let node = Node::on(&server, 1).await;

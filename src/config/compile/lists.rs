@@ -25,6 +25,7 @@ use crate::list::ListId;
 use crate::list::Members;
 use crate::list::lines;
 use crate::list::network;
+use crate::spelling::nearest;
 
 /// The lists of a configuration by name.
 #[derive(Debug, Default)]
@@ -121,6 +122,9 @@ impl Compiler {
                 return None;
             }
             let mut known: Vec<&str> = lists.by_name.keys().map(String::as_str).collect();
+            if place == Use::Unless && nearest(&name.value, &[KNOWN_CLIENT]).is_some() {
+                known.push(KNOWN_CLIENT);
+            }
             known.sort_unstable();
             self.unknown_name(name, "list", "lists", &known);
             return None;

@@ -365,7 +365,7 @@ proptest! {
                 }
                 Event::Elsewhere(key) => drop(truth.decide_now(&batch([charge(key, &rules[place(key)])]))),
                 Event::Reset(key) => {
-                    truth.forget_now(KeyHash(key));
+                    truth.forget_now(KeyHash(key), None);
                     denied.forget(KeyHash(key));
                 }
             }

@@ -225,22 +225,22 @@ impl Store for Failover {
         let settled = self.redis.settle(&in_redis).await;
         // Everyone hears of it, but nobody waits for that here.
         let resets = self.resets();
-        settled.reopened.into_iter().for_each(|key| resets.reopened(key));
+        settled.reopened.iter().for_each(|key| resets.reopened(*key));
         for settlement in settlements {
             if let Settlement::Forget(key) = settlement {
-                resets.forget(*key);
+                resets.forget(*key, settled.forgotten_at(*key));
             }
         }
         Ok(())
     }
 
     async fn forget(&self, keys: &[KeyHash]) -> Result<(), StoreError> {
-        let is_forgotten = self.redis.forget(keys).await;
+        let settled = self.redis.forget(keys).await;
         let resets = self.resets();
         for key in keys {
-            resets.forget(*key);
+            resets.forget(*key, settled.forgotten_at(*key));
         }
-        if is_forgotten { Ok(()) } else { Err(StoreError::Away) }
+        if settled.complete { Ok(()) } else { Err(StoreError::Away) }
     }
 }
 

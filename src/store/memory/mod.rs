@@ -294,7 +294,7 @@ impl Store for MemoryStore {
 
     async fn forget(&self, keys: &[KeyHash]) -> Result<(), StoreError> {
         for key in keys {
-            self.forget_now(*key);
+            self.forget_now(*key, None);
         }
         Ok(())
     }

@@ -1,6 +1,7 @@
 //! What became of requests that were let pass.
 
 use super::MemoryStore;
+use crate::clock::Timestamp;
 use crate::decision::Batch;
 use crate::decision::Settlement;
 use crate::decision::batch::Charged;
@@ -19,7 +20,7 @@ impl MemoryStore {
                     self.charge_now(key, rule, items);
                 }
             }
-            Settlement::Forget(key) => self.forget_now(key),
+            Settlement::Forget(key) => self.forget_now(key, None),
             Settlement::Remember { of, most, keep } => {
                 let now = self.clock.now();
                 self.known.remember(of, most, now + keep, now);
@@ -54,10 +55,11 @@ impl MemoryStore {
         }
     }
 
-    pub(in crate::store) fn forget_now(&self, key: KeyHash) {
+    /// `until`: when a shared store did, by its clock, if that is known. What it has charged since still counts there.
+    pub(in crate::store) fn forget_now(&self, key: KeyHash, until: Option<Timestamp>) {
         let mut shard = self.shard(key);
         shard.forget_key(key);
         // Before the lock is gone: whoever is charged from now on is not washed clean by this.
-        self.unsettled.reset(key);
+        self.unsettled.reset(key, until);
     }
 }

@@ -47,14 +47,15 @@ pub(super) fn read(value: &Value, charges: &[&Charge<'_>]) -> Option<Vec<Verdict
     numbers.next().is_none().then_some(verdicts)
 }
 
-/// Reads what came of settlements: whether everyone could be told that listens, and which of them have room again, by
-/// their places.
-pub(super) fn settled(value: &Value) -> Option<(bool, Vec<usize>)> {
+/// Reads what came of settlements: whether everyone could be told that listens, when that was, and which of them have
+/// room again, by their places.
+pub(super) fn settled(value: &Value) -> Option<(bool, Timestamp, Vec<usize>)> {
     let Value::Array(numbers) = value else { return None };
     let number = |value: &Value| if let Value::Int(number) = value { Some(*number) } else { None };
-    let (told, reopened) = numbers.split_first()?;
+    let [told, moment, reopened @ ..] = numbers.as_slice() else { return None };
+    let moment = Timestamp::from_micros(u64::try_from(number(moment)?).ok()?);
     let place = |value| usize::try_from(number(value)?).ok()?.checked_sub(1);
-    Some((number(told)? == 1, reopened.iter().map(place).collect::<Option<_>>()?))
+    Some((number(told)? == 1, moment, reopened.iter().map(place).collect::<Option<_>>()?))
 }
 
 /// Which of the values were not there before, by a bit for each.

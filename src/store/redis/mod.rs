@@ -179,8 +179,8 @@ impl RedisStore {
         self.core.settle(settlements).await
     }
 
-    /// Forgets keys, and tells every gateway. `false`: some server did not answer.
-    pub async fn forget(&self, keys: &[KeyHash]) -> bool {
+    /// Forgets keys, and tells every gateway.
+    pub async fn forget(&self, keys: &[KeyHash]) -> Settled {
         self.core.forget(keys).await
     }
 

@@ -9,6 +9,7 @@ use super::script;
 use super::script::Entry;
 use super::script::What;
 use super::together::together;
+use crate::clock::Timestamp;
 use crate::decision::Settlement;
 use crate::decision::batch::Ledger;
 use crate::key::KeyHash;
@@ -21,6 +22,15 @@ pub struct Settled {
     pub complete: bool,
     /// The keys that had no room, and have some again.
     pub reopened: Vec<KeyHash>,
+    /// The keys that were forgotten, and when, by the clock of the server that did.
+    pub forgotten: Vec<(KeyHash, Timestamp)>,
+}
+
+impl Settled {
+    /// When this key was forgotten; `None`: it is not known whether it was.
+    pub fn forgotten_at(&self, key: KeyHash) -> Option<Timestamp> {
+        self.forgotten.iter().find(|(forgotten, _)| *forgotten == key).map(|(_, moment)| *moment)
+    }
 }
 
 impl Core {
@@ -38,17 +48,18 @@ impl Core {
         self.settle_all(entries).await;
     }
 
-    pub(super) async fn forget(&self, keys: &[KeyHash]) -> bool {
-        self.settle_all(keys.iter().map(|key| Entry { key: *key, what: What::Forget })).await.complete
+    pub(super) async fn forget(&self, keys: &[KeyHash]) -> Settled {
+        self.settle_all(keys.iter().map(|key| Entry { key: *key, what: What::Forget })).await
     }
 
     async fn settle_all<'e>(&self, entries: impl Iterator<Item = Entry<'e>>) -> Settled {
         let mut slots: Vec<(u16, Vec<Entry<'e>>)> = Vec::new();
         entries.for_each(|entry| add(&mut slots, self.slot(entry.key), entry));
-        let mut all = Settled { complete: true, reopened: Vec::new() };
+        let mut all = Settled { complete: true, ..Settled::default() };
         for settled in together(slots.iter().map(|(slot, entries)| self.settle_slot(*slot, entries))).await {
             all.complete &= settled.complete;
             all.reopened.extend(settled.reopened);
+            all.forgotten.extend(settled.forgotten);
         }
         all
     }
@@ -56,16 +67,18 @@ impl Core {
     /// Settles what is in one slot.
     pub(super) async fn settle_slot(&self, slot: u16, entries: &[Entry<'_>]) -> Settled {
         if entries.is_empty() {
-            return Settled { complete: true, reopened: Vec::new() };
+            return Settled { complete: true, ..Settled::default() };
         }
         let prefix = &self.shared.settings.key_prefix;
         let invocation = script::settle(prefix, &self.shared.channel(), &self.shared.time, entries);
         let answer: Result<Value, Failure> = self.links.call(slot, &invocation).await;
-        let Some((told, places)) = answer.ok().and_then(|answer| answer::settled(&answer)) else {
+        let Some((told, moment, places)) = answer.ok().and_then(|answer| answer::settled(&answer)) else {
             return Settled::default();
         };
         let reopened = places.into_iter().filter_map(|place| entries.get(place)).map(|entry| entry.key);
-        Settled { complete: told, reopened: reopened.collect() }
+        let forgotten =
+            entries.iter().filter(|entry| matches!(entry.what, What::Forget)).map(|entry| (entry.key, moment));
+        Settled { complete: told, reopened: reopened.collect(), forgotten: forgotten.collect() }
     }
 
     /// What is to be said to Redis, if anything.

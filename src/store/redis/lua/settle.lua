@@ -10,7 +10,8 @@
 -- ARGV[1 + #KEYS]: where it is told which keys were reset, or have room again.
 -- ARGV[2 + #KEYS]: the time in us, where it is not the server's.
 --
--- Answers whole numbers: 1, or 0 where nobody could be told; then which of the keys had no room and have some again.
+-- Answers whole numbers: 1, or 0 where nobody could be told; the time; then which of the keys had no room and have some
+-- again.
 --
 -- What the server does not write, it does not write: the others are settled all the same.
 local KEYS, ARGV = KEYS, ARGV
@@ -25,7 +26,7 @@ else
 end
 -- What one charge would be answered.
 local reply, size = {now}, 1
-local told, words, failed = {1}, {}, nil
+local told, words, failed = {1, now}, {}, nil
 
 local function write(...)
     local done = pcall(...)
@@ -87,7 +88,7 @@ for i = 1, #KEYS do
     end
 end
 if #words > 0 then
-    local heard = pcall('PUBLISH', channel, table.concat(words, ' '))
+    local heard = pcall('PUBLISH', channel, ('@%.0f '):format(now) .. table.concat(words, ' '))
     if type(heard) == 'table' then
         told[1] = 0
     end

@@ -120,7 +120,7 @@ impl Keys {
     #[track_caller]
     pub(super) fn settle(&mut self, entries: &[Entry<'_>]) -> Vec<usize> {
         let value = self.run(&settle(&self.prefix, &self.channel(), &self.time, entries));
-        let (told, reopened) = answer::settled(&value).unwrap_or_else(|| panic!("{value:?}"));
+        let (told, _, reopened) = answer::settled(&value).unwrap_or_else(|| panic!("{value:?}"));
         assert!(told);
         reopened
     }
