@@ -58,19 +58,22 @@ impl Resets {
         self.local.forget_now(key, until);
     }
 
-    /// From now on every reset is heard of; earlier ones may not have been.
+    /// From now on every reset is heard of; earlier ones may not have been. The same goes for bans.
     pub fn listening(&self) {
         self.denied.listening();
+        self.bans().listens(true);
     }
 
     /// A server may have lost what it held.
     pub fn emptied(&self) {
         self.denied.emptied();
+        self.bans().ask();
     }
 
     /// Resets are not heard of any more.
     pub fn deaf(&self) {
         self.denied.deaf();
+        self.bans().listens(false);
     }
 }
 

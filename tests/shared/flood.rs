@@ -56,7 +56,8 @@ fn a_flood_against_an_exhausted_key_costs_redis_less_than_a_command_a_second_for
     assert_eq!(site.application.count("/"), 5);
 }
 
-fn commands(redis: &RedisServer) -> f64 {
+/// How many commands a Redis has run, this question included.
+pub(super) fn commands(redis: &RedisServer) -> f64 {
     let told = redis.cli(&["INFO", "stats"]);
     let line = told.lines().find_map(|line| line.strip_prefix("total_commands_processed:"));
     line.and_then(|number| number.trim().parse().ok()).expect("a number of commands")

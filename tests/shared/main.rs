@@ -2,6 +2,7 @@
 //! Redis dies except in the metrics.
 
 mod absent;
+mod bans;
 mod cluster;
 mod exact;
 mod failures;

@@ -54,6 +54,9 @@ pub(in crate::store) struct Record {
     pub length: Duration,
 }
 
+/// How long it takes at most until a gateway hears of a ban.
+const ON_THE_WAY: Duration = Duration::from_secs(1);
+
 impl BanId {
     pub fn of_key(key: KeyHash) -> Self {
         Self::named("keys", &key.0.to_le_bytes())
@@ -99,6 +102,22 @@ impl Record {
     /// Until when it has any say: as `Ladder::expires` of its rung.
     pub(in crate::store) fn expires(&self) -> Timestamp {
         self.ban.until + self.length.saturating_mul(self.step)
+    }
+
+    /// Takes from what was known before what is known better: what is shown of the key; and when the ban began and ends,
+    /// if it is the same ban, and the news of it took a moment.
+    pub(super) fn learn(&mut self, known: &Self) {
+        if let (Subject::Key { named, .. }, Subject::Key { named: before, .. }) =
+            (&mut self.ban.subject, &known.ban.subject)
+            && named.address.is_none()
+        {
+            *named = before.clone();
+        }
+        let what = |record: &Self| (record.step, record.length, record.ban.by_hand, Arc::clone(&record.ban.reason));
+        let apart = self.ban.until.since(known.ban.until).max(known.ban.until.since(self.ban.until));
+        if what(self) == what(known) && apart < ON_THE_WAY {
+            (self.ban.since, self.ban.until) = (known.ban.since, known.ban.until);
+        }
     }
 }
 

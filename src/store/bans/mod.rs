@@ -3,7 +3,7 @@
 //! - [`ban`]: what a ban is, and what it is called.
 //! - [`table`]: all bans that are known here, and how long each still lasts.
 //! - [`networks`]: the banned addresses among them.
-//! - [`shared`]: what gateways tell each other of them.
+//! - [`shared`], [`followed`]: what gateways tell each other of them, and what of it is known.
 //! - [`begin`]: bans that begin and end, in memory or by way of Redis.
 
 pub mod ban;
@@ -11,6 +11,7 @@ pub mod networks;
 pub mod table;
 
 mod begin;
+mod followed;
 
 pub(in crate::store) mod shared;
 

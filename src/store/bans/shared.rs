@@ -17,10 +17,10 @@ use crate::key::KeyHash;
 use crate::key::Masked;
 
 /// Which changes of the bans in Redis are known: how many there were since they began, and a number drawn then.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub(in crate::store) struct Version {
-    begun: u64,
-    changes: u64,
+    pub(super) begun: u64,
+    pub(super) changes: u64,
 }
 
 /// What a gateway did.
@@ -68,8 +68,9 @@ impl Version {
         self.begun == before.begun && self.changes >= before.changes
     }
 
-    fn is_next(self, before: Self) -> bool {
-        self.begun == before.begun && self.changes == before.changes + 1
+    /// That of the change after this one.
+    pub(super) fn next(self) -> Self {
+        Self { changes: self.changes + 1, ..self }
     }
 }
 
@@ -182,81 +183,11 @@ fn micros(span: Duration) -> u64 {
     u64::try_from(span.as_micros()).unwrap_or(u64::MAX)
 }
 
-/// What is known of the bans in Redis.
-#[derive(Debug, Default)]
-pub(super) struct Followed {
-    version: Option<Version>,
-    /// What was lifted while all were being read: a page that was read before does not bring it back.
-    lifted: Option<Vec<BanId>>,
-}
-
-impl Bans {
-    /// Something changed in Redis. What is known already, or was overtaken, is not done again.
-    pub(in crate::store) fn heard(&self, version: Version, change: &Change) {
-        let mut followed = self.followed.lock();
-        if followed.version.is_some_and(|known| known.follows(version)) {
-            return;
-        }
-        match change {
-            Change::Ban(record) => {
-                if let Some(lifted) = &mut followed.lifted {
-                    lifted.retain(|id| *id != record.ban.id);
-                }
-                self.keep(record.clone());
-            }
-            Change::Lift(id) => {
-                if let Some(lifted) = &mut followed.lifted {
-                    lifted.push(*id);
-                }
-                self.lift(*id);
-            }
-        }
-        if followed.version.is_some_and(|known| version.is_next(known)) {
-            followed.version = Some(version);
-        }
-    }
-
-    pub(in crate::store) fn version(&self) -> Option<Version> {
-        self.followed.lock().version
-    }
-
-    /// Everything up to there is known.
-    pub(in crate::store) fn is_at(&self, version: Option<Version>) {
-        self.followed.lock().version = version;
-    }
-
-    /// All of them are about to be read; the answer is for [`Bans::end_load`].
-    pub(in crate::store) fn begin_load(&self) -> u64 {
-        self.followed.lock().lifted = Some(Vec::new());
-        self.mark()
-    }
-
-    /// One of them. What this process decided by itself and ends later stays.
-    pub(in crate::store) fn loaded(&self, record: Record) {
-        let followed = self.followed.lock();
-        let is_lifted = followed.lifted.as_ref().is_some_and(|lifted| lifted.contains(&record.ban.id));
-        let ends_later = |known: Ban| self.is_untold(known.id) && known.until > record.ban.until;
-        if !is_lifted && !self.find(record.ban.id).is_some_and(ends_later) {
-            self.keep(record);
-        }
-    }
-
-    /// All were read: what was not among them is no more.
-    pub(in crate::store) fn end_load(&self, mark: u64) {
-        self.followed.lock().lifted = None;
-        self.only(mark);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::clock::Clock;
     use crate::clock::ManualClock;
-
-    fn version(changes: u64) -> Version {
-        Version { begun: 1, changes }
-    }
 
     fn bans() -> Bans {
         Bans::new(Clock::Manual(ManualClock::at(Timestamp::from_micros(1_000_000_000))))
@@ -283,35 +214,5 @@ mod tests {
         assert_eq!(bans.count(), 1);
         heard(&bans, format!("unban 1 2 {id}").as_bytes());
         assert_eq!(bans.count(), 0);
-    }
-
-    #[test]
-    fn what_was_overtaken_is_not_believed() {
-        let bans = bans();
-        let id = subject().id();
-        bans.is_at(Some(version(6)));
-        let late = format!("ban 1 5 {id} 5000000 9000000 2 0 l {}", blob(&subject(), ""));
-        heard(&bans, late.as_bytes());
-        assert_eq!((bans.count(), bans.version()), (0, Some(version(6))));
-        heard(&bans, late.replace("ban 1 5", "ban 1 7").as_bytes());
-        assert_eq!((bans.count(), bans.version()), (1, Some(version(7))));
-        heard(&bans, format!("unban 1 9 {id}").as_bytes());
-        assert_eq!((bans.count(), bans.version()), (0, Some(version(7))), "one was missed: all are to be read");
-    }
-
-    #[test]
-    fn reading_all_brings_back_nothing_that_was_lifted_meanwhile() {
-        let bans = bans();
-        let id = subject().id();
-        let mark = bans.begin_load();
-        heard(&bans, format!("unban 1 2 {id}").as_bytes());
-        let text = format!("2000000 1000000 1 1000000 l {}", blob(&subject(), ""));
-        bans.loaded(stored(id, &text, 1_500_000, bans.now()).expect("a ban"));
-        bans.end_load(mark);
-        assert_eq!(bans.count(), 0);
-        let mark = bans.begin_load();
-        bans.loaded(stored(id, &text, 1_500_000, bans.now()).expect("a ban"));
-        bans.end_load(mark);
-        assert_eq!(bans.left(KeyHash(7)), Some(Duration::from_millis(500)));
     }
 }

@@ -17,8 +17,8 @@ use super::ban::Ban;
 use super::ban::BanId;
 use super::ban::Record;
 use super::ban::Subject;
+use super::followed::Followed;
 use super::networks::Networks;
-use super::shared::Followed;
 use crate::clock::Clock;
 use crate::clock::Timestamp;
 use crate::key::KeyHash;
@@ -26,6 +26,7 @@ use crate::limit::Ladder;
 use crate::limit::ladder::Rung;
 use parking_lot::Mutex;
 use parking_lot::RwLock;
+use tokio::sync::Notify;
 
 /// The bans of a process, and what is remembered of those that are over.
 pub struct Bans {
@@ -37,6 +38,8 @@ pub struct Bans {
     listener: OnceLock<Arc<dyn Listener>>,
     suspects: Mutex<HashSet<BanId>>,
     pub(super) followed: Mutex<Followed>,
+    /// Redis is to be asked.
+    pub(super) due: Notify,
 }
 
 /// There is no room for another ban by hand.
@@ -77,6 +80,7 @@ impl Bans {
             listener: OnceLock::new(),
             suspects: Mutex::default(),
             followed: Mutex::default(),
+            due: Notify::new(),
         }
     }
 
@@ -187,16 +191,12 @@ impl Bans {
         Ok(record)
     }
 
-    /// Keeps what another one decided: Redis, or the process before this one. What it shows of a key stays, if more is
-    /// known of it here.
+    /// Keeps what another one decided: Redis, or the process before this one. What is known better here stays.
     pub(in crate::store) fn keep(&self, mut record: Record) {
         let now = self.clock.now();
         let mut book = self.book.write();
-        let known = book.entries.get(&record.ban.id).map(|entry| &entry.record.ban.subject);
-        if let (Subject::Key { named, .. }, Some(Subject::Key { named: known, .. })) = (&mut record.ban.subject, known)
-            && named.address.is_none()
-        {
-            *named = known.clone();
+        if let Some(known) = book.entries.get(&record.ban.id) {
+            record.learn(&known.record);
         }
         book.insert(record, false, now);
         self.publish(&book);

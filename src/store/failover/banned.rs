@@ -21,6 +21,7 @@ impl Failover {
             }
             // Redis is told when it is back, if it still lasts.
             let (record, begins) = bans.step(subject, &ladder, &reason);
+            bans.ask();
             (record.ban, begins)
         });
         tripping.await.expect("it neither panics nor is stopped before its core")
@@ -28,7 +29,9 @@ impl Failover {
 
     /// Tells every gateway of a ban by hand, now or when Redis is back.
     pub(in crate::store) async fn tell_ban(&self, record: &Record) {
-        self.redis.tell_ban(self.bans(), record).await;
+        if !self.redis.tell_ban(self.bans(), record).await {
+            self.bans().ask();
+        }
     }
 
     /// Lifts a ban for every gateway: the one that Redis knew of.

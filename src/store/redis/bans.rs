@@ -1,20 +1,25 @@
-//! Bans in Redis, seen by every gateway: decided there once, told to all, and looked after for what was not heard.
+//! Bans in Redis, seen by every gateway: decided there once, told to all, and asked for where something was missed.
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use redis::Value;
 use tokio::time;
+use tokio::time::Instant;
 use tracing::warn;
 
 use super::RedisStore;
 use super::Shared;
+use super::breaker::Cause;
 use super::links::Failure;
 use super::links::Links;
+use super::script;
 use super::script::bans::Call;
 use super::script::bans::Decided;
 use super::script::bans::name;
+use crate::clock::Timestamp;
 use crate::limit::Ladder;
 use crate::store::bans::Ban;
 use crate::store::bans::BanId;
@@ -22,15 +27,27 @@ use crate::store::bans::Bans;
 use crate::store::bans::Subject;
 use crate::store::bans::ban::Record;
 use crate::store::bans::shared;
-use crate::store::bans::shared::Change;
 use crate::store::bans::shared::Told;
 use crate::store::bans::shared::Version;
 
-/// How often it is looked whether anything was missed, and what Redis was not told is told.
+/// How long it is waited, at least and at most, until it is asked whether anything was missed, though changes are heard
+/// of.
+const ROUND: Range<u64> = 15_000..30_000;
+
+/// The same while they are not, or some gateway may not tell of them.
 const PACE: Duration = Duration::from_millis(500);
 
 /// The same until the first answer.
 const FIRST_PACE: Duration = Duration::from_millis(20);
+
+/// The same where the server does not let this gateway ask.
+const REFUSED_PACE: Duration = Duration::from_secs(5);
+
+/// How often what is over is forgotten while there is nobody to ask.
+const SWEEP: Duration = Duration::from_secs(15);
+
+/// How often it is tried again whether this gateway may tell of changes, if it may not.
+const MUTE_PACE: Duration = Duration::from_secs(10);
 
 /// How many bans are told again in one go.
 const TOLD_AT_ONCE: usize = 1000;
@@ -50,7 +67,7 @@ impl RedisStore {
         let mut record = told.record(subject.id(), bans.now())?;
         // Of the key this gateway knows more than it told.
         record.ban.subject = subject.clone();
-        bans.heard(told.version, &Change::Ban(record.clone()));
+        bans.answered(told.version, &record, begins);
         Some((record, begins))
     }
 
@@ -61,7 +78,7 @@ impl RedisStore {
         let invocation = call(&self.core.shared, &channel).ban(record.ban.id, &blob, record.length.as_micros());
         let told = ask(&self.core.shared, &self.core.links, invocation).await.ok().and_then(answered);
         let Some((_, told)) = told else { return false };
-        bans.heard(told.version, &Change::Ban(record.clone()));
+        bans.answered(told.version, record, true);
         bans.told(record.ban.id);
         true
     }
@@ -78,52 +95,115 @@ impl RedisStore {
     }
 }
 
-/// Follows the bans in Redis for good, over connections of its own.
+/// Follows the bans in Redis for good, over connections of its own: they are asked for at first, and whenever something
+/// may have been missed. What is heard of is not asked for.
 pub(super) async fn follow(shared: Arc<Shared>, bans: Arc<Bans>) {
-    let links = Links::new(&shared);
+    let links = Links::unobserved(&shared);
+    let name = name(&shared.settings.key_prefix);
+    let mut voice = Voice::default();
     let mut warned = false;
     loop {
         bans.sweep();
-        match round(&shared, &links, &bans).await {
-            Ok(()) => {
+        // While there is none, it is still swept now and then.
+        let Ok(node) = time::timeout(SWEEP, shared.found(&name)).await else { continue };
+        let asked = round(&shared, &links, &bans).await;
+        if !matches!(asked, Err(Failure::Open | Failure::Unknown))
+            && !shared.asked_for_bans.swap(true, Ordering::AcqRel)
+        {
+            shared.tell();
+        }
+        let (pace, heeds) = match asked {
+            Ok(pace) => {
                 warned = false;
-                shared.bans_met.store(true, Ordering::Release);
+                let pace = if voice.is_mute(&shared, &links).await { PACE } else { pace };
+                (pace, true)
             }
             Err(Failure::Refused) => {
-                if !warned && !shared.topology.map().masters.iter().any(|node| !node.is_up()) {
-                    let name = name(&shared.settings.key_prefix);
+                if !warned && node.is_up() {
                     warn!(
                         "redis does not let this gateway keep bans under `{name}`: they hold here alone. Allow its user \
-                           the commands that README.md names"
+                         the commands that README.md names"
                     );
                     warned = true;
                 }
-                shared.bans_met.store(true, Ordering::Release);
+                (REFUSED_PACE, false)
             }
-            Err(Failure::Open | Failure::Unknown) => {}
+            Err(Failure::Open | Failure::Unknown) => {
+                let is_first = !shared.asked_for_bans.load(Ordering::Acquire);
+                time::sleep(if is_first { FIRST_PACE } else { PACE }).await;
+                continue;
+            }
+        };
+        tokio::select! {
+            // Where the subscription went, the server may have gone too.
+            () = bans.asked(), if heeds => {
+                if !bans.is_listening() {
+                    drop(time::timeout(PACE, shared.gone(&name, &node)).await);
+                }
+            }
+            () = shared.gone(&name, &node) => voice = Voice::default(),
+            () = time::sleep(pace) => {}
         }
-        let is_met = shared.bans_met.load(Ordering::Acquire);
-        shared.tell();
-        time::sleep(if is_met { PACE } else { FIRST_PACE }).await;
     }
 }
 
-async fn round(shared: &Shared, links: &Links, bans: &Bans) -> Result<(), Failure> {
+/// Whether this gateway may tell the others what it does.
+#[derive(Debug, Default)]
+struct Voice {
+    /// When it was tried last.
+    tried: Option<Instant>,
+    is_mute: bool,
+}
+
+impl Voice {
+    /// Others most likely have the same rights: who may not tell will not hear either, and has to ask.
+    async fn is_mute(&mut self, shared: &Shared, links: &Links) -> bool {
+        if self.tried.is_some_and(|tried| !self.is_mute || tried.elapsed() < MUTE_PACE) {
+            return self.is_mute;
+        }
+        let channel = shared.channel();
+        let mut publish = redis::cmd("PUBLISH");
+        // It says nothing to anybody.
+        publish.arg(&channel).arg("");
+        let slot = links.slot(name(&shared.settings.key_prefix).as_bytes());
+        let was_mute = self.is_mute;
+        self.is_mute = match links.beside(slot, &publish).await {
+            Ok(Value::ServerError(error)) => Cause::of_answer(&error) == Cause::NoPermission,
+            Ok(_) => false,
+            Err(_) => return self.is_mute,
+        };
+        self.tried = Some(Instant::now());
+        if self.is_mute && !was_mute {
+            warn!(
+                %channel,
+                "redis does not let this gateway publish on `{channel}`: other gateways do not hear of its resets, and \
+                 ask redis about bans twice a second. Allow its user `+publish` and `&{channel}`"
+            );
+        }
+        self.is_mute
+    }
+}
+
+/// Asks what changed, tells what Redis does not know, and says when to ask next at the latest.
+async fn round(shared: &Shared, links: &Links, bans: &Bans) -> Result<Duration, Failure> {
     let channel = shared.channel();
     let call = call(shared, &channel);
-    let now = Version::read(&words(ask(shared, links, call.version()).await?));
     let before = bans.version();
-    if now != before {
-        // Redis has lost what it knew: what was told before is told again.
-        if before.is_some_and(|before| now.is_none_or(|now| !now.follows(before))) {
-            bans.untell(bans.mark());
-        }
+    let (now, mute) = version(shared, links).await?;
+    // Redis has lost what it knew: what was told before is told again.
+    let is_lost = before.is_some_and(|before| now.is_none_or(|now| !now.follows(before)));
+    if is_lost {
+        bans.untell(bans.mark());
+    }
+    let is_known = now.is_none_or(|now| bans.version().is_some_and(|known| known.follows(now)));
+    if is_lost || !is_known {
         if now.is_some() {
             load(shared, links, bans, call).await?;
         }
         bans.is_at(now);
     }
-    for record in bans.untold().into_iter().take(TOLD_AT_ONCE) {
+    let untold = bans.untold();
+    for record in untold.iter().take(TOLD_AT_ONCE) {
         let moment = bans.now();
         let decided = Decided {
             left: record.ban.left(moment).as_micros(),
@@ -138,10 +218,28 @@ async fn round(shared: &Shared, links: &Links, bans: &Bans) -> Result<(), Failur
         if let Some((_, told)) = answered(answer)
             && let Some(record) = told.record(record.ban.id, bans.now())
         {
-            bans.heard(told.version, &Change::Ban(record));
+            bans.answered(told.version, &record, true);
         }
     }
-    Ok(())
+    let is_mute = mute.is_some_and(|until| until > bans.now());
+    let is_told = bans.is_listening() && !is_mute && untold.len() <= TOLD_AT_ONCE;
+    Ok(if is_told { Duration::from_millis(fastrand::u64(ROUND)) } else { PACE })
+}
+
+/// Which changes there were, and until when there may be some that nobody is told of.
+async fn version(shared: &Shared, links: &Links) -> Result<(Option<Version>, Option<Timestamp>), Failure> {
+    let prefix = &shared.settings.key_prefix;
+    let answer = links.beside(links.slot(name(prefix).as_bytes()), &script::bans::version(prefix)).await?;
+    match answer {
+        Value::Nil => Ok((None, None)),
+        Value::ServerError(error) if Cause::of_answer(&error) == Cause::NoPermission => Err(Failure::Refused),
+        Value::ServerError(_) => Err(Failure::Unknown),
+        answer => {
+            let words: Vec<String> = word(&answer).unwrap_or_default().split(' ').map(str::to_owned).collect();
+            let mute = words.get(2).and_then(|until| until.parse().ok()).map(Timestamp::from_micros);
+            Ok((Version::read(&words), mute))
+        }
+    }
 }
 
 /// Reads them all. What is heard of meanwhile holds.
@@ -172,7 +270,7 @@ fn call<'c>(shared: &'c Shared, channel: &'c str) -> Call<'c> {
     Call { prefix: &shared.settings.key_prefix, channel, time: &shared.time }
 }
 
-async fn ask(shared: &Shared, links: &Links, invocation: super::script::Invocation) -> Result<Value, Failure> {
+async fn ask(shared: &Shared, links: &Links, invocation: script::Invocation) -> Result<Value, Failure> {
     let slot = links.slot(name(&shared.settings.key_prefix).as_bytes());
     links.call_aside(slot, &invocation).await
 }

@@ -12,7 +12,6 @@ use super::Shared;
 use super::fault::Fault;
 use super::node::Node;
 use super::script;
-use super::slot;
 use crate::client::keyring::Seed;
 use crate::clock::Timestamp;
 
@@ -34,46 +33,21 @@ const MADE: usize = 16;
 pub(super) async fn follow(shared: Arc<Shared>) {
     let name = name(&shared.settings.key_prefix);
     loop {
-        let node = holder(&shared, &name).await;
+        let node = shared.found(&name).await;
         let begun = Instant::now();
         let learnt = time::timeout(PATIENCE, learn(&shared, &node, &name)).await;
         shared.asked_for_keys.store(true, Ordering::Release);
         shared.tell();
         if matches!(learnt, Ok(Ok(()))) {
-            drop(time::timeout(ROUND, gone(&shared, &node, &name)).await);
+            drop(time::timeout(ROUND, shared.gone(&name, &node)).await);
         } else {
             time::sleep_until(begun + PACE).await;
         }
     }
 }
 
-/// The server that keeps the keys of this prefix, if it is known to answer.
-pub(super) fn answering(shared: &Shared, name: &str) -> Option<Arc<Node>> {
-    shared.topology.node(slot::of(name.as_bytes())).filter(|node| node.is_up())
-}
-
 pub(super) fn name(prefix: &str) -> String {
     format!("{prefix}:keyring")
-}
-
-/// Waits for the server that keeps the keys.
-async fn holder(shared: &Shared, name: &str) -> Arc<Node> {
-    let mut news = shared.news.subscribe();
-    loop {
-        if let Some(node) = answering(shared, name) {
-            return node;
-        }
-        // The sender is in `shared`: it outlives this.
-        drop(news.changed().await);
-    }
-}
-
-/// Waits until another server keeps them, or this one does not answer: what it says then may be new.
-async fn gone(shared: &Shared, node: &Arc<Node>, name: &str) {
-    let mut news = shared.news.subscribe();
-    while answering(shared, name).is_some_and(|holder| Arc::ptr_eq(&holder, node)) {
-        drop(news.changed().await);
-    }
 }
 
 /// Over a connection of its own: this is no decision, and nobody waits for it.

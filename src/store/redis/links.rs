@@ -1,6 +1,7 @@
 //! The connections of one core.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use parking_lot::Mutex;
 use redis::Cmd;
@@ -18,11 +19,13 @@ use super::node::Node;
 use super::script::Invocation;
 use super::slot;
 use super::url::Address;
+use crate::store::Observer;
 
 /// One connection to each server, over which the decisions of one core share writes and reads.
 #[derive(Debug)]
 pub struct Links {
     shared: Arc<Shared>,
+    observer: Arc<dyn Observer>,
     /// Nobody but this core takes the lock, and never across an await.
     lanes: Mutex<Vec<Arc<Lane>>>,
 }
@@ -63,12 +66,28 @@ struct Progress {
     aside: bool,
 }
 
+/// Does not look.
+#[derive(Debug)]
+struct Nobody;
+
+impl Observer for Nobody {
+    fn round_trip(&self, _span: Duration) {}
+
+    fn failed(&self, _cause: &'static str) {}
+}
+
 /// A server may send a call on, or not know a script, this often before it counts as a refusal.
 const DETOURS: usize = 5;
 
 impl Links {
     pub fn new(shared: &Arc<Shared>) -> Self {
-        Self { shared: Arc::clone(shared), lanes: Mutex::new(Vec::new()) }
+        let (shared, observer) = (Arc::clone(shared), Arc::clone(&shared.observer));
+        Self { shared, observer, lanes: Mutex::new(Vec::new()) }
+    }
+
+    /// For what the gateway asks by itself: metrics are about decisions.
+    pub(super) fn unobserved(shared: &Arc<Shared>) -> Self {
+        Self { observer: Arc::new(Nobody), ..Self::new(shared) }
     }
 
     /// The hash slot of a key's name: keys of one slot can be decided together.
@@ -136,7 +155,7 @@ impl Links {
         let answer = time::timeout(self.shared.settings.timeout, call(&mut progress)).await;
         match answer {
             Ok(Ok(value)) => {
-                self.shared.observer.round_trip(begun.elapsed());
+                self.observer.round_trip(begun.elapsed());
                 Ok(value)
             }
             Ok(failed) => failed,
@@ -181,7 +200,7 @@ impl Links {
                     }
                     // The keys are on their way from one server to another, which is no fault of either.
                     ("TRYAGAIN", _) => {
-                        self.shared.observer.failed("tryagain");
+                        self.observer.failed("tryagain");
                         return Err(Failure::Refused);
                     }
                     _ => return Err(self.refused(progress, &Fault::of_answer(&error))),
@@ -198,7 +217,7 @@ impl Links {
         match connection.send(command).await {
             // It can decide all the same: its user may not do this.
             Ok(Value::ServerError(error)) if Cause::of_answer(&error) == Cause::NoPermission => {
-                self.shared.observer.failed(Cause::NoPermission.word());
+                self.observer.failed(Cause::NoPermission.word());
                 Err(Failure::Refused)
             }
             answer => self.conclude(answer, progress),
@@ -218,7 +237,7 @@ impl Links {
 
     fn refused(&self, progress: &Progress, fault: &Fault) -> Failure {
         if progress.aside {
-            self.shared.observer.failed(fault.cause.word());
+            self.observer.failed(fault.cause.word());
         } else {
             self.blame(progress, fault.cause);
         }
@@ -226,7 +245,7 @@ impl Links {
     }
 
     fn blame(&self, progress: &Progress, cause: Cause) {
-        self.shared.observer.failed(cause.word());
+        self.observer.failed(cause.word());
         progress.node.fail(progress.generation, cause);
     }
 

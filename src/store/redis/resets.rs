@@ -1,4 +1,4 @@
-//! Hears which keys were reset, from whichever gateway.
+//! Hears which keys were reset, and who is banned, from whichever gateway.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -50,7 +50,7 @@ pub(super) async fn listen(shared: Arc<Shared>, resets: Resets) {
                     warn!(
                         %server, %channel,
                         "redis {server} does not let this gateway subscribe to `{channel}`: it does not hear of \
-                         resets, and asks redis about denied clients twice a second. Allow its user `&{channel}`"
+                         resets and bans, and asks redis about denied clients and bans twice a second. Allow its user `&{channel}`"
                     );
                 }
                 warned = true;

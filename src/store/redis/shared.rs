@@ -14,6 +14,9 @@ use super::Settings;
 use super::Time;
 use super::connect::Connector;
 use super::keyring;
+use super::node::Node;
+use super::script::bans;
+use super::slot;
 use super::topology::Topology;
 use crate::client::KeyRing;
 use crate::clock::Clock;
@@ -39,7 +42,7 @@ pub struct Shared {
     /// It was asked for them at least once.
     pub(super) asked_for_keys: AtomicBool,
     /// It was asked at least once who is banned.
-    pub(super) bans_met: AtomicBool,
+    pub(super) asked_for_bans: AtomicBool,
     /// Under which number slots in flight are taken from now on.
     holder: AtomicU32,
 }
@@ -82,7 +85,7 @@ impl Shared {
             topology,
             news: watch::Sender::new(()),
             surveyed: AtomicBool::new(settings.mode == Mode::Single),
-            bans_met: AtomicBool::new(false),
+            asked_for_bans: AtomicBool::new(false),
             holder: AtomicU32::new(fastrand::u32(..)),
             settings,
             time,
@@ -95,8 +98,8 @@ impl Shared {
         &self.ring
     }
 
-    /// Waits until every server was asked once whether it answers, and one of them for the keys, but no longer than `patience`. Someone must
-    /// [`watch`](super::watch::watch) meanwhile.
+    /// Waits until every server was asked once whether it answers, and those that keep them for the keys and the bans,
+    /// but no longer than `patience`. Someone must [`watch`](super::watch::watch) meanwhile.
     pub async fn first_contact(&self, patience: Duration) {
         let mut news = self.news.subscribe();
         let met = async {
@@ -137,7 +140,7 @@ impl Shared {
         self.holder.load(Ordering::Acquire)
     }
 
-    /// Where resets are told.
+    /// Where resets and bans are told.
     pub(super) fn channel(&self) -> String {
         format!("{}:resets", self.settings.key_prefix)
     }
@@ -150,7 +153,33 @@ impl Shared {
     fn has_met(&self) -> bool {
         let is_surveyed = self.surveyed.load(Ordering::Acquire);
         let is_met = is_surveyed && self.topology.map().masters.iter().all(|node| node.met.load(Ordering::Acquire));
-        let name = keyring::name(&self.settings.key_prefix);
-        is_met && (self.asked_for_keys.load(Ordering::Acquire) || keyring::answering(self, &name).is_none())
+        let prefix = &self.settings.key_prefix;
+        let has = |asked: &AtomicBool, name: &str| asked.load(Ordering::Acquire) || self.holder_of(name).is_none();
+        is_met && has(&self.asked_for_keys, &keyring::name(prefix)) && has(&self.asked_for_bans, &bans::name(prefix))
+    }
+
+    /// The server that keeps what has this name, if it is known to answer.
+    pub(super) fn holder_of(&self, name: &str) -> Option<Arc<Node>> {
+        self.topology.node(slot::of(name.as_bytes())).filter(|node| node.is_up())
+    }
+
+    /// Waits for that server.
+    pub(super) async fn found(&self, name: &str) -> Arc<Node> {
+        let mut news = self.news.subscribe();
+        loop {
+            if let Some(node) = self.holder_of(name) {
+                return node;
+            }
+            // The sender is in `self`: it outlives this.
+            drop(news.changed().await);
+        }
+    }
+
+    /// Waits until another server keeps it, or this one does not answer: what it says then may be new.
+    pub(super) async fn gone(&self, name: &str, node: &Arc<Node>) {
+        let mut news = self.news.subscribe();
+        while self.holder_of(name).is_some_and(|holder| Arc::ptr_eq(&holder, node)) {
+            drop(news.changed().await);
+        }
     }
 }

@@ -1,7 +1,8 @@
 -- Bans of all gateways: one hash, in which each ban is "until length step since hand blob", in microseconds of this
 -- server, under its id; `hand` is h (by hand) or l (by a limit). Two sorted sets say when each is forgotten: those by
--- limits, which make room where there is none, and those by hand. Beside the bans, `e` is drawn when the hash begins and
--- `v` counts changes: who knows both knows whether anything was missed.
+-- limits, which make room where there is none, and those by hand. Beside the bans, `v` is "begun changes": a number drawn
+-- when the hash begins, and how many changes there were since. Who knows both knows whether anything was missed. A third
+-- word is there after a change that could not be told: until when, in microseconds, gateways had better ask often.
 local what, id, channel, most, draw = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4]), ARGV[5]
 local now = tonumber(ARGV[6])
 if not now then
@@ -14,27 +15,25 @@ local function whole(number)
 end
 
 local function version()
-    return redis.call('HGET', KEYS[1], 'e') or '', redis.call('HGET', KEYS[1], 'v') or '0'
+    return string.match(redis.call('HGET', KEYS[1], 'v') or '', '^(%x+) (%d+) ?(%d*)$')
 end
 
-if what == 'version' then
-    return {version()}
-end
 if what == 'load' then
     local page = redis.call('HSCAN', KEYS[1], id, 'COUNT', 500)
     return {whole(now), page[1], page[2]}
 end
 
+-- First of all that is written: where there is no memory, nothing is done.
 local function change(verb, rest)
-    local e, v = version()
-    if e == '' then
-        e, v = draw, '0'
-        redis.call('HSET', KEYS[1], 'e', e)
+    local begun, changes, mute = version()
+    begun, changes = begun or draw, whole(tonumber(changes or '0') + 1)
+    local known = begun .. ' ' .. changes
+    mute = tonumber(mute or '') or 0
+    redis.call('HSET', KEYS[1], 'v', known .. (mute > now and ' ' .. whole(mute) or ''))
+    local told = redis.pcall('PUBLISH', channel, table.concat({verb, begun, changes, id, rest}, ' '))
+    if type(told) == 'table' then
+        redis.call('HSET', KEYS[1], 'v', known .. ' ' .. whole(now + 86400e6))
     end
-    v = whole(tonumber(v) + 1)
-    redis.call('HSET', KEYS[1], 'v', v)
-    -- Who may not publish bans all the same: the others look every half second.
-    redis.pcall('PUBLISH', channel, table.concat({verb, e, v, id, rest}, ' '))
 end
 
 local function drop(set, name)
@@ -45,9 +44,9 @@ end
 local text = redis.call('HGET', KEYS[1], id)
 if what == 'lift' then
     if not text then return {'0'} end
+    change('unban')
     drop(2, id)
     drop(3, id)
-    change('unban')
     return {'1', whole(now), text}
 end
 
@@ -85,8 +84,10 @@ end
 
 if begins == '1' then
     local last = math.min(ends + length * step, 9e15)
-    drop(2, id)
-    drop(3, id)
+    change('ban', table.concat({whole(ends - now), whole(length), whole(step), whole(math.max(0, now - since)), hand,
+        blob}, ' '))
+    redis.call('ZREM', KEYS[2], id)
+    redis.call('ZREM', KEYS[3], id)
     redis.call('HSET', KEYS[1], id,
         table.concat({whole(ends), whole(length), whole(step), whole(since), hand, blob}, ' '))
     redis.call('ZADD', hand == 'h' and KEYS[3] or KEYS[2], whole(last), id)
@@ -100,12 +101,10 @@ if begins == '1' then
             drop(2, name)
         end
     end
-    change('ban', table.concat({whole(ends - now), whole(length), whole(step), whole(math.max(0, now - since)), hand,
-        blob}, ' '))
     local stays = math.ceil((last - now) / 1000) + 1
     for key = 1, 3 do
         if redis.call('PTTL', KEYS[key]) < stays then redis.call('PEXPIRE', KEYS[key], whole(stays)) end
     end
 end
-local e, v = version()
-return {begins, e, v, whole(ends - now), whole(length), whole(step), whole(math.max(0, now - since)), hand, blob}
+local begun, changes = version()
+return {begins, begun or '', changes or '0', whole(ends - now), whole(length), whole(step), whole(math.max(0, now - since)), hand, blob}

@@ -31,6 +31,13 @@ pub(in crate::store::redis) fn name(prefix: &str) -> String {
     format!("{prefix}:{{bans}}")
 }
 
+/// Asks which changes there were: `begun changes`, and until when to ask often, if so.
+pub(in crate::store::redis) fn version(prefix: &str) -> redis::Cmd {
+    let mut command = redis::cmd("HGET");
+    command.arg(name(prefix)).arg("v");
+    command
+}
+
 impl Call<'_> {
     /// The next step of a ladder, unless a ban lasts.
     pub(in crate::store::redis) fn trip(&self, id: BanId, blob: &str, ladder: &Ladder) -> Invocation {
@@ -60,11 +67,6 @@ impl Call<'_> {
 
     pub(in crate::store::redis) fn lift(&self, id: BanId) -> Invocation {
         self.of("lift", &id.to_string())
-    }
-
-    /// Which changes there were.
-    pub(in crate::store::redis) fn version(&self) -> Invocation {
-        self.of("version", "")
     }
 
     /// Some of the bans, and where to go on; from `0` to `0`.

@@ -1,0 +1,214 @@
+//! Whom one gateway bans, every gateway bans, and nobody asks Redis for it.
+
+use std::thread;
+use std::time::Duration;
+
+use serde_json::Value;
+use serde_json::json;
+
+use crate::flood::commands;
+use crate::site::RAW;
+use crate::site::Site;
+use crate::site::alone;
+use crate::site::ask_admin;
+use crate::site::config;
+use crate::site::store_up;
+use crate::state;
+use crate::support::Gateway;
+use crate::support::Ledger;
+use crate::support::RedisCluster;
+use crate::support::RedisServer;
+use crate::support::Request;
+use crate::support::Stopwatch;
+use crate::support::eventually;
+
+const LIMITS: &str =
+    "limits:\n  - {name: of-the-test, key: header.x-key, rate: 1/hour, then: {ban: [1h, 24h]}, on_failure: local}";
+
+/// A ban and an unban are everywhere within this.
+const SOON: Duration = Duration::from_secs(1);
+
+fn site(gateways: usize) -> Site {
+    Site::start(gateways, "timeout: 10s", "", LIMITS)
+}
+
+/// The bans that a gateway knows, without asking Redis.
+fn listed(gateway: &Gateway) -> Vec<Value> {
+    let bans = ask_admin(gateway, "GET", "/api/v1/bans").json();
+    bans.as_array().expect("a list").clone()
+}
+
+fn id(ban: &Value) -> String {
+    ban["id"].as_str().expect("an id").to_owned()
+}
+
+fn ban_by_hand(gateway: &Gateway, document: &Value) -> Value {
+    let own = gateway.admin().to_string();
+    let answer = Request::new(gateway.admin(), "POST", "/api/v1/bans").host(&own).json(&document.to_string()).send();
+    assert_eq!(answer.status, 201, "{answer:?}");
+    answer.json()
+}
+
+#[track_caller]
+fn lift(gateway: &Gateway, ban: &Value) {
+    assert_eq!(ask_admin(gateway, "DELETE", &format!("/api/v1/bans/{}", id(ban))).status, 204);
+}
+
+/// Exhausts the limit of a key at one gateway, whose next request is the ban.
+#[track_caller]
+fn trip(site: &Site, gateway: usize, key: &str) {
+    assert_eq!([site.status(gateway, "/", key), site.status(gateway, "/", key)], [200, 429]);
+}
+
+/// Fails unless all of these know so many bans within a second from now.
+#[track_caller]
+fn know<'g>(gateways: impl IntoIterator<Item = &'g Gateway>, count: usize) {
+    let begun = Stopwatch::start();
+    for gateway in gateways {
+        eventually("the bans are known", || listed(gateway).len() == count);
+    }
+    assert!(begun.elapsed() < SOON, "{:?}", begun.elapsed());
+}
+
+#[test]
+fn a_ban_and_an_unban_are_everywhere_within_a_second_and_nobody_asks_redis_for_them() {
+    let _alone = alone();
+    let mut site = site(2);
+    trip(&site, 0, RAW);
+    know(&site.gateways, 1);
+    // One that starts later knows it from its first request on.
+    site.add(&[]);
+    assert_eq!(listed(&site.gateways[2]).len(), 1);
+    let before = commands(&site.redis);
+    for _ in 0..100 {
+        for gateway in 0..3 {
+            assert_eq!(site.status(gateway, "/", RAW), 429);
+        }
+    }
+    let asked = commands(&site.redis) - before - 1.0;
+    assert!(asked < 20.0, "{asked} commands for 300 requests of one who is banned");
+    assert_eq!(site.application.count("/"), 1);
+
+    let ban = listed(&site.gateways[1]).remove(0);
+    assert_eq!((&ban["limit"], &ban["key"]), (&json!("of-the-test"), &json!({"header.x-key": "***"})));
+    lift(&site.gateways[1], &ban);
+    know(&site.gateways, 0);
+    // Its counts went with it.
+    for gateway in [2, 0] {
+        let expected = if gateway == 2 { 200 } else { 429 };
+        assert_eq!(site.status(gateway, "/", RAW), expected);
+    }
+    know(&site.gateways, 1);
+}
+
+#[test]
+fn a_ban_outlives_the_gateway_that_made_it() {
+    let _alone = alone();
+    let mut site = site(2);
+    trip(&site, 0, RAW);
+    let by_hand = ban_by_hand(&site.gateways[0], &json!({"address": "203.0.113.9", "for": "1h", "reason": "scans"}));
+    site.gateways[0].kill();
+    know(&site.gateways[1..], 2);
+    assert_eq!(site.status(1, "/", RAW), 429);
+    site.gateways[0].restart();
+    eventually("it has found Redis", || store_up(&site.gateways[0]));
+    know(&site.gateways, 2);
+    assert_eq!(site.status(0, "/", RAW), 429);
+    lift(&site.gateways[0], &by_hand);
+    know(&site.gateways, 1);
+}
+
+#[test]
+fn a_redis_that_was_emptied_is_told_of_the_bans_and_of_those_lifted_before_none() {
+    let _alone = alone();
+    let mut site = site(2);
+    for key in ["lifted", "stays"] {
+        trip(&site, 0, &format!("{RAW}-{key}"));
+        know(&site.gateways, 1);
+        if key == "lifted" {
+            lift(&site.gateways[1], &listed(&site.gateways[1])[0]);
+            know(&site.gateways, 0);
+        }
+    }
+    let ban = listed(&site.gateways[0]).remove(0);
+    let kept = |redis: &RedisServer| redis.cli(&["HEXISTS", "portcullis:{bans}", &id(&ban)]) == "1";
+    site.redis.restart();
+    eventually("it is told", || kept(&site.redis));
+    assert_eq!(site.redis.cli(&["FLUSHALL"]), "OK");
+    let begun = Stopwatch::start();
+    eventually("it is told again", || kept(&site.redis));
+    assert!(begun.elapsed() < SOON, "{:?}", begun.elapsed());
+    // Whoever comes now learns what is left of it, and nothing else.
+    site.add(&[]);
+    for gateway in &site.gateways {
+        let bans = listed(gateway);
+        assert_eq!(bans.iter().map(id).collect::<Vec<_>>(), [id(&ban)]);
+        assert_eq!(bans[0]["limit"], "of-the-test");
+    }
+    lift(&site.gateways[2], &ban);
+    know(&site.gateways, 0);
+}
+
+#[test]
+fn bans_cost_a_redis_at_rest_a_few_commands_a_minute() {
+    let _alone = alone();
+    let site = site(3);
+    trip(&site, 0, RAW);
+    know(&site.gateways, 1);
+    thread::sleep(Duration::from_secs(1));
+    let before = commands(&site.redis);
+    thread::sleep(Duration::from_secs(12));
+    // Whether one that nobody sends anything is still there, is asked every 15 s; what it holds, and what is new of bans
+    // and keys, not more often.
+    let asked = commands(&site.redis) - before - 1.0;
+    assert!(asked <= 3.0 * 4.0, "{asked} commands in 12 s for three gateways at rest");
+}
+
+#[test]
+fn who_may_not_tell_of_bans_is_believed_within_a_second_all_the_same() {
+    let _alone = alone();
+    let redis = RedisServer::start();
+    let rights = ["ACL", "SETUSER", "mute", "on", ">any", "~*", "&*", "+@all", "-publish"];
+    assert_eq!(redis.cli(&rights), "OK");
+    let url = redis.url().replace("redis://", "redis://mute:any@");
+    let application = Ledger::start();
+    let config = config(&application.url(), &format!("url: \"{url}\", timeout: 10s"), "", LIMITS);
+    let gateways = [Gateway::start(&config), Gateway::start(&config)];
+    eventually("both have found Redis", || gateways.iter().all(store_up));
+    let is_said =
+        |gateway: &Gateway| gateway.said().iter().any(|said| said.contains("does not let this gateway publish"));
+    eventually("both say what is amiss", || gateways.iter().all(is_said));
+    let ban = ban_by_hand(&gateways[0], &json!({"address": "203.0.113.9", "for": "1h"}));
+    know(&gateways, 1);
+    lift(&gateways[1], &ban);
+    know(&gateways, 0);
+    let before = commands(&redis);
+    thread::sleep(Duration::from_secs(4));
+    let asked = commands(&redis) - before - 1.0;
+    assert!(asked <= 2.0 * 12.0, "{asked} commands in 4 s for two gateways that ask twice a second");
+}
+
+#[test]
+fn every_gateway_of_a_cluster_sees_a_ban_and_an_unban() {
+    let _alone = alone();
+    let redis = RedisCluster::start();
+    let application = Ledger::start();
+    let place = format!("url: {}, mode: cluster, timeout: 10s", redis.urls());
+    let config = config(&application.url(), &place, "", LIMITS);
+    let gateways: Vec<Gateway> = (0..3).map(|_| Gateway::start(&config)).collect();
+    eventually("they have found the cluster", || gateways.iter().all(store_up));
+    let ask = |gateway: &Gateway| gateway.get("/").header("X-Key", RAW).status();
+    assert_eq!([ask(&gateways[0]), ask(&gateways[0])], [200, 429]);
+    know(&gateways, 1);
+    assert!(gateways.iter().all(|gateway| ask(gateway) == 429));
+    ban_by_hand(&gateways[1], &json!({"address": "203.0.113.9", "for": "1h"}));
+    know(&gateways, 2);
+    for ban in listed(&gateways[2]) {
+        lift(&gateways[2], &ban);
+    }
+    know(&gateways, 0);
+    assert_eq!(ask(&gateways[1]), 200);
+    for node in redis.masters() {
+        state::is_clean(node, 20);
+    }
+}
