@@ -105,7 +105,7 @@ impl DeniedUntil {
 
     /// Notes what Redis answered to a batch that was sent at `sent`, or later. What was answered before a reset that
     /// was heard of since `epoch` is not believed, nor a refusal while slots of this key are reserved in this process,
-    /// which may come back at any time.
+    /// which may come back at any time. What was charged to a key ends what was known of it before.
     pub fn note(
         &self,
         batch: &Batch<'_>,
@@ -118,9 +118,12 @@ impl DeniedUntil {
             if let Some(verdict) = verdict
                 && is_remembered(charge)
                 && !verdict.is_exempt
-                && !(charge.waits_for_outcome() && is_reserved(charge.key))
             {
-                self.note_one(charge, verdict, sent, epoch);
+                if !(charge.waits_for_outcome() && is_reserved(charge.key)) {
+                    self.note_one(charge, verdict, sent, epoch);
+                } else if verdict.charged.is_some() {
+                    self.drop_entry(charge.key);
+                }
             }
         }
     }
@@ -164,6 +167,10 @@ impl DeniedUntil {
     /// A key was reset.
     pub fn forget(&self, key: KeyHash) {
         self.epoch.fetch_add(1, Ordering::AcqRel);
+        self.drop_entry(key);
+    }
+
+    fn drop_entry(&self, key: KeyHash) {
         self.set(key).lock().retain(|entry| entry.key != key);
     }
 
@@ -201,7 +208,14 @@ impl DeniedUntil {
             let reset = standing.reset.checked_sub(age).filter(|reset| !reset.is_zero() || standing.reset.is_zero());
             reset.map(|reset| Standing { reset, ..*standing })
         };
-        Some(Denial { retry_after: entry.until.since(now), standings: entry.standings.iter().map(aged).collect() })
+        let standings: SmallVec<[Option<Standing>; 4]> = entry.standings.iter().map(aged).collect();
+        // What is taken back is told of where a request that cost as much had no room: while nothing has any, that is
+        // so whatever it cost.
+        let is_shut = standings.iter().flatten().any(|standing| standing.remaining == 0);
+        if believed.is_some() && charge.waits_for_outcome() && !is_shut {
+            return None;
+        }
+        Some(Denial { retry_after: entry.until.since(now), standings })
     }
 
     fn set(&self, key: KeyHash) -> &Mutex<Vec<Entry>> {

@@ -10,8 +10,10 @@ use proptest::proptest;
 use super::*;
 use crate::clock::Clock;
 use crate::clock::ManualClock;
+use crate::decision::batch::Charged;
 use crate::decision::batch::Force;
 use crate::decision::batch::Items;
+use crate::decision::batch::Ledger;
 use crate::limit::Algorithm;
 use crate::limit::Count;
 use crate::limit::OnFailure;
@@ -95,6 +97,49 @@ fn another_rule_or_cost_is_asked_for() {
     let dearer = Rule::Rates { algorithm, rates, cost: NonZeroU32::new(2).expect("above zero") };
     assert!(denied.answer(&batch([charge(1, &dearer)]), at(101)).is_none());
     assert!(denied.answer(&batch([charge(1, &rule)]), at(101)).is_some());
+}
+
+#[test]
+fn what_is_reserved_after_all_ends_a_refusal_and_begins_none() {
+    let rule = pace("5/minute");
+    let failures = batch([Charge { count: Count::Failures, ..charge(1, &rule) }]);
+    let denied = knowing(&[(1, 30)], &rule);
+    let note = |verdict: [Option<Verdict>; 1]| denied.note(&failures, &verdict, at(101), denied.epoch(), |_| true);
+    note(denied_for(50));
+    assert_eq!(waits(&denied, &failures, at(101)), Some(vec![Some(29)]));
+    let mut charged = denied_for(30);
+    let moment = at(101);
+    charged[0].as_mut().expect("it is").charged =
+        Some(Charged { moment, ledger: Ledger::Shared, fresh: Items::new(), ticket: None });
+    note(charged);
+    assert!(denied.answer(&failures, at(101)).is_none());
+}
+
+#[test]
+fn what_may_be_taken_back_untold_is_asked_for() {
+    let Rule::Rates { algorithm, rates, .. } = pace("5/minute; 9/hour") else { unreachable!("they are rates") };
+    let dear = Rule::Rates { algorithm, rates, cost: NonZeroU32::new(3).expect("above zero") };
+    let failures = batch([Charge { count: Count::Failures, ..charge(1, &dear) }]);
+    let standing = |remaining, reset| Standing { remaining, reset: seconds(reset) };
+    let noted = |batch: &Batch<'_>, standings: [Standing; 2]| {
+        let denied = knowing(&[], &dear);
+        let verdict =
+            Verdict { standings: standings.into_iter().collect(), ..denied_for(50)[0].clone().expect("it is") };
+        denied.note(batch, &[Some(verdict)], at(100), denied.epoch(), |_| false);
+        denied
+    };
+    // Some have room: who costs less is not denied, and where that is taken back nobody is told.
+    let denied = noted(&failures, [standing(2, 20), standing(6, 20)]);
+    assert!(denied.answer(&failures, at(100)).is_none());
+    assert!(denied.known(&failures.charges[0], at(100)).is_some());
+    // None has, until some have.
+    let denied = noted(&failures, [standing(0, 20), standing(4, 30)]);
+    assert_eq!(waits(&denied, &failures, at(119)), Some(vec![Some(31)]));
+    assert!(denied.answer(&failures, at(120)).is_none());
+    // What is not taken back stays.
+    let requests = batch([charge(1, &dear)]);
+    let denied = noted(&requests, [standing(2, 20), standing(6, 20)]);
+    assert_eq!(waits(&denied, &requests, at(149)), Some(vec![Some(1)]));
 }
 
 #[test]

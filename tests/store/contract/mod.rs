@@ -76,6 +76,7 @@ macro_rules! hold_to_outcomes {
                 what_is_taken_back_was_never_charged,
                 what_was_charged_later_stays,
                 a_cost_is_taken_back_whole,
+                what_is_taken_back_makes_room_for_what_costs_more,
                 a_denied_request_reserves_nothing,
                 parallel_guesses_are_as_many_as_there_are_slots,
                 parallel_logins_are_all_let_in_as_slots_come_back,

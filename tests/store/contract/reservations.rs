@@ -77,6 +77,18 @@ pub(crate) async fn a_cost_is_taken_back_whole(fixture: impl Fixture) {
     }
 }
 
+pub(crate) async fn what_is_taken_back_makes_room_for_what_costs_more(fixture: impl Fixture) {
+    for (limit, name) in Limit::each("4/minute").map(|(limit, name)| (limit.failures(), name)) {
+        let mut reserved = ask_one(&fixture, &limit, &name).await;
+        // As if another gateway waited for the outcome.
+        reserved.charged.as_mut().expect("there is room").ticket = None;
+        let dear = limit.clone().cost(4);
+        assert!(!ask_one(&fixture, &dear, &name).await.passes(), "{name}");
+        take_back(&fixture, &limit, &name, &reserved).await;
+        assert!(ask_one(&fixture, &dear, &name).await.passes(), "{name}");
+    }
+}
+
 pub(crate) async fn a_denied_request_reserves_nothing(fixture: impl Fixture) {
     let (failures, pace) = (Limit::rates("3/minute").failures(), Limit::rates("1/minute"));
     for round in 0..3 {
