@@ -31,6 +31,7 @@ use crate::limit::Missing;
 use crate::limit::OnFailure;
 use crate::limit::Rates;
 use crate::limit::Rule;
+use crate::outcome::Outcome;
 use crate::store::Store;
 use crate::store::StoreError;
 
@@ -47,6 +48,10 @@ pub(super) struct Described<'p> {
     buckets: Option<NonZeroU32>,
     cost: Option<NonZeroU32>,
     count: &'static str,
+    /// What different values are counted of.
+    distinct: Option<String>,
+    /// The answer that forgets what was counted.
+    reset_on: Option<&'static str>,
     missing: &'static str,
     shadow: bool,
     unless: Vec<&'p str>,
@@ -224,6 +229,7 @@ fn describe<'p>(policy: &'p Policy, id: LimitId, limit: &'p Limit) -> Described<
         _ => (None, None),
     };
     let routes = policy.routes.routes.iter().filter(|route| route.limits.contains(&id));
+    let known = limit.unless_known.then_some("known_client");
     Described {
         name: &limit.name,
         key: limit.key.parts.iter().map(|part| name_of(&part.selector)).collect(),
@@ -239,13 +245,15 @@ fn describe<'p>(policy: &'p Policy, id: LimitId, limit: &'p Limit) -> Described<
             Count::Failures => "failures",
             Count::Successes => "successes",
         },
+        distinct: limit.distinct.as_ref().map(|part| name_of(&part.selector)),
+        reset_on: limit.reset_on.map(Outcome::as_str),
         missing: match limit.missing {
             Missing::Count => "count",
             Missing::Skip => "skip",
             Missing::Deny => "deny",
         },
         shadow: limit.shadow,
-        unless: limit.unless.iter().map(|&list| &*policy.list(list).list.name).collect(),
+        unless: known.into_iter().chain(limit.unless.iter().map(|&list| &*policy.list(list).list.name)).collect(),
         headers: match limit.headers {
             Detail::Full => "full",
             Detail::RetryAfter => "retry_after",

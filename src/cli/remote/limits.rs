@@ -124,6 +124,10 @@ struct Limit {
     burst: Option<NonZeroU32>,
     cost: Option<NonZeroU32>,
     count: String,
+    #[serde(default)]
+    distinct: Option<String>,
+    #[serde(default)]
+    reset_on: Option<String>,
     shadow: bool,
     everywhere: bool,
     routes: Vec<String>,
@@ -181,6 +185,8 @@ impl Limit {
         more.extend(self.burst.map(|burst| format!("burst {burst}")));
         more.extend(self.cost.filter(|cost| cost.get() > 1).map(|cost| format!("each costs {cost}")));
         more.extend((self.count != "requests").then(|| format!("counts {}", self.count)));
+        more.extend(self.distinct.as_ref().map(|part| format!("counts different {part}")));
+        more.extend(self.reset_on.as_ref().map(|outcome| format!("a {outcome} forgets")));
         more.join(", ")
     }
 }

@@ -41,7 +41,7 @@ section! {
         cookie: OneOrMany<Text>,
         /// What its body holds, within the first `server.inspect_body` bytes: a text, or a regular expression as `/.../`.
         body: Text,
-        /// Dotted path in its JSON to the value there: `{user.id: \"*\"}`.
+        /// Dotted path in its JSON to the value there: `{error.code: bad_password}`.
         json: JsonValues,
     }
 }
