@@ -52,7 +52,10 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ),
     (
         "admin",
-        &["units", "clock", "list", "key", "limit", "route", "decision", "store", "upstream", "listen", "record"],
+        &[
+            "units", "clock", "list", "key", "limit", "outcome", "route", "decision", "store", "upstream", "listen",
+            "record",
+        ],
     ),
     (
         "config",
