@@ -33,7 +33,8 @@ use crate::store::bans::BanId;
 use crate::store::bans::Subject;
 use crate::units::Span;
 
-/// A ban as it is told: of a key no more than tells one from another.
+/// A ban as it is told: of a key set here, addresses and names of users in clear; of any other no more than tells one from
+/// another.
 #[derive(Debug, Serialize)]
 pub(super) struct Described {
     id: String,
@@ -126,7 +127,7 @@ impl Described {
         let (address, limit, key) = match &ban.subject {
             Subject::Address(network) => (Some(network.to_string()), None, None),
             Subject::Key { limit, named, .. } => {
-                (None, Some(limit.to_string()), Some(named.parts.iter().cloned().collect()))
+                (None, Some(limit.to_string()), Some(named.told().iter().cloned().collect()))
             }
         };
         Self {
@@ -173,7 +174,7 @@ impl Control {
         if asked.shadow {
             return Err(bad("this limit is a shadow: it applies to nobody"));
         }
-        Ok(Subject::Key { key: asked.key, limit: asked.limit, named: asked.named })
+        Ok(Subject::Key { key: asked.key, limit: asked.limit, named: asked.named, client: None })
     }
 }
 

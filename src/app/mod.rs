@@ -3,8 +3,6 @@
 //! Everything is bound before anything is served, so that a start either succeeds whole or leaves nothing behind. The
 //! data plane is one thread a core ([`workers`]); this thread has the rest: admin, health checks, files, signals.
 
-mod bans;
-
 pub mod build;
 pub mod changes;
 pub mod listeners;
@@ -138,7 +136,6 @@ impl App {
         sinks.herald().follow(trail);
         store.bans().tell(Arc::new(tidings::Bans(Arc::clone(sinks.herald()))));
         let watching = CancellationToken::new();
-        store.bans().tell(bans::Teller::new(&sinks));
         let tending = store::meet(&store_settings, &store, &watching).await;
         let connection_settings = Arc::new(ArcSwap::from_pointee(connections));
         let connections = Connections::default();

@@ -36,17 +36,19 @@ impl Listener for Bans {
 }
 
 fn of_ban(event: Kind, ban: &Ban) -> Happening {
-    let (address, limit, key) = match &ban.subject {
-        Subject::Address(network) => (Some(network.to_string().into_boxed_str()), None, None),
-        Subject::Key { limit, named, .. } => (None, Some(Arc::clone(limit)), Some(named.parts.clone())),
+    let (address, limit, key, client) = match &ban.subject {
+        Subject::Address(network) => (Some(network.to_string().into_boxed_str()), None, None, None),
+        Subject::Key { limit, named, client, .. } => {
+            (None, Some(Arc::clone(limit)), Some(named.masked.clone()), *client)
+        }
     };
-    // A key that is one client's address says who it is.
-    let client = ban.network().filter(|network| network.prefix_len() == network.max_prefix_len());
+    // A ban of one address says who it is about.
+    let network = ban.network().filter(|network| network.prefix_len() == network.max_prefix_len());
     Happening {
         limit,
         key,
         address,
-        client: client.map(|network| network.addr()),
+        client: client.or(network.map(|network| network.addr())),
         ban: Some(ban.id.to_string().into()),
         reason: (!ban.reason.is_empty()).then(|| (*ban.reason).into()),
         ..Happening::of(event)

@@ -13,7 +13,7 @@ use crate::key::Key;
 use crate::key::KeyHash;
 use crate::key::KeyHasher;
 use crate::key::KeySpec;
-use crate::key::Masked;
+use crate::key::NamedKey;
 use crate::key::by_hand;
 use crate::key::by_hand::NoKey;
 use crate::limit::Count;
@@ -31,7 +31,7 @@ pub struct Asked {
     /// The selectors of the key. Their values are kept nowhere.
     pub selectors: Vec<String>,
     /// The key as people may see it.
-    pub named: Masked,
+    pub named: NamedKey,
     pub key: KeyHash,
     /// With the cost that was asked for.
     pub rule: Rule,
@@ -101,7 +101,7 @@ impl Asked {
         Ok(Self {
             limit: Arc::clone(&found.name),
             key: hasher.hash(&found.name, &key),
-            named: Masked::of(&found.key, &key),
+            named: NamedKey::of(&found.key, &key),
             rule: with_cost(&found.rule, cost)?,
             shadow: found.shadow,
             items: item.transpose()?.into_iter().collect(),

@@ -92,8 +92,10 @@ fn named<'l>(
     let begun = denial.trips.iter().filter_map(|&Trip { limit: id, key }| {
         let limit = live.policy.limit(id);
         let Action::Ban(ladder) = &limit.then.action else { return None };
-        let named = entry.masked(fields, hasher, id, key).unwrap_or_default();
-        Some(Begun { limit: id, key, ladder, subject: Subject::Key { key, limit: limit.name.clone(), named } })
+        let named = entry.named(fields, hasher, id, key).unwrap_or_default();
+        let client = Some(head.client.address());
+        let subject = Subject::Key { key, limit: limit.name.clone(), named, client };
+        Some(Begun { limit: id, key, ladder, subject })
     });
     begun.collect()
 }

@@ -52,6 +52,6 @@ fn shown(
     if !live.recorder.is_heard(Some(limit)) {
         return None;
     }
-    let masked = key.and_then(|key| enter(&live.policy, head).masked(fields, &store.hasher(), limit, key));
-    Some(Shown(masked.map(|masked| masked.parts)))
+    let named = key.and_then(|key| enter(&live.policy, head).named(fields, &store.hasher(), limit, key));
+    Some(Shown(named.map(|named| named.masked)))
 }

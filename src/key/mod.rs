@@ -3,7 +3,7 @@
 pub mod by_hand;
 pub mod extract;
 pub mod hashed;
-pub mod masked;
+pub mod named;
 pub mod selector;
 
 use std::borrow::Cow;
@@ -21,7 +21,7 @@ pub use self::extract::Source;
 pub use self::extract::TooManyValues;
 pub use self::hashed::KeyHash;
 pub use self::hashed::KeyHasher;
-pub use self::masked::Masked;
+pub use self::named::NamedKey;
 pub use self::selector::InvalidSelector;
 pub use self::selector::Selector;
 

@@ -49,14 +49,14 @@ fn an_address_is_banned_listed_exported_and_freed() {
 }
 
 #[test]
-fn a_key_is_banned_under_its_limit_and_its_value_is_not_shown() {
+fn a_key_is_banned_under_its_limit_and_told_to_whoever_may_lift_it() {
     let gateway = start();
     let ended = bans(&gateway, &["add", "--limit", "login guesses", "param.username=alice", "--for", "30m"]);
     assert_eq!(ended.code, Some(0), "{ended:?}");
-    assert!(ended.stdout.starts_with("login guesses: param.username=a*** is banned until "), "{ended:?}");
+    assert!(ended.stdout.starts_with("login guesses: param.username=alice is banned until "), "{ended:?}");
     assert_eq!(gateway.post("/login").form("username=Alice").status(), 429);
     assert_eq!(gateway.post("/login").form("username=bob").status(), 502);
-    assert!(!bans(&gateway, &["list", "--format", "json"]).stdout.contains("alice"));
+    assert!(bans(&gateway, &["list", "--format", "json"]).stdout.contains("alice"));
 }
 
 #[test]

@@ -74,6 +74,7 @@ fn a_file_has_a_line_for_each_denial_ban_and_reload_with_keys_masked() {
     assert!((3500.0..=3600.0).contains(&denial["for"].as_f64().expect("seconds")), "{denial}");
     let ban = of("ban", "knocks");
     assert_eq!((&ban["key"], ban["for"].as_f64()), (&json!({"bearer": "***"}), Some(3600.0)));
+    assert_eq!(ban["client"], "127.0.0.1", "who asked when it began");
     assert_eq!(of("denial", "knocks")["decision"], "banned");
 
     gateway.reload(format!("{config}    only: []\n").replace("    only: []\n", "  - {match: /new}\n"));

@@ -36,7 +36,7 @@ pub(super) fn look_into(begun: &Begun<'_>, live: &Arc<Snapshot>, client: IpAddr,
         let is_full = is_full_when_settled(limit, key, &store).await;
         if let (true, Action::Ban(ladder)) = (is_full, &limit.then.action) {
             let shown = match &subject {
-                Subject::Key { named, .. } => named.parts.clone(),
+                Subject::Key { named, .. } => named.masked.clone(),
                 Subject::Address(_) => Vec::new(),
             };
             let left = store.trip(subject, ladder, REASON).await.left(store.bans().now());

@@ -1,6 +1,7 @@
 //! What a ban is, and what it is called.
 
 use std::fmt;
+use std::net::IpAddr;
 use std::num::ParseIntError;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -14,7 +15,7 @@ use crate::clock::Timestamp;
 use crate::key::Key;
 use crate::key::KeyHash;
 use crate::key::KeyHasher;
-use crate::key::Masked;
+use crate::key::NamedKey;
 
 /// Which ban: by what is banned, so that every gateway calls it the same. Printed as 32 hexadecimal digits.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, Hash, Ord, PartialEq, PartialOrd, Serialize)]
@@ -36,11 +37,12 @@ pub struct Ban {
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Subject {
     Address(IpNet),
-    /// A key of a limit. What it is called is for people.
+    /// A key of a limit. What it is called is for people, and so is who asked when it began, where that is known.
     Key {
         key: KeyHash,
         limit: Arc<str>,
-        named: Masked,
+        named: NamedKey,
+        client: Option<IpAddr>,
     },
 }
 
@@ -107,11 +109,10 @@ impl Record {
     /// Takes from what was known before what is known better: what is shown of the key; and when the ban began and ends,
     /// if it is the same ban, and the news of it took a moment.
     pub(super) fn learn(&mut self, known: &Self) {
-        if let (Subject::Key { named, .. }, Subject::Key { named: before, .. }) =
-            (&mut self.ban.subject, &known.ban.subject)
-            && named.address.is_none()
+        if let (Subject::Key { named, .. }, Subject::Key { .. }) = (&self.ban.subject, &known.ban.subject)
+            && named.clear.is_none()
         {
-            *named = before.clone();
+            self.ban.subject = known.ban.subject.clone();
         }
         let what = |record: &Self| (record.step, record.length, record.ban.by_hand, Arc::clone(&record.ban.reason));
         let apart = self.ban.until.since(known.ban.until).max(known.ban.until.since(self.ban.until));

@@ -51,7 +51,7 @@ impl Bans {
     /// on its way yet.
     pub(in crate::store) fn answered(&self, version: Version, record: &Record, is_change: bool) {
         let mut followed = self.followed.lock();
-        let is_news = self.apply(&mut followed, version, &Change::Ban(record.clone()));
+        let is_news = self.apply(&mut followed, version, &Change::Ban(record.clone().into()));
         if is_news && is_change && followed.version.is_some_and(|known| known.next() == version) {
             followed.version = Some(version);
             followed.catch_up();
@@ -65,7 +65,7 @@ impl Bans {
         }
         let id = match change {
             Change::Ban(record) => {
-                self.keep(record.clone());
+                self.keep(Record::clone(record));
                 record.ban.id
             }
             Change::Lift(id) => {
@@ -152,7 +152,7 @@ mod tests {
     use crate::clock::ManualClock;
     use crate::clock::Timestamp;
     use crate::key::KeyHash;
-    use crate::key::Masked;
+    use crate::key::NamedKey;
     use crate::store::bans::Subject;
     use crate::store::bans::shared::stored;
 
@@ -166,7 +166,8 @@ mod tests {
 
     fn ban(bans: &Bans, key: u128, seconds: u64) -> Record {
         let (now, length) = (bans.now(), Duration::from_secs(seconds));
-        let subject = Subject::Key { key: KeyHash(key), limit: "login".into(), named: Masked::default() };
+        let subject =
+            Subject::Key { key: KeyHash(key), limit: "login".into(), named: NamedKey::default(), client: None };
         let ban = Ban { id: subject.id(), subject, since: now, until: now + length, reason: "".into(), by_hand: false };
         Record { ban, step: 1, length }
     }
@@ -186,9 +187,9 @@ mod tests {
         let record = ban(&bans, 7, 5);
         let lift = Change::Lift(record.ban.id);
         bans.is_at(Some(version(6)));
-        bans.heard(version(5), &Change::Ban(record.clone()));
+        bans.heard(version(5), &Change::Ban(record.clone().into()));
         assert_eq!((left(&bans, 7), bans.version()), (None, Some(version(6))));
-        bans.heard(version(7), &Change::Ban(record));
+        bans.heard(version(7), &Change::Ban(record.into()));
         assert_eq!((left(&bans, 7), bans.version()), (Some(5), Some(version(7))));
         assert!(!is_due(&bans));
         bans.heard(version(9), &lift);
@@ -202,13 +203,13 @@ mod tests {
     fn an_answer_overtakes_no_message() {
         let bans = bans();
         let record = ban(&bans, 7, 5);
-        bans.heard(version(1), &Change::Ban(ban(&bans, 8, 9)));
+        bans.heard(version(1), &Change::Ban(ban(&bans, 8, 9).into()));
         assert_eq!(bans.version(), Some(version(1)), "nothing comes before the first");
         // Another gateway lifts it, which is told later than what came after it is answered.
         bans.answered(version(3), &record, true);
         assert_eq!((left(&bans, 7), bans.version()), (Some(5), Some(version(1))));
         bans.heard(version(2), &Change::Lift(record.ban.id));
-        bans.heard(version(3), &Change::Ban(record.clone()));
+        bans.heard(version(3), &Change::Ban(record.clone().into()));
         assert_eq!((left(&bans, 7), bans.version()), (Some(5), Some(version(3))));
         bans.answered(version(4), &ban(&bans, 9, 5), true);
         assert_eq!(bans.version(), Some(version(4)));
@@ -221,7 +222,7 @@ mod tests {
     fn bans_that_begin_anew_are_asked_for() {
         let bans = bans();
         bans.is_at(Some(version(6)));
-        bans.heard(Version { begun: 2, changes: 1 }, &Change::Ban(ban(&bans, 7, 5)));
+        bans.heard(Version { begun: 2, changes: 1 }, &Change::Ban(ban(&bans, 7, 5).into()));
         assert_eq!((left(&bans, 7), bans.version()), (Some(5), Some(version(6))));
         assert!(is_due(&bans));
     }
@@ -234,7 +235,7 @@ mod tests {
         let key = "0".repeat(31) + "7";
         let text = format!("2000000 1000000 1 1000000 l {{\"key\": \"{key}\", \"reason\": \"\"}}");
         let page = || stored(id, &text, 1_500_000, bans.now()).expect("a ban");
-        for (change, expected) in [(Change::Lift(id), None), (Change::Ban(record), Some(9))] {
+        for (change, expected) in [(Change::Lift(id), None), (Change::Ban(record.into()), Some(9))] {
             let mark = bans.begin_load();
             bans.heard(version(2), &change);
             bans.loaded(page());

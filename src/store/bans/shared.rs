@@ -14,7 +14,7 @@ use super::ban::Subject;
 use super::table::Bans;
 use crate::clock::Timestamp;
 use crate::key::KeyHash;
-use crate::key::Masked;
+use crate::key::NamedKey;
 
 /// Which changes of the bans in Redis are known: how many there were since they began, and a number drawn then.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
@@ -26,7 +26,7 @@ pub(in crate::store) struct Version {
 /// What a gateway did.
 #[derive(Clone, Debug)]
 pub(in crate::store) enum Change {
-    Ban(Record),
+    Ban(Box<Record>),
     Lift(BanId),
 }
 
@@ -136,7 +136,7 @@ pub(in crate::store) fn heard(bans: &Bans, message: &[u8]) {
         let id: BanId = words.get(3)?.parse().ok()?;
         match words[0] {
             "unban" => Some((version, Change::Lift(id))),
-            _ => Some((version, Change::Ban(Told::read(version, words.get(4..)?)?.record(id, bans.now())?))),
+            _ => Some((version, Change::Ban(Told::read(version, words.get(4..)?)?.record(id, bans.now())?.into()))),
         }
     };
     if let Some((version, change)) = read() {
@@ -155,11 +155,11 @@ pub(in crate::store) fn blob(subject: &Subject, reason: &str) -> String {
         Subject::Address(network) => {
             Blob { address: Some(network.to_string()), key: None, limit: String::new(), parts: Vec::new(), reason }
         }
-        Subject::Key { key, limit, named } => Blob {
+        Subject::Key { key, limit, named, .. } => Blob {
             address: None,
             key: Some(format!("{:032x}", key.0)),
             limit: limit.to_string(),
-            parts: named.parts.clone(),
+            parts: named.masked.clone(),
             reason,
         },
     };
@@ -172,7 +172,12 @@ fn unblob(text: &str) -> Option<(Subject, Arc<str>)> {
         (Some(network), None) => Subject::Address(network.parse::<IpNet>().ok()?.trunc()),
         (None, Some(key)) => {
             let key = KeyHash(u128::from_str_radix(&key, 16).ok()?);
-            Subject::Key { key, limit: limit.into(), named: Masked { parts, address: None } }
+            Subject::Key {
+                key,
+                limit: limit.into(),
+                client: None,
+                named: NamedKey { masked: parts, ..NamedKey::default() },
+            }
         }
         _ => return None,
     };
@@ -194,8 +199,8 @@ mod tests {
     }
 
     fn subject() -> Subject {
-        let named = Masked { parts: vec![("param.user".into(), "a***".into())], address: None };
-        Subject::Key { key: KeyHash(7), limit: "login guesses".into(), named }
+        let named = NamedKey { masked: vec![("param.user".into(), "a***".into())], ..NamedKey::default() };
+        Subject::Key { key: KeyHash(7), limit: "login guesses".into(), named, client: None }
     }
 
     #[test]

@@ -1,6 +1,6 @@
 use super::*;
 use crate::clock::ManualClock;
-use crate::key::Masked;
+use crate::key::NamedKey;
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -10,7 +10,7 @@ fn bans() -> (Bans, ManualClock) {
 }
 
 fn key(number: u128) -> Subject {
-    Subject::Key { key: KeyHash(number), limit: "login".into(), named: Masked::default() }
+    Subject::Key { key: KeyHash(number), limit: "login".into(), named: NamedKey::default(), client: None }
 }
 
 fn address(text: &str) -> Subject {

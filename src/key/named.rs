@@ -1,0 +1,194 @@
+//! Keys as people may see them: which selectors, and of the values no more than the place allows.
+
+use std::net::IpAddr;
+
+use ipnet::IpNet;
+
+use super::Key;
+use super::KeySpec;
+use super::Selector;
+
+/// A key that can be shown, and cannot be used.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct NamedKey {
+    /// Each selector, and of its value no more than tells one from another. May be written down anywhere.
+    pub masked: Vec<(String, String)>,
+    /// The same with addresses and names of users in clear, for whoever may lift a ban. Stays in this process: what was
+    /// read from elsewhere has none.
+    pub clear: Option<Vec<(String, String)>>,
+    /// The network, where the key is the address of a client and nothing else. Stays in this process too.
+    pub address: Option<IpNet>,
+}
+
+impl NamedKey {
+    /// `key` is one of `spec`: as many parts, in the same order.
+    pub fn of(spec: &KeySpec, key: &Key) -> Self {
+        let mut named = Self::default();
+        let mut clear = Vec::with_capacity(spec.parts.len());
+        for (part, value) in spec.parts.iter().zip(key.parts()) {
+            let (masked, told) = match &part.selector {
+                Selector::ClientIp(_) => {
+                    let network = network(value);
+                    named.address = network.filter(|_| spec.parts.len() == 1);
+                    network.map(|network| (mask_network(network), plain(network))).unwrap_or_default()
+                }
+                // No value of a client's own.
+                Selector::Host | Selector::Method | Selector::Path | Selector::Route => (text(value), text(value)),
+                selector if names_a_user(selector) => (mask(value, 1), text(value)),
+                selector => {
+                    let letters = usize::from(!may_hold_a_secret(selector));
+                    (mask(value, letters), mask(value, letters))
+                }
+            };
+            named.masked.push((part.selector.to_string(), masked));
+            clear.push((part.selector.to_string(), told));
+        }
+        named.clear = Some(clear);
+        named
+    }
+
+    /// For whoever may lift a ban.
+    pub fn told(&self) -> &[(String, String)] {
+        self.clear.as_deref().unwrap_or(&self.masked)
+    }
+}
+
+/// Whoever knows the value may be able to use it. What calls itself so in a form is taken at its word.
+fn may_hold_a_secret(selector: &Selector) -> bool {
+    match selector {
+        Selector::Bearer | Selector::Cookie(_) | Selector::Header(_) => true,
+        Selector::Query(name)
+        | Selector::Capture(name)
+        | Selector::Form(name)
+        | Selector::Json(name)
+        | Selector::Param(name) => contains_any(name, &["pass", "pwd", "secret", "token", "key", "code", "pin", "otp"]),
+        _ => false,
+    }
+}
+
+/// A field by which somebody says who they are.
+fn names_a_user(selector: &Selector) -> bool {
+    match selector {
+        Selector::BasicUser => true,
+        Selector::Form(name) | Selector::Json(name) | Selector::Param(name) => {
+            contains_any(name, &["user", "name", "login", "mail", "account"]) && !may_hold_a_secret(selector)
+        }
+        _ => false,
+    }
+}
+
+fn contains_any(name: &str, words: &[&str]) -> bool {
+    let name = name.to_ascii_lowercase();
+    words.iter().any(|word| name.contains(word))
+}
+
+fn text(value: &[u8]) -> String {
+    String::from_utf8_lossy(value).into_owned()
+}
+
+/// An address, or a network with the length of its prefix.
+fn plain(network: IpNet) -> String {
+    if network.prefix_len() == network.max_prefix_len() { network.addr().to_string() } else { network.to_string() }
+}
+
+/// The first letters and three asterisks, however long it is; nothing of what is empty.
+fn mask(value: &[u8], letters: usize) -> String {
+    if value.is_empty() {
+        return String::new();
+    }
+    let text = String::from_utf8_lossy(value);
+    let start: String = text.chars().filter(|letter| !letter.is_control()).take(letters).collect();
+    format!("{start}***")
+}
+
+/// The net of a `client_ip` in a key: the length of its prefix, then its address.
+fn network(value: &[u8]) -> Option<IpNet> {
+    let (prefix, octets) = value.split_first()?;
+    let (address, bits) = match octets.len() {
+        4 => (IpAddr::from(<[u8; 4]>::try_from(octets).ok()?), 32),
+        16 => (IpAddr::from(<[u8; 16]>::try_from(octets).ok()?), 128),
+        _ => return None,
+    };
+    IpNet::new(address, (*prefix).min(bits)).ok()
+}
+
+/// `198.51.*.*` or `2001:db8:*`
+fn mask_network(network: IpNet) -> String {
+    match network.network() {
+        IpAddr::V4(address) => {
+            let [a, b, ..] = address.octets();
+            format!("{a}.{b}.*.*")
+        }
+        IpAddr::V6(address) => {
+            let [a, b, ..] = address.segments();
+            format!("{a:x}:{b:x}:*")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::client::ClientIp;
+    use crate::client::Prefix;
+    use crate::key::KeyPart;
+    use crate::key::extract::encode;
+
+    #[track_caller]
+    fn check(parts: &[(&str, &[u8])], expected: &[(&str, &str)], address: Option<&str>) {
+        let mut key = Key::default();
+        let mut spec = KeySpec::default();
+        for (selector, value) in parts {
+            spec.parts.push(KeyPart { selector: selector.parse().unwrap(), raw: false });
+            key.push(value);
+        }
+        let NamedKey { masked, address: shown, .. } = NamedKey::of(&spec, &key);
+        let parts: Vec<_> = masked.iter().map(|(selector, value)| (&**selector, &**value)).collect();
+        assert_eq!((parts, shown), (expected.to_vec(), address.map(|address| address.parse().unwrap())));
+    }
+
+    fn ip(address: &str, v4: u8) -> Vec<u8> {
+        encode(Prefix { v4, v6: 64 }, ClientIp::new(address.parse().unwrap())).to_vec()
+    }
+
+    #[test]
+    fn names_keep_their_first_letter_and_secrets_nothing() {
+        check(&[("param.username", b"alice")], &[("param.username", "a***")], None);
+        check(&[("param.username", "élise".as_bytes())], &[("param.username", "é***")], None);
+        check(&[("param.username", b"")], &[("param.username", "")], None);
+        check(
+            &[("param.password", b"hunter2"), ("query.page", b"7a")],
+            &[("param.password", "***"), ("query.page", "7***")],
+            None,
+        );
+        check(&[("bearer", b"abc"), ("cookie.s", b"x")], &[("bearer", "***"), ("cookie.s", "***")], None);
+        check(&[("path", b"/login")], &[("path", "/login")], None);
+        check(&[], &[], None);
+    }
+
+    #[test]
+    fn an_address_is_masked_and_known_in_clear_where_it_is_the_whole_key() {
+        check(&[("client_ip", &ip("198.51.100.7", 32))], &[("client_ip", "198.51.*.*")], Some("198.51.100.7/32"));
+        check(&[("client_ip", &ip("198.51.100.7", 24))], &[("client_ip", "198.51.*.*")], Some("198.51.100.0/24"));
+        check(&[("client_ip", &ip("2001:db8:1:2::9", 32))], &[("client_ip", "2001:db8:*")], Some("2001:db8:1:2::/64"));
+        let both = [("client_ip", "198.51.*.*"), ("param.username", "b***")];
+        check(&[("client_ip", &ip("198.51.100.7", 32)), ("param.username", b"bob")], &both, None);
+    }
+
+    #[test]
+    fn whoever_may_lift_a_ban_sees_addresses_and_names_of_users_and_no_secret() {
+        let selectors = ["client_ip", "param.username", "json.user.email", "param.user_password", "bearer", "query.q"];
+        let address = ip("198.51.100.7", 32);
+        let values: [&[u8]; 6] = [&address, b"alice", b"a@example.com", b"hunter2", b"abc", b"term"];
+        let (mut spec, mut key) = (KeySpec::default(), Key::default());
+        for (selector, value) in selectors.iter().zip(values) {
+            spec.parts.push(KeyPart { selector: selector.parse().unwrap(), raw: false });
+            key.push(value);
+        }
+        let named = NamedKey::of(&spec, &key);
+        let told: Vec<&str> = named.told().iter().map(|(_, value)| &**value).collect();
+        assert_eq!(told, ["198.51.100.7", "alice", "a@example.com", "***", "***", "t***"]);
+        let elsewhere = NamedKey { clear: None, ..named };
+        assert_eq!(elsewhere.told()[1].1, "a***");
+    }
+}
