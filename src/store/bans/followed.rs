@@ -37,8 +37,7 @@ impl Bans {
         if followed.ahead.len() > MOST_AHEAD {
             followed.ahead.pop_first();
         }
-        // Nothing comes before the first.
-        if followed.version.is_none() && version.changes == 1 {
+        if followed.version.is_none() && followed.is_next(version) {
             followed.version = Some(version);
         }
         followed.catch_up();
@@ -52,7 +51,7 @@ impl Bans {
     pub(in crate::store) fn answered(&self, version: Version, record: &Record, is_change: bool) {
         let mut followed = self.followed.lock();
         let is_news = self.apply(&mut followed, version, &Change::Ban(record.clone().into()));
-        if is_news && is_change && followed.version.is_some_and(|known| known.next() == version) {
+        if is_news && is_change && followed.is_next(version) {
             followed.version = Some(version);
             followed.catch_up();
         }
@@ -132,6 +131,11 @@ impl Bans {
 }
 
 impl Followed {
+    /// Nothing comes before the first.
+    fn is_next(&self, version: Version) -> bool {
+        self.version.map_or(version.changes == 1, |known| known.next() == version)
+    }
+
     /// What was heard of beyond what was known may be all that there is.
     fn catch_up(&mut self) {
         let Some(mut known) = self.version else { return self.ahead.clear() };

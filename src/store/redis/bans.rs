@@ -190,8 +190,8 @@ async fn round(shared: &Shared, links: &Links, bans: &Bans) -> Result<Duration, 
     let call = call(shared, &channel);
     let before = bans.version();
     let (now, mute) = version(shared, links).await?;
-    // Redis has lost what it knew: what was told before is told again.
-    let is_lost = before.is_some_and(|before| now.is_none_or(|now| !now.follows(before)));
+    // Redis has lost what it knew, also when nobody heard which change that was: what was told before is told again.
+    let is_lost = now.is_none_or(|now| before.is_some_and(|before| !now.follows(before)));
     if is_lost {
         bans.untell(bans.mark());
     }
