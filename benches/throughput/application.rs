@@ -1,14 +1,24 @@
-//! The application behind the proxies: the same small answer to everything, at as little cost as can be.
+//! The application behind the proxies: the same small answer to nearly everything, at as little cost as can be.
 
 use std::io::Write;
+use std::sync::LazyLock;
 
 use tokio::io::AsyncReadExt;
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpListener;
 use tokio::net::TcpStream;
 
+use super::load::content_length;
+
 const ANSWER: &[u8] =
     b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 64\r\n\r\n0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
+
+/// The answer to `/large`.
+static LARGE: LazyLock<Vec<u8>> = LazyLock::new(|| {
+    let mut answer = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 1048576\r\n\r\n".to_vec();
+    answer.resize(answer.len() + (1 << 20), b'x');
+    answer
+});
 
 /// Serves until it is killed; says its address on the first line.
 pub(crate) fn serve() {
@@ -24,19 +34,26 @@ pub(crate) fn serve() {
     });
 }
 
-/// Requests here have no body and are never sent ahead: a head ends where a read does.
+/// Requests are never sent ahead.
 async fn answer(mut stream: TcpStream) {
     stream.set_nodelay(true).expect("a connected socket");
-    let mut head = Vec::with_capacity(4096);
+    let (mut head, mut rest, mut is_large) = (Vec::with_capacity(64 * 1024), 0, false);
     while let Ok(length) = stream.read_buf(&mut head).await {
         if length == 0 {
             return;
         }
-        if head.ends_with(b"\r\n\r\n") {
+        if rest > 0 {
+            rest = usize::saturating_sub(rest, length);
             head.clear();
-            if stream.write_all(ANSWER).await.is_err() {
-                return;
-            }
+        } else if let Some(end) = memchr::memmem::find(&head, b"\r\n\r\n") {
+            rest = content_length(&head[..end]).unwrap_or_default().saturating_sub(head.len() - end - 4);
+            is_large = head.starts_with(b"GET /large ");
+            head.clear();
+        } else {
+            continue;
+        }
+        if rest == 0 && stream.write_all(if is_large { &LARGE } else { ANSWER }).await.is_err() {
+            return;
         }
     }
 }

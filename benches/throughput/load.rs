@@ -1,4 +1,4 @@
-//! The load: 64 keep-alive connections, each with one request under way at any time.
+//! The load: keep-alive connections, each with one request under way at any time.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 
-pub(crate) const CONNECTIONS: usize = 64;
+use super::measure::Job;
 
 /// What was asked and got.
 #[derive(Debug, Default)]
@@ -32,26 +32,59 @@ impl Outcome {
     }
 }
 
-/// Runs the load and prints what came of it in one line. With `clients`, so many keys of an API take turns.
-pub(crate) fn run(address: &str, path: &str, status: &str, millis: &str, clients: &str) {
-    let address: SocketAddr = address.parse().expect("an address");
-    let until = Duration::from_millis(millis.parse().expect("a number"));
-    let clients: usize = clients.parse().expect("a number");
-    let head = if clients == 0 { request(path) } else { request_with_key(path) };
+/// What is to be sent, for how long.
+#[derive(Debug)]
+pub(crate) struct Load {
+    pub(crate) address: SocketAddr,
+    pub(crate) job: Job,
+    pub(crate) lasts: Duration,
+}
+
+impl Load {
+    /// As arguments of this program; [`Load::read`] reads them.
+    pub(crate) fn arguments(&self) -> Vec<String> {
+        let Job { path, status, clients, connections, sends, .. } = self.job;
+        let numbers = [self.lasts.as_micros(), clients as u128, connections as u128, sends as u128];
+        let texts = [self.address.to_string(), path.to_owned(), status.to_owned()];
+        texts.into_iter().chain(numbers.map(|number| number.to_string())).collect()
+    }
+
+    pub(crate) fn read(arguments: &[&'static str]) -> Self {
+        let [address, path, status, lasts, clients, connections, sends] = arguments else {
+            panic!("seven words say what the load is, not {}", arguments.len())
+        };
+        let count = |word: &str| word.parse().expect("a number");
+        let (clients, connections, sends) = (count(clients), count(connections), count(sends));
+        Self {
+            address: address.parse().expect("an address"),
+            job: Job { name: "", path, status, clients, connections, sends },
+            lasts: Duration::from_micros(lasts.parse().expect("a number")),
+        }
+    }
+}
+
+/// Runs the load and prints what came of it in one line.
+pub(crate) fn run(load: &Load) {
+    let job = load.job;
+    let head = match (job.clients, job.sends) {
+        (0, 0) => request(job.path),
+        (0, sends) => request_with_body(job.path, sends),
+        _ => request_with_key(job.path),
+    };
     let asked = Arc::new(AtomicUsize::new(0));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     let outcome = runtime.block_on(async {
         let start = Instant::now();
         let mut running = JoinSet::new();
-        for _ in 0..CONNECTIONS {
+        for _ in 0..job.connections {
             let asking = Asking {
                 head: head.clone(),
-                clients,
+                clients: job.clients,
                 asked: Arc::clone(&asked),
-                status: format!("HTTP/1.1 {status} "),
-                until: start + until,
+                status: format!("HTTP/1.1 {} ", job.status),
+                until: start + load.lasts,
             };
-            running.spawn(ask(address, asking));
+            running.spawn(ask(load.address, asking));
         }
         let mut all = Outcome::default();
         while let Some(one) = running.join_next().await {
@@ -74,6 +107,16 @@ pub(crate) fn request(path: &str) -> Vec<u8> {
          Accept-Encoding: gzip, deflate\r\nCookie: session=0123456789abcdef0123456789abcdef\r\n\r\n"
     )
     .into_bytes()
+}
+
+/// The same with a body of so many bytes.
+fn request_with_body(path: &str, sends: usize) -> Vec<u8> {
+    let mut request = request(path).split_off(b"GET".len());
+    request.splice(..0, *b"POST");
+    request.truncate(request.len() - b"\r\n".len());
+    request.extend_from_slice(format!("Content-Length: {sends}\r\n\r\n").as_bytes());
+    request.resize(request.len() + sends, b'x');
+    request
 }
 
 /// The same with a key of a client, which is written over.
@@ -129,26 +172,28 @@ async fn ask(address: SocketAddr, mut asking: Asking) -> Outcome {
     outcome
 }
 
-/// Reads one answer with a Content-Length.
+/// Reads one answer with a Content-Length, and keeps its head.
 pub(crate) async fn answer(stream: &mut TcpStream, buffer: &mut Vec<u8>) -> Option<()> {
     buffer.clear();
+    let mut body = Vec::new();
     loop {
         if stream.read_buf(buffer).await.ok()? == 0 {
             return None;
         }
         if let Some(end) = memchr::memmem::find(buffer, b"\r\n\r\n") {
-            let length = content_length(&buffer[..end])?;
-            while buffer.len() < end + 4 + length {
-                if stream.read_buf(buffer).await.ok()? == 0 {
-                    return None;
-                }
+            let mut missing = content_length(&buffer[..end])?.checked_sub(buffer.len() - end - 4)?;
+            while missing > 0 {
+                body.clear();
+                body.reserve(64 * 1024);
+                let read = stream.read_buf(&mut body).await.ok()?;
+                missing = missing.checked_sub(read).filter(|_| read > 0)?;
             }
             return Some(());
         }
     }
 }
 
-fn content_length(head: &[u8]) -> Option<usize> {
+pub(crate) fn content_length(head: &[u8]) -> Option<usize> {
     let name = b"content-length:";
     let line = head
         .split(|byte| *byte == b'\n')

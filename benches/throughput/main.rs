@@ -34,12 +34,12 @@ const QUICK: Plan = Plan { rounds: 3, round: Duration::from_millis(1200), idle: 
 const FULL: Plan = Plan { rounds: 9, round: Duration::from_secs(4), idle: &[1000, 10_000], starts: 9 };
 
 fn main() {
-    let arguments: Vec<String> = env::args().skip(1).collect();
-    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let arguments: &'static [String] = env::args().skip(1).collect::<Vec<_>>().leak();
+    let words: Vec<&'static str> = arguments.iter().map(String::as_str).collect();
     match words[..] {
         // The roles that this program starts itself in.
         ["application"] => application::serve(),
-        ["load", address, path, status, millis, clients] => load::run(address, path, status, millis, clients),
+        ["load", ..] => load::run(&load::Load::read(&words[1..])),
         ["idle", address, count] => idle::hold(address, count),
         _ => {
             let plan = if words.contains(&"--quick") { QUICK } else { FULL };

@@ -9,6 +9,7 @@ use std::time::Duration;
 use std::time::Instant;
 
 use super::load;
+use super::load::Load;
 use super::peer::Kind;
 use super::peer::Peer;
 use super::process::Process;
@@ -33,16 +34,32 @@ pub(crate) struct Job {
     pub(crate) status: &'static str,
     /// How many keys of clients take turns; none: requests name no client.
     pub(crate) clients: usize,
+    pub(crate) connections: usize,
+    /// Bytes of a body.
+    pub(crate) sends: usize,
 }
 
-pub(crate) const JOBS: [Job; 2] = [
-    Job { name: "proxied, a limit that does not bind", path: "/", status: "200", clients: 0 },
-    Job { name: "refused with 429", path: "/refused", status: "429", clients: 0 },
+impl Job {
+    /// What most jobs are: 64 keep-alive connections, small requests of nobody in particular.
+    pub(crate) const fn new(name: &'static str, path: &'static str, status: &'static str) -> Self {
+        Self { name, path, status, clients: 0, connections: 64, sends: 0 }
+    }
+}
+
+pub(crate) const JOBS: [Job; 5] = [
+    Job::new("proxied, a limit that does not bind", "/", "200"),
+    Job::new("refused with 429", "/refused", "429"),
+    Job { connections: 4, ..Job::new("proxied, 4 connections", "/", "200") },
+    Job { connections: 16, ..Job::new("1 MiB down", LARGE, "200") },
+    Job { connections: 16, sends: 1 << 20, ..Job::new("1 MiB up", "/", "200") },
 ];
+
+/// Where the application answers with 1 MiB.
+pub(crate) const LARGE: &str = "/large";
 
 /// Measures everything and prints it.
 pub(crate) fn run(plan: &Plan, kinds: &[Kind]) {
-    let (application, application_address) = Process::of_this_program(&["application"]);
+    let (application, application_address) = Process::of_this_program(&["application".to_owned()]);
     let (installed, missing): (Vec<Kind>, Vec<Kind>) = kinds.iter().partition(|kind| kind.missing().is_none());
     for kind in &missing {
         println!("SKIPPED, {}: it is not installed", kind.name());
@@ -85,10 +102,9 @@ pub(crate) struct Spent {
 
 /// Runs the load for a round.
 pub(crate) fn cpu_per_request(peer: &Peer, job: Job, round: Duration) -> Spent {
-    let (address, millis) = (peer.address.to_string(), round.as_millis().to_string());
+    let load = Load { address: peer.address, job, lasts: round };
     let before = peer.process.cpu_time();
-    let clients = job.clients.to_string();
-    let (load, told) = Process::of_this_program(&["load", &address, job.path, job.status, &millis, &clients]);
+    let (load, told) = Process::of_this_program(&[&["load".to_owned()], &load.arguments()[..]].concat());
     let spent = peer.process.cpu_time().saturating_sub(before);
     drop(load);
     let mut numbers = told.split(' ').map(|number| number.parse::<u64>().expect("the load tells numbers"));
@@ -109,7 +125,7 @@ fn kib_per_idle_connection(kind: Kind, application: &str, count: usize) -> f64 {
     let peer = Peer::start(kind, application);
     first_answer(peer.address, Instant::now());
     let before = peer.process.resident_kib();
-    let (clients, held) = Process::of_this_program(&["idle", &peer.address.to_string(), &count.to_string()]);
+    let (clients, held) = Process::of_this_program(&["idle".to_owned(), peer.address.to_string(), count.to_string()]);
     assert_eq!(held, count.to_string(), "{} held fewer connections", kind.name());
     // Idle for longer than between two clicks, among others that are not: an allocator gives memory back when it is
     // asked for some.

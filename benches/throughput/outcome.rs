@@ -13,9 +13,9 @@ use super::table;
 
 /// The first is what the others are compared to.
 const JOBS: [Job; 3] = [
-    Job { name: "two limits on requests", path: "/plain", status: "200", clients: 0 },
-    Job { name: "two limits on failures, each a failure", path: "/failure", status: "200", clients: 0 },
-    Job { name: "two limits on failures, each a success", path: "/success", status: "200", clients: 0 },
+    Job::new("two limits on requests", "/plain", "200"),
+    Job::new("two limits on failures, each a failure", "/failure", "200"),
+    Job::new("two limits on failures, each a success", "/success", "200"),
 ];
 
 /// What was measured of one job, microseconds for each round.
@@ -27,7 +27,7 @@ pub(crate) struct Row {
 
 /// Measures all three of one process and prints it.
 pub(crate) fn run(plan: &Plan) {
-    let (application, address) = Process::of_this_program(&["application"]);
+    let (application, address) = Process::of_this_program(&["application".to_owned()]);
     let peer = Peer::start(Kind::PortcullisOutcome, &address);
     measure::first_answer(peer.address, Instant::now());
     let mut rows = JOBS.map(|job| Row { name: job.name, cpu: Vec::new() });

@@ -41,7 +41,7 @@ impl Process {
     }
 
     /// This program again in another role, with the first line it says.
-    pub(crate) fn of_this_program(arguments: &[&str]) -> (Self, String) {
+    pub(crate) fn of_this_program(arguments: &[String]) -> (Self, String) {
         let this = env::current_exe().expect("this program has a file");
         let mut child = on_core(LOAD_CORE, &this.to_string_lossy())
             .args(arguments)

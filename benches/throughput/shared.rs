@@ -27,8 +27,7 @@ pub(crate) struct Row {
 }
 
 /// So many clients ask in turn: each within its limit, and with a log of realistic length.
-const JOB: Job =
-    Job { name: "proxied, a limit in Redis that does not bind", path: "/", status: "200", clients: CLIENTS };
+const JOB: Job = Job { clients: CLIENTS, ..Job::new("proxied, a limit in Redis that does not bind", "/", "200") };
 
 const CLIENTS: usize = 10_000;
 
@@ -38,7 +37,7 @@ pub(crate) fn run(plan: &Plan) {
         println!("SKIPPED, the table of limits in Redis: {needed} is not installed");
         return;
     }
-    let (application, application_address) = Process::of_this_program(&["application"]);
+    let (application, application_address) = Process::of_this_program(&["application".to_owned()]);
     let ours = Redis::start();
     let overheard = ours.overheard();
     let mut peers = vec![(start(Kind::PortcullisRedis, &application_address, &ours, &[]), ours)];

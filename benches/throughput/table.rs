@@ -1,6 +1,5 @@
 //! The numbers as a table in Markdown.
 
-use super::load;
 use super::measure::JOBS;
 use super::measure::Plan;
 use super::outcome;
@@ -25,29 +24,24 @@ impl Row {
 
 pub(crate) fn print(plan: &Plan, rows: &[Row]) {
     let reference = rows.iter().find(|row| row.kind == Kind::Nginx);
-    let idle: Vec<String> = plan.idle.iter().map(|count| format!("KiB per idle connection, of {count}")).collect();
-    let mut head: Vec<String> = vec![format!("one core, {} keep-alive connections", load::CONNECTIONS)];
-    head.extend(JOBS.iter().map(|job| format!("{}: CPU per request", job.name)));
-    head.extend(idle);
-    head.push("start to first answer".to_owned());
-    println!("\n| {} |", head.join(" | "));
-    println!("|{}", " --- |".repeat(head.len()));
-    for row in rows {
-        let mut cells = vec![row.kind.name().to_owned()];
-        for (index, micros) in row.cpu.iter().enumerate() {
-            let absolute = format!("{:.1} us", median(micros.clone()));
-            cells.push(match reference {
-                Some(reference) => {
-                    let ratios = micros.iter().zip(&reference.cpu[index]).map(|(ours, theirs)| ours / theirs);
-                    format!("{:.2} ({absolute})", median(ratios.collect()))
-                }
-                None => absolute,
-            });
-        }
-        cells.extend(row.idle_kib.iter().map(|kib| format!("{kib:.1}")));
-        cells.push(format!("{:.0} ms", median(row.start_millis.clone())));
-        println!("| {} |", cells.join(" | "));
+    let names: Vec<&str> = rows.iter().map(|row| row.kind.name()).collect();
+    println!("\n| one core | {} |\n| --- |{}", names.join(" | "), " --- |".repeat(rows.len()));
+    let line = |name: &str, cell: &dyn Fn(&Row) -> String| {
+        let cells: Vec<String> = rows.iter().map(cell).collect();
+        println!("| {name} | {} |", cells.join(" | "));
+    };
+    for (index, job) in JOBS.iter().enumerate() {
+        line(&format!("{}: CPU per request", job.name), &|row| {
+            let absolute = format!("{:.1} us", median(row.cpu[index].clone()));
+            let Some(reference) = reference else { return absolute };
+            let ratios = row.cpu[index].iter().zip(&reference.cpu[index]).map(|(ours, theirs)| ours / theirs);
+            format!("{:.2} ({absolute})", median(ratios.collect()))
+        });
     }
+    for (index, count) in plan.idle.iter().enumerate() {
+        line(&format!("KiB per idle connection, of {count}"), &|row| format!("{:.1}", row.idle_kib[index]));
+    }
+    line("start to first answer", &|row| format!("{:.0} ms", median(row.start_millis.clone())));
     match reference {
         Some(_) => println!("\nRatios against nginx, medians of {} rounds.", plan.rounds),
         None => println!("\nWithout nginx there are no ratios."),
@@ -58,9 +52,8 @@ pub(crate) fn print(plan: &Plan, rows: &[Row]) {
 pub(crate) fn print_shared(plan: &Plan, rows: &[shared::Row]) {
     let reference = rows.iter().find(|row| row.kind == Kind::NginxLua);
     println!(
-        "\n| a limit in Redis, one core for both, {} connections | proxy: CPU per request | Redis: CPU per request | \
-         requests per second |",
-        load::CONNECTIONS
+        "\n| a limit in Redis, one core for both, 64 connections | proxy: CPU per request | Redis: CPU per request | \
+         requests per second |"
     );
     println!("| --- | --- | --- | --- |");
     for row in rows {
@@ -79,7 +72,7 @@ pub(crate) fn print_shared(plan: &Plan, rows: &[shared::Row]) {
 
 /// The table of limits that count answers, against the first row.
 pub(crate) fn print_outcome(plan: &Plan, rows: &[outcome::Row]) {
-    println!("\n| portcullis, one core, {} keep-alive connections | CPU per request |", load::CONNECTIONS);
+    println!("\n| portcullis, one core, 64 keep-alive connections | CPU per request |");
     println!("| --- | --- |");
     for row in rows {
         let ratios = row.cpu.iter().zip(&rows[0].cpu).map(|(counted, plain)| counted / plain).collect();
