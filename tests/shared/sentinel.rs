@@ -54,6 +54,8 @@ fn requests_go_on_while_the_sentinels_elect_a_new_master() {
         thread::sleep(Duration::from_millis(300));
         redis.servers[0].kill();
         eventually("the replica is the master", || redis.servers[1].cli(&["ROLE"]).starts_with("master"));
+        // They look at it once a second before they say so.
+        eventually("the sentinels tell of it", || redis.tell_of(&redis.servers[1]));
         let elected = Stopwatch::start();
         eventually("the gateways have found the new master", || gateways.iter().all(store_up));
         assert!(elected.elapsed() < Duration::from_secs(1), "{:?}", elected.elapsed());

@@ -113,6 +113,13 @@ impl RedisSentinels {
         let url = |sentinel: &Sentinel| format!("\"redis://{}/sessions\"", sentinel.address);
         format!("[{}]", self.sentinels.iter().map(url).collect::<Vec<_>>().join(", "))
     }
+
+    /// Whether every sentinel says that this server is the master.
+    pub fn tell_of(&self, server: &RedisServer) -> bool {
+        let port = server.address().port().to_string();
+        let told = |sentinel: &Sentinel| sentinel.cli(&["SENTINEL", "get-master-addr-by-name", "sessions"]);
+        self.sentinels.iter().all(|sentinel| told(sentinel).lines().nth(1) == Some(&*port))
+    }
 }
 
 impl Sentinel {
