@@ -161,7 +161,7 @@ fn a_million_lines_are_swapped_without_a_failed_or_a_slow_request() {
     assert_eq!(gateway.get("/").from("127.0.0.2").status(), 403);
     assert_eq!(gateway.failed_reloads(), 0);
     // What a busy machine does to requests by itself is not the reload's fault.
-    let bound = Duration::from_millis(300).max(usual * 4);
+    let bound = Duration::from_millis(800).max(usual * 4);
     assert!(slowest < bound, "{slowest:?}, otherwise {usual:?}");
 }
 
