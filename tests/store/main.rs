@@ -5,11 +5,15 @@
 
 #[macro_use]
 mod contract;
+mod across_slots;
 mod away;
 mod failover;
+mod history;
 mod memory;
 mod model;
+mod node;
 mod redis;
+mod slots;
 mod support;
 mod values;
 
