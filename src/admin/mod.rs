@@ -37,6 +37,7 @@ use crate::decision::Policy;
 use crate::limit::OnFailure;
 use crate::listen;
 use crate::listen::Connections;
+use crate::listen::Door;
 use crate::listen::connection::Connection;
 use crate::record::Gauges;
 use crate::record::Herald;
@@ -125,7 +126,8 @@ impl fmt::Debug for Control {
 /// Answers on one socket until `stop` is cancelled.
 pub async fn serve(socket: TcpListener, control: Arc<Control>, stop: CancellationToken) {
     let settings = Arc::new(ArcSwap::from_pointee(CONNECTIONS));
-    listen::serve(socket, settings, Admin { router: router(control) }, Connections::default(), stop).await;
+    let door = Arc::new(Door::default());
+    listen::serve(socket, door, settings, Admin { router: router(control) }, Connections::default(), stop).await;
 }
 
 fn router(control: Arc<Control>) -> Router {

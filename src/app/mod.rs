@@ -40,6 +40,7 @@ use crate::gateway::Holding;
 use crate::gateway::Snapshot;
 use crate::listen;
 use crate::listen::Connections;
+use crate::listen::Entrance;
 use crate::record::LogSettings;
 use crate::record::Sinks;
 use crate::record::audit::Append;
@@ -121,7 +122,8 @@ impl App {
             files,
         } = settings;
         let cores = workers::count();
-        let bound = listen.into_iter().map(|address| bind(address, cores)).collect::<Result<Vec<_>, _>>()?;
+        let bound = listen.into_iter().map(|Entrance { address, terms }| Ok((bind(address, cores)?, terms)));
+        let bound = bound.collect::<Result<Vec<_>, _>>()?;
         let bound_admin = admin.map(|admin| bind(admin.address, 1).map(|bound| (admin, bound))).transpose()?;
 
         let parts = build::Parts { policy, clients, upstreams, requests };
@@ -193,8 +195,8 @@ impl App {
             files,
         };
         app.checks.follow(&app.live.load().upstreams);
-        for bound in bound {
-            app.listeners.serve(bound, &app.workers, &app.connections);
+        for (bound, terms) in bound {
+            app.listeners.serve(bound, terms, &app.workers, &app.connections);
         }
         app.admin = bound_admin.map(|(_, bound)| Admin::serve(bound, &app.control));
         Ok(app)

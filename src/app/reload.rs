@@ -107,7 +107,7 @@ impl App {
             files,
         } = settings.map_err(Refused::Mistakes)?;
 
-        let listeners = self.listeners.prepare(&listen, &self.workers).map_err(Refused::Start)?;
+        let listeners = self.listeners.prepare(listen, &self.workers).map_err(Refused::Start)?;
         let token = admin.as_ref().and_then(|admin| admin.token.clone());
         let rules = admin::Rules { token, on_failure: store.on_failure };
         let admin = self.prepare_admin(admin).map_err(Refused::Start)?;
@@ -152,12 +152,16 @@ impl App {
         // New connections are to find the new rules: the snapshot first, the sockets after it.
         let drain = rest.connections.drain;
         self.connection_settings.store(Arc::new(rest.connections));
-        let (opened, closed) = self.listeners.turn_over(listeners, &self.workers, &self.connections, drain);
-        for address in opened {
+        let turned = self.listeners.turn_over(listeners, &self.workers, &self.connections, drain);
+        for address in turned.opened {
             changes.say(format!("listening on {address}"));
         }
-        for address in closed {
+        for address in turned.closed {
             changes.say(format!("no longer listening on {address}"));
+        }
+        for (address, is_required) in turned.proxy_protocol {
+            let words = if is_required { "PROXY header required" } else { "PROXY header no longer required" };
+            changes.say(format!("{words} on {address}"));
         }
         // A listener that is not for this machine alone is not to answer without its token.
         self.control.follow(rules);

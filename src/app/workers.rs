@@ -18,6 +18,7 @@ use tokio_util::sync::CancellationToken;
 use crate::gateway::Gateway;
 use crate::listen;
 use crate::listen::Connections;
+use crate::listen::Door;
 
 /// The threads that serve, and the way to hand them sockets.
 #[derive(Debug)]
@@ -36,6 +37,7 @@ pub struct Worker {
 #[derive(Debug)]
 struct Job {
     socket: TcpListener,
+    door: Arc<Door>,
     connections: Connections,
     stop: CancellationToken,
 }
@@ -63,11 +65,18 @@ impl Workers {
         self.threads.len()
     }
 
-    /// Hands each thread one of `sockets`; what they accept is among `connections`.
-    pub fn serve(&self, sockets: Vec<TcpListener>, connections: &Connections, stop: &CancellationToken) {
+    /// Hands each thread one of `sockets`, which share a door; what they accept is among `connections`.
+    pub fn serve(
+        &self,
+        sockets: Vec<TcpListener>,
+        door: &Arc<Door>,
+        connections: &Connections,
+        stop: &CancellationToken,
+    ) {
         for ((jobs, _), socket) in self.threads.iter().zip(sockets) {
             // Fails only when that thread is gone, and then the kernel sends its connections to the others.
-            drop(jobs.send(Job { socket, connections: connections.clone(), stop: stop.clone() }));
+            let (door, connections, stop) = (Arc::clone(door), connections.clone(), stop.clone());
+            drop(jobs.send(Job { socket, door, connections, stop }));
         }
     }
 
@@ -84,8 +93,9 @@ impl Workers {
 fn work(runtime: Runtime, mut queue: UnboundedReceiver<Job>, worker: &dyn Fn() -> Worker) {
     runtime.block_on(async {
         let Worker { gateway, settings } = worker();
-        while let Some(Job { socket, connections, stop }) = queue.recv().await {
-            tokio::spawn(listen::serve(socket, Arc::clone(&settings), gateway.clone(), connections, stop));
+        while let Some(Job { socket, door, connections, stop }) = queue.recv().await {
+            let (settings, gateway) = (Arc::clone(&settings), gateway.clone());
+            tokio::spawn(listen::serve(socket, door, settings, gateway, connections, stop));
         }
         gateway.finish().await;
     });

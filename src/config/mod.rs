@@ -13,7 +13,6 @@ mod secret;
 pub mod source;
 pub mod yaml;
 
-use std::net::SocketAddr;
 use std::path::Path;
 use std::path::PathBuf;
 
@@ -42,7 +41,7 @@ pub use self::schema::schema;
 /// A configuration, checked.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    pub listen: Vec<SocketAddr>,
+    pub listen: Vec<listen::Entrance>,
     pub admin: Option<admin::Settings>,
     pub clients: TrustedProxies,
     pub store: store::Settings,

@@ -5,6 +5,8 @@ use std::time::Instant;
 use proptest::prelude::*;
 
 use super::*;
+use crate::listen::Entrance;
+use crate::listen::Terms;
 
 const SMALLEST: &str = "\
 listen: 0.0.0.0:8080
@@ -22,7 +24,8 @@ fn check(text: &str) -> Result<Settings, Vec<Diagnostic>> {
 #[test]
 fn the_smallest_useful_file_has_every_default() {
     let settings = check(SMALLEST).expect("a good file");
-    assert_eq!(settings.listen, ["0.0.0.0:8080".parse().expect("an address")]);
+    let entrance = Entrance { address: "0.0.0.0:8080".parse().expect("an address"), terms: Terms::default() };
+    assert_eq!(settings.listen, [entrance]);
     assert!(settings.admin.is_none());
     assert_eq!(settings.store.memory.max_keys, 1_000_000);
     assert_eq!(settings.upstreams[0].servers[0].as_str(), "127.0.0.1:8000");

@@ -17,16 +17,19 @@ use tracing::error;
 use tracing::info;
 use tracing::warn;
 
-use super::Connection;
 use super::Connections;
+use super::Door;
 use super::Handle;
 use super::Settings;
-use super::conversation::converse;
-use super::tapped::Tapped;
+use super::newcomer::Newcomer;
+use super::newcomer::turn_away;
+use super::proxy_protocol::Ends;
+use crate::client::ClientIp;
 
 /// Accepts connections on one core until `stop` is cancelled; those that stand go on until they are drained.
 pub async fn serve<H: Handle>(
     socket: std::net::TcpListener,
+    door: Arc<Door>,
     settings: Arc<ArcSwap<Settings>>,
     handler: H,
     connections: Connections,
@@ -40,7 +43,7 @@ pub async fn serve<H: Handle>(
         Ok(local) => local,
         Err(error) => return error!(%error, "cannot accept connections: the socket has no address"),
     };
-    let accepting = Accepting { local, settings, handler, connections };
+    let accepting = Accepting { local, door, settings, handler, connections };
     select! {
         () = stop.cancelled() => accepting.finish(listener).await,
         never = accepting.run(&listener) => match never {},
@@ -49,6 +52,7 @@ pub async fn serve<H: Handle>(
 
 struct Accepting<H> {
     local: SocketAddr,
+    door: Arc<Door>,
     settings: Arc<ArcSwap<Settings>>,
     handler: H,
     connections: Connections,
@@ -90,17 +94,24 @@ impl<H: Handle> Accepting<H> {
     }
 
     async fn welcome(&self, stream: TcpStream, peer: SocketAddr) {
-        let settings = self.settings.load_full();
-        let Some(standing) = self.connections.admit(peer.ip(), &settings).await else {
-            // It has all the connections it may have.
-            return;
+        let is_trusted = {
+            let terms = self.door.terms();
+            terms.proxy_protocol.as_ref().map(|proxies| proxies.trusts(ClientIp::new(peer.ip())))
         };
+        if is_trusted == Some(false) {
+            return turn_away(&self.door, peer, &"the peer is not in `client_ip.trusted_proxies`");
+        }
+        let settings = self.settings.load_full();
+        let standing = self.connections.admit(&settings).await;
         // Only a wildcard leaves open which of its addresses a client came to.
         let local = if self.local.ip().is_unspecified() { stream.local_addr().ok() } else { None };
-        let local = local.unwrap_or(self.local);
-        let connection = Arc::new(Connection::new(peer, local, settings.max_headers, &self.connections));
-        let io = Tapped::new(stream, Arc::clone(&connection), standing);
-        tokio::spawn(converse(io, connection, settings, self.handler.clone()));
+        let ends = Ends { source: peer, destination: local.unwrap_or(self.local) };
+        let newcomer = Newcomer { stream, ends, standing, settings };
+        if is_trusted.is_some() {
+            tokio::spawn(newcomer.introduced(Arc::clone(&self.door), self.handler.clone()));
+        } else if let Some(conversation) = newcomer.converse(self.handler.clone()) {
+            tokio::spawn(conversation);
+        }
     }
 
     /// Takes in who is waiting in the accept queue: closing it would reset them.

@@ -11,14 +11,13 @@ use std::task::Waker;
 
 use parking_lot::Mutex;
 
-use super::Connections;
 use super::connections::Group;
 use super::connections::Order;
 
 /// The facts of a connection.
 #[derive(Debug)]
 pub struct Connection {
-    /// Who connected.
+    /// Who connected, or for whom a trusted proxy said that it did.
     pub peer: SocketAddr,
     /// Where.
     pub local: SocketAddr,
@@ -30,8 +29,8 @@ pub struct Connection {
 
 impl Connection {
     /// A connection among these.
-    pub fn new(peer: SocketAddr, local: SocketAddr, max_headers: usize, connections: &Connections) -> Self {
-        Self { peer, local, max_headers, group: Arc::clone(connections.group()), progress: Progress::default() }
+    pub(super) fn new(peer: SocketAddr, local: SocketAddr, max_headers: usize, group: &Arc<Group>) -> Self {
+        Self { peer, local, max_headers, group: Arc::clone(group), progress: Progress::default() }
     }
 
     /// Runs what outlives the request, a tunnel for instance, until it is done or connections are cut.
@@ -67,7 +66,7 @@ impl Connection {
 }
 
 /// Returns when a group is told this, or what includes it.
-async fn ordered(group: &Group, order: Order) {
+pub(super) async fn ordered(group: &Group, order: Order) {
     loop {
         let ordered = group.ordered.notified();
         if group.current_order() >= order {

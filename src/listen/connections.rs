@@ -58,16 +58,8 @@ impl Connections {
         self.group.order(Order::Cut);
     }
 
-    pub(super) fn group(&self) -> &Arc<Group> {
-        &self.group
-    }
-
-    /// A place for a connection of this client, as soon as there is one. `None`: this client has all it may have.
-    pub(super) async fn admit(&self, client: IpAddr, settings: &Settings) -> Option<Standing> {
-        let place = match settings.max_connections_per_client {
-            0 => None,
-            most => Some(PerClient::enter(&self.group.clients, client, most)?),
-        };
+    /// A place for a connection, as soon as there is one.
+    pub(super) async fn admit(&self, settings: &Settings) -> Standing {
         loop {
             let left = self.group.root().left.notified();
             if self.group.root().try_enter(settings.max_connections) {
@@ -80,7 +72,7 @@ impl Connections {
             group.count.fetch_add(1, Ordering::Relaxed);
             group = parent;
         }
-        Some(Standing { group: Arc::clone(&self.group), _place: place })
+        Standing { group: Arc::clone(&self.group), place: None }
     }
 
     /// Returns when the process has room for one more connection.
@@ -166,7 +158,23 @@ impl Group {
 #[derive(Debug)]
 pub(super) struct Standing {
     group: Arc<Group>,
-    _place: Option<Place>,
+    place: Option<Place>,
+}
+
+impl Standing {
+    pub(super) fn group(&self) -> &Arc<Group> {
+        &self.group
+    }
+
+    /// Makes it one of this client's. `false`: the client has all it may have.
+    pub(super) fn belong_to(&mut self, client: IpAddr, settings: &Settings) -> bool {
+        let most = settings.max_connections_per_client;
+        if most == 0 {
+            return true;
+        }
+        self.place = PerClient::enter(&self.group.clients, client, most);
+        self.place.is_some()
+    }
 }
 
 impl Drop for Standing {

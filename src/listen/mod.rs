@@ -4,6 +4,7 @@ pub mod accept;
 pub mod bind;
 pub mod connection;
 pub mod connections;
+pub mod door;
 
 mod answering;
 mod body;
@@ -11,7 +12,9 @@ mod conversation;
 mod frames;
 mod head;
 mod minder;
+mod newcomer;
 mod per_client;
+mod proxy_protocol;
 mod streams;
 mod tapped;
 mod watchdog;
@@ -30,6 +33,9 @@ pub use self::accept::serve;
 pub use self::bind::bind;
 pub use self::connection::Connection;
 pub use self::connections::Connections;
+pub use self::door::Door;
+pub use self::door::Entrance;
+pub use self::door::Terms;
 
 /// Bounds of connections; those that stand keep what they began with.
 #[derive(Clone, Debug, Eq, PartialEq)]

@@ -155,7 +155,7 @@ const PARK_AFTER: Duration = Duration::from_secs(1);
 const HALF_CLOSED: Duration = Duration::from_secs(1);
 
 /// A request sent before the draining has arrived by then.
-const HURRY: Duration = Duration::from_millis(500);
+pub(super) const HURRY: Duration = Duration::from_millis(500);
 
 /// How long a client may take to close after the last answer, so that it gets to read it.
 const LINGER: Duration = Duration::from_secs(2);

@@ -46,9 +46,16 @@ fn one_of_a_list_needs_no_brackets() {
 }
 
 #[test]
+fn the_proxy_protocol_is_required_where_it_says_so_from_the_proxies_that_are_trusted() {
+    let settings = load("proxy-protocol.yaml");
+    assert_eq!(settings.listen[0].terms.proxy_protocol, None);
+    assert_eq!(settings.listen[1].terms.proxy_protocol, Some(settings.clients));
+}
+
+#[test]
 fn values_are_typed_by_their_key_quoted_or_not() {
     let settings = load("quoted.yaml");
-    assert_eq!(settings.listen[0].port(), 8080);
+    assert_eq!(settings.listen[0].address.port(), 8080);
     assert_eq!(settings.store.memory.max_keys, 5000);
     assert_eq!(settings.policy.deny_response.status, Some(StatusCode::FORBIDDEN));
     assert_eq!(settings.requests.max_body, Some(10 << 20));
@@ -161,7 +168,7 @@ fn the_only_upstream_is_the_default_one() {
 #[test]
 fn the_environment_stands_in_values() {
     let settings = load("environment.yaml");
-    assert_eq!(settings.listen[0].port(), 8080);
+    assert_eq!(settings.listen[0].address.port(), 8080);
     assert_eq!(settings.upstreams[0].servers[0].as_str(), "127.0.0.1:8000");
     let body = settings.policy.deny_response.body.as_ref().expect("a body");
     assert!(matches!(body, DenyBody::Verbatim { content, .. } if &content[..] == b"Set ${PORT}.\n"));

@@ -7,30 +7,36 @@ use std::path::PathBuf;
 use super::Compiler;
 use super::response::Found;
 use crate::admin;
+use crate::client::TrustedProxies;
 use crate::config::raw::Document;
 use crate::config::raw::Spanned;
-use crate::config::raw::field::not_built;
 use crate::config::raw::server::Listen;
+use crate::config::source::Place;
+use crate::listen::Entrance;
+use crate::listen::Terms;
+
+/// An entry of `listen`.
+pub(super) struct Described {
+    address: Spanned<SocketAddr>,
+    /// Where it says that a PROXY header is required.
+    proxy_protocol: Option<Place>,
+}
 
 impl Compiler {
-    /// Every address, each once.
-    pub(super) fn listen(&mut self, document: &Document) -> Vec<Spanned<SocketAddr>> {
+    /// Every entrance, each address once.
+    pub(super) fn listen(&mut self, document: &Document) -> Vec<Described> {
         let Some(entries) = document.listen.get() else { return Vec::new() };
         if entries.items.is_empty() && self.mistakes.is_empty() {
             self.mistakes.report(entries.at, "an empty list: nothing would listen", "write `listen: 0.0.0.0:8080`");
         }
-        let mut addresses: Vec<Spanned<SocketAddr>> = Vec::new();
+        let mut described: Vec<Described> = Vec::new();
         let mut seen: HashMap<SocketAddr, u32> = HashMap::new();
         for entry in &entries.items {
-            let address = match entry {
-                Listen::Address(address) => address,
+            let (address, proxy_protocol) = match entry {
+                Listen::Address(address) => (address, None),
                 Listen::Described(listener) => {
-                    if let Some(Spanned { value: true, at }) = listener.proxy_protocol.get() {
-                        let help = "write `false`, or let the proxy in front send X-Forwarded-For";
-                        not_built(*at, "proxy_protocol: true", help, &mut self.mistakes);
-                    }
                     let Some(address) = listener.address.get() else { continue };
-                    address
+                    (address, listener.proxy_protocol.get().filter(|required| required.value))
                 }
             };
             // Port 0 is another free port each time.
@@ -40,12 +46,35 @@ impl Compiler {
                 self.mistakes.report(address.at, message, format!("line {line} has it too: keep one of the two"));
                 continue;
             }
-            addresses.push(address.clone());
+            let address = address.clone();
+            described.push(Described { address, proxy_protocol: proxy_protocol.map(|required| required.at) });
         }
-        addresses
+        described
     }
 
-    pub(super) fn admin(&mut self, document: &Document, listen: &[Spanned<SocketAddr>]) -> Option<admin::Settings> {
+    /// What is asked of connections at each address.
+    pub(super) fn entrances(
+        &mut self,
+        document: &Document,
+        described: Vec<Described>,
+        proxies: &TrustedProxies,
+    ) -> Vec<Entrance> {
+        let trusts_nobody = trusts_nobody(document);
+        let entrances = described.into_iter().map(|Described { address, proxy_protocol }| {
+            if let Some(at) = proxy_protocol.filter(|_| trusts_nobody) {
+                self.mistakes.report(
+                    at,
+                    "`proxy_protocol: true` lets trusted proxies alone connect, and there is none",
+                    "add `client_ip:` with `trusted_proxies:`, the networks of the proxies in front, or write `false`",
+                );
+            }
+            let terms = Terms { proxy_protocol: proxy_protocol.map(|_| proxies.clone()) };
+            Entrance { address: address.value, terms }
+        });
+        entrances.collect()
+    }
+
+    pub(super) fn admin(&mut self, document: &Document, listen: &[Described]) -> Option<admin::Settings> {
         let admin = document.admin.get()?;
         let token = admin.token_file.get().and_then(|file| self.token(file));
         let Spanned { value: address, at } = *admin.address.get()?;
@@ -56,7 +85,7 @@ impl Compiler {
                 "write `127.0.0.1`, or add `token_file:` with a file that holds a secret token",
             );
         }
-        if address.port() != 0 && listen.iter().any(|other| other.value == address) {
+        if address.port() != 0 && listen.iter().any(|other| other.address.value == address) {
             self.mistakes.report(
                 at,
                 format!("`{address}` is in `listen` too"),
@@ -79,4 +108,11 @@ impl Compiler {
         self.mistakes.report(file.at, message, "write one line into it, for instance from `openssl rand -hex 32`");
         None
     }
+}
+
+/// Whether no proxy is trusted, and not because one is misspelt.
+fn trusts_nobody(document: &Document) -> bool {
+    let Some(client) = document.client_ip.get() else { return document.client_ip.is_absent() };
+    let proxies = &client.trusted_proxies;
+    proxies.is_absent() || proxies.get().is_some_and(|proxies| proxies.items.is_empty())
 }

@@ -84,6 +84,7 @@ impl Compiler {
         let listen = self.listen(document);
         let admin = self.admin(document, &listen);
         let clients = self.clients(document);
+        let listen = self.entrances(document, listen, &clients);
         let mut upstreams = Upstreams::default();
         self.declare_upstreams(document, &mut upstreams);
         let upstream = self.default_upstream(document, &mut upstreams);
@@ -111,7 +112,7 @@ impl Compiler {
             deny_response,
         };
         Settings {
-            listen: listen.into_iter().map(|address| address.value).collect(),
+            listen,
             admin,
             clients,
             store: self.store(document),

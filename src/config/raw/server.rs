@@ -42,7 +42,8 @@ section! {
     Listener {
         /// An IP address and a port, such as `0.0.0.0:8080`.
         address: Spanned<SocketAddr>,
-        /// The PROXY protocol; only `false` is built.
+        /// Whether each connection has to begin with a header of the PROXY protocol, version 1 or 2, and to be from one of
+        /// `client_ip.trusted_proxies`: the source it names is the peer. Default: false.
         proxy_protocol: Spanned<bool>,
     }
     required {

@@ -77,7 +77,14 @@ async fn one_listener_is_drained_without_the_others() {
     let socket = bind((Ipv4Addr::LOCALHOST, 0).into(), 1).unwrap().remove(0);
     let address = socket.local_addr().unwrap();
     let stop = CancellationToken::new();
-    tokio::spawn(serve(socket, Arc::clone(&server.settings), server.app.clone(), listener.clone(), stop));
+    tokio::spawn(serve(
+        socket,
+        Arc::default(),
+        Arc::clone(&server.settings),
+        server.app.clone(),
+        listener.clone(),
+        stop,
+    ));
     let mut there = Client::connect(address).await;
     there.get("/").await;
     let mut here = server.connect().await;

@@ -5,6 +5,7 @@ mod client;
 mod drain;
 mod http1;
 mod http2;
+mod introduced;
 mod timeouts;
 
 use std::net::Ipv4Addr;
@@ -36,8 +37,10 @@ use tokio_util::sync::CancellationToken;
 use self::client::Client;
 use super::Connection;
 use super::Connections;
+use super::Door;
 use super::Handle;
 use super::Settings;
+use super::Terms;
 use super::bind;
 use super::serve;
 
@@ -67,10 +70,15 @@ struct Server {
     stop: CancellationToken,
     app: App,
     settings: Arc<ArcSwap<Settings>>,
+    door: Arc<Door>,
 }
 
 impl Server {
     fn start(settings: Settings) -> Self {
+        Self::with_terms(settings, Terms::default())
+    }
+
+    fn with_terms(settings: Settings, terms: Terms) -> Self {
         let socket = bind((Ipv4Addr::LOCALHOST, 0).into(), 1).unwrap().remove(0);
         let server = Self {
             address: socket.local_addr().unwrap(),
@@ -78,9 +86,11 @@ impl Server {
             stop: CancellationToken::new(),
             app: App::default(),
             settings: Arc::new(ArcSwap::from_pointee(settings)),
+            door: Arc::new(Door::new(terms)),
         };
         tokio::spawn(serve(
             socket,
+            Arc::clone(&server.door),
             Arc::clone(&server.settings),
             server.app.clone(),
             server.connections.clone(),
@@ -148,6 +158,7 @@ impl Handle for App {
                     app.gate.acquire().await.unwrap().forget();
                     Reply::Text(Some("waited".into()))
                 }
+                "/ends" => Reply::Text(Some(format!("{} {}", connection.peer, connection.local).into())),
                 "/panic" => panic!("on purpose"),
                 "/endless" => Reply::Endless,
                 "/echo" => Reply::Echo(request.into_body()),

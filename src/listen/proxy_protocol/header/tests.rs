@@ -1,0 +1,170 @@
+use proptest::collection::vec;
+use proptest::prelude::*;
+
+use super::*;
+
+type Taken = Result<(usize, Option<Header>), Malformed>;
+
+/// What comes of bytes that arrive in these parts, and how many of them were taken.
+fn taken<'b>(parts: impl IntoIterator<Item = &'b [u8]>) -> Taken {
+    let mut reader = Reader::default();
+    let mut sum = 0;
+    for part in parts {
+        let (length, header) = reader.take(part)?;
+        sum += length;
+        if header.is_some() {
+            return Ok((sum, header));
+        }
+        assert_eq!(length, part.len(), "nothing is left behind while the header goes on");
+    }
+    Ok((sum, None))
+}
+
+/// However it is cut, the outcome is the same, and what follows it is not touched.
+#[track_caller]
+fn check(header: &[u8], expected: Result<Header, Malformed>) {
+    let sent = [header, b"\r\nPROXY GET / HTTP/1.1\r\n"].concat();
+    let expected = expected.map(|says| (header.len(), Some(says)));
+    for cut in 0..sent.len() {
+        let (first, second) = sent.split_at(cut);
+        assert_eq!(taken([first, second]), expected, "{} cut at {cut}", header.escape_ascii());
+    }
+    assert_eq!(taken(sent.chunks(1)), expected);
+}
+
+fn from(source: &str, destination: &str) -> Header {
+    Header::For(Ends { source: source.parse().unwrap(), destination: destination.parse().unwrap() })
+}
+
+fn block(command: u8, family: u8, content: &[u8]) -> Vec<u8> {
+    let length = u16::try_from(content.len()).unwrap().to_be_bytes();
+    [SIGNATURE, &[command, family], &length, content].concat()
+}
+
+const V4: &[u8] = &[203, 0, 113, 9, 192, 0, 2, 1, 0x12, 0x67, 0, 80];
+
+#[test]
+fn version_1_names_both_ends() {
+    check(b"PROXY TCP4 203.0.113.9 192.0.2.1 4711 80\r\n", Ok(from("203.0.113.9:4711", "192.0.2.1:80")));
+    check(b"PROXY TCP6 2001:db8::9 2001:DB8::1 4711 80\r\n", Ok(from("[2001:db8::9]:4711", "[2001:db8::1]:80")));
+    check(b"PROXY TCP4 203.0.113.9 192.0.2.1 0 65535\r\n", Ok(from("203.0.113.9:0", "192.0.2.1:65535")));
+}
+
+#[test]
+fn version_1_may_be_107_bytes_and_no_more() {
+    let longest = b"PROXY UNKNOWN ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff 65535 65535\r\n";
+    assert_eq!(longest.len(), LINE);
+    check(longest, Ok(Header::Own));
+    check(&[&longest[..LINE - 2], b" \r\n"].concat(), Err(Malformed::TooLong));
+}
+
+#[test]
+fn a_proxy_may_speak_for_itself_or_not_know_for_whom() {
+    check(b"PROXY UNKNOWN\r\n", Ok(Header::Own));
+    check(b"PROXY UNKNOWN whatever \xff follows\r\n", Ok(Header::Own));
+    check(&block(0x20, 0x11, V4), Ok(Header::Own));
+    check(&block(0x20, 0x00, b""), Ok(Header::Own));
+    // Of what is local, not even the family counts.
+    check(&block(0x20, 0xff, b"x"), Ok(Header::Own));
+    check(&block(0x21, 0x00, b""), Ok(Header::Own));
+    check(&block(0x21, 0x31, &[b'/'; 216]), Ok(Header::Own));
+}
+
+#[test]
+fn version_2_names_both_ends() {
+    check(&block(0x21, 0x11, V4), Ok(from("203.0.113.9:4711", "192.0.2.1:80")));
+    let v6: Vec<u8> = [[0x20; 16], [0x30; 16]].concat().into_iter().chain([0, 1, 0, 2]).collect();
+    let address = |byte: &str| [byte; 8].join(":");
+    let (source, destination) = (format!("[{}]:1", address("2020")), format!("[{}]:2", address("3030")));
+    check(&block(0x21, 0x21, &v6), Ok(from(&source, &destination)));
+}
+
+#[test]
+fn what_follows_the_addresses_of_version_2_is_part_of_the_header_and_not_read() {
+    check(&block(0x21, 0x11, &[V4, b"\x04\x00\x02ab"].concat()), Ok(from("203.0.113.9:4711", "192.0.2.1:80")));
+    check(&block(0x21, 0x11, &[V4, b"\x04\xff\xff"].concat()), Ok(from("203.0.113.9:4711", "192.0.2.1:80")));
+    let most = [V4, &[0; BLOCK - FIXED - 12]].concat();
+    check(&block(0x21, 0x11, &most), Ok(from("203.0.113.9:4711", "192.0.2.1:80")));
+    check(&block(0x21, 0x11, &[&most, &[0][..]].concat()), Err(Malformed::TooLong));
+}
+
+#[test]
+fn what_is_doubtful_is_no_header() {
+    check(b"GET / HTTP/1.1\r\n", Err(Malformed::Missing));
+    check(b"proxy TCP4 203.0.113.9 192.0.2.1 4711 80\r\n", Err(Malformed::Missing));
+    check(b"PROXY TCP4 203.0.113.9 192.0.2.1 4711 80\n", Err(Malformed::LineEnd));
+    check(b"PROXY TCP4 203.0.113.9 192.0.2.1 4711 80\r\r\n", Err(Malformed::LineEnd));
+    check(b"PROXY UNKNOWN a\nb\r\n", Err(Malformed::LineEnd));
+    check(b"PROXY UNKNOWN\ra\r\n", Err(Malformed::LineEnd));
+    for line in [
+        "PROXY TCP4 203.0.113.9 192.0.2.1 +4711 80\r\n",
+        "PROXY TCP4 203.0.113.9 192.0.2.1 04711 80\r\n",
+        "PROXY TCP4 203.0.113.9 192.0.2.1 65536 80\r\n",
+        "PROXY TCP4 203.0.113.9 192.0.2.1 4711\r\n",
+        "PROXY TCP4 203.0.113.9 192.0.2.1 4711 80 \r\n",
+        "PROXY TCP4  203.0.113.9 192.0.2.1 4711 80\r\n",
+        "PROXY TCP4 2001:db8::9 192.0.2.1 4711 80\r\n",
+        "PROXY TCP4 203.0.113.009 192.0.2.1 4711 80\r\n",
+        "PROXY TCP6 203.0.113.9 192.0.2.1 4711 80\r\n",
+        "PROXY TCP6 fe80::9%1 fe80::1 4711 80\r\n",
+        "PROXY UDP4 203.0.113.9 192.0.2.1 4711 80\r\n",
+        "PROXY UNKNOWNS\r\n",
+        "PROXY \r\n",
+    ] {
+        check(line.as_bytes(), Err(Malformed::Addresses));
+    }
+    check(&block(0x11, 0x11, V4), Err(Malformed::Version));
+    check(&block(0x31, 0x11, V4), Err(Malformed::Version));
+    check(&block(0x22, 0x11, V4), Err(Malformed::Command));
+    for family in [0x01, 0x10, 0x12, 0x20, 0x22, 0x32, 0x41, 0xff] {
+        check(&block(0x21, family, V4), Err(Malformed::Family));
+    }
+    check(&block(0x21, 0x11, &V4[1..]), Err(Malformed::Addresses));
+    check(&block(0x21, 0x21, V4), Err(Malformed::Addresses));
+    check(&block(0x21, 0x31, V4), Err(Malformed::Addresses));
+    check(b"\r\n\r\n\0\r\nQUIT\r", Err(Malformed::Missing));
+}
+
+/// Bytes that are a header now and then, or nearly one.
+fn likely() -> impl Strategy<Value = Vec<u8>> {
+    let word = prop_oneof![
+        Just(b"PROXY ".to_vec()),
+        Just(b"TCP4 ".to_vec()),
+        Just(b"TCP6 ".to_vec()),
+        Just(b"UNKNOWN".to_vec()),
+        Just(b"203.0.113.9 ".to_vec()),
+        Just(b"2001:db8::9 ".to_vec()),
+        Just(b"80".to_vec()),
+        Just(b"\r\n".to_vec()),
+        Just(SIGNATURE.to_vec()),
+        vec(any::<u8>(), 0..4),
+    ];
+    let words = vec(word, 0..12).prop_map(|words| words.concat());
+    let binary = (0x1f..0x23_u8, 0..0x33_u8, 0..64_u16, vec(any::<u8>(), 0..80)).prop_map(
+        |(command, family, length, content)| [SIGNATURE, &[command, family], &length.to_be_bytes(), &content].concat(),
+    );
+    prop_oneof![words, binary, vec(any::<u8>(), 0..200)]
+}
+
+proptest! {
+    #[test]
+    fn any_bytes_cut_anywhere_give_one_outcome_and_nothing_behind_the_header_is_taken(
+        bytes in likely(),
+        cuts in vec(0..200_usize, 0..5),
+        behind in vec(any::<u8>(), 0..20),
+    ) {
+        let whole = taken([&bytes[..]]);
+        let mut cuts: Vec<usize> = cuts.into_iter().filter(|cut| *cut <= bytes.len()).chain([0, bytes.len()]).collect();
+        cuts.sort_unstable();
+        prop_assert_eq!(taken(cuts.windows(2).map(|cut| &bytes[cut[0]..cut[1]])), whole);
+        if let Ok((length, Some(header))) = whole {
+            let declared = match &bytes[..] {
+                [b'P', ..] => bytes.iter().position(|byte| *byte == b'\n').map(|end| end + 1),
+                _ => Some(FIXED + usize::from(u16::from_be_bytes([bytes[14], bytes[15]]))),
+            };
+            prop_assert_eq!(Some(length), declared);
+            let followed = [&bytes[..length], &behind].concat();
+            prop_assert_eq!(taken([&followed[..]]), Ok((length, Some(header))));
+        }
+    }
+}
