@@ -66,7 +66,7 @@ impl Unfit {
 /// host that the request is for: the authority of an absolute target or of HTTP/2, else what it was. An HTTP/1.0
 /// request without one is for the address it came to.
 pub fn check(parts: &mut Parts, local: SocketAddr) -> Result<(), Unfit> {
-    if parts.method == Method::CONNECT || parts.method == Method::TRACE {
+    if is_refused(&parts.method) {
         return Err(Unfit::Method);
     }
     check_target(parts)?;
@@ -77,6 +77,11 @@ pub fn check(parts: &mut Parts, local: SocketAddr) -> Result<(), Unfit> {
         return Err(Unfit::Expectation);
     }
     Ok(())
+}
+
+/// In any letters: some applications read methods without case.
+fn is_refused(method: &Method) -> bool {
+    [Method::CONNECT, Method::TRACE].iter().any(|refused| refused.as_str().eq_ignore_ascii_case(method.as_str()))
 }
 
 fn check_target(parts: &Parts) -> Result<(), Unfit> {

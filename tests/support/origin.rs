@@ -21,7 +21,7 @@ use super::message::Wire;
 use super::message::split_head;
 
 /// Raw bytes are kept up to here for each connection.
-const KEPT: usize = 1024 * 1024;
+const KEPT: usize = 8 * 1024 * 1024;
 
 /// One request as the application saw it.
 #[derive(Clone, Debug, Default)]
@@ -288,6 +288,11 @@ impl Origin {
     pub fn bytes(&self) -> String {
         let bytes = self.record.bytes.lock().expect("no panic here");
         String::from_utf8_lossy(&bytes.concat()).into_owned()
+    }
+
+    /// The bytes of each connection.
+    pub fn streams(&self) -> Vec<Vec<u8>> {
+        self.record.bytes.lock().expect("no panic here").clone()
     }
 
     pub fn connections(&self) -> usize {

@@ -1,0 +1,9 @@
+//! Hostile bytes in, from clients and from applications: what each side gets, byte by byte.
+
+mod requests;
+mod strict;
+mod table;
+mod watched;
+
+#[path = "../support/mod.rs"]
+pub mod support;
