@@ -1,5 +1,8 @@
 //! Hostile bytes in, from clients and from applications: what each side gets, byte by byte.
 
+mod answers;
+mod frames;
+mod http2;
 mod requests;
 mod strict;
 mod table;

@@ -1,0 +1,145 @@
+//! HTTP/2 by hand: frames as bytes, heads without compression, so that a test can say what no library would.
+
+use std::io::Read;
+use std::io::Write;
+use std::net::TcpStream;
+
+const DATA: u8 = 0;
+const HEADERS: u8 = 1;
+const RST_STREAM: u8 = 3;
+const SETTINGS: u8 = 4;
+const GOAWAY: u8 = 7;
+
+pub(crate) const END_STREAM: u8 = 1;
+pub(crate) const END_HEADERS: u8 = 4;
+
+/// One field of a head.
+pub(crate) type Field<'f> = (&'f [u8], &'f [u8]);
+
+/// A frame of any kind.
+pub(crate) fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+    let length = u32::try_from(payload.len()).expect("frames are short").to_be_bytes();
+    [&length[1..], &[kind, flags], &stream.to_be_bytes(), payload].concat()
+}
+
+/// A whole head.
+pub(crate) fn head(stream: u32, ends: bool, fields: &[Field<'_>]) -> Vec<u8> {
+    let flags = END_HEADERS | if ends { END_STREAM } else { 0 };
+    frame(HEADERS, flags, stream, &block(fields))
+}
+
+pub(crate) fn data(stream: u32, ends: bool, content: &[u8]) -> Vec<u8> {
+    frame(DATA, if ends { END_STREAM } else { 0 }, stream, content)
+}
+
+/// Each field a literal that nobody is to remember.
+pub(crate) fn block(fields: &[Field<'_>]) -> Vec<u8> {
+    let mut block = Vec::new();
+    for (name, value) in fields {
+        block.push(0);
+        for text in [name, value] {
+            write_length(&mut block, text.len());
+            block.extend_from_slice(text);
+        }
+    }
+    block
+}
+
+/// An integer with a prefix of seven bits.
+fn write_length(block: &mut Vec<u8>, mut length: usize) {
+    if length < 127 {
+        block.push(u8::try_from(length).expect("below 127"));
+        return;
+    }
+    block.push(127);
+    length -= 127;
+    while length >= 128 {
+        block.push(u8::try_from(length % 128).expect("below 128") | 128);
+        length /= 128;
+    }
+    block.push(u8::try_from(length).expect("below 128"));
+}
+
+/// What came of one stream.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Fate {
+    Answered(u16),
+    Reset,
+    /// The whole connection ended.
+    Ended,
+}
+
+/// A connection that was opened as it should be.
+#[derive(Debug)]
+pub(crate) struct Client {
+    stream: TcpStream,
+}
+
+impl Client {
+    pub(crate) fn open(stream: TcpStream) -> Self {
+        let mut client = Self { stream };
+        client.send(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
+        client.send(&frame(SETTINGS, 0, 0, b""));
+        client
+    }
+
+    /// Sends bytes. That the other side has closed by now shows when reading.
+    pub(crate) fn send(&mut self, bytes: &[u8]) {
+        let _ = self.stream.write_all(bytes);
+    }
+
+    /// Waits for what becomes of a stream.
+    pub(crate) fn fate(&mut self, stream: u32) -> Fate {
+        loop {
+            let Some((kind, on, payload)) = self.frame() else { return Fate::Ended };
+            match kind {
+                GOAWAY => return Fate::Ended,
+                RST_STREAM if on == stream => return Fate::Reset,
+                HEADERS if on == stream => return Fate::Answered(status(&payload)),
+                _ => {}
+            }
+        }
+    }
+
+    fn frame(&mut self) -> Option<(u8, u32, Vec<u8>)> {
+        let mut header = [0; 9];
+        self.stream.read_exact(&mut header).ok()?;
+        let [high, middle, low, kind, _, stream @ ..] = header;
+        let mut payload = vec![0; usize::from(high) << 16 | usize::from(middle) << 8 | usize::from(low)];
+        self.stream.read_exact(&mut payload).ok()?;
+        Some((kind, u32::from_be_bytes(stream), payload))
+    }
+}
+
+/// The status of an answer: the first field of its head, from the table that every peer has, or spelled out.
+fn status(block: &[u8]) -> u16 {
+    match block {
+        [indexed @ 0x88..=0x8e, ..] => [200, 204, 206, 304, 400, 404, 500][usize::from(indexed - 0x88)],
+        [0x08 | 0x48, length, rest @ ..] if length & 0x80 == 0 => digits(rest[..3].iter().map(|digit| digit - b'0')),
+        [0x08 | 0x48, length, rest @ ..] => huffman(&rest[..usize::from(length & 0x7f)]),
+        _ => panic!("a head that begins with {block:x?}"),
+    }
+}
+
+/// Three digits in Huffman's code, the first three of five bits, the others of six.
+fn huffman(code: &[u8]) -> u16 {
+    let mut bits = code.iter().flat_map(|byte| (0..8).rev().map(move |bit| byte >> bit & 1));
+    let mut take = |count: usize| bits.by_ref().take(count).fold(0, |sum, bit| sum << 1 | bit);
+    digits(std::array::from_fn::<u8, 3, _>(|_| match take(5) {
+        few @ 0..=2 => few,
+        more => (more << 1 | take(1)) - 0b01_1001 + 3,
+    }))
+}
+
+fn digits(digits: impl IntoIterator<Item = u8>) -> u16 {
+    digits.into_iter().fold(0, |sum, digit| sum * 10 + u16::from(digit))
+}
+
+#[test]
+fn statuses_are_read_in_every_spelling() {
+    assert_eq!(status(&[0x88]), 200);
+    assert_eq!(status(&[0x8c, 0]), 400);
+    assert_eq!(status(b"\x48\x03431"), 431);
+    // 4: 011010, 0: 00000, 5: 011011, then ones.
+    assert_eq!(status(&[0x48, 0x83, 0b0110_1000, 0b0000_1101, 0b1111_1111]), 405);
+}
