@@ -25,6 +25,7 @@ mod notify;
 mod outcome;
 mod outcome_kept;
 mod outcome_settled;
+mod proxy_protocol;
 mod ratelimit_headers;
 mod redis_store;
 mod reload;

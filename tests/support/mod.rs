@@ -3,6 +3,7 @@
 mod caller;
 mod clock;
 mod gateway;
+mod haproxy;
 mod ledger;
 mod message;
 mod origin;
@@ -16,6 +17,7 @@ pub use self::caller::Caller;
 pub use self::clock::Stopwatch;
 pub use self::clock::eventually;
 pub use self::gateway::Gateway;
+pub use self::haproxy::Haproxy;
 pub use self::ledger::Arrival;
 pub use self::ledger::Ledger;
 pub use self::message::Response;
