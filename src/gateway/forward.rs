@@ -132,6 +132,8 @@ fn invite(parts: &mut Parts, body: &mut RequestBody) -> Option<Invitation> {
         parts.headers.remove(EXPECT);
         return None;
     }
+    // Once, however often it was said.
+    parts.headers.insert(EXPECT, HeaderValue::from_static("100-continue"));
     let (invitation, gate) = expect::gate();
     body.hold_behind(gate);
     Some(invitation)

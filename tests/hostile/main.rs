@@ -1,8 +1,10 @@
 //! Hostile bytes in, from clients and from applications: what each side gets, byte by byte.
 
 mod answers;
+mod differential;
 mod frames;
 mod http2;
+mod mutations;
 mod requests;
 mod strict;
 mod table;

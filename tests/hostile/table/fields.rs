@@ -134,7 +134,12 @@ pub(crate) fn between_neighbours() -> Vec<Row> {
         passes(
             "an expectation in capitals",
             expecting("100-CONTINUE"),
-            "POST / HTTP/1.1\r\ncontent-length: 5\r\nexpect: 100-CONTINUE\r\nhost: a\r\n\r\nhello",
+            "POST / HTTP/1.1\r\ncontent-length: 5\r\nexpect: 100-continue\r\nhost: a\r\n\r\nhello",
+        ),
+        passes(
+            "an expectation twice",
+            expecting("100-continue\r\nExpect: 100-continue"),
+            "POST / HTTP/1.1\r\ncontent-length: 5\r\nexpect: 100-continue\r\nhost: a\r\n\r\nhello",
         ),
         refused("another expectation", expecting("200-ok"), 417),
         refused("an expectation and another", expecting("100-continue, x"), 417),
