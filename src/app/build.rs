@@ -19,7 +19,7 @@ use crate::record::notify::Desks;
 use crate::store::AnyStore;
 use crate::upstream;
 use crate::upstream::Upstream;
-use crate::upstream::health;
+use crate::upstream::attend::attend;
 
 /// What of the settings requests meet.
 #[derive(Debug)]
@@ -48,7 +48,7 @@ pub fn snapshot(
 
 fn names(upstream: &Upstream) -> ServerNames {
     let settings = upstream.settings();
-    let servers = settings.servers.iter().map(|server| Arc::from(server.as_str()));
+    let servers = settings.servers.iter().map(|server| Arc::from(server.authority.as_str()));
     ServerNames { upstream: Arc::clone(&settings.name), servers: servers.collect() }
 }
 
@@ -70,7 +70,10 @@ pub fn gauges(
     };
     let servers = snapshot.upstreams.iter().flat_map(|upstream| {
         let name = &upstream.settings().name;
-        upstream.servers().iter().map(move |server| (Arc::clone(name), Arc::clone(server.name()), server.is_healthy()))
+        upstream.settings().servers.iter().map(move |server| {
+            let server = server.authority.as_str();
+            (Arc::clone(name), Arc::from(server), upstream.is_healthy(server))
+        })
     });
     Gauges {
         connections: connections.count(),
@@ -84,7 +87,7 @@ pub fn gauges(
     }
 }
 
-/// The health checks under way: one task for each upstream in force.
+/// What is attended to beside requests, health checks among it: one task for each upstream in force.
 #[derive(Debug, Default)]
 pub struct Checks(Vec<(Arc<Upstream>, CancellationToken)>);
 
@@ -98,7 +101,7 @@ impl Checks {
         for upstream in upstreams {
             if !self.0.iter().any(|(known, _)| Arc::ptr_eq(known, upstream)) {
                 let stop = CancellationToken::new();
-                tokio::spawn(health::watch(Arc::clone(upstream), stop.clone()));
+                tokio::spawn(attend(Arc::clone(upstream), stop.clone()));
                 self.0.push((Arc::clone(upstream), stop));
             }
         }

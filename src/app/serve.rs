@@ -6,7 +6,6 @@ use std::io;
 use std::path::Path;
 use std::time::Duration;
 
-use http::uri::Authority;
 use rustix::process::Resource;
 use rustix::process::Rlimit;
 use rustix::process::getrlimit;
@@ -173,9 +172,9 @@ struct Summary {
 impl Summary {
     fn of(settings: &Settings) -> Self {
         let upstreams = settings.upstreams.iter().map(|upstream| {
-            let servers: Vec<&str> = upstream.servers.iter().map(Authority::as_str).collect();
+            let servers: Vec<&str> = upstream.servers.iter().map(|server| server.authority.as_str()).collect();
             match &servers[..] {
-                [only] if **only == *upstream.name => (*only).to_owned(),
+                [only] if upstream.name.ends_with(only) => upstream.name.to_string(),
                 several => format!("{} ({})", upstream.name, several.join(", ")),
             }
         });

@@ -65,7 +65,7 @@ pub fn forward(
             story.error = Some("the upstream does not exist".into());
             return respond::fail(story, StatusCode::BAD_GATEWAY, NO_ANSWER, Ending::Ends);
         };
-        match story.core.pool.send(target, request).await {
+        match story.core.pool.send(target, request, story.identity.client.address()).await {
             Ok(answer) if answer.response.status() == StatusCode::SWITCHING_PROTOCOLS => {
                 switch(story, &connection, answer, wanted).await
             }

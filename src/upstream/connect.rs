@@ -1,4 +1,4 @@
-//! New connections to a server.
+//! New connections to a server: address, socket, and TLS where the server has it.
 
 use std::io;
 use std::net::SocketAddr;
@@ -14,38 +14,57 @@ use tokio::time::timeout_at;
 use super::Timeouts;
 use super::error::Cause;
 use super::server::Place;
+use super::server::Server;
+use super::stream::Stream;
 
 /// Opens a connection. Of several addresses each is tried in turn, with its share of the time.
-pub(super) async fn connect(place: &Place, timeouts: &Timeouts) -> Result<TcpStream, Cause> {
+pub(super) async fn connect(server: &Server, timeouts: &Timeouts) -> Result<Stream, Cause> {
     let deadline = Instant::now() + timeouts.connect;
-    let stream = match place {
-        Place::Address(address) => {
-            timeout_at(deadline, TcpStream::connect(address)).await.map_err(|_| Cause::ConnectTimeout)?
-        }
+    match &server.place {
+        Place::Address(address) => connect_to(*address, server, timeouts, deadline).await,
         Place::Name { host, port } => {
             let found = timeout_at(deadline, lookup_host((host.as_str(), *port))).await;
             let addresses: Vec<SocketAddr> =
                 found.map_err(|_| Cause::ConnectTimeout)?.map_err(Cause::Connect)?.collect();
-            first_of(&addresses, deadline).await?
+            first_of(&addresses, server, timeouts, deadline).await
         }
-    };
-    let stream = stream.map_err(Cause::Connect)?;
-    prepare(&stream, timeouts.response).map_err(Cause::Connect)?;
-    Ok(stream)
+    }
 }
 
-async fn first_of(addresses: &[SocketAddr], deadline: Instant) -> Result<io::Result<TcpStream>, Cause> {
+async fn first_of(
+    addresses: &[SocketAddr],
+    server: &Server,
+    timeouts: &Timeouts,
+    deadline: Instant,
+) -> Result<Stream, Cause> {
     let mut failed = Err(Cause::Connect(io::Error::new(io::ErrorKind::NotFound, "the name has no address")));
     for (tried, address) in addresses.iter().enumerate() {
         let left = deadline.saturating_duration_since(Instant::now());
         let share = left / u32::try_from(addresses.len() - tried).unwrap_or(u32::MAX);
-        failed = match timeout_at(Instant::now() + share, TcpStream::connect(address)).await {
-            Ok(Ok(stream)) => return Ok(Ok(stream)),
-            Ok(Err(error)) => Err(Cause::Connect(error)),
-            Err(_) => Err(Cause::ConnectTimeout),
-        };
+        failed = connect_to(*address, server, timeouts, Instant::now() + share).await;
+        if failed.is_ok() {
+            break;
+        }
     }
     failed
+}
+
+async fn connect_to(
+    address: SocketAddr,
+    server: &Server,
+    timeouts: &Timeouts,
+    deadline: Instant,
+) -> Result<Stream, Cause> {
+    let connected = async {
+        let stream = TcpStream::connect(address).await?;
+        prepare(&stream, timeouts.response)?;
+        match &server.secure {
+            None => Ok(Stream::Plain(stream)),
+            Some(secure) => secure.handshake(stream).await.map(|stream| Stream::Tls(Box::new(stream))),
+        }
+    };
+    let connected = timeout_at(deadline, connected).await.map_err(|_| Cause::ConnectTimeout)?;
+    connected.map_err(Cause::Connect)
 }
 
 fn prepare(stream: &TcpStream, response: Duration) -> io::Result<()> {

@@ -1,6 +1,5 @@
 //! Asking servers whether they are well.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -12,39 +11,19 @@ use http::header::USER_AGENT;
 use http_body_util::Empty;
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
-use tokio::select;
-use tokio::task::JoinSet;
 use tokio::time::MissedTickBehavior;
 use tokio::time::interval;
 use tokio::time::timeout;
-use tokio_util::sync::CancellationToken;
 use tracing::info;
 use tracing::warn;
 
 use super::HealthCheck;
 use super::Server;
 use super::Timeouts;
-use super::Upstream;
 use super::connect::connect;
 
-/// Asks every server of an upstream again and again, until `stop` is cancelled. Returns at once where the settings
-/// name no health check.
-pub async fn watch(upstream: Arc<Upstream>, stop: CancellationToken) {
-    let Some(check) = &upstream.settings().health else { return };
-    let mut checks = JoinSet::new();
-    for server in upstream.servers() {
-        let server = Arc::clone(server);
-        let check = check.clone();
-        let name = Arc::clone(&upstream.settings().name);
-        checks.spawn(async move { watch_server(&name, &server, &check).await });
-    }
-    select! {
-        () = stop.cancelled() => {}
-        () = async { while checks.join_next().await.is_some() {} } => {}
-    }
-}
-
-async fn watch_server(upstream: &str, server: &Server, check: &HealthCheck) {
+/// Asks a server again and again, forever.
+pub(super) async fn watch(upstream: &str, server: &Server, check: &HealthCheck) {
     let mut times = interval(check.every.max(LEAST_INTERVAL));
     times.set_missed_tick_behavior(MissedTickBehavior::Delay);
     // Answers in a row that speak against what is thought of it.
@@ -81,7 +60,7 @@ async fn watch_server(upstream: &str, server: &Server, check: &HealthCheck) {
 /// One GET on a connection of its own; any answer below 400 is good.
 async fn ask(server: &Server, check: &HealthCheck) -> Result<(), String> {
     let timeouts = Timeouts { connect: check.timeout, ..Timeouts::default() };
-    let stream = connect(&server.place, &timeouts).await.map_err(|cause| cause.to_string())?;
+    let stream = connect(server, &timeouts).await.map_err(|cause| cause.to_string())?;
     let request = Request::get(check.path.as_str())
         .header(HOST, &**server.name())
         .header(USER_AGENT, "portcullis")

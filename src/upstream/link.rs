@@ -16,13 +16,13 @@ use hyper::client::conn::TrySendError;
 use hyper::client::conn::http1;
 use hyper::client::conn::http1::SendRequest;
 use hyper_util::rt::TokioIo;
-use tokio::net::TcpStream;
 use tracing::debug;
 
 use super::error::Cause;
 use super::pool::Idle;
 use super::server::Server;
 use super::server::ServerId;
+use super::stream::Stream;
 use super::wire::Line;
 use super::wire::Upload;
 use super::wire::Wire;
@@ -54,7 +54,7 @@ where
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
     pub(super) async fn open(
-        stream: TcpStream,
+        stream: Stream,
         server: &Server,
         idle: Duration,
         home: Weak<Idle<B>>,

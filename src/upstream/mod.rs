@@ -1,23 +1,31 @@
 //! The applications behind: their servers, who is chosen, and connections kept to them.
 
 pub mod answer;
+pub mod attend;
 pub mod error;
-pub mod health;
 pub mod pool;
 pub mod server;
+pub mod tls;
 
 mod balance;
 mod connect;
+mod health;
 mod link;
+mod resolve;
 mod send;
+mod stream;
 mod wire;
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
+use arc_swap::ArcSwap;
 use http::HeaderValue;
 use http::uri::Authority;
+use rustls::ClientConfig;
+use rustls::pki_types::ServerName;
+use tokio::sync::Notify;
 
 pub use self::answer::Answer;
 pub use self::answer::AnswerBody;
@@ -25,17 +33,38 @@ pub use self::error::BodyError;
 pub use self::error::ForwardError;
 pub use self::pool::Pool;
 pub use self::server::Server;
+pub use self::tls::Tls;
+
+use self::server::Place;
+use self::tls::Secure;
 
 /// What the configuration says of one upstream. Comparable, so that a reload keeps what did not change.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Settings {
     pub name: Arc<str>,
-    /// At least one. Plain HTTP.
-    pub servers: Vec<Authority>,
+    /// At least one.
+    pub servers: Vec<Location>,
     pub balance: Balance,
     pub host: HostHeader,
     pub timeouts: Timeouts,
     pub health: Option<HealthCheck>,
+    /// For those of the servers that speak TLS.
+    pub tls: Tls,
+}
+
+/// What a server's URL says.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Location {
+    pub authority: Authority,
+    /// Of `https://`: who its certificate must be for.
+    pub verified_as: Option<ServerName<'static>>,
+}
+
+/// Plain HTTP.
+impl From<Authority> for Location {
+    fn from(authority: Authority) -> Self {
+        Self { authority, verified_as: None }
+    }
 }
 
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -43,6 +72,8 @@ pub enum Balance {
     #[default]
     LeastRequests,
     RoundRobin,
+    /// A client stays with its server.
+    ClientIp,
 }
 
 /// The Host an application sees.
@@ -85,15 +116,34 @@ pub struct HealthCheck {
 #[derive(Debug)]
 pub struct Upstream {
     settings: Settings,
-    servers: Vec<Arc<Server>>,
+    /// In the order of the settings. A name with several addresses is several servers.
+    servers: ArcSwap<Vec<Arc<Server>>>,
+    /// Makes further ones.
+    client: Option<ClientConfig>,
+    /// The servers are others than before.
+    changed: Notify,
     /// Whose turn it is, for round robin.
     turn: AtomicUsize,
 }
 
 impl Upstream {
     pub fn new(settings: Settings) -> Arc<Self> {
-        let servers = settings.servers.iter().map(|server| Arc::new(Server::new(server))).collect();
-        Arc::new(Self { settings, servers, turn: AtomicUsize::new(0) })
+        Self::with(settings, |_| Vec::new())
+    }
+
+    /// Servers that `stays` does not know are made anew.
+    fn with(settings: Settings, stays: impl Fn(&Location) -> Vec<Arc<Server>>) -> Arc<Self> {
+        let has_tls = settings.servers.iter().any(|location| location.verified_as.is_some());
+        let client = has_tls.then(|| settings.tls.client());
+        let servers = settings.servers.iter().flat_map(|location| {
+            let mut stay = stays(location);
+            if stay.is_empty() {
+                stay.push(settings.server(location, Place::of(location), client.as_ref()));
+            }
+            stay
+        });
+        let servers = ArcSwap::from_pointee(servers.collect());
+        Arc::new(Self { settings, servers, client, changed: Notify::new(), turn: AtomicUsize::new(0) })
     }
 
     /// The upstream of these settings after a reload: the same one if nothing changed, with its servers' health and
@@ -105,23 +155,35 @@ impl Upstream {
         if old.settings == settings {
             return Arc::clone(old);
         }
-        let servers = settings.servers.iter().map(|authority| {
-            let stays = old.servers.iter().find(|server| **server.name() == *authority.as_str());
-            // Without health checks nobody would ever call it healthy again.
-            let stays = stays.filter(|_| old.settings.health.is_some() == settings.health.is_some());
-            stays.map_or_else(|| Arc::new(Server::new(authority)), Arc::clone)
-        });
-        let servers = servers.collect();
-        Arc::new(Self { settings, servers, turn: AtomicUsize::new(0) })
+        // Without health checks nobody would ever call it healthy again; and a connection that was made under another
+        // name or authority is not to be used under this one.
+        let alike = old.settings.health.is_some() == settings.health.is_some() && old.settings.tls == settings.tls;
+        let known = if alike { old.servers() } else { Arc::default() };
+        Self::with(settings, |location| known.iter().filter(|known| known.location == *location).cloned().collect())
     }
 
     pub fn settings(&self) -> &Settings {
         &self.settings
     }
 
-    /// In the order of the settings.
-    pub fn servers(&self) -> &[Arc<Server>] {
-        &self.servers
+    /// In the order of the settings; those of one name stand together, and have one name.
+    pub fn servers(&self) -> Arc<Vec<Arc<Server>>> {
+        self.servers.load_full()
+    }
+
+    /// Whether any server of this name, as written in the configuration, is healthy.
+    pub fn is_healthy(&self, name: &str) -> bool {
+        self.servers.load().iter().any(|server| **server.name() == *name && server.is_healthy())
+    }
+}
+
+impl Settings {
+    fn server(&self, location: &Location, place: Place, client: Option<&ClientConfig>) -> Arc<Server> {
+        let secure = client.zip(location.verified_as.as_ref()).map(|(client, host)| {
+            let name = self.tls.server_name.as_ref().unwrap_or(host);
+            Secure::new(client, name.clone())
+        });
+        Arc::new(Server::new(location, place, secure))
     }
 }
 

@@ -1,5 +1,6 @@
 //! The way of one request to a server, and to the next when that one does not take it.
 
+use std::net::IpAddr;
 use std::pin::pin;
 use std::sync::Arc;
 
@@ -23,6 +24,7 @@ use super::connect::connect;
 use super::error::Cause;
 use super::link::Failed;
 use super::link::Link;
+use super::server::ServerId;
 
 impl<B> Pool<B>
 where
@@ -30,7 +32,7 @@ where
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
     /// Sends a request, its target in origin form and every header as the application is to see it, to one of the
-    /// upstream's servers. For a 101 the caller takes `hyper::upgrade::on` of the response.
+    /// upstream's servers. `client` is who asks, as far as that decides which. For a 101 the caller takes `hyper::upgrade::on` of the response.
     ///
     /// A request of which nothing was written goes on to a new connection, or to the next server, each of which is
     /// tried once. GET, HEAD and OPTIONS without a body are sent once more when a connection ended before any byte
@@ -39,18 +41,19 @@ where
         &self,
         upstream: &Arc<Upstream>,
         mut request: Request<B>,
+        client: IpAddr,
     ) -> impl Future<Output = Result<Answer, ForwardError>> {
         // Outside of the future, which would otherwise have room for the request twice.
         let may_switch = request.headers().contains_key(UPGRADE);
         let mut may_repeat = is_repeatable(&request);
         async move {
             let timeouts = &upstream.settings.timeouts;
-            let mut tried = SmallVec::<[usize; 4]>::new();
+            let mut tried = SmallVec::<[ServerId; 4]>::new();
             let mut may_reuse = true;
             let mut is_sent = false;
             let mut failed = ForwardError { server: None, cause: Cause::NoHealthyServer, is_sent };
-            while let Some(index) = upstream.pick(&tried) {
-                let server = &upstream.servers[index];
+            while let Some(server) = upstream.pick(&tried, client) {
+                let server = &server;
                 let failure = |cause, is_sent| ForwardError { server: Some(Arc::clone(server.name())), cause, is_sent };
                 let in_flight = server.begin();
                 let reused = if may_reuse { self.idle.take(server.id) } else { None };
@@ -61,8 +64,8 @@ where
                     None => match Box::pin(self.open(upstream, server)).await {
                         Ok(link) => link,
                         Err(cause) => {
-                            server.rest();
-                            tried.push(index);
+                            server.rest(&cause);
+                            tried.push(server.id);
                             failed = failure(cause, is_sent);
                             continue;
                         }
@@ -81,7 +84,7 @@ where
                     Err(Failed::Unwritten(back, error)) => {
                         request = *back;
                         if is_new {
-                            tried.push(index);
+                            tried.push(server.id);
                         }
                         failed = failure(Cause::Closed(error), is_sent);
                     }
@@ -90,8 +93,8 @@ where
                         let Some(spare) = spare else { return Err(failure(Cause::Closed(error), is_sent)) };
                         request = spare.into_request();
                         may_repeat = false;
-                        tried.push(index);
-                        if upstream.pick(&tried).is_none() {
+                        tried.push(server.id);
+                        if upstream.pick(&tried, client).is_none() {
                             // There is no other.
                             tried.pop();
                         }
@@ -108,7 +111,8 @@ where
 
     async fn open(&self, upstream: &Upstream, server: &Server) -> Result<Box<Link<B>>, Cause> {
         let timeouts = &upstream.settings.timeouts;
-        let stream = connect(&server.place, timeouts).await?;
+        let stream = connect(server, timeouts).await?;
+        server.gave_connection();
         let home = Arc::downgrade(&self.idle);
         Link::open(stream, server, timeouts.idle, home).await.map(Box::new).map_err(Cause::Closed)
     }

@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::atomic::AtomicU32;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering;
@@ -12,6 +13,11 @@ use std::time::Duration;
 
 use http::uri::Authority;
 use tokio::time::Instant;
+use tracing::warn;
+
+use super::Location;
+use super::error::Cause;
+use super::tls::Secure;
 
 /// A server, shared by all cores.
 #[derive(Debug)]
@@ -19,10 +25,18 @@ pub struct Server {
     name: Arc<str>,
     pub(super) id: ServerId,
     pub(super) place: Place,
+    /// Where it speaks TLS.
+    pub(super) secure: Option<Secure>,
+    /// What it was made from.
+    pub(super) location: Location,
     in_flight: AtomicUsize,
     healthy: AtomicBool,
+    /// Connections in a row that it did not give.
+    refusals: AtomicU32,
     /// Microseconds from `created` to the end of its rest; zero: none.
     rests_until: AtomicU64,
+    /// Microseconds from `created` to its return after an absence; zero: it was never away.
+    returned: AtomicU64,
     created: Instant,
 }
 
@@ -34,7 +48,7 @@ pub(super) struct ServerId(u64);
 #[derive(Debug)]
 pub(super) enum Place {
     Address(SocketAddr),
-    /// A name is looked up for each connection: it may move.
+    /// A name whose addresses are not known yet is looked up for each connection.
     Name {
         host: String,
         port: u16,
@@ -42,15 +56,19 @@ pub(super) enum Place {
 }
 
 impl Server {
-    pub(super) fn new(authority: &Authority) -> Self {
+    pub(super) fn new(location: &Location, place: Place, secure: Option<Secure>) -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         Self {
-            name: authority.as_str().into(),
+            name: location.authority.as_str().into(),
             id: ServerId(NEXT.fetch_add(1, Ordering::Relaxed)),
-            place: Place::of(authority),
+            place,
+            secure,
+            location: location.clone(),
             in_flight: AtomicUsize::new(0),
             healthy: AtomicBool::new(true),
+            refusals: AtomicU32::new(0),
             rests_until: AtomicU64::new(0),
+            returned: AtomicU64::new(0),
             created: Instant::now(),
         }
     }
@@ -60,12 +78,23 @@ impl Server {
         &self.name
     }
 
+    /// Its address, where it is known.
+    pub(super) fn resolved(&self) -> Option<SocketAddr> {
+        match self.place {
+            Place::Address(address) => Some(address),
+            Place::Name { .. } => None,
+        }
+    }
+
     /// What health checks say; healthy without them.
     pub fn is_healthy(&self) -> bool {
         self.healthy.load(Ordering::Relaxed)
     }
 
     pub(super) fn set_healthy(&self, healthy: bool) {
+        if healthy && !self.is_healthy() {
+            self.has_returned();
+        }
         self.healthy.store(healthy, Ordering::Relaxed);
     }
 
@@ -80,30 +109,70 @@ impl Server {
     }
 
     /// It gave no connection: others go first for a moment.
-    pub(super) fn rest(&self) {
-        let until = (self.created.elapsed() + REST).as_micros();
-        self.rests_until.store(u64::try_from(until).unwrap_or(u64::MAX), Ordering::Relaxed);
+    pub(super) fn rest(&self, cause: &Cause) {
+        self.rests_until.store(self.since_created(REST), Ordering::Relaxed);
+        if self.refusals.fetch_add(1, Ordering::Relaxed) == 0 {
+            warn!(server = %self.name, %cause, "a server gives no connection, others go first");
+        }
+    }
+
+    /// It gave a connection. After a longer absence it is not to get its full share at once.
+    pub(super) fn gave_connection(&self) {
+        if self.refusals.load(Ordering::Relaxed) == 0 {
+            return;
+        }
+        self.rests_until.store(0, Ordering::Relaxed);
+        if self.refusals.swap(0, Ordering::Relaxed) >= ABSENT {
+            self.has_returned();
+        }
     }
 
     pub(super) fn rests(&self) -> bool {
         let until = self.rests_until.load(Ordering::Relaxed);
-        if until == 0 {
-            return false;
+        until != 0 && self.since_created(Duration::ZERO) < until
+    }
+
+    /// It is chosen. When its rest has just ended, whoever chose it finds out for the others whether it is back: they
+    /// go elsewhere as long.
+    pub(super) fn is_chosen(&self) {
+        let until = self.rests_until.load(Ordering::Relaxed);
+        if until != 0 && !self.rests() {
+            self.rests_until.store(self.since_created(REST), Ordering::Relaxed);
         }
-        let rests = self.created.elapsed() < Duration::from_micros(until);
-        if !rests {
-            self.rests_until.store(0, Ordering::Relaxed);
+    }
+
+    fn has_returned(&self) {
+        self.returned.store(self.since_created(Duration::ZERO), Ordering::Relaxed);
+    }
+
+    /// How much of its share it is to get, in thousandths: less for a while after it returned.
+    pub(super) fn warmth(&self) -> u16 {
+        let returned = self.returned.load(Ordering::Relaxed);
+        if returned == 0 {
+            return FULL;
         }
-        rests
+        let warming = u64::try_from(WARMING.as_micros()).unwrap_or(u64::MAX);
+        let share =
+            self.since_created(Duration::ZERO).saturating_sub(returned).saturating_mul(u64::from(FULL)) / warming;
+        let share = u16::try_from(share).unwrap_or(FULL);
+        if share >= FULL {
+            self.returned.store(0, Ordering::Relaxed);
+        }
+        share.clamp(LEAST_WARMTH, FULL)
+    }
+
+    /// Microseconds from its creation to `ahead` of now; never zero.
+    fn since_created(&self, ahead: Duration) -> u64 {
+        u64::try_from((self.created.elapsed() + ahead).as_micros()).unwrap_or(u64::MAX).max(1)
     }
 }
 
 impl Place {
-    fn of(authority: &Authority) -> Self {
-        let port = authority.port_u16().unwrap_or(HTTP_PORT);
-        let host = authority.host();
-        let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
-        match bare.parse::<IpAddr>() {
+    pub(super) fn of(location: &Location) -> Self {
+        let default = if location.verified_as.is_some() { HTTPS_PORT } else { HTTP_PORT };
+        let port = location.authority.port_u16().unwrap_or(default);
+        let host = bare_host(&location.authority);
+        match host.parse::<IpAddr>() {
             Ok(address) => Self::Address(SocketAddr::new(address, port)),
             Err(_) => Self::Name { host: host.to_owned(), port },
         }
@@ -125,10 +194,27 @@ impl fmt::Debug for InFlight {
     }
 }
 
+/// The host of an authority, an IPv6 address without its brackets.
+pub fn bare_host(authority: &Authority) -> &str {
+    let host = authority.host();
+    host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host)
+}
+
 const HTTP_PORT: u16 = 80;
+const HTTPS_PORT: u16 = 443;
 
 /// Long enough to spare most requests the way to a dead server, short enough to notice that it lives.
 const REST: Duration = Duration::from_secs(1);
+
+/// So many refusals in a row were no hiccup.
+const ABSENT: u32 = 3;
+
+/// How long a server that returned gets less than its share.
+const WARMING: Duration = Duration::from_secs(10);
+
+/// The whole share, in thousandths, and what it begins with.
+pub(super) const FULL: u16 = 1000;
+const LEAST_WARMTH: u16 = 100;
 
 #[cfg(test)]
 mod tests {
@@ -136,7 +222,7 @@ mod tests {
 
     #[track_caller]
     fn check(authority: &str, expected: &str) {
-        let place = Place::of(&authority.parse().unwrap());
+        let place = Place::of(&authority.parse::<Authority>().unwrap().into());
         let place = match place {
             Place::Address(address) => format!("address {address}"),
             Place::Name { host, port } => format!("name {host} {port}"),

@@ -19,9 +19,9 @@ use http_body::SizeHint;
 use tokio::io::AsyncRead;
 use tokio::io::AsyncWrite;
 use tokio::io::ReadBuf;
-use tokio::net::TcpStream;
 use tokio::time::Instant;
 
+use super::stream::Stream;
 use crate::gather::poll_write_gathered;
 
 /// What happened on a connection since the request under way was sent.
@@ -85,12 +85,12 @@ impl Wire {
 /// A server's socket.
 #[derive(Debug)]
 pub(super) struct Line {
-    stream: TcpStream,
+    stream: Stream,
     wire: Arc<Wire>,
 }
 
 impl Line {
-    pub(super) fn new(stream: TcpStream, wire: Arc<Wire>) -> Self {
+    pub(super) fn new(stream: Stream, wire: Arc<Wire>) -> Self {
         Self { stream, wire }
     }
 }

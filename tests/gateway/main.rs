@@ -32,10 +32,12 @@ mod reload;
 mod retries;
 mod routing;
 mod selectors;
+mod servers;
 mod spelling;
 mod streaming;
 mod timeouts;
 mod upgrade;
+mod upstream_tls;
 
 #[path = "../support/mod.rs"]
 pub mod support;

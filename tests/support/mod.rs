@@ -12,6 +12,7 @@ mod raw_client;
 mod redis;
 mod redis_cluster;
 mod request;
+mod secure_origin;
 
 pub use self::caller::Caller;
 pub use self::clock::Stopwatch;
@@ -31,3 +32,5 @@ pub use self::redis::RedisServer;
 pub use self::redis_cluster::RedisCluster;
 pub use self::redis_cluster::RedisSentinels;
 pub use self::request::Request;
+pub use self::secure_origin::Authority;
+pub use self::secure_origin::SecureOrigin;

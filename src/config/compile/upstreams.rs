@@ -7,6 +7,7 @@ use http::HeaderValue;
 use http::Uri;
 use http::uri::Authority;
 use http::uri::PathAndQuery;
+use rustls::pki_types::ServerName;
 
 use super::Compiler;
 use crate::config::raw;
@@ -22,8 +23,13 @@ use crate::route::UpstreamId;
 use crate::upstream::Balance;
 use crate::upstream::HealthCheck;
 use crate::upstream::HostHeader;
+use crate::upstream::Location;
 use crate::upstream::Settings;
 use crate::upstream::Timeouts;
+use crate::upstream::Tls;
+use crate::upstream::server::bare_host;
+use crate::upstream::tls::Authorities;
+use crate::upstream::tls::NotAuthorities;
 
 /// The upstreams of a configuration: those with names, and those that are a URL where they are needed.
 #[derive(Debug, Default)]
@@ -108,18 +114,21 @@ impl Compiler {
             }
         };
         // Two spellings of one URL are one upstream.
-        if let Some(id) = upstreams.by_name.get(server.as_str()) {
+        let scheme = if server.verified_as.is_some() { "https://" } else { "" };
+        let name = format!("{scheme}{}", server.authority);
+        if let Some(id) = upstreams.by_name.get(&name) {
             return Some(*id);
         }
         let settings = Settings {
-            name: Arc::from(server.as_str()),
-            servers: vec![server.clone()],
+            name: Arc::from(name.as_str()),
+            servers: vec![server],
             balance: Balance::default(),
             host: HostHeader::default(),
             timeouts: Timeouts::default(),
             health: None,
+            tls: Tls::default(),
         };
-        let id = upstreams.add(server.as_str(), settings);
+        let id = upstreams.add(&name, settings);
         if id.is_none() {
             self.mistakes.report(
                 text.at,
@@ -146,6 +155,7 @@ impl Compiler {
         }
         let balance = match raw.balance.get().map(|balance| balance.value) {
             Some(raw::upstream::Balance::RoundRobin) => Balance::RoundRobin,
+            Some(raw::upstream::Balance::ClientIp) => Balance::ClientIp,
             Some(raw::upstream::Balance::LeastRequests) | None => Balance::LeastRequests,
         };
         let default = Timeouts::default();
@@ -164,10 +174,11 @@ impl Compiler {
             host: raw.host.get().and_then(|host| self.host_header(host)).unwrap_or_default(),
             timeouts,
             health: raw.health.get().map(|health| self.health(health)),
+            tls: raw.tls.get().map(|tls| self.upstream_tls(tls)).unwrap_or_default(),
         }
     }
 
-    fn servers(&mut self, raw: &raw::upstream::Upstream) -> Vec<Authority> {
+    fn servers(&mut self, raw: &raw::upstream::Upstream) -> Vec<Location> {
         let Some(texts) = raw.servers.get() else { return Vec::new() };
         if texts.items.is_empty() {
             self.mistakes.report(
@@ -176,11 +187,11 @@ impl Compiler {
                 "write `servers: [http://127.0.0.1:8000]`",
             );
         }
-        let mut servers: Vec<Authority> = Vec::new();
+        let mut servers: Vec<Location> = Vec::new();
         for text in &texts.items {
             match server(&text.value) {
                 Err(problem) => problem.report(text.at, &mut self.mistakes),
-                Ok(server) if servers.contains(&server) => {
+                Ok(server) if servers.iter().any(|known| known.authority == server.authority) => {
                     let message = format!("the server `{}` is named twice", text.value);
                     self.mistakes.report(text.at, message, "keep one of the two");
                 }
@@ -188,6 +199,27 @@ impl Compiler {
             }
         }
         servers
+    }
+
+    fn upstream_tls(&mut self, raw: &raw::upstream::UpstreamTls) -> Tls {
+        let ca = raw.ca.get().and_then(|file| {
+            let found = self.file(file, "certificate")?;
+            let read = Authorities::read(&found.content);
+            let report = |error: NotAuthorities| {
+                let message = format!("the certificate file `{}` is of no use: {error}", found.path.display());
+                self.mistakes.report(file.at, message, "name a PEM file with the certificates of authorities");
+            };
+            read.map_err(report).ok()
+        });
+        let server_name = raw.server_name.get().and_then(|name| {
+            let parsed = ServerName::try_from(name.value.clone()).ok();
+            if parsed.is_none() {
+                let help = "write the name in the servers' certificates, such as `app.internal`";
+                self.mistakes.report(name.at, format!("`{}` is not a server's name", name.value), help);
+            }
+            parsed
+        });
+        Tls { ca, server_name }
     }
 
     fn host_header(&mut self, host: &Text) -> Option<HostHeader> {
@@ -222,8 +254,8 @@ impl Compiler {
     }
 }
 
-/// The address in a server's URL.
-fn server(url: &str) -> Result<Authority, Problem> {
+/// What a server's URL says.
+fn server(url: &str) -> Result<Location, Problem> {
     if url.contains('@') {
         // What stands before it may be a password: it is in no message.
         return Err(Problem::with(
@@ -238,24 +270,22 @@ fn server(url: &str) -> Result<Authority, Problem> {
             format!("a server's URL begins with `http://`{meant}"),
         ));
     };
-    match scheme.to_ascii_lowercase().as_str() {
-        "http" => {}
-        "https" => {
-            let help = format!("write `http://{rest}`, on a network you trust");
-            return Err(Problem::with("`https://` to servers is not built into this version yet", help));
-        }
+    let scheme = scheme.to_ascii_lowercase();
+    let is_https = match scheme.as_str() {
+        "http" => false,
+        "https" => true,
         _ => {
             return Err(Problem::with(
                 format!("`{scheme}://` is not a way to reach a server"),
-                format!("write `http://{rest}`"),
+                format!("write `http://{rest}` or `https://{rest}`"),
             ));
         }
-    }
+    };
     let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
     if rest.len() > authority.len() && &rest[authority.len()..] != "/" {
         return Err(Problem::with(
             format!("a server's URL ends after the port, but here follows `{}`", &rest[authority.len()..]),
-            format!("write `http://{authority}`: requests go there with the path they came with"),
+            format!("write `{scheme}://{authority}`: requests go there with the path they came with"),
         ));
     }
     let malformed = || {
@@ -271,7 +301,14 @@ fn server(url: &str) -> Result<Authority, Problem> {
     if parsed.host().is_empty() || !port_is_number || Uri::try_from(format!("http://{parsed}/")).is_err() {
         return Err(malformed());
     }
-    Ok(parsed)
+    if !is_https {
+        return Ok(parsed.into());
+    }
+    let name = ServerName::try_from(bare_host(&parsed).to_owned());
+    let name = name.map_err(|_| {
+        Problem::with(format!("no certificate can be for `{}`", parsed.host()), "write a DNS name or an IP address")
+    })?;
+    Ok(Location { authority: parsed, verified_as: Some(name) })
 }
 
 #[cfg(test)]
@@ -280,7 +317,7 @@ mod tests {
 
     #[track_caller]
     fn check(url: &str, expected: Result<&str, &str>) {
-        let found = server(url).map(|server| server.to_string()).map_err(|problem| problem.help);
+        let found = server(url).map(|server| server.authority.to_string()).map_err(|problem| problem.help);
         assert_eq!(found, expected.map(str::to_owned).map_err(str::to_owned), "{url}");
     }
 
@@ -291,6 +328,7 @@ mod tests {
         check("HTTP://App.internal", Ok("app.internal"));
         check("http://[::1]:8000", Ok("[::1]:8000"));
         check("http://[::1]", Ok("[::1]"));
+        check("HTTPS://App.internal:8443/", Ok("app.internal:8443"));
     }
 
     #[test]
@@ -298,11 +336,11 @@ mod tests {
         const EXAMPLE: &str = "write one such as `http://127.0.0.1:8000` or `http://app.internal`";
         check("127.0.0.1:8000", Err("a server's URL begins with `http://`: `http://127.0.0.1:8000`"));
         check("//app", Err("a server's URL begins with `http://`"));
-        check("https://app", Err("write `http://app`, on a network you trust"));
-        check("ftp://app", Err("write `http://app`"));
+        check("ftp://app", Err("write `http://app` or `https://app`"));
         check("http://app/api", Err("write `http://app`: requests go there with the path they came with"));
         check("http://app?x=1", Err("write `http://app`: requests go there with the path they came with"));
         check("http://u:p@app", Err("remove what stands before the `@`"));
+        check("https://a_b.-", Err("write a DNS name or an IP address"));
         for url in
             ["http://", "http://:80", "http://app:", "http://app:0", "http://app:99999", "http://a b", "http://[::1"]
         {

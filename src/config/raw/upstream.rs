@@ -10,9 +10,9 @@ use crate::units::Span;
 section! {
     /// An application: its servers, and how they are used.
     Upstream {
-        /// URLs of its servers, such as `http://10.0.1.5:8000`.
+        /// URLs of its servers, such as `http://10.0.1.5:8000`. `https://` verifies.
         servers: OneOrMany<Text>,
-        /// Who gets the next request: `least_requests` (default) or `round_robin`.
+        /// Who gets the next request: `least_requests` (default), `round_robin`, or `client_ip`: a client stays with its server.
         balance: Spanned<Balance>,
         /// The Host that the application sees: `preserve` (default) for the client's, or a fixed host name.
         host: Text,
@@ -20,14 +20,23 @@ section! {
         health: Health,
         /// How long each step may take.
         timeouts: UpstreamTimeouts,
+        /// How servers at `https://` are verified.
+        tls: UpstreamTls,
         /// HTTP/2 to the servers; only `false` is built.
         http2: Spanned<bool>,
     }
     required {
         servers => "say where the application answers: `servers: [http://127.0.0.1:8000]`",
     }
-    later {
-        "tls" => "remove it and reach the servers over `http://`, on a network you trust",
+}
+
+section! {
+    /// How servers at `https://` are verified.
+    UpstreamTls {
+        /// A PEM file with the authorities that vouch for the servers. Left out: those that the system believes.
+        ca: Text,
+        /// The name that certificates must be for, and that servers are asked for. Left out: the host in the URL.
+        server_name: Text,
     }
 }
 
@@ -67,8 +76,6 @@ words! {
     Balance {
         "least_requests" => LeastRequests,
         "round_robin" => RoundRobin,
-    }
-    later {
-        "client_ip" => "write `least_requests` or `round_robin`",
+        "client_ip" => ClientIp,
     }
 }

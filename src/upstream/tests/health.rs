@@ -33,7 +33,7 @@ fn watched(origins: &[&Origin]) -> (Arc<Upstream>, CancellationToken) {
         ..settings(origins)
     });
     let stop = CancellationToken::new();
-    tokio::spawn(crate::upstream::health::watch(Arc::clone(&upstream), stop.clone()));
+    tokio::spawn(attend::attend(Arc::clone(&upstream), stop.clone()));
     (upstream, stop)
 }
 
@@ -77,5 +77,5 @@ async fn watching_ends_when_stopped() {
     let upstream = watched(&[&origin]).0;
     let stop = CancellationToken::new();
     stop.cancel();
-    crate::upstream::health::watch(upstream, stop).await;
+    attend::attend(upstream, stop).await;
 }

@@ -7,6 +7,8 @@ mod origin;
 mod reuse;
 
 use std::io;
+use std::net::IpAddr;
+use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -27,16 +29,19 @@ const SHORT: Duration = Duration::from_millis(150);
 /// What never happens in a test.
 const LONG: Duration = Duration::from_secs(60);
 
+const CLIENT: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+
 type TestBody = BoxBody<Bytes, io::Error>;
 
 fn settings(origins: &[&Origin]) -> Settings {
     Settings {
         name: "app".into(),
-        servers: origins.iter().map(|origin| origin.authority()).collect(),
+        servers: origins.iter().map(|origin| origin.authority().into()).collect(),
         balance: Balance::RoundRobin,
         host: HostHeader::Preserve,
         timeouts: Timeouts { connect: LONG, response: LONG, idle: LONG },
         health: None,
+        tls: Tls::default(),
     }
 }
 

@@ -1,0 +1,130 @@
+//! Applications that speak TLS, and who vouches for them.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::Mutex;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering;
+
+use rcgen::BasicConstraints;
+use rcgen::CertificateParams;
+use rcgen::IsCa;
+use rcgen::Issuer;
+use rcgen::KeyPair;
+use rustls::HandshakeKind;
+use rustls::ServerConfig;
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::PrivateKeyDer;
+use tokio::io::copy_bidirectional;
+use tokio::net::TcpListener;
+use tokio::net::TcpStream;
+use tokio::runtime::Runtime;
+use tokio_rustls::TlsAcceptor;
+
+/// Whoever vouches for servers.
+#[derive(Debug)]
+pub struct Authority {
+    issuer: Issuer<'static, KeyPair>,
+    pem: String,
+}
+
+impl Authority {
+    pub fn fresh() -> Self {
+        let mut params = CertificateParams::default();
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let key = KeyPair::generate().expect("a key");
+        let pem = params.self_signed(&key).expect("a certificate").pem();
+        Self { issuer: Issuer::new(params, key), pem }
+    }
+
+    /// Its own certificate.
+    pub fn pem(&self) -> &str {
+        &self.pem
+    }
+
+    /// A certificate for these names and addresses, and its key.
+    pub fn vouch_for(&self, names: &[&str]) -> (CertificateDer<'static>, PrivateKeyDer<'static>) {
+        let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+        let key = KeyPair::generate().expect("a key");
+        let params = CertificateParams::new(names).expect("names and addresses");
+        let certificate = params.signed_by(&key, &self.issuer).expect("a certificate");
+        (certificate.der().clone(), PrivateKeyDer::try_from(key.serialize_der()).expect("a key"))
+    }
+}
+
+/// TLS before an application that has none.
+#[derive(Debug)]
+pub struct SecureOrigin {
+    address: SocketAddr,
+    handshakes: Arc<Handshakes>,
+    _runtime: Runtime,
+}
+
+#[derive(Debug, Default)]
+struct Handshakes {
+    asked_for: Mutex<Vec<Option<String>>>,
+    resumed: AtomicUsize,
+}
+
+impl SecureOrigin {
+    /// Speaks TLS as these names, and hands what comes to `application`.
+    pub fn before(application: SocketAddr, authority: &Authority, names: &[&str]) -> Self {
+        Self::offering(application, authority, names, &[])
+    }
+
+    /// The same, with a choice of protocols.
+    pub fn offering(application: SocketAddr, authority: &Authority, names: &[&str], protocols: &[&str]) -> Self {
+        let (certificate, key) = authority.vouch_for(names);
+        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        let mut config = ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .expect("versions")
+            .with_no_client_auth()
+            .with_single_cert(vec![certificate], key)
+            .expect("the key fits");
+        config.alpn_protocols = protocols.iter().map(|protocol| protocol.as_bytes().to_vec()).collect();
+        let acceptor = TlsAcceptor::from(Arc::new(config));
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
+        let runtime = runtime.expect("a runtime");
+        let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).expect("a free port");
+        let address = listener.local_addr().expect("a bound socket");
+        let handshakes = Arc::new(Handshakes::default());
+        let seen = Arc::clone(&handshakes);
+        runtime.spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                tokio::spawn(serve(acceptor.clone(), stream, application, Arc::clone(&seen)));
+            }
+        });
+        Self { address, handshakes, _runtime: runtime }
+    }
+
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    pub fn url(&self) -> String {
+        format!("https://{}", self.address)
+    }
+
+    /// The names asked for in handshakes that came to their end.
+    pub fn asked_for(&self) -> Vec<Option<String>> {
+        self.handshakes.asked_for.lock().expect("no panic here").clone()
+    }
+
+    /// How many of them went on with an earlier session.
+    pub fn resumed(&self) -> usize {
+        self.handshakes.resumed.load(Ordering::SeqCst)
+    }
+}
+
+async fn serve(acceptor: TlsAcceptor, stream: TcpStream, application: SocketAddr, handshakes: Arc<Handshakes>) {
+    let Ok(mut stream) = acceptor.accept(stream).await else { return };
+    let session = stream.get_ref().1;
+    if session.handshake_kind() == Some(HandshakeKind::Resumed) {
+        handshakes.resumed.fetch_add(1, Ordering::SeqCst);
+    }
+    handshakes.asked_for.lock().expect("no panic here").push(session.server_name().map(str::to_owned));
+    if let Ok(mut behind) = TcpStream::connect(application).await {
+        let _ = copy_bidirectional(&mut stream, &mut behind).await;
+    }
+}
