@@ -46,6 +46,8 @@ const MOST_DIGITS: usize = 10;
 mod tests {
     use std::time::Duration;
 
+    use proptest::prelude::*;
+
     use super::*;
     use crate::challenge::DIFFICULTY;
     use crate::challenge::LIFETIME;
@@ -96,5 +98,22 @@ mod tests {
         // An easier question than was asked is another one.
         let easy = format!("{}00{}", &text[..2], &text[4..]);
         assert!(!is_taken(&format!("{easy}.0")));
+    }
+
+    proptest! {
+        #[test]
+        fn a_token_has_one_spelling_and_nothing_else_is_one(nonce in any::<[u8; NONCE]>(), noise in "[0-9a-fA-F.]{0,130}", at in 0..LENGTH) {
+            let ring = KeyRing::new(NOW);
+            let text = Token::issue(&ring, "login", KEY, NOW, nonce).to_text();
+            let token = Token::parse(&text).expect("what was written is read");
+            prop_assert_eq!(token.to_text(), text.as_str());
+            prop_assert!(Token::parse(&noise).is_none_or(|token| token.to_text() == noise));
+            prop_assert!(verify(&ring, &noise, "login", KEY, NOW).is_none());
+
+            let mut forged = text.into_bytes();
+            forged[at] = if forged[at] == b'0' { b'1' } else { b'0' };
+            let forged = Token::parse(str::from_utf8(&forged).expect("digits"));
+            prop_assert!(forged.is_none_or(|forged| !forged.holds(&ring, "login", KEY, NOW)));
+        }
     }
 }

@@ -66,6 +66,8 @@ fn weight(parameter: &[u8]) -> Option<u16> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[track_caller]
@@ -108,5 +110,19 @@ mod tests {
         assert_eq!(weight(b"Q=1.000"), Some(1000));
         assert_eq!(weight(b"q=0.8000"), Some(0));
         assert_eq!(weight(b"level=1"), None);
+    }
+
+    proptest! {
+        #[test]
+        fn any_list_is_read(accept in "(text/html|\\*/\\*|application/json|[;,q=.0-9 ]){0,12}") {
+            let mut headers = HeaderMap::new();
+            headers.insert(ACCEPT, accept.parse().expect("a value"));
+            prop_assert!(!prefers_html(&headers) || accept.contains("text/html"));
+        }
+
+        #[test]
+        fn a_weight_is_at_most_one(parameter in prop::collection::vec(any::<u8>(), 0..10)) {
+            prop_assert!(weight(&parameter).is_none_or(|weight| weight <= 1000));
+        }
     }
 }

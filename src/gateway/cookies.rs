@@ -55,6 +55,8 @@ fn value_of<'c>(pair: &'c [u8], name: &str) -> Option<&'c [u8]> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[track_caller]
@@ -87,5 +89,22 @@ mod tests {
     #[test]
     fn of_very_many_the_first_few_are_read_and_all_are_gone() {
         check(&["ours=1; ours=2; ours=3; ours=4; ours=5; ours=6"], &["1", "2", "3", "4"], &[]);
+    }
+
+    proptest! {
+        #[test]
+        fn no_cookie_of_ours_is_left_and_no_other_is_lost(line in "(ours|theirs|=|;| |x|,){0,12}") {
+            let pairs = |line: &str| -> Vec<String> {
+                line.split(';').map(|pair| pair.trim().to_owned()).filter(|pair| !pair.is_empty()).collect()
+            };
+            let mut headers = HeaderMap::new();
+            headers.insert(COOKIE, line.parse().expect("a value"));
+            let taken = take(&mut headers, "ours");
+            let left = headers.get(COOKIE).map_or(Vec::new(), |line| pairs(line.to_str().expect("text")));
+            let is_ours = |pair: &String| value_of(pair.as_bytes(), "ours").is_some();
+            let (ours, others): (Vec<String>, Vec<String>) = pairs(&line).into_iter().partition(is_ours);
+            prop_assert_eq!(left, others);
+            prop_assert_eq!(taken.len(), ours.len().min(MOST));
+        }
     }
 }

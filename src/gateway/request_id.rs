@@ -76,6 +76,8 @@ mod tests {
     use std::net::IpAddr;
     use std::net::Ipv4Addr;
 
+    use proptest::prelude::*;
+
     use super::*;
     use crate::client::ClientIp;
 
@@ -109,5 +111,16 @@ mod tests {
         assert_eq!(id_from(true, "a b").as_str().len(), 32);
         assert_eq!(id_from(true, "\"x\"").as_str().len(), 32);
         assert_eq!(id_from(true, "").as_str().len(), 32);
+    }
+
+    proptest! {
+        #[test]
+        fn a_given_id_is_short_and_safe_or_none(given in prop::collection::vec(any::<u8>(), 0..70)) {
+            if let Some(id) = RequestId::from_bytes(&given) {
+                prop_assert_eq!(id.as_bytes(), &given[..]);
+                prop_assert!(id.as_str().len() <= MAX_LENGTH && !id.as_str().contains(['"', '<', '\\', ' ']));
+                prop_assert!(id.to_header() == given[..]);
+            }
+        }
     }
 }

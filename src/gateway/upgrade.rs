@@ -143,6 +143,8 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for Counted<T> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[track_caller]
@@ -160,5 +162,14 @@ mod tests {
         check("HTTP/2.0", None);
         check("chat/2, irc", Some("chat/2, irc"));
         check(" , ", None);
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_is_asked_for_http_is_not_offered(asked in "(h2c|H2|http|HTTP/2[.]0|websocket|irc|,| ){0,8}") {
+            let headers = HeaderMap::from_iter([(UPGRADE, HeaderValue::try_from(asked).expect("a value"))]);
+            let offer = offered(&headers);
+            prop_assert!(offer.iter().flat_map(elements).all(|protocol| !is_http(protocol)));
+        }
     }
 }

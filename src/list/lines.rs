@@ -59,6 +59,8 @@ fn uncommented(line: &str) -> &str {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
     use crate::client::ClientIp;
 
@@ -107,5 +109,19 @@ mod tests {
         let set = addresses("198.51.100.0/24\n2001:db8::/32\r\n").unwrap();
         assert!(set.contains(ClientIp::new([198, 51, 100, 3].into())));
         assert!(!set.contains(ClientIp::new([198, 51, 101, 3].into())));
+    }
+
+    proptest! {
+        #[test]
+        fn any_file_has_its_entries_where_they_are_said_to_be(text in "(10[.]0[.]0[.]1|::1/64|#| |\t|\r\n|\n|x|\u{e9}){0,20}") {
+            let lines: Vec<&str> = text.split('\n').collect();
+            for entry in entries(&text) {
+                prop_assert!(!entry.text.is_empty() && entry.text == entry.text.trim());
+                let behind: String = lines[entry.line - 1].chars().skip(entry.column - 1).collect();
+                prop_assert!(behind.starts_with(entry.text));
+            }
+            let all_are_good = addresses(&text).is_ok();
+            prop_assert_eq!(all_are_good, entries(&text).all(|entry| network(entry.text).is_ok()));
+        }
     }
 }

@@ -65,6 +65,8 @@ const END_HEADERS: u8 = 4;
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     fn frame(kind: u8, flags: u8, length: u8) -> Vec<u8> {
@@ -110,5 +112,24 @@ mod tests {
     #[test]
     fn data_under_way_is_not_a_frame_to_wait_for() {
         check(&[frame(DATA, 0, 100)], 50, false);
+    }
+
+    proptest! {
+        #[test]
+        fn wherever_the_reads_are_cut_the_end_is_the_same(
+            frames in prop::collection::vec((0..12_u8, any::<u8>(), 0..30_u8), 0..6),
+            noise in prop::collection::vec(any::<u8>(), 0..40),
+            cut in 0..200_usize,
+        ) {
+            let frames: Vec<u8> = frames.into_iter().flat_map(|(kind, flags, length)| frame(kind, flags, length)).collect();
+            let sent = [PREFACE, &frames, &noise].concat();
+            let mut whole = Frames::new();
+            whole.read(&sent);
+            let (first, second) = sent.split_at(cut.min(sent.len()));
+            let mut parts = Frames::new();
+            parts.read(first);
+            parts.read(second);
+            prop_assert_eq!(parts.unfinished(), whole.unfinished());
+        }
     }
 }

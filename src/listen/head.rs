@@ -45,6 +45,8 @@ impl HeadLines {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     /// However the bytes are cut into reads, the outcome is the same.
@@ -66,6 +68,7 @@ mod tests {
         check(b"GET / HTTP/1.1\n\n", b"GET / HTTP/1.1\0\0");
         check(b"\nGET / HTTP/1.1\r\n\r\n", b"\0GET / HTTP/1.1\r\n\r\n");
         check(b"GET / HTTP/1.1\r\nHost: a\r\n\n", b"GET / HTTP/1.1\r\nHost: a\r\n\0");
+        check(b"\r\r\n\n\r\n\n", b"\r\r\n\0\r\n\n");
         check(b"GET / HTTP/1.1\r\nHost: a\n\r\n", b"GET / HTTP/1.1\r\nHost: a\0\r\n");
     }
 
@@ -73,5 +76,33 @@ mod tests {
     fn a_proper_head_and_what_follows_it_are_left_alone() {
         check(b"POST / HTTP/1.1\r\nHost: a\r\n\r\none\ntwo\n", b"POST / HTTP/1.1\r\nHost: a\r\n\r\none\ntwo\n");
         check(b"\r\n\r\nGET / HTTP/1.1\r\n\r\n\n", b"\r\n\r\nGET / HTTP/1.1\r\n\r\n\n");
+    }
+
+    proptest! {
+        #[test]
+        fn no_bare_line_feed_of_a_head_is_left_wherever_the_reads_are_cut(
+            input in "(\r\n|\n|\r|a|:){0,40}",
+            cuts in prop::collection::vec(0..41_usize, 0..4),
+        ) {
+            let mut whole = input.clone().into_bytes();
+            HeadLines::default().poison_bare_line_feeds(&mut whole);
+            let text = String::from_utf8_lossy(&whole).into_owned();
+            let lines = text.trim_start_matches("\r\n");
+            let head = lines.split_once("\r\n\r\n").map_or(lines, |(head, _)| head);
+            // A poisoned head is none, wherever it ends.
+            let is_plain = !head.replace("\r\n", "").contains('\n');
+            prop_assert!(is_plain || text.contains('\0'), "{}", text.escape_debug());
+
+            let mut piecemeal = input.into_bytes();
+            let mut lines = HeadLines::default();
+            let mut rest = piecemeal.as_mut_slice();
+            for cut in cuts {
+                let (piece, behind) = rest.split_at_mut(cut.min(rest.len()));
+                lines.poison_bare_line_feeds(piece);
+                rest = behind;
+            }
+            lines.poison_bare_line_feeds(rest);
+            prop_assert_eq!(piecemeal, whole);
+        }
     }
 }

@@ -78,6 +78,8 @@ impl From<&regex::Error> for InvalidBodyPattern {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[track_caller]
@@ -104,5 +106,22 @@ mod tests {
         assert_eq!(refused("//"), InvalidBodyPattern::Empty);
         assert_eq!(refused("/(/"), InvalidBodyPattern::Syntax("unclosed group".into()));
         assert_eq!(refused("/(a{1000}){1000}/"), InvalidBodyPattern::TooLarge);
+    }
+
+    proptest! {
+        #[test]
+        fn any_pattern_is_looked_for_or_refused(text in "/?[ -~]{0,12}/?", body in prop::collection::vec(any::<u8>(), 0..60)) {
+            if let Ok(pattern) = BodyPattern::parse(&text) {
+                pattern.is_in(&body);
+                prop_assert_eq!(pattern.to_string(), text);
+            }
+        }
+
+        #[test]
+        fn a_text_is_found_wherever_it_stands(text in "[a-z]{1,8}", before in "[ -~]{0,20}", behind in "[ -~]{0,20}") {
+            let pattern = BodyPattern::parse(&text).expect("a text");
+            let body = format!("{before}{text}{behind}");
+            prop_assert!(pattern.is_in(body.as_bytes()));
+        }
     }
 }

@@ -36,6 +36,8 @@ fn is_spelt(value: &Value, expected: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[track_caller]
@@ -57,5 +59,13 @@ mod tests {
         check("{}", "token", "null", false);
         check(r#"{"code": 1.0}"#, "code", "1", true);
         check(r#"{"code": {"a": 1}}"#, "code", "1", false);
+    }
+
+    proptest! {
+        #[test]
+        fn any_path_of_any_document_is_looked_at(path in "[a.0-9]{0,12}", value in "[a-z0-9.e+-]{0,8}") {
+            let document = serde_json::json!({"a": [{"a": 1.0}, true, null, "x", 1e300], "": {"": "y"}, "0": [[2]]});
+            prop_assert!(!holds(&document, &path, &value) || !value.is_empty());
+        }
     }
 }

@@ -72,6 +72,8 @@ fn code(text: &str) -> Option<u16> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[track_caller]
@@ -98,6 +100,16 @@ mod tests {
     fn anything_else_is_refused() {
         for text in ["", "40", "4x", "6xx", "99", "600", "1000", "403-400", "4xx-5xx", "+20", "401,", "ok", "-401"] {
             assert_eq!(text.parse::<StatusSet>(), Err(InvalidStatus(text.to_owned())), "{text:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_set_that_is_read_holds_statuses_alone_and_prints_as_written(text in "[1-6xX0,-]{0,9}") {
+            if let Ok(set) = text.parse::<StatusSet>() {
+                prop_assert_eq!(set.to_string(), text);
+                prop_assert!(set.ranges.iter().all(|range| *range.start() >= 100 && *range.end() <= 599 && !range.is_empty()));
+            }
         }
     }
 }

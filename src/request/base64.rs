@@ -27,6 +27,8 @@ pub(crate) fn decode(encoded: &[u8]) -> Vec<u8> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[track_caller]
@@ -44,5 +46,20 @@ mod tests {
         check("Pz8_Pj4-", "???>>>");
         check("", "");
         check("Y", "");
+    }
+
+    proptest! {
+        #[test]
+        fn what_was_encoded_comes_back_and_anything_is_decoded(
+            bytes in prop::collection::vec(any::<u8>(), 0..40),
+            noise in prop::collection::vec(any::<u8>(), 0..40),
+        ) {
+            let digits = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+            let bits: Vec<u8> = bytes.iter().flat_map(|byte| (0..8).rev().map(move |bit| byte >> bit & 1)).collect();
+            let digit = |six: &[u8]| (0..6).fold(0, |sum, at| sum << 1 | usize::from(*six.get(at).unwrap_or(&0)));
+            let encoded: Vec<u8> = bits.chunks(6).map(|six| digits[digit(six)]).collect();
+            prop_assert_eq!(decode(&encoded), bytes);
+            prop_assert!(decode(&noise).len() <= noise.len() * 3 / 4);
+        }
     }
 }

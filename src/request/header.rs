@@ -49,6 +49,8 @@ fn text(bytes: &[u8]) -> Cow<'_, str> {
 mod tests {
     use http::HeaderValue;
 
+    use proptest::prelude::*;
+
     use super::*;
 
     fn authorization(lines: &[&str]) -> HeaderMap {
@@ -94,5 +96,14 @@ mod tests {
         headers.append("x-api-key", HeaderValue::from_static("One"));
         headers.append("x-api-key", HeaderValue::from_bytes(b"tw\xf6").unwrap());
         assert_eq!(header_values(&headers, "x-api-key").collect::<Vec<_>>(), ["One", "twö"]);
+    }
+
+    proptest! {
+        #[test]
+        fn any_authorization_is_read(line in "(Bearer|basic)?[ \t]{0,2}[ -~\u{e9}]{0,20}") {
+            let headers = HeaderMap::from_iter([(AUTHORIZATION, HeaderValue::from_bytes(line.as_bytes()).expect("a value"))]);
+            prop_assert!(bearer_tokens(&headers).all(|token| token.len() <= line.len() && token == token.trim_ascii()));
+            prop_assert!(basic_users(&headers).all(|user| user.len() <= line.len() * 2 && !user.contains(':')));
+        }
     }
 }

@@ -62,6 +62,8 @@ fn flat(letter: char) -> char {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[track_caller]
@@ -152,5 +154,14 @@ mod tests {
         assert!(is_same_but_for_case("UserName", "username"));
         assert!(is_same_but_for_case("ÄRGER", "ärger"));
         assert!(!is_same_but_for_case("user.name", "user_name"));
+    }
+
+    proptest! {
+        #[test]
+        fn a_name_is_read_as_itself_and_any_two_are_compared(one in "[a-zA-Z0-9_.\\[\\]-]{1,10}", other in "[ -~\u{e9}]{0,10}") {
+            prop_assert!(is_read_as(&one, &one));
+            prop_assert_eq!(is_same_but_for_case(&one, &other), is_same_but_for_case(&other, &one));
+            is_read_as(&other, &one);
+        }
     }
 }

@@ -98,6 +98,8 @@ fn lenient(bytes: &[u8]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[track_caller]
@@ -142,5 +144,23 @@ mod tests {
         check("a%ffb", plain, "a\u{fffd}b");
         check("%c0", plain, "\u{fffd}");
         check("%e9t%e9", plain, "\u{fffd}t\u{fffd}");
+    }
+
+    proptest! {
+        #[test]
+        fn escapes_are_taken_away_and_nothing_grows(
+            bytes in prop::collection::vec(any::<u8>(), 0..40),
+            noise in "(%|u|[0-9a-f]{1,4}|[+]|x|\u{e9}){0,20}",
+            plus in any::<bool>(),
+            code_units in any::<bool>(),
+        ) {
+            let escapes = Escapes { plus, code_units };
+            let escaped: Vec<u8> = bytes.iter().flat_map(|byte| format!("%{byte:02x}").into_bytes()).collect();
+            prop_assert_eq!(decode(&escaped, escapes).unwrap_or_default(), bytes);
+            let decoded = decode(noise.as_bytes(), escapes);
+            prop_assert!(decoded.as_ref().is_none_or(|decoded| decoded.len() <= noise.len()));
+            let text = text(Cow::Owned(decoded.unwrap_or_default()));
+            prop_assert!(text.len() <= noise.len() * 3);
+        }
     }
 }

@@ -37,6 +37,8 @@ enum Order {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     const TEXT: &str = "{\"u\":\"é😀\"}";
@@ -72,5 +74,23 @@ mod tests {
     fn half_a_character_is_dropped_and_a_lone_surrogate_replaced() {
         assert_eq!(transcode(b"{\0}\0x").as_deref(), Some(&b"{}"[..]));
         assert_eq!(transcode(b"{\0\0\xd8").as_deref(), Some("{\u{fffd}".as_bytes()));
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_transcoded_or_left_alone(bytes in prop::collection::vec(any::<u8>(), 0..60)) {
+            prop_assert!(transcode(&bytes).is_none_or(|text| text.len() <= bytes.len() * 2 && str::from_utf8(&text).is_ok()));
+        }
+
+        #[test]
+        fn a_text_with_its_mark_comes_back(text in "[ -~\u{e9}\u{1f600}]{0,20}", is_little in any::<bool>()) {
+            let bytes: Vec<u8> = std::iter::once(0xfeff)
+                .chain(text.encode_utf16())
+                .flat_map(|unit| if is_little { unit.to_le_bytes() } else { unit.to_be_bytes() })
+                .collect();
+            let read = transcode(&bytes).expect("it has a mark");
+            let read = String::from_utf8_lossy(&read).into_owned();
+            prop_assert_eq!(read.trim_start_matches('\u{feff}'), text);
+        }
     }
 }

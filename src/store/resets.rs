@@ -101,6 +101,8 @@ const DIGITS: usize = 32;
 mod tests {
     use std::num::NonZeroU32;
 
+    use proptest::prelude::*;
+
     use super::*;
     use crate::clock::Clock;
     use crate::clock::ManualClock;
@@ -148,5 +150,15 @@ mod tests {
         assert_eq!(local.len(), 1);
         resets.heard(format!("@1700000000000000 {}", message("", &keys)).as_bytes());
         assert_eq!(local.len(), 0);
+    }
+
+    proptest! {
+        #[test]
+        fn a_key_is_so_many_digits_and_a_moment_is_digits_alone(key in any::<u128>(), word in "[0-9a-f+ -]{0,34}") {
+            prop_assert_eq!(key_of(format!("{key:032x}").as_bytes()), Some(KeyHash(key)));
+            let again = key_of(word.as_bytes()).map(|key| format!("{:032x}", key.0));
+            prop_assert!(again.is_none_or(|again| again == word));
+            prop_assert!(moment_of(word.as_bytes()).is_none() || word.bytes().all(|byte| byte.is_ascii_digit()));
+        }
     }
 }

@@ -101,6 +101,8 @@ fn told(event: &Value) -> String {
 mod tests {
     use serde_json::json;
 
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -129,5 +131,17 @@ mod tests {
             told(&json!({"event": "lost", "lost": 7})),
             "7 events were lost: they came faster than they were read"
         );
+    }
+
+    proptest! {
+        #[test]
+        fn events_are_the_same_wherever_the_stream_is_cut(stream in "(data: x|data:|: y|\n|\r\n|\u{e9}){0,16}", cut in 0..80_usize) {
+            let whole = Lines::default().data(stream.as_bytes());
+            let (first, second) = stream.as_bytes().split_at(cut.min(stream.len()));
+            let mut lines = Lines::default();
+            let mut parts = lines.data(first);
+            parts.extend(lines.data(second));
+            prop_assert_eq!(parts, whole);
+        }
     }
 }

@@ -1,3 +1,5 @@
+use proptest::prelude::*;
+
 use super::*;
 
 fn parts(method: &str, target: &str, version: Version, lines: &[(&str, &str)]) -> Parts {
@@ -154,4 +156,33 @@ fn nothing_but_100_continue_may_be_expected() {
     check_http1("/", &[("host", "a"), ("expect", "100-Continue")], Ok("a"));
     check_http1("/", &[("host", "a"), ("expect", "200-maybe")], Err(Unfit::Expectation));
     check_http1("/", &[("host", "a"), ("expect", "100-continue"), ("expect", "x")], Err(Unfit::Expectation));
+}
+
+proptest! {
+    #[test]
+    fn what_is_fit_has_one_host_one_framing_and_a_plain_target(
+        target in "(https?://)?[a-z@:0-9]{0,4}[/*]?[ -~\u{e9}]{0,8}",
+        hosts in prop::collection::vec("[a-z0-9.:,@/ \\[\\]_-]{0,8}", 0..3),
+        lengths in prop::collection::vec("[0-9+, x]{0,3}", 0..3),
+        encodings in prop::collection::vec("(chunked|gzip|,| ){0,2}", 0..2),
+        version in prop::sample::select(vec![Version::HTTP_10, Version::HTTP_11, Version::HTTP_2]),
+    ) {
+        let mut request = http::Request::builder().method("POST").version(version).uri(target.as_str());
+        for (name, values) in [("host", &hosts), ("content-length", &lengths), ("transfer-encoding", &encodings)] {
+            request = values.iter().fold(request, |request, value| request.header(name, value));
+        }
+        let Ok(request) = request.body(()) else { return Ok(()) };
+        let mut parts = request.into_parts().0;
+        if check(&mut parts, local()).is_err() {
+            return Ok(());
+        }
+        let all = |name| parts.headers.get_all(name).iter().collect::<Vec<_>>();
+        prop_assert_eq!(all(HOST).len(), 1);
+        prop_assert!(is_host(all(HOST)[0].as_bytes()));
+        let (lengths, encodings) = (all(CONTENT_LENGTH), all(TRANSFER_ENCODING));
+        prop_assert!(encodings.is_empty() || lengths.is_empty() && encodings.len() == 1);
+        prop_assert!(lengths.iter().all(|length| *length == lengths[0] && length.as_bytes()[0].is_ascii_digit()));
+        let target = parts.uri.path_and_query().map_or("", |target| target.as_str());
+        prop_assert!(target.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'#'), "{}", target);
+    }
 }

@@ -1,5 +1,7 @@
 use std::net::IpAddr;
 
+use proptest::prelude::*;
+
 use super::*;
 use crate::client::ClientIp;
 
@@ -204,4 +206,76 @@ fn no_crumb_of_a_device_cookie_reaches_the_application() {
     assert_eq!(crumbs.get_all(COOKIE).iter().collect::<Vec<_>>(), ["a=1; b=2"]);
     let alone = prepared(&direct(), &[("cookie", "portcullis_device_0123456789abcdef=x")]);
     assert!(!alone.contains_key(COOKIE));
+}
+
+proptest! {
+    #[test]
+    fn no_field_of_a_client_speaks_for_the_gateway(
+        lines in prop::collection::vec((field_name(), "[!-~]{1,12}"), 0..12),
+        is_trusted in any::<bool>(),
+    ) {
+        let lines: Vec<(&str, &str)> = lines.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+        let mut headers = headers(&lines);
+        headers.insert(HOST, HeaderValue::from_static("a"));
+        strip_connection(&mut headers);
+        let who = if is_trusted { proxied() } else { direct() };
+        let id = RequestId::random();
+        prepare_request(&mut headers, Version::HTTP_11, &who, id, &HostHeader::Preserve, &LookedAt::default());
+
+        let (peer, client) = (who.peer.address().to_string(), who.client.address().to_string());
+        let all = |name: &HeaderName| headers.get_all(name).iter().map(HeaderValue::as_bytes).collect::<Vec<_>>();
+        prop_assert_eq!(all(&HOST), [b"a"]);
+        prop_assert_eq!(all(&X_REAL_IP), [client.as_bytes()]);
+        prop_assert_eq!(all(&X_REQUEST_ID), [id.as_bytes()]);
+        prop_assert_eq!(all(&X_FORWARDED_HOST).len(), 1);
+        prop_assert_eq!(all(&X_FORWARDED_PROTO).len(), 1);
+        prop_assert_eq!(all(&X_FORWARDED_FOR).len(), 1);
+        prop_assert!(all(&X_FORWARDED_FOR)[0].ends_with(peer.as_bytes()));
+        if !is_trusted {
+            prop_assert_eq!(all(&X_FORWARDED_FOR), [peer.as_bytes()]);
+            prop_assert_eq!(all(&X_FORWARDED_HOST), [b"a"]);
+            prop_assert_eq!(all(&X_FORWARDED_PROTO), [b"http"]);
+        }
+        for name in headers.keys() {
+            let is_te = *name == TE && headers[TE] == "trailers" || *name == CONNECTION && headers[CONNECTION] == "te";
+            let own = [X_FORWARDED_FOR, X_FORWARDED_HOST, X_FORWARDED_PROTO, X_REAL_IP, X_REQUEST_ID];
+            let kind = Kind::of(name);
+            let is_passed_on = kind == Kind::Plain || own.contains(name) || is_te;
+            prop_assert!(is_passed_on || is_trusted && kind == Kind::Forwarding, "{}", name);
+        }
+    }
+
+    #[test]
+    fn any_trailers_are_those_that_may_be_there(names in prop::collection::vec(field_name(), 0..8)) {
+        let lines: Vec<(&str, &str)> = names.iter().map(|name| (name.as_str(), "x")).collect();
+        let mut trailers = headers(&lines);
+        filter_trailers(&mut trailers);
+        prop_assert!(trailers.keys().all(|name| Kind::of(name) == Kind::Plain && *name != HOST && *name != TRAILER));
+    }
+}
+
+fn field_name() -> impl Strategy<Value = String> {
+    let known = prop::sample::select(vec![
+        "connection",
+        "te",
+        "trailer",
+        "transfer-encoding",
+        "content-length",
+        "x-forwarded-for",
+        "x-forwarded-host",
+        "x-forwarded-proto",
+        "x-real-ip",
+        "x-request-id",
+        "forwarded",
+        "upgrade",
+        "x_forwarded_for",
+        "x.real.ip",
+        "content_length",
+        "cookie",
+        "proxy",
+        "host",
+        "keep-alive",
+        "x-original-url",
+    ]);
+    prop_oneof![known.prop_map(str::to_owned), "[a-z_.-]{1,12}", "x[_.-]forwarded[_.-][a-z]{1,5}"]
 }

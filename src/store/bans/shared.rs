@@ -70,7 +70,7 @@ impl Version {
 
     /// That of the change after this one.
     pub(super) fn next(self) -> Self {
-        Self { changes: self.changes + 1, ..self }
+        Self { changes: self.changes.wrapping_add(1), ..self }
     }
 }
 
@@ -190,6 +190,8 @@ fn micros(span: Duration) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
     use crate::clock::Clock;
     use crate::clock::ManualClock;
@@ -219,5 +221,40 @@ mod tests {
         assert_eq!(bans.count(), 1);
         heard(&bans, format!("unban 1 2 {id}").as_bytes());
         assert_eq!(bans.count(), 0);
+    }
+
+    proptest! {
+        #[test]
+        fn any_message_is_heard(
+            words in prop::collection::vec(
+                prop_oneof![any::<u64>().prop_map(|number| number.to_string()), "[0-9a-f]{0,32}", "[ -~]{0,12}", Just(blob(&subject(), "why"))],
+                0..10,
+            ),
+            noise in prop::collection::vec(any::<u8>(), 0..40),
+        ) {
+            let bans = bans();
+            for start in ["ban", "unban", "x"] {
+                heard(&bans, format!("{start} {}", words.join(" ")).as_bytes());
+                heard(&bans, &[start.as_bytes(), &noise].concat());
+            }
+        }
+
+        #[test]
+        fn any_numbers_make_a_ban_that_can_be_kept(
+            begun in any::<u64>(),
+            changes in prop_oneof![any::<u64>(), Just(u64::MAX)],
+            spans in prop::array::uniform3(any::<u64>()),
+            step in any::<u32>(),
+            theirs in any::<u64>(),
+        ) {
+            let bans = bans();
+            let ([left, length, age], id) = (spans, subject().id());
+            let blob = blob(&subject(), "why");
+            heard(&bans, format!("ban {begun:x} {changes} {id} {left} {length} {step} {age} l {blob}").as_bytes());
+            heard(&bans, format!("ban {begun:x} {changes} {id} {left} {length} {step} {age} l {blob}").as_bytes());
+            heard(&bans, format!("unban {begun:x} {} {id}", changes.wrapping_add(1)).as_bytes());
+            let kept = stored(id, &format!("{left} {length} {step} {age} h {blob}"), theirs, bans.now());
+            prop_assert!(kept.is_some_and(|record| record.ban.id == id && record.ban.by_hand));
+        }
     }
 }

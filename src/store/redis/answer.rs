@@ -79,6 +79,8 @@ fn span(micros: i64) -> Option<Duration> {
 mod tests {
     use std::num::NonZeroU32;
 
+    use proptest::prelude::*;
+
     use super::*;
     use crate::decision::batch::Force;
     use crate::decision::batch::Items;
@@ -132,5 +134,19 @@ mod tests {
         }
         assert_eq!(read(&Value::Okay, &[]), None);
         assert_eq!(read(&Value::Array(vec![Value::Int(5), Value::Nil]), &[]), None);
+    }
+
+    proptest! {
+        #[test]
+        fn any_numbers_are_verdicts_or_none(
+            few in prop::collection::vec(any::<i64>(), 0..12),
+            nine in prop::array::uniform9(prop_oneof![any::<i64>(), -2..100_i64]),
+        ) {
+            for numbers in [&few[..], &nine[..]] {
+                prop_assert!(answer(numbers).is_none_or(|verdicts| verdicts.len() == 2));
+            }
+            let value = Value::Array(few.iter().copied().map(Value::Int).collect());
+            prop_assert!(settled(&value).is_none_or(|(_, _, places)| places.len() + 2 == few.len()));
+        }
     }
 }

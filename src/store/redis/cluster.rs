@@ -188,6 +188,8 @@ fn server(value: &Value, by: &Address) -> Option<Address> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     fn by() -> Address {
@@ -228,6 +230,19 @@ mod tests {
         ];
         for answer in odd {
             assert_eq!(read(&answer, &by()), None, "{answer:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_map_that_is_read_has_its_ranges_in_order(
+            rows in prop::collection::vec((prop_oneof![any::<i64>(), -2..16_400_i64], -2..16_400_i64, any::<i64>()), 0..5),
+        ) {
+            let rows = rows.into_iter().map(|(first, last, port)| row(first, last, &[(host("a"), port), (host("?"), port)]));
+            if let Some(view) = read(&Value::Array(rows.collect()), &by()) {
+                prop_assert!(view.ranges.iter().all(|range| range.first <= range.last && range.last < SLOTS));
+                prop_assert!(view.ranges.is_sorted_by_key(|range| range.first));
+            }
         }
     }
 }

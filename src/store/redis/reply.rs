@@ -90,6 +90,8 @@ const DEEPEST: usize = 8;
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     const REPLIES: [&[u8]; 11] = [
@@ -136,5 +138,29 @@ mod tests {
     fn a_number_that_is_too_large_is_left_to_the_library() {
         assert_eq!(numbers(b"*1\r\n:9999999999999999999\r\n"), None);
         assert_eq!(numbers(b"*1\r\n:-\r\n"), None);
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_a_reply_the_start_of_one_or_nonsense(
+            bytes in "([*$:+-]|[0-9]{1,3}|\r\n|-1|a){0,24}",
+            huge in any::<i64>(),
+        ) {
+            for bytes in [bytes.clone(), format!("*{huge}\r\n{bytes}"), format!("${huge}\r\n{bytes}")] {
+                if let Ok(Some((value, length))) = first(bytes.as_bytes()) {
+                    prop_assert!(length <= bytes.len());
+                    prop_assert_eq!(first(&bytes.as_bytes()[..length]).expect("as before"), Some((value, length)));
+                    prop_assert!(!matches!(first(&bytes.as_bytes()[..length - 1]), Ok(Some(_))));
+                }
+            }
+        }
+
+        #[test]
+        fn numbers_come_back_as_they_were_written(values in prop::collection::vec(any::<i64>(), 0..8)) {
+            let lines = values.iter().flat_map(|value| format!(":{value}\r\n").into_bytes());
+            let reply: Vec<u8> = format!("*{}\r\n", values.len()).into_bytes().into_iter().chain(lines).collect();
+            let expected = Value::Array(values.into_iter().map(Value::Int).collect());
+            prop_assert_eq!(first(&reply).expect("a reply"), Some((expected, reply.len())));
+        }
     }
 }

@@ -148,6 +148,8 @@ impl fmt::Display for Address {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[track_caller]
@@ -199,6 +201,20 @@ mod tests {
             ["", "127.0.0.1:6379", "http://a", "redis://", "redis://a/b/c", "redis://a/0/1", "rediss://a/#insecure"]
         {
             assert_eq!(text.parse::<Url>(), Err(InvalidUrl), "{text}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_a_url_or_none_and_no_password_is_printed(
+            text in "(redis|rediss|unix)?(://|:)?[ -~]{0,16}",
+            password in "[a-z]{12}",
+        ) {
+            drop(text.parse::<Url>());
+            if let Ok(url) = format!("redis://me:{password}@127.0.0.1/0").parse::<Url>() {
+                let printed = format!("{url:?} {url}");
+                prop_assert!(!printed.contains(&password));
+            }
         }
     }
 }
