@@ -30,7 +30,6 @@ use axum::routing::post;
 use http::Request;
 use http::Response;
 use hyper::body::Incoming;
-use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 
 use crate::decision::Policy;
@@ -38,6 +37,7 @@ use crate::limit::OnFailure;
 use crate::listen;
 use crate::listen::Connections;
 use crate::listen::Door;
+use crate::listen::Stop;
 use crate::listen::connection::Connection;
 use crate::record::Gauges;
 use crate::record::Herald;
@@ -123,8 +123,8 @@ impl fmt::Debug for Control {
     }
 }
 
-/// Answers on one socket until `stop` is cancelled.
-pub async fn serve(socket: TcpListener, control: Arc<Control>, stop: CancellationToken) {
+/// Answers on one socket until told to stop.
+pub async fn serve(socket: TcpListener, control: Arc<Control>, stop: Stop) {
     let settings = Arc::new(ArcSwap::from_pointee(CONNECTIONS));
     let door = Arc::new(Door::default());
     listen::serve(socket, door, settings, Admin { router: router(control) }, Connections::default(), stop).await;

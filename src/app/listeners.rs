@@ -1,19 +1,23 @@
 //! The addresses that are served: they come and go with the configuration.
 
+use std::io;
 use std::net::SocketAddr;
+use std::net::TcpListener;
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time;
-use tokio_util::sync::CancellationToken;
+use tracing::error;
 
-use super::Bound;
 use super::StartError;
-use super::bind;
+use super::sockets::Bound;
+use super::sockets::Inherited;
+use super::sockets::bind;
 use super::workers::Workers;
 use crate::listen::Connections;
 use crate::listen::Door;
 use crate::listen::Entrance;
+use crate::listen::Stopper;
 use crate::listen::Terms;
 
 /// What is served, in the order it was configured.
@@ -27,7 +31,9 @@ struct Listener {
     door: Arc<Door>,
     /// Those accepted here.
     connections: Connections,
-    stop: CancellationToken,
+    stopper: Stopper,
+    /// Kept to be handed to a process that takes over.
+    sockets: Vec<TcpListener>,
 }
 
 /// What a new configuration changes, bound already: nothing of it can fail any more.
@@ -54,10 +60,21 @@ impl Listeners {
     /// Accepts from new sockets; `all` are the connections of the process.
     pub(super) fn serve(&mut self, bound: Bound, terms: Terms, workers: &Workers, all: &Connections) {
         let Bound { configured, address, sockets } = bound;
-        let (connections, stop) = (all.of_listener(), CancellationToken::new());
+        let (connections, stopper) = (all.of_listener(), Stopper::default());
         let door = Arc::new(Door::new(terms));
-        workers.serve(sockets, &door, &connections, &stop);
-        self.0.push(Listener { configured, address, door, connections, stop });
+        if let Err(error) = workers.serve(&sockets, &door, &connections, &stopper) {
+            error!(%address, %error, "not every core accepts connections on {address}: {error}");
+        }
+        self.0.push(Listener { configured, address, door, connections, stopper, sockets });
+    }
+
+    /// The same sockets once more, for another process.
+    pub(super) fn offer(&self) -> io::Result<Vec<(SocketAddr, Vec<TcpListener>)>> {
+        let offered = |listener: &Listener| {
+            let sockets = listener.sockets.iter().map(TcpListener::try_clone);
+            Ok((listener.configured, sockets.collect::<io::Result<_>>()?))
+        };
+        self.0.iter().map(offered).collect()
     }
 
     /// Binds what `wanted` has and this has not.
@@ -72,7 +89,9 @@ impl Listeners {
             None => true,
         };
         let new = wanted.iter().filter(&mut is_new);
-        let bound = new.map(|entrance| bind(entrance.address, workers.count())).collect::<Result<_, _>>()?;
+        let bound = new
+            .map(|entrance| bind(entrance.address, workers.count(), &mut Inherited::default()))
+            .collect::<Result<_, _>>()?;
         Ok(Turnover { wanted, bound })
     }
 
@@ -106,20 +125,34 @@ impl Listeners {
         turned
     }
 
-    /// Stops accepting everywhere.
-    pub(super) fn close(&self) {
+    /// Stops accepting everywhere; returns when everybody who waited was taken in.
+    pub(super) async fn close(&mut self) {
+        for listener in &mut self.0 {
+            listener.sockets.clear();
+            listener.stopper.close();
+        }
         for listener in &self.0 {
-            listener.stop.cancel();
+            listener.stopper.ended().await;
+        }
+    }
+
+    /// Stops accepting everywhere, and leaves those who wait to another process that has the same sockets.
+    pub(super) fn leave(&mut self) {
+        for listener in &mut self.0 {
+            listener.stopper.leave();
+            listener.sockets.clear();
         }
     }
 }
 
 impl Listener {
     /// Accepts nothing more, and lets those who are connected finish what they are at.
-    fn close(self, drain: Duration) -> SocketAddr {
-        self.stop.cancel();
+    fn close(mut self, drain: Duration) -> SocketAddr {
+        self.sockets.clear();
+        self.stopper.close();
         tokio::spawn(async move {
-            if time::timeout(drain, self.connections.drain()).await.is_err() {
+            self.stopper.ended().await;
+            if time::timeout(drain, self.connections.retire()).await.is_err() {
                 self.connections.cut();
             }
         });

@@ -5,11 +5,16 @@
 
 pub mod build;
 pub mod changes;
+mod control;
 pub mod listeners;
 pub mod live;
 pub mod reload;
 pub mod serve;
+mod service_manager;
+mod signals;
+pub mod sockets;
 pub mod store;
+pub mod takeover;
 mod tidings;
 pub mod watch;
 pub mod workers;
@@ -17,6 +22,7 @@ pub mod workers;
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
+use std::net::TcpListener;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -24,10 +30,17 @@ use arc_swap::ArcSwap;
 use arc_swap::access::Map;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
+use tracing::error;
 
 use self::build::Checks;
 use self::listeners::Listeners;
 use self::live::Live;
+use self::sockets::Bound;
+use self::sockets::Inherited;
+use self::sockets::bind;
+use self::sockets::describe;
+use self::takeover::Offer;
+use self::takeover::Predecessor;
 use self::tidings::Streams;
 use self::workers::Workers;
 use crate::admin;
@@ -41,12 +54,15 @@ use crate::gateway::Snapshot;
 use crate::listen;
 use crate::listen::Connections;
 use crate::listen::Entrance;
+use crate::listen::Stopper;
 use crate::record::LogSettings;
 use crate::record::Sinks;
 use crate::record::audit::Append;
 use crate::record::audit::AuditError;
 use crate::record::log::OperationalLog;
 use crate::record::notify::Desks;
+use crate::store::AnyStore;
+use crate::store::snapshot::Pen;
 
 /// How the configuration is read, at the start and for each reload.
 pub type Load = dyn Fn() -> Result<Settings, Vec<Diagnostic>> + Send + Sync;
@@ -55,6 +71,9 @@ pub type Load = dyn Fn() -> Result<Settings, Vec<Diagnostic>> + Send + Sync;
 pub struct App {
     live: Live,
     store_settings: crate::store::Settings,
+    store: Arc<AnyStore>,
+    /// What is known in memory is written with.
+    pen: Arc<Pen>,
     /// Ends what looks after the store.
     watching: CancellationToken,
     tending: JoinHandle<()>,
@@ -84,6 +103,14 @@ pub struct Surroundings {
     pub load: Arc<Load>,
 }
 
+/// What of the process before it an [`App`] goes on with.
+#[derive(Debug, Default)]
+pub struct Heritage {
+    pub sockets: Inherited,
+    /// The gateway that serves until this one does.
+    pub predecessor: Option<Predecessor>,
+}
+
 /// Why the gateway did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
@@ -91,6 +118,8 @@ pub enum StartError {
     Bind { address: SocketAddr, source: io::Error },
     #[error(transparent)]
     Audit(AuditError),
+    #[error("cannot take over from the running gateway: {0}")]
+    Takeover(io::Error),
     #[error("cannot start a thread: {0}")]
     Thread(io::Error),
 }
@@ -100,12 +129,19 @@ struct Admin {
     configured: SocketAddr,
     /// As bound: with the port that was free, where the configuration says 0.
     address: SocketAddr,
-    stop: CancellationToken,
+    stopper: Stopper,
+    /// Kept to be handed to a process that takes over.
+    sockets: Vec<TcpListener>,
 }
 
 impl App {
-    /// Binds every address, then serves. Runs on the runtime that is to control the gateway.
-    pub async fn start(settings: Settings, surroundings: Surroundings) -> Result<Self, StartError> {
+    /// Binds every address, or takes what is open already out of `heritage`, then serves. Runs on the runtime that is
+    /// to control the gateway.
+    pub async fn start(
+        settings: Settings,
+        surroundings: Surroundings,
+        heritage: &mut Heritage,
+    ) -> Result<Self, StartError> {
         let Surroundings { sinks, log, load } = surroundings;
         let Settings {
             listen,
@@ -122,9 +158,10 @@ impl App {
             files,
         } = settings;
         let cores = workers::count();
-        let bound = listen.into_iter().map(|Entrance { address, terms }| Ok((bind(address, cores)?, terms)));
+        let Heritage { sockets, predecessor } = heritage;
+        let bound = listen.into_iter().map(|Entrance { address, terms }| Ok((bind(address, cores, sockets)?, terms)));
         let bound = bound.collect::<Result<Vec<_>, _>>()?;
-        let bound_admin = admin.map(|admin| bind(admin.address, 1).map(|bound| (admin, bound))).transpose()?;
+        let bound_admin = admin.map(|admin| bind(admin.address, 1, sockets).map(|bound| (admin, bound))).transpose()?;
 
         let parts = build::Parts { policy, clients, upstreams, requests };
         let desks = sinks.herald().desks(&notify, &Desks::default(), sinks.metrics());
@@ -132,13 +169,14 @@ impl App {
         let live = Live::new(snapshot);
         let store_settings = store;
         let clock = Clock::system();
-        let store = Arc::new(store::build(&store_settings, &clock, sinks.metrics()));
+        let store = Arc::new(store::build(&store_settings, &clock, sinks.metrics(), predecessor.as_ref()));
         let streams = Streams::of(&store);
         let trail = sinks.herald().open(&audit, streams.as_ref(), sinks.metrics()).map_err(StartError::Audit)?;
         sinks.herald().follow(trail);
         store.bans().tell(Arc::new(tidings::Bans(Arc::clone(sinks.herald()))));
         let watching = CancellationToken::new();
-        let tending = store::meet(&store_settings, &store, &watching).await;
+        let pen = Arc::new(Pen::new(store_settings.memory.snapshot.clone()));
+        let tending = store::meet(&store, &pen, &watching).await;
         let connection_settings = Arc::new(ArcSwap::from_pointee(connections));
         let connections = Connections::default();
         let holding = Holding::default();
@@ -180,6 +218,8 @@ impl App {
             admin: None,
             live,
             store_settings,
+            store,
+            pen,
             watching,
             tending,
             sinks,
@@ -216,12 +256,43 @@ impl App {
         &self.files
     }
 
-    /// Accepts nothing more and lets what is under way finish, for as long as `server.timeouts.drain` allows.
-    pub async fn drain(mut self) -> Drained {
+    /// What another process gets that takes over.
+    fn offer(&self) -> io::Result<Offer> {
+        let mut sockets = self.listeners.offer()?;
+        if let Some(admin) = &self.admin {
+            let same = admin.sockets.iter().map(TcpListener::try_clone).collect::<io::Result<_>>()?;
+            sockets.push((admin.configured, same));
+        }
+        let store = match &*self.store {
+            AnyStore::Memory(memory) => Some((Arc::clone(memory), Arc::clone(&self.pen))),
+            AnyStore::Shared(_) => None,
+        };
+        Ok(Offer { sockets, store })
+    }
+
+    /// Accepts nothing more: another process has the same sockets and goes on with them.
+    fn leave(&mut self) {
         self.control.begin_draining();
-        self.listeners.close();
+        self.listeners.leave();
+        if let Some(admin) = self.admin.take() {
+            admin.stopper.leave();
+        }
+    }
+
+    /// Accepts nothing more and lets what is under way finish, for as long as `server.timeouts.drain` allows.
+    pub async fn drain(mut self, goodbye: Goodbye) -> Drained {
+        self.control.begin_draining();
         let bound = self.connection_settings.load().drain;
-        let drained = if tokio::time::timeout(bound, self.connections.drain()).await.is_ok() {
+        let draining = async {
+            match goodbye {
+                Goodbye::ForGood => {
+                    self.listeners.close().await;
+                    self.connections.drain().await;
+                }
+                Goodbye::AnotherServes => self.connections.retire().await,
+            }
+        };
+        let drained = if tokio::time::timeout(bound, draining).await.is_ok() {
             Drained::Whole
         } else {
             let connections = self.connections.count();
@@ -231,7 +302,7 @@ impl App {
             Drained::CutShort { connections }
         };
         if let Some(admin) = self.admin.take() {
-            admin.stop.cancel();
+            admin.stopper.close();
         }
         self.workers.stop();
         self.sinks.herald().close(FLUSH).await;
@@ -240,6 +311,15 @@ impl App {
         self.sinks.flush(FLUSH);
         drained
     }
+}
+
+/// What those find who come again.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Goodbye {
+    /// Nobody, as far as this process knows.
+    ForGood,
+    /// Another process, on the same addresses.
+    AnotherServes,
 }
 
 /// How draining ended.
@@ -262,41 +342,15 @@ const FLUSH: std::time::Duration = std::time::Duration::from_secs(1);
 
 impl Admin {
     fn serve(bound: Bound, control: &Arc<Control>) -> Self {
-        let stop = CancellationToken::new();
-        for socket in bound.sockets {
-            tokio::spawn(admin::serve(socket, Arc::clone(control), stop.clone()));
+        let Bound { configured, address, sockets } = bound;
+        let stopper = Stopper::default();
+        for socket in &sockets {
+            match socket.try_clone() {
+                Ok(socket) => drop(tokio::spawn(admin::serve(socket, Arc::clone(control), stopper.stop()))),
+                Err(error) => error!(%address, %error, "the admin listener does not accept connections: {error}"),
+            }
         }
-        Self { configured: bound.configured, address: bound.address, stop }
-    }
-}
-
-/// Sockets on one address, not yet served.
-#[derive(Debug)]
-struct Bound {
-    /// As configured.
-    configured: SocketAddr,
-    /// With the port that was free, where the configuration says 0.
-    address: SocketAddr,
-    sockets: Vec<std::net::TcpListener>,
-}
-
-fn bind(configured: SocketAddr, count: usize) -> Result<Bound, StartError> {
-    let failed = |source| StartError::Bind { address: configured, source };
-    let sockets = listen::bind(configured, count).map_err(failed)?;
-    let address = match sockets.first() {
-        Some(socket) => socket.local_addr().map_err(failed)?,
-        None => configured,
-    };
-    Ok(Bound { configured, address, sockets })
-}
-
-/// What an operator can do something about, in words; anything else as the system says it.
-fn describe(error: &io::Error) -> String {
-    match error.kind() {
-        io::ErrorKind::AddrInUse => "the address is already in use".to_owned(),
-        io::ErrorKind::AddrNotAvailable => "no interface of this machine has that address".to_owned(),
-        io::ErrorKind::PermissionDenied => "permission denied; ports below 1024 need a privilege".to_owned(),
-        _ => error.to_string(),
+        Self { configured, address, stopper, sockets }
     }
 }
 

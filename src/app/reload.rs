@@ -10,12 +10,13 @@ use tracing::info;
 use tracing::warn;
 
 use super::App;
-use super::Bound;
 use super::StartError;
-use super::bind;
 use super::build;
 use super::changes::Changes;
 use super::listeners::Turnover;
+use super::sockets::Bound;
+use super::sockets::Inherited;
+use super::sockets::bind;
 use super::store;
 use super::tidings;
 use crate::admin;
@@ -136,7 +137,7 @@ impl App {
             (Some(_), None) => Ok(AdminChange::Close),
             (Some(admin), Some(wanted)) if admin.configured == wanted.address => Ok(AdminChange::None),
             (_, Some(wanted)) => {
-                let bound = bind(wanted.address, 1)?;
+                let bound = bind(wanted.address, 1, &mut Inherited::default())?;
                 Ok(AdminChange::Open(bound))
             }
         }
@@ -192,9 +193,10 @@ impl App {
         if let Some(admin) = &next {
             changes.say(format!("admin on {}", admin.address));
         }
-        if let Some(before) = std::mem::replace(&mut self.admin, next) {
-            changes.say(format!("admin no longer on {}", before.address));
-            before.stop.cancel();
+        if let Some(super::Admin { address, stopper, sockets, .. }) = std::mem::replace(&mut self.admin, next) {
+            changes.say(format!("admin no longer on {address}"));
+            drop(sockets);
+            stopper.close();
         }
     }
 

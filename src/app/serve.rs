@@ -1,30 +1,32 @@
 //! The life of the process: start, reload when asked, drain, end.
 
 use std::fmt;
-use std::future;
-use std::io;
+use std::net::SocketAddr;
 use std::path::Path;
-use std::time::Duration;
 
+use listenfd::ListenFd;
 use rustix::process::Resource;
 use rustix::process::Rlimit;
 use rustix::process::getrlimit;
 use rustix::process::setrlimit;
 use tokio::runtime;
 use tokio::runtime::Runtime;
-use tokio::signal::unix::Signal;
-use tokio::signal::unix::SignalKind;
-use tokio::signal::unix::signal;
-use tokio::time;
 use tracing::info;
 use tracing::warn;
 
 use super::App;
 use super::Drained;
+use super::Heritage;
 use super::StartError;
 use super::Surroundings;
+use super::control::control;
+use super::service_manager;
+use super::signals::Signals;
 use super::store;
-use super::watch::Watch;
+use super::takeover::CommandLine;
+use super::takeover::Hatch;
+use super::takeover::Predecessor;
+use super::takeover::names;
 use crate::config::Settings;
 
 /// Where the configuration of a process stands.
@@ -36,42 +38,59 @@ pub enum Origin {
     Flags,
 }
 
+/// Whether a process goes on where another one was, and whether another one may go on where it was.
+#[derive(Clone, Debug, Default)]
+pub struct Succession {
+    /// It takes over from the running gateway of the same configuration, if there is one.
+    pub takes_over: bool,
+    /// How a process is started that takes over from this one. `None`: nobody may.
+    pub next: Option<CommandLine>,
+}
+
 /// The process, before there is anything to serve.
 pub struct Process {
     runtime: Runtime,
     signals: Signals,
+    opened: ListenFd,
 }
 
 impl Process {
     /// From here on signals are held back until there is something to reload or to drain.
     pub fn begin() -> Result<Self, StartError> {
+        let opened = service_manager::opened();
         let runtime = runtime::Builder::new_current_thread().enable_all().build().map_err(StartError::Thread)?;
         let signals = runtime.block_on(async { Signals::catch() }).map_err(StartError::Thread)?;
-        Ok(Self { runtime, signals })
+        Ok(Self { runtime, signals, opened })
     }
 
-    /// Serves until a signal ends it: the first one drains, the second one ends at once. `started` is called when
-    /// requests are answered.
+    /// Serves until a signal ends it, or another process takes over: it drains; a signal after that ends at once.
+    /// `started` is called when requests are answered.
     pub fn serve(
         self,
         settings: Settings,
         surroundings: Surroundings,
         origin: &Origin,
+        succession: &Succession,
         started: impl FnOnce(&App),
     ) -> Result<(), StartError> {
-        let Self { runtime, mut signals } = self;
+        let Self { runtime, mut signals, opened } = self;
         // Held here too: the last words are said when everything else is gone.
         let _log = surroundings.log.clone();
         let ended = runtime.block_on(async {
             raise_descriptors();
             let summary = Summary::of(&settings);
-            let mut app = App::start(settings, surroundings).await?;
+            let names = names(origin, &settings.listen);
+            let mut heritage = inherit(opened, succession, &names).await?;
+            let mut app = App::start(settings, surroundings, &mut heritage).await?;
+            let hatch = if succession.next.is_some() { Hatch::open(&names) } else { Hatch::closed() };
+            let took_over = relieve(heritage);
             announce(&app, origin, &summary);
+            service_manager::ready(took_over);
+            tokio::spawn(service_manager::reassure(app.workers.pulse()));
             started(&app);
-            control(&mut app, origin, &mut signals).await;
-            info!("draining: no new connections, requests under way are finished");
+            let goodbye = control(&mut app, origin, &mut signals, hatch, succession.next.as_ref()).await;
             tokio::select! {
-                drained = app.drain() => say_farewell(drained),
+                drained = app.drain(goodbye) => say_farewell(drained),
                 () = signals.end() => info!("ended at once"),
             }
             Ok(())
@@ -81,75 +100,34 @@ impl Process {
     }
 }
 
-/// Looks after the running gateway until it is to end.
-async fn control(app: &mut App, origin: &Origin, signals: &mut Signals) {
-    let mut watch = Watch::default();
-    let mut tidy = time::interval(TIDY);
-    loop {
-        if matches!(origin, Origin::File(_)) {
-            watch.follow(app.files());
+/// What the process goes on with: sockets of the running gateway, where it takes over, or else of the service manager.
+async fn inherit(opened: ListenFd, succession: &Succession, names: &[String]) -> Result<Heritage, StartError> {
+    let activated = service_manager::sockets(opened);
+    if !succession.takes_over {
+        return Ok(Heritage { sockets: activated, predecessor: None });
+    }
+    if let Some((predecessor, sockets)) = Predecessor::find(names).await.map_err(StartError::Takeover)? {
+        return Ok(Heritage { sockets, predecessor: Some(predecessor) });
+    }
+    info!("no gateway of this configuration is running: there is nothing to take over");
+    Ok(Heritage { sockets: activated, predecessor: None })
+}
+
+/// Lets the gateway go that has served until now; `false`: there was none.
+fn relieve(heritage: Heritage) -> bool {
+    let Heritage { sockets, predecessor } = heritage;
+    let left: Vec<SocketAddr> = sockets.left().collect();
+    let Some(predecessor) = predecessor else {
+        for address in left {
+            warn!(%address, "a socket on {address} was handed over, and the configuration does not listen there");
         }
-        tokio::select! {
-            asked = signals.next() => match asked {
-                Asked::End => return,
-                Asked::Reload => reload(app, origin).await,
-            },
-            () = changed(&mut watch, origin) => reload(app, origin).await,
-            _ = tidy.tick() => app.free_unused(),
-        }
+        return false;
+    };
+    match predecessor.relieve() {
+        Ok(()) => info!("took over from the running gateway, which drains"),
+        Err(error) => warn!(%error, "took over from the running gateway, which has not said that it drains: {error}"),
     }
-}
-
-/// How often retired configurations are looked through.
-const TIDY: Duration = Duration::from_secs(1);
-
-async fn reload(app: &mut App, origin: &Origin) {
-    match origin {
-        // What came of it is in the log already.
-        Origin::File(_) => drop(app.reload().await),
-        Origin::Flags => info!("nothing to reload: the configuration is the command line"),
-    }
-}
-
-async fn changed(watch: &mut Watch, origin: &Origin) {
-    match origin {
-        Origin::File(_) => watch.changed().await,
-        Origin::Flags => future::pending().await,
-    }
-}
-
-/// The signals of a service.
-struct Signals {
-    terminate: Signal,
-    interrupt: Signal,
-    hangup: Signal,
-}
-
-enum Asked {
-    End,
-    Reload,
-}
-
-impl Signals {
-    fn catch() -> io::Result<Self> {
-        Ok(Self {
-            terminate: signal(SignalKind::terminate())?,
-            interrupt: signal(SignalKind::interrupt())?,
-            hangup: signal(SignalKind::hangup())?,
-        })
-    }
-
-    async fn next(&mut self) -> Asked {
-        tokio::select! {
-            _ = self.terminate.recv() => Asked::End,
-            _ = self.interrupt.recv() => Asked::End,
-            _ = self.hangup.recv() => Asked::Reload,
-        }
-    }
-
-    async fn end(&mut self) {
-        while !matches!(self.next().await, Asked::End) {}
-    }
+    true
 }
 
 /// Allows as many descriptors as the system lets this process have: two for each request under way, and the default is

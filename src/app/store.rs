@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
+use tracing::warn;
 
+use super::takeover::Predecessor;
 use crate::clock::Clock;
 use crate::record::Metrics;
 use crate::record::metrics::StoreMetrics;
@@ -16,13 +18,21 @@ use crate::store::MemoryStore;
 use crate::store::Observer;
 use crate::store::redis::Mode;
 use crate::store::snapshot;
+use crate::store::snapshot::Pen;
 
-/// Builds the store of the first core. Nothing is connected yet.
-pub(super) fn build(settings: &store::Settings, clock: &Clock, metrics: &Metrics) -> AnyStore {
+/// Builds the store of the first core. Nothing is connected yet. A store in memory knows what that of `predecessor`
+/// knew, or else what is in its file.
+pub(super) fn build(
+    settings: &store::Settings,
+    clock: &Clock,
+    metrics: &Metrics,
+    predecessor: Option<&Predecessor>,
+) -> AnyStore {
     match &settings.redis {
         None => {
             let mut store = MemoryStore::new(&settings.memory, clock.clone());
-            if let Some(path) = &settings.memory.snapshot {
+            let is_told = predecessor.is_some_and(|predecessor| ask(predecessor, &mut store));
+            if let Some(path) = settings.memory.snapshot.as_ref().filter(|_| !is_told) {
                 snapshot::restore(path, &mut store);
             }
             AnyStore::Memory(Arc::new(store))
@@ -34,13 +44,27 @@ pub(super) fn build(settings: &store::Settings, clock: &Clock, metrics: &Metrics
     }
 }
 
+/// Whether the store knows from now on what that of the process before knew.
+fn ask(predecessor: &Predecessor, store: &mut MemoryStore) -> bool {
+    match predecessor.state() {
+        Ok(state) if state.is_empty() => false,
+        Ok(state) if snapshot::import(&state, store) => true,
+        Ok(_) => {
+            warn!("the bans of the process before are of another version and are not taken over");
+            false
+        }
+        Err(error) => {
+            warn!(%error, "the bans of the process before are not taken over: {error}");
+            false
+        }
+    }
+}
+
 /// Begins to look after a store. A shared one is waited for until it was met once: what is decided first is then decided
 /// by it. One that does not answer is met later. What comes back ends when it was stopped and has done its last.
-pub(super) async fn meet(settings: &store::Settings, store: &AnyStore, stop: &CancellationToken) -> JoinHandle<()> {
+pub(super) async fn meet(store: &AnyStore, pen: &Arc<Pen>, stop: &CancellationToken) -> JoinHandle<()> {
     match store {
-        AnyStore::Memory(memory) => {
-            tokio::spawn(snapshot::keep(settings.memory.snapshot.clone(), Arc::clone(memory), stop.clone()))
-        }
+        AnyStore::Memory(memory) => tokio::spawn(snapshot::keep(Arc::clone(pen), Arc::clone(memory), stop.clone())),
         AnyStore::Shared(shared) => {
             let watching = tokio::spawn(shared.watch(stop.clone()));
             shared.shared().first_contact(FIRST_CONTACT).await;

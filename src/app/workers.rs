@@ -13,12 +13,15 @@ use tokio::runtime::Runtime;
 use tokio::sync::mpsc;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::mpsc::UnboundedSender;
-use tokio_util::sync::CancellationToken;
+use tokio::sync::mpsc::WeakUnboundedSender;
+use tokio::sync::oneshot;
 
 use crate::gateway::Gateway;
 use crate::listen;
 use crate::listen::Connections;
 use crate::listen::Door;
+use crate::listen::Stop;
+use crate::listen::Stopper;
 
 /// The threads that serve, and the way to hand them sockets.
 #[derive(Debug)]
@@ -33,14 +36,18 @@ pub struct Worker {
     pub settings: Arc<ArcSwap<listen::Settings>>,
 }
 
-/// A socket to accept connections from until told to stop.
+/// What a thread is to do.
 #[derive(Debug)]
-struct Job {
-    socket: TcpListener,
-    door: Arc<Door>,
-    connections: Connections,
-    stop: CancellationToken,
+enum Job {
+    /// Accept connections from a socket until told to stop.
+    Serve { socket: TcpListener, door: Arc<Door>, connections: Connections, stop: Stop },
+    /// Say that it serves.
+    Answer(oneshot::Sender<()>),
 }
+
+/// Feels whether every thread still serves.
+#[derive(Clone, Debug)]
+pub struct Pulse(Vec<WeakUnboundedSender<Job>>);
 
 /// As many threads as there are cores for this process.
 pub fn count() -> usize {
@@ -65,19 +72,27 @@ impl Workers {
         self.threads.len()
     }
 
-    /// Hands each thread one of `sockets`, which share a door; what they accept is among `connections`.
+    /// Hands every socket to a thread, and every thread a socket; what they accept is among `connections`. Of sockets
+    /// that somebody else has opened there may be more or fewer than threads. They share a door.
     pub fn serve(
         &self,
-        sockets: Vec<TcpListener>,
+        sockets: &[TcpListener],
         door: &Arc<Door>,
         connections: &Connections,
-        stop: &CancellationToken,
-    ) {
-        for ((jobs, _), socket) in self.threads.iter().zip(sockets) {
+        stopper: &Stopper,
+    ) -> io::Result<()> {
+        let all = (0..sockets.len().max(self.threads.len())).zip(sockets.iter().cycle());
+        for ((_, socket), (jobs, _)) in all.zip(self.threads.iter().cycle()) {
+            let socket = socket.try_clone()?;
+            let (door, connections, stop) = (Arc::clone(door), connections.clone(), stopper.stop());
             // Fails only when that thread is gone, and then the kernel sends its connections to the others.
-            let (door, connections, stop) = (Arc::clone(door), connections.clone(), stop.clone());
-            drop(jobs.send(Job { socket, door, connections, stop }));
+            drop(jobs.send(Job::Serve { socket, door, connections, stop }));
         }
+        Ok(())
+    }
+
+    pub fn pulse(&self) -> Pulse {
+        Pulse(self.threads.iter().map(|(jobs, _)| jobs.downgrade()).collect())
     }
 
     /// Ends every thread, and with them whatever they still serve.
@@ -90,12 +105,37 @@ impl Workers {
     }
 }
 
+impl Pulse {
+    /// Returns when every thread has answered. Never, when one is stuck.
+    pub async fn feel(&self) {
+        let answers: Vec<_> = self
+            .0
+            .iter()
+            .filter_map(WeakUnboundedSender::upgrade)
+            .map(|jobs| {
+                let (answer, answered) = oneshot::channel();
+                drop(jobs.send(Job::Answer(answer)));
+                answered
+            })
+            .collect();
+        for answered in answers {
+            // One that has ended, as at the end of the process, does not hold up anybody.
+            drop(answered.await);
+        }
+    }
+}
+
 fn work(runtime: Runtime, mut queue: UnboundedReceiver<Job>, worker: &dyn Fn() -> Worker) {
     runtime.block_on(async {
         let Worker { gateway, settings } = worker();
-        while let Some(Job { socket, door, connections, stop }) = queue.recv().await {
-            let (settings, gateway) = (Arc::clone(&settings), gateway.clone());
-            tokio::spawn(listen::serve(socket, door, settings, gateway, connections, stop));
+        while let Some(job) = queue.recv().await {
+            match job {
+                Job::Serve { socket, door, connections, stop } => {
+                    let (settings, gateway) = (Arc::clone(&settings), gateway.clone());
+                    tokio::spawn(listen::serve(socket, door, settings, gateway, connections, stop));
+                }
+                Job::Answer(answer) => drop(answer.send(())),
+            }
         }
         gateway.finish().await;
     });

@@ -11,6 +11,7 @@ use super::run;
 use super::sample;
 use crate::app::App;
 use crate::app::serve::Origin;
+use crate::app::serve::Succession;
 use crate::config;
 use crate::config::inline::Flags;
 
@@ -40,7 +41,7 @@ pub(super) fn demo(arguments: &Arguments) -> anyhow::Result<Exit> {
         limits: vec![LIMIT.to_owned()],
     };
     let introduce = |app: &App| output::say(&introduction(app, application));
-    run::serve(Arc::new(move || config::inline(&flags)), &Origin::Flags, introduce)
+    run::serve(Arc::new(move || config::inline(&flags)), &Origin::Flags, &Succession::default(), introduce)
 }
 
 fn introduction(app: &App, application: SocketAddr) -> String {

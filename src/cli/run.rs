@@ -15,6 +15,8 @@ use crate::app::Load;
 use crate::app::Surroundings;
 use crate::app::serve::Origin;
 use crate::app::serve::Process;
+use crate::app::serve::Succession;
+use crate::app::takeover::CommandLine;
 use crate::config;
 use crate::config::inline::Flags;
 use crate::record::LogFormat;
@@ -27,9 +29,11 @@ Examples:
   portcullis run -c /etc/portcullis/portcullis.yaml
   portcullis run --upstream http://127.0.0.1:8000 --limit 'POST /login client_ip 5/minute'
   portcullis run --upstream http://127.0.0.1:8000 --listen 0.0.0.0:80 --limit '/* client_ip 100/second'
+  portcullis run -c /etc/portcullis/portcullis.yaml --takeover
 
 SIGHUP reads the configuration anew, as does a change of any file it names. SIGTERM and SIGINT finish the requests
-under way and end; a second one ends at once. Requests are logged to stdout, everything else to stderr.")]
+under way and end; a second one ends at once. SIGUSR2 starts this command line anew, as --takeover does: a new version of the
+program takes over without one refused or reset connection. Requests are logged to stdout, everything else to stderr.")]
 pub(super) struct Arguments {
     /// The configuration
     #[arg(short = 'c', long = "config", value_name = "FILE", default_value = DEFAULT_FILE, conflicts_with_all = ["upstream", "listen", "limits"])]
@@ -43,20 +47,25 @@ pub(super) struct Arguments {
     /// A limit, without a file: methods, if not all, then a path, a key and a rate; may be given several times
     #[arg(long = "limit", value_name = "LIMIT", requires = "upstream")]
     limits: Vec<String>,
+    /// Take the listening sockets over from the running gateway of the same configuration, which then drains; if anything
+    /// is wrong, it goes on. Where none is running, this one starts
+    #[arg(long)]
+    takeover: bool,
 }
 
 pub(super) fn run(arguments: Arguments) -> anyhow::Result<Exit> {
-    let Arguments { file, upstream, listen, limits } = arguments;
+    let Arguments { file, upstream, listen, limits, takeover } = arguments;
+    let succession = Succession { takes_over: takeover, next: CommandLine::of_this_process() };
     let Some(upstream) = upstream else {
         if !file.exists() && file.as_os_str() == DEFAULT_FILE {
             output::complain(&format!("there is no {DEFAULT_FILE} here\n{FIRST_STEPS}"));
             return Ok(Exit::Wrong);
         }
         let read = file.clone();
-        return serve(Arc::new(move || config::load(&read)), &Origin::File(file), |_| {});
+        return serve(Arc::new(move || config::load(&read)), &Origin::File(file), &succession, |_| {});
     };
     let flags = Flags { upstream, listen, limits };
-    serve(Arc::new(move || config::inline(&flags)), &Origin::Flags, |_| {})
+    serve(Arc::new(move || config::inline(&flags)), &Origin::Flags, &succession, |_| {})
 }
 
 const FIRST_STEPS: &str = "
@@ -65,7 +74,12 @@ const FIRST_STEPS: &str = "
   portcullis run -c FILE                             runs from another file";
 
 /// Reads the configuration and serves until a signal ends it.
-pub(super) fn serve(load: Arc<Load>, origin: &Origin, started: impl FnOnce(&App)) -> anyhow::Result<Exit> {
+pub(super) fn serve(
+    load: Arc<Load>,
+    origin: &Origin,
+    succession: &Succession,
+    started: impl FnOnce(&App),
+) -> anyhow::Result<Exit> {
     let process = Process::begin()?;
     let settings = match load() {
         Ok(settings) => settings,
@@ -77,7 +91,7 @@ pub(super) fn serve(load: Arc<Load>, origin: &Origin, started: impl FnOnce(&App)
     let sinks = Sinks::new(io::stdout(), format_for(&io::stdout())).context("cannot start the request log")?;
     let log = OperationalLog::start(&settings.log, format_for(&io::stderr()));
     let surroundings = Surroundings { sinks, log: Some(Arc::new(log)), load };
-    process.serve(settings, surroundings, origin, started)?;
+    process.serve(settings, surroundings, origin, succession, started)?;
     Ok(Exit::Done)
 }
 

@@ -1,6 +1,5 @@
 //! The accept loop of one core.
 
-use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -12,7 +11,6 @@ use tokio::net::TcpStream;
 use tokio::select;
 use tokio::time::sleep;
 use tokio::time::timeout;
-use tokio_util::sync::CancellationToken;
 use tracing::error;
 use tracing::info;
 use tracing::warn;
@@ -21,19 +19,20 @@ use super::Connections;
 use super::Door;
 use super::Handle;
 use super::Settings;
+use super::Stop;
 use super::newcomer::Newcomer;
 use super::newcomer::turn_away;
 use super::proxy_protocol::Ends;
 use crate::client::ClientIp;
 
-/// Accepts connections on one core until `stop` is cancelled; those that stand go on until they are drained.
+/// Accepts connections on one core until told to stop; those that stand go on until they are drained.
 pub async fn serve<H: Handle>(
     socket: std::net::TcpListener,
     door: Arc<Door>,
     settings: Arc<ArcSwap<Settings>>,
     handler: H,
     connections: Connections,
-    stop: CancellationToken,
+    stop: Stop,
 ) {
     let listener = match TcpListener::from_std(socket) {
         Ok(listener) => listener,
@@ -44,9 +43,9 @@ pub async fn serve<H: Handle>(
         Err(error) => return error!(%error, "cannot accept connections: the socket has no address"),
     };
     let accepting = Accepting { local, door, settings, handler, connections };
-    select! {
-        () = stop.cancelled() => accepting.finish(listener).await,
-        never = accepting.run(&listener) => match never {},
+    accepting.run(&listener, &stop).await;
+    if !stop.leaves() {
+        accepting.finish(listener).await;
     }
 }
 
@@ -59,11 +58,16 @@ struct Accepting<H> {
 }
 
 impl<H: Handle> Accepting<H> {
-    async fn run(&self, listener: &TcpListener) -> Infallible {
+    /// Who was accepted is welcomed, whatever is said meanwhile.
+    async fn run(&self, listener: &TcpListener, stop: &Stop) {
         let mut failing = false;
         loop {
-            self.room().await;
-            match listener.accept().await {
+            let accepted = select! {
+                biased;
+                () = stop.told() => return,
+                accepted = self.accept(listener) => accepted,
+            };
+            match accepted {
                 Ok((stream, peer)) => {
                     if failing {
                         failing = false;
@@ -77,10 +81,18 @@ impl<H: Handle> Accepting<H> {
                         failing = true;
                         warn!(local = %self.local, %error, "cannot accept connections, trying on");
                     }
-                    sleep(PAUSE).await;
+                    select! {
+                        () = stop.told() => return,
+                        () = sleep(PAUSE) => {}
+                    }
                 }
             }
         }
+    }
+
+    async fn accept(&self, listener: &TcpListener) -> io::Result<(TcpStream, SocketAddr)> {
+        self.room().await;
+        listener.accept().await
     }
 
     /// Waits, while there are as many connections as there may be; new ones wait in the accept queue.

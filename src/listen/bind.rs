@@ -25,16 +25,30 @@ pub fn bind(address: SocketAddr, count: usize) -> io::Result<Vec<TcpListener>> {
     (0..count).map(|_| listener(bound)).collect()
 }
 
+/// A socket that somebody else has opened, made one like ours.
+pub fn adopt(socket: TcpListener) -> io::Result<TcpListener> {
+    let socket = Socket::from(socket);
+    if socket.r#type()? != Type::STREAM || !socket.is_listener()? {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no listening TCP socket"));
+    }
+    prepare(&socket)?;
+    Ok(socket.into())
+}
+
 fn listener(address: SocketAddr) -> io::Result<TcpListener> {
     let socket = socket(address)?;
     socket.set_reuse_port(true)?;
-    // Accepted sockets inherit these: set once here, they cost no call on each connection.
-    socket.set_tcp_nodelay(true)?;
-    socket.set_tcp_keepalive(&TcpKeepalive::new().with_time(KEEPALIVE).with_interval(KEEPALIVE / 4))?;
-    socket.set_nonblocking(true)?;
+    prepare(&socket)?;
     socket.bind(&address.into())?;
     socket.listen(BACKLOG)?;
     Ok(socket.into())
+}
+
+/// Accepted sockets inherit these: set once here, they cost no call on each connection.
+fn prepare(socket: &Socket) -> io::Result<()> {
+    socket.set_tcp_nodelay(true)?;
+    socket.set_tcp_keepalive(&TcpKeepalive::new().with_time(KEEPALIVE).with_interval(KEEPALIVE / 4))?;
+    socket.set_nonblocking(true)
 }
 
 fn socket(address: SocketAddr) -> io::Result<Socket> {

@@ -6,9 +6,11 @@ use std::sync::Weak;
 use std::sync::atomic::AtomicU8;
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use parking_lot::Mutex;
 use tokio::sync::Notify;
+use tokio::time;
 
 use super::Settings;
 use super::per_client::PerClient;
@@ -41,9 +43,23 @@ impl Connections {
         self.group.count.load(Ordering::Relaxed)
     }
 
-    /// Lets every connection finish the request it is at, then close; returns when all have, tunnels included.
+    /// The same as [`drain`](Self::drain) where clients that come again find somebody: those who rest between two
+    /// requests may take a while to ask once more, and learn from the answer that it was the last one here.
+    pub async fn retire(&self) {
+        self.group.order(Order::Retire);
+        if time::timeout(RETIRING, self.all_left()).await.is_err() {
+            self.drain().await;
+        }
+    }
+
+    /// Lets every connection finish the request it is at, and one that is on its way, then close; returns when all
+    /// have, tunnels included.
     pub async fn drain(&self) {
         self.group.order(Order::Drain);
+        self.all_left().await;
+    }
+
+    async fn all_left(&self) {
         loop {
             let left = self.group.left.notified();
             if self.count() == 0 {
@@ -92,6 +108,7 @@ impl Connections {
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub(super) enum Order {
     Run,
+    Retire,
     Drain,
     Cut,
 }
@@ -113,7 +130,8 @@ impl Group {
     pub(super) fn current_order(&self) -> Order {
         match self.order.load(Ordering::Acquire) {
             0 => Order::Run,
-            1 => Order::Drain,
+            1 => Order::Retire,
+            2 => Order::Drain,
             _ => Order::Cut,
         }
     }
@@ -182,3 +200,6 @@ impl Drop for Standing {
         self.group.leave();
     }
 }
+
+/// A client that asks now and then has asked by then.
+const RETIRING: Duration = Duration::from_secs(5);

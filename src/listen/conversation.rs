@@ -71,6 +71,8 @@ async fn http1<H: Handle>(
         Answering::new(handler.handle(Arc::clone(connection), request), whose)
     });
     let (conversation, ended) = loop {
+        // Who learns with the answer that it is the last one does not send a request that nobody reads.
+        builder.keep_alive(!minder.is_draining());
         let mut conversation = builder.serve_connection(TokioIo::new(io), &service).with_upgrades();
         match drive(&mut conversation, Protocol::Http1, minder, UpgradeableConnection::graceful_shutdown).await {
             Driven::Ended(ended) => break (conversation, ended),
@@ -104,7 +106,7 @@ async fn rest(io: &mut Tapped, minder: &mut Minder<'_>) -> bool {
             return Poll::Ready(true);
         }
         // Nothing is under way, so that whatever it says, this is the end.
-        minder.poll(Protocol::Http1, cx).map(|_| false)
+        minder.poll_resting(cx).map(|()| false)
     })
     .await
 }

@@ -22,6 +22,8 @@ pub(super) struct Minder<'a> {
     watchdog: Watchdog,
     orders: Orders<'a>,
     draining: Draining,
+    /// The connection is taken apart, and put together again when the client speaks.
+    resting: bool,
 }
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -50,7 +52,13 @@ impl<'a> Minder<'a> {
             watchdog: Watchdog::new(settings),
             orders: Orders::new(connection.group()),
             draining: Draining::No,
+            resting: false,
         }
+    }
+
+    /// Whether the next answer is the last one.
+    pub(super) fn is_draining(&self) -> bool {
+        self.draining != Draining::No
     }
 
     /// Ready when a connection on which all is said has had its moment.
@@ -62,26 +70,39 @@ impl<'a> Minder<'a> {
         }
     }
 
+    /// Ready when a connection between two requests (HTTP/1), taken apart, has waited long enough.
+    pub(super) fn poll_resting(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        self.resting = true;
+        let ended = loop {
+            match self.poll(Protocol::Http1, cx) {
+                // It is.
+                Poll::Ready(Verdict::Park) => {}
+                ended => break ended.map(|_| ()),
+            }
+        };
+        self.resting = false;
+        ended
+    }
+
     /// Called when the connection's own future has come to rest.
     pub(super) fn poll(&mut self, protocol: Protocol, cx: &mut Context<'_>) -> Poll<Verdict> {
         let progress = &self.connection.progress;
         match self.orders.poll(cx) {
             Some(Order::Cut) => return Poll::Ready(Verdict::End),
-            Some(Order::Drain) => {
-                self.draining = Draining::Soon;
-                self.watchdog.hurry();
+            Some(order @ (Order::Retire | Order::Drain)) => {
+                if self.draining == Draining::No {
+                    self.draining = Draining::Soon;
+                }
+                if order == Order::Drain {
+                    self.watchdog.hurry();
+                }
             }
             Some(Order::Run) | None => {}
         }
-        // A connection just opened, or in the middle of a head, is still answered once.
-        let is_speaking = protocol == Protocol::Http1 && matches!(progress.phase(), Phase::Fresh | Phase::Head);
-        if self.draining == Draining::Soon && !is_speaking {
-            self.draining = Draining::Begun;
-            if protocol == Protocol::Http2 {
-                // hyper waits for the client to confirm the goodbye; not every client does.
-                self.watchdog.close();
-            }
-            return Poll::Ready(Verdict::WindDown);
+        if self.draining == Draining::Soon
+            && let Some(verdict) = self.begin_draining(protocol)
+        {
+            return Poll::Ready(verdict);
         }
         if protocol == Protocol::Http1 && progress.phase() == Phase::Idle && progress.read_closed() {
             // hyper was not told that the client had closed its side; it has its answer now.
@@ -104,6 +125,34 @@ impl<'a> Minder<'a> {
             Poll::Ready(waited_for) => {
                 debug!(peer = %self.connection.peer, ?waited_for, "connection timed out");
                 Poll::Ready(Verdict::End)
+            }
+        }
+    }
+}
+
+impl Minder<'_> {
+    /// How a connection in this state begins to drain; `None`: later.
+    fn begin_draining(&mut self, protocol: Protocol) -> Option<Verdict> {
+        if protocol == Protocol::Http2 {
+            self.draining = Draining::Begun;
+            // hyper waits for the client to confirm the goodbye; not every client does.
+            self.watchdog.close();
+            return Some(Verdict::WindDown);
+        }
+        let progress = &self.connection.progress;
+        match progress.phase() {
+            // Just opened, in the middle of a head, or answered already: with the next answer the client is told.
+            Phase::Fresh | Phase::Head | Phase::Flushing => None,
+            // hyper would close at once, and a request on its way would find nobody. It is to begin anew instead, for
+            // one request only.
+            Phase::Idle if self.resting || progress.unread() || progress.read_closed() => None,
+            Phase::Idle => {
+                self.watchdog.rest();
+                Some(Verdict::Park)
+            }
+            Phase::Busy | Phase::Tunnel => {
+                self.draining = Draining::Begun;
+                Some(Verdict::WindDown)
             }
         }
     }

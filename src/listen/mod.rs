@@ -5,6 +5,7 @@ pub mod bind;
 pub mod connection;
 pub mod connections;
 pub mod door;
+pub mod stop;
 
 mod answering;
 mod body;
@@ -30,12 +31,15 @@ use http_body::Body;
 use hyper::body::Incoming;
 
 pub use self::accept::serve;
+pub use self::bind::adopt;
 pub use self::bind::bind;
 pub use self::connection::Connection;
 pub use self::connections::Connections;
 pub use self::door::Door;
 pub use self::door::Entrance;
 pub use self::door::Terms;
+pub use self::stop::Stop;
+pub use self::stop::Stopper;
 
 /// Bounds of connections; those that stand keep what they began with.
 #[derive(Clone, Debug, Eq, PartialEq)]

@@ -92,6 +92,7 @@ impl Watchdog {
     /// Connections are being drained: those that have nothing to say yet are not waited for as long.
     pub(super) fn hurry(&mut self) {
         self.header = self.header.min(HURRY);
+        self.keepalive = self.keepalive.min(HURRY);
         self.waiting = Waiting::Nothing;
     }
 
@@ -109,6 +110,11 @@ impl Watchdog {
         self.parked = true;
         self.deadline += rest;
         true
+    }
+
+    /// The connection is parked early, with all of its wait before it.
+    pub(super) fn rest(&mut self) {
+        self.waiting = Waiting::Nothing;
     }
 
     fn wait_for(&mut self, waiting: Waiting, protocol: Protocol) {

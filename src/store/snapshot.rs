@@ -16,6 +16,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use serde::Deserialize;
 use serde::Serialize;
 use siphasher::sip::SipHasher24;
@@ -91,8 +92,49 @@ pub fn restore(path: &Path, store: &mut MemoryStore) {
     info!(file = %path.display(), "{}: {bans} bans and {known} known names were read", path.display());
 }
 
+/// What [`restore`] would read, for another process to [`import`].
+pub fn export(store: &MemoryStore) -> io::Result<Vec<u8>> {
+    encode(&Content::of(store))
+}
+
+/// What another process knew is known here; `false`: it is damaged, or of another version.
+pub fn import(bytes: &[u8], store: &mut MemoryStore) -> bool {
+    let Ok(content) = decode(bytes) else { return false };
+    content.put_into(store);
+    true
+}
+
+/// The right to write the file, which one process at a time has.
+#[derive(Debug)]
+pub struct Pen {
+    /// `None`: nothing is to be written at all.
+    path: Option<PathBuf>,
+    is_down: Mutex<bool>,
+}
+
+impl Pen {
+    pub fn new(path: Option<PathBuf>) -> Self {
+        Self { path, is_down: Mutex::new(false) }
+    }
+
+    /// Nothing is written from here on, nor is anything being written: the file is another process's.
+    pub fn lay_down(&self) {
+        *self.is_down.lock() = true;
+    }
+
+    /// The other process did not come to write.
+    pub fn take_up(&self) {
+        *self.is_down.lock() = false;
+    }
+
+    fn write(&self, path: &Path, store: &MemoryStore) -> io::Result<()> {
+        let is_down = self.is_down.lock();
+        if *is_down { Ok(()) } else { write(path, &Content::of(store)) }
+    }
+}
+
 /// Forgets bans that are over, and writes what changed, until it is stopped; then writes for the last time.
-pub async fn keep(path: Option<PathBuf>, store: Arc<MemoryStore>, stop: CancellationToken) {
+pub async fn keep(pen: Arc<Pen>, store: Arc<MemoryStore>, stop: CancellationToken) {
     let mut written = None;
     let mut pace = Duration::ZERO;
     let mut is_well = true;
@@ -101,10 +143,10 @@ pub async fn keep(path: Option<PathBuf>, store: Arc<MemoryStore>, stop: Cancella
         store.bans().sweep();
         pace = PACE;
         let state = store.state();
-        if let Some(path) = path.as_ref().filter(|_| written.as_ref() != Some(&state)) {
+        if let Some(path) = pen.path.as_ref().filter(|_| written.as_ref() != Some(&state)) {
             let begun = Instant::now();
-            let (to, of) = (path.clone(), Arc::clone(&store));
-            let outcome = task::spawn_blocking(move || write(&to, &Content::of(&of)));
+            let (with, to, of) = (Arc::clone(&pen), path.clone(), Arc::clone(&store));
+            let outcome = task::spawn_blocking(move || with.write(&to, &of));
             let outcome = outcome.await.unwrap_or_else(|error| Err(io::Error::other(error)));
             pace = pace.max(begun.elapsed() * IDLE_PARTS);
             match outcome {
@@ -162,7 +204,10 @@ impl Content {
 }
 
 fn read(path: &Path) -> Result<Content, Unreadable> {
-    let bytes = fs::read(path)?;
+    decode(&fs::read(path)?)
+}
+
+fn decode(bytes: &[u8]) -> Result<Content, Unreadable> {
     let rest = bytes.strip_prefix(MAGIC).ok_or(Unreadable::Damaged)?;
     let (sum, payload) = rest.split_first_chunk::<8>().ok_or(Unreadable::Damaged)?;
     if checksum(payload) != u64::from_le_bytes(*sum) {
@@ -171,18 +216,21 @@ fn read(path: &Path) -> Result<Content, Unreadable> {
     postcard::from_bytes(payload).map_err(|_| Unreadable::Damaged)
 }
 
+fn encode(content: &Content) -> io::Result<Vec<u8>> {
+    let payload = postcard::to_stdvec(content).map_err(io::Error::other)?;
+    Ok([MAGIC, &checksum(&payload).to_le_bytes(), &payload].concat())
+}
+
 /// In one step: whoever reads finds the old or the new, whole.
 fn write(path: &Path, content: &Content) -> io::Result<()> {
-    let payload = postcard::to_stdvec(content).map_err(io::Error::other)?;
+    let bytes = encode(content)?;
     let draft = beside(path, ".new");
     match fs::remove_file(&draft) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         _ => {}
     }
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&draft)?;
-    file.write_all(MAGIC)?;
-    file.write_all(&checksum(&payload).to_le_bytes())?;
-    file.write_all(&payload)?;
+    file.write_all(&bytes)?;
     file.sync_all()?;
     fs::rename(&draft, path)?;
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));

@@ -5,6 +5,8 @@ use std::io::BufRead;
 use std::io::BufReader;
 use std::io::Read;
 use std::net::SocketAddr;
+use std::net::TcpListener;
+use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::process::Child;
 use std::process::Command;
@@ -34,13 +36,16 @@ const ADMIN: &str = "health and metrics on ";
 const RELOADED: &str = "configuration reloaded";
 const NOT_RELOADED: &str = "configuration not reloaded";
 
+/// Where a gateway is found by one that takes over.
+const RUNTIME: &str = "XDG_RUNTIME_DIR";
+
 type Lines = Arc<Mutex<Vec<String>>>;
 
 /// A running gateway; killed when it is dropped.
 #[derive(Debug)]
 pub struct Gateway {
     child: Child,
-    folder: TempDir,
+    folder: Arc<TempDir>,
     environment: Vec<(String, String)>,
     stdout: Lines,
     stderr: Lines,
@@ -71,7 +76,39 @@ impl Gateway {
         }
         fs::write(folder.path().join("portcullis.yaml"), completed(config.as_ref())).expect("a file in the folder");
         let environment = environment.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-        Self::spawn(from_file(), folder, environment)
+        Self::spawn(from_file(), Arc::new(folder), environment)
+    }
+
+    /// Starts as a service manager does that has opened this socket, and another one that nobody has asked for.
+    #[track_caller]
+    pub fn activated(config: impl AsRef<str>, socket: TcpListener) -> Self {
+        const SCRIPT: &str = "import os, socket, sys; other = socket.create_server(('127.0.0.1', 0)); \
+            os.dup2(other.fileno(), 4); os.dup2(0, 3); os.environ['LISTEN_FDS'] = '2'; \
+            os.environ['LISTEN_PID'] = str(os.getpid()); os.execv(sys.argv[1], sys.argv[1:])";
+        let folder = tempfile::tempdir().expect("a folder for the configuration");
+        fs::write(folder.path().join("portcullis.yaml"), completed(config.as_ref())).expect("a file in the folder");
+        let mut command = Command::new("python3");
+        command.args(["-c", SCRIPT, env!("CARGO_BIN_EXE_portcullis"), "run", "-c", "portcullis.yaml"]);
+        command.stdin(OwnedFd::from(socket));
+        Self::spawn(command, Arc::new(folder), Vec::new())
+    }
+
+    /// Starts another one from the same file, to take over from this one, and waits until it serves.
+    #[must_use]
+    #[track_caller]
+    pub fn successor(&self) -> Self {
+        let mut command = from_file();
+        command.arg("--takeover");
+        Self::spawn(command, Arc::clone(&self.folder), self.environment.clone())
+    }
+
+    /// Starts another one from the same file, to take over from this one, and returns when it has ended: how, and what
+    /// it said.
+    pub fn failing_successor(&self) -> (ExitStatus, String) {
+        let ended =
+            from_file().arg("--takeover").current_dir(self.folder.path()).env(RUNTIME, self.folder.path()).output();
+        let ended = ended.expect("the binary starts");
+        (ended.status, String::from_utf8_lossy(&ended.stderr).into_owned())
     }
 
     /// Starts from flags alone, in an empty folder.
@@ -79,8 +116,8 @@ impl Gateway {
     pub fn with_flags(flags: &[&str]) -> Self {
         let folder = tempfile::tempdir().expect("an empty folder");
         let mut command = Command::new(env!("CARGO_BIN_EXE_portcullis"));
-        command.arg("run").args(flags);
-        Self::spawn(command, folder, Vec::new())
+        command.arg("run").args(flags).stdin(Stdio::null());
+        Self::spawn(command, Arc::new(folder), Vec::new())
     }
 
     /// Ends it at once, as a crash does.
@@ -93,16 +130,15 @@ impl Gateway {
     #[track_caller]
     pub fn restart(&mut self) {
         self.kill();
-        let folder = std::mem::replace(&mut self.folder, tempfile::tempdir().expect("a folder"));
-        *self = Self::spawn(from_file(), folder, std::mem::take(&mut self.environment));
+        *self = Self::spawn(from_file(), Arc::clone(&self.folder), std::mem::take(&mut self.environment));
     }
 
     #[track_caller]
-    fn spawn(mut command: Command, folder: TempDir, environment: Vec<(String, String)>) -> Self {
+    fn spawn(mut command: Command, folder: Arc<TempDir>, environment: Vec<(String, String)>) -> Self {
         let mut child = command
             .current_dir(folder.path())
+            .env(RUNTIME, folder.path())
             .envs(environment.iter().map(|(name, value)| (name, value)))
-            .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
@@ -282,7 +318,7 @@ impl Drop for Gateway {
 
 fn from_file() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_portcullis"));
-    command.args(["run", "-c", "portcullis.yaml"]);
+    command.args(["run", "-c", "portcullis.yaml"]).stdin(Stdio::null());
     command
 }
 

@@ -38,6 +38,12 @@ impl Request {
         self
     }
 
+    /// The same for something else.
+    pub fn target(mut self, target: &str) -> Self {
+        target.clone_into(&mut self.target);
+        self
+    }
+
     pub fn host(mut self, host: &str) -> Self {
         host.clone_into(&mut self.host);
         self

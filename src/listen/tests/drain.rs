@@ -6,7 +6,7 @@ async fn stopping_ends_accepting_and_leaves_standing_connections_alone() {
     let mut client = server.connect().await;
     client.get("/").await;
 
-    server.stop.cancel();
+    server.stop.close();
     while tokio::net::TcpStream::connect(server.address).await.is_ok() {
         tokio::task::yield_now().await;
     }
@@ -43,7 +43,7 @@ async fn a_connection_still_in_the_accept_queue_is_answered_once() {
     // Nothing is polled between these lines: the connection is in the queue when its listener stops.
     let mut client = std::net::TcpStream::connect(server.address).unwrap();
     std::io::Write::write_all(&mut client, b"GET / HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
-    server.stop.cancel();
+    server.stop.close();
     eventually(|| server.connections.count() == 1).await;
 
     server.connections.drain().await;
@@ -51,6 +51,59 @@ async fn a_connection_still_in_the_accept_queue_is_answered_once() {
     let mut answer = String::new();
     std::io::Read::read_to_string(&mut client, &mut answer).unwrap();
     assert!(answer.contains("hello"), "{answer}");
+}
+
+#[tokio::test]
+async fn a_request_on_its_way_while_draining_is_answered_as_the_last_one() {
+    for retires in [false, true] {
+        let server = Server::start(settings());
+        let mut standing = server.connect().await;
+        standing.get("/").await;
+        let mut parked = server.connect().await;
+        parked.get("/").await;
+        tokio::time::sleep(Duration::from_millis(1200)).await;
+        standing.get("/").await;
+
+        let connections = server.connections.clone();
+        let drained =
+            tokio::spawn(async move { if retires { connections.retire().await } else { connections.drain().await } });
+        tokio::time::sleep(if retires { 8 * SHORT } else { SHORT }).await;
+        for client in [&mut standing, &mut parked] {
+            client.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n").await;
+            let answer = client.rest().await;
+            assert!(answer.contains("hello") && answer.contains("connection: close"), "{answer}");
+        }
+        drained.await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn who_waits_in_the_accept_queue_is_left_to_whoever_goes_on_with_the_socket() {
+    let server = Server::start(settings());
+    let first = bind((Ipv4Addr::LOCALHOST, 0).into(), 1).unwrap().remove(0);
+    let (address, second) = (first.local_addr().unwrap(), first.try_clone().unwrap());
+    let start = |socket, stopper: &Stopper| {
+        let settings = Arc::clone(&server.settings);
+        tokio::spawn(serve(
+            socket,
+            Arc::default(),
+            settings,
+            server.app.clone(),
+            server.connections.clone(),
+            stopper.stop(),
+        ));
+    };
+    let stopper = Stopper::default();
+    start(first, &stopper);
+    Client::connect(address).await.get("/").await;
+    stopper.leave();
+    stopper.ended().await;
+    let mut client = Client::connect(address).await;
+    client.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n").await;
+
+    start(second, &Stopper::default());
+
+    assert!(client.answer().await.contains("hello"));
 }
 
 #[tokio::test]
@@ -76,14 +129,14 @@ async fn one_listener_is_drained_without_the_others() {
     let listener = server.connections.of_listener();
     let socket = bind((Ipv4Addr::LOCALHOST, 0).into(), 1).unwrap().remove(0);
     let address = socket.local_addr().unwrap();
-    let stop = CancellationToken::new();
+    let stopper = Stopper::default();
     tokio::spawn(serve(
         socket,
         Arc::default(),
         Arc::clone(&server.settings),
         server.app.clone(),
         listener.clone(),
-        stop,
+        stopper.stop(),
     ));
     let mut there = Client::connect(address).await;
     there.get("/").await;

@@ -32,7 +32,6 @@ use tokio::io::AsyncReadExt;
 use tokio::io::AsyncWriteExt;
 use tokio::io::copy_bidirectional;
 use tokio::sync::Semaphore;
-use tokio_util::sync::CancellationToken;
 
 use self::client::Client;
 use super::Connection;
@@ -40,6 +39,7 @@ use super::Connections;
 use super::Door;
 use super::Handle;
 use super::Settings;
+use super::Stopper;
 use super::Terms;
 use super::bind;
 use super::serve;
@@ -67,7 +67,7 @@ fn settings() -> Settings {
 struct Server {
     address: SocketAddr,
     connections: Connections,
-    stop: CancellationToken,
+    stop: Stopper,
     app: App,
     settings: Arc<ArcSwap<Settings>>,
     door: Arc<Door>,
@@ -83,7 +83,7 @@ impl Server {
         let server = Self {
             address: socket.local_addr().unwrap(),
             connections: Connections::default(),
-            stop: CancellationToken::new(),
+            stop: Stopper::default(),
             app: App::default(),
             settings: Arc::new(ArcSwap::from_pointee(settings)),
             door: Arc::new(Door::new(terms)),
@@ -94,7 +94,7 @@ impl Server {
             Arc::clone(&server.settings),
             server.app.clone(),
             server.connections.clone(),
-            server.stop.clone(),
+            server.stop.stop(),
         ));
         server
     }

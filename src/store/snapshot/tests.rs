@@ -72,11 +72,45 @@ async fn what_changed_is_written_soon_and_at_the_end() {
     let (folder, clock) = (TempDir::new().expect("a folder"), clock());
     let path = folder.path().join("state");
     let (store, stop) = (Arc::new(store(&clock)), CancellationToken::new());
-    let keeping = tokio::spawn(keep(Some(path.clone()), Arc::clone(&store), stop.clone()));
+    let keeping = tokio::spawn(keep(Arc::new(Pen::new(Some(path.clone()))), Arc::clone(&store), stop.clone()));
     let network = Subject::Address("203.0.113.0/24".parse().expect("a network"));
     store.bans().ban(network, Duration::from_secs(99), "".into()).expect("room");
     stop.cancel();
     keeping.await.expect("it ends");
     assert_eq!(read(&path).expect("it is there").bans.len(), 1);
     assert!(!beside(&path, ".new").exists());
+}
+
+#[tokio::test]
+async fn who_laid_down_the_pen_writes_nothing_until_it_is_taken_up() {
+    let (folder, clock) = (TempDir::new().expect("a folder"), clock());
+    let path = folder.path().join("state");
+    let store = Arc::new(store(&clock));
+    let pen = Arc::new(Pen::new(Some(path.clone())));
+    let keep_once = async || {
+        let stop = CancellationToken::new();
+        stop.cancel();
+        keep(Arc::clone(&pen), Arc::clone(&store), stop).await;
+    };
+    pen.lay_down();
+    keep_once().await;
+    assert!(!path.exists());
+    pen.take_up();
+    keep_once().await;
+    assert!(path.exists());
+}
+
+#[test]
+fn what_is_exported_is_known_elsewhere_and_anything_else_is_not() {
+    let clock = clock();
+    let before = store(&clock);
+    let network = Subject::Address("203.0.113.0/24".parse().expect("a network"));
+    before.bans().ban(network, Duration::from_secs(99), "scans".into()).expect("room");
+    let bytes = export(&before).expect("memory");
+    let mut after = store(&clock);
+    assert!(import(&bytes, &mut after));
+    assert_eq!(after.bans().count(), 1);
+    assert_eq!(after.secret(), before.secret());
+    assert!(!import(&bytes[1..], &mut after));
+    assert!(!import(b"", &mut after));
 }

@@ -1,0 +1,59 @@
+//! Starting the process that is to take over.
+
+use std::env;
+use std::ffi::OsString;
+use std::io;
+use std::process::Child;
+use std::process::Command;
+use std::process::ExitStatus;
+use std::thread;
+
+use tokio::sync::oneshot;
+
+/// How this process was started.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct CommandLine {
+    program: OsString,
+    arguments: Vec<OsString>,
+}
+
+/// The flag that makes a process take over.
+const TAKEOVER: &str = "--takeover";
+
+/// Meant for the process that got them, and no other.
+const NOT_INHERITED: [&str; 4] = ["LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES", "WATCHDOG_PID"];
+
+impl CommandLine {
+    pub fn of_this_process() -> Option<Self> {
+        let mut words = env::args_os();
+        Some(Self { program: words.next()?, arguments: words.collect() })
+    }
+
+    /// Starts the program of that name, which may be another one by now, to take over. Returns its number, and how it
+    /// ended, as soon as it has.
+    pub(in crate::app) fn start(&self) -> io::Result<(u32, oneshot::Receiver<ExitStatus>)> {
+        let mut command = Command::new(&self.program);
+        command.args(&self.arguments);
+        if !self.arguments.iter().any(|argument| argument == TAKEOVER) {
+            command.arg(TAKEOVER);
+        }
+        for name in NOT_INHERITED {
+            command.env_remove(name);
+        }
+        let child = command.spawn()?;
+        let process = child.id();
+        Ok((process, wait_for(child)?))
+    }
+}
+
+/// A child that nobody waits for stays behind as a zombie.
+fn wait_for(mut child: Child) -> io::Result<oneshot::Receiver<ExitStatus>> {
+    let (told, ended) = oneshot::channel();
+    thread::Builder::new().name("successor".to_owned()).spawn(move || {
+        if let Ok(status) = child.wait() {
+            // Nobody wants to know once it has taken over.
+            let _ = told.send(status);
+        }
+    })?;
+    Ok(ended)
+}
