@@ -3,6 +3,11 @@
 use std::net::TcpStream;
 use std::time::Duration;
 
+use http::Request;
+use tokio_tungstenite::tungstenite::Message;
+
+use crate::http2::ask;
+use crate::http2::over_http2;
 use crate::support::Answer;
 use crate::support::Gateway;
 use crate::support::Origin;
@@ -26,6 +31,51 @@ fn a_slow_request_is_finished_and_no_new_connection_is_taken() {
         assert!(client.rest().is_empty());
         assert_eq!(gateway.ended().code(), Some(0), "{signal}");
     }
+}
+
+#[test]
+fn a_request_on_its_way_is_answered_and_told_to_close() {
+    let origin = Origin::start();
+    let mut gateway = Gateway::start(format!("upstream: {}", origin.url()));
+    let mut client = gateway.connect();
+    assert_eq!(gateway.get("/").send_on(&mut client).header("connection"), None);
+    gateway.signal("TERM");
+    let last = gateway.get("/").send_on(&mut client);
+    assert_eq!((last.status, last.header("connection")), (200, Some("close")));
+    assert!(client.rest().is_empty());
+    assert_eq!(gateway.ended().code(), Some(0));
+}
+
+#[test]
+fn streams_of_http2_are_finished() {
+    let origin = Origin::answering(|_| Answer::ok("slow").after(Duration::from_secs(1)));
+    let mut gateway = Gateway::start(format!("upstream: {}", origin.url()));
+    let status = over_http2(&gateway, async |sender| {
+        let request = Request::get("http://app.example/").body(()).expect("a request");
+        let (answered, ()) = tokio::join!(ask(&sender, request, None), async {
+            while origin.count() == 0 {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+            gateway.signal("TERM");
+        });
+        answered.expect("an answer").status
+    });
+    assert_eq!(status, 200);
+    assert_eq!(gateway.ended().code(), Some(0));
+}
+
+#[test]
+fn an_upgraded_connection_goes_on_until_the_client_closes_it() {
+    let origin = Origin::conversing(crate::upgrade::echo);
+    let mut gateway = Gateway::start(format!("upstream: {}", origin.url()));
+    let address = gateway.address();
+    let mut socket = crate::upgrade::open(&gateway);
+    gateway.signal("TERM");
+    eventually("no new connection is taken", || TcpStream::connect(address).is_err());
+    socket.send(Message::text("hello")).expect("an open socket");
+    assert_eq!(socket.read().expect("an echo"), Message::text("hello"));
+    drop(socket);
+    assert_eq!(gateway.ended().code(), Some(0));
 }
 
 #[test]

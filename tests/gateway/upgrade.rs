@@ -16,7 +16,7 @@ use crate::support::Origin;
 use crate::support::eventually;
 
 /// Accepts a WebSocket by hand, since the head was read already, and echoes.
-fn echo(mut exchange: Exchange) {
+pub(crate) fn echo(mut exchange: Exchange) {
     let Some(received) = exchange.request() else { return };
     let key = received.header("sec-websocket-key").expect("a key");
     let accept = tungstenite::handshake::derive_accept_key(key.as_bytes());
@@ -31,7 +31,7 @@ fn echo(mut exchange: Exchange) {
     }
 }
 
-fn open(gateway: &Gateway) -> WebSocket<TcpStream> {
+pub(crate) fn open(gateway: &Gateway) -> WebSocket<TcpStream> {
     let stream = gateway.connect().into_stream();
     let (socket, response) =
         tungstenite::client(format!("ws://{}/live", gateway.address()), stream).expect("a WebSocket");
