@@ -59,7 +59,8 @@
 //! One thread a core, each with a current-thread runtime, its own socket on every address and its own connections to
 //! the applications and to Redis ([`app::workers`]): a request lives and dies on one core. Shared are the snapshot, the
 //! shards of the memory store, what is known of the Redis servers, and the counters. One more thread, [`app::serve`], has
-//! the admin listener, health checks, the watch over Redis ([`store::redis::watch`]), files and signals.
+//! the admin listener, health checks, the watch over Redis ([`store::redis::watch`]), files and signals, and hands
+//! the sockets to a process that takes over ([`app::takeover`]).
 //!
 //! # What must stay true
 //!
