@@ -102,7 +102,8 @@ fn prepare(
     wanted: Option<&Wanted>,
 ) -> (Parts, Option<Invitation>) {
     let live = &story.live;
-    let host = live.upstreams.get(usize::from(upstream.0)).map_or(&HostHeader::Preserve, |it| &it.settings().host);
+    let settings = live.upstreams.get(usize::from(upstream.0)).map(|it| it.settings());
+    let host = settings.map_or(&HostHeader::Preserve, |it| &it.host);
     let has_body = !body.is_empty();
     let states_no_body = !has_body && parts.headers.contains_key(CONTENT_LENGTH);
     let (identity, id) = (&story.identity, story.request_id);
@@ -120,15 +121,17 @@ fn prepare(
         parts.headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
         parts.headers.insert(UPGRADE, wanted.protocols.clone());
     }
-    let invitation = invite(&mut parts, body);
+    // An invitation over HTTP/2 would not be heard: the body is asked for at once.
+    let is_heard = !settings.is_some_and(|it| it.http2);
+    let invitation = invite(&mut parts, body, is_heard);
     (parts, invitation)
 }
 
 const NO_ANSWER: &str = "the application did not answer";
 
 /// A client that waits to be asked for its body is asked when the application asks.
-fn invite(parts: &mut Parts, body: &mut RequestBody) -> Option<Invitation> {
-    if !body.is_awaiting_invitation() {
+fn invite(parts: &mut Parts, body: &mut RequestBody, is_heard: bool) -> Option<Invitation> {
+    if !is_heard || !body.is_awaiting_invitation() {
         parts.headers.remove(EXPECT);
         return None;
     }

@@ -92,6 +92,7 @@ mod tests {
             timeouts: Timeouts::default(),
             health: None,
             tls: Tls::default(),
+            http2: false,
         })
     }
 

@@ -17,16 +17,23 @@ use super::server::Place;
 use super::server::Server;
 use super::stream::Stream;
 
+/// What is to be spoken over a connection.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Protocol {
+    Http1,
+    Http2,
+}
+
 /// Opens a connection. Of several addresses each is tried in turn, with its share of the time.
-pub(super) async fn connect(server: &Server, timeouts: &Timeouts) -> Result<Stream, Cause> {
+pub(super) async fn connect(server: &Server, timeouts: &Timeouts, protocol: Protocol) -> Result<Stream, Cause> {
     let deadline = Instant::now() + timeouts.connect;
     match &server.place {
-        Place::Address(address) => connect_to(*address, server, timeouts, deadline).await,
+        Place::Address(address) => connect_to(*address, server, timeouts, protocol, deadline).await,
         Place::Name { host, port } => {
             let found = timeout_at(deadline, lookup_host((host.as_str(), *port))).await;
             let addresses: Vec<SocketAddr> =
                 found.map_err(|_| Cause::ConnectTimeout)?.map_err(Cause::Connect)?.collect();
-            first_of(&addresses, server, timeouts, deadline).await
+            first_of(&addresses, server, timeouts, protocol, deadline).await
         }
     }
 }
@@ -35,13 +42,14 @@ async fn first_of(
     addresses: &[SocketAddr],
     server: &Server,
     timeouts: &Timeouts,
+    protocol: Protocol,
     deadline: Instant,
 ) -> Result<Stream, Cause> {
     let mut failed = Err(Cause::Connect(io::Error::new(io::ErrorKind::NotFound, "the name has no address")));
     for (tried, address) in addresses.iter().enumerate() {
         let left = deadline.saturating_duration_since(Instant::now());
         let share = left / u32::try_from(addresses.len() - tried).unwrap_or(u32::MAX);
-        failed = connect_to(*address, server, timeouts, Instant::now() + share).await;
+        failed = connect_to(*address, server, timeouts, protocol, Instant::now() + share).await;
         if failed.is_ok() {
             break;
         }
@@ -53,6 +61,7 @@ async fn connect_to(
     address: SocketAddr,
     server: &Server,
     timeouts: &Timeouts,
+    protocol: Protocol,
     deadline: Instant,
 ) -> Result<Stream, Cause> {
     let connected = async {
@@ -60,7 +69,7 @@ async fn connect_to(
         prepare(&stream, timeouts.response)?;
         match &server.secure {
             None => Ok(Stream::Plain(stream)),
-            Some(secure) => secure.handshake(stream).await.map(|stream| Stream::Tls(Box::new(stream))),
+            Some(secure) => secure.handshake(stream, protocol).await.map(|stream| Stream::Tls(Box::new(stream))),
         }
     };
     let connected = timeout_at(deadline, connected).await.map_err(|_| Cause::ConnectTimeout)?;

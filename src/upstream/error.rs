@@ -36,6 +36,17 @@ pub enum Cause {
     RequestBody(hyper::Error),
 }
 
+impl Cause {
+    /// The same for another request that waited for the same connection.
+    pub(super) fn again(&self) -> Self {
+        match self {
+            Self::Connect(error) => Self::Connect(io::Error::new(error.kind(), error.to_string())),
+            Self::ConnectTimeout => Self::ConnectTimeout,
+            other => Self::Connect(io::Error::other(other.to_string())),
+        }
+    }
+}
+
 impl ForwardError {
     /// 502 down or nonsense, 503 no healthy server, 504 too slow. A body that broke off is the client's fault, 400,
     /// unless its error ([`Self::request_body_error`]) says better.

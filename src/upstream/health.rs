@@ -10,6 +10,8 @@ use http::header::HOST;
 use http::header::USER_AGENT;
 use http_body_util::Empty;
 use hyper::client::conn::http1;
+use hyper::client::conn::http2;
+use hyper_util::rt::TokioExecutor;
 use hyper_util::rt::TokioIo;
 use tokio::time::MissedTickBehavior;
 use tokio::time::interval;
@@ -20,6 +22,7 @@ use tracing::warn;
 use super::HealthCheck;
 use super::Server;
 use super::Timeouts;
+use super::connect::Protocol;
 use super::connect::connect;
 
 /// Asks a server again and again, forever.
@@ -60,17 +63,32 @@ pub(super) async fn watch(upstream: &str, server: &Server, check: &HealthCheck) 
 /// One GET on a connection of its own; any answer below 400 is good.
 async fn ask(server: &Server, check: &HealthCheck) -> Result<(), String> {
     let timeouts = Timeouts { connect: check.timeout, ..Timeouts::default() };
-    let stream = connect(server, &timeouts).await.map_err(|cause| cause.to_string())?;
-    let request = Request::get(check.path.as_str())
-        .header(HOST, &**server.name())
-        .header(USER_AGENT, "portcullis")
-        .header(CONNECTION, "close")
-        .body(Empty::<Bytes>::new())
-        .map_err(|error| error.to_string())?;
-    let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(|error| error.to_string())?;
-    // It ends when the sender is dropped: the body of the answer is not read, the connection goes with the check.
-    tokio::spawn(connection);
-    let status = sender.send_request(request).await.map_err(|error| error.to_string())?.status();
+    let protocol = if server.speaks_http2 { Protocol::Http2 } else { Protocol::Http1 };
+    let stream = connect(server, &timeouts, protocol).await.map_err(|cause| cause.to_string())?;
+    let answered = match protocol {
+        Protocol::Http1 => {
+            let request = Request::get(check.path.as_str()).header(HOST, &**server.name()).header(CONNECTION, "close");
+            let request = request.header(USER_AGENT, "portcullis").body(Empty::<Bytes>::new());
+            let request = request.map_err(|error| error.to_string())?;
+            let (mut sender, connection) =
+                http1::handshake(TokioIo::new(stream)).await.map_err(|error| error.to_string())?;
+            // It ends when the sender is dropped: the body of the answer is not read, the connection goes with the check.
+            tokio::spawn(connection);
+            sender.send_request(request).await
+        }
+        Protocol::Http2 => {
+            let scheme = if server.secure.is_some() { "https" } else { "http" };
+            let request = Request::get(format!("{scheme}://{}{}", server.name(), check.path));
+            let request = request.header(USER_AGENT, "portcullis").body(Empty::<Bytes>::new());
+            let request = request.map_err(|error| error.to_string())?;
+            let (mut sender, connection) = http2::handshake(TokioExecutor::new(), TokioIo::new(stream))
+                .await
+                .map_err(|error| error.to_string())?;
+            tokio::spawn(connection);
+            sender.send_request(request).await
+        }
+    };
+    let status = answered.map_err(|error| error.to_string())?.status();
     if status < StatusCode::BAD_REQUEST { Ok(()) } else { Err(format!("answered {status}")) }
 }
 

@@ -1,10 +1,7 @@
 //! One connection to a server, over all requests it carries.
 
-use std::future::poll_fn;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::Weak;
-use std::task::Poll;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -18,7 +15,6 @@ use hyper::client::conn::http1::SendRequest;
 use hyper_util::rt::TokioIo;
 use tracing::debug;
 
-use super::error::Cause;
 use super::pool::Idle;
 use super::server::Server;
 use super::server::ServerId;
@@ -32,20 +28,11 @@ use crate::alarm::Alarm;
 #[derive(Debug)]
 pub(super) struct Link<B> {
     sender: SendRequest<Upload<B>>,
-    wire: Arc<Wire>,
+    pub(super) wire: Arc<Wire>,
     pub(super) patience: Alarm,
     pub(super) server: ServerId,
     pub(super) idle: Duration,
     home: Weak<Idle<B>>,
-}
-
-/// Why a request got no answer on a connection.
-pub(super) enum Failed<B> {
-    /// No byte of it was written.
-    Unwritten(Box<Request<B>>, hyper::Error),
-    /// The connection ended before a byte of an answer.
-    Died(hyper::Error),
-    Fault(Cause),
 }
 
 impl<B> Link<B>
@@ -86,44 +73,10 @@ where
             .map(|body| if uploading { Upload::noted(body, Arc::clone(&self.wire)) } else { Upload::empty(body) });
         self.sender.try_send_request(request)
     }
-
-    /// Waits for the head of the answer to what was handed over, `patience` long from when the server is due.
-    pub(super) async fn answer(
-        &mut self,
-        mut handed: Pin<&mut impl Future<Output = Handed<B>>>,
-        patience: Duration,
-    ) -> Result<Response<Incoming>, Failed<B>> {
-        poll_fn(|cx| {
-            if let Poll::Ready(answer) = handed.as_mut().poll(cx) {
-                return Poll::Ready(answer.map_err(|failed| self.wire.blame(failed)));
-            }
-            let deadline = self.wire.server_is_due_since() + patience;
-            self.patience.poll_at(deadline, cx).map(|()| Err(Failed::Fault(Cause::ResponseTimeout)))
-        })
-        .await
-    }
 }
 
 /// What hyper makes of a request in the end.
-type Handed<B> = Result<Response<Incoming>, TrySendError<Request<Upload<B>>>>;
-
-impl Wire {
-    fn blame<B>(&self, mut failed: TrySendError<Request<Upload<B>>>) -> Failed<B> {
-        let unwritten = failed.take_message();
-        let error = failed.into_error();
-        if let Some(request) = unwritten {
-            Failed::Unwritten(Box::new(request.map(|upload| upload.body)), error)
-        } else if error.is_user() {
-            Failed::Fault(Cause::RequestBody(error))
-        } else if error.is_parse() {
-            Failed::Fault(Cause::Nonsense(error))
-        } else if self.answered() {
-            Failed::Fault(Cause::Closed(error))
-        } else {
-            Failed::Died(error)
-        }
-    }
-}
+pub(super) type Handed<B> = Result<Response<Incoming>, TrySendError<Request<Upload<B>>>>;
 
 /// A connection whose kind of request body does not matter any more: it can only rest, or be dropped and so closed.
 pub(super) trait Rest: std::fmt::Debug + Send {

@@ -9,11 +9,14 @@ pub mod tls;
 
 mod balance;
 mod connect;
+mod ear;
 mod health;
 mod link;
 mod resolve;
 mod send;
 mod stream;
+mod trunk;
+mod way;
 mod wire;
 
 use std::sync::Arc;
@@ -50,6 +53,8 @@ pub struct Settings {
     pub health: Option<HealthCheck>,
     /// For those of the servers that speak TLS.
     pub tls: Tls,
+    /// Whether servers are spoken to in HTTP/2. Upgrades are asked for in HTTP/1.1.
+    pub http2: bool,
 }
 
 /// What a server's URL says.
@@ -157,7 +162,9 @@ impl Upstream {
         }
         // Without health checks nobody would ever call it healthy again; and a connection that was made under another
         // name or authority is not to be used under this one.
-        let alike = old.settings.health.is_some() == settings.health.is_some() && old.settings.tls == settings.tls;
+        let alike = old.settings.health.is_some() == settings.health.is_some()
+            && old.settings.tls == settings.tls
+            && old.settings.http2 == settings.http2;
         let known = if alike { old.servers() } else { Arc::default() };
         Self::with(settings, |location| known.iter().filter(|known| known.location == *location).cloned().collect())
     }
@@ -183,7 +190,7 @@ impl Settings {
             let name = self.tls.server_name.as_ref().unwrap_or(host);
             Secure::new(client, name.clone())
         });
-        Arc::new(Server::new(location, place, secure))
+        Arc::new(Server::new(location, place, secure, self.http2))
     }
 }
 

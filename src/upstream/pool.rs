@@ -13,11 +13,13 @@ use tokio::time::sleep;
 
 use super::link::Link;
 use super::server::ServerId;
+use super::trunk::Shared;
 
 /// The connections of one core. `B` is the body of requests; its default is an empty one.
 #[derive(Debug)]
 pub struct Pool<B> {
     pub(super) idle: Arc<Idle<B>>,
+    pub(super) trunks: Arc<Shared<B>>,
 }
 
 impl<B> Pool<B>
@@ -26,7 +28,7 @@ where
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
     pub fn new() -> Self {
-        Self { idle: Arc::default() }
+        Self { idle: Arc::default(), trunks: Arc::default() }
     }
 }
 

@@ -130,6 +130,7 @@ mod tests {
             timeouts: Timeouts::default(),
             health: None,
             tls: Tls::default(),
+            http2: false,
         });
         let addresses = |all: &[&str]| -> Vec<SocketAddr> { all.iter().map(|one| one.parse().unwrap()).collect() };
         check(&upstream, &["10.0.0.9:80", "?"]);

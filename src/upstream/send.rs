@@ -20,11 +20,13 @@ use super::ForwardError;
 use super::Pool;
 use super::Server;
 use super::Upstream;
+use super::connect::Protocol;
 use super::connect::connect;
 use super::error::Cause;
-use super::link::Failed;
 use super::link::Link;
 use super::server::ServerId;
+use super::way::Failed;
+use super::way::Way;
 
 impl<B> Pool<B>
 where
@@ -36,7 +38,7 @@ where
     ///
     /// A request of which nothing was written goes on to a new connection, or to the next server, each of which is
     /// tried once. GET, HEAD and OPTIONS without a body are sent once more when a connection ended before any byte
-    /// of an answer.
+    /// of an answer. What an HTTP/2 server refused unprocessed is sent again if it has no body.
     pub fn send(
         &self,
         upstream: &Arc<Upstream>,
@@ -51,53 +53,73 @@ where
             let mut tried = SmallVec::<[ServerId; 4]>::new();
             let mut may_reuse = true;
             let mut is_sent = false;
+            let (mut unwritten, mut refusals) = (0, 0);
             let mut failed = ForwardError { server: None, cause: Cause::NoHealthyServer, is_sent };
             while let Some(server) = upstream.pick(&tried, client) {
                 let server = &server;
                 let failure = |cause, is_sent| ForwardError { server: Some(Arc::clone(server.name())), cause, is_sent };
                 let in_flight = server.begin();
-                let reused = if may_reuse { self.idle.take(server.id) } else { None };
-                let is_new = reused.is_none();
-                let mut link = match reused {
-                    Some(link) => link,
-                    // Seldom needed: it takes no room in every request's future.
-                    None => match Box::pin(self.open(upstream, server)).await {
-                        Ok(link) => link,
-                        Err(cause) => {
-                            server.rest(&cause);
-                            tried.push(server.id);
-                            failed = failure(cause, is_sent);
-                            continue;
-                        }
+                let is_shared = server.speaks_http2 && !may_switch;
+                let reused = if may_reuse && !is_shared { self.idle.take(server.id) } else { None };
+                let is_new = !is_shared && reused.is_none();
+                let way = match reused {
+                    Some(link) => Ok(Way::Own(link)),
+                    None if is_shared => match self.trunks.at_hand(server) {
+                        Some(stream) => Ok(Way::Shared(stream)),
+                        None => Box::pin(self.trunks.stream(server, timeouts)).await.map(Way::Shared),
                     },
+                    // Seldom needed: it takes no room in every request's future.
+                    None => Box::pin(self.open(upstream, server)).await.map(Way::Own),
                 };
-                let spare = may_repeat.then(|| Spare::of(&request));
-                let handed = pin!(link.hand_over(request));
-                match link.answer(handed, timeouts.response).await {
+                let mut way = match way {
+                    Ok(way) => way,
+                    Err(cause) => {
+                        server.rest(&cause);
+                        tried.push(server.id);
+                        failed = failure(cause, is_sent);
+                        continue;
+                    }
+                };
+                let may_be_refused = is_shared && request.body().is_end_stream();
+                let spare = (may_repeat || may_be_refused).then(|| Spare::of(&request));
+                let handed = pin!(way.hand_over(request));
+                match way.answer(handed, timeouts.response).await {
                     Ok(response) if response.status() == StatusCode::SWITCHING_PROTOCOLS && !may_switch => {
                         return Err(failure(Cause::UnaskedUpgrade, true));
                     }
                     Ok(response) => {
-                        let response = AnswerBody::attach(response, link, in_flight, timeouts.response);
+                        let response = AnswerBody::attach(response, way.into_rest(), in_flight, timeouts.response);
                         return Ok(Answer { response, server: Arc::clone(server.name()) });
                     }
                     Err(Failed::Unwritten(back, error)) => {
                         request = *back;
-                        if is_new {
+                        way.retire();
+                        unwritten += 1;
+                        if is_new || unwritten > MOST_UNWRITTEN {
                             tried.push(server.id);
                         }
                         failed = failure(Cause::Closed(error), is_sent);
                     }
+                    Err(Failed::Refused(error)) => {
+                        refusals += 1;
+                        let Some(spare) = spare.filter(|_| refusals <= MOST_REFUSED) else {
+                            return Err(failure(Cause::Closed(error), true));
+                        };
+                        request = spare.into_request();
+                        // Its connection may be at its end.
+                        way.retire();
+                        Self::avoid(upstream, &mut tried, server.id, client);
+                        failed = failure(Cause::Closed(error), is_sent);
+                    }
                     Err(Failed::Died(error)) => {
                         is_sent = true;
-                        let Some(spare) = spare else { return Err(failure(Cause::Closed(error), is_sent)) };
+                        way.retire();
+                        let Some(spare) = spare.filter(|_| may_repeat) else {
+                            return Err(failure(Cause::Closed(error), is_sent));
+                        };
                         request = spare.into_request();
                         may_repeat = false;
-                        tried.push(server.id);
-                        if upstream.pick(&tried, client).is_none() {
-                            // There is no other.
-                            tried.pop();
-                        }
+                        Self::avoid(upstream, &mut tried, server.id, client);
                         failed = failure(Cause::Closed(error), is_sent);
                     }
                     Err(Failed::Fault(cause)) => return Err(failure(cause, true)),
@@ -109,14 +131,28 @@ where
         }
     }
 
+    /// Another server is to be next, if there is one.
+    fn avoid(upstream: &Upstream, tried: &mut SmallVec<[ServerId; 4]>, server: ServerId, client: IpAddr) {
+        tried.push(server);
+        if upstream.pick(tried, client).is_none() {
+            tried.pop();
+        }
+    }
+
     async fn open(&self, upstream: &Upstream, server: &Server) -> Result<Box<Link<B>>, Cause> {
         let timeouts = &upstream.settings.timeouts;
-        let stream = connect(server, timeouts).await?;
+        let stream = connect(server, timeouts, Protocol::Http1).await?;
         server.gave_connection();
         let home = Arc::downgrade(&self.idle);
         Link::open(stream, server, timeouts.idle, home).await.map(Box::new).map_err(Cause::Closed)
     }
 }
+
+/// Connections in a row that may be at their end when a request comes to them.
+const MOST_UNWRITTEN: u32 = 3;
+
+/// How often a request is sent again that was refused unprocessed.
+const MOST_REFUSED: u32 = 2;
 
 fn is_repeatable<B: Body>(request: &Request<B>) -> bool {
     matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS) && request.body().is_end_stream()

@@ -27,6 +27,7 @@ pub struct Server {
     pub(super) place: Place,
     /// Where it speaks TLS.
     pub(super) secure: Option<Secure>,
+    pub(super) speaks_http2: bool,
     /// What it was made from.
     pub(super) location: Location,
     in_flight: AtomicUsize,
@@ -56,13 +57,14 @@ pub(super) enum Place {
 }
 
 impl Server {
-    pub(super) fn new(location: &Location, place: Place, secure: Option<Secure>) -> Self {
+    pub(super) fn new(location: &Location, place: Place, secure: Option<Secure>, speaks_http2: bool) -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         Self {
             name: location.authority.as_str().into(),
             id: ServerId(NEXT.fetch_add(1, Ordering::Relaxed)),
             place,
             secure,
+            speaks_http2,
             location: location.clone(),
             in_flight: AtomicUsize::new(0),
             healthy: AtomicBool::new(true),
@@ -110,8 +112,10 @@ impl Server {
 
     /// It gave no connection: others go first for a moment.
     pub(super) fn rest(&self, cause: &Cause) {
+        // Those that found out at the same time found out one thing.
+        let is_known = self.rests() && self.refusals.load(Ordering::Relaxed) > 0;
         self.rests_until.store(self.since_created(REST), Ordering::Relaxed);
-        if self.refusals.fetch_add(1, Ordering::Relaxed) == 0 {
+        if !is_known && self.refusals.fetch_add(1, Ordering::Relaxed) == 0 {
             warn!(server = %self.name, %cause, "a server gives no connection, others go first");
         }
     }

@@ -16,6 +16,8 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 use tracing::warn;
 
+use super::connect::Protocol;
+
 /// How servers that speak TLS are verified.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Tls {
@@ -97,7 +99,8 @@ fn system_roots() -> &'static Arc<RootCertStore> {
 
 /// TLS to one server.
 pub(super) struct Secure {
-    connector: TlsConnector,
+    http1: TlsConnector,
+    http2: TlsConnector,
     name: ServerName<'static>,
 }
 
@@ -106,14 +109,26 @@ impl Secure {
     pub(super) fn new(client: &ClientConfig, name: ServerName<'static>) -> Self {
         let mut client = client.clone();
         client.resumption = Resumption::in_memory_sessions(MOST_SESSIONS);
-        client.alpn_protocols = vec![b"http/1.1".to_vec()];
-        Self { connector: TlsConnector::from(Arc::new(client)), name }
+        let speaking = |protocol: &[u8]| {
+            let mut client = client.clone();
+            client.alpn_protocols = vec![protocol.to_vec()];
+            TlsConnector::from(Arc::new(client))
+        };
+        Self { http1: speaking(b"http/1.1"), http2: speaking(b"h2"), name }
     }
 
     /// Makes sure who is on the other side.
-    pub(super) async fn handshake(&self, stream: TcpStream) -> io::Result<TlsStream<TcpStream>> {
-        let shaken = self.connector.connect(self.name.clone(), stream).await;
-        shaken.map_err(|error| io::Error::new(error.kind(), format!("TLS: {error}")))
+    pub(super) async fn handshake(&self, stream: TcpStream, protocol: Protocol) -> io::Result<TlsStream<TcpStream>> {
+        let connector = match protocol {
+            Protocol::Http1 => &self.http1,
+            Protocol::Http2 => &self.http2,
+        };
+        let shaken = connector.connect(self.name.clone(), stream).await;
+        let stream = shaken.map_err(|error| io::Error::new(error.kind(), format!("TLS: {error}")))?;
+        if protocol == Protocol::Http2 && stream.get_ref().1.alpn_protocol() != Some(b"h2") {
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "TLS: the server does not speak HTTP/2"));
+        }
+        Ok(stream)
     }
 }
 

@@ -36,6 +36,8 @@ pub(super) struct Wire {
     blocked: AtomicBool,
     /// A byte of the answer has arrived.
     answered: AtomicBool,
+    /// The request's body failed.
+    broke_off: AtomicBool,
 }
 
 impl Wire {
@@ -46,6 +48,7 @@ impl Wire {
             uploading: AtomicBool::new(false),
             blocked: AtomicBool::new(false),
             answered: AtomicBool::new(false),
+            broke_off: AtomicBool::new(false),
         }
     }
 
@@ -61,6 +64,11 @@ impl Wire {
         self.answered.load(Ordering::Relaxed)
     }
 
+    /// Whether the body of a request on a shared connection failed.
+    pub(super) fn broke_off(&self) -> bool {
+        self.broke_off.load(Ordering::Relaxed)
+    }
+
     /// Since when it is the server's turn; now, while it is the client's.
     pub(super) fn server_is_due_since(&self) -> Instant {
         if self.uploading.load(Ordering::Relaxed) && !self.blocked.load(Ordering::Relaxed) {
@@ -72,6 +80,17 @@ impl Wire {
     fn note_progress(&self) {
         let micros = u64::try_from(self.opened.elapsed().as_micros()).unwrap_or(u64::MAX);
         self.progress.store(micros, Ordering::Relaxed);
+    }
+
+    /// The next part of a body was asked for: the server takes what there is, and `part` tells whose turn it is.
+    fn note_part<T, E>(&self, part: &Poll<Option<Result<T, E>>>) {
+        self.blocked.store(part.is_ready(), Ordering::Relaxed);
+        if part.is_ready() {
+            self.note_progress();
+        }
+        if matches!(part, Poll::Ready(Some(Err(_)))) {
+            self.broke_off.store(true, Ordering::Relaxed);
+        }
     }
 
     fn note_write(&self, written: &Poll<io::Result<usize>>) {
@@ -139,18 +158,29 @@ impl AsyncWrite for Line {
 /// The body of a request on its way to a server.
 #[derive(Debug)]
 pub(super) struct Upload<B> {
-    pub(super) body: B,
-    _end: UploadEnd,
+    body: B,
+    end: UploadEnd,
+    /// Its connection is shared: what the socket takes says nothing of this body.
+    is_shared: bool,
 }
 
 impl<B> Upload<B> {
     /// A body that is not empty.
     pub(super) fn noted(body: B, wire: Arc<Wire>) -> Self {
-        Self { body, _end: UploadEnd(Some(wire)) }
+        Self { body, end: UploadEnd(Some(wire)), is_shared: false }
+    }
+
+    /// The same on a connection with other requests.
+    pub(super) fn shared(body: B, wire: Arc<Wire>) -> Self {
+        Self { body, end: UploadEnd(Some(wire)), is_shared: true }
     }
 
     pub(super) fn empty(body: B) -> Self {
-        Self { body, _end: UploadEnd(None) }
+        Self { body, end: UploadEnd(None), is_shared: false }
+    }
+
+    pub(super) fn into_body(self) -> B {
+        self.body
     }
 }
 
@@ -159,7 +189,11 @@ impl<B: Body + Unpin> Body for Upload<B> {
     type Error = B::Error;
 
     fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<B::Data>, B::Error>>> {
-        Pin::new(&mut self.body).poll_frame(cx)
+        let part = Pin::new(&mut self.body).poll_frame(cx);
+        if let (true, Some(wire)) = (self.is_shared, &self.end.0) {
+            wire.note_part(&part);
+        }
+        part
     }
 
     fn is_end_stream(&self) -> bool {

@@ -39,6 +39,7 @@ mod streaming;
 mod takeover;
 mod timeouts;
 mod upgrade;
+mod upstream_http2;
 mod upstream_tls;
 
 #[path = "../support/mod.rs"]

@@ -13,11 +13,9 @@ use super::Compiler;
 use crate::config::raw;
 use crate::config::raw::Document;
 use crate::config::raw::Field;
-use crate::config::raw::Spanned;
 use crate::config::raw::Text;
 use crate::config::raw::field::listed;
 use crate::config::raw::field::nearest;
-use crate::config::raw::field::not_built;
 use crate::config::raw::leaf::Problem;
 use crate::route::UpstreamId;
 use crate::upstream::Balance;
@@ -127,6 +125,7 @@ impl Compiler {
             timeouts: Timeouts::default(),
             health: None,
             tls: Tls::default(),
+            http2: false,
         };
         let id = upstreams.add(&name, settings);
         if id.is_none() {
@@ -150,9 +149,6 @@ impl Compiler {
     }
 
     fn upstream_settings(&mut self, name: Arc<str>, raw: &raw::upstream::Upstream) -> Settings {
-        if let Some(Spanned { value: true, at }) = raw.http2.get() {
-            not_built(*at, "http2: true", "write `false`: servers are spoken to in HTTP/1.1", &mut self.mistakes);
-        }
         let balance = match raw.balance.get().map(|balance| balance.value) {
             Some(raw::upstream::Balance::RoundRobin) => Balance::RoundRobin,
             Some(raw::upstream::Balance::ClientIp) => Balance::ClientIp,
@@ -175,6 +171,7 @@ impl Compiler {
             timeouts,
             health: raw.health.get().map(|health| self.health(health)),
             tls: raw.tls.get().map(|tls| self.upstream_tls(tls)).unwrap_or_default(),
+            http2: raw.http2.get().is_some_and(|http2| http2.value),
         }
     }
 

@@ -22,7 +22,7 @@ section! {
         timeouts: UpstreamTimeouts,
         /// How servers at `https://` are verified.
         tls: UpstreamTls,
-        /// HTTP/2 to the servers; only `false` is built.
+        /// HTTP/2 to the servers: agreed on in TLS, and spoken at once at `http://`. Default: false.
         http2: Spanned<bool>,
     }
     required {

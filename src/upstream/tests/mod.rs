@@ -42,6 +42,7 @@ fn settings(origins: &[&Origin]) -> Settings {
         timeouts: Timeouts { connect: LONG, response: LONG, idle: LONG },
         health: None,
         tls: Tls::default(),
+        http2: false,
     }
 }
 

@@ -1,0 +1,69 @@
+//! A stream that tells when the first byte has come.
+
+use std::io;
+use std::io::IoSlice;
+use std::pin::Pin;
+use std::task::Context;
+use std::task::Poll;
+use std::task::ready;
+
+use tokio::io::AsyncRead;
+use tokio::io::AsyncWrite;
+use tokio::io::ReadBuf;
+use tokio::sync::oneshot;
+
+use super::stream::Stream;
+use crate::gather::poll_write_gathered;
+
+#[derive(Debug)]
+pub(super) struct Ear {
+    stream: Stream,
+    first: Option<oneshot::Sender<()>>,
+}
+
+impl Ear {
+    pub(super) fn new(stream: Stream) -> (Self, oneshot::Receiver<()>) {
+        let (first, heard) = oneshot::channel();
+        (Self { stream, first: Some(first) }, heard)
+    }
+}
+
+impl AsyncRead for Ear {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let before = buf.filled().len();
+        ready!(Pin::new(&mut self.stream).poll_read(cx, buf))?;
+        if buf.filled().len() > before
+            && let Some(first) = self.first.take()
+        {
+            // Nobody may be waiting any more.
+            let _ = first.send(());
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl AsyncWrite for Ear {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(cx, bytes)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        slices: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        poll_write_gathered(Pin::new(&mut self.stream), cx, slices)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+}

@@ -1,0 +1,348 @@
+//! HTTP/2 connections of one core to the servers, each with many requests at a time.
+
+use std::future::poll_fn;
+use std::io;
+use std::pin::Pin;
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::Weak;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering;
+use std::task::Poll;
+use std::time::Duration;
+
+use bytes::Bytes;
+use hashbrown::HashMap;
+use http::Request;
+use http::Uri;
+use http::header::CONNECTION;
+use http::header::HOST;
+use http::header::TRANSFER_ENCODING;
+use http::uri::Authority;
+use http::uri::Scheme;
+use http_body::Body;
+use hyper::client::conn::http2;
+use hyper::client::conn::http2::SendRequest;
+use hyper_util::rt::TokioExecutor;
+use hyper_util::rt::TokioIo;
+use hyper_util::rt::TokioTimer;
+use parking_lot::Mutex;
+use tokio::select;
+use tokio::sync::watch;
+use tokio::time::sleep;
+use tokio::time::timeout;
+use tracing::debug;
+
+use super::Timeouts;
+use super::connect::Protocol;
+use super::connect::connect;
+use super::ear::Ear;
+use super::error::Cause;
+use super::link::Handed;
+use super::link::Rest;
+use super::server::Server;
+use super::server::ServerId;
+use super::wire::Upload;
+use super::wire::Wire;
+use crate::alarm::Alarm;
+
+/// The connections of one core. The lock is for the compiler: only one core comes here.
+#[derive(Debug)]
+pub(super) struct Shared<B> {
+    servers: Mutex<HashMap<ServerId, Trunks<B>>>,
+}
+
+#[derive(Debug)]
+struct Trunks<B> {
+    open: Vec<Trunk<B>>,
+    /// One more is on its way; whoever waits learns what became of it.
+    opening: Option<watch::Receiver<Option<Result<(), Cause>>>>,
+}
+
+/// One connection.
+#[derive(Debug)]
+struct Trunk<B> {
+    sender: SendRequest<Upload<B>>,
+    load: Arc<Load>,
+}
+
+#[derive(Debug)]
+struct Load {
+    streams: AtomicUsize,
+    /// As many as the server takes at a time, and no more than our own bound.
+    most: AtomicUsize,
+    /// It carries no further request.
+    retired: AtomicBool,
+    /// A request used it since the last look.
+    used: AtomicBool,
+}
+
+/// The place of one request on a connection.
+#[derive(Debug)]
+pub(super) struct Stream<B> {
+    sender: SendRequest<Upload<B>>,
+    pub(super) wire: Arc<Wire>,
+    pub(super) patience: Alarm,
+    load: Arc<Load>,
+    is_https: bool,
+    fallback: Arc<str>,
+}
+
+impl<B> Default for Shared<B> {
+    fn default() -> Self {
+        Self { servers: Mutex::new(HashMap::new()) }
+    }
+}
+
+impl<B> Shared<B>
+where
+    B: Body<Data = Bytes> + Send + Unpin + std::fmt::Debug + 'static,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    /// A place on a connection that is there.
+    pub(super) fn at_hand(&self, server: &Server) -> Option<Stream<B>> {
+        self.servers.lock().get_mut(&server.id)?.take(server)
+    }
+
+    /// A place on a connection that has one left; where there is none one more connection is opened, by one request for
+    /// all that wait.
+    pub(super) async fn stream(
+        self: &Arc<Self>,
+        server: &Arc<Server>,
+        timeouts: &Timeouts,
+    ) -> Result<Stream<B>, Cause> {
+        loop {
+            let mut opening = {
+                let mut servers = self.servers.lock();
+                let trunks = servers.entry(server.id).or_insert_with(|| Trunks { open: Vec::new(), opening: None });
+                if let Some(stream) = trunks.take(server) {
+                    return Ok(stream);
+                }
+                trunks.opening.get_or_insert_with(|| self.begin(server, timeouts)).clone()
+            };
+            match opening.wait_for(Option::is_some).await.as_deref() {
+                Ok(Some(Err(cause))) => return Err(cause.again()),
+                Ok(_) => {}
+                Err(_) => return Err(Cause::Connect(io::Error::other("opening a connection was given up"))),
+            }
+        }
+    }
+
+    /// In a task of its own: the request that needs it first may be given up.
+    fn begin(
+        self: &Arc<Self>,
+        server: &Arc<Server>,
+        timeouts: &Timeouts,
+    ) -> watch::Receiver<Option<Result<(), Cause>>> {
+        let (done, waiting) = watch::channel(None);
+        let (home, server, timeouts) = (Arc::downgrade(self), Arc::clone(server), *timeouts);
+        tokio::spawn(async move {
+            let opened = open(&server, &timeouts, &home).await;
+            if let Some(home) = home.upgrade() {
+                let mut servers = home.servers.lock();
+                if let Some(trunks) = servers.get_mut(&server.id) {
+                    trunks.opening = None;
+                }
+            }
+            done.send_replace(Some(opened));
+        });
+        waiting
+    }
+}
+
+impl<B> Trunks<B> {
+    fn take(&mut self, server: &Server) -> Option<Stream<B>> {
+        self.open.retain(|trunk| trunk.sender.is_ready() && !trunk.load.retired.load(Ordering::Relaxed));
+        // The fullest that has room: what is not needed grows old.
+        let with_room = self.open.iter().filter(|trunk| trunk.load.has_room());
+        let trunk = with_room.max_by_key(|trunk| trunk.load.streams.load(Ordering::Relaxed))?;
+        trunk.load.streams.fetch_add(1, Ordering::Relaxed);
+        trunk.load.used.store(true, Ordering::Relaxed);
+        Some(Stream {
+            sender: trunk.sender.clone(),
+            wire: Arc::new(Wire::new()),
+            patience: Alarm::default(),
+            load: Arc::clone(&trunk.load),
+            is_https: server.secure.is_some(),
+            fallback: Arc::clone(server.name()),
+        })
+    }
+}
+
+impl Load {
+    fn has_room(&self) -> bool {
+        self.streams.load(Ordering::Relaxed) < self.most.load(Ordering::Relaxed)
+    }
+}
+
+/// Opens a connection, waits for what the server says of itself, and puts the connection where requests find it.
+async fn open<B>(server: &Arc<Server>, timeouts: &Timeouts, home: &Weak<Shared<B>>) -> Result<(), Cause>
+where
+    B: Body<Data = Bytes> + Send + Unpin + std::fmt::Debug + 'static,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    let stream = connect(server, timeouts, Protocol::Http2).await?;
+    let (ear, heard) = Ear::new(stream);
+    let mut builder = http2::Builder::new(TokioExecutor::new());
+    builder
+        .timer(TokioTimer::new())
+        .keep_alive_interval(PING_AFTER)
+        .keep_alive_timeout(PONG_WITHIN)
+        .initial_stream_window_size(STREAM_WINDOW)
+        // Whoever does not read his answer is not to hold up the others.
+        .initial_connection_window_size(STREAM_WINDOW * MOST_STREAMS)
+        .max_frame_size(MAX_FRAME)
+        .max_header_list_size(MAX_HEAD)
+        .max_send_buf_size(MAX_BUFFER);
+    let (sender, mut connection) = builder.handshake(TokioIo::new(ear)).await.map_err(Cause::Closed)?;
+    let introduced = async {
+        select! {
+            biased;
+            ended = &mut connection => Err(ended.err().map_or_else(not_http2, Cause::Closed)),
+            _ = heard => Ok(()),
+        }
+    };
+    timeout(timeouts.connect, introduced).await.map_err(|_| Cause::ConnectTimeout)??;
+    // What was heard is read by now, or was no HTTP/2.
+    tokio::task::yield_now().await;
+    let ended = poll_fn(|cx| Poll::Ready(Pin::new(&mut connection).poll(cx).is_ready())).await;
+    let most = connection.current_max_send_streams().min(MOST_STREAMS as usize);
+    if ended || most == 0 {
+        return Err(not_http2());
+    }
+    server.gave_connection();
+    let load = Arc::new(Load {
+        streams: AtomicUsize::new(0),
+        most: AtomicUsize::new(most),
+        retired: AtomicBool::new(false),
+        used: AtomicBool::new(true),
+    });
+    if let Some(home) = home.upgrade()
+        && let Some(trunks) = home.servers.lock().get_mut(&server.id)
+    {
+        trunks.open.push(Trunk { sender, load: Arc::clone(&load) });
+    }
+    let (home, server, idle) = (Weak::clone(home), Arc::clone(server), timeouts.idle);
+    tokio::spawn(async move {
+        let mut has_ended = false;
+        {
+            let driven = pin!(poll_fn(|cx| {
+                let polled = Pin::new(&mut connection).poll(cx);
+                let most = connection.current_max_send_streams().min(MOST_STREAMS as usize);
+                load.most.store(most, Ordering::Relaxed);
+                polled
+            }));
+            select! {
+                ended = driven => {
+                    has_ended = true;
+                    if let Err(error) = ended {
+                        debug!(server = %server.name(), %error, "connection to a server ended");
+                    }
+                }
+                () = unused(&load, idle) => {}
+            }
+        }
+        load.retired.store(true, Ordering::Relaxed);
+        if let Some(home) = home.upgrade() {
+            let mut servers = home.servers.lock();
+            if let Some(trunks) = servers.get_mut(&server.id) {
+                trunks.open.retain(|trunk| !Arc::ptr_eq(&trunk.load, &load));
+                if trunks.open.is_empty() && trunks.opening.is_none() {
+                    servers.remove(&server.id);
+                }
+            }
+        }
+        // Requests under way end first: dropping what drives the connection would give up those not yet written.
+        if !has_ended {
+            let _ = connection.await;
+        }
+    });
+    Ok(())
+}
+
+/// Returns when no request used the connection for so long.
+async fn unused(load: &Load, idle: Duration) {
+    loop {
+        sleep(idle.max(LEAST_IDLE)).await;
+        let was_used = load.used.swap(false, Ordering::Relaxed);
+        if !was_used && load.streams.load(Ordering::Relaxed) == 0 {
+            return;
+        }
+    }
+}
+
+fn not_http2() -> Cause {
+    Cause::Connect(io::Error::new(io::ErrorKind::InvalidData, "it does not speak HTTP/2"))
+}
+
+impl<B> Stream<B>
+where
+    B: Body<Data = Bytes> + Send + Unpin + 'static,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    /// Hands a request over.
+    pub(super) fn hand_over(&mut self, request: Request<B>) -> impl Future<Output = Handed<B>> + use<B> {
+        let uploading = !request.body().is_end_stream();
+        self.wire.begin(uploading);
+        let mut request = request
+            .map(|body| if uploading { Upload::shared(body, Arc::clone(&self.wire)) } else { Upload::empty(body) });
+        self.address(&mut request);
+        self.sender.try_send_request(request)
+    }
+
+    /// Host becomes the authority; what holds for one connection of HTTP/1.1 goes.
+    fn address<T>(&self, request: &mut Request<T>) {
+        let host = request.headers_mut().remove(HOST);
+        request.headers_mut().remove(CONNECTION);
+        request.headers_mut().remove(TRANSFER_ENCODING);
+        let host = host.and_then(|host| Authority::try_from(host.as_bytes()).ok());
+        let mut target = std::mem::take(request.uri_mut()).into_parts();
+        if let Some(host) = host.or_else(|| self.fallback.parse().ok()).filter(|_| target.authority.is_none()) {
+            target.authority = Some(host);
+            target.scheme = Some(if self.is_https { Scheme::HTTPS } else { Scheme::HTTP });
+        }
+        *request.uri_mut() = Uri::from_parts(target).unwrap_or_default();
+    }
+}
+
+impl<B> Stream<B> {
+    /// Nothing further is to go over this connection.
+    pub(super) fn retire(&self) {
+        self.load.retired.store(true, Ordering::Relaxed);
+    }
+}
+
+impl<B> Drop for Stream<B> {
+    fn drop(&mut self) {
+        self.load.streams.fetch_sub(1, Ordering::Relaxed);
+        self.load.used.store(true, Ordering::Relaxed);
+    }
+}
+
+impl<B: Send + std::fmt::Debug + 'static> Rest for Stream<B> {
+    fn patience(&mut self) -> &mut Alarm {
+        &mut self.patience
+    }
+
+    fn rest(self: Box<Self>) {}
+}
+
+/// A connection with requests under way on which nothing came for so long is asked whether it lives.
+const PING_AFTER: Duration = Duration::from_secs(10);
+const PONG_WITHIN: Duration = Duration::from_secs(5);
+
+/// At a time over one connection, whatever more the server would take.
+const MOST_STREAMS: u32 = 100;
+
+/// What a server may send of one answer before it is read.
+const STREAM_WINDOW: u32 = 64 * 1024;
+
+const MAX_FRAME: u32 = 16 * 1024;
+const MAX_HEAD: u32 = 16 * 1024;
+
+/// What is taken of one request's body before the server reads it.
+const MAX_BUFFER: usize = 64 * 1024;
+
+/// How exactly an idle timeout is kept.
+const LEAST_IDLE: Duration = Duration::from_millis(10);

@@ -1,0 +1,300 @@
+//! HTTP/2 to the applications: many requests over one connection, streams both ways, trailers, refusals.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::Mutex;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering;
+use std::thread;
+
+use bytes::Bytes;
+use h2::Reason;
+use h2::RecvStream;
+use h2::server;
+use h2::server::SendResponse;
+use http::HeaderMap;
+use http::HeaderValue;
+use http::Request;
+use http::Response;
+use http::request::Parts;
+use tokio::net::TcpListener;
+use tokio::runtime::Runtime;
+use tokio::sync::Barrier;
+
+use crate::http2::over_http2;
+use crate::support::Authority;
+use crate::support::Gateway;
+use crate::support::Origin;
+use crate::support::SecureOrigin;
+use crate::support::eventually;
+
+/// An application that speaks nothing but HTTP/2. What it does is in the path.
+struct Http2Origin {
+    address: SocketAddr,
+    seen: Arc<Seen>,
+    _runtime: Runtime,
+}
+
+struct Seen {
+    heads: Mutex<Vec<Parts>>,
+    connections: AtomicUsize,
+    together: Barrier,
+}
+
+impl Http2Origin {
+    fn start() -> Self {
+        Self::with(100, 1)
+    }
+
+    /// Takes so many requests at a time on a connection; `/together` waits for so many.
+    fn with(most: u32, together: usize) -> Self {
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
+        let runtime = runtime.expect("a runtime");
+        let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).expect("a free port");
+        let address = listener.local_addr().expect("bound");
+        let seen = Arc::new(Seen {
+            heads: Mutex::default(),
+            connections: AtomicUsize::new(0),
+            together: Barrier::new(together),
+        });
+        let kept = Arc::clone(&seen);
+        runtime.spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                let seen = Arc::clone(&kept);
+                seen.connections.fetch_add(1, Ordering::SeqCst);
+                tokio::spawn(async move {
+                    let mut builder = server::Builder::new();
+                    let Ok(mut connection) = builder.max_concurrent_streams(most).handshake(stream).await else {
+                        return;
+                    };
+                    while let Some(Ok((request, answer))) = connection.accept().await {
+                        if request.uri().path() == "/goaway" && seen.count("/goaway") == 0 {
+                            drop(seen.note(request));
+                            connection.abrupt_shutdown(Reason::NO_ERROR);
+                            continue;
+                        }
+                        if request.uri().path() == "/die" {
+                            drop(seen.note(request));
+                            return;
+                        }
+                        tokio::spawn(serve(request, answer, Arc::clone(&seen)));
+                    }
+                });
+            }
+        });
+        Self { address, seen, _runtime: runtime }
+    }
+
+    fn connections(&self) -> usize {
+        self.seen.connections.load(Ordering::SeqCst)
+    }
+
+    fn gateway(&self) -> Gateway {
+        Gateway::start(format!(
+            "upstream: app\nupstreams:\n  app: {{servers: ['http://{}'], http2: true}}",
+            self.address
+        ))
+    }
+}
+
+impl Seen {
+    fn count(&self, path: &str) -> usize {
+        self.heads.lock().expect("no panic here").iter().filter(|head| head.uri.path() == path).count()
+    }
+
+    fn note(&self, request: Request<RecvStream>) -> (usize, RecvStream) {
+        let (head, body) = request.into_parts();
+        let before = self.count(head.uri.path());
+        self.heads.lock().expect("no panic here").push(head);
+        (before, body)
+    }
+
+    fn last(&self) -> Parts {
+        self.heads.lock().expect("no panic here").last().expect("a request").clone()
+    }
+}
+
+async fn serve(request: Request<RecvStream>, mut answer: SendResponse<Bytes>, seen: Arc<Seen>) {
+    let path = request.uri().path().to_owned();
+    let (before, mut body) = seen.note(request);
+    let head = Response::builder().header("content-type", "application/grpc");
+    if path == "/refuse" && before == 0 {
+        answer.send_reset(Reason::REFUSED_STREAM);
+        return;
+    }
+    if path == "/together" {
+        seen.together.wait().await;
+    }
+    if path == "/trailers-only" {
+        let head = head.header("grpc-status", "5").body(()).expect("a head");
+        answer.send_response(head, true).expect("sent");
+        return;
+    }
+    let mut stream = answer.send_response(head.body(()).expect("a head"), false).expect("sent");
+    if path == "/cut" {
+        stream.send_data(Bytes::from_static(b"half"), false).expect("sent");
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+        stream.send_reset(Reason::INTERNAL_ERROR);
+        return;
+    }
+    let mut length = 0;
+    while let Some(Ok(piece)) = body.data().await {
+        body.flow_control().release_capacity(piece.len()).expect("received");
+        length += piece.len();
+        if path == "/echo" {
+            stream.send_data(piece, false).expect("sent");
+        }
+    }
+    if path != "/echo" {
+        stream.send_data(Bytes::from(format!("{length} bytes")), false).expect("sent");
+    }
+    let mut trailers = body.trailers().await.ok().flatten().unwrap_or_default();
+    trailers.insert("grpc-status", HeaderValue::from_static("0"));
+    stream.send_trailers(trailers).expect("sent");
+}
+
+#[test]
+fn a_request_of_http1_goes_over_http2_with_its_host_as_the_authority() {
+    let origin = Http2Origin::start();
+    let gateway = origin.gateway();
+    let answer = gateway.post("/a?b=c").form("user=x").send();
+    assert_eq!((answer.status, answer.text()), (200, "6 bytes".to_owned()));
+    let head = origin.seen.last();
+    assert_eq!(head.uri.to_string(), "http://app.example/a?b=c");
+    assert_eq!(head.headers.get("x-forwarded-for").map(HeaderValue::as_bytes), Some(&b"127.0.0.1"[..]));
+    for name in ["host", "connection", "transfer-encoding", "te"] {
+        assert!(head.headers.get(name).is_none(), "{name}");
+    }
+    let large = "x".repeat(1_000_000);
+    assert_eq!(gateway.post("/").body("text/plain", &large).send().text(), "1000000 bytes");
+    assert_eq!(gateway.post("/echo").body("text/plain", &large).send().text(), large);
+}
+
+#[test]
+fn requests_share_one_connection_of_each_core() {
+    let origin = Http2Origin::with(100, 12);
+    let gateway = origin.gateway();
+    thread::scope(|scope| {
+        for _ in 0..12 {
+            scope.spawn(|| assert_eq!(gateway.get("/together").status(), 200));
+        }
+    });
+    let cores = thread::available_parallelism().expect("cores").get();
+    assert!(origin.connections() <= cores, "{} connections", origin.connections());
+}
+
+#[test]
+fn more_connections_are_opened_when_the_server_takes_no_more_on_one() {
+    let origin = Http2Origin::with(2, 12);
+    let gateway = origin.gateway();
+    thread::scope(|scope| {
+        for _ in 0..12 {
+            scope.spawn(|| assert_eq!(gateway.get("/together").status(), 200));
+        }
+    });
+    assert!(origin.connections() >= 6, "{} connections", origin.connections());
+}
+
+#[test]
+fn a_request_that_the_server_refused_unprocessed_is_sent_again() {
+    for path in ["/refuse", "/goaway"] {
+        let origin = Http2Origin::start();
+        let gateway = origin.gateway();
+        assert_eq!(gateway.post("/").status(), 200, "the connection stands");
+        assert_eq!(gateway.get(path).status(), 200, "{path}");
+        assert_eq!(origin.seen.count(path), 2, "{path}");
+    }
+}
+
+#[test]
+fn a_get_is_sent_once_more_when_the_connection_died_and_a_post_is_not() {
+    let origin = Http2Origin::start();
+    let gateway = origin.gateway();
+    assert_eq!(gateway.post("/die").form("a=b").status(), 502);
+    assert_eq!(origin.seen.count("/die"), 1);
+    assert_eq!(gateway.get("/die").status(), 502);
+    assert_eq!(origin.seen.count("/die"), 3);
+    assert_eq!(gateway.get("/").status(), 200);
+}
+
+#[test]
+fn an_answer_that_is_reset_is_cut_short() {
+    let origin = Http2Origin::start();
+    let gateway = origin.gateway();
+    let answer = gateway.get("/cut").send();
+    assert_eq!(answer.status, 200);
+    assert!(!answer.whole);
+}
+
+#[test]
+fn grpc_passes_with_trailers_and_streams_both_ways() {
+    let origin = Http2Origin::start();
+    let gateway = origin.gateway();
+    over_http2(&gateway, async |sender| {
+        let request = |path: &str| {
+            let request = Request::post(format!("http://app.example{path}"));
+            request.header("te", "trailers").header("content-type", "application/grpc").body(()).expect("a request")
+        };
+        let mut sender = sender.ready().await.expect("ready");
+        let (answer, mut upload) = sender.send_request(request("/echo"), false).expect("sent");
+        let (head, mut body) = answer.await.expect("the head before any of the body").into_parts();
+        assert_eq!(head.status, 200);
+        for piece in ["ping", "pong"] {
+            upload.send_data(Bytes::from(piece), false).expect("sent");
+            let echoed = body.data().await.expect("an echo before the end").expect("data");
+            body.flow_control().release_capacity(echoed.len()).expect("received");
+            assert_eq!(echoed, piece);
+        }
+        let mut trailers = HeaderMap::new();
+        trailers.insert("x-checksum", HeaderValue::from_static("abc"));
+        upload.send_trailers(trailers).expect("sent");
+        assert!(body.data().await.is_none());
+        let trailers = body.trailers().await.expect("whole").expect("trailers");
+        assert_eq!(trailers["grpc-status"], "0");
+        assert_eq!(trailers["x-checksum"], "abc");
+
+        let (answer, _) =
+            sender.ready().await.expect("ready").send_request(request("/trailers-only"), true).expect("sent");
+        let (head, mut body) = answer.await.expect("an answer").into_parts();
+        assert_eq!(head.headers["grpc-status"], "5");
+        assert!(body.data().await.is_none());
+    });
+    assert_eq!(origin.seen.last().headers["te"], "trailers");
+}
+
+#[test]
+fn over_tls_http2_is_agreed_on_or_the_server_counts_as_down() {
+    let (authority, origin) = (Authority::fresh(), Http2Origin::start());
+    for (offered, status) in [(&["h2"][..], 200), (&["http/1.1"], 502), (&[], 502)] {
+        let server = SecureOrigin::offering(origin.address, &authority, &["127.0.0.1"], offered);
+        let config = format!(
+            "upstream: app\nupstreams:\n  app: {{servers: [{}], http2: true, tls: {{ca: ca.pem}}}}",
+            server.url()
+        );
+        let gateway = Gateway::with_files(config, &[("ca.pem", authority.pem())]);
+        assert_eq!(gateway.get("/").status(), status, "{offered:?}");
+    }
+    assert_eq!(origin.seen.last().uri.scheme_str(), Some("https"));
+}
+
+#[test]
+fn a_server_that_does_not_speak_http2_is_502_and_upgrades_go_over_http1() {
+    let origin = Origin::start();
+    let config = format!("upstream: app\nupstreams:\n  app: {{servers: [{}], http2: true}}", origin.url());
+    let gateway = Gateway::start(config);
+    assert_eq!(gateway.get("/").status(), 502);
+    let upgrade = gateway.get("/socket").header("Connection", "upgrade").header("Upgrade", "websocket");
+    assert_eq!(upgrade.status(), 200);
+    assert!(origin.last().head.starts_with("GET /socket HTTP/1.1\r\n"));
+}
+
+#[test]
+fn health_is_asked_over_http2_too() {
+    let origin = Http2Origin::start();
+    let gateway = Gateway::start(format!(
+        "upstream: app\nupstreams:\n  app: {{servers: ['http://{}'], http2: true, health: {{path: /well, every: 20ms, unhealthy: 1}}}}",
+        origin.address
+    ));
+    eventually("health is asked", || origin.seen.count("/well") > 3);
+    assert_eq!(gateway.get("/").status(), 200);
+}
