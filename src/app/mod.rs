@@ -28,6 +28,8 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use arc_swap::access::Map;
+use rustix::process::Resource;
+use rustix::process::getrlimit;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tracing::error;
@@ -178,7 +180,10 @@ impl App {
         let pen = Arc::new(Pen::new(store_settings.memory.snapshot.clone()));
         let tending = store::meet(&store, &pen, &watching).await;
         let connection_settings = Arc::new(ArcSwap::from_pointee(connections));
-        let connections = Connections::default();
+        let connections = match getrlimit(Resource::Nofile).current {
+            Some(descriptors) => Connections::within_descriptors(usize::try_from(descriptors).unwrap_or(usize::MAX)),
+            None => Connections::default(),
+        };
         let holding = Holding::default();
 
         let control = {

@@ -99,7 +99,7 @@ impl<H: Handle> Accepting<H> {
     async fn room(&self) {
         loop {
             let most = self.settings.load().max_connections;
-            if most == 0 || timeout(PAUSE, self.connections.room(most)).await.is_ok() {
+            if timeout(PAUSE, self.connections.room(most)).await.is_ok() {
                 return;
             }
         }

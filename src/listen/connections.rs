@@ -23,6 +23,15 @@ pub struct Connections {
 }
 
 impl Connections {
+    /// Those of a process that may have so many descriptors, whatever its settings say. Part of them stays free, for
+    /// connections to applications and what else there is to open: clients that are silent must not take it from
+    /// those that ask.
+    #[must_use]
+    pub fn within_descriptors(descriptors: usize) -> Self {
+        let ceiling = (descriptors.saturating_sub(OWN_DESCRIPTORS) / 4 * 3).max(1);
+        Self { group: Arc::new(Group { ceiling: Some(ceiling), ..Group::default() }) }
+    }
+
     /// Those of one listener: bounded and drained with these, and drained by themselves when the listener goes.
     #[must_use]
     pub fn of_listener(&self) -> Self {
@@ -76,9 +85,10 @@ impl Connections {
 
     /// A place for a connection, as soon as there is one.
     pub(super) async fn admit(&self, settings: &Settings) -> Standing {
+        let root = self.group.root();
         loop {
-            let left = self.group.root().left.notified();
-            if self.group.root().try_enter(settings.max_connections) {
+            let left = root.left.notified();
+            if root.try_enter(root.bound(settings.max_connections)) {
                 break;
             }
             left.await;
@@ -94,6 +104,7 @@ impl Connections {
     /// Returns when the process has room for one more connection.
     pub(super) async fn room(&self, max_connections: usize) {
         let root = self.group.root();
+        let max_connections = root.bound(max_connections);
         loop {
             let left = root.left.notified();
             if max_connections == 0 || root.count.load(Ordering::Relaxed) < max_connections {
@@ -118,6 +129,8 @@ pub(super) struct Group {
     parent: Option<Arc<Group>>,
     children: Mutex<Vec<Weak<Group>>>,
     count: AtomicUsize,
+    /// The most there can be.
+    ceiling: Option<usize>,
     /// Someone closed.
     left: Notify,
     order: AtomicU8,
@@ -152,6 +165,14 @@ impl Group {
         group
     }
 
+    /// What bounds the count: the setting, the descriptors, or nothing, which is zero.
+    fn bound(&self, setting: usize) -> usize {
+        match self.ceiling {
+            Some(ceiling) if setting == 0 || setting > ceiling => ceiling,
+            _ => setting,
+        }
+    }
+
     /// Counts one more, unless there are `most` already. Zero is no bound.
     fn try_enter(&self, most: usize) -> bool {
         if most == 0 {
@@ -171,6 +192,9 @@ impl Group {
         }
     }
 }
+
+/// What the process has open before anybody connects, at most.
+const OWN_DESCRIPTORS: usize = 32;
 
 /// The place of one connection; it goes with its socket.
 #[derive(Debug)]

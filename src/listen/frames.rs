@@ -1,5 +1,7 @@
 //! Where an HTTP/2 client stopped: between frames, or inside one. h2 waits for the rest without a bound; we do not.
 
+use super::frame_budget::FrameBudget;
+
 /// Follows the frames of a client by their headers.
 #[derive(Debug)]
 pub(super) struct Frames {
@@ -10,15 +12,28 @@ pub(super) struct Frames {
     data: bool,
     /// A head was begun and goes on in the next frame.
     head_open: bool,
+    budget: FrameBudget,
 }
+
+/// More than a client may say that brings nothing forward.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
+#[error("too many frames that bring nothing forward")]
+pub(super) struct Flood;
 
 impl Frames {
     pub(super) fn new() -> Self {
         // The preface is passed over as if it were a payload.
-        Self { header: [0; HEADER], have: 0, left: PREFACE.len(), data: false, head_open: false }
+        Self {
+            header: [0; HEADER],
+            have: 0,
+            left: PREFACE.len(),
+            data: false,
+            head_open: false,
+            budget: FrameBudget::new(),
+        }
     }
 
-    pub(super) fn read(&mut self, mut bytes: &[u8]) {
+    pub(super) fn read(&mut self, mut bytes: &[u8]) -> Result<(), Flood> {
         while !bytes.is_empty() {
             let payload = self.left.min(bytes.len());
             self.left -= payload;
@@ -30,12 +45,18 @@ impl Frames {
             bytes = &bytes[header..];
 
             if self.have == HEADER {
-                self.begin();
+                self.begin()?;
             }
         }
+        Ok(())
     }
 
-    fn begin(&mut self) {
+    /// So many bytes went to the client at once.
+    pub(super) fn wrote(&mut self, bytes: usize) {
+        self.budget.wrote(bytes);
+    }
+
+    fn begin(&mut self) -> Result<(), Flood> {
         let [high, middle, low, kind, flags, ..] = self.header;
         self.have = 0;
         self.left = usize::from(high) << 16 | usize::from(middle) << 8 | usize::from(low);
@@ -43,6 +64,7 @@ impl Frames {
         if matches!(kind, HEADERS | CONTINUATION) {
             self.head_open = flags & END_HEADERS == 0;
         }
+        if self.budget.note(kind) { Ok(()) } else { Err(Flood) }
     }
 
     /// Whether more must follow before anything the client said makes sense. The data of a body is not that: it is
@@ -80,9 +102,9 @@ mod tests {
         let sent = [PREFACE, &frames.concat()].concat();
         let sent = &sent[..sent.len() - missing];
         let mut whole = Frames::new();
-        whole.read(sent);
+        whole.read(sent).unwrap();
         let mut piecemeal = Frames::new();
-        sent.chunks(1).for_each(|byte| piecemeal.read(byte));
+        sent.chunks(1).for_each(|byte| piecemeal.read(byte).unwrap());
 
         assert_eq!(whole.unfinished(), unfinished);
         assert_eq!(piecemeal.unfinished(), unfinished);
@@ -124,11 +146,11 @@ mod tests {
             let frames: Vec<u8> = frames.into_iter().flat_map(|(kind, flags, length)| frame(kind, flags, length)).collect();
             let sent = [PREFACE, &frames, &noise].concat();
             let mut whole = Frames::new();
-            whole.read(&sent);
+            whole.read(&sent).unwrap();
             let (first, second) = sent.split_at(cut.min(sent.len()));
             let mut parts = Frames::new();
-            parts.read(first);
-            parts.read(second);
+            parts.read(first).unwrap();
+            parts.read(second).unwrap();
             prop_assert_eq!(parts.unfinished(), whole.unfinished());
         }
     }

@@ -10,6 +10,7 @@ pub mod stop;
 mod answering;
 mod body;
 mod conversation;
+mod frame_budget;
 mod frames;
 mod head;
 mod minder;

@@ -149,7 +149,7 @@ impl Tapped {
         }
     }
 
-    fn note_read(&mut self, bytes: &mut [u8]) {
+    fn note_read(&mut self, bytes: &mut [u8]) -> io::Result<()> {
         let progress = &self.connection.progress;
         match &mut self.tap {
             Tap::Http1(lines) => match progress.phase() {
@@ -162,10 +162,11 @@ impl Tapped {
                 _ => {}
             },
             Tap::Http2(frames) => {
-                frames.read(bytes);
+                frames.read(bytes).map_err(io::Error::other)?;
                 progress.set_mid_frame(frames.unfinished());
             }
         }
+        Ok(())
     }
 
     /// The kernel says that there is room only once a third of its buffer, which may be megabytes, is free; it takes
@@ -184,7 +185,10 @@ impl Tapped {
         }
     }
 
-    fn note_write(&self, written: &Poll<io::Result<usize>>) {
+    fn note_write(&mut self, written: &Poll<io::Result<usize>>) {
+        if let (Tap::Http2(frames), Poll::Ready(Ok(length))) = (&mut self.tap, written) {
+            frames.wrote(*length);
+        }
         if written.is_ready() {
             self.progress().wrote();
         } else {
@@ -217,8 +221,7 @@ impl AsyncRead for Tapped {
                 this.prefix = Vec::new();
             }
         }
-        this.note_read(&mut buf.filled_mut()[before..]);
-        Poll::Ready(Ok(()))
+        Poll::Ready(this.note_read(&mut buf.filled_mut()[before..]))
     }
 }
 

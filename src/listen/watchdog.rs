@@ -45,6 +45,8 @@ pub(super) struct Watchdog {
     /// How often a socket that takes no more was tried in vain.
     tries: u32,
     deadline: Instant,
+    /// The last wait for a request, and its end: what interrupts it and is no request does not begin it anew.
+    silence: Option<(Waiting, Instant)>,
     alarm: Alarm,
 }
 
@@ -59,6 +61,7 @@ impl Watchdog {
             waiting: Waiting::Nothing,
             tries: 0,
             deadline: Instant::now(),
+            silence: None,
             alarm: Alarm::default(),
         }
     }
@@ -93,6 +96,7 @@ impl Watchdog {
     pub(super) fn hurry(&mut self) {
         self.header = self.header.min(HURRY);
         self.keepalive = self.keepalive.min(HURRY);
+        self.silence = None;
         self.waiting = Waiting::Nothing;
     }
 
@@ -131,6 +135,12 @@ impl Watchdog {
             Waiting::Closing => LINGER,
         };
         self.deadline = Instant::now() + patience;
+        if matches!(waiting, Waiting::First | Waiting::Idle(_)) && protocol == Protocol::Http2 {
+            match self.silence {
+                Some((before, end)) if before == waiting => self.deadline = end,
+                _ => self.silence = Some((waiting, self.deadline)),
+            }
+        }
     }
 }
 

@@ -111,6 +111,17 @@ impl Gateway {
         (ended.status, String::from_utf8_lossy(&ended.stderr).into_owned())
     }
 
+    /// Starts with a bound on its descriptors that it cannot raise.
+    #[track_caller]
+    pub fn with_descriptors(config: impl AsRef<str>, most: u32) -> Self {
+        let folder = tempfile::tempdir().expect("a folder for the configuration");
+        fs::write(folder.path().join("portcullis.yaml"), completed(config.as_ref())).expect("a file in the folder");
+        let mut command = Command::new("sh");
+        let bounded = format!("ulimit -n {most}; exec \"$0\" run -c portcullis.yaml");
+        command.args(["-c", &bounded, env!("CARGO_BIN_EXE_portcullis")]);
+        Self::spawn(command, Arc::new(folder), Vec::new())
+    }
+
     /// Starts from flags alone, in an empty folder.
     #[track_caller]
     pub fn with_flags(flags: &[&str]) -> Self {

@@ -136,3 +136,29 @@ async fn a_client_that_resets_its_stream_ends_the_request() {
 
     eventually(|| server.app.dropped.load(Ordering::SeqCst) > 0).await;
 }
+
+#[tokio::test]
+async fn frames_that_are_no_request_do_not_prolong_a_silence() {
+    let halves = [&b"\0\0\x08\x06\0\0\0\0\0four"[..], b"more"];
+    for served in [false, true] {
+        let settings = Settings { header: 4 * SHORT, keepalive: 4 * SHORT, ..settings() };
+        let server = Server::start(settings);
+        let mut client = server.connect().await;
+        client.send(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0").await;
+        if served {
+            client.send(b"\0\0\x06\x01\x05\0\0\0\x01\x82\x86\x84\x41\x01a").await;
+        }
+        let mut pings = 0;
+        let closing = async {
+            for half in halves.iter().cycle() {
+                if client.stream.write_all(half).await.is_err() {
+                    return;
+                }
+                pings += 1;
+                tokio::time::sleep(SHORT / 2).await;
+            }
+        };
+        tokio::time::timeout(LONG, closing).await.expect("it is closed");
+        assert!((8..40).contains(&pings), "{pings} halves of pings");
+    }
+}

@@ -1,0 +1,264 @@
+//! HTTP/2 that is allowed frame by frame and meant to wear the gateway out: the connection ends, and nobody else
+//! notices.
+
+use std::io::Read;
+use std::io::Write;
+use std::net::Shutdown;
+use std::net::TcpStream;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering;
+use std::thread;
+use std::time::Duration;
+
+use crate::support::Answer;
+use crate::support::Gateway;
+use crate::support::Origin;
+use crate::support::Over;
+use crate::support::Stopwatch;
+use crate::support::eventually;
+
+const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+
+const DATA: u8 = 0;
+const HEADERS: u8 = 1;
+const PRIORITY: u8 = 2;
+const RST_STREAM: u8 = 3;
+const SETTINGS: u8 = 4;
+const PUSH_PROMISE: u8 = 5;
+const PING: u8 = 6;
+const GOAWAY: u8 = 7;
+const WINDOW_UPDATE: u8 = 8;
+const CONTINUATION: u8 = 9;
+const UNKNOWN: u8 = 0x55;
+
+const END_STREAM: u8 = 1;
+const END_HEADERS: u8 = 4;
+
+fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+    let length = u32::try_from(payload.len()).expect("a frame is short").to_be_bytes();
+    [&length[1..], &[kind, flags], &stream.to_be_bytes(), payload].concat()
+}
+
+/// The head of a request for `http://a/`, in indexes alone but for the authority.
+fn head(method: u8) -> Vec<u8> {
+    vec![method, 0x86, 0x84, 0x01, 1, b'a']
+}
+
+const GET: u8 = 0x82;
+const POST: u8 = 0x83;
+
+fn get(stream: u32) -> Vec<u8> {
+    frame(HEADERS, END_HEADERS | END_STREAM, stream, &head(GET))
+}
+
+fn post(stream: u32) -> Vec<u8> {
+    frame(HEADERS, END_HEADERS, stream, &head(POST))
+}
+
+/// The stream of the n-th request.
+fn stream(n: u32) -> u32 {
+    2 * n + 1
+}
+
+/// A connection that has said hello.
+fn speaking(gateway: &Gateway) -> TcpStream {
+    let mut socket = gateway.connect().into_stream();
+    socket.write_all(&[PREFACE, &frame(SETTINGS, 0, 0, b"")].concat()).expect("the gateway listens");
+    socket
+}
+
+/// Sends `first`, and then so many frames, or fewer if the gateway does not listen to all; fails when the connection
+/// still stands after that.
+#[track_caller]
+fn flood(gateway: &Gateway, name: &str, first: &[u8], most: u32, unit: &dyn Fn(u32) -> Vec<u8>) {
+    let mut socket = speaking(gateway);
+    let mut reading = socket.try_clone().expect("a socket");
+    let reader = thread::spawn(move || while reading.read(&mut [0; 4096]).is_ok_and(|length| length > 0) {});
+    let _ = socket.write_all(first);
+    let mut sent = 0;
+    while sent < most && !reader.is_finished() {
+        let batch: Vec<u8> = (sent..sent + 50).flat_map(unit).collect();
+        if socket.write_all(&batch).is_err() {
+            break;
+        }
+        sent += 50;
+    }
+    // Much of it may wait in buffers.
+    eventually(&format!("{name} end their connection"), || reader.is_finished());
+}
+
+/// What a client asks while others do what they do: none of its requests may wait long.
+fn others_are_served(gateway: &Gateway, during: impl FnOnce()) {
+    let over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let client = scope.spawn(|| {
+            let mut slowest = Duration::ZERO;
+            let mut client = gateway.connect();
+            while !over.load(Ordering::SeqCst) {
+                let asked = Stopwatch::start();
+                assert_eq!(gateway.get("/other").send_on(&mut client).status, 200);
+                slowest = slowest.max(asked.elapsed());
+                thread::sleep(Duration::from_millis(2));
+            }
+            slowest
+        });
+        let end = Over(&over);
+        during();
+        drop(end);
+        let slowest = client.join().expect("every request is answered");
+        assert!(slowest < Duration::from_secs(5), "another client waited {slowest:?}");
+    });
+}
+
+/// What it is, what comes first, and what then comes again and again.
+type Flood<'f> = (&'f str, &'f [u8], Box<dyn Fn(u32) -> Vec<u8>>);
+
+#[test]
+fn floods_of_frames_end_their_connection_and_nobody_else_notices() {
+    let origin = Origin::start();
+    let gateway = Gateway::start(format!("upstream: {}", origin.url()));
+    let one = |kind: u8, flags: u8, on: u32, payload: &[u8]| {
+        let frame = frame(kind, flags, on, payload);
+        move |_| frame.clone()
+    };
+    let open = post(1);
+    let half = frame(HEADERS, END_STREAM, 1, &head(GET));
+    let floods: Vec<Flood<'_>> = vec![
+        ("pings", b"", Box::new(one(PING, 0, 0, b"12345678"))),
+        ("answers to no ping", b"", Box::new(one(PING, 1, 0, b"12345678"))),
+        ("settings", b"", Box::new(one(SETTINGS, 0, 0, b""))),
+        ("windows that change", b"", Box::new(|n| frame(SETTINGS, 0, 0, &[0, 4, 0, 0, 0x10, n.to_be_bytes()[3]]))),
+        ("answers to no settings", b"", Box::new(one(SETTINGS, 1, 0, b""))),
+        ("windows of the connection", b"", Box::new(one(WINDOW_UPDATE, 0, 0, &[0, 0, 0, 1]))),
+        ("windows of a stream", &open, Box::new(one(WINDOW_UPDATE, 0, 1, &[0, 0, 0, 1]))),
+        ("empty windows", &open, Box::new(one(WINDOW_UPDATE, 0, 1, &[0; 4]))),
+        ("priorities", b"", Box::new(|n| frame(PRIORITY, 0, stream(n), &[0, 0, 0, 0, 9]))),
+        ("priorities of themselves", b"", Box::new(one(PRIORITY, 0, 3, &[0, 0, 0, 3, 9]))),
+        ("frames of no known kind", b"", Box::new(one(UNKNOWN, 0xff, 0, b"whatever"))),
+        ("goodbyes", b"", Box::new(one(GOAWAY, 0, 0, &[0; 8]))),
+        ("promises", b"", Box::new(|n| frame(PUSH_PROMISE, END_HEADERS, 1, &[0, 0, 0, n.to_be_bytes()[3] & 0xfe]))),
+        ("empty data", &open, Box::new(one(DATA, 0, 1, b""))),
+        ("data that is padding", &open, Box::new(one(DATA, 8, 1, b"\0"))),
+        ("data on no stream", b"", Box::new(one(DATA, 0, 1, b"x"))),
+        ("empty continuations", &half, Box::new(one(CONTINUATION, 0, 1, b""))),
+        ("continuations", &half, Box::new(one(CONTINUATION, 0, 1, &[0x82; 1000]))),
+        (
+            "a head without end",
+            &half,
+            Box::new(one(CONTINUATION, 0, 1, &[b"\0\x01a\x7f\x81\x07", &[b'x'; 1000][..]].concat())),
+        ),
+        ("resets of one stream", &open, Box::new(one(RST_STREAM, 0, 1, &[0, 0, 0, 8]))),
+        ("resets of no stream", b"", Box::new(|n| frame(RST_STREAM, 0, stream(n), &[0, 0, 0, 8]))),
+        (
+            "streams given up at once",
+            b"",
+            Box::new(|n| [get(stream(n)), frame(RST_STREAM, 0, stream(n), &[0, 0, 0, 8])].concat()),
+        ),
+        ("streams that never end", b"", Box::new(|n| post(stream(n)))),
+        ("heads that are none", b"", Box::new(|n| frame(HEADERS, END_HEADERS | END_STREAM, stream(n), &[0x86]))),
+        (
+            "windows too large",
+            b"",
+            Box::new(|n| [post(stream(n)), frame(WINDOW_UPDATE, 0, stream(n), &[0x7f, 0xff, 0xff, 0xff])].concat()),
+        ),
+        (
+            "bodies that are too long for their length",
+            b"",
+            Box::new(|n| {
+                let length = [&head(POST)[..], b"\x0f\x0d\x011"].concat();
+                [frame(HEADERS, END_HEADERS, stream(n), &length), frame(DATA, 0, stream(n), b"12345")].concat()
+            }),
+        ),
+    ];
+    assert!(floods.len() >= 26, "{} rows", floods.len());
+    let before = gateway.resident_kib();
+    others_are_served(&gateway, || {
+        for (name, first, unit) in &floods {
+            flood(&gateway, name, first, MOST, unit);
+        }
+    });
+    let grown = gateway.resident_kib().saturating_sub(before);
+    assert!(grown < 64 * 1024, "{grown} KiB more than before");
+}
+
+/// More than any client sends of what brings nothing forward.
+const MOST: u32 = 200_000;
+
+#[test]
+fn streams_that_are_given_up_once_they_are_under_way_end_their_connection_too() {
+    let origin = Origin::answering(|_| Answer::ok("late").after(Duration::from_secs(2)));
+    let gateway = Gateway::start(format!("upstream: {}\nlimits: [{{key: client_ip, rate: 300/hour}}]", origin.url()));
+    let mut socket = speaking(&gateway);
+    let mut reading = socket.try_clone().expect("a socket");
+    let reader = thread::spawn(move || while reading.read(&mut [0; 4096]).is_ok_and(|length| length > 0) {});
+    let mut streams = 0;
+    while streams < 5000 && !reader.is_finished() {
+        let some: Vec<u32> = (streams..streams + 20).map(stream).collect();
+        let heads: Vec<u8> = some.iter().flat_map(|id| get(*id)).collect();
+        let resets: Vec<u8> = some.iter().flat_map(|id| frame(RST_STREAM, 0, *id, &[0, 0, 0, 8])).collect();
+        let _ = socket.write_all(&heads);
+        thread::sleep(Duration::from_millis(5));
+        let _ = socket.write_all(&resets);
+        streams += 20;
+    }
+    assert!(streams < 5000, "the connection still stands");
+    let _ = socket.shutdown(Shutdown::Both);
+    reader.join().expect("a reader does not panic");
+    // Given up or not, each was a request.
+    assert!(origin.count() <= 300, "{} requests", origin.count());
+}
+
+#[test]
+fn heads_that_grow_when_they_are_unpacked_are_refused() {
+    let origin = Origin::start();
+    let gateway = Gateway::start(format!("upstream: {}", origin.url()));
+    let before = gateway.resident_kib();
+    // A field of 3000 bytes that is kept, then bytes of which each stands for all of it.
+    let kept = [&[0x40, 1, b'a', 0x7f, 0xb9, 0x16][..], &[b'x'; 3000]].concat();
+    let first = frame(HEADERS, END_HEADERS | END_STREAM, 1, &[&head(GET)[..], &kept].concat());
+    let bomb =
+        |n: u32| frame(HEADERS, END_HEADERS | END_STREAM, stream(n + 1), &[&head(GET)[..], &[0xbe; 16_000]].concat());
+    others_are_served(&gateway, || {
+        flood(&gateway, "heads that grow", &first, 1000, &bomb);
+    });
+    assert!(gateway.resident_kib().saturating_sub(before) < 32 * 1024);
+    assert!(origin.requests().iter().all(|request| request.headers.all("a").len() < 25), "more than fits in a head");
+}
+
+#[test]
+fn streams_that_nobody_reads_cost_little_and_are_given_up() {
+    let large = vec![b'x'; 256 << 10];
+    let origin =
+        Origin::answering(move |received| Answer::ok(if received.target == "/" { &large[..] } else { b"small" }));
+    let gateway = Gateway::start(format!("upstream: {}\nserver: {{timeouts: {{body_idle: 2s}}}}", origin.url()));
+    let before = gateway.resident_kib();
+    for window in [0, 1] {
+        others_are_served(&gateway, || {
+            let mut sockets: Vec<TcpStream> = (0..3).map(|_| speaking(&gateway)).collect();
+            for socket in &mut sockets {
+                let small = frame(SETTINGS, 0, 0, &[0, 4, 0, 0, 0, window]);
+                let streams: Vec<u8> = (0..100).flat_map(|n| get(stream(n))).collect();
+                let _ = socket.write_all(&[small, streams].concat());
+            }
+            thread::sleep(Duration::from_millis(1500));
+            let each = gateway.resident_kib().saturating_sub(before) / 300;
+            assert!(each < 128, "{each} KiB for each stream");
+        });
+    }
+}
+
+#[test]
+fn a_client_that_asks_for_much_and_reads_nothing_is_closed() {
+    let origin = Origin::start();
+    let gateway = Gateway::start(format!("upstream: {}\nserver: {{timeouts: {{body_idle: 1s}}}}", origin.url()));
+    let before = gateway.resident_kib();
+    let mut socket = speaking(&gateway);
+    socket.set_write_timeout(Some(Duration::from_millis(100))).expect("a timeout above zero");
+    // Pings are to be answered: nothing more of them is read while the answers do not get through.
+    let pings: Vec<u8> = (0..1000).flat_map(|_| frame(PING, 0, 0, b"12345678")).collect();
+    eventually(
+        "it is closed",
+        || matches!(socket.write_all(&pings), Err(error) if error.kind() != std::io::ErrorKind::WouldBlock),
+    );
+    assert!(gateway.resident_kib().saturating_sub(before) < 16 * 1024);
+}
