@@ -17,6 +17,7 @@ use super::workers::Workers;
 use crate::listen::Connections;
 use crate::listen::Door;
 use crate::listen::Entrance;
+use crate::listen::Reception;
 use crate::listen::Stopper;
 use crate::listen::Terms;
 
@@ -39,8 +40,36 @@ struct Listener {
 /// What a new configuration changes, bound already: nothing of it can fail any more.
 #[derive(Debug)]
 pub struct Turnover {
-    wanted: Vec<Entrance>,
-    bound: Vec<Bound>,
+    /// One for each address that is wanted, in order.
+    next: Vec<Next>,
+}
+
+#[derive(Debug)]
+enum Next {
+    /// The listener with that address stays.
+    Stays(SocketAddr, Reception),
+    Opens(Opening),
+}
+
+/// Sockets on one address, not yet served, and what will be asked there.
+#[derive(Debug)]
+pub(super) struct Opening {
+    bound: Bound,
+    reception: Reception,
+}
+
+impl Opening {
+    /// Takes over or binds an address on as many cores.
+    pub(super) fn prepare(entrance: Entrance, cores: usize, inherited: &mut Inherited) -> Result<Self, StartError> {
+        let Entrance { address, terms } = entrance;
+        let reception = receive(address, terms, None)?;
+        Ok(Self { bound: bind(address, cores, inherited)?, reception })
+    }
+}
+
+/// Makes ready what is asked at an address.
+fn receive(address: SocketAddr, terms: Terms, before: Option<&Door>) -> Result<Reception, StartError> {
+    Reception::prepare(terms, before).map_err(|source| StartError::Tls { address, source })
 }
 
 /// What came of a turnover, by address.
@@ -50,6 +79,8 @@ pub struct Turned {
     pub closed: Vec<SocketAddr>,
     /// New connections need a PROXY header from now on, or must not have one any more.
     pub proxy_protocol: Vec<(SocketAddr, bool)>,
+    /// New connections find other TLS, or TLS where there was none, or none any more.
+    pub tls: Vec<SocketAddr>,
 }
 
 impl Listeners {
@@ -58,10 +89,10 @@ impl Listeners {
     }
 
     /// Accepts from new sockets; `all` are the connections of the process.
-    pub(super) fn serve(&mut self, bound: Bound, terms: Terms, workers: &Workers, all: &Connections) {
-        let Bound { configured, address, sockets } = bound;
+    pub(super) fn serve(&mut self, opening: Opening, workers: &Workers, all: &Connections) {
+        let Opening { bound: Bound { configured, address, sockets }, reception } = opening;
         let (connections, stopper) = (all.of_listener(), Stopper::default());
-        let door = Arc::new(Door::new(terms));
+        let door = Arc::new(Door::new(reception));
         if let Err(error) = workers.serve(&sockets, &door, &connections, &stopper) {
             error!(%address, %error, "not every core accepts connections on {address}: {error}");
         }
@@ -79,20 +110,17 @@ impl Listeners {
 
     /// Binds what `wanted` has and this has not.
     pub(super) fn prepare(&self, wanted: Vec<Entrance>, workers: &Workers) -> Result<Turnover, StartError> {
-        let mut standing: Vec<SocketAddr> = self.0.iter().map(|listener| listener.configured).collect();
-        let mut is_new = |wanted: &&Entrance| match standing.iter().position(|address| *address == wanted.address) {
+        let mut standing: Vec<&Listener> = self.0.iter().collect();
+        let next = wanted.into_iter().map(|entrance| {
             // One with port 0 may be there several times, each is another port.
-            Some(found) => {
-                standing.swap_remove(found);
-                false
-            }
-            None => true,
-        };
-        let new = wanted.iter().filter(&mut is_new);
-        let bound = new
-            .map(|entrance| bind(entrance.address, workers.count(), &mut Inherited::default()))
-            .collect::<Result<_, _>>()?;
-        Ok(Turnover { wanted, bound })
+            let found = standing.iter().position(|listener| listener.configured == entrance.address);
+            let Some(found) = found.map(|found| standing.remove(found)) else {
+                return Opening::prepare(entrance, workers.count(), &mut Inherited::default()).map(Next::Opens);
+            };
+            let reception = receive(entrance.address, entrance.terms, Some(&found.door))?;
+            Ok(Next::Stays(entrance.address, reception))
+        });
+        Ok(Turnover { next: next.collect::<Result<_, _>>()? })
     }
 
     /// Serves what is new, drains what is gone, `drain` long, and asks of new connections what is wanted now.
@@ -103,22 +131,24 @@ impl Listeners {
         all: &Connections,
         drain: Duration,
     ) -> Turned {
-        let Turnover { wanted, bound } = turnover;
         let mut turned = Turned::default();
         let mut standing = std::mem::take(&mut self.0);
-        let mut bound = bound.into_iter();
-        for Entrance { address, terms } in wanted {
-            if let Some(found) = standing.iter().position(|listener| listener.configured == address) {
-                let listener = standing.remove(found);
-                let is_required = terms.proxy_protocol.is_some();
-                if listener.door.terms().proxy_protocol.is_some() != is_required {
-                    turned.proxy_protocol.push((listener.address, is_required));
+        for next in turnover.next {
+            match next {
+                Next::Opens(opening) => {
+                    turned.opened.push(opening.bound.address);
+                    self.serve(opening, workers, all);
                 }
-                listener.door.change(terms);
-                self.0.push(listener);
-            } else if let Some(bound) = bound.next() {
-                turned.opened.push(bound.address);
-                self.serve(bound, terms, workers, all);
+                Next::Stays(configured, reception) => {
+                    let Some(found) = standing.iter().position(|listener| listener.configured == configured) else {
+                        continue;
+                    };
+                    let listener = standing.remove(found);
+                    let changed = listener.door.change(reception);
+                    turned.proxy_protocol.extend(changed.proxy_protocol.map(|required| (listener.address, required)));
+                    turned.tls.extend(changed.tls.then_some(listener.address));
+                    self.0.push(listener);
+                }
             }
         }
         turned.closed = standing.into_iter().map(|gone| gone.close(drain)).collect();

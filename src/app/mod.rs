@@ -33,9 +33,11 @@ use rustix::process::getrlimit;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tracing::error;
+use tracing::warn;
 
 use self::build::Checks;
 use self::listeners::Listeners;
+use self::listeners::Opening;
 use self::live::Live;
 use self::sockets::Bound;
 use self::sockets::Inherited;
@@ -55,8 +57,8 @@ use crate::gateway::Holding;
 use crate::gateway::Snapshot;
 use crate::listen;
 use crate::listen::Connections;
-use crate::listen::Entrance;
 use crate::listen::Stopper;
+use crate::listen::tls::NoTls;
 use crate::record::LogSettings;
 use crate::record::Sinks;
 use crate::record::audit::Append;
@@ -118,6 +120,8 @@ pub struct Heritage {
 pub enum StartError {
     #[error("cannot listen on {address}: {}", describe(.source))]
     Bind { address: SocketAddr, source: io::Error },
+    #[error("cannot speak TLS on {address}: {source}")]
+    Tls { address: SocketAddr, source: NoTls },
     #[error(transparent)]
     Audit(AuditError),
     #[error("cannot take over from the running gateway: {0}")]
@@ -158,10 +162,12 @@ impl App {
             connections,
             requests,
             files,
+            warnings,
         } = settings;
+        tell(&warnings);
         let cores = workers::count();
         let Heritage { sockets, predecessor } = heritage;
-        let bound = listen.into_iter().map(|Entrance { address, terms }| Ok((bind(address, cores, sockets)?, terms)));
+        let bound = listen.into_iter().map(|entrance| Opening::prepare(entrance, cores, sockets));
         let bound = bound.collect::<Result<Vec<_>, _>>()?;
         let bound_admin = admin.map(|admin| bind(admin.address, 1, sockets).map(|bound| (admin, bound))).transpose()?;
 
@@ -240,8 +246,8 @@ impl App {
             files,
         };
         app.checks.follow(&app.live.load().upstreams);
-        for (bound, terms) in bound {
-            app.listeners.serve(bound, terms, &app.workers, &app.connections);
+        for opening in bound {
+            app.listeners.serve(opening, &app.workers, &app.connections);
         }
         app.admin = bound_admin.map(|(_, bound)| Admin::serve(bound, &app.control));
         Ok(app)
@@ -334,6 +340,15 @@ pub enum Drained {
     Whole,
     /// Time was up while these connections still stood.
     CutShort { connections: usize },
+}
+
+/// Says what is right as it is written and will not be what was meant.
+fn tell(warnings: &[Diagnostic]) {
+    for Diagnostic { file, line, column, message, help, .. } in warnings {
+        let file = file.display();
+        let help = help.as_deref();
+        warn!(%file, line, column, help, "{file}:{line}:{column}: {message}");
+    }
 }
 
 /// How long connections that were cut may take to end.

@@ -60,6 +60,7 @@ struct Rest {
     desks: Desks,
     connections: crate::listen::Settings,
     files: Vec<PathBuf>,
+    warnings: Vec<Diagnostic>,
 }
 
 impl App {
@@ -106,6 +107,7 @@ impl App {
             connections,
             requests,
             files,
+            warnings,
         } = settings.map_err(Refused::Mistakes)?;
 
         let listeners = self.listeners.prepare(listen, &self.workers).map_err(Refused::Start)?;
@@ -127,7 +129,7 @@ impl App {
             };
             task::spawn_blocking(build).await.map_err(|_| Refused::Defect)?
         };
-        let rest = Rest { store, log, trail, desks, connections, files };
+        let rest = Rest { store, log, trail, desks, connections, files, warnings };
         Ok(Prepared { snapshot, changes, listeners, admin, rules, rest })
     }
 
@@ -164,6 +166,9 @@ impl App {
             let words = if is_required { "PROXY header required" } else { "PROXY header no longer required" };
             changes.say(format!("{words} on {address}"));
         }
+        for address in turned.tls {
+            changes.say(format!("other TLS on {address}"));
+        }
         // A listener that is not for this machine alone is not to answer without its token.
         self.control.follow(rules);
         self.change_admin(admin, &mut changes);
@@ -179,6 +184,7 @@ impl App {
                 waiting.join(", "),
             );
         }
+        super::tell(&rest.warnings);
         self.log_settings = rest.log;
         self.files = rest.files;
         changes

@@ -26,7 +26,12 @@ pub(super) struct Arguments {
 pub(super) fn check(arguments: &Arguments) -> Exit {
     let file = &arguments.config.file;
     match (config::load(file), arguments.format) {
-        (Ok(settings), Format::Human) => output::say(&format!("{}: ok ({})", file.display(), summary(&settings))),
+        (Ok(settings), Format::Human) => {
+            for Diagnostic { file, line, column, message, .. } in &settings.warnings {
+                output::complain(&format!("warning: {}:{line}:{column}: {message}", file.display()));
+            }
+            output::say(&format!("{}: ok ({})", file.display(), summary(&settings)));
+        }
         (Ok(_), Format::Json) => output::say_json(&Vec::<Diagnostic>::new()),
         (Err(mistakes), format) => {
             match format {

@@ -111,6 +111,7 @@ fn lossy<S: Serializer>(file: &Path, serializer: S) -> Result<S::Ok, S::Error> {
 pub struct Mistakes {
     sources: Vec<Source>,
     found: Vec<Diagnostic>,
+    warnings: Vec<Diagnostic>,
     unknown: BTreeSet<Place>,
 }
 
@@ -150,6 +151,17 @@ impl Mistakes {
         self.found.push(diagnostic);
     }
 
+    /// Adds what is no mistake, and probably not meant.
+    pub fn warn(&mut self, at: Place, message: impl Into<String>, help: impl Into<String>) {
+        let warning = self.diagnostic(at, &message.into(), &help.into());
+        self.warnings.extend(warning);
+    }
+
+    /// All warnings so far.
+    pub fn take_warnings(&mut self) -> Vec<Diagnostic> {
+        std::mem::take(&mut self.warnings)
+    }
+
     /// How many were found so far.
     pub fn len(&self) -> usize {
         self.found.len()
@@ -167,7 +179,12 @@ impl Mistakes {
     }
 
     fn add(&mut self, at: Place, message: &str, help: &str) {
-        let Some(source) = self.sources.get(usize::from(at.source)) else { return };
+        let mistake = self.diagnostic(at, message, help);
+        self.found.extend(mistake);
+    }
+
+    fn diagnostic(&self, at: Place, message: &str, help: &str) -> Option<Diagnostic> {
+        let source = self.sources.get(usize::from(at.source))?;
         let (line, column) = (at.line.max(1) as usize, at.column.max(1) as usize);
         let text = source.line(line);
         let holds_webhook = text.is_some_and(secret::holds_webhook) || source.section(line) == Some("notify");
@@ -180,7 +197,7 @@ impl Mistakes {
         if let Some(text) = text {
             diagnostic = diagnostic.excerpt(&mask(text), at.length as usize);
         }
-        self.found.push(diagnostic);
+        Some(diagnostic)
     }
 }
 

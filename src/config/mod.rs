@@ -55,6 +55,8 @@ pub struct Settings {
     pub requests: gateway::Settings,
     /// Every file that was read, the configuration first: a change of any means reading anew.
     pub files: Vec<PathBuf>,
+    /// What is no mistake, and probably not meant.
+    pub warnings: Vec<Diagnostic>,
 }
 
 /// Reads a configuration file and every file it names, with this process's environment. All mistakes at once.

@@ -42,9 +42,9 @@ mod tests {
     }
 
     #[test]
-    fn keys_of_later_versions_are_not_offered() {
+    fn keys_are_offered_with_what_they_hold() {
         let schema = schema();
-        assert!(schema["$defs"]["Listener"]["properties"]["tls"].is_null());
+        assert_eq!(schema["$defs"]["Listener"]["properties"]["tls"]["$ref"], "#/$defs/ListenerTls");
         assert!(schema["$defs"]["Limit"]["properties"]["distinct"].is_object());
     }
 }

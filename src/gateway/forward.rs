@@ -56,9 +56,10 @@ pub fn forward(
 ) -> impl Future<Output = Response<ResponseBody>> + Send + 'static {
     story.sent = Some(Sent { upstream, server: None, failure: None });
     let (version, has_body) = (parts.version, !body.is_empty());
-    let (parts, invitation) = prepare(&story, parts, &mut body, upstream, wanted.as_ref());
+    let is_tls = connection.secured().is_some();
+    let (parts, invitation) = prepare(&story, is_tls, parts, &mut body, upstream, wanted.as_ref());
     // Written anew: what it says is believed.
-    story.is_secure = parts.headers.get(headers::X_FORWARDED_PROTO).is_some_and(|proto| proto == "https");
+    story.is_secure = is_tls || parts.headers.get(headers::X_FORWARDED_PROTO).is_some_and(|proto| proto == "https");
     let request = outgoing(parts, body, invitation.as_ref());
     async move {
         let Some(target) = story.live.upstreams.get(usize::from(upstream.0)) else {
@@ -96,6 +97,7 @@ pub fn to_its_end(
 /// Makes the head what the application is to see.
 fn prepare(
     story: &Story,
+    is_tls: bool,
     mut parts: Parts,
     body: &mut RequestBody,
     upstream: UpstreamId,
@@ -107,7 +109,7 @@ fn prepare(
     let has_body = !body.is_empty();
     let states_no_body = !has_body && parts.headers.contains_key(CONTENT_LENGTH);
     let (identity, id) = (&story.identity, story.request_id);
-    headers::prepare_request(&mut parts.headers, parts.version, identity, id, host, &live.looked_at);
+    headers::prepare_request(&mut parts.headers, parts.version, identity, is_tls, id, host, &live.looked_at);
     if let Some(rule) = story.outcome_rule() {
         headers::prepare_for_outcome(&mut parts.headers, rule.needs_body());
     }

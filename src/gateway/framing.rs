@@ -16,6 +16,9 @@ use http::header::TRANSFER_ENCODING;
 use http::request::Parts;
 use http::uri::Scheme;
 
+use crate::listen::tls::Secured;
+use crate::request::CanonicalHost;
+
 /// Why a request is refused before any rule is asked.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
 pub enum Unfit {
@@ -33,6 +36,8 @@ pub enum Unfit {
     Host,
     #[error("the Host is not the one of the target")]
     HostMismatch,
+    #[error("the Host is not the one this connection was opened for")]
+    Misdirected,
     #[error("the Transfer-Encoding is not one plain `chunked`")]
     TransferEncoding,
     #[error("the length of the body is stated in two ways")]
@@ -53,6 +58,7 @@ impl Unfit {
     pub fn status(self) -> StatusCode {
         match self {
             Self::Method => StatusCode::METHOD_NOT_ALLOWED,
+            Self::Misdirected => StatusCode::MISDIRECTED_REQUEST,
             Self::Expectation => StatusCode::EXPECTATION_FAILED,
             Self::TooManyFields => StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
             Self::TooLong => StatusCode::PAYLOAD_TOO_LARGE,
@@ -82,6 +88,14 @@ pub fn check(parts: &mut Parts, local: SocketAddr) -> Result<(), Unfit> {
 /// In any letters: some applications read methods without case.
 fn is_refused(method: &Method) -> bool {
     [Method::CONNECT, Method::TRACE].iter().any(|refused| refused.as_str().eq_ignore_ascii_case(method.as_str()))
+}
+
+/// Checks that a client which was let in for one host (by its certificate, and the name it asked for) speaks to that one.
+/// A client that named no host in its handshake was let in for any.
+pub fn check_direction(headers: &HeaderMap, secured: Option<&Secured>) -> Result<(), Unfit> {
+    let Some(Secured { server_name: Some(name), client_is_certified: true }) = secured else { return Ok(()) };
+    let host = headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
+    if CanonicalHost::new(host) == CanonicalHost::new(name) { Ok(()) } else { Err(Unfit::Misdirected) }
 }
 
 fn check_target(parts: &Parts) -> Result<(), Unfit> {

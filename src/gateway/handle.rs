@@ -57,7 +57,9 @@ pub(super) fn handle(
         if parts.headers.len() > connection.max_headers {
             return respond::refuse(story, version, Unfit::TooManyFields);
         }
-        if let Err(unfit) = framing::check(&mut parts, connection.local) {
+        let checked = framing::check(&mut parts, connection.local);
+        let checked = checked.and_then(|()| framing::check_direction(&parts.headers, connection.secured()));
+        if let Err(unfit) = checked {
             return respond::refuse(story, version, unfit);
         }
         story.is_for(&parts);

@@ -74,13 +74,14 @@ pub fn prepare_request(
     headers: &mut HeaderMap,
     version: Version,
     identity: &Identity,
+    is_tls: bool,
     request_id: RequestId,
     host: &HostHeader,
     looked_at: &LookedAt,
 ) {
     let peer = address_value(identity.peer.address());
     let client = if identity.client == identity.peer { peer.clone() } else { address_value(identity.client.address()) };
-    let forwarded = Forwarded::read(headers, identity, peer);
+    let forwarded = Forwarded::read(headers, identity, is_tls, peer);
     let wants_trailers = headers.get_all(TE).iter().any(names_trailers);
     remove_where(headers, |name| match Kind::of(name) {
         Kind::Plain => {
@@ -151,8 +152,9 @@ struct Forwarded {
 }
 
 impl Forwarded {
-    fn read(headers: &HeaderMap, identity: &Identity, peer: HeaderValue) -> Self {
-        let mut anew = Self { addresses: peer, proto: HeaderValue::from_static("http"), host: None, elements: None };
+    fn read(headers: &HeaderMap, identity: &Identity, is_tls: bool, peer: HeaderValue) -> Self {
+        let proto = HeaderValue::from_static(if is_tls { "https" } else { "http" });
+        let mut anew = Self { addresses: peer, proto, host: None, elements: None };
         if !identity.peer_is_trusted {
             return anew;
         }
@@ -166,6 +168,9 @@ impl Forwarded {
             let mut list = joined(headers, &FORWARDED, b", ");
             list.extend_from_slice(b", for=");
             list.extend_from_slice(forwarded_node(identity.peer.address()).as_bytes());
+            if is_tls {
+                list.extend_from_slice(b";proto=https");
+            }
             anew.elements = HeaderValue::try_from(list).ok();
         }
         if let Some(proto) = single(headers, &X_FORWARDED_PROTO)

@@ -71,7 +71,7 @@ pub struct Story {
     pending: Option<Box<Pending>>,
     /// Who is to be known from now on: the outcome was a success.
     newcomer: Option<Box<Newcomer>>,
-    /// Whether the client's connection is encrypted, as far as a trusted proxy says.
+    /// Whether the client's connection is encrypted: here, or as far as a trusted proxy says.
     pub is_secure: bool,
     /// The outcome, once it was looked for.
     meaning: Option<Meaning>,

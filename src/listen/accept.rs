@@ -106,9 +106,10 @@ impl<H: Handle> Accepting<H> {
     }
 
     async fn welcome(&self, stream: TcpStream, peer: SocketAddr) {
-        let is_trusted = {
-            let terms = self.door.terms();
-            terms.proxy_protocol.as_ref().map(|proxies| proxies.trusts(ClientIp::new(peer.ip())))
+        let (is_trusted, tls) = {
+            let asked = self.door.reception();
+            let is_trusted = asked.proxy_protocol.as_ref().map(|proxies| proxies.trusts(ClientIp::new(peer.ip())));
+            (is_trusted, asked.tls.clone())
         };
         if is_trusted == Some(false) {
             return turn_away(&self.door, peer, &"the peer is not in `client_ip.trusted_proxies`");
@@ -118,7 +119,7 @@ impl<H: Handle> Accepting<H> {
         // Only a wildcard leaves open which of its addresses a client came to.
         let local = if self.local.ip().is_unspecified() { stream.local_addr().ok() } else { None };
         let ends = Ends { source: peer, destination: local.unwrap_or(self.local) };
-        let newcomer = Newcomer { stream, ends, standing, settings };
+        let newcomer = Newcomer { stream, ends, standing, tls, settings };
         if is_trusted.is_some() {
             tokio::spawn(newcomer.introduced(Arc::clone(&self.door), self.handler.clone()));
         } else if let Some(conversation) = newcomer.converse(self.handler.clone()) {

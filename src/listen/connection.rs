@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::OnceLock;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::AtomicU8;
 use std::sync::atomic::AtomicU32;
@@ -13,6 +14,7 @@ use parking_lot::Mutex;
 
 use super::connections::Group;
 use super::connections::Order;
+use super::tls::Secured;
 
 /// The facts of a connection.
 #[derive(Debug)]
@@ -23,6 +25,7 @@ pub struct Connection {
     pub local: SocketAddr,
     /// More than these in one request are too many. HTTP/1 sees to it itself; HTTP/2 only bounds their bytes.
     pub max_headers: usize,
+    secured: OnceLock<Secured>,
     group: Arc<Group>,
     pub(super) progress: Progress,
 }
@@ -30,7 +33,14 @@ pub struct Connection {
 impl Connection {
     /// A connection among these.
     pub(super) fn new(peer: SocketAddr, local: SocketAddr, max_headers: usize, group: &Arc<Group>) -> Self {
-        Self { peer, local, max_headers, group: Arc::clone(group), progress: Progress::default() }
+        Self {
+            peer,
+            local,
+            max_headers,
+            secured: OnceLock::new(),
+            group: Arc::clone(group),
+            progress: Progress::default(),
+        }
     }
 
     /// Runs what outlives the request, a tunnel for instance, until it is done or connections are cut.
@@ -58,6 +68,17 @@ impl Connection {
     /// not read yet. Not needed over HTTP/2, where everything is read.
     pub fn ask_whether_it_left(&self) {
         self.progress.set_is_asked(true);
+    }
+
+    /// What is known of the client's TLS; `None`: it speaks in clear.
+    pub fn secured(&self) -> Option<&Secured> {
+        self.secured.get()
+    }
+
+    /// The handshake is through.
+    pub(super) fn is_secured(&self, secured: Secured) {
+        // There is only one handshake.
+        let _ = self.secured.set(secured);
     }
 
     pub(super) fn group(&self) -> &Group {

@@ -1,4 +1,4 @@
-//! One connection from its first byte to its last: recognized, spoken with, watched, drained.
+//! One connection from its first byte to its last: secured, recognized, spoken with, watched, drained.
 
 use std::any::Any;
 use std::future::poll_fn;
@@ -22,31 +22,78 @@ use tracing::error;
 use super::Connection;
 use super::Handle;
 use super::Settings;
+use super::Tls;
 use super::answering::Answering;
 use super::body::Whose;
+use super::channel::Channel;
 use super::minder::Minder;
 use super::minder::Verdict;
+use super::socket::Socket;
 use super::streams::Streams;
 use super::tapped::Protocol;
 use super::tapped::Tapped;
+use super::tls::Greeted;
+use super::tls::shake_hands;
 
 /// Speaks with one client until either side has had enough.
 pub(super) async fn converse<H: Handle>(
-    mut io: Tapped,
+    socket: Socket,
+    tls: Option<Arc<Tls>>,
     connection: Arc<Connection>,
     settings: Arc<Settings>,
     handler: H,
 ) {
     let mut minder = Minder::new(&connection, &settings);
+    match open(socket, tls, &connection, &mut minder).await {
+        None => {}
+        Some((io, Protocol::Http1)) => http1(io, &connection, &settings, handler, &mut minder).await,
+        Some((io, Protocol::Http2)) => http2(io, &connection, &settings, handler, &mut minder).await,
+    }
+}
+
+/// Makes of a fresh socket what HTTP is spoken over, and finds out which. `None`: nothing came of it.
+async fn open(
+    socket: Socket,
+    tls: Option<Arc<Tls>>,
+    connection: &Arc<Connection>,
+    minder: &mut Minder<'_>,
+) -> Option<(Tapped, Protocol)> {
+    let (channel, agreed) = match &tls {
+        None => (Channel::Plain(socket), None),
+        Some(tls) => {
+            let Greeted { stream, secured, protocol } = secure(socket, tls, connection, minder).await?;
+            connection.is_secured(secured);
+            (Channel::Tls(stream), protocol)
+        }
+    };
+    // Whoever stays for long does not hold on to certificates that were renewed since.
+    drop(tls);
+    let mut io = Tapped::new(channel, Arc::clone(connection));
+    if let Some(protocol) = agreed {
+        return Some((io.agreed_on(protocol), protocol));
+    }
     let recognized = poll_fn(|cx| match io.poll_recognize(cx) {
         Poll::Ready(protocol) => Poll::Ready(protocol.ok().flatten()),
         Poll::Pending => minder.poll(Protocol::Http1, cx).map(|_| None),
     });
-    match recognized.await {
-        None => {}
-        Some(Protocol::Http1) => http1(io, &connection, &settings, handler, &mut minder).await,
-        Some(Protocol::Http2) => http2(io, &connection, &settings, handler, &mut minder).await,
-    }
+    let protocol = recognized.await?;
+    Some((io, protocol))
+}
+
+/// The handshake, which may not take longer than a first byte. Anyone can fail here, as often as they like: nothing is
+/// said of it but to those who look for it.
+async fn secure(socket: Socket, tls: &Tls, connection: &Connection, minder: &mut Minder<'_>) -> Option<Greeted> {
+    // On the heap, and gone when it is done.
+    let mut handshake = Box::pin(shake_hands(tls, socket));
+    poll_fn(|cx| match handshake.as_mut().poll(cx) {
+        Poll::Ready(Ok(greeted)) => Poll::Ready(Some(greeted)),
+        Poll::Ready(Err(error)) => {
+            debug!(peer = %connection.peer, %error, "TLS handshake failed");
+            Poll::Ready(None)
+        }
+        Poll::Pending => minder.poll(Protocol::Http1, cx).map(|_| None),
+    })
+    .await
 }
 
 async fn http1<H: Handle>(

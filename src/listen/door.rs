@@ -8,6 +8,9 @@ use std::sync::atomic::Ordering;
 use arc_swap::ArcSwap;
 use arc_swap::Guard;
 
+use super::Tls;
+use super::tls;
+use super::tls::NoTls;
 use crate::client::TrustedProxies;
 
 /// An address where clients come in.
@@ -22,31 +25,77 @@ pub struct Entrance {
 pub struct Terms {
     /// It is from one of these, and begins with a header of the PROXY protocol.
     pub proxy_protocol: Option<TrustedProxies>,
+    /// It is encrypted.
+    pub tls: Option<tls::Settings>,
+}
+
+/// The terms, ready to be met: nothing of them can fail any more.
+#[derive(Debug, Default)]
+pub struct Reception {
+    pub(super) proxy_protocol: Option<TrustedProxies>,
+    pub(super) tls: Option<Arc<Tls>>,
+}
+
+impl Reception {
+    /// Makes terms ready. What is the same as at this door until now is taken over from there.
+    pub fn prepare(terms: Terms, before: Option<&Door>) -> Result<Self, NoTls> {
+        let before = before.map(|door| door.reception.load_full());
+        let before = before.as_ref().and_then(|before| before.tls.as_ref());
+        let tls = terms.tls.map(|settings| Tls::new(settings, before)).transpose()?;
+        Ok(Self { proxy_protocol: terms.proxy_protocol, tls })
+    }
+
+    pub fn requires_proxy_protocol(&self) -> bool {
+        self.proxy_protocol.is_some()
+    }
+
+    fn has_same_tls(&self, other: &Self) -> bool {
+        match (&self.tls, &other.tls) {
+            (None, None) => true,
+            (Some(tls), Some(other)) => Arc::ptr_eq(tls, other),
+            _ => false,
+        }
+    }
+}
+
+/// What a door asks that it did not ask before.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Changed {
+    /// Whether a PROXY header is required from now on, where that is new.
+    pub proxy_protocol: Option<bool>,
+    /// TLS is another, or is spoken from now on, or no more.
+    pub tls: bool,
 }
 
 /// The terms in force.
 #[derive(Debug, Default)]
 pub struct Door {
-    terms: ArcSwap<Terms>,
+    reception: ArcSwap<Reception>,
     /// That someone was turned away has been told.
     told: AtomicBool,
 }
 
 impl Door {
-    pub fn new(terms: Terms) -> Self {
-        Self { terms: ArcSwap::from_pointee(terms), told: AtomicBool::new(false) }
+    pub fn new(reception: Reception) -> Self {
+        Self { reception: ArcSwap::from_pointee(reception), told: AtomicBool::new(false) }
     }
 
     /// Asks this of those who come from now on.
-    pub fn change(&self, terms: Terms) {
-        if **self.terms.load() != terms {
-            self.terms.store(Arc::new(terms));
+    pub fn change(&self, reception: Reception) -> Changed {
+        let required = reception.requires_proxy_protocol();
+        let reception = Arc::new(reception);
+        let before = self.reception.swap(Arc::clone(&reception));
+        if before.proxy_protocol != reception.proxy_protocol {
             self.told.store(false, Ordering::Relaxed);
+        }
+        Changed {
+            proxy_protocol: (before.requires_proxy_protocol() != required).then_some(required),
+            tls: !before.has_same_tls(&reception),
         }
     }
 
-    pub fn terms(&self) -> Guard<Arc<Terms>> {
-        self.terms.load()
+    pub(super) fn reception(&self) -> Guard<Arc<Reception>> {
+        self.reception.load()
     }
 
     /// Whether this is the first one turned away on these terms: one line tells an operator, and one for each would let

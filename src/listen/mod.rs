@@ -6,9 +6,11 @@ pub mod connection;
 pub mod connections;
 pub mod door;
 pub mod stop;
+pub mod tls;
 
 mod answering;
 mod body;
+mod channel;
 mod conversation;
 mod frame_budget;
 mod frames;
@@ -17,6 +19,7 @@ mod minder;
 mod newcomer;
 mod per_client;
 mod proxy_protocol;
+mod socket;
 mod streams;
 mod tapped;
 mod watchdog;
@@ -38,9 +41,11 @@ pub use self::connection::Connection;
 pub use self::connections::Connections;
 pub use self::door::Door;
 pub use self::door::Entrance;
+pub use self::door::Reception;
 pub use self::door::Terms;
 pub use self::stop::Stop;
 pub use self::stop::Stopper;
+pub use self::tls::Tls;
 
 /// Bounds of connections; those that stand keep what they began with.
 #[derive(Clone, Debug, Eq, PartialEq)]

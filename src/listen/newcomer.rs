@@ -12,11 +12,12 @@ use super::Connection;
 use super::Door;
 use super::Handle;
 use super::Settings;
+use super::Tls;
 use super::connections::Standing;
 use super::conversation::converse;
 use super::proxy_protocol::Ends;
 use super::proxy_protocol::introduced;
-use super::tapped::Tapped;
+use super::socket::Socket;
 
 /// A socket just accepted.
 #[derive(Debug)]
@@ -24,6 +25,7 @@ pub(super) struct Newcomer {
     pub(super) stream: TcpStream,
     pub(super) ends: Ends,
     pub(super) standing: Standing,
+    pub(super) tls: Option<Arc<Tls>>,
     pub(super) settings: Arc<Settings>,
 }
 
@@ -47,8 +49,8 @@ impl Newcomer {
         }
         let max_headers = self.settings.max_headers;
         let connection = Arc::new(Connection::new(source, destination, max_headers, self.standing.group()));
-        let io = Tapped::new(self.stream, Arc::clone(&connection), self.standing);
-        Some(converse(io, connection, self.settings, handler))
+        let socket = Socket::new(self.stream, Arc::clone(&connection), self.standing);
+        Some(converse(socket, self.tls, connection, self.settings, handler))
     }
 }
 

@@ -1,41 +1,34 @@
-//! The socket of a connection as hyper sees it. What passes through is noted in the connection's `Progress`.
+//! A connection as hyper sees it. Where its requests stand is noted in the connection's `Progress`.
 
 use std::io;
 use std::io::IoSlice;
 use std::mem::MaybeUninit;
 use std::pin::Pin;
-use std::pin::pin;
 use std::sync::Arc;
 use std::task::Context;
 use std::task::Poll;
-use std::task::Waker;
 use std::task::ready;
 
-use socket2::SockRef;
 use tokio::io::AsyncRead;
 use tokio::io::AsyncWrite;
-use tokio::io::Interest;
 use tokio::io::ReadBuf;
-use tokio::net::TcpStream;
 
 use super::Connection;
+use super::channel::Channel;
 use super::connection::Phase;
 use super::connection::Progress;
-use super::connections::Standing;
 use super::frames::Frames;
 use super::frames::PREFACE;
 use super::head::HeadLines;
-use crate::gather::poll_write_gathered;
 
-/// A client's socket.
+/// What HTTP is read from and written to.
 #[derive(Debug)]
 pub(super) struct Tapped {
-    stream: TcpStream,
+    channel: Channel,
     connection: Arc<Connection>,
     tap: Tap,
     /// What was read to recognize the protocol.
     prefix: Vec<u8>,
-    _standing: Standing,
 }
 
 #[derive(Debug)]
@@ -52,9 +45,16 @@ pub(super) enum Protocol {
 }
 
 impl Tapped {
-    pub(super) fn new(stream: TcpStream, connection: Arc<Connection>, standing: Standing) -> Self {
-        let tap = Tap::Http1(HeadLines::default());
-        Self { stream, connection, tap, prefix: Vec::new(), _standing: standing }
+    pub(super) fn new(channel: Channel, connection: Arc<Connection>) -> Self {
+        Self { channel, connection, tap: Tap::Http1(HeadLines::default()), prefix: Vec::new() }
+    }
+
+    /// The two sides have agreed on this.
+    pub(super) fn agreed_on(mut self, protocol: Protocol) -> Self {
+        if protocol == Protocol::Http2 {
+            self.tap = Tap::Http2(Frames::new());
+        }
+        self
     }
 
     /// Reads until it is clear what the client speaks; what was read is there to be read again. `None`: it left
@@ -63,7 +63,7 @@ impl Tapped {
         loop {
             let mut scratch = [MaybeUninit::uninit(); SCRATCH];
             let mut buf = ReadBuf::uninit(&mut scratch);
-            ready!(Pin::new(&mut self.stream).poll_read(cx, &mut buf))?;
+            ready!(Pin::new(&mut self.channel).poll_read(cx, &mut buf))?;
             self.prefix.extend_from_slice(buf.filled());
 
             let compared = self.prefix.len().min(PREFACE.len());
@@ -90,8 +90,7 @@ impl Tapped {
         if !self.prefix.is_empty() {
             return Poll::Ready(());
         }
-        // An error is for whoever reads next.
-        self.stream.poll_read_ready(cx).map(|_| ())
+        self.channel.socket().poll_readable(cx)
     }
 
     /// Whether closing now would leave something unread: the rest of a body nobody wanted, or of a head that was none.
@@ -105,7 +104,7 @@ impl Tapped {
         loop {
             let mut scratch = [MaybeUninit::uninit(); SCRATCH];
             let mut buf = ReadBuf::uninit(&mut scratch);
-            let read = ready!(Pin::new(&mut self.stream).poll_read(cx, &mut buf));
+            let read = ready!(Pin::new(&mut self.channel).poll_read(cx, &mut buf));
             if read.is_err() || buf.filled().is_empty() {
                 return Poll::Ready(());
             }
@@ -116,10 +115,10 @@ impl Tapped {
     /// way to an application that takes its time. Heads are read as they come.
     fn poll_read_some(&mut self, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         if !self.progress().unread() || buf.remaining() <= PART_OF_BODY {
-            return Pin::new(&mut self.stream).poll_read(cx, buf);
+            return Pin::new(&mut self.channel).poll_read(cx, buf);
         }
         let mut part = ReadBuf::new(buf.initialize_unfilled_to(PART_OF_BODY));
-        ready!(Pin::new(&mut self.stream).poll_read(cx, &mut part))?;
+        ready!(Pin::new(&mut self.channel).poll_read(cx, &mut part))?;
         let length = part.filled().len();
         buf.advance(length);
         Poll::Ready(Ok(()))
@@ -127,6 +126,10 @@ impl Tapped {
 
     fn progress(&self) -> &Progress {
         &self.connection.progress
+    }
+
+    fn is_http(&self) -> bool {
+        self.progress().phase() != Phase::Tunnel
     }
 
     /// What an end of the client's stream means. To hyper it is the client leaving, and the request is dropped; it
@@ -142,9 +145,7 @@ impl Tapped {
     /// Tells who asks of an end that stands behind something unread. What that is does not matter any more.
     fn look_for_an_end(&self) {
         self.progress().set_is_asked(false);
-        let ready = pin!(self.stream.ready(Interest::READABLE)).poll(&mut Context::from_waker(Waker::noop()));
-        let has_ended = matches!(ready, Poll::Ready(Ok(ready)) if ready.is_read_closed());
-        if has_ended && matches!(self.tap, Tap::Http1(_)) {
+        if self.channel.socket().has_ended() && matches!(self.tap, Tap::Http1(_)) {
             self.progress().set_read_closed(true);
         }
     }
@@ -169,30 +170,9 @@ impl Tapped {
         Ok(())
     }
 
-    /// The kernel says that there is room only once a third of its buffer, which may be megabytes, is free; it takes
-    /// less when asked. So a client that reads slowly but steadily is told from one that does not read.
-    fn insist(&self, written: Poll<io::Result<usize>>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        if !self.progress().insists() || written.is_ready() || bytes.is_empty() {
-            return written;
-        }
-        match SockRef::from(&self.stream).send(bytes) {
-            // Not before: what room there is counts once, not bit by bit.
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                self.progress().set_insists(false);
-                Poll::Pending
-            }
-            sent => Poll::Ready(sent),
-        }
-    }
-
     fn note_write(&mut self, written: &Poll<io::Result<usize>>) {
         if let (Tap::Http2(frames), Poll::Ready(Ok(length))) = (&mut self.tap, written) {
             frames.wrote(*length);
-        }
-        if written.is_ready() {
-            self.progress().wrote();
-        } else {
-            self.progress().set_write_blocked(true);
         }
     }
 }
@@ -209,7 +189,11 @@ impl AsyncRead for Tapped {
             if this.progress().read_closed() {
                 return this.at_end();
             }
-            ready!(this.poll_read_some(cx, buf))?;
+            match ready!(this.poll_read_some(cx, buf)) {
+                // A request says itself whether it is whole, and many clients do not say goodbye; a tunnel needs to know.
+                Err(error) if error.kind() == io::ErrorKind::UnexpectedEof && this.is_http() => return this.at_end(),
+                read => read?,
+            }
             if buf.filled().len() == before && buf.remaining() > 0 {
                 return this.at_end();
             }
@@ -227,8 +211,7 @@ impl AsyncRead for Tapped {
 
 impl AsyncWrite for Tapped {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        let written = Pin::new(&mut self.stream).poll_write(cx, bytes);
-        let written = self.insist(written, bytes);
+        let written = Pin::new(&mut self.channel).poll_write(cx, bytes);
         self.note_write(&written);
         written
     }
@@ -238,30 +221,38 @@ impl AsyncWrite for Tapped {
         cx: &mut Context<'_>,
         slices: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        let written = poll_write_gathered(Pin::new(&mut self.stream), cx, slices);
-        let first = slices.iter().find(|slice| !slice.is_empty());
-        let written = self.insist(written, first.map_or(&[], |first| first));
+        let written = Pin::new(&mut self.channel).poll_write_vectored(cx, slices);
         self.note_write(&written);
         written
     }
 
     fn is_write_vectored(&self) -> bool {
-        self.stream.is_write_vectored()
+        self.channel.is_write_vectored()
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        ready!(Pin::new(&mut self.channel).poll_flush(cx))?;
         if self.progress().phase() == Phase::Flushing {
-            // hyper flushes the socket only once nothing is left to write.
+            // hyper flushes only once nothing is left to write.
             self.progress().enter(Phase::Idle);
         }
         if self.progress().is_asked() {
             self.look_for_an_end();
         }
-        Pin::new(&mut self.stream).poll_flush(cx)
+        Poll::Ready(Ok(()))
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(cx)
+        Pin::new(&mut self.channel).poll_shutdown(cx)
+    }
+}
+
+impl Drop for Tapped {
+    /// Between two requests nothing is cut short, and the client is told so.
+    fn drop(&mut self) {
+        if self.progress().phase() == Phase::Idle {
+            self.channel.say_goodbye();
+        }
     }
 }
 

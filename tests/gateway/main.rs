@@ -40,6 +40,8 @@ mod spelling;
 mod streaming;
 mod takeover;
 mod timeouts;
+mod tls;
+mod tls_clients;
 mod upgrade;
 mod upstream_http2;
 mod upstream_tls;

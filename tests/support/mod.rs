@@ -1,5 +1,6 @@
 //! What black-box tests need: the real binary, a programmable origin, and clients that speak raw bytes.
 
+mod authority;
 mod caller;
 mod clock;
 mod gateway;
@@ -13,7 +14,10 @@ mod redis;
 mod redis_cluster;
 mod request;
 mod secure_origin;
+mod tls_client;
 
+pub use self::authority::Authority;
+pub use self::authority::Certified;
 pub use self::caller::Caller;
 pub use self::clock::Stopwatch;
 pub use self::clock::eventually;
@@ -32,5 +36,8 @@ pub use self::redis::RedisServer;
 pub use self::redis_cluster::RedisCluster;
 pub use self::redis_cluster::RedisSentinels;
 pub use self::request::Request;
-pub use self::secure_origin::Authority;
 pub use self::secure_origin::SecureOrigin;
+pub use self::tls_client::TlsCaller;
+pub use self::tls_client::TlsClient;
+pub use self::tls_client::TlsStream;
+pub use self::tls_client::certificate;

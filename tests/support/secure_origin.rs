@@ -1,4 +1,4 @@
-//! Applications that speak TLS, and who vouches for them.
+//! Applications that speak TLS.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -6,51 +6,15 @@ use std::sync::Mutex;
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering;
 
-use rcgen::BasicConstraints;
-use rcgen::CertificateParams;
-use rcgen::IsCa;
-use rcgen::Issuer;
-use rcgen::KeyPair;
 use rustls::HandshakeKind;
 use rustls::ServerConfig;
-use rustls::pki_types::CertificateDer;
-use rustls::pki_types::PrivateKeyDer;
 use tokio::io::copy_bidirectional;
 use tokio::net::TcpListener;
 use tokio::net::TcpStream;
 use tokio::runtime::Runtime;
 use tokio_rustls::TlsAcceptor;
 
-/// Whoever vouches for servers.
-#[derive(Debug)]
-pub struct Authority {
-    issuer: Issuer<'static, KeyPair>,
-    pem: String,
-}
-
-impl Authority {
-    pub fn fresh() -> Self {
-        let mut params = CertificateParams::default();
-        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        let key = KeyPair::generate().expect("a key");
-        let pem = params.self_signed(&key).expect("a certificate").pem();
-        Self { issuer: Issuer::new(params, key), pem }
-    }
-
-    /// Its own certificate.
-    pub fn pem(&self) -> &str {
-        &self.pem
-    }
-
-    /// A certificate for these names and addresses, and its key.
-    pub fn vouch_for(&self, names: &[&str]) -> (CertificateDer<'static>, PrivateKeyDer<'static>) {
-        let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
-        let key = KeyPair::generate().expect("a key");
-        let params = CertificateParams::new(names).expect("names and addresses");
-        let certificate = params.signed_by(&key, &self.issuer).expect("a certificate");
-        (certificate.der().clone(), PrivateKeyDer::try_from(key.serialize_der()).expect("a key"))
-    }
-}
+use super::authority::Authority;
 
 /// TLS before an application that has none.
 #[derive(Debug)]

@@ -14,12 +14,14 @@ use crate::config::raw::server::Listen;
 use crate::config::source::Place;
 use crate::listen::Entrance;
 use crate::listen::Terms;
+use crate::listen::tls;
 
 /// An entry of `listen`.
 pub(super) struct Described {
     address: Spanned<SocketAddr>,
     /// Where it says that a PROXY header is required.
     proxy_protocol: Option<Place>,
+    tls: Option<tls::Settings>,
 }
 
 impl Compiler {
@@ -32,11 +34,12 @@ impl Compiler {
         let mut described: Vec<Described> = Vec::new();
         let mut seen: HashMap<SocketAddr, u32> = HashMap::new();
         for entry in &entries.items {
-            let (address, proxy_protocol) = match entry {
-                Listen::Address(address) => (address, None),
+            let (address, proxy_protocol, tls) = match entry {
+                Listen::Address(address) => (address, None, None),
                 Listen::Described(listener) => {
+                    let tls = listener.tls.get().and_then(|tls| self.listener_tls(tls));
                     let Some(address) = listener.address.get() else { continue };
-                    (address, listener.proxy_protocol.get().filter(|required| required.value))
+                    (address, listener.proxy_protocol.get().filter(|required| required.value), tls)
                 }
             };
             // Port 0 is another free port each time.
@@ -47,7 +50,7 @@ impl Compiler {
                 continue;
             }
             let address = address.clone();
-            described.push(Described { address, proxy_protocol: proxy_protocol.map(|required| required.at) });
+            described.push(Described { address, proxy_protocol: proxy_protocol.map(|required| required.at), tls });
         }
         described
     }
@@ -60,7 +63,7 @@ impl Compiler {
         proxies: &TrustedProxies,
     ) -> Vec<Entrance> {
         let trusts_nobody = trusts_nobody(document);
-        let entrances = described.into_iter().map(|Described { address, proxy_protocol }| {
+        let entrances = described.into_iter().map(|Described { address, proxy_protocol, tls }| {
             if let Some(at) = proxy_protocol.filter(|_| trusts_nobody) {
                 self.mistakes.report(
                     at,
@@ -68,7 +71,7 @@ impl Compiler {
                     "add `client_ip:` with `trusted_proxies:`, the networks of the proxies in front, or write `false`",
                 );
             }
-            let terms = Terms { proxy_protocol: proxy_protocol.map(|_| proxies.clone()) };
+            let terms = Terms { proxy_protocol: proxy_protocol.map(|_| proxies.clone()), tls };
             Entrance { address: address.value, terms }
         });
         entrances.collect()

@@ -17,6 +17,7 @@ mod server;
 mod store;
 mod then;
 mod titles;
+mod tls;
 mod upstreams;
 
 use std::num::NonZeroU32;
@@ -124,6 +125,7 @@ impl Compiler {
             connections: self.connections(document),
             requests: self.requests(document),
             files: std::mem::take(&mut self.files),
+            warnings: self.mistakes.take_warnings(),
         }
     }
 

@@ -9,6 +9,7 @@ use serde_json::json;
 use super::Raw;
 use super::Spanned;
 use super::Text;
+use super::forms::Many;
 use super::leaf::words;
 use super::section;
 use crate::config::diagnostic::Mistakes;
@@ -21,13 +22,13 @@ use crate::units::Span;
 #[derive(Clone, Debug)]
 pub enum Listen {
     Address(Spanned<SocketAddr>),
-    Described(Listener),
+    Described(Box<Listener>),
 }
 
 impl Raw for Listen {
     fn read(node: &Node, mistakes: &mut Mistakes) -> Option<Self> {
         match node.content {
-            Content::Map(_) => Listener::read(node, mistakes).map(Self::Described),
+            Content::Map(_) => Listener::read(node, mistakes).map(Box::new).map(Self::Described),
             _ => Spanned::read(node, mistakes).map(Self::Address),
         }
     }
@@ -45,12 +46,38 @@ section! {
         /// Whether each connection has to begin with a header of the PROXY protocol, version 1 or 2, and to be from one of
         /// `client_ip.trusted_proxies`: the source it names is the peer. Default: false.
         proxy_protocol: Spanned<bool>,
+        /// TLS: HTTP/1.1 and HTTP/2, as each client likes. Left out: in clear.
+        tls: ListenerTls,
     }
     required {
         address => "say where to listen: `address: 0.0.0.0:8080`",
     }
-    later {
-        "tls" => "remove it, and let the proxy in front end TLS (name it in `client_ip.trusted_proxies`)",
+}
+
+section! {
+    /// TLS towards clients.
+    ListenerTls {
+        /// Chosen by the name the client asks for (SNI), the first one without a match. Read again when the files change.
+        certificates: Many<CertificateFiles>,
+        /// A file with certificates of authorities, in PEM: clients must present a certificate that one of them has issued.
+        client_ca: Text,
+    }
+    required {
+        certificates => "write `certificates: [{cert: tls/site.pem, key: tls/site.key}]`",
+    }
+}
+
+section! {
+    /// A certificate to show to clients.
+    CertificateFiles {
+        /// A file with the certificate and those between it and its authority, in PEM, its own first.
+        cert: Text,
+        /// A file with its private key, in PEM, without a password.
+        key: Text,
+    }
+    required {
+        cert => "name the file: `cert: tls/site.pem`",
+        key => "name the file: `key: tls/site.key`",
     }
 }
 

@@ -158,6 +158,24 @@ fn nothing_but_100_continue_may_be_expected() {
     check_http1("/", &[("host", "a"), ("expect", "100-continue"), ("expect", "x")], Err(Unfit::Expectation));
 }
 
+#[test]
+fn a_client_let_in_by_its_certificate_speaks_to_the_host_it_asked_for() {
+    #[track_caller]
+    fn check(host: &'static str, server_name: Option<&str>, client_is_certified: bool, fits: bool) {
+        let headers = HeaderMap::from_iter([(HOST, HeaderValue::from_static(host))]);
+        let secured = Secured { server_name: server_name.map(Into::into), client_is_certified };
+        let expected = if fits { Ok(()) } else { Err(Unfit::Misdirected) };
+        assert_eq!(check_direction(&headers, Some(&secured)), expected, "{host} {server_name:?}");
+    }
+    check("a.test", Some("a.test"), true, true);
+    check("A.test.:8443", Some("a.test"), true, true);
+    check("b.test", Some("a.test"), true, false);
+    check("127.0.0.1", Some("a.test"), true, false);
+    check("b.test", None, true, true);
+    check("b.test", Some("a.test"), false, true);
+    assert_eq!(check_direction(&HeaderMap::new(), None), Ok(()));
+}
+
 proptest! {
     #[test]
     fn what_is_fit_has_one_host_one_framing_and_a_plain_target(

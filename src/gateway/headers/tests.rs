@@ -25,6 +25,7 @@ fn prepared(identity: &Identity, lines: &[(&str, &str)]) -> HeaderMap {
         &mut headers,
         Version::HTTP_11,
         identity,
+        false,
         RequestId::random(),
         &HostHeader::Preserve,
         &LookedAt::default(),
@@ -113,6 +114,21 @@ fn a_trusted_proxys_list_is_carried_on() {
 }
 
 #[test]
+fn over_tls_the_scheme_is_https_unless_a_trusted_proxy_knows_better() {
+    let proto = |identity: &Identity, lines: &[(&str, &str)]| {
+        let mut headers = headers(lines);
+        let (host, names) = (HostHeader::Preserve, LookedAt::default());
+        prepare_request(&mut headers, Version::HTTP_11, identity, true, RequestId::random(), &host, &names);
+        (headers["x-forwarded-proto"].clone(), headers.get("forwarded").cloned())
+    };
+    assert_eq!(proto(&direct(), &[("x-forwarded-proto", "http")]).0, "https");
+    assert_eq!(proto(&proxied(), &[]).0, "https");
+    let (proto, elements) = proto(&proxied(), &[("x-forwarded-proto", "http"), ("forwarded", "for=192.0.2.1")]);
+    assert_eq!(proto, "http");
+    assert_eq!(elements.unwrap(), "for=192.0.2.1, for=10.0.0.1;proto=https");
+}
+
+#[test]
 fn even_a_trusted_proxy_is_not_believed_nonsense() {
     let given = [
         ("host", "shop.example"),
@@ -160,6 +176,7 @@ fn the_crumbs_of_an_http2_cookie_are_one_line() {
         &mut headers,
         Version::HTTP_2,
         &direct(),
+        false,
         RequestId::random(),
         &HostHeader::Preserve,
         &LookedAt::default(),
@@ -172,7 +189,7 @@ fn the_crumbs_of_an_http2_cookie_are_one_line() {
 fn an_upstream_may_want_a_host_of_its_own() {
     let mut headers = headers(&[("host", "shop.example")]);
     let host = HostHeader::Fixed(HeaderValue::from_static("app.internal"));
-    prepare_request(&mut headers, Version::HTTP_11, &direct(), RequestId::random(), &host, &LookedAt::default());
+    prepare_request(&mut headers, Version::HTTP_11, &direct(), false, RequestId::random(), &host, &LookedAt::default());
     assert_eq!(headers["host"], "app.internal");
     assert_eq!(headers["x-forwarded-host"], "shop.example");
 }
@@ -202,7 +219,7 @@ fn no_crumb_of_a_device_cookie_reaches_the_application() {
     let mut crumbs =
         headers(&[("cookie", "a=1"), ("cookie", "portcullis_device_0123456789abcdef=x"), ("cookie", "b=2")]);
     let (host, names) = (HostHeader::Preserve, LookedAt::default());
-    prepare_request(&mut crumbs, Version::HTTP_2, &direct(), RequestId::random(), &host, &names);
+    prepare_request(&mut crumbs, Version::HTTP_2, &direct(), false, RequestId::random(), &host, &names);
     assert_eq!(crumbs.get_all(COOKIE).iter().collect::<Vec<_>>(), ["a=1; b=2"]);
     let alone = prepared(&direct(), &[("cookie", "portcullis_device_0123456789abcdef=x")]);
     assert!(!alone.contains_key(COOKIE));
@@ -220,7 +237,7 @@ proptest! {
         strip_connection(&mut headers);
         let who = if is_trusted { proxied() } else { direct() };
         let id = RequestId::random();
-        prepare_request(&mut headers, Version::HTTP_11, &who, id, &HostHeader::Preserve, &LookedAt::default());
+        prepare_request(&mut headers, Version::HTTP_11, &who, false, id, &HostHeader::Preserve, &LookedAt::default());
 
         let (peer, client) = (who.peer.address().to_string(), who.client.address().to_string());
         let all = |name: &HeaderName| headers.get_all(name).iter().map(HeaderValue::as_bytes).collect::<Vec<_>>();

@@ -6,7 +6,7 @@ use crate::client::TrustedProxies;
 
 fn proxied(trusted: &str) -> Terms {
     let networks = vec![trusted.parse().unwrap()];
-    Terms { proxy_protocol: Some(TrustedProxies::new(networks, ForwardingHeader::XForwardedFor)) }
+    Terms { proxy_protocol: Some(TrustedProxies::new(networks, ForwardingHeader::XForwardedFor)), tls: None }
 }
 
 fn behind_loopback(settings: Settings) -> Server {
@@ -118,7 +118,7 @@ async fn terms_that_change_hold_for_new_connections_alone() {
     let mut standing = server.connect().await;
     standing.get("/").await;
 
-    server.door.change(proxied("127.0.0.0/8"));
+    server.door.change(Reception::prepare(proxied("127.0.0.0/8"), None).unwrap());
 
     assert!(standing.get("/").await.contains("hello"));
     let mut plain = server.connect().await;
@@ -126,6 +126,6 @@ async fn terms_that_change_hold_for_new_connections_alone() {
     plain.closed().await;
     assert!(introduced(&server, "203.0.113.9").await.get("/").await.contains("hello"));
 
-    server.door.change(Terms::default());
+    server.door.change(Reception::default());
     assert!(server.connect().await.get("/").await.contains("hello"));
 }

@@ -38,6 +38,7 @@ use super::Connection;
 use super::Connections;
 use super::Door;
 use super::Handle;
+use super::Reception;
 use super::Settings;
 use super::Stopper;
 use super::Terms;
@@ -86,7 +87,7 @@ impl Server {
             stop: Stopper::default(),
             app: App::default(),
             settings: Arc::new(ArcSwap::from_pointee(settings)),
-            door: Arc::new(Door::new(terms)),
+            door: Arc::new(Door::new(Reception::prepare(terms, None).unwrap())),
         };
         tokio::spawn(serve(
             socket,

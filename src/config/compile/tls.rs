@@ -1,0 +1,117 @@
+//! The `tls` of a listener: files read, and checked against each other.
+
+use jiff::Timestamp;
+
+use super::Compiler;
+use crate::clock::wall;
+use crate::config::raw;
+use crate::config::raw::Text;
+use crate::config::source;
+use crate::config::source::Unreadable;
+use crate::listen::tls::Authorities;
+use crate::listen::tls::Certificate;
+use crate::listen::tls::InvalidCertificate;
+use crate::listen::tls::Settings;
+
+impl Compiler {
+    pub(super) fn listener_tls(&mut self, tls: &raw::server::ListenerTls) -> Option<Settings> {
+        let client_ca = tls.client_ca.get().and_then(|file| self.authorities(file));
+        let files = tls.certificates.get()?;
+        if files.items.is_empty() {
+            let help = "write `certificates: [{cert: tls/site.pem, key: tls/site.key}]`";
+            self.mistakes.report(files.at, "an empty list: there is no certificate to show", help);
+        }
+        let certificates = files.items.iter().filter_map(|files| self.certificate(files)).collect();
+        Some(Settings { certificates, client_ca })
+    }
+
+    fn certificate(&mut self, files: &raw::server::CertificateFiles) -> Option<Certificate> {
+        // Both are read, so that both are watched, and told of at once.
+        let chain = files.cert.get().and_then(|file| Some((file, self.pem(file, "certificate")?)));
+        let key = files.key.get().and_then(|file| Some((file, self.pem(file, "key")?)));
+        let ((cert, chain), (key, secret)) = (chain?, key?);
+        match Certificate::from_pem(&chain, &secret) {
+            Ok(certificate) => {
+                self.check_dates(cert, &certificate);
+                Some(certificate)
+            }
+            Err(error) => {
+                self.unfit(cert, key, error);
+                None
+            }
+        }
+    }
+
+    fn authorities(&mut self, file: &Text) -> Option<Authorities> {
+        let pem = self.pem(file, "client_ca")?;
+        let unfit = |error: InvalidCertificate| {
+            let help = "it is a text with `-----BEGIN CERTIFICATE-----`, one for each authority";
+            self.mistakes.report(file.at, format!("`{}`: {error}", file.value), help);
+        };
+        Authorities::from_pem(&pem).map_err(unfit).ok()
+    }
+
+    /// A certificate that is out of date is served: without it there would be none, and clients judge by themselves.
+    fn check_dates(&mut self, cert: &Text, certificate: &Certificate) {
+        let now = i64::try_from(wall().as_micros()).unwrap_or(i64::MAX);
+        let now = Timestamp::from_microsecond(now).unwrap_or(Timestamp::MAX);
+        let Certificate { begins, expires, .. } = certificate;
+        let name = &cert.value;
+        if *expires < now {
+            let message = format!("the certificate `{name}` has expired on {expires}, clients will not accept it");
+            self.mistakes.warn(cert.at, message, "renew it: it is read again when the file changes");
+        } else if now < *begins {
+            let message = format!("the certificate `{name}` is not valid before {begins}, clients will not accept it");
+            self.mistakes.warn(
+                cert.at,
+                message,
+                "check the clock of this machine, or use the one before it until then",
+            );
+        }
+    }
+
+    fn unfit(&mut self, cert: &Text, key: &Text, error: InvalidCertificate) {
+        let (file, help) = match error {
+            InvalidCertificate::NoCertificate => {
+                (cert, "it is a text with `-----BEGIN CERTIFICATE-----`, the server's own first")
+            }
+            InvalidCertificate::Malformed => (cert, "ask for it anew, or copy the whole of it"),
+            InvalidCertificate::NoKey => (key, "it is a text with `-----BEGIN PRIVATE KEY-----`"),
+            InvalidCertificate::EncryptedKey => {
+                (key, "nobody is there to type its password: write it without, `openssl pkey -in OLD -out NEW`")
+            }
+            InvalidCertificate::UnsupportedKey => {
+                (key, "use ECDSA (P-256, P-384, P-521), Ed25519, or RSA of 2048 to 8192 bits")
+            }
+            InvalidCertificate::Mismatch => {
+                let message = format!("the key `{}` does not belong to the certificate `{}`", key.value, cert.value);
+                let help = "name the key it was made with; the server's own certificate comes first in its file";
+                self.mistakes.report(key.at, message, help);
+                return;
+            }
+        };
+        self.mistakes.report(file.at, format!("`{}`: {error}", file.value), help);
+    }
+
+    /// Reads a file whose content no message may show.
+    fn pem(&mut self, name: &Text, kind: &str) -> Option<String> {
+        let path = self.base.join(&name.value);
+        self.files.push(path.clone());
+        let error = match source::read_text(&path) {
+            Ok(content) => return Some(content),
+            Err(error) => error,
+        };
+        let (message, help) = match error {
+            Unreadable::NotUtf8 { .. } => (
+                format!("the {kind} file `{}` is not PEM", path.display()),
+                "convert it: `openssl x509 -inform der` for a certificate, `openssl pkey -inform der` for a key",
+            ),
+            error => (
+                format!("cannot read the {kind} file `{}`: {error}", path.display()),
+                "check the path, which is relative to the configuration file, and who may read it",
+            ),
+        };
+        self.mistakes.report(name.at, message, help);
+        None
+    }
+}

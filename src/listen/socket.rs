@@ -1,0 +1,116 @@
+//! A client's TCP socket. Whatever is spoken over it, what goes out is noted here in the connection's `Progress`, so that
+//! a client that does not read is found.
+
+use std::io;
+use std::io::IoSlice;
+use std::pin::Pin;
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::Context;
+use std::task::Poll;
+use std::task::Waker;
+
+use socket2::SockRef;
+use tokio::io::AsyncRead;
+use tokio::io::AsyncWrite;
+use tokio::io::Interest;
+use tokio::io::ReadBuf;
+use tokio::net::TcpStream;
+
+use super::Connection;
+use super::connection::Progress;
+use super::connections::Standing;
+use crate::gather::poll_write_gathered;
+
+/// A socket, and its place among the connections.
+#[derive(Debug)]
+pub(super) struct Socket {
+    stream: TcpStream,
+    connection: Arc<Connection>,
+    _standing: Standing,
+}
+
+impl Socket {
+    pub(super) fn new(stream: TcpStream, connection: Arc<Connection>, standing: Standing) -> Self {
+        Self { stream, connection, _standing: standing }
+    }
+
+    /// Ready when the client has sent something, or has left.
+    pub(super) fn poll_readable(&self, cx: &mut Context<'_>) -> Poll<()> {
+        // An error is for whoever reads next.
+        self.stream.poll_read_ready(cx).map(|_| ())
+    }
+
+    /// Whether the client has closed its side, perhaps behind something unread.
+    pub(super) fn has_ended(&self) -> bool {
+        let ready = pin!(self.stream.ready(Interest::READABLE)).poll(&mut Context::from_waker(Waker::noop()));
+        matches!(ready, Poll::Ready(Ok(ready)) if ready.is_read_closed())
+    }
+
+    fn progress(&self) -> &Progress {
+        &self.connection.progress
+    }
+
+    /// The kernel says that there is room only once a third of its buffer, which may be megabytes, is free; it takes
+    /// less when asked. So a client that reads slowly but steadily is told from one that does not read.
+    fn insist(&self, written: Poll<io::Result<usize>>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        if !self.progress().insists() || written.is_ready() || bytes.is_empty() {
+            return written;
+        }
+        match SockRef::from(&self.stream).send(bytes) {
+            // Not before: what room there is counts once, not bit by bit.
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                self.progress().set_insists(false);
+                Poll::Pending
+            }
+            sent => Poll::Ready(sent),
+        }
+    }
+
+    fn note_write(&self, written: &Poll<io::Result<usize>>) {
+        if written.is_ready() {
+            self.progress().wrote();
+        } else {
+            self.progress().set_write_blocked(true);
+        }
+    }
+}
+
+impl AsyncRead for Socket {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_read(cx, buf)
+    }
+}
+
+impl AsyncWrite for Socket {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.stream).poll_write(cx, bytes);
+        let written = self.insist(written, bytes);
+        self.note_write(&written);
+        written
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        slices: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let written = poll_write_gathered(Pin::new(&mut self.stream), cx, slices);
+        let first = slices.iter().find(|slice| !slice.is_empty());
+        let written = self.insist(written, first.map_or(&[], |first| first));
+        self.note_write(&written);
+        written
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+}

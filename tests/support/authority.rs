@@ -1,0 +1,77 @@
+//! Certificates made for a test, each good for a while from now.
+
+use rcgen::BasicConstraints;
+use rcgen::CertificateParams;
+use rcgen::CertifiedIssuer;
+use rcgen::DnType;
+use rcgen::ExtendedKeyUsagePurpose;
+use rcgen::IsCa;
+use rcgen::KeyPair;
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::PrivateKeyDer;
+use rustls::pki_types::pem::PemObject;
+
+use super::tls_client::certificate;
+
+/// Who issues certificates.
+#[derive(Debug)]
+pub struct Authority {
+    issuer: CertifiedIssuer<'static, KeyPair>,
+    pem: String,
+}
+
+/// A certificate and its key, both PEM.
+#[derive(Clone, Debug)]
+pub struct Certified {
+    pub cert: String,
+    pub key: String,
+}
+
+impl Authority {
+    /// All have the same name.
+    pub fn fresh() -> Self {
+        let mut params = CertificateParams::default();
+        // Not that of those it vouches for, who would seem to vouch for themselves.
+        params.distinguished_name.push(DnType::CommonName, "authority");
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let issuer = CertifiedIssuer::self_signed(params, KeyPair::generate().expect("a key")).expect("a certificate");
+        Self { pem: issuer.pem(), issuer }
+    }
+
+    /// Its own certificate.
+    pub fn pem(&self) -> &str {
+        &self.pem
+    }
+
+    /// A certificate for these names and addresses, and its key.
+    pub fn vouch_for(&self, names: &[&str]) -> (CertificateDer<'static>, PrivateKeyDer<'static>) {
+        let Certified { cert, key } = self.server(names);
+        (certificate(&cert), PrivateKeyDer::from_pem_slice(key.as_bytes()).expect("a key"))
+    }
+
+    /// For a server of these names and addresses.
+    pub fn server(&self, names: &[&str]) -> Certified {
+        let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+        self.issue(CertificateParams::new(names).expect("names"), ExtendedKeyUsagePurpose::ServerAuth)
+    }
+
+    /// For a client.
+    pub fn client(&self) -> Certified {
+        self.issue(CertificateParams::default(), ExtendedKeyUsagePurpose::ClientAuth)
+    }
+
+    /// For a server, long expired.
+    pub fn expired(&self, name: &str) -> Certified {
+        let mut params = CertificateParams::new([name.to_owned()]).expect("a name");
+        params.not_before = rcgen::date_time_ymd(2019, 1, 1);
+        params.not_after = rcgen::date_time_ymd(2020, 1, 1);
+        self.issue(params, ExtendedKeyUsagePurpose::ServerAuth)
+    }
+
+    fn issue(&self, mut params: CertificateParams, purpose: ExtendedKeyUsagePurpose) -> Certified {
+        params.extended_key_usages.push(purpose);
+        let key = KeyPair::generate().expect("a key");
+        let cert = params.signed_by(&key, &self.issuer).expect("a certificate");
+        Certified { cert: cert.pem(), key: key.serialize_pem() }
+    }
+}

@@ -1,0 +1,150 @@
+//! A client that speaks TLS as it is told to, and HTTP by hand.
+
+use std::io;
+use std::io::Read;
+use std::io::Write;
+use std::net::SocketAddr;
+use std::net::TcpStream;
+use std::sync::Arc;
+
+use rustls::ClientConfig;
+use rustls::ClientConnection;
+use rustls::HandshakeKind;
+use rustls::RootCertStore;
+use rustls::StreamOwned;
+use rustls::crypto::aws_lc_rs::default_provider;
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::PrivateKeyDer;
+use rustls::pki_types::ServerName;
+use rustls::pki_types::pem::PemObject;
+
+use super::authority::Authority;
+use super::authority::Certified;
+use super::clock::PATIENCE;
+use super::message::Response;
+use super::message::Wire;
+
+/// How a client speaks TLS; clones share what they were given to resume with.
+#[derive(Clone, Debug)]
+pub struct TlsCaller(Arc<ClientConfig>);
+
+/// A connection.
+pub type TlsStream = StreamOwned<ClientConnection, TcpStream>;
+
+impl TlsCaller {
+    /// Believes this authority, and presents a certificate where it has one.
+    pub fn new(authority: &Authority, certified: Option<&Certified>) -> Self {
+        let mut roots = RootCertStore::empty();
+        roots.add(certificate(authority.pem())).expect("an authority");
+        let builder = ClientConfig::builder_with_provider(Arc::new(default_provider()));
+        let builder = builder.with_safe_default_protocol_versions().expect("versions").with_root_certificates(roots);
+        Self(Arc::new(match certified {
+            None => builder.with_no_client_auth(),
+            Some(Certified { cert, key }) => {
+                let key = PrivateKeyDer::from_pem_slice(key.as_bytes()).expect("a key");
+                builder.with_client_auth_cert(vec![certificate(cert)], key).expect("a certificate and its key")
+            }
+        }))
+    }
+
+    /// Offers these protocols.
+    #[must_use]
+    pub fn offering(&self, protocols: &[&str]) -> Self {
+        let mut config = ClientConfig::clone(&self.0);
+        config.alpn_protocols = protocols.iter().map(|name| name.as_bytes().to_vec()).collect();
+        Self(Arc::new(config))
+    }
+
+    pub fn config(&self) -> Arc<ClientConfig> {
+        Arc::clone(&self.0)
+    }
+
+    /// Connects, and shakes hands.
+    pub fn try_connect(&self, address: SocketAddr, name: &str) -> io::Result<TlsClient> {
+        let socket = TcpStream::connect(address)?;
+        socket.set_nodelay(true)?;
+        socket.set_read_timeout(Some(PATIENCE))?;
+        socket.set_write_timeout(Some(PATIENCE))?;
+        let name = ServerName::try_from(name.to_owned()).expect("a name");
+        let session = ClientConnection::new(Arc::clone(&self.0), name).map_err(io::Error::other)?;
+        let mut stream = StreamOwned::new(session, socket);
+        while stream.conn.is_handshaking() {
+            stream.conn.complete_io(&mut stream.sock)?;
+        }
+        Ok(TlsClient { wire: Wire::new(stream) })
+    }
+
+    #[track_caller]
+    pub fn connect(&self, address: SocketAddr, name: &str) -> TlsClient {
+        self.try_connect(address, name).expect("a handshake")
+    }
+}
+
+/// A connection.
+#[derive(Debug)]
+pub struct TlsClient {
+    wire: Wire<TlsStream>,
+}
+
+impl TlsClient {
+    /// Asks and waits; `None`: the connection ended instead.
+    pub fn try_get(&mut self, host: &str) -> Option<Response> {
+        self.send(format!("GET / HTTP/1.1\r\nHost: {host}\r\n\r\n"));
+        self.wire.response("GET").ok()
+    }
+
+    #[track_caller]
+    pub fn get(&mut self, host: &str) -> Response {
+        self.try_get(host).expect("an answer")
+    }
+
+    /// Sends bytes. That the other side has closed by now shows when reading.
+    pub fn send(&mut self, bytes: impl AsRef<[u8]>) {
+        let _ = self.wire.stream.write_all(bytes.as_ref()).and_then(|()| self.wire.stream.flush());
+    }
+
+    #[track_caller]
+    pub fn response(&mut self) -> Response {
+        self.wire.response("GET").expect("an answer")
+    }
+
+    /// Whether it went on where an earlier connection ended.
+    pub fn is_resumed(&self) -> bool {
+        self.wire.stream.conn.handshake_kind() == Some(HandshakeKind::Resumed)
+    }
+
+    pub fn protocol(&self) -> Option<String> {
+        self.wire.stream.conn.alpn_protocol().map(|name| String::from_utf8_lossy(name).into_owned())
+    }
+
+    /// The certificate that the server has shown.
+    #[track_caller]
+    pub fn certificate(&self) -> CertificateDer<'static> {
+        let chain = self.wire.stream.conn.peer_certificates().expect("a certificate");
+        chain.first().expect("a certificate").clone().into_owned()
+    }
+
+    /// Reads to the end, and tells whether the server said that it is one.
+    pub fn is_told_goodbye(&mut self) -> bool {
+        self.wire.stream.read_to_end(&mut Vec::new()).is_ok()
+    }
+
+    /// Whether the connection ends with nothing more to read.
+    pub fn ends(&mut self) -> bool {
+        use std::io::ErrorKind::TimedOut;
+        use std::io::ErrorKind::WouldBlock;
+        match self.wire.stream.read(&mut [0]) {
+            Ok(length) => length == 0,
+            Err(error) => !matches!(error.kind(), WouldBlock | TimedOut),
+        }
+    }
+
+    /// For another protocol to go on with.
+    pub fn into_stream(self) -> TlsStream {
+        self.wire.stream
+    }
+}
+
+pub fn certificate(pem: &str) -> CertificateDer<'static> {
+    CertificateDer::from_pem_slice(pem.as_bytes()).expect("a certificate")
+}
