@@ -59,8 +59,17 @@ pub(super) struct Opening {
 }
 
 impl Opening {
+    /// Every address, or none.
+    pub(super) fn prepare_all(
+        entrances: Vec<Entrance>,
+        cores: usize,
+        inherited: &mut Inherited,
+    ) -> Result<Vec<Self>, StartError> {
+        entrances.into_iter().map(|entrance| Self::prepare(entrance, cores, inherited)).collect()
+    }
+
     /// Takes over or binds an address on as many cores.
-    pub(super) fn prepare(entrance: Entrance, cores: usize, inherited: &mut Inherited) -> Result<Self, StartError> {
+    fn prepare(entrance: Entrance, cores: usize, inherited: &mut Inherited) -> Result<Self, StartError> {
         let Entrance { address, terms } = entrance;
         let reception = receive(address, terms, None)?;
         Ok(Self { bound: bind(address, cores, inherited)?, reception })
@@ -89,7 +98,13 @@ impl Listeners {
     }
 
     /// Accepts from new sockets; `all` are the connections of the process.
-    pub(super) fn serve(&mut self, opening: Opening, workers: &Workers, all: &Connections) {
+    pub(super) fn serve_all(&mut self, openings: Vec<Opening>, workers: &Workers, all: &Connections) {
+        for opening in openings {
+            self.serve(opening, workers, all);
+        }
+    }
+
+    fn serve(&mut self, opening: Opening, workers: &Workers, all: &Connections) {
         let Opening { bound: Bound { configured, address, sockets }, reception } = opening;
         let (connections, stopper) = (all.of_listener(), Stopper::default());
         let door = Arc::new(Door::new(reception));

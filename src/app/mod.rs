@@ -167,8 +167,7 @@ impl App {
         tell(&warnings);
         let cores = workers::count();
         let Heritage { sockets, predecessor } = heritage;
-        let bound = listen.into_iter().map(|entrance| Opening::prepare(entrance, cores, sockets));
-        let bound = bound.collect::<Result<Vec<_>, _>>()?;
+        let bound = Opening::prepare_all(listen, cores, sockets)?;
         let bound_admin = admin.map(|admin| bind(admin.address, 1, sockets).map(|bound| (admin, bound))).transpose()?;
 
         let parts = build::Parts { policy, clients, upstreams, requests };
@@ -246,9 +245,7 @@ impl App {
             files,
         };
         app.checks.follow(&app.live.load().upstreams);
-        for opening in bound {
-            app.listeners.serve(opening, &app.workers, &app.connections);
-        }
+        app.listeners.serve_all(bound, &app.workers, &app.connections);
         app.admin = bound_admin.map(|(_, bound)| Admin::serve(bound, &app.control));
         Ok(app)
     }

@@ -42,6 +42,7 @@ mod takeover;
 mod timeouts;
 mod tls;
 mod tls_clients;
+mod tls_unwell;
 mod upgrade;
 mod upstream_http2;
 mod upstream_tls;
