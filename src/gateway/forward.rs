@@ -58,8 +58,10 @@ pub fn forward(
     let (version, has_body) = (parts.version, !body.is_empty());
     let is_tls = connection.secured().is_some();
     let (parts, invitation) = prepare(&story, is_tls, parts, &mut body, upstream, wanted.as_ref());
-    // Written anew: what it says is believed.
-    story.is_secure = is_tls || parts.headers.get(headers::X_FORWARDED_PROTO).is_some_and(|proto| proto == "https");
+    if story.may_be_welcome() {
+        // Written anew: what it says is believed.
+        story.is_secure = is_tls || parts.headers.get(headers::X_FORWARDED_PROTO).is_some_and(|proto| proto == "https");
+    }
     let request = outgoing(parts, body, invitation.as_ref());
     async move {
         let Some(target) = story.live.upstreams.get(usize::from(upstream.0)) else {

@@ -82,7 +82,7 @@ pub(super) fn handle(
             let authority = parts.headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
             let head = Head::read(&parts, authority, identity.client);
             let core = Arc::clone(&story.core);
-            let recognition = Recognition { ring: core.store.ring(), now: core.clock.now() };
+            let recognition = Recognition { ring: core.store.ring(), now: story.started() };
             let mut entry = decision::enter(&live.policy, &head).recognising(recognition);
             if core.store.bans().left_of_address(identity.client.address()).is_some() {
                 entry.ban();

@@ -73,9 +73,10 @@ pub fn deny(
             Refusal::Limited { limits: &names, wait: *retry_after }
         }
     };
+    let question = challenging(live, denial);
     let mut answer = match &refusal {
         Refusal::Limited { wait, .. } => {
-            let mut answer = match challenging(live, denial) {
+            let mut answer = match question {
                 Some((limit, key)) => Reply::challenging(&story, parts, &refusal, denial.response, limit, key),
                 None => Reply::shaped(&story, parts, &refusal, denial.response),
             };
@@ -92,7 +93,7 @@ pub fn deny(
     live.shown.write(&mut answer.headers, &story.report.limits);
     answer.close_unless(is_body_read, parts.version);
     if let Refusal::Limited { .. } = refusal {
-        let kept = answer.headers.get(CONTENT_SECURITY_POLICY).cloned();
+        let kept = question.and_then(|_| answer.headers.get(CONTENT_SECURITY_POLICY).cloned());
         add_configured(&mut answer.headers, &denial.response.headers);
         if let Some(of_the_challenge) = kept {
             // A page with a question runs a script of ours, and is never the same.

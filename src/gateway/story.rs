@@ -228,6 +228,11 @@ impl Story {
         self.decided = Some(self.core.clock.now().since(since));
     }
 
+    /// The moment the request came.
+    pub fn started(&self) -> Timestamp {
+        self.started
+    }
+
     /// The moment the request came, or now when its body had to be awaited.
     pub fn deciding_since(&self, has_waited: bool) -> Timestamp {
         if has_waited { self.core.clock.now() } else { self.started }
