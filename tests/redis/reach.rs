@@ -69,9 +69,14 @@ impl Observer for Seen {
 impl Reach {
     /// Begins to watch, and waits for the first contact.
     pub(crate) async fn begin(mode: Mode, urls: &[String]) -> Self {
+        Self::waiting(mode, urls, TIMEOUT).await
+    }
+
+    /// The same, with calls that wait so long.
+    async fn waiting(mode: Mode, urls: &[String], timeout: Duration) -> Self {
         log();
         let urls = urls.iter().map(|url| url.parse().expect("a url")).collect();
-        let settings = Settings { urls, mode, timeout: TIMEOUT, key_prefix: PREFIX.to_owned() };
+        let settings = Settings { urls, mode, timeout, key_prefix: PREFIX.to_owned() };
         let seen = Arc::new(Seen::default());
         let shared = Arc::new(Shared::new(settings, Time::OfServer, Arc::<Seen>::clone(&seen)));
         let denied = Arc::new(DeniedUntil::new(100));
@@ -80,12 +85,17 @@ impl Reach {
         let stop = CancellationToken::new();
         let resets = Resets::new(&denied, &local);
         tokio::spawn(watch(Arc::clone(&shared), resets, stop.clone()));
-        shared.first_contact(SOON).await;
+        shared.first_contact(SOON.max(2 * timeout)).await;
         Self { links: Links::new(&shared), shared, denied, seen, stop }
     }
 
     pub(crate) async fn single(url: String) -> Self {
         Self::begin(Mode::Single, &[url]).await
+    }
+
+    /// With the patience that a handshake takes on a machine that is busy with other tests.
+    pub(crate) async fn patient(url: String) -> Self {
+        Self::waiting(Mode::Single, &[url], SOON * 20).await
     }
 
     /// Counts one up under this name; how many there are now, and how long that took.

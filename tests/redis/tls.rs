@@ -119,7 +119,7 @@ fn asked_elsewhere(url: &str, roots: &str) -> String {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn says_how_a_server_is_reached() {
     let Ok(url) = std::env::var(URL) else { return };
-    let reach = Reach::single(url).await;
+    let reach = Reach::patient(url).await;
     let away = reach.causes().first().copied();
     // Read by the test above.
     let mut out = io::stdout().lock();
