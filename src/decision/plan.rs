@@ -152,8 +152,8 @@ impl<'a> Plan<'a> {
             .then(|| Batch { charges: [charge.clone()].into_iter().collect(), known: batch.known.clone() })
     }
 
-    /// Denies what is banned: `left` says for how long a key still is, under whatever limit: by hand any key is banned. To be asked once, before the
-    /// store decides. `is_known`: limits that do not hold for known clients do not hold.
+    /// Denies what is banned: `left` says for how long a key still is, under whatever limit: by hand any key is banned.
+    /// To be asked once, before the store decides. `is_known`: limits that do not hold for known clients do not hold.
     pub fn heed_bans(&mut self, is_known: bool, left: impl Fn(KeyHash) -> Option<Duration>) {
         if is_known {
             self.batch.charges.retain(|charge| !charge.unless_known);

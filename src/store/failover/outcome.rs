@@ -1,5 +1,6 @@
 //! What became of requests: told to Redis, and to the copy in this process.
 
+use std::num::NonZeroU32;
 use std::time::Duration;
 
 use super::Failover;
@@ -71,6 +72,6 @@ pub(super) fn known_here(of: Acquaintance) -> Acquaintance {
 }
 
 /// How many clients of one subject are remembered that Redis named.
-const TOLD: std::num::NonZeroU32 = std::num::NonZeroU32::new(16).expect("above zero");
+const TOLD: NonZeroU32 = NonZeroU32::new(16).expect("above zero");
 
 const BELIEVED: Duration = Duration::from_secs(3600);

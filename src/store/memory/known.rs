@@ -69,9 +69,7 @@ impl Known {
         subjects.order.push_back((last, of.subject));
         subjects.make_room(self.most, now);
     }
-}
 
-impl Known {
     /// How many successes there were.
     pub(super) fn successes(&self) -> u64 {
         self.subjects.lock().successes
