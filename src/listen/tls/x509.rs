@@ -3,8 +3,10 @@
 //! Certificates are the operator's own, and nothing is verified here: that is for those who are shown them.
 
 use jiff::Timestamp;
-use jiff::civil::Date;
-use jiff::tz::TimeZone;
+use x509_parser::certificate::X509Certificate;
+use x509_parser::extensions::GeneralName;
+use x509_parser::prelude::FromDer;
+use x509_parser::time::ASN1Time;
 
 /// What a certificate says of itself.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -19,156 +21,33 @@ pub(super) struct Facts<'d> {
 
 /// Reads a certificate in DER; `None`: it is none.
 pub(super) fn read(der: &[u8]) -> Option<Facts<'_>> {
-    let mut to_be_signed = Elements(Elements(der).expect(SEQUENCE)?).inside(SEQUENCE)?;
-    to_be_signed.skip(VERSION);
-    to_be_signed.expect(INTEGER)?;
-    // The algorithm of the signature, and who signed.
-    to_be_signed.expect(SEQUENCE)?;
-    to_be_signed.expect(SEQUENCE)?;
-    let mut validity = to_be_signed.inside(SEQUENCE)?;
-    let (begins, expires) = (time(validity.next()?)?, time(validity.next()?)?);
-    let subject = to_be_signed.inside(SEQUENCE)?;
-    let public_key = to_be_signed.next().filter(|element| element.tag == SEQUENCE)?.whole;
+    let (_, certificate) = X509Certificate::from_der(der).ok()?;
     let mut names = Vec::new();
-    while let Some(element) = to_be_signed.next() {
-        if element.tag == EXTENSIONS {
-            let mut extensions = Elements(element.content).inside(SEQUENCE)?;
-            while let Some(extension) = extensions.next() {
-                alternative_names(extension.content, &mut names);
-            }
+    for name in certificate.subject_alternative_name().ok()?.iter().flat_map(|all| &all.value.general_names) {
+        if let GeneralName::DNSName(name) = name {
+            add(name, &mut names);
         }
     }
-    common_names(subject, &mut names);
-    Some(Facts { names, begins, expires, public_key })
+    // Where names stood before there were alternative ones.
+    for name in certificate.subject().iter_common_name().filter_map(|name| name.as_str().ok()) {
+        add(name, &mut names);
+    }
+    let validity = certificate.validity();
+    let (begins, expires) = (moment(validity.not_before)?, moment(validity.not_after)?);
+    Some(Facts { names, begins, expires, public_key: certificate.tbs_certificate.subject_pki.raw })
 }
 
-/// Adds the DNS names of an extension, if it is the one that has them.
-fn alternative_names(extension: &[u8], names: &mut Vec<String>) -> Option<()> {
-    let mut parts = Elements(extension);
-    if parts.expect(OBJECT_IDENTIFIER)? != ALTERNATIVE_NAME {
-        return None;
-    }
-    parts.skip(BOOLEAN);
-    let mut alternatives = Elements(parts.expect(OCTET_STRING)?).inside(SEQUENCE)?;
-    while let Some(name) = alternatives.next() {
-        if name.tag == DNS_NAME {
-            add(name.content, names);
-        }
-    }
-    Some(())
-}
-
-/// Adds the names that stand where names stood before there were alternative ones.
-fn common_names(mut subject: Elements<'_>, names: &mut Vec<String>) -> Option<()> {
-    while let Some(set) = subject.next() {
-        let mut attribute = Elements(set.content).inside(SEQUENCE)?;
-        if attribute.expect(OBJECT_IDENTIFIER)? == COMMON_NAME {
-            add(attribute.next()?.content, names);
-        }
-    }
-    Some(())
-}
-
-fn add(name: &[u8], names: &mut Vec<String>) {
-    let fits = |byte: &u8| byte.is_ascii_alphanumeric() || b"-._*".contains(byte);
-    if name.iter().all(fits)
-        && let Ok(name) = std::str::from_utf8(name)
-    {
-        let name = name.trim_end_matches('.').to_ascii_lowercase();
-        if !name.is_empty() && !names.contains(&name) {
-            names.push(name);
-        }
+fn add(name: &str, names: &mut Vec<String>) {
+    let name = name.trim_end_matches('.').to_ascii_lowercase();
+    let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"-._*".contains(&byte);
+    if !name.is_empty() && name.bytes().all(fits) && !names.contains(&name) {
+        names.push(name);
     }
 }
 
-/// `YYMMDDHHMMSSZ`, or with a year of four digits.
-fn time(element: Element<'_>) -> Option<Timestamp> {
-    let text = std::str::from_utf8(element.content).ok()?.strip_suffix('Z')?;
-    if !text.bytes().all(|byte| byte.is_ascii_digit()) {
-        return None;
-    }
-    let (year, rest) = match element.tag {
-        UTC_TIME => {
-            let (year, rest) = text.split_at_checked(2)?;
-            let year: i16 = year.parse().ok()?;
-            (if year < 50 { year + 2000 } else { year + 1900 }, rest)
-        }
-        GENERALIZED_TIME => {
-            let (year, rest) = text.split_at_checked(4)?;
-            (year.parse().ok()?, rest)
-        }
-        _ => return None,
-    };
-    let two = |position: usize| rest.get(position..position + 2)?.parse::<i8>().ok();
-    let date = Date::new(year, two(0)?, two(2)?).ok()?;
-    let moment = date.at(two(4)?.min(23), two(6)?.min(59), two(8)?.min(59), 0);
-    moment.to_zoned(TimeZone::UTC).ok().map(|moment| moment.timestamp())
+fn moment(time: ASN1Time) -> Option<Timestamp> {
+    Timestamp::from_second(time.timestamp()).ok()
 }
-
-/// One element of DER.
-#[derive(Clone, Copy, Debug)]
-struct Element<'d> {
-    tag: u8,
-    content: &'d [u8],
-    /// With its tag and its length.
-    whole: &'d [u8],
-}
-
-/// Elements one after the other.
-#[derive(Clone, Copy, Debug)]
-struct Elements<'d>(&'d [u8]);
-
-impl<'d> Elements<'d> {
-    fn next(&mut self) -> Option<Element<'d>> {
-        let (tag, first) = (*self.0.first()?, *self.0.get(1)?);
-        let (length, start) = match first {
-            0..=0x7f => (usize::from(first), 2),
-            0x81..=0x84 => {
-                let count = usize::from(first - 0x80);
-                let digits = self.0.get(2..2 + count)?;
-                (digits.iter().fold(0, |sum, digit| sum << 8 | usize::from(*digit)), 2 + count)
-            }
-            _ => return None,
-        };
-        let end = start.checked_add(length)?;
-        let (whole, rest) = self.0.split_at_checked(end)?;
-        self.0 = rest;
-        Some(Element { tag, content: &whole[start..], whole })
-    }
-
-    /// The content of the next element, which must be of this kind.
-    fn expect(&mut self, tag: u8) -> Option<&'d [u8]> {
-        self.next().filter(|element| element.tag == tag).map(|element| element.content)
-    }
-
-    /// The elements inside the next one.
-    fn inside(&mut self, tag: u8) -> Option<Self> {
-        self.expect(tag).map(Self)
-    }
-
-    /// Passes over the next element if it is of this kind.
-    fn skip(&mut self, tag: u8) {
-        if self.0.first() == Some(&tag) {
-            self.next();
-        }
-    }
-}
-
-const BOOLEAN: u8 = 0x01;
-const INTEGER: u8 = 0x02;
-const OCTET_STRING: u8 = 0x04;
-const OBJECT_IDENTIFIER: u8 = 0x06;
-const UTC_TIME: u8 = 0x17;
-const GENERALIZED_TIME: u8 = 0x18;
-const SEQUENCE: u8 = 0x30;
-const DNS_NAME: u8 = 0x82;
-const VERSION: u8 = 0xa0;
-const EXTENSIONS: u8 = 0xa3;
-
-/// 2.5.29.17
-const ALTERNATIVE_NAME: &[u8] = &[0x55, 0x1d, 0x11];
-/// 2.5.4.3
-const COMMON_NAME: &[u8] = &[0x55, 0x04, 0x03];
 
 #[cfg(test)]
 mod tests {
@@ -203,7 +82,7 @@ mod tests {
     #[test]
     fn a_name_that_is_none_is_passed_over() {
         let mut names = Vec::new();
-        for name in [&b"not a name"[..], b"", b".", b"\xff", b"a.test", b"A.test."] {
+        for name in ["not a name", "", ".", "\u{ff}", "a.test", "A.test."] {
             add(name, &mut names);
         }
         assert_eq!(names, ["a.test"]);
