@@ -1,12 +1,15 @@
 //! The application behind the proxies: the same small answer to nearly everything, at as little cost as can be.
 
 use std::io::Write;
+use std::net;
 use std::sync::LazyLock;
+use std::thread;
 
 use tokio::io::AsyncReadExt;
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpListener;
 use tokio::net::TcpStream;
+use tokio::runtime;
 
 use super::load::content_length;
 
@@ -20,18 +23,30 @@ static LARGE: LazyLock<Vec<u8>> = LazyLock::new(|| {
     answer
 });
 
-/// Serves until it is killed; says its address on the first line.
-pub(crate) fn serve() {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-    runtime.block_on(async {
-        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
-        println!("{}", listener.local_addr().expect("bound"));
-        std::io::stdout().flush().expect("someone reads the address");
-        loop {
-            let (stream, _) = listener.accept().await.expect("descriptors are left");
-            tokio::spawn(answer(stream));
+/// Serves with so many threads until it is killed; says its address on the first line.
+pub(crate) fn serve(threads: usize) {
+    let listener = net::TcpListener::bind("127.0.0.1:0").expect("a free port");
+    listener.set_nonblocking(true).expect("a socket");
+    println!("{}", listener.local_addr().expect("bound"));
+    std::io::stdout().flush().expect("someone reads the address");
+    let serve = || {
+        let listener = listener.try_clone().expect("descriptors are left");
+        let runtime = runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+        runtime.block_on(accept(listener));
+    };
+    thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(serve);
         }
     });
+}
+
+async fn accept(listener: net::TcpListener) {
+    let listener = TcpListener::from_std(listener).expect("a socket that does not block");
+    loop {
+        let (stream, _) = listener.accept().await.expect("descriptors are left");
+        tokio::spawn(answer(stream));
+    }
 }
 
 /// Requests are never sent ahead.

@@ -8,13 +8,15 @@ use std::thread;
 use std::time::Duration;
 use std::time::Instant;
 
+use super::job::JOBS;
+use super::job::Job;
+use super::job::Over;
 use super::load;
-use super::load::Load;
 use super::peer::Kind;
 use super::peer::Peer;
+use super::process::Cores;
 use super::process::Process;
 use super::table;
-use super::table::Row;
 
 /// How long it is to take.
 #[derive(Debug)]
@@ -26,62 +28,46 @@ pub(crate) struct Plan {
     pub(crate) starts: usize,
 }
 
-/// What is asked of the proxies.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Job {
-    pub(crate) name: &'static str,
-    pub(crate) path: &'static str,
-    pub(crate) status: &'static str,
-    /// How many keys of clients take turns; none: requests name no client.
-    pub(crate) clients: usize,
-    pub(crate) connections: usize,
-    /// Bytes of a body.
-    pub(crate) sends: usize,
+/// What was measured of one proxy.
+#[derive(Debug)]
+pub(crate) struct Row {
+    pub(crate) kind: Kind,
+    /// Microseconds for each round, by job.
+    pub(crate) cpu: Vec<Vec<f64>>,
+    pub(crate) idle_kib: Vec<f64>,
+    pub(crate) start_millis: Vec<f64>,
 }
 
-impl Job {
-    /// What most jobs are: 64 keep-alive connections, small requests of nobody in particular.
-    pub(crate) const fn new(name: &'static str, path: &'static str, status: &'static str) -> Self {
-        Self { name, path, status, clients: 0, connections: 64, sends: 0 }
-    }
-}
-
-pub(crate) const JOBS: [Job; 5] = [
-    Job::new("proxied, a limit that does not bind", "/", "200"),
-    Job::new("refused with 429", "/refused", "429"),
-    Job { connections: 4, ..Job::new("proxied, 4 connections", "/", "200") },
-    Job { connections: 16, ..Job::new("1 MiB down", LARGE, "200") },
-    Job { connections: 16, sends: 1 << 20, ..Job::new("1 MiB up", "/", "200") },
-];
-
-/// Where the application answers with 1 MiB.
-pub(crate) const LARGE: &str = "/large";
-
-/// Measures everything and prints it.
-pub(crate) fn run(plan: &Plan, kinds: &[Kind]) {
-    let (application, application_address) = Process::of_this_program(&["application".to_owned()]);
-    let (installed, missing): (Vec<Kind>, Vec<Kind>) = kinds.iter().partition(|kind| kind.missing().is_none());
-    for kind in &missing {
-        println!("SKIPPED, {}: it is not installed", kind.name());
-    }
-    let mut rows: Vec<Row> = installed.iter().map(|kind| Row::new(*kind)).collect();
-    let peers: Vec<Peer> = installed.iter().map(|kind| Peer::start(*kind, &application_address)).collect();
+/// Measures everything and prints it; with a `word`, only the jobs that have it in their names.
+pub(crate) fn run(plan: &Plan, kinds: &[Kind], word: Option<&str>) {
+    let jobs: Vec<Job> = JOBS.into_iter().filter(|job| word.is_none_or(|word| job.name.contains(word))).collect();
+    let (application, application_address) = Process::of_this_program(Cores::Second, &["application", "1"]);
+    let row = |kind| Row { kind, cpu: vec![Vec::new(); jobs.len()], idle_kib: Vec::new(), start_millis: Vec::new() };
+    let mut rows: Vec<Row> = installed(kinds).into_iter().map(row).collect();
+    let peers: Vec<Peer> = rows.iter().map(|row| Peer::start(row.kind, &application_address)).collect();
     for peer in &peers {
         first_answer(peer.address, Instant::now());
     }
     for round in 0..plan.rounds {
-        for (index, job) in JOBS.iter().enumerate() {
+        for (index, job) in jobs.iter().enumerate() {
             for (peer, row) in peers.iter().zip(&mut rows) {
-                let spent = cpu_per_request(peer, *job, plan.round);
+                let spent = spent(peer, *job, plan.round, Cores::Second);
                 println!("round {round}, {}: {} {}", job.name, peer.kind.name(), spent.told);
                 row.cpu[index].push(spent.micros);
             }
         }
     }
     drop(peers);
+    table::print(plan, &jobs, &rows);
+    if word.is_some() {
+        return;
+    }
     for row in &mut rows {
-        for count in plan.idle {
-            row.idle_kib.push(kib_per_idle_connection(row.kind, &application_address, *count));
+        for job in IDLE {
+            for count in plan.idle {
+                let job = Job { connections: *count, ..job };
+                row.idle_kib.push(kib_per_idle_connection(row.kind, &application_address, job));
+            }
         }
         for _ in 0..plan.starts {
             let start = Instant::now();
@@ -90,43 +76,65 @@ pub(crate) fn run(plan: &Plan, kinds: &[Kind]) {
         }
     }
     drop(application);
-    table::print(plan, &rows);
+    table::print_idle(plan, &rows);
 }
 
-/// CPU time of a proxy for one request.
+/// What idle connections have asked before.
+pub(crate) const IDLE: [Job; 2] = [
+    Job::new("idle connection", "/plain", 200),
+    Job { over: Over::Tls, ..Job::new("idle connection with TLS", "/plain", 200) },
+];
+
+/// Those that can run here.
+pub(crate) fn installed(kinds: &[Kind]) -> Vec<Kind> {
+    let (installed, missing): (Vec<Kind>, Vec<Kind>) = kinds.iter().partition(|kind| kind.missing().is_none());
+    for kind in missing {
+        println!("SKIPPED, {}: it is not installed", kind.name());
+    }
+    installed
+}
+
+/// What a load cost.
 pub(crate) struct Spent {
     pub(crate) requests: f64,
+    /// CPU time of the proxy for one request.
     pub(crate) micros: f64,
+    /// How much of it the busiest thread of the proxy has spent, from 0 to 1.
+    pub(crate) busiest: f64,
     pub(crate) told: String,
 }
 
 /// Runs the load for a round.
-pub(crate) fn cpu_per_request(peer: &Peer, job: Job, round: Duration) -> Spent {
-    let load = Load { address: peer.address, job, lasts: round };
-    let before = peer.process.cpu_time();
-    let (load, told) = Process::of_this_program(&[&["load".to_owned()], &load.arguments()[..]].concat());
-    let spent = peer.process.cpu_time().saturating_sub(before);
+pub(crate) fn spent(peer: &Peer, job: Job, round: Duration, cores: Cores) -> Spent {
+    let before = peer.process.cpu_times();
+    let (load, told) = Process::of_this_program(cores, &["load", &peer.load(job, round, cores.count()).argument()]);
+    let after = peer.process.cpu_times();
     drop(load);
+    let spent = after.iter().map(|(thread, time)| time.saturating_sub(before.get(thread).copied().unwrap_or_default()));
+    let spent: Vec<f64> = spent.map(|time| time.as_secs_f64()).collect();
+    let total: f64 = spent.iter().sum();
     let mut numbers = told.split(' ').map(|number| number.parse::<u64>().expect("the load tells numbers"));
     let mut next = || numbers.next().expect("the load tells four numbers");
     let (requests, wrong, median, slow) = (next(), next(), next(), next());
-    // The first request of all is not refused yet, and a proxy may close a connection now and then.
+    // The first request of a client is not refused yet, and a proxy may close a connection now and then.
     assert!(wrong <= 1 + requests / 1000, "{} of {requests} answers of {} were wrong", wrong, peer.kind.name());
-    let micros = spent.as_secs_f64() * 1e6 / requests as f64;
+    let micros = total * 1e6 / requests as f64;
     let rate = requests as f64 / round.as_secs_f64();
     Spent {
         requests: requests as f64,
         micros,
+        busiest: spent.iter().fold(0.0, |most, time| time.max(most)) / total,
         told: format!("{micros:.2} us CPU, {rate:.0}/s, p50 {median} us, p99 {slow} us"),
     }
 }
 
-fn kib_per_idle_connection(kind: Kind, application: &str, count: usize) -> f64 {
+fn kib_per_idle_connection(kind: Kind, application: &str, job: Job) -> f64 {
     let peer = Peer::start(kind, application);
     first_answer(peer.address, Instant::now());
     let before = peer.process.resident_kib();
-    let (clients, held) = Process::of_this_program(&["idle".to_owned(), peer.address.to_string(), count.to_string()]);
-    assert_eq!(held, count.to_string(), "{} held fewer connections", kind.name());
+    let (clients, held) =
+        Process::of_this_program(Cores::Second, &["idle", &peer.load(job, Duration::ZERO, 1).argument()]);
+    assert_eq!(held, job.connections.to_string(), "{} held fewer connections", kind.name());
     // Idle for longer than between two clicks, among others that are not: an allocator gives memory back when it is
     // asked for some.
     thread::sleep(Duration::from_secs(3));
@@ -136,7 +144,7 @@ fn kib_per_idle_connection(kind: Kind, application: &str, count: usize) -> f64 {
     thread::sleep(Duration::from_millis(300));
     let grown = peer.process.resident_kib().saturating_sub(before);
     drop(clients);
-    grown as f64 / count as f64
+    grown as f64 / job.connections as f64
 }
 
 /// Requests of others while connections are idle.

@@ -3,19 +3,20 @@
 
 use std::time::Instant;
 
+use super::job::Job;
 use super::measure;
-use super::measure::Job;
 use super::measure::Plan;
 use super::peer::Kind;
 use super::peer::Peer;
+use super::process::Cores;
 use super::process::Process;
 use super::table;
 
 /// The first is what the others are compared to.
 const JOBS: [Job; 3] = [
-    Job::new("two limits on requests", "/plain", "200"),
-    Job::new("two limits on failures, each a failure", "/failure", "200"),
-    Job::new("two limits on failures, each a success", "/success", "200"),
+    Job::new("two limits on requests", "/plain", 200),
+    Job::new("two limits on failures, each a failure", "/failure", 200),
+    Job::new("two limits on failures, each a success", "/success", 200),
 ];
 
 /// What was measured of one job, microseconds for each round.
@@ -27,13 +28,13 @@ pub(crate) struct Row {
 
 /// Measures all three of one process and prints it.
 pub(crate) fn run(plan: &Plan) {
-    let (application, address) = Process::of_this_program(&["application".to_owned()]);
+    let (application, address) = Process::of_this_program(Cores::Second, &["application", "1"]);
     let peer = Peer::start(Kind::PortcullisOutcome, &address);
     measure::first_answer(peer.address, Instant::now());
     let mut rows = JOBS.map(|job| Row { name: job.name, cpu: Vec::new() });
     for round in 0..plan.rounds {
         for (job, row) in JOBS.iter().zip(&mut rows) {
-            let spent = measure::cpu_per_request(&peer, *job, plan.round);
+            let spent = measure::spent(&peer, *job, plan.round, Cores::Second);
             println!("round {round}, {}: {}", job.name, spent.told);
             row.cpu.push(spent.micros);
         }

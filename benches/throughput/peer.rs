@@ -6,13 +6,17 @@ use std::net::TcpListener;
 use std::path::Path;
 use std::process::Command;
 use std::process::Stdio;
+use std::time::Duration;
 
 use tempfile::TempDir;
 
-use super::process::PROXY_CORE;
+use super::job::Job;
+use super::job::Over;
+use super::load;
+use super::load::Load;
+use super::process::Cores;
 use super::process::Process;
 use super::process::is_installed;
-use super::process::on_core;
 
 /// A proxy and where it counts.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -66,22 +70,21 @@ impl Kind {
         }
     }
 
-    fn command(self, folder: &TempDir) -> Command {
-        let path = folder.path().to_string_lossy();
+    fn command(self, cores: Cores, path: &str) -> Command {
         let config = format!("{path}/config");
         match self {
             Self::Nginx | Self::NginxLua => {
-                let mut command = on_core(PROXY_CORE, "nginx");
-                command.args(["-p", &path, "-c", &config, "-e", "/dev/null"]);
+                let mut command = cores.command("nginx");
+                command.args(["-p", path, "-c", &config, "-e", "/dev/null"]);
                 command
             }
             Self::Haproxy => {
-                let mut command = on_core(PROXY_CORE, "haproxy");
+                let mut command = cores.command("haproxy");
                 command.args(["-db", "-q", "-f", &config]);
                 command
             }
             Self::Portcullis | Self::PortcullisRedis | Self::PortcullisOutcome => {
-                let mut command = on_core(PROXY_CORE, env!("CARGO_BIN_EXE_portcullis"));
+                let mut command = cores.command(env!("CARGO_BIN_EXE_portcullis"));
                 command.args(["run", "-c", &config]);
                 command
             }
@@ -97,35 +100,71 @@ const MODULES: &str = "/usr/lib/nginx/modules";
 pub(crate) struct Peer {
     pub(crate) kind: Kind,
     pub(crate) address: SocketAddr,
+    /// Where it speaks TLS, if its configuration says so.
+    secure_address: SocketAddr,
     pub(crate) process: Process,
-    _folder: TempDir,
+    folder: TempDir,
 }
 
 impl Peer {
-    /// Starts it before an application at that address. Returns at once, before it accepts connections.
+    /// Starts it on the first core before an application at that address. Returns at once, before it accepts
+    /// connections.
     pub(crate) fn start(kind: Kind, application: &str) -> Self {
-        Self::start_with(kind, application, &[], &[])
+        Self::start_on(Cores::First, kind, application)
+    }
+
+    /// The same with a worker on each of these cores.
+    pub(crate) fn start_on(cores: Cores, kind: Kind, application: &str) -> Self {
+        Self::start_with(cores, kind, application, &[], &[])
     }
 
     /// The same with further words of its configuration replaced, and files beside it.
-    pub(crate) fn start_with(kind: Kind, application: &str, words: &[(&str, &str)], files: &[(&str, &[u8])]) -> Self {
-        let address = free_address();
+    pub(crate) fn start_with(
+        cores: Cores,
+        kind: Kind,
+        application: &str,
+        words: &[(&str, &str)],
+        files: &[(&str, &[u8])],
+    ) -> Self {
+        let (address, secure_address) = (free_address(), free_address());
         let folder = tempfile::tempdir().expect("a folder for the configuration");
         let path = folder.path().to_string_lossy().into_owned();
-        let usual =
-            [("ADDRESS", &*address.to_string()), ("APPLICATION", application), ("FOLDER", &path), ("MODULES", MODULES)];
+        let usual = [
+            ("ADDRESS", &*address.to_string()),
+            ("SECURE", &secure_address.to_string()),
+            ("APPLICATION", application),
+            ("FOLDER", &path),
+            ("MODULES", MODULES),
+            ("WORKERS", &cores.count().to_string()),
+        ];
         let config = usual
             .iter()
             .chain(words)
             .fold(kind.config().to_owned(), |config, (word, meant)| config.replace(word, meant));
-        for (name, content) in [("config", config.as_bytes())].iter().chain(files) {
+        let site = site();
+        for (name, content) in [("config", config.as_bytes()), (SITE_FILE, site.as_bytes())].iter().chain(files) {
             fs::write(folder.path().join(name), content).expect("a file in the folder");
         }
-        let mut command = kind.command(&folder);
+        let mut command = kind.command(cores, &path);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        Self { kind, address, process: Process::start(command), _folder: folder }
+        Self { kind, address, secure_address, process: Process::start(command), folder }
+    }
+
+    /// A load of this proxy.
+    pub(crate) fn load(&self, job: Job, lasts: Duration, threads: usize) -> Load {
+        let address = if job.over == Over::Tcp { self.address } else { self.secure_address };
+        Load { address, site: self.folder.path().join(SITE_FILE), job, lasts, threads }
     }
 }
+
+/// A certificate and its key, of the kind that is fastest for a server: ECDSA over P-256.
+fn site() -> String {
+    let rcgen::CertifiedKey { cert, signing_key } =
+        rcgen::generate_simple_self_signed([load::SITE.to_owned()]).expect("a name");
+    format!("{}{}", cert.pem(), signing_key.serialize_pem())
+}
+
+const SITE_FILE: &str = "site.pem";
 
 /// An address that was free a moment ago.
 pub(crate) fn free_address() -> SocketAddr {

@@ -1,7 +1,9 @@
 //! Processes on cores of their own, and what the kernel says of them.
 
+use std::collections::HashMap;
 use std::env;
 use std::fs;
+use std::io;
 use std::io::BufRead;
 use std::io::BufReader;
 use std::process::Child;
@@ -10,16 +12,32 @@ use std::process::Command;
 use std::process::Stdio;
 use std::time::Duration;
 
-/// Where the proxies run.
-pub(crate) const PROXY_CORE: &str = "0";
-/// Where the load and the application run.
-pub(crate) const LOAD_CORE: &str = "1";
+/// Where a process may run.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Cores {
+    /// Where the proxies run.
+    First,
+    /// Where the load and the application run.
+    Second,
+    Both,
+}
 
-/// A command that runs on one core.
-pub(crate) fn on_core(core: &str, program: &str) -> Command {
-    let mut command = Command::new("taskset");
-    command.args(["-c", core, program]);
-    command
+impl Cores {
+    pub(crate) fn count(self) -> usize {
+        if self == Self::Both { 2 } else { 1 }
+    }
+
+    /// A command that runs there.
+    pub(crate) fn command(self, program: &str) -> Command {
+        let mut command = Command::new("taskset");
+        let list = match self {
+            Self::First => "0",
+            Self::Second => "1",
+            Self::Both => "0,1",
+        };
+        command.args(["-c", list, program]);
+        command
+    }
 }
 
 /// Whether a program is installed.
@@ -41,9 +59,10 @@ impl Process {
     }
 
     /// This program again in another role, with the first line it says.
-    pub(crate) fn of_this_program(arguments: &[String]) -> (Self, String) {
+    pub(crate) fn of_this_program(cores: Cores, arguments: &[&str]) -> (Self, String) {
         let this = env::current_exe().expect("this program has a file");
-        let mut child = on_core(LOAD_CORE, &this.to_string_lossy())
+        let mut child = cores
+            .command(&this.to_string_lossy())
             .args(arguments)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -55,9 +74,14 @@ impl Process {
         (Self { child, stdin }, line.trim().to_owned())
     }
 
-    /// Nanoseconds on a core that this process and its children have had.
+    /// Time on a core that this process and its children have had.
     pub(crate) fn cpu_time(&self) -> Duration {
-        self.family().iter().map(|pid| cpu_time(*pid)).sum()
+        self.cpu_times().values().sum()
+    }
+
+    /// The same of each thread, by its number.
+    pub(crate) fn cpu_times(&self) -> HashMap<String, Duration> {
+        self.family().iter().flat_map(|pid| cpu_times(*pid)).collect()
     }
 
     /// Resident memory of this process and its children, in KiB.
@@ -104,13 +128,16 @@ fn parent(pid: u32) -> Option<u32> {
     stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()
 }
 
-fn cpu_time(pid: u32) -> Duration {
-    let Ok(tasks) = fs::read_dir(format!("/proc/{pid}/task")) else { return Duration::ZERO };
-    let of_task = |task: std::io::Result<fs::DirEntry>| {
-        let times = fs::read_to_string(task.ok()?.path().join("schedstat")).ok()?;
-        times.split(' ').next()?.parse().ok().map(Duration::from_nanos)
+/// By the kernel's nanoseconds.
+fn cpu_times(pid: u32) -> Vec<(String, Duration)> {
+    let Ok(tasks) = fs::read_dir(format!("/proc/{pid}/task")) else { return Vec::new() };
+    let of_task = |task: io::Result<fs::DirEntry>| {
+        let task = task.ok()?;
+        let times = fs::read_to_string(task.path().join("schedstat")).ok()?;
+        let time = Duration::from_nanos(times.split(' ').next()?.parse().ok()?);
+        Some((task.file_name().to_string_lossy().into_owned(), time))
     };
-    tasks.filter_map(of_task).sum()
+    tasks.filter_map(of_task).collect()
 }
 
 fn resident_kib(pid: u32) -> u64 {

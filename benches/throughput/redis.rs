@@ -13,9 +13,8 @@ use std::time::Instant;
 use tempfile::TempDir;
 
 use super::peer::free_address;
-use super::process::PROXY_CORE;
+use super::process::Cores;
 use super::process::Process;
-use super::process::on_core;
 
 /// A running server that writes nothing to disk, on the core of the proxies.
 #[derive(Debug)]
@@ -29,7 +28,7 @@ impl Redis {
     pub(crate) fn start() -> Self {
         let address = free_address();
         let folder = tempfile::tempdir().expect("a folder for the server");
-        let mut command = on_core(PROXY_CORE, "redis-server");
+        let mut command = Cores::First.command("redis-server");
         command.args(["--bind", "127.0.0.1", "--port", &address.port().to_string()]);
         command.args(["--save", "", "--appendonly", "no"]).current_dir(folder.path());
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());

@@ -6,11 +6,13 @@
 
 use std::time::Instant;
 
+use super::job::Clients;
+use super::job::Job;
 use super::measure;
-use super::measure::Job;
 use super::measure::Plan;
 use super::peer::Kind;
 use super::peer::Peer;
+use super::process::Cores;
 use super::process::Process;
 use super::redis;
 use super::redis::Redis;
@@ -27,9 +29,8 @@ pub(crate) struct Row {
 }
 
 /// So many clients ask in turn: each within its limit, and with a log of realistic length.
-const JOB: Job = Job { clients: CLIENTS, ..Job::new("proxied, a limit in Redis that does not bind", "/", "200") };
-
-const CLIENTS: usize = 10_000;
+const JOB: Job =
+    Job { clients: Clients::Keys(10_000), ..Job::new("proxied, a limit in Redis that does not bind", "/", 200) };
 
 /// Measures both and prints it.
 pub(crate) fn run(plan: &Plan) {
@@ -37,7 +38,7 @@ pub(crate) fn run(plan: &Plan) {
         println!("SKIPPED, the table of limits in Redis: {needed} is not installed");
         return;
     }
-    let (application, application_address) = Process::of_this_program(&["application".to_owned()]);
+    let (application, application_address) = Process::of_this_program(Cores::Second, &["application", "1"]);
     let ours = Redis::start();
     let overheard = ours.overheard();
     let mut peers = vec![(start(Kind::PortcullisRedis, &application_address, &ours, &[]), ours)];
@@ -57,7 +58,7 @@ pub(crate) fn run(plan: &Plan) {
     for round in 0..plan.rounds {
         for ((peer, redis), row) in peers.iter().zip(&mut rows) {
             let before = redis.process.cpu_time();
-            let spent = measure::cpu_per_request(peer, JOB, plan.round);
+            let spent = measure::spent(peer, JOB, plan.round, Cores::Second);
             let redis_cpu = redis.process.cpu_time().saturating_sub(before).as_secs_f64() * 1e6 / spent.requests;
             println!("round {round}, {}: {} {}, Redis {redis_cpu:.2} us CPU", JOB.name, peer.kind.name(), spent.told);
             row.proxy_cpu.push(spent.micros);
@@ -81,8 +82,11 @@ impl Row {
 
 fn start(kind: Kind, application: &str, redis: &Redis, files: &[(&str, &[u8])]) -> Peer {
     let port = redis.address.port().to_string();
-    Peer::start_with(kind, application, &[("REDIS_PORT", &port)], files)
+    Peer::start_with(Cores::First, kind, application, &[("REDIS_PORT", &port)], files)
 }
+
+/// How a script ends that decides.
+const RETURN: &[u8] = b"return reply";
 
 /// What portcullis has its Redis do for a request.
 #[derive(Debug)]
@@ -102,8 +106,9 @@ impl Decision {
                 scripts.push((redis.ask(&[b"EVAL", b"return redis.sha1hex(ARGV[1])", b"0", &text]), text));
             } else if is(0, "evalsha") && is(2, "1") && !command[3].ends_with(b":probe") {
                 let name = String::from_utf8_lossy(&command[1]).into_owned();
-                // The first time Redis may not have had the script yet.
-                if let Some((_, script)) = scripts.iter().find(|(sha, _)| *sha == name) {
+                // The first time Redis may not have had the script yet; others have to do with bans.
+                let decides = |text: &[u8]| text.trim_ascii_end().ends_with(RETURN);
+                if let Some((_, script)) = scripts.iter().find(|(sha, text)| *sha == name && decides(text)) {
                     return Self { script: script.clone(), arguments: command.split_off(4) };
                 }
             }
@@ -114,7 +119,6 @@ impl Decision {
     /// What nginx writes before and after a client's key to have its Redis do the same.
     fn for_lua(&self, redis: &Redis) -> [(&'static str, Vec<u8>); 2] {
         // All that differs: of what is returned, how long the client must wait, or -1. The rest would be read for nothing.
-        assert!(self.script.trim_ascii_end().ends_with(b"return reply"), "the script returns something else");
         let script = [self.script.trim_ascii_end(), b"[2]"].concat();
         let name = redis.ask(&[b"SCRIPT", b"LOAD", &script]);
         let key = [b'.'; 32];

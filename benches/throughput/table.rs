@@ -1,52 +1,58 @@
-//! The numbers as a table in Markdown.
+//! The numbers as tables in Markdown.
 
-use super::measure::JOBS;
+use super::cores;
+use super::job::IDLE_GOAL;
+use super::job::Job;
+use super::measure;
+use super::measure::IDLE;
 use super::measure::Plan;
 use super::outcome;
 use super::peer::Kind;
 use super::shared;
 
-/// What was measured of one proxy.
-#[derive(Debug)]
-pub(crate) struct Row {
-    pub(crate) kind: Kind,
-    /// Microseconds for each round, by job.
-    pub(crate) cpu: [Vec<f64>; JOBS.len()],
-    pub(crate) idle_kib: Vec<f64>,
-    pub(crate) start_millis: Vec<f64>,
-}
-
-impl Row {
-    pub(crate) fn new(kind: Kind) -> Self {
-        Self { kind, cpu: std::array::from_fn(|_| Vec::new()), idle_kib: Vec::new(), start_millis: Vec::new() }
-    }
-}
-
-pub(crate) fn print(plan: &Plan, rows: &[Row]) {
+/// The table of limits in memory.
+pub(crate) fn print(plan: &Plan, jobs: &[Job], rows: &[measure::Row]) {
     let reference = rows.iter().find(|row| row.kind == Kind::Nginx);
-    let names: Vec<&str> = rows.iter().map(|row| row.kind.name()).collect();
-    println!("\n| one core | {} |\n| --- |{}", names.join(" | "), " --- |".repeat(rows.len()));
-    let line = |name: &str, cell: &dyn Fn(&Row) -> String| {
-        let cells: Vec<String> = rows.iter().map(cell).collect();
-        println!("| {name} | {} |", cells.join(" | "));
-    };
-    for (index, job) in JOBS.iter().enumerate() {
-        line(&format!("{}: CPU per request", job.name), &|row| {
-            let absolute = format!("{:.1} us", median(row.cpu[index].clone()));
-            let Some(reference) = reference else { return absolute };
-            let ratios = row.cpu[index].iter().zip(&reference.cpu[index]).map(|(ours, theirs)| ours / theirs);
-            format!("{:.2} ({absolute})", median(ratios.collect()))
+    head("one core: CPU per request", rows.iter().map(|row| row.kind), "goal");
+    for (index, job) in jobs.iter().enumerate() {
+        let cells = rows.iter().map(|row| match reference {
+            None => format!("{:.1} us", median(row.cpu[index].clone())),
+            Some(reference) => against(&row.cpu[index], &reference.cpu[index], " us"),
         });
+        line(job.name, cells, job.goal.map_or(String::new(), |goal| format!("{goal:.2}")));
     }
-    for (index, count) in plan.idle.iter().enumerate() {
-        line(&format!("KiB per idle connection, of {count}"), &|row| format!("{:.1}", row.idle_kib[index]));
-    }
-    line("start to first answer", &|row| format!("{:.0} ms", median(row.start_millis.clone())));
     match reference {
         Some(_) => println!("\nRatios against nginx, medians of {} rounds.", plan.rounds),
         None => println!("\nWithout nginx there are no ratios."),
     }
 }
+
+/// The table of what does nothing yet, or nothing more.
+pub(crate) fn print_idle(plan: &Plan, rows: &[measure::Row]) {
+    head("one core", rows.iter().map(|row| row.kind), "goal");
+    let kinds = IDLE.iter().flat_map(|job| plan.idle.iter().map(|count| format!("KiB per {}, of {count}", job.name)));
+    for (index, name) in kinds.enumerate() {
+        line(&name, rows.iter().map(|row| format!("{:.1}", row.idle_kib[index])), format!("{IDLE_GOAL:.1}"));
+    }
+    let starts = rows.iter().map(|row| format!("{:.0} ms", median(row.start_millis.clone())));
+    line("start to first answer", starts, String::new());
+}
+
+/// The table of two cores against one.
+pub(crate) fn print_cores(plan: &Plan, rows: &[cores::Row]) {
+    head("two cores against one", rows.iter().map(|row| row.kind), "goal");
+    let medians =
+        |of: fn(&cores::Row) -> &[f64]| rows.iter().map(move |row| format!("{:.2}", median(of(row).to_vec())));
+    line("requests per second, load and application on the same cores", medians(|row| &row.per_second), String::new());
+    line("CPU per request", medians(|row| &row.cpu), String::new());
+    line("work of the busier worker", medians(|row| &row.busiest), String::new());
+    let served = rows.iter().map(|row| format!("{:.2}", median(row.cpu.iter().map(|cpu| 2.0 / cpu).collect())));
+    line("so that two workers serve, against one (2 / CPU per request)", served, format!("{CORES_GOAL:.2}"));
+    println!("\nMedians of {} rounds.", plan.rounds);
+}
+
+/// What two cores are to serve when one serves 1.
+const CORES_GOAL: f64 = 1.8;
 
 /// The table of limits that are decided in Redis.
 pub(crate) fn print_shared(plan: &Plan, rows: &[shared::Row]) {
@@ -57,11 +63,9 @@ pub(crate) fn print_shared(plan: &Plan, rows: &[shared::Row]) {
     );
     println!("| --- | --- | --- | --- |");
     for row in rows {
-        let cell = |of: fn(&shared::Row) -> &[f64], unit: &str| {
-            let absolute = format!("{:.1}{unit}", median(of(row).to_vec()));
-            let Some(reference) = reference else { return absolute };
-            let ratios = of(row).iter().zip(of(reference)).map(|(ours, theirs)| ours / theirs);
-            format!("{:.2} ({absolute})", median(ratios.collect()))
+        let cell = |of: fn(&shared::Row) -> &[f64], unit: &str| match reference {
+            None => format!("{:.1}{unit}", median(of(row).to_vec())),
+            Some(reference) => against(of(row), of(reference), unit),
         };
         let cells =
             [cell(|row| &row.proxy_cpu, " us"), cell(|row| &row.redis_cpu, " us"), cell(|row| &row.per_second, "")];
@@ -75,10 +79,26 @@ pub(crate) fn print_outcome(plan: &Plan, rows: &[outcome::Row]) {
     println!("\n| portcullis, one core, 64 keep-alive connections | CPU per request |");
     println!("| --- | --- |");
     for row in rows {
-        let ratios = row.cpu.iter().zip(&rows[0].cpu).map(|(counted, plain)| counted / plain).collect();
-        println!("| {} | {:.2} ({:.1} us) |", row.name, median(ratios), median(row.cpu.clone()));
+        println!("| {} | {} |", row.name, against(&row.cpu, &rows[0].cpu, " us"));
     }
     println!("\nRatios against the first row, medians of {} rounds.", plan.rounds);
+}
+
+/// The head of a table with a column for each proxy and a last one.
+fn head(what: &str, kinds: impl Iterator<Item = Kind>, last: &str) {
+    let names: Vec<&str> = kinds.map(Kind::name).collect();
+    println!("\n| {what} | {} | {last} |\n| --- |{} --- |", names.join(" | "), " --- |".repeat(names.len()));
+}
+
+fn line(name: &str, cells: impl Iterator<Item = String>, last: String) {
+    let cells: Vec<String> = cells.chain([last]).collect();
+    println!("| {name} | {} |", cells.join(" | "));
+}
+
+/// The ratio to those of the same rounds, and the number itself.
+fn against(ours: &[f64], theirs: &[f64], unit: &str) -> String {
+    let ratios = ours.iter().zip(theirs).map(|(ours, theirs)| ours / theirs);
+    format!("{:.2} ({:.1}{unit})", median(ratios.collect()), median(ours.to_vec()))
 }
 
 fn median(mut numbers: Vec<f64>) -> f64 {

@@ -1,0 +1,65 @@
+//! How much more two cores serve than one.
+//!
+//! The load and the application need cores too. So all three run on one core, each with one thread, and then on two,
+//! each with two threads: a machine of one core and one of twice as many. What its load and application make of the
+//! second core is in the requests per second; CPU time per request is the proxy's own. Two workers serve twice as much
+//! as one if no request costs them more than it cost the one.
+
+use std::time::Instant;
+
+use super::job::Clients;
+use super::job::Job;
+use super::measure;
+use super::measure::Plan;
+use super::measure::installed;
+use super::peer::Kind;
+use super::peer::Peer;
+use super::process::Cores;
+use super::process::Process;
+use super::table;
+
+/// Many clients: no two cores meet for one client's sake.
+const JOB: Job = Job {
+    clients: Clients::Addresses,
+    connections: 128,
+    ..Job::new("proxied, a limit that does not bind, 128 clients", "/", 200)
+};
+
+/// What was measured of one proxy: two cores against one, a ratio for each round.
+#[derive(Debug)]
+pub(crate) struct Row {
+    pub(crate) kind: Kind,
+    pub(crate) per_second: Vec<f64>,
+    pub(crate) cpu: Vec<f64>,
+    /// What the busier of two workers has done of the work.
+    pub(crate) busiest: Vec<f64>,
+}
+
+/// Measures and prints it.
+pub(crate) fn run(plan: &Plan) {
+    let machines = [Cores::First, Cores::Both].map(|cores| {
+        let (application, address) = Process::of_this_program(cores, &["application", &cores.count().to_string()]);
+        let peers: Vec<Peer> =
+            installed(&Kind::IN_MEMORY).into_iter().map(|kind| Peer::start_on(cores, kind, &address)).collect();
+        for peer in &peers {
+            measure::first_answer(peer.address, Instant::now());
+        }
+        (cores, application, peers)
+    });
+    let row = |peer: &Peer| Row { kind: peer.kind, per_second: Vec::new(), cpu: Vec::new(), busiest: Vec::new() };
+    let mut rows: Vec<Row> = machines[0].2.iter().map(row).collect();
+    for round in 0..plan.rounds {
+        for (index, row) in rows.iter_mut().enumerate() {
+            let [one, two] = machines.each_ref().map(|(cores, _, peers)| {
+                let spent = measure::spent(&peers[index], JOB, plan.round, *cores);
+                println!("round {round}, {}, {cores:?}: {} {}", JOB.name, row.kind.name(), spent.told);
+                spent
+            });
+            row.per_second.push(two.requests / one.requests);
+            row.cpu.push(two.micros / one.micros);
+            row.busiest.push(two.busiest);
+        }
+    }
+    drop(machines);
+    table::print_cores(plan, &rows);
+}
