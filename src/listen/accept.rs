@@ -1,6 +1,7 @@
 //! The accept loop of one core.
 
 use std::io;
+use std::mem;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,6 +10,7 @@ use arc_swap::ArcSwap;
 use tokio::net::TcpListener;
 use tokio::net::TcpStream;
 use tokio::select;
+use tokio::time::Instant;
 use tokio::time::sleep;
 use tokio::time::timeout;
 use tracing::error;
@@ -60,7 +62,7 @@ struct Accepting<H> {
 impl<H: Handle> Accepting<H> {
     /// Who was accepted is welcomed, whatever is said meanwhile.
     async fn run(&self, listener: &TcpListener, stop: &Stop) {
-        let mut failing = false;
+        let mut trouble = Trouble::default();
         loop {
             let accepted = select! {
                 biased;
@@ -69,18 +71,12 @@ impl<H: Handle> Accepting<H> {
             };
             match accepted {
                 Ok((stream, peer)) => {
-                    if failing {
-                        failing = false;
-                        info!(local = %self.local, "accepting connections again");
-                    }
+                    trouble.ends(self.local);
                     self.welcome(stream, peer).await;
                 }
                 Err(error) if concerns_one_connection(&error) => {}
                 Err(error) => {
-                    if !failing {
-                        failing = true;
-                        warn!(local = %self.local, %error, "cannot accept connections, trying on");
-                    }
+                    trouble.lasts(self.local, &error);
                     select! {
                         () = stop.told() => return,
                         () = sleep(PAUSE) => {}
@@ -140,6 +136,31 @@ impl<H: Handle> Accepting<H> {
     }
 }
 
+/// That connections cannot be accepted. It may come and go with each descriptor that is freed and taken: an operator is
+/// told now and then.
+#[derive(Debug, Default)]
+struct Trouble {
+    told: Option<Instant>,
+    /// That it has ended is to be said.
+    is_known: bool,
+}
+
+impl Trouble {
+    fn lasts(&mut self, local: SocketAddr, error: &io::Error) {
+        if self.told.is_none_or(|told| told.elapsed() >= TELLING) {
+            self.told = Some(Instant::now());
+            self.is_known = true;
+            warn!(%local, %error, "cannot accept connections, trying on");
+        }
+    }
+
+    fn ends(&mut self, local: SocketAddr) {
+        if mem::take(&mut self.is_known) {
+            info!(%local, "accepting connections again");
+        }
+    }
+}
+
 /// Whether the client is at fault, and the next one may fare better at once.
 fn concerns_one_connection(error: &io::Error) -> bool {
     matches!(
@@ -153,3 +174,6 @@ fn concerns_one_connection(error: &io::Error) -> bool {
 
 /// Between two looks at what does not announce itself: descriptors that came free, a bound that was raised.
 const PAUSE: Duration = Duration::from_millis(100);
+
+/// Between two words about the same trouble.
+const TELLING: Duration = Duration::from_secs(10);

@@ -23,12 +23,11 @@ pub struct Connections {
 }
 
 impl Connections {
-    /// Those of a process that may have so many descriptors, whatever its settings say. Part of them stays free, for
-    /// connections to applications and what else there is to open: clients that are silent must not take it from
-    /// those that ask.
+    /// Those of a process that may have so many descriptors, whatever its settings say. As many stay free for
+    /// connections to applications, one for each client that asks: what clients take must not be missing there.
     #[must_use]
     pub fn within_descriptors(descriptors: usize) -> Self {
-        let ceiling = (descriptors.saturating_sub(OWN_DESCRIPTORS) / 4 * 3).max(1);
+        let ceiling = (descriptors.saturating_sub(OWN_DESCRIPTORS) / 2).max(1);
         Self { group: Arc::new(Group { ceiling: Some(ceiling), ..Group::default() }) }
     }
 

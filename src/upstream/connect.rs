@@ -2,13 +2,17 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use rustix::io::Errno;
 use socket2::SockRef;
 use socket2::TcpKeepalive;
 use tokio::net::TcpStream;
 use tokio::net::lookup_host;
 use tokio::time::Instant;
+use tokio::time::sleep;
 use tokio::time::timeout_at;
 
 use super::Timeouts;
@@ -64,16 +68,44 @@ async fn connect_to(
     protocol: Protocol,
     deadline: Instant,
 ) -> Result<Stream, Cause> {
+    let mut lacks_descriptor = false;
     let connected = async {
-        let stream = TcpStream::connect(address).await?;
+        let stream = socket_to(address, &mut lacks_descriptor).await?;
         prepare(&stream, timeouts.response)?;
         match &server.secure {
             None => Ok(Stream::Plain(stream)),
             Some(secure) => secure.handshake(stream, protocol).await.map(|stream| Stream::Tls(Box::new(stream))),
         }
     };
-    let connected = timeout_at(deadline, connected).await.map_err(|_| Cause::ConnectTimeout)?;
-    connected.map_err(Cause::Connect)
+    match timeout_at(deadline, connected).await {
+        Ok(connected) => connected.map_err(Cause::Connect),
+        Err(_) if lacks_descriptor => Err(Cause::NoDescriptor),
+        Err(_) => Err(Cause::ConnectTimeout),
+    }
+}
+
+/// A connected socket. While the process may open no more, it waits for requests to end that have one.
+async fn socket_to(address: SocketAddr, lacks_descriptor: &mut bool) -> io::Result<TcpStream> {
+    loop {
+        let connected = TcpStream::connect(address).await;
+        *lacks_descriptor = connected.as_ref().is_err_and(is_lack_of_descriptors);
+        if !*lacks_descriptor {
+            return connected;
+        }
+        MISSED.fetch_add(1, Ordering::Relaxed);
+        sleep(PAUSE).await;
+    }
+}
+
+/// Changes with each descriptor that this process could not have: connections that rest had better make room.
+pub(super) fn missed_descriptors() -> u64 {
+    MISSED.load(Ordering::Relaxed)
+}
+
+static MISSED: AtomicU64 = AtomicU64::new(0);
+
+fn is_lack_of_descriptors(error: &io::Error) -> bool {
+    matches!(Errno::from_io_error(error), Some(Errno::MFILE | Errno::NFILE))
 }
 
 fn prepare(stream: &TcpStream, response: Duration) -> io::Result<()> {
@@ -87,6 +119,9 @@ fn prepare(stream: &TcpStream, response: Duration) -> io::Result<()> {
     let _ = response;
     Ok(())
 }
+
+/// Between two tries to open a socket: descriptors that came free do not announce themselves.
+const PAUSE: Duration = Duration::from_millis(20);
 
 /// How soon a server that vanished is noticed on a connection that nothing is sent on.
 const KEEPALIVE: Duration = Duration::from_secs(15);

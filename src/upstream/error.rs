@@ -24,6 +24,9 @@ pub enum Cause {
     Connect(io::Error),
     #[error("connecting to the server took too long")]
     ConnectTimeout,
+    /// The process has too many files open; no server is to blame.
+    #[error("no descriptor is left for a connection to the server")]
+    NoDescriptor,
     #[error("the server took too long to answer")]
     ResponseTimeout,
     #[error("the server closed the connection before it had answered: {0}")]
@@ -42,17 +45,18 @@ impl Cause {
         match self {
             Self::Connect(error) => Self::Connect(io::Error::new(error.kind(), error.to_string())),
             Self::ConnectTimeout => Self::ConnectTimeout,
+            Self::NoDescriptor => Self::NoDescriptor,
             other => Self::Connect(io::Error::other(other.to_string())),
         }
     }
 }
 
 impl ForwardError {
-    /// 502 down or nonsense, 503 no healthy server, 504 too slow. A body that broke off is the client's fault, 400,
+    /// 502 down or nonsense, 503 no healthy server or no descriptor, 504 too slow. A body that broke off is the client's fault, 400,
     /// unless its error ([`Self::request_body_error`]) says better.
     pub fn status(&self) -> StatusCode {
         match self.cause {
-            Cause::NoHealthyServer => StatusCode::SERVICE_UNAVAILABLE,
+            Cause::NoHealthyServer | Cause::NoDescriptor => StatusCode::SERVICE_UNAVAILABLE,
             Cause::ConnectTimeout | Cause::ResponseTimeout => StatusCode::GATEWAY_TIMEOUT,
             Cause::Connect(_) | Cause::Closed(_) | Cause::Nonsense(_) | Cause::UnaskedUpgrade => {
                 StatusCode::BAD_GATEWAY
@@ -67,6 +71,7 @@ impl ForwardError {
             Cause::NoHealthyServer => "no_healthy_server",
             Cause::Connect(_) => "connect",
             Cause::ConnectTimeout => "connect_timeout",
+            Cause::NoDescriptor => "no_descriptor",
             Cause::ResponseTimeout => "response_timeout",
             Cause::Closed(_) => "closed",
             Cause::Nonsense(_) => "nonsense",
@@ -114,6 +119,7 @@ mod tests {
     #[test]
     fn down_is_502_unhealthy_503_slow_504() {
         check(Cause::NoHealthyServer, 503);
+        check(Cause::NoDescriptor, 503);
         check(Cause::Connect(io::ErrorKind::ConnectionRefused.into()), 502);
         check(Cause::UnaskedUpgrade, 502);
         check(Cause::ConnectTimeout, 504);

@@ -1,6 +1,7 @@
 //! Connections of one core to the servers, kept between requests.
 
 use std::collections::VecDeque;
+use std::mem;
 use std::sync::Arc;
 use std::sync::Weak;
 use std::time::Duration;
@@ -11,6 +12,7 @@ use http_body::Body;
 use parking_lot::Mutex;
 use tokio::time::sleep;
 
+use super::connect::missed_descriptors;
 use super::link::Link;
 use super::server::ServerId;
 use super::trunk::Shared;
@@ -55,6 +57,8 @@ struct Resting<B> {
     /// How often the sweeper came by: time enough for this, and free to read.
     tick: u64,
     sweeping: bool,
+    /// What `missed_descriptors` said when the sweeper came by.
+    missed: u64,
 }
 
 #[derive(Debug)]
@@ -65,7 +69,7 @@ struct Aging<B> {
 
 impl<B> Default for Idle<B> {
     fn default() -> Self {
-        Self { resting: Mutex::new(Resting { links: HashMap::new(), tick: 0, sweeping: false }) }
+        Self { resting: Mutex::new(Resting { links: HashMap::new(), tick: 0, sweeping: false, missed: 0 }) }
     }
 }
 
@@ -102,11 +106,16 @@ impl<B: Send + 'static> Idle<B> {
         }
     }
 
-    /// Closes what has rested too long; false when nothing is left to come back for.
+    /// Closes what has rested too long, or everything where descriptors were missing, be it on another core; false when
+    /// nothing is left to come back for.
     fn sweep(&self) -> bool {
         let mut resting = self.resting.lock();
         resting.tick += 1;
         let tick = resting.tick;
+        let missed = missed_descriptors();
+        if missed != mem::replace(&mut resting.missed, missed) {
+            resting.links.clear();
+        }
         resting.links.retain(|_, links| {
             while links.front().is_some_and(|oldest| oldest.expires < tick) {
                 links.pop_front();

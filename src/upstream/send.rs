@@ -73,6 +73,8 @@ where
                 };
                 let mut way = match way {
                     Ok(way) => way,
+                    // Another server would want one, too.
+                    Err(cause @ Cause::NoDescriptor) => return Err(failure(cause, is_sent)),
                     Err(cause) => {
                         server.rest(&cause);
                         tried.push(server.id);

@@ -4,6 +4,11 @@ use std::fs;
 use std::thread;
 use std::time::Duration;
 
+use http::Request;
+use tokio::task::JoinSet;
+
+use super::http2::ask;
+use super::http2::over_http2;
 use crate::support::Answer;
 use crate::support::Gateway;
 use crate::support::Origin;
@@ -51,4 +56,42 @@ fn with_every_descriptor_taken_new_clients_wait_and_those_that_stand_are_served(
     assert_eq!(waiting.response().status, 200);
     all_are_served();
     assert_eq!(gateway.get("/").status(), 200);
+}
+
+/// Takes its time, so that many connections are open at once.
+fn slow_origin() -> Origin {
+    Origin::answering(|_| {
+        Answer::new(200, &[("Connection", "close")], "there").closing().after(Duration::from_millis(300))
+    })
+}
+
+#[test]
+fn more_clients_at_once_than_there_are_descriptors_are_all_answered() {
+    let origin = slow_origin();
+    let gateway = Gateway::with_descriptors(format!("upstream: {}", origin.url()), DESCRIPTORS);
+    let mut clients: Vec<RawClient> = (0..SILENT).map(|_| gateway.connect()).collect();
+    for client in &mut clients {
+        client.send(gateway.get("/").header("Connection", "close").bytes());
+    }
+    for client in &mut clients {
+        assert_eq!(client.response().status, 200);
+    }
+}
+
+#[test]
+fn more_requests_on_one_connection_than_there_are_descriptors_wait_for_one_and_blame_no_server() {
+    let origin = slow_origin();
+    let gateway = Gateway::with_descriptors(format!("upstream: {}", origin.url()), DESCRIPTORS);
+    over_http2(&gateway, async |sender| {
+        let mut asked = JoinSet::new();
+        for _ in 0..DESCRIPTORS {
+            let sender = sender.clone();
+            let request = Request::get("http://site.example/").body(()).expect("a request");
+            asked.spawn(async move { ask(&sender, request, None).await });
+        }
+        while let Some(answered) = asked.join_next().await {
+            assert_eq!(answered.expect("no panic").expect("an answer").status, 200);
+        }
+    });
+    assert!(!gateway.stderr().iter().any(|line| line.contains("gives no connection")), "{:?}", gateway.stderr());
 }

@@ -37,7 +37,7 @@ impl Choice {
 
     /// Those for a name: of its own, or of all names beside it.
     fn of_name(&self, name: &str) -> &[Arc<CertifiedKey>] {
-        let name = name.to_ascii_lowercase();
+        let name = name.strip_suffix('.').unwrap_or(name).to_ascii_lowercase();
         let beside = || self.wildcard.get(name.split_once('.')?.1);
         self.exact.get(&name).or_else(beside).map_or(&[], Vec::as_slice)
     }
@@ -75,6 +75,7 @@ mod tests {
         };
         check("b.a.test", &[1]);
         check("B.A.TEST", &[1]);
+        check("b.a.test.", &[1]);
         check("c.a.test", &[0]);
         check("a.test", &[0, 2]);
         check("d.c.a.test", &[]);
