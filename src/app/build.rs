@@ -72,7 +72,7 @@ pub fn gauges(
         let name = &upstream.settings().name;
         upstream.settings().servers.iter().map(move |server| {
             let server = server.authority.as_str();
-            (Arc::clone(name), Arc::from(server), upstream.is_healthy(server))
+            (Arc::clone(name), Arc::from(server), upstream.is_served_by(server))
         })
     });
     Gauges {

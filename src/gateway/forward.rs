@@ -1,6 +1,7 @@
 //! A request that passed, on its way to the application and back.
 
 use std::error::Error;
+use std::mem;
 use std::sync::Arc;
 
 use http::HeaderValue;
@@ -42,6 +43,7 @@ use crate::route::UpstreamId;
 use crate::upstream::Answer;
 use crate::upstream::ForwardError;
 use crate::upstream::HostHeader;
+use crate::upstream::Passed;
 
 /// Sends a request to its upstream and brings the answer back.
 ///
@@ -54,7 +56,7 @@ pub fn forward(
     upstream: UpstreamId,
     wanted: Option<Wanted>,
 ) -> impl Future<Output = Response<ResponseBody>> + Send + 'static {
-    story.sent = Some(Sent { upstream, server: None, failure: None });
+    story.sent = Some(Sent { upstream, server: None, failure: None, passed: Passed::new() });
     let (version, has_body) = (parts.version, !body.is_empty());
     let is_tls = connection.secured().is_some();
     let (parts, invitation) = prepare(&story, is_tls, parts, &mut body, upstream, wanted.as_ref());
@@ -77,7 +79,7 @@ pub fn forward(
                 // What never reached the application says nothing about the client.
                 let meaning = if error.is_sent { Meaning::Unknown } else { Meaning::Known(Outcome::Neither) };
                 story.settle(meaning, true).await;
-                fail(story, version, has_body, &error)
+                fail(story, version, has_body, error)
             }
         }
     }
@@ -195,7 +197,7 @@ async fn relay(
     // The version is ours to write, whatever the application spoke.
     parts.version = Version::HTTP_11;
     story.status = Some(parts.status);
-    story.is_answered_by(answer.server);
+    story.is_answered_by(Some(answer.server), answer.passed);
     let mut body = ResponseBody::relay(body, story, invitation, watch);
     if let Some(cookie) = body.welcome().await {
         parts.headers.append(SET_COOKIE, cookie);
@@ -210,7 +212,7 @@ async fn switch(
     mut answer: Answer,
     wanted: Option<Wanted>,
 ) -> Response<ResponseBody> {
-    story.is_answered_by(Arc::clone(&answer.server));
+    story.is_answered_by(Some(Arc::clone(&answer.server)), mem::take(&mut answer.passed));
     let Some(wanted) = wanted.filter(|wanted| wanted.includes(answer.response.headers())) else {
         story.error = Some("the application switched protocols unasked".into());
         story.has_failed("unsolicited_upgrade");
@@ -235,12 +237,12 @@ async fn switch(
     Response::from_parts(parts, ResponseBody::Empty)
 }
 
-fn fail(mut story: Box<Story>, version: Version, has_body: bool, error: &ForwardError) -> Response<ResponseBody> {
+fn fail(mut story: Box<Story>, version: Version, has_body: bool, error: ForwardError) -> Response<ResponseBody> {
     if let Some(fault) = story.intake.as_ref().and_then(super::intake::Intake::fault) {
         return respond::refuse(story, version, fault);
     }
     let status = error.status();
-    let cause = with_sources(error);
+    let cause = with_sources(&error);
     warn!(
         request_id = story.request_id.as_str(),
         server = error.server.as_deref(),
@@ -248,9 +250,7 @@ fn fail(mut story: Box<Story>, version: Version, has_body: bool, error: &Forward
         "{status} for a request: {cause}"
     );
     story.has_failed(error.label());
-    if let Some(server) = &error.server {
-        story.is_answered_by(Arc::clone(server));
-    }
+    story.is_answered_by(error.server, error.passed);
     story.error = Some(cause.into());
     let words = match status {
         StatusCode::SERVICE_UNAVAILABLE => "no server of the application is healthy",

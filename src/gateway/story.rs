@@ -41,6 +41,7 @@ use crate::record::Ruling;
 use crate::record::Subject;
 use crate::route::RouteId;
 use crate::route::UpstreamId;
+use crate::upstream::Passed;
 
 /// A request's story. It is recorded, and what the request holds is given back, when this is dropped: at the end of
 /// the answer, or wherever the client left.
@@ -91,6 +92,7 @@ pub struct Sent {
     pub upstream: UpstreamId,
     pub server: Option<Arc<str>>,
     pub failure: Option<&'static str>,
+    pub passed: Passed,
 }
 
 impl Story {
@@ -206,9 +208,10 @@ impl Story {
         device::welcome(&self.live.policy, self.core.store.ring(), self.core.clock.now(), &newcomer, self.is_secure)
     }
 
-    pub fn is_answered_by(&mut self, server: Arc<str>) {
+    /// By this server, after those that it was tried at before.
+    pub fn is_answered_by(&mut self, server: Option<Arc<str>>, passed: Passed) {
         if let Some(sent) = &mut self.sent {
-            sent.server = Some(server);
+            (sent.server, sent.passed) = (server, passed);
         }
     }
 
@@ -295,6 +298,7 @@ impl Drop for Story {
                 upstream: sent.upstream,
                 server: sent.server.as_deref(),
                 failure: sent.failure,
+                passed: &sent.passed,
             }),
             error: self.error.as_deref(),
             duration: self.core.clock.now().since(self.started),

@@ -97,6 +97,8 @@ pub struct Forwarded<'a> {
     pub server: Option<&'a str>,
     /// Why there was no answer, as a metric label: `connect`, `timeout`, ...
     pub failure: Option<&'static str>,
+    /// Servers tried before it, and why not there.
+    pub passed: &'a [(Arc<str>, &'static str)],
 }
 
 /// What became of a request: the word of the log line and of metrics.

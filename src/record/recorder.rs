@@ -310,6 +310,9 @@ impl UpstreamMeter {
         if let Some(cause) = forwarded.failure {
             metrics.upstream_errors(&self.name, server, cause).inc();
         }
+        for (server, cause) in forwarded.passed {
+            metrics.upstream_errors(&self.name, server, cause).inc();
+        }
     }
 }
 

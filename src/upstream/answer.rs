@@ -18,6 +18,7 @@ use hyper::body::Incoming;
 use tokio::time::Instant;
 
 use super::error::BodyError;
+use super::error::Passed;
 use super::link::Rest;
 use super::server::InFlight;
 
@@ -27,6 +28,8 @@ pub struct Answer {
     pub response: Response<AnswerBody>,
     /// The server that answered, as written in the configuration.
     pub server: Arc<str>,
+    /// Those tried before it.
+    pub passed: Passed,
 }
 
 /// The body of an answer. The request counts as under way until it has ended or is dropped: keep the body of a 101

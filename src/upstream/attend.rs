@@ -47,8 +47,8 @@ impl Checks {
         });
         for server in servers.iter() {
             self.0.entry(server.id).or_insert_with(|| {
-                let (server, check, name) = (Arc::clone(server), check.clone(), Arc::clone(&upstream.settings.name));
-                tokio::spawn(async move { health::watch(&name, &server, &check).await })
+                let (server, check, settings) = (Arc::clone(server), check.clone(), upstream.settings.clone());
+                tokio::spawn(async move { health::watch(&settings, &server, &check).await })
             });
         }
     }

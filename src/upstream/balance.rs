@@ -20,32 +20,63 @@ impl Upstream {
     /// not every time that it could be.
     pub(super) fn pick(&self, tried: &[ServerId], client: IpAddr) -> Option<Arc<Server>> {
         let servers = self.servers.load();
+        loop {
+            let (rank, chosen) = self.first(&servers, tried, client)?;
+            if self.settings.balance == Balance::RoundRobin {
+                let turn = self.turn.fetch_add(1, Ordering::Relaxed) + 1;
+                // Another core has just chosen it: it is the next one's turn.
+                if chosen.turn.compare_exchange(rank.load, turn, Ordering::Relaxed, Ordering::Relaxed).is_err() {
+                    continue;
+                }
+            }
+            chosen.is_chosen();
+            return Some(Arc::clone(chosen));
+        }
+    }
+
+    fn first<'s>(
+        &self,
+        servers: &'s [Arc<Server>],
+        tried: &[ServerId],
+        client: IpAddr,
+    ) -> Option<(Rank, &'s Arc<Server>)> {
         let count = servers.len();
         let start = match self.settings.balance {
-            _ if count <= 1 => 0,
-            Balance::RoundRobin => self.turn.fetch_add(1, Ordering::Relaxed) % count,
             // Ties are broken by chance: every core would flock to the first of equals.
-            Balance::LeastRequests => fastrand::usize(..count),
-            Balance::ClientIp => 0,
+            Balance::LeastRequests if count > 1 => fastrand::usize(..count),
+            Balance::LeastRequests | Balance::RoundRobin | Balance::ClientIp => 0,
         };
         let candidates = (0..count).map(|step| &servers[(start + step) % count]);
         let candidates = candidates.filter(|server| server.is_healthy() && !tried.contains(&server.id));
-        let chosen = candidates.min_by_key(|server| {
+        let ranked = candidates.map(|server| {
             let warmth = server.warmth();
             let (is_held_back, load) = match self.settings.balance {
                 Balance::LeastRequests => (is_held_back(warmth), server.in_flight() as u64),
-                Balance::RoundRobin => (is_held_back(warmth), 0),
+                // Whoever waits longest, so that the others share alike what one of them does not get.
+                Balance::RoundRobin => (is_held_back(warmth), server.turn.load(Ordering::Relaxed)),
                 Balance::ClientIp => {
                     let weight = weight(server, client);
                     // Always the same clients wait: each comes back once.
                     (weight % u64::from(FULL) >= u64::from(warmth), u64::MAX - weight)
                 }
             };
-            (server.rests(), is_held_back, load)
-        })?;
-        chosen.is_chosen();
-        Some(Arc::clone(chosen))
+            (Rank { rests: server.rests(), is_held_back, load }, server)
+        });
+        ranked.min_by_key(|(rank, _)| *rank)
     }
+
+    /// Whether there is a healthy server other than those tried.
+    pub(super) fn has_other(&self, tried: &[ServerId]) -> bool {
+        self.servers.load().iter().any(|server| server.is_healthy() && !tried.contains(&server.id))
+    }
+}
+
+/// What speaks against a server, the gravest first.
+#[derive(Clone, Copy, Eq, Ord, PartialEq, PartialOrd)]
+struct Rank {
+    rests: bool,
+    is_held_back: bool,
+    load: u64,
 }
 
 fn is_held_back(warmth: u16) -> bool {
@@ -70,6 +101,8 @@ fn weight(server: &Server, client: IpAddr) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use http::uri::Authority;
 
     use super::*;
@@ -112,6 +145,35 @@ mod tests {
     }
 
     #[test]
+    fn round_robin_without_one_of_three_is_even() {
+        let upstream = upstream(Balance::RoundRobin, 3);
+        upstream.servers()[2].rest(&Cause::ConnectTimeout);
+        let picks: Vec<_> = (0..6).map(|_| pick(&upstream, &[], CLIENT).unwrap()).collect();
+        assert_eq!(picks, [0, 1, 0, 1, 0, 1]);
+        let settings = Settings {
+            timeouts: Timeouts { idle: Duration::ZERO, ..Timeouts::default() },
+            ..upstream.settings.clone()
+        };
+        let upstream = Upstream::carry_over(settings, &[upstream]);
+        let picks: Vec<_> = (0..6).map(|_| pick(&upstream, &[], CLIENT).unwrap()).collect();
+        assert_eq!(picks, [0, 1, 0, 1, 0, 1]);
+    }
+
+    #[test]
+    fn round_robin_is_even_when_many_choose_at_once() {
+        let upstream = upstream(Balance::RoundRobin, 3);
+        let picks: Vec<usize> = std::thread::scope(|scope| {
+            let choose = || (0..300).map(|_| pick(&upstream, &[], CLIENT).unwrap()).collect::<Vec<_>>();
+            let threads: Vec<_> = (0..4).map(|_| scope.spawn(choose)).collect();
+            threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
+        });
+        for server in 0..3 {
+            let share = picks.iter().filter(|index| **index == server).count();
+            assert!((396..=404).contains(&share), "{share}");
+        }
+    }
+
+    #[test]
     fn least_requests_takes_the_least_busy() {
         let upstream = upstream(Balance::LeastRequests, 3);
         let _zero = upstream.servers()[0].begin();
@@ -149,7 +211,7 @@ mod tests {
     async fn only_one_request_finds_out_whether_a_server_is_back() {
         let upstream = upstream(Balance::RoundRobin, 2);
         upstream.servers()[0].rest(&Cause::ConnectTimeout);
-        tokio::time::advance(std::time::Duration::from_millis(1100)).await;
+        tokio::time::advance(Duration::from_millis(1100)).await;
         let picks: Vec<_> = (0..10).map(|_| pick(&upstream, &[], CLIENT).unwrap()).collect();
         assert_eq!(picks.iter().filter(|index| **index == 0).count(), 1, "{picks:?}");
         upstream.servers()[0].gave_connection();
@@ -166,11 +228,11 @@ mod tests {
         let shares = [
             share(),
             {
-                tokio::time::advance(std::time::Duration::from_secs(5)).await;
+                tokio::time::advance(Duration::from_secs(5)).await;
                 share()
             },
             {
-                tokio::time::advance(std::time::Duration::from_secs(6)).await;
+                tokio::time::advance(Duration::from_secs(6)).await;
                 share()
             },
         ];

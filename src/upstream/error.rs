@@ -12,9 +12,15 @@ use http::StatusCode;
 pub struct ForwardError {
     pub server: Option<Arc<str>>,
     pub cause: Cause,
+    /// Those tried before it.
+    pub passed: Passed,
     /// Some of it may have been written to a server.
     pub is_sent: bool,
 }
+
+/// Servers that a request was tried at before the last one, as written in the configuration, and why not there: a label
+/// as of [`ForwardError::label`].
+pub type Passed = Vec<(Arc<str>, &'static str)>;
 
 #[derive(Debug, thiserror::Error)]
 pub enum Cause {
@@ -49,11 +55,29 @@ impl Cause {
             other => Self::Connect(io::Error::other(other.to_string())),
         }
     }
+
+    pub(super) fn label(&self) -> &'static str {
+        match self {
+            Self::NoHealthyServer => "no_healthy_server",
+            Self::Connect(_) => "connect",
+            Self::ConnectTimeout => "connect_timeout",
+            Self::NoDescriptor => "no_descriptor",
+            Self::ResponseTimeout => "response_timeout",
+            Self::Closed(_) => "closed",
+            Self::Nonsense(_) => "nonsense",
+            Self::UnaskedUpgrade => "unasked_upgrade",
+            Self::RequestBody(_) => "request_body",
+        }
+    }
 }
 
 impl ForwardError {
-    /// 502 down or nonsense, 503 no healthy server or no descriptor, 504 too slow. A body that broke off is the client's fault, 400,
-    /// unless its error ([`Self::request_body_error`]) says better.
+    pub(super) fn at(server: &Arc<str>, cause: Cause, passed: Passed, is_sent: bool) -> Self {
+        Self { server: Some(Arc::clone(server)), cause, passed, is_sent }
+    }
+
+    /// 502 down or nonsense, 503 no healthy server or no descriptor, 504 too slow. A body that broke off is the client's
+    /// fault, 400, unless its error ([`Self::request_body_error`]) says better.
     pub fn status(&self) -> StatusCode {
         match self.cause {
             Cause::NoHealthyServer | Cause::NoDescriptor => StatusCode::SERVICE_UNAVAILABLE,
@@ -67,17 +91,7 @@ impl ForwardError {
 
     /// The cause as a metric label.
     pub fn label(&self) -> &'static str {
-        match self.cause {
-            Cause::NoHealthyServer => "no_healthy_server",
-            Cause::Connect(_) => "connect",
-            Cause::ConnectTimeout => "connect_timeout",
-            Cause::NoDescriptor => "no_descriptor",
-            Cause::ResponseTimeout => "response_timeout",
-            Cause::Closed(_) => "closed",
-            Cause::Nonsense(_) => "nonsense",
-            Cause::UnaskedUpgrade => "unasked_upgrade",
-            Cause::RequestBody(_) => "request_body",
-        }
+        self.cause.label()
     }
 
     /// What the request's body failed with, as its own type gave it.
@@ -113,7 +127,10 @@ mod tests {
 
     #[track_caller]
     fn check(cause: Cause, status: u16) {
-        assert_eq!(ForwardError { server: None, cause, is_sent: false }.status().as_u16(), status);
+        assert_eq!(
+            ForwardError { server: None, cause, passed: Passed::new(), is_sent: false }.status().as_u16(),
+            status
+        );
     }
 
     #[test]

@@ -20,20 +20,23 @@ use tracing::info;
 use tracing::warn;
 
 use super::HealthCheck;
+use super::HostHeader;
 use super::Server;
+use super::Settings;
 use super::Timeouts;
 use super::connect::Protocol;
 use super::connect::connect;
 
 /// Asks a server again and again, forever.
-pub(super) async fn watch(upstream: &str, server: &Server, check: &HealthCheck) {
+pub(super) async fn watch(settings: &Settings, server: &Server, check: &HealthCheck) {
+    let upstream = &*settings.name;
     let mut times = interval(check.every.max(LEAST_INTERVAL));
     times.set_missed_tick_behavior(MissedTickBehavior::Delay);
     // Answers in a row that speak against what is thought of it.
     let mut against = 0;
     loop {
         times.tick().await;
-        let asked = timeout(check.timeout, ask(server, check)).await;
+        let asked = timeout(check.timeout, ask(server, check, &settings.host)).await;
         let fault = match asked {
             Ok(Ok(())) => None,
             Ok(Err(fault)) => Some(fault),
@@ -60,14 +63,19 @@ pub(super) async fn watch(upstream: &str, server: &Server, check: &HealthCheck) 
     }
 }
 
-/// One GET on a connection of its own; any answer below 400 is good.
-async fn ask(server: &Server, check: &HealthCheck) -> Result<(), String> {
+/// One GET on a connection of its own, for the fixed host where there is one; any answer below 400 is good.
+async fn ask(server: &Server, check: &HealthCheck, host: &HostHeader) -> Result<(), String> {
     let timeouts = Timeouts { connect: check.timeout, ..Timeouts::default() };
     let protocol = if server.speaks_http2 { Protocol::Http2 } else { Protocol::Http1 };
+    let host = match host {
+        HostHeader::Preserve => server.name(),
+        HostHeader::Fixed(host) => host.to_str().map_err(|error| error.to_string())?,
+    };
     let stream = connect(server, &timeouts, protocol).await.map_err(|cause| cause.to_string())?;
+    server.gave_connection();
     let answered = match protocol {
         Protocol::Http1 => {
-            let request = Request::get(check.path.as_str()).header(HOST, &**server.name()).header(CONNECTION, "close");
+            let request = Request::get(check.path.as_str()).header(HOST, host).header(CONNECTION, "close");
             let request = request.header(USER_AGENT, "portcullis").body(Empty::<Bytes>::new());
             let request = request.map_err(|error| error.to_string())?;
             let (mut sender, connection) =
@@ -78,7 +86,7 @@ async fn ask(server: &Server, check: &HealthCheck) -> Result<(), String> {
         }
         Protocol::Http2 => {
             let scheme = if server.secure.is_some() { "https" } else { "http" };
-            let request = Request::get(format!("{scheme}://{}{}", server.name(), check.path));
+            let request = Request::get(format!("{scheme}://{host}{}", check.path));
             let request = request.header(USER_AGENT, "portcullis").body(Empty::<Bytes>::new());
             let request = request.map_err(|error| error.to_string())?;
             let (mut sender, connection) = http2::handshake(TokioExecutor::new(), TokioIo::new(stream))

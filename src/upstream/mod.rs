@@ -20,7 +20,8 @@ mod way;
 mod wire;
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
@@ -34,6 +35,7 @@ pub use self::answer::Answer;
 pub use self::answer::AnswerBody;
 pub use self::error::BodyError;
 pub use self::error::ForwardError;
+pub use self::error::Passed;
 pub use self::pool::Pool;
 pub use self::server::Server;
 pub use self::tls::Tls;
@@ -127,8 +129,8 @@ pub struct Upstream {
     client: Option<ClientConfig>,
     /// The servers are others than before.
     changed: Notify,
-    /// Whose turn it is, for round robin.
-    turn: AtomicUsize,
+    /// How many turns there were, for round robin.
+    turn: AtomicU64,
 }
 
 impl Upstream {
@@ -147,8 +149,10 @@ impl Upstream {
             }
             stay
         });
-        let servers = ArcSwap::from_pointee(servers.collect());
-        Arc::new(Self { settings, servers, client, changed: Notify::new(), turn: AtomicUsize::new(0) })
+        let servers: Vec<Arc<Server>> = servers.collect();
+        let turn = servers.iter().map(|server| server.turn.load(Ordering::Relaxed)).max().unwrap_or_default();
+        let servers = ArcSwap::from_pointee(servers);
+        Arc::new(Self { settings, servers, client, changed: Notify::new(), turn: AtomicU64::new(turn) })
     }
 
     /// The upstream of these settings after a reload: the same one if nothing changed, with its servers' health and
@@ -178,9 +182,10 @@ impl Upstream {
         self.servers.load_full()
     }
 
-    /// Whether any server of this name, as written in the configuration, is healthy.
-    pub fn is_healthy(&self, name: &str) -> bool {
-        self.servers.load().iter().any(|server| **server.name() == *name && server.is_healthy())
+    /// Whether any server of this name, as written in the configuration, is being sent requests: it is healthy, and did
+    /// not fail those that tried it last.
+    pub fn is_served_by(&self, name: &str) -> bool {
+        self.servers.load().iter().any(|server| **server.name() == *name && server.is_healthy() && !server.is_failing())
     }
 }
 

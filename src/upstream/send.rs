@@ -23,6 +23,7 @@ use super::Upstream;
 use super::connect::Protocol;
 use super::connect::connect;
 use super::error::Cause;
+use super::error::Passed;
 use super::link::Link;
 use super::server::ServerId;
 use super::way::Failed;
@@ -54,10 +55,15 @@ where
             let mut may_reuse = true;
             let mut is_sent = false;
             let (mut unwritten, mut refusals) = (0, 0);
-            let mut failed = ForwardError { server: None, cause: Cause::NoHealthyServer, is_sent };
+            let mut passed = Passed::new();
+            let mut fault = None;
+            let mut failed =
+                ForwardError { server: None, cause: Cause::NoHealthyServer, passed: Passed::new(), is_sent };
             while let Some(server) = upstream.pick(&tried, client) {
                 let server = &server;
-                let failure = |cause, is_sent| ForwardError { server: Some(Arc::clone(server.name())), cause, is_sent };
+                passed.extend(fault.take());
+                let failure = |cause, passed, is_sent| ForwardError::at(server.name(), cause, passed, is_sent);
+                let to_blame = |cause: &Cause| Some((Arc::clone(server.name()), cause.label()));
                 let in_flight = server.begin();
                 let is_shared = server.speaks_http2 && !may_switch;
                 let reused = if may_reuse && !is_shared { self.idle.take(server.id) } else { None };
@@ -74,11 +80,12 @@ where
                 let mut way = match way {
                     Ok(way) => way,
                     // Another server would want one, too.
-                    Err(cause @ Cause::NoDescriptor) => return Err(failure(cause, is_sent)),
+                    Err(cause @ Cause::NoDescriptor) => return Err(failure(cause, passed, is_sent)),
                     Err(cause) => {
                         server.rest(&cause);
                         tried.push(server.id);
-                        failed = failure(cause, is_sent);
+                        fault = to_blame(&cause);
+                        failed = failure(cause, Passed::new(), is_sent);
                         continue;
                     }
                 };
@@ -87,56 +94,69 @@ where
                 let handed = pin!(way.hand_over(request));
                 match way.answer(handed, timeouts.response).await {
                     Ok(response) if response.status() == StatusCode::SWITCHING_PROTOCOLS && !may_switch => {
-                        return Err(failure(Cause::UnaskedUpgrade, true));
+                        return Err(failure(Cause::UnaskedUpgrade, passed, true));
                     }
                     Ok(response) => {
+                        server.answered();
                         let response = AnswerBody::attach(response, way.into_rest(), in_flight, timeouts.response);
-                        return Ok(Answer { response, server: Arc::clone(server.name()) });
+                        return Ok(Answer { response, server: Arc::clone(server.name()), passed });
                     }
                     Err(Failed::Unwritten(back, error)) => {
                         request = *back;
                         way.retire();
                         unwritten += 1;
+                        let cause = Cause::Closed(error);
                         if is_new || unwritten > MOST_UNWRITTEN {
                             tried.push(server.id);
+                            server.left_unanswered(&cause);
+                            fault = to_blame(&cause);
                         }
-                        failed = failure(Cause::Closed(error), is_sent);
+                        failed = failure(cause, Passed::new(), is_sent);
                     }
                     Err(Failed::Refused(error)) => {
                         refusals += 1;
                         let Some(spare) = spare.filter(|_| refusals <= MOST_REFUSED) else {
-                            return Err(failure(Cause::Closed(error), true));
+                            return Err(failure(Cause::Closed(error), passed, true));
                         };
                         request = spare.into_request();
                         // Its connection may be at its end.
                         way.retire();
-                        Self::avoid(upstream, &mut tried, server.id, client);
-                        failed = failure(Cause::Closed(error), is_sent);
+                        Self::avoid(upstream, &mut tried, server.id);
+                        failed = failure(Cause::Closed(error), Passed::new(), is_sent);
                     }
                     Err(Failed::Died(error)) => {
                         is_sent = true;
                         way.retire();
+                        let cause = Cause::Closed(error);
+                        // A kept connection may be at its end; of a shared one many requests learn one thing.
+                        if is_new {
+                            server.left_unanswered(&cause);
+                        }
                         let Some(spare) = spare.filter(|_| may_repeat) else {
-                            return Err(failure(Cause::Closed(error), is_sent));
+                            return Err(failure(cause, passed, is_sent));
                         };
                         request = spare.into_request();
                         may_repeat = false;
-                        Self::avoid(upstream, &mut tried, server.id, client);
-                        failed = failure(Cause::Closed(error), is_sent);
+                        Self::avoid(upstream, &mut tried, server.id);
+                        fault = to_blame(&cause);
+                        failed = failure(cause, Passed::new(), is_sent);
                     }
-                    Err(Failed::Fault(cause)) => return Err(failure(cause, true)),
+                    Err(Failed::Fault(cause)) => {
+                        server.left_unanswered(&cause);
+                        return Err(failure(cause, passed, true));
+                    }
                 }
                 // What happened to one kept connection may have happened to all.
                 may_reuse = false;
             }
-            Err(failed)
+            Err(ForwardError { passed, ..failed })
         }
     }
 
     /// Another server is to be next, if there is one.
-    fn avoid(upstream: &Upstream, tried: &mut SmallVec<[ServerId; 4]>, server: ServerId, client: IpAddr) {
+    fn avoid(upstream: &Upstream, tried: &mut SmallVec<[ServerId; 4]>, server: ServerId) {
         tried.push(server);
-        if upstream.pick(tried, client).is_none() {
+        if !upstream.has_other(tried) {
             tried.pop();
         }
     }

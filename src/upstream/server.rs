@@ -34,6 +34,10 @@ pub struct Server {
     healthy: AtomicBool,
     /// Connections in a row that it did not give.
     refusals: AtomicU32,
+    /// Requests in a row that it took and did not answer.
+    unanswered: AtomicU32,
+    /// When it was last chosen in turn.
+    pub(super) turn: AtomicU64,
     /// Microseconds from `created` to the end of its rest; zero: none.
     rests_until: AtomicU64,
     /// Microseconds from `created` to its return after an absence; zero: it was never away.
@@ -69,6 +73,8 @@ impl Server {
             in_flight: AtomicUsize::new(0),
             healthy: AtomicBool::new(true),
             refusals: AtomicU32::new(0),
+            unanswered: AtomicU32::new(0),
+            turn: AtomicU64::new(0),
             rests_until: AtomicU64::new(0),
             returned: AtomicU64::new(0),
             created: Instant::now(),
@@ -129,6 +135,36 @@ impl Server {
         if self.refusals.swap(0, Ordering::Relaxed) >= ABSENT {
             self.has_returned();
         }
+    }
+
+    /// It took a request and gave no answer, unless the client did not send all of it. Where that is the rule, others go
+    /// first.
+    pub(super) fn left_unanswered(&self, cause: &Cause) {
+        if matches!(cause, Cause::RequestBody(_)) {
+            return;
+        }
+        let before = self.unanswered.fetch_add(1, Ordering::Relaxed);
+        if before + 1 < FAILING {
+            return;
+        }
+        self.rests_until.store(self.since_created(REST), Ordering::Relaxed);
+        if before + 1 == FAILING {
+            warn!(server = %self.name, %cause, "a server answers no request, others go first");
+        }
+    }
+
+    /// It answered a request.
+    pub(super) fn answered(&self) {
+        if self.unanswered.load(Ordering::Relaxed) > 0 && self.unanswered.swap(0, Ordering::Relaxed) >= FAILING {
+            self.rests_until.store(0, Ordering::Relaxed);
+        }
+    }
+
+    /// Those that tried it last got no connection or no answer; no longer than a moment after the last of them.
+    pub(super) fn is_failing(&self) -> bool {
+        let until = self.rests_until.load(Ordering::Relaxed);
+        let rest = u64::try_from(REST.as_micros()).unwrap_or(u64::MAX);
+        until != 0 && self.since_created(Duration::ZERO) < until.saturating_add(rest)
     }
 
     pub(super) fn rests(&self) -> bool {
@@ -209,6 +245,9 @@ const HTTPS_PORT: u16 = 443;
 
 /// Long enough to spare most requests the way to a dead server, short enough to notice that it lives.
 const REST: Duration = Duration::from_secs(1);
+
+/// So many requests in a row that were not answered are the server's fault, not theirs.
+const FAILING: u32 = 3;
 
 /// So many refusals in a row were no hiccup.
 const ABSENT: u32 = 3;

@@ -174,6 +174,13 @@ fn a_server_that_is_away_costs_others_nothing_and_is_used_again_when_it_is_back(
     for _ in 0..20 {
         assert_eq!(gateway.post("/").form("a=b").status(), 200);
     }
+    eventually("failures of the server are counted, and it is shown to get nothing", || {
+        assert_eq!(gateway.post("/").form("a=b").status(), 200);
+        let metrics = Request::new(gateway.admin(), "GET", "/metrics").send().text();
+        let of_server = metrics.lines().filter(|line| line.contains(&format!("server=\"{address}\"")));
+        let has = |name: &str, end: &str| of_server.clone().any(|line| line.starts_with(name) && line.ends_with(end));
+        has("portcullis_upstream_errors_total{", "") && has("portcullis_upstream_healthy{", " 0")
+    });
     let back = Origin::back_on(address);
     eventually("the server is used again", || {
         assert_eq!(gateway.get("/").status(), 200);

@@ -29,7 +29,8 @@ fn a_denied_request_is_one_json_line_with_every_key_in_order() {
 
 #[test]
 fn what_is_not_there_is_null_and_an_error_says_why() {
-    let forwarded = Forwarded { upstream: UpstreamId(0), server: Some("10.0.1.5:8000"), failure: Some("connect") };
+    let forwarded =
+        Forwarded { upstream: UpstreamId(0), server: Some("10.0.1.5:8000"), failure: Some("connect"), passed: &[] };
     let event = Event {
         decision: Ruling::Error,
         limit: None,

@@ -46,14 +46,17 @@ fn a_request_is_counted_under_the_names_of_the_configuration() {
 #[test]
 fn a_server_that_did_not_answer_is_counted_by_cause() {
     let sinks = Sinks::discard();
-    let sent = Forwarded { upstream: UpstreamId(0), server: Some("10.0.1.5:8000"), failure: None };
+    let sent = Forwarded { upstream: UpstreamId(0), server: Some("10.0.1.5:8000"), failure: None, passed: &[] };
     let recorder = recorder(&sinks);
     recorder.record(&Event { forwarded: Some(sent), ..event() });
     recorder.record(&Event { forwarded: Some(Forwarded { failure: Some("timeout"), ..sent }), ..event() });
+    let passed = [("10.0.1.6:8000".into(), "connect")];
+    recorder.record(&Event { forwarded: Some(Forwarded { passed: &passed, ..sent }), ..event() });
 
     let text = exposition(&sinks);
-    has(&text, "portcullis_upstream_requests_total{upstream=\"app\",server=\"10.0.1.5:8000\"} 2");
+    has(&text, "portcullis_upstream_requests_total{upstream=\"app\",server=\"10.0.1.5:8000\"} 3");
     has(&text, "portcullis_upstream_errors_total{upstream=\"app\",server=\"10.0.1.5:8000\",cause=\"timeout\"} 1");
+    has(&text, "portcullis_upstream_errors_total{upstream=\"app\",server=\"10.0.1.6:8000\",cause=\"connect\"} 1");
 }
 
 #[test]

@@ -2,6 +2,7 @@ use http::StatusCode;
 
 use super::origin::HELLO;
 use super::*;
+use crate::upstream::error::Cause;
 
 #[track_caller]
 fn check(result: Result<Answer, ForwardError>, status: u16, label: &str) -> ForwardError {
@@ -274,4 +275,69 @@ async fn a_name_is_looked_up_and_one_that_is_unknown_is_502() {
         ..settings(&[])
     });
     check(Pool::new().send(&upstream, get(), CLIENT).await, 502, "connect");
+}
+
+#[tokio::test]
+async fn a_server_that_takes_requests_and_answers_none_is_passed_over() {
+    let dying = Origin::start(|_, mut peer| async move {
+        peer.request().await;
+    })
+    .await;
+    let well = Origin::answering(HELLO).await;
+    let upstream = Upstream::new(settings(&[&dying, &well]));
+    let name = |index: usize| Arc::clone(upstream.servers()[index].name());
+    let pool = Pool::new();
+    let mut unanswered = 0;
+    for _ in 0..40 {
+        match pool.send(&upstream, request(Method::POST, "body"), CLIENT).await {
+            Ok(answer) => assert_eq!(answer.server, name(1)),
+            Err(_) => unanswered += 1,
+        }
+        if unanswered < 3 {
+            assert!(upstream.is_served_by(&name(0)));
+        }
+    }
+    // More only where a second has passed meanwhile: one request finds out whether it answers again.
+    assert!((3..13).contains(&unanswered), "{unanswered}");
+    assert!(upstream.is_served_by(&name(1)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_answers_again_is_served_again() {
+    let upstream = Upstream::new(settings(&[&Origin::down().await]));
+    let server = &upstream.servers()[0];
+    (0..2).for_each(|_| server.left_unanswered(&Cause::ResponseTimeout));
+    server.answered();
+    (0..2).for_each(|_| server.left_unanswered(&Cause::ResponseTimeout));
+    assert!(!server.rests() && upstream.is_served_by(server.name()));
+    server.left_unanswered(&Cause::ResponseTimeout);
+    assert!(server.rests() && !upstream.is_served_by(server.name()));
+    server.answered();
+    assert!(!server.rests() && upstream.is_served_by(server.name()));
+    server.rest(&Cause::ConnectTimeout);
+    assert!(!upstream.is_served_by(server.name()));
+    // Nobody has asked it since: nobody knows.
+    tokio::time::advance(Duration::from_secs(3)).await;
+    assert!(upstream.is_served_by(server.name()));
+}
+
+#[tokio::test]
+async fn servers_that_were_passed_over_are_named_with_the_cause() {
+    let (down, dying) = (
+        Origin::down().await,
+        Origin::start(|_, mut peer| async move {
+            peer.request().await;
+        })
+        .await,
+    );
+    let well = Origin::answering(HELLO).await;
+    let upstream = Upstream::new(settings(&[&down, &dying, &well]));
+    let name = |index: usize| Arc::clone(upstream.servers()[index].name());
+
+    let answer = Pool::new().send(&upstream, get(), CLIENT).await.unwrap();
+
+    assert_eq!(answer.server, name(2));
+    assert_eq!(answer.passed, [(name(0), "connect"), (name(1), "closed")]);
+    let upstream = Upstream::new(settings(&[&down]));
+    assert!(check(Pool::new().send(&upstream, get(), CLIENT).await, 502, "connect").passed.is_empty());
 }
