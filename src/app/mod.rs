@@ -14,6 +14,7 @@ mod service_manager;
 mod signals;
 pub mod sockets;
 pub mod store;
+mod surplus;
 pub mod takeover;
 mod tidings;
 pub mod watch;

@@ -16,6 +16,7 @@ use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::mpsc::WeakUnboundedSender;
 use tokio::sync::oneshot;
 
+use super::surplus::give_back;
 use crate::gateway::Gateway;
 use crate::listen;
 use crate::listen::Connections;
@@ -128,6 +129,7 @@ impl Pulse {
 fn work(runtime: Runtime, mut queue: UnboundedReceiver<Job>, worker: &dyn Fn() -> Worker) {
     runtime.block_on(async {
         let Worker { gateway, settings } = worker();
+        tokio::spawn(give_back());
         while let Some(job) = queue.recv().await {
             match job {
                 Job::Serve { socket, door, connections, stop } => {

@@ -47,7 +47,8 @@ pub(super) async fn converse<H: Handle>(
     match open(socket, tls, &connection, &mut minder).await {
         None => {}
         Some((io, Protocol::Http1)) => http1(io, &connection, &settings, handler, &mut minder).await,
-        Some((io, Protocol::Http2)) => http2(io, &connection, &settings, handler, &mut minder).await,
+        // On the heap: connections of HTTP/1 have no room for it.
+        Some((io, Protocol::Http2)) => Box::pin(http2(io, &connection, &settings, handler, &mut minder)).await,
     }
 }
 
@@ -103,6 +104,36 @@ async fn http1<H: Handle>(
     handler: H,
     minder: &mut Minder<'_>,
 ) {
+    loop {
+        // On the heap, and gone while the connection rests: all that is held then is in this function.
+        io = match Box::pin(speak(io, connection, settings, &handler, minder)).await {
+            Spoken::Parked(io) => io,
+            Spoken::Ended(io) => return linger(io, minder).await,
+            Spoken::Stopped => return,
+        };
+        if !rest(&mut io, minder).await {
+            return;
+        }
+    }
+}
+
+/// How far a conversation (HTTP/1) got.
+enum Spoken {
+    /// It may go on here when the client says more.
+    Parked(Tapped),
+    Ended(Tapped),
+    /// It was cut, or has become something else.
+    Stopped,
+}
+
+/// Answers requests until the client has been silent for a while.
+async fn speak<H: Handle>(
+    io: Tapped,
+    connection: &Arc<Connection>,
+    settings: &Settings,
+    handler: &H,
+    minder: &mut Minder<'_>,
+) -> Spoken {
     let mut builder = http1::Builder::new();
     // The watchdog has the timeouts, and the socket tells a half-closed client from one that left.
     builder.header_read_timeout(None);
@@ -112,36 +143,29 @@ async fn http1<H: Handle>(
         // Saying it, even with the default, would cost an allocation on each request.
         builder.max_headers(settings.max_headers);
     }
+    // Who learns with the answer that it is the last one does not send a request that nobody reads.
+    builder.keep_alive(!minder.is_draining());
     let service = service_fn(|request: Request<Incoming>| {
         connection.progress.begin(!hyper::body::Body::is_end_stream(request.body()));
         let whose = Whose::Connection(Arc::clone(connection));
         Answering::new(handler.handle(Arc::clone(connection), request), whose)
     });
-    let (conversation, ended) = loop {
-        // Who learns with the answer that it is the last one does not send a request that nobody reads.
-        builder.keep_alive(!minder.is_draining());
-        let mut conversation = builder.serve_connection(TokioIo::new(io), &service).with_upgrades();
-        match drive(&mut conversation, Protocol::Http1, minder, UpgradeableConnection::graceful_shutdown).await {
-            Driven::Ended(ended) => break (conversation, ended),
-            Driven::Stopped => return,
-            Driven::Parked => {}
-        }
-        let Some(parts) = conversation.into_parts() else { return };
-        io = parts.io.into_inner();
-        io.put_back(&parts.read_buf);
-        drop(parts.read_buf);
-        if !rest(&mut io, minder).await {
-            return;
-        }
-    };
-    if let Err(error) = ended {
+    let mut conversation = builder.serve_connection(TokioIo::new(io), service).with_upgrades();
+    let driven = drive(&mut conversation, Protocol::Http1, minder, UpgradeableConnection::graceful_shutdown).await;
+    if let Driven::Ended(Err(error)) = &driven {
         debug!(peer = %connection.peer, %error, "connection ended");
-        if let Some(status) = malformed(&error) {
+        if let Some(status) = malformed(error) {
             handler.malformed(connection, status);
         }
     }
-    if let Some(parts) = conversation.into_parts() {
-        linger(parts.io.into_inner(), minder).await;
+    match (driven, conversation.into_parts()) {
+        (Driven::Parked, Some(parts)) => {
+            let mut io = parts.io.into_inner();
+            io.put_back(&parts.read_buf);
+            Spoken::Parked(io)
+        }
+        (Driven::Ended(_), Some(parts)) => Spoken::Ended(parts.io.into_inner()),
+        _ => Spoken::Stopped,
     }
 }
 

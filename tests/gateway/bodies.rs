@@ -28,7 +28,7 @@ fn is_hers(sly: impl Fn(&Gateway) -> Request) {
     assert_eq!(origin.count(), 1);
 }
 
-fn gzip(text: &str) -> Vec<u8> {
+pub(crate) fn gzip(text: &str) -> Vec<u8> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
     encoder.write_all(text.as_bytes()).expect("memory");
     encoder.finish().expect("memory")

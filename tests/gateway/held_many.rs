@@ -6,11 +6,7 @@ use std::net::TcpStream;
 use std::thread;
 use std::time::Duration;
 
-use rustix::process::Resource;
-use rustix::process::Rlimit;
-use rustix::process::getrlimit;
-use rustix::process::setrlimit;
-
+use crate::memory::connections;
 use crate::support::Gateway;
 use crate::support::Origin;
 use crate::support::Request;
@@ -44,8 +40,7 @@ fn latency(gateway: &Gateway) -> (u128, u128) {
 #[ignore = "measures"]
 #[expect(clippy::print_stdout, reason = "a measurement is read")]
 fn ten_thousand_held_requests_are_printed() {
-    let limit = getrlimit(Resource::Nofile);
-    setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit }).expect("as many as the system allows");
+    assert_eq!(connections(HELD), HELD, "the system allows too few descriptors");
     let origin = Origin::start();
     let gateway = Gateway::start(format!(
         "upstream: {}

@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use crate::support::Gateway;
 use crate::support::Origin;
-use crate::support::RawClient;
 use crate::support::digest;
 use crate::support::eventually;
 
@@ -103,11 +102,11 @@ fn the_first_bytes_of_an_upload_do_not_wait_for_the_last() {
 }
 
 /// What a connection may cost when it is busy, in KiB.
-const BUSY: u64 = 128;
+pub(crate) const BUSY: u64 = 128;
 
 /// KiB that each of a hundred connections more takes, once all of them are held up.
-fn kib_for_each(gateway: &Gateway, mut connect: impl FnMut() -> RawClient) -> u64 {
-    let mut clients: Vec<RawClient> = (0..20).map(|_| connect()).collect();
+pub(crate) fn kib_for_each<C>(gateway: &Gateway, mut connect: impl FnMut() -> C) -> u64 {
+    let mut clients: Vec<C> = (0..20).map(|_| connect()).collect();
     let before = settled_kib(gateway);
     clients.extend((0..100).map(|_| connect()));
     settled_kib(gateway).saturating_sub(before) / 100

@@ -304,8 +304,17 @@ impl Gateway {
 
     /// Resident memory, in KiB.
     pub fn resident_kib(&self) -> u64 {
+        self.status_kib("VmRSS:")
+    }
+
+    /// The most resident memory so far, in KiB.
+    pub fn peak_kib(&self) -> u64 {
+        self.status_kib("VmHWM:")
+    }
+
+    fn status_kib(&self, name: &str) -> u64 {
         let status = fs::read_to_string(format!("/proc/{}/status", self.pid())).expect("a running process");
-        let line = status.lines().find(|line| line.starts_with("VmRSS:")).expect("resident memory");
+        let line = status.lines().find(|line| line.starts_with(name)).expect("a line of that name");
         line.split_whitespace().nth(1).and_then(|number| number.parse().ok()).expect("a number of KiB")
     }
 }

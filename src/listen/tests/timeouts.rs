@@ -104,7 +104,7 @@ async fn half_a_head_on_a_parked_connection_is_closed_by_the_header_timeout() {
 }
 
 /// By then an idle connection is down to its socket.
-const PARKED: Duration = Duration::from_millis(1200);
+const PARKED: Duration = Duration::from_millis(500);
 
 #[tokio::test]
 async fn a_request_under_way_is_under_no_timeout_of_the_connection() {
