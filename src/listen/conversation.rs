@@ -158,15 +158,16 @@ async fn speak<H: Handle>(
             handler.malformed(connection, status);
         }
     }
-    match (driven, conversation.into_parts()) {
-        (Driven::Parked, Some(parts)) => {
-            let mut io = parts.io.into_inner();
-            io.put_back(&parts.read_buf);
-            Spoken::Parked(io)
-        }
-        (Driven::Ended(_), Some(parts)) => Spoken::Ended(parts.io.into_inner()),
-        _ => Spoken::Stopped,
+    if matches!(driven, Driven::Stopped) {
+        return Spoken::Stopped;
     }
+    let Some(parts) = conversation.into_parts() else { return Spoken::Stopped };
+    let mut io = parts.io.into_inner();
+    if matches!(driven, Driven::Ended(_)) {
+        return Spoken::Ended(io);
+    }
+    io.put_back(&parts.read_buf);
+    Spoken::Parked(io)
 }
 
 /// Waits for the next request without hyper, whose buffers are most of what an idle connection holds. `false`: none
