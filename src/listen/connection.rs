@@ -116,6 +116,8 @@ pub(super) struct Progress {
     held_back: Mutex<Option<Waker>>,
     /// Writes are tried until one fails, though the socket has not said that it takes more.
     insists: AtomicBool,
+    /// The client has taken nothing for too long: what it was sent and has not taken is not kept for it.
+    given_up: AtomicBool,
     /// The client said that nothing follows.
     read_closed: AtomicBool,
     /// Someone wants to know whether it did, though not all was read before.
@@ -226,6 +228,7 @@ macro_rules! flags {
 flags! {
     write_blocked, set_write_blocked;
     insists, set_insists;
+    given_up, set_given_up;
     read_closed, set_read_closed;
     is_asked, set_is_asked;
     unread, set_unread;

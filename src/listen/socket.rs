@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::task::Context;
 use std::task::Poll;
 use std::task::Waker;
+use std::time::Duration;
 
 use socket2::SockRef;
 use tokio::io::AsyncRead;
@@ -72,6 +73,16 @@ impl Socket {
             self.progress().wrote();
         } else {
             self.progress().set_write_blocked(true);
+        }
+    }
+}
+
+impl Drop for Socket {
+    fn drop(&mut self) {
+        if self.progress().given_up() {
+            // Closed without more ado the kernel would keep megabytes for the client, for minutes, and the client would not
+            // learn that it is closed. A connection that ended by itself meanwhile needs no reset.
+            let _ = SockRef::from(&self.stream).set_linger(Some(Duration::ZERO));
         }
     }
 }
