@@ -52,7 +52,7 @@ pub(crate) fn run(plan: &Plan) {
         for (index, row) in rows.iter_mut().enumerate() {
             let [one, two] = machines.each_ref().map(|(cores, _, peers)| {
                 let spent = measure::spent(&peers[index], JOB, plan.round, *cores);
-                println!("round {round}, {}, {cores:?}: {} {}", JOB.name, row.kind.name(), spent.told);
+                eprintln!("round {round}, {}, {cores:?}: {} {}", JOB.name, row.kind.name(), spent.told);
                 spent
             });
             row.per_second.push(two.requests / one.requests);

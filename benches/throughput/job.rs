@@ -14,7 +14,7 @@ pub(crate) struct Job {
     pub(crate) connections: usize,
     /// Bytes of a body.
     pub(crate) sends: usize,
-    /// The CPU per request of portcullis may be at most so many times that of nginx.
+    /// At most so many times the CPU per request of nginx; or so many KiB for a connection that only waits.
     pub(crate) goal: Option<f64>,
 }
 
@@ -64,9 +64,6 @@ pub(crate) const JOBS: [Job; 9] = [
     Job { over: Over::FreshTls, ..Job::limited("TLS, full handshake and one request", 0.65) },
     Job { over: Over::Http2, connections: 8, ..Job::new("HTTP/2 over TLS, 8 connections of 8 streams", "/", 200) },
 ];
-
-/// KiB that an idle connection may take.
-pub(crate) const IDLE_GOAL: f64 = 8.0;
 
 /// Where the application answers with 1 MiB.
 pub(crate) const LARGE: &str = "/large";

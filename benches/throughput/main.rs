@@ -5,9 +5,11 @@
 //! of limits that count answers, `-- --only cores` all but that of two cores against one. `-- --job TLS` measures only
 //! the jobs with that word in their names. Proxies run on core 0; the load generator and the application they stand
 //! before on core 1. Each proxy takes its turn in every round, and the ratios are medians over the rounds, so that
-//! whatever else the machine does falls on all of them. Needs two cores and `taskset`.
+//! whatever else the machine does falls on all of them. The tables go to standard output, the rounds to standard error.
+//! Needs two cores and `taskset`.
 
 #![expect(clippy::print_stdout, reason = "the numbers are what this program is for")]
+#![expect(clippy::print_stderr, reason = "and how it gets them is worth seeing")]
 #![expect(clippy::disallowed_methods, reason = "it measures real time")]
 #![expect(clippy::cast_precision_loss, reason = "counts below 2^52 are turned into ratios")]
 

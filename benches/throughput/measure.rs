@@ -52,7 +52,7 @@ pub(crate) fn run(plan: &Plan, kinds: &[Kind], word: Option<&str>) {
         for (index, job) in jobs.iter().enumerate() {
             for (peer, row) in peers.iter().zip(&mut rows) {
                 let spent = spent(peer, *job, plan.round, Cores::Second);
-                println!("round {round}, {}: {} {}", job.name, peer.kind.name(), spent.told);
+                eprintln!("round {round}, {}: {} {}", job.name, peer.kind.name(), spent.told);
                 row.cpu[index].push(spent.micros);
             }
         }
@@ -81,15 +81,15 @@ pub(crate) fn run(plan: &Plan, kinds: &[Kind], word: Option<&str>) {
 
 /// What idle connections have asked before.
 pub(crate) const IDLE: [Job; 2] = [
-    Job::new("idle connection", "/plain", 200),
-    Job { over: Over::Tls, ..Job::new("idle connection with TLS", "/plain", 200) },
+    Job { goal: Some(8.0), ..Job::new("idle connection", "/plain", 200) },
+    Job { over: Over::Tls, goal: Some(12.0), ..Job::new("idle connection with TLS", "/plain", 200) },
 ];
 
 /// Those that can run here.
 pub(crate) fn installed(kinds: &[Kind]) -> Vec<Kind> {
     let (installed, missing): (Vec<Kind>, Vec<Kind>) = kinds.iter().partition(|kind| kind.missing().is_none());
     for kind in missing {
-        println!("SKIPPED, {}: it is not installed", kind.name());
+        eprintln!("SKIPPED, {}: it is not installed", kind.name());
     }
     installed
 }

@@ -35,7 +35,7 @@ pub(crate) fn run(plan: &Plan) {
     for round in 0..plan.rounds {
         for (job, row) in JOBS.iter().zip(&mut rows) {
             let spent = measure::spent(&peer, *job, plan.round, Cores::Second);
-            println!("round {round}, {}: {}", job.name, spent.told);
+            eprintln!("round {round}, {}: {}", job.name, spent.told);
             row.cpu.push(spent.micros);
         }
     }

@@ -35,7 +35,7 @@ const JOB: Job =
 /// Measures both and prints it.
 pub(crate) fn run(plan: &Plan) {
     if let Some(needed) = Kind::PortcullisRedis.missing() {
-        println!("SKIPPED, the table of limits in Redis: {needed} is not installed");
+        eprintln!("SKIPPED, the table of limits in Redis: {needed} is not installed");
         return;
     }
     let (application, application_address) = Process::of_this_program(Cores::Second, &["application", "1"]);
@@ -45,7 +45,7 @@ pub(crate) fn run(plan: &Plan) {
     measure::first_answer(peers[0].0.address, Instant::now());
     let decision = Decision::among(overheard, &peers[0].1);
     if let Some(needed) = Kind::NginxLua.missing() {
-        println!("SKIPPED, the peer of the table of limits in Redis: {needed} is not installed");
+        eprintln!("SKIPPED, the peer of the table of limits in Redis: {needed} is not installed");
     } else {
         let theirs = Redis::start();
         let files = decision.for_lua(&theirs);
@@ -60,7 +60,7 @@ pub(crate) fn run(plan: &Plan) {
             let before = redis.process.cpu_time();
             let spent = measure::spent(peer, JOB, plan.round, Cores::Second);
             let redis_cpu = redis.process.cpu_time().saturating_sub(before).as_secs_f64() * 1e6 / spent.requests;
-            println!("round {round}, {}: {} {}, Redis {redis_cpu:.2} us CPU", JOB.name, peer.kind.name(), spent.told);
+            eprintln!("round {round}, {}: {} {}, Redis {redis_cpu:.2} us CPU", JOB.name, peer.kind.name(), spent.told);
             row.proxy_cpu.push(spent.micros);
             row.redis_cpu.push(redis_cpu);
             row.per_second.push(spent.requests / plan.round.as_secs_f64());
@@ -68,7 +68,7 @@ pub(crate) fn run(plan: &Plan) {
     }
     for (peer, redis) in &peers {
         let (keys, memory) = (redis.ask(&[b"DBSIZE"]), redis.used_memory());
-        println!("{}: {} keys in its Redis, {memory} bytes", peer.kind.name(), keys.trim_start_matches(':'));
+        eprintln!("{}: {} keys in its Redis, {memory} bytes", peer.kind.name(), keys.trim_start_matches(':'));
     }
     drop((peers, application));
     table::print_shared(plan, &rows);

@@ -1,7 +1,6 @@
 //! The numbers as tables in Markdown.
 
 use super::cores;
-use super::job::IDLE_GOAL;
 use super::job::Job;
 use super::measure;
 use super::measure::IDLE;
@@ -19,7 +18,7 @@ pub(crate) fn print(plan: &Plan, jobs: &[Job], rows: &[measure::Row]) {
             None => format!("{:.1} us", median(row.cpu[index].clone())),
             Some(reference) => against(&row.cpu[index], &reference.cpu[index], " us"),
         });
-        line(job.name, cells, job.goal.map_or(String::new(), |goal| format!("{goal:.2}")));
+        line(job.name, cells, goal(job, 2));
     }
     match reference {
         Some(_) => println!("\nRatios against nginx, medians of {} rounds.", plan.rounds),
@@ -30,9 +29,10 @@ pub(crate) fn print(plan: &Plan, jobs: &[Job], rows: &[measure::Row]) {
 /// The table of what does nothing yet, or nothing more.
 pub(crate) fn print_idle(plan: &Plan, rows: &[measure::Row]) {
     head("one core", rows.iter().map(|row| row.kind), "goal");
-    let kinds = IDLE.iter().flat_map(|job| plan.idle.iter().map(|count| format!("KiB per {}, of {count}", job.name)));
-    for (index, name) in kinds.enumerate() {
-        line(&name, rows.iter().map(|row| format!("{:.1}", row.idle_kib[index])), format!("{IDLE_GOAL:.1}"));
+    let held = IDLE.iter().flat_map(|job| plan.idle.iter().map(move |count| (job, count)));
+    for (index, (job, count)) in held.enumerate() {
+        let name = format!("KiB per {}, of {count}", job.name);
+        line(&name, rows.iter().map(|row| format!("{:.1}", row.idle_kib[index])), goal(job, 1));
     }
     let starts = rows.iter().map(|row| format!("{:.0} ms", median(row.start_millis.clone())));
     line("start to first answer", starts, String::new());
@@ -93,6 +93,10 @@ fn head(what: &str, kinds: impl Iterator<Item = Kind>, last: &str) {
 fn line(name: &str, cells: impl Iterator<Item = String>, last: String) {
     let cells: Vec<String> = cells.chain([last]).collect();
     println!("| {name} | {} |", cells.join(" | "));
+}
+
+fn goal(job: &Job, digits: usize) -> String {
+    job.goal.map_or(String::new(), |goal| format!("{goal:.digits$}"))
 }
 
 /// The ratio to those of the same rounds, and the number itself.
