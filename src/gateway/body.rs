@@ -1,5 +1,7 @@
 //! The body of a request on its way to the application: peeked at, replayed, bounded in length and in silence.
 
+mod source;
+
 use std::collections::VecDeque;
 use std::error::Error;
 use std::fmt;
@@ -15,9 +17,9 @@ use http::HeaderMap;
 use http_body::Body;
 use http_body::Frame;
 use http_body::SizeHint;
-use hyper::body::Incoming;
 use tokio::time::Instant;
 
+pub use self::source::Source;
 use super::expect::Gate;
 use super::framing::Unfit;
 use super::headers;
@@ -26,7 +28,7 @@ use crate::alarm::Alarm;
 
 /// A request's body; nothing is allocated for a request without one. `B` is where it comes from.
 #[derive(Debug)]
-pub struct RequestBody<B = Incoming>(Option<Box<Streaming<B>>>);
+pub struct RequestBody<B = Source>(Option<Box<Streaming<B>>>);
 
 #[derive(Debug)]
 struct Streaming<B> {

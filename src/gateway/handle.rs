@@ -17,6 +17,7 @@ use super::RequestBody;
 use super::ResponseBody;
 use super::bans;
 use super::body::Bounds;
+use super::body::Source;
 use super::challenge;
 use super::challenge::Proofs;
 use super::forward;
@@ -46,7 +47,7 @@ pub(super) fn handle(
     request: Request<Incoming>,
 ) -> impl Future<Output = Response<ResponseBody>> + Send + 'static {
     // Out here, or the future would have room for it twice.
-    let (mut parts, incoming) = request.into_parts();
+    let (mut parts, incoming) = Source::of(request);
     async move {
         // This request's world, to the end.
         let live = core.live.load_full();

@@ -1,6 +1,7 @@
 //! The body of an answer as hyper writes it: it tells the connection when the answer is complete, and its stream
-//! when the client does not take it.
+//! when the client does not take it. Where it breaks off, the client gets what came before.
 
+use std::error::Error;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::Context;
@@ -20,7 +21,12 @@ use super::streams::StreamProgress;
 pub(super) struct Watched<B> {
     body: B,
     whose: Whose,
+    /// It broke off, which hyper is told once it has written what it had.
+    broken_off: Option<Fault>,
 }
+
+/// Why a body broke off.
+type Fault = Box<dyn Error + Send + Sync>;
 
 #[derive(Debug)]
 pub(super) enum Whose {
@@ -30,21 +36,35 @@ pub(super) enum Whose {
 
 impl<B> Watched<B> {
     pub(super) fn new(body: B, whose: Whose) -> Self {
-        Self { body, whose }
+        Self { body, whose, broken_off: None }
     }
 }
 
-impl<B: Body<Data = Bytes> + Unpin> Body for Watched<B> {
+impl<B> Body for Watched<B>
+where
+    B: Body<Data = Bytes, Error: Into<Fault>> + Unpin,
+{
     type Data = Bytes;
-    type Error = B::Error;
+    type Error = Fault;
 
-    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Fault>>> {
         if let Whose::Connection(connection) = &self.whose
             && connection.progress.holds_back(cx)
         {
             return Poll::Pending;
         }
-        let frame = Pin::new(&mut self.body).poll_frame(cx);
+        if let Some(fault) = self.broken_off.take() {
+            return Poll::Ready(Some(Err(fault)));
+        }
+        let frame = match Pin::new(&mut self.body).poll_frame(cx).map_err(Into::into) {
+            Poll::Ready(Some(Err(fault))) => {
+                // At once hyper would drop a head with it that it has not written yet.
+                self.broken_off = Some(fault);
+                cx.waker().wake_by_ref();
+                return Poll::Pending;
+            }
+            frame => frame,
+        };
         if let Whose::Stream(progress) = &self.whose {
             progress.note_frame(frame.is_ready());
         }

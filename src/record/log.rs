@@ -89,7 +89,9 @@ struct EitherFormat {
 
 impl EitherFormat {
     fn new(json: Arc<AtomicBool>) -> Self {
+        // Spans are those of libraries, whose fields were formatted for text.
         let as_json = Format::default().json().flatten_event(true).with_target(false);
+        let as_json = as_json.with_current_span(false).with_span_list(false);
         let as_text = Format::default().compact().with_target(false).with_ansi(false);
         Self { json, as_json, as_text }
     }

@@ -4,8 +4,8 @@ use std::fs;
 use std::net::SocketAddr;
 
 use crate::served::Served;
-use crate::served::python;
 use crate::support::Gateway;
+use crate::support::python;
 
 /// The password of every account.
 pub(crate) const PASSWORD: &str = "correct horse";
@@ -19,7 +19,7 @@ impl Django {
     pub(crate) fn start() -> Self {
         let folder = tempfile::tempdir().expect("a folder for the project");
         let run = |arguments: &[&str]| {
-            let output = python(&folder)
+            let output = python(folder.path())
                 .env("DJANGO_SUPERUSER_PASSWORD", PASSWORD)
                 .args(arguments)
                 .output()

@@ -3,9 +3,7 @@
 use std::io::BufRead;
 use std::io::BufReader;
 use std::net::SocketAddr;
-use std::path::PathBuf;
 use std::process::Child;
-use std::process::Command;
 use std::process::Stdio;
 use std::sync::Arc;
 use std::sync::Mutex;
@@ -15,6 +13,7 @@ use std::thread::JoinHandle;
 use tempfile::TempDir;
 
 use crate::support::eventually;
+use crate::support::python;
 
 /// A running application, until it is dropped.
 #[derive(Debug)]
@@ -29,7 +28,7 @@ pub(crate) struct Served {
 impl Served {
     /// Serves `module:application` out of this folder.
     pub(crate) fn start(folder: TempDir, module: &str) -> Self {
-        let mut server = python(&folder)
+        let mut server = python(folder.path())
             .args(["-m", "uvicorn", &format!("{module}:application"), "--port", "0"])
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -87,13 +86,4 @@ fn keep(reader: impl BufRead, lines: &Mutex<Vec<String>>) {
     for line in reader.lines().map_while(Result::ok) {
         lines.lock().expect("no panic here").push(line);
     }
-}
-
-/// The interpreter of the virtual environment that `tests/run` makes.
-pub(crate) fn python(folder: &TempDir) -> Command {
-    let python: PathBuf = [env!("CARGO_MANIFEST_DIR"), "target", "application", "bin", "python"].iter().collect();
-    assert!(python.exists(), "{} is missing: ./tests/run installs the application", python.display());
-    let mut command = Command::new(python);
-    command.current_dir(folder.path()).env("PYTHONUNBUFFERED", "1");
-    command
 }

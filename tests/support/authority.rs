@@ -38,6 +38,17 @@ impl Authority {
         Self { pem: issuer.pem(), issuer }
     }
 
+    /// An authority that this one vouches for.
+    #[must_use]
+    pub fn under(&self) -> Self {
+        let mut params = CertificateParams::default();
+        params.distinguished_name.push(DnType::CommonName, "authority between");
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let key = KeyPair::generate().expect("a key");
+        let issuer = CertifiedIssuer::signed_by(params, key, &self.issuer).expect("a certificate");
+        Self { pem: issuer.pem(), issuer }
+    }
+
     /// Its own certificate.
     pub fn pem(&self) -> &str {
         &self.pem

@@ -1,0 +1,76 @@
+//! A server of somebody else's, on a free port.
+
+use std::fs;
+use std::net::SocketAddr;
+use std::net::TcpListener;
+use std::net::TcpStream;
+use std::path::Path;
+use std::process::Child;
+use std::process::Command;
+use std::process::Stdio;
+
+use tempfile::TempDir;
+
+use super::clock::eventually;
+
+/// A running program; killed when it is dropped.
+#[derive(Debug)]
+pub(super) struct Program {
+    child: Child,
+    _folder: TempDir,
+    address: SocketAddr,
+}
+
+impl Program {
+    /// Starts it in a folder with these files and waits until it accepts connections. The command is made for the folder
+    /// and a port that was free a moment ago; where somebody else was faster, for another one.
+    #[track_caller]
+    pub(super) fn start(files: &[(&str, &str)], command: impl Fn(&Path, SocketAddr) -> Command) -> Self {
+        for _ in 0..5 {
+            let mut program = Self::spawn(files, &command);
+            if program.accepts() {
+                return program;
+            }
+        }
+        panic!("it started on none of five ports: tests/run installs it");
+    }
+
+    fn spawn(files: &[(&str, &str)], command: impl Fn(&Path, SocketAddr) -> Command) -> Self {
+        let free = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let address = free.local_addr().expect("a bound socket");
+        drop(free);
+        let folder = tempfile::tempdir().expect("a folder for the configuration");
+        for (name, text) in files {
+            fs::write(folder.path().join(name), text).expect("a file in the folder");
+        }
+        let child = command(folder.path(), address)
+            .current_dir(folder.path())
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("it is installed: tests/run does that");
+        Self { child, _folder: folder, address }
+    }
+
+    /// Whether it listens; if not, someone else has taken the port.
+    fn accepts(&mut self) -> bool {
+        let mut is_there = false;
+        eventually("it listens, or ends", || {
+            is_there = TcpStream::connect(self.address).is_ok();
+            is_there || self.child.try_wait().expect("a child of ours").is_some()
+        });
+        is_there && self.child.try_wait().expect("a child of ours").is_none()
+    }
+
+    pub(super) fn address(&self) -> SocketAddr {
+        self.address
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

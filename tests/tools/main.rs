@@ -1,0 +1,16 @@
+//! Programs of Debian's that the world knows the web with, as clients of the gateway and as its neighbours.
+
+mod ab;
+mod curl;
+mod exchanges;
+mod h2load;
+mod haproxy;
+mod nginx;
+mod openssl;
+mod site;
+mod slowhttptest;
+mod tool;
+mod websockets;
+
+#[path = "../support/mod.rs"]
+pub mod support;
