@@ -111,7 +111,7 @@ fn idle_connections_with_tls_are_printed() {
 }
 
 /// The same with TLS: its keys, and the buffer that it reads into.
-const IDLE_WITH_TLS: f64 = 12.0;
+const IDLE_WITH_TLS: f64 = 16.0;
 
 #[test]
 #[ignore = "measures"]

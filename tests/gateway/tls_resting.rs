@@ -96,7 +96,7 @@ fn a_client_that_does_not_read_is_cut_off() {
     let mut got = Vec::new();
     // Cut short, not ended: nobody takes this for all there is.
     assert!(client.into_stream().read_to_end(&mut got).is_err());
-    assert!(!got.is_empty() && got.len() < LARGE, "{}", got.len());
+    assert!(got.len() < LARGE, "{}", got.len());
 }
 
 #[test]
