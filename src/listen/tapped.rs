@@ -9,9 +9,11 @@ use std::task::Context;
 use std::task::Poll;
 use std::task::ready;
 
+use bytes::BufMut;
 use tokio::io::AsyncRead;
 use tokio::io::AsyncWrite;
 use tokio::io::ReadBuf;
+use tokio_util::io::poll_read_buf;
 
 use super::Connection;
 use super::channel::Channel;
@@ -117,11 +119,8 @@ impl Tapped {
         if !self.progress().unread() || buf.remaining() <= PART_OF_BODY {
             return Pin::new(&mut self.channel).poll_read(cx, buf);
         }
-        let mut part = ReadBuf::new(buf.initialize_unfilled_to(PART_OF_BODY));
-        ready!(Pin::new(&mut self.channel).poll_read(cx, &mut part))?;
-        let length = part.filled().len();
-        buf.advance(length);
-        Poll::Ready(Ok(()))
+        // Without writing zeros first over what is read into.
+        poll_read_buf(Pin::new(&mut self.channel), cx, &mut buf.limit(PART_OF_BODY)).map_ok(|_| ())
     }
 
     fn progress(&self) -> &Progress {
