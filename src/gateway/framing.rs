@@ -76,13 +76,67 @@ pub fn check(parts: &mut Parts, local: SocketAddr) -> Result<(), Unfit> {
         return Err(Unfit::Method);
     }
     check_target(parts)?;
-    check_lengths(parts)?;
-    settle_host(parts, local)?;
-    let mut expectations = parts.headers.get_all(EXPECT).iter();
-    if expectations.any(|value| !value.as_bytes().eq_ignore_ascii_case(b"100-continue")) {
-        return Err(Unfit::Expectation);
+    let framing = Framing::among(&parts.headers);
+    framing.check_lengths(parts.version)?;
+    let expects_more = framing.expects_more;
+    let host = framing.host()?.cloned();
+    settle_host(parts, host.as_ref(), local)?;
+    if expects_more { Err(Unfit::Expectation) } else { Ok(()) }
+}
+
+/// The fields that say what a request is and where it ends, gathered in one look over all of them: as many look-ups cost
+/// three times as much.
+#[derive(Debug, Default)]
+struct Framing<'h> {
+    host: Option<&'h HeaderValue>,
+    hosts: usize,
+    encoding: Option<&'h HeaderValue>,
+    encodings: usize,
+    length: Option<&'h HeaderValue>,
+    has_different_lengths: bool,
+    /// Something else than 100-continue is expected.
+    expects_more: bool,
+}
+
+impl<'h> Framing<'h> {
+    fn among(headers: &'h HeaderMap) -> Self {
+        let mut framing = Self::default();
+        for (name, value) in headers {
+            if *name == HOST {
+                framing.host = Some(value);
+                framing.hosts += 1;
+            } else if *name == TRANSFER_ENCODING {
+                framing.encoding = Some(value);
+                framing.encodings += 1;
+            } else if *name == CONTENT_LENGTH {
+                framing.has_different_lengths |= framing.length.replace(value).is_some_and(|other| other != value);
+            } else if *name == EXPECT {
+                framing.expects_more |= !value.as_bytes().eq_ignore_ascii_case(b"100-continue");
+            }
+        }
+        framing
     }
-    Ok(())
+
+    fn check_lengths(&self, version: Version) -> Result<(), Unfit> {
+        let Some(encoding) = self.encoding else { return self.check_length() };
+        let is_plain = self.encodings == 1 && encoding.as_bytes().eq_ignore_ascii_case(b"chunked");
+        if !is_plain || version != Version::HTTP_11 {
+            return Err(Unfit::TransferEncoding);
+        }
+        if self.length.is_some() { Err(Unfit::TwoLengths) } else { Ok(()) }
+    }
+
+    /// Several equal lengths are one; anything else but digits is none.
+    fn check_length(&self) -> Result<(), Unfit> {
+        let Some(length) = self.length else { return Ok(()) };
+        let is_number = !length.is_empty() && length.as_bytes().iter().all(u8::is_ascii_digit);
+        if is_number && !self.has_different_lengths { Ok(()) } else { Err(Unfit::TwoLengths) }
+    }
+
+    /// The one line that names the host, if there is one.
+    fn host(&self) -> Result<Option<&'h HeaderValue>, Unfit> {
+        if self.hosts > 1 { Err(Unfit::SeveralHosts) } else { Ok(self.host) }
+    }
 }
 
 /// In any letters: some applications read methods without case.
@@ -116,32 +170,7 @@ fn check_target(parts: &Parts) -> Result<(), Unfit> {
     }
 }
 
-fn check_lengths(parts: &Parts) -> Result<(), Unfit> {
-    let mut encodings = parts.headers.get_all(TRANSFER_ENCODING).iter();
-    let Some(encoding) = encodings.next() else { return one_length(&parts.headers) };
-    let is_plain = encodings.next().is_none() && encoding.as_bytes().eq_ignore_ascii_case(b"chunked");
-    if !is_plain || parts.version != Version::HTTP_11 {
-        return Err(Unfit::TransferEncoding);
-    }
-    if parts.headers.contains_key(CONTENT_LENGTH) { Err(Unfit::TwoLengths) } else { Ok(()) }
-}
-
-/// Several equal lengths are one; anything else but digits is none.
-fn one_length(headers: &HeaderMap) -> Result<(), Unfit> {
-    let mut lengths = headers.get_all(CONTENT_LENGTH).iter();
-    let Some(first) = lengths.next() else { return Ok(()) };
-    if first.is_empty() || !first.as_bytes().iter().all(u8::is_ascii_digit) || lengths.any(|next| next != first) {
-        return Err(Unfit::TwoLengths);
-    }
-    Ok(())
-}
-
-fn settle_host(parts: &mut Parts, local: SocketAddr) -> Result<(), Unfit> {
-    let mut hosts = parts.headers.get_all(HOST).iter();
-    let host = hosts.next();
-    if hosts.next().is_some() {
-        return Err(Unfit::SeveralHosts);
-    }
+fn settle_host(parts: &mut Parts, host: Option<&HeaderValue>, local: SocketAddr) -> Result<(), Unfit> {
     if host.is_some_and(|host| !is_host(host.as_bytes())) {
         return Err(Unfit::Host);
     }
