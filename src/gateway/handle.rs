@@ -71,7 +71,7 @@ pub(super) fn handle(
         let proofs = if live.challenges { Proofs::take(&mut parts.headers) } else { Proofs::default() };
         let bounds = Bounds { length: live.settings.max_body, idle: live.settings.body_idle };
         let mut body = RequestBody::new(incoming, bounds);
-        if version == Version::HTTP_11 {
+        if version == Version::HTTP_11 && !body.is_empty() {
             body.comes_in_chunks();
             if parts.headers.contains_key(EXPECT) {
                 body.await_invitation();

@@ -36,6 +36,11 @@ impl Fields {
         Self { texts: Vec::new(), boundaries: Vec::new(), seen_whole: true }
     }
 
+    /// Whether there is nothing to look a field up in.
+    pub fn is_empty(&self) -> bool {
+        self.texts.is_empty()
+    }
+
     /// Reads the first bytes of a body as it came on the wire. `whole` says whether `start` is all of it;
     /// compressed bodies are decoded to at most `bound` bytes.
     pub fn read(headers: &HeaderMap, start: &[u8], whole: bool, bound: usize) -> Self {

@@ -40,6 +40,9 @@ pub fn head_overrides<'a>(head: &'a Head<'_>) -> Overrides<'a> {
 
 /// What the body says in place of the method.
 pub fn body_overrides(fields: &Fields) -> Overrides<'_> {
+    if fields.is_empty() {
+        return Overrides::new();
+    }
     fields.form(OVERRIDE_FIELD).chain(fields.json(OVERRIDE_FIELD)).collect()
 }
 
