@@ -270,12 +270,19 @@ fn address_value(address: IpAddr) -> HeaderValue {
     match address {
         // Four small numbers, written for every request: the general formatter costs ten times as much.
         IpAddr::V4(address) => {
-            for (position, octet) in address.octets().into_iter().enumerate() {
-                if position > 0 {
-                    text.0.push(b'.');
+            let mut digits = [b'.'; 16];
+            let mut length = 0;
+            for octet in address.octets() {
+                for unit in [100, 10, 1] {
+                    if octet >= unit || unit == 1 {
+                        digits[length] = b'0' + octet / unit % 10;
+                        length += 1;
+                    }
                 }
-                text.0.extend_from_slice(itoa::Buffer::new().format(octet).as_bytes());
+                // The point that stands there already.
+                length += 1;
             }
+            text.0.extend_from_slice(&digits[..length - 1]);
         }
         IpAddr::V6(address) => {
             // Writing an address to text of its length cannot fail.

@@ -227,6 +227,12 @@ fn no_crumb_of_a_device_cookie_reaches_the_application() {
 
 proptest! {
     #[test]
+    fn an_address_is_written_as_everyone_writes_it(bits in any::<u32>()) {
+        let address = std::net::Ipv4Addr::from_bits(bits);
+        prop_assert_eq!(address_value(address.into()), address.to_string());
+    }
+
+    #[test]
     fn no_field_of_a_client_speaks_for_the_gateway(
         lines in prop::collection::vec((field_name(), "[!-~]{1,12}"), 0..12),
         is_trusted in any::<bool>(),
