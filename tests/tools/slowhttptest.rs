@@ -172,7 +172,7 @@ fn slow_readers_are_closed_and_hold_up_nobody() {
 fn what_a_thousand_slow_clients_cost_is_printed() {
     for (name, arguments, _) in MODES {
         let origin = application();
-        let gateway = gateway(&origin, "{header: 10s, body_idle: 10s, keepalive: 10s}");
+        let gateway = gateway(&origin, SHORT);
         let waited = Stopwatch::start();
         let mut outcome = attack(&gateway, &origin, arguments, 1000, "110");
         let took = waited.elapsed().as_secs();
