@@ -1,5 +1,6 @@
 //! The body of a request on its way to the application: peeked at, replayed, bounded in length and in silence.
 
+mod again;
 mod source;
 
 use std::collections::VecDeque;
@@ -20,6 +21,8 @@ use http_body::SizeHint;
 use tokio::time::Instant;
 
 pub use self::source::Source;
+
+use self::again::Given;
 use super::expect::Gate;
 use super::framing::Unfit;
 use super::headers;
@@ -36,6 +39,8 @@ struct Streaming<B> {
     /// What was read ahead, and not yet given on.
     replay: VecDeque<Bytes>,
     trailers: Option<HeaderMap>,
+    /// What was given on, where it may be needed again.
+    given: Given,
     /// Nothing more comes from the source.
     has_ended: bool,
     /// It comes over HTTP/1: trailers without a field are none there.
@@ -96,6 +101,7 @@ where
             source,
             replay: VecDeque::new(),
             trailers: None,
+            given: Given::default(),
             has_ended: false,
             is_chunked: false,
             awaits_invitation: false,
@@ -195,6 +201,20 @@ impl<B> Default for RequestBody<B> {
 }
 
 impl<B: Body<Data = Bytes> + Unpin> Streaming<B> {
+    /// What was read ahead, then the rest.
+    fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BrokenOff>>> {
+        if let Some(data) = self.replay.pop_front() {
+            return Poll::Ready(Some(Ok(Frame::data(data))));
+        }
+        if let Some(trailers) = self.trailers.take() {
+            return Poll::Ready(Some(Ok(Frame::trailers(trailers))));
+        }
+        if self.has_ended {
+            return Poll::Ready(None);
+        }
+        self.poll_source(cx)
+    }
+
     /// The next frame of the source, counted and bounded.
     fn poll_source(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BrokenOff>>> {
         let frame = match Pin::new(&mut self.source).poll_frame(cx) {
@@ -253,16 +273,11 @@ impl<B: Body<Data = Bytes> + Unpin> Body for RequestBody<B> {
             }
             body.gate = None;
         }
-        if let Some(data) = body.replay.pop_front() {
-            return Poll::Ready(Some(Ok(Frame::data(data))));
+        let frame = ready!(body.poll_next(cx));
+        if let Some(Ok(frame)) = &frame {
+            body.given.note(frame);
         }
-        if let Some(trailers) = body.trailers.take() {
-            return Poll::Ready(Some(Ok(Frame::trailers(trailers))));
-        }
-        if body.has_ended {
-            return Poll::Ready(None);
-        }
-        body.poll_source(cx)
+        Poll::Ready(frame)
     }
 
     fn is_end_stream(&self) -> bool {

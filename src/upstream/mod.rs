@@ -1,5 +1,6 @@
 //! The applications behind: their servers, who is chosen, and connections kept to them.
 
+pub mod again;
 pub mod answer;
 pub mod attend;
 pub mod error;
@@ -31,6 +32,7 @@ use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
 use tokio::sync::Notify;
 
+pub use self::again::Again;
 pub use self::answer::Answer;
 pub use self::answer::AnswerBody;
 pub use self::error::BodyError;

@@ -14,6 +14,7 @@ use http::header::UPGRADE;
 use http_body::Body;
 use smallvec::SmallVec;
 
+use super::Again;
 use super::Answer;
 use super::AnswerBody;
 use super::ForwardError;
@@ -31,7 +32,7 @@ use super::way::Way;
 
 impl<B> Pool<B>
 where
-    B: Body<Data = Bytes> + Default + Send + Unpin + std::fmt::Debug + 'static,
+    B: Body<Data = Bytes> + Again + Default + Send + Unpin + std::fmt::Debug + 'static,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
     /// Sends a request, its target in origin form and every header as the application is to see it, to one of the
@@ -39,7 +40,8 @@ where
     ///
     /// A request of which nothing was written goes on to a new connection, or to the next server, each of which is
     /// tried once. GET, HEAD and OPTIONS without a body are sent once more when a connection ended before any byte
-    /// of an answer. What an HTTP/2 server refused unprocessed is sent again if it has no body.
+    /// of an answer. What an HTTP/2 server refused unprocessed is sent again, unless more of its body was sent than
+    /// the body keeps.
     pub fn send(
         &self,
         upstream: &Arc<Upstream>,
@@ -89,8 +91,7 @@ where
                         continue;
                     }
                 };
-                let may_be_refused = is_shared && request.body().is_end_stream();
-                let spare = (may_repeat || may_be_refused).then(|| Spare::of(&request));
+                let spare = (may_repeat || is_shared).then(|| Spare::of(&request));
                 let handed = pin!(way.hand_over(request));
                 match way.answer(handed, timeouts.response).await {
                     Ok(response) if response.status() == StatusCode::SWITCHING_PROTOCOLS && !may_switch => {
@@ -98,6 +99,7 @@ where
                     }
                     Ok(response) => {
                         server.answered();
+                        way.is_answered();
                         let response = AnswerBody::attach(response, way.into_rest(), in_flight, timeouts.response);
                         return Ok(Answer { response, server: Arc::clone(server.name()), passed });
                     }
@@ -115,10 +117,11 @@ where
                     }
                     Err(Failed::Refused(error)) => {
                         refusals += 1;
-                        let Some(spare) = spare.filter(|_| refusals <= MOST_REFUSED) else {
+                        let spare = spare.filter(|_| refusals <= MOST_REFUSED);
+                        let Some((spare, body)) = spare.and_then(|spare| Some((spare, way.take_back()?))) else {
                             return Err(failure(Cause::Closed(error), passed, true));
                         };
-                        request = spare.into_request();
+                        request = spare.with(body);
                         // Its connection may be at its end.
                         way.retire();
                         Self::avoid(upstream, &mut tried, server.id);
@@ -135,7 +138,7 @@ where
                         let Some(spare) = spare.filter(|_| may_repeat) else {
                             return Err(failure(cause, passed, is_sent));
                         };
-                        request = spare.into_request();
+                        request = spare.with(B::default());
                         may_repeat = false;
                         Self::avoid(upstream, &mut tried, server.id);
                         fault = to_blame(&cause);
@@ -192,8 +195,8 @@ impl Spare {
         Self { method: request.method().clone(), target: request.uri().clone(), headers: request.headers().clone() }
     }
 
-    fn into_request<B: Default>(self) -> Request<B> {
-        let mut request = Request::new(B::default());
+    fn with<B>(self, body: B) -> Request<B> {
+        let mut request = Request::new(body);
         *request.method_mut() = self.method;
         *request.uri_mut() = self.target;
         *request.headers_mut() = self.headers;

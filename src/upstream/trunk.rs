@@ -34,7 +34,9 @@ use tokio::time::sleep;
 use tokio::time::timeout;
 use tracing::debug;
 
+use super::Again;
 use super::Timeouts;
+use super::again::Lent;
 use super::connect::Protocol;
 use super::connect::connect;
 use super::ear::Ear;
@@ -82,6 +84,8 @@ struct Load {
 #[derive(Debug)]
 pub(super) struct Stream<B> {
     sender: SendRequest<Upload<B>>,
+    /// The body of the request under way, as long as it may be refused.
+    lent: Option<Lent<B>>,
     pub(super) wire: Arc<Wire>,
     pub(super) patience: Alarm,
     load: Arc<Load>,
@@ -161,6 +165,7 @@ impl<B> Trunks<B> {
         trunk.load.used.store(true, Ordering::Relaxed);
         Some(Stream {
             sender: trunk.sender.clone(),
+            lent: None,
             wire: Arc::new(Wire::new()),
             patience: Alarm::default(),
             load: Arc::clone(&trunk.load),
@@ -278,15 +283,20 @@ fn not_http2() -> Cause {
 
 impl<B> Stream<B>
 where
-    B: Body<Data = Bytes> + Send + Unpin + 'static,
+    B: Body<Data = Bytes> + Again + Send + Unpin + 'static,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
     /// Hands a request over.
     pub(super) fn hand_over(&mut self, request: Request<B>) -> impl Future<Output = Handed<B>> + use<B> {
         let uploading = !request.body().is_end_stream();
         self.wire.begin(uploading);
-        let mut request = request
-            .map(|body| if uploading { Upload::shared(body, Arc::clone(&self.wire)) } else { Upload::empty(body) });
+        let mut request = request.map(|body| {
+            if !uploading {
+                return Upload::empty(body);
+            }
+            let lent = self.lent.insert(Lent::new(body));
+            Upload::shared(lent.share(), Arc::clone(&self.wire))
+        });
         self.address(&mut request);
         self.sender.try_send_request(request)
     }
@@ -303,6 +313,20 @@ where
             target.scheme = Some(if self.is_https { Scheme::HTTPS } else { Scheme::HTTP });
         }
         *request.uri_mut() = Uri::from_parts(target).unwrap_or_default();
+    }
+}
+
+impl<B: Again + Default> Stream<B> {
+    /// The request is answered: its body will not be needed again.
+    pub(super) fn is_answered(&mut self) {
+        if let Some(lent) = self.lent.take() {
+            lent.give_up();
+        }
+    }
+
+    /// The body of the request handed over, from its beginning. `None`: too much of it was sent.
+    pub(super) fn take_back(&mut self) -> Option<B> {
+        self.lent.take().map_or_else(|| Some(B::default()), Lent::take_back)
     }
 }
 

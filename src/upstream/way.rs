@@ -14,6 +14,7 @@ use hyper::body::Incoming;
 use hyper::client::conn::TrySendError;
 use tokio_util::either::Either;
 
+use super::Again;
 use super::error::Cause;
 use super::link::Handed;
 use super::link::Link;
@@ -44,7 +45,7 @@ pub(super) enum Failed<B> {
 
 impl<B> Way<B>
 where
-    B: Body<Data = Bytes> + Send + Unpin + std::fmt::Debug + 'static,
+    B: Body<Data = Bytes> + Again + Default + Send + Unpin + std::fmt::Debug + 'static,
     B::Error: Into<Box<dyn Error + Send + Sync>>,
 {
     /// Hands a request over.
@@ -80,6 +81,21 @@ where
         }
     }
 
+    /// The request handed over is answered.
+    pub(super) fn is_answered(&mut self) {
+        if let Self::Shared(stream) = self {
+            stream.is_answered();
+        }
+    }
+
+    /// The body of the request handed over, which was refused. `None`: it cannot be sent again.
+    pub(super) fn take_back(&mut self) -> Option<B> {
+        match self {
+            Self::Own(_) => None,
+            Self::Shared(stream) => stream.take_back(),
+        }
+    }
+
     /// No further request is to go this way.
     pub(super) fn retire(&self) {
         if let Self::Shared(stream) = self {
@@ -96,11 +112,14 @@ where
 }
 
 impl Wire {
-    fn blame<B>(&self, mut failed: TrySendError<Request<Upload<B>>>, is_shared: bool) -> Failed<B> {
+    fn blame<B: Again>(&self, mut failed: TrySendError<Request<Upload<B>>>, is_shared: bool) -> Failed<B> {
         let unwritten = failed.take_message();
         let error = failed.into_error();
         if let Some(request) = unwritten {
-            return Failed::Unwritten(Box::new(request.map(Upload::into_body)), error);
+            let (head, body) = request.into_parts();
+            if let Some(body) = body.into_body() {
+                return Failed::Unwritten(Box::new(Request::from_parts(head, body)), error);
+            }
         }
         if is_shared {
             return self.blame_shared(error);

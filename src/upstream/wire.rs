@@ -13,6 +13,7 @@ use std::task::Poll;
 use std::task::ready;
 use std::time::Duration;
 
+use bytes::Bytes;
 use http_body::Body;
 use http_body::Frame;
 use http_body::SizeHint;
@@ -20,7 +21,10 @@ use tokio::io::AsyncRead;
 use tokio::io::AsyncWrite;
 use tokio::io::ReadBuf;
 use tokio::time::Instant;
+use tokio_util::either::Either;
 
+use super::again::Again;
+use super::again::Lent;
 use super::stream::Stream;
 use crate::gather::poll_write_gathered;
 
@@ -158,50 +162,66 @@ impl AsyncWrite for Line {
 /// The body of a request on its way to a server.
 #[derive(Debug)]
 pub(super) struct Upload<B> {
-    body: B,
+    body: Either<B, Lent<B>>,
     end: UploadEnd,
-    /// Its connection is shared: what the socket takes says nothing of this body.
-    is_shared: bool,
 }
 
 impl<B> Upload<B> {
     /// A body that is not empty.
     pub(super) fn noted(body: B, wire: Arc<Wire>) -> Self {
-        Self { body, end: UploadEnd(Some(wire)), is_shared: false }
+        Self { body: Either::Left(body), end: UploadEnd(Some(wire)) }
     }
 
-    /// The same on a connection with other requests.
-    pub(super) fn shared(body: B, wire: Arc<Wire>) -> Self {
-        Self { body, end: UploadEnd(Some(wire)), is_shared: true }
+    /// The same on a connection with other requests, where a request may be refused unprocessed.
+    pub(super) fn shared(body: Lent<B>, wire: Arc<Wire>) -> Self {
+        Self { body: Either::Right(body), end: UploadEnd(Some(wire)) }
     }
 
     pub(super) fn empty(body: B) -> Self {
-        Self { body, end: UploadEnd(None), is_shared: false }
-    }
-
-    pub(super) fn into_body(self) -> B {
-        self.body
+        Self { body: Either::Left(body), end: UploadEnd(None) }
     }
 }
 
-impl<B: Body + Unpin> Body for Upload<B> {
-    type Data = B::Data;
+impl<B: Again> Upload<B> {
+    /// A body of which nothing was read.
+    pub(super) fn into_body(self) -> Option<B> {
+        match self.body {
+            Either::Left(body) => Some(body),
+            Either::Right(lent) => lent.take_back(),
+        }
+    }
+}
+
+impl<B: Body<Data = Bytes> + Unpin> Body for Upload<B> {
+    type Data = Bytes;
     type Error = B::Error;
 
-    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<B::Data>, B::Error>>> {
-        let part = Pin::new(&mut self.body).poll_frame(cx);
-        if let (true, Some(wire)) = (self.is_shared, &self.end.0) {
-            wire.note_part(&part);
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
+        match &mut self.body {
+            Either::Left(body) => Pin::new(body).poll_frame(cx),
+            Either::Right(lent) => {
+                let part = Pin::new(lent).poll_frame(cx);
+                if let Some(wire) = &self.end.0 {
+                    // What the socket takes says nothing of this one body.
+                    wire.note_part(&part);
+                }
+                part
+            }
         }
-        part
     }
 
     fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
+        match &self.body {
+            Either::Left(body) => body.is_end_stream(),
+            Either::Right(lent) => lent.is_end_stream(),
+        }
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
+        match &self.body {
+            Either::Left(body) => body.size_hint(),
+            Either::Right(lent) => lent.size_hint(),
+        }
     }
 }
 

@@ -17,7 +17,10 @@ use http::HeaderValue;
 use http::Request;
 use http::Response;
 use http::request::Parts;
+use tokio::io::AsyncReadExt;
+use tokio::io::AsyncWriteExt;
 use tokio::net::TcpListener;
+use tokio::net::TcpStream;
 use tokio::runtime::Runtime;
 use tokio::sync::Barrier;
 
@@ -39,6 +42,8 @@ struct Seen {
     heads: Mutex<Vec<Parts>>,
     connections: AtomicUsize,
     together: Barrier,
+    /// So many connections more are told, on their first request, that nothing was looked at and to go away.
+    unwelcome: AtomicUsize,
 }
 
 impl Http2Origin {
@@ -56,6 +61,7 @@ impl Http2Origin {
             heads: Mutex::default(),
             connections: AtomicUsize::new(0),
             together: Barrier::new(together),
+            unwelcome: AtomicUsize::new(0),
         });
         let kept = Arc::clone(&seen);
         runtime.spawn(async move {
@@ -63,16 +69,15 @@ impl Http2Origin {
                 let seen = Arc::clone(&kept);
                 seen.connections.fetch_add(1, Ordering::SeqCst);
                 tokio::spawn(async move {
+                    if seen.unwelcome.load(Ordering::SeqCst) > 0 {
+                        seen.unwelcome.fetch_sub(1, Ordering::SeqCst);
+                        return send_away(stream).await;
+                    }
                     let mut builder = server::Builder::new();
                     let Ok(mut connection) = builder.max_concurrent_streams(most).handshake(stream).await else {
                         return;
                     };
                     while let Some(Ok((request, answer))) = connection.accept().await {
-                        if request.uri().path() == "/goaway" && seen.count("/goaway") == 0 {
-                            drop(seen.note(request));
-                            connection.abrupt_shutdown(Reason::NO_ERROR);
-                            continue;
-                        }
                         if request.uri().path() == "/die" {
                             drop(seen.note(request));
                             return;
@@ -90,8 +95,13 @@ impl Http2Origin {
     }
 
     fn gateway(&self) -> Gateway {
+        self.gateway_with("")
+    }
+
+    /// One with more in its configuration.
+    fn gateway_with(&self, config: &str) -> Gateway {
         Gateway::start(format!(
-            "upstream: app\nupstreams:\n  app: {{servers: ['http://{}'], http2: true}}",
+            "upstream: app\nupstreams:\n  app: {{servers: ['http://{}'], http2: true}}\n{config}",
             self.address
         ))
     }
@@ -114,11 +124,40 @@ impl Seen {
     }
 }
 
+/// Takes a whole request, and says GOAWAY: the last stream that was looked at is none.
+async fn send_away(mut stream: TcpStream) {
+    const SETTINGS: &[u8] = b"\0\0\0\x04\0\0\0\0\0";
+    const GOAWAY: &[u8] = b"\0\0\x08\x07\0\0\0\0\0\0\0\0\0\0\0\0\0";
+    let mut preface = [0; 24];
+    let _ = stream.write_all(SETTINGS).await;
+    let _ = stream.read_exact(&mut preface).await;
+    let mut header = [0; 9];
+    while stream.read_exact(&mut header).await.is_ok() {
+        let [high, middle, low, kind, flags, ..] = header;
+        let mut payload = vec![0; usize::from(high) << 16 | usize::from(middle) << 8 | usize::from(low)];
+        let _ = stream.read_exact(&mut payload).await;
+        // DATA or HEADERS, with END_STREAM.
+        if kind < 2 && flags & 1 == 1 {
+            let _ = stream.write_all(GOAWAY).await;
+        }
+    }
+}
+
 async fn serve(request: Request<RecvStream>, mut answer: SendResponse<Bytes>, seen: Arc<Seen>) {
     let path = request.uri().path().to_owned();
     let (before, mut body) = seen.note(request);
     let head = Response::builder().header("content-type", "application/grpc");
-    if path == "/refuse" && before == 0 {
+    if path.starts_with("/refuse") && path != "/refuse-late" && before == 0 {
+        answer.send_reset(Reason::REFUSED_STREAM);
+        return;
+    }
+    if path == "/refuse-late" {
+        let mut length = 0;
+        while length < 60_000
+            && let Some(Ok(piece)) = body.data().await
+        {
+            length += piece.len();
+        }
         answer.send_reset(Reason::REFUSED_STREAM);
         return;
     }
@@ -197,13 +236,55 @@ fn more_connections_are_opened_when_the_server_takes_no_more_on_one() {
 
 #[test]
 fn a_request_that_the_server_refused_unprocessed_is_sent_again() {
-    for path in ["/refuse", "/goaway"] {
-        let origin = Http2Origin::start();
-        let gateway = origin.gateway();
-        assert_eq!(gateway.post("/").status(), 200, "the connection stands");
-        assert_eq!(gateway.get(path).status(), 200, "{path}");
-        assert_eq!(origin.seen.count(path), 2, "{path}");
+    let origin = Http2Origin::start();
+    let gateway = origin.gateway();
+    assert_eq!(gateway.post("/").status(), 200, "the connection stands");
+    for method in ["GET", "POST"] {
+        let path = format!("/refuse/{method}");
+        assert_eq!(gateway.request(method, &path).status(), 200, "{path}");
+        assert_eq!(origin.seen.count(&path), 2, "{path}");
     }
+}
+
+#[test]
+fn a_request_that_a_goaway_leaves_out_is_sent_again_on_another_connection() {
+    for body in ["", "user=alice"] {
+        let origin = Http2Origin::start();
+        origin.seen.unwelcome.store(1, Ordering::SeqCst);
+        let gateway = origin.gateway();
+        let answer = gateway.post("/goaway").form(body).send();
+        assert_eq!((answer.status, answer.text()), (200, format!("{} bytes", body.len())));
+        assert_eq!((origin.seen.count("/goaway"), origin.connections()), (1, 2));
+    }
+}
+
+#[test]
+fn one_with_a_body_is_sent_again_whole_as_long_as_its_beginning_is_here() {
+    const LIMIT: &str = "limits: [{key: param.user, rate: 100/minute}]";
+    let form = format!("user={}", "x".repeat(50_000));
+    for (body, config) in [("user=alice", ""), ("user=alice", LIMIT), (form.as_str(), LIMIT)] {
+        let origin = Http2Origin::start();
+        let answer = origin.gateway_with(config).post("/refuse").form(body).send();
+        assert_eq!((answer.status, answer.text()), (200, format!("{} bytes", body.len())), "{config}");
+        assert_eq!(origin.seen.count("/refuse"), 2, "{config}");
+    }
+    let origin = Http2Origin::start();
+    assert_eq!(origin.gateway().post("/refuse-late").form(&"x".repeat(100_000)).status(), 502);
+    assert_eq!(origin.seen.count("/refuse-late"), 1);
+}
+
+#[test]
+fn a_request_refused_again_and_again_is_502() {
+    let origin = Http2Origin::start();
+    assert_eq!(
+        origin
+            .gateway_with("server: {inspect_body: 1MiB}\nlimits: [{key: param.user, rate: 100/minute}]")
+            .post("/refuse-late")
+            .form(&"x".repeat(100_000))
+            .status(),
+        502
+    );
+    assert_eq!(origin.seen.count("/refuse-late"), 3);
 }
 
 #[test]

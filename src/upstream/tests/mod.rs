@@ -33,6 +33,16 @@ const CLIENT: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
 type TestBody = BoxBody<Bytes, io::Error>;
 
+impl Again for TestBody {
+    fn keep(&mut self) {}
+
+    fn begin_again(&mut self) -> bool {
+        false
+    }
+
+    fn forget(&mut self) {}
+}
+
 fn settings(origins: &[&Origin]) -> Settings {
     Settings {
         name: "app".into(),
