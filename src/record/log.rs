@@ -1,4 +1,5 @@
-//! The operational log: what the gateway says about itself, to stderr.
+//! The operational log: what the gateway says about itself, to stderr. Libraries have no say: their warnings are about
+//! what clients send, and a client could fill the log with them.
 
 use std::backtrace::Backtrace;
 use std::backtrace::BacktraceStatus;
@@ -10,12 +11,13 @@ use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering;
 
 use tracing::Event;
+use tracing::Level;
 use tracing::Subscriber;
 use tracing::error;
 use tracing::field::display;
-use tracing::level_filters::LevelFilter;
 use tracing_appender::non_blocking::WorkerGuard;
 use tracing_subscriber::Registry;
+use tracing_subscriber::filter::Targets;
 use tracing_subscriber::fmt::FmtContext;
 use tracing_subscriber::fmt::FormatEvent;
 use tracing_subscriber::fmt::FormatFields;
@@ -34,7 +36,7 @@ use super::LogSettings;
 /// The operational log of the process. Lines still on their way are written when it is dropped.
 #[derive(Debug)]
 pub struct OperationalLog {
-    level: reload::Handle<LevelFilter, Registry>,
+    level: reload::Handle<Targets, Registry>,
     json: Arc<AtomicBool>,
     default_format: LogFormat,
     _flushed_when_dropped: WorkerGuard,
@@ -44,7 +46,7 @@ impl OperationalLog {
     /// Everything that is logged from here on goes to stderr. A second call in one process changes nothing.
     pub fn start(settings: &LogSettings, default_format: LogFormat) -> Self {
         let (stderr, guard) = tracing_appender::non_blocking(io::stderr());
-        let (level, handle) = reload::Layer::new(LevelFilter::from_level(settings.level));
+        let (level, handle) = reload::Layer::new(ours_from(settings.level));
         let json = Arc::new(AtomicBool::new(is_json(settings, default_format)));
         let lines = tracing_subscriber::fmt::layer()
             .with_writer(stderr)
@@ -58,9 +60,14 @@ impl OperationalLog {
 
     /// Takes up changed settings.
     pub fn change(&self, settings: &LogSettings) {
-        drop(self.level.modify(|level| *level = LevelFilter::from_level(settings.level)));
+        drop(self.level.modify(|level| *level = ours_from(settings.level)));
         self.json.store(is_json(settings, self.default_format), Ordering::Relaxed);
     }
+}
+
+/// What this crate says, from that level on.
+fn ours_from(level: Level) -> Targets {
+    Targets::new().with_target(env!("CARGO_CRATE_NAME"), level)
 }
 
 /// A panic is a defect, and a line like any other: it ends one request, and whoever reads the log is to learn of it.

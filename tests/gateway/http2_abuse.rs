@@ -67,6 +67,21 @@ fn speaking(gateway: &Gateway) -> TcpStream {
     socket
 }
 
+#[test]
+fn what_a_client_does_wrong_is_no_line_in_the_log() {
+    let origin = Origin::start();
+    let mut gateway = Gateway::start(format!("upstream: {}\nlog: {{level: debug, format: json}}", origin.url()));
+    let mut socket = speaking(&gateway);
+    let unasked = frame(PING, 1, 0, b"unasked!");
+    socket.write_all(&[unasked.repeat(3), get(1)].concat()).expect("the gateway listens");
+    eventually("the request arrives", || origin.count() == 1);
+    drop(socket);
+    gateway.signal("TERM");
+    gateway.ended();
+    let told = gateway.stderr().join("\n");
+    assert!(!told.to_lowercase().contains("ping"), "{told}");
+}
+
 /// Sends `first`, and then so many frames, or fewer if the gateway does not listen to all; fails when the connection
 /// still stands after that.
 #[track_caller]
