@@ -10,6 +10,8 @@ use tokio::sync::oneshot;
 use tokio::task;
 use tokio::task::JoinHandle;
 use tokio::time;
+use tokio::time::Instant;
+use tracing::debug;
 use tracing::error;
 use tracing::info;
 use tracing::warn;
@@ -38,6 +40,7 @@ pub(super) async fn control(
     let mut watch = Watch::default();
     let mut tidy = time::interval(TIDY);
     let mut succession = Succession::default();
+    let mut half_renewed = HalfRenewed::default();
     loop {
         if matches!(origin, Origin::File(_)) {
             watch.follow(app.files());
@@ -50,7 +53,10 @@ pub(super) async fn control(
                     info!("draining: no new connections, requests under way are finished");
                     return Goodbye::ForGood;
                 }
-                Asked::Reload => reload(app, origin).await,
+                Asked::Reload => {
+                    half_renewed.is_over();
+                    reload(app, origin).await;
+                }
                 Asked::Replace => succession.start(next),
             },
             heir = hatch.next(), if !is_handing => succession.hand_over(app, heir),
@@ -60,11 +66,53 @@ pub(super) async fn control(
                     return Goodbye::AnotherServes;
                 }
             }
-            () = changed(&mut watch, origin) => reload(app, origin).await,
+            () = changed(&mut watch, origin) => half_renewed.read(app).await,
+            () = half_renewed.lasts() => {
+                half_renewed.is_over();
+                reload(app, origin).await;
+            }
             _ = tidy.tick() => app.free_unused(),
         }
     }
 }
+
+/// A certificate and its key are two files, and seldom change in one moment. While one of them is still the old one
+/// they do not belong together, which is told only if it lasts.
+#[derive(Default)]
+struct HalfRenewed {
+    since: Option<Instant>,
+}
+
+impl HalfRenewed {
+    /// A file has changed.
+    async fn read(&mut self, app: &mut App) {
+        service_manager::reloading();
+        match app.reload_when_paired().await {
+            // What came of it is in the log already.
+            Some(_) => self.is_over(),
+            None => {
+                debug!("a key does not belong to its certificate, perhaps one of them is yet to be renewed");
+                self.since.get_or_insert_with(Instant::now);
+            }
+        }
+        service_manager::ready(false);
+    }
+
+    /// Returns when it has lasted too long. May be dropped at any time and called again.
+    async fn lasts(&self) {
+        match self.since {
+            Some(since) => time::sleep_until(since + RENEWING).await,
+            None => future::pending().await,
+        }
+    }
+
+    fn is_over(&mut self) {
+        self.since = None;
+    }
+}
+
+/// How long renewing a certificate and its key may take.
+const RENEWING: Duration = Duration::from_secs(2);
 
 /// How often retired configurations are looked through.
 const TIDY: Duration = Duration::from_secs(1);

@@ -67,10 +67,21 @@ impl App {
     /// Reads, checks, builds and binds everything, then swaps it in at once. Whatever goes wrong is logged, and changes
     /// nothing.
     pub async fn reload(&mut self) -> Result<Changes, Refused> {
-        let outcome = match self.prepare().await {
-            Ok(prepared) => Ok(self.take_over(prepared)),
-            Err(refused) => Err(refused),
-        };
+        let prepared = self.prepare().await;
+        self.conclude(prepared)
+    }
+
+    /// The same after a file has changed. `None`: nothing is wrong but a certificate and a key that do not belong
+    /// together; they are two files, and perhaps only one of them has been renewed so far. Nothing is said of it.
+    pub async fn reload_when_paired(&mut self) -> Option<Result<Changes, Refused>> {
+        match self.prepare().await {
+            Err(Refused::Mistakes(mistakes)) if mistakes.iter().all(|mistake| mistake.is_of_a_pair) => None,
+            prepared => Some(self.conclude(prepared)),
+        }
+    }
+
+    fn conclude(&mut self, prepared: Result<Prepared, Refused>) -> Result<Changes, Refused> {
+        let outcome = prepared.map(|prepared| self.take_over(prepared));
         match &outcome {
             Ok(changes) => {
                 info!("configuration reloaded; {changes}");

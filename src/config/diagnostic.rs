@@ -34,12 +34,24 @@ pub struct Diagnostic {
     /// The line itself, where showing it tells no secret.
     #[serde(skip)]
     pub excerpt: Option<String>,
+    /// Two files do not belong together; perhaps one of them is about to be renewed as well.
+    #[serde(skip)]
+    pub is_of_a_pair: bool,
 }
 
 impl Diagnostic {
     /// A mistake of a file as a whole, or one whose line is not shown.
     pub fn new(file: impl Into<PathBuf>, line: usize, column: usize, message: impl Into<String>) -> Self {
-        Self { file: file.into(), line, column, message: message.into(), help: None, length: 1, excerpt: None }
+        Self {
+            file: file.into(),
+            line,
+            column,
+            message: message.into(),
+            help: None,
+            length: 1,
+            excerpt: None,
+            is_of_a_pair: false,
+        }
     }
 
     #[must_use]
@@ -143,6 +155,15 @@ impl Mistakes {
             if found.excerpt.as_ref().is_some_and(|line| line.contains('@') && !line.contains("*@")) {
                 found.excerpt = None;
             }
+        }
+    }
+
+    /// Adds a mistake of two files that do not belong together.
+    pub fn report_pair(&mut self, at: Place, message: impl Into<String>, help: impl Into<String>) {
+        let before = self.found.len();
+        self.report(at, message, help);
+        for found in &mut self.found[before..] {
+            found.is_of_a_pair = true;
         }
     }
 

@@ -54,6 +54,29 @@ fn a_certificate_is_renewed_under_load_without_a_failed_request() {
 }
 
 #[test]
+fn a_key_renewed_before_its_certificate_is_waited_for() {
+    let (origin, authority) = (Origin::start(), Authority::fresh());
+    let served = [authority.server(&["a.test"])];
+    let gateway = gateway(&origin, &authority, &served, "log: {level: debug, format: json}");
+    let shown = || TlsCaller::new(&authority, None).connect(gateway.address(), "a.test").certificate();
+    let waits = || gateway.said().iter().filter(|line| line.contains("yet to be renewed")).count();
+    let mut before = certificate(&served[0].cert);
+    // A machine that is slow enough loses patience meanwhile.
+    let renewed_unnoticed = (0..10).any(|_| {
+        let (renewed, told, waited) = (authority.server(&["a.test"]), gateway.failed_reloads(), waits());
+        gateway.write("0.key", &renewed.key);
+        eventually("the key is read", || waits() > waited);
+        assert_eq!(shown(), before);
+        gateway.write("0.pem", &renewed.cert);
+        before = certificate(&renewed.cert);
+        eventually("the new certificate is shown", || shown() == before);
+        assert!(gateway.failed_reloads() <= told + 1);
+        gateway.failed_reloads() == told
+    });
+    assert!(renewed_unnoticed, "{:?}", gateway.said());
+}
+
+#[test]
 fn a_key_that_does_not_fit_is_told_with_its_place_and_changes_nothing() {
     let (origin, authority) = (Origin::start(), Authority::fresh());
     let served = authority.server(&["a.test"]);

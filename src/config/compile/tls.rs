@@ -86,7 +86,7 @@ impl Compiler {
             InvalidCertificate::Mismatch => {
                 let message = format!("the key `{}` does not belong to the certificate `{}`", key.value, cert.value);
                 let help = "name the key it was made with; the server's own certificate comes first in its file";
-                self.mistakes.report(key.at, message, help);
+                self.mistakes.report_pair(key.at, message, help);
                 return;
             }
         };
