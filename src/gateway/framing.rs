@@ -1,5 +1,6 @@
 //! One unambiguous request, or none: one target, one host, one framing. What is doubtful is refused, never repaired.
 
+use std::net::Ipv4Addr;
 use std::net::Ipv6Addr;
 use std::net::SocketAddr;
 
@@ -145,11 +146,19 @@ fn is_refused(method: &Method) -> bool {
 }
 
 /// Checks that a client which was let in for one host (by its certificate, and the name it asked for) speaks to that one.
-/// A client that named no host in its handshake was let in for any.
+/// One that named no host in its handshake was let in for none: it may ask for an address, which is never named there.
 pub fn check_direction(headers: &HeaderMap, secured: Option<&Secured>) -> Result<(), Unfit> {
-    let Some(Secured { server_name: Some(name), client_is_certified: true }) = secured else { return Ok(()) };
+    let Some(Secured { server_name, client_is_certified: true }) = secured else { return Ok(()) };
     let host = headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
-    if CanonicalHost::new(host) == CanonicalHost::new(name) { Ok(()) } else { Err(Unfit::Misdirected) }
+    let is_for_it = match server_name {
+        Some(name) => CanonicalHost::new(host) == CanonicalHost::new(name),
+        None => is_address(&CanonicalHost::new(host)),
+    };
+    if is_for_it { Ok(()) } else { Err(Unfit::Misdirected) }
+}
+
+fn is_address(host: &CanonicalHost<'_>) -> bool {
+    host.as_str().starts_with('[') || host.as_str().parse::<Ipv4Addr>().is_ok()
 }
 
 fn check_target(parts: &Parts) -> Result<(), Unfit> {

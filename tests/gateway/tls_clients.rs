@@ -114,6 +114,20 @@ fn whoever_was_let_in_for_one_host_may_not_speak_to_another() {
 }
 
 #[test]
+fn whoever_named_no_host_may_speak_to_an_address_only() {
+    let site = Site::new();
+    let gateway = site.gateway(&["clients.pem", ""]);
+    let [strict, open] = gateway.addresses()[..] else { panic!("two listeners") };
+    let caller = site.caller().unnamed();
+    let status = |address, host: &str| caller.connect(address, "a.test").try_get(host).map(|response| response.status);
+    for (host, expected) in [("127.0.0.1:8443", 200), ("[::1]:8443", 200), ("a.test", 421), ("b.test", 421)] {
+        assert_eq!(status(strict, host), Some(expected), "{host}");
+    }
+    assert_eq!(status(open, "b.test"), Some(200));
+    assert_eq!(site.origin.count(), 3);
+}
+
+#[test]
 fn over_http2_each_request_is_held_to_the_name_of_the_handshake() {
     let site = Site::new();
     let gateway = site.gateway(&["clients.pem"]);

@@ -55,13 +55,25 @@ impl TlsCaller {
         Self(Arc::new(config))
     }
 
+    /// Does not say with whom it wants to speak.
+    #[must_use]
+    pub fn unnamed(&self) -> Self {
+        let mut config = ClientConfig::clone(&self.0);
+        config.enable_sni = false;
+        Self(Arc::new(config))
+    }
+
     pub fn config(&self) -> Arc<ClientConfig> {
         Arc::clone(&self.0)
     }
 
     /// Connects, and shakes hands.
     pub fn try_connect(&self, address: SocketAddr, name: &str) -> io::Result<TlsClient> {
-        let socket = TcpStream::connect(address)?;
+        self.shake_hands(TcpStream::connect(address)?, name)
+    }
+
+    /// Shakes hands on a connection on which something else was said before.
+    pub fn shake_hands(&self, socket: TcpStream, name: &str) -> io::Result<TlsClient> {
         socket.set_nodelay(true)?;
         socket.set_read_timeout(Some(PATIENCE))?;
         socket.set_write_timeout(Some(PATIENCE))?;

@@ -171,7 +171,11 @@ fn a_client_let_in_by_its_certificate_speaks_to_the_host_it_asked_for() {
     check("A.test.:8443", Some("a.test"), true, true);
     check("b.test", Some("a.test"), true, false);
     check("127.0.0.1", Some("a.test"), true, false);
-    check("b.test", None, true, true);
+    check("127.0.0.1:8443", None, true, true);
+    check("[2001:db8::1]", None, true, true);
+    check("b.test", None, true, false);
+    check("127.0.0.1.b.test", None, true, false);
+    check("b.test", None, false, true);
     check("b.test", Some("a.test"), false, true);
     assert_eq!(check_direction(&HeaderMap::new(), None), Ok(()));
 }
