@@ -22,12 +22,12 @@ const AT_ONCE: Duration = Duration::from_secs(5);
 const SIGNATURE: &[u8] = b"\r\n\r\n\0\r\nQUIT\n";
 
 /// 203.0.113.9:4711 to 192.0.2.1:80.
-const V4: &[u8] = &[203, 0, 113, 9, 192, 0, 2, 1, 0x12, 0x67, 0, 80];
+pub(crate) const V4: &[u8] = &[203, 0, 113, 9, 192, 0, 2, 1, 0x12, 0x67, 0, 80];
 
 const REQUEST: &[u8] = b"GET /asked HTTP/1.1\r\nHost: app.example\r\nConnection: close\r\n\r\n";
 
 /// An application that answers with what it is told of the client.
-fn telling() -> Origin {
+pub(crate) fn telling() -> Origin {
     Origin::answering(|received| {
         let [chain, client] = ["x-forwarded-for", "x-real-ip"].map(|name| received.header(name).unwrap_or("none"));
         Answer::ok(format!("{chain} | {client}"))
@@ -42,11 +42,11 @@ fn proxied(origin: &Origin, more: &str) -> String {
     )
 }
 
-fn v1(source: &str) -> Vec<u8> {
+pub(crate) fn v1(source: &str) -> Vec<u8> {
     format!("PROXY TCP4 {source} 192.0.2.1 4711 80\r\n").into_bytes()
 }
 
-fn v2(command: u8, family: u8, content: &[u8]) -> Vec<u8> {
+pub(crate) fn v2(command: u8, family: u8, content: &[u8]) -> Vec<u8> {
     let length = u16::try_from(content.len()).expect("a length of two bytes").to_be_bytes();
     [SIGNATURE, &[command, family], &length, content].concat()
 }

@@ -4,6 +4,7 @@ use std::fs;
 use std::io::Read;
 use std::io::Write;
 use std::net::TcpStream;
+use std::os::unix::fs::MetadataExt;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
@@ -203,6 +204,50 @@ fn only_its_user_finds_it() {
     gateway.signal("TERM");
     gateway.ended();
     assert!(!hatch.exists());
+}
+
+/// Becomes somebody else, and asks to take over at the hatch: 0 where it was closed without a word, 13 where there was
+/// no way to it, 1 where it was answered.
+const STRANGER: &str = "
+import os, socket, sys
+os.setgroups([]); os.setgid(65534); os.setuid(65534)
+hatch = socket.socket(socket.AF_UNIX)
+try:
+    hatch.connect(sys.argv[1])
+    hatch.sendall(b'take over 1\\n')
+    sys.exit(1 if hatch.recv(1) else 0)
+except PermissionError:
+    sys.exit(13)
+except (BrokenPipeError, ConnectionResetError):
+    sys.exit(0)
+";
+
+#[test]
+#[expect(clippy::print_stderr, reason = "where half of a test cannot be done, it says so")]
+fn another_user_is_handed_nothing() {
+    let origin = Origin::start();
+    let gateway = Gateway::start(format!("upstream: {}", origin.url()));
+    let hatch = hatch(&gateway);
+    let directory = hatch.parent().unwrap().to_owned();
+    assert_eq!(fs::metadata(&directory).unwrap().permissions().mode() & 0o777, 0o700);
+    if fs::metadata("/proc/self").unwrap().uid() != 0 {
+        return eprintln!("only root can become another user: the permissions alone were looked at");
+    }
+    let stranger = || {
+        let asked = Command::new("python3").args(["-c", STRANGER]).arg(&hatch).current_dir("/").output();
+        let asked = asked.expect("python3 is installed");
+        assert!(asked.stderr.is_empty(), "{}", String::from_utf8_lossy(&asked.stderr));
+        asked.status.code()
+    };
+    assert_eq!(stranger(), Some(13));
+    // Even where the way is open, and nothing but who knocks is left to go by.
+    let open = |path: &std::path::Path| fs::set_permissions(path, fs::Permissions::from_mode(0o777)).unwrap();
+    for path in [&gateway.path("."), &directory, &hatch] {
+        open(path);
+    }
+    assert_eq!(stranger(), Some(0));
+    eventually("it is told", || gateway.said().iter().any(|line| line.contains("of another user")));
+    assert_eq!(gateway.get("/").status(), 200);
 }
 
 #[test]
