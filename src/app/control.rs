@@ -87,13 +87,12 @@ impl HalfRenewed {
     /// A file has changed.
     async fn read(&mut self, app: &mut App) {
         service_manager::reloading();
-        match app.reload_when_paired().await {
-            // What came of it is in the log already.
-            Some(_) => self.is_over(),
-            None => {
-                debug!("a key does not belong to its certificate, perhaps one of them is yet to be renewed");
-                self.since.get_or_insert_with(Instant::now);
-            }
+        // What comes of it is in the log already.
+        if app.reload_when_paired().await.is_some() {
+            self.is_over();
+        } else {
+            debug!("a key does not belong to its certificate, perhaps one of them is yet to be renewed");
+            self.since.get_or_insert_with(Instant::now);
         }
         service_manager::ready(false);
     }

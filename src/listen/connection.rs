@@ -6,6 +6,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::AtomicU8;
 use std::sync::atomic::AtomicU32;
+use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering;
 use std::task::Context;
 use std::task::Waker;
@@ -124,6 +125,8 @@ pub(super) struct Progress {
     is_asked: AtomicBool,
     /// Part of a request's body may still be on its way.
     unread: AtomicBool,
+    /// So much of it (HTTP/1).
+    expected: AtomicU64,
     /// Inside a frame that is not data, or between the frames of one head (HTTP/2).
     mid_frame: AtomicBool,
 }
@@ -161,11 +164,21 @@ impl Progress {
         self.phase.store(phase as u8, Ordering::Relaxed);
     }
 
-    /// A request's head was read whole.
-    pub(super) fn begin(&self, has_body: bool) {
+    /// A request's head was read whole, and so many bytes of a body belong to it; `None`: it comes in chunks.
+    pub(super) fn begin(&self, body: Option<u64>) {
         self.enter(Phase::Busy);
-        self.unread.store(has_body, Ordering::Relaxed);
+        self.unread.store(body != Some(0), Ordering::Relaxed);
+        self.set_expected(body.unwrap_or(IN_CHUNKS));
         bump(&self.served);
+    }
+
+    /// What of a body was not read yet, or [`IN_CHUNKS`].
+    pub(super) fn expected(&self) -> u64 {
+        self.expected.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn set_expected(&self, bytes: u64) {
+        self.expected.store(bytes, Ordering::Relaxed);
     }
 
     pub(super) fn served(&self) -> u32 {
@@ -234,6 +247,9 @@ flags! {
     unread, set_unread;
     mid_frame, set_mid_frame;
 }
+
+/// The length of a body of which nobody knows it before its end.
+pub(super) const IN_CHUNKS: u64 = u64::MAX;
 
 /// Counts without a locked instruction: only the connection's own task writes.
 fn bump(counter: &AtomicU32) {

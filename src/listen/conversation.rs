@@ -10,6 +10,7 @@ use std::task::Poll;
 
 use http::Request;
 use http::StatusCode;
+use http_body::Body;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::server::conn::http1::UpgradeableConnection;
@@ -146,7 +147,8 @@ async fn speak<H: Handle>(
     // Who learns with the answer that it is the last one does not send a request that nobody reads.
     builder.keep_alive(!minder.is_draining());
     let service = service_fn(|request: Request<Incoming>| {
-        connection.progress.begin(!hyper::body::Body::is_end_stream(request.body()));
+        let body = request.body();
+        connection.progress.begin(if body.is_end_stream() { Some(0) } else { body.size_hint().exact() });
         let whose = Whose::Connection(Arc::clone(connection));
         Answering::new(handler.handle(Arc::clone(connection), request), whose)
     });
@@ -214,7 +216,7 @@ async fn http2<H: Handle>(
         .max_header_list_size(u32::try_from(settings.max_header_bytes).unwrap_or(u32::MAX))
         .max_send_buf_size(SEND_BUFFER);
     let service = service_fn(|request: Request<Incoming>| {
-        connection.progress.begin(false);
+        connection.progress.begin(Some(0));
         let stream = streams.open();
         Answering::new(handler.handle(Arc::clone(connection), request), Whose::Stream(stream))
     });

@@ -8,38 +8,57 @@ pub(super) struct HeadLines {
     line: usize,
     /// The last byte was a CR.
     cr: bool,
-    /// A line with something on it was seen: empty ones before the request line are not the end.
-    begun: bool,
-    ended: bool,
+    at: At,
+    /// There was a bare LF.
+    poisoned: bool,
+}
+
+/// Empty lines before the first one with something on it are not the end.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+enum At {
+    #[default]
+    Before,
+    Inside,
+    Behind,
 }
 
 impl HeadLines {
+    /// Whether it will be refused, however it goes on.
+    pub(super) fn is_poisoned(&self) -> bool {
+        self.poisoned
+    }
+
     /// Looks at the next bytes of the head and turns each bare LF into a NUL, which nothing in a head may contain:
-    /// hyper then answers 400 and closes.
-    pub(super) fn poison_bare_line_feeds(&mut self, bytes: &mut [u8]) {
+    /// hyper then answers 400 and closes. Returns how many of them belong to the head if it ends there.
+    pub(super) fn poison_bare_line_feeds(&mut self, bytes: &mut [u8]) -> Option<usize> {
         let mut start = 0;
-        while !self.ended {
+        while self.at != At::Behind {
             let Some(length) = memchr::memchr(b'\n', &bytes[start..]) else {
                 self.line += bytes.len() - start;
                 if let Some(last) = bytes.last() {
                     self.cr = *last == b'\r';
                 }
-                return;
+                return None;
             };
             let end = start + length;
             let cr = if length > 0 { bytes[end - 1] == b'\r' } else { self.cr };
             if cr {
                 // The CR is counted in one of the two.
                 let text = self.line + length - 1;
-                self.ended = text == 0 && self.begun;
-                self.begun |= text > 0;
+                self.at = match self.at {
+                    _ if text > 0 => At::Inside,
+                    At::Inside => At::Behind,
+                    before => before,
+                };
             } else {
                 bytes[end] = 0;
+                self.poisoned = true;
             }
             self.line = 0;
             self.cr = false;
             start = end + 1;
         }
+        (start > 0).then_some(start)
     }
 }
 
@@ -70,6 +89,14 @@ mod tests {
         check(b"GET / HTTP/1.1\r\nHost: a\r\n\n", b"GET / HTTP/1.1\r\nHost: a\r\n\0");
         check(b"\r\r\n\n\r\n\n", b"\r\r\n\0\r\n\n");
         check(b"GET / HTTP/1.1\r\nHost: a\n\r\n", b"GET / HTTP/1.1\r\nHost: a\0\r\n");
+    }
+
+    #[test]
+    fn what_follows_a_head_does_not_belong_to_it() {
+        let ends = |head: &str| HeadLines::default().poison_bare_line_feeds(&mut head.as_bytes().to_vec());
+        assert_eq!(ends("GET / HTTP/1.1\r\n\r\n"), Some(18));
+        assert_eq!(ends("\r\nGET / HTTP/1.1\r\n\r\n\r\n"), Some(20));
+        assert_eq!(ends("GET / HTTP/1.1\r\n"), None);
     }
 
     #[test]

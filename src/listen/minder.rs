@@ -111,6 +111,10 @@ impl<'a> Minder<'a> {
         match self.watchdog.poll(progress, protocol, cx) {
             Poll::Pending => Poll::Pending,
             Poll::Ready(Waiting::Idle(_)) if protocol == Protocol::Http1 && self.watchdog.park() => {
+                if progress.unread() {
+                    // Answered before its body was through: whoever began anew would take the rest for a request.
+                    return self.poll(protocol, cx);
+                }
                 Poll::Ready(Verdict::Park)
             }
             Poll::Ready(Waiting::Idle(_)) if protocol == Protocol::Http2 => {

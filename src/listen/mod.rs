@@ -11,6 +11,7 @@ pub mod tls;
 mod answering;
 mod body;
 mod channel;
+mod chunks;
 mod conversation;
 mod frame_budget;
 mod frames;

@@ -17,6 +17,8 @@ use tokio_util::io::poll_read_buf;
 
 use super::Connection;
 use super::channel::Channel;
+use super::chunks::Chunks;
+use super::connection::IN_CHUNKS;
 use super::connection::Phase;
 use super::connection::Progress;
 use super::frames::Frames;
@@ -29,14 +31,27 @@ pub(super) struct Tapped {
     channel: Channel,
     connection: Arc<Connection>,
     tap: Tap,
-    /// What was read to recognize the protocol.
+    /// What was read before its time: to recognize the protocol, or together with the end of a head or a body.
     prefix: Vec<u8>,
 }
 
 #[derive(Debug)]
 enum Tap {
-    Http1(HeadLines),
+    Http1(HeadLines, Chunks),
     Http2(Frames),
+}
+
+/// What of HTTP/1 may be read.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Part {
+    Head,
+    /// So much of a body.
+    Body(u64),
+    Chunks,
+    /// A request is under way that was read whole. That the client left is to be noticed; what it sends is for later.
+    Nothing,
+    /// It is not HTTP/1, or no more.
+    Anything,
 }
 
 /// What a client speaks.
@@ -48,7 +63,8 @@ pub(super) enum Protocol {
 
 impl Tapped {
     pub(super) fn new(channel: Channel, connection: Arc<Connection>) -> Self {
-        Self { channel, connection, tap: Tap::Http1(HeadLines::default()), prefix: Vec::new() }
+        let tap = Tap::Http1(HeadLines::default(), Chunks::default());
+        Self { channel, connection, tap, prefix: Vec::new() }
     }
 
     /// The two sides have agreed on this.
@@ -113,14 +129,31 @@ impl Tapped {
         }
     }
 
+    /// What may be read now.
+    fn part(&self) -> Part {
+        let progress = self.progress();
+        match (&self.tap, progress.phase(), progress.expected()) {
+            (Tap::Http2(_), ..) | (_, Phase::Tunnel, _) => Part::Anything,
+            (_, _, IN_CHUNKS) => Part::Chunks,
+            (_, Phase::Fresh | Phase::Head | Phase::Idle, 0) => Part::Head,
+            (_, Phase::Busy | Phase::Flushing, 0) => Part::Nothing,
+            (_, _, left) => Part::Body(left),
+        }
+    }
+
     /// Reads bodies in small parts, so that hyper does not make room for large ones, of which several may be on their
     /// way to an application that takes its time. Heads are read as they come.
-    fn poll_read_some(&mut self, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        if !self.progress().unread() || buf.remaining() <= PART_OF_BODY {
+    fn poll_read_some(&mut self, part: Part, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let most = match part {
+            Part::Body(left) => usize::try_from(left).unwrap_or(usize::MAX).min(PART_OF_BODY),
+            Part::Chunks => PART_OF_BODY,
+            Part::Head | Part::Nothing | Part::Anything => usize::MAX,
+        };
+        if buf.remaining() <= most {
             return Pin::new(&mut self.channel).poll_read(cx, buf);
         }
         // Without writing zeros first over what is read into.
-        poll_read_buf(Pin::new(&mut self.channel), cx, &mut buf.limit(PART_OF_BODY)).map_ok(|_| ())
+        poll_read_buf(Pin::new(&mut self.channel), cx, &mut buf.limit(most)).map_ok(|_| ())
     }
 
     fn progress(&self) -> &Progress {
@@ -137,36 +170,51 @@ impl Tapped {
     fn at_end(&self) -> Poll<io::Result<()>> {
         self.progress().set_read_closed(true);
         let waits =
-            matches!(self.tap, Tap::Http1(_)) && matches!(self.progress().phase(), Phase::Busy | Phase::Flushing);
+            matches!(self.tap, Tap::Http1(..)) && matches!(self.progress().phase(), Phase::Busy | Phase::Flushing);
         if waits { Poll::Pending } else { Poll::Ready(Ok(())) }
     }
 
     /// Tells who asks of an end that stands behind something unread. What that is does not matter any more.
     fn look_for_an_end(&self) {
         self.progress().set_is_asked(false);
-        if self.channel.socket().has_ended() && matches!(self.tap, Tap::Http1(_)) {
+        if self.channel.socket().has_ended() && matches!(self.tap, Tap::Http1(..)) {
             self.progress().set_read_closed(true);
         }
     }
 
-    fn note_read(&mut self, bytes: &mut [u8]) -> io::Result<()> {
+    /// Returns how many of the bytes are for hyper now. It is never given the beginning of a head with the end of
+    /// another or of a body: it would not come back for more of it, and nobody would have seen its lines.
+    fn note_read(&mut self, part: Part, bytes: &mut [u8]) -> io::Result<usize> {
         let progress = &self.connection.progress;
-        match &mut self.tap {
-            Tap::Http1(lines) => match progress.phase() {
-                Phase::Fresh | Phase::Idle => {
-                    progress.enter(Phase::Head);
-                    *lines = HeadLines::default();
-                    lines.poison_bare_line_feeds(bytes);
-                }
-                Phase::Head => lines.poison_bare_line_feeds(bytes),
-                _ => {}
-            },
-            Tap::Http2(frames) => {
+        let end = match (&mut self.tap, part) {
+            (Tap::Http2(frames), _) => {
                 frames.read(bytes).map_err(io::Error::other)?;
                 progress.set_mid_frame(frames.unfinished());
+                None
             }
-        }
-        Ok(())
+            (Tap::Http1(lines, chunks), Part::Head) => {
+                if progress.phase() != Phase::Head {
+                    progress.enter(Phase::Head);
+                    (*lines, *chunks) = Default::default();
+                }
+                lines.poison_bare_line_feeds(bytes)
+            }
+            (Tap::Http1(..), Part::Body(left)) => {
+                let length = bytes.len().min(usize::try_from(left).unwrap_or(usize::MAX));
+                progress.set_expected(left - length as u64);
+                Some(length)
+            }
+            (Tap::Http1(_, chunks), Part::Chunks) => {
+                let end = chunks.end(bytes);
+                if end.is_some() {
+                    progress.set_expected(0);
+                }
+                end
+            }
+            (Tap::Http1(..), Part::Nothing) => Some(0),
+            (Tap::Http1(..), Part::Anything) => None,
+        };
+        Ok(end.unwrap_or(bytes.len()))
     }
 
     fn note_write(&mut self, written: &Poll<io::Result<usize>>) {
@@ -179,7 +227,12 @@ impl Tapped {
 impl AsyncRead for Tapped {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let this = &mut *self;
-        if this.progress().phase() == Phase::Idle {
+        let part = this.part();
+        if part == Part::Nothing && !this.prefix.is_empty() {
+            // hyper comes back for it.
+            return Poll::Pending;
+        }
+        if part == Part::Head && this.progress().phase() == Phase::Idle {
             // hyper asks for the next request only when the body of the one before was read to its end.
             this.progress().set_unread(false);
         }
@@ -188,7 +241,7 @@ impl AsyncRead for Tapped {
             if this.progress().read_closed() {
                 return this.at_end();
             }
-            match ready!(this.poll_read_some(cx, buf)) {
+            match ready!(this.poll_read_some(part, cx, buf)) {
                 // A request says itself whether it is whole, and many clients do not say goodbye; a tunnel needs to know.
                 Err(error) if error.kind() == io::ErrorKind::UnexpectedEof && this.is_http() => return this.at_end(),
                 read => read?,
@@ -204,7 +257,18 @@ impl AsyncRead for Tapped {
                 this.prefix = Vec::new();
             }
         }
-        Poll::Ready(this.note_read(&mut buf.filled_mut()[before..]))
+        let end = before + this.note_read(part, &mut buf.filled_mut()[before..])?;
+        if end < buf.filled().len() {
+            this.prefix.splice(0..0, buf.filled()[end..].iter().copied());
+            buf.set_filled(end);
+        }
+        if let Tap::Http1(lines, _) = &this.tap
+            && lines.is_poisoned()
+            && buf.remaining() >= NO_HEAD.len()
+        {
+            buf.put_slice(NO_HEAD);
+        }
+        if part == Part::Nothing { Poll::Pending } else { Poll::Ready(Ok(())) }
     }
 }
 
@@ -234,6 +298,10 @@ impl AsyncWrite for Tapped {
         if self.progress().phase() == Phase::Flushing {
             // hyper flushes only once nothing is left to write.
             self.progress().enter(Phase::Idle);
+            if !self.prefix.is_empty() {
+                // It may have asked for the next request already, and was not given it.
+                cx.waker().wake_by_ref();
+            }
         }
         if self.progress().is_asked() {
             self.look_for_an_end();
@@ -254,6 +322,9 @@ impl Drop for Tapped {
         }
     }
 }
+
+/// Ends a head that is none: having seen a part of it, hyper does not look again before its end.
+const NO_HEAD: &[u8] = b"\n\n";
 
 /// Most heads are shorter, and a longer one is simply read on.
 const SCRATCH: usize = 4096;

@@ -28,6 +28,7 @@ mod notify;
 mod outcome;
 mod outcome_kept;
 mod outcome_settled;
+mod pipelined;
 mod proxy_protocol;
 mod proxy_tls;
 mod ratelimit_headers;
