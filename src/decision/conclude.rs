@@ -161,20 +161,7 @@ impl<'a> Plan<'a> {
         let policy = self.policy;
         let route = self.route.map(|route| policy.routes.get(route));
         if let Some(cause) = &self.refusal {
-            return Decision::Deny(Denial {
-                route: self.route,
-                cause: cause.clone(),
-                limit: None,
-                key: None,
-                wait: None,
-                response: &policy.deny_response,
-                penalty: Penalty::None,
-                trips: SmallVec::new(),
-                is_suspect: false,
-                slots: SmallVec::new(),
-                pending: Pending::default(),
-                report: Report::default(),
-            });
+            return Decision::Deny(Denial::bare(self.route, cause.clone(), &policy.deny_response));
         }
         let rulings = self.rulings(verdicts);
         let report = Report { limits: rulings.iter().map(LimitReport::from).collect() };

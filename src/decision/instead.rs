@@ -1,4 +1,4 @@
-//! The denial of a request that was to be delayed, and cannot be held.
+//! Denials that no verdict led to.
 
 use std::time::Duration;
 
@@ -11,6 +11,7 @@ use super::Policy;
 use super::conclude::Cause;
 use super::conclude::Penalty;
 use super::conclude::Report;
+use crate::limit::DenyResponse;
 use crate::limit::Detail;
 use crate::limit::LimitId;
 use crate::route::RouteId;
@@ -21,13 +22,20 @@ impl<'p> Denial<'p> {
     pub fn instead_of_delay(policy: &'p Policy, route: Option<RouteId>, limit: LimitId, span: Duration) -> Self {
         let of_route = route.and_then(|route| policy.routes.get(route).deny_response.as_deref());
         let retry_after = (policy.limit(limit).headers != Detail::None).then_some(span);
+        let cause = Cause::Limited { limits: smallvec![limit], retry_after };
+        let response = of_route.unwrap_or(&policy.deny_response);
+        Self { limit: Some(limit), wait: Some(span), ..Self::bare(route, cause, response) }
+    }
+
+    /// Denied for this, and nothing more to say or to do.
+    pub(super) fn bare(route: Option<RouteId>, cause: Cause, response: &'p DenyResponse) -> Self {
         Self {
             route,
-            cause: Cause::Limited { limits: smallvec![limit], retry_after },
-            limit: Some(limit),
+            cause,
+            limit: None,
             key: None,
-            wait: Some(span),
-            response: of_route.unwrap_or(&policy.deny_response),
+            wait: None,
+            response,
             penalty: Penalty::None,
             trips: SmallVec::new(),
             is_suspect: false,
