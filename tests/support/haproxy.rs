@@ -41,7 +41,8 @@ impl Haproxy {
         Self(Program::start(files, |folder, address| {
             let text = format!(
                 "global\n    nbthread 1\n    maxconn 1000\n\
-                 defaults\n    timeout connect 5s\n    timeout client 20s\n    timeout server 20s\n{}",
+                 defaults\n    timeout connect 5s\n    timeout client 20s\n    timeout server 20s\n    \
+                 timeout check 10s\n{}",
                 rest(address)
             );
             let config = folder.join("haproxy.cfg");

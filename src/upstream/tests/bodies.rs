@@ -106,12 +106,12 @@ async fn an_answer_that_goes_on_slowly_is_read_to_its_end() {
         peer.request().await;
         peer.send("HTTP/1.1 200 OK\r\nContent-Length: 8\r\n\r\n").await;
         for _ in 0..8 {
-            tokio::time::sleep(SHORT / 2).await;
+            tokio::time::sleep(SHORT).await;
             peer.send("x").await;
         }
     })
     .await;
-    let upstream = Upstream::new(Settings { timeouts: timeouts(SHORT, LONG), ..settings(&[&origin]) });
+    let upstream = Upstream::new(Settings { timeouts: timeouts(4 * SHORT, LONG), ..settings(&[&origin]) });
 
     assert_eq!(text(Pool::new().send(&upstream, get(), CLIENT).await.unwrap()).await, "xxxxxxxx");
 }
