@@ -23,11 +23,13 @@ pub struct Connections {
 }
 
 impl Connections {
-    /// Those of a process that may have so many descriptors, whatever its settings say. As many stay free for
-    /// connections to applications, one for each client that asks: what clients take must not be missing there.
+    /// Those of a process that may have so many descriptors, whatever its settings say. Of these some stay free for
+    /// connections to applications, where what clients take must not be missing: one for each client, up to as many as
+    /// no application serves at once.
     #[must_use]
     pub fn within_descriptors(descriptors: usize) -> Self {
-        let ceiling = (descriptors.saturating_sub(OWN_DESCRIPTORS) / 2).max(1);
+        let free = descriptors.saturating_sub(OWN_DESCRIPTORS);
+        let ceiling = (free - (free / 2).min(OF_APPLICATIONS)).max(1);
         Self { group: Arc::new(Group { ceiling: Some(ceiling), ..Group::default() }) }
     }
 
@@ -194,6 +196,9 @@ impl Group {
 
 /// What the process has open before anybody connects, at most.
 const OWN_DESCRIPTORS: usize = 32;
+
+/// What is kept for connections to applications, at most. Beyond it a request waits for a descriptor.
+const OF_APPLICATIONS: usize = 4096;
 
 /// The place of one connection; it goes with its socket.
 #[derive(Debug)]

@@ -32,9 +32,9 @@ use crate::tls;
 pub(crate) fn connections(wanted: usize) -> usize {
     let limit = getrlimit(Resource::Nofile);
     setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit }).expect("as many as the system allows");
-    // The gateway keeps half of them for its own side, and the clients of a test are not all that ask.
+    // The gateway keeps some of them for its own side, and the clients of a test are not all that ask.
     let most = limit.maximum.map_or(usize::MAX, |most| usize::try_from(most).expect("a number of files"));
-    wanted.min(most / 2 - 200)
+    wanted.min(most - (most / 2).min(4096) - 200)
 }
 
 /// One request on each of many connections, which then rest. KiB that each has taken once the rush is over: after some
