@@ -38,9 +38,12 @@ pub(crate) struct Row {
     pub(crate) start_millis: Vec<f64>,
 }
 
-/// Measures everything and prints it; with a `word`, only the jobs that have it in their names.
+/// Measures everything and prints it; with a `word`, only what has it in its name.
 pub(crate) fn run(plan: &Plan, kinds: &[Kind], word: Option<&str>) {
-    let jobs: Vec<Job> = JOBS.into_iter().filter(|job| word.is_none_or(|word| job.name.contains(word))).collect();
+    let is_wanted = |job: &Job| word.is_none_or(|word| job.name.contains(word));
+    let jobs: Vec<Job> = JOBS.into_iter().filter(is_wanted).collect();
+    let idle: Vec<Job> = IDLE.into_iter().filter(is_wanted).collect();
+    let starts = if word.is_none() { plan.starts } else { 0 };
     let (application, application_address) = Process::of_this_program(Cores::Second, &["application", "1"]);
     let row = |kind| Row { kind, cpu: vec![Vec::new(); jobs.len()], idle_kib: Vec::new(), start_millis: Vec::new() };
     let mut rows: Vec<Row> = installed(kinds).into_iter().map(row).collect();
@@ -58,29 +61,30 @@ pub(crate) fn run(plan: &Plan, kinds: &[Kind], word: Option<&str>) {
         }
     }
     drop(peers);
-    table::print(plan, &jobs, &rows);
-    if word.is_some() {
-        return;
+    if !jobs.is_empty() {
+        table::print(plan, &jobs, &rows);
     }
     for row in &mut rows {
-        for job in IDLE {
+        for job in &idle {
             for count in plan.idle {
-                let job = Job { connections: *count, ..job };
+                let job = Job { connections: *count, ..*job };
                 row.idle_kib.push(kib_per_idle_connection(row.kind, &application_address, job));
             }
         }
-        for _ in 0..plan.starts {
+        for _ in 0..starts {
             let start = Instant::now();
             let peer = Peer::start(row.kind, &application_address);
             row.start_millis.push(first_answer(peer.address, start).as_secs_f64() * 1000.0);
         }
     }
     drop(application);
-    table::print_idle(plan, &rows);
+    if !idle.is_empty() {
+        table::print_idle(plan, &idle, &rows);
+    }
 }
 
 /// What idle connections have asked before.
-pub(crate) const IDLE: [Job; 2] = [
+const IDLE: [Job; 2] = [
     Job { goal: Some(8.0), ..Job::new("idle connection", "/plain", 200) },
     Job { over: Over::Tls, goal: Some(12.0), ..Job::new("idle connection with TLS", "/plain", 200) },
 ];

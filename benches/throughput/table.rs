@@ -3,7 +3,6 @@
 use super::cores;
 use super::job::Job;
 use super::measure;
-use super::measure::IDLE;
 use super::measure::Plan;
 use super::outcome;
 use super::peer::Kind;
@@ -27,15 +26,17 @@ pub(crate) fn print(plan: &Plan, jobs: &[Job], rows: &[measure::Row]) {
 }
 
 /// The table of what does nothing yet, or nothing more.
-pub(crate) fn print_idle(plan: &Plan, rows: &[measure::Row]) {
+pub(crate) fn print_idle(plan: &Plan, jobs: &[Job], rows: &[measure::Row]) {
     head("one core", rows.iter().map(|row| row.kind), "goal");
-    let held = IDLE.iter().flat_map(|job| plan.idle.iter().map(move |count| (job, count)));
+    let held = jobs.iter().flat_map(|job| plan.idle.iter().map(move |count| (job, count)));
     for (index, (job, count)) in held.enumerate() {
         let name = format!("KiB per {}, of {count}", job.name);
         line(&name, rows.iter().map(|row| format!("{:.1}", row.idle_kib[index])), goal(job, 1));
     }
-    let starts = rows.iter().map(|row| format!("{:.0} ms", median(row.start_millis.clone())));
-    line("start to first answer", starts, String::new());
+    if rows.iter().any(|row| !row.start_millis.is_empty()) {
+        let starts = rows.iter().map(|row| format!("{:.0} ms", median(row.start_millis.clone())));
+        line("start to first answer", starts, String::new());
+    }
 }
 
 /// The table of two cores against one.
