@@ -47,6 +47,7 @@ fn listener(address: SocketAddr) -> io::Result<TcpListener> {
 /// Accepted sockets inherit these: set once here, they cost no call on each connection.
 fn prepare(socket: &Socket) -> io::Result<()> {
     socket.set_tcp_nodelay(true)?;
+    socket.set_tcp_notsent_lowat(UNSENT)?;
     socket.set_tcp_keepalive(&TcpKeepalive::new().with_time(KEEPALIVE).with_interval(KEEPALIVE / 4))?;
     socket.set_nonblocking(true)
 }
@@ -61,11 +62,16 @@ fn socket(address: SocketAddr) -> io::Result<Socket> {
 /// Connections that wait while the core is busy; the kernel caps it at `somaxconn`.
 const BACKLOG: i32 = 4096;
 
+/// What the kernel takes of an answer beyond what the network has room for, in bytes: of a client that does not read it
+/// would keep megabytes.
+const UNSENT: u32 = 128 * 1024;
+
 /// Finds clients that vanished behind a tunnel, which has no timeout of ours.
 const KEEPALIVE: Duration = Duration::from_secs(60);
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write;
     use std::net::Ipv4Addr;
     use std::net::TcpStream;
 
@@ -114,5 +120,21 @@ mod tests {
         let (accepted, _) = sockets[0].accept().unwrap();
 
         assert!(accepted.nodelay().unwrap());
+    }
+
+    #[test]
+    fn the_kernel_takes_little_for_a_client_that_does_not_read() {
+        let sockets = bind(ANY_PORT, 1).unwrap();
+        sockets[0].set_nonblocking(false).unwrap();
+        let client = socket(sockets[0].local_addr().unwrap()).unwrap();
+        client.set_recv_buffer_size(4096).unwrap();
+        client.connect(&sockets[0].local_addr().unwrap().into()).unwrap();
+        let (accepted, _) = sockets[0].accept().unwrap();
+        accepted.set_nonblocking(true).unwrap();
+
+        let part = [0; 16 * 1024];
+        let taken: usize = std::iter::from_fn(|| (&accepted).write(&part).ok()).sum();
+
+        assert!((UNSENT as usize..2 * UNSENT as usize).contains(&taken), "{taken} bytes");
     }
 }
