@@ -5,6 +5,11 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use super::frames::CONTINUATION;
+use super::frames::DATA;
+use super::frames::HEADERS;
+use super::frames::RST_STREAM;
+
 /// What is left of it on one connection. Requests and answers add to it, so that a busy client needs no patience.
 #[derive(Debug)]
 pub(super) struct FrameBudget {
@@ -67,11 +72,6 @@ const A_RESET: u32 = 10;
 
 /// One more frame for so many bytes that were sent: two windows are opened for each full frame of data.
 const BYTES: usize = 2048;
-
-const DATA: u8 = 0;
-const HEADERS: u8 = 1;
-const RST_STREAM: u8 = 3;
-const CONTINUATION: u8 = 9;
 
 #[cfg(test)]
 mod tests {

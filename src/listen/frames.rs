@@ -80,9 +80,13 @@ pub(super) const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 /// Length of a frame's header.
 const HEADER: usize = 9;
 
-const DATA: u8 = 0;
-const HEADERS: u8 = 1;
-const CONTINUATION: u8 = 9;
+/// Kinds of frames (RFC 9113, section 6).
+pub(super) const DATA: u8 = 0;
+pub(super) const HEADERS: u8 = 1;
+pub(super) const RST_STREAM: u8 = 3;
+pub(super) const CONTINUATION: u8 = 9;
+
+/// A flag of HEADERS and CONTINUATION.
 const END_HEADERS: u8 = 4;
 
 #[cfg(test)]
