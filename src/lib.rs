@@ -34,7 +34,7 @@
 //!
 //! | layer | modules | what they know |
 //! | --- | --- | --- |
-//! | words | [`units`] [`spelling`] [`glob`] [`clock`] [`alarm`] [`gather`] | nothing of the crate |
+//! | words | [`units`] [`spelling`] [`glob`] [`clock`] [`alarm`] [`gather`] [`http1`] | nothing of the crate |
 //! | facts | [`client`] [`request`] | who asks, and what for |
 //! | rules | [`list`] [`key`] [`challenge`] [`outcome`] [`limit`] [`route`] | one kind of rule each |
 //! | decision | [`decision`] | the rules together |
@@ -88,6 +88,7 @@ pub mod alarm;
 pub mod clock;
 pub mod gather;
 pub mod glob;
+pub mod http1;
 pub mod spelling;
 pub mod units;
 

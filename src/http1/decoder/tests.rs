@@ -1,0 +1,180 @@
+use bytes::Buf;
+use proptest::prelude::*;
+
+use super::*;
+use crate::http1::Encoder;
+use crate::http1::Outbox;
+
+/// What came out of a body: its data, its trailers, and what was left over behind it.
+#[derive(Debug, Eq, PartialEq)]
+struct Decoded {
+    data: Vec<u8>,
+    trailers: Option<Vec<(String, String)>>,
+    behind: Vec<u8>,
+    end: Result<bool, Malformed>,
+}
+
+/// Decodes what arrives in these reads.
+fn decode(length: Length, reads: &[&[u8]]) -> Decoded {
+    let mut body = Decoder::new(length);
+    let mut decoded = Decoded { data: Vec::new(), trailers: None, behind: Vec::new(), end: Ok(false) };
+    let mut read = BytesMut::new();
+    for bytes in reads {
+        read.extend_from_slice(bytes);
+        loop {
+            match body.decode(&mut read) {
+                Ok(Some(frame)) => match frame.into_data() {
+                    Ok(data) => decoded.data.extend_from_slice(&data),
+                    Err(frame) => {
+                        let trailers = frame.into_trailers().unwrap();
+                        let text = |value: &http::HeaderValue| value.to_str().unwrap().to_owned();
+                        decoded.trailers =
+                            Some(trailers.iter().map(|(name, it)| (name.to_string(), text(it))).collect());
+                    }
+                },
+                Ok(None) => break,
+                Err(malformed) => {
+                    decoded.end = Err(malformed);
+                    return decoded;
+                }
+            }
+        }
+    }
+    decoded.end = Ok(body.is_through());
+    decoded.behind = read.to_vec();
+    decoded
+}
+
+/// However the bytes are cut into two reads, the outcome is the same.
+#[track_caller]
+fn check(length: Length, sent: &str, data: &str, behind: &str) {
+    for cut in 0..=sent.len() {
+        let (first, second) = sent.as_bytes().split_at(cut);
+        let decoded = decode(length, &[first, second]);
+        assert_eq!(decoded.end, Ok(true), "{sent:?} cut at {cut}");
+        assert_eq!(String::from_utf8_lossy(&decoded.data), data, "{sent:?} cut at {cut}");
+        assert_eq!(String::from_utf8_lossy(&decoded.behind), behind, "{sent:?} cut at {cut}");
+    }
+}
+
+#[track_caller]
+fn refused(sent: &str, data: &str, malformed: Malformed) {
+    for cut in 0..=sent.len() {
+        let (first, second) = sent.as_bytes().split_at(cut);
+        let decoded = decode(Length::Chunked, &[first, second]);
+        assert_eq!(decoded.end, Err(malformed), "{sent:?} cut at {cut}");
+        assert_eq!(String::from_utf8_lossy(&decoded.data), data, "{sent:?} cut at {cut}");
+    }
+}
+
+#[test]
+fn a_body_of_a_known_length_ends_after_it() {
+    check(Length::Known(3), "abc", "abc", "");
+    check(Length::Known(3), "abcGET /", "abc", "GET /");
+    check(Length::Known(0), "GET /", "", "GET /");
+}
+
+#[test]
+fn a_chunked_body_ends_with_an_empty_line_behind_its_last_chunk() {
+    check(Length::Chunked, "0\r\n\r\n", "", "");
+    check(Length::Chunked, "3\r\nabc\r\n0\r\n\r\nGET /", "abc", "GET /");
+    check(Length::Chunked, "3\r\nabc\r\n0010;last\r\n0123456789abcdef\r\n000\r\n\r\n", "abc0123456789abcdef", "");
+    check(Length::Chunked, "1 \t;a=\"b\"\r\n\n\r\n0\r\nx: y\r\nz:\r\n\r\n\r\n", "\n", "\r\n");
+    check(Length::Chunked, "3  \r\nabc\r\n0\r\n\r\n", "abc", "");
+}
+
+#[test]
+fn trailers_come_last() {
+    let decoded = decode(Length::Chunked, &[b"1\r\na\r\n0\r\nX-A: 1\r\nx-b:\t2 \r\n\r\n"]);
+    let field = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+    assert_eq!(decoded.trailers, Some(vec![field("x-a", "1"), field("x-b", "2")]));
+    assert_eq!(decode(Length::Chunked, &[b"0\r\n\r\n"]).trailers, None);
+}
+
+#[test]
+fn what_is_no_chunk_ends_the_body_there() {
+    for size in ["", "g", "-1", "+1", "0x1", "1,", " 1", "1\r", "1\n\r", "\u{b2}", "00000000000000001", "1 a", "1;\0"] {
+        refused(&format!("3\r\nabc\r\n{size}\r\na\r\n0\r\n\r\n"), "abc", Malformed::ChunkSize);
+    }
+    refused("3\nabc\r\n", "", Malformed::ChunkSize);
+    for end in ["d", "\n", "\r\r", "0\r\n\r\n", "\rx"] {
+        refused(&format!("3\r\nabc{end}"), "abc", Malformed::ChunkEnd);
+    }
+    for trailers in ["no colon", "a : b", " a: b", "a: b\n", "a: b\r\n c", "a: b\nc: d", "a: b\0", ": b"] {
+        refused(&format!("0\r\n{trailers}\r\n\r\n"), "", Malformed::Field);
+    }
+}
+
+#[test]
+fn what_stands_beside_the_data_is_bounded() {
+    let extension = format!("1;{}\r\na\r\n", "x".repeat(1000));
+    refused_whole(&extension.repeat(17), Malformed::Extensions);
+    refused_whole(&format!("1;{}", "x".repeat(17_000)), Malformed::Extensions);
+    refused_whole(&format!("0\r\n{}", "a: b\r\n".repeat(3000)), Malformed::Trailers);
+    refused_whole(&format!("0\r\n{}\r\n", "a: b\r\n".repeat(3000)), Malformed::Trailers);
+    refused_whole(&format!("0\r\n{}\r\n", "a: b\r\n".repeat(65)), Malformed::Field);
+}
+
+#[track_caller]
+fn refused_whole(sent: &str, malformed: Malformed) {
+    assert_eq!(decode(Length::Chunked, &[sent.as_bytes()]).end, Err(malformed));
+}
+
+#[test]
+fn an_end_is_one_only_where_the_body_may_end_with_the_connection() {
+    let ends = |length, sent: &str| {
+        let (mut decoder, mut read) = (Decoder::new(length), BytesMut::from(sent));
+        while decoder.decode(&mut read).unwrap().is_some() {}
+        decoder.end()
+    };
+    assert_eq!(ends(Length::ToTheEnd, "abc"), Ok(()));
+    assert_eq!(ends(Length::ToTheEnd, ""), Ok(()));
+    assert_eq!(ends(Length::Known(3), "abc"), Ok(()));
+    assert_eq!(ends(Length::Known(3), "ab"), Err(CutShort));
+    for cut in ["", "1", "1\r\na", "1\r\na\r\n", "0\r\n", "0\r\na: b\r\n"] {
+        assert_eq!(ends(Length::Chunked, cut), Err(CutShort), "{cut:?}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn what_the_encoder_writes_the_decoder_reads(
+        parts in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..3000), 0..6),
+        cuts in prop::collection::vec(0..18_000_usize, 0..5),
+    ) {
+        let (mut encoder, mut written) = (Encoder::new(Length::Chunked), Vec::new());
+        let mut out = Outbox::default();
+        for part in &parts {
+            encoder.part(part.clone().into(), &mut out);
+            written.extend_from_slice(&out.copy_to_bytes(out.remaining()));
+        }
+        encoder.end(None, &mut out).unwrap();
+        written.extend_from_slice(&out.copy_to_bytes(out.remaining()));
+        let decoded = decode(Length::Chunked, &pieces(&written, cuts));
+        prop_assert_eq!(decoded.end, Ok(true));
+        prop_assert_eq!(decoded.data, parts.concat());
+        prop_assert!(decoded.behind.is_empty());
+    }
+
+    #[test]
+    fn however_it_is_cut_into_reads_the_outcome_is_the_same(
+        sent in "(0|1|a|;| |\r\n|\r|\n|x: y){0,40}",
+        cuts in prop::collection::vec(0..100_usize, 0..5),
+    ) {
+        let whole = decode(Length::Chunked, &[sent.as_bytes()]);
+        prop_assert_eq!(decode(Length::Chunked, &pieces(sent.as_bytes(), cuts)), whole);
+    }
+}
+
+fn pieces(bytes: &[u8], mut cuts: Vec<usize>) -> Vec<&[u8]> {
+    cuts.sort_unstable();
+    let mut pieces = Vec::new();
+    let mut start = 0;
+    for cut in cuts {
+        let cut = cut.clamp(start, bytes.len());
+        pieces.push(&bytes[start..cut]);
+        start = cut;
+    }
+    pieces.push(&bytes[start..]);
+    pieces
+}
