@@ -15,7 +15,6 @@ use http::header::CONNECTION;
 use http::header::CONTENT_LENGTH;
 use http::header::EXPECT;
 use http::header::SET_COOKIE;
-use http::header::TRANSFER_ENCODING;
 use http::header::UPGRADE;
 use http::request::Parts;
 use http_body::Body;
@@ -43,6 +42,7 @@ use crate::route::UpstreamId;
 use crate::upstream::Answer;
 use crate::upstream::ForwardError;
 use crate::upstream::HostHeader;
+use crate::upstream::OnContinue;
 use crate::upstream::Passed;
 
 /// Sends a request to its upstream and brings the answer back.
@@ -110,17 +110,13 @@ fn prepare(
     let live = &story.live;
     let settings = live.upstreams.get(usize::from(upstream.0)).map(|it| it.settings());
     let host = settings.map_or(&HostHeader::Preserve, |it| &it.host);
-    let has_body = !body.is_empty();
-    let states_no_body = !has_body && parts.headers.contains_key(CONTENT_LENGTH);
+    let states_no_body = body.is_empty() && parts.headers.contains_key(CONTENT_LENGTH);
     let (identity, id) = (&story.identity, story.request_id);
     headers::prepare_request(&mut parts.headers, parts.version, identity, is_tls, id, host, &live.looked_at);
     if let Some(rule) = story.outcome_rule() {
         headers::prepare_for_outcome(&mut parts.headers, rule.needs_body());
     }
-    if has_body && body.size_hint().exact().is_none() {
-        // Without it a GET would lose its body.
-        parts.headers.insert(TRANSFER_ENCODING, HeaderValue::from_static("chunked"));
-    } else if states_no_body {
+    if states_no_body {
         parts.headers.insert(CONTENT_LENGTH, HeaderValue::from_static("0"));
     }
     if let Some(wanted) = wanted {
@@ -155,11 +151,7 @@ fn outgoing(parts: Parts, body: RequestBody, invitation: Option<&Invitation>) ->
     *request.headers_mut() = parts.headers;
     if let Some(invitation) = invitation {
         let open = invitation.opener();
-        hyper::ext::on_informational(&mut request, move |answer| {
-            if answer.status() == StatusCode::CONTINUE {
-                open();
-            }
-        });
+        request.extensions_mut().insert(OnContinue::new(open));
     }
     request
 }
@@ -213,14 +205,14 @@ async fn switch(
     wanted: Option<Wanted>,
 ) -> Response<ResponseBody> {
     story.is_answered_by(Some(Arc::clone(&answer.server)), mem::take(&mut answer.passed));
-    let Some(wanted) = wanted.filter(|wanted| wanted.includes(answer.response.headers())) else {
+    let (mut parts, body) = answer.response.into_parts();
+    let wanted = wanted.filter(|wanted| wanted.includes(&parts.headers));
+    let Some((wanted, application)) = wanted.zip(body.into_tunnel()) else {
         story.error = Some("the application switched protocols unasked".into());
         story.has_failed("unsolicited_upgrade");
         warn!(request_id = story.request_id.as_str(), server = %answer.server, "the application switched protocols unasked");
         return respond::fail(story, StatusCode::BAD_GATEWAY, "the application's answer makes no sense", Ending::Ends);
     };
-    let application = hyper::upgrade::on(&mut answer.response);
-    let (mut parts, body) = answer.response.into_parts();
     if let Some(watch) = Watch::begin(&mut story, &parts, false) {
         watch.end(&mut story, inspection::Ending::Cut, false).await;
     }
@@ -233,7 +225,7 @@ async fn switch(
     }
     parts.version = Version::HTTP_11;
     story.status = Some(parts.status);
-    connection.spawn(upgrade::tunnel(wanted.client, application, story, body));
+    connection.spawn(upgrade::tunnel(wanted.client, application, story));
     Response::from_parts(parts, ResponseBody::Empty)
 }
 

@@ -21,7 +21,7 @@ use tracing::debug;
 
 use super::intake::Intake;
 use super::story::Story;
-use crate::upstream::AnswerBody;
+use crate::upstream::Tunnel;
 
 /// What a client wants its connection to become.
 #[derive(Debug)]
@@ -73,10 +73,10 @@ fn is_http(protocol: &[u8]) -> bool {
 }
 
 /// Carries bytes both ways until both sides are done or nothing moves. The story ends with it, and the server counts
-/// as busy as long: `_answer` is what it switched with.
-pub async fn tunnel(client: OnUpgrade, application: OnUpgrade, mut story: Box<Story>, _answer: AnswerBody) {
-    let (client, application) = match tokio::try_join!(client, application) {
-        Ok(both) => both,
+/// as busy as long.
+pub async fn tunnel(client: OnUpgrade, application: Tunnel, mut story: Box<Story>) {
+    let client = match client.await {
+        Ok(client) => client,
         Err(error) => {
             debug!(request_id = story.request_id.as_str(), %error, "the client left before the tunnel stood");
             return;
@@ -85,7 +85,7 @@ pub async fn tunnel(client: OnUpgrade, application: OnUpgrade, mut story: Box<St
     let (received, sent) = (Intake::default(), Intake::default());
     story.intake = Some(received.clone());
     let mut client = Counted { io: TokioIo::new(client), read: received.clone() };
-    let mut application = Counted { io: TokioIo::new(application), read: sent.clone() };
+    let mut application = Counted { io: application, read: sent.clone() };
     let moved = || received.bytes() + sent.bytes();
     tokio::select! {
         _ = tokio::io::copy_bidirectional_with_sizes(&mut client, &mut application, BUFFER, BUFFER) => {}

@@ -14,13 +14,16 @@ use http::header::TRANSFER_ENCODING;
 use http_body::Body;
 use http_body::Frame;
 use http_body::SizeHint;
-use hyper::body::Incoming;
 use tokio::time::Instant;
 
 use super::error::BodyError;
+use super::error::BoxError;
 use super::error::Passed;
-use super::link::Rest;
+use super::http1;
+use super::http2;
 use super::server::InFlight;
+use super::tunnel::Tunnel;
+use crate::alarm::Alarm;
 
 /// What an application answered. Its body gives the connection back when it has ended.
 #[derive(Debug)]
@@ -32,12 +35,11 @@ pub struct Answer {
     pub passed: Passed,
 }
 
-/// The body of an answer. The request counts as under way until it has ended or is dropped: keep the body of a 101
-/// as long as its tunnel.
+/// The body of an answer. The request counts as under way until it has ended or is dropped.
 #[derive(Debug)]
 pub struct AnswerBody {
-    incoming: Incoming,
-    link: Option<Box<dyn Rest>>,
+    /// `None`: it has ended.
+    incoming: Option<Incoming>,
     in_flight: Option<InFlight>,
     /// How long the server may take for the next part.
     patience: Duration,
@@ -45,44 +47,48 @@ pub struct AnswerBody {
     since: Option<Instant>,
 }
 
+/// Where a body comes from.
+#[derive(Debug)]
+pub(super) enum Incoming {
+    Http1(http1::Incoming),
+    Http2(Box<http2::Incoming>),
+}
+
 impl AnswerBody {
     /// The answer as it may go on: its body has the length it has, whatever two framing headers said of it.
-    pub(super) fn attach(
-        mut response: Response<Incoming>,
-        link: Box<dyn Rest>,
-        in_flight: InFlight,
-        patience: Duration,
-    ) -> Response<Self> {
+    pub(super) fn attach(mut response: Response<Incoming>, in_flight: InFlight, patience: Duration) -> Response<Self> {
         if response.headers_mut().remove(TRANSFER_ENCODING).is_some() {
             response.headers_mut().remove(CONTENT_LENGTH);
         }
-        let switched = response.status() == StatusCode::SWITCHING_PROTOCOLS;
+        let has_switched = response.status() == StatusCode::SWITCHING_PROTOCOLS;
         response.map(|incoming| {
-            let link = Some(link).filter(|_| !switched);
-            let mut body = Self { incoming, link, in_flight: Some(in_flight), patience, since: None };
-            if body.incoming.is_end_stream() && !switched {
+            let is_through = incoming.is_through() && !has_switched;
+            let mut body = Self { incoming: Some(incoming), in_flight: Some(in_flight), patience, since: None };
+            if is_through {
                 body.end();
             }
             body
         })
     }
 
+    /// The connection that a 101 came over, which counts as a request under way as long as it is kept.
+    pub fn into_tunnel(self) -> Option<Tunnel> {
+        match (self.incoming, self.in_flight) {
+            (Some(Incoming::Http1(incoming)), Some(in_flight)) => Some(incoming.into_tunnel(in_flight)),
+            _ => None,
+        }
+    }
+
     fn end(&mut self) {
         self.in_flight = None;
-        if let Some(link) = self.link.take() {
-            link.rest();
+        if let Some(Incoming::Http1(incoming)) = self.incoming.take() {
+            incoming.rest();
         }
     }
 
     fn break_off(&mut self) {
         self.in_flight = None;
-        self.link = None;
-    }
-
-    fn poll_patience(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        let Some(link) = &mut self.link else { return Poll::Pending };
-        let since = *self.since.get_or_insert_with(Instant::now);
-        link.patience().poll_at(since + self.patience, cx)
+        self.incoming = None;
     }
 }
 
@@ -92,19 +98,18 @@ impl Body for AnswerBody {
 
     fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
         let this = &mut *self;
-        let frame = match Pin::new(&mut this.incoming).poll_frame(cx) {
-            Poll::Ready(frame) => frame,
-            Poll::Pending => {
-                return this.poll_patience(cx).map(|()| {
-                    this.break_off();
-                    Some(Err(BodyError::Stalled))
-                });
-            }
+        let Some(incoming) = &mut this.incoming else { return Poll::Ready(None) };
+        let Poll::Ready(frame) = incoming.poll_frame(cx) else {
+            let since = *this.since.get_or_insert_with(Instant::now);
+            return incoming.patience().poll_at(since + this.patience, cx).map(|()| {
+                this.break_off();
+                Some(Err(BodyError::Stalled))
+            });
         };
         this.since = None;
         match &frame {
             // Nobody may ask again after the last part, so the end is seen here.
-            Some(Ok(frame)) if frame.is_trailers() || this.incoming.is_end_stream() => this.end(),
+            Some(Ok(frame)) if frame.is_trailers() || incoming.is_through() => this.end(),
             Some(Ok(_)) => {}
             Some(Err(_)) => this.break_off(),
             None => this.end(),
@@ -113,10 +118,40 @@ impl Body for AnswerBody {
     }
 
     fn is_end_stream(&self) -> bool {
-        self.incoming.is_end_stream()
+        self.incoming.as_ref().is_none_or(Incoming::is_through)
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.incoming.size_hint()
+        self.incoming.as_ref().map_or_else(|| SizeHint::with_exact(0), Incoming::size_hint)
+    }
+}
+
+impl Incoming {
+    fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        match self {
+            Self::Http1(incoming) => incoming.poll_frame(cx),
+            Self::Http2(incoming) => incoming.poll_frame(cx),
+        }
+    }
+
+    fn is_through(&self) -> bool {
+        match self {
+            Self::Http1(incoming) => incoming.is_through(),
+            Self::Http2(incoming) => incoming.is_through(),
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self {
+            Self::Http1(incoming) => incoming.size_hint(),
+            Self::Http2(incoming) => incoming.size_hint(),
+        }
+    }
+
+    fn patience(&mut self) -> &mut Alarm {
+        match self {
+            Self::Http1(incoming) => incoming.patience(),
+            Self::Http2(incoming) => incoming.patience(),
+        }
     }
 }

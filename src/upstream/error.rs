@@ -18,6 +18,9 @@ pub struct ForwardError {
     pub is_sent: bool,
 }
 
+/// What a protocol has to say of a failure.
+pub(super) type BoxError = Box<dyn Error + Send + Sync>;
+
 /// Servers that a request was tried at before the last one, as written in the configuration, and why not there: a label
 /// as of [`ForwardError::label`].
 pub type Passed = Vec<(Arc<str>, &'static str)>;
@@ -36,13 +39,13 @@ pub enum Cause {
     #[error("the server took too long to answer")]
     ResponseTimeout,
     #[error("the server closed the connection before it had answered: {0}")]
-    Closed(hyper::Error),
+    Closed(BoxError),
     #[error("the server's answer is not HTTP: {0}")]
-    Nonsense(hyper::Error),
+    Nonsense(BoxError),
     #[error("the server switched protocols without being asked to")]
     UnaskedUpgrade,
-    #[error("the request's body broke off: {}", deepest(.0))]
-    RequestBody(hyper::Error),
+    #[error("the request's body broke off: {}", deepest(&**.0))]
+    RequestBody(BoxError),
 }
 
 impl Cause {
@@ -77,7 +80,7 @@ impl ForwardError {
     }
 
     /// 502 down or nonsense, 503 no healthy server or no descriptor, 504 too slow. A body that broke off is the client's
-    /// fault, 400, unless its error ([`Self::request_body_error`]) says better.
+    /// fault, 400.
     pub fn status(&self) -> StatusCode {
         match self.cause {
             Cause::NoHealthyServer | Cause::NoDescriptor => StatusCode::SERVICE_UNAVAILABLE,
@@ -93,14 +96,6 @@ impl ForwardError {
     pub fn label(&self) -> &'static str {
         self.cause.label()
     }
-
-    /// What the request's body failed with, as its own type gave it.
-    pub fn request_body_error(&self) -> Option<&(dyn Error + 'static)> {
-        match &self.cause {
-            Cause::RequestBody(error) => error.source(),
-            _ => None,
-        }
-    }
 }
 
 /// An answer's body that broke off; the client sees it cut short.
@@ -109,12 +104,34 @@ pub enum BodyError {
     #[error("the server took too long to go on with its answer")]
     Stalled,
     #[error("the server cut its answer short: {0}")]
-    Broken(hyper::Error),
+    Broken(BoxError),
 }
 
-/// hyper names its part in it; the cause is below.
-fn deepest(error: &hyper::Error) -> &dyn Error {
-    let mut error: &dyn Error = error;
+/// Why a request got no answer on a connection.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Failed {
+    /// There was no connection.
+    #[error("{0}")]
+    Unreached(Cause),
+    /// No byte of it was written: it is what it was.
+    #[error("the connection had ended: {0}")]
+    Unwritten(BoxError),
+    /// The server says that it did nothing with it.
+    #[error("the server refused it: {error}")]
+    Refused {
+        error: BoxError,
+        /// The request is what it was; otherwise more of its body was sent than is kept.
+        is_whole: bool,
+    },
+    /// The connection ended before a byte of an answer.
+    #[error("the connection ended: {0}")]
+    Died(BoxError),
+    #[error("{0}")]
+    Fault(Cause),
+}
+
+/// Libraries name their part in it; the cause is below.
+fn deepest<'a>(mut error: &'a (dyn Error + 'static)) -> &'a (dyn Error + 'static) {
     while let Some(source) = error.source() {
         error = source;
     }

@@ -1,5 +1,6 @@
 //! Asking servers whether they are well.
 
+use std::sync::Weak;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -9,7 +10,6 @@ use http::header::CONNECTION;
 use http::header::HOST;
 use http::header::USER_AGENT;
 use http_body_util::Empty;
-use hyper::client::conn::http1;
 use hyper::client::conn::http2;
 use hyper_util::rt::TokioExecutor;
 use hyper_util::rt::TokioIo;
@@ -27,6 +27,7 @@ use super::Timeouts;
 use super::connect::Protocol;
 use super::connect::connect;
 use super::connect::missed_descriptors;
+use super::http1::Link;
 
 /// Asks a server again and again, forever.
 pub(super) async fn watch(settings: &Settings, server: &Server, check: &HealthCheck) {
@@ -83,12 +84,11 @@ async fn ask(server: &Server, check: &HealthCheck, host: &HostHeader) -> Result<
         Protocol::Http1 => {
             let request = Request::get(check.path.as_str()).header(HOST, host).header(CONNECTION, "close");
             let request = request.header(USER_AGENT, "portcullis").body(Empty::<Bytes>::new());
-            let request = request.map_err(|error| error.to_string())?;
-            let (mut sender, connection) =
-                http1::handshake(TokioIo::new(stream)).await.map_err(|error| error.to_string())?;
-            // It ends when the sender is dropped: the body of the answer is not read, the connection goes with the check.
-            tokio::spawn(connection);
-            sender.send_request(request).await
+            let mut request = request.map_err(|error| error.to_string())?;
+            // The body of the answer is not read: the connection goes with the check.
+            let link = Box::new(Link::new(stream, server.id, Duration::ZERO, Weak::new()));
+            let answered = link.exchange(&mut request, &mut None, check.timeout).await;
+            answered.map(|response| response.status()).map_err(|failed| failed.to_string())
         }
         Protocol::Http2 => {
             let scheme = if server.secure.is_some() { "https" } else { "http" };
@@ -99,10 +99,11 @@ async fn ask(server: &Server, check: &HealthCheck, host: &HostHeader) -> Result<
                 .await
                 .map_err(|error| error.to_string())?;
             tokio::spawn(connection);
-            sender.send_request(request).await
+            let answered = sender.send_request(request).await;
+            answered.map(|response| response.status()).map_err(|error| error.to_string())
         }
     };
-    let status = answered.map_err(|error| error.to_string())?.status();
+    let status = answered?;
     if status < StatusCode::BAD_REQUEST { Ok(()) } else { Err(format!("answered {status}")) }
 }
 

@@ -10,15 +10,14 @@ pub mod tls;
 
 mod balance;
 mod connect;
-mod ear;
 mod health;
-mod link;
+mod http1;
+mod http2;
+mod on_continue;
 mod resolve;
 mod send;
 mod stream;
-mod trunk;
-mod way;
-mod wire;
+mod tunnel;
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -38,9 +37,11 @@ pub use self::answer::AnswerBody;
 pub use self::error::BodyError;
 pub use self::error::ForwardError;
 pub use self::error::Passed;
+pub use self::on_continue::OnContinue;
 pub use self::pool::Pool;
 pub use self::server::Server;
 pub use self::tls::Tls;
+pub use self::tunnel::Tunnel;
 
 use self::server::Place;
 use self::tls::Secure;

@@ -13,21 +13,22 @@ use parking_lot::Mutex;
 use tokio::time::sleep;
 
 use super::connect::missed_descriptors;
-use super::link::Link;
+use super::error::BoxError;
+use super::http1::Link;
+use super::http2::Shared;
 use super::server::ServerId;
-use super::trunk::Shared;
 
 /// The connections of one core. `B` is the body of requests; its default is an empty one.
 #[derive(Debug)]
 pub struct Pool<B> {
-    pub(super) idle: Arc<Idle<B>>,
+    pub(super) idle: Arc<Idle>,
     pub(super) trunks: Arc<Shared<B>>,
 }
 
 impl<B> Pool<B>
 where
     B: Body<Data = Bytes> + Default + Send + Unpin + 'static,
-    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    B::Error: Into<BoxError>,
 {
     pub fn new() -> Self {
         Self { idle: Arc::default(), trunks: Arc::default() }
@@ -37,7 +38,7 @@ where
 impl<B> Default for Pool<B>
 where
     B: Body<Data = Bytes> + Default + Send + Unpin + 'static,
-    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    B::Error: Into<BoxError>,
 {
     fn default() -> Self {
         Self::new()
@@ -46,14 +47,14 @@ where
 
 /// Connections without a request. The lock is for the compiler: only one core comes here.
 #[derive(Debug)]
-pub(super) struct Idle<B> {
-    resting: Mutex<Resting<B>>,
+pub(super) struct Idle {
+    resting: Mutex<Resting>,
 }
 
 #[derive(Debug)]
-struct Resting<B> {
+struct Resting {
     /// The last one in is the first one out, so that what is not needed grows old.
-    links: HashMap<ServerId, VecDeque<Aging<B>>>,
+    links: HashMap<ServerId, VecDeque<Aging>>,
     /// How often the sweeper came by: time enough for this, and free to read.
     tick: u64,
     sweeping: bool,
@@ -62,37 +63,31 @@ struct Resting<B> {
 }
 
 #[derive(Debug)]
-struct Aging<B> {
-    link: Box<Link<B>>,
+struct Aging {
+    link: Box<Link>,
     expires: u64,
 }
 
-impl<B> Default for Idle<B> {
+impl Default for Idle {
     fn default() -> Self {
         Self { resting: Mutex::new(Resting { links: HashMap::new(), tick: 0, sweeping: false, missed: 0 }) }
     }
 }
 
-impl<B> Idle<B>
-where
-    B: Body<Data = Bytes> + Send + Unpin + 'static,
-    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
-{
+impl Idle {
     /// A connection that the server has not closed, as far as is known.
-    pub(super) fn take(&self, server: ServerId) -> Option<Box<Link<B>>> {
+    pub(super) fn take(&self, server: ServerId) -> Option<Box<Link>> {
         let mut resting = self.resting.lock();
         let links = resting.links.get_mut(&server)?;
-        while let Some(aging) = links.pop_back() {
+        while let Some(mut aging) = links.pop_back() {
             if aging.link.is_ready() {
                 return Some(aging.link);
             }
         }
         None
     }
-}
 
-impl<B: Send + 'static> Idle<B> {
-    pub(super) fn put(self: &Arc<Self>, link: Box<Link<B>>) {
+    pub(super) fn put(self: &Arc<Self>, link: Box<Link>) {
         let mut resting = self.resting.lock();
         let ticks = link.idle.as_millis().div_ceil(TICK.as_millis());
         let expires = resting.tick.saturating_add(u64::try_from(ticks).unwrap_or(u64::MAX));
@@ -106,7 +101,7 @@ impl<B: Send + 'static> Idle<B> {
         }
     }
 
-    /// Closes what has rested too long, or everything where descriptors were missing, be it on another core; false when
+    /// Closes what has rested too long, or was closed by its server, or everything where descriptors were missing, be it on another core; false when
     /// nothing is left to come back for.
     fn sweep(&self) -> bool {
         let mut resting = self.resting.lock();
@@ -117,9 +112,7 @@ impl<B: Send + 'static> Idle<B> {
             resting.links.clear();
         }
         resting.links.retain(|_, links| {
-            while links.front().is_some_and(|oldest| oldest.expires < tick) {
-                links.pop_front();
-            }
+            links.retain_mut(|aging| aging.expires >= tick && aging.link.is_ready());
             !links.is_empty()
         });
         resting.sweeping = !resting.links.is_empty();
@@ -127,7 +120,7 @@ impl<B: Send + 'static> Idle<B> {
     }
 }
 
-async fn sweep<B: Send + 'static>(idle: Weak<Idle<B>>) {
+async fn sweep(idle: Weak<Idle>) {
     loop {
         sleep(TICK).await;
         if !idle.upgrade().is_some_and(|idle| idle.sweep()) {

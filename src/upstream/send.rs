@@ -1,15 +1,14 @@
 //! The way of one request to a server, and to the next when that one does not take it.
 
+use std::mem;
 use std::net::IpAddr;
-use std::pin::pin;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::HeaderMap;
 use http::Method;
 use http::Request;
+use http::Response;
 use http::StatusCode;
-use http::Uri;
 use http::header::UPGRADE;
 use http_body::Body;
 use smallvec::SmallVec;
@@ -20,23 +19,26 @@ use super::AnswerBody;
 use super::ForwardError;
 use super::Pool;
 use super::Server;
+use super::Timeouts;
 use super::Upstream;
+use super::answer::Incoming;
 use super::connect::Protocol;
 use super::connect::connect;
+use super::error::BoxError;
 use super::error::Cause;
+use super::error::Failed;
 use super::error::Passed;
-use super::link::Link;
+use super::http1::Link;
+use super::http1::Sending;
 use super::server::ServerId;
-use super::way::Failed;
-use super::way::Way;
 
 impl<B> Pool<B>
 where
-    B: Body<Data = Bytes> + Again + Default + Send + Unpin + std::fmt::Debug + 'static,
-    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    B: Body<Data = Bytes, Error: Into<BoxError>> + Again + Default + Send + Unpin + std::fmt::Debug + 'static,
 {
     /// Sends a request, its target in origin form and every header as the application is to see it, to one of the
-    /// upstream's servers. `client` is who asks, as far as that decides which. For a 101 the caller takes `hyper::upgrade::on` of the response.
+    /// upstream's servers. `client` is who asks, as far as that decides which. A 101 is an answer only to a request
+    /// with `Upgrade`; its body becomes a [`Tunnel`](super::Tunnel).
     ///
     /// A request of which nothing was written goes on to a new connection, or to the next server, each of which is
     /// tried once. GET, HEAD and OPTIONS without a body are sent once more when a connection ended before any byte
@@ -61,6 +63,7 @@ where
             let mut fault = None;
             let mut failed =
                 ForwardError { server: None, cause: Cause::NoHealthyServer, passed: Passed::new(), is_sent };
+            let mut sending = None;
             while let Some(server) = upstream.pick(&tried, client) {
                 let server = &server;
                 passed.extend(fault.take());
@@ -68,44 +71,35 @@ where
                 let to_blame = |cause: &Cause| Some((Arc::clone(server.name()), cause.label()));
                 let in_flight = server.begin();
                 let is_shared = server.speaks_http2 && !may_switch;
-                let reused = if may_reuse && !is_shared { self.idle.take(server.id) } else { None };
-                let is_new = !is_shared && reused.is_none();
-                let way = match reused {
-                    Some(link) => Ok(Way::Own(link)),
-                    None if is_shared => match self.trunks.at_hand(server) {
-                        Some(stream) => Ok(Way::Shared(stream)),
-                        None => Box::pin(self.trunks.stream(server, timeouts)).await.map(Way::Shared),
-                    },
-                    // Seldom needed: it takes no room in every request's future.
-                    None => Box::pin(self.open(upstream, server)).await.map(Way::Own),
+                let kept = if may_reuse && !is_shared { self.idle.take(server.id) } else { None };
+                let is_new = !is_shared && kept.is_none();
+                let answered = match kept {
+                    Some(link) => link.exchange(&mut request, &mut sending, timeouts.response).await,
+                    // Seldom: they take no room in every request's future.
+                    None if is_shared => Box::pin(self.over_http2(server, &mut request, timeouts)).await,
+                    None => Box::pin(self.over_new_http1(server, &mut request, &mut sending, timeouts)).await,
                 };
-                let mut way = match way {
-                    Ok(way) => way,
+                match answered {
+                    Ok(response) if response.status() == StatusCode::SWITCHING_PROTOCOLS && !may_switch => {
+                        return Err(failure(Cause::UnaskedUpgrade, passed, true));
+                    }
+                    Ok(response) => {
+                        server.answered();
+                        let response = AnswerBody::attach(response, in_flight, timeouts.response);
+                        return Ok(Answer { response, server: Arc::clone(server.name()), passed });
+                    }
                     // Another server would want one, too.
-                    Err(cause @ Cause::NoDescriptor) => return Err(failure(cause, passed, is_sent)),
-                    Err(cause) => {
+                    Err(Failed::Unreached(cause @ Cause::NoDescriptor)) => {
+                        return Err(failure(cause, passed, is_sent));
+                    }
+                    Err(Failed::Unreached(cause)) => {
                         server.rest(&cause);
                         tried.push(server.id);
                         fault = to_blame(&cause);
                         failed = failure(cause, Passed::new(), is_sent);
                         continue;
                     }
-                };
-                let spare = (may_repeat || is_shared).then(|| Spare::of(&request));
-                let handed = pin!(way.hand_over(request));
-                match way.answer(handed, timeouts.response).await {
-                    Ok(response) if response.status() == StatusCode::SWITCHING_PROTOCOLS && !may_switch => {
-                        return Err(failure(Cause::UnaskedUpgrade, passed, true));
-                    }
-                    Ok(response) => {
-                        server.answered();
-                        way.is_answered();
-                        let response = AnswerBody::attach(response, way.into_rest(), in_flight, timeouts.response);
-                        return Ok(Answer { response, server: Arc::clone(server.name()), passed });
-                    }
-                    Err(Failed::Unwritten(back, error)) => {
-                        request = *back;
-                        way.retire();
+                    Err(Failed::Unwritten(error)) => {
                         unwritten += 1;
                         let cause = Cause::Closed(error);
                         if is_new || unwritten > MOST_UNWRITTEN {
@@ -115,31 +109,26 @@ where
                         }
                         failed = failure(cause, Passed::new(), is_sent);
                     }
-                    Err(Failed::Refused(error)) => {
+                    Err(Failed::Refused { error, is_whole }) => {
                         refusals += 1;
-                        let spare = spare.filter(|_| refusals <= MOST_REFUSED);
-                        let Some((spare, body)) = spare.and_then(|spare| Some((spare, way.take_back()?))) else {
+                        if !is_whole || refusals > MOST_REFUSED {
                             return Err(failure(Cause::Closed(error), passed, true));
-                        };
-                        request = spare.with(body);
-                        // Its connection may be at its end.
-                        way.retire();
+                        }
                         Self::avoid(upstream, &mut tried, server.id);
                         failed = failure(Cause::Closed(error), Passed::new(), is_sent);
                     }
                     Err(Failed::Died(error)) => {
                         is_sent = true;
-                        way.retire();
                         let cause = Cause::Closed(error);
                         // A kept connection may be at its end; of a shared one many requests learn one thing.
                         if is_new {
                             server.left_unanswered(&cause);
                         }
-                        let Some(spare) = spare.filter(|_| may_repeat) else {
+                        if !mem::take(&mut may_repeat) {
                             return Err(failure(cause, passed, is_sent));
-                        };
-                        request = spare.with(B::default());
-                        may_repeat = false;
+                        }
+                        // From its beginning.
+                        sending = None;
                         Self::avoid(upstream, &mut tried, server.id);
                         fault = to_blame(&cause);
                         failed = failure(cause, Passed::new(), is_sent);
@@ -164,12 +153,31 @@ where
         }
     }
 
-    async fn open(&self, upstream: &Upstream, server: &Server) -> Result<Box<Link<B>>, Cause> {
-        let timeouts = &upstream.settings.timeouts;
-        let stream = connect(server, timeouts, Protocol::Http1).await?;
+    async fn over_new_http1(
+        &self,
+        server: &Server,
+        request: &mut Request<B>,
+        sending: &mut Option<Sending>,
+        timeouts: &Timeouts,
+    ) -> Result<Response<Incoming>, Failed> {
+        let stream = connect(server, timeouts, Protocol::Http1).await.map_err(Failed::Unreached)?;
         server.gave_connection();
-        let home = Arc::downgrade(&self.idle);
-        Link::open(stream, server, timeouts.idle, home).await.map(Box::new).map_err(Cause::Closed)
+        let link = Link::new(stream, server.id, timeouts.idle, Arc::downgrade(&self.idle));
+        Box::new(link).exchange(request, sending, timeouts.response).await
+    }
+
+    async fn over_http2(
+        &self,
+        server: &Arc<Server>,
+        request: &mut Request<B>,
+        timeouts: &Timeouts,
+    ) -> Result<Response<Incoming>, Failed> {
+        let stream = match self.trunks.at_hand(server) {
+            Some(stream) => stream,
+            None => self.trunks.stream(server, timeouts).await.map_err(Failed::Unreached)?,
+        };
+        let response = stream.exchange(request, timeouts.response).await?;
+        Ok(response.map(|incoming| Incoming::Http2(Box::new(incoming))))
     }
 }
 
@@ -181,25 +189,4 @@ const MOST_REFUSED: u32 = 2;
 
 fn is_repeatable<B: Body>(request: &Request<B>) -> bool {
     matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS) && request.body().is_end_stream()
-}
-
-/// The head of a request that may be needed a second time.
-struct Spare {
-    method: Method,
-    target: Uri,
-    headers: HeaderMap,
-}
-
-impl Spare {
-    fn of<B>(request: &Request<B>) -> Self {
-        Self { method: request.method().clone(), target: request.uri().clone(), headers: request.headers().clone() }
-    }
-
-    fn with<B>(self, body: B) -> Request<B> {
-        let mut request = Request::new(body);
-        *request.method_mut() = self.method;
-        *request.uri_mut() = self.target;
-        *request.headers_mut() = self.headers;
-        request
-    }
 }

@@ -186,7 +186,7 @@ async fn the_length_that_head_asks_for_is_kept() {
 }
 
 #[tokio::test]
-async fn an_informational_answer_is_told_to_whoever_asked() {
+async fn a_server_that_asks_for_the_body_is_heard() {
     let origin = Origin::start(|_, mut peer| async move {
         peer.request().await;
         peer.send("HTTP/1.1 100 Continue\r\n\r\n").await;
@@ -195,12 +195,12 @@ async fn an_informational_answer_is_told_to_whoever_asked() {
     })
     .await;
     let upstream = Upstream::new(settings(&[&origin]));
-    let told = Arc::new(std::sync::atomic::AtomicU16::new(0));
+    let told = Arc::new(std::sync::atomic::AtomicBool::new(false));
     let mut request = request(Method::POST, "body");
     let tell = Arc::clone(&told);
-    hyper::ext::on_informational(&mut request, move |answer| tell.store(answer.status().as_u16(), Ordering::SeqCst));
+    request.extensions_mut().insert(OnContinue::new(move || tell.store(true, Ordering::SeqCst)));
 
     text(Pool::new().send(&upstream, request, CLIENT).await.unwrap()).await;
 
-    assert_eq!(told.load(Ordering::SeqCst), 100);
+    assert!(told.load(Ordering::SeqCst));
 }

@@ -257,7 +257,6 @@ async fn a_request_body_that_breaks_off_is_the_clients_fault_and_cuts_the_upstre
 
     let error = check(Pool::new().send(&upstream, request, CLIENT).await, 400, "request_body");
 
-    assert_eq!(error.request_body_error().unwrap().to_string(), "a malformed chunk");
     assert_eq!(error.to_string(), "the request's body broke off: a malformed chunk");
     eventually(|| origin.closed() == 1).await;
 }

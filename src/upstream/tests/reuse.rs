@@ -152,7 +152,7 @@ async fn a_reload_keeps_what_did_not_change() {
 }
 
 #[tokio::test]
-async fn a_tunnel_is_opened_by_the_servers_101_and_counts_while_its_body_is_kept() {
+async fn a_tunnel_is_opened_by_the_servers_101_and_counts_while_it_is_kept() {
     let origin = Origin::start(|_, mut peer| async move {
         peer.request().await;
         peer.send("HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: echo\r\n\r\nwelcome").await;
@@ -165,15 +165,14 @@ async fn a_tunnel_is_opened_by_the_servers_101_and_counts_while_its_body_is_kept
     request.headers_mut().insert("connection", "upgrade".parse().unwrap());
     request.headers_mut().insert("upgrade", "echo".parse().unwrap());
 
-    let mut answer = pool.send(&upstream, request, CLIENT).await.unwrap();
+    let answer = pool.send(&upstream, request, CLIENT).await.unwrap();
     assert_eq!(answer.response.status(), 101);
-    let tunnel = hyper::upgrade::on(&mut answer.response).await.unwrap();
+    let mut tunnel = answer.response.into_body().into_tunnel().unwrap();
 
-    let mut tunnel = hyper_util::rt::TokioIo::new(tunnel);
     let mut greeting = [0; 7];
     tokio::io::AsyncReadExt::read_exact(&mut tunnel, &mut greeting).await.unwrap();
     assert_eq!(&greeting, b"welcome");
     assert_eq!(upstream.servers()[0].in_flight(), 1);
-    drop(answer);
+    drop(tunnel);
     assert_eq!(upstream.servers()[0].in_flight(), 0);
 }

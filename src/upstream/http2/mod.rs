@@ -1,4 +1,8 @@
-//! HTTP/2 connections of one core to the servers, each with many requests at a time.
+//! HTTP/2 to the servers: the connections of one core, each with many requests at a time.
+
+mod ear;
+mod exchange;
+mod upload;
 
 use std::future::poll_fn;
 use std::io;
@@ -14,13 +18,6 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use hashbrown::HashMap;
-use http::Request;
-use http::Uri;
-use http::header::CONNECTION;
-use http::header::HOST;
-use http::header::TRANSFER_ENCODING;
-use http::uri::Authority;
-use http::uri::Scheme;
 use http_body::Body;
 use hyper::client::conn::http2;
 use hyper::client::conn::http2::SendRequest;
@@ -34,20 +31,17 @@ use tokio::time::sleep;
 use tokio::time::timeout;
 use tracing::debug;
 
-use super::Again;
+pub(super) use self::exchange::Incoming;
+pub(super) use self::exchange::Stream;
+
+use self::ear::Ear;
+use self::upload::Upload;
 use super::Timeouts;
-use super::again::Lent;
 use super::connect::Protocol;
 use super::connect::connect;
-use super::ear::Ear;
 use super::error::Cause;
-use super::link::Handed;
-use super::link::Rest;
 use super::server::Server;
 use super::server::ServerId;
-use super::wire::Upload;
-use super::wire::Wire;
-use crate::alarm::Alarm;
 
 /// The connections of one core. The lock is for the compiler: only one core comes here.
 #[derive(Debug)]
@@ -78,19 +72,6 @@ struct Load {
     retired: AtomicBool,
     /// A request used it since the last look.
     used: AtomicBool,
-}
-
-/// The place of one request on a connection.
-#[derive(Debug)]
-pub(super) struct Stream<B> {
-    sender: SendRequest<Upload<B>>,
-    /// The body of the request under way, as long as it may be refused.
-    lent: Option<Lent<B>>,
-    pub(super) wire: Arc<Wire>,
-    pub(super) patience: Alarm,
-    load: Arc<Load>,
-    is_https: bool,
-    fallback: Arc<str>,
 }
 
 impl<B> Default for Shared<B> {
@@ -161,17 +142,31 @@ impl<B> Trunks<B> {
         // The fullest that has room: what is not needed grows old.
         let with_room = self.open.iter().filter(|trunk| trunk.load.has_room());
         let trunk = with_room.max_by_key(|trunk| trunk.load.streams.load(Ordering::Relaxed))?;
-        trunk.load.streams.fetch_add(1, Ordering::Relaxed);
-        trunk.load.used.store(true, Ordering::Relaxed);
-        Some(Stream {
-            sender: trunk.sender.clone(),
-            lent: None,
-            wire: Arc::new(Wire::new()),
-            patience: Alarm::default(),
-            load: Arc::clone(&trunk.load),
-            is_https: server.secure.is_some(),
-            fallback: Arc::clone(server.name()),
-        })
+        Some(Stream::new(trunk.sender.clone(), Place::on(&trunk.load), server))
+    }
+}
+
+/// The place of one request on a connection.
+#[derive(Debug)]
+struct Place(Arc<Load>);
+
+impl Place {
+    fn on(load: &Arc<Load>) -> Self {
+        load.streams.fetch_add(1, Ordering::Relaxed);
+        load.used.store(true, Ordering::Relaxed);
+        Self(Arc::clone(load))
+    }
+
+    /// Nothing further is to go over this connection.
+    fn retire(&self) {
+        self.0.retired.store(true, Ordering::Relaxed);
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.0.streams.fetch_sub(1, Ordering::Relaxed);
+        self.0.used.store(true, Ordering::Relaxed);
     }
 }
 
@@ -200,11 +195,12 @@ where
         .max_frame_size(MAX_FRAME)
         .max_header_list_size(MAX_HEAD)
         .max_send_buf_size(MAX_BUFFER);
-    let (sender, mut connection) = builder.handshake(TokioIo::new(ear)).await.map_err(Cause::Closed)?;
+    let (sender, mut connection) =
+        builder.handshake(TokioIo::new(ear)).await.map_err(|error| Cause::Closed(error.into()))?;
     let introduced = async {
         select! {
             biased;
-            ended = &mut connection => Err(ended.err().map_or_else(not_http2, Cause::Closed)),
+            ended = &mut connection => Err(ended.err().map_or_else(not_http2, |error| Cause::Closed(error.into()))),
             _ = heard => Ok(()),
         }
     };
@@ -279,77 +275,6 @@ async fn unused(load: &Load, idle: Duration) {
 
 fn not_http2() -> Cause {
     Cause::Connect(io::Error::new(io::ErrorKind::InvalidData, "it does not speak HTTP/2"))
-}
-
-impl<B> Stream<B>
-where
-    B: Body<Data = Bytes> + Again + Send + Unpin + 'static,
-    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
-{
-    /// Hands a request over.
-    pub(super) fn hand_over(&mut self, request: Request<B>) -> impl Future<Output = Handed<B>> + use<B> {
-        let uploading = !request.body().is_end_stream();
-        self.wire.begin(uploading);
-        let mut request = request.map(|body| {
-            if !uploading {
-                return Upload::empty(body);
-            }
-            let lent = self.lent.insert(Lent::new(body));
-            Upload::shared(lent.share(), Arc::clone(&self.wire))
-        });
-        self.address(&mut request);
-        self.sender.try_send_request(request)
-    }
-
-    /// Host becomes the authority; what holds for one connection of HTTP/1.1 goes.
-    fn address<T>(&self, request: &mut Request<T>) {
-        let host = request.headers_mut().remove(HOST);
-        request.headers_mut().remove(CONNECTION);
-        request.headers_mut().remove(TRANSFER_ENCODING);
-        let host = host.and_then(|host| Authority::try_from(host.as_bytes()).ok());
-        let mut target = std::mem::take(request.uri_mut()).into_parts();
-        if let Some(host) = host.or_else(|| self.fallback.parse().ok()).filter(|_| target.authority.is_none()) {
-            target.authority = Some(host);
-            target.scheme = Some(if self.is_https { Scheme::HTTPS } else { Scheme::HTTP });
-        }
-        *request.uri_mut() = Uri::from_parts(target).unwrap_or_default();
-    }
-}
-
-impl<B: Again + Default> Stream<B> {
-    /// The request is answered: its body will not be needed again.
-    pub(super) fn is_answered(&mut self) {
-        if let Some(lent) = self.lent.take() {
-            lent.give_up();
-        }
-    }
-
-    /// The body of the request handed over, from its beginning. `None`: too much of it was sent.
-    pub(super) fn take_back(&mut self) -> Option<B> {
-        self.lent.take().map_or_else(|| Some(B::default()), Lent::take_back)
-    }
-}
-
-impl<B> Stream<B> {
-    /// Nothing further is to go over this connection.
-    pub(super) fn retire(&self) {
-        self.load.retired.store(true, Ordering::Relaxed);
-    }
-}
-
-impl<B> Drop for Stream<B> {
-    fn drop(&mut self) {
-        self.load.streams.fetch_sub(1, Ordering::Relaxed);
-        self.load.used.store(true, Ordering::Relaxed);
-    }
-}
-
-impl<B: Send + std::fmt::Debug + 'static> Rest for Stream<B> {
-    fn patience(&mut self) -> &mut Alarm {
-        &mut self.patience
-    }
-
-    fn rest(self: Box<Self>) {}
 }
 
 /// A connection with requests under way on which nothing came for so long is asked whether it lives.

@@ -12,8 +12,8 @@ use tokio::io::AsyncWrite;
 use tokio::io::ReadBuf;
 use tokio::sync::oneshot;
 
-use super::stream::Stream;
 use crate::gather::poll_write_gathered;
+use crate::upstream::stream::Stream;
 
 #[derive(Debug)]
 pub(super) struct Ear {

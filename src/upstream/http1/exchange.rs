@@ -1,0 +1,168 @@
+//! One request, and the head of its answer.
+
+use std::future::poll_fn;
+use std::io;
+use std::mem;
+use std::pin::Pin;
+use std::task::Context;
+use std::task::Poll;
+use std::task::ready;
+use std::time::Duration;
+
+use bytes::Buf;
+use bytes::Bytes;
+use http::Request;
+use http::Response;
+use http::StatusCode;
+use http_body::Body;
+use tokio_util::io::poll_read_buf;
+use tokio_util::task::AbortOnDropHandle;
+
+use super::Incoming;
+use super::Link;
+use super::Sending;
+use super::head;
+use super::head::Head;
+use super::head::Nonsense;
+use super::sending::Unsent;
+use crate::http1::Scan;
+use crate::upstream::OnContinue;
+use crate::upstream::answer as upstream;
+use crate::upstream::error::BoxError;
+use crate::upstream::error::Cause;
+use crate::upstream::error::Failed;
+
+/// How far the head of an answer came.
+#[derive(Default)]
+struct Reading {
+    scan: Scan,
+    /// A byte of an answer has arrived.
+    has_begun: bool,
+}
+
+impl Link {
+    /// Sends a request, and waits for the head of its answer, `patience` long from when the server is due. What of it
+    /// is not sent by then is sent beside the answer.
+    ///
+    /// `sending` is how far it came over other connections, as long as nothing of it was written.
+    pub(in crate::upstream) async fn exchange<B>(
+        mut self: Box<Self>,
+        request: &mut Request<B>,
+        sending: &mut Option<Sending>,
+        patience: Duration,
+    ) -> Result<Response<upstream::Incoming>, Failed>
+    where
+        B: Body<Data = Bytes, Error: Into<BoxError>> + Default + Send + Unpin + 'static,
+    {
+        let under_way = sending.get_or_insert_with(|| Sending::new(request));
+        let mut reading = Reading::default();
+        let mut may_send = true;
+        let Head { response, length, goes_on } = poll_fn(|cx| {
+            if may_send && let Poll::Ready(sent) = under_way.poll(request.body_mut(), Pin::new(&mut self.stream), cx) {
+                may_send = false;
+                match sent {
+                    // A server that takes no more may have said why.
+                    Ok(()) | Err(Unsent::Connection) => {}
+                    Err(Unsent::Body(error)) => return Poll::Ready(Err(Failed::Fault(Cause::RequestBody(error)))),
+                }
+            }
+            if let Poll::Ready(answer) = self.poll_head(&mut reading, request, cx) {
+                return Poll::Ready(answer.map_err(|fault| fault.blame(&reading, under_way)));
+            }
+            match under_way.server_is_due_since() {
+                Some(since) => {
+                    self.patience.poll_at(since + patience, cx).map(|()| Err(Failed::Fault(Cause::ResponseTimeout)))
+                }
+                None => Poll::Pending,
+            }
+        })
+        .await?;
+        let incoming = match sending.take().filter(|it| !it.is_through()) {
+            None => Incoming::new(self, length, goes_on),
+            Some(rest) => {
+                let (link, writer) = self.lend_writer();
+                let upload = rest.finish(mem::take(request.body_mut()), writer, patience);
+                Incoming::beside(AbortOnDropHandle::new(tokio::spawn(upload)), link, length)
+            }
+        };
+        Ok(response.map(|()| upstream::Incoming::Http1(incoming)))
+    }
+
+    fn poll_head<B>(
+        &mut self,
+        reading: &mut Reading,
+        request: &Request<B>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<Head, Fault>> {
+        loop {
+            if let Some(end) = reading.scan.end(&self.inbox) {
+                let head = self.take_head(end, request)?;
+                match head.response.status() {
+                    StatusCode::CONTINUE => OnContinue::act(request),
+                    StatusCode::SWITCHING_PROTOCOLS => return Poll::Ready(Ok(head)),
+                    status if status.is_informational() => {}
+                    _ => return Poll::Ready(Ok(head)),
+                }
+                *reading = Reading { scan: Scan::default(), has_begun: true };
+                continue;
+            }
+            if !head::may_begin(&self.inbox) {
+                return Poll::Ready(Err(Nonsense::StatusLine.into()));
+            }
+            if self.inbox.len() > MAX_HEAD {
+                return Poll::Ready(Err(Nonsense::TooLong.into()));
+            }
+            self.inbox.reserve(PART_OF_HEAD);
+            if ready!(poll_read_buf(Pin::new(&mut self.stream), cx, &mut self.inbox))? == 0 {
+                let ended = io::Error::new(io::ErrorKind::UnexpectedEof, "it ended before the answer did");
+                return Poll::Ready(Err(ended.into()));
+            }
+            reading.has_begun = true;
+        }
+    }
+
+    /// Copied out, so that the inbox stays in one hand and can be used again.
+    fn take_head<B>(&mut self, end: usize, request: &Request<B>) -> Result<Head, Nonsense> {
+        if end > MAX_HEAD {
+            return Err(Nonsense::TooLong);
+        }
+        let head = Bytes::copy_from_slice(&self.inbox[..end]);
+        self.inbox.advance(end);
+        head::read(&head, request.method())
+    }
+}
+
+/// Why no head came.
+enum Fault {
+    Connection(io::Error),
+    Nonsense(Nonsense),
+}
+
+impl From<io::Error> for Fault {
+    fn from(error: io::Error) -> Self {
+        Self::Connection(error)
+    }
+}
+
+impl From<Nonsense> for Fault {
+    fn from(nonsense: Nonsense) -> Self {
+        Self::Nonsense(nonsense)
+    }
+}
+
+impl Fault {
+    fn blame(self, reading: &Reading, sending: &Sending) -> Failed {
+        match self {
+            Self::Nonsense(nonsense) => Failed::Fault(Cause::Nonsense(nonsense.into())),
+            Self::Connection(error) if reading.has_begun => Failed::Fault(Cause::Closed(error.into())),
+            Self::Connection(error) if sending.is_written() => Failed::Died(error.into()),
+            Self::Connection(error) => Failed::Unwritten(error.into()),
+        }
+    }
+}
+
+/// Bounds an answer's head.
+const MAX_HEAD: usize = 16 * 1024;
+
+/// What is read of it at once: most answers fit with their bodies.
+const PART_OF_HEAD: usize = 4 * 1024;
