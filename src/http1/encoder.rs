@@ -35,7 +35,7 @@ impl Encoder {
                 let mut line = [0; MAX_SIZE_LINE];
                 let mut rest = &mut line[..];
                 // It has room for any size.
-                let _ = write!(rest, "{:x}\r\n", part.len());
+                let _ = write!(rest, "{:X}\r\n", part.len());
                 let written = MAX_SIZE_LINE - rest.len();
                 out.put(&line[..written]);
                 out.put_part(part);

@@ -9,6 +9,7 @@ use http::Method;
 use http::Request;
 use http::Response;
 use http::StatusCode;
+use http::Uri;
 use http::Version;
 use http::header::CONNECTION;
 use http::header::CONTENT_LENGTH;
@@ -50,7 +51,7 @@ pub(super) fn write<B: Body>(request: &Request<B>, out: &mut Outbox) -> Option<L
     out.reserve(USUAL);
     out.put(request.method().as_str().as_bytes());
     out.put(b" ");
-    out.put(request.uri().path_and_query().map_or("/", |target| target.as_str()).as_bytes());
+    put_target(request.uri(), out);
     out.put(b" HTTP/1.1\r\n");
     let length = length_of(request);
     for (name, value) in request.headers() {
@@ -67,6 +68,16 @@ pub(super) fn write<B: Body>(request: &Request<B>, out: &mut Outbox) -> Option<L
     }
     out.put(b"\r\n");
     length
+}
+
+/// In origin form. An absolute target may have had a query and no path.
+fn put_target(target: &Uri, out: &mut Outbox) {
+    let path = target.path();
+    out.put(if path.is_empty() { "/" } else { path }.as_bytes());
+    if let Some(query) = target.query() {
+        out.put(b"?");
+        out.put(query.as_bytes());
+    }
 }
 
 fn length_of<B: Body>(request: &Request<B>) -> Option<Length> {
@@ -275,8 +286,8 @@ mod tests {
             Result<http_body::Frame<Bytes>, std::convert::Infallible>,
         >());
         written(
-            Request::get("*").body(stream).unwrap(),
-            ("GET * HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\n", Some(Length::Chunked)),
+            Request::get("http://a?b").body(stream).unwrap(),
+            ("GET /?b HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\n", Some(Length::Chunked)),
         );
     }
 
