@@ -82,7 +82,7 @@ impl Link {
             Some(rest) => {
                 let (link, writer) = self.lend_writer();
                 let upload = rest.finish(mem::take(request.body_mut()), writer, patience);
-                Incoming::beside(AbortOnDropHandle::new(tokio::spawn(upload)), link, length)
+                Incoming::beside(AbortOnDropHandle::new(tokio::spawn(upload)), Box::new(link), length)
             }
         };
         Ok(response.map(|()| upstream::Incoming::Http1(incoming)))

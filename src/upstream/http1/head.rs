@@ -101,10 +101,9 @@ pub(super) fn read(head: &Bytes, method: &Method) -> Result<Head, Nonsense> {
     let config = ParserConfig::default();
     match config.parse_response_with_uninit_headers(&mut answer, head, &mut parsed) {
         Ok(Status::Complete(_)) => {}
-        Ok(Status::Partial) => return Err(Nonsense::Head),
         Err(httparse::Error::TooManyHeaders) => return Err(Nonsense::TooLong),
         Err(httparse::Error::Status | httparse::Error::Version) => return Err(Nonsense::StatusLine),
-        Err(_) => return Err(Nonsense::Head),
+        Ok(Status::Partial) | Err(_) => return Err(Nonsense::Head),
     }
     let status = answer.code.and_then(|code| StatusCode::from_u16(code).ok()).ok_or(Nonsense::StatusLine)?;
     let version = if answer.version == Some(0) { Version::HTTP_10 } else { Version::HTTP_11 };
@@ -264,9 +263,9 @@ mod tests {
     }
 
     #[track_caller]
-    fn written<B: Body>(request: Request<B>, expected: (&str, Option<Length>)) {
+    fn written<B: Body>(request: &Request<B>, expected: (&str, Option<Length>)) {
         let mut out = Outbox::default();
-        let length = write(&request, &mut out);
+        let length = write(request, &mut out);
         let head = out.copy_to_bytes(out.remaining());
         assert_eq!((&*String::from_utf8_lossy(&head), length), expected);
     }
@@ -275,18 +274,18 @@ mod tests {
     fn the_body_alone_says_how_long_it_is() {
         let post = || Request::post("/a?b").header("host", "h").header("content-length", "7").header("x-a", "1");
         written(
-            post().header("transfer-encoding", "gzip").body(Full::<Bytes>::from("abc")).unwrap(),
+            &post().header("transfer-encoding", "gzip").body(Full::<Bytes>::from("abc")).unwrap(),
             ("POST /a?b HTTP/1.1\r\nhost: h\r\nx-a: 1\r\ncontent-length: 3\r\n\r\n", Some(Length::Known(3))),
         );
         written(
-            post().header("transfer-encoding", "gzip").body(Empty::<Bytes>::new()).unwrap(),
+            &post().header("transfer-encoding", "gzip").body(Empty::<Bytes>::new()).unwrap(),
             ("POST /a?b HTTP/1.1\r\nhost: h\r\ncontent-length: 7\r\nx-a: 1\r\n\r\n", None),
         );
         let stream = http_body_util::StreamBody::new(futures_util::stream::pending::<
             Result<http_body::Frame<Bytes>, std::convert::Infallible>,
         >());
         written(
-            Request::get("http://a?b").body(stream).unwrap(),
+            &Request::get("http://a?b").body(stream).unwrap(),
             ("GET /?b HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\n", Some(Length::Chunked)),
         );
     }

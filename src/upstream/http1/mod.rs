@@ -65,9 +65,9 @@ impl Link {
     }
 
     /// Leaves the writing to somebody else, and can carry no further request.
-    fn lend_writer(self: Box<Self>) -> (Box<Self>, WriteHalf<Stream>) {
+    fn lend_writer(self) -> (Self, WriteHalf<Stream>) {
         let (reading, writing) = split(self.stream);
-        (Box::new(Self { stream: Stream::Reading(Box::new(reading)), home: Weak::new(), ..*self }), writing)
+        (Self { stream: Stream::Reading(Box::new(reading)), home: Weak::new(), ..self }, writing)
     }
 }
 

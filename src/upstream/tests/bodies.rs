@@ -204,3 +204,79 @@ async fn a_server_that_asks_for_the_body_is_heard() {
 
     assert!(told.load(Ordering::SeqCst));
 }
+
+#[tokio::test]
+async fn a_body_is_sent_to_its_end_though_nobody_reads_the_answer_that_came_early() {
+    const LENGTH: usize = 4 * 1024 * 1024;
+    let received = Arc::new(std::sync::atomic::AtomicUsize::new(0));
+    let told = Arc::clone(&received);
+    let origin = Origin::start(move |_, mut peer| {
+        let told = Arc::clone(&told);
+        async move {
+            peer.request().await;
+            peer.send(&format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\nearly", 4 * LENGTH)).await;
+            let mut part = vec![0; 64 * 1024];
+            while let Ok(length @ 1..) = tokio::io::AsyncReadExt::read(&mut peer.stream, &mut part).await {
+                told.fetch_add(length, Ordering::SeqCst);
+            }
+        }
+    })
+    .await;
+    let upstream = Upstream::new(settings(&[&origin]));
+    let (parts, request) = upload();
+
+    let mut body = Pool::new().send(&upstream, request, CLIENT).await.unwrap().response.into_body();
+    assert_eq!(body.frame().await.unwrap().unwrap().into_data().unwrap(), "early");
+    let part: &'static str = "x".repeat(LENGTH / 16).leak();
+    for _ in 0..16 {
+        parts.send(part).await.unwrap();
+    }
+
+    eventually(|| received.load(Ordering::SeqCst) > LENGTH).await;
+    // Whoever gives the answer up gives up the rest of the body.
+    drop(body);
+    parts.closed().await;
+    eventually(|| origin.closed() == 1).await;
+}
+
+#[tokio::test]
+async fn after_an_early_answer_the_rest_of_the_body_is_still_sent() {
+    let origin = Origin::start(|_, mut peer| async move {
+        peer.request().await;
+        peer.send(HELLO).await;
+        let mut rest = String::new();
+        while !rest.ends_with("0\r\n\r\n") {
+            let mut byte = [0];
+            tokio::io::AsyncReadExt::read_exact(&mut peer.stream, &mut byte).await.unwrap();
+            rest.push(char::from(byte[0]));
+        }
+    })
+    .await;
+    let upstream = Upstream::new(settings(&[&origin]));
+    let (parts, request) = upload();
+
+    assert_eq!(text(Pool::new().send(&upstream, request, CLIENT).await.unwrap()).await, "hello");
+    for _ in 0..3 {
+        parts.send("part").await.unwrap();
+    }
+    drop(parts);
+
+    eventually(|| origin.closed() == 1).await;
+}
+
+#[tokio::test]
+async fn what_is_left_of_a_body_is_not_kept_for_a_server_that_does_not_take_it() {
+    let origin = Origin::start(|_, mut peer| async move {
+        peer.request().await;
+        peer.send(HELLO).await;
+        tokio::time::sleep(LONG).await;
+    })
+    .await;
+    let upstream = Upstream::new(Settings { timeouts: timeouts(SHORT, LONG), ..settings(&[&origin]) });
+    let (parts, request) = upload();
+
+    assert_eq!(text(Pool::new().send(&upstream, request, CLIENT).await.unwrap()).await, "hello");
+    let big: &'static str = "x".repeat(1024 * 1024).leak();
+    let given_up = async { while parts.send(big).await.is_ok() {} };
+    tokio::time::timeout(LONG, given_up).await.expect("the body should be given up");
+}

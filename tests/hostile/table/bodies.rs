@@ -77,7 +77,6 @@ pub(crate) fn trailers() -> Vec<Row> {
         format!("POST / HTTP/1.1\r\nHost: a\r\n{trailer}Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n{lines}\r\n")
     };
     let broken = |name, lines: &str| breaks(name, with("", lines), 400, STARTED);
-    let bare = "POST / HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n";
     vec![
         passes(
             "a trailer that was announced",
