@@ -20,15 +20,18 @@ pub fn read(head: &Bytes, parsed: &[httparse::Header<'_>], fields: &mut HeaderMa
 
 /// Writes fields, each on its line; the empty line behind them is not written.
 pub fn write(fields: &HeaderMap, out: &mut Outbox) {
+    let out = out.small();
     for (name, value) in fields {
         line(name, value.as_bytes(), out);
     }
 }
 
 /// Writes one field on its line.
-pub fn line(name: &HeaderName, value: &[u8], out: &mut Outbox) {
-    out.put(name.as_str().as_bytes());
-    out.put(b": ");
-    out.put(value);
-    out.put(b"\r\n");
+pub fn line(name: &HeaderName, value: &[u8], out: &mut Vec<u8>) {
+    let name = name.as_str().as_bytes();
+    out.reserve(name.len() + value.len() + 4);
+    out.extend_from_slice(name);
+    out.extend_from_slice(b": ");
+    out.extend_from_slice(value);
+    out.extend_from_slice(b"\r\n");
 }

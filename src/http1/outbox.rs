@@ -30,7 +30,12 @@ impl Outbox {
 
     /// Puts a copy behind what is here.
     pub fn put(&mut self, bytes: &[u8]) {
-        if self.large.is_empty() { &mut self.near } else { &mut self.behind }.extend_from_slice(bytes);
+        self.small().extend_from_slice(bytes);
+    }
+
+    /// What is added to this stands behind what is here.
+    pub fn small(&mut self) -> &mut Vec<u8> {
+        if self.large.is_empty() { &mut self.near } else { &mut self.behind }
     }
 
     /// Puts a part of a body behind what is here, a large one without copying it.
@@ -40,11 +45,6 @@ impl Outbox {
         } else {
             self.put(&part);
         }
-    }
-
-    /// Makes room for so many small bytes at once.
-    pub fn reserve(&mut self, bytes: usize) {
-        self.near.reserve(bytes);
     }
 }
 

@@ -91,7 +91,7 @@ impl Link {
     fn poll_head<B>(
         &mut self,
         reading: &mut Reading,
-        request: &Request<B>,
+        request: &mut Request<B>,
         cx: &mut Context<'_>,
     ) -> Poll<Result<Head, Fault>> {
         loop {
@@ -122,13 +122,13 @@ impl Link {
     }
 
     /// Copied out, so that the inbox stays in one hand and can be used again.
-    fn take_head<B>(&mut self, end: usize, request: &Request<B>) -> Result<Head, Nonsense> {
+    fn take_head<B>(&mut self, end: usize, request: &mut Request<B>) -> Result<Head, Nonsense> {
         if end > MAX_HEAD {
             return Err(Nonsense::TooLong);
         }
         let head = Bytes::copy_from_slice(&self.inbox[..end]);
         self.inbox.advance(end);
-        head::read(&head, request.method())
+        head::read(&head, request)
     }
 }
 

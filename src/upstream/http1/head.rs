@@ -1,5 +1,6 @@
 //! The head of a request as it is sent, and that of an answer as it is read.
 
+use std::mem;
 use std::mem::MaybeUninit;
 
 use bytes::Bytes;
@@ -48,11 +49,12 @@ pub(super) enum Nonsense {
 
 /// Writes the head of a request. The body alone says how long it is: `None`, there is none.
 pub(super) fn write<B: Body>(request: &Request<B>, out: &mut Outbox) -> Option<Length> {
+    let out = out.small();
     out.reserve(USUAL);
-    out.put(request.method().as_str().as_bytes());
-    out.put(b" ");
+    out.extend_from_slice(request.method().as_str().as_bytes());
+    out.push(b' ');
     put_target(request.uri(), out);
-    out.put(b" HTTP/1.1\r\n");
+    out.extend_from_slice(b" HTTP/1.1\r\n");
     let length = length_of(request);
     for (name, value) in request.headers() {
         if *name != TRANSFER_ENCODING && (length.is_none() || *name != CONTENT_LENGTH) {
@@ -66,17 +68,17 @@ pub(super) fn write<B: Body>(request: &Request<B>, out: &mut Outbox) -> Option<L
         Some(Length::Chunked | Length::ToTheEnd) => fields::line(&TRANSFER_ENCODING, b"chunked", out),
         None => {}
     }
-    out.put(b"\r\n");
+    out.extend_from_slice(b"\r\n");
     length
 }
 
 /// In origin form. An absolute target may have had a query and no path.
-fn put_target(target: &Uri, out: &mut Outbox) {
+fn put_target(target: &Uri, out: &mut Vec<u8>) {
     let path = target.path();
-    out.put(if path.is_empty() { "/" } else { path }.as_bytes());
+    out.extend_from_slice(if path.is_empty() { "/" } else { path }.as_bytes());
     if let Some(query) = target.query() {
-        out.put(b"?");
-        out.put(query.as_bytes());
+        out.push(b'?');
+        out.extend_from_slice(query.as_bytes());
     }
 }
 
@@ -94,8 +96,9 @@ pub(super) fn may_begin(read: &[u8]) -> bool {
     read[start..].iter().zip(b"HTTP/1.").all(|(byte, expected)| byte == expected)
 }
 
-/// Reads the head of an answer to `method`.
-pub(super) fn read(head: &Bytes, method: &Method) -> Result<Head, Nonsense> {
+/// Reads the head of an answer to a request. If it is the last one, its fields take the place of the request's, whose
+/// memory is used again.
+pub(super) fn read<B>(head: &Bytes, request: &mut Request<B>) -> Result<Head, Nonsense> {
     let mut parsed = [const { MaybeUninit::uninit() }; MAX_FIELDS];
     let mut answer = httparse::Response::new(&mut []);
     let config = ParserConfig::default();
@@ -107,10 +110,12 @@ pub(super) fn read(head: &Bytes, method: &Method) -> Result<Head, Nonsense> {
     }
     let status = answer.code.and_then(|code| StatusCode::from_u16(code).ok()).ok_or(Nonsense::StatusLine)?;
     let version = if answer.version == Some(0) { Version::HTTP_10 } else { Version::HTTP_11 };
-    let mut headers = HeaderMap::with_capacity(answer.headers.len());
+    let is_last = !status.is_informational() || status == StatusCode::SWITCHING_PROTOCOLS;
+    let mut headers = if is_last { mem::take(request.headers_mut()) } else { HeaderMap::new() };
+    headers.clear();
     fields::read(head, answer.headers, &mut headers).map_err(|_| Nonsense::Head)?;
     let framing = Framing::of(&headers)?;
-    let length = framing.body(status, version, method)?;
+    let length = framing.body(status, version, request.method())?;
     let goes_on = length != Length::ToTheEnd && framing.is_kept(version);
     let mut response = Response::new(());
     *response.status_mut() = status;
@@ -206,7 +211,9 @@ mod tests {
     use super::*;
 
     fn answer(method: &Method, head: &str) -> Result<Head, Nonsense> {
-        read(&Bytes::copy_from_slice(head.as_bytes()), method)
+        let mut request = Request::new(());
+        *request.method_mut() = method.clone();
+        read(&Bytes::copy_from_slice(head.as_bytes()), &mut request)
     }
 
     #[track_caller]
