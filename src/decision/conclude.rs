@@ -24,7 +24,8 @@ use crate::route::UpstreamId;
 #[derive(Clone, Debug)]
 pub enum Decision<'a> {
     Pass(Pass),
-    Deny(Denial<'a>),
+    /// In a box: most requests pass, and what is handed on for them stays small.
+    Deny(Box<Denial<'a>>),
 }
 
 /// A request that is forwarded.
@@ -38,8 +39,8 @@ pub struct Pass {
     pub delayed_key: Option<KeyHash>,
     /// Slots in flight to give back when the answer is through.
     pub slots: SmallVec<[KeyHash; 2]>,
-    /// What waits for the outcome.
-    pub pending: Pending,
+    /// What waits for the outcome; `None`: nobody asks what the answer means.
+    pub pending: Option<Box<Pending>>,
     pub report: Report,
 }
 
@@ -67,7 +68,7 @@ pub struct Denial<'a> {
     /// Slots that shadow limits took, which are counted as if they were in force alone: to give back at once.
     pub slots: SmallVec<[KeyHash; 2]>,
     /// What shadow limits charged that counts by outcome: there is none.
-    pub pending: Pending,
+    pub pending: Option<Box<Pending>>,
     pub report: Report,
 }
 
@@ -161,7 +162,7 @@ impl<'a> Plan<'a> {
         let policy = self.policy;
         let route = self.route.map(|route| policy.routes.get(route));
         if let Some(cause) = &self.refusal {
-            return Decision::Deny(Denial::bare(self.route, cause.clone(), &policy.deny_response));
+            return Decision::Deny(Box::new(Denial::bare(self.route, cause.clone(), &policy.deny_response)));
         }
         let rulings = self.rulings(verdicts);
         let report = Report { limits: rulings.iter().map(LimitReport::from).collect() };
@@ -191,7 +192,7 @@ impl<'a> Plan<'a> {
             _ => None,
         };
         let of_route = || route.and_then(|route| route.deny_response.as_deref());
-        Decision::Deny(Denial {
+        Decision::Deny(Box::new(Denial {
             route: self.route,
             cause: Cause::Limited { limits, retry_after },
             limit: Some(decisive.limit),
@@ -204,7 +205,7 @@ impl<'a> Plan<'a> {
             slots,
             pending: self.pending(verdicts, false),
             report,
-        })
+        }))
     }
 
     /// The rulings that deny the request. A limit that delays, and a shadow, deny nothing.
@@ -324,8 +325,8 @@ impl<'a> Plan<'a> {
     }
 
     /// What the outcome will settle. Of a denied request only shadows have something to settle.
-    fn pending(&self, verdicts: &[Verdict], passes: bool) -> Pending {
-        let Some(route) = self.outcome else { return Pending::default() };
+    fn pending(&self, verdicts: &[Verdict], passes: bool) -> Option<Box<Pending>> {
+        let route = self.outcome?;
         let charges = &self.batch().charges;
         let mut reservations = SmallVec::new();
         for (charge, verdict) in charges.iter().zip(verdicts).filter(|(_, verdict)| !verdict.is_exempt) {
@@ -349,7 +350,7 @@ impl<'a> Plan<'a> {
             _ => None,
         };
         let newcomer = self.familiar.newcomer.clone().filter(|_| passes);
-        Pending { route: Some(route), reservations, acquaintance, newcomer }
+        Some(Box::new(Pending { route, reservations, acquaintance, newcomer }))
     }
 }
 

@@ -1,5 +1,7 @@
 //! The first step: what the head of a request alone decides.
 
+use std::borrow::Cow;
+
 use http::Method;
 use http::header::CONTENT_TYPE;
 
@@ -90,10 +92,10 @@ impl Entry<'_, '_> {
     }
 
     /// The routes the request may be read as taking once the fields of its body are known.
-    pub(super) fn walk(&self, fields: &Fields) -> Walk {
+    pub(super) fn walk(&self, fields: &Fields) -> Cow<'_, Walk> {
         with_body_methods(self.head, fields, |methods| match methods {
-            BodyMethods::Known([]) => self.walk.clone(),
-            methods => walk(self.policy, self.head, methods),
+            BodyMethods::Known([]) => Cow::Borrowed(&self.walk),
+            methods => Cow::Owned(walk(self.policy, self.head, methods)),
         })
     }
 

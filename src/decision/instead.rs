@@ -6,7 +6,6 @@ use smallvec::SmallVec;
 use smallvec::smallvec;
 
 use super::Denial;
-use super::Pending;
 use super::Policy;
 use super::conclude::Cause;
 use super::conclude::Penalty;
@@ -40,7 +39,7 @@ impl<'p> Denial<'p> {
             trips: SmallVec::new(),
             is_suspect: false,
             slots: SmallVec::new(),
-            pending: Pending::default(),
+            pending: None,
             report: Report::default(),
         }
     }

@@ -19,8 +19,8 @@ impl Entry<'_, '_> {
         let walk = self.walk(fields);
         with_source(self.policy, self.head, fields, &walk, |source| {
             let Ok(Applied::Counted(keys)) = apply(self.policy, limit, source) else { return None };
-            let found = keys.iter().find(|candidate| hasher.hash(&limit.name, candidate) == key)?;
-            Some(NamedKey::of(&limit.key, found))
+            let found = keys.iter().find(|candidate| hasher.hash(&limit.name, &candidate.key) == key)?;
+            Some(NamedKey::of(&limit.key, &found.key))
         })
     }
 }

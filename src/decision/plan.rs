@@ -16,6 +16,8 @@ use super::device;
 use super::device::Familiar;
 use super::enter::Admission;
 use crate::key::Captures;
+use crate::key::Extracted;
+use crate::key::ExtractedKey;
 use crate::key::Key;
 use crate::key::KeyHash;
 use crate::key::KeyHasher;
@@ -74,7 +76,7 @@ pub(super) enum Applied {
     Skipped,
     /// A part of its key is missing, and it says `missing: deny`.
     Refused,
-    Counted(SmallVec<[Key; 1]>),
+    Counted(SmallVec<[ExtractedKey; 1]>),
 }
 
 impl<'a> Entry<'a, '_> {
@@ -227,7 +229,7 @@ impl<'a> Plan<'a> {
         Ok(())
     }
 
-    fn charge(&mut self, id: LimitId, limit: &'a Limit, keys: &[Key], items: &Items, hasher: &KeyHasher) {
+    fn charge(&mut self, id: LimitId, limit: &'a Limit, keys: &[ExtractedKey], items: &Items, hasher: &KeyHasher) {
         let number = u16::try_from(self.limits.len()).expect("limits are numbered with 16 bits");
         self.limits.push(Planned { limit: id, outright: false, banned: None });
         let force = match limit.then.action {
@@ -240,9 +242,9 @@ impl<'a> Plan<'a> {
             Rule::Concurrent(_) => Count::Requests,
             Rule::Rates { .. } | Rule::Distinct(_) => limit.count,
         };
-        self.batch.charges.extend(keys.iter().map(|key| Charge {
+        self.batch.charges.extend(keys.iter().map(|found| Charge {
             limit: number,
-            key: hasher.hash(&limit.name, key),
+            key: hasher.hash(&limit.name, &found.key),
             rule: &limit.rule,
             count,
             force,
@@ -289,16 +291,14 @@ pub(super) fn apply(policy: &Policy, limit: &Limit, source: &Source<'_>) -> Resu
     if let Some(list) = policy.holding(&limit.unless, source) {
         return Ok(Applied::Freed(list));
     }
-    let extracted = extract::keys(&limit.key, source)?;
-    let keys = extracted.keys.into_iter();
+    let Extracted { mut keys, absent } = extract::keys(&limit.key, source)?;
     Ok(match limit.missing {
-        Missing::Deny if extracted.absent => Applied::Refused,
-        Missing::Count | Missing::Deny => Applied::Counted(keys.map(|candidate| candidate.key).collect()),
+        Missing::Deny if absent => Applied::Refused,
+        Missing::Count | Missing::Deny => Applied::Counted(keys),
         // An empty value beside another does not hide the other.
         Missing::Skip => {
-            let whole: SmallVec<_> =
-                keys.filter(|candidate| !candidate.missing).map(|candidate| candidate.key).collect();
-            if whole.is_empty() { Applied::Skipped } else { Applied::Counted(whole) }
+            keys.retain(|candidate| !candidate.missing);
+            if keys.is_empty() { Applied::Skipped } else { Applied::Counted(keys) }
         }
     })
 }

@@ -14,10 +14,10 @@ use crate::outcome::Outcome;
 use crate::route::RouteId;
 
 /// What waits for the outcome of a request that passed. Settled exactly once.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Pending {
-    /// Whose `outcome` says what the answer means; `None`: nothing waits for it.
-    pub route: Option<RouteId>,
+    /// Whose `outcome` says what the answer means.
+    pub route: RouteId,
     pub(super) reservations: SmallVec<[Reservation; 2]>,
     /// The client, and whose `known_clients` it joins when the outcome is a success.
     pub(super) acquaintance: Option<(RouteId, Acquaintance)>,
@@ -37,10 +37,6 @@ pub(super) struct Reservation {
 }
 
 impl Pending {
-    pub fn is_empty(&self) -> bool {
-        self.reservations.is_empty() && self.acquaintance.is_none() && self.newcomer.is_none()
-    }
-
     /// What an outcome means for the store. Without one, which is when the request reached the application and what
     /// came of that cannot be told, whatever counts is counted.
     ///

@@ -27,7 +27,7 @@ use crate::store::Store;
 use crate::store::bans::Subject;
 
 /// Denies the keys that are banned. A store is asked only whether the client is known, where that matters to a ban.
-pub(super) async fn heed(plan: &mut Plan<'_>, store: &AnyStore) {
+pub(super) async fn heed<'p>(mut plan: Plan<'p>, store: &AnyStore) -> Plan<'p> {
     let bans = store.bans();
     let left = |key| bans.left(key);
     let is_known = match plan.depends_on_acquaintance(left) {
@@ -36,6 +36,7 @@ pub(super) async fn heed(plan: &mut Plan<'_>, store: &AnyStore) {
         None => false,
     };
     plan.heed_bans(is_known, left);
+    plan
 }
 
 /// The bans that begin with a denial, which says from now on how long they last.

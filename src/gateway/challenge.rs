@@ -84,7 +84,9 @@ async fn redeem(story: &Story, denial: &Denial<'_>, proofs: &Proofs) -> bool {
         return false;
     }
     let mut settlements: SmallVec<[_; 4]> = denial.slots.iter().copied().map(Settlement::Release).collect();
-    settlements.extend(denial.pending.settlements(policy, Some(Outcome::Neither)));
+    if let Some(pending) = &denial.pending {
+        settlements.extend(pending.settlements(policy, Some(Outcome::Neither)));
+    }
     settlements.push(Settlement::Forget(key));
     // A store that is away by now denies, or has nothing to forget.
     let _ = core.store.settle(&settlements).await;

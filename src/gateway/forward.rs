@@ -72,9 +72,10 @@ pub fn forward(
         };
         match story.core.pool.send(target, request, story.identity.client.address()).await {
             Ok(answer) if answer.response.status() == StatusCode::SWITCHING_PROTOCOLS => {
-                switch(story, &connection, answer, wanted).await
+                Box::pin(switch(story, &connection, answer, wanted)).await
             }
-            Ok(answer) => relay(story, version, answer, invitation).await,
+            Ok(answer) if story.outcome_rule().is_some() => watch(story, version, answer, invitation).await,
+            Ok(answer) => relay(story, version, answer, invitation, None),
             Err(error) => {
                 // What never reached the application says nothing about the client.
                 let meaning = if error.is_sent { Meaning::Unknown } else { Meaning::Known(Outcome::Neither) };
@@ -134,7 +135,6 @@ const NO_ANSWER: &str = "the application did not answer";
 /// A client that waits to be asked for its body is asked when the application asks.
 fn invite(parts: &mut Parts, body: &mut RequestBody, is_heard: bool) -> Option<Invitation> {
     if !is_heard || !body.is_awaiting_invitation() {
-        parts.headers.remove(EXPECT);
         return None;
     }
     // Once, however often it was said.
@@ -164,21 +164,37 @@ fn origin_form(target: Uri) -> Uri {
     target.path_and_query().cloned().map_or_else(|| Uri::from_static("/"), Uri::from)
 }
 
-async fn relay(
+/// Relays an answer, and looks for its outcome.
+async fn watch(
     mut story: Box<Story>,
     version: Version,
     answer: Answer,
     invitation: Option<Invitation>,
 ) -> Response<ResponseBody> {
-    let (mut parts, body) = answer.response.into_parts();
-    let is_bodiless = story.method() == Method::HEAD || parts.status == StatusCode::NOT_MODIFIED;
-    let is_through = body.is_end_stream();
-    let mut watch = Watch::begin(&mut story, &parts, is_through);
+    let is_through = answer.response.body().is_end_stream();
+    let (status, headers) = (answer.response.status(), answer.response.headers());
+    let mut watch = Watch::begin(&mut story, status, headers, is_through);
     if is_through && let Some(watch) = watch.take() {
         // The head is the end. What it stands for was not sent.
-        let ending = if is_bodiless { inspection::Ending::Cut } else { inspection::Ending::Whole };
+        let ending = if is_bodiless(&story, status) { inspection::Ending::Cut } else { inspection::Ending::Whole };
         watch.end(&mut story, ending, true).await;
     }
+    let mut response = relay(story, version, answer, invitation, watch);
+    if let Some(cookie) = response.body_mut().welcome().await {
+        response.headers_mut().append(SET_COOKIE, cookie);
+    }
+    response
+}
+
+fn relay(
+    mut story: Box<Story>,
+    version: Version,
+    answer: Answer,
+    invitation: Option<Invitation>,
+    watch: Option<Watch>,
+) -> Response<ResponseBody> {
+    let (mut parts, body) = answer.response.into_parts();
+    let is_bodiless = is_bodiless(&story, parts.status);
     headers::prepare_answer(&mut parts.headers, if is_bodiless { Length::OfWhatIsNotSent } else { Length::OfTheBody });
     story.live.shown.write(&mut parts.headers, &story.report.limits);
     let was_invited = invitation.as_ref().is_none_or(Invitation::close);
@@ -190,11 +206,12 @@ async fn relay(
     parts.version = Version::HTTP_11;
     story.status = Some(parts.status);
     story.is_answered_by(Some(answer.server), answer.passed);
-    let mut body = ResponseBody::relay(body, story, invitation, watch);
-    if let Some(cookie) = body.welcome().await {
-        parts.headers.append(SET_COOKIE, cookie);
-    }
-    Response::from_parts(parts, body)
+    Response::from_parts(parts, ResponseBody::relay(body, story, invitation, watch))
+}
+
+/// Whether an answer stands for a body that is not sent.
+fn is_bodiless(story: &Story, status: StatusCode) -> bool {
+    story.method() == Method::HEAD || status == StatusCode::NOT_MODIFIED
 }
 
 /// The application switched protocols: from now on bytes are carried both ways.
@@ -213,7 +230,7 @@ async fn switch(
         warn!(request_id = story.request_id.as_str(), server = %answer.server, "the application switched protocols unasked");
         return respond::fail(story, StatusCode::BAD_GATEWAY, "the application's answer makes no sense", Ending::Ends);
     };
-    if let Some(watch) = Watch::begin(&mut story, &parts, false) {
+    if let Some(watch) = Watch::begin(&mut story, parts.status, &parts.headers, false) {
         watch.end(&mut story, inspection::Ending::Cut, false).await;
     }
     let protocol = parts.headers.get(UPGRADE).cloned();

@@ -70,9 +70,9 @@ impl Unfit {
 }
 
 /// Checks the head of a request. Afterwards the target has only bytes that a target may have, and `Host` is the one
-/// host that the request is for: the authority of an absolute target or of HTTP/2, else what it was. An HTTP/1.0
-/// request without one is for the address it came to.
-pub fn check(parts: &mut Parts, local: SocketAddr) -> Result<(), Unfit> {
+/// host that the request is for, which is the answer: the authority of an absolute target or of HTTP/2, else what it was.
+/// An HTTP/1.0 request without one is for the address it came to.
+pub fn check(parts: &mut Parts, local: SocketAddr) -> Result<HeaderValue, Unfit> {
     if is_refused(&parts.method) {
         return Err(Unfit::Method);
     }
@@ -81,8 +81,8 @@ pub fn check(parts: &mut Parts, local: SocketAddr) -> Result<(), Unfit> {
     framing.check_lengths(parts.version)?;
     let expects_more = framing.expects_more;
     let host = framing.host()?.cloned();
-    settle_host(parts, host.as_ref(), local)?;
-    if expects_more { Err(Unfit::Expectation) } else { Ok(()) }
+    let host = settle_host(parts, host, local)?;
+    if expects_more { Err(Unfit::Expectation) } else { Ok(host) }
 }
 
 /// The fields that say what a request is and where it ends, gathered in one look over all of them: as many look-ups cost
@@ -103,16 +103,20 @@ impl<'h> Framing<'h> {
     fn among(headers: &'h HeaderMap) -> Self {
         let mut framing = Self::default();
         for (name, value) in headers {
-            if *name == HOST {
-                framing.host = Some(value);
-                framing.hosts += 1;
-            } else if *name == TRANSFER_ENCODING {
-                framing.encoding = Some(value);
-                framing.encodings += 1;
-            } else if *name == CONTENT_LENGTH {
-                framing.has_different_lengths |= framing.length.replace(value).is_some_and(|other| other != value);
-            } else if *name == EXPECT {
-                framing.expects_more |= !value.as_bytes().eq_ignore_ascii_case(b"100-continue");
+            match *name {
+                HOST => {
+                    framing.host = Some(value);
+                    framing.hosts += 1;
+                }
+                TRANSFER_ENCODING => {
+                    framing.encoding = Some(value);
+                    framing.encodings += 1;
+                }
+                CONTENT_LENGTH => {
+                    framing.has_different_lengths |= framing.length.replace(value).is_some_and(|other| other != value);
+                }
+                EXPECT => framing.expects_more |= !value.as_bytes().eq_ignore_ascii_case(b"100-continue"),
+                _ => {}
             }
         }
         framing
@@ -147,9 +151,9 @@ fn is_refused(method: &Method) -> bool {
 
 /// Checks that a client which was let in for one host (by its certificate, and the name it asked for) speaks to that one.
 /// One that named no host in its handshake was let in for none: it may ask for an address, which is never named there.
-pub fn check_direction(headers: &HeaderMap, secured: Option<&Secured>) -> Result<(), Unfit> {
+pub fn check_direction(host: &HeaderValue, secured: Option<&Secured>) -> Result<(), Unfit> {
     let Some(Secured { server_name, client_is_certified: true }) = secured else { return Ok(()) };
-    let host = headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
+    let host = host.to_str().unwrap_or_default();
     let is_for_it = match server_name {
         Some(name) => CanonicalHost::new(host) == CanonicalHost::new(name),
         None => is_address(&CanonicalHost::new(host)),
@@ -179,13 +183,13 @@ fn check_target(parts: &Parts) -> Result<(), Unfit> {
     }
 }
 
-fn settle_host(parts: &mut Parts, host: Option<&HeaderValue>, local: SocketAddr) -> Result<(), Unfit> {
-    if host.is_some_and(|host| !is_host(host.as_bytes())) {
+fn settle_host(parts: &mut Parts, host: Option<HeaderValue>, local: SocketAddr) -> Result<HeaderValue, Unfit> {
+    if host.as_ref().is_some_and(|host| !is_host(host.as_bytes())) {
         return Err(Unfit::Host);
     }
     let Some(authority) = parts.uri.authority() else {
         return match (host, parts.version) {
-            (Some(_), _) => Ok(()),
+            (Some(host), _) => Ok(host),
             // Health checks of load balancers ask like this.
             (None, Version::HTTP_10) => insert_host(&mut parts.headers, &local.to_string()),
             (None, _) => Err(Unfit::NoHost),
@@ -205,10 +209,10 @@ fn settle_host(parts: &mut Parts, host: Option<&HeaderValue>, local: SocketAddr)
     insert_host(&mut parts.headers, authority.as_str())
 }
 
-fn insert_host(headers: &mut HeaderMap, host: &str) -> Result<(), Unfit> {
+fn insert_host(headers: &mut HeaderMap, host: &str) -> Result<HeaderValue, Unfit> {
     let value = HeaderValue::from_str(host).map_err(|_| Unfit::Host)?;
-    headers.insert(HOST, value);
-    Ok(())
+    headers.insert(HOST, value.clone());
+    Ok(value)
 }
 
 /// The default port may be left out on either side.
@@ -234,16 +238,21 @@ fn is_host(host: &[u8]) -> bool {
 
 fn is_name(name: &[u8]) -> bool {
     let name = name.strip_suffix(b".").unwrap_or(name);
-    let mut previous = b'.';
-    for byte in name {
-        let fits = byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_') || *byte == b'.' && previous != b'.';
-        if !fits {
-            return false;
-        }
-        previous = *byte;
-    }
-    previous != b'.' && name.len() <= MAX_NAME
+    // Every request has one: a table without a way out in the middle costs a third of comparing.
+    let fits = name.iter().fold(true, |all, byte| all & IN_NAMES[usize::from(*byte)]);
+    fits && name.len() <= MAX_NAME && name.split(|byte| *byte == b'.').all(|label| !label.is_empty())
 }
+
+/// The bytes of a name.
+const IN_NAMES: [bool; 256] = {
+    let mut table = [false; 256];
+    let mut byte = 0;
+    while byte < 128_u8 {
+        table[byte as usize] = byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
+        byte += 1;
+    }
+    table
+};
 
 /// Longer than any name that resolves.
 const MAX_NAME: usize = 255;

@@ -7,7 +7,6 @@ use http::Request;
 use http::Response;
 use http::Version;
 use http::header::EXPECT;
-use http::header::HOST;
 use http::request::Parts;
 use http_body::Body;
 use hyper::body::Incoming;
@@ -59,11 +58,12 @@ pub(super) fn handle(
             return respond::refuse(story, version, Unfit::TooManyFields);
         }
         let checked = framing::check(&mut parts, connection.local);
-        let checked = checked.and_then(|()| framing::check_direction(&parts.headers, connection.secured()));
-        if let Err(unfit) = checked {
-            return respond::refuse(story, version, unfit);
-        }
-        story.is_for(&parts);
+        let checked = checked.and_then(|host| framing::check_direction(&host, connection.secured()).map(|()| host));
+        let host = match checked {
+            Ok(host) => host,
+            Err(unfit) => return respond::refuse(story, version, unfit),
+        };
+        story.is_for(host.clone());
         if live.settings.max_body.is_some_and(|most| incoming.size_hint().lower() > most) {
             return respond::refuse(story, version, Unfit::TooLong);
         }
@@ -80,8 +80,7 @@ pub(super) fn handle(
         story.intake = body.intake();
 
         let (upstream, delay) = {
-            let authority = parts.headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
-            let head = Head::read(&parts, authority, identity.client);
+            let head = Head::read(&parts, host.to_str().unwrap_or_default(), identity.client);
             let core = Arc::clone(&story.core);
             let recognition = Recognition { ring: core.store.ring(), now: story.started() };
             let mut entry = decision::enter(&live.policy, &head).recognising(recognition);
@@ -99,29 +98,28 @@ pub(super) fn handle(
                 Fields::none()
             };
             let since = story.deciding_since(reads_body);
-            let mut plan = entry.plan(&fields, &story.core.store.hasher());
-            if story.core.store.bans().has_keys() {
-                Box::pin(bans::heed(&mut plan, &story.core.store)).await;
-            }
-            let decision = match challenge::decide(&story, &plan, &proofs).await {
-                Ok(decision) => decision,
-                Err(error) => {
-                    respond::tell_undecided(&mut story, plan.route(), error);
-                    story.was_decided(since);
-                    let is_body_read = body.is_empty() || Box::pin(body.discard()).await;
-                    return respond::cannot_decide(story, &parts, is_body_read);
+            let (route, decision) = {
+                let mut plan = entry.plan(&fields, &story.core.store.hasher());
+                if story.core.store.bans().has_keys() {
+                    plan = Box::pin(bans::heed(plan, &story.core.store)).await;
                 }
+                (plan.route(), challenge::decide(&story, &plan, &proofs).await)
             };
             story.was_decided(since);
             match decision {
-                Decision::Deny(mut denial) => {
+                Err(error) => {
+                    respond::tell_undecided(&mut story, route, error);
+                    let is_body_read = body.is_empty() || Box::pin(body.discard()).await;
+                    return respond::cannot_decide(story, &parts, is_body_read);
+                }
+                Ok(Decision::Deny(mut denial)) => {
                     story.takes_over(&mut denial);
                     if !denial.trips.is_empty() {
                         Box::pin(bans::begin(&mut denial, &live, &head, &fields, &story.core.store)).await;
                     }
                     respond::tell(&mut story, &mut denial);
                     story.subject = subject::of_denial(&denial, &live, &head, &fields, &story.core.store);
-                    drop((plan, fields));
+                    drop((fields, host));
                     if let Penalty::Tarpit(span) = denial.penalty {
                         story.copy_head(&mut parts);
                         (story, body) = Box::pin(tarpit(story, body, &connection, span)).await;
@@ -130,7 +128,7 @@ pub(super) fn handle(
                     let is_body_read = body.is_empty() || Box::pin(body.discard()).await;
                     return respond::deny(story, &live, &parts, is_body_read, &denial);
                 }
-                Decision::Pass(pass) => {
+                Ok(Decision::Pass(pass)) => {
                     story.subject = subject::of_delay(&pass, &live, &head, &fields, &story.core.store);
                     story.passes(pass.route, pass.slots, pass.report);
                     story.awaits(pass.pending);
@@ -138,6 +136,7 @@ pub(super) fn handle(
                 }
             }
         };
+        drop(host);
 
         if let Some(delay) = delay {
             story.copy_head(&mut parts);

@@ -9,7 +9,8 @@ use std::task::Poll;
 use std::task::ready;
 
 use bytes::Bytes;
-use http::response::Parts;
+use http::HeaderMap;
+use http::StatusCode;
 use http_body::Body;
 use http_body::Frame;
 use http_body::SizeHint;
@@ -34,13 +35,13 @@ pub struct Watch {
 impl Watch {
     /// Looks at the head of an answer, as the application sent it. `None`: nobody asks what it means. `is_through`: it
     /// has no body.
-    pub fn begin(story: &mut Story, head: &Parts, is_through: bool) -> Option<Self> {
+    pub fn begin(story: &mut Story, status: StatusCode, headers: &HeaderMap, is_through: bool) -> Option<Self> {
         let rule = story.outcome_rule()?;
-        if let Some(outcome) = rule.of_head(head.status, &head.headers) {
+        if let Some(outcome) = rule.of_head(status, headers) {
             return Some(Self { inspection: None, settling: story.settle(Meaning::Known(outcome), is_through) });
         }
         let bound = story.live.settings.inspect_body;
-        let inspection = Inspection::begin(Arc::clone(rule), head.status, &head.headers, bound);
+        let inspection = Inspection::begin(Arc::clone(rule), status, headers, bound);
         Some(Self { inspection: Some(inspection), settling: Settling::default() })
     }
 

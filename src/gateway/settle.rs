@@ -62,7 +62,7 @@ impl Drop for Held {
 pub fn settle(
     store: &Arc<AnyStore>,
     live: &Arc<Snapshot>,
-    pending: Pending,
+    pending: Box<Pending>,
     outcome: Option<Outcome>,
     held: Option<&mut Held>,
 ) -> Settling {

@@ -130,8 +130,8 @@ impl Story {
     }
 
     /// The request passed the framing checks: its host is known.
-    pub fn is_for(&mut self, parts: &Parts) {
-        self.host = parts.headers.get(HOST).cloned();
+    pub fn is_for(&mut self, host: HeaderValue) {
+        self.host = Some(host);
     }
 
     /// It waits, and keeps nothing of the buffer that its head came in.
@@ -163,7 +163,7 @@ impl Story {
     /// What shadows have charged for a request that is denied, for it is given back with its story.
     pub fn takes_over(&mut self, denial: &mut Denial<'_>) {
         self.hold(mem::take(&mut denial.slots));
-        self.awaits(mem::take(&mut denial.pending));
+        self.awaits(denial.pending.take());
     }
 
     /// What the request holds until its story ends.
@@ -172,15 +172,13 @@ impl Story {
     }
 
     /// Something waits for the outcome, where its route has one.
-    pub fn awaits(&mut self, pending: Pending) {
-        if pending.route.is_some() {
-            self.pending = Some(Box::new(pending));
-        }
+    pub fn awaits(&mut self, pending: Option<Box<Pending>>) {
+        self.pending = pending;
     }
 
     /// What the answer is to be held against; `None`: nobody asks what it means.
     pub fn outcome_rule(&self) -> Option<&Arc<OutcomeRule>> {
-        let route = self.pending.as_ref()?.route?;
+        let route = self.pending.as_ref()?.route;
         self.live.policy.routes.get(route).outcome.as_ref()
     }
 
@@ -194,7 +192,7 @@ impl Story {
             Meaning::Unknown => None,
         };
         let held = is_through.then_some(&mut self.held);
-        settle(&self.core.store, &self.live, *pending, outcome, held)
+        settle(&self.core.store, &self.live, pending, outcome, held)
     }
 
     /// Whether a success makes the client known by what its answer says.
@@ -275,7 +273,7 @@ impl Drop for Story {
         } else if let Some(pending) = self.pending.take() {
             // It never was on its way.
             let held = Some(&mut self.held);
-            drop(settle(&self.core.store, &self.live, *pending, Some(Outcome::Neither), held));
+            drop(settle(&self.core.store, &self.live, pending, Some(Outcome::Neither), held));
         }
         let limit = match &self.decider {
             Decider::Nothing => None,

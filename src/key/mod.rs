@@ -17,6 +17,7 @@ use crate::request::text::normalise;
 pub use self::extract::Capture;
 pub use self::extract::Captures;
 pub use self::extract::Extracted;
+pub use self::extract::ExtractedKey;
 pub use self::extract::Source;
 pub use self::extract::TooManyValues;
 pub use self::hashed::KeyHash;

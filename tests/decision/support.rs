@@ -87,7 +87,7 @@ pub(crate) struct Told {
     pub(crate) penalty: Penalty,
     /// The keys whose ban begins.
     pub(crate) trips: Vec<KeyHash>,
-    pub(crate) pending: Pending,
+    pub(crate) pending: Option<Box<Pending>>,
 }
 
 /// A request to be asked about.

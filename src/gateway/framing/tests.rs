@@ -18,8 +18,9 @@ fn local() -> SocketAddr {
 fn check_http1(target: &str, lines: &[(&str, &str)], expected: Result<&str, Unfit>) {
     let mut parts = parts("POST", target, Version::HTTP_11, lines);
     let result = check(&mut parts, local());
-    let host = result.map(|()| parts.headers[HOST].to_str().expect("text"));
-    assert_eq!(host, expected, "{target} {lines:?}");
+    let host = result.as_ref().map(|host| host.to_str().expect("text"));
+    assert_eq!(host, expected.as_ref().copied(), "{target} {lines:?}");
+    assert!(result.is_err() || result.as_ref().ok() == parts.headers.get(HOST), "{target} {lines:?}");
 }
 
 #[track_caller]
@@ -96,7 +97,7 @@ fn only_targets_of_the_web_are_taken() {
 #[test]
 fn options_may_ask_about_the_server_as_a_whole() {
     let mut parts = parts("OPTIONS", "*", Version::HTTP_11, &[("host", "a")]);
-    assert_eq!(check(&mut parts, local()), Ok(()));
+    assert!(check(&mut parts, local()).is_ok());
 }
 
 #[test]
@@ -110,13 +111,13 @@ fn connect_and_trace_are_not_served() {
 #[test]
 fn extension_methods_pass() {
     let mut parts = parts("PROPFIND", "/", Version::HTTP_11, &[("host", "a")]);
-    assert_eq!(check(&mut parts, local()), Ok(()));
+    assert!(check(&mut parts, local()).is_ok());
 }
 
 #[test]
 fn a_request_of_http_1_0_without_a_host_is_for_the_address_it_came_to() {
     let mut parts = parts("GET", "/", Version::HTTP_10, &[]);
-    assert_eq!(check(&mut parts, local()), Ok(()));
+    assert_eq!(check(&mut parts, local()).expect("a host"), "127.0.0.1:8080");
     assert_eq!(parts.headers[HOST], "127.0.0.1:8080");
 }
 
@@ -145,7 +146,7 @@ fn a_length_is_stated_in_one_way() {
 #[test]
 fn http2_names_the_host_in_its_authority() {
     let mut two = parts("GET", "http://a.example/x", Version::HTTP_2, &[]);
-    assert_eq!(check(&mut two, local()), Ok(()));
+    assert_eq!(check(&mut two, local()).expect("a host"), "a.example");
     assert_eq!(two.headers[HOST], "a.example");
     let mut two = parts("GET", "http://a.example/x", Version::HTTP_2, &[("host", "b.example")]);
     assert_eq!(check(&mut two, local()), Err(Unfit::HostMismatch));
@@ -162,10 +163,10 @@ fn nothing_but_100_continue_may_be_expected() {
 fn a_client_let_in_by_its_certificate_speaks_to_the_host_it_asked_for() {
     #[track_caller]
     fn check(host: &'static str, server_name: Option<&str>, client_is_certified: bool, fits: bool) {
-        let headers = HeaderMap::from_iter([(HOST, HeaderValue::from_static(host))]);
+        let host = HeaderValue::from_static(host);
         let secured = Secured { server_name: server_name.map(Into::into), client_is_certified };
         let expected = if fits { Ok(()) } else { Err(Unfit::Misdirected) };
-        assert_eq!(check_direction(&headers, Some(&secured)), expected, "{host} {server_name:?}");
+        assert_eq!(check_direction(&host, Some(&secured)), expected, "{host:?} {server_name:?}");
     }
     check("a.test", Some("a.test"), true, true);
     check("A.test.:8443", Some("a.test"), true, true);
@@ -177,7 +178,7 @@ fn a_client_let_in_by_its_certificate_speaks_to_the_host_it_asked_for() {
     check("127.0.0.1.b.test", None, true, false);
     check("b.test", None, false, true);
     check("b.test", Some("a.test"), false, true);
-    assert_eq!(check_direction(&HeaderMap::new(), None), Ok(()));
+    assert_eq!(check_direction(&HeaderValue::from_static("a.test"), None), Ok(()));
 }
 
 proptest! {
