@@ -6,43 +6,23 @@ use http::header::ACCEPT;
 /// Whether the client names HTML, and wants it at least as much as JSON. Browsers do; programs that take anything do
 /// not.
 pub fn prefers_html(headers: &HeaderMap) -> bool {
-    let mut html = None;
-    let mut json = Preference::default();
-    for value in headers.get_all(ACCEPT) {
-        for range in value.as_bytes().split(|byte| *byte == b',') {
-            let mut parts = range.split(|byte| *byte == b';').map(<[u8]>::trim_ascii);
-            let media = parts.next().unwrap_or_default();
-            let weight = parts.find_map(weight).unwrap_or(1000);
-            if is(media, b"text/html") {
-                html = html.max(Some(weight));
-            } else if is(media, b"application/json") || is(media, b"application/problem+json") {
-                json.exact = json.exact.max(Some(weight));
-            } else if is(media, b"application/*") {
-                json.of_application = json.of_application.max(Some(weight));
-            } else if is(media, b"*/*") {
-                json.of_all = json.of_all.max(Some(weight));
-            }
-        }
-    }
-    html.is_some_and(|html| html > 0 && html >= json.weight())
+    // Of most of those that are denied nothing else is read: they are programs.
+    let Some(html) = weight_of(headers, b"text/html") else { return false };
+    // The most particular range that holds JSON says what that is worth.
+    let json = weight_of(headers, b"application/json").max(weight_of(headers, b"application/problem+json"));
+    let json = json.or_else(|| weight_of(headers, b"application/*")).or_else(|| weight_of(headers, b"*/*"));
+    html > 0 && html >= json.unwrap_or(0)
 }
 
-/// What JSON is worth to a client: the most particular range that holds it counts.
-#[derive(Debug, Default)]
-struct Preference {
-    exact: Option<u16>,
-    of_application: Option<u16>,
-    of_all: Option<u16>,
-}
-
-impl Preference {
-    fn weight(&self) -> u16 {
-        self.exact.or(self.of_application).or(self.of_all).unwrap_or(0)
-    }
-}
-
-fn is(media: &[u8], name: &[u8]) -> bool {
-    media.eq_ignore_ascii_case(name)
+/// What a range is worth to a client in thousandths, the most that it says; `None`: it does not name it.
+fn weight_of(headers: &HeaderMap, range: &[u8]) -> Option<u16> {
+    let named = headers.get_all(ACCEPT).into_iter().flat_map(|line| line.as_bytes().split(|byte| *byte == b','));
+    let weights = named.filter_map(|named| {
+        let mut parts = named.split(|byte| *byte == b';').map(<[u8]>::trim_ascii);
+        let is_it = parts.next()?.eq_ignore_ascii_case(range);
+        is_it.then(|| parts.find_map(weight).unwrap_or(1000))
+    });
+    weights.max()
 }
 
 /// The `q` of a range in thousandths; `None` for any other parameter. A malformed weight is none at all.

@@ -1,6 +1,17 @@
 //! Which fields are whose: those between two hops, those that say who asked, those that would move a request.
 
 use http::HeaderName;
+use http::header::ACCEPT;
+use http::header::ACCEPT_ENCODING;
+use http::header::ACCEPT_LANGUAGE;
+use http::header::AUTHORIZATION;
+use http::header::CACHE_CONTROL;
+use http::header::CONTENT_TYPE;
+use http::header::COOKIE;
+use http::header::HOST;
+use http::header::ORIGIN;
+use http::header::REFERER;
+use http::header::USER_AGENT;
 
 use crate::client::TrustedProxies;
 use crate::decision::Policy;
@@ -22,6 +33,12 @@ pub enum Kind {
 impl Kind {
     /// The kind of a field by its name, which is in lower case as all names of a header map are.
     pub fn of(name: &HeaderName) -> Self {
+        // Nearly all fields are among these, whose names need not be read.
+        if matches!(*name, HOST | USER_AGENT | ACCEPT | ACCEPT_LANGUAGE | ACCEPT_ENCODING | COOKIE)
+            || matches!(*name, REFERER | ORIGIN | CONTENT_TYPE | AUTHORIZATION | CACHE_CONTROL)
+        {
+            return Self::Plain;
+        }
         match dashed(name.as_str()) {
             None => Self::of_proper(name.as_str()),
             // `X_Forwarded_For` is `X-Forwarded-For` to an application behind CGI, WSGI or Rack.
@@ -33,7 +50,7 @@ impl Kind {
     fn of_proper(name: &str) -> Self {
         match name.as_bytes().first() {
             Some(b'x') => Self::of_x(name),
-            Some(b'c' | b'k' | b'p' | b't' | b'u' | b'h') if is_hop(name) => Self::Hop,
+            Some(b'c' | b'e' | b'k' | b'p' | b't' | b'u' | b'h') if is_hop(name) => Self::Hop,
             Some(b'p') if name == "proxy" => Self::Misleading,
             Some(b'a' | b'c' | b'd' | b'f' | b'h' | b'i' | b'p' | b'r' | b't' | b'w') if is_vendor(name) => {
                 Self::Forwarding
@@ -217,6 +234,7 @@ fn is_hop(name: &str) -> bool {
         name,
         "connection"
             | "content-length"
+            | "expect"
             | "http2-settings"
             | "keep-alive"
             | "proxy-authorization"

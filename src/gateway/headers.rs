@@ -14,6 +14,7 @@ use http::header::COOKIE;
 use http::header::EXPECT;
 use http::header::FORWARDED;
 use http::header::HOST;
+use http::header::SET_COOKIE;
 use http::header::TE;
 use http::header::TRAILER;
 use http::header::TRANSFER_ENCODING;
@@ -69,7 +70,7 @@ fn may_be_named(name: &HeaderName) -> bool {
 }
 
 /// Makes the fields of a request those that the application is to see, all but `Connection` and `Upgrade`.
-/// Content-Length and Transfer-Encoding are taken away: the body knows what they are.
+/// Content-Length, Transfer-Encoding and Expect are taken away: the body knows what they are.
 pub fn prepare_request(
     headers: &mut HeaderMap,
     version: Version,
@@ -82,14 +83,15 @@ pub fn prepare_request(
     let peer = address_value(identity.peer.address());
     let client = if identity.client == identity.peer { peer.clone() } else { address_value(identity.client.address()) };
     let forwarded = Forwarded::read(headers, identity, is_tls, peer);
-    let wants_trailers = headers.get_all(TE).iter().any(names_trailers);
-    remove_where(headers, |name| match Kind::of(name) {
+    let removed = names_where(headers, |name| match Kind::of(name) {
         Kind::Plain => {
             looked_at.is_mistaken_for_one(name) || (!identity.peer_is_trusted && looked_at.says_who_asks(name))
         }
         Kind::Forwarding => !identity.peer_is_trusted,
         Kind::Hop | Kind::Misleading => true,
     });
+    let wants_trailers = removed.contains(&TE) && headers.get_all(TE).iter().any(names_trailers);
+    remove(headers, removed);
     if wants_trailers {
         headers.insert(TE, HeaderValue::from_static("trailers"));
         headers.insert(CONNECTION, HeaderValue::from_static("te"));
@@ -199,13 +201,15 @@ pub fn copy(parts: &mut Parts) {
 /// Makes the fields of an answer those that the client is to see. `Content-Length` is kept where it describes a body
 /// that is not sent.
 pub fn prepare_answer(headers: &mut HeaderMap, length: Length) {
-    strip_connection(headers);
-    device::strip_set(headers);
     // Answers have few fields: looking at each costs less than looking up those that may not be there.
-    remove_where(headers, |name| match name.as_str() {
-        "transfer-encoding" | "upgrade" | "te" | "keep-alive" | "proxy-connection" => true,
-        "content-length" => length == Length::OfTheBody,
-        _ => false,
+    if headers.keys().any(|name| matches!(*name, CONNECTION | SET_COOKIE)) {
+        strip_connection(headers);
+        device::strip_set(headers);
+    }
+    remove_where(headers, |name| match *name {
+        TRANSFER_ENCODING | UPGRADE | TE => true,
+        CONTENT_LENGTH => length == Length::OfTheBody,
+        _ => matches!(name.as_str(), "keep-alive" | "proxy-connection"),
     });
 }
 
@@ -224,11 +228,21 @@ pub fn filter_trailers(trailers: &mut HeaderMap) {
 }
 
 fn remove_where(headers: &mut HeaderMap, is_removed: impl Fn(&HeaderName) -> bool) {
-    let removed: SmallVec<[HeaderName; 8]> = headers.keys().filter(|name| is_removed(name)).cloned().collect();
-    for name in removed {
+    let removed = names_where(headers, is_removed);
+    remove(headers, removed);
+}
+
+fn names_where(headers: &HeaderMap, fits: impl Fn(&HeaderName) -> bool) -> Names {
+    headers.keys().filter(|name| fits(name)).cloned().collect()
+}
+
+fn remove(headers: &mut HeaderMap, names: Names) {
+    for name in names {
         headers.remove(name);
     }
 }
+
+type Names = SmallVec<[HeaderName; 8]>;
 
 fn names_trailers(te: &HeaderValue) -> bool {
     te.as_bytes().split(|byte| *byte == b',').any(|coding| coding.trim_ascii().eq_ignore_ascii_case(b"trailers"))
@@ -268,19 +282,22 @@ fn joined(headers: &HeaderMap, name: &HeaderName, separator: &[u8]) -> Vec<u8> {
 fn address_value(address: IpAddr) -> HeaderValue {
     let mut text = Text::default();
     match address {
-        // Four small numbers, written for every request: the general formatter costs ten times as much.
+        // Four small numbers, written for every request: the general formatter costs twenty times as much.
         IpAddr::V4(address) => {
             let mut digits = [b'.'; 16];
             let mut length = 0;
             for octet in address.octets() {
-                for unit in [100, 10, 1] {
-                    if octet >= unit || unit == 1 {
-                        digits[length] = b'0' + octet / unit % 10;
-                        length += 1;
-                    }
+                if octet >= 100 {
+                    digits[length] = b'0' + octet / 100;
+                    length += 1;
                 }
-                // The point that stands there already.
-                length += 1;
+                if octet >= 10 {
+                    digits[length] = b'0' + octet / 10 % 10;
+                    length += 1;
+                }
+                digits[length] = b'0' + octet % 10;
+                // And the point that stands there already.
+                length += 2;
             }
             text.0.extend_from_slice(&digits[..length - 1]);
         }

@@ -56,7 +56,7 @@ impl KeyHasher {
     pub fn hash(&self, limit: &str, key: &Key) -> KeyHash {
         let mut hasher = SipHasher24::new_with_key(&self.secret);
         // The name behind its length, as every part of the key is.
-        hasher.write(&(limit.len() as u64).to_le_bytes());
+        hasher.write_u64((limit.len() as u64).to_le());
         hasher.write(limit.as_bytes());
         hasher.write(key.as_bytes());
         KeyHash(hasher.finish128().as_u128())

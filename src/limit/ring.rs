@@ -45,7 +45,7 @@ impl Ring {
                 let (_, moments) = words.split_first()?;
                 let span = Span::of(words);
                 let place = span.head + span.len.checked_sub(n)?;
-                moments.get(if place < moments.len() { place } else { place - moments.len() }).copied()
+                moments.get(wrapped(place, moments.len())).copied()
             }
         }
     }
@@ -85,7 +85,8 @@ impl Ring {
         let Self::Many(words) = self else { return };
         let mut span = Span::of(words);
         let Some((header, moments)) = words.split_first_mut() else { return };
-        span.head = (span.head + surplus) % moments.len();
+        let room = moments.len();
+        span.head = wrapped(span.head + surplus, room);
         span.len -= surplus;
         span.lost = match surplus {
             0 => span.lost,
@@ -94,8 +95,7 @@ impl Ring {
             _ => (span.lost + surplus).min(MOST_LOST),
         };
         for _ in 0..times {
-            let place = (span.head + span.len) % moments.len();
-            moments[place] = moment;
+            moments[wrapped(span.head + span.len, room)] = moment;
             span.len += 1;
         }
         *header = span.header();
@@ -115,16 +115,16 @@ impl Ring {
         let Some((header, moments)) = words.split_first_mut() else { return };
         let room = moments.len();
         let oldest = moments[span.head];
-        let place = |n: usize| (span.head + span.len - n) % room;
+        let place = |n: usize| wrapped(span.head + span.len - n, room);
         // Those after them close the gap, the oldest first.
         let mut from = place(later + removed);
         for n in (1..=later).rev() {
             moments[from] = moments[place(n)];
-            from = (from + 1) % room;
+            from = wrapped(from + 1, room);
         }
         let back = removed.min(span.lost);
         for _ in 0..back {
-            span.head = (span.head + room - 1) % room;
+            span.head = wrapped(span.head + room - 1, room);
             moments[span.head] = oldest;
         }
         span.len -= removed - back;
@@ -159,6 +159,11 @@ impl Ring {
         words.resize(room + 1, 0);
         *self = Self::Many(words.into());
     }
+}
+
+/// A place in a ring of so much room, counted on from its first one: no further than once around.
+fn wrapped(place: usize, room: usize) -> usize {
+    if place < room { place } else { place - room }
 }
 
 impl Span {

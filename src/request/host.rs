@@ -10,8 +10,7 @@ pub struct CanonicalHost<'r>(Cow<'r, str>);
 impl<'r> CanonicalHost<'r> {
     pub fn new(authority: &'r str) -> Self {
         // Nearly all hosts come like this.
-        let is_plain = |byte: u8| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.');
-        if authority.bytes().all(is_plain) && !authority.ends_with('.') {
+        if authority.bytes().fold(true, |all, byte| all & PLAIN[usize::from(byte)]) && !authority.ends_with('.') {
             return Self(Cow::Borrowed(authority));
         }
         let host = authority.rsplit('@').next().unwrap_or_default().trim();
@@ -36,6 +35,17 @@ impl<'r> CanonicalHost<'r> {
         &self.0
     }
 }
+
+/// What a host is made of that is canonical as it comes.
+const PLAIN: [bool; 256] = {
+    let mut table = [false; 256];
+    let mut byte = 0;
+    while byte < 128_u8 {
+        table[byte as usize] = matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.');
+        byte += 1;
+    }
+    table
+};
 
 /// The address of a host that is an IPv6 literal, with or without brackets and zone.
 fn ipv6(host: &str) -> Option<Ipv6Addr> {

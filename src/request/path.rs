@@ -76,33 +76,28 @@ fn survey(path: &[u8]) -> Spelling {
         return Spelling::Other;
     }
     let mut cased = false;
-    let mut before = Letter::Plain;
     for (at, byte) in path.iter().enumerate() {
-        let letter = LETTERS[usize::from(*byte)];
-        match letter {
+        match LETTERS[usize::from(*byte)] {
             Letter::Capital => cased = true,
-            Letter::Slash if before == Letter::Slash => return Spelling::Other,
-            Letter::Dot if before == Letter::Slash && is_dots(&path[at..]) => return Spelling::Other,
+            Letter::Slash if !goes_on_with_a_name(&path[at + 1..]) => return Spelling::Other,
             Letter::Odd => return Spelling::Other,
-            Letter::Plain | Letter::Slash | Letter::Dot => {}
+            Letter::Plain | Letter::Slash => {}
         }
-        before = letter;
     }
     if cased { Spelling::Cased } else { Spelling::Canonical }
 }
 
-/// Whether a path goes on with a segment of one or two dots.
-fn is_dots(path: &[u8]) -> bool {
-    matches!(path, [b'.'] | [b'.', b'/', ..] | [b'.', b'.'] | [b'.', b'.', b'/', ..])
+/// Whether what follows a slash is a segment with a name, or the end: not another slash, and not one or two dots.
+fn goes_on_with_a_name(rest: &[u8]) -> bool {
+    !matches!(rest, [b'/', ..] | [b'.'] | [b'.', b'/', ..] | [b'.', b'.'] | [b'.', b'.', b'/', ..])
 }
 
 /// What a byte of a path may mean.
-#[derive(Clone, Copy, Eq, PartialEq)]
+#[derive(Clone, Copy)]
 enum Letter {
     Plain,
     Capital,
     Slash,
-    Dot,
     Odd,
 }
 
@@ -112,7 +107,6 @@ const LETTERS: [Letter; 256] = {
     while byte < 0x7f {
         letters[byte as usize] = match byte {
             b'/' => Letter::Slash,
-            b'.' => Letter::Dot,
             b'%' | b'\\' | b';' => Letter::Odd,
             b'A'..=b'Z' => Letter::Capital,
             _ => Letter::Plain,

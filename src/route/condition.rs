@@ -115,6 +115,7 @@ impl Condition {
     pub fn capture<'a>(&'a self, head: &'a Head<'_>, captures: &mut Captures<'a>) {
         for reading in std::iter::once(&head.path).chain(head.path.readings()) {
             if let Some(path) = &self.path
+                && path.captures()
                 && path.matches(reading)
             {
                 path.capture(reading, captures);

@@ -67,6 +67,11 @@ impl PathPattern {
         }
     }
 
+    /// Whether it may capture anything.
+    pub fn captures(&self) -> bool {
+        matches!(self.shape, Shape::Segments { .. })
+    }
+
     /// Adds what the named segments are in `path`, which matches. Where case is ignored the values are folded.
     pub fn capture<'a>(&'a self, path: &'a CanonicalPath<'_>, captures: &mut Captures<'a>) {
         let Shape::Segments { segments, open } = &self.shape else { return };
