@@ -54,15 +54,19 @@ impl Link {
     where
         B: Body<Data = Bytes, Error: Into<BoxError>> + Default + Send + Unpin + 'static,
     {
+        if let Some(unwritten) = sending {
+            unwritten.begins();
+        }
         let under_way = sending.get_or_insert_with(|| Sending::new(request));
         let mut reading = Reading::default();
-        let mut may_send = true;
+        let (mut may_send, mut takes_more) = (true, true);
         let Head { response, length, goes_on } = poll_fn(|cx| {
             if may_send && let Poll::Ready(sent) = under_way.poll(request.body_mut(), Pin::new(&mut self.stream), cx) {
                 may_send = false;
                 match sent {
-                    // A server that takes no more may have said why.
-                    Ok(()) | Err(Unsent::Connection) => {}
+                    Ok(()) => {}
+                    // It may have said why.
+                    Err(Unsent::Connection) => takes_more = false,
                     Err(Unsent::Body(error)) => return Poll::Ready(Err(Failed::Fault(Cause::RequestBody(error)))),
                 }
             }
@@ -77,8 +81,8 @@ impl Link {
             }
         })
         .await?;
-        let incoming = match sending.take().filter(|it| !it.is_through()) {
-            None => Incoming::new(self, length, goes_on),
+        let incoming = match sending.take().filter(|it| !it.is_through() && takes_more) {
+            None => Incoming::new(self, length, goes_on && takes_more),
             Some(rest) => {
                 let (link, writer) = self.lend_writer();
                 let upload = rest.finish(mem::take(request.body_mut()), writer, patience);

@@ -49,6 +49,11 @@ impl Sending {
         Self { outbox, body, is_written: false, is_blocked: false, progress: Instant::now() }
     }
 
+    /// It goes over another connection now.
+    pub(super) fn begins(&mut self) {
+        self.progress = Instant::now();
+    }
+
     /// Whether the connection took a byte of it.
     pub(super) fn is_written(&self) -> bool {
         self.is_written
