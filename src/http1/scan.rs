@@ -33,6 +33,11 @@ impl Scan {
         None
     }
 
+    /// Whether it has not looked at anything yet.
+    pub fn is_fresh(&self) -> bool {
+        self.seen == 0
+    }
+
     /// Whether a line ended in LF without CR.
     pub fn has_bare_line_feed(&self) -> bool {
         self.is_bare

@@ -99,15 +99,13 @@ impl Link {
         cx: &mut Context<'_>,
     ) -> Poll<Result<Head, Fault>> {
         loop {
-            if let Some(end) = reading.scan.end(&self.inbox) {
-                let head = self.take_head(end, request)?;
+            if let Some(head) = self.take_head(&mut reading.scan, request)? {
                 match head.response.status() {
                     StatusCode::CONTINUE => OnContinue::act(request),
                     StatusCode::SWITCHING_PROTOCOLS => return Poll::Ready(Ok(head)),
                     status if status.is_informational() => {}
                     _ => return Poll::Ready(Ok(head)),
                 }
-                *reading = Reading { scan: Scan::default(), has_begun: true };
                 continue;
             }
             if !head::may_begin(&self.inbox) {
@@ -125,14 +123,29 @@ impl Link {
         }
     }
 
-    /// Copied out, so that the inbox stays in one hand and can be used again.
-    fn take_head<B>(&mut self, end: usize, request: &mut Request<B>) -> Result<Head, Nonsense> {
+    /// The next head, if it is whole.
+    fn take_head<B>(&mut self, scan: &mut Scan, request: &mut Request<B>) -> Result<Option<Head>, Nonsense> {
+        // The usual case: it came in one piece.
+        if scan.is_fresh()
+            && !self.inbox.is_empty()
+            && let Some(head) = self.take_head_within(self.inbox.len().min(USUAL), request)?
+        {
+            return Ok(Some(head));
+        }
+        let Some(end) = scan.end(&self.inbox) else { return Ok(None) };
         if end > MAX_HEAD {
             return Err(Nonsense::TooLong);
         }
-        let head = Bytes::copy_from_slice(&self.inbox[..end]);
+        *scan = Scan::default();
+        self.take_head_within(end, request)?.map(Some).ok_or(Nonsense::Head)
+    }
+
+    /// What it is read from is a copy, so that the inbox stays in one hand and can be used again.
+    fn take_head_within<B>(&mut self, length: usize, request: &mut Request<B>) -> Result<Option<Head>, Nonsense> {
+        let came = Bytes::copy_from_slice(&self.inbox[..length]);
+        let Some((head, end)) = head::read(&came, request)? else { return Ok(None) };
         self.inbox.advance(end);
-        head::read(&head, request)
+        Ok(Some(head))
     }
 }
 
@@ -167,6 +180,9 @@ impl Fault {
 
 /// Bounds an answer's head.
 const MAX_HEAD: usize = 16 * 1024;
+
+/// Most heads are shorter. Of a longer one the end is found first.
+const USUAL: usize = 2 * 1024;
 
 /// What is read of it at once: most answers fit with their bodies.
 const PART_OF_HEAD: usize = 4 * 1024;

@@ -96,24 +96,25 @@ pub(super) fn may_begin(read: &[u8]) -> bool {
     read[start..].iter().zip(b"HTTP/1.").all(|(byte, expected)| byte == expected)
 }
 
-/// Reads the head of an answer to a request. If it is the last one, its fields take the place of the request's, whose
-/// memory is used again.
-pub(super) fn read<B>(head: &Bytes, request: &mut Request<B>) -> Result<Head, Nonsense> {
+/// Reads the head of an answer to a request off the front of what came, and says how long it is; `None`: more of it is
+/// to come. If the answer is the last one, its fields take the place of the request's, whose memory is used again.
+pub(super) fn read<B>(came: &Bytes, request: &mut Request<B>) -> Result<Option<(Head, usize)>, Nonsense> {
     let mut parsed = [const { MaybeUninit::uninit() }; MAX_FIELDS];
     let mut answer = httparse::Response::new(&mut []);
     let config = ParserConfig::default();
-    match config.parse_response_with_uninit_headers(&mut answer, head, &mut parsed) {
-        Ok(Status::Complete(_)) => {}
+    let end = match config.parse_response_with_uninit_headers(&mut answer, came, &mut parsed) {
+        Ok(Status::Complete(end)) => end,
+        Ok(Status::Partial) => return Ok(None),
         Err(httparse::Error::TooManyHeaders) => return Err(Nonsense::TooLong),
         Err(httparse::Error::Status | httparse::Error::Version) => return Err(Nonsense::StatusLine),
-        Ok(Status::Partial) | Err(_) => return Err(Nonsense::Head),
-    }
+        Err(_) => return Err(Nonsense::Head),
+    };
     let status = answer.code.and_then(|code| StatusCode::from_u16(code).ok()).ok_or(Nonsense::StatusLine)?;
     let version = if answer.version == Some(0) { Version::HTTP_10 } else { Version::HTTP_11 };
     let is_last = !status.is_informational() || status == StatusCode::SWITCHING_PROTOCOLS;
     let mut headers = if is_last { mem::take(request.headers_mut()) } else { HeaderMap::new() };
     headers.clear();
-    fields::read(head, answer.headers, &mut headers).map_err(|_| Nonsense::Head)?;
+    fields::read(came, answer.headers, &mut headers).map_err(|_| Nonsense::Head)?;
     let framing = Framing::of(&headers)?;
     let length = framing.body(status, version, request.method())?;
     let goes_on = length != Length::ToTheEnd && framing.is_kept(version);
@@ -122,11 +123,11 @@ pub(super) fn read<B>(head: &Bytes, request: &mut Request<B>) -> Result<Head, No
     *response.version_mut() = version;
     *response.headers_mut() = headers;
     if let Some(reason) = answer.reason.filter(|reason| Some(*reason) != status.canonical_reason())
-        && let Ok(reason) = ReasonPhrase::try_from(head.slice_ref(reason.as_bytes()))
+        && let Ok(reason) = ReasonPhrase::try_from(came.slice_ref(reason.as_bytes()))
     {
         response.extensions_mut().insert(reason);
     }
-    Ok(Head { response, length, goes_on })
+    Ok(Some((Head { response, length, goes_on }, end)))
 }
 
 /// What the fields of an answer say of its framing.
@@ -213,7 +214,7 @@ mod tests {
     fn answer(method: &Method, head: &str) -> Result<Head, Nonsense> {
         let mut request = Request::new(());
         *request.method_mut() = method.clone();
-        read(&Bytes::copy_from_slice(head.as_bytes()), &mut request)
+        read(&Bytes::copy_from_slice(head.as_bytes()), &mut request).map(|read| read.expect("a whole head").0)
     }
 
     #[track_caller]
@@ -300,8 +301,11 @@ mod tests {
     proptest! {
         #[test]
         fn no_head_makes_it_panic(head in "(HTTP/1\\.[01] |[0-9]{3}| |:|,|\r\n|Content-Length|Transfer-Encoding|chunked|Connection|\\PC){0,30}") {
-            let _ = answer(&Method::GET, &format!("HTTP/1.1 200 OK\r\n{head}\r\n\r\n"));
-            let _ = answer(&Method::GET, &head);
+            let whole = format!("HTTP/1.1 200 OK\r\n{head}\r\n\r\n");
+            for came in [whole, head] {
+                let read = read(&Bytes::from(came.clone()), &mut Request::new(()));
+                prop_assert!(!matches!(read, Ok(Some((_, end))) if end > came.len()));
+            }
         }
     }
 }
