@@ -166,24 +166,26 @@ impl<'a> Plan<'a> {
         }
         let rulings = self.rulings(verdicts);
         let report = Report { limits: rulings.iter().map(LimitReport::from).collect() };
-        let decisive = self.denying(&rulings).reduce(|severest, next| {
+        let denying = self.denying(&rulings);
+        let decisive = denying.iter().copied().reduce(|severest, next| {
             let rank = |ruling: &Ruling<'_>| (self.severity(ruling), ruling.denies);
             if rank(next) > rank(severest) { next } else { severest }
         });
         let slots = self.slots(verdicts, &rulings, decisive.is_none());
         let Some(decisive) = decisive else {
+            let delay = self.delay(&rulings);
             return Decision::Pass(Pass {
                 route: self.route,
                 upstream: route.map_or(policy.upstream, |route| route.upstream),
-                delay: self.delay(&rulings),
-                delayed_key: self.delayed_key(&rulings),
+                delay: delay.map(|(ruling, span)| (ruling.limit, span)),
+                delayed_key: delay.and_then(|(ruling, _)| ruling.key),
                 slots,
                 pending: self.pending(verdicts, true),
                 report,
             });
         };
-        let limits = self.denying(&rulings).map(|ruling| ruling.limit).collect();
-        let shown = self.denying(&rulings).filter(|ruling| policy.limit(ruling.limit).headers != Detail::None);
+        let limits = denying.iter().map(|ruling| ruling.limit).collect();
+        let shown = denying.iter().filter(|ruling| policy.limit(ruling.limit).headers != Detail::None);
         // A request that brings what was missing may come at once.
         let retry_after =
             shown.filter_map(|ruling| self.wait(ruling)).map(|wait| wait.span().unwrap_or_default()).max();
@@ -209,11 +211,10 @@ impl<'a> Plan<'a> {
     }
 
     /// The rulings that deny the request. A limit that delays, and a shadow, deny nothing.
-    fn denying<'r, 'v>(&self, rulings: &'r [Ruling<'v>]) -> impl Iterator<Item = &'r Ruling<'v>> {
-        rulings.iter().filter(|ruling| {
-            let delays = matches!(self.policy.limit(ruling.limit).then.action, Action::Delay(_));
-            ruling.denies.is_some() && !ruling.shadow && (!delays || ruling.outright || ruling.banned)
-        })
+    fn denying<'r, 'v>(&self, rulings: &'r [Ruling<'v>]) -> SmallVec<[&'r Ruling<'v>; 4]> {
+        let delays = |ruling: &Ruling<'_>| matches!(self.policy.limit(ruling.limit).then.action, Action::Delay(_));
+        let binding = rulings.iter().filter(|ruling| ruling.denies.is_some() && !ruling.shadow);
+        binding.filter(|ruling| ruling.outright || ruling.banned || !delays(ruling)).collect()
     }
 
     /// How long a ruling says to wait. A ban that begins lasts as long as it lasts, whatever was counted: who begins it
@@ -247,18 +248,13 @@ impl<'a> Plan<'a> {
     }
 
     /// The longest of the delays whose limits have no room.
-    fn delay(&self, rulings: &[Ruling<'_>]) -> Option<(LimitId, Duration)> {
+    fn delay<'r, 'v>(&self, rulings: &'r [Ruling<'v>]) -> Option<(&'r Ruling<'v>, Duration)> {
         let delays = rulings.iter().filter(|ruling| ruling.denies.is_some() && !ruling.shadow);
         let spans = delays.filter_map(|ruling| match self.policy.limit(ruling.limit).then.action {
-            Action::Delay(span) => Some((ruling.limit, span)),
+            Action::Delay(span) => Some((ruling, span)),
             _ => None,
         });
         spans.reduce(|longest, next| if next.1 > longest.1 { next } else { longest })
-    }
-
-    fn delayed_key(&self, rulings: &[Ruling<'_>]) -> Option<KeyHash> {
-        let (limit, _) = self.delay(rulings)?;
-        rulings.iter().find(|ruling| ruling.limit == limit)?.key
     }
 
     /// Every key that is denied by a limit that bans, and was not banned before.

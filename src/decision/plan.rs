@@ -249,7 +249,7 @@ impl<'a> Plan<'a> {
             count,
             force,
             on_failure: limit.on_failure,
-            items: items.clone(),
+            items: Items::from_slice(items),
             unless_known: limit.unless_known,
         }));
     }

@@ -111,13 +111,13 @@ fn prepare(
     let live = &story.live;
     let settings = live.upstreams.get(usize::from(upstream.0)).map(|it| it.settings());
     let host = settings.map_or(&HostHeader::Preserve, |it| &it.host);
-    let states_no_body = body.is_empty() && parts.headers.contains_key(CONTENT_LENGTH);
     let (identity, id) = (&story.identity, story.request_id);
-    headers::prepare_request(&mut parts.headers, parts.version, identity, is_tls, id, host, &live.looked_at);
+    let (version, looked_at) = (parts.version, &live.looked_at);
+    let states_length = headers::prepare_request(&mut parts.headers, version, identity, is_tls, id, host, looked_at);
     if let Some(rule) = story.outcome_rule() {
         headers::prepare_for_outcome(&mut parts.headers, rule.needs_body());
     }
-    if states_no_body {
+    if states_length && body.is_empty() {
         parts.headers.insert(CONTENT_LENGTH, HeaderValue::from_static("0"));
     }
     if let Some(wanted) = wanted {

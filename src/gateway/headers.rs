@@ -39,7 +39,8 @@ const X_REAL_IP: HeaderName = HeaderName::from_static("x-real-ip");
 /// Removes what a message names in `Connection`, and says whether it asks for an upgrade. Done before the rules look:
 /// what the application does not get must not count.
 pub fn strip_connection(headers: &mut HeaderMap) -> bool {
-    if !headers.contains_key(CONNECTION) {
+    // A look at each costs less than looking up what is seldom there.
+    if !headers.keys().any(|name| *name == CONNECTION) {
         return false;
     }
     let mut asks_for_upgrade = false;
@@ -69,7 +70,8 @@ fn may_be_named(name: &HeaderName) -> bool {
     ![HOST, CONTENT_LENGTH, TRANSFER_ENCODING, TE, TRAILER, EXPECT].contains(name) && Kind::of(name) == Kind::Plain
 }
 
-/// Makes the fields of a request those that the application is to see, all but `Connection` and `Upgrade`.
+/// Makes the fields of a request those that the application is to see, all but `Connection` and `Upgrade`. Says whether
+/// it stated a length.
 /// Content-Length, Transfer-Encoding and Expect are taken away: the body knows what they are.
 pub fn prepare_request(
     headers: &mut HeaderMap,
@@ -79,7 +81,7 @@ pub fn prepare_request(
     request_id: RequestId,
     host: &HostHeader,
     looked_at: &LookedAt,
-) {
+) -> bool {
     let peer = address_value(identity.peer.address());
     let client = if identity.client == identity.peer { peer.clone() } else { address_value(identity.client.address()) };
     let forwarded = Forwarded::read(headers, identity, is_tls, peer);
@@ -90,6 +92,7 @@ pub fn prepare_request(
         Kind::Forwarding => !identity.peer_is_trusted,
         Kind::Hop | Kind::Misleading => true,
     });
+    let states_length = removed.contains(&CONTENT_LENGTH);
     let wants_trailers = removed.contains(&TE) && headers.get_all(TE).iter().any(names_trailers);
     remove(headers, removed);
     if wants_trailers {
@@ -114,6 +117,7 @@ pub fn prepare_request(
     if let HostHeader::Fixed(host) = host {
         headers.insert(HOST, host.clone());
     }
+    states_length
 }
 
 /// Makes a request one whose answer says what it means: whole, unconditional, and in an encoding that can be read where

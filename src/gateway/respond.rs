@@ -81,7 +81,7 @@ pub fn deny(
                 None => Reply::shaped(&story, parts, &refusal, denial.response),
             };
             if let Some(wait) = wait {
-                answer.headers.insert(RETRY_AFTER, HeaderValue::from(whole_seconds(*wait).max(1)));
+                answer.headers.insert(RETRY_AFTER, number(whole_seconds(*wait).max(1)));
             }
             answer
         }
@@ -279,6 +279,11 @@ impl Reply {
         *response.headers_mut() = self.headers;
         response
     }
+}
+
+/// As `HeaderValue::from` has it, in half the memory.
+fn number(number: u64) -> HeaderValue {
+    HeaderValue::from_str(itoa::Buffer::new().format(number)).expect("digits are visible")
 }
 
 /// Configured fields replace ours; several of one name are several lines.

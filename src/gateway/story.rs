@@ -66,7 +66,7 @@ pub struct Story {
     pub intake: Option<Intake>,
     pub bytes_out: u64,
     /// What a limit did to it, where somebody wants to know.
-    pub subject: Option<Subject>,
+    pub subject: Option<Box<Subject>>,
     held: Held,
     /// What waits for the outcome.
     pending: Option<Box<Pending>>,
@@ -303,7 +303,7 @@ impl Drop for Story {
             deciding: self.decided,
             bytes_in: self.intake.as_ref().map_or(0, Intake::bytes),
             bytes_out: self.bytes_out,
-            subject: self.subject.as_ref(),
+            subject: self.subject.as_deref(),
         });
     }
 }

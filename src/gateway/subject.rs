@@ -18,11 +18,12 @@ pub(super) fn of_denial(
     head: &Head<'_>,
     fields: &Fields,
     store: &AnyStore,
-) -> Option<Subject> {
+) -> Option<Box<Subject>> {
     let limit = denial.limit?;
     let shown = shown(limit, denial.key, live, head, fields, store)?;
     let is_ban = denial.trips.iter().any(|trip| trip.limit == limit);
-    Some(Subject { limit, key: denial.key, shown: shown.0, span: denial.wait, is_ban, is_suspect: denial.is_suspect })
+    let (key, span, is_suspect) = (denial.key, denial.wait, denial.is_suspect);
+    Some(Box::new(Subject { limit, key, shown: shown.0, span, is_ban, is_suspect }))
 }
 
 /// The same of a request that is held before it is forwarded.
@@ -32,10 +33,11 @@ pub(super) fn of_delay(
     head: &Head<'_>,
     fields: &Fields,
     store: &AnyStore,
-) -> Option<Subject> {
+) -> Option<Box<Subject>> {
     let (limit, span) = pass.delay?;
     let shown = shown(limit, pass.delayed_key, live, head, fields, store)?;
-    Some(Subject { limit, key: pass.delayed_key, shown: shown.0, span: Some(span), is_ban: false, is_suspect: false })
+    let (key, span) = (pass.delayed_key, Some(span));
+    Some(Box::new(Subject { limit, key, shown: shown.0, span, is_ban: false, is_suspect: false }))
 }
 
 /// A key as people may see it, where there is one.

@@ -35,8 +35,8 @@ pub struct Standing {
     pub reset: Duration,
 }
 
-/// One standing for each rate of a limit, in the order of the rates.
-pub type Standings = SmallVec<[Standing; 4]>;
+/// One standing for each rate of a limit, in the order of the rates. Hardly any limit has more than three.
+pub type Standings = SmallVec<[Standing; 3]>;
 
 /// What an algorithm remembers. Moments are microseconds since the epoch.
 pub(super) trait Memory: Debug {
