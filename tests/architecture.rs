@@ -28,7 +28,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("decision", &["units", "spelling", "clock", "client", "request", "list", "key", "limit", "outcome", "route"]),
     ("store", &["units", "clock", "client", "key", "limit", "decision"]),
     ("upstream", &["alarm", "gather", "http1"]),
-    ("listen", &["alarm", "gather", "http1", "client"]),
+    ("listen", &["clock", "alarm", "gather", "http1", "client"]),
     ("record", &["clock", "client", "key", "limit", "outcome", "route", "decision"]),
     (
         "gateway",

@@ -29,7 +29,6 @@ use axum::routing::get;
 use axum::routing::post;
 use http::Request;
 use http::Response;
-use hyper::body::Incoming;
 use tower::ServiceExt;
 
 use crate::decision::Policy;
@@ -179,7 +178,7 @@ impl listen::Handle for Admin {
     fn handle(
         &self,
         connection: Arc<Connection>,
-        mut request: Request<Incoming>,
+        mut request: Request<listen::Incoming>,
     ) -> impl Future<Output = Response<Body>> + Send + 'static {
         request.extensions_mut().insert(auth::Peer(connection.peer.ip()));
         let answer = self.router.clone().oneshot(request.map(Body::new));

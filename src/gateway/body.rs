@@ -43,8 +43,6 @@ struct Streaming<B> {
     given: Given,
     /// Nothing more comes from the source.
     has_ended: bool,
-    /// It comes over HTTP/1: trailers without a field are none there.
-    is_chunked: bool,
     /// The client sends nothing before it is asked to.
     awaits_invitation: bool,
     gate: Option<Gate>,
@@ -103,7 +101,6 @@ where
             trailers: None,
             given: Given::default(),
             has_ended: false,
-            is_chunked: false,
             awaits_invitation: false,
             gate: None,
             intake: Intake::default(),
@@ -140,13 +137,6 @@ where
             body.has_ended |= body.source.is_end_stream();
         }
         Ok(Peeked { start: start_of(&body.replay, at_most.min(seen)), is_whole: body.has_ended && seen <= at_most })
-    }
-
-    /// It comes over HTTP/1, where trailers have a field or are malformed.
-    pub fn comes_in_chunks(&mut self) {
-        if let Some(body) = &mut self.0 {
-            body.is_chunked = true;
-        }
     }
 
     /// The client said `Expect: 100-continue`.
@@ -244,10 +234,6 @@ impl<B: Body<Data = Bytes> + Unpin> Streaming<B> {
                 Err(frame) => {
                     self.has_ended = true;
                     let Ok(mut trailers) = frame.into_trailers() else { return Poll::Ready(None) };
-                    if trailers.is_empty() && self.is_chunked {
-                        // hyper takes a bare LF for the end of them, and has swallowed what came behind it.
-                        return self.break_off(Unfit::Body);
-                    }
                     headers::filter_trailers(&mut trailers);
                     Poll::Ready(Some(Ok(Frame::trailers(trailers))))
                 }

@@ -9,7 +9,6 @@ use http::Version;
 use http::header::EXPECT;
 use http::request::Parts;
 use http_body::Body;
-use hyper::body::Incoming;
 
 use super::Core;
 use super::RequestBody;
@@ -36,6 +35,7 @@ use crate::decision::conclude::Penalty;
 use crate::decision::device::Recognition;
 use crate::limit::LimitId;
 use crate::listen::Connection;
+use crate::listen::Incoming;
 use crate::request::Fields;
 use crate::request::Head;
 
@@ -71,11 +71,8 @@ pub(super) fn handle(
         let proofs = if live.challenges { Proofs::take(&mut parts.headers) } else { Proofs::default() };
         let bounds = Bounds { length: live.settings.max_body, idle: live.settings.body_idle };
         let mut body = RequestBody::new(incoming, bounds);
-        if version == Version::HTTP_11 && !body.is_empty() {
-            body.comes_in_chunks();
-            if parts.headers.contains_key(EXPECT) {
-                body.await_invitation();
-            }
+        if version == Version::HTTP_11 && !body.is_empty() && parts.headers.contains_key(EXPECT) {
+            body.await_invitation();
         }
         story.intake = body.intake();
 

@@ -35,7 +35,6 @@ use arc_swap::ArcSwap;
 use http::Request;
 use http::Response;
 use http::StatusCode;
-use hyper::body::Incoming;
 use tokio::time::timeout;
 use tokio_util::task::TaskTracker;
 
@@ -44,6 +43,7 @@ use crate::clock::Clock;
 use crate::decision::Policy;
 use crate::listen::Connection;
 use crate::listen::Handle;
+use crate::listen::Incoming;
 use crate::record::Recorder;
 use crate::store::AnyStore;
 use crate::upstream::Pool;

@@ -12,8 +12,6 @@ use http::HeaderValue;
 use http::Version;
 use http::header::UPGRADE;
 use http::request::Parts;
-use hyper::upgrade::OnUpgrade;
-use hyper_util::rt::TokioIo;
 use tokio::io::AsyncRead;
 use tokio::io::AsyncWrite;
 use tokio::io::ReadBuf;
@@ -21,6 +19,7 @@ use tracing::debug;
 
 use super::intake::Intake;
 use super::story::Story;
+use crate::listen::OnUpgrade;
 use crate::upstream::Tunnel;
 
 /// What a client wants its connection to become.
@@ -84,7 +83,7 @@ pub async fn tunnel(client: OnUpgrade, application: Tunnel, mut story: Box<Story
     };
     let (received, sent) = (Intake::default(), Intake::default());
     story.intake = Some(received.clone());
-    let mut client = Counted { io: TokioIo::new(client), read: received.clone() };
+    let mut client = Counted { io: client, read: received.clone() };
     let mut application = Counted { io: application, read: sent.clone() };
     let moved = || received.bytes() + sent.bytes();
     tokio::select! {

@@ -46,6 +46,11 @@ impl Outbox {
             self.put(&part);
         }
     }
+
+    /// How much memory it holds though it is empty.
+    pub fn capacity(&self) -> usize {
+        self.near.capacity() + self.behind.capacity()
+    }
 }
 
 impl Buf for Outbox {

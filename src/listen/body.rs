@@ -1,5 +1,5 @@
-//! The body of an answer as hyper writes it: it tells the connection when the answer is complete, and its stream
-//! when the client does not take it. Where it breaks off, the client gets what came before.
+//! The body of an answer over HTTP/2 as hyper writes it: it tells its stream when the client does not take it. Where it
+//! breaks off, the client gets what came before.
 
 use std::error::Error;
 use std::pin::Pin;
@@ -12,15 +12,13 @@ use http_body::Body;
 use http_body::Frame;
 use http_body::SizeHint;
 
-use super::Connection;
-use super::connection::Phase;
 use super::streams::StreamProgress;
 
 /// The body of an answer.
 #[derive(Debug)]
 pub(super) struct Watched<B> {
     body: B,
-    whose: Whose,
+    stream: Arc<StreamProgress>,
     /// It broke off, which hyper is told once it has written what it had.
     broken_off: Option<Fault>,
 }
@@ -28,15 +26,9 @@ pub(super) struct Watched<B> {
 /// Why a body broke off.
 type Fault = Box<dyn Error + Send + Sync>;
 
-#[derive(Debug)]
-pub(super) enum Whose {
-    Connection(Arc<Connection>),
-    Stream(Arc<StreamProgress>),
-}
-
 impl<B> Watched<B> {
-    pub(super) fn new(body: B, whose: Whose) -> Self {
-        Self { body, whose, broken_off: None }
+    pub(super) fn new(body: B, stream: Arc<StreamProgress>) -> Self {
+        Self { body, stream, broken_off: None }
     }
 }
 
@@ -48,11 +40,6 @@ where
     type Error = Fault;
 
     fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Fault>>> {
-        if let Whose::Connection(connection) = &self.whose
-            && connection.progress.holds_back(cx)
-        {
-            return Poll::Pending;
-        }
         if let Some(fault) = self.broken_off.take() {
             return Poll::Ready(Some(Err(fault)));
         }
@@ -65,9 +52,7 @@ where
             }
             frame => frame,
         };
-        if let Whose::Stream(progress) = &self.whose {
-            progress.note_frame(frame.is_ready());
-        }
+        self.stream.note_frame(frame.is_ready());
         frame
     }
 
@@ -77,16 +62,5 @@ where
 
     fn size_hint(&self) -> SizeHint {
         self.body.size_hint()
-    }
-}
-
-impl<B> Drop for Watched<B> {
-    /// hyper drops a body once its last part is in the buffer.
-    fn drop(&mut self) {
-        if let Whose::Connection(connection) = &self.whose
-            && connection.progress.phase() == Phase::Busy
-        {
-            connection.progress.enter(Phase::Flushing);
-        }
     }
 }

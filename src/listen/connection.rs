@@ -6,12 +6,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::AtomicU8;
 use std::sync::atomic::AtomicU32;
-use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering;
-use std::task::Context;
-use std::task::Waker;
-
-use parking_lot::Mutex;
 
 use super::connections::Group;
 use super::connections::Order;
@@ -82,6 +77,11 @@ impl Connection {
         let _ = self.secured.set(secured);
     }
 
+    /// Whether it should end as soon as nobody minds.
+    pub(super) fn is_retiring(&self) -> bool {
+        self.group.current_order() != Order::Run
+    }
+
     pub(super) fn group(&self) -> &Group {
         &self.group
     }
@@ -100,8 +100,8 @@ pub(super) async fn ordered(group: &Group, order: Order) {
 
 /// Where a connection stands, written by its socket and its requests, read by its watchdog.
 ///
-/// It is the connection's own tasks that touch it, on one core: atomics because hyper asks for `Sync`, seldom
-/// because two threads meet here.
+/// It is the connection's own tasks that touch it, on one core: atomics because they share it, seldom because two threads
+/// meet here.
 #[derive(Debug, Default)]
 pub(super) struct Progress {
     phase: AtomicU8,
@@ -113,8 +113,6 @@ pub(super) struct Progress {
     writes: AtomicU32,
     /// The socket took no more.
     write_blocked: AtomicBool,
-    /// Who waits for it to take more.
-    held_back: Mutex<Option<Waker>>,
     /// Writes are tried until one fails, though the socket has not said that it takes more.
     insists: AtomicBool,
     /// The client has taken nothing for too long: what it was sent and has not taken is not kept for it.
@@ -123,10 +121,6 @@ pub(super) struct Progress {
     read_closed: AtomicBool,
     /// Someone wants to know whether it did, though not all was read before.
     is_asked: AtomicBool,
-    /// Part of a request's body may still be on its way.
-    unread: AtomicBool,
-    /// So much of it (HTTP/1).
-    expected: AtomicU64,
     /// Inside a frame that is not data, or between the frames of one head (HTTP/2).
     mid_frame: AtomicBool,
 }
@@ -140,8 +134,6 @@ pub(super) enum Phase {
     Head,
     /// A request is under way.
     Busy,
-    /// Its answer is complete, but not written.
-    Flushing,
     /// Between two requests.
     Idle,
     /// The connection no longer speaks HTTP.
@@ -154,8 +146,7 @@ impl Progress {
             0 => Phase::Fresh,
             1 => Phase::Head,
             2 => Phase::Busy,
-            3 => Phase::Flushing,
-            4 => Phase::Idle,
+            3 => Phase::Idle,
             _ => Phase::Tunnel,
         }
     }
@@ -164,21 +155,10 @@ impl Progress {
         self.phase.store(phase as u8, Ordering::Relaxed);
     }
 
-    /// A request's head was read whole, and so many bytes of a body belong to it; `None`: it comes in chunks.
-    pub(super) fn begin(&self, body: Option<u64>) {
+    /// A request's head was read whole.
+    pub(super) fn begin(&self) {
         self.enter(Phase::Busy);
-        self.unread.store(body != Some(0), Ordering::Relaxed);
-        self.set_expected(body.unwrap_or(IN_CHUNKS));
         bump(&self.served);
-    }
-
-    /// What of a body was not read yet, or [`IN_CHUNKS`].
-    pub(super) fn expected(&self) -> u64 {
-        self.expected.load(Ordering::Relaxed)
-    }
-
-    pub(super) fn set_expected(&self, bytes: u64) {
-        self.expected.store(bytes, Ordering::Relaxed);
     }
 
     pub(super) fn served(&self) -> u32 {
@@ -199,22 +179,7 @@ impl Progress {
 
     pub(super) fn wrote(&self) {
         bump(&self.writes);
-        if self.write_blocked() {
-            self.set_write_blocked(false);
-            if let Some(waiting) = self.held_back.lock().take() {
-                waiting.wake();
-            }
-        }
-    }
-
-    /// Whether the next part of an answer has to wait until the client took what it was sent: hyper would keep more
-    /// than a buffer of it. Whoever asks is woken then.
-    pub(super) fn holds_back(&self, cx: &Context<'_>) -> bool {
-        let blocked = self.write_blocked();
-        if blocked {
-            *self.held_back.lock() = Some(cx.waker().clone());
-        }
-        blocked
+        self.set_write_blocked(false);
     }
 
     pub(super) fn writes(&self) -> u32 {
@@ -244,12 +209,8 @@ flags! {
     given_up, set_given_up;
     read_closed, set_read_closed;
     is_asked, set_is_asked;
-    unread, set_unread;
     mid_frame, set_mid_frame;
 }
-
-/// The length of a body of which nobody knows it before its end.
-pub(super) const IN_CHUNKS: u64 = u64::MAX;
 
 /// Counts without a locked instruction: only the connection's own task writes.
 fn bump(counter: &AtomicU32) {

@@ -36,12 +36,6 @@ impl Socket {
         Self { stream, connection, _standing: standing }
     }
 
-    /// Ready when the client has sent something, or has left.
-    pub(super) fn poll_readable(&self, cx: &mut Context<'_>) -> Poll<()> {
-        // An error is for whoever reads next.
-        self.stream.poll_read_ready(cx).map(|_| ())
-    }
-
     /// Whether the client has closed its side, perhaps behind something unread.
     pub(super) fn has_ended(&self) -> bool {
         let ready = pin!(self.stream.ready(Interest::READABLE)).poll(&mut Context::from_waker(Waker::noop()));

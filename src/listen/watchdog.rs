@@ -10,7 +10,7 @@ use tokio::time::Instant;
 use super::Settings;
 use super::connection::Phase;
 use super::connection::Progress;
-use super::tapped::Protocol;
+use super::recognize::Protocol;
 use crate::alarm::Alarm;
 
 /// What a connection waits for. The numbers tell one such wait from the next.
@@ -39,8 +39,6 @@ pub(super) struct Watchdog {
     keepalive: Duration,
     body_idle: Duration,
     closing: bool,
-    /// The first part of an idle wait is over.
-    parked: bool,
     waiting: Waiting,
     /// How often a socket that takes no more was tried in vain.
     tries: u32,
@@ -57,7 +55,6 @@ impl Watchdog {
             keepalive: settings.keepalive,
             body_idle: settings.body_idle,
             closing: false,
-            parked: false,
             waiting: Waiting::Nothing,
             tries: 0,
             deadline: Instant::now(),
@@ -105,30 +102,12 @@ impl Watchdog {
         self.closing = true;
     }
 
-    /// Goes on waiting for a request when so far only [`PARK_AFTER`] has passed; `false`: that was all of it.
-    pub(super) fn park(&mut self) -> bool {
-        let rest = self.keepalive.saturating_sub(PARK_AFTER);
-        if self.parked || rest.is_zero() {
-            return false;
-        }
-        self.parked = true;
-        self.deadline += rest;
-        true
-    }
-
-    /// The connection is parked early, with all of its wait before it.
-    pub(super) fn rest(&mut self) {
-        self.waiting = Waiting::Nothing;
-    }
-
     fn wait_for(&mut self, waiting: Waiting, protocol: Protocol) {
         self.waiting = waiting;
-        self.parked = false;
         self.tries = 1;
         let patience = match waiting {
             Waiting::Nothing => return,
             Waiting::First | Waiting::Head(_) => self.header,
-            Waiting::Idle(_) if protocol == Protocol::Http1 => self.keepalive.min(PARK_AFTER),
             Waiting::Idle(_) => self.keepalive,
             Waiting::Write(_) => self.body_idle / TRIES,
             Waiting::Leaving(_) => HALF_CLOSED,
@@ -152,8 +131,8 @@ fn waiting(progress: &Progress, protocol: Protocol) -> Waiting {
         Protocol::Http1 => match progress.phase() {
             Phase::Fresh => Waiting::First,
             Phase::Head => Waiting::Head(progress.served()),
-            Phase::Busy | Phase::Flushing if progress.read_closed() => Waiting::Leaving(progress.writes()),
-            Phase::Busy | Phase::Flushing | Phase::Tunnel => Waiting::Nothing,
+            Phase::Busy if progress.read_closed() => Waiting::Leaving(progress.writes()),
+            Phase::Busy | Phase::Tunnel => Waiting::Nothing,
             Phase::Idle => Waiting::Idle(progress.served()),
         },
         Protocol::Http2 if progress.mid_frame() => Waiting::Head(progress.served()),
@@ -162,10 +141,6 @@ fn waiting(progress: &Progress, protocol: Protocol) -> Waiting {
         Protocol::Http2 => Waiting::Nothing,
     }
 }
-
-/// A client that has more to say soon finds everything as it left it; one that has not costs little. Putting everything
-/// back takes about a microsecond, so that few have to be spared it.
-const PARK_AFTER: Duration = Duration::from_millis(100);
 
 /// A client that has closed its side waits for an answer, or has gone: it cannot be told which. This is enough for
 /// most answers, and not much work for nobody.

@@ -12,8 +12,10 @@ use http::request::Parts;
 use http_body::Body;
 use http_body::Frame;
 use http_body::SizeHint;
-use hyper::body::Incoming;
 use tokio::runtime::Handle;
+
+use crate::listen::BrokenOff;
+use crate::listen::Incoming;
 
 /// A client's body.
 #[derive(Debug)]
@@ -34,9 +36,9 @@ impl Source {
 
 impl Body for Source {
     type Data = Bytes;
-    type Error = hyper::Error;
+    type Error = BrokenOff;
 
-    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BrokenOff>>> {
         self.incoming.as_mut().map_or(Poll::Ready(None), |incoming| Pin::new(incoming).poll_frame(cx))
     }
 

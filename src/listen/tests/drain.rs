@@ -59,8 +59,8 @@ async fn a_request_on_its_way_while_draining_is_answered_as_the_last_one() {
         let server = Server::start(settings());
         let mut standing = server.connect().await;
         standing.get("/").await;
-        let mut parked = server.connect().await;
-        parked.get("/").await;
+        let mut rested = server.connect().await;
+        rested.get("/").await;
         tokio::time::sleep(Duration::from_millis(1200)).await;
         standing.get("/").await;
 
@@ -68,7 +68,7 @@ async fn a_request_on_its_way_while_draining_is_answered_as_the_last_one() {
         let drained =
             tokio::spawn(async move { if retires { connections.retire().await } else { connections.drain().await } });
         tokio::time::sleep(if retires { 8 * SHORT } else { SHORT }).await;
-        for client in [&mut standing, &mut parked] {
+        for client in [&mut standing, &mut rested] {
             client.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n").await;
             let answer = client.rest().await;
             assert!(answer.contains("hello") && answer.contains("connection: close"), "{answer}");

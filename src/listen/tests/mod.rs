@@ -25,8 +25,6 @@ use http::Response;
 use http::StatusCode;
 use http_body::Body;
 use http_body::Frame;
-use hyper::body::Incoming;
-use hyper_util::rt::TokioIo;
 use parking_lot::Mutex;
 use tokio::io::AsyncReadExt;
 use tokio::io::AsyncWriteExt;
@@ -34,10 +32,13 @@ use tokio::io::copy_bidirectional;
 use tokio::sync::Semaphore;
 
 use self::client::Client;
+use super::BrokenOff;
 use super::Connection;
 use super::Connections;
 use super::Door;
 use super::Handle;
+use super::Incoming;
+use super::OnUpgrade;
 use super::Reception;
 use super::Settings;
 use super::Stopper;
@@ -164,9 +165,9 @@ impl Handle for App {
                 "/endless" => Reply::Endless,
                 "/echo" => Reply::Echo(request.into_body()),
                 "/tunnel" => {
-                    let upgrade = hyper::upgrade::on(&mut request);
+                    let upgrade = request.extensions_mut().remove::<OnUpgrade>().unwrap();
                     connection.spawn(async move {
-                        let mut tunnel = TokioIo::new(upgrade.await.unwrap());
+                        let mut tunnel = upgrade.await.unwrap();
                         let (mut far, mut echo) = tokio::io::duplex(1024);
                         tokio::spawn(async move {
                             let (mut read, mut write) = tokio::io::split(&mut echo);
@@ -200,9 +201,9 @@ enum Reply {
 
 impl Body for Reply {
     type Data = Bytes;
-    type Error = hyper::Error;
+    type Error = BrokenOff;
 
-    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BrokenOff>>> {
         match &mut *self {
             Self::Text(text) => Poll::Ready(text.take().map(|text| Ok(Frame::data(text)))),
             Self::Endless => Poll::Ready(Some(Ok(Frame::data(Bytes::from_static(&[b'x'; 16 * 1024]))))),

@@ -59,34 +59,34 @@ async fn a_connection_between_requests_is_closed_by_the_keepalive_timeout_and_no
 }
 
 #[tokio::test]
-async fn a_connection_silent_long_enough_to_be_parked_is_answered_like_any_other() {
+async fn a_connection_that_has_rested_is_answered_like_any_other() {
     let server = Server::start(settings());
     let mut client = server.connect().await;
     for _ in 0..2 {
         client.get("/").await;
-        assert!(client.is_silent(PARKED).await);
+        assert!(client.is_silent(RESTED).await);
     }
     client.send("GET / HTTP/1.1\r\n").await;
-    assert!(client.is_silent(PARKED).await);
+    assert!(client.is_silent(RESTED).await);
     client.send("Host: a\r\n\r\n").await;
     client.answer().await;
 }
 
 #[tokio::test]
-async fn a_parked_connection_is_closed_by_the_keepalive_timeout_and_not_before() {
-    let server = Server::start(Settings { keepalive: PARKED + SHORT, ..settings() });
+async fn a_connection_at_rest_is_closed_by_the_keepalive_timeout_and_not_before() {
+    let server = Server::start(Settings { keepalive: RESTED + SHORT, ..settings() });
     let mut client = server.connect().await;
     client.get("/").await;
-    assert!(client.is_silent(PARKED).await);
+    assert!(client.is_silent(RESTED).await);
     client.closed().await;
 }
 
 #[tokio::test]
-async fn a_parked_connection_is_closed_when_connections_are_drained() {
+async fn a_connection_at_rest_is_closed_when_connections_are_drained() {
     let server = Server::start(settings());
     let mut client = server.connect().await;
     client.get("/").await;
-    assert!(client.is_silent(PARKED).await);
+    assert!(client.is_silent(RESTED).await);
     let drained = tokio::spawn({
         let connections = server.connections.clone();
         async move { connections.drain().await }
@@ -96,17 +96,17 @@ async fn a_parked_connection_is_closed_when_connections_are_drained() {
 }
 
 #[tokio::test]
-async fn half_a_head_on_a_parked_connection_is_closed_by_the_header_timeout() {
+async fn half_a_head_on_a_connection_at_rest_is_closed_by_the_header_timeout() {
     let server = Server::start(Settings { header: SHORT, ..settings() });
     let mut client = server.connect().await;
     client.get("/").await;
-    assert!(client.is_silent(PARKED).await);
+    assert!(client.is_silent(RESTED).await);
     client.send("GET").await;
     client.closed().await;
 }
 
-/// By then an idle connection is down to its socket.
-const PARKED: Duration = Duration::from_millis(500);
+/// Between two requests, for longer than a moment.
+const RESTED: Duration = Duration::from_millis(500);
 
 #[tokio::test]
 async fn a_request_under_way_is_under_no_timeout_of_the_connection() {

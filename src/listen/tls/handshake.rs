@@ -10,8 +10,8 @@ use tokio_rustls::server::TlsStream;
 
 use super::HTTP2;
 use super::Tls;
+use crate::listen::recognize::Protocol;
 use crate::listen::socket::Socket;
-use crate::listen::tapped::Protocol;
 
 /// What a handshake has told of a connection.
 #[derive(Clone, Debug, Eq, PartialEq)]
