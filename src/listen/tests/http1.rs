@@ -162,8 +162,61 @@ async fn an_answer_is_read_whole_though_the_request_was_not() {
         client.send(&vec![0; 64 * 1024]).await;
     }
 
-    assert!(client.answer().await.contains("hello"));
+    let answer = client.answer().await;
+    assert!(answer.contains("hello") && answer.contains("connection: close"), "{answer}");
     client.closed().await;
+}
+
+#[tokio::test]
+async fn a_body_that_nobody_reads_but_is_here_whole_leaves_the_connection_open() {
+    let server = Server::start(settings());
+    let mut client = server.connect().await;
+    for framed in ["Content-Length: 2\r\n\r\nhi", "Transfer-Encoding: chunked\r\n\r\n2\r\nhi\r\n0\r\n\r\n"] {
+        client.send(format!("POST / HTTP/1.1\r\nHost: a\r\n{framed}")).await;
+        assert!(!client.answer().await.contains("connection: close"));
+    }
+    assert!(client.get("/").await.contains("hello"));
+}
+
+#[tokio::test]
+async fn a_client_that_waits_for_it_is_asked_for_its_body_once_somebody_wants_it() {
+    let server = Server::start(settings());
+    let mut client = server.connect().await;
+    client.send("POST /echo HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n").await;
+    let mut asked = [0; 25];
+    client.stream.read_exact(&mut asked).await.unwrap();
+    assert_eq!(&asked, b"HTTP/1.1 100 Continue\r\n\r\n");
+    client.send("hi").await;
+    assert!(client.answer().await.contains("\r\n2\r\nhi\r\n"));
+
+    client.send("POST / HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n").await;
+    assert!(client.rest().await.starts_with("HTTP/1.1 200 OK"));
+}
+
+#[tokio::test]
+async fn a_body_read_aside_ends_with_its_connection_and_not_before() {
+    let server = Server::start(settings());
+    let mut client = server.connect().await;
+    client.send("POST /aside HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nhalf").await;
+    assert!(client.is_silent(SHORT).await);
+    assert_eq!(server.app.broken_off.load(Ordering::SeqCst), 0);
+
+    server.connections.cut();
+
+    client.closed().await;
+    eventually(|| server.app.broken_off.load(Ordering::SeqCst) == 1).await;
+    eventually(|| server.connections.count() == 0).await;
+}
+
+#[tokio::test]
+async fn what_follows_a_body_read_aside_is_answered_when_it_was_read() {
+    let server = Server::start(settings());
+    let mut client = server.connect().await;
+    client.send("POST /aside HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nhalf").await;
+    server.app.gate.add_permits(1);
+    assert!(client.answer().await.contains("aside"));
+    client.send("whole").await;
+    assert!(client.get("/").await.contains("hello"));
 }
 
 #[tokio::test]

@@ -25,6 +25,7 @@ use http::Response;
 use http::StatusCode;
 use http_body::Body;
 use http_body::Frame;
+use http_body_util::BodyExt;
 use parking_lot::Mutex;
 use tokio::io::AsyncReadExt;
 use tokio::io::AsyncWriteExt;
@@ -121,6 +122,8 @@ struct App {
     gate: Arc<Semaphore>,
     started: Arc<AtomicUsize>,
     dropped: Arc<AtomicUsize>,
+    /// Bodies read aside that had no end.
+    broken_off: Arc<AtomicUsize>,
     malformed: Arc<Mutex<Vec<StatusCode>>>,
 }
 
@@ -130,6 +133,7 @@ impl Default for App {
             gate: Arc::new(Semaphore::new(0)),
             started: Arc::default(),
             dropped: Arc::default(),
+            broken_off: Arc::default(),
             malformed: Arc::default(),
         }
     }
@@ -159,6 +163,16 @@ impl Handle for App {
                 "/wait" => {
                     app.gate.acquire().await.unwrap().forget();
                     Reply::Text(Some("waited".into()))
+                }
+                "/aside" => {
+                    let body = request.into_body();
+                    tokio::spawn(async move {
+                        if body.collect().await.is_err() {
+                            app.broken_off.fetch_add(1, Ordering::SeqCst);
+                        }
+                    });
+                    app.gate.acquire().await.unwrap().forget();
+                    Reply::Text(Some("aside".into()))
                 }
                 "/ends" => Reply::Text(Some(format!("{} {}", connection.peer, connection.local).into())),
                 "/panic" => panic!("on purpose"),
