@@ -94,7 +94,7 @@ pub fn prepare_request(
     });
     let states_length = removed.contains(&CONTENT_LENGTH);
     let wants_trailers = removed.contains(&TE) && headers.get_all(TE).iter().any(names_trailers);
-    remove(headers, removed);
+    remove(headers, &removed);
     if wants_trailers {
         headers.insert(TE, HeaderValue::from_static("trailers"));
         headers.insert(CONNECTION, HeaderValue::from_static("te"));
@@ -233,14 +233,14 @@ pub fn filter_trailers(trailers: &mut HeaderMap) {
 
 fn remove_where(headers: &mut HeaderMap, is_removed: impl Fn(&HeaderName) -> bool) {
     let removed = names_where(headers, is_removed);
-    remove(headers, removed);
+    remove(headers, &removed);
 }
 
 fn names_where(headers: &HeaderMap, fits: impl Fn(&HeaderName) -> bool) -> Names {
     headers.keys().filter(|name| fits(name)).cloned().collect()
 }
 
-fn remove(headers: &mut HeaderMap, names: Names) {
+fn remove(headers: &mut HeaderMap, names: &Names) {
     for name in names {
         headers.remove(name);
     }
@@ -286,22 +286,19 @@ fn joined(headers: &HeaderMap, name: &HeaderName, separator: &[u8]) -> Vec<u8> {
 fn address_value(address: IpAddr) -> HeaderValue {
     let mut text = Text::default();
     match address {
-        // Four small numbers, written for every request: the general formatter costs twenty times as much.
+        // Four small numbers, written for every request: the general formatter costs ten times as much.
         IpAddr::V4(address) => {
             let mut digits = [b'.'; 16];
             let mut length = 0;
             for octet in address.octets() {
-                if octet >= 100 {
-                    digits[length] = b'0' + octet / 100;
-                    length += 1;
+                for unit in [100, 10, 1] {
+                    if octet >= unit || unit == 1 {
+                        digits[length] = b'0' + octet / unit % 10;
+                        length += 1;
+                    }
                 }
-                if octet >= 10 {
-                    digits[length] = b'0' + octet / 10 % 10;
-                    length += 1;
-                }
-                digits[length] = b'0' + octet % 10;
-                // And the point that stands there already.
-                length += 2;
+                // The point that stands there already.
+                length += 1;
             }
             text.0.extend_from_slice(&digits[..length - 1]);
         }

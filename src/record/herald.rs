@@ -1,6 +1,8 @@
 //! Whoever wants to know of what was done to somebody: the audit trail, webhooks, the live stream.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
@@ -22,6 +24,8 @@ use super::stream::Stream;
 #[derive(Debug)]
 pub struct Herald {
     trail: ArcSwap<Trail>,
+    /// Whether the trail has any place: asked of every denial.
+    is_kept: AtomicBool,
     stream: Stream,
     tasks: TaskTracker,
     closing: CancellationToken,
@@ -31,6 +35,7 @@ impl Herald {
     pub(super) fn new() -> Self {
         Self {
             trail: ArcSwap::from_pointee(Trail::default()),
+            is_kept: AtomicBool::new(false),
             stream: Stream::new(),
             tasks: TaskTracker::new(),
             closing: CancellationToken::new(),
@@ -49,7 +54,9 @@ impl Herald {
 
     /// From now on entries go there.
     pub fn follow(&self, trail: Trail) {
+        let is_kept = !trail.is_empty();
         self.trail.store(Arc::new(trail));
+        self.is_kept.store(is_kept, Ordering::Release);
     }
 
     /// Opens the channels for a policy; those that did not change are taken over from `previous`. To be called within a
@@ -65,7 +72,7 @@ impl Herald {
 
     /// Whether anybody at all would be told.
     pub(super) fn is_heard(&self) -> bool {
-        self.stream.has_listeners() || !self.trail.load().is_empty()
+        self.stream.has_listeners() || self.is_kept.load(Ordering::Acquire)
     }
 
     /// Tells everybody but webhooks. Waits for nobody.
@@ -78,6 +85,7 @@ impl Herald {
     pub async fn close(&self, at_most: Duration) {
         self.stream.hang_up();
         self.closing.cancel();
+        self.is_kept.store(false, Ordering::Release);
         let ends = self.trail.swap(Arc::new(Trail::default())).ends();
         self.tasks.close();
         let all = async {
