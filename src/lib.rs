@@ -54,6 +54,12 @@
 //! same [`config::load`]. A reload reads, checks, builds and binds everything before it swaps anything
 //! ([`App::reload`](app::App::reload)); the old snapshot is freed when no request holds it, never on a core that serves.
 //!
+//! # Protocols
+//!
+//! HTTP/1.1 is spoken by the gateway itself: [`http1`] has the grammar, `listen/http1` and `upstream/http1` the
+//! connections. One task carries a request from its head to the last byte of its answer, and no part of a body waits
+//! in a channel. HTTP/2 is hyper's, on both sides: `listen/tapped.rs` and `upstream/http2` watch what passes.
+//!
 //! # Threads
 //!
 //! One thread a core, each with a current-thread runtime, its own socket on every address and its own connections to
