@@ -57,7 +57,6 @@ pub(super) async fn tend(shared: Arc<Shared>, node: Arc<Node>, resets: Resets) {
         let bound = if state.cause.is_some() { HANGING } else { SUSPICIOUS };
         let greeting = greet(&shared, &node, &resets, &mut connection, &mut warnings);
         let answered = time::timeout(bound, greeting).await.unwrap_or_else(|_| Err(Fault::timeout()));
-        node.met.store(true, Ordering::Release);
         match answered {
             Ok(()) => {
                 if !node.is_up() {
@@ -65,7 +64,7 @@ pub(super) async fn tend(shared: Arc<Shared>, node: Arc<Node>, resets: Resets) {
                 }
                 node.recover();
                 report.back();
-                shared.tell();
+                meet(&shared, &node);
                 rest(&shared, &node, connection.as_ref(), &mut warnings, &mut report).await;
             }
             Err(fault) => {
@@ -73,7 +72,7 @@ pub(super) async fn tend(shared: Arc<Shared>, node: Arc<Node>, resets: Resets) {
                 if report.away(fault.cause, Some(&fault)) {
                     shared.topology.doubted.notify_one();
                 }
-                shared.tell();
+                meet(&shared, &node);
                 // Who it is to the server was said when the connection was made.
                 if matches!(fault.cause, Cause::Timeout | Cause::Connection | Cause::NoAuth) {
                     connection = None;
@@ -85,6 +84,12 @@ pub(super) async fn tend(shared: Arc<Shared>, node: Arc<Node>, resets: Resets) {
     if report.gone() {
         shared.rotate_holder();
     }
+}
+
+/// Whether it answers is known, and said: whoever waited for the first contact may go on.
+fn meet(shared: &Shared, node: &Node) {
+    node.met.store(true, Ordering::Release);
+    shared.tell();
 }
 
 /// Whether the server can decide: a real decision is written to it.
