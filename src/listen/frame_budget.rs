@@ -70,8 +70,9 @@ const FOR_A_HEAD: u32 = 4;
 /// A stream given up has cost us a request. More than two in five, for long, are no client's habit.
 const A_RESET: u32 = 10;
 
-/// One more frame for so many bytes that were sent: two windows are opened for each full frame of data.
-const BYTES: usize = 2048;
+/// One more frame for so many bytes that were sent. A client with small windows opens two for each frame of data, which
+/// is no longer than they are; what it is sent for a frame that asks for nothing is a tenth of this.
+const BYTES: usize = 128;
 
 #[cfg(test)]
 mod tests {
@@ -111,6 +112,26 @@ mod tests {
             budget.wrote(16 * 1024);
             assert!([8, 8, PING].map(|kind| budget.note(kind)) == [true; 3]);
         }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_client_with_small_windows_gets_a_large_body() {
+        let mut budget = FrameBudget::new();
+        for _ in 0..10 * MOST {
+            // As much as fits into windows of 255 bytes, on two streams.
+            budget.wrote(2 * (9 + 255));
+            assert!([8; 4].map(|kind| budget.note(kind)) == [true; 4]);
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn answers_to_frames_that_ask_for_nothing_earn_too_little() {
+        let mut budget = FrameBudget::new();
+        let rounds = (0..MOST).take_while(|_| {
+            budget.wrote(100 * (9 + 8));
+            (0..100).all(|_| budget.note(PING))
+        });
+        assert!((40..60).contains(&rounds.count()));
     }
 
     #[tokio::test(start_paused = true)]
