@@ -57,13 +57,14 @@ pub(super) fn handle(
         if parts.headers.len() > connection.max_headers {
             return respond::refuse(story, version, Unfit::TooManyFields);
         }
-        let checked = framing::check(&mut parts, connection.local);
-        let checked = checked.and_then(|host| framing::check_direction(&host, connection.secured()).map(|()| host));
-        let host = match checked {
+        let host = match framing::check(&mut parts, connection.local) {
             Ok(host) => host,
             Err(unfit) => return respond::refuse(story, version, unfit),
         };
         story.is_for(host.clone());
+        if let Err(unfit) = framing::check_direction(&host, connection.secured()) {
+            return respond::refuse(story, version, unfit);
+        }
         if live.settings.max_body.is_some_and(|most| incoming.size_hint().lower() > most) {
             return respond::refuse(story, version, Unfit::TooLong);
         }

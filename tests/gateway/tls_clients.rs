@@ -109,6 +109,9 @@ fn whoever_was_let_in_for_one_host_may_not_speak_to_another() {
         |address, name: &str, host: &str| caller.connect(address, name).try_get(host).map(|response| response.status);
     assert_eq!(status(strict, "a.test", "A.test:8443"), Some(200));
     assert_eq!(status(strict, "a.test", "b.test"), Some(421));
+    eventually("the host it tried is logged", || {
+        gateway.stdout().iter().any(|line| line.contains(r#""host":"b.test""#) && line.contains(r#""status":421"#))
+    });
     assert_eq!(status(open, "a.test", "b.test"), Some(200));
     assert_eq!(site.origin.count(), 2);
 }
