@@ -117,7 +117,8 @@ pub(super) fn read<B>(came: &Bytes, request: &mut Request<B>) -> Result<Option<(
     fields::read(came, answer.headers, &mut headers).map_err(|_| Nonsense::Head)?;
     let framing = Framing::of(&headers)?;
     let length = framing.body(status, version, request.method())?;
-    let goes_on = length != Length::ToTheEnd && framing.is_kept(version);
+    let may_stray = status == StatusCode::NO_CONTENT && framing.announces_body();
+    let goes_on = length != Length::ToTheEnd && !may_stray && framing.is_kept(version);
     let mut response = Response::new(());
     *response.status_mut() = status;
     *response.version_mut() = version;
@@ -183,6 +184,11 @@ impl<'a> Framing<'a> {
         }
     }
 
+    /// Where there may be no body, whoever does this is likely to send one all the same.
+    fn announces_body(&self) -> bool {
+        self.encoding.is_some() || self.length.is_some_and(|length| length > 0)
+    }
+
     fn is_kept(&self, version: Version) -> bool {
         !self.closes && (version != Version::HTTP_10 || self.keeps_alive)
     }
@@ -232,6 +238,9 @@ mod tests {
         check("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked, gzip", Ok((Length::ToTheEnd, false)));
         check("HTTP/1.1 200 OK", Ok((Length::ToTheEnd, false)));
         check("HTTP/1.1 204 No", Ok((Length::Known(0), true)));
+        check("HTTP/1.1 204 No\r\nContent-Length: 0", Ok((Length::Known(0), true)));
+        check("HTTP/1.1 204 No\r\nContent-Length: 5", Ok((Length::Known(0), false)));
+        check("HTTP/1.1 204 No\r\nTransfer-Encoding: chunked", Ok((Length::Known(0), false)));
         check("HTTP/1.1 304 No\r\nContent-Length: 5", Ok((Length::Known(0), true)));
         check("HTTP/1.1 100 Continue", Ok((Length::Known(0), true)));
     }

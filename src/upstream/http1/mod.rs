@@ -5,7 +5,9 @@ mod head;
 mod incoming;
 mod sending;
 
+use std::future::poll_fn;
 use std::pin::Pin;
+use std::pin::pin;
 use std::sync::Weak;
 use std::task::Context;
 use std::task::Waker;
@@ -16,6 +18,7 @@ use tokio::io::AsyncRead;
 use tokio::io::ReadBuf;
 use tokio::io::WriteHalf;
 use tokio::io::split;
+use tokio::task::coop::unconstrained;
 
 pub(super) use self::incoming::Incoming;
 pub(super) use self::sending::Sending;
@@ -46,10 +49,14 @@ impl Link {
     /// Whether it can carry a request: the server has neither closed it nor sent what nobody asked for, as far as is
     /// known.
     pub(super) fn is_ready(&mut self) -> bool {
+        if !self.inbox.is_empty() {
+            return false;
+        }
         let mut byte = [0];
-        let mut cx = Context::from_waker(Waker::noop());
-        self.inbox.is_empty()
-            && Pin::new(&mut self.stream).poll_read(&mut cx, &mut ReadBuf::new(&mut byte)).is_pending()
+        let stream = &mut self.stream;
+        let read = poll_fn(|cx| Pin::new(&mut *stream).poll_read(cx, &mut ReadBuf::new(&mut byte)));
+        // A task that has done much for now would be told that nothing has come, whatever has.
+        pin!(unconstrained(read)).poll(&mut Context::from_waker(Waker::noop())).is_pending()
     }
 
     /// Its answer has ended: it goes back to where it came from.
@@ -73,3 +80,34 @@ impl Link {
 
 /// Of its buffer between two requests: enough for most answers.
 const MOST_KEPT: usize = 8 * 1024;
+
+#[cfg(test)]
+mod tests {
+    use http::uri::Authority;
+    use tokio::io::AsyncWriteExt;
+    use tokio::net::TcpListener;
+    use tokio::net::TcpStream;
+    use tokio::task::coop::consume_budget;
+    use tokio::task::coop::has_budget_remaining;
+
+    use super::*;
+    use crate::upstream::Location;
+    use crate::upstream::Server;
+    use crate::upstream::server::Place;
+
+    #[tokio::test]
+    async fn what_nobody_asked_for_is_seen_by_a_task_that_has_done_much() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let stream = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        let (mut server, _) = listener.accept().await.unwrap();
+        server.write_all(b"HTTP/1.1 200 OK\r\n\r\n").await.unwrap();
+        stream.readable().await.unwrap();
+        let location = Location::from(Authority::from_static("a:1"));
+        let id = Server::new(&location, Place::of(&location), None, false).id;
+        let mut link = Link::new(Stream::Plain(stream), id, Duration::MAX, Weak::new());
+        while has_budget_remaining() {
+            consume_budget().await;
+        }
+        assert!(!link.is_ready());
+    }
+}
