@@ -1,6 +1,14 @@
 //! The service manager (systemd): sockets that it has opened, and what it is told. Without one nothing of this happens.
 
 use std::env;
+use std::ffi::OsStr;
+use std::io;
+#[cfg(target_os = "linux")]
+use std::os::linux::net::SocketAddrExt;
+#[cfg(target_os = "linux")]
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::net::SocketAddr;
+use std::os::unix::net::UnixDatagram;
 use std::process;
 
 use listenfd::ListenFd;
@@ -81,7 +89,25 @@ pub(super) async fn reassure(pulse: Pulse) {
 }
 
 fn tell(state: &[NotifyState<'_>]) {
-    if let Err(error) = sd_notify::notify(state) {
+    let Some(manager) = env::var_os("NOTIFY_SOCKET").filter(|name| !name.is_empty()) else { return };
+    let lines: Vec<String> = state.iter().map(NotifyState::to_string).collect();
+    if let Err(error) = send(&manager, &lines.join("\n")) {
         warn!(%error, "cannot tell the service manager: {error}");
     }
+}
+
+/// Whoever does not read what it is told is not waited for: clients are.
+fn send(manager: &OsStr, message: &str) -> io::Result<()> {
+    let socket = UnixDatagram::unbound()?;
+    socket.set_nonblocking(true)?;
+    socket.send_to_addr(message.as_bytes(), &address(manager)?).map(drop)
+}
+
+/// What begins with `@` is a name in no file system.
+fn address(manager: &OsStr) -> io::Result<SocketAddr> {
+    #[cfg(target_os = "linux")]
+    if let Some(name) = manager.as_bytes().strip_prefix(b"@") {
+        return SocketAddr::from_abstract_name(name);
+    }
+    SocketAddr::from_pathname(manager)
 }

@@ -1,6 +1,8 @@
 //! What a service manager is told, and sockets that it has opened.
 
 use std::net::TcpListener;
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::SocketAddr;
 use std::os::unix::net::UnixDatagram;
 use std::time::Duration;
 
@@ -66,6 +68,37 @@ fn readiness_reloads_and_the_end_are_told() {
     assert!(!manager.has_heard("WATCHDOG=1"));
     gateway.signal("TERM");
     manager.hears(&["STOPPING=1"]);
+    assert_eq!(gateway.ended().code(), Some(0));
+}
+
+#[test]
+fn a_manager_with_an_abstract_socket_is_told() {
+    let (origin, folder) = (Origin::start(), tempfile::tempdir().expect("a folder"));
+    let name = folder.path().to_str().expect("text").to_owned();
+    let address = SocketAddr::from_abstract_name(&name).expect("a short name");
+    let socket = UnixDatagram::bind_addr(&address).expect("a socket");
+    socket.set_read_timeout(Some(Duration::from_millis(20))).expect("a timeout above zero");
+    let mut manager = Manager { socket, folder, told: Vec::new() };
+    let config = format!("upstream: {}", origin.url());
+    let gateway = Gateway::in_environment(&config, &[], &[("NOTIFY_SOCKET", &format!("@{name}"))]);
+    manager.hears(&["READY=1"]);
+    gateway.signal("HUP");
+    manager.hears(&["RELOADING=1", "MONOTONIC_USEC="]);
+}
+
+#[test]
+fn a_manager_that_does_not_listen_any_more_holds_nobody_up() {
+    let (origin, manager) = (Origin::start(), Manager::new());
+    let (config, path) = (format!("upstream: {}", origin.url()), manager.path());
+    let environment = [("NOTIFY_SOCKET", &*path), ("WATCHDOG_USEC", "2000")];
+    let mut gateway = Gateway::in_environment(&config, &[], &environment);
+    eventually("nobody reads what is said", || {
+        gateway.stderr().iter().any(|line| line.contains("cannot tell the service manager"))
+    });
+    for _ in 0..20 {
+        assert_eq!(gateway.get("/").status(), 200);
+    }
+    gateway.signal("TERM");
     assert_eq!(gateway.ended().code(), Some(0));
 }
 
