@@ -18,6 +18,7 @@ use crate::listen::Connections;
 use crate::listen::Door;
 use crate::listen::Entrance;
 use crate::listen::Reception;
+use crate::listen::Stack;
 use crate::listen::Stopper;
 use crate::listen::Terms;
 
@@ -65,15 +66,25 @@ impl Opening {
         cores: usize,
         inherited: &mut Inherited,
     ) -> Result<Vec<Self>, StartError> {
-        entrances.into_iter().map(|entrance| Self::prepare(entrance, cores, inherited)).collect()
+        let stacks = stacks(&entrances);
+        let prepare = |(entrance, stack)| Self::prepare(entrance, stack, cores, inherited);
+        entrances.into_iter().zip(stacks).map(prepare).collect()
     }
 
     /// Takes over or binds an address on as many cores.
-    fn prepare(entrance: Entrance, cores: usize, inherited: &mut Inherited) -> Result<Self, StartError> {
+    fn prepare(entrance: Entrance, stack: Stack, cores: usize, inherited: &mut Inherited) -> Result<Self, StartError> {
         let Entrance { address, terms } = entrance;
         let reception = receive(address, terms, None)?;
-        Ok(Self { bound: bind(address, cores, inherited)?, reception })
+        Ok(Self { bound: bind(address, stack, cores, inherited)?, reception })
     }
+}
+
+/// Of each of these: `[::]` takes IPv4 in, too, but not from an address of IPv4 beside it with the same port.
+fn stacks(entrances: &[Entrance]) -> Vec<Stack> {
+    let is_beside = |port: u16, other: SocketAddr| other.is_ipv4() && other.port() == port && port != 0;
+    let has_beside = |port| entrances.iter().any(|entrance| is_beside(port, entrance.address));
+    let stack = |it: &Entrance| if has_beside(it.address.port()) { Stack::Single } else { Stack::Dual };
+    entrances.iter().map(stack).collect()
 }
 
 /// Makes ready what is asked at an address.
@@ -126,11 +137,13 @@ impl Listeners {
     /// Binds what `wanted` has and this has not.
     pub(super) fn prepare(&self, wanted: Vec<Entrance>, workers: &Workers) -> Result<Turnover, StartError> {
         let mut standing: Vec<&Listener> = self.0.iter().collect();
-        let next = wanted.into_iter().map(|entrance| {
+        let stacks = stacks(&wanted);
+        let next = wanted.into_iter().zip(stacks).map(|(entrance, stack)| {
             // One with port 0 may be there several times, each is another port.
             let found = standing.iter().position(|listener| listener.configured == entrance.address);
             let Some(found) = found.map(|found| standing.remove(found)) else {
-                return Opening::prepare(entrance, workers.count(), &mut Inherited::default()).map(Next::Opens);
+                let nothing = &mut Inherited::default();
+                return Opening::prepare(entrance, stack, workers.count(), nothing).map(Next::Opens);
             };
             let reception = receive(entrance.address, entrance.terms, Some(&found.door))?;
             Ok(Next::Stays(entrance.address, reception))
@@ -202,5 +215,23 @@ impl Listener {
             }
         });
         self.address
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ipv6_takes_in_ipv4_that_has_no_address_of_its_own() {
+        let stacks = |addresses: &[&str]| {
+            let entrance = |address: &&str| Entrance { address: address.parse().unwrap(), terms: Terms::default() };
+            stacks(&addresses.iter().map(entrance).collect::<Vec<_>>())
+        };
+        assert_eq!(stacks(&["[::]:80"]), [Stack::Dual]);
+        assert_eq!(stacks(&["[::]:80", "0.0.0.0:80"]), [Stack::Single; 2]);
+        assert_eq!(stacks(&["[::]:80", "127.0.0.1:80", "[::]:443"]), [Stack::Single, Stack::Single, Stack::Dual]);
+        // Each gets a port of its own.
+        assert_eq!(stacks(&["[::]:0", "0.0.0.0:0"]), [Stack::Dual; 2]);
     }
 }

@@ -58,6 +58,7 @@ use crate::gateway::Holding;
 use crate::gateway::Snapshot;
 use crate::listen;
 use crate::listen::Connections;
+use crate::listen::Stack;
 use crate::listen::Stopper;
 use crate::listen::tls::NoTls;
 use crate::record::LogSettings;
@@ -169,7 +170,8 @@ impl App {
         let cores = workers::count();
         let Heritage { sockets, predecessor } = heritage;
         let bound = Opening::prepare_all(listen, cores, sockets)?;
-        let bound_admin = admin.map(|admin| bind(admin.address, 1, sockets).map(|bound| (admin, bound))).transpose()?;
+        let bound_admin =
+            admin.map(|admin| bind(admin.address, Stack::Dual, 1, sockets).map(|bound| (admin, bound))).transpose()?;
 
         let parts = build::Parts { policy, clients, upstreams, requests };
         let desks = sinks.herald().desks(&notify, &Desks::default(), sinks.metrics());

@@ -23,6 +23,7 @@ use crate::admin;
 use crate::config::Diagnostic;
 use crate::config::Settings;
 use crate::gateway::Snapshot;
+use crate::listen::Stack;
 use crate::record::audit::Trail;
 use crate::record::metrics::Reload;
 use crate::record::notify::Desks;
@@ -150,7 +151,7 @@ impl App {
             (Some(_), None) => Ok(AdminChange::Close),
             (Some(admin), Some(wanted)) if admin.configured == wanted.address => Ok(AdminChange::None),
             (_, Some(wanted)) => {
-                let bound = bind(wanted.address, 1, &mut Inherited::default())?;
+                let bound = bind(wanted.address, Stack::Dual, 1, &mut Inherited::default())?;
                 Ok(AdminChange::Open(bound))
             }
         }

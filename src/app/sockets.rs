@@ -8,6 +8,7 @@ use tracing::warn;
 
 use super::StartError;
 use crate::listen;
+use crate::listen::Stack;
 
 /// Sockets on one address, not yet served.
 #[derive(Debug)]
@@ -20,11 +21,16 @@ pub struct Bound {
 }
 
 /// Takes over `configured` where it is open already; otherwise opens `count` sockets on it.
-pub(super) fn bind(configured: SocketAddr, count: usize, inherited: &mut Inherited) -> Result<Bound, StartError> {
+pub(super) fn bind(
+    configured: SocketAddr,
+    stack: Stack,
+    count: usize,
+    inherited: &mut Inherited,
+) -> Result<Bound, StartError> {
     let failed = |source| StartError::Bind { address: configured, source };
     let sockets = match inherited.take(configured) {
         Some(sockets) => sockets,
-        None => listen::bind(configured, count).map_err(failed)?,
+        None => listen::bind(configured, stack, count).map_err(failed)?,
     };
     let address = match sockets.first() {
         Some(socket) => socket.local_addr().map_err(failed)?,
@@ -101,8 +107,8 @@ mod tests {
         inherited.add(None, first.try_clone().unwrap());
         inherited.add(None, first);
 
-        let bound = bind(address, 1, &mut inherited).unwrap();
-        let new = bind(ANY_PORT.parse().unwrap(), 3, &mut inherited).unwrap();
+        let bound = bind(address, Stack::Dual, 1, &mut inherited).unwrap();
+        let new = bind(ANY_PORT.parse().unwrap(), Stack::Dual, 3, &mut inherited).unwrap();
 
         assert_eq!((bound.address, bound.sockets.len()), (address, 2));
         assert_eq!(new.sockets.len(), 3);
@@ -116,7 +122,7 @@ mod tests {
         let configured = ANY_PORT.parse().unwrap();
         inherited.add(Some(configured), socket);
 
-        let bound = bind(configured, 1, &mut inherited).unwrap();
+        let bound = bind(configured, Stack::Dual, 1, &mut inherited).unwrap();
 
         assert_eq!((bound.configured, bound.address), (configured, address));
     }
@@ -127,7 +133,7 @@ mod tests {
         let mut inherited = Inherited::default();
         inherited.add(None, socket);
 
-        bind(ANY_PORT.parse().unwrap(), 1, &mut inherited).unwrap();
+        bind(ANY_PORT.parse().unwrap(), Stack::Dual, 1, &mut inherited).unwrap();
 
         assert_eq!(inherited.left().collect::<Vec<_>>(), [address]);
     }

@@ -11,18 +11,27 @@ use socket2::Socket;
 use socket2::TcpKeepalive;
 use socket2::Type;
 
+/// What comes to an IPv6 address.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Stack {
+    /// To `[::]` IPv4 too, unless the system is set up otherwise.
+    Dual,
+    /// IPv6 alone: for IPv4 there are other sockets with its port.
+    Single,
+}
+
 /// Opens `count` sockets on one address, each with an accept queue of its own. Fails when anyone else listens there.
 /// Port 0 is one free port for all of them.
-pub fn bind(address: SocketAddr, count: usize) -> io::Result<Vec<TcpListener>> {
+pub fn bind(address: SocketAddr, stack: Stack, count: usize) -> io::Result<Vec<TcpListener>> {
     // Sockets that share a port would share it with a stranger too, who would then get part of the connections.
     // One that does not share tells, and finds the free port.
-    let probe = socket(address)?;
+    let probe = socket(address, stack)?;
     probe.bind(&address.into())?;
     probe.listen(1)?;
     let bound = probe.local_addr()?.as_socket().unwrap_or(address);
     drop(probe);
 
-    (0..count).map(|_| listener(bound)).collect()
+    (0..count).map(|_| listener(bound, stack)).collect()
 }
 
 /// A socket that somebody else has opened, made one like ours.
@@ -35,8 +44,8 @@ pub fn adopt(socket: TcpListener) -> io::Result<TcpListener> {
     Ok(socket.into())
 }
 
-fn listener(address: SocketAddr) -> io::Result<TcpListener> {
-    let socket = socket(address)?;
+fn listener(address: SocketAddr, stack: Stack) -> io::Result<TcpListener> {
+    let socket = socket(address, stack)?;
     socket.set_reuse_port(true)?;
     prepare(&socket)?;
     socket.bind(&address.into())?;
@@ -52,10 +61,13 @@ fn prepare(socket: &Socket) -> io::Result<()> {
     socket.set_nonblocking(true)
 }
 
-fn socket(address: SocketAddr) -> io::Result<Socket> {
+fn socket(address: SocketAddr, stack: Stack) -> io::Result<Socket> {
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
     // A restart must not wait for the last connections of the process before.
     socket.set_reuse_address(true)?;
+    if address.is_ipv6() && stack == Stack::Single {
+        socket.set_only_v6(true)?;
+    }
     Ok(socket)
 }
 
@@ -73,6 +85,7 @@ const KEEPALIVE: Duration = Duration::from_secs(60);
 mod tests {
     use std::io::Write;
     use std::net::Ipv4Addr;
+    use std::net::Ipv6Addr;
     use std::net::TcpStream;
 
     use super::*;
@@ -81,7 +94,7 @@ mod tests {
 
     #[test]
     fn port_zero_is_one_free_port_for_all_sockets() {
-        let sockets = bind(ANY_PORT, 3).unwrap();
+        let sockets = bind(ANY_PORT, Stack::Dual, 3).unwrap();
 
         let ports: Vec<u16> = sockets.iter().map(|socket| socket.local_addr().unwrap().port()).collect();
 
@@ -91,29 +104,37 @@ mod tests {
 
     #[test]
     fn an_address_that_another_gateway_listens_on_is_refused() {
-        let first = bind(ANY_PORT, 2).unwrap();
+        let first = bind(ANY_PORT, Stack::Dual, 2).unwrap();
         let address = first[0].local_addr().unwrap();
 
-        let error = bind(address, 2).unwrap_err();
+        let error = bind(address, Stack::Dual, 2).unwrap_err();
 
         assert_eq!(error.kind(), io::ErrorKind::AddrInUse);
     }
 
     #[test]
+    fn ipv6_leaves_ipv4_to_sockets_with_the_same_port() {
+        let six = bind((Ipv6Addr::UNSPECIFIED, 0).into(), Stack::Single, 2).unwrap();
+        let four = SocketAddr::from((Ipv4Addr::UNSPECIFIED, six[0].local_addr().unwrap().port()));
+
+        bind(four, Stack::Single, 2).unwrap();
+    }
+
+    #[test]
     fn an_address_is_free_again_once_its_listener_is_gone_though_connections_stand() {
-        let first = bind(ANY_PORT, 1).unwrap();
+        let first = bind(ANY_PORT, Stack::Dual, 1).unwrap();
         let address = first[0].local_addr().unwrap();
         first[0].set_nonblocking(false).unwrap();
         let _client = TcpStream::connect(address).unwrap();
         let _standing = first[0].accept().unwrap();
         drop(first);
 
-        bind(address, 2).unwrap();
+        bind(address, Stack::Dual, 2).unwrap();
     }
 
     #[test]
     fn accepted_sockets_send_small_writes_at_once() {
-        let sockets = bind(ANY_PORT, 1).unwrap();
+        let sockets = bind(ANY_PORT, Stack::Dual, 1).unwrap();
         sockets[0].set_nonblocking(false).unwrap();
         let _client = TcpStream::connect(sockets[0].local_addr().unwrap()).unwrap();
 
@@ -124,9 +145,9 @@ mod tests {
 
     #[test]
     fn the_kernel_takes_little_for_a_client_that_does_not_read() {
-        let sockets = bind(ANY_PORT, 1).unwrap();
+        let sockets = bind(ANY_PORT, Stack::Dual, 1).unwrap();
         sockets[0].set_nonblocking(false).unwrap();
-        let client = socket(sockets[0].local_addr().unwrap()).unwrap();
+        let client = socket(sockets[0].local_addr().unwrap(), Stack::Dual).unwrap();
         client.set_recv_buffer_size(4096).unwrap();
         client.connect(&sockets[0].local_addr().unwrap().into()).unwrap();
         let (accepted, _) = sockets[0].accept().unwrap();

@@ -36,6 +36,7 @@ use http::StatusCode;
 use http_body::Body;
 
 pub use self::accept::serve;
+pub use self::bind::Stack;
 pub use self::bind::adopt;
 pub use self::bind::bind;
 pub use self::connection::Connection;

@@ -80,7 +80,7 @@ async fn a_request_on_its_way_while_draining_is_answered_as_the_last_one() {
 #[tokio::test]
 async fn who_waits_in_the_accept_queue_is_left_to_whoever_goes_on_with_the_socket() {
     let server = Server::start(settings());
-    let first = bind((Ipv4Addr::LOCALHOST, 0).into(), 1).unwrap().remove(0);
+    let first = bind((Ipv4Addr::LOCALHOST, 0).into(), Stack::Dual, 1).unwrap().remove(0);
     let (address, second) = (first.local_addr().unwrap(), first.try_clone().unwrap());
     let start = |socket, stopper: &Stopper| {
         let settings = Arc::clone(&server.settings);
@@ -127,7 +127,7 @@ async fn half_a_head_is_read_to_its_end_while_draining() {
 async fn one_listener_is_drained_without_the_others() {
     let server = Server::start(settings());
     let listener = server.connections.of_listener();
-    let socket = bind((Ipv4Addr::LOCALHOST, 0).into(), 1).unwrap().remove(0);
+    let socket = bind((Ipv4Addr::LOCALHOST, 0).into(), Stack::Dual, 1).unwrap().remove(0);
     let address = socket.local_addr().unwrap();
     let stopper = Stopper::default();
     tokio::spawn(serve(

@@ -42,6 +42,7 @@ use super::Incoming;
 use super::OnUpgrade;
 use super::Reception;
 use super::Settings;
+use super::Stack;
 use super::Stopper;
 use super::Terms;
 use super::bind;
@@ -82,7 +83,7 @@ impl Server {
     }
 
     fn with_terms(settings: Settings, terms: Terms) -> Self {
-        let socket = bind((Ipv4Addr::LOCALHOST, 0).into(), 1).unwrap().remove(0);
+        let socket = bind((Ipv4Addr::LOCALHOST, 0).into(), Stack::Dual, 1).unwrap().remove(0);
         let server = Self {
             address: socket.local_addr().unwrap(),
             connections: Connections::default(),
