@@ -1,15 +1,18 @@
-//! Patterns for values of headers, query parameters and cookies: `*` is any text, `?` any one character.
+//! Patterns for values of headers, query parameters and cookies, and for names of cookies: `*` is any text, `?` any one
+//! character.
 
 use std::fmt;
 use std::str::Chars;
 
 use caseless::default_case_fold_str;
 
-/// A value pattern. Letters are compared without case, so that no spelling of a value slips past a route.
+/// A pattern for a whole text.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Glob {
     text: Box<str>,
     tokens: Box<[Token]>,
+    /// Letters are compared without case.
+    folds: bool,
 }
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -20,22 +23,28 @@ enum Token {
 }
 
 impl Glob {
+    /// A pattern for values. Letters are compared without case, so that no spelling of a value slips past a route.
     pub fn new(text: &str) -> Self {
-        let mut tokens = Vec::new();
-        for letter in default_case_fold_str(text).chars() {
-            match letter {
-                '*' if tokens.last() == Some(&Token::AnyText) => {}
-                '*' => tokens.push(Token::AnyText),
-                '?' => tokens.push(Token::AnyOne),
-                letter => tokens.push(Token::Letter(letter)),
-            }
-        }
-        Self { text: text.into(), tokens: tokens.into() }
+        Self { text: text.into(), tokens: tokens(&default_case_fold_str(text)), folds: true }
+    }
+
+    /// A pattern for what is another thing in other letters: names of cookies.
+    pub fn cased(text: &str) -> Self {
+        Self { text: text.into(), tokens: tokens(text), folds: false }
+    }
+
+    /// Whether a text would be more than itself as a pattern.
+    pub fn is_meant_by(text: &str) -> bool {
+        text.contains(['*', '?'])
     }
 
     /// Whether the whole value is as the pattern says.
     pub fn matches(&self, value: &str) -> bool {
-        if value.is_ascii() { self.fits(value.chars()) } else { self.fits(default_case_fold_str(value).chars()) }
+        if !self.folds || value.is_ascii() {
+            self.fits(value.chars())
+        } else {
+            self.fits(default_case_fold_str(value).chars())
+        }
     }
 
     /// Goes back to the last `*` only: no earlier one could do better.
@@ -44,7 +53,7 @@ impl Glob {
         let mut retry: Option<(usize, Chars<'_>)> = None;
         loop {
             let before = rest.clone();
-            let letter = rest.next().map(|letter| letter.to_ascii_lowercase());
+            let letter = rest.next().map(|letter| if self.folds { letter.to_ascii_lowercase() } else { letter });
             match (self.tokens.get(at), letter) {
                 (Some(Token::AnyText), _) => {
                     at += 1;
@@ -72,6 +81,19 @@ impl Glob {
             rest = from.clone();
         }
     }
+}
+
+fn tokens(text: &str) -> Box<[Token]> {
+    let mut tokens = Vec::new();
+    for letter in text.chars() {
+        match letter {
+            '*' if tokens.last() == Some(&Token::AnyText) => {}
+            '*' => tokens.push(Token::AnyText),
+            '?' => tokens.push(Token::AnyOne),
+            letter => tokens.push(Token::Letter(letter)),
+        }
+    }
+    tokens.into()
 }
 
 impl fmt::Display for Glob {
@@ -114,6 +136,13 @@ mod tests {
         check("Login", "lOGIN", true);
         check("straße", "STRASSE", true);
         check("ÉTÉ*", "été 24", true);
+    }
+
+    #[test]
+    fn names_of_cookies_are_compared_with_case() {
+        let glob = Glob::cased("Session_*");
+        assert!(glob.matches("Session_é"));
+        assert!(!glob.matches("session_x"));
     }
 
     /// What a glob means, by trying everything.

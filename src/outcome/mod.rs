@@ -7,6 +7,7 @@ pub mod body;
 pub mod inspection;
 pub mod json;
 pub mod matchers;
+pub mod set_cookie;
 pub mod status;
 
 pub use self::body::BodyPattern;

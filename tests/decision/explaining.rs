@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use portcullis::client::Prefix;
 use portcullis::decision::explain::AccessStory;
+use portcullis::glob::Glob;
 use portcullis::key::KeyPart;
 use portcullis::limit::Action;
 use portcullis::limit::Count;
@@ -126,7 +127,7 @@ fn programs_get_the_same_as_json() {
 
 #[test]
 fn answers_and_what_they_bring_are_told() {
-    let failure = Matchers { status: "401".parse().ok(), cookies: vec!["retry".into()], ..Matchers::default() };
+    let failure = Matchers { status: "401".parse().ok(), cookies: vec![Glob::cased("retry")], ..Matchers::default() };
     let mut world = world();
     world.everywhere(Limit { count: Count::Successes, ..limit("logins", "client_ip", "5/minute") });
     let lengths = [900, 3_600].map(Duration::from_secs).to_vec();

@@ -266,3 +266,22 @@ fn outcomes_are_counted() {
         assert!(metrics.contains(line), "no {line} in\n{metrics}");
     }
 }
+
+#[test]
+fn a_cookie_of_a_success_is_named_by_a_glob() {
+    let origin = Origin::answering(|received| {
+        let marks: &[&str] = match received.target.rsplit('=').next() {
+            Some("right") => &["wordpress_test_cookie=WP", "wordpress_logged_in_0f3a=alice; HttpOnly"],
+            Some("out") => {
+                &["wordpress_test_cookie=WP", "wordpress_logged_in_0f3a=+; Expires=Sun, 05 Jan 2025 00:00:00 GMT"]
+            }
+            _ => &["wordpress_test_cookie=WP"],
+        };
+        let lines: Vec<_> = marks.iter().map(|mark| ("Set-Cookie", *mark)).collect();
+        Answer::new(200, &lines, "page")
+    });
+    let gateway = gateway(&origin, "success: {cookie: wordpress_logged_in_*}");
+    check(&gateway, "right", "success");
+    check(&gateway, "wrong", "failure");
+    check(&gateway, "out", "failure");
+}

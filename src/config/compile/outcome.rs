@@ -13,6 +13,7 @@ use crate::config::raw::Field;
 use crate::config::raw::Text;
 use crate::config::raw::forms::OneOrMany;
 use crate::config::raw::outcome::JsonValues;
+use crate::glob::Glob;
 use crate::key::Selector;
 use crate::outcome::BodyPattern;
 use crate::outcome::Matchers;
@@ -67,19 +68,20 @@ impl Compiler {
         sets.into_iter().collect()
     }
 
-    fn cookies(&mut self, field: &Field<OneOrMany<Text>>) -> Vec<Box<str>> {
+    fn cookies(&mut self, field: &Field<OneOrMany<Text>>) -> Vec<Glob> {
         let Some(raw) = field.get() else { return Vec::new() };
         if raw.items.is_empty() {
             self.mistakes.report(raw.at, "an empty list of cookies", "name one such as `session`, or remove `cookie`");
         }
         for Text { value, at } in &raw.items {
-            let is_name = |c: char| c.is_ascii_graphic() && !";,=\"\\()<>@:/[]?{}".contains(c);
-            if value.is_empty() || !value.chars().all(is_name) {
-                let help = "write its name alone, such as `session`; letters are compared with case";
+            // `*` may stand in a name; `?` may not, so that it cannot be meant as it is.
+            let may_stand = |c: char| c.is_ascii_graphic() && !";,=\"\\()<>@:/[]{}".contains(c);
+            if value.is_empty() || !value.chars().all(may_stand) {
+                let help = "write its name alone, such as `session` or `wordpress_logged_in_*`; letters are compared with case";
                 self.mistakes.report(*at, format!("`{value}` is not the name of a cookie"), help);
             }
         }
-        raw.items.iter().map(|name| name.value.as_str().into()).collect()
+        raw.items.iter().map(|name| Glob::cased(&name.value)).collect()
     }
 
     fn json_values(&mut self, raw: &raw::outcome::Matchers) -> Vec<(Box<str>, Box<str>)> {

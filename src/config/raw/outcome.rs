@@ -37,7 +37,7 @@ section! {
         status: OneOrMany<Text>,
         /// Header name to glob: `*` stands for any text, `?` for one character.
         header: Named<Text>,
-        /// The name of a cookie that it sets; of a list each.
+        /// The name of a cookie that it sets, as a glob, letters compared with case: `wordpress_logged_in_*`; of a list each.
         cookie: OneOrMany<Text>,
         /// What its body holds, within the first `server.inspect_body` bytes: a text, or a regular expression as `/.../`.
         body: Text,

@@ -1,0 +1,205 @@
+//! The cookies of an answer: which it sets, and which it takes away.
+
+use http::HeaderMap;
+use http::header::DATE;
+use http::header::SET_COOKIE;
+
+use crate::glob::Glob;
+
+/// Whether a cookie of such a name is set, and stays so: what is taken away again, or expires at once, is none.
+pub(super) fn sets(headers: &HeaderMap, name: &Glob) -> bool {
+    let lines = || headers.get_all(SET_COOKIE).iter().filter_map(|line| SetCookie::parse(line.as_bytes()));
+    let named = |cookie: &SetCookie<'_>| name.matches(&String::from_utf8_lossy(cookie.name));
+    lines().enumerate().filter(|(_, cookie)| named(cookie)).any(|(position, cookie)| {
+        // Of several lines for one cookie a browser keeps what the last one says.
+        let is_last = !lines().skip(position + 1).any(|later| later.is_same(&cookie));
+        is_last && !cookie.is_taken_away(headers)
+    })
+}
+
+/// Whether anything is said of a cookie of such a name.
+pub(super) fn names(headers: &HeaderMap, name: &Glob) -> bool {
+    let lines = headers.get_all(SET_COOKIE).iter().filter_map(|line| SetCookie::parse(line.as_bytes()));
+    lines.into_iter().any(|cookie| name.matches(&String::from_utf8_lossy(cookie.name)))
+}
+
+/// One line, read as browsers read it (RFC 6265, section 5.2).
+#[derive(Debug, Default)]
+struct SetCookie<'h> {
+    name: &'h [u8],
+    value: &'h [u8],
+    domain: &'h [u8],
+    path: &'h [u8],
+    /// Whether its age is above zero, where that is said.
+    lives: Option<bool>,
+    expires: Option<Moment>,
+}
+
+impl<'h> SetCookie<'h> {
+    fn parse(line: &'h [u8]) -> Option<Self> {
+        let mut parts = line.split(|byte| *byte == b';');
+        let (name, value) = pair(parts.next()?)?;
+        let mut cookie = Self { name, value, ..Self::default() };
+        for (attribute, value) in parts.filter_map(pair) {
+            match attribute {
+                _ if attribute.eq_ignore_ascii_case(b"domain") => cookie.domain = value,
+                _ if attribute.eq_ignore_ascii_case(b"path") => cookie.path = value,
+                _ if attribute.eq_ignore_ascii_case(b"max-age") => cookie.lives = lives(value).or(cookie.lives),
+                _ if attribute.eq_ignore_ascii_case(b"expires") => cookie.expires = moment(value).or(cookie.expires),
+                _ => {}
+            }
+        }
+        Some(cookie)
+    }
+
+    /// Whether both lines are about one cookie.
+    fn is_same(&self, other: &Self) -> bool {
+        self.name == other.name && self.domain.eq_ignore_ascii_case(other.domain) && self.path == other.path
+    }
+
+    fn is_taken_away(&self, headers: &HeaderMap) -> bool {
+        if matches!(self.value, b"" | b"\"\"") {
+            return true;
+        }
+        match (self.lives, self.expires) {
+            (Some(lives), _) => !lives,
+            (None, Some(expires)) => expires <= sent(headers),
+            (None, None) => false,
+        }
+    }
+}
+
+fn pair(part: &[u8]) -> Option<(&[u8], &[u8])> {
+    let equals = memchr::memchr(b'=', part)?;
+    Some((part[..equals].trim_ascii(), part[equals + 1..].trim_ascii()))
+}
+
+/// Whether a `Max-Age` is above zero; `None` for what browsers pass over.
+fn lives(age: &[u8]) -> Option<bool> {
+    let digits = age.strip_prefix(b"-").unwrap_or(age);
+    let is_number = !digits.is_empty() && digits.iter().all(u8::is_ascii_digit);
+    is_number.then(|| digits.len() == age.len() && digits.iter().any(|digit| *digit != b'0'))
+}
+
+/// Year, month from 0, day, hour, minute, second, all of them GMT.
+type Moment = (u16, u8, u8, u8, u8, u8);
+
+/// When the answer was written, by the clock that its other dates are from.
+fn sent(headers: &HeaderMap) -> Moment {
+    headers.get(DATE).and_then(|date| moment(date.as_bytes())).unwrap_or(LONG_AGO)
+}
+
+/// A date as cookies have it, in any of the forms that browsers read (RFC 6265, section 5.1.1).
+fn moment(text: &[u8]) -> Option<Moment> {
+    let is_delimiter = |byte: &u8| !byte.is_ascii_alphanumeric() && *byte != b':' && *byte < 0x80;
+    let (mut time, mut day, mut month, mut year) = (None, None, None, None);
+    for token in text.split(is_delimiter).filter(|token| !token.is_empty()) {
+        if time.is_none() && token.contains(&b':') {
+            time = time_of_day(token);
+        } else if let Some(number) = number(token) {
+            match token.len() {
+                1 | 2 if day.is_none() => day = u8::try_from(number).ok(),
+                2 | 4 if year.is_none() => year = Some(number),
+                _ => {}
+            }
+        } else if month.is_none() {
+            month = MONTHS.iter().position(|name| token.get(..3).is_some_and(|start| start.eq_ignore_ascii_case(name)));
+        }
+    }
+    let (hour, minute, second) = time?;
+    let year = match year? {
+        short @ 0..70 => 2000 + short,
+        short @ 70..100 => 1900 + short,
+        year => year,
+    };
+    Some((year, u8::try_from(month?).ok()?, day?, hour, minute, second))
+}
+
+fn time_of_day(token: &[u8]) -> Option<(u8, u8, u8)> {
+    let mut parts = token.split(|byte| *byte == b':').map(|part| number(part).and_then(|part| u8::try_from(part).ok()));
+    let time = (parts.next()??, parts.next()??, parts.next()??);
+    parts.next().is_none().then_some(time)
+}
+
+fn number(digits: &[u8]) -> Option<u16> {
+    std::str::from_utf8(digits).ok().filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()))?.parse().ok()
+}
+
+const MONTHS: [&[u8]; 12] =
+    [b"jan", b"feb", b"mar", b"apr", b"may", b"jun", b"jul", b"aug", b"sep", b"oct", b"nov", b"dec"];
+
+/// No answer is older than this line. By it those are judged that have no date of their own: to take a cookie away
+/// frameworks write the start of the epoch, or a day in 1999.
+const LONG_AGO: Moment = (2026, 0, 1, 0, 0, 0);
+
+#[cfg(test)]
+mod tests {
+    use http::HeaderValue;
+
+    use super::*;
+
+    fn headers(lines: &[&'static str]) -> HeaderMap {
+        let mut headers: HeaderMap = lines.iter().map(|line| (SET_COOKIE, HeaderValue::from_static(line))).collect();
+        headers.insert(DATE, HeaderValue::from_static("Tue, 10 Mar 2026 12:00:00 GMT"));
+        headers
+    }
+
+    #[track_caller]
+    fn check(glob: &str, lines: &[&'static str], expected: bool) {
+        assert_eq!(sets(&headers(lines), &Glob::cased(glob)), expected, "{glob} in {lines:?}");
+    }
+
+    #[test]
+    fn a_name_may_be_a_glob() {
+        let wordpress = ["wordpress_test_cookie=WP; path=/", "wordpress_logged_in_a7b8=alice%7C1; path=/; HttpOnly"];
+        check("wordpress_logged_in_*", &wordpress, true);
+        check("wordpress_logged_in_*", &wordpress[..1], false);
+        check("Wordpress_logged_in_*", &wordpress, false);
+        check("wordpress_logged_in_????", &wordpress, true);
+        check("logged_in", &wordpress, false);
+        check("*", &[], false);
+    }
+
+    #[test]
+    fn what_expires_at_once_is_not_set() {
+        for line in [
+            "sid=; Path=/",
+            "sid=\"\"",
+            "sid=x; max-age=0",
+            "sid=x; Max-Age=-1",
+            "sid=x; expires=Thu, 01 Jan 1970 00:00:00 GMT",
+            "sid=x; expires=Thu, 01-Jan-70 00:00:01 GMT",
+            "sid=x; Expires=Mon, 11-Oct-1999 22:00:00 GMT",
+            "sid=x; Expires=Tue Mar 10 11:59:59 2026",
+            "sid=+; expires=Mon, 10 Mar 2025 12:00:00 GMT; path=/",
+        ] {
+            check("sid", &[line], false);
+        }
+        for line in [
+            "sid=x",
+            "sid=x; Max-Age=600; Expires=Thu, 01 Jan 1970 00:00:00 GMT",
+            "sid=x; Max-Age=; Expires=never",
+            "sid=x; Expires=Tue, 10 Mar 2026 12:00:01 GMT",
+            "sid=x; Expires=Wed, 31-Dec-69 23:59:59 GMT",
+            "sid=1970",
+        ] {
+            check("sid", &[line], true);
+        }
+    }
+
+    #[test]
+    fn without_a_date_of_its_own_an_answer_is_judged_by_what_is_surely_past() {
+        let mut answer = headers(&["sid=x; Expires=Mon, 11-Oct-1999 22:00:00 GMT"]);
+        answer.remove(DATE);
+        assert!(!sets(&answer, &Glob::cased("sid")));
+        answer.insert(SET_COOKIE, HeaderValue::from_static("sid=x; Expires=Mon, 11-Oct-2027 22:00:00 GMT"));
+        assert!(sets(&answer, &Glob::cased("sid")));
+    }
+
+    #[test]
+    fn of_several_lines_for_one_cookie_the_last_one_counts() {
+        check("sid", &["sid=x; Path=/", "sid=; Path=/; Max-Age=0"], false);
+        check("sid", &["sid=; Path=/; Max-Age=0", "sid=x; Path=/"], true);
+        check("sid", &["sid=x; Path=/app", "sid=; Path=/; Max-Age=0"], true);
+    }
+}
