@@ -56,9 +56,9 @@ pub fn key<'v>(
                 let address: IpAddr = value.trim().parse().map_err(|_| NoKey::NotAnAddress)?;
                 key.push(&encode(prefix.unwrap_or_default(), ClientIp::new(address)));
             }
-            Selector::Header(_) | Selector::Bearer => key.push(value.trim_ascii().as_bytes()),
+            Selector::Header(_) | Selector::Bearer => key.push(part.as_compared(value.trim_ascii()).as_bytes()),
             Selector::Capture(name) if !keeps_case(name) => {
-                key.push(default_case_fold_str(value).as_bytes());
+                key.push(default_case_fold_str(&part.as_compared(value)).as_bytes());
             }
             _ => key.push(part.as_compared(value).as_bytes()),
         }

@@ -21,6 +21,7 @@ use crate::request::header::header_values;
 use crate::request::method::body_overrides;
 use crate::request::method::head_overrides;
 use crate::request::method::methods_in;
+use crate::request::nul;
 use crate::request::query::cookie_values;
 use crate::request::query::query_values;
 use crate::request::text::normalise;
@@ -164,7 +165,7 @@ fn each_as_sent<'a>(selector: &'a Selector, source: &Source<'a>, found: &mut dyn
         Selector::Query(name) => query_values(head.query, name).for_each(found),
         Selector::Capture(name) => {
             let named = captures.iter().filter(|(captured, _)| *captured == &**name);
-            named.for_each(|(_, value)| found(Cow::Borrowed(value)));
+            named.flat_map(|(_, value)| nul::readings(Cow::Borrowed(value))).for_each(found);
         }
         Selector::Form(name) => fields.form(name).for_each(found),
         Selector::Json(path) => fields.json(path).for_each(found),

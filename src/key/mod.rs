@@ -12,6 +12,7 @@ use smallvec::SmallVec;
 
 use crate::request::CanonicalHost;
 use crate::request::CanonicalPath;
+use crate::request::nul;
 use crate::request::text::normalise;
 
 pub use self::extract::Capture;
@@ -50,6 +51,7 @@ impl KeyPart {
     /// The spelling in which a value that an operator wrote, in a list or on a command line, is compared with what
     /// this part yields of a request.
     pub fn as_compared<'v>(&self, value: &'v str) -> Cow<'v, str> {
+        let value = nul::before(value);
         match &self.selector {
             Selector::Host => Cow::Owned(CanonicalHost::new(value).as_str().to_owned()),
             Selector::Path => Cow::Owned(CanonicalPath::new(value).folded().to_owned()),

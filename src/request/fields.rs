@@ -12,6 +12,7 @@ use super::encoding;
 use super::json;
 use super::json::WellFormed;
 use super::multipart;
+use super::nul;
 use super::urlencoded;
 use super::utf16;
 
@@ -74,14 +75,17 @@ impl Fields {
     pub fn form<'a>(&'a self, name: &'a str) -> impl Iterator<Item = Cow<'a, str>> {
         let urlencoded = self.texts.iter().filter(|text| text.kinds.urlencoded);
         let multipart = self.texts.iter().filter(|text| text.kinds.multipart);
-        urlencoded
-            .flat_map(move |text| urlencoded::values(&text.bytes, name))
-            .chain(multipart.flat_map(move |text| multipart::values(&text.bytes, &self.boundaries, name)))
+        urlencoded.flat_map(move |text| urlencoded::values(&text.bytes, name)).chain(
+            multipart
+                .flat_map(move |text| multipart::values(&text.bytes, &self.boundaries, name))
+                .flat_map(nul::readings),
+        )
     }
 
     /// Every scalar at a dotted path of a JSON body; elements of arrays have their index for a name.
     pub fn json<'a>(&'a self, path: &'a str) -> impl Iterator<Item = Cow<'a, str>> {
-        self.texts.iter().filter(|text| text.kinds.json).flat_map(move |text| json::values(&text.bytes, path))
+        let texts = self.texts.iter().filter(|text| text.kinds.json);
+        texts.flat_map(move |text| json::values(&text.bytes, path)).flat_map(nul::readings)
     }
 
     /// Keeps a body and decides what it is read as. Whether that is all it can be read as.

@@ -5,27 +5,29 @@ use std::borrow::Cow;
 use http::HeaderMap;
 use http::header::AUTHORIZATION;
 use http::header::AsHeaderName;
+use smallvec::SmallVec;
 
 use super::base64;
+use super::nul;
 
 /// Every line of a header, as sent, without white space around it. Bytes that are not UTF-8 are taken as Latin-1, so
-/// that different values stay different.
+/// that different values stay different; a NUL in two bytes or more, which some encoders write, is one.
 pub fn header_values(headers: &HeaderMap, name: impl AsHeaderName) -> impl Iterator<Item = Cow<'_, str>> {
-    headers.get_all(name).into_iter().map(|value| text(value.as_bytes().trim_ascii()))
+    headers.get_all(name).into_iter().flat_map(|value| readings(value.as_bytes().trim_ascii()))
 }
 
 /// The token of every Authorization line with the scheme Bearer.
 pub fn bearer_tokens(headers: &HeaderMap) -> impl Iterator<Item = Cow<'_, str>> {
-    credentials(headers, "bearer").map(text)
+    credentials(headers, "bearer").flat_map(readings)
 }
 
 /// The user name of every Authorization line with the scheme Basic: up to the first colon. Base64 is read as
 /// forgivingly as the most forgiving application does.
 pub fn basic_users(headers: &HeaderMap) -> impl Iterator<Item = String> {
-    credentials(headers, "basic").map(|encoded| {
+    credentials(headers, "basic").flat_map(|encoded| {
         let decoded = base64::decode(encoded);
         let user = decoded.split(|&byte| byte == b':').next().unwrap_or_default();
-        text(user).into_owned()
+        readings(user).into_iter().map(Cow::into_owned).collect::<SmallVec<[String; 2]>>()
     })
 }
 
@@ -38,11 +40,17 @@ fn credentials<'h>(headers: &'h HeaderMap, scheme: &'static str) -> impl Iterato
     })
 }
 
-fn text(bytes: &[u8]) -> Cow<'_, str> {
-    match str::from_utf8(bytes) {
+fn readings(bytes: &[u8]) -> SmallVec<[Cow<'_, str>; 2]> {
+    nul::readings(match str::from_utf8(bytes) {
         Ok(text) => Cow::Borrowed(text),
-        Err(_) => Cow::Owned(bytes.iter().copied().map(char::from).collect()),
-    }
+        Err(_) => Cow::Owned(latin1(bytes)),
+    })
+}
+
+fn latin1(bytes: &[u8]) -> String {
+    let text: String = bytes.iter().copied().map(char::from).collect();
+    let nuls = ["\u{c0}\u{80}", "\u{e0}\u{80}\u{80}", "\u{f0}\u{80}\u{80}\u{80}"];
+    nuls.iter().fold(text, |text, nul| text.replace(nul, "\0"))
 }
 
 #[cfg(test)]

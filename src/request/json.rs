@@ -8,6 +8,7 @@ use self::tokens::Bracket;
 use self::tokens::Token;
 use self::tokens::Tokens;
 use super::name::is_same_but_for_case;
+use super::nul;
 use super::percent;
 
 /// Whether a text was JSON from its first to its last byte.
@@ -164,7 +165,8 @@ impl Frame {
         if !path.is_empty() {
             path.push('.');
         }
-        path.push_str(name);
+        // As a name in a form, it ends there to those whose texts end there.
+        path.push_str(nul::before(name));
         self.next = Next::Colon;
     }
 

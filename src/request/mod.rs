@@ -10,6 +10,7 @@ mod json;
 pub mod method;
 mod multipart;
 mod name;
+pub mod nul;
 pub mod path;
 mod percent;
 pub mod query;

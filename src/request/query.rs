@@ -6,6 +6,7 @@ use http::HeaderMap;
 use http::header;
 
 use super::name::is_read_as;
+use super::nul;
 use super::percent;
 use super::percent::Escapes;
 use super::urlencoded;
@@ -19,7 +20,8 @@ pub fn query_values<'r>(query: &'r str, name: &'r str) -> impl Iterator<Item = C
 
 /// Every value of the cookie `name`, over all Cookie lines, without quotes around it.
 ///
-/// A value with escapes in it is yielded as it was sent and as applications that decode it read it.
+/// A value with escapes in it is yielded as it was sent and as applications that decode it read it, and one with a NUL
+/// in it in each of its readings.
 pub fn cookie_values<'r>(headers: &'r HeaderMap, name: &'r str) -> impl Iterator<Item = Cow<'r, str>> {
     headers
         .get_all(header::COOKIE)
@@ -28,6 +30,7 @@ pub fn cookie_values<'r>(headers: &'r HeaderMap, name: &'r str) -> impl Iterator
         .filter_map(|cookie| memchr::memchr(b'=', cookie).map(|equals| (&cookie[..equals], &cookie[equals + 1..])))
         .filter(move |(sent, _)| is_read_as(&percent::text(sent.trim_ascii().into()), name))
         .flat_map(|(_, value)| readings(value.trim_ascii()).into_iter().flatten())
+        .flat_map(nul::readings)
 }
 
 fn readings(value: &[u8]) -> [Option<Cow<'_, str>>; 3] {

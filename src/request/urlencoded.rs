@@ -3,17 +3,19 @@
 use std::borrow::Cow;
 
 use super::name::is_read_as;
+use super::nul;
 use super::percent;
 use super::percent::Escapes;
 
 /// Every value that some application may read for the field `name`, in order.
 ///
 /// Pairs are separated by `&`; where a `;` stands between two of those, also by `;`. A value with `%uXXXX` in it
-/// is yielded with and without decoding that.
+/// is yielded with and without decoding that, and one with a NUL in it in each of its readings.
 pub(crate) fn values<'t>(text: &'t [u8], name: &'t str) -> impl Iterator<Item = Cow<'t, str>> {
     pairs(text)
         .filter(move |(sent, _)| is_named(sent, name))
         .flat_map(|(_, value)| [Some(decoded(value, PLAIN)), misread(value)].into_iter().flatten())
+        .flat_map(nul::readings)
 }
 
 /// Whether a text is pairs, encoded as strictly as browsers do: it cannot be anything else.

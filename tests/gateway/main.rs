@@ -25,6 +25,7 @@ mod limits;
 mod log_lines;
 mod memory;
 mod notify;
+mod nul;
 mod outcome;
 mod outcome_kept;
 mod outcome_settled;
