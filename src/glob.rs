@@ -33,7 +33,7 @@ impl Glob {
         Self { text: text.into(), tokens: tokens(text), folds: false }
     }
 
-    /// Whether a text would be more than itself as a pattern.
+    /// Whether a text is probably meant as a pattern.
     pub fn is_meant_by(text: &str) -> bool {
         text.contains(['*', '?'])
     }

@@ -1,6 +1,7 @@
 //! What to write instead of what the types of the core refuse. Most of them say it themselves, after what is wrong.
 
 use super::raw::leaf::Problem;
+use crate::glob::Glob;
 use crate::limit::InvalidRate;
 use crate::limit::InvalidRule;
 use crate::list::InvalidNetwork;
@@ -65,6 +66,9 @@ impl From<InvalidPathPattern> for Problem {
 
 impl From<InvalidMethod> for Problem {
     fn from(error: InvalidMethod) -> Self {
+        if Glob::is_meant_by(&error.0) {
+            return Self::of_glob(&error.0, "a method", "name each, or leave the methods out: that is any method");
+        }
         Self::with(error.to_string(), "write one such as `GET` or `POST`; several are a list: `[GET, POST]`")
     }
 }
@@ -89,6 +93,11 @@ impl From<InvalidHostPattern> for Problem {
 
 impl From<InvalidNetwork> for Problem {
     fn from(error: InvalidNetwork) -> Self {
+        if let InvalidNetwork::NotAnAddress(text) = &error
+            && Glob::is_meant_by(text)
+        {
+            return Self::of_glob(text, "an address", "write a network such as `198.51.100.0/24`");
+        }
         split(&error.to_string(), "write one such as `198.51.100.0/24` or `2001:db8::/32`")
     }
 }

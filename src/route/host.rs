@@ -34,11 +34,11 @@ impl std::str::FromStr for HostPattern {
             Some(domain) => (true, domain),
             None => (false, text),
         };
-        if name.contains('*') {
-            return Err(InvalidHostPattern::Star(text.to_owned()));
-        }
-        if name.is_empty() || name.starts_with('.') || name.contains(['/', '?', '#', '@', ' ', ',']) {
+        if name.is_empty() || name.starts_with('.') || name.contains(['/', '#', '@', ' ', ',']) {
             return Err(InvalidHostPattern::NotAHost(text.to_owned()));
+        }
+        if name.contains(['*', '?']) {
+            return Err(InvalidHostPattern::Star(text.to_owned()));
         }
         if has_port(name) {
             return Err(InvalidHostPattern::Port(text.to_owned()));
@@ -65,7 +65,7 @@ impl fmt::Display for HostPattern {
 
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 pub enum InvalidHostPattern {
-    #[error("`{0}`: a `*` stands for leading labels only, as in `*.example.com`")]
+    #[error("`{0}` looks like another glob than there is: a `*` stands for leading labels only, as in `*.example.com`")]
     Star(String),
     #[error("`{0}`: hosts are compared without their port, write the name alone")]
     Port(String),
@@ -105,6 +105,7 @@ mod tests {
     fn what_is_no_host_says_so() {
         let refused = |text: &str| text.parse::<HostPattern>().unwrap_err();
         assert_eq!(refused("a.*.com"), InvalidHostPattern::Star("a.*.com".into()));
+        assert_eq!(refused("api?.com"), InvalidHostPattern::Star("api?.com".into()));
         assert_eq!(refused("*"), InvalidHostPattern::Star("*".into()));
         assert_eq!(refused("example.com:80"), InvalidHostPattern::Port("example.com:80".into()));
         assert_eq!(refused("http://example.com"), InvalidHostPattern::NotAHost("http://example.com".into()));

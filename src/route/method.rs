@@ -39,8 +39,10 @@ impl FromStr for MethodName {
     type Err = InvalidMethod;
 
     fn from_str(text: &str) -> Result<Self, InvalidMethod> {
+        // A star may stand in a token; no method has one, and who writes it means every method.
         let method = Method::from_bytes(text.trim().to_ascii_uppercase().as_bytes());
-        method.map(Self).map_err(|_| InvalidMethod(text.trim().to_owned()))
+        let method = method.ok().filter(|method| !method.as_str().contains('*'));
+        method.map(Self).ok_or_else(|| InvalidMethod(text.trim().to_owned()))
     }
 }
 
@@ -102,6 +104,7 @@ mod tests {
     fn what_is_no_token_is_no_method() {
         assert_eq!("GET,,POST".parse::<MethodSet>(), Err(InvalidMethod(String::new())));
         assert_eq!("G T".parse::<MethodName>(), Err(InvalidMethod("G T".into())));
+        assert_eq!("*".parse::<MethodName>(), Err(InvalidMethod("*".into())));
     }
 
     #[test]

@@ -61,6 +61,7 @@ impl Compiler {
         match name.value.to_ascii_lowercase().as_str() {
             "x-forwarded-for" => Some(ForwardingHeader::XForwardedFor),
             "forwarded" => Some(ForwardingHeader::Forwarded),
+            _ if self.refuse_glob(name, "the name of a header", "name one, such as `cf-connecting-ip`") => None,
             single => {
                 let Ok(header) = HeaderName::from_bytes(single.as_bytes()) else {
                     let message = format!("`{}` is not a header name", name.value);

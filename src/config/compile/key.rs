@@ -45,6 +45,13 @@ impl Compiler {
     }
 
     pub(super) fn selector(&mut self, text: &Text) -> Option<Selector> {
+        let help = match text.value.as_str() {
+            "*" => "one budget for everyone is `key: []`",
+            _ => "name one, such as `header.x-api-key` or `param.username`",
+        };
+        if self.refuse_glob(text, "the name in a selector", help) {
+            return None;
+        }
         let error = match text.value.parse::<Selector>() {
             Ok(selector) => return Some(selector),
             Err(error) => error,

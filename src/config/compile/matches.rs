@@ -44,8 +44,8 @@ impl Compiler {
             path,
             path_regex,
             headers: self.header_globs(&raw.header),
-            queries: globs(&raw.query),
-            cookies: globs(&raw.cookie),
+            queries: self.named_globs(&raw.query, "the name of a parameter"),
+            cookies: self.named_globs(&raw.cookie, "the name of a cookie"),
             client: self.references(&raw.client, lists, Use::BeforeRoute).unwrap_or_default(),
         }
     }
@@ -63,6 +63,9 @@ impl Compiler {
     pub(super) fn header_globs(&mut self, field: &Field<Named<Text>>) -> Vec<(HeaderName, Glob)> {
         let mut result = Vec::new();
         for (name, glob) in entries(field) {
+            if self.refuse_glob(name, "the name of a header", VALUES_ARE_GLOBS) {
+                continue;
+            }
             let Ok(header) = HeaderName::from_bytes(name.value.as_bytes()) else {
                 let help = "header names are letters, digits and dashes: `x-api-key`";
                 self.mistakes.report(name.at, format!("`{}` is not a header name", name.value), help);
@@ -72,8 +75,11 @@ impl Compiler {
         }
         result
     }
+
+    fn named_globs(&mut self, field: &Field<Named<Text>>, what: &str) -> Vec<(Box<str>, Glob)> {
+        let named = entries(field).iter().filter(|(name, _)| !self.refuse_glob(name, what, VALUES_ARE_GLOBS));
+        named.map(|(name, glob)| (name.value.as_str().into(), Glob::new(&glob.value))).collect()
+    }
 }
 
-fn globs(field: &Field<Named<Text>>) -> Vec<(Box<str>, Glob)> {
-    entries(field).iter().map(|(name, glob)| (name.value.as_str().into(), Glob::new(&glob.value))).collect()
-}
+const VALUES_ARE_GLOBS: &str = "write the whole name; what stands behind the colon may be a glob";

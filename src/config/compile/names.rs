@@ -6,10 +6,24 @@ use super::Compiler;
 use crate::config::raw::Text;
 use crate::config::raw::field::listed;
 use crate::config::raw::field::nearest;
+use crate::config::raw::leaf::Problem;
+use crate::glob::Glob;
 
 impl Compiler {
+    /// Refuses what looks like a glob where a text is taken as it stands; whether it did.
+    pub(super) fn refuse_glob(&mut self, text: &Text, what: &str, help: &str) -> bool {
+        let is_glob = Glob::is_meant_by(&text.value);
+        if is_glob {
+            Problem::of_glob(&text.value, what, help).report(text.at, &mut self.mistakes);
+        }
+        is_glob
+    }
+
     /// A name that may stand in a header, a metric and a log line.
     pub(super) fn name(&mut self, text: &Text) -> Option<Arc<str>> {
+        if self.refuse_glob(text, "a name that is given", "use letters, digits, `-`, `_` and `.`") {
+            return None;
+        }
         let name = text.value.as_str();
         let wrong = if name.trim().is_empty() {
             "a name needs at least one letter".to_owned()
@@ -41,8 +55,14 @@ impl Compiler {
             None if known.is_empty() => format!("define it: `{section}: {{{name}: ...}}`"),
             None => format!("defined are {}", listed(&known[..known.len().min(MAX_SHOWN)])),
         };
-        self.mistakes.report(reference.at, format!("there is no {kind} `{name}`"), help);
+        if !self.refuse_glob(reference, &format!("the name of {} {kind}", article(kind)), &help) {
+            self.mistakes.report(reference.at, format!("there is no {kind} `{name}`"), help);
+        }
     }
+}
+
+fn article(noun: &str) -> &'static str {
+    if noun.starts_with(['a', 'e', 'i', 'o', 'u']) { "an" } else { "a" }
 }
 
 const MAX_NAME: usize = 128;

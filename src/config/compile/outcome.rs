@@ -91,7 +91,8 @@ impl Compiler {
             self.mistakes.report(named.at, "an empty `json` looks at nothing", help);
         }
         for (path, _) in &named.entries {
-            if path.value.split('.').any(str::is_empty) {
+            let help = "write the whole path: `error.code`; elements of lists are numbered from 0";
+            if !self.refuse_glob(path, "a dotted path", help) && path.value.split('.').any(str::is_empty) {
                 let help = "write names with dots between: `error.code`; elements of lists are numbered from 0";
                 self.mistakes.report(path.at, format!("`{}` is no dotted path", path.value), help);
             }

@@ -97,7 +97,11 @@ impl Compiler {
             self.mistakes.report(raw.at, "a stream in Redis, and there is no `store.redis`", help);
         }
         let max_entries = self.count(&raw.max_entries).map(|count| u64::from(count.get()));
-        let Text { value, at } = raw.key.get()?;
+        let name = raw.key.get()?;
+        if self.refuse_glob(name, "the key of a stream", "write one such as `portcullis:audit`") {
+            return None;
+        }
+        let Text { value, at } = name;
         if value.is_empty() || value.chars().any(|c| c.is_whitespace() || c.is_control()) {
             let help = "write one without spaces, such as `portcullis:audit`";
             self.mistakes.report(*at, format!("`{value}` is no key for a stream"), help);

@@ -42,6 +42,9 @@ impl Compiler {
             self.mistakes.push(diagnostic.help("save it as UTF-8"));
             return None;
         }
+        if self.refuse_glob(name, "the path of a file", ONE_FILE) {
+            return None;
+        }
         let message = format!("cannot read the {kind} file `{}`: {error}", path.display());
         if Path::new(&name.value).is_relative() {
             self.mistakes.report(name.at, message, "paths are relative to the configuration file");
@@ -53,6 +56,9 @@ impl Compiler {
 
     /// A file that will be written; it need not be there yet.
     pub(super) fn output(&mut self, name: &Text) -> Option<PathBuf> {
+        if self.refuse_glob(name, "the path of a file", ONE_FILE) {
+            return None;
+        }
         let path = self.base.join(&name.value);
         if name.value.trim().is_empty() || name.value.ends_with('/') || path.is_dir() {
             let help = "write the path of a file; it is made when it is not there, its folder is not";
@@ -107,6 +113,9 @@ impl Compiler {
         let Some(named) = response.headers.get() else { return Vec::new() };
         let mut headers: Vec<(HeaderName, HeaderValue)> = Vec::new();
         for (name, value) in &named.entries {
+            if self.refuse_glob(name, "the name of a header", "write the whole name, such as `x-denied-by`") {
+                continue;
+            }
             let Ok(header) = HeaderName::from_bytes(name.value.as_bytes()) else {
                 let help = "header names are letters, digits and dashes: `x-denied-by`";
                 self.mistakes.report(name.at, format!("`{}` is not a header name", name.value), help);
@@ -146,6 +155,9 @@ impl Compiler {
         }
     }
 }
+
+/// What to do about a path that looks like a glob.
+pub(super) const ONE_FILE: &str = "name one file";
 
 /// What an inline body is, where no `content-type` says it.
 fn guessed_type(body: &str) -> &'static str {

@@ -137,6 +137,10 @@ impl Compiler {
 
     fn key_prefix(&mut self, field: &Field<Text>) -> String {
         let Some(Text { value, at }) = field.get() else { return DEFAULT_KEY_PREFIX.to_owned() };
+        let help = "keys begin with it as it is, such as `portcullis`";
+        if let Some(text) = field.get().filter(|text| self.refuse_glob(text, "a `key_prefix`", help)) {
+            return text.value.clone();
+        }
         let wrong = if value.is_empty() {
             "an empty `key_prefix`: keys would mix with those of others".to_owned()
         } else if value.len() > LONGEST_KEY_PREFIX {

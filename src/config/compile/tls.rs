@@ -3,6 +3,7 @@
 use jiff::Timestamp;
 
 use super::Compiler;
+use super::response::ONE_FILE;
 use crate::clock::wall;
 use crate::config::raw;
 use crate::config::raw::Text;
@@ -101,6 +102,9 @@ impl Compiler {
             Ok(content) => return Some(content),
             Err(error) => error,
         };
+        if self.refuse_glob(name, "the path of a file", ONE_FILE) {
+            return None;
+        }
         let (message, help) = match error {
             Unreadable::NotUtf8 { .. } => (
                 format!("the {kind} file `{}` is not PEM", path.display()),

@@ -17,6 +17,7 @@ use crate::config::raw::Text;
 use crate::config::raw::field::listed;
 use crate::config::raw::field::nearest;
 use crate::config::raw::leaf::Problem;
+use crate::glob::Glob;
 use crate::route::UpstreamId;
 use crate::upstream::Balance;
 use crate::upstream::HealthCheck;
@@ -209,6 +210,13 @@ impl Compiler {
             read.map_err(report).ok()
         });
         let server_name = raw.server_name.get().and_then(|name| {
+            if self.refuse_glob(
+                name,
+                "a server's name",
+                "write the name in the servers' certificates, such as `app.internal`",
+            ) {
+                return None;
+            }
             let parsed = ServerName::try_from(name.value.clone()).ok();
             if parsed.is_none() {
                 let help = "write the name in the servers' certificates, such as `app.internal`";
@@ -222,6 +230,9 @@ impl Compiler {
     fn host_header(&mut self, host: &Text) -> Option<HostHeader> {
         if host.value == "preserve" {
             return Some(HostHeader::Preserve);
+        }
+        if self.refuse_glob(host, "a host", "write `preserve` for the client's, or a name such as `app.internal`") {
+            return None;
         }
         let is_host = host.value.parse::<Authority>().is_ok() && !host.value.contains('@');
         match HeaderValue::from_str(&host.value) {
@@ -284,6 +295,9 @@ fn server(url: &str) -> Result<Location, Problem> {
             format!("a server's URL ends after the port, but here follows `{}`", &rest[authority.len()..]),
             format!("write `{scheme}://{authority}`: requests go there with the path they came with"),
         ));
+    }
+    if Glob::is_meant_by(authority) {
+        return Err(Problem::of_glob(url, "a server's URL", "write each server, in a list under `servers`"));
     }
     let malformed = || {
         Problem::with(

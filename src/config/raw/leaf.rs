@@ -14,6 +14,7 @@ use crate::config::diagnostic::Mistakes;
 use crate::config::source::Place;
 use crate::config::yaml::Content;
 use crate::config::yaml::Node;
+use crate::glob::Glob;
 use crate::list::network;
 use crate::units;
 
@@ -43,6 +44,11 @@ pub struct Problem {
 impl Problem {
     pub fn report(self, at: Place, mistakes: &mut Mistakes) {
         mistakes.report(at, self.message, self.help);
+    }
+
+    /// Of a text that would be more than itself as a glob, where none is taken.
+    pub fn of_glob(text: &str, what: &str, help: impl Into<String>) -> Self {
+        Self::with(format!("`{text}` looks like a glob, and {what} is taken as it stands"), help)
     }
 
     pub fn with(message: impl Into<String>, help: impl Into<String>) -> Self {
@@ -240,6 +246,9 @@ pub fn unknown_word(text: &str, words: &[&str]) -> Problem {
         Some(near) => format!("did you mean `{near}`?"),
         None => format!("write {}", either(words)),
     };
+    if Glob::is_meant_by(text) {
+        return Problem::of_glob(text, "a word", help);
+    }
     Problem::with(format!("unknown value `{text}`"), help)
 }
 
