@@ -17,8 +17,9 @@ use super::fields;
 #[derive(Debug)]
 pub struct Decoder {
     at: At,
-    /// So many bytes may still stand behind the sizes of chunks.
-    extensions: usize,
+    /// What came in chunks so far, and what stood behind their sizes.
+    data: u64,
+    extensions: u64,
 }
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -42,7 +43,7 @@ impl Decoder {
             Length::Chunked => At::ChunkSize,
             Length::ToTheEnd => At::ToTheEnd,
         };
-        Self { at, extensions: MAX_EXTENSIONS }
+        Self { at, data: 0, extensions: 0 }
     }
 
     /// Takes the next part of the body from the front of what was read. `None`: the body is through, or more has to be
@@ -62,6 +63,7 @@ impl Decoder {
                 At::Chunk(left) => {
                     let data = take(read, left);
                     let left = left - data.len() as u64;
+                    self.data = self.data.saturating_add(data.len() as u64);
                     self.at = if left == 0 { At::ChunkEnd } else { At::Chunk(left) };
                     return Ok(Some(Frame::data(data)));
                 }
@@ -109,8 +111,9 @@ impl Decoder {
 
     /// Takes the line with the size of a chunk.
     fn chunk_size(&mut self, read: &mut BytesMut) -> Result<Option<u64>, Malformed> {
-        let Some(feed) = memchr(b'\n', read) else {
-            return if read.len() > MAX_DIGITS + self.extensions { Err(Malformed::Extensions) } else { Ok(None) };
+        let most = MAX_SIZE_LINE + LINE_END.len();
+        let Some(feed) = memchr(b'\n', &read[..read.len().min(most)]) else {
+            return if read.len() < most { Ok(None) } else { Err(Malformed::Extensions) };
         };
         let line = read[..feed].strip_suffix(b"\r").ok_or(Malformed::ChunkSize)?;
         let digits = line.iter().take_while(|byte| byte.is_ascii_hexdigit()).count();
@@ -120,7 +123,11 @@ impl Decoder {
         if !is_extension(behind) {
             return Err(Malformed::ChunkSize);
         }
-        self.extensions = self.extensions.checked_sub(behind.len()).ok_or(Malformed::Extensions)?;
+        // Padding counts for nothing: its line is short.
+        self.extensions += behind.iter().filter(|byte| !is_blank(**byte)).count() as u64;
+        if self.extensions > MAX_EXTENSIONS + self.data / DATA_PER_EXTENSION {
+            return Err(Malformed::Extensions);
+        }
         read.advance(feed + 1);
         Ok(Some(size))
     }
@@ -138,11 +145,15 @@ fn take(read: &mut BytesMut, most: u64) -> Bytes {
     }
 }
 
-/// Whether this may stand behind a size: spaces, which some pad it with, and then only what follows a semicolon.
+/// Whether this may stand behind a size: blanks, which some pad it with, and then only what follows a semicolon.
 fn is_extension(behind: &[u8]) -> bool {
-    let extension = behind.trim_ascii_start();
+    let first = behind.iter().find(|byte| !is_blank(**byte));
     let is_text = |byte: &u8| *byte == b'\t' || (*byte >= b' ' && *byte != DELETE);
-    (extension.is_empty() || extension[0] == b';') && behind.iter().all(is_text)
+    first.is_none_or(|first| *first == b';') && behind.iter().all(is_text)
+}
+
+fn is_blank(byte: u8) -> bool {
+    matches!(byte, b' ' | b'\t')
 }
 
 /// Takes the lines behind the last chunk.
@@ -180,8 +191,13 @@ const DELETE: u8 = 0x7f;
 /// Of a chunk's size: what 64 bits hold.
 const MAX_DIGITS: usize = 16;
 
-/// What may stand behind the sizes of all chunks of one body. Nobody uses it but who wants to be read in vain.
-const MAX_EXTENSIONS: usize = 16 * 1024;
+/// The line that a chunk begins with, up to its end.
+const MAX_SIZE_LINE: usize = 4 * 1024;
+
+/// What may stand behind the sizes of all chunks of one body, blanks aside: so much, and a byte more for so many of data.
+/// Object stores sign each chunk; whoever says more than that wants to be read in vain.
+const MAX_EXTENSIONS: u64 = 16 * 1024;
+const DATA_PER_EXTENSION: u64 = 10;
 
 /// The lines behind the last chunk, and how many.
 const MAX_TRAILERS: usize = 16 * 1024;

@@ -33,7 +33,7 @@ pub enum Malformed {
     ChunkSize,
     #[error("a chunk does not end where its size says")]
     ChunkEnd,
-    #[error("extensions of chunks are too long")]
+    #[error("what stands beside the sizes of chunks is too long")]
     Extensions,
     #[error("a field is malformed")]
     Field,

@@ -264,6 +264,21 @@ fn a_malformed_chunk_is_400_and_never_a_whole_request_upstream() {
 }
 
 #[test]
+fn chunks_that_are_padded_or_signed_arrive_whole() {
+    let origin = Origin::start();
+    let gateway = Gateway::start(format!("upstream: {}", origin.url()));
+    let signature = format!(";chunk-signature={}", "0f".repeat(32));
+    for (beside, size, count) in [("   ", 1, 9000), (&*signature, 8 << 10, 1000), (&*signature, 64 << 10, 200)] {
+        let chunk = format!("{size:x}{beside}\r\n{}\r\n", "x".repeat(size));
+        let mut client = gateway.connect();
+        client.send("PUT / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n");
+        client.send(chunk.repeat(count)).send(format!("0{beside}\r\n\r\n"));
+        assert_eq!(client.response().status, 200, "{count} chunks of {size} bytes");
+        assert_eq!(origin.last().body_length, (size * count) as u64);
+    }
+}
+
+#[test]
 fn a_request_cut_short_is_never_whole_upstream() {
     let (origin, gateway) = started();
     let mut client = gateway.connect();

@@ -109,10 +109,31 @@ fn what_is_no_chunk_ends_the_body_there() {
 fn what_stands_beside_the_data_is_bounded() {
     let extension = format!("1;{}\r\na\r\n", "x".repeat(1000));
     refused_whole(&extension.repeat(17), Malformed::Extensions);
-    refused_whole(&format!("1;{}", "x".repeat(17_000)), Malformed::Extensions);
+    refused_whole(&format!("1;{}", "x".repeat(5000)), Malformed::Extensions);
+    refused_whole(&format!("1{}", " ".repeat(5000)), Malformed::Extensions);
+    refused_whole(&format!("1{}\r\na\r\n", " ".repeat(4096)), Malformed::Extensions);
     refused_whole(&format!("0\r\n{}", "a: b\r\n".repeat(3000)), Malformed::Trailers);
     refused_whole(&format!("0\r\n{}\r\n", "a: b\r\n".repeat(3000)), Malformed::Trailers);
     refused_whole(&format!("0\r\n{}\r\n", "a: b\r\n".repeat(65)), Malformed::Field);
+}
+
+#[test]
+fn padding_is_bounded_by_its_line_and_extensions_by_the_data_they_stand_beside() {
+    let padded = format!("1{}\r\na\r\n", " \t".repeat(2047)).repeat(100);
+    check_whole(&format!("{padded}0\r\n\r\n"), 100);
+    check(Length::Chunked, &format!("1{}\r\na\r\n0\r\n\r\n", " ".repeat(4095)), "a", "");
+    // A tenth of the data, and 16 KiB at first.
+    let signed =
+        |size: usize, extension: usize| format!("{size:x};{}\r\n{}\r\n", "x".repeat(extension - 1), "a".repeat(size));
+    check_whole(&format!("{}0\r\n\r\n", signed(8192, 82).repeat(1000)), 8_192_000);
+    check_whole(&format!("{}0\r\n\r\n", signed(1000, 100).repeat(1000)), 1_000_000);
+    refused_whole(&signed(1000, 120).repeat(1000), Malformed::Extensions);
+}
+
+#[track_caller]
+fn check_whole(sent: &str, length: usize) {
+    let decoded = decode(Length::Chunked, &[sent.as_bytes()]);
+    assert_eq!((decoded.end, decoded.data.len()), (Ok(true), length));
 }
 
 #[track_caller]

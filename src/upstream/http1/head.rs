@@ -45,6 +45,8 @@ pub(super) enum Nonsense {
     TooLong,
     #[error("it does not say how long its body is")]
     Length,
+    #[error("its Transfer-Encoding is not one plain `chunked`")]
+    Coding,
 }
 
 /// Writes the head of a request. The body alone says how long it is: `None`, there is none.
@@ -133,23 +135,32 @@ pub(super) fn read<B>(came: &Bytes, request: &mut Request<B>) -> Result<Option<(
 
 /// What the fields of an answer say of its framing.
 #[derive(Default)]
-struct Framing<'a> {
-    /// The last `Transfer-Encoding`.
-    encoding: Option<&'a HeaderValue>,
+struct Framing {
+    coding: Coding,
     length: Option<u64>,
     closes: bool,
     keeps_alive: bool,
 }
 
-impl<'a> Framing<'a> {
+/// The transfer codings of all lines, those that change nothing aside.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+enum Coding {
+    #[default]
+    None,
+    Chunked,
+    /// What the client would get still coded: it is not told of them.
+    Others,
+}
+
+impl Framing {
     /// One look over all fields: none of them has to be searched for.
-    fn of(headers: &'a HeaderMap) -> Result<Self, Nonsense> {
+    fn of(headers: &HeaderMap) -> Result<Self, Nonsense> {
         let mut framing = Self::default();
         for (name, value) in headers {
             if *name == CONTENT_LENGTH {
                 framing.note_length(value)?;
             } else if *name == TRANSFER_ENCODING {
-                framing.encoding = Some(value);
+                elements(value).for_each(|element| framing.coding.add(element));
             } else if *name == CONNECTION {
                 framing.closes |= elements(value).any(|option| option.eq_ignore_ascii_case(b"close"));
                 framing.keeps_alive |= elements(value).any(|option| option.eq_ignore_ascii_case(b"keep-alive"));
@@ -175,18 +186,19 @@ impl<'a> Framing<'a> {
         let is_empty = *method == Method::HEAD
             || status.is_informational()
             || matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
-        match (self.encoding, self.length) {
-            (Some(_), _) if version == Version::HTTP_10 => Err(Nonsense::Length),
+        match (self.coding, self.length) {
+            (Coding::Others, _) => Err(Nonsense::Coding),
+            (Coding::Chunked, _) if version == Version::HTTP_10 => Err(Nonsense::Coding),
             _ if is_empty => Ok(Length::Known(0)),
-            (Some(encoding), _) if ends_in_chunked(encoding) => Ok(Length::Chunked),
-            (Some(_), _) | (None, None) => Ok(Length::ToTheEnd),
-            (None, Some(length)) => Ok(Length::Known(length)),
+            (Coding::Chunked, _) => Ok(Length::Chunked),
+            (Coding::None, None) => Ok(Length::ToTheEnd),
+            (Coding::None, Some(length)) => Ok(Length::Known(length)),
         }
     }
 
     /// Where there may be no body, whoever does this is likely to send one all the same.
     fn announces_body(&self) -> bool {
-        self.encoding.is_some() || self.length.is_some_and(|length| length > 0)
+        self.coding != Coding::None || self.length.is_some_and(|length| length > 0)
     }
 
     fn is_kept(&self, version: Version) -> bool {
@@ -194,8 +206,16 @@ impl<'a> Framing<'a> {
     }
 }
 
-fn ends_in_chunked(encoding: &HeaderValue) -> bool {
-    elements(encoding).last().is_some_and(|last| last.eq_ignore_ascii_case(b"chunked"))
+impl Coding {
+    /// One more is applied behind these.
+    fn add(&mut self, coding: &[u8]) {
+        let is = |name: &[u8]| coding.eq_ignore_ascii_case(name);
+        *self = match self {
+            _ if is(b"") || is(b"identity") => *self,
+            Self::None if is(b"chunked") => Self::Chunked,
+            _ => Self::Others,
+        };
+    }
 }
 
 fn elements(value: &HeaderValue) -> impl Iterator<Item = &[u8]> {
@@ -233,9 +253,8 @@ mod tests {
     fn an_answer_ends_where_its_head_says() {
         check("HTTP/1.1 200 OK\r\nContent-Length: 5", Ok((Length::Known(5), true)));
         check("HTTP/1.1 200 OK\r\nContent-Length: 5, 5\r\ncontent-length: 5", Ok((Length::Known(5), true)));
-        check("HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, Chunked", Ok((Length::Chunked, true)));
+        check("HTTP/1.1 200 OK\r\nTransfer-Encoding: Chunked", Ok((Length::Chunked, true)));
         check("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nContent-Length: 5", Ok((Length::Chunked, true)));
-        check("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked, gzip", Ok((Length::ToTheEnd, false)));
         check("HTTP/1.1 200 OK", Ok((Length::ToTheEnd, false)));
         check("HTTP/1.1 204 No", Ok((Length::Known(0), true)));
         check("HTTP/1.1 204 No\r\nContent-Length: 0", Ok((Length::Known(0), true)));
@@ -250,7 +269,24 @@ mod tests {
         for length in ["", "-1", "+1", "1 2", "two", "1, 2", "1,", "18446744073709551616", "0x1"] {
             check(&format!("HTTP/1.1 200 OK\r\nContent-Length: {length}"), Err(Nonsense::Length));
         }
-        check("HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked", Err(Nonsense::Length));
+    }
+
+    #[test]
+    fn an_answer_comes_as_it_is_or_in_chunks_and_in_no_other_coding() {
+        let coded = |coding: &str| format!("HTTP/1.1 200 OK\r\nTransfer-Encoding: {coding}");
+        for one in ["chunked", " ,CHUNKED, ", "identity, chunked", "chunked\r\nTransfer-Encoding: Identity"] {
+            check(&coded(one), Ok((Length::Chunked, true)));
+        }
+        check(&coded("identity"), Ok((Length::ToTheEnd, false)));
+        check(&coded("\r\nContent-Length: 5"), Ok((Length::Known(5), true)));
+        for other in ["gzip", "gzip, chunked", "chunked, gzip", "chunked, chunked", "chunked;a", "x", "identity;a"] {
+            check(&coded(other), Err(Nonsense::Coding));
+            check(&coded(other).replace("200", "304"), Err(Nonsense::Coding));
+            check(&coded(&other.replace(',', "\r\nTransfer-Encoding:")), Err(Nonsense::Coding));
+            check(&format!("{}\r\nContent-Length: 5", coded(other)), Err(Nonsense::Coding));
+        }
+        check("HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked", Err(Nonsense::Coding));
+        check("HTTP/1.0 200 OK\r\nTransfer-Encoding: identity\r\nContent-Length: 5", Ok((Length::Known(5), false)));
     }
 
     #[test]

@@ -63,6 +63,10 @@ pub(crate) fn chunks() -> Vec<Row> {
             413,
             STARTED,
         ),
+        passes("a size padded with blanks", post(&format!("3{}\r\nabc\r\n0 \t\r\n\r\n", " \t".repeat(2000))), arrives),
+        broken("a size line beyond 4 KiB", &format!("5{}\r\nhello\r\n0\r\n\r\n", " ".repeat(4096))),
+        broken("a last size line beyond 4 KiB", &format!("0;{}\r\n\r\n", "x".repeat(4096))),
+        broken("extensions beyond 16 KiB", &format!("1;{}\r\na\r\n", "x".repeat(3300)).repeat(5)),
         breaks(
             "an extension without an end",
             post(&format!("3\r\nabc\r\n5;{}\r\nhello\r\n0\r\n\r\n", "x".repeat(40_000))),
