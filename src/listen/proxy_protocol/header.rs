@@ -2,6 +2,8 @@
 
 use std::net::SocketAddr;
 
+use crc::CRC_32_ISCSI;
+use crc::Crc;
 use ppp::v1;
 use ppp::v2;
 
@@ -38,6 +40,10 @@ pub(in crate::listen) enum Malformed {
     Family,
     #[error("the addresses of the header are malformed")]
     Addresses,
+    #[error("what the header says beside its addresses is longer than the header")]
+    Values,
+    #[error("the checksum of the header is not its own")]
+    Checksum,
 }
 
 /// Puts a header together.
@@ -105,7 +111,7 @@ impl Reader {
         if rest.len() < length {
             return Ok(None);
         }
-        // Whatever else a proxy says of itself is of no interest.
+        // Of what is local, nothing is to be read.
         if is_local { Ok(Some(Header::Own)) } else { read_block(block).map(Some) }
     }
 }
@@ -138,7 +144,9 @@ fn read_line(line: &[u8]) -> Result<Header, Malformed> {
 }
 
 fn read_block(block: &[u8]) -> Result<Header, Malformed> {
-    match v2::Header::try_from(block).map_err(|_| Malformed::Addresses)?.addresses {
+    let header = v2::Header::try_from(block).map_err(|_| Malformed::Addresses)?;
+    check_values(&header)?;
+    match header.addresses {
         v2::Addresses::IPv4(ends) => Ok(Header::For(Ends {
             source: (ends.source_address, ends.source_port).into(),
             destination: (ends.destination_address, ends.destination_port).into(),
@@ -150,6 +158,40 @@ fn read_block(block: &[u8]) -> Result<Header, Malformed> {
         v2::Addresses::Unix(_) | v2::Addresses::Unspecified => Ok(Header::Own),
     }
 }
+
+/// Checks what stands behind the addresses. Whatever it says is of no interest, but that all of it is there, and that the
+/// checksum, if there is one, is that of the header.
+fn check_values(header: &v2::Header<'_>) -> Result<(), Malformed> {
+    let block = header.as_bytes();
+    let mut end = block.len() - header.tlv_bytes().len();
+    let mut has_checksum = false;
+    for value in header.tlvs() {
+        let value = value.map_err(|_| Malformed::Values)?;
+        end += TLV_HEAD + value.value.len();
+        if value.kind == u8::from(v2::Type::CRC32C) {
+            let stated = value.value[..].try_into().map_err(|_| Malformed::Checksum)?;
+            if has_checksum || checksum(block, end) != u32::from_be_bytes(stated) {
+                return Err(Malformed::Checksum);
+            }
+            has_checksum = true;
+        }
+    }
+    Ok(())
+}
+
+/// Of a block, as if the four bytes before `end` were none: there it stands itself.
+fn checksum(block: &[u8], end: usize) -> u32 {
+    let mut digest = CRC32C.digest();
+    digest.update(&block[..end - 4]);
+    digest.update(&[0; 4]);
+    digest.update(&block[end..]);
+    digest.finalize()
+}
+
+const CRC32C: Crc<u32> = Crc::<u32>::new(&CRC_32_ISCSI);
+
+/// What stands before a value: its kind and its length.
+const TLV_HEAD: usize = 3;
 
 /// How version 1 begins, and the most that it may be, with its CRLF.
 const KEYWORD: &[u8] = b"PROXY ";

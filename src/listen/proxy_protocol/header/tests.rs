@@ -80,13 +80,42 @@ fn version_2_names_both_ends() {
 }
 
 #[test]
-fn what_follows_the_addresses_of_version_2_is_part_of_the_header_and_not_read() {
-    check(&block(0x21, 0x11, &[V4, b"\x04\x00\x02ab"].concat()), Ok(from("203.0.113.9:4711", "192.0.2.1:80")));
-    check(&block(0x21, 0x11, &[V4, b"\x04\xff\xff"].concat()), Ok(from("203.0.113.9:4711", "192.0.2.1:80")));
+fn what_follows_the_addresses_of_version_2_is_part_of_the_header_and_all_there() {
+    let with = |values: &[u8]| block(0x21, 0x11, &[V4, values].concat());
+    check(&with(b"\x04\x00\x02ab"), Ok(from("203.0.113.9:4711", "192.0.2.1:80")));
+    check(&with(b"\x04\x00\x02ab\x01\x00\x00"), Ok(from("203.0.113.9:4711", "192.0.2.1:80")));
+    for cut in [&b"\x04\xff\xff"[..], b"\x04\x00\x03ab", b"\x04", b"\x04\x00", b"\x04\x00\x02ab\x01", b"\0\0\0\0"] {
+        check(&with(cut), Err(Malformed::Values));
+    }
+    // Where the addresses are not known, nobody knows what stands behind them.
+    check(&block(0x21, 0x00, b"\x04\xff\xff"), Ok(Header::Own));
+    check(&block(0x20, 0x11, &[V4, b"\x04\xff\xff"].concat()), Ok(Header::Own));
     let most = [V4, &[0; BLOCK - FIXED - 12]].concat();
     check(&block(0x21, 0x11, &most), Ok(from("203.0.113.9:4711", "192.0.2.1:80")));
     check(&block(0x21, 0x11, &[&most, &[0][..]].concat()), Err(Malformed::TooLong));
 }
+
+#[test]
+fn a_checksum_is_that_of_the_whole_header() {
+    // Computed with another program, between other values and alone.
+    let sums = [(&b"\x04\x00\x02ab"[..], &b"\x04\x00\x00"[..], SUM_BETWEEN), (b"", b"", SUM_ALONE)];
+    for (before, behind, sum) in sums {
+        let with = |sum: u32| block(0x21, 0x11, &[V4, before, b"\x03\x00\x04", &sum.to_be_bytes(), behind].concat());
+        check(&with(sum), Ok(from("203.0.113.9:4711", "192.0.2.1:80")));
+        check(&with(sum ^ 1), Err(Malformed::Checksum));
+        let mut other = with(sum);
+        other[FIXED] ^= 1;
+        check(&other, Err(Malformed::Checksum));
+    }
+    let with = |values: &[u8]| block(0x21, 0x11, &[V4, values].concat());
+    check(&with(b"\x03\x00\x00"), Err(Malformed::Checksum));
+    check(&with(b"\x03\x00\x05abcde"), Err(Malformed::Checksum));
+    let twice = [b"\x03\x00\x04", &SUM_ALONE.to_be_bytes()[..]].concat().repeat(2);
+    check(&with(&twice), Err(Malformed::Checksum));
+}
+
+const SUM_BETWEEN: u32 = 0xb4f7_8e3e;
+const SUM_ALONE: u32 = 0x061e_dd72;
 
 #[test]
 fn what_is_doubtful_is_no_header() {
