@@ -195,7 +195,8 @@ fn relay(
 ) -> Response<ResponseBody> {
     let (mut parts, body) = answer.response.into_parts();
     let is_bodiless = is_bodiless(&story, parts.status);
-    headers::prepare_answer(&mut parts.headers, if is_bodiless { Length::OfWhatIsNotSent } else { Length::OfTheBody });
+    let length = if is_bodiless { Length::OfWhatIsNotSent } else { Length::OfTheBody };
+    headers::prepare_answer(&mut parts.headers, length, &story.live.looked_at);
     story.live.shown.write(&mut parts.headers, &story.report.limits);
     let was_invited = invitation.as_ref().is_none_or(Invitation::close);
     if !was_invited && version < Version::HTTP_2 {
@@ -209,9 +210,10 @@ fn relay(
     Response::from_parts(parts, ResponseBody::relay(body, story, invitation, watch))
 }
 
-/// Whether an answer stands for a body that is not sent.
+/// Whether an answer stands for a body that is not sent. Where no request would get one, it stands for itself.
 fn is_bodiless(story: &Story, status: StatusCode) -> bool {
-    story.method() == Method::HEAD || status == StatusCode::NOT_MODIFIED
+    let has_one = !status.is_informational() && status != StatusCode::NO_CONTENT;
+    has_one && story.method() == Method::HEAD || status == StatusCode::NOT_MODIFIED
 }
 
 /// The application switched protocols: from now on bytes are carried both ways.
@@ -234,7 +236,7 @@ async fn switch(
         watch.end(&mut story, inspection::Ending::Cut, false).await;
     }
     let protocol = parts.headers.get(UPGRADE).cloned();
-    headers::prepare_answer(&mut parts.headers, Length::OfTheBody);
+    headers::prepare_answer(&mut parts.headers, Length::OfTheBody, &story.live.looked_at);
     story.live.shown.write(&mut parts.headers, &story.report.limits);
     parts.headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
     if let Some(protocol) = protocol {

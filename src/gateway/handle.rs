@@ -68,7 +68,7 @@ pub(super) fn handle(
         if live.settings.max_body.is_some_and(|most| incoming.size_hint().lower() > most) {
             return respond::refuse(story, version, Unfit::TooLong);
         }
-        let asks_for_upgrade = headers::strip_connection(&mut parts.headers);
+        let asks_for_upgrade = headers::strip_connection(&mut parts.headers, |name| live.looked_at.in_requests(name));
         let proofs = if live.challenges { Proofs::take(&mut parts.headers) } else { Proofs::default() };
         let bounds = Bounds { length: live.settings.max_body, idle: live.settings.body_idle };
         let mut body = RequestBody::new(incoming, bounds);

@@ -9,8 +9,10 @@ use http::header::CACHE_CONTROL;
 use http::header::CONTENT_TYPE;
 use http::header::COOKIE;
 use http::header::HOST;
+use http::header::LOCATION;
 use http::header::ORIGIN;
 use http::header::REFERER;
+use http::header::SET_COOKIE;
 use http::header::USER_AGENT;
 
 use crate::client::TrustedProxies;
@@ -189,8 +191,10 @@ fn is_weighty(name: &str) -> bool {
 /// The fields that a configuration looks at: its rules, and its `client_ip`.
 #[derive(Clone, Debug, Default)]
 pub struct LookedAt {
-    /// As configured, and as an application may read it.
+    /// Of requests: as configured, and as an application may read it.
     names: Vec<(HeaderName, Option<String>)>,
+    /// Of answers: those that outcomes name.
+    answers: Vec<HeaderName>,
     /// In which a trusted proxy says who asks, when it is one of its own.
     forwarding: Option<HeaderName>,
 }
@@ -198,16 +202,31 @@ pub struct LookedAt {
 impl LookedAt {
     pub fn new(policy: &Policy, clients: &TrustedProxies) -> Self {
         let forwarding = clients.single_header().cloned();
-        let conditions = policy.routes.routes.iter().flat_map(|route| &route.condition.headers).map(|(name, _)| name);
-        let parts = policy.limits.iter().flat_map(|limit| &limit.key.parts);
+        let routes = &policy.routes.routes;
+        let conditions = routes.iter().flat_map(|route| &route.condition.headers).map(|(name, _)| name);
+        let parts = policy.limits.iter().flat_map(|limit| limit.key.parts.iter().chain(&limit.distinct));
         let parts = parts.chain(policy.lists.iter().filter_map(|list| list.of.as_ref()));
+        let parts = parts.chain(routes.iter().filter_map(|route| Some(&route.known_clients.as_ref()?.of)));
         let selected = parts.filter_map(|part| match &part.selector {
             Selector::Header(name) => Some(name),
             _ => None,
         });
         let names = conditions.chain(selected).chain(&forwarding);
         let names = names.map(|name| (name.clone(), dashed(name.as_str()))).collect();
-        Self { names, forwarding }
+        let outcomes = routes.iter().filter_map(|route| route.outcome.as_ref());
+        let sides = outcomes.flat_map(|rule| rule.success.iter().chain(&rule.failure));
+        let answers = sides.flat_map(|side| &side.headers).map(|(name, _)| name.clone()).collect();
+        Self { names, answers, forwarding }
+    }
+
+    /// Whether what becomes of a request may depend on this field of it, here or at the application.
+    pub fn in_requests(&self, name: &HeaderName) -> bool {
+        Kind::of(name) != Kind::Plain || is_weighty(name.as_str()) || self.names.iter().any(|(known, _)| known == name)
+    }
+
+    /// Whether what an answer means, here or to the client, may depend on this field of it.
+    pub fn in_answers(&self, name: &HeaderName) -> bool {
+        *name == SET_COOKIE || *name == LOCATION || is_weighty(name.as_str()) || self.answers.contains(name)
     }
 
     /// Whether a field is the one in which a trusted proxy says who asks: nobody else may write it.
@@ -229,7 +248,8 @@ impl LookedAt {
     }
 }
 
-fn is_hop(name: &str) -> bool {
+/// Whether a field is for the next neighbour alone, whatever `Connection` names.
+pub fn is_hop(name: &str) -> bool {
     matches!(
         name,
         "connection"
@@ -237,6 +257,8 @@ fn is_hop(name: &str) -> bool {
             | "expect"
             | "http2-settings"
             | "keep-alive"
+            | "proxy-authenticate"
+            | "proxy-authentication-info"
             | "proxy-authorization"
             | "proxy-connection"
             | "te"
@@ -293,7 +315,7 @@ mod tests {
     #[test]
     fn fields_between_neighbours_are_known() {
         for name in
-            ["Connection", "Keep-Alive", "TE", "Transfer-Encoding", "Upgrade", "HTTP2-Settings", "Content-Length"]
+            ["Connection", "Keep-Alive", "TE", "Transfer-Encoding", "Upgrade", "HTTP2-Settings", "Proxy-Authenticate"]
         {
             check(name, Kind::Hop);
         }
@@ -347,7 +369,7 @@ mod tests {
     fn a_field_that_the_rules_look_at_has_one_name() {
         let looked_at = |names: &[&'static str]| LookedAt {
             names: names.iter().map(|name| (HeaderName::from_static(name), dashed(name))).collect(),
-            forwarding: None,
+            ..LookedAt::default()
         };
         let name = HeaderName::from_static;
         assert!(looked_at(&["x-tenant"]).is_mistaken_for_one(&name("x_tenant")));

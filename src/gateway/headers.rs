@@ -11,13 +11,10 @@ use http::header::ACCEPT_ENCODING;
 use http::header::CONNECTION;
 use http::header::CONTENT_LENGTH;
 use http::header::COOKIE;
-use http::header::EXPECT;
 use http::header::FORWARDED;
 use http::header::HOST;
 use http::header::SET_COOKIE;
 use http::header::TE;
-use http::header::TRAILER;
-use http::header::TRANSFER_ENCODING;
 use http::header::UPGRADE;
 use http::request::Parts;
 use smallvec::SmallVec;
@@ -25,6 +22,7 @@ use smallvec::SmallVec;
 use super::device;
 use super::header_names::Kind;
 use super::header_names::LookedAt;
+use super::header_names::is_hop;
 use super::request_id::RequestId;
 use super::request_id::X_REQUEST_ID;
 use crate::client::Identity;
@@ -37,8 +35,9 @@ pub const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-p
 const X_REAL_IP: HeaderName = HeaderName::from_static("x-real-ip");
 
 /// Removes what a message names in `Connection`, and says whether it asks for an upgrade. Done before the rules look:
-/// what the application does not get must not count.
-pub fn strip_connection(headers: &mut HeaderMap) -> bool {
+/// what the application does not get must not count. What they look at is kept: nobody takes away what says who asks,
+/// what for, or what it means, by calling it a matter between neighbours.
+pub fn strip_connection(headers: &mut HeaderMap, is_looked_at: impl Fn(&HeaderName) -> bool) -> bool {
     // A look at each costs less than looking up what is seldom there.
     if !headers.keys().any(|name| *name == CONNECTION) {
         return false;
@@ -53,7 +52,7 @@ pub fn strip_connection(headers: &mut HeaderMap) -> bool {
             let Ok(name) = HeaderName::from_bytes(option) else { continue };
             if name == UPGRADE {
                 asks_for_upgrade = true;
-            } else if may_be_named(&name) {
+            } else if !is_looked_at(&name) {
                 named.push(name);
             }
         }
@@ -63,11 +62,6 @@ pub fn strip_connection(headers: &mut HeaderMap) -> bool {
         headers.remove(name);
     }
     asks_for_upgrade
-}
-
-/// A client must not take away what frames a message or says who asked by calling it a matter between neighbours.
-fn may_be_named(name: &HeaderName) -> bool {
-    ![HOST, CONTENT_LENGTH, TRANSFER_ENCODING, TE, TRAILER, EXPECT].contains(name) && Kind::of(name) == Kind::Plain
 }
 
 /// Makes the fields of a request those that the application is to see, all but `Connection` and `Upgrade`. Says whether
@@ -204,16 +198,15 @@ pub fn copy(parts: &mut Parts) {
 
 /// Makes the fields of an answer those that the client is to see. `Content-Length` is kept where it describes a body
 /// that is not sent.
-pub fn prepare_answer(headers: &mut HeaderMap, length: Length) {
+pub fn prepare_answer(headers: &mut HeaderMap, length: Length, looked_at: &LookedAt) {
     // Answers have few fields: looking at each costs less than looking up those that may not be there.
     if headers.keys().any(|name| matches!(*name, CONNECTION | SET_COOKIE)) {
-        strip_connection(headers);
+        strip_connection(headers, |name| looked_at.in_answers(name));
         device::strip_set(headers);
     }
     remove_where(headers, |name| match *name {
-        TRANSFER_ENCODING | UPGRADE | TE => true,
         CONTENT_LENGTH => length == Length::OfTheBody,
-        _ => matches!(name.as_str(), "keep-alive" | "proxy-connection"),
+        _ => is_hop(name.as_str()),
     });
 }
 

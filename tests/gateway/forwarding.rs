@@ -91,6 +91,65 @@ fn a_client_cannot_have_the_gateways_own_fields_removed() {
 }
 
 #[test]
+fn a_client_cannot_have_removed_what_its_request_was_judged_by() {
+    let origin = Origin::start();
+    let gateway = Gateway::with_files(
+        format!(
+            "upstream: {}\n\
+         lists: {{partners: {{of: header.x-partner, file: partners.txt}}}}\n\
+         limits:\n\
+         - {{key: header.x-tenant, distinct: header.x-thing, rate: 100/hour, unless: [partners]}}\n\
+         - {{key: [bearer, cookie.session], rate: 100/hour}}\n\
+         routes:\n\
+         - match: {{path: /api, header: {{x-version: \"2*\"}}}}\n  \
+           outcome: {{success: {{status: 200}}}}\n  \
+           known_clients: {{of: header.x-user}}\n  \
+           limits: [{{name: v2, key: client_ip, rate: 100/hour, headers: full}}]",
+            origin.url()
+        ),
+        &[("partners.txt", "p\n")],
+    );
+    let kept =
+        ["Authorization", "Cookie", "Content-Type", "X-Partner", "X-Tenant", "X-Thing", "X-Version", "X-User", "Range"];
+    let request = kept.iter().fold(gateway.post("/api"), |request, name| request.header(name, "2"));
+    let request = request.header("Connection", &format!("close, {}, X-Hop", kept.join(","))).header("X-Hop", "1");
+    let response = request.send();
+    assert!(response.header("ratelimit-policy").is_some_and(|policy| policy.contains("v2")), "{response:?}");
+    let received = origin.last();
+    // Ranges are not asked for where the answer has a meaning.
+    for name in kept.iter().filter(|name| **name != "Range") {
+        assert_eq!(received.header(&name.to_lowercase()), Some("2"), "{name}");
+    }
+    assert_eq!(received.header("x-hop"), None);
+}
+
+#[test]
+fn an_answer_keeps_what_it_is_judged_by_and_loses_what_is_for_one_hop() {
+    let origin = Origin::answering(|_| {
+        Answer::new(
+            200,
+            &[
+                ("Connection", "Set-Cookie, X-Result, X-Hop"),
+                ("Set-Cookie", "a=1"),
+                ("X-Result", "good"),
+                ("X-Hop", "1"),
+                ("Proxy-Authenticate", "Basic"),
+                ("WWW-Authenticate", "Basic"),
+            ],
+            "",
+        )
+    });
+    let gateway = Gateway::start(format!(
+        "upstream: {}\nroutes: [{{match: /, outcome: {{success: {{header: {{x-result: good}}}}}}}}]",
+        origin.url()
+    ));
+    let response = gateway.get("/").send();
+    assert_eq!(["set-cookie", "x-result"].map(|name| response.header(name)), [Some("a=1"), Some("good")]);
+    assert_eq!(response.header("www-authenticate"), Some("Basic"));
+    assert_eq!(["x-hop", "proxy-authenticate"].map(|name| response.header(name)), [None, None]);
+}
+
+#[test]
 fn names_that_an_application_could_mistake_are_dropped() {
     let origin = Origin::start();
     let gateway = before(&origin);
@@ -150,8 +209,9 @@ fn an_old_client_is_answered_and_let_go() {
     let gateway = before(&origin);
     let mut client = gateway.connect();
     client.send("GET /old HTTP/1.0\r\nHost: app.example\r\n\r\n");
-    assert_eq!(client.response().text(), "origin");
-    assert!(client.rest().is_empty());
+    let head = client.head();
+    assert!(head.starts_with("HTTP/1.1 200 ") && head.contains("\r\nconnection: close\r\n"), "{head}");
+    assert_eq!(client.rest(), b"origin");
     assert!(origin.last().head.starts_with("GET /old HTTP/1.1\r\n"));
 }
 
@@ -164,15 +224,31 @@ fn a_chunked_answer_reaches_an_old_client_without_chunks() {
     let mut client = gateway.connect();
     client.send("GET / HTTP/1.0\r\nHost: app.example\r\n\r\n");
     let response = client.response();
-    assert_eq!(response.header("transfer-encoding"), None);
+    assert_eq!((response.header("transfer-encoding"), response.header("connection")), (None, Some("close")));
     assert_eq!(response.text(), "abcde");
+}
+
+#[test]
+fn an_old_client_may_stay_and_is_told_when_it_may_not() {
+    let origin = Origin::answering(|received| match received.target.as_str() {
+        "/known" => Answer::ok("known"),
+        _ => Answer::raw("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n"),
+    });
+    let gateway = before(&origin);
+    let mut client = gateway.connect();
+    for (target, connection) in [("/known", "keep-alive"), ("/known", "keep-alive"), ("/unknown", "close")] {
+        client.send(format!("GET {target} HTTP/1.0\r\nHost: a\r\nConnection: keep-alive\r\n\r\n"));
+        assert_eq!(client.response().header("connection"), Some(connection), "{target}");
+    }
+    assert!(client.rest().is_empty());
 }
 
 #[test]
 fn answers_without_a_body_have_none() {
     let origin = Origin::answering(|received| match received.target.as_str() {
         "/204" => Answer::new(204, &[], ""),
-        "/304" => Answer::new(304, &[("ETag", "\"x\"")], ""),
+        "/304" => Answer::raw("HTTP/1.1 304 Not Modified\r\nETag: \"x\"\r\nContent-Length: 1000\r\n\r\n"),
+        "/none" => Answer::raw("HTTP/1.1 204 No Content\r\nContent-Length: 0\r\n\r\n"),
         _ => Answer::raw("HTTP/1.1 200 OK\r\nContent-Length: 1000\r\nX-Kept: 1\r\n\r\n"),
     });
     let gateway = before(&origin);
@@ -183,7 +259,12 @@ fn answers_without_a_body_have_none() {
     assert_eq!((none.status, none.header("content-length"), none.header("transfer-encoding")), (204, None, None));
     let unchanged = gateway.get("/304").send_on(&mut client);
     assert_eq!((unchanged.status, unchanged.header("etag")), (304, Some("\"x\"")));
-    assert_eq!(origin.count(), 3);
+    assert_eq!(unchanged.header("content-length"), Some("1000"));
+    for method in ["HEAD", "GET"] {
+        let none = gateway.request(method, "/none").send_on(&mut client);
+        assert_eq!((none.status, none.header("content-length")), (204, None), "{method}");
+    }
+    assert_eq!(origin.count(), 5);
 }
 
 #[test]

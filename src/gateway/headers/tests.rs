@@ -1,5 +1,6 @@
 use std::net::IpAddr;
 
+use http::header::TRAILER;
 use proptest::prelude::*;
 
 use super::*;
@@ -44,7 +45,8 @@ fn proxied() -> Identity {
 #[track_caller]
 fn check_connection(lines: &[(&str, &str)], asks_for_upgrade: bool, left: &[&str]) {
     let mut headers = headers(lines);
-    assert_eq!(strip_connection(&mut headers), asks_for_upgrade);
+    let looked_at = LookedAt::default();
+    assert_eq!(strip_connection(&mut headers, |name| looked_at.in_requests(name)), asks_for_upgrade);
     let mut names: Vec<_> = headers.keys().map(HeaderName::as_str).collect();
     names.sort_unstable();
     assert_eq!(names, left);
@@ -59,13 +61,37 @@ fn what_connection_names_stays_between_neighbours() {
 
 #[test]
 fn a_client_cannot_take_away_what_identifies_or_frames_its_request() {
-    let lines = [
-        ("connection", "host, content-length, x-forwarded-for, x-real-ip, te"),
-        ("host", "a"),
-        ("content-length", "0"),
-        ("x-forwarded-for", "192.0.2.1"),
+    let names = [
+        "authorization",
+        "content-encoding",
+        "content-length",
+        "content-type",
+        "cookie",
+        "host",
+        "x-forwarded-for",
+        "x-http-method-override",
     ];
-    check_connection(&lines, false, &["content-length", "host", "x-forwarded-for"]);
+    let connection = names.join(", ");
+    let mut lines = vec![("connection", connection.as_str()), ("connection", "x-real-ip, te, X-Hop"), ("x-hop", "1")];
+    lines.extend(names.map(|name| (name, "1")));
+    check_connection(&lines, false, &names);
+}
+
+#[test]
+fn what_is_for_one_hop_alone_goes_no_further_in_an_answer_either() {
+    let mut answer = headers(&[
+        ("connection", "Set-Cookie, content-type, x-hop"),
+        ("set-cookie", "a=b"),
+        ("content-type", "text/html"),
+        ("x-hop", "1"),
+        ("proxy-authenticate", "Basic"),
+        ("proxy-authentication-info", "x"),
+        ("www-authenticate", "Basic"),
+    ]);
+    prepare_answer(&mut answer, Length::OfTheBody, &LookedAt::default());
+    let mut left: Vec<_> = answer.keys().map(HeaderName::as_str).collect();
+    left.sort_unstable();
+    assert_eq!(left, ["content-type", "set-cookie", "www-authenticate"]);
 }
 
 #[test]
@@ -198,10 +224,10 @@ fn an_upstream_may_want_a_host_of_its_own() {
 fn an_answers_length_is_its_bodys_unless_no_body_follows() {
     let lines = [("content-length", "5"), ("transfer-encoding", "chunked"), ("connection", "x-a"), ("x-a", "1")];
     let mut answer = headers(&lines);
-    prepare_answer(&mut answer, Length::OfTheBody);
+    prepare_answer(&mut answer, Length::OfTheBody, &LookedAt::default());
     assert!(answer.is_empty());
     let mut answer = headers(&lines);
-    prepare_answer(&mut answer, Length::OfWhatIsNotSent);
+    prepare_answer(&mut answer, Length::OfWhatIsNotSent, &LookedAt::default());
     assert_eq!(answer["content-length"], "5");
     assert_eq!(answer.len(), 1);
 }
@@ -240,7 +266,8 @@ proptest! {
         let lines: Vec<(&str, &str)> = lines.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
         let mut headers = headers(&lines);
         headers.insert(HOST, HeaderValue::from_static("a"));
-        strip_connection(&mut headers);
+        let looked_at = LookedAt::default();
+        strip_connection(&mut headers, |name| looked_at.in_requests(name));
         let who = if is_trusted { proxied() } else { direct() };
         let id = RequestId::random();
         prepare_request(&mut headers, Version::HTTP_11, &who, false, id, &HostHeader::Preserve, &LookedAt::default());

@@ -66,17 +66,17 @@ pub(super) fn write(parts: &Parts, extent: Extent, asked: Asked, out: &mut Outbo
     let is_old = asked.version == Version::HTTP_10;
     let out = out.small();
     out.reserve(ROOM + headers.len() * ROOM_FOR_A_FIELD);
-    status_line(*status, parts.extensions.get(), is_old, out);
+    status_line(*status, parts.extensions.get(), out);
 
     let may_have_length = !status.is_informational() && *status != StatusCode::NO_CONTENT;
-    let may_have_length = may_have_length && *status != StatusCode::NOT_MODIFIED;
-    let may_have_body = may_have_length && !asked.is_head;
+    let may_have_body = may_have_length && *status != StatusCode::NOT_MODIFIED && !asked.is_head;
+    // The body that another request would be answered with has a length, though it is not sent.
+    let stands_for_a_body = may_have_length && !may_have_body && extent == Extent::Nothing;
     let mut written = Written::default();
     let mut trailers = Vec::new();
     for (name, value) in headers {
         if *name == CONTENT_LENGTH {
-            let stands_for_what_is_not_sent = asked.is_head && extent == Extent::Nothing;
-            if written.length.is_some() || extent == Extent::Nothing && !stands_for_what_is_not_sent {
+            if written.length.is_some() || extent == Extent::Nothing && !stands_for_a_body || !may_have_length {
                 continue;
             }
             let stated = str::from_utf8(value.as_bytes()).ok().and_then(|length| length.parse().ok());
@@ -100,13 +100,6 @@ pub(super) fn write(parts: &Parts, extent: Extent, asked: Asked, out: &mut Outbo
         fields::line(name, value.as_bytes(), out);
     }
 
-    let is_upgrade = *status == StatusCode::SWITCHING_PROTOCOLS;
-    let mut keeps_alive = asked.keeps_alive && !written.closes;
-    if is_old && keeps_alive && !written.stays {
-        out.extend_from_slice(b"connection: keep-alive\r\n");
-    } else if !is_old && !asked.keeps_alive && !written.closes && !is_upgrade {
-        out.extend_from_slice(b"connection: close\r\n");
-    }
     let length = match (written.length, extent) {
         (Some(length), _) => Length::Known(length),
         (None, Extent::Nothing | Extent::Known(0)) => {
@@ -129,22 +122,28 @@ pub(super) fn write(parts: &Parts, extent: Extent, asked: Asked, out: &mut Outbo
             Length::Chunked
         }
     };
+    let body = (may_have_body && length != Length::Known(0)).then_some(length);
+
+    let may_stay = asked.keeps_alive && body != Some(Length::ToTheEnd);
+    let is_upgrade = *status == StatusCode::SWITCHING_PROTOCOLS;
+    if !may_stay && !written.closes && !is_upgrade {
+        out.extend_from_slice(b"connection: close\r\n");
+    } else if is_old && may_stay && !written.closes && !written.stays {
+        out.extend_from_slice(b"connection: keep-alive\r\n");
+    }
     if !written.has_date {
         out.extend_from_slice(b"date: ");
         date::write(out);
         out.extend_from_slice(b"\r\n");
     }
     out.extend_from_slice(b"\r\n");
-
-    let body = (may_have_body && length != Length::Known(0)).then_some(length);
-    keeps_alive &= body != Some(Length::ToTheEnd);
-    Framed { body, keeps_alive, trailers }
+    Framed { body, keeps_alive: may_stay && !written.closes, trailers }
 }
 
 /// Writes the whole answer to a head that was none.
 pub(super) fn refuse(status: StatusCode, out: &mut Outbox) {
     let out = out.small();
-    status_line(status, None, false, out);
+    status_line(status, None, out);
     out.extend_from_slice(b"connection: close\r\ncontent-length: 0\r\ndate: ");
     date::write(out);
     out.extend_from_slice(b"\r\n\r\n");
@@ -159,11 +158,12 @@ struct Written {
     has_date: bool,
 }
 
-fn status_line(status: StatusCode, reason: Option<&ReasonPhrase>, is_old: bool, out: &mut Vec<u8>) {
-    if status == StatusCode::OK && !is_old && reason.is_none() {
+/// The version is ours, whatever the client's is (RFC 9110, section 6.2).
+fn status_line(status: StatusCode, reason: Option<&ReasonPhrase>, out: &mut Vec<u8>) {
+    if status == StatusCode::OK && reason.is_none() {
         return out.extend_from_slice(b"HTTP/1.1 200 OK\r\n");
     }
-    out.extend_from_slice(if is_old { b"HTTP/1.0 " } else { b"HTTP/1.1 " });
+    out.extend_from_slice(b"HTTP/1.1 ");
     out.extend_from_slice(status.as_str().as_bytes());
     out.extend_from_slice(b" ");
     // Many parsers expect one.
@@ -218,8 +218,7 @@ mod tests {
         let mut out = Outbox::default();
         let framed = write(&response.body(()).unwrap().into_parts().0, extent, asked, &mut out);
         let text = String::from_utf8(out.copy_to_bytes(out.remaining()).to_vec()).unwrap();
-        let status = if asked.version == Version::HTTP_10 { "HTTP/1.0 200 OK\r\n" } else { "HTTP/1.1 200 OK\r\n" };
-        let rest = text.strip_prefix(status).unwrap();
+        let rest = text.strip_prefix("HTTP/1.1 200 OK\r\n").unwrap();
         let (before, _) = rest.split_once("date: ").unwrap();
         assert_eq!((before, framed.body, framed.keeps_alive), (lines, body, goes_on), "{fields:?}");
     }
@@ -230,8 +229,31 @@ mod tests {
         check(KEEPS, Extent::Known(5), &[], "content-length: 5\r\n", Some(Length::Known(5)), true);
         check(KEEPS, Extent::Unknown, &[], "transfer-encoding: chunked\r\n", Some(Length::Chunked), true);
         let old = Asked { version: Version::HTTP_10, keeps_alive: false, ..KEEPS };
-        check(old, Extent::Unknown, &[], "", Some(Length::ToTheEnd), false);
-        check(old, Extent::Known(5), &[], "content-length: 5\r\n", Some(Length::Known(5)), false);
+        let close = "connection: close\r\n";
+        check(old, Extent::Unknown, &[], close, Some(Length::ToTheEnd), false);
+        check(Asked { keeps_alive: true, ..old }, Extent::Unknown, &[], close, Some(Length::ToTheEnd), false);
+        let known = Some(Length::Known(5));
+        check(old, Extent::Known(5), &[], &format!("content-length: 5\r\n{close}"), known, false);
+    }
+
+    #[test]
+    fn an_answer_that_cannot_have_a_body_says_nothing_of_its_length_unless_another_request_would_get_one() {
+        let told = |status: u16, is_head: bool, extent| {
+            let response = Response::builder().status(status).header("content-length", "5").body(()).unwrap();
+            let mut out = Outbox::default();
+            let framed = write(&response.into_parts().0, extent, Asked { is_head, ..KEEPS }, &mut out);
+            let text = String::from_utf8(out.copy_to_bytes(out.remaining()).to_vec()).unwrap();
+            assert!(framed.body.is_none() && framed.keeps_alive && !text.contains("transfer-encoding"), "{text}");
+            text.contains("content-length: 5\r\n")
+        };
+        for (status, of_get, of_head) in
+            [(101, false, false), (103, false, false), (204, false, false), (304, true, true)]
+        {
+            assert_eq!(told(status, false, Extent::Nothing), of_get, "{status}");
+            assert_eq!(told(status, true, Extent::Nothing), of_head, "{status}");
+        }
+        assert!(told(200, true, Extent::Nothing));
+        assert!(!told(204, true, Extent::Known(5)));
     }
 
     #[test]
@@ -252,12 +274,13 @@ mod tests {
         let length = "content-length: 0\r\n";
         let ends = Asked { keeps_alive: false, ..KEEPS };
         let own = [("connection", "close")];
-        check(ends, Extent::Nothing, &[], &format!("connection: close\r\n{length}"), None, false);
+        check(ends, Extent::Nothing, &[], &format!("{length}connection: close\r\n"), None, false);
         check(ends, Extent::Nothing, &own, &format!("connection: close\r\n{length}"), None, false);
         check(KEEPS, Extent::Nothing, &own, &format!("connection: close\r\n{length}"), None, false);
         let old = Asked { version: Version::HTTP_10, ..KEEPS };
-        check(old, Extent::Nothing, &[], &format!("connection: keep-alive\r\n{length}"), None, true);
+        check(old, Extent::Nothing, &[], &format!("{length}connection: keep-alive\r\n"), None, true);
         check(old, Extent::Nothing, &own, &format!("connection: close\r\n{length}"), None, false);
-        check(Asked { keeps_alive: false, ..old }, Extent::Nothing, &[], length, None, false);
+        let ends = Asked { keeps_alive: false, ..old };
+        check(ends, Extent::Nothing, &[], &format!("{length}connection: close\r\n"), None, false);
     }
 }
