@@ -17,6 +17,7 @@ use crate::support::Arrival;
 use crate::support::Caller;
 use crate::support::Stopwatch;
 use crate::support::eventually;
+use crate::support::surely_decided_within;
 
 const GATEWAYS: usize = 4;
 const CONNECTIONS: usize = 64;
@@ -172,22 +173,6 @@ fn prove(site: &Site, seen: &Seen) {
         assert!(fullest <= most, "{fullest} in {window:?}, {most} are allowed");
         assert_eq!(fullest, most, "no window of {window:?} was ever full: nothing is proved");
     }
-}
-
-/// The most requests that were certainly decided within one window of this length.
-///
-/// When a request was decided is not seen at the application: between the decision and its arrival it was on its way,
-/// one longer than the other, so arrivals alone may stand closer than decisions did. But each decision lies between the
-/// moment its client began to send and the moment it arrived, both by one clock. So requests that were both sent and
-/// received within a window were decided within it; counting those never accuses a gateway that is right, and on a
-/// journey of milliseconds in windows of seconds misses next to nothing.
-fn surely_decided_within(window: Duration, arrivals: &[&Arrival]) -> usize {
-    // That clock is steady; the one Redis decides by may be slewed by 0.05 percent towards the right time.
-    let window = window.mul_f64(0.999);
-    let within = |from: Duration| {
-        arrivals.iter().filter(|arrival| arrival.sent >= from && arrival.arrived < from + window).count()
-    };
-    arrivals.iter().map(|arrival| within(arrival.sent)).max().unwrap_or(0)
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! An application that writes down when each request reached it.
 
+use std::net::Ipv4Addr;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::Mutex;
@@ -29,10 +30,15 @@ pub struct Ledger {
 
 impl Ledger {
     pub fn start() -> Self {
+        Self::on(Ipv4Addr::LOCALHOST)
+    }
+
+    /// On another address of this machine than the loopback.
+    pub fn on(address: Ipv4Addr) -> Self {
         let since = Stopwatch::start();
         let arrivals = Arc::new(Mutex::new(Vec::new()));
         let lines = Arc::clone(&arrivals);
-        let origin = Origin::conversing(move |mut exchange| {
+        let origin = Origin::conversing_on(address, move |mut exchange| {
             while let Some(head) = exchange.head() {
                 let arrived = since.elapsed();
                 let sent = head.header("x-sent").and_then(|sent| sent.parse().ok()).unwrap_or_default();
@@ -68,4 +74,20 @@ impl Ledger {
     pub fn count(&self, target: &str) -> usize {
         self.arrivals.lock().expect("no panic here").iter().filter(|arrival| arrival.target == target).count()
     }
+}
+
+/// The most requests that were certainly decided within one window of this length.
+///
+/// When a request was decided is not seen at the application: between the decision and its arrival it was on its way,
+/// one longer than the other, so arrivals alone may stand closer than decisions did. But each decision lies between the
+/// moment its client began to send and the moment it arrived, both by one clock. So requests that were both sent and
+/// received within a window were decided within it; counting those never accuses a gateway that is right, and on a
+/// journey of milliseconds in windows of seconds misses next to nothing.
+pub fn surely_decided_within(window: Duration, arrivals: &[&Arrival]) -> usize {
+    // That clock is steady; the one Redis decides by may be slewed by 0.05 percent towards the right time.
+    let window = window.mul_f64(0.999);
+    let within = |from: Duration| {
+        arrivals.iter().filter(|arrival| arrival.sent >= from && arrival.arrived < from + window).count()
+    };
+    arrivals.iter().map(|arrival| within(arrival.sent)).max().unwrap_or(0)
 }

@@ -28,6 +28,7 @@ pub use self::gateway::Gateway;
 pub use self::haproxy::Haproxy;
 pub use self::ledger::Arrival;
 pub use self::ledger::Ledger;
+pub use self::ledger::surely_decided_within;
 pub use self::message::Response;
 pub use self::message::digest;
 pub use self::nginx::Nginx;

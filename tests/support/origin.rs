@@ -3,6 +3,7 @@
 use std::io::ErrorKind;
 use std::io::Read;
 use std::io::Write;
+use std::net::Ipv4Addr;
 use std::net::Shutdown;
 use std::net::SocketAddr;
 use std::net::TcpListener;
@@ -197,7 +198,7 @@ struct Record {
     stopped: AtomicBool,
 }
 
-/// A server on a free port of the loopback, until it is dropped.
+/// A server on a free port, until it is dropped.
 #[derive(Debug)]
 pub struct Origin {
     address: SocketAddr,
@@ -226,7 +227,12 @@ impl Origin {
 
     /// Leaves each connection to a script.
     pub fn conversing(script: impl Fn(Exchange) + Send + Sync + 'static) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        Self::conversing_on(Ipv4Addr::LOCALHOST, script)
+    }
+
+    /// The same on another address of this machine.
+    pub fn conversing_on(address: Ipv4Addr, script: impl Fn(Exchange) + Send + Sync + 'static) -> Self {
+        let listener = TcpListener::bind((address, 0)).expect("a free port");
         Self::on(listener, script)
     }
 

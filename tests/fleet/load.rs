@@ -1,0 +1,57 @@
+//! Clients who ask for more than the limits admit, all the time, and what they got.
+
+use std::net::SocketAddr;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering;
+use std::thread;
+use std::time::Duration;
+
+use crate::support::Caller;
+use crate::support::Stopwatch;
+
+/// The routes, by what happens on them while Redis is away.
+pub(super) const POLICIES: [&str; 2] = ["deny", "local"];
+
+/// So many keys share the load: with this many each of them asks for several times what it is granted.
+pub(super) const KEYS: usize = 12;
+
+/// Connections of each gateway's clients, half of them for each policy.
+pub(super) const CONNECTIONS: usize = 8;
+
+/// Between two rounds: the load is to be steady, not the most that the machine can do.
+const PAUSE: Duration = Duration::from_millis(15);
+
+/// One request and what came of it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sample {
+    pub(super) policy: usize,
+    pub(super) sent: Duration,
+    pub(super) answered: Duration,
+    /// `None`: the connection was lost.
+    pub(super) status: Option<u16>,
+}
+
+/// Asks one gateway until it is over.
+pub(super) fn ask(gateway: usize, address: SocketAddr, clock: Stopwatch, over: &AtomicBool) -> Vec<Sample> {
+    let mut callers: Vec<Caller> = (0..CONNECTIONS).map(|_| Caller::default()).collect();
+    let mut samples = Vec::new();
+    while !over.load(Ordering::SeqCst) {
+        let asked: Vec<(usize, Duration)> = callers
+            .iter_mut()
+            .enumerate()
+            .map(|(place, caller)| {
+                let policy = place % POLICIES.len();
+                let sent = clock.elapsed();
+                let target = format!("/{}/{gateway}", POLICIES[policy]);
+                caller.ask(address, &target, &format!("key-{}", fastrand::usize(..KEYS)), clock);
+                (policy, sent)
+            })
+            .collect();
+        for (caller, (policy, sent)) in callers.iter_mut().zip(asked) {
+            let status = caller.answer();
+            samples.push(Sample { policy, sent, answered: clock.elapsed(), status });
+        }
+        thread::sleep(PAUSE);
+    }
+    samples
+}

@@ -1,0 +1,230 @@
+//! Links are cut, slowed down and made lossy for a while each, and healed; the application counts what passes meanwhile.
+
+use std::sync::atomic::AtomicBool;
+use std::thread;
+use std::time::Duration;
+
+use crate::load;
+use crate::load::CONNECTIONS;
+use crate::load::KEYS;
+use crate::load::POLICIES;
+use crate::load::Sample;
+use crate::site::Fleet;
+use crate::site::GATEWAYS;
+use crate::site::MOST;
+use crate::site::WINDOW_SECONDS;
+use crate::support::Arrival;
+use crate::support::Caller;
+use crate::support::Over;
+use crate::support::Stopwatch;
+use crate::support::eventually;
+use crate::support::surely_decided_within;
+
+const WINDOW: Duration = Duration::from_secs(WINDOW_SECONDS);
+
+/// What each gateway grants alone while it has no Redis.
+const SHARE: usize = MOST / GATEWAYS;
+
+/// How long a fault lasts.
+const FAULT: Duration = Duration::from_secs(15);
+
+/// Until a gateway has noticed that Redis is gone, its longest `timeout` and a little more.
+const NOTICING: Duration = Duration::from_secs(3);
+
+/// One kind of broken network.
+struct Fault {
+    name: &'static str,
+    break_it: fn(&Fleet),
+    /// These gateways surely have no Redis while it lasts.
+    without_redis: &'static [usize],
+    /// A master is replaced: what it had not told its replica is lost.
+    fails_over: bool,
+}
+
+const FAULTS: &[Fault] = &[
+    Fault {
+        name: "one gateway cut off from Redis",
+        break_it: |fleet| Fleet::cut(&[&fleet.gateways[0]], &fleet.redis.iter().collect::<Vec<_>>()),
+        without_redis: &[0],
+        fails_over: false,
+    },
+    Fault {
+        name: "one master cut off from all",
+        break_it: |fleet| Fleet::cut(&[&fleet.redis[0]], &fleet.all()),
+        without_redis: &[],
+        fails_over: true,
+    },
+    Fault {
+        name: "a master and its replica apart",
+        break_it: |fleet| Fleet::cut(&[&fleet.redis[1]], &[&fleet.redis[4]]),
+        without_redis: &[],
+        fails_over: false,
+    },
+    Fault {
+        name: "every packet delayed by 200 ms",
+        break_it: |fleet| Fleet::delay(&fleet.all(), "200"),
+        without_redis: &[2],
+        fails_over: false,
+    },
+    Fault {
+        name: "5 % of the packets lost",
+        break_it: |fleet| Fleet::lose(&fleet.all(), "0.05"),
+        without_redis: &[],
+        fails_over: false,
+    },
+];
+
+/// When a fault began, when its links were healed one after another, and when every gateway decided by Redis again.
+#[derive(Clone, Copy, Debug)]
+struct Span {
+    broken: Duration,
+    healing: Duration,
+    healed: Duration,
+    normal: Duration,
+}
+
+#[test]
+fn limits_hold_whatever_the_network_does() {
+    let fleet = Fleet::start();
+    let doors = fleet.doors();
+    let clock = fleet.application.clock();
+    let over = AtomicBool::new(false);
+    let (spans, samples) = thread::scope(|scope| {
+        let ended = Over(&over);
+        decided_by_redis(&fleet);
+        let over = &over;
+        let clients: Vec<_> = doors
+            .iter()
+            .enumerate()
+            .flat_map(|(gateway, &address)| (0..2).map(move |_| (gateway, address)))
+            .map(|(gateway, address)| scope.spawn(move || load::ask(gateway, address, clock, over)))
+            .collect();
+        thread::sleep(2 * WINDOW);
+        let spans: Vec<Span> = FAULTS.iter().map(|fault| suffer(&fleet, fault, clock)).collect();
+        drop(ended);
+        let samples = clients.into_iter().flat_map(|client| client.join().expect("no panic here"));
+        (spans, samples.collect::<Vec<Sample>>())
+    });
+    let seen = Seen { arrivals: fleet.application.arrivals(), samples };
+    print_head();
+    for (fault, span) in FAULTS.iter().zip(&spans) {
+        seen.judge(fault, *span);
+    }
+    seen.is_exact_between(&spans);
+}
+
+/// Breaks the network for a while, heals it, and waits until the windows are those of a whole network again.
+fn suffer(fleet: &Fleet, fault: &Fault, clock: Stopwatch) -> Span {
+    let broken = clock.elapsed();
+    (fault.break_it)(fleet);
+    thread::sleep(FAULT);
+    let healing = clock.elapsed();
+    fleet.heal();
+    let healed = clock.elapsed();
+    decided_by_redis(fleet);
+    let normal = clock.elapsed();
+    thread::sleep(3 * WINDOW);
+    Span { broken, healing, healed, normal }
+}
+
+/// Waits until no gateway answers 503 for want of Redis, whichever of its masters is asked.
+#[track_caller]
+fn decided_by_redis(fleet: &Fleet) {
+    for (number, door) in fleet.doors().into_iter().enumerate() {
+        eventually("Redis decides", || {
+            let mut caller = Caller::default();
+            (0..KEYS).all(|key| {
+                let status =
+                    caller.call(door, &format!("/deny/{number}"), &format!("key-{key}"), fleet.application.clock());
+                matches!(status, Some(200 | 429))
+            })
+        });
+    }
+}
+
+/// What clients and the application saw of it all.
+#[derive(Debug)]
+struct Seen {
+    arrivals: Vec<Arrival>,
+    samples: Vec<Sample>,
+}
+
+impl Seen {
+    /// The most that passed for one key within a window, of what was sent within a span.
+    fn fullest(&self, policy: usize, gateways: &[usize], from: Duration, until: Duration) -> usize {
+        let targets: Vec<String> = gateways.iter().map(|gateway| format!("/{}/{gateway}", POLICIES[policy])).collect();
+        let of_key = |key: usize| {
+            let key = format!("key-{key}");
+            let chosen = self.arrivals.iter().filter(|arrival| {
+                arrival.key == key && targets.contains(&arrival.target) && arrival.sent >= from && arrival.sent < until
+            });
+            surely_decided_within(WINDOW, &chosen.collect::<Vec<_>>())
+        };
+        (0..KEYS).map(of_key).max().unwrap_or(0)
+    }
+
+    /// While the network is whole, no window holds more than the limit, and some are full.
+    #[track_caller]
+    fn is_exact_between(&self, spans: &[Span]) {
+        let begins = std::iter::once(Duration::ZERO).chain(spans.iter().map(|span| span.normal + WINDOW));
+        let ends = spans.iter().map(|span| span.broken).chain([Duration::MAX]);
+        for (begin, end) in begins.zip(ends) {
+            for (policy, name) in POLICIES.iter().enumerate() {
+                let fullest = self.fullest(policy, &[0, 1, 2], begin, end);
+                assert_eq!(fullest, MOST, "/{name} between {begin:?} and {end:?}");
+            }
+        }
+    }
+
+    /// Fails unless a fault was borne as promised; prints it as a row of the README's table.
+    #[track_caller]
+    #[expect(clippy::print_stdout, reason = "the table of the README is made of these lines")]
+    fn judge(&self, fault: &Fault, span: Span) {
+        let from = span.broken.saturating_sub(WINDOW);
+        let until = span.normal + WINDOW;
+        let all = [0, 1, 2];
+        let [deny, local] = [0, 1].map(|policy| self.fullest(policy, &all, from, until));
+        let surely_away = span.broken + NOTICING;
+        let alone: Vec<usize> =
+            fault.without_redis.iter().map(|&gateway| self.fullest(1, &[gateway], surely_away, span.healing)).collect();
+
+        let during = |policy: usize| {
+            self.samples.iter().filter(move |sample| {
+                sample.policy == policy && sample.sent >= span.broken && sample.answered < span.healing
+            })
+        };
+        let unavailable = during(0).filter(|sample| sample.status == Some(503)).count();
+        let slowest = during(1).map(|sample| sample.answered.saturating_sub(sample.sent)).max().unwrap_or_default();
+        println!(
+            "| {} | {deny} of {MOST} | {local} of {MOST} | {} | {} of {} | {} ms | {} ms |",
+            fault.name,
+            alone.iter().map(usize::to_string).collect::<Vec<_>>().join(", "),
+            unavailable,
+            during(0).count(),
+            slowest.as_millis(),
+            span.normal.saturating_sub(span.healed).as_millis(),
+        );
+
+        // Only Redis admits here, so what is too much was admitted by a master that could not tell its replica.
+        let lost = if fault.fails_over { GATEWAYS * 2 * CONNECTIONS } else { 0 };
+        assert!(deny <= MOST + lost, "{}: {deny} of {MOST} where only Redis admits", fault.name);
+        assert!(local <= MOST + GATEWAYS * SHARE + lost, "{}: {local} of {MOST} and all shares", fault.name);
+        for passed in alone {
+            assert_eq!(passed, SHARE, "{}: what a gateway without Redis grants", fault.name);
+        }
+        for policy in 0..POLICIES.len() {
+            let others = during(policy).filter(|sample| !matches!(sample.status, Some(200 | 429 | 503)));
+            assert_eq!(others.count(), 0, "{}: answers that are neither a pass nor a denial", fault.name);
+        }
+        let denied_for_redis = during(1).filter(|sample| sample.status == Some(503)).count();
+        assert_eq!(denied_for_redis, 0, "{}: 503 where a gateway is to count by itself", fault.name);
+    }
+}
+
+#[expect(clippy::print_stdout, reason = "the table of the README is made of these lines")]
+fn print_head() {
+    println!(
+        "| for 15 s | most in a window, `deny` | most in a window, `local` | of it a gateway without Redis | 503 under `deny` | slowest answer under `local` | decides again after |"
+    );
+    println!("| --- | --- | --- | --- | --- | --- | --- |");
+}
