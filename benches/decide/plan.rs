@@ -105,5 +105,6 @@ fn policy(keys: Vec<Vec<KeyPart>>) -> Policy {
         routes: RouteTable { routes: vec![login] },
         upstream: UpstreamId(0),
         deny_response: DenyResponse::default(),
+        channels: Vec::new(),
     }
 }

@@ -23,11 +23,12 @@ use tracing::info;
 use super::Control;
 use super::export;
 use super::export::Format;
+use super::limits::status_of;
+use super::limits::whole_seconds;
 use super::problem::Problem;
+use crate::clock::Timestamp;
 use crate::decision::by_hand::Asked;
-use crate::decision::by_hand::Unclear;
 use crate::list::network;
-use crate::store::Store;
 use crate::store::bans::Ban;
 use crate::store::bans::BanId;
 use crate::store::bans::Subject;
@@ -48,6 +49,19 @@ pub(super) struct Described {
     reason: String,
 }
 
+/// A ban of a key that somebody asks about.
+#[derive(Debug, Serialize)]
+pub(super) struct Lasting {
+    id: String,
+    /// Where it is the address that is banned, not the key.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    address: Option<String>,
+    until: String,
+    /// In whole seconds, rounded up.
+    pub(super) left: u64,
+    reason: String,
+}
+
 /// What is asked for.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -59,6 +73,8 @@ struct Wanted {
     span: String,
     #[serde(default)]
     reason: String,
+    #[serde(default)]
+    force: bool,
 }
 
 pub(super) async fn list(State(control): State<Arc<Control>>) -> Json<Vec<Described>> {
@@ -80,7 +96,7 @@ pub(super) async fn add(State(control): State<Arc<Control>>, body: Bytes) -> Res
     let span = wanted.span()?;
     wanted.check_reason()?;
     let subject = match (&wanted.address, &wanted.limit) {
-        (Some(address), None) if wanted.key.is_none() => Subject::Address(banned_network(address)?),
+        (Some(address), None) if wanted.key.is_none() => Subject::Address(wanted.network(address)?),
         (None, Some(limit)) => control.banned_key(limit, wanted.key.as_ref())?,
         _ => return Err(bad(EXPECTED)),
     };
@@ -96,14 +112,8 @@ pub(super) async fn remove(
     State(control): State<Arc<Control>>,
     id: Result<Path<String>, PathRejection>,
 ) -> Result<StatusCode, Problem> {
-    let lifted = control.store.lift(named(id)?).await;
-    let ban = lifted.map_err(|_| Problem::new(StatusCode::SERVICE_UNAVAILABLE, NOT_LIFTED))?.ok_or_else(unknown)?;
-    if let Subject::Key { key, .. } = &ban.subject {
-        // The ban is lifted all the same; what could not be forgotten passes with its window.
-        let _ = control.store.forget(&[*key]).await;
-    }
-    info!(ban = %ban.id, "unbanned by hand: {}", what(&ban));
-    Ok(StatusCode::NO_CONTENT)
+    let lifted = control.lift(&[named(id)?]).await?;
+    if lifted.is_empty() { Err(unknown()) } else { Ok(StatusCode::NO_CONTENT) }
 }
 
 /// The banned networks that are known in clear, for something else that keeps them out.
@@ -123,7 +133,7 @@ pub(super) async fn exported(
 }
 
 impl Described {
-    fn of(ban: &Ban) -> Self {
+    pub(super) fn of(ban: &Ban) -> Self {
         let (address, limit, key) = match &ban.subject {
             Subject::Address(network) => (Some(network.to_string()), None, None),
             Subject::Key { limit, named, .. } => {
@@ -141,7 +151,32 @@ impl Described {
     }
 }
 
+impl Lasting {
+    fn of(ban: &Ban, now: Timestamp) -> Self {
+        let address = match &ban.subject {
+            Subject::Address(network) => Some(network.to_string()),
+            Subject::Key { .. } => None,
+        };
+        let (id, until, reason) = (ban.id.to_string(), ban.until.to_string(), ban.reason.to_string());
+        Self { id, address, until, left: whole_seconds(ban.left(now)), reason }
+    }
+}
+
 impl Wanted {
+    /// Whoever bans a net as large as a country's is asked whether they mean it; everyone is never meant.
+    fn network(&self, text: &str) -> Result<IpNet, Problem> {
+        let network = network_of(text)?;
+        let smallest = if network.addr().is_ipv4() { LARGEST_V4 } else { LARGEST_V6 };
+        match network.prefix_len() {
+            0 => Err(bad("`address`: that is everyone")),
+            length if length < smallest && !self.force => Err(bad(format!(
+                "`address`: {network} is more than a /{smallest}, which may be most of your visitors; if you mean it, \
+                 say so with `\"force\": true` (`--force` on the command line)"
+            ))),
+            _ => Ok(network),
+        }
+    }
+
     fn span(&self) -> Result<Duration, Problem> {
         let Span(span) = self.span.parse().map_err(|error| bad(format!("`for`: {error}")))?;
         if span.is_zero() { Err(bad("`for`: a ban of no length is none")) } else { Ok(span) }
@@ -154,27 +189,38 @@ impl Wanted {
 }
 
 impl Control {
+    /// The ban that denies this key, or the address in it: the one that lasts longest.
+    pub(super) fn ban_of(&self, asked: &Asked) -> Option<Lasting> {
+        let bans = self.store.bans();
+        // A shadow applies to nobody.
+        let of_key = bans.find(BanId::of_key(asked.key)).filter(|_| !asked.shadow);
+        let of_address = asked.client.and_then(|client| bans.find(bans.of_address(client)?.0));
+        let longest = of_key.into_iter().chain(of_address).max_by_key(|ban| ban.until)?;
+        Some(Lasting::of(&longest, bans.now()))
+    }
+
     fn banned_key(&self, limit: &str, values: Option<&BTreeMap<String, String>>) -> Result<Subject, Problem> {
         let values: Vec<_> = values
             .into_iter()
             .flatten()
             .map(|(name, value)| (Cow::Borrowed(&**name), Cow::Borrowed(&**value)))
             .collect();
-        let policy = self.policy.load();
-        let asked = Asked::new(&policy, limit, &values, None, &self.store.hasher()).map_err(|unclear| {
-            let status = match unclear {
-                Unclear::NoSuchLimit { .. } => StatusCode::NOT_FOUND,
-                _ => StatusCode::BAD_REQUEST,
-            };
-            Problem::new(status, unclear.to_string())
-        })?;
-        if values.len() > asked.selectors.len() {
-            return Err(bad("the values that this limit tells apart are no part of its key: name the key alone"));
-        }
+        let asked = self.key_alone(limit, &values)?;
         if asked.shadow {
             return Err(bad("this limit is a shadow: it applies to nobody"));
         }
         Ok(Subject::Key { key: asked.key, limit: asked.limit, named: asked.named, client: None })
+    }
+
+    /// A key of a limit, without a value that the limit tells apart beside it.
+    pub(super) fn key_alone(&self, limit: &str, values: &[(Cow<'_, str>, Cow<'_, str>)]) -> Result<Asked, Problem> {
+        let policy = self.policy.load();
+        let asked = Asked::new(&policy, limit, values, None, &self.store.hasher())
+            .map_err(|unclear| Problem::new(status_of(&unclear), unclear.to_string()))?;
+        if values.len() > asked.selectors.len() {
+            return Err(bad("the values that this limit tells apart are no part of its key: name the key alone"));
+        }
+        Ok(asked)
     }
 }
 
@@ -187,16 +233,12 @@ fn unknown() -> Problem {
     Problem::new(StatusCode::NOT_FOUND, "there is no ban of that id")
 }
 
-fn banned_network(text: &str) -> Result<IpNet, Problem> {
-    let network = network(text.trim()).map_err(|error| bad(error.to_string()))?;
-    if network.prefix_len() == 0 {
-        return Err(bad("`address`: that is everyone"));
-    }
-    Ok(network)
+pub(super) fn network_of(text: &str) -> Result<IpNet, Problem> {
+    network(text.trim()).map_err(|error| bad(error.to_string()))
 }
 
 /// For the log: a key is told by its limit.
-fn what(ban: &Ban) -> String {
+pub(super) fn what(ban: &Ban) -> String {
     match &ban.subject {
         Subject::Address(network) => network.to_string(),
         Subject::Key { limit, .. } => format!("a key of {limit}"),
@@ -208,12 +250,15 @@ fn place(error: &serde_json::Error) -> String {
     format!("line {}, column {}", error.line(), error.column())
 }
 
-fn bad(detail: impl Into<Cow<'static, str>>) -> Problem {
+pub(super) fn bad(detail: impl Into<Cow<'static, str>>) -> Problem {
     Problem::new(StatusCode::BAD_REQUEST, detail)
 }
 
 const LONGEST_REASON: usize = 200;
 
-const EXPECTED: &str = "expected JSON with `address`, or with `limit` and `key`, and with `for` and perhaps `reason`";
+/// The largest networks that are banned without being asked about: the shortest prefixes.
+const LARGEST_V4: u8 = 8;
+const LARGEST_V6: u8 = 16;
 
-const NOT_LIFTED: &str = "Redis does not answer: the ban may still stand";
+const EXPECTED: &str =
+    "expected JSON with `address`, or with `limit` and `key`, and with `for` and perhaps `reason` and `force`";

@@ -14,7 +14,9 @@ use serde::Serialize;
 use tracing::info;
 
 use super::Control;
+use super::bans;
 use super::problem::Problem;
+use super::then;
 use crate::decision::Policy;
 use crate::decision::Settlement;
 use crate::decision::Verdict;
@@ -53,6 +55,7 @@ pub(super) struct Described<'p> {
     /// The answer that forgets what was counted.
     reset_on: Option<&'static str>,
     missing: &'static str,
+    then: then::Described<'p>,
     shadow: bool,
     unless: Vec<&'p str>,
     headers: &'static str,
@@ -81,6 +84,8 @@ pub(super) struct Standing {
     retry_after: u64,
     /// Whether the limit is in force, or only decides as if it were.
     shadow: bool,
+    /// The ban of this key, or of the address in it, whatever was counted.
+    ban: Option<bans::Lasting>,
     rates: Vec<RateStanding>,
 }
 
@@ -109,21 +114,27 @@ pub(super) async fn state(
 ) -> Result<Json<Standing>, Problem> {
     let asked = control.asked(name, query.as_deref(), Cost::OfLimit)?;
     let verdicts = control.store.look(&asked.batch()).await.map_err(away)?;
-    standing(asked, &verdicts)
+    let ban = control.ban_of(&asked);
+    standing(asked, ban, &verdicts)
 }
 
-/// Decides and charges, as a request would. A slot in flight is given back at once: this request is over.
+/// Decides and charges, as a request would: where the key is banned, none but attempts are charged. A slot in flight is given back at once: this request is over.
 pub(super) async fn hit(
     State(control): State<Arc<Control>>,
     name: Result<Path<String>, PathRejection>,
     RawQuery(query): RawQuery,
 ) -> Result<Json<Standing>, Problem> {
     let asked = control.asked(name, query.as_deref(), Cost::Asked)?;
+    let ban = control.ban_of(&asked);
+    if ban.is_some() && !asked.counts_attempts() {
+        let verdicts = control.store.look(&asked.batch()).await.map_err(away)?;
+        return standing(asked, ban, &verdicts);
+    }
     let verdicts = control.store.decide(&asked.batch()).await.map_err(away)?;
     if asked.is_in_flight() && verdicts.iter().all(Verdict::passes) {
         control.store.settle(&[Settlement::Release(asked.key)]).await.map_err(away)?;
     }
-    standing(asked, &verdicts)
+    standing(asked, ban, &verdicts)
 }
 
 /// Forgets what was counted under a key.
@@ -173,13 +184,15 @@ impl Control {
             }
         }
         let policy = self.policy.load();
-        Asked::new(&policy, &name, &values, charged, &self.store.hasher()).map_err(|unclear| {
-            let status = match unclear {
-                Unclear::NoSuchLimit { .. } => StatusCode::NOT_FOUND,
-                _ => StatusCode::BAD_REQUEST,
-            };
-            Problem::new(status, unclear.to_string())
-        })
+        Asked::new(&policy, &name, &values, charged, &self.store.hasher())
+            .map_err(|unclear| Problem::new(status_of(&unclear), unclear.to_string()))
+    }
+}
+
+pub(super) fn status_of(unclear: &Unclear) -> StatusCode {
+    match unclear {
+        Unclear::NoSuchLimit { .. } => StatusCode::NOT_FOUND,
+        _ => StatusCode::BAD_REQUEST,
     }
 }
 
@@ -192,7 +205,7 @@ const AWAY: &str = "Redis does not answer, and `on_failure: deny` holds for this
 
 const NOT_FORGOTTEN: &str = "Redis does not answer: what it has counted may still stand";
 
-fn standing(asked: Asked, verdicts: &[Verdict]) -> Result<Json<Standing>, Problem> {
+fn standing(asked: Asked, ban: Option<bans::Lasting>, verdicts: &[Verdict]) -> Result<Json<Standing>, Problem> {
     let [verdict] = verdicts else {
         return Err(Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "the store gave no answer"));
     };
@@ -205,15 +218,19 @@ fn standing(asked: Asked, verdicts: &[Verdict]) -> Result<Json<Standing>, Proble
     });
     Ok(Json(Standing {
         rates: rates.collect(),
-        allowed: verdict.passes(),
-        retry_after: verdict.retry_after.map_or(0, |wait| whole_seconds(wait).max(1)),
+        allowed: ban.is_none() && verdict.passes(),
+        retry_after: match &ban {
+            Some(ban) => ban.left,
+            None => verdict.retry_after.map_or(0, |wait| whole_seconds(wait).max(1)),
+        },
+        ban,
         shadow: asked.shadow,
         limit: asked.limit.to_string(),
         key: asked.selectors,
     }))
 }
 
-fn whole_seconds(span: Duration) -> u64 {
+pub(super) fn whole_seconds(span: Duration) -> u64 {
     span.as_secs() + u64::from(span.subsec_nanos() > 0)
 }
 
@@ -252,6 +269,7 @@ fn describe<'p>(policy: &'p Policy, id: LimitId, limit: &'p Limit) -> Described<
             Missing::Skip => "skip",
             Missing::Deny => "deny",
         },
+        then: then::describe(policy, limit),
         shadow: limit.shadow,
         unless: known.into_iter().chain(limit.unless.iter().map(|&list| &*policy.list(list).list.name)).collect(),
         headers: match limit.headers {

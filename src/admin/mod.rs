@@ -10,6 +10,8 @@ mod limits;
 mod metrics;
 mod openapi;
 mod problem;
+mod then;
+mod unban;
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -145,7 +147,7 @@ fn routes() -> [(&'static str, MethodRouter<Arc<Control>>); 11] {
         ("/readyz", get(health::readyz)),
         ("/metrics", get(metrics::metrics)),
         ("/openapi.json", get(openapi::document)),
-        ("/api/v1/bans", get(bans::list).post(bans::add)),
+        ("/api/v1/bans", get(bans::list).post(bans::add).delete(unban::remove_those)),
         ("/api/v1/bans/{id}", get(bans::show).delete(bans::remove)),
         ("/api/v1/bans/export", get(bans::exported)),
         ("/api/v1/events", get(events::follow)),

@@ -135,7 +135,7 @@ async fn a_hit_charges_a_look_does_not_and_a_reset_forgets() {
     assert_eq!(
         fresh,
         json!({
-            "limit": "pace", "key": ["client_ip"], "allowed": true, "retry_after": 0, "shadow": false,
+            "limit": "pace", "key": ["client_ip"], "allowed": true, "retry_after": 0, "shadow": false, "ban": null,
             "rates": [{"limit": 2, "window": 60, "remaining": 2, "reset": 0}],
         })
     );
@@ -260,6 +260,7 @@ fn control() -> Arc<Control> {
         routes: RouteTable::default(),
         upstream: UpstreamId(0),
         deny_response: DenyResponse::default(),
+        channels: Vec::new(),
     };
     let clock = ManualClock::at(Timestamp::from_micros(1_700_000_000_000_000));
     let sources = Sources {

@@ -3,6 +3,9 @@
 use std::pin::Pin;
 use std::sync::Arc;
 
+use tracing::field::display;
+use tracing::info;
+
 use super::reload::Refused;
 use crate::app::changes::Changes;
 use crate::record::Happening;
@@ -16,6 +19,7 @@ use crate::store::bans::Ban;
 use crate::store::bans::Listener;
 use crate::store::bans::Subject;
 use crate::store::redis::links::Failure;
+use crate::units::Span;
 
 /// Tells of bans that begin or are lifted here. Other gateways tell of theirs.
 #[derive(Debug)]
@@ -23,6 +27,7 @@ pub(super) struct Bans(pub(super) Arc<Herald>);
 
 impl Listener for Bans {
     fn banned(&self, ban: &Ban) {
+        log_unless_by_hand(ban);
         self.0.tell(&Arc::new(Happening {
             until: Some(ban.until),
             span: Some(ban.until.since(ban.since)),
@@ -33,6 +38,19 @@ impl Listener for Bans {
     fn lifted(&self, ban: &Ban) {
         self.0.tell(&Arc::new(of_ban(Kind::Unban, ban)));
     }
+}
+
+/// Whoever bans by hand is told by the admin API.
+fn log_unless_by_hand(ban: &Ban) {
+    let Subject::Key { limit, named, client, .. } = &ban.subject else { return };
+    if ban.by_hand {
+        return;
+    }
+    let key = named.masked_words();
+    let whom = if key.is_empty() { "everybody" } else { &key };
+    let client = client.map(display);
+    let span = Span(ban.until.since(ban.since));
+    info!(ban = %ban.id, limit = &**limit, key, client, until = %ban.until, "{limit} bans {whom} for {span}");
 }
 
 fn of_ban(event: Kind, ban: &Ban) -> Happening {

@@ -1,6 +1,7 @@
 //! One limit asked about one key that an operator named, instead of all limits that a request meets.
 
 use std::borrow::Cow;
+use std::net::IpAddr;
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
@@ -9,11 +10,13 @@ use super::Charge;
 use super::Policy;
 use super::batch::Force;
 use super::batch::Items;
+use crate::client::ClientIp;
 use crate::key::Key;
 use crate::key::KeyHash;
 use crate::key::KeyHasher;
 use crate::key::KeySpec;
 use crate::key::NamedKey;
+use crate::key::Selector;
 use crate::key::by_hand;
 use crate::key::by_hand::NoKey;
 use crate::limit::Count;
@@ -33,6 +36,8 @@ pub struct Asked {
     /// The key as people may see it.
     pub named: NamedKey,
     pub key: KeyHash,
+    /// The address of the client, where that is a part of the key.
+    pub client: Option<IpAddr>,
     /// With the cost that was asked for.
     pub rule: Rule,
     pub shadow: bool,
@@ -98,8 +103,10 @@ impl Asked {
             let value = if told_apart.is_empty() { Ok(empty()) } else { by_hand::key(&spec, &told_apart, keeps_case) };
             Ok::<_, Unclear>(hasher.item(&value.map_err(unclear)?))
         });
+        let client = values.iter().find(|(name, _)| matches!(name.parse(), Ok(Selector::ClientIp(_))));
         Ok(Self {
             limit: Arc::clone(&found.name),
+            client: client.and_then(|(_, value)| value.trim().parse().ok()).map(|ip| ClientIp::new(ip).address()),
             key: hasher.hash(&found.name, &key),
             named: NamedKey::of(&found.key, &key),
             rule: with_cost(&found.rule, cost)?,
@@ -124,6 +131,11 @@ impl Asked {
             unless_known: false,
         };
         Batch { charges: [charge].into_iter().collect(), ..Batch::default() }
+    }
+
+    /// Whether those are charged too that are denied.
+    pub fn counts_attempts(&self) -> bool {
+        self.count == Count::Attempts
     }
 
     /// Whether a hit takes a slot in flight, to be given back.

@@ -1,5 +1,7 @@
 //! Everything compiled: what a configuration means, immutable, held by each request from its start to its end.
 
+use std::sync::Arc;
+
 use smallvec::SmallVec;
 
 use crate::key::KeyPart;
@@ -30,6 +32,8 @@ pub struct Policy {
     /// Where a request goes that takes no route.
     pub upstream: UpstreamId,
     pub deny_response: DenyResponse,
+    /// The names of the channels of `notify`, by `ChannelId`.
+    pub channels: Vec<Arc<str>>,
 }
 
 /// A list, and what of a request is looked up in it.

@@ -24,6 +24,7 @@ use crate::request::Fields;
 use crate::request::Head;
 use crate::store::AnyStore;
 use crate::store::Store;
+use crate::store::bans::BanId;
 use crate::store::bans::Subject;
 
 /// Denies the keys that are banned. A store is asked only whether the client is known, where that matters to a ban.
@@ -37,6 +38,15 @@ pub(super) async fn heed<'p>(mut plan: Plan<'p>, store: &AnyStore) -> Plan<'p> {
     };
     plan.heed_bans(is_known, left);
     plan
+}
+
+/// The ban that a denial is about, where it is about one. `address` is that of the client's address.
+pub(super) fn behind(denial: &Denial<'_>, address: Option<BanId>) -> Option<BanId> {
+    match (&denial.cause, denial.penalty) {
+        (Cause::Banned, _) => address,
+        (_, Penalty::Ban) => denial.key.map(BanId::of_key),
+        _ => None,
+    }
 }
 
 /// The bans that begin with a denial, which says from now on how long they last.

@@ -82,7 +82,8 @@ pub(super) fn handle(
             let core = Arc::clone(&story.core);
             let recognition = Recognition { ring: core.store.ring(), now: story.started() };
             let mut entry = decision::enter(&live.policy, &head).recognising(recognition);
-            if core.store.bans().left_of_address(identity.client.address()).is_some() {
+            let banned = core.store.bans().of_address(identity.client.address()).map(|(ban, _)| ban);
+            if banned.is_some() {
                 entry.ban();
             }
             let reads_body = !body.is_empty() && entry.needs_body();
@@ -116,6 +117,7 @@ pub(super) fn handle(
                         Box::pin(bans::begin(&mut denial, &live, &head, &fields, &story.core.store)).await;
                     }
                     respond::tell(&mut story, &mut denial);
+                    story.ban = bans::behind(&denial, banned);
                     story.subject = subject::of_denial(&denial, &live, &head, &fields, &story.core.store);
                     drop((fields, host));
                     if let Penalty::Tarpit(span) = denial.penalty {

@@ -41,6 +41,7 @@ use crate::record::Ruling;
 use crate::record::Subject;
 use crate::route::RouteId;
 use crate::route::UpstreamId;
+use crate::store::bans::BanId;
 use crate::upstream::Passed;
 
 /// A request's story. It is recorded, and what the request holds is given back, when this is dropped: at the end of
@@ -59,6 +60,8 @@ pub struct Story {
     pub route: Option<RouteId>,
     pub ruling: Ruling,
     pub decider: Decider,
+    /// The ban that denies it.
+    pub ban: Option<BanId>,
     pub report: Report,
     pub status: Option<StatusCode>,
     pub sent: Option<Sent>,
@@ -112,6 +115,7 @@ impl Story {
             // Until a decision says otherwise, what ends a request is a fault.
             ruling: Ruling::Error,
             decider: Decider::Nothing,
+            ban: None,
             report: Report::default(),
             status: None,
             sent: None,
@@ -253,6 +257,7 @@ pub(super) fn tell_of_no_request(core: &Core, connection: &Connection, status: S
         route: None,
         decision: Ruling::Error,
         limit: None,
+        ban: None,
         limits: &[],
         status: Some(status),
         meaning: None,
@@ -289,6 +294,7 @@ impl Drop for Story {
             route: self.route,
             decision: self.ruling,
             limit,
+            ban: self.ban.map(|ban| ban.to_string()).as_deref(),
             limits: &self.report.limits,
             status: self.status,
             meaning: self.meaning,

@@ -47,6 +47,12 @@ impl NamedKey {
         named
     }
 
+    /// `client_ip=198.51.*.* param.username=a***`: all of it on one line; nothing of a key that is one for all.
+    pub fn masked_words(&self) -> String {
+        let words: Vec<_> = self.masked.iter().map(|(selector, value)| format!("{selector}={value}")).collect();
+        words.join(" ")
+    }
+
     /// For whoever may lift a ban.
     pub fn told(&self) -> &[(String, String)] {
         self.clear.as_deref().unwrap_or(&self.masked)

@@ -41,6 +41,7 @@ fn write_json(line: &mut Vec<u8>, at: Timestamp, event: &Event<'_>, named: &Name
     field(line, "route", named.route);
     field(line, "decision", Some(event.decision.as_str()));
     field(line, "limit", event.limit);
+    field(line, "ban", event.ban);
     name(line, "shadow");
     line.push(b'[');
     for (index, limit) in shadow(event, named).enumerate() {
@@ -84,6 +85,7 @@ fn write_human(line: &mut Vec<u8>, at: Timestamp, event: &Event<'_>, named: &Nam
     line.push(b' ');
     plain(line, event.decision.as_str());
     labelled(line, "limit", event.limit);
+    labelled(line, "ban", event.ban);
     labelled(line, "outcome", event.meaning.map(Meaning::as_str));
     labelled(line, "route", named.route);
     labelled(line, "upstream", named.upstream);

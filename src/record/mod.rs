@@ -52,6 +52,8 @@ pub struct Event<'a> {
     pub decision: Ruling,
     /// The limit or list that decided.
     pub limit: Option<&'a str>,
+    /// The id of the ban that denies it.
+    pub ban: Option<&'a str>,
     /// Every limit that was asked; shadow limits that would have denied are found in here.
     pub limits: &'a [LimitReport],
     /// What the client got; `None` when it was gone before.

@@ -134,6 +134,7 @@ impl Recorder {
             route: event.route.map(|route| Arc::clone(&self.route(Some(route)).name)),
             request_id: Some(event.request_id.into()),
             decision: Some(event.decision.as_str()),
+            ban: event.ban.map(Box::from),
             ..match event.subject.and_then(|subject| subject.span) {
                 Some(span) => told.lasting(span),
                 None => told,

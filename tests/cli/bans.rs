@@ -60,6 +60,62 @@ fn a_key_is_banned_under_its_limit_and_told_to_whoever_may_lift_it() {
 }
 
 #[test]
+fn a_ban_is_lifted_by_its_address_by_its_key_or_with_all_others() {
+    let gateway = start();
+    let add = |what: &[&str]| assert_eq!(bans(&gateway, &[&["add", "--for", "1h"], what].concat()).code, Some(0));
+    let remove = |what: &[&str]| bans(&gateway, &[&["remove"], what].concat());
+    let alice = ["--limit", "login guesses", "param.username=alice"];
+    add(&["127.0.0.1"]);
+    add(&["127.0.0.0/24"]);
+    add(&alice);
+    let ended = remove(&["127.0.0.1"]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let told: Vec<_> = ended.stdout.lines().map(|line| line.split_once(": ").expect("an id").1).collect();
+    assert_eq!(told, ["the ban of 127.0.0.1/32 is lifted", "still banned, as part of 127.0.0.0/24"]);
+    let ended = remove(&["127.0.0.1"]);
+    assert_eq!(ended.code, Some(1));
+    assert!(ended.stderr.contains("banned as part of 127.0.0.0/24"), "{ended:?}");
+    assert_eq!(remove(&["127.0.0.0/24"]).code, Some(0));
+
+    assert_eq!(gateway.post("/login").form("username=Alice").status(), 429);
+    let ended = remove(&["--limit", "login guesses", "param.username= ALICE", "--format", "json"]);
+    assert_eq!(ended.json()["lifted"][0]["key"], serde_json::json!({"param.username": "alice"}), "{ended:?}");
+    assert_eq!(gateway.post("/login").form("username=Alice").status(), 502);
+
+    add(&["203.0.113.0/24"]);
+    add(&alice);
+    assert_eq!(remove(&["--all"]).stdout.lines().count(), 2);
+    assert_eq!(bans(&gateway, &["list"]).stdout, "nobody is banned\n");
+    let ended = remove(&["--all"]);
+    assert_eq!((ended.code, &*ended.stdout), (Some(0), "nobody is banned\n"));
+}
+
+#[test]
+fn a_network_as_large_as_a_country_is_banned_only_when_it_is_meant() {
+    let gateway = start();
+    let add = |network: &str, more: &[&str]| bans(&gateway, &[&["add", network, "--for", "1h"], more].concat());
+    for (network, enough) in
+        [("126.0.0.0/7", "/8"), ("0.0.0.0/1", "/8"), ("2000::/15", "/16"), ("::ffff:126.0.0.0/103", "/8")]
+    {
+        let ended = add(network, &[]);
+        assert_eq!(ended.code, Some(1), "{ended:?}");
+        assert!(ended.stderr.contains("--force") && ended.stderr.contains(enough), "{ended:?}");
+    }
+    for network in ["0.0.0.0/0", "::/0", "::ffff:0:0/96"] {
+        let ended = add(network, &["--force"]);
+        assert!(ended.code == Some(1) && ended.stderr.contains("everyone"), "{ended:?}");
+    }
+    assert_eq!(bans(&gateway, &["list"]).stdout, "nobody is banned\n");
+    for network in ["10.0.0.0/8", "2001::/16"] {
+        assert_eq!(add(network, &[]).code, Some(0));
+    }
+    for network in ["126.0.0.0/7", "2000::/15"] {
+        assert_eq!(add(network, &["--force"]).code, Some(0));
+    }
+    assert_eq!(gateway.get("/").status(), 403);
+}
+
+#[test]
 fn what_is_wrong_is_said_and_usage_and_reach_have_codes_of_their_own() {
     let gateway = start();
     let wrong = |arguments: &[&str], code: i32, said: &str| {
@@ -72,6 +128,13 @@ fn what_is_wrong_is_said_and_usage_and_reach_have_codes_of_their_own() {
     wrong(&["add", "127.0.0.1", "127.0.0.2", "--for", "1h"], 1, "one address at a time");
     wrong(&["add", "--limit", "login guess", "param.username=a", "--for", "1h"], 1, "did you mean `login guesses`?");
     wrong(&["add", "--limit", "login guesses", "127.0.0.1", "--for", "1h"], 1, "SELECTOR=VALUE");
+    wrong(&["remove", "--limit", "login guesses", "param.username=bob"], 1, "this key of login guesses is not banned");
+    wrong(&["remove", "--limit", "login guess", "param.username=bob"], 1, "did you mean `login guesses`?");
+    wrong(&["remove", "--limit", "login guesses", "bob"], 1, "SELECTOR=VALUE");
+    wrong(&["remove", "198.51.100.7"], 1, "that address is not banned");
+    wrong(&["remove", "198.51.100.7", "198.51.100.8"], 1, "one at a time");
+    wrong(&["remove"], 2, "required");
+    wrong(&["remove", "--all", "198.51.100.7"], 2, "cannot be used with");
     wrong(&["remove", "none"], 1, "there is no ban of that id");
     wrong(&["add", "127.0.0.1"], 2, "--for");
     wrong(&["add", "127.0.0.1", "--for", "soon"], 2, "duration");

@@ -8,6 +8,8 @@ use crate::support::Gateway;
 const CONFIG: &str = "\
 admin: {address: 127.0.0.1:0, token_file: token}
 upstream: http://127.0.0.1:1
+lists: {office: {addresses: [198.51.100.0/24]}}
+notify: {ops: {webhook: http://127.0.0.1:1/hook}}
 limits:
   - {name: per-client, key: client_ip, rate: 2/hour; 10/day}
 routes:
@@ -15,7 +17,8 @@ routes:
     match: POST /login
     limits:
       - {name: login guesses, key: [client_ip, param.username], rate: 5/hour, algorithm: token-bucket, burst: 2, shadow: true}
-      - {name: flight, key: [], concurrent: 3}
+      - {name: flight, key: [], concurrent: 3, then: {deny: {status: 403}}}
+      - {name: knocks, key: [client_ip, header.x-key], rate: 9/hour, unless: [office], then: {ban: [15m, 1h], notify: [ops]}}
 ";
 
 fn start() -> Gateway {
@@ -33,10 +36,11 @@ fn every_limit_is_listed_with_what_it_counts_and_where() {
     let gateway = start();
     let ended = limits(&gateway, &["list"]);
     let expected = "\
-NAME           RULE            KEY                        WHERE          MORE
-per-client     2/hour; 10/day  client_ip                  every request
-login guesses  5/hour          client_ip, param.username  login          shadow, token-bucket, burst 2
-flight         3 in flight     one for all                login
+NAME           RULE            KEY                        WHERE          THEN                     MORE
+per-client     2/hour; 10/day  client_ip                  every request  deny
+login guesses  5/hour          client_ip, param.username  login          deny                     shadow, token-bucket, burst 2
+flight         3 in flight     one for all                login          deny 403
+knocks         9/hour          client_ip, header.x-key    login          ban 15m, 1h, notify ops  unless office
 ";
     assert_eq!((ended.code, &*ended.stdout), (Some(0), expected), "{ended:?}");
     let json = limits(&gateway, &["list", "--format", "json"]).json();
@@ -63,6 +67,41 @@ fn a_key_is_shown_as_requests_left_it_and_reset() {
     assert_eq!(gateway.get("/").status(), 502);
     let json = limits(&gateway, &["reset", "per-client", "client_ip=127.0.0.1", "--format", "json"]).json();
     assert_eq!(json, serde_json::json!({"limit": "per-client", "reset": true}));
+}
+
+#[test]
+fn a_key_that_is_banned_is_shown_with_its_ban() {
+    let gateway = start();
+    let bans = |arguments: &[&str]| {
+        let admin = format!("http://{}", gateway.admin());
+        let arguments = [&["bans"], arguments, &["--admin", &admin]].concat();
+        Folder::empty().run_in(&arguments, &[("PORTCULLIS_TOKEN", "s3cret")])
+    };
+    let key = ["client_ip=127.0.0.1", "header.x-key=k"];
+    let show = |more: &[&str]| limits(&gateway, &[&["show", "knocks"], &key[..], more].concat());
+    assert!(show(&[]).stdout.starts_with("knocks by client_ip, header.x-key: passes\n"));
+    assert_eq!(show(&["--format", "json"]).json()["ban"], serde_json::Value::Null);
+
+    let add = [&["add", "--limit", "knocks", "--for", "1h", "--reason", "called in"], &key[..]].concat();
+    assert_eq!(bans(&add).code, Some(0));
+    let json = show(&["--format", "json"]).json();
+    let (ban, left) = (&json["ban"], json["ban"]["left"].as_u64());
+    assert!(left.is_some_and(|left| (3590..=3600).contains(&left)), "{json}");
+    assert_eq!(
+        (&json["allowed"], &json["retry_after"], &ban["reason"]),
+        (&false.into(), &ban["left"], &"called in".into())
+    );
+    let (until, id) = (ban["until"].as_str().expect("a moment"), ban["id"].as_str().expect("an id"));
+    let told = show(&[]).stdout;
+    assert!(told.starts_with("knocks by client_ip, header.x-key: banned for another 3"), "{told}");
+    assert!(told.contains(&format!(" s, until {until} (ban {id}, called in)\n")), "{told}");
+
+    // The longest ban is shown; that of the address holds for every key with it.
+    assert_eq!(bans(&["add", "127.0.0.0/8", "--for", "2h"]).code, Some(0));
+    let told = show(&[]).stdout;
+    assert!(told.starts_with("knocks by client_ip, header.x-key: banned as 127.0.0.0/8 for another 7"), "{told}");
+    let others = limits(&gateway, &["show", "per-client", "client_ip=128.0.0.1"]).stdout;
+    assert!(others.starts_with("per-client by client_ip: passes\n"), "{others}");
 }
 
 #[test]

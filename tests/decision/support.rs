@@ -108,6 +108,7 @@ pub(crate) fn world() -> World {
         routes: RouteTable::default(),
         upstream: UpstreamId(0),
         deny_response: DenyResponse::default(),
+        channels: Vec::new(),
     };
     World {
         policy,

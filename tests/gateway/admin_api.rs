@@ -45,7 +45,7 @@ routes:
         assert_eq!(
             state(),
             json!({
-                "limit": "pace", "key": ["client_ip"], "allowed": true, "retry_after": 0, "shadow": false,
+                "limit": "pace", "key": ["client_ip"], "allowed": true, "retry_after": 0, "shadow": false, "ban": null,
                 "rates": [
                     {"limit": 2, "window": 3600, "remaining": 2, "reset": 0},
                     {"limit": 30, "window": 86400, "remaining": 30, "reset": 0},
@@ -108,17 +108,19 @@ fn a_hit_gives_its_slot_back() {
 fn every_limit_is_told_as_it_is_in_force() {
     let gateway = Gateway::start(
         "admin: {address: 127.0.0.1:0}\nupstream: http://127.0.0.1:1\nlists: {office: {addresses: [10.0.0.0/8]}}\n\
+         notify: {ops: {webhook: \"http://127.0.0.1:1/\"}}\n\
          limits: [{name: \"all in/one\", key: [], rate: 10 per 3 minutes, unless: [office]}]\n\
          routes:\n  - {name: slow, match: /slow, limits: [{name: flight, key: bearer, concurrent: 2}]}\n  \
          - {name: login, match: /login, outcome: {failure: {status: 401}}, known_clients: {of: param.user}, limits: [\
          {name: guessing, key: client_ip, distinct: param.user, rate: 2/hour, count: failures, reset_on: success, \
-         unless: [known_client, office]}]}\n",
+         unless: [known_client, office], shadow: true, then: {ban: [15m, 1h], notify: [ops]}}]}\n",
     );
     let listed = json_of(&api(&gateway, "GET", ""));
     let expected = json!({
         "name": "all in/one", "key": [], "rates": [{"limit": 10, "window": 180}], "concurrent": null,
         "algorithm": "sliding-window-log", "burst": null, "buckets": null, "cost": 1, "count": "requests",
-        "distinct": null, "reset_on": null, "missing": "count", "shadow": false, "unless": ["office"], "headers": "full", "on_failure": "local",
+        "distinct": null, "reset_on": null, "missing": "count", "then": {"deny": {}, "notify": []}, "shadow": false,
+        "unless": ["office"], "headers": "full", "on_failure": "local",
         "everywhere": true, "routes": [],
     });
     assert_eq!(listed[0], expected);
@@ -126,6 +128,8 @@ fn every_limit_is_told_as_it_is_in_force() {
     assert_eq!(listed[1]["routes"], json!(["slow"]));
     assert_eq!((&listed[2]["distinct"], &listed[2]["reset_on"]), (&json!("param.user"), &json!("success")));
     assert_eq!(listed[2]["unless"], json!(["known_client", "office"]));
+    assert_eq!(listed[2]["then"], json!({"ban": ["15m", "1h"], "notify": ["ops"]}));
+    assert_eq!(listed[2]["shadow"], true);
     let hit =
         |user| json_of(&api(&gateway, "POST", &format!("/guessing/hit?client_ip=10.9.9.9&param.user={user}&cost=1")));
     assert_eq!(["a", "A", "b", "c", "b"].map(|user| hit(user)["allowed"] == true), [true, true, true, false, true]);

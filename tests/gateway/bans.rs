@@ -52,13 +52,25 @@ routes:
         assert!((3590..=3600).contains(&wait(&trips)), "{}", wait(&trips));
         let line = gateway.log_line("/trips");
         assert_eq!((&line["decision"], &line["limit"]), (&json!("banned"), &json!("per-client")));
+        let id = listed(gateway)[0]["id"].clone();
+        assert_eq!((&line["ban"], gateway.log_line("/")["ban"].is_null()), (&id, true));
+        let said = gateway.said().into_iter().filter(|said| said.contains(" bans ")).collect::<Vec<_>>();
+        assert!(
+            matches!(&said[..], [said] if said.starts_with("per-client bans header.x-key=***") && said.ends_with(" for 1h")),
+            "{said:?}"
+        );
+        let line = gateway.stderr().into_iter().find(|line| line.contains(" bans ")).expect("just found");
+        let line: Value = serde_json::from_str(&line).expect("JSON");
+        let named = ["level", "ban", "limit", "client"].map(|field| line[field].clone());
+        assert_eq!(named, [json!("INFO"), id.clone(), json!("per-client"), json!("127.0.0.1")]);
         for path in ["/b", "/a"] {
             let banned = ask(path, "alice");
             assert_eq!((banned.status, banned.header("content-type")), (429, Some("application/problem+json")));
             assert!((3590..=3600).contains(&wait(&banned)), "{}", wait(&banned));
             let document: Value = serde_json::from_slice(&banned.body).expect("JSON");
             assert_eq!(document["violated-policies"], json!(["per-client"]));
-            assert_eq!(gateway.log_line(path)["decision"], "banned");
+            let line = gateway.log_line(path);
+            assert_eq!((&line["decision"], &line["ban"]), (&json!("banned"), &id));
         }
         assert_eq!(ask("/a", "bob").status, 200);
         assert_eq!((metric(gateway), origin.count()), ("1".to_owned(), 3));
@@ -170,6 +182,8 @@ fn a_banned_address_may_not_enter_until_it_is_unbanned() {
         assert_eq!((page.status, page.header("content-type")), (403, Some("text/html; charset=utf-8")));
         let line = gateway.log_line("/secret");
         assert_eq!((&line["decision"], &line["limit"]), (&json!("banned"), &Value::Null));
+        assert_eq!(line["ban"], ban["id"]);
+        assert!(!gateway.said().iter().any(|said| said.contains(" bans ")), "by hand is no ban by a limit");
         assert_eq!((listed(gateway), metric(gateway)), (json!([ban]), "1".to_owned()));
         let export = api(gateway, "GET", "/export?format=nginx").send();
         assert_eq!((export.status, export.text()), (200, "deny 127.0.0.0/8;\n".to_owned()));
@@ -234,6 +248,89 @@ routes:
 }
 
 #[test]
+fn lifting_the_ban_of_an_address_lifts_those_by_limits_too() {
+    let config = "\
+limits:
+  - {name: knocks, key: client_ip, rate: 1/hour, then: {ban: 1h}}
+  - {name: net, key: {client_ip: {v4: 24}}, rate: 1/hour, then: {ban: 1h}}
+  - {name: pairs, key: [client_ip, header.x-key], rate: 1/hour, then: {ban: 1h}}
+";
+    on_each_store(config, |gateway, _| {
+        assert_eq!([gateway.get("/").status(), gateway.get("/").status()], [200, 429]);
+        assert_eq!(post(gateway, &json!({"address": "127.0.0.1", "for": "1h"})).0, 201);
+        assert_eq!(listed(gateway).as_array().map(Vec::len), Some(4));
+        // A network is only itself.
+        assert_eq!(api(gateway, "DELETE", "?address=127.0.0.0/16").status(), 404);
+        let answer = api(gateway, "DELETE", "?address=127.0.0.1").send();
+        let answer: Value = serde_json::from_slice(&answer.body).expect("JSON");
+        assert_eq!((answer["lifted"].as_array().map(Vec::len), &answer["remaining"]), (Some(3), &Value::Null));
+        assert_eq!(listed(gateway)[0]["limit"], "pairs");
+        eventually("only the pair is denied", || gateway.get("/").header("X-Key", "other").status() == 200);
+        assert_eq!(gateway.get("/").status(), 429);
+    });
+}
+
+#[test]
+fn nothing_is_lifted_that_was_not_named() {
+    on_each_store("limits: [{name: pace, key: client_ip, rate: 5/hour}]\n", |gateway, _| {
+        assert_eq!(post(gateway, &json!({"address": "203.0.113.1", "for": "1h"})).0, 201);
+        for unclear in [
+            "",
+            "?",
+            "?all",
+            "?all=false",
+            "?all=true&address=203.0.113.1",
+            "?address=x",
+            "?limit=pace",
+            "?address=203.0.113.1&client_ip=203.0.113.1",
+            "?address=203.0.113.1&address=203.0.113.2",
+            "?adress=203.0.113.1",
+        ] {
+            let answer = api(gateway, "DELETE", unclear).send();
+            assert_eq!(
+                (answer.status, answer.header("content-type")),
+                (400, Some("application/problem+json")),
+                "{unclear}"
+            );
+        }
+        assert_eq!(listed(gateway).as_array().map(Vec::len), Some(1));
+        assert_eq!(api(gateway, "DELETE", "?all=true").status(), 200);
+        assert_eq!(listed(gateway), json!([]));
+    });
+}
+
+#[test]
+fn a_hit_on_a_banned_key_is_denied_and_charged_as_a_request_would_be() {
+    let config = "\
+limits:
+  - {name: pace, key: client_ip, rate: 5/hour}
+  - {name: tries, key: client_ip, rate: 5/hour, count: attempts}
+";
+    on_each_store(config, |gateway, _| {
+        for limit in ["pace", "tries"] {
+            let wanted = json!({"limit": limit, "key": {"client_ip": "10.0.0.1"}, "for": "1h"});
+            assert_eq!(post(gateway, &wanted).0, 201);
+        }
+        let ask = |method: &str, path: &str| -> Value {
+            let path = format!("/api/v1/limits/{path}?client_ip=10.0.0.1");
+            let answer = Request::new(gateway.admin(), method, &path).host(&gateway.admin().to_string()).send();
+            serde_json::from_slice(&answer.body).expect("JSON")
+        };
+        for (limit, remaining) in [("pace", 5), ("tries", 4)] {
+            let hit = ask("POST", &format!("{limit}/hit"));
+            assert_eq!(hit["allowed"], false, "{hit}");
+            assert!(hit["retry_after"].as_u64().is_some_and(|left| left > 3590), "{hit}");
+            let state = ask("GET", &format!("{limit}/state"));
+            assert_eq!(
+                (&state["rates"][0]["remaining"], &state["allowed"]),
+                (&json!(remaining), &json!(false)),
+                "{state}"
+            );
+        }
+    });
+}
+
+#[test]
 fn what_is_not_understood_is_said_and_bans_nobody() {
     let config =
         "limits: [{name: pace, key: client_ip, rate: 5/hour}, {name: shy, key: [], rate: 5/hour, shadow: true}]\n";
@@ -243,7 +340,10 @@ fn what_is_not_understood_is_said_and_bans_nobody() {
             (json!({"address": "127.0.0.1"}), 400, "expected JSON"),
             (json!({"address": "127.0.0.1", "limit": "pace", "for": "1h"}), 400, "expected JSON"),
             (json!({"address": "localhost", "for": "1h"}), 400, "not an address"),
-            (json!({"address": "0.0.0.0/0", "for": "1h"}), 400, "everyone"),
+            (json!({"address": "0.0.0.0/0", "for": "1h", "force": true}), 400, "everyone"),
+            (json!({"address": "0.0.0.0/7", "for": "1h"}), 400, "`\"force\": true`"),
+            (json!({"address": "2000::/15", "for": "1h", "force": false}), 400, "/16"),
+            (json!({"address": "2000::/16", "for": "1h", "force": "yes"}), 400, "expected JSON"),
             (json!({"address": "127.0.0.1", "for": "soon"}), 400, "`for`"),
             (json!({"address": "127.0.0.1", "for": "0"}), 400, "`for`"),
             (json!({"address": "127.0.0.1", "for": "1h", "reason": "a\nb"}), 400, "`reason`"),

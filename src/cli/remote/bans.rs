@@ -25,7 +25,11 @@ Examples:
   portcullis bans list
   portcullis bans add 198.51.100.7 --for 1h --reason 'scans for backups'
   portcullis bans add --limit login-failures param.username=alice --for 30m
+  portcullis bans add 198.0.0.0/7 --for 1h --force
   portcullis bans remove 5f1d4c9a0b7e42f8a6c3d2e1908f7b6a
+  portcullis bans remove 198.51.100.7
+  portcullis bans remove --limit login-failures param.username=alice
+  portcullis bans remove --all
   portcullis bans export --format nft | nft -f -
 
 A ban of a key holds on every route that its limit stands on; a ban of an address holds everywhere. Every gateway on
@@ -42,7 +46,7 @@ enum Command {
     List(Common),
     /// Ban an address, or a key of a limit, for a while
     Add(Add),
-    /// Lift a ban, and forget what was counted under its key
+    /// Lift bans, and forget what was counted under their keys
     Remove(Remove),
     /// Banned networks in the words of a firewall or a server
     Export(Export),
@@ -62,15 +66,25 @@ struct Add {
     /// Why, for whoever reads the list
     #[arg(long, value_name = "R", default_value = "")]
     reason: String,
+    /// Ban a network of more than a /8 (IPv6: a /16) all the same
+    #[arg(long)]
+    force: bool,
     #[command(flatten)]
     common: Common,
 }
 
 #[derive(Debug, clap::Args)]
 struct Remove {
-    /// As `bans list` shows it
-    #[arg(value_name = "ID")]
-    id: String,
+    /// An id as `bans list` shows it; an address or a network, whose bans by limits are lifted too; with `--limit` the
+    /// key: a value for each of its selectors
+    #[arg(value_name = "ID | ADDRESS | SELECTOR=VALUE", required_unless_present_any = ["limit", "all"])]
+    what: Vec<String>,
+    /// Lift the ban of a key of this limit
+    #[arg(long, value_name = "NAME")]
+    limit: Option<String>,
+    /// Lift every ban there is
+    #[arg(long, conflicts_with_all = ["what", "limit"])]
+    all: bool,
     #[command(flatten)]
     common: Common,
 }
@@ -138,13 +152,43 @@ fn add(wanted: &Add) -> anyhow::Result<Exit> {
 }
 
 fn remove(wanted: &Remove) -> anyhow::Result<Exit> {
-    let target = format!("{BANS}/{}", segment(&wanted.id));
-    if let Err(exit) = wanted.common.gateway.ask(Method::DELETE, &target)? {
+    let query = match wanted.query() {
+        Ok(Named::Query(query)) => query,
+        Ok(Named::Id(id)) => return remove_one(id, &wanted.common),
+        Err(wrong) => {
+            output::complain(&wrong);
+            return Ok(Exit::Wrong);
+        }
+    };
+    let answer = match wanted.common.gateway.ask_patiently(Method::DELETE, &format!("{BANS}?{query}"))? {
+        Ok(answer) => answer,
+        Err(exit) => return Ok(exit),
+    };
+    match wanted.common.format {
+        Format::Json => output::say_json(&answer),
+        Format::Human => {
+            let Lifted { lifted, remaining } = serde_json::from_value(answer)?;
+            for ban in &lifted {
+                output::say(&format!("{}: the ban of {} is lifted", ban.id, ban.what()));
+            }
+            if lifted.is_empty() {
+                output::say("nobody is banned");
+            }
+            if let Some(wider) = remaining {
+                output::say(&format!("{}: still banned, as part of {}", wider.id, wider.what()));
+            }
+        }
+    }
+    Ok(Exit::Done)
+}
+
+fn remove_one(id: &str, Common { gateway, format }: &Common) -> anyhow::Result<Exit> {
+    if let Err(exit) = gateway.ask(Method::DELETE, &format!("{BANS}/{}", segment(id)))? {
         return Ok(exit);
     }
-    match wanted.common.format {
-        Format::Json => output::say_json(&json!({"id": wanted.id, "removed": true})),
-        Format::Human => output::say(&format!("{}: the ban is lifted", wanted.id)),
+    match format {
+        Format::Json => output::say_json(&json!({"id": id, "removed": true})),
+        Format::Human => output::say(&format!("{id}: the ban is lifted")),
     }
     Ok(Exit::Done)
 }
@@ -165,24 +209,59 @@ const BANS: &str = "/api/v1/bans";
 impl Add {
     /// What the API is asked for, or what is wrong.
     fn document(&self) -> Result<Value, String> {
-        let mut document = json!({"for": self.span.to_string(), "reason": self.reason});
+        let mut document = json!({"for": self.span.to_string(), "reason": self.reason, "force": self.force});
         match (&self.limit, self.what.as_slice()) {
             (None, [address]) => document["address"] = json!(address),
             (None, _) => return Err("one address at a time".to_owned()),
             (Some(limit), parts) => {
-                let mut key = BTreeMap::new();
-                for part in parts {
-                    let (name, value) = pair(part).map_err(|wrong| format!("`--limit` goes with a key: {wrong}"))?;
-                    if key.insert(name.clone(), value).is_some() {
-                        return Err(format!("several values for `{name}`: a key has one of each part"));
-                    }
-                }
                 document["limit"] = json!(limit);
-                document["key"] = json!(key);
+                document["key"] = json!(key(parts)?);
             }
         }
         Ok(document)
     }
+}
+
+/// How bans are named that are to be lifted.
+enum Named<'w> {
+    Id(&'w str),
+    Query(String),
+}
+
+impl Remove {
+    /// What the API is asked to lift, or what is wrong.
+    fn query(&self) -> Result<Named<'_>, String> {
+        let mut query = form_urlencoded::Serializer::new(String::new());
+        match (&self.limit, self.what.as_slice()) {
+            _ if self.all => query.append_pair("all", "true"),
+            (Some(limit), parts) => query.append_pair("limit", limit).extend_pairs(key(parts)?),
+            // Only an address has these.
+            (None, [address]) if address.contains(['.', ':']) => query.append_pair("address", address),
+            (None, [id]) => return Ok(Named::Id(id)),
+            (None, _) => return Err("one at a time, or `--all`".to_owned()),
+        };
+        Ok(Named::Query(query.finish()))
+    }
+}
+
+/// A key of a limit, a value for each of its selectors.
+fn key(parts: &[String]) -> Result<BTreeMap<String, String>, String> {
+    let mut key = BTreeMap::new();
+    for part in parts {
+        let (name, value) = pair(part).map_err(|wrong| format!("`--limit` goes with a key: {wrong}"))?;
+        if key.insert(name.clone(), value).is_some() {
+            return Err(format!("several values for `{name}`: a key has one of each part"));
+        }
+    }
+    Ok(key)
+}
+
+/// What became of bans that were to be lifted.
+#[derive(Debug, Deserialize)]
+struct Lifted {
+    lifted: Vec<Ban>,
+    /// The ban of a wider network.
+    remaining: Option<Ban>,
 }
 
 /// What of a ban a person is shown.

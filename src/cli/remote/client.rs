@@ -84,15 +84,21 @@ impl Client {
     }
 
     /// Asks for a path with its query, and brings a document where there is one. An error means that no whole answer came.
-    pub(in crate::cli) fn ask(&self, method: Method, target: &str, document: Option<&Value>) -> Result<Answer, String> {
+    pub(in crate::cli) fn ask(
+        &self,
+        method: Method,
+        target: &str,
+        document: Option<&Value>,
+        patience: Duration,
+    ) -> Result<Answer, String> {
         let runtime = runtime::Builder::new_current_thread().enable_all().build().map_err(|error| error.to_string())?;
-        let answer = runtime.block_on(async { timeout(PATIENCE, self.exchange(method, target, document)).await });
+        let answer = runtime.block_on(async { timeout(patience, self.exchange(method, target, document)).await });
         // A name look-up that hangs in the system does not hold up the exit.
         runtime.shutdown_background();
         match answer {
             Ok(Ok(answer)) => Ok(answer),
             Ok(Err(error)) => Err(format!("{error:#}")),
-            Err(_) => Err(format!("no answer within {} s", PATIENCE.as_secs())),
+            Err(_) => Err(format!("no answer within {} s", patience.as_secs())),
         }
     }
 
@@ -202,7 +208,10 @@ fn loopback_of(address: SocketAddr) -> SocketAddr {
 const DEFAULT_PORT: u16 = 80;
 
 /// A gateway that takes longer than this is not well.
-const PATIENCE: Duration = Duration::from_secs(2);
+pub(in crate::cli) const PATIENCE: Duration = Duration::from_secs(2);
+
+/// What has to ask Redis a hundred thousand times takes its time.
+pub(in crate::cli) const MUCH_PATIENCE: Duration = Duration::from_secs(60);
 
 /// Three heartbeats of a stream.
 const SILENCE: Duration = Duration::from_secs(45);

@@ -8,6 +8,7 @@ use http::StatusCode;
 
 use super::DEFAULT_ADMIN;
 use super::client::Client;
+use super::client::PATIENCE;
 use super::or_usual;
 use crate::cli::Exit;
 use crate::cli::output;
@@ -45,7 +46,7 @@ pub(in crate::cli) fn health(arguments: &Arguments) -> anyhow::Result<Exit> {
         },
     };
     let authority = client.authority();
-    match client.ask(Method::GET, "/healthz", None) {
+    match client.ask(Method::GET, "/healthz", None, PATIENCE) {
         Ok(answer) if answer.status == StatusCode::OK => {
             output::say("ok");
             Ok(Exit::Done)

@@ -1,11 +1,13 @@
 //! `portcullis limits`: the limits of a running gateway, and where one key of one of them stands.
 
+use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 use std::time::Duration;
 
 use clap::Subcommand;
 use http::Method;
 use serde::Deserialize;
+use serde_json::Value;
 use serde_json::json;
 
 use super::Common;
@@ -70,9 +72,16 @@ fn list(Common { gateway, format }: &Common) -> anyhow::Result<Exit> {
         Format::Json => output::say_json(&answer),
         Format::Human => {
             let limits: Vec<Limit> = serde_json::from_value(answer)?;
-            let mut table = Table::new(["NAME", "RULE", "KEY", "WHERE", "MORE"]);
+            let mut table = Table::new(["NAME", "RULE", "KEY", "WHERE", "THEN", "MORE"]);
             for limit in &limits {
-                table.row([limit.name.clone(), limit.rule(), limit.key(), limit.places(), limit.more()]);
+                table.row([
+                    limit.name.clone(),
+                    limit.rule(),
+                    limit.key(),
+                    limit.places(),
+                    limit.then.told(),
+                    limit.more(),
+                ]);
             }
             if limits.is_empty() { output::say("no limits") } else { output::say(&table.to_string()) }
         }
@@ -128,9 +137,19 @@ struct Limit {
     distinct: Option<String>,
     #[serde(default)]
     reset_on: Option<String>,
+    then: Then,
     shadow: bool,
+    unless: Vec<String>,
     everywhere: bool,
     routes: Vec<String>,
+}
+
+/// What it does when it is reached: one action, and who is told.
+#[derive(Debug, Deserialize)]
+struct Then {
+    #[serde(flatten)]
+    action: BTreeMap<String, Value>,
+    notify: Vec<String>,
 }
 
 #[derive(Clone, Copy, Debug, Deserialize)]
@@ -150,7 +169,18 @@ struct Standing {
     allowed: bool,
     retry_after: u64,
     shadow: bool,
+    ban: Option<Ban>,
     rates: Vec<RateOf>,
+}
+
+/// The ban of a key, or of the address in it.
+#[derive(Debug, Deserialize)]
+struct Ban {
+    id: String,
+    address: Option<String>,
+    until: String,
+    left: u64,
+    reason: String,
 }
 
 impl RateOf {
@@ -181,6 +211,7 @@ impl Limit {
     fn more(&self) -> String {
         let mut more = Vec::new();
         more.extend(self.shadow.then(|| "shadow".to_owned()));
+        more.extend((!self.unless.is_empty()).then(|| format!("unless {}", self.unless.join(" or "))));
         more.extend(self.algorithm.clone().filter(|algorithm| algorithm != "sliding-window-log"));
         more.extend(self.burst.map(|burst| format!("burst {burst}")));
         more.extend(self.cost.filter(|cost| cost.get() > 1).map(|cost| format!("each costs {cost}")));
@@ -191,11 +222,42 @@ impl Limit {
     }
 }
 
+impl Then {
+    /// `ban 15m, 1h`, `delay 20s, notify ops`
+    fn told(&self) -> String {
+        let action = self.action.iter().map(|(action, how)| match how {
+            Value::String(word) => format!("{action} {word}"),
+            Value::Array(words) => {
+                format!("{action} {}", words.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(", "))
+            }
+            Value::Object(own) => own.iter().fold(action.clone(), |told, (_, value)| match value {
+                Value::String(text) => format!("{told} {text}"),
+                value => format!("{told} {value}"),
+            }),
+            _ => action.clone(),
+        });
+        let notify = (!self.notify.is_empty()).then(|| format!("notify {}", self.notify.join(", ")));
+        action.chain(notify).collect::<Vec<_>>().join(", ")
+    }
+}
+
+impl Ban {
+    fn told(&self) -> String {
+        let Self { id, address, until, left, reason } = self;
+        let what = address.as_ref().map(|address| format!(" as {address}")).unwrap_or_default();
+        let why = if reason.is_empty() { String::new() } else { format!(", {reason}") };
+        format!("banned{what} for another {left} s, until {until} (ban {id}{why})")
+    }
+}
+
 impl Standing {
     fn told(&self) -> String {
         let key = if self.key.is_empty() { "one key for all".to_owned() } else { self.key.join(", ") };
-        let verdict =
-            if self.allowed { "passes".to_owned() } else { format!("denied for another {} s", self.retry_after) };
+        let verdict = match &self.ban {
+            Some(ban) => ban.told(),
+            None if self.allowed => "passes".to_owned(),
+            None => format!("denied for another {} s", self.retry_after),
+        };
         let shadow = if self.shadow { " (shadow: never applied)" } else { "" };
         let mut told = format!("{} by {key}: {verdict}{shadow}", self.limit);
         if !self.rates.is_empty() {
@@ -223,7 +285,7 @@ mod tests {
     #[test]
     fn a_standing_is_told_in_a_table() {
         let standing: Standing = serde_json::from_value(json!({
-            "limit": "pace", "key": ["client_ip"], "allowed": false, "retry_after": 7, "shadow": false,
+            "limit": "pace", "key": ["client_ip"], "allowed": false, "retry_after": 7, "shadow": false, "ban": null,
             "rates": [{"limit": 1, "window": 1, "remaining": 1, "reset": 0}, {"limit": 20, "window": 60, "remaining": 0, "reset": 7}],
         }))
         .unwrap();

@@ -8,6 +8,7 @@ pub(super) mod limits;
 
 use std::fmt::Write;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use anyhow::Context;
 use anyhow::bail;
@@ -17,6 +18,8 @@ use serde_json::Value;
 
 use self::client::Answer;
 use self::client::Client;
+use self::client::MUCH_PATIENCE;
+use self::client::PATIENCE;
 use super::Exit;
 use super::Format;
 use super::output;
@@ -66,17 +69,22 @@ impl Gateway {
     /// Asks, and hands on what came back with a status of success: JSON, or nothing at all. Everything else is told
     /// to the person who asked, and is how the command ends.
     fn ask(&self, method: Method, target: &str) -> anyhow::Result<Result<Value, Exit>> {
-        self.exchange(method, target, None)
+        self.exchange(method, target, None, PATIENCE)
+    }
+
+    /// The same where much is to be done before there is an answer.
+    fn ask_patiently(&self, method: Method, target: &str) -> anyhow::Result<Result<Value, Exit>> {
+        self.exchange(method, target, None, MUCH_PATIENCE)
     }
 
     /// The same with a document.
     fn send(&self, method: Method, target: &str, document: &Value) -> anyhow::Result<Result<Value, Exit>> {
-        self.exchange(method, target, Some(document))
+        self.exchange(method, target, Some(document), PATIENCE)
     }
 
     /// The same where the answer is text.
     fn ask_for_text(&self, method: Method, target: &str) -> anyhow::Result<Result<String, Exit>> {
-        let (client, answer) = match self.answer(method, target, None)? {
+        let (client, answer) = match self.answer(method, target, None, PATIENCE)? {
             Ok(answered) => answered,
             Err(exit) => return Ok(Err(exit)),
         };
@@ -86,8 +94,14 @@ impl Gateway {
         Ok(told(&client, &answer).map(|_| String::new()))
     }
 
-    fn exchange(&self, method: Method, target: &str, document: Option<&Value>) -> anyhow::Result<Result<Value, Exit>> {
-        Ok(match self.answer(method, target, document)? {
+    fn exchange(
+        &self,
+        method: Method,
+        target: &str,
+        document: Option<&Value>,
+        patience: Duration,
+    ) -> anyhow::Result<Result<Value, Exit>> {
+        Ok(match self.answer(method, target, document, patience)? {
             Ok((client, answer)) => told(&client, &answer),
             Err(exit) => Err(exit),
         })
@@ -98,9 +112,10 @@ impl Gateway {
         method: Method,
         target: &str,
         document: Option<&Value>,
+        patience: Duration,
     ) -> anyhow::Result<Result<(Client, Answer), Exit>> {
         let client = self.client()?;
-        let answer = match client.ask(method, target, document) {
+        let answer = match client.ask(method, target, document, patience) {
             Ok(answer) => answer,
             Err(error) => return Ok(Err(unreachable(&client, &error))),
         };

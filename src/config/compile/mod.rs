@@ -111,6 +111,7 @@ impl Compiler {
             routes: RouteTable { routes },
             upstream: upstream.unwrap_or(UpstreamId(0)),
             deny_response,
+            channels: channels.names(),
         };
         Settings {
             listen,

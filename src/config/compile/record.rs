@@ -24,6 +24,10 @@ pub(super) struct Channels {
 }
 
 impl Channels {
+    pub(super) fn names(&self) -> Vec<Arc<str>> {
+        self.compiled.iter().map(|channel| Arc::clone(&channel.name)).collect()
+    }
+
     pub(super) fn compiled(self) -> notify::Settings {
         notify::Settings { channels: self.compiled }
     }

@@ -22,7 +22,7 @@ fn a_denied_request_is_one_json_line_with_every_key_in_order() {
         line(LogFormat::Json, &event),
         "{\"time\":\"2026-11-21T07:58:52.045Z\",\"request_id\":\"01J\",\"client\":\"198.51.100.7\",\
          \"peer\":\"10.0.0.1\",\"method\":\"POST\",\"host\":\"example.com\",\"path\":\"/login\",\"route\":\"login\",\
-         \"decision\":\"denied\",\"limit\":\"login-pace\",\"shadow\":[\"login-new\"],\"status\":429,\
+         \"decision\":\"denied\",\"limit\":\"login-pace\",\"ban\":null,\"shadow\":[\"login-new\"],\"status\":429,\
          \"upstream\":null,\"server\":null,\"duration_ms\":1.045,\"bytes_in\":27,\"bytes_out\":512}\n"
     );
 }
@@ -94,6 +94,7 @@ fn denied() -> Event<'static> {
         route: None,
         decision: Ruling::Denied,
         limit: Some("login-pace"),
+        ban: None,
         limits: &[],
         status: Some(StatusCode::TOO_MANY_REQUESTS),
         meaning: None,

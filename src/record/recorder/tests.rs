@@ -117,6 +117,7 @@ fn recorder(sinks: &Sinks) -> Recorder {
         routes: RouteTable { routes: vec![route] },
         upstream: UpstreamId(0),
         deny_response: DenyResponse::default(),
+        channels: Vec::new(),
     };
     let names = ServerNames { upstream: "app".into(), servers: vec!["10.0.1.5:8000".into()] };
     Recorder::new(sinks, &LogSettings::default(), &policy, [names])
@@ -133,6 +134,7 @@ fn event() -> Event<'static> {
         route: None,
         decision: Ruling::Allowed,
         limit: None,
+        ban: None,
         limits: &[],
         status: Some(StatusCode::OK),
         meaning: None,

@@ -45,17 +45,18 @@ impl Networks {
         self.v4.until.len() + self.v6.until.len()
     }
 
-    /// Until when an address is banned: by whichever of its networks is so longest.
-    pub(super) fn until(&self, address: IpAddr) -> Option<Timestamp> {
+    /// Until when an address is banned, and as part of what: whichever of its networks is so longest.
+    pub(super) fn until(&self, address: IpAddr) -> Option<(Timestamp, IpNet)> {
         let (family, bits, width) = match address {
             IpAddr::V4(address) => (&self.v4, u128::from(address.to_bits()), 32),
             IpAddr::V6(address) => (&self.v6, address.to_bits(), 128),
         };
         let found = family.lengths.iter().filter_map(|(length, _)| {
             let mask = u128::MAX.checked_shl(u32::from(width - length)).unwrap_or(0);
-            family.until.get(&(*length, bits & mask)).copied()
+            Some((*family.until.get(&(*length, bits & mask))?, *length))
         });
-        found.max()
+        let (until, length) = found.max()?;
+        Some((until, IpNet::new(address, length).ok()?.trunc()))
     }
 
     fn place(&mut self, network: IpNet) -> (&mut Family, (u8, u128)) {
@@ -77,7 +78,9 @@ mod tests {
     #[test]
     fn an_address_is_banned_by_any_network_it_is_in_for_as_long_as_one_lasts() {
         let mut networks = Networks::default();
-        let until = |networks: &Networks, address: &str| networks.until(address.parse().expect("an address"));
+        let until = |networks: &Networks, address: &str| {
+            networks.until(address.parse().expect("an address")).map(|(until, _)| until)
+        };
         let net = |text: &str| text.parse().expect("a network");
         networks.insert(net("198.51.100.0/24"), at(10));
         networks.insert(net("198.51.100.7/32"), at(5));
@@ -86,6 +89,8 @@ mod tests {
         assert_eq!(until(&networks, "198.51.101.7"), None);
         assert_eq!(until(&networks, "2001:db8:1::1"), Some(at(7)));
         assert_eq!(until(&networks, "2001:db9::1"), None);
+        let found = networks.until("198.51.100.7".parse().expect("an address"));
+        assert_eq!(found, Some((at(10), net("198.51.100.0/24"))));
         networks.remove(net("198.51.100.0/24"));
         assert_eq!(until(&networks, "198.51.100.7"), Some(at(5)));
         assert_eq!(until(&networks, "198.51.100.8"), None);

@@ -98,13 +98,13 @@ impl Bans {
         self.until(until)
     }
 
-    /// For how long an address is still banned.
-    pub fn left_of_address(&self, address: IpAddr) -> Option<Duration> {
+    /// The ban of an address, by itself or as part of a network, and for how long it still lasts: the longest of them.
+    pub fn of_address(&self, address: IpAddr) -> Option<(BanId, Duration)> {
         if self.networks.load(Ordering::Relaxed) == 0 {
             return None;
         }
-        let until = self.book.read().networks.until(address)?;
-        self.until(until)
+        let (until, network) = self.book.read().networks.until(address)?;
+        Some((BanId::of_address(network), self.until(until)?))
     }
 
     fn until(&self, until: Timestamp) -> Option<Duration> {

@@ -57,7 +57,7 @@ fn steps_outlive_the_ban_and_are_forgotten_after_quiet() {
 #[test]
 fn addresses_are_banned_by_network_and_freed_by_time_or_hand() {
     let (bans, clock) = bans();
-    let left = |bans: &Bans, text: &str| bans.left_of_address(text.parse().expect("an address"));
+    let left = |bans: &Bans, text: &str| bans.of_address(text.parse().expect("an address")).map(|(_, left)| left);
     let record = bans.ban(address("198.51.100.0/24"), 10 * SECOND, "scans".into()).expect("room");
     assert_eq!(left(&bans, "198.51.100.9"), Some(10 * SECOND));
     assert_eq!(left(&bans, "198.51.101.9"), None);
@@ -90,7 +90,7 @@ fn when_full_those_that_end_first_go_and_never_one_by_hand() {
     assert_eq!(bans.count(), MOST);
     assert_eq!(bans.left(KeyHash(0)), None, "it would have ended first");
     assert!(bans.left(KeyHash(1)).is_some() && bans.left(KeyHash(u128::MAX)).is_some());
-    assert!(bans.left_of_address([203, 0, 113, 1].into()).is_some());
+    assert!(bans.of_address([203, 0, 113, 1].into()).is_some());
 }
 
 #[test]
