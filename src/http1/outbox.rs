@@ -47,6 +47,14 @@ impl Outbox {
         }
     }
 
+    /// Gives back most of the room that is not used, where that is much: what is here may have to wait.
+    pub fn fit(&mut self) {
+        let used = self.near.len();
+        if self.near.capacity() - used > MUCH_ROOM {
+            self.near.shrink_to(used);
+        }
+    }
+
     /// How much memory it holds though it is empty.
     pub fn capacity(&self) -> usize {
         self.near.capacity() + self.behind.capacity()
@@ -96,6 +104,9 @@ impl Buf for Outbox {
         }
     }
 }
+
+/// Most outboxes have less in all.
+const MUCH_ROOM: usize = 16 * 1024;
 
 /// Measured on loopback: what is smaller is written faster in one piece.
 const WORTH_COPYING: usize = 4096;

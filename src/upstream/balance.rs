@@ -106,6 +106,7 @@ mod tests {
     use http::uri::Authority;
 
     use super::*;
+    use crate::upstream::HeadBounds;
     use crate::upstream::HostHeader;
     use crate::upstream::Settings;
     use crate::upstream::Timeouts;
@@ -123,6 +124,7 @@ mod tests {
             balance,
             host: HostHeader::Preserve,
             timeouts: Timeouts::default(),
+            heads: HeadBounds::default(),
             health: None,
             tls: Tls::default(),
             http2: false,

@@ -19,6 +19,7 @@ use tokio::time::timeout;
 use tracing::info;
 use tracing::warn;
 
+use super::HeadBounds;
 use super::HealthCheck;
 use super::HostHeader;
 use super::Server;
@@ -87,7 +88,7 @@ async fn ask(server: &Server, check: &HealthCheck, host: &HostHeader) -> Result<
             let mut request = request.map_err(|error| error.to_string())?;
             // The body of the answer is not read: the connection goes with the check.
             let link = Box::new(Link::new(stream, server.id, Duration::ZERO, Weak::new()));
-            let answered = link.exchange(&mut request, &mut None, check.timeout).await;
+            let answered = link.exchange(&mut request, &mut None, check.timeout, HeadBounds::default()).await;
             answered.map(|response| response.status()).map_err(|failed| failed.to_string())
         }
         Protocol::Http2 => {

@@ -55,6 +55,7 @@ pub struct Settings {
     pub balance: Balance,
     pub host: HostHeader,
     pub timeouts: Timeouts,
+    pub heads: HeadBounds,
     pub health: Option<HealthCheck>,
     /// For those of the servers that speak TLS.
     pub tls: Tls,
@@ -107,6 +108,28 @@ pub struct Timeouts {
 impl Default for Timeouts {
     fn default() -> Self {
         Self { connect: Duration::from_secs(2), response: Duration::from_secs(60), idle: Duration::from_secs(60) }
+    }
+}
+
+/// What the head of an answer may have at most.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct HeadBounds {
+    pub bytes: usize,
+    pub fields: usize,
+}
+
+impl HeadBounds {
+    /// What the heads of requests may have is enough for those of answers, if it is no less than ordinary ones have:
+    /// applications set dozens of long cookies.
+    pub fn beside_requests(bytes: usize, fields: usize) -> Self {
+        let least = Self::default();
+        Self { bytes: bytes.max(least.bytes), fields: fields.max(least.fields) }
+    }
+}
+
+impl Default for HeadBounds {
+    fn default() -> Self {
+        Self { bytes: 100 * 1024, fields: 1000 }
     }
 }
 
@@ -171,7 +194,9 @@ impl Upstream {
         // name or authority is not to be used under this one.
         let alike = old.settings.health.is_some() == settings.health.is_some()
             && old.settings.tls == settings.tls
-            && old.settings.http2 == settings.http2;
+            && old.settings.http2 == settings.http2
+            // A connection of HTTP/2 has its bounds from its beginning.
+            && (!settings.http2 || old.settings.heads == settings.heads);
         let known = if alike { old.servers() } else { Arc::default() };
         Self::with(settings, |location| known.iter().filter(|known| known.location == *location).cloned().collect())
     }

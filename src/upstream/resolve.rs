@@ -101,6 +101,7 @@ mod tests {
 
     use super::*;
     use crate::upstream::Balance;
+    use crate::upstream::HeadBounds;
     use crate::upstream::HostHeader;
     use crate::upstream::Settings;
     use crate::upstream::Timeouts;
@@ -128,6 +129,7 @@ mod tests {
             balance: Balance::RoundRobin,
             host: HostHeader::Preserve,
             timeouts: Timeouts::default(),
+            heads: HeadBounds::default(),
             health: None,
             tls: Tls::default(),
             http2: false,

@@ -19,7 +19,7 @@ use super::AnswerBody;
 use super::ForwardError;
 use super::Pool;
 use super::Server;
-use super::Timeouts;
+use super::Settings;
 use super::Upstream;
 use super::answer::Incoming;
 use super::connect::Protocol;
@@ -54,7 +54,8 @@ where
         let may_switch = request.headers().contains_key(UPGRADE);
         let mut may_repeat = is_repeatable(&request);
         async move {
-            let timeouts = &upstream.settings.timeouts;
+            let settings = &upstream.settings;
+            let timeouts = &settings.timeouts;
             let mut tried = SmallVec::<[ServerId; 4]>::new();
             let mut may_reuse = true;
             let mut is_sent = false;
@@ -74,10 +75,10 @@ where
                 let kept = if may_reuse && !is_shared { self.idle.take(server.id) } else { None };
                 let is_new = !is_shared && kept.is_none();
                 let answered = match kept {
-                    Some(link) => link.exchange(&mut request, &mut sending, timeouts.response).await,
+                    Some(link) => link.exchange(&mut request, &mut sending, timeouts.response, settings.heads).await,
                     // Seldom: they take no room in every request's future.
-                    None if is_shared => Box::pin(self.over_http2(server, &mut request, timeouts)).await,
-                    None => Box::pin(self.over_new_http1(server, &mut request, &mut sending, timeouts)).await,
+                    None if is_shared => Box::pin(self.over_http2(server, &mut request, settings)).await,
+                    None => Box::pin(self.over_new_http1(server, &mut request, &mut sending, settings)).await,
                 };
                 match answered {
                     Ok(response) if response.status() == StatusCode::SWITCHING_PROTOCOLS && !may_switch => {
@@ -158,25 +159,26 @@ where
         server: &Server,
         request: &mut Request<B>,
         sending: &mut Option<Sending>,
-        timeouts: &Timeouts,
+        settings: &Settings,
     ) -> Result<Response<Incoming>, Failed> {
+        let timeouts = &settings.timeouts;
         let stream = connect(server, timeouts, Protocol::Http1).await.map_err(Failed::Unreached)?;
         server.gave_connection();
         let link = Link::new(stream, server.id, timeouts.idle, Arc::downgrade(&self.idle));
-        Box::new(link).exchange(request, sending, timeouts.response).await
+        Box::new(link).exchange(request, sending, timeouts.response, settings.heads).await
     }
 
     async fn over_http2(
         &self,
         server: &Arc<Server>,
         request: &mut Request<B>,
-        timeouts: &Timeouts,
+        settings: &Settings,
     ) -> Result<Response<Incoming>, Failed> {
         let stream = match self.trunks.at_hand(server) {
             Some(stream) => stream,
-            None => self.trunks.stream(server, timeouts).await.map_err(Failed::Unreached)?,
+            None => self.trunks.stream(server, settings).await.map_err(Failed::Unreached)?,
         };
-        let response = stream.exchange(request, timeouts.response).await?;
+        let response = stream.exchange(request, settings.timeouts.response).await?;
         Ok(response.map(|incoming| Incoming::Http2(Box::new(incoming))))
     }
 }

@@ -50,6 +50,34 @@ fn the_answer_comes_back_as_it_was_said() {
 }
 
 #[test]
+fn long_heads_of_answers_come_back_as_they_were_said() {
+    let origin = Origin::answering(|received| match received.target.as_str() {
+        "/cookies" => cookies(),
+        "/100-kib" => Answer::raw(format!("HTTP/1.1 204 No\r\nX: {}\r\n\r\n", "y".repeat((100 << 10) - 24))),
+        _ => Answer::raw(format!("HTTP/1.1 204 No\r\nX: {}\r\n\r\n", "y".repeat(130 << 10))),
+    });
+    let gateway = before(&origin);
+    let mut client = gateway.connect();
+    let answer = gateway.get("/cookies").send_on(&mut client);
+    assert_eq!(answer.headers.all("set-cookie"), cookie_lines());
+    assert_eq!(gateway.get("/100-kib").send_on(&mut client).header("x").map(str::len), Some((100 << 10) - 24));
+    assert_eq!(gateway.get("/130-kib").send_on(&mut client).status, 502);
+    gateway.reload(format!("upstream: {}\nserver: {{max_header_bytes: 200KiB}}", origin.url()));
+    assert_eq!(gateway.get("/130-kib").send_on(&mut client).status, 204);
+}
+
+/// Forty of 400 bytes.
+pub(crate) fn cookie_lines() -> Vec<String> {
+    (0..40).map(|number| format!("c{number:02}={}", "x".repeat(396))).collect()
+}
+
+pub(crate) fn cookies() -> Answer {
+    let lines = cookie_lines();
+    let fields: Vec<(&str, &str)> = lines.iter().map(|line| ("Set-Cookie", line.as_str())).collect();
+    Answer::new(200, &fields, "")
+}
+
+#[test]
 fn fields_of_one_hop_stay_on_it() {
     let origin = Origin::answering(|_| {
         Answer::new(200, &[("Connection", "x-hop"), ("X-Hop", "1"), ("Keep-Alive", "timeout=5")], "")

@@ -8,6 +8,8 @@ use http::Request;
 use http::StatusCode;
 use tokio::net::TcpStream;
 
+use crate::forwarding::cookie_lines;
+use crate::forwarding::cookies;
 use crate::support::Answer;
 use crate::support::Gateway;
 use crate::support::Origin;
@@ -80,6 +82,15 @@ fn cookies_in_pieces_are_one_line_upstream() {
         ask(&sender, request.expect("a request"), None).await.expect("an answer");
     });
     assert_eq!(origin.last().header("cookie"), Some("a=1; b=2"));
+}
+
+#[test]
+fn an_answer_may_set_many_long_cookies() {
+    let origin = Origin::answering(|_| cookies());
+    let gateway = Gateway::start(format!("upstream: {}", origin.url()));
+    let answered = over_http2(&gateway, async |sender| ask(&sender, get("http://a/"), None).await.expect("an answer"));
+    let lines = answered.headers.get_all("set-cookie").iter().map(|line| line.to_str().expect("text"));
+    assert!(lines.eq(cookie_lines()));
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Bodies are streams: large ones arrive whole, slow ones hold up nobody and fill no memory.
 
+use std::io::Write;
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering;
@@ -104,6 +105,9 @@ fn the_first_bytes_of_an_upload_do_not_wait_for_the_last() {
 /// What a connection may cost when it is busy, in KiB.
 pub(crate) const BUSY: u64 = 128;
 
+/// And where the application says heads as long as they may be.
+const BUSY_WITH_LONG_HEADS: u64 = 160;
+
 /// KiB that each of a hundred connections more takes, once all of them are held up.
 pub(crate) fn kib_for_each<C>(gateway: &Gateway, mut connect: impl FnMut() -> C) -> u64 {
     let mut clients: Vec<C> = (0..20).map(|_| connect()).collect();
@@ -150,6 +154,24 @@ fn clients_that_do_not_read_hold_up_the_application_and_fill_no_memory() {
     });
     assert!(each <= BUSY, "{each} KiB");
     assert!(written.load(Ordering::SeqCst) < 120 * LARGE / 2, "everything was read ahead");
+}
+
+#[test]
+fn long_heads_that_clients_do_not_read_fill_no_memory_either() {
+    let origin = Origin::conversing(|mut exchange| {
+        exchange.request();
+        exchange.write(format!("HTTP/1.1 200 OK\r\nX: {}\r\nContent-Length: {LARGE}\r\n\r\n", "y".repeat(99 << 10)));
+        let block = vec![b'x'; 64 * 1024];
+        while exchange.write(&block) {}
+    });
+    let gateway = Gateway::start(format!("upstream: {}", origin.url()));
+    let each = kib_for_each(&gateway, || {
+        let mut stream = gateway.connect().into_stream();
+        socket2::SockRef::from(&stream).set_recv_buffer_size(4096).expect("a socket");
+        stream.write_all(&gateway.get("/").bytes()).expect("sent");
+        stream
+    });
+    assert!(each <= BUSY_WITH_LONG_HEADS, "{each} KiB");
 }
 
 #[test]

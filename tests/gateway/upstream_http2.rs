@@ -24,6 +24,7 @@ use tokio::net::TcpStream;
 use tokio::runtime::Runtime;
 use tokio::sync::Barrier;
 
+use crate::forwarding::cookie_lines;
 use crate::http2::over_http2;
 use crate::support::Authority;
 use crate::support::Gateway;
@@ -161,6 +162,13 @@ async fn serve(request: Request<RecvStream>, mut answer: SendResponse<Bytes>, se
         answer.send_reset(Reason::REFUSED_STREAM);
         return;
     }
+    if path == "/cookies" || path == "/too-long" {
+        let count = if path == "/cookies" { 1 } else { 10 };
+        let lines = (0..count).flat_map(|_| cookie_lines());
+        let head = lines.fold(head, |head, line| head.header("set-cookie", line));
+        answer.send_response(head.body(()).expect("a head"), true).expect("sent");
+        return;
+    }
     if path == "/together" {
         seen.together.wait().await;
     }
@@ -207,6 +215,16 @@ fn a_request_of_http1_goes_over_http2_with_its_host_as_the_authority() {
     let large = "x".repeat(1_000_000);
     assert_eq!(gateway.post("/").body("text/plain", &large).send().text(), "1000000 bytes");
     assert_eq!(gateway.post("/echo").body("text/plain", &large).send().text(), large);
+}
+
+#[test]
+fn an_answer_may_set_many_long_cookies_and_not_any_number() {
+    let origin = Http2Origin::start();
+    let gateway = origin.gateway();
+    let answer = gateway.get("/cookies").send();
+    assert_eq!(answer.headers.all("set-cookie"), cookie_lines());
+    assert_eq!(gateway.get("/too-long").status(), 502);
+    assert_eq!(gateway.get("/").send().text(), "0 bytes");
 }
 
 #[test]

@@ -140,8 +140,16 @@ fn heads() -> Vec<Row> {
         nonsense("a space before a colon", &fields("X : y\r\n")),
         nonsense("a NUL in a value", &fields("X: y\0z\r\n")),
         nonsense("a CR in a value", &fields("X: y\rz\r\n")),
-        nonsense("200 fields", &fields(&"X: y\r\n".repeat(200))),
-        nonsense("a field of 100,000 bytes", &fields(&format!("X: {}\r\n", "y".repeat(100_000)))),
+        nonsense("1,001 fields", &fields(&"X: y\r\n".repeat(1000))),
+        nonsense("a field of 110,000 bytes", &fields(&format!("X: {}\r\n", "y".repeat(110_000)))),
+        nonsense("a field of 1,000,000 bytes", &fields(&format!("X: {}\r\n", "y".repeat(1_000_000)))),
+        stays("1,000 fields", fields(&"X: y\r\n".repeat(999)), Got::Whole(200, "ok")),
+        stays("a field of 100,000 bytes", fields(&format!("X: {}\r\n", "y".repeat(100_000))), Got::Whole(200, "ok")),
+        stays(
+            "forty cookies of 400 bytes",
+            fields(&format!("Set-Cookie: a={}\r\n", "b".repeat(398)).repeat(40)),
+            Got::Whole(200, "ok"),
+        ),
         nonsense("nothing but informational answers, then the end", "HTTP/1.1 103 Early Hints\r\n\r\n"),
         nonsense(
             "a switch nobody asked for",

@@ -40,6 +40,7 @@ use crate::limit::OnFailure;
 use crate::route::RouteTable;
 use crate::route::UpstreamId;
 use crate::units::Span;
+use crate::upstream::HeadBounds;
 
 use self::limits::Limits;
 use self::routes::Surroundings;
@@ -113,17 +114,19 @@ impl Compiler {
             deny_response,
             channels: channels.names(),
         };
+        let connections = self.connections(document);
+        let heads = HeadBounds::beside_requests(connections.max_header_bytes, connections.max_headers);
         Settings {
             listen,
             admin,
             clients,
             store: self.store(document),
-            upstreams: upstreams.compiled(),
+            upstreams: upstreams.compiled(heads),
             policy,
             notify: channels.compiled(),
             audit: self.audit(document),
             log: Self::log(document),
-            connections: self.connections(document),
+            connections,
             requests: self.requests(document),
             files: std::mem::take(&mut self.files),
             warnings: self.mistakes.take_warnings(),

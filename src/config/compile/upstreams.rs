@@ -20,6 +20,7 @@ use crate::config::raw::leaf::Problem;
 use crate::glob::Glob;
 use crate::route::UpstreamId;
 use crate::upstream::Balance;
+use crate::upstream::HeadBounds;
 use crate::upstream::HealthCheck;
 use crate::upstream::HostHeader;
 use crate::upstream::Location;
@@ -38,7 +39,8 @@ pub(super) struct Upstreams {
 }
 
 impl Upstreams {
-    pub(super) fn compiled(self) -> Vec<Settings> {
+    pub(super) fn compiled(mut self, heads: HeadBounds) -> Vec<Settings> {
+        self.settings.iter_mut().for_each(|settings| settings.heads = heads);
         self.settings
     }
 
@@ -124,6 +126,7 @@ impl Compiler {
             balance: Balance::default(),
             host: HostHeader::default(),
             timeouts: Timeouts::default(),
+            heads: HeadBounds::default(),
             health: None,
             tls: Tls::default(),
             http2: false,
@@ -170,6 +173,7 @@ impl Compiler {
             balance,
             host: raw.host.get().and_then(|host| self.host_header(host)).unwrap_or_default(),
             timeouts,
+            heads: HeadBounds::default(),
             health: raw.health.get().map(|health| self.health(health)),
             tls: raw.tls.get().map(|tls| self.upstream_tls(tls)).unwrap_or_default(),
             http2: raw.http2.get().is_some_and(|http2| http2.value),

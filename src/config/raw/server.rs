@@ -138,7 +138,7 @@ words! {
 section! {
     /// Bounds of connections and requests.
     Server {
-        /// The longest head of a request. Default: 64KiB.
+        /// The longest head of a request, and of an answer where it is more than 100KiB. Default: 64KiB.
         max_header_bytes: Spanned<Size>,
         /// The longest body that passes; 0 (default): any, bodies stream.
         max_body: Spanned<Size>,
@@ -146,7 +146,7 @@ section! {
         inspect_body: Spanned<Size>,
         /// How long clients may take.
         timeouts: ServerTimeouts,
-        /// The most header lines of a request; 431 beyond. Default: 100.
+        /// The most header lines of a request, 431 beyond, and of an answer where it is more than 1000. Default: 100.
         max_headers: Spanned<u64>,
         /// The most connections at a time; 0 (default): as many as descriptors allow.
         max_connections: Spanned<u64>,

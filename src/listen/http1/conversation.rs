@@ -190,6 +190,7 @@ where
         self.outbox = scratch::outbox();
         let extent = Extent::of(body.is_end_stream(), &body.size_hint());
         let framed = answer::write(&parts, extent, self.asked, &mut self.outbox);
+        self.outbox.fit();
         scratch::keep_fields(mem::take(&mut parts.headers));
         if parts.status == StatusCode::SWITCHING_PROTOCOLS {
             self.progress().enter(Phase::Tunnel);

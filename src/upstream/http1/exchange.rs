@@ -10,7 +10,9 @@ use std::task::ready;
 use std::time::Duration;
 
 use bytes::Buf;
+use bytes::BufMut;
 use bytes::Bytes;
+use bytes::BytesMut;
 use http::Request;
 use http::Response;
 use http::StatusCode;
@@ -26,6 +28,7 @@ use super::head::Head;
 use super::head::Nonsense;
 use super::sending::Unsent;
 use crate::http1::Scan;
+use crate::upstream::HeadBounds;
 use crate::upstream::OnContinue;
 use crate::upstream::answer as upstream;
 use crate::upstream::error::BoxError;
@@ -33,8 +36,8 @@ use crate::upstream::error::Cause;
 use crate::upstream::error::Failed;
 
 /// How far the head of an answer came.
-#[derive(Default)]
 struct Reading {
+    bounds: HeadBounds,
     scan: Scan,
     /// A byte of an answer has arrived.
     has_begun: bool,
@@ -50,6 +53,7 @@ impl Link {
         request: &mut Request<B>,
         sending: &mut Option<Sending>,
         patience: Duration,
+        bounds: HeadBounds,
     ) -> Result<Response<upstream::Incoming>, Failed>
     where
         B: Body<Data = Bytes, Error: Into<BoxError>> + Default + Send + Unpin + 'static,
@@ -58,7 +62,7 @@ impl Link {
             unwritten.begins();
         }
         let under_way = sending.get_or_insert_with(|| Sending::new(request));
-        let mut reading = Reading::default();
+        let mut reading = Reading { bounds, scan: Scan::default(), has_begun: false };
         let (mut may_send, mut takes_more) = (true, true);
         let Head { response, length, goes_on } = poll_fn(|cx| {
             if may_send && let Poll::Ready(sent) = under_way.poll(request.body_mut(), Pin::new(&mut self.stream), cx) {
@@ -99,7 +103,7 @@ impl Link {
         cx: &mut Context<'_>,
     ) -> Poll<Result<Head, Fault>> {
         loop {
-            if let Some(head) = self.take_head(&mut reading.scan, request)? {
+            if let Some(head) = self.take_head(reading, request)? {
                 match head.response.status() {
                     StatusCode::CONTINUE => OnContinue::act(request),
                     StatusCode::SWITCHING_PROTOCOLS => return Poll::Ready(Ok(head)),
@@ -111,11 +115,13 @@ impl Link {
             if !head::may_begin(&self.inbox) {
                 return Poll::Ready(Err(Nonsense::StatusLine.into()));
             }
-            if self.inbox.len() > MAX_HEAD {
+            if self.inbox.len() > reading.bounds.bytes {
                 return Poll::Ready(Err(Nonsense::TooLong.into()));
             }
             self.inbox.reserve(PART_OF_HEAD);
-            if ready!(poll_read_buf(Pin::new(&mut self.stream), cx, &mut self.inbox))? == 0 {
+            // Behind a long head no more of the body is read than behind a short one.
+            let mut room = (&mut self.inbox).limit(LONG);
+            if ready!(poll_read_buf(Pin::new(&mut self.stream), cx, &mut room))? == 0 {
                 let ended = io::Error::new(io::ErrorKind::UnexpectedEof, "it ended before the answer did");
                 return Poll::Ready(Err(ended.into()));
             }
@@ -124,27 +130,37 @@ impl Link {
     }
 
     /// The next head, if it is whole.
-    fn take_head<B>(&mut self, scan: &mut Scan, request: &mut Request<B>) -> Result<Option<Head>, Nonsense> {
+    fn take_head<B>(&mut self, reading: &mut Reading, request: &mut Request<B>) -> Result<Option<Head>, Nonsense> {
+        let Reading { bounds, scan, .. } = reading;
         // The usual case: it came in one piece.
         if scan.is_fresh()
             && !self.inbox.is_empty()
-            && let Some(head) = self.take_head_within(self.inbox.len().min(USUAL), request)?
+            && let Some(head) = self.take_head_within(self.inbox.len().min(USUAL), request, bounds.fields)?
         {
             return Ok(Some(head));
         }
         let Some(end) = scan.end(&self.inbox) else { return Ok(None) };
-        if end > MAX_HEAD {
+        if end > bounds.bytes {
             return Err(Nonsense::TooLong);
         }
         *scan = Scan::default();
-        self.take_head_within(end, request)?.map(Some).ok_or(Nonsense::Head)
+        self.take_head_within(end, request, bounds.fields)?.map(Some).ok_or(Nonsense::Head)
     }
 
     /// What it is read from is a copy, so that the inbox stays in one hand and can be used again.
-    fn take_head_within<B>(&mut self, length: usize, request: &mut Request<B>) -> Result<Option<Head>, Nonsense> {
+    fn take_head_within<B>(
+        &mut self,
+        length: usize,
+        request: &mut Request<B>,
+        most_fields: usize,
+    ) -> Result<Option<Head>, Nonsense> {
         let came = Bytes::copy_from_slice(&self.inbox[..length]);
-        let Some((head, end)) = head::read(&came, request)? else { return Ok(None) };
+        let Some((head, end)) = head::read(&came, request, most_fields)? else { return Ok(None) };
         self.inbox.advance(end);
+        if end > LONG {
+            // Its room is not held while the body comes.
+            self.inbox = BytesMut::from(&self.inbox[..]);
+        }
         Ok(Some(head))
     }
 }
@@ -178,11 +194,11 @@ impl Fault {
     }
 }
 
-/// Bounds an answer's head.
-const MAX_HEAD: usize = 16 * 1024;
-
 /// Most heads are shorter. Of a longer one the end is found first.
 const USUAL: usize = 2 * 1024;
+
+/// Few are as long as this.
+const LONG: usize = 8 * 1024;
 
 /// What is read of it at once: most answers fit with their bodies.
 const PART_OF_HEAD: usize = 4 * 1024;

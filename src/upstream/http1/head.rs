@@ -43,6 +43,8 @@ pub(super) enum Nonsense {
     Head,
     #[error("its head is too long")]
     TooLong,
+    #[error("its head has too many fields")]
+    TooManyFields,
     #[error("it does not say how long its body is")]
     Length,
     #[error("its Transfer-Encoding is not one plain `chunked`")]
@@ -100,14 +102,32 @@ pub(super) fn may_begin(read: &[u8]) -> bool {
 
 /// Reads the head of an answer to a request off the front of what came, and says how long it is; `None`: more of it is
 /// to come. If the answer is the last one, its fields take the place of the request's, whose memory is used again.
-pub(super) fn read<B>(came: &Bytes, request: &mut Request<B>) -> Result<Option<(Head, usize)>, Nonsense> {
-    let mut parsed = [const { MaybeUninit::uninit() }; MAX_FIELDS];
+pub(super) fn read<B>(
+    came: &Bytes,
+    request: &mut Request<B>,
+    most_fields: usize,
+) -> Result<Option<(Head, usize)>, Nonsense> {
+    let mut few = [const { MaybeUninit::uninit() }; USUAL_FIELDS];
+    match read_into(&mut few[..most_fields.min(USUAL_FIELDS)], came, request) {
+        Err(Nonsense::TooManyFields) if most_fields > USUAL_FIELDS => {
+            let mut many = vec![MaybeUninit::uninit(); most_fields];
+            read_into(&mut many, came, request)
+        }
+        read => read,
+    }
+}
+
+fn read_into<'c, B>(
+    parsed: &mut [MaybeUninit<httparse::Header<'c>>],
+    came: &'c Bytes,
+    request: &mut Request<B>,
+) -> Result<Option<(Head, usize)>, Nonsense> {
     let mut answer = httparse::Response::new(&mut []);
     let config = ParserConfig::default();
-    let end = match config.parse_response_with_uninit_headers(&mut answer, came, &mut parsed) {
+    let end = match config.parse_response_with_uninit_headers(&mut answer, came, parsed) {
         Ok(Status::Complete(end)) => end,
         Ok(Status::Partial) => return Ok(None),
-        Err(httparse::Error::TooManyHeaders) => return Err(Nonsense::TooLong),
+        Err(httparse::Error::TooManyHeaders) => return Err(Nonsense::TooManyFields),
         Err(httparse::Error::Status | httparse::Error::Version) => return Err(Nonsense::StatusLine),
         Err(_) => return Err(Nonsense::Head),
     };
@@ -225,8 +245,8 @@ fn elements(value: &HeaderValue) -> impl Iterator<Item = &[u8]> {
 /// Most heads of requests are shorter.
 const USUAL: usize = 1000;
 
-/// Fields of one answer.
-const MAX_FIELDS: usize = 100;
+/// Most answers have fewer fields.
+const USUAL_FIELDS: usize = 100;
 
 #[cfg(test)]
 mod tests {
@@ -240,7 +260,7 @@ mod tests {
     fn answer(method: &Method, head: &str) -> Result<Head, Nonsense> {
         let mut request = Request::new(());
         *request.method_mut() = method.clone();
-        read(&Bytes::copy_from_slice(head.as_bytes()), &mut request).map(|read| read.expect("a whole head").0)
+        read(&Bytes::copy_from_slice(head.as_bytes()), &mut request, 200).map(|read| read.expect("a whole head").0)
     }
 
     #[track_caller]
@@ -287,6 +307,17 @@ mod tests {
         }
         check("HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked", Err(Nonsense::Coding));
         check("HTTP/1.0 200 OK\r\nTransfer-Encoding: identity\r\nContent-Length: 5", Ok((Length::Known(5), false)));
+    }
+
+    #[test]
+    fn an_answer_has_as_many_fields_as_it_may_and_no_more() {
+        let with = |count: usize| {
+            answer(&Method::GET, &format!("HTTP/1.1 204 No\r\n{}\r\n", "Set-Cookie: a\r\n".repeat(count)))
+        };
+        for count in [99, 100, 101, 200] {
+            assert_eq!(with(count).unwrap().response.headers().get_all("set-cookie").iter().count(), count);
+        }
+        assert_eq!(with(201).unwrap_err(), Nonsense::TooManyFields);
     }
 
     #[test]
@@ -348,7 +379,7 @@ mod tests {
         fn no_head_makes_it_panic(head in "(HTTP/1\\.[01] |[0-9]{3}| |:|,|\r\n|Content-Length|Transfer-Encoding|chunked|Connection|\\PC){0,30}") {
             let whole = format!("HTTP/1.1 200 OK\r\n{head}\r\n\r\n");
             for came in [whole, head] {
-                let read = read(&Bytes::from(came.clone()), &mut Request::new(()));
+                let read = read(&Bytes::from(came.clone()), &mut Request::new(()), 200);
                 prop_assert!(!matches!(read, Ok(Some((_, end))) if end > came.len()));
             }
         }

@@ -36,6 +36,8 @@ pub(super) use self::exchange::Stream;
 
 use self::ear::Ear;
 use self::upload::Upload;
+use super::HeadBounds;
+use super::Settings;
 use super::Timeouts;
 use super::connect::Protocol;
 use super::connect::connect;
@@ -95,7 +97,7 @@ where
     pub(super) async fn stream(
         self: &Arc<Self>,
         server: &Arc<Server>,
-        timeouts: &Timeouts,
+        settings: &Settings,
     ) -> Result<Stream<B>, Cause> {
         loop {
             let mut opening = {
@@ -104,7 +106,7 @@ where
                 if let Some(stream) = trunks.take(server) {
                     return Ok(stream);
                 }
-                trunks.opening.get_or_insert_with(|| self.begin(server, timeouts)).clone()
+                trunks.opening.get_or_insert_with(|| self.begin(server, settings)).clone()
             };
             match opening.wait_for(Option::is_some).await.as_deref() {
                 Ok(Some(Err(cause))) => return Err(cause.again()),
@@ -118,12 +120,13 @@ where
     fn begin(
         self: &Arc<Self>,
         server: &Arc<Server>,
-        timeouts: &Timeouts,
+        settings: &Settings,
     ) -> watch::Receiver<Option<Result<(), Cause>>> {
         let (done, waiting) = watch::channel(None);
-        let (home, server, timeouts) = (Arc::downgrade(self), Arc::clone(server), *timeouts);
+        let (home, server) = (Arc::downgrade(self), Arc::clone(server));
+        let (timeouts, heads) = (settings.timeouts, settings.heads);
         tokio::spawn(async move {
-            let opened = open(&server, &timeouts, &home).await;
+            let opened = open(&server, &timeouts, heads, &home).await;
             if let Some(home) = home.upgrade() {
                 let mut servers = home.servers.lock();
                 if let Some(trunks) = servers.get_mut(&server.id) {
@@ -177,7 +180,12 @@ impl Load {
 }
 
 /// Opens a connection, waits for what the server says of itself, and puts the connection where requests find it.
-async fn open<B>(server: &Arc<Server>, timeouts: &Timeouts, home: &Weak<Shared<B>>) -> Result<(), Cause>
+async fn open<B>(
+    server: &Arc<Server>,
+    timeouts: &Timeouts,
+    heads: HeadBounds,
+    home: &Weak<Shared<B>>,
+) -> Result<(), Cause>
 where
     B: Body<Data = Bytes> + Send + Unpin + std::fmt::Debug + 'static,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
@@ -193,7 +201,7 @@ where
         // Whoever does not read his answer is not to hold up the others.
         .initial_connection_window_size(STREAM_WINDOW * MOST_STREAMS)
         .max_frame_size(MAX_FRAME)
-        .max_header_list_size(MAX_HEAD)
+        .max_header_list_size(list_size(heads))
         .max_send_buf_size(MAX_BUFFER);
     let (sender, mut connection) =
         builder.handshake(TokioIo::new(ear)).await.map_err(|error| Cause::Closed(error.into()))?;
@@ -273,6 +281,11 @@ async fn unused(load: &Load, idle: Duration) {
     }
 }
 
+/// As HTTP/2 counts it.
+fn list_size(heads: HeadBounds) -> u32 {
+    u32::try_from(heads.bytes + heads.fields * FIELD).unwrap_or(u32::MAX)
+}
+
 fn not_http2() -> Cause {
     Cause::Connect(io::Error::new(io::ErrorKind::InvalidData, "it does not speak HTTP/2"))
 }
@@ -288,7 +301,9 @@ const MOST_STREAMS: u32 = 100;
 const STREAM_WINDOW: u32 = 64 * 1024;
 
 const MAX_FRAME: u32 = 16 * 1024;
-const MAX_HEAD: u32 = 16 * 1024;
+
+/// What each field counts beyond its bytes (RFC 9113, section 6.5.2).
+const FIELD: usize = 32;
 
 /// What is taken of one request's body before the server reads it.
 const MAX_BUFFER: usize = 64 * 1024;

@@ -50,6 +50,7 @@ fn settings(origins: &[&Origin]) -> Settings {
         balance: Balance::RoundRobin,
         host: HostHeader::Preserve,
         timeouts: Timeouts { connect: LONG, response: LONG, idle: LONG },
+        heads: HeadBounds::default(),
         health: None,
         tls: Tls::default(),
         http2: false,
