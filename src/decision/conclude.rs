@@ -9,6 +9,7 @@ use super::Pending;
 use super::Plan;
 use super::Verdict;
 use super::batch::Force;
+use super::plan::Planned;
 use crate::key::KeyHash;
 use crate::limit::Action;
 use crate::limit::DenyResponse;
@@ -326,7 +327,7 @@ impl<'a> Plan<'a> {
         let charges = &self.batch().charges;
         let mut reservations = SmallVec::new();
         for (charge, verdict) in charges.iter().zip(verdicts).filter(|(_, verdict)| !verdict.is_exempt) {
-            let id = self.limits[usize::from(charge.limit)].limit;
+            let Planned { limit: id, is_undisputed, .. } = self.limits[usize::from(charge.limit)];
             let limit = self.policy.limit(id);
             let waits = limit.count.outcome().is_some() || limit.reset_on.is_some();
             if !waits || !(passes || verdict.charged.is_some()) {
@@ -337,14 +338,10 @@ impl<'a> Plan<'a> {
                 key: charge.key,
                 items: charge.items.clone(),
                 charged: verdict.charged.clone(),
-                is_alone: charges.iter().filter(|other| other.limit == charge.limit).count() == 1,
+                may_reset: is_undisputed && charges.iter().filter(|other| other.limit == charge.limit).count() == 1,
             });
         }
-        let acquaintance = match &self.subjects {
-            // Who names several users does not say which of them succeeded.
-            Some((route, subjects)) if passes && subjects.len() == 1 => Some((*route, subjects[0])),
-            _ => None,
-        };
+        let acquaintance = self.acquaintance.filter(|_| passes);
         let newcomer = self.familiar.newcomer.clone().filter(|_| passes);
         Some(Box::new(Pending { route, reservations, acquaintance, newcomer }))
     }

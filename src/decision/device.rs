@@ -12,6 +12,7 @@ use crate::client::device::Subject;
 use crate::clock::Timestamp;
 use crate::key::Source;
 use crate::key::extract;
+use crate::key::undisputed;
 use crate::route::KnownBy;
 use crate::route::KnownClients;
 use crate::route::Route;
@@ -57,8 +58,10 @@ pub(super) fn familiar(policy: &Policy, route: RouteId, source: &Source<'_>, by:
     let device = |name: &str| presented.find(by.ring, by.now, Subject { route: &of.name, name });
     let devices: SmallVec<[_; 1]> = found.values.iter().map(|name| device(name)).collect();
     let newcomer = match (&found.values[..], &devices[..]) {
-        // Who names several users does not say which of them succeeds.
-        ([name], [device]) => Some(Newcomer { route, name: (&**name).into(), device: *device }),
+        // Who names several users, or one that the application may not read, does not say which of them succeeds.
+        ([name], [device]) if undisputed::part_is_undisputed(selector, source) => {
+            Some(Newcomer { route, name: (&**name).into(), device: *device })
+        }
         _ => None,
     };
     Familiar { is_known: devices.iter().all(Option::is_some), newcomer }

@@ -24,6 +24,7 @@ use crate::key::KeyHasher;
 use crate::key::Source;
 use crate::key::TooManyValues;
 use crate::key::extract;
+use crate::key::undisputed;
 use crate::limit::Action;
 use crate::limit::Count;
 use crate::limit::Limit;
@@ -50,8 +51,8 @@ pub struct Plan<'a> {
     pub(super) limits: SmallVec<[Planned; 4]>,
     /// The route whose `outcome` says what the answer means.
     pub(super) outcome: Option<RouteId>,
-    /// The route whose `known_clients` the client may join, and each subject it names.
-    pub(super) subjects: Option<(RouteId, SmallVec<[Acquaintance; 1]>)>,
+    /// The route whose `known_clients` the client joins by a success, and under which name.
+    pub(super) acquaintance: Option<(RouteId, Acquaintance)>,
     /// What the device cookies of the request say.
     pub(super) familiar: Familiar,
     batch: Batch<'a>,
@@ -63,6 +64,8 @@ pub(super) struct Planned {
     pub(super) limit: LimitId,
     /// Denied whatever was counted: a part of the key is missing, and the limit says `missing: deny`.
     pub(super) outright: bool,
+    /// Nobody doubts that the application acts on the key: what the answer means may reset it.
+    pub(super) is_undisputed: bool,
     /// One of its keys is banned for so long: the longest, and that key.
     pub(super) banned: Option<(Duration, KeyHash)>,
 }
@@ -89,7 +92,7 @@ impl<'a> Entry<'a, '_> {
             refusal: None,
             limits: SmallVec::new(),
             outcome: None,
-            subjects: None,
+            acquaintance: None,
             familiar: Familiar::default(),
             batch: Batch::default(),
         };
@@ -117,12 +120,16 @@ impl<'a> Entry<'a, '_> {
         if limits.is_empty() && acquainted.is_none() {
             return plan;
         }
+        let mut named = SmallVec::new();
         let charged = with_source(policy, head, fields, &walk, |source| {
             if let (Some(route), Some(by)) = (acquainted, recognition) {
                 plan.familiar = device::familiar(policy, route, source, by);
             }
             let source = &Source { device: plan.familiar.device(), ..*source };
-            plan.subjects = acquainted.map(|route| (route, subjects(policy, route, source, hasher)));
+            if let Some(route) = acquainted {
+                named = subjects(policy, route, source, hasher);
+                plan.acquaintance = joins(policy, route, source, &named).map(|one| (route, one));
+            }
             plan.charge_all(&limits, source, hasher)
         });
         if charged.is_err() {
@@ -130,10 +137,8 @@ impl<'a> Entry<'a, '_> {
             plan.limits.clear();
             plan.batch.charges.clear();
         }
-        if let Some((_, subjects)) = &plan.subjects
-            && plan.batch.charges.iter().any(|charge| charge.unless_known)
-        {
-            plan.batch.known.clone_from(subjects);
+        if plan.batch.charges.iter().any(|charge| charge.unless_known) {
+            plan.batch.known = named;
         }
         plan
     }
@@ -206,12 +211,12 @@ impl<'a> Plan<'a> {
                 Ok(Applied::Counted(keys)) => keys,
                 Ok(Applied::Refused) => {
                     denied |= !limit.shadow;
-                    self.limits.push(Planned { limit: id, outright: true, banned: None });
+                    self.limits.push(Planned { limit: id, outright: true, is_undisputed: false, banned: None });
                     continue;
                 }
                 // A shadow applies to nobody, however strange the request.
                 Err(TooManyValues) if limit.shadow => {
-                    self.limits.push(Planned { limit: id, outright: true, banned: None });
+                    self.limits.push(Planned { limit: id, outright: true, is_undisputed: false, banned: None });
                     continue;
                 }
                 Err(too_many) => return Err(too_many),
@@ -221,7 +226,9 @@ impl<'a> Plan<'a> {
                 Err(TooManyValues) if limit.shadow => continue,
                 Err(too_many) => return Err(too_many),
             };
-            self.charge(id, limit, &keys, &items, hasher);
+            let is_undisputed = limit.reset_on.is_some() && undisputed::is_undisputed(&limit.key, source);
+            let planned = Planned { limit: id, outright: false, is_undisputed, banned: None };
+            self.charge(planned, limit, &keys, &items, hasher);
         }
         if denied {
             self.charge_only_what_is_denied();
@@ -229,9 +236,9 @@ impl<'a> Plan<'a> {
         Ok(())
     }
 
-    fn charge(&mut self, id: LimitId, limit: &'a Limit, keys: &[ExtractedKey], items: &Items, hasher: &KeyHasher) {
+    fn charge(&mut self, planned: Planned, limit: &'a Limit, keys: &[ExtractedKey], items: &Items, hasher: &KeyHasher) {
         let number = u16::try_from(self.limits.len()).expect("limits are numbered with 16 bits");
-        self.limits.push(Planned { limit: id, outright: false, banned: None });
+        self.limits.push(planned);
         let force = match limit.then.action {
             _ if limit.shadow => Force::Shadow,
             Action::Delay(_) => Force::Delay,
@@ -281,6 +288,14 @@ fn subjects(policy: &Policy, route: RouteId, source: &Source<'_>, hasher: &KeyHa
         hasher.hash(KNOWN, &key)
     };
     found.values.iter().map(|value| Acquaintance { subject: subject(value), client }).collect()
+}
+
+/// Who is known from now on if this succeeds. Nobody where several names are read, of which nobody says which one
+/// succeeded, or where the application may read another.
+fn joins(policy: &Policy, route: RouteId, source: &Source<'_>, named: &[Acquaintance]) -> Option<Acquaintance> {
+    let known = policy.routes.get(route).known_clients.as_ref()?;
+    let [one] = named else { return None };
+    undisputed::part_is_undisputed(&known.of, source).then_some(*one)
 }
 
 /// No limit has a name like this: names have no space.

@@ -32,21 +32,21 @@ pub(super) struct Reservation {
     pub key: KeyHash,
     pub items: Items,
     pub charged: Option<Charged>,
-    /// The request has no other key under this limit.
-    pub is_alone: bool,
+    /// The request has no other key under this limit, and nobody doubts that it has this one.
+    pub may_reset: bool,
 }
 
 impl Pending {
     /// What an outcome means for the store. Without one, which is when the request reached the application and what
     /// came of that cannot be told, whatever counts is counted.
     ///
-    /// A key is reset only by a request that named no other one under that limit: whoever succeeds as one user must not
-    /// clear another's failures.
+    /// A key is reset only by a request that named it for every reader, and no other one under that limit: whoever succeeds
+    /// as one user must not clear another's failures.
     pub fn settlements<'p>(&'p self, policy: &'p Policy, outcome: Option<Outcome>) -> SmallVec<[Settlement<'p>; 4]> {
         let mut settlements = SmallVec::new();
-        for Reservation { limit, key, items, charged, is_alone } in &self.reservations {
+        for Reservation { limit, key, items, charged, may_reset } in &self.reservations {
             let limit = policy.limit(*limit);
-            if outcome.is_some() && limit.reset_on == outcome && *is_alone {
+            if outcome.is_some() && limit.reset_on == outcome && *may_reset {
                 settlements.push(Settlement::Forget(*key));
                 continue;
             }

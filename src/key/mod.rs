@@ -5,6 +5,7 @@ pub mod extract;
 pub mod hashed;
 pub mod named;
 pub mod selector;
+pub mod undisputed;
 
 use std::borrow::Cow;
 

@@ -13,6 +13,7 @@ use super::json;
 use super::json::WellFormed;
 use super::multipart;
 use super::nul;
+use super::undisputed::Said;
 use super::urlencoded;
 use super::utf16;
 
@@ -23,6 +24,8 @@ pub struct Fields {
     texts: Vec<Text>,
     boundaries: Vec<Vec<u8>>,
     seen_whole: bool,
+    /// What the body says it is, where nobody doubts that.
+    said: Option<Said>,
 }
 
 /// A body, and what it is read as.
@@ -34,7 +37,7 @@ struct Text {
 impl Fields {
     /// The fields of a request without a body, or of one whose body no rule asks about.
     pub fn none() -> Self {
-        Self { texts: Vec::new(), boundaries: Vec::new(), seen_whole: true }
+        Self { texts: Vec::new(), boundaries: Vec::new(), seen_whole: true, said: None }
     }
 
     /// Whether there is nothing to look a field up in.
@@ -51,7 +54,7 @@ impl Fields {
         let claim = Claim::read(headers);
         let decoded = encoding::decode(headers, start, bound);
         let mut fields =
-            Self { texts: Vec::new(), boundaries: Vec::new(), seen_whole: whole && decoded.whole && claim.is_plain };
+            Self { seen_whole: whole && decoded.whole && claim.is_plain, said: Said::read(headers), ..Self::none() };
         for body in &decoded.bodies {
             fields.seen_whole &= fields.add(&claim, body);
         }
@@ -86,6 +89,22 @@ impl Fields {
     pub fn json<'a>(&'a self, path: &'a str) -> impl Iterator<Item = Cow<'a, str>> {
         let texts = self.texts.iter().filter(|text| text.kinds.json);
         texts.flat_map(move |text| json::values(&text.bytes, path)).flat_map(nul::readings)
+    }
+
+    /// Whether every application reads the form field alike: it stands there once, under this very name, in a body that
+    /// is all there and what it says it is.
+    pub fn form_leaves_no_doubt(&self, name: &str) -> bool {
+        self.undoubted().is_some_and(|(said, text)| said.form_has(text, name))
+    }
+
+    /// The same for a scalar at a dotted path of a JSON body.
+    pub fn json_leaves_no_doubt(&self, path: &str) -> bool {
+        self.undoubted().is_some_and(|(said, text)| said.json_has(text, path))
+    }
+
+    fn undoubted(&self) -> Option<(&Said, &[u8])> {
+        let [Text { bytes, .. }] = &self.texts[..] else { return None };
+        self.said.as_ref().filter(|_| self.seen_whole).map(|said| (said, &bytes[..]))
     }
 
     /// Keeps a body and decides what it is read as. Whether that is all it can be read as.

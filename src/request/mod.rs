@@ -15,6 +15,7 @@ pub mod path;
 mod percent;
 pub mod query;
 pub mod text;
+mod undisputed;
 mod urlencoded;
 mod utf16;
 

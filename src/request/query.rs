@@ -9,6 +9,7 @@ use super::name::is_read_as;
 use super::nul;
 use super::percent;
 use super::percent::Escapes;
+use super::undisputed;
 use super::urlencoded;
 
 /// Every value of `name` in a query, percent-decoded, `+` as space.
@@ -16,6 +17,11 @@ use super::urlencoded;
 /// A query that applications read differently yields every reading: `a=1;b=2` holds an `a` of `1;b=2` and of `1`.
 pub fn query_values<'r>(query: &'r str, name: &'r str) -> impl Iterator<Item = Cow<'r, str>> {
     urlencoded::values(query.as_bytes(), name)
+}
+
+/// Whether every application reads the parameter alike: it stands there once, under this very name.
+pub fn query_leaves_no_doubt(query: &str, name: &str) -> bool {
+    undisputed::pairs_have(query.as_bytes(), name)
 }
 
 /// Every value of the cookie `name`, over all Cookie lines, without quotes around it.

@@ -1,0 +1,52 @@
+//! Whether a request leaves no doubt whose key it has. A success is credited to nobody else: it clears no failures, and
+//! makes nobody known, under a name that the application may not have seen.
+
+use http::Method;
+
+use super::KeyPart;
+use super::KeySpec;
+use super::Selector;
+use super::Source;
+use crate::request::query::query_leaves_no_doubt;
+use crate::request::query::query_values;
+
+/// Whether every part of a key is.
+pub fn is_undisputed(key: &KeySpec, source: &Source<'_>) -> bool {
+    key.parts.iter().all(|part| part_is_undisputed(part, source))
+}
+
+/// Whether every application reads this part alike: it stands in one place, once, under the very name that is asked for.
+pub fn part_is_undisputed(part: &KeyPart, source: &Source<'_>) -> bool {
+    let Source { head, fields, .. } = *source;
+    // Some read no body that comes with another method.
+    let posts = *head.method == Method::POST;
+    match &part.selector {
+        Selector::Query(name) => query_leaves_no_doubt(head.query, name),
+        Selector::Form(name) => posts && fields.form_leaves_no_doubt(name),
+        Selector::Json(path) => posts && fields.json_leaves_no_doubt(path),
+        Selector::Param(name) => {
+            let stands = [
+                query_values(head.query, name).next().is_some(),
+                fields.form(name).next().is_some(),
+                fields.json(name).next().is_some(),
+            ];
+            match stands {
+                [true, false, false] => query_leaves_no_doubt(head.query, name),
+                [false, true, false] => posts && fields.form_leaves_no_doubt(name),
+                [false, false, true] => posts && fields.json_leaves_no_doubt(name),
+                _ => false,
+            }
+        }
+        Selector::ClientIp(_)
+        | Selector::Header(_)
+        | Selector::Cookie(_)
+        | Selector::Capture(_)
+        | Selector::Bearer
+        | Selector::BasicUser
+        | Selector::Host
+        | Selector::Method
+        | Selector::Path
+        | Selector::Route
+        | Selector::Device => true,
+    }
+}

@@ -1,0 +1,212 @@
+//! Fields that every application reads alike. Limits count every reading of a field; a success is credited to a name only
+//! where there is but one reading of it: an application that does not see the name there may have meant somebody else.
+
+use http::HeaderMap;
+use http::header;
+use memchr::memmem;
+use serde_json::Value;
+
+use super::name::is_read_as;
+use super::percent;
+use super::percent::Escapes;
+
+/// What a body says it is, where nobody reads that in another way.
+#[derive(Debug)]
+pub(super) enum Said {
+    Urlencoded,
+    /// With what separates its parts.
+    Multipart(Vec<u8>),
+    Json,
+}
+
+impl Said {
+    /// `None`: it says nothing, or something that readers disagree about.
+    pub(super) fn read(headers: &HeaderMap) -> Option<Self> {
+        let mut lines = headers.get_all(header::CONTENT_TYPE).iter();
+        let (line, None) = (lines.next()?.to_str().ok()?, lines.next()) else { return None };
+        let (kind, parameters) = line.split_once(';').unwrap_or((line, ""));
+        match &kind.trim().to_ascii_lowercase()[..] {
+            "application/x-www-form-urlencoded" => Some(Self::Urlencoded),
+            "application/json" => Some(Self::Json),
+            "multipart/form-data" => {
+                let boundary = parameters.trim().strip_prefix("boundary=")?;
+                let boundary = boundary.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).unwrap_or(boundary);
+                let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.'".contains(&byte);
+                let fits = !boundary.is_empty() && boundary.bytes().all(is_plain);
+                fits.then(|| Self::Multipart(boundary.into()))
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether a form that is sent as this has the field once, under this very name.
+    pub(super) fn form_has(&self, text: &[u8], name: &str) -> bool {
+        match self {
+            Self::Urlencoded => pairs_have(text, name),
+            Self::Multipart(boundary) => parts_have(text, boundary, name).unwrap_or(false),
+            Self::Json => false,
+        }
+    }
+
+    /// Whether a document that is sent as this has a scalar at this very path.
+    pub(super) fn json_has(&self, text: &[u8], path: &str) -> bool {
+        let Self::Json = self else { return false };
+        let Ok(document) = serde_json::from_slice::<Value>(text) else { return false };
+        let found = path.split('.').try_fold(&document, |value, name| match value {
+            Value::Object(fields) => fields.get(name),
+            Value::Array(elements) => elements.get(name.parse::<usize>().ok()?),
+            _ => None,
+        });
+        matches!(found, Some(Value::String(_) | Value::Number(_)))
+    }
+}
+
+/// Whether these pairs, of a query or a form, have the field once, under this very name, and early enough for everyone.
+pub(super) fn pairs_have(text: &[u8], name: &str) -> bool {
+    let decoded = |text| percent::decode(text, Escapes { plus: true, code_units: false });
+    let mut once = Once::default();
+    for (position, pair) in text.split(|byte| *byte == b'&').enumerate() {
+        let sent = pair.split(|byte| *byte == b'=').next().unwrap_or_default();
+        let sent = decoded(sent).unwrap_or_else(|| sent.to_vec());
+        once.see(&sent, name, position);
+    }
+    once.holds()
+}
+
+/// The same for parts, of which each is written as browsers write them; `None`: one is not.
+fn parts_have(text: &[u8], boundary: &[u8], name: &str) -> Option<bool> {
+    let delimiter = [b"\r\n--", boundary].concat();
+    let mut rest = text.strip_prefix(&delimiter[2..])?;
+    let mut once = Once::default();
+    for position in 0.. {
+        let Some(part) = rest.strip_prefix(b"\r\n") else { break };
+        let headers = memmem::find(part, b"\r\n\r\n")?;
+        let sent = part[..headers].strip_prefix(b"Content-Disposition: form-data; name=\"")?;
+        let end = sent.iter().position(|byte| matches!(byte, b'"' | b'\\' | b'%' | b'\r' | b'\n'))?;
+        // What else is said of a part makes a file of it, or an encoded text.
+        let is_field = &sent[end..] == b"\"";
+        let value = headers + b"\r\n\r\n".len();
+        let length = memmem::find(&part[value..], &delimiter)?;
+        once.see(&sent[..end], name, if is_field { position } else { MOST_FIELDS });
+        rest = &part[value + length + delimiter.len()..];
+    }
+    matches!(rest, b"--" | b"--\r\n").then(|| once.holds())
+}
+
+/// Whether one field among all was it.
+#[derive(Default)]
+struct Once {
+    found: bool,
+    disputed: bool,
+}
+
+impl Once {
+    fn see(&mut self, sent: &[u8], name: &str, position: usize) {
+        if sent == name.as_bytes() {
+            self.disputed |= self.found || position >= MOST_FIELDS;
+            self.found = true;
+        } else {
+            self.disputed |= is_read_as(&String::from_utf8_lossy(sent), name);
+        }
+    }
+
+    fn holds(&self) -> bool {
+        self.found && !self.disputed
+    }
+}
+
+/// What stands behind so many fields is no longer read by some: PHP, Django and Express stop at a thousand.
+const MOST_FIELDS: usize = 500;
+
+#[cfg(test)]
+mod tests {
+    use http::HeaderValue;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn said(content_type: &'static str) -> Option<Said> {
+        let headers = HeaderMap::from_iter([(header::CONTENT_TYPE, HeaderValue::from_static(content_type))]);
+        Said::read(&headers)
+    }
+
+    #[track_caller]
+    fn check(content_type: &'static str, text: &str, expected: bool) {
+        let has = said(content_type).is_some_and(|said| said.form_has(text.as_bytes(), "user"));
+        assert_eq!(has, expected, "{content_type}: {text}");
+    }
+
+    const FORM: &str = "application/x-www-form-urlencoded";
+    const PARTS: &str = "multipart/form-data; boundary=b";
+
+    #[test]
+    fn a_form_as_browsers_send_it_leaves_no_doubt() {
+        check(FORM, "user=alice&password=x", true);
+        check("Application/X-WWW-Form-Urlencoded; charset=utf-8", "password=x&us%65r=alice", true);
+        check(PARTS, "--b\r\nContent-Disposition: form-data; name=\"user\"\r\n\r\nalice\r\n--b--\r\n", true);
+        let file = "--b\r\nContent-Disposition: form-data; name=\"photo\"; filename=\"x\"\r\nContent-Type: image/png\r\n\r\n.\r\n";
+        let field = "--b\r\nContent-Disposition: form-data; name=\"user\"\r\n\r\nalice\r\n--b--\r\n";
+        check("multipart/form-data; boundary=\"b\"", &format!("{file}{field}"), true);
+    }
+
+    #[test]
+    fn what_some_application_reads_otherwise_does() {
+        for text in [
+            "USER=alice",
+            "+user=alice",
+            "user=alice&user=bob",
+            "user=alice&User=bob",
+            "user[]=alice",
+            "user%00x=alice",
+            "x=1;user=alice",
+            "user%5b=alice&user=bob",
+            "",
+        ] {
+            check(FORM, text, false);
+        }
+        check(FORM, &format!("{}user=alice", "a&".repeat(MOST_FIELDS)), false);
+        check("text/plain", "user=alice", false);
+        check("text/plain; x=application/x-www-form-urlencoded", "user=alice", false);
+        check("application/json", "user=alice", false);
+    }
+
+    #[test]
+    fn parts_that_browsers_do_not_write_do() {
+        let part = |headers: &str| format!("--b\r\n{headers}\r\n\r\nalice\r\n--b--\r\n");
+        let field = "Content-Disposition: form-data; name=\"user\"";
+        for text in [
+            part("Content-Disposition: form-data; name=\"user\"; filename=\"x\""),
+            part("Content-Disposition: form-data; name=user"),
+            part("Content-Disposition: form-data; name=\"USER\""),
+            part(&format!("X: y\r\n{field}")),
+            part(&format!("{field}\r\nContent-Transfer-Encoding: base64")),
+            format!("x{}", part(field)),
+            format!("{}{}", part("Content-Disposition: form-data; name=\"x\""), part(field)),
+            part(field).replace("--b--", "--b"),
+        ] {
+            check(PARTS, &text, false);
+        }
+        check("multipart/form-data; boundary=b; boundary=c", &part(field), false);
+        check(FORM, &part(field), false);
+    }
+
+    #[test]
+    fn a_document_has_a_scalar_at_that_very_path() {
+        let has = |path, text: &str| said("application/json").expect("a type").json_has(text.as_bytes(), path);
+        assert!(has("user", r#"{"user": "alice"}"#) && has("user.id", r#"{"user": {"id": 7}}"#));
+        assert!(!has("user", r#"{"User": "alice"}"#) && !has("user.id", r#"{"user.id": 7}"#));
+        assert!(!has("user", r#"{"user": ["alice"]}"#) && !has("user", r#"{"user": "alice""#));
+    }
+
+    proptest! {
+        #[test]
+        fn any_body_is_looked_at(bytes in proptest::collection::vec(any::<u8>(), 0..200), text in "(--b|\r\n|[a-z=;\":-]){0,40}") {
+            for kind in [FORM, PARTS, "application/json"] {
+                let said = said(kind).expect("a type");
+                for body in [&bytes[..], text.as_bytes()] {
+                    let _ = (said.form_has(body, "user"), said.json_has(body, "user"));
+                }
+            }
+        }
+    }
+}
