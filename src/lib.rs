@@ -58,7 +58,8 @@
 //!
 //! HTTP/1.1 is spoken by the gateway itself: [`http1`] has the grammar, `listen/http1` and `upstream/http1` the
 //! connections. One task carries a request from its head to the last byte of its answer, and no part of a body waits
-//! in a channel. HTTP/2 is hyper's, on both sides: `listen/tapped.rs` and `upstream/http2` watch what passes.
+//! in a channel. HTTP/2 is h2's: to clients `listen/http2` reads the heads of requests before h2 sees them, so that a
+//! malformed one ends its own stream alone; to servers hyper speaks it, and `upstream/http2` watches what passes.
 //!
 //! # Threads
 //!

@@ -112,8 +112,7 @@ fn prepare(
     let settings = live.upstreams.get(usize::from(upstream.0)).map(|it| it.settings());
     let host = settings.map_or(&HostHeader::Preserve, |it| &it.host);
     let (identity, id) = (&story.identity, story.request_id);
-    let (version, looked_at) = (parts.version, &live.looked_at);
-    let states_length = headers::prepare_request(&mut parts.headers, version, identity, is_tls, id, host, looked_at);
+    let states_length = headers::prepare_request(&mut parts.headers, identity, is_tls, id, host, &live.looked_at);
     if let Some(rule) = story.outcome_rule() {
         headers::prepare_for_outcome(&mut parts.headers, rule.needs_body());
     }

@@ -6,11 +6,9 @@ use std::net::IpAddr;
 use http::HeaderMap;
 use http::HeaderName;
 use http::HeaderValue;
-use http::Version;
 use http::header::ACCEPT_ENCODING;
 use http::header::CONNECTION;
 use http::header::CONTENT_LENGTH;
-use http::header::COOKIE;
 use http::header::FORWARDED;
 use http::header::HOST;
 use http::header::SET_COOKIE;
@@ -69,7 +67,6 @@ pub fn strip_connection(headers: &mut HeaderMap, is_looked_at: impl Fn(&HeaderNa
 /// Content-Length, Transfer-Encoding and Expect are taken away: the body knows what they are.
 pub fn prepare_request(
     headers: &mut HeaderMap,
-    version: Version,
     identity: &Identity,
     is_tls: bool,
     request_id: RequestId,
@@ -92,10 +89,6 @@ pub fn prepare_request(
     if wants_trailers {
         headers.insert(TE, HeaderValue::from_static("trailers"));
         headers.insert(CONNECTION, HeaderValue::from_static("te"));
-    }
-    // HTTP/2 sends cookies in crumbs; HTTP/1.1 has one line.
-    if version == Version::HTTP_2 {
-        join_lines(headers, &COOKIE, b"; ");
     }
     device::strip_presented(headers);
     headers.insert(X_FORWARDED_FOR, forwarded.addresses);
@@ -254,14 +247,6 @@ fn single<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<&'h HeaderVal
 fn is_sane_host(host: &[u8]) -> bool {
     let fits = |byte: &u8| byte.is_ascii_alphanumeric() || b"-._:[]".contains(byte);
     !host.is_empty() && host.len() <= 261 && host.iter().all(fits)
-}
-
-fn join_lines(headers: &mut HeaderMap, name: &HeaderName, separator: &[u8]) {
-    if headers.get_all(name).iter().nth(1).is_some()
-        && let Ok(value) = HeaderValue::try_from(joined(headers, name, separator))
-    {
-        headers.insert(name, value);
-    }
 }
 
 /// All values of a field as one.

@@ -34,7 +34,6 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use http::Request;
 use http::Response;
-use http::StatusCode;
 use tokio::time::timeout;
 use tokio_util::task::TaskTracker;
 
@@ -44,6 +43,7 @@ use crate::decision::Policy;
 use crate::listen::Connection;
 use crate::listen::Handle;
 use crate::listen::Incoming;
+use crate::listen::Refused;
 use crate::record::Recorder;
 use crate::store::AnyStore;
 use crate::upstream::Pool;
@@ -161,7 +161,7 @@ impl Handle for Gateway {
         handle::handle(Arc::clone(&self.core), connection, request)
     }
 
-    fn malformed(&self, connection: &Connection, status: StatusCode) {
-        story::tell_of_no_request(&self.core, connection, status);
+    fn refused(&self, connection: &Connection, refused: Refused) {
+        story::tell_of_no_request(&self.core, connection, &refused);
     }
 }

@@ -32,6 +32,7 @@ use crate::decision::device::Newcomer;
 use crate::key::KeyHash;
 use crate::limit::LimitId;
 use crate::listen::Connection;
+use crate::listen::Refused;
 use crate::outcome::Outcome;
 use crate::outcome::OutcomeRule;
 use crate::record::Event;
@@ -244,22 +245,22 @@ impl Story {
     }
 }
 
-/// Tells of a head that was no request: nothing of it is known but who sent it.
-pub(super) fn tell_of_no_request(core: &Core, connection: &Connection, status: StatusCode) {
+/// Tells of a head that was no request: who sent it is known, and what of it could be read.
+pub(super) fn tell_of_no_request(core: &Core, connection: &Connection, refused: &Refused) {
     let live = core.live.load();
-    let method = Method::from_bytes(b"-").unwrap_or_default();
+    let method = refused.method.clone().or_else(|| Method::from_bytes(b"-").ok()).unwrap_or_default();
     live.recorder.record(&Event {
         request_id: RequestId::random().as_str(),
         identity: live.clients.identify(connection.peer.ip(), &HeaderMap::new()),
         method: &method,
-        host: "",
-        path: "",
+        host: refused.host.as_ref().and_then(|host| host.to_str().ok()).unwrap_or_default(),
+        path: refused.target.as_ref().map(Uri::path).unwrap_or_default(),
         route: None,
         decision: Ruling::Error,
         limit: None,
         ban: None,
         limits: &[],
-        status: Some(status),
+        status: Some(refused.status),
         meaning: None,
         forwarded: None,
         error: Some("the head is no HTTP request"),

@@ -11,30 +11,25 @@ use std::task::Poll;
 use std::task::ready;
 
 use bytes::BytesMut;
-use http::Request;
-use hyper::server::conn::http2;
-use hyper::service::service_fn;
-use hyper_util::rt::TokioIo;
 use tokio::io::AsyncWrite;
 use tracing::debug;
 use tracing::error;
 
 use super::Connection;
 use super::Handle;
+use super::Refused;
 use super::Settings;
 use super::Tls;
-use super::answering::Answering;
 use super::channel::Channel;
 use super::http1;
 use super::http1::Conversation;
 use super::http1::End;
+use super::http2;
 use super::minder::Minder;
 use super::minder::Verdict;
 use super::recognize::Protocol;
 use super::recognize::poll_recognize;
 use super::socket::Socket;
-use super::streams::Streams;
-use super::tapped::Tapped;
 use super::tls::Greeted;
 use super::tls::shake_hands;
 
@@ -118,7 +113,7 @@ async fn http1<H: Handle>(
     let is_unread = match end {
         Some(End::Said) => conversation.is_unread(),
         Some(End::Refused(status)) => {
-            handler.malformed(connection, status);
+            handler.refused(connection, Refused::unread(status));
             true
         }
         Some(End::Upgraded) => return conversation.hand_over(),
@@ -158,27 +153,12 @@ fn poll_discard(channel: &mut Channel, cx: &mut Context<'_>) -> Poll<()> {
 async fn http2<H: Handle>(
     (channel, read): Opened,
     connection: &Arc<Connection>,
-    settings: &Settings,
+    settings: &Arc<Settings>,
     handler: H,
     minder: &mut Minder<'_>,
 ) {
-    let streams = Streams::new(Arc::clone(connection), settings.body_idle);
-    let mut builder = http2::Builder::new(streams.clone());
-    builder
-        .initial_stream_window_size(STREAM_WINDOW)
-        .initial_connection_window_size(CONNECTION_WINDOW)
-        .max_concurrent_streams(MAX_STREAMS)
-        .max_header_list_size(u32::try_from(settings.max_header_bytes).unwrap_or(u32::MAX))
-        .max_send_buf_size(SEND_BUFFER);
-    let service = service_fn(|request: Request<hyper::body::Incoming>| {
-        connection.progress.begin();
-        let stream = streams.open();
-        Answering::new(handler.handle(Arc::clone(connection), request.map(Into::into)), stream)
-    });
-    let io = Tapped::new(channel, Arc::clone(connection), read);
-    let mut conversation = builder.serve_connection(TokioIo::new(io), service);
-    let poll = |conversation: &mut http2::Connection<_, _, _>, cx: &mut Context<'_>| Pin::new(conversation).poll(cx);
-    let wind_down = |conversation: &mut http2::Connection<_, _, _>| Pin::new(conversation).graceful_shutdown();
+    let mut conversation = http2::Conversation::new(connection, settings, channel, read, handler);
+    let (poll, wind_down) = (http2::Conversation::poll, http2::Conversation::wind_down);
     let ended = drive(&mut conversation, poll, wind_down, Protocol::Http2, minder).await;
     if let Some(Err(error)) = ended {
         debug!(peer = %connection.peer, %error, "connection ended");
@@ -224,13 +204,3 @@ pub(super) fn log_panic(panic: &(dyn Any + Send)) {
         .unwrap_or("no message");
     error!(panic = message, "a request panicked, this is a defect; the request was dropped");
 }
-
-/// What a client may send on one stream, and on all streams, before we have read it: buffers we may come to hold.
-const STREAM_WINDOW: u32 = 64 * 1024 - 1;
-const CONNECTION_WINDOW: u32 = 256 * 1024;
-
-/// Requests at a time on one connection; browsers use less.
-const MAX_STREAMS: u32 = 128;
-
-/// What waits on one stream for its client to read.
-const SEND_BUFFER: usize = 32 * 1024;

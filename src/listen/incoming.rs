@@ -10,6 +10,7 @@ use http_body::Frame;
 use http_body::SizeHint;
 
 use super::http1;
+use super::http2;
 use crate::http1::CutShort;
 use crate::http1::Malformed;
 
@@ -22,7 +23,7 @@ enum Kind {
     #[default]
     Empty,
     Http1(http1::Body),
-    Http2(hyper::body::Incoming),
+    Http2(http2::Body),
 }
 
 /// Why a body has no end.
@@ -33,7 +34,7 @@ pub enum BrokenOff {
     #[error("{0}")]
     CutShort(#[from] CutShort),
     #[error("{0}")]
-    Stream(#[from] hyper::Error),
+    Stream(#[from] h2::Error),
 }
 
 impl From<http1::Body> for Incoming {
@@ -42,8 +43,8 @@ impl From<http1::Body> for Incoming {
     }
 }
 
-impl From<hyper::body::Incoming> for Incoming {
-    fn from(body: hyper::body::Incoming) -> Self {
+impl From<http2::Body> for Incoming {
+    fn from(body: http2::Body) -> Self {
         Self(Kind::Http2(body))
     }
 }
@@ -56,7 +57,7 @@ impl Body for Incoming {
         match &mut self.0 {
             Kind::Empty => Poll::Ready(None),
             Kind::Http1(body) => body.poll_frame(cx),
-            Kind::Http2(body) => Pin::new(body).poll_frame(cx).map_err(BrokenOff::Stream),
+            Kind::Http2(body) => body.poll_frame(cx).map_err(BrokenOff::Stream),
         }
     }
 
@@ -64,7 +65,7 @@ impl Body for Incoming {
         match &self.0 {
             Kind::Empty => true,
             Kind::Http1(body) => body.is_through(),
-            Kind::Http2(body) => body.is_end_stream(),
+            Kind::Http2(body) => body.is_through(),
         }
     }
 

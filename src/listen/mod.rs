@@ -8,13 +8,11 @@ pub mod door;
 pub mod stop;
 pub mod tls;
 
-mod answering;
-mod body;
 mod channel;
 mod conversation;
-mod frame_budget;
-mod frames;
+mod date;
 mod http1;
+mod http2;
 mod incoming;
 mod minder;
 mod newcomer;
@@ -22,17 +20,19 @@ mod per_client;
 mod proxy_protocol;
 mod recognize;
 mod socket;
-mod streams;
-mod tapped;
+mod target;
 mod watchdog;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use http::HeaderValue;
+use http::Method;
 use http::Request;
 use http::Response;
 use http::StatusCode;
+use http::Uri;
 use http_body::Body;
 
 pub use self::accept::serve;
@@ -87,8 +87,25 @@ pub trait Handle: Clone + Send + Sync + 'static {
         request: Request<Incoming>,
     ) -> impl Future<Output = Response<Self::Body>> + Send + 'static;
 
-    /// Learns of a head that was no request: it was answered with `status`, and its connection closed.
-    fn malformed(&self, _connection: &Connection, _status: StatusCode) {}
+    /// Learns of a head that was no request, and was answered. Over HTTP/1 its connection is closed.
+    fn refused(&self, _connection: &Connection, _refused: Refused) {}
+}
+
+/// A head that was no request.
+#[derive(Clone, Debug)]
+pub struct Refused {
+    pub status: StatusCode,
+    /// What of it could be read all the same.
+    pub method: Option<Method>,
+    pub target: Option<Uri>,
+    pub host: Option<HeaderValue>,
+}
+
+impl Refused {
+    /// Nothing of it was read.
+    fn unread(status: StatusCode) -> Self {
+        Self { status, method: None, target: None, host: None }
+    }
 }
 
 #[cfg(test)]

@@ -9,8 +9,8 @@ use std::task::ready;
 use bytes::BytesMut;
 
 use super::channel::Channel;
-use super::frames::PREFACE;
 use super::http1;
+use super::http2::PREFACE;
 
 /// What a client speaks.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

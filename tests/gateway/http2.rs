@@ -208,3 +208,27 @@ fn a_held_stream_that_is_reset_is_not_forwarded_and_its_neighbours_go_on() {
         origin.requests().iter().map(|request| request.head.lines().next().expect("a line").to_owned()).collect();
     assert_eq!(paths, ["GET /held HTTP/1.1", "GET /free HTTP/1.1", "GET /held HTTP/1.1"]);
 }
+
+#[test]
+fn a_cookie_in_a_hundred_and_twenty_crumbs_is_one_field() {
+    let origin = Origin::start();
+    let gateway = Gateway::start(format!("upstream: {}\nserver: {{max_headers: 10}}", origin.url()));
+    let crumbs: Vec<String> = (0..120).map(|number| format!("c{number}={number}")).collect();
+    let answered = over_http2(&gateway, async |sender| {
+        let mut request = Request::get("http://a/");
+        for crumb in &crumbs {
+            request = request.header("cookie", crumb);
+        }
+        ask(&sender, request.body(()).expect("a request"), None).await.expect("an answer")
+    });
+    assert_eq!(answered.status, 200);
+    assert_eq!(origin.last().header("cookie"), Some(crumbs.join("; ").as_str()));
+    let many = over_http2(&gateway, async |sender| {
+        let mut request = Request::get("http://a/");
+        for number in 0..11 {
+            request = request.header("x-field", number);
+        }
+        ask(&sender, request.body(()).expect("a request"), None).await.expect("an answer")
+    });
+    assert_eq!(many.status, 431);
+}

@@ -277,3 +277,92 @@ fn a_client_that_asks_for_much_and_reads_nothing_is_closed() {
     );
     assert!(gateway.resident_kib().saturating_sub(before) < 16 * 1024);
 }
+
+/// A literal that no table is to keep.
+fn field(name: &[u8], value: &[u8]) -> Vec<u8> {
+    let length = |text: &[u8]| u8::try_from(text.len()).expect("short text");
+    [&[0, length(name)], name, &[length(value)], value].concat()
+}
+
+/// The next frame: its kind, its flags, its stream and its payload.
+fn read_frame(socket: &mut TcpStream) -> (u8, u8, u32, Vec<u8>) {
+    let mut header = [0; 9];
+    socket.read_exact(&mut header).expect("the connection stands");
+    let [high, middle, low, kind, flags, stream @ ..] = header;
+    let mut payload = vec![0; usize::from(high) << 16 | usize::from(middle) << 8 | usize::from(low)];
+    socket.read_exact(&mut payload).expect("the connection stands");
+    (kind, flags, u32::from_be_bytes(stream), payload)
+}
+
+#[test]
+fn a_malformed_request_is_answered_400_and_logged_and_the_streams_beside_it_go_on() {
+    let origin = Origin::answering(|_| Answer::ok("whole").after(Duration::from_millis(500)));
+    let gateway = Gateway::start(format!("upstream: {}", origin.url()));
+    let malformed: [(&str, Vec<u8>); 8] = [
+        ("/capitals", field(b"X-Up", b"y")),
+        ("/cr", field(b"x", b"y\rz")),
+        ("/lf", field(b"x", b"y\nz: z")),
+        ("/nul", field(b"x", b"y\0z")),
+        ("/pseudo", field(b":unknown", b"y")),
+        ("/quote", field(b"x\"y", b"z")),
+        ("/connection", field(b"connection", b"close")),
+        ("/twice", field(b":method", b"GET")),
+    ];
+    let mut socket = speaking(&gateway);
+    socket.write_all(&get(1)).expect("the gateway listens");
+    let mut expected = vec![1];
+    for ((path, wrong), stream) in malformed.iter().zip((3..).step_by(4)) {
+        let block = [&[GET, 0x86, 0x01, 1, b'a'][..], &field(b":path", path.as_bytes()), wrong].concat();
+        let healthy = get(stream + 2);
+        let sick = frame(HEADERS, END_HEADERS | END_STREAM, stream, &block);
+        socket.write_all(&[sick, healthy].concat()).expect("the gateway listens");
+        expected.push(stream + 2);
+    }
+    socket.set_read_timeout(Some(Duration::from_secs(20))).expect("a timeout above zero");
+    let (mut whole, mut refused, mut reset) = (Vec::new(), Vec::new(), Vec::new());
+    while whole.len() < expected.len() || reset.len() < malformed.len() {
+        match read_frame(&mut socket) {
+            (GOAWAY, ..) => panic!("the connection ended"),
+            // 200 and 400 in the table that every peer has.
+            (HEADERS, _, stream, block) if block[0] == 0x8c => refused.push(stream),
+            (DATA, flags, stream, data) if flags & END_STREAM != 0 => {
+                assert_eq!(data, b"whole");
+                whole.push(stream);
+            }
+            (RST_STREAM, _, stream, reason) => {
+                assert_eq!(reason, [0, 0, 0, 1], "PROTOCOL_ERROR");
+                reset.push(stream);
+            }
+            _ => {}
+        }
+    }
+    whole.sort_unstable();
+    assert_eq!(whole, expected);
+    assert_eq!((refused.len(), reset.len()), (malformed.len(), malformed.len()));
+    assert_eq!(origin.count(), expected.len());
+    for (path, _) in &malformed {
+        let line = gateway.log_line(path);
+        assert_eq!((line["method"].as_str(), line["host"].as_str()), (Some("GET"), Some("a")), "{line}");
+        assert_eq!((line["decision"].as_str(), line["status"].as_u64()), (Some("error"), Some(400)), "{line}");
+    }
+}
+
+#[test]
+fn data_of_a_refused_stream_makes_room_for_that_of_others() {
+    let origin = Origin::start();
+    let gateway = Gateway::start(format!("upstream: {}", origin.url()));
+    let mut socket = speaking(&gateway);
+    socket.set_read_timeout(Some(Duration::from_secs(20))).expect("a timeout above zero");
+    // Far more than the window of the connection, padded, on streams whose heads were malformed.
+    let padded = [&[200_u8][..], &[b'x'; 15_000], &[0; 200]].concat();
+    for stream in (1..200).step_by(2) {
+        let malformed = [&head(POST)[..], &field(b"X", b"y")].concat();
+        socket.write_all(&frame(HEADERS, END_HEADERS, stream, &malformed)).expect("the gateway listens");
+        socket.write_all(&frame(DATA, END_STREAM | 8, stream, &padded)).expect("the gateway listens");
+        while !matches!(read_frame(&mut socket), (HEADERS, _, of, _) if of == stream) {}
+    }
+    socket.write_all(&post(201)).expect("the gateway listens");
+    socket.write_all(&frame(DATA, END_STREAM, 201, b"hello")).expect("the gateway listens");
+    while !matches!(read_frame(&mut socket), (DATA, _, 201, _)) {}
+    assert_eq!(origin.last().body, b"hello");
+}

@@ -143,3 +143,22 @@ fn head_meets_the_limit_of_get() {
     assert_eq!(gateway.get("/page").status(), 429);
     assert_eq!(gateway.post("/page").form("a=b").status(), 200);
 }
+
+#[test]
+fn what_no_uri_may_have_is_the_same_to_the_rules_as_it_is_and_escaped() {
+    let origin = Origin::start();
+    let raw_and_escaped = [("/a<b", "/a%3Cb"), ("/a>b", "/a%3eb"), ("/a\"b", "/a%22b"), ("/a`b", "/a%60b")];
+    for (raw, escaped) in raw_and_escaped {
+        let get = |path: &str| format!("GET {path} HTTP/1.1\r\nHost: app.example\r\n\r\n");
+        for (first, second) in [(raw, escaped), (escaped, raw)] {
+            let gateway = one_request(&origin, "{path_regex: '^/a[<>\"`]b$'}");
+            assert_eq!(status_after(&gateway, &get(first), &get(second)), 429, "{first}, {second}");
+        }
+        let gateway = Gateway::start(format!(
+            "upstream: {}\nlimits:\n  - {{name: once, key: query.q, rate: 1/hour, missing: skip}}",
+            origin.url()
+        ));
+        let query = |path: &str| get(&path.replace("/a", "/?q="));
+        assert_eq!(status_after(&gateway, &query(raw), &query(escaped)), 429, "{raw}");
+    }
+}

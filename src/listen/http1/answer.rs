@@ -14,11 +14,11 @@ use http::response::Parts;
 use http_body::SizeHint;
 use hyper::ext::ReasonPhrase;
 
-use super::date;
 use super::head::has;
 use crate::http1::Length;
 use crate::http1::Outbox;
 use crate::http1::fields;
+use crate::listen::date;
 
 /// What of a request its answer depends on.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

@@ -19,6 +19,7 @@ use memchr::memchr;
 use super::scratch;
 use crate::http1::Length;
 use crate::http1::fields;
+use crate::listen::target;
 
 /// What a head may have.
 #[derive(Clone, Copy, Debug)]
@@ -120,11 +121,12 @@ fn request_line(line: &[u8], read: &Bytes) -> Result<(Method, Uri, Version), Sta
     if !target.iter().all(|byte| *byte > b' ' && *byte != DELETE) {
         return Err(StatusCode::BAD_REQUEST);
     }
+    let target = target::escape(read.slice_ref(target));
     if target.len() > MAX_TARGET {
         return Err(StatusCode::URI_TOO_LONG);
     }
     let method = Method::from_bytes(method).map_err(|_| StatusCode::BAD_REQUEST)?;
-    let target = Uri::from_maybe_shared(read.slice_ref(target)).map_err(|_| StatusCode::BAD_REQUEST)?;
+    let target = Uri::from_maybe_shared(target).map_err(|_| StatusCode::BAD_REQUEST)?;
     Ok((method, target, version))
 }
 

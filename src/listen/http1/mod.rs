@@ -8,7 +8,6 @@
 mod answer;
 mod body;
 mod conversation;
-mod date;
 mod head;
 mod reader;
 mod scratch;

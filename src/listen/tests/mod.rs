@@ -41,6 +41,7 @@ use super::Handle;
 use super::Incoming;
 use super::OnUpgrade;
 use super::Reception;
+use super::Refused;
 use super::Settings;
 use super::Stack;
 use super::Stopper;
@@ -203,8 +204,8 @@ impl Handle for App {
         }
     }
 
-    fn malformed(&self, _: &Connection, status: StatusCode) {
-        self.malformed.lock().push(status);
+    fn refused(&self, _: &Connection, refused: Refused) {
+        self.malformed.lock().push(refused.status);
     }
 }
 

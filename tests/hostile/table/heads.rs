@@ -86,6 +86,11 @@ pub(crate) fn targets() -> Vec<Row> {
         refused("an asterisk with a path", get("*/x"), 400),
         refused("a host and a port", get("a:80"), 400),
         refused("a host alone", get("a"), 400),
+        passes(
+            "quotes, angles and backticks in a target are escaped",
+            get("/<a>?q={\"a\":`1`}|^\\"),
+            "GET /%3Ca%3E?q={%22a%22:%601%60}|^\\ HTTP/1.1\r\nhost: a\r\n\r\n",
+        ),
         refused("a target beyond ASCII", get("/\u{e9}"), 400),
         refused("a query beyond ASCII", get("/?q=\u{e9}"), 400),
         refused("a byte that is no UTF-8", b"GET /\xff HTTP/1.1\r\nHost: a\r\n\r\n", 400),

@@ -36,6 +36,11 @@ impl FrameBudget {
         }
     }
 
+    /// Takes note of a head that was malformed; `false`: that was one too many.
+    pub(super) fn note_malformed(&mut self) -> bool {
+        self.spend(A_RESET)
+    }
+
     /// So many bytes went to the client at once: it may say that it has room for more, or ask how long they took.
     pub(super) fn wrote(&mut self, bytes: usize) {
         self.earn(1 + u32::try_from(bytes / BYTES).unwrap_or(MOST));

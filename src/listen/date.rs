@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 
+use http::HeaderValue;
 use jiff::Timestamp;
 use jiff::fmt::rfc2822::DateTimePrinter;
 
@@ -9,23 +10,29 @@ use crate::clock;
 
 /// Writes what time it is.
 pub(super) fn write(out: &mut Vec<u8>) {
-    let second = clock::wall().as_micros() / 1_000_000;
-    WRITTEN.with_borrow_mut(|written| {
-        if written.second != second || written.text.is_empty() {
-            *written = Written { second, text: text(second) };
-        }
-        out.extend_from_slice(written.text.as_bytes());
-    });
+    with_current(|date| out.extend_from_slice(date.as_bytes()));
 }
 
-#[derive(Debug, Default)]
-struct Written {
-    second: u64,
-    text: String,
+/// What time it is.
+pub(super) fn value() -> HeaderValue {
+    with_current(HeaderValue::clone)
+}
+
+fn with_current<T>(copy: impl FnOnce(&HeaderValue) -> T) -> T {
+    let second = clock::wall().as_micros() / 1_000_000;
+    WRITTEN.with_borrow_mut(|written| {
+        let (_, date) = match written {
+            Some(written) if written.0 == second => written,
+            // What `text` writes can stand in a field.
+            other => other.insert((second, text(second).try_into().unwrap_or(HeaderValue::from_static("")))),
+        };
+        copy(date)
+    })
 }
 
 thread_local! {
-    static WRITTEN: RefCell<Written> = RefCell::default();
+    /// The second, and how it is written.
+    static WRITTEN: RefCell<Option<(u64, HeaderValue)>> = const { RefCell::new(None) };
 }
 
 /// As RFC 9110 (section 5.6.7) has it.

@@ -1,0 +1,20 @@
+//! HTTP/2 with one client. Frames, windows and streams are h2's; the heads of requests are read here, before it sees
+//! them (`tapped`, `frames`, `heads`), so that a malformed one is answered and no other stream notices. Each request is
+//! a task of its own (`stream`).
+
+mod answer;
+mod body;
+mod conversation;
+mod frame_budget;
+mod frames;
+mod head;
+mod heads;
+mod hpack;
+mod sending;
+mod stream;
+mod tapped;
+mod waiting;
+
+pub(super) use self::body::Body;
+pub(super) use self::conversation::Conversation;
+pub(super) use self::frames::PREFACE;

@@ -1,0 +1,113 @@
+//! The body of an answer on its way to the client, who has to make room for it.
+
+use std::error::Error;
+use std::pin::Pin;
+use std::task::Context;
+use std::task::Poll;
+use std::task::ready;
+use std::time::Duration;
+
+use bytes::Bytes;
+use h2::Reason;
+use h2::SendStream;
+use http_body::Body;
+use http_body::Frame;
+use tokio::time::Instant;
+
+use crate::alarm::Alarm;
+
+/// Why a body broke off.
+pub(super) type Fault = Box<dyn Error + Send + Sync>;
+
+#[derive(Debug)]
+pub(super) struct Sending<B> {
+    body: B,
+    stream: SendStream<Bytes>,
+    /// What there is no room for yet, and whether it is the last.
+    part: Option<(Bytes, bool)>,
+    /// The body broke off, and the client gets what came before.
+    has_broken_off: bool,
+    /// Since when the client makes no room.
+    since: Option<Instant>,
+    patience: Alarm,
+}
+
+impl<B> Sending<B>
+where
+    B: Body<Data = Bytes, Error: Into<Fault>> + Unpin,
+{
+    pub(super) fn new(body: B, stream: SendStream<Bytes>) -> Self {
+        Self { body, stream, part: None, has_broken_off: false, since: None, patience: Alarm::default() }
+    }
+
+    /// Ready when all is sent, or the client has gone, or has made no room for so long.
+    pub(super) fn poll(&mut self, cx: &mut Context<'_>, idle: Duration) -> Poll<()> {
+        loop {
+            if self.has_broken_off {
+                self.stream.send_reset(Reason::INTERNAL_ERROR);
+                return Poll::Ready(());
+            }
+            if self.stream.poll_reset(cx).is_ready() {
+                return Poll::Ready(());
+            }
+            if let Some((part, is_last)) = self.part.take() {
+                if self.poll_room(cx).is_pending() {
+                    self.part = Some((part, is_last));
+                    let since = *self.since.get_or_insert_with(Instant::now);
+                    return self.patience.poll_at(since + idle, cx);
+                }
+                self.since = None;
+                if self.stream.send_data(part, is_last).is_err() || is_last {
+                    return Poll::Ready(());
+                }
+            }
+            match ready!(Pin::new(&mut self.body).poll_frame(cx)) {
+                Some(Ok(frame)) => {
+                    if self.take(frame) {
+                        return Poll::Ready(());
+                    }
+                }
+                Some(Err(_)) => {
+                    // At once h2 would drop what it has not written yet.
+                    self.has_broken_off = true;
+                    cx.waker().wake_by_ref();
+                    return Poll::Pending;
+                }
+                None => {
+                    drop(self.stream.send_data(Bytes::new(), true));
+                    return Poll::Ready(());
+                }
+            }
+        }
+    }
+
+    /// Ready when there is room for some of a part, or never will be.
+    fn poll_room(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        while self.stream.capacity() == 0 {
+            match ready!(self.stream.poll_capacity(cx)) {
+                Some(Ok(0)) => {}
+                Some(_) | None => break,
+            }
+        }
+        Poll::Ready(())
+    }
+
+    /// Whether it was the last.
+    fn take(&mut self, frame: Frame<Bytes>) -> bool {
+        match frame.into_data() {
+            Ok(data) if data.is_empty() => {}
+            Ok(data) => {
+                // Not all of it: what one stream was promised, others do not get.
+                self.stream.reserve_capacity(1);
+                self.part = Some((data, self.body.is_end_stream()));
+            }
+            Err(frame) => {
+                if let Ok(trailers) = frame.into_trailers() {
+                    drop(self.stream.send_trailers(trailers));
+                    return true;
+                }
+            }
+        }
+        false
+    }
+}

@@ -1,0 +1,107 @@
+//! One request and its answer, a task of its own, with an end to waiting for a client that opens a stream and does not
+//! read it.
+
+use std::panic::AssertUnwindSafe;
+use std::panic::catch_unwind;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::Context;
+use std::task::Poll;
+
+use bytes::Bytes;
+use h2::server::SendResponse;
+use http::Response;
+use http_body::Body;
+
+use super::answer;
+use super::sending::Fault;
+use super::sending::Sending;
+use crate::listen::Connection;
+use crate::listen::Settings;
+use crate::listen::conversation::log_panic;
+
+/// A stream as long as it is there. Dropped before its answer is through, it is reset; the connection and its other
+/// streams go on.
+#[derive(Debug)]
+pub(super) struct Stream<F, B> {
+    respond: SendResponse<Bytes>,
+    at: At<F, B>,
+    settings: Arc<Settings>,
+    _open: Open,
+}
+
+#[derive(Debug)]
+enum At<F, B> {
+    Answering(Pin<Box<F>>),
+    Sending(Sending<B>),
+}
+
+impl<F, B> Stream<F, B>
+where
+    F: Future<Output = Response<B>>,
+    B: Body<Data = Bytes, Error: Into<Fault>> + Unpin,
+{
+    pub(super) fn new(respond: SendResponse<Bytes>, answer: F, open: Open, settings: Arc<Settings>) -> Self {
+        Self { respond, at: At::Answering(Box::pin(answer)), settings, _open: open }
+    }
+
+    fn poll_on(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        loop {
+            match &mut self.at {
+                At::Sending(sending) => return sending.poll(cx, self.settings.body_idle),
+                At::Answering(answer) => match answer.as_mut().poll(cx) {
+                    Poll::Ready(response) => match self.begin(response) {
+                        Some(sending) => self.at = At::Sending(sending),
+                        None => return Poll::Ready(()),
+                    },
+                    // The client may give up before there is an answer.
+                    Poll::Pending => return self.respond.poll_reset(cx).map(|_| ()),
+                },
+            }
+        }
+    }
+
+    /// Sends the head. `None`: nothing follows it.
+    fn begin(&mut self, response: Response<B>) -> Option<Sending<B>> {
+        let (parts, body) = response.into_parts();
+        let is_all = body.is_end_stream();
+        let head = answer::head(parts, &body);
+        // That the client has gone shows with the next part.
+        let stream = self.respond.send_response(head, is_all).ok()?;
+        (!is_all).then(|| Sending::new(body, stream))
+    }
+}
+
+impl<F, B> Future for Stream<F, B>
+where
+    F: Future<Output = Response<B>>,
+    B: Body<Data = Bytes, Error: Into<Fault>> + Unpin,
+{
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        catch_unwind(AssertUnwindSafe(|| self.poll_on(cx))).unwrap_or_else(|panic| {
+            log_panic(&*panic);
+            Poll::Ready(())
+        })
+    }
+}
+
+/// Counts a stream as long as it is there.
+#[derive(Debug)]
+pub(super) struct Open {
+    connection: Arc<Connection>,
+}
+
+impl Open {
+    pub(super) fn new(connection: &Arc<Connection>) -> Self {
+        connection.progress.stream_opened();
+        Self { connection: Arc::clone(connection) }
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.connection.progress.stream_closed();
+    }
+}
