@@ -189,7 +189,9 @@ impl App {
         let tending = store::meet(&store, &pen, &watching).await;
         let connection_settings = Arc::new(ArcSwap::from_pointee(connections));
         let connections = match getrlimit(Resource::Nofile).current {
-            Some(descriptors) => Connections::within_descriptors(usize::try_from(descriptors).unwrap_or(usize::MAX)),
+            Some(descriptors) => {
+                Connections::within_descriptors(usize::try_from(descriptors).unwrap_or(usize::MAX), cores)
+            }
             None => Connections::default(),
         };
         let holding = Holding::default();

@@ -23,12 +23,12 @@ pub struct Connections {
 }
 
 impl Connections {
-    /// Those of a process that may have so many descriptors, whatever its settings say. Of these some stay free for
+    /// Those of a process that may have so many descriptors on so many cores, whatever its settings say. Of these some stay free for
     /// connections to applications, where what clients take must not be missing: one for each client, up to as many as
     /// no application serves at once.
     #[must_use]
-    pub fn within_descriptors(descriptors: usize) -> Self {
-        let free = descriptors.saturating_sub(OWN_DESCRIPTORS);
+    pub fn within_descriptors(descriptors: usize, cores: usize) -> Self {
+        let free = descriptors.saturating_sub(OWN_DESCRIPTORS + cores * DESCRIPTORS_OF_A_CORE);
         let ceiling = (free - (free / 2).min(OF_APPLICATIONS)).max(1);
         Self { group: Arc::new(Group { ceiling: Some(ceiling), ..Group::default() }) }
     }
@@ -194,8 +194,11 @@ impl Group {
     }
 }
 
-/// What the process has open before anybody connects, at most.
-const OWN_DESCRIPTORS: usize = 32;
+/// What the process has open before anybody connects: files, logs, the admin listener.
+const OWN_DESCRIPTORS: usize = 20;
+
+/// What each core has open besides: its runtime, a socket for each of a few listeners, connections to Redis.
+const DESCRIPTORS_OF_A_CORE: usize = 8;
 
 /// What is kept for connections to applications, at most. Beyond it a request waits for a descriptor.
 const OF_APPLICATIONS: usize = 4096;

@@ -1,5 +1,8 @@
 //! Bans: keys that reached a limit, and what is banned by hand.
 
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::Duration;
 
@@ -112,11 +115,21 @@ routes:
 fn logins_at_once(status: u16, check: impl Fn(&Gateway)) {
     let redis = RedisServer::start();
     for store in [String::new(), format!("store: {{redis: {{url: \"{}\", timeout: 5s}}}}\n", redis.url())] {
-        let origin = Origin::answering(move |_| Answer::new(status, &[], "").after(Duration::from_millis(400)));
+        let refused = Arc::new(AtomicUsize::new(0));
+        let others = Arc::clone(&refused);
+        let origin = Origin::answering(move |_| {
+            // All three slots are in flight until the others were refused.
+            eventually("three are refused", || others.load(Ordering::SeqCst) == 3);
+            Answer::new(status, &[], "")
+        });
         let config = format!("admin: {{address: 127.0.0.1:0}}\nupstream: {}\n{store}{GUESSES}", origin.url());
         let gateway = Gateway::start(config);
         let answers: Vec<_> = thread::scope(|scope| {
-            let ask = || gateway.get("/login").header("X-Key", "alice").send();
+            let ask = || {
+                let answer = gateway.get("/login").header("X-Key", "alice").send();
+                refused.fetch_add(usize::from(answer.status != status), Ordering::SeqCst);
+                answer
+            };
             let logins: Vec<_> = (0..6).map(|_| scope.spawn(ask)).collect();
             logins.into_iter().map(|login| login.join().expect("an answer")).collect()
         });

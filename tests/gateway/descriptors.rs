@@ -1,6 +1,7 @@
 //! Descriptors run out: accepting pauses and goes on by itself, without spinning, and who is there is served.
 
 use std::fs;
+use std::num::NonZeroUsize;
 use std::thread;
 use std::time::Duration;
 
@@ -14,11 +15,17 @@ use crate::support::Gateway;
 use crate::support::Origin;
 use crate::support::RawClient;
 
-/// As many descriptors as the gateway may have; its own and both cores' are among them.
-const DESCRIPTORS: u32 = 100;
+/// As many descriptors as the gateway may have. A dozen are its own, and six of each core.
+fn descriptors() -> u32 {
+    let cores = thread::available_parallelism().map_or(1, NonZeroUsize::get);
+    88 + 6 * u32::try_from(cores).expect("a machine that fits into a rack")
+}
 
-/// More connections than that.
+/// More connections than there is room for.
 const SILENT: usize = 150;
+
+/// More requests than there are descriptors left for connections to the application; one connection may have so many.
+const REQUESTS: usize = 100;
 
 /// Time on a processor so far, in hundredths of a second.
 fn ticks(gateway: &Gateway) -> u64 {
@@ -32,7 +39,7 @@ fn ticks(gateway: &Gateway) -> u64 {
 fn with_every_descriptor_taken_new_clients_wait_and_those_that_stand_are_served() {
     // Each request needs a connection to the application.
     let origin = Origin::answering(|_| Answer::new(200, &[("Connection", "close")], "there").closing());
-    let gateway = Gateway::with_descriptors(format!("upstream: {}", origin.url()), DESCRIPTORS);
+    let gateway = Gateway::with_descriptors(format!("upstream: {}", origin.url()), descriptors());
     let mut standing: Vec<RawClient> = (0..20).map(|_| gateway.connect()).collect();
     let mut all_are_served = || {
         for client in &mut standing {
@@ -68,7 +75,7 @@ fn slow_origin() -> Origin {
 #[test]
 fn more_clients_at_once_than_there_are_descriptors_are_all_answered() {
     let origin = slow_origin();
-    let gateway = Gateway::with_descriptors(format!("upstream: {}", origin.url()), DESCRIPTORS);
+    let gateway = Gateway::with_descriptors(format!("upstream: {}", origin.url()), descriptors());
     let mut clients: Vec<RawClient> = (0..SILENT).map(|_| gateway.connect()).collect();
     for client in &mut clients {
         client.send(gateway.get("/").header("Connection", "close").bytes());
@@ -89,10 +96,10 @@ fn more_requests_on_one_connection_than_there_are_descriptors_wait_for_one_and_b
         "upstream: app\nupstreams:\n  app: {{servers: [{}], timeouts: {{connect: 60s}}, health: {{path: /healthz, every: 100ms, timeout: 1s}}}}",
         origin.url()
     );
-    let gateway = Gateway::with_descriptors(configuration, DESCRIPTORS);
+    let gateway = Gateway::with_descriptors(configuration, descriptors());
     over_http2(&gateway, async |sender| {
         let mut asked = JoinSet::new();
-        for _ in 0..DESCRIPTORS {
+        for _ in 0..REQUESTS {
             let sender = sender.clone();
             let request = Request::get("http://site.example/").body(()).expect("a request");
             asked.spawn(async move { ask(&sender, request, None).await });

@@ -145,11 +145,7 @@ fn handshakes_and_headers_that_do_not_come_hold_up_no_end() {
             socket
         })
         .collect();
-    let count = || {
-        let metrics = crate::support::Request::new(gateway.admin(), "GET", "/metrics").send().text();
-        metrics.lines().find_map(|line| line.strip_prefix("portcullis_connections ")?.parse::<usize>().ok())
-    };
-    eventually("all stand", || count() == Some(standing.len()));
+    eventually("all stand", || gateway.connections() == standing.len());
     gateway.signal("TERM");
     assert_eq!(gateway.ended().code(), Some(0));
 }

@@ -166,9 +166,12 @@ fn silent_and_half_handshakes_are_closed_by_the_header_timeout_and_told_to_nobod
 fn a_handshake_under_way_counts_as_a_connection_and_holds_up_no_other() {
     let (origin, authority) = (Origin::start(), Authority::fresh());
     let certified = [authority.server(&["a.test"])];
-    let gateway = gateway(&origin, &authority, &certified, "server: {max_connections_per_client: 20}");
+    let rest = "admin: {address: 127.0.0.1:0}\nserver: {max_connections_per_client: 20}";
+    let gateway = gateway(&origin, &authority, &certified, rest);
     let mut hanging: Vec<TcpStream> =
         (0..19).map(|_| TcpStream::connect(gateway.address()).expect("a connection")).collect();
+    // Each core accepts its own, when it comes to it.
+    eventually("all of them are accepted", || gateway.connections() == hanging.len());
     let caller = TlsCaller::new(&authority, None);
     let mut client = caller.connect(gateway.address(), "a.test");
     assert_eq!(client.get("a.test").status, 200);

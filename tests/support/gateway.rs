@@ -302,6 +302,14 @@ impl Gateway {
         found.expect("just found")
     }
 
+    /// How many connections of clients stand, as the metrics say; needs an admin listener.
+    #[track_caller]
+    pub fn connections(&self) -> usize {
+        let metrics = Request::new(self.admin(), "GET", "/metrics").send().text();
+        let number = metrics.lines().find_map(|line| line.strip_prefix("portcullis_connections "));
+        number.and_then(|number| number.parse().ok()).expect("a number")
+    }
+
     /// Resident memory, in KiB.
     pub fn resident_kib(&self) -> u64 {
         self.status_kib("VmRSS:")

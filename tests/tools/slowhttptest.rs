@@ -81,13 +81,6 @@ fn gateway(origin: &Origin, timeouts: &str) -> Gateway {
     ))
 }
 
-/// How many connections stand.
-fn connections(gateway: &Gateway) -> u64 {
-    let metrics = Request::new(gateway.admin(), "GET", "/metrics").send().text();
-    let line = metrics.lines().find_map(|line| line.strip_prefix("portcullis_connections "));
-    line.and_then(|number| number.parse().ok()).expect("a number")
-}
-
 /// Attacks, and asks as another client all the while.
 fn attack(gateway: &Gateway, origin: &Origin, mode: &[&str], connections: u64, longest: &str) -> Outcome {
     let before = gateway.resident_kib();
@@ -139,7 +132,7 @@ fn check(mode: usize) {
     assert!(said.contains("No open connections left"), "{name}: {said}");
     // Asked all the while by slowhttptest itself.
     assert!(!said.contains("service available:   NO"), "{name}: {said}");
-    eventually("nothing is left of them", || connections(&gateway) == 0);
+    eventually("nothing is left of them", || gateway.connections() == 0);
     assert!(outcome.grown <= many * BUSY, "{name}: {} KiB", outcome.grown);
     let (through, direct) = (quantile(&mut outcome.waits, 500), quantile(&mut outcome.direct, 500));
     assert!(through <= direct * 20 + Duration::from_secs(1), "{name}: {through:?}, {direct:?} without the gateway");
