@@ -188,12 +188,7 @@ impl App {
         let pen = Arc::new(Pen::new(store_settings.memory.snapshot.clone()));
         let tending = store::meet(&store, &pen, &watching).await;
         let connection_settings = Arc::new(ArcSwap::from_pointee(connections));
-        let connections = match getrlimit(Resource::Nofile).current {
-            Some(descriptors) => {
-                Connections::within_descriptors(usize::try_from(descriptors).unwrap_or(usize::MAX), cores)
-            }
-            None => Connections::default(),
-        };
+        let connections = Connections::within_descriptors(getrlimit(Resource::Nofile).current, cores);
         let holding = Holding::default();
 
         let control = {

@@ -23,11 +23,13 @@ pub struct Connections {
 }
 
 impl Connections {
-    /// Those of a process that may have so many descriptors on so many cores, whatever its settings say. Of these some stay free for
-    /// connections to applications, where what clients take must not be missing: one for each client, up to as many as
-    /// no application serves at once.
+    /// Those of a process that may have so many descriptors (`None`: any number) on so many cores, whatever its settings
+    /// say. Of these some stay free for connections to applications, where what clients take must not be missing: one for
+    /// each client, up to as many as no application serves at once.
     #[must_use]
-    pub fn within_descriptors(descriptors: usize, cores: usize) -> Self {
+    pub fn within_descriptors(descriptors: Option<u64>, cores: usize) -> Self {
+        let Some(descriptors) = descriptors else { return Self::default() };
+        let descriptors = usize::try_from(descriptors).unwrap_or(usize::MAX);
         let free = descriptors.saturating_sub(OWN_DESCRIPTORS + cores * DESCRIPTORS_OF_A_CORE);
         let ceiling = (free - (free / 2).min(OF_APPLICATIONS)).max(1);
         Self { group: Arc::new(Group { ceiling: Some(ceiling), ..Group::default() }) }
