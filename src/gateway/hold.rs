@@ -27,7 +27,8 @@ pub enum Held {
     Full,
     /// Early: the process is about to end.
     Ending,
-    /// Early: the client has closed its side, which is all that one does who leaves. Nobody is to be answered.
+    /// Early: the client has closed its side, which is all that one does who leaves. Of who may be held for long nobody
+    /// waits for an answer that way, and nobody is answered.
     Left,
 }
 
@@ -45,6 +46,7 @@ impl Holding {
         let mut has_asked = false;
         poll_fn(|cx| {
             if connection.has_left() {
+                connection.abandon();
                 return Poll::Ready(Held::Left);
             }
             if ending.as_mut().poll(cx).is_ready() {

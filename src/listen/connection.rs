@@ -66,6 +66,11 @@ impl Connection {
         self.progress.set_is_asked(true);
     }
 
+    /// The client has closed its side, and is taken for one that has left: it gets no answer, and the connection ends.
+    pub fn abandon(&self) {
+        self.progress.set_abandoned(true);
+    }
+
     /// What is known of the client's TLS; `None`: it speaks in clear.
     pub fn secured(&self) -> Option<&Secured> {
         self.secured.get()
@@ -119,8 +124,10 @@ pub(super) struct Progress {
     given_up: AtomicBool,
     /// The client said that nothing follows.
     read_closed: AtomicBool,
-    /// Someone wants to know whether it did, though not all was read before.
+    /// Someone wants to know whether it did, though not all was read before, or whether it has gone since.
     is_asked: AtomicBool,
+    /// The client closed its side in the middle of a request, or while that was held: what it asked for is not awaited.
+    abandoned: AtomicBool,
     /// Inside a frame that is not data, or between the frames of one head (HTTP/2).
     mid_frame: AtomicBool,
 }
@@ -209,6 +216,7 @@ flags! {
     given_up, set_given_up;
     read_closed, set_read_closed;
     is_asked, set_is_asked;
+    abandoned, set_abandoned;
     mid_frame, set_mid_frame;
 }
 

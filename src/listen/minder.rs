@@ -26,7 +26,7 @@ pub(super) struct Minder<'a> {
 pub(super) enum Verdict {
     /// Finish what is under way, take nothing new (HTTP/2).
     WindDown,
-    /// Go on with what is to be written: the socket may take some of it.
+    /// Go on with what is to be written, for the socket may take some of it; or find that it takes nothing more.
     TryOn,
     End,
 }
@@ -69,6 +69,11 @@ impl<'a> Minder<'a> {
                 // HTTP/2 is told goodbye, so that a request just sent is known not to be answered.
                 self.watchdog.close();
                 Poll::Ready(Verdict::WindDown)
+            }
+            Poll::Ready(Waiting::Answer(_)) => {
+                self.watchdog.wait_on();
+                progress.set_is_asked(true);
+                Poll::Ready(Verdict::TryOn)
             }
             Poll::Ready(waited_for) if self.watchdog.may_insist(waited_for) => {
                 progress.set_insists(true);

@@ -42,6 +42,12 @@ impl Socket {
         matches!(ready, Poll::Ready(Ok(ready)) if ready.is_read_closed())
     }
 
+    /// Whether nothing can reach the client any more: its side was not only closed, but has gone.
+    pub(super) fn has_failed(&self) -> bool {
+        let ready = pin!(self.stream.ready(Interest::WRITABLE)).poll(&mut Context::from_waker(Waker::noop()));
+        matches!(ready, Poll::Ready(Ok(ready)) if ready.is_write_closed())
+    }
+
     fn progress(&self) -> &Progress {
         &self.connection.progress
     }

@@ -26,7 +26,9 @@ pub(super) enum Waiting {
     Idle(u32),
     /// Room to write, after so many writes.
     Write(u32),
-    /// Our answer; the client has closed its side. After so many writes.
+    /// Our answer, for a client that has closed its side and may read it: as long as it takes. After so many requests.
+    Answer(u32),
+    /// Our answer, for a client that closed its side too early. After so many writes.
     Leaving(u32),
     /// The client to close, now that all is said.
     Closing,
@@ -89,6 +91,11 @@ impl Watchdog {
         true
     }
 
+    /// A client that waits for its answer may wait on.
+    pub(super) fn wait_on(&mut self) {
+        self.deadline = Instant::now() + LOOK_AGAIN;
+    }
+
     /// Connections are being drained: those that have nothing to say yet are not waited for as long.
     pub(super) fn hurry(&mut self) {
         self.header = self.header.min(HURRY);
@@ -110,7 +117,8 @@ impl Watchdog {
             Waiting::First | Waiting::Head(_) => self.header,
             Waiting::Idle(_) => self.keepalive,
             Waiting::Write(_) => self.body_idle / TRIES,
-            Waiting::Leaving(_) => HALF_CLOSED,
+            Waiting::Answer(_) => LOOK_AGAIN,
+            Waiting::Leaving(_) => HALF_A_REQUEST,
             Waiting::Closing => LINGER,
         };
         self.deadline = Instant::now() + patience;
@@ -131,7 +139,8 @@ fn waiting(progress: &Progress, protocol: Protocol) -> Waiting {
         Protocol::Http1 => match progress.phase() {
             Phase::Fresh => Waiting::First,
             Phase::Head => Waiting::Head(progress.served()),
-            Phase::Busy if progress.read_closed() => Waiting::Leaving(progress.writes()),
+            Phase::Busy if progress.abandoned() => Waiting::Leaving(progress.writes()),
+            Phase::Busy if progress.read_closed() => Waiting::Answer(progress.served()),
             Phase::Busy | Phase::Tunnel => Waiting::Nothing,
             Phase::Idle => Waiting::Idle(progress.served()),
         },
@@ -142,9 +151,12 @@ fn waiting(progress: &Progress, protocol: Protocol) -> Waiting {
     }
 }
 
-/// A client that has closed its side waits for an answer, or has gone: it cannot be told which. This is enough for
-/// most answers, and not much work for nobody.
-const HALF_CLOSED: Duration = Duration::from_secs(1);
+/// A client that has closed its side waits for an answer, or has gone, which cannot be told before it resets the
+/// connection. Nothing wakes us then: so often it is looked at.
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
+
+/// A client that closed its side in the middle of its request may read what is said to that, if that is said soon.
+const HALF_A_REQUEST: Duration = Duration::from_secs(1);
 
 /// A request sent before the draining has arrived by then.
 pub(super) const HURRY: Duration = Duration::from_millis(500);

@@ -228,7 +228,7 @@ fn a_client_that_hangs_up_gives_its_slot_back() {
     client.send(gateway.get("/slow").bytes());
     eventually("the request is in flight", || slow.count() == 1);
     assert_eq!(gateway.get("/").status(), 429);
-    drop(client);
+    client.abort();
     eventually("the slot is free again", || gateway.get("/").status() == 200);
 }
 

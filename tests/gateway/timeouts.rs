@@ -168,6 +168,27 @@ fn an_application_that_does_not_answer_in_time_is_504() {
 }
 
 #[test]
+fn a_client_that_closes_its_side_is_answered_as_long_as_the_application_may_take() {
+    let origin = Origin::answering(|received| match received.target.as_str() {
+        "/late" => Answer::ok("late").after(Duration::from_millis(2500)),
+        _ => Answer::ok("too late").after(Duration::from_secs(10)),
+    });
+    let gateway = Gateway::start(format!(
+        "upstream: app\nupstreams:\n  app: {{servers: [{}], timeouts: {{response: 3500ms}}}}",
+        origin.url()
+    ));
+    // With a body, and with another request behind it, which is answered too.
+    let mut client = gateway.connect();
+    client.send(gateway.post("/late").form("a=b").bytes()).send(gateway.get("/late").bytes()).finish();
+    assert_eq!([client.response().text(), client.response().text()], ["late", "late"]);
+    assert!(client.rest().is_empty());
+    let mut client = gateway.connect();
+    client.send(gateway.get("/too-late").bytes()).finish();
+    assert_eq!(client.response().status, 504);
+    assert!(client.rest().is_empty());
+}
+
+#[test]
 fn an_application_that_is_down_is_502_at_once() {
     let gateway = Gateway::start(format!("upstream: {}", nowhere()));
     let waited = Stopwatch::start();

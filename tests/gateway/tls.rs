@@ -42,6 +42,18 @@ pub(crate) fn simple(origin: &Origin, authority: &Authority) -> Gateway {
     gateway(origin, authority, &[authority.server(&["a.test"])], "")
 }
 
+#[test]
+fn a_client_that_says_goodbye_behind_its_request_is_answered() {
+    let origin = Origin::answering(|_| Answer::ok("late").after(Duration::from_millis(2500)));
+    let authority = Authority::fresh();
+    let gateway = simple(&origin, &authority);
+    let mut client = TlsCaller::new(&authority, None).connect(gateway.address(), "a.test");
+    client.send("GET / HTTP/1.1\r\nHost: a.test\r\n\r\n");
+    client.finish();
+    assert_eq!(client.response().text(), "late");
+    assert!(client.is_told_goodbye());
+}
+
 /// What curl says when it asks `a.test` for `/`.
 fn curl(gateway: &Gateway, arguments: &[&str]) -> String {
     let port = gateway.address().port();

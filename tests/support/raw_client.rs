@@ -107,6 +107,12 @@ impl RawClient {
     }
 
     /// The socket, for another protocol to go on with.
+    /// Leaves at once, and in such a way that the other side learns of it.
+    pub fn abort(self) {
+        let linger = socket2::SockRef::from(&self.wire.stream).set_linger(Some(Duration::ZERO));
+        linger.expect("a connected socket");
+    }
+
     pub fn into_stream(self) -> TcpStream {
         self.wire.stream
     }

@@ -120,6 +120,13 @@ impl TlsClient {
         self.wire.response("GET").expect("an answer")
     }
 
+    /// Says that nothing follows, in TLS and beneath it, and reads on.
+    pub fn finish(&mut self) {
+        self.wire.stream.conn.send_close_notify();
+        self.wire.stream.flush().expect("the other side still reads");
+        self.wire.stream.sock.shutdown(std::net::Shutdown::Write).expect("a connected socket");
+    }
+
     /// Whether it went on where an earlier connection ended.
     pub fn is_resumed(&self) -> bool {
         self.wire.stream.conn.handshake_kind() == Some(HandshakeKind::Resumed)

@@ -27,6 +27,7 @@ use crate::listen::Connection;
 use crate::listen::channel::Channel;
 use crate::listen::connection::Phase;
 use crate::listen::connection::Progress;
+use crate::listen::socket::Socket;
 
 #[derive(Debug)]
 pub(super) struct Wire {
@@ -193,6 +194,7 @@ impl Wire {
     fn at_end(&mut self, cx: &Context<'_>) -> Poll<()> {
         self.progress().set_read_closed(true);
         if self.progress().phase() == Phase::Busy {
+            self.progress().set_abandoned(true);
             self.tell_owner(cx);
             return Poll::Pending;
         }
@@ -246,7 +248,7 @@ impl Wire {
 
     /// Ready when the connection has failed while a request is under way. That the client has closed its side is noted.
     pub(super) fn poll_failed(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        let failed = match self.body {
+        let mut failed = match self.body {
             // Whoever reads it notices.
             Reading::Open(_) => {
                 self.is_owned_by(cx);
@@ -257,10 +259,12 @@ impl Wire {
         };
         if self.progress().is_asked() {
             self.progress().set_is_asked(false);
+            let socket = self.channel.as_ref().map(Channel::socket);
             // An end may stand behind something unread. What that is does not matter any more.
-            if self.channel.as_ref().is_some_and(|channel| channel.socket().has_ended()) {
+            if socket.is_some_and(Socket::has_ended) {
                 self.progress().set_read_closed(true);
             }
+            failed |= socket.is_some_and(Socket::has_failed);
         }
         if failed { Poll::Ready(()) } else { Poll::Pending }
     }

@@ -64,6 +64,11 @@ impl Client {
         timeout(PATIENCE, closing).await.expect("the server closes");
     }
 
+    /// Leaves without a goodbye.
+    pub(super) fn reset(self) {
+        socket2::SockRef::from(&self.stream).set_linger(Some(Duration::ZERO)).unwrap();
+    }
+
     /// Whether nothing comes for a while, not even an end.
     pub(super) async fn is_silent(&mut self, span: Duration) -> bool {
         timeout(span, self.stream.read_buf(&mut self.buffer)).await.is_err()
