@@ -215,7 +215,7 @@ impl Control {
     /// A key of a limit, without a value that the limit tells apart beside it.
     pub(super) fn key_alone(&self, limit: &str, values: &[(Cow<'_, str>, Cow<'_, str>)]) -> Result<Asked, Problem> {
         let policy = self.policy.load();
-        let asked = Asked::new(&policy, limit, values, None, &self.store.hasher())
+        let asked = Asked::new(&policy, limit, values, None, &self.store.hashers())
             .map_err(|unclear| Problem::new(status_of(&unclear), unclear.to_string()))?;
         if values.len() > asked.selectors.len() {
             return Err(bad("the values that this limit tells apart are no part of its key: name the key alone"));

@@ -184,7 +184,7 @@ impl Control {
             }
         }
         let policy = self.policy.load();
-        Asked::new(&policy, &name, &values, charged, &self.store.hasher())
+        Asked::new(&policy, &name, &values, charged, &self.store.hashers())
             .map_err(|unclear| Problem::new(status_of(&unclear), unclear.to_string()))
     }
 }

@@ -125,7 +125,7 @@ impl Control {
         });
         let address = [(Cow::Borrowed("client_ip"), Cow::Owned(network.network().to_string()))];
         let asked = by_address
-            .filter_map(|limit| Asked::new(&policy, &limit.name, &address, None, &self.store.hasher()).ok())
+            .filter_map(|limit| Asked::new(&policy, &limit.name, &address, None, &self.store.hashers()).ok())
             .filter(|asked| asked.named.address.is_some_and(is_meant));
         // Of limits that are gone there may be bans still.
         let all = self.store.bans().list();

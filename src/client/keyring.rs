@@ -51,6 +51,7 @@ struct Keys {
 struct Key {
     name: [u8; KEY_NAME],
     hmac: hmac::Key,
+    shown: [u8; 16],
     seed: Seed,
 }
 
@@ -82,6 +83,12 @@ impl KeyRing {
         let keys = self.keys.load();
         let key = keys.all().find(|key| other.0.starts_with(&key.name))?;
         Some(key.mac(purpose, message))
+    }
+
+    /// The secret that hashes are made with which people see: the same for all gateways that share the ring, as long as
+    /// one key signs.
+    pub fn shown(&self) -> [u8; 16] {
+        self.keys.load().all().next().expect("a ring has a key").shown
     }
 
     /// Makes a new key of this process where the newest is older than [`PERIOD`], and lets the oldest go. Keys that are
@@ -170,7 +177,9 @@ impl Key {
         let hmac = hmac::Key::new(hmac::HMAC_SHA256, secret.as_ref());
         let mut name = [0; KEY_NAME];
         name.copy_from_slice(&hmac::sign(&hmac, b"the name of this key").as_ref()[..KEY_NAME]);
-        Self { name, hmac, seed }
+        let mut shown = [0; 16];
+        shown.copy_from_slice(&hmac::sign(&hmac, b"what hashes that people see are made with").as_ref()[..16]);
+        Self { name, hmac, shown, seed }
     }
 
     fn mac(&self, purpose: &str, message: &[&[u8]]) -> Mac {
@@ -203,6 +212,18 @@ mod tests {
     use super::*;
 
     const NOW: Timestamp = Timestamp::from_micros(1_700_000_000_000_000);
+
+    #[test]
+    fn hashes_that_people_see_are_made_with_what_gateways_share_and_nobody_else_has() {
+        let (one, other, stranger) = (KeyRing::new(NOW), KeyRing::new(NOW), KeyRing::new(NOW));
+        assert_ne!(one.shown(), other.shown());
+        let seeds = [Seed::random(NOW)];
+        one.share(&seeds, b"password");
+        other.share(&seeds, b"password");
+        stranger.share(&seeds, b"");
+        assert_eq!(one.shown(), other.shown());
+        assert_ne!(one.shown(), stranger.shown());
+    }
     const MESSAGE: &[&[u8]] = &[b"alice", b"laptop"];
 
     #[test]

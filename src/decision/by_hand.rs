@@ -11,9 +11,9 @@ use super::Policy;
 use super::batch::Force;
 use super::batch::Items;
 use crate::client::ClientIp;
+use crate::key::Hashers;
 use crate::key::Key;
 use crate::key::KeyHash;
-use crate::key::KeyHasher;
 use crate::key::KeySpec;
 use crate::key::NamedKey;
 use crate::key::Selector;
@@ -76,7 +76,7 @@ impl Asked {
         limit: &str,
         values: &[(Cow<'_, str>, Cow<'_, str>)],
         cost: Option<NonZeroU32>,
-        hasher: &KeyHasher,
+        Hashers { counted: hasher, shown }: &Hashers,
     ) -> Result<Self, Unclear> {
         let found = policy.limits.iter().find(|known| &*known.name == limit);
         let Some(found) = found else {
@@ -108,7 +108,7 @@ impl Asked {
             limit: Arc::clone(&found.name),
             client: client.and_then(|(_, value)| value.trim().parse().ok()).map(|ip| ClientIp::new(ip).address()),
             key: hasher.hash(&found.name, &key),
-            named: NamedKey::of(&found.key, &key),
+            named: NamedKey::of(&found.key, &key, shown),
             rule: with_cost(&found.rule, cost)?,
             shadow: found.shadow,
             items: item.transpose()?.into_iter().collect(),

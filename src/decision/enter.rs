@@ -1,6 +1,7 @@
 //! The first step: what the head of a request alone decides.
 
 use std::borrow::Cow;
+use std::net::IpAddr;
 
 use http::Method;
 use http::header::CONTENT_TYPE;
@@ -61,6 +62,11 @@ impl Entry<'_, '_> {
         if self.admission == Admission::Ordinary {
             self.admission = Admission::Banned;
         }
+    }
+
+    /// The address that keys and lists know the client by.
+    pub fn client(&self) -> IpAddr {
+        self.head.client.address()
     }
 
     /// Whether a rule asks for something that may stand in the body: a key, a list that frees from a limit, or a

@@ -84,8 +84,8 @@ pub(super) enum Applied {
 
 impl<'a> Entry<'a, '_> {
     /// Extracts every key and settles which charges the store is asked for. `hasher` is the one of that store.
-    pub fn plan(self, fields: &Fields, hasher: &KeyHasher) -> Plan<'a> {
-        let Self { policy, head, admission, recognition, .. } = self;
+    pub fn plan(&self, fields: &Fields, hasher: &KeyHasher) -> Plan<'a> {
+        let Self { policy, head, admission, recognition, .. } = *self;
         let mut plan = Plan {
             policy,
             route: self.route(),

@@ -9,19 +9,18 @@ use smallvec::SmallVec;
 
 use super::Snapshot;
 use crate::decision::Denial;
+use crate::decision::Entry;
 use crate::decision::Plan;
 use crate::decision::conclude::Cause;
 use crate::decision::conclude::Penalty;
 use crate::decision::conclude::Trip;
-use crate::decision::enter;
+use crate::key::Hashers;
 use crate::key::KeyHash;
-use crate::key::KeyHasher;
 use crate::limit::Action;
 use crate::limit::Detail;
 use crate::limit::Ladder;
 use crate::limit::LimitId;
 use crate::request::Fields;
-use crate::request::Head;
 use crate::store::AnyStore;
 use crate::store::Store;
 use crate::store::bans::BanId;
@@ -53,11 +52,12 @@ pub(super) fn behind(denial: &Denial<'_>, address: Option<BanId>) -> Option<BanI
 pub(super) async fn begin(
     denial: &mut Denial<'_>,
     live: &Arc<Snapshot>,
-    head: &Head<'_>,
+    entry: &Entry<'_, '_>,
     fields: &Fields,
     store: &Arc<AnyStore>,
 ) {
-    for begun in named(denial, live, head, fields, &store.hasher()) {
+    let client = entry.client();
+    for begun in named(denial, live, entry, fields, &store.hashers()) {
         let is_decisive = denial.limit == Some(begun.limit);
         let left = if store.is_unsettled(begun.key) {
             // What is refused beside slots in flight is no guess yet: they may all come back.
@@ -66,7 +66,7 @@ pub(super) async fn begin(
                 denial.is_suspect = true;
             }
             denial.trips.retain(|trip| trip.key != begun.key);
-            suspect::look_into(&begun, live, head.client.address(), store);
+            suspect::look_into(&begun, live, client, store);
             A_MOMENT
         } else {
             let ban = store.trip(begun.subject, begun.ladder, REASON).await;
@@ -95,16 +95,15 @@ struct Begun<'l> {
 fn named<'l>(
     denial: &Denial<'_>,
     live: &'l Snapshot,
-    head: &Head<'_>,
+    entry: &Entry<'_, '_>,
     fields: &Fields,
-    hasher: &KeyHasher,
+    hashers: &Hashers,
 ) -> SmallVec<[Begun<'l>; 1]> {
-    let entry = enter(&live.policy, head);
     let begun = denial.trips.iter().filter_map(|&Trip { limit: id, key }| {
         let limit = live.policy.limit(id);
         let Action::Ban(ladder) = &limit.then.action else { return None };
-        let named = entry.named(fields, hasher, id, key).unwrap_or_default();
-        let client = Some(head.client.address());
+        let named = entry.named(fields, hashers, id, key).unwrap_or_default();
+        let client = Some(entry.client());
         let subject = Subject::Key { key, limit: limit.name.clone(), named, client };
         Some(Begun { limit: id, key, ladder, subject })
     });

@@ -52,7 +52,7 @@ pub(super) fn handle(
         let live = core.live.load_full();
         let version = parts.version;
         let identity = live.clients.identify(connection.peer.ip(), &parts.headers);
-        let mut story = Story::begin(core, Arc::clone(&live), identity, &parts);
+        let mut story = Story::begin(core, Arc::clone(&live), identity, &connection, &parts);
 
         if parts.headers.len() > connection.max_headers {
             return respond::refuse(story, version, Unfit::TooManyFields);
@@ -114,11 +114,11 @@ pub(super) fn handle(
                 Ok(Decision::Deny(mut denial)) => {
                     story.takes_over(&mut denial);
                     if !denial.trips.is_empty() {
-                        Box::pin(bans::begin(&mut denial, &live, &head, &fields, &story.core.store)).await;
+                        Box::pin(bans::begin(&mut denial, &live, &entry, &fields, &story.core.store)).await;
                     }
                     respond::tell(&mut story, &mut denial);
                     story.ban = bans::behind(&denial, banned);
-                    story.subject = subject::of_denial(&denial, &live, &head, &fields, &story.core.store);
+                    story.subject = subject::of_denial(&denial, &live, &entry, &fields, &story.core.store);
                     drop((fields, host));
                     if let Penalty::Tarpit(span) = denial.penalty {
                         story.copy_head(&mut parts);
@@ -129,7 +129,7 @@ pub(super) fn handle(
                     return respond::deny(story, &live, &parts, is_body_read, &denial);
                 }
                 Ok(Decision::Pass(pass)) => {
-                    story.subject = subject::of_delay(&pass, &live, &head, &fields, &story.core.store);
+                    story.subject = subject::of_delay(&pass, &live, &entry, &fields, &story.core.store);
                     story.passes(pass.route, pass.slots, pass.report);
                     story.awaits(pass.pending);
                     (pass.upstream, pass.delay)

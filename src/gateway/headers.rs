@@ -146,7 +146,7 @@ struct Forwarded {
 
 impl Forwarded {
     fn read(headers: &HeaderMap, identity: &Identity, is_tls: bool, peer: HeaderValue) -> Self {
-        let proto = HeaderValue::from_static(if is_tls { "https" } else { "http" });
+        let proto = HeaderValue::from_static(scheme(headers, identity, is_tls));
         let mut anew = Self { addresses: peer, proto, host: None, elements: None };
         if !identity.peer_is_trusted {
             return anew;
@@ -166,27 +166,37 @@ impl Forwarded {
             }
             anew.elements = HeaderValue::try_from(list).ok();
         }
-        if let Some(proto) = single(headers, &X_FORWARDED_PROTO)
-            && (proto == "https" || proto == "http")
-        {
-            anew.proto = proto.clone();
-        }
         anew.host = single(headers, &X_FORWARDED_HOST).filter(|host| is_sane_host(host.as_bytes())).cloned();
         anew
+    }
+}
+
+/// How the client's own connection is spoken over: this one, or what a trusted proxy says of its own.
+pub fn scheme(headers: &HeaderMap, identity: &Identity, is_tls: bool) -> &'static str {
+    let said = if identity.peer_is_trusted { single(headers, &X_FORWARDED_PROTO) } else { None };
+    match said.map(HeaderValue::as_bytes) {
+        Some(b"https") => "https",
+        Some(b"http") => "http",
+        _ if is_tls => "https",
+        _ => "http",
     }
 }
 
 /// Copies what a head says out of the buffer it was read into, which is many times as large.
 pub fn copy(parts: &mut Parts) {
     for value in parts.headers.values_mut() {
-        if let Ok(mut copied) = HeaderValue::from_bytes(value.as_bytes()) {
-            copied.set_sensitive(value.is_sensitive());
-            *value = copied;
-        }
+        *value = copied(value);
     }
     if let Ok(copied) = parts.uri.to_string().parse() {
         parts.uri = copied;
     }
+}
+
+/// The same value in memory of its own.
+pub fn copied(value: &HeaderValue) -> HeaderValue {
+    let Ok(mut copied) = HeaderValue::from_bytes(value.as_bytes()) else { return value.clone() };
+    copied.set_sensitive(value.is_sensitive());
+    copied
 }
 
 /// Makes the fields of an answer those that the client is to see. `Content-Length` is kept where it describes a body

@@ -57,7 +57,7 @@ const METHODS: HeaderValue = HeaderValue::from_static("GET, HEAD, POST, PUT, PAT
 
 /// Answers a denied request; the application does not hear of it. A connection with a body that nobody read ends.
 pub fn deny(
-    story: Box<Story>,
+    mut story: Box<Story>,
     live: &Snapshot,
     parts: &Parts,
     is_body_read: bool,
@@ -70,18 +70,19 @@ pub fn deny(
         Cause::Limited { limits, retry_after } => {
             let limits = limits.iter().filter_map(|id| live.policy.limits.get(usize::from(id.0)));
             names.extend(limits.map(|limit| &*limit.name));
+            story.retry_after = retry_after.map(|wait| whole_seconds(wait).max(1));
             Refusal::Limited { limits: &names, wait: *retry_after }
         }
     };
     let question = challenging(live, denial);
     let mut answer = match &refusal {
-        Refusal::Limited { wait, .. } => {
+        Refusal::Limited { .. } => {
             let mut answer = match question {
                 Some((limit, key)) => Reply::challenging(&story, parts, &refusal, denial.response, limit, key),
                 None => Reply::shaped(&story, parts, &refusal, denial.response),
             };
-            if let Some(wait) = wait {
-                answer.headers.insert(RETRY_AFTER, number(whole_seconds(*wait).max(1)));
+            if let Some(seconds) = story.retry_after {
+                answer.headers.insert(RETRY_AFTER, number(seconds));
             }
             answer
         }
@@ -136,9 +137,10 @@ pub fn fail(mut story: Box<Story>, status: StatusCode, words: &str, connection: 
 }
 
 /// Answers while the store is away and a limit of the request denies meanwhile; the application does not hear of it.
-pub fn cannot_decide(story: Box<Story>, parts: &Parts, is_body_read: bool) -> Response<ResponseBody> {
+pub fn cannot_decide(mut story: Box<Story>, parts: &Parts, is_body_read: bool) -> Response<ResponseBody> {
     let mut answer = Reply::built_in(&story, parts, &Refusal::Undecided, StatusCode::SERVICE_UNAVAILABLE);
     answer.headers.insert(RETRY_AFTER, HeaderValue::from(UNDECIDED_WAIT));
+    story.retry_after = Some(UNDECIDED_WAIT.into());
     answer.close_unless(is_body_read, parts.version);
     answer.finish(story)
 }

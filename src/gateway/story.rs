@@ -10,7 +10,9 @@ use http::HeaderValue;
 use http::Method;
 use http::StatusCode;
 use http::Uri;
+use http::Version;
 use http::header::HOST;
+use http::header::USER_AGENT;
 use http::request::Parts;
 use smallvec::SmallVec;
 
@@ -40,6 +42,7 @@ use crate::record::Forwarded;
 use crate::record::Meaning;
 use crate::record::Ruling;
 use crate::record::Subject;
+use crate::record::TraceId;
 use crate::route::RouteId;
 use crate::route::UpstreamId;
 use crate::store::bans::BanId;
@@ -55,6 +58,11 @@ pub struct Story {
     pub identity: Identity,
     method: Method,
     target: Uri,
+    version: Version,
+    scheme: &'static str,
+    /// These two only where requests are logged.
+    user_agent: Option<HeaderValue>,
+    trace: Option<TraceId>,
     host: Option<HeaderValue>,
     started: Timestamp,
     decided: Option<Duration>,
@@ -64,6 +72,8 @@ pub struct Story {
     /// The ban that denies it.
     pub ban: Option<BanId>,
     pub report: Report,
+    /// In how many seconds the client is told to come again.
+    pub retry_after: Option<u64>,
     pub status: Option<StatusCode>,
     pub sent: Option<Sent>,
     pub error: Option<Cow<'static, str>>,
@@ -103,13 +113,28 @@ impl Story {
     /// The story begins before anything was checked.
     ///
     /// On the heap: it is handed on many times, and at last stands in the body of the answer.
-    pub fn begin(core: Arc<Core>, live: Arc<Snapshot>, identity: Identity, parts: &Parts) -> Box<Self> {
+    pub fn begin(
+        core: Arc<Core>,
+        live: Arc<Snapshot>,
+        identity: Identity,
+        connection: &Connection,
+        parts: &Parts,
+    ) -> Box<Self> {
+        let (user_agent, trace) = if live.recorder.logs_requests() {
+            (parts.headers.get(USER_AGENT).cloned(), TraceId::of(&parts.headers))
+        } else {
+            (None, None)
+        };
         Box::new(Self {
             started: core.clock.now(),
             request_id: RequestId::of(&identity, &parts.headers),
             identity,
             method: parts.method.clone(),
             target: parts.uri.clone(),
+            version: parts.version,
+            scheme: headers::scheme(&parts.headers, &identity, connection.secured().is_some()),
+            user_agent,
+            trace,
             host: None,
             decided: None,
             route: None,
@@ -117,6 +142,7 @@ impl Story {
             ruling: Ruling::Error,
             decider: Decider::Nothing,
             ban: None,
+            retry_after: None,
             report: Report::default(),
             status: None,
             sent: None,
@@ -144,6 +170,7 @@ impl Story {
         headers::copy(parts);
         self.target = parts.uri.clone();
         self.host = parts.headers.get(HOST).cloned();
+        self.user_agent = self.user_agent.take().map(|value| headers::copied(&value));
     }
 
     /// The decision let it pass.
@@ -255,11 +282,17 @@ pub(super) fn tell_of_no_request(core: &Core, connection: &Connection, refused: 
         method: &method,
         host: refused.host.as_ref().and_then(|host| host.to_str().ok()).unwrap_or_default(),
         path: refused.target.as_ref().map(Uri::path).unwrap_or_default(),
+        query: refused.target.as_ref().and_then(Uri::query),
+        version: None,
+        scheme: if connection.secured().is_some() { "https" } else { "http" },
+        user_agent: None,
+        trace: None,
         route: None,
         decision: Ruling::Error,
         limit: None,
         ban: None,
         limits: &[],
+        retry_after: None,
         status: Some(refused.status),
         meaning: None,
         forwarded: None,
@@ -292,11 +325,17 @@ impl Drop for Story {
             method: &self.method,
             host: self.host.as_ref().and_then(|host| host.to_str().ok()).unwrap_or_default(),
             path: self.target.path(),
+            query: self.target.query(),
+            version: Some(self.version),
+            scheme: self.scheme,
+            user_agent: self.user_agent.as_ref().map(HeaderValue::as_bytes),
+            trace: self.trace,
             route: self.route,
             decision: self.ruling,
             limit,
             ban: self.ban.map(|ban| ban.to_string()).as_deref(),
             limits: &self.report.limits,
+            retry_after: self.retry_after,
             status: self.status,
             meaning: self.meaning,
             forwarded: self.sent.as_ref().map(|sent| Forwarded {

@@ -18,6 +18,15 @@ pub struct KeyHasher {
     secret: [u8; 16],
 }
 
+/// The two that a store has.
+#[derive(Clone, Debug)]
+pub struct Hashers {
+    /// What it counts keys under.
+    pub counted: KeyHasher,
+    /// What people are shown of them.
+    pub shown: KeyHasher,
+}
+
 impl KeyHasher {
     pub fn new(secret: [u8; 16]) -> Self {
         Self { secret }
@@ -64,6 +73,13 @@ impl KeyHasher {
 }
 
 impl KeyHasher {
+    /// Four hexadecimal digits that tell a value from another one with the same mask.
+    pub fn digits(&self, value: &[u8]) -> String {
+        let mut hasher = SipHasher24::new_with_key(&self.secret);
+        hasher.write(value);
+        format!("{:04x}", hasher.finish128().h2 & 0xffff)
+    }
+
     /// A value that is told apart from others under one key.
     pub fn item(&self, value: &Key) -> u64 {
         let mut hasher = SipHasher24::new_with_key(&self.secret);

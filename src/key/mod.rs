@@ -22,6 +22,7 @@ pub use self::extract::Extracted;
 pub use self::extract::ExtractedKey;
 pub use self::extract::Source;
 pub use self::extract::TooManyValues;
+pub use self::hashed::Hashers;
 pub use self::hashed::KeyHash;
 pub use self::hashed::KeyHasher;
 pub use self::named::NamedKey;

@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use ipnet::IpNet;
 
 use super::Key;
+use super::KeyHasher;
 use super::KeySpec;
 use super::Selector;
 
@@ -21,8 +22,8 @@ pub struct NamedKey {
 }
 
 impl NamedKey {
-    /// `key` is one of `spec`: as many parts, in the same order.
-    pub fn of(spec: &KeySpec, key: &Key) -> Self {
+    /// `key` is one of `spec`: as many parts, in the same order. `shown` makes the digits by which masks differ.
+    pub fn of(spec: &KeySpec, key: &Key, shown: &KeyHasher) -> Self {
         let mut named = Self::default();
         let mut clear = Vec::with_capacity(spec.parts.len());
         for (part, value) in spec.parts.iter().zip(key.parts()) {
@@ -34,10 +35,12 @@ impl NamedKey {
                 }
                 // No value of a client's own.
                 Selector::Host | Selector::Method | Selector::Path | Selector::Route => (text(value), text(value)),
-                selector if names_a_user(selector) => (mask(value, 1), text(value)),
+                selector if names_a_user(selector) => (mask(value, 1, Some(shown)), text(value)),
                 selector => {
                     let letters = usize::from(!may_hold_a_secret(selector));
-                    (mask(value, letters), mask(value, letters))
+                    let digits = Some(shown).filter(|_| !may_hold_a_password(selector));
+                    let masked = mask(value, letters, digits);
+                    (masked.clone(), masked)
                 }
             };
             named.masked.push((part.selector.to_string(), masked));
@@ -47,7 +50,7 @@ impl NamedKey {
         named
     }
 
-    /// `client_ip=198.51.*.* param.username=a***`: all of it on one line; nothing of a key that is one for all.
+    /// `client_ip=198.51.*.* param.username=a***1f3c`: all of it on one line; nothing of a key that is one for all.
     pub fn masked_words(&self) -> String {
         let words: Vec<_> = self.masked.iter().map(|(selector, value)| format!("{selector}={value}")).collect();
         words.join(" ")
@@ -63,12 +66,27 @@ impl NamedKey {
 fn may_hold_a_secret(selector: &Selector) -> bool {
     match selector {
         Selector::Bearer | Selector::Cookie(_) | Selector::Header(_) => true,
+        selector => {
+            let words = ["pass", "pwd", "secret", "token", "key", "code", "pin", "otp"];
+            named_by_client(selector).is_some_and(|name| contains_any(name, &words))
+        }
+    }
+}
+
+/// It is short enough to be guessed: whoever reads a log could try guesses against digits of a hash.
+fn may_hold_a_password(selector: &Selector) -> bool {
+    named_by_client(selector).is_some_and(|name| contains_any(name, &["pass", "pwd", "secret", "code", "pin", "otp"]))
+}
+
+/// The name of a field that a client may put what it likes in.
+fn named_by_client(selector: &Selector) -> Option<&str> {
+    match selector {
         Selector::Query(name)
         | Selector::Capture(name)
         | Selector::Form(name)
         | Selector::Json(name)
-        | Selector::Param(name) => contains_any(name, &["pass", "pwd", "secret", "token", "key", "code", "pin", "otp"]),
-        _ => false,
+        | Selector::Param(name) => Some(name),
+        _ => None,
     }
 }
 
@@ -97,14 +115,16 @@ fn plain(network: IpNet) -> String {
     if network.prefix_len() == network.max_prefix_len() { network.addr().to_string() } else { network.to_string() }
 }
 
-/// The first letters and three asterisks, however long it is; nothing of what is empty.
-fn mask(value: &[u8], letters: usize) -> String {
+/// The first letters, three asterisks, however long it is, and some digits that tell it from others: `a***1f3c`. Nothing
+/// of what is empty.
+fn mask(value: &[u8], letters: usize, shown: Option<&KeyHasher>) -> String {
     if value.is_empty() {
         return String::new();
     }
     let text = String::from_utf8_lossy(value);
     let start: String = text.chars().filter(|letter| !letter.is_control()).take(letters).collect();
-    format!("{start}***")
+    let digits = shown.map(|shown| shown.digits(value)).unwrap_or_default();
+    format!("{start}***{digits}")
 }
 
 /// The net of a `client_ip` in a key: the length of its prefix, then its address.
@@ -148,8 +168,11 @@ mod tests {
             spec.parts.push(KeyPart { selector: selector.parse().unwrap(), raw: false });
             key.push(value);
         }
-        let NamedKey { masked, address: shown, .. } = NamedKey::of(&spec, &key);
-        let parts: Vec<_> = masked.iter().map(|(selector, value)| (&**selector, &**value)).collect();
+        let NamedKey { masked, address: shown, .. } = NamedKey::of(&spec, &key, &KeyHasher::new([7; 16]));
+        // The digits that tell masks apart are another test's.
+        let plain = |value: &str| value.split_once("***").map_or(value.to_owned(), |(start, _)| format!("{start}***"));
+        let masked: Vec<_> = masked.iter().map(|(selector, value)| (&**selector, plain(value))).collect();
+        let parts: Vec<_> = masked.iter().map(|(selector, value)| (*selector, &**value)).collect();
         assert_eq!((parts, shown), (expected.to_vec(), address.map(|address| address.parse().unwrap())));
     }
 
@@ -173,6 +196,24 @@ mod tests {
     }
 
     #[test]
+    fn masks_tell_names_and_tokens_apart_and_say_nothing_of_passwords() {
+        let shown = |secret: u8, selector: &str, value: &str| {
+            let spec = KeySpec { parts: vec![KeyPart { selector: selector.parse().unwrap(), raw: false }] };
+            let mut key = Key::default();
+            key.push(value.as_bytes());
+            NamedKey::of(&spec, &key, &KeyHasher::new([secret; 16])).masked.remove(0).1
+        };
+        let [alice, anna] = ["alice", "anna"].map(|name| shown(7, "param.username", name));
+        assert!(alice != anna && alice.starts_with("a***") && alice.len() == 8, "{alice} {anna}");
+        assert_eq!(shown(7, "form.user", "alice"), alice, "one name has one mask wherever it stands");
+        assert_ne!(shown(8, "param.username", "alice"), alice, "nobody else can compute it");
+        assert_ne!(shown(7, "bearer", "abc"), shown(7, "bearer", "abd"));
+        for guessable in ["param.password", "form.pin", "json.otp", "query.code"] {
+            assert_eq!(shown(7, guessable, "1234"), "***", "whoever reads a log could try all of them");
+        }
+    }
+
+    #[test]
     fn an_address_is_masked_and_known_in_clear_where_it_is_the_whole_key() {
         check(&[("client_ip", &ip("198.51.100.7", 32))], &[("client_ip", "198.51.*.*")], Some("198.51.100.7/32"));
         check(&[("client_ip", &ip("198.51.100.7", 24))], &[("client_ip", "198.51.*.*")], Some("198.51.100.0/24"));
@@ -191,10 +232,11 @@ mod tests {
             spec.parts.push(KeyPart { selector: selector.parse().unwrap(), raw: false });
             key.push(value);
         }
-        let named = NamedKey::of(&spec, &key);
+        let named = NamedKey::of(&spec, &key, &KeyHasher::new([7; 16]));
         let told: Vec<&str> = named.told().iter().map(|(_, value)| &**value).collect();
-        assert_eq!(told, ["198.51.100.7", "alice", "a@example.com", "***", "***", "t***"]);
+        assert_eq!(told[..4], ["198.51.100.7", "alice", "a@example.com", "***"]);
+        assert!(told[4].starts_with("***") && told[5].starts_with("t***"), "{told:?}");
         let elsewhere = NamedKey { clear: None, ..named };
-        assert_eq!(elsewhere.told()[1].1, "a***");
+        assert!(elsewhere.told()[1].1.starts_with("a***"));
     }
 }

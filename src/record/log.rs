@@ -1,15 +1,16 @@
 //! The operational log: what the gateway says about itself, to stderr. Libraries have no say: their warnings are about
 //! what clients send, and a client could fill the log with them.
 
+mod said;
+
 use std::backtrace::Backtrace;
 use std::backtrace::BacktraceStatus;
 use std::fmt;
 use std::io;
 use std::panic;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
-use std::sync::atomic::Ordering;
 
+use arc_swap::ArcSwap;
 use tracing::Event;
 use tracing::Level;
 use tracing::Subscriber;
@@ -23,21 +24,22 @@ use tracing_subscriber::fmt::FormatEvent;
 use tracing_subscriber::fmt::FormatFields;
 use tracing_subscriber::fmt::format::Compact;
 use tracing_subscriber::fmt::format::Format;
-use tracing_subscriber::fmt::format::Json;
 use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::reload;
 use tracing_subscriber::util::SubscriberInitExt;
 
+use self::said::Said;
 use super::LogFormat;
 use super::LogSettings;
+use crate::clock;
 
 /// The operational log of the process. Lines still on their way are written when it is dropped.
 #[derive(Debug)]
 pub struct OperationalLog {
     level: reload::Handle<Targets, Registry>,
-    json: Arc<AtomicBool>,
+    format: Arc<ArcSwap<LogFormat>>,
     default_format: LogFormat,
     _flushed_when_dropped: WorkerGuard,
 }
@@ -47,21 +49,21 @@ impl OperationalLog {
     pub fn start(settings: &LogSettings, default_format: LogFormat) -> Self {
         let (stderr, guard) = tracing_appender::non_blocking(io::stderr());
         let (level, handle) = reload::Layer::new(ours_from(settings.level));
-        let json = Arc::new(AtomicBool::new(is_json(settings, default_format)));
+        let format = Arc::new(ArcSwap::from_pointee(settings.format.unwrap_or(default_format)));
         let lines = tracing_subscriber::fmt::layer()
             .with_writer(stderr)
             .with_ansi(false)
-            .event_format(EitherFormat::new(Arc::clone(&json)));
+            .event_format(AnyFormat::new(Arc::clone(&format)));
         // Fails only where a subscriber stands already, which then has the lines.
         drop(tracing_subscriber::registry().with(level).with(lines).try_init());
         log_panics();
-        Self { level: handle, json, default_format, _flushed_when_dropped: guard }
+        Self { level: handle, format, default_format, _flushed_when_dropped: guard }
     }
 
     /// Takes up changed settings.
     pub fn change(&self, settings: &LogSettings) {
         drop(self.level.modify(|level| *level = ours_from(settings.level)));
-        self.json.store(is_json(settings, self.default_format), Ordering::Relaxed);
+        self.format.store(Arc::new(settings.format.unwrap_or(self.default_format)));
     }
 }
 
@@ -83,37 +85,31 @@ fn log_panics() {
     }));
 }
 
-fn is_json(settings: &LogSettings, default_format: LogFormat) -> bool {
-    settings.format.unwrap_or(default_format) == LogFormat::Json
-}
-
-/// Both formats; which one holds may change while the process runs.
-struct EitherFormat {
-    json: Arc<AtomicBool>,
-    as_json: Format<Json>,
+/// Every format; which one holds may change while the process runs.
+struct AnyFormat {
+    format: Arc<ArcSwap<LogFormat>>,
     as_text: Format<Compact>,
 }
 
-impl EitherFormat {
-    fn new(json: Arc<AtomicBool>) -> Self {
-        // Spans are those of libraries, whose fields were formatted for text.
-        let as_json = Format::default().json().flatten_event(true).with_target(false);
-        let as_json = as_json.with_current_span(false).with_span_list(false);
-        let as_text = Format::default().compact().with_target(false).with_ansi(false);
-        Self { json, as_json, as_text }
+impl AnyFormat {
+    fn new(format: Arc<ArcSwap<LogFormat>>) -> Self {
+        Self { format, as_text: Format::default().compact().with_target(false).with_ansi(false) }
     }
 }
 
-impl<S, N> FormatEvent<S, N> for EitherFormat
+impl<S, N> FormatEvent<S, N> for AnyFormat
 where
     S: Subscriber + for<'a> LookupSpan<'a>,
     N: for<'a> FormatFields<'a> + 'static,
 {
-    fn format_event(&self, context: &FmtContext<'_, S, N>, writer: Writer<'_>, event: &Event<'_>) -> fmt::Result {
-        if self.json.load(Ordering::Relaxed) {
-            self.as_json.format_event(context, writer, event)
-        } else {
-            self.as_text.format_event(context, writer, event)
-        }
+    fn format_event(&self, context: &FmtContext<'_, S, N>, mut writer: Writer<'_>, event: &Event<'_>) -> fmt::Result {
+        let (at, level) = (clock::wall(), *event.metadata().level());
+        let line = match **self.format.load() {
+            LogFormat::Human => return self.as_text.format_event(context, writer, event),
+            LogFormat::Json => Said::of(event).as_json(at, level),
+            LogFormat::Ecs => Said::of(event).as_ecs(at, level),
+            LogFormat::Otel => Said::of(event).as_otel(at, level),
+        };
+        writer.write_str(&String::from_utf8_lossy(&line))
     }
 }

@@ -8,12 +8,14 @@ pub mod audit;
 pub mod happening;
 pub mod herald;
 pub mod histogram;
+pub mod line;
 pub mod log;
 pub mod metrics;
 pub mod names;
 pub mod notify;
 pub mod recorder;
 pub mod stream;
+pub mod trace;
 pub mod writer;
 
 use std::io::Write;
@@ -22,6 +24,7 @@ use std::time::Duration;
 
 use http::Method;
 use http::StatusCode;
+use http::Version;
 
 use crate::client::Identity;
 use crate::decision::conclude::LimitReport;
@@ -37,6 +40,7 @@ pub use self::metrics::Gauges;
 pub use self::metrics::Metrics;
 pub use self::recorder::Recorder;
 pub use self::recorder::ServerNames;
+pub use self::trace::TraceId;
 pub use self::writer::LineWriter;
 
 /// The story of one request, told when it is over.
@@ -48,6 +52,14 @@ pub struct Event<'a> {
     pub host: &'a str,
     /// As it came, without the query.
     pub path: &'a str,
+    pub query: Option<&'a str>,
+    /// `None`: what came was no request.
+    pub version: Option<Version>,
+    /// Whether the client's own connection is encrypted.
+    pub scheme: &'static str,
+    /// As it came, whatever bytes that is.
+    pub user_agent: Option<&'a [u8]>,
+    pub trace: Option<TraceId>,
     pub route: Option<RouteId>,
     pub decision: Ruling,
     /// The limit or list that decided.
@@ -56,6 +68,8 @@ pub struct Event<'a> {
     pub ban: Option<&'a str>,
     /// Every limit that was asked; shadow limits that would have denied are found in here.
     pub limits: &'a [LimitReport],
+    /// In how many seconds the client was told to come again.
+    pub retry_after: Option<u64>,
     /// What the client got; `None` when it was gone before.
     pub status: Option<StatusCode>,
     /// What the answer meant; `None` where nothing asks for it.
@@ -81,14 +95,23 @@ pub struct Subject {
     pub limit: LimitId,
     /// What it counts the request under; `None` where a part of the key is missing.
     pub key: Option<KeyHash>,
-    /// The same for people: each selector and its value, masked.
-    pub shown: Option<Vec<(String, String)>>,
+    /// The same for people.
+    pub shown: Option<ShownKey>,
     /// For how long it is denied or held, if a wait ends that.
     pub span: Option<Duration>,
     /// A ban begins with it.
     pub is_ban: bool,
     /// It may: that is seen when others are settled, and whom to tell then.
     pub is_suspect: bool,
+}
+
+/// A key as people may see it.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct ShownKey {
+    /// The same on all gateways of a store, and no name for a counter: to count by.
+    pub hash: KeyHash,
+    /// Each selector and its value, masked.
+    pub masked: Vec<(String, String)>,
 }
 
 /// What became of a request on its way to an application.
@@ -173,11 +196,13 @@ pub struct LogSettings {
     pub format: Option<LogFormat>,
     /// Whether each request is a line.
     pub requests: bool,
+    /// Whether the query is part of it, which may hold secrets.
+    pub query: bool,
 }
 
 impl Default for LogSettings {
     fn default() -> Self {
-        Self { level: tracing::Level::INFO, format: None, requests: true }
+        Self { level: tracing::Level::INFO, format: None, requests: true, query: false }
     }
 }
 
@@ -185,6 +210,10 @@ impl Default for LogSettings {
 pub enum LogFormat {
     Human,
     Json,
+    /// The Elastic Common Schema.
+    Ecs,
+    /// The log data model of OpenTelemetry, each line a `LogRecord`.
+    Otel,
 }
 
 /// Where events go, for as long as the process runs. Clones share the sinks.

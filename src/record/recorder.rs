@@ -44,13 +44,22 @@ pub struct Recorder {
     herald: Arc<Herald>,
     clock: Clock,
     /// `None`: requests are not logged.
-    log: Option<(Arc<LineWriter>, LogFormat)>,
+    log: Option<RequestLog>,
     /// Those that took no route first, then by `RouteId`.
     routes: Vec<RouteMeter>,
     /// By `LimitId`.
     limits: Vec<LimitMeter>,
     /// By `UpstreamId`.
     upstreams: Vec<UpstreamMeter>,
+}
+
+/// Where lines of requests go, and how they look.
+#[derive(Debug)]
+struct RequestLog {
+    lines: Arc<LineWriter>,
+    format: LogFormat,
+    /// Whether they have the query.
+    query: bool,
 }
 
 /// An upstream and its servers as the configuration writes them.
@@ -73,7 +82,11 @@ impl Recorder {
         let names =
             [Arc::from(NO_ROUTE)].into_iter().chain(policy.routes.routes.iter().map(|route| route.name.clone()));
         Self {
-            log: settings.requests.then(|| (Arc::clone(&sinks.lines), format)),
+            log: settings.requests.then(|| RequestLog {
+                lines: Arc::clone(&sinks.lines),
+                format,
+                query: settings.query,
+            }),
             routes: names.map(|name| RouteMeter::new(metrics, name)).collect(),
             limits: policy.limits.iter().map(|limit| LimitMeter::new(&limit.name, &limit.then.action)).collect(),
             herald: Arc::clone(&sinks.herald),
@@ -99,14 +112,25 @@ impl Recorder {
         self.herald.is_heard() || limit.is_some_and(|limit| !self.limits[usize::from(limit.0)].desks.is_empty())
     }
 
+    /// Whether requests are lines.
+    pub fn logs_requests(&self) -> bool {
+        self.log.is_some()
+    }
+
+    /// Whether anybody is told which key of this limit a request has.
+    pub fn wants(&self, limit: LimitId) -> bool {
+        self.logs_requests() || self.is_heard(Some(limit))
+    }
+
     /// Counts a request, logs it, and tells of it where something was done to it. Waits for nobody.
     pub fn record(&self, event: &Event<'_>) {
         self.count(event);
         self.tell_of(event);
-        if let Some((lines, format)) = &self.log {
+        if let Some(RequestLog { lines, format, query }) = &self.log {
             let named = access_log::Named {
                 route: event.route.map(|route| &*self.route(Some(route)).name),
                 upstream: event.forwarded.map(|forwarded| &*self.upstream(forwarded.upstream).name),
+                query: event.query.filter(|_| *query),
                 limits: &self.limits,
             };
             lines.append(|line| access_log::write(line, *format, clock::wall(), event, &named));
@@ -129,7 +153,7 @@ impl Recorder {
                 Some(limit) => Some(Arc::clone(&self.limits[usize::from(limit.0)].name)),
                 None => event.limit.map(Arc::from),
             },
-            key: event.subject.and_then(|subject| subject.shown.clone()),
+            key: event.subject.and_then(|subject| subject.shown.as_ref()).map(|shown| shown.masked.clone()),
             client: Some(event.identity.client.address()),
             route: event.route.map(|route| Arc::clone(&self.route(Some(route)).name)),
             request_id: Some(event.request_id.into()),

@@ -20,6 +20,7 @@ use crate::client::KeyRing;
 use crate::decision::Batch;
 use crate::decision::Settlement;
 use crate::decision::Verdict;
+use crate::key::Hashers;
 use crate::key::KeyHash;
 use crate::key::KeyHasher;
 use crate::limit::OnFailure;
@@ -109,6 +110,12 @@ impl AnyStore {
             Self::Memory(store) => store.ring(),
             Self::Shared(store) => store.ring(),
         }
+    }
+
+    /// The same, and what hashes keys for people, in logs and masks: as all gateways on the store do, and nobody who only
+    /// knows its name.
+    pub fn hashers(&self) -> Hashers {
+        Hashers { counted: self.hasher(), shown: KeyHasher::new(self.ring().shown()) }
     }
 
     /// Whether requests that this process let pass under this key wait for their outcome, and may give back what they

@@ -5,6 +5,7 @@ use std::num::NonZeroU32;
 
 use portcullis::decision::by_hand::Asked;
 use portcullis::decision::by_hand::Unclear;
+use portcullis::key::Hashers;
 use portcullis::key::Key;
 use portcullis::key::KeyHasher;
 use portcullis::key::KeyPart;
@@ -19,7 +20,13 @@ use crate::support::world;
 #[track_caller]
 fn by_hand(world: &World, name: &str, values: &[(&str, &str)], cost: u32) -> Result<Asked, Unclear> {
     let values: Vec<_> = values.iter().map(|(name, value)| (Cow::Borrowed(*name), Cow::Borrowed(*value))).collect();
-    Asked::new(&world.policy, name, &values, NonZeroU32::new(cost), &KeyHasher::new([1; 16]))
+    Asked::new(
+        &world.policy,
+        name,
+        &values,
+        NonZeroU32::new(cost),
+        &Hashers { counted: KeyHasher::new([1; 16]), shown: KeyHasher::new([2; 16]) },
+    )
 }
 
 fn example() -> World {

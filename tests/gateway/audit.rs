@@ -9,6 +9,8 @@ use crate::support::Gateway;
 use crate::support::Origin;
 use crate::support::RedisServer;
 use crate::support::eventually;
+use crate::support::key_without_digits;
+use crate::support::without_digits;
 
 const LIMITS: &str = "\
 routes:
@@ -68,12 +70,12 @@ fn a_file_has_a_line_for_each_denial_ban_and_reload_with_keys_masked() {
         line.unwrap_or_else(|| panic!("no {event} by {limit} in {found:?}"))
     };
     let denial = of("denial", "guesses");
-    assert_eq!(denial["key"], json!({"client_ip": "127.0.*.*", "param.username": "a***"}));
+    assert_eq!(key_without_digits(&denial["key"]), json!({"client_ip": "127.0.*.*", "param.username": "a***"}));
     assert_eq!((&denial["client"], &denial["route"]), (&json!("127.0.0.1"), &json!("login")));
     assert_eq!(denial["request_id"], denied_line(&gateway, "/login")["request_id"]);
     assert!((3500.0..=3600.0).contains(&denial["for"].as_f64().expect("seconds")), "{denial}");
     let ban = of("ban", "knocks");
-    assert_eq!((&ban["key"], ban["for"].as_f64()), (&json!({"bearer": "***"}), Some(3600.0)));
+    assert_eq!((key_without_digits(&ban["key"]), ban["for"].as_f64()), (json!({"bearer": "***"}), Some(3600.0)));
     assert_eq!(ban["client"], "127.0.0.1", "who asked when it began");
     assert_eq!(of("denial", "knocks")["decision"], "banned");
 
@@ -125,7 +127,7 @@ fn a_stream_in_redis_has_an_entry_for_each_and_what_waited_while_redis_was_away(
     eventually("three entries are there", || redis.cli(&["XLEN", "trail"]).trim() == "3");
     let entries = redis.cli(&["XRANGE", "trail", "-", "+"]);
     for text in ["denial", "ban", "guesses", r#"{"client_ip":"127.0.*.*","param.username":"a***"}"#, "127.0.0.1"] {
-        assert!(entries.contains(text), "{text} in {entries}");
+        assert!(without_digits(&entries).contains(text), "{text} in {entries}");
     }
     holds_no_secret(&entries);
 
@@ -148,7 +150,10 @@ fn a_database_has_a_row_for_each() {
     let mut rows =
         database.prepare(r#"SELECT event, "limit", "key" FROM audit ORDER BY event, "limit""#).expect("a table");
     let rows = rows.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?))).expect("rows");
-    let rows: Vec<(String, String, String)> = rows.map(|row| row.expect("texts")).collect();
+    let rows: Vec<(String, String, String)> = rows
+        .map(|row| row.expect("texts"))
+        .map(|(event, limit, key): (String, String, String)| (event, limit, without_digits(&key)))
+        .collect();
     let of = |event: &str, limit: &str, key: &str| (event.to_owned(), limit.to_owned(), key.to_owned());
     let guesses = r#"{"client_ip":"127.0.*.*","param.username":"a***"}"#;
     let knocks = r#"{"bearer":"***"}"#;

@@ -1,7 +1,15 @@
 //! What is written about each request, and what never is.
 
+use http::Request;
+use serde_json::Value;
+
+use crate::http2::ask as ask_over_http2;
+use crate::http2::over_http2;
 use crate::support::Gateway;
 use crate::support::Origin;
+use crate::support::RedisServer;
+use crate::support::eventually;
+use crate::support::without_digits;
 
 fn logged(origin: &Origin, more: &str) -> Gateway {
     Gateway::start(format!(
@@ -19,14 +27,22 @@ fn a_request_is_a_line_of_json_with_its_story() {
     for key in [
         "time",
         "request_id",
+        "trace_id",
         "client",
         "peer",
+        "scheme",
+        "protocol",
         "method",
         "host",
         "path",
+        "user_agent",
         "route",
         "decision",
         "limit",
+        "key",
+        "key_masked",
+        "ban",
+        "retry_after",
         "shadow",
         "status",
         "upstream",
@@ -42,7 +58,7 @@ fn a_request_is_a_line_of_json_with_its_story() {
     assert_eq!(line["method"], "POST");
     assert_eq!(line["route"], "login");
     assert_eq!(line["decision"], "allowed");
-    assert_eq!(line["limit"], serde_json::Value::Null);
+    assert_eq!(line["limit"], Value::Null);
     assert_eq!(line["status"], 200);
     assert_eq!(line["upstream"], "app");
     assert_eq!(line["server"], origin.address().to_string());
@@ -60,7 +76,115 @@ fn a_denial_names_the_limit_that_decided() {
     let line = gateway.log_line("/login/");
     assert_eq!((line["decision"].as_str(), line["limit"].as_str()), (Some("denied"), Some("login-pace")));
     assert_eq!(line["status"], 429);
-    assert_eq!(line["upstream"], serde_json::Value::Null);
+    assert_eq!(line["upstream"], Value::Null);
+    assert!(line["retry_after"].as_u64().is_some_and(|seconds| (3590..=3600).contains(&seconds)), "{line}");
+    assert_eq!(line["key_masked"], "client_ip=127.0.*.*");
+    assert!(line["key"].as_str().is_some_and(|key| key.len() == 32), "{line}");
+    assert_eq!(gateway.log_line("/login")["key"], Value::Null, "what passed was decided by no limit");
+}
+
+#[test]
+fn a_line_says_how_and_with_what_and_in_which_trace_it_was_asked() {
+    const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
+    let origin = Origin::start();
+    let gateway = logged(&origin, "client_ip: {trusted_proxies: [127.0.0.2]}");
+    let ask = |path: &str| gateway.get(path).header("User-Agent", "curl/8 \"\u{e9}\"");
+    assert_eq!(ask("/a?token=geheim").header("traceparent", &format!("00-{TRACE}-00f067aa0ba902b7-01")).status(), 200);
+    let line = gateway.log_line("/a");
+    assert_eq!((line["protocol"].as_str(), line["scheme"].as_str()), (Some("http/1.1"), Some("http")));
+    assert_eq!((line["user_agent"].as_str(), line["trace_id"].as_str()), (Some("curl/8 \"\u{e9}\""), Some(TRACE)));
+    assert_eq!(line.get("query"), None);
+
+    assert_eq!(ask("/b").header("traceparent", &format!("00-{TRACE}-00f067aa0ba902b7")).status(), 200);
+    assert_eq!(gateway.log_line("/b")["trace_id"], Value::Null);
+    for (path, source, scheme) in [("/near", "127.0.0.2", "https"), ("/strange", "127.0.0.1", "http")] {
+        assert_eq!(ask(path).from(source).header("X-Forwarded-Proto", "https").status(), 200);
+        assert_eq!(gateway.log_line(path)["scheme"], scheme);
+    }
+    let asked = Request::get(format!("http://{}/h2", gateway.address())).body(()).expect("a request");
+    over_http2(&gateway, async |sender| ask_over_http2(&sender, asked, None).await.expect("an answer"));
+    let line = gateway.log_line("/h2");
+    assert_eq!((&line["protocol"], &line["user_agent"]), (&"h2".into(), &Value::Null));
+}
+
+#[test]
+fn the_query_is_logged_only_where_that_is_wanted() {
+    let origin = Origin::start();
+    let gateway = logged(&origin, "log: {format: json, query: true}");
+    assert_eq!(gateway.get("/a?next=%2Fb&c").status(), 200);
+    assert_eq!(gateway.log_line("/a")["query"], "next=%2Fb&c");
+    assert_eq!(gateway.get("/b").status(), 200);
+    assert_eq!(gateway.log_line("/b").get("query"), None);
+}
+
+#[test]
+fn denials_can_be_counted_by_key_on_all_gateways_of_a_store_and_names_stay_apart() {
+    let (redis, origin) = (RedisServer::start(), Origin::start());
+    let config = format!(
+        "store: {{redis: {{url: \"{}\"}}}}\nupstream: {}\nlimits: [{{name: user, key: param.user, rate: 1/hour}}]",
+        redis.url(),
+        origin.url()
+    );
+    let gateways: Vec<_> = (0..2).map(|_| Gateway::start(&config)).collect();
+    let denied = |gateway: &Gateway, name: &str, path: &str| {
+        // It passes, or is denied for what another gateway let pass.
+        gateway.post("/before").form(&format!("user={name}")).send();
+        assert_eq!(gateway.post(path).form(&format!("user={name}")).status(), 429);
+        let line = gateway.log_line(path);
+        [&line["key"], &line["key_masked"]].map(|field| field.as_str().expect("text").to_owned())
+    };
+    let [key, masked] = denied(&gateways[0], "alice", "/1");
+    assert_eq!(denied(&gateways[1], "%20Alice", "/2"), [key.clone(), masked.clone()]);
+    assert_eq!(without_digits(&masked), "param.user=a***");
+    let [other, anna] = denied(&gateways[1], "anna", "/3");
+    assert!(other != key && anna != masked && without_digits(&anna) == "param.user=a***", "{anna} {masked}");
+    // It is no name of a counter: who reads a log finds nothing in Redis by it.
+    assert!(!redis.cli(&["KEYS", "*"]).contains(&key));
+}
+
+#[test]
+fn both_logs_are_written_in_the_schema_that_is_asked_for() {
+    let origin = Origin::start();
+    let gateway = logged(&origin, "");
+    let more = "routes: [{match: /x, limits: [{name: knocks, key: client_ip, rate: 1/hour, then: {ban: 1h}}]}]";
+    let lines = |format: &str, find: &dyn Fn(&Value) -> bool| {
+        gateway.rewrite(format!("log: {{format: {format}}}\nupstream: {}\n{more}", origin.url()));
+        let mut found = Vec::new();
+        eventually("both logs have lines in that format", || {
+            gateway.get("/x").status();
+            let both = [gateway.stdout(), gateway.stderr()];
+            let parsed =
+                both.map(|lines| lines.iter().rev().filter_map(|line| serde_json::from_str(line).ok()).find(find));
+            found = parsed.into_iter().flatten().collect();
+            found.len() == 2
+        });
+        found
+    };
+    let ecs = lines("ecs", &|line| line["ecs.version"].is_string());
+    assert!(ecs.iter().all(|line| line["@timestamp"].is_string() && line["message"].is_string()), "{ecs:?}");
+    assert_eq!((&ecs[0]["url.path"], &ecs[1]["log.level"]), (&"/x".into(), &"info".into()));
+    let otel = lines("otel", &|line| line["timeUnixNano"].is_string());
+    assert!(
+        otel.iter().all(|line| line["severityText"] == "INFO" && line["body"]["stringValue"].is_string()),
+        "{otel:?}"
+    );
+    assert!(otel.iter().all(|line| line["attributes"].is_array()), "{otel:?}");
+}
+
+#[test]
+fn every_log_has_one_word_for_time() {
+    let origin = Origin::start();
+    let gateway = logged(&origin, "audit: {file: audit.jsonl}");
+    assert_eq!((gateway.get("/login").status(), gateway.get("/login").status()), (200, 429));
+    gateway.log_line("/login");
+    let audit = || std::fs::read_to_string(gateway.path("audit.jsonl")).unwrap_or_default();
+    eventually("the denial is written", || audit().contains("denial"));
+    let of_audit = audit().lines().map(str::to_owned).collect();
+    for line in [gateway.stdout(), gateway.stderr(), of_audit].concat() {
+        let line: Value = serde_json::from_str(&line).expect("JSON");
+        assert!(line["time"].as_str().is_some_and(|time| time.ends_with('Z') && time.len() == 24), "{line}");
+        assert_eq!(line.get("timestamp"), None);
+    }
 }
 
 #[test]
@@ -96,7 +220,7 @@ fn what_a_client_sends_cannot_forge_a_line() {
     assert_eq!(gateway.get("/after").status(), 200);
     gateway.log_line("/after");
     for line in gateway.stdout() {
-        assert!(serde_json::from_str::<serde_json::Value>(&line).is_ok_and(|line| line["time"].is_string()), "{line}");
+        assert!(serde_json::from_str::<Value>(&line).is_ok_and(|line| line["time"].is_string()), "{line}");
     }
     gateway.log_line("/a\"},{\"b");
 }
@@ -115,7 +239,7 @@ fn people_get_lines_they_can_read() {
     let origin = Origin::start();
     let gateway = logged(&origin, "");
     gateway.rewrite(format!("log: {{format: human}}\nupstream: {}", origin.url()));
-    crate::support::eventually("a line for people", || {
+    eventually("a line for people", || {
         gateway.get("/readable").status();
         gateway
             .stdout()

@@ -21,6 +21,7 @@ use crate::support::RedisServer;
 use crate::support::Request;
 use crate::support::Stopwatch;
 use crate::support::eventually;
+use crate::support::key_without_digits;
 
 const LIMITS: &str =
     "limits:\n  - {name: of-the-test, key: header.x-key, rate: 1/hour, then: {ban: [1h, 24h]}, on_failure: local}";
@@ -90,7 +91,8 @@ fn a_ban_and_an_unban_are_everywhere_within_a_second_and_nobody_asks_redis_for_t
     assert_eq!(site.application.count("/"), 1);
 
     let ban = listed(&site.gateways[1]).remove(0);
-    assert_eq!((&ban["limit"], &ban["key"]), (&json!("of-the-test"), &json!({"header.x-key": "***"})));
+    assert_eq!(ban["limit"], "of-the-test");
+    assert_eq!(key_without_digits(&ban["key"]), json!({"header.x-key": "***"}));
     lift(&site.gateways[1], &ban);
     know(&site.gateways, 0);
     // Its counts went with it.

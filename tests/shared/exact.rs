@@ -201,7 +201,7 @@ fn seconds_of_clock(site: &Site, gateway: usize) -> i64 {
     gateway.signal("HUP");
     eventually("the gateway says something", || gateway.reloads() > told);
     let last = log(gateway).pop().expect("a line");
-    let time = last["timestamp"].as_str().or(last["time"].as_str()).expect("lines have a time").to_owned();
+    let time = last["time"].as_str().expect("lines have a time").to_owned();
     let clock = time.split('T').nth(1).expect("a date and a time");
     let numbers: Vec<i64> = clock[..8].split(':').map(|number| number.parse().expect("a number")).collect();
     numbers[0] * 3600 + numbers[1] * 60 + numbers[2]

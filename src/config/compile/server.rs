@@ -27,9 +27,12 @@ impl Compiler {
             },
             format: log.format.get().map(|format| match format.value {
                 raw::server::Format::Json => LogFormat::Json,
+                raw::server::Format::Ecs => LogFormat::Ecs,
+                raw::server::Format::Otel => LogFormat::Otel,
                 raw::server::Format::Human => LogFormat::Human,
             }),
             requests: log.requests.get().is_none_or(|requests| requests.value),
+            query: log.query.get().is_some_and(|query| query.value),
         }
     }
 

@@ -109,10 +109,13 @@ section! {
     Log {
         /// The least important messages that are written: `error`, `warn`, `info` (default), `debug` or `trace`.
         level: Spanned<Level>,
-        /// `json` or `human`. Left out: human on a terminal, JSON elsewhere.
+        /// `json`; `ecs`, the Elastic Common Schema; `otel`, the log data model of OpenTelemetry; or `human`. Left out: human
+        /// on a terminal, JSON elsewhere.
         format: Spanned<Format>,
         /// Whether each request is a line. Default: true.
         requests: Spanned<bool>,
+        /// Whether the line of a request has its query, which may hold tokens and passwords. Default: false.
+        query: Spanned<bool>,
     }
 }
 
@@ -131,6 +134,8 @@ words! {
     /// For whom log lines are written.
     Format {
         "json" => Json,
+        "ecs" => Ecs,
+        "otel" => Otel,
         "human" => Human,
     }
 }

@@ -1,28 +1,38 @@
 use std::net::IpAddr;
+use std::time::Duration;
 
 use http::Method;
 use http::StatusCode;
+use http::Version;
 
 use super::*;
 use crate::client::ClientIp;
 use crate::client::Identity;
 use crate::decision::conclude::LimitReport;
+use crate::key::KeyHash;
 use crate::limit::Action;
 use crate::limit::LimitId;
 use crate::limit::state::Standings;
 use crate::record::Forwarded;
 use crate::record::Ruling;
+use crate::record::ShownKey;
+use crate::record::Subject;
+use crate::record::TraceId;
 use crate::route::UpstreamId;
 
 #[test]
 fn a_denied_request_is_one_json_line_with_every_key_in_order() {
     let limits = [report(0, false), report(1, true)];
-    let event = Event { limits: &limits, ..denied() };
+    let subject = subject();
+    let event = Event { limits: &limits, subject: Some(&subject), ..denied() };
     assert_eq!(
         line(LogFormat::Json, &event),
-        "{\"time\":\"2026-11-21T07:58:52.045Z\",\"request_id\":\"01J\",\"client\":\"198.51.100.7\",\
-         \"peer\":\"10.0.0.1\",\"method\":\"POST\",\"host\":\"example.com\",\"path\":\"/login\",\"route\":\"login\",\
-         \"decision\":\"denied\",\"limit\":\"login-pace\",\"ban\":null,\"shadow\":[\"login-new\"],\"status\":429,\
+        "{\"time\":\"2026-11-21T07:58:52.045Z\",\"request_id\":\"01J\",\"trace_id\":null,\"client\":\"198.51.100.7\",\
+         \"peer\":\"10.0.0.1\",\"scheme\":\"https\",\"protocol\":\"h2\",\"method\":\"POST\",\"host\":\"example.com\",\
+         \"path\":\"/login\",\"user_agent\":\"curl/8\",\"route\":\"login\",\"decision\":\"denied\",\
+         \"limit\":\"login-pace\",\"key\":\"0000000000000000000000000000abcd\",\
+         \"key_masked\":\"client_ip=198.51.*.* param.user=a***1f3c\",\"ban\":null,\"retry_after\":4,\
+         \"shadow\":[\"login-new\"],\"status\":429,\
          \"upstream\":null,\"server\":null,\"duration_ms\":1.045,\"bytes_in\":27,\"bytes_out\":512}\n"
     );
 }
@@ -51,7 +61,12 @@ fn what_is_not_there_is_null_and_an_error_says_why() {
 
 #[test]
 fn nothing_a_client_sends_begins_another_line_or_field() {
-    let event = Event { path: "/a\"b\\c\nd\u{7f}", host: "x\r\ny", ..denied() };
+    let event = Event { path: "/a\"b\\c\nd\u{7f}", host: "x\r\ny", user_agent: Some(b"\",\"a\":\"\xff\t"), ..denied() };
+    for format in [LogFormat::Json, LogFormat::Ecs, LogFormat::Otel] {
+        let json = line(format, &event);
+        assert!(serde_json::from_str::<serde_json::Value>(&json).is_ok(), "{json}");
+        assert_eq!((json.matches('\n').count(), json.matches('\r').count()), (1, 0));
+    }
     let json = line(LogFormat::Json, &event);
     let fields: serde_json::Value = serde_json::from_str(&json).unwrap();
     assert_eq!(fields["path"], "/a\"b\\c\nd\u{7f}");
@@ -65,18 +80,98 @@ fn nothing_a_client_sends_begins_another_line_or_field() {
 fn a_line_for_people_says_the_same_in_fewer_words() {
     assert_eq!(
         line(LogFormat::Human, &denied()),
-        "2026-11-21T07:58:52.045Z 198.51.100.7 POST example.com/login 429 denied limit=login-pace route=login 1.045ms \
-         id=01J\n"
+        "2026-11-21T07:58:52.045Z 198.51.100.7 POST example.com/login 429 denied limit=login-pace retry_after=4 route=login \
+         1.045ms id=01J\n"
     );
 }
 
+#[test]
+fn the_query_is_there_only_where_it_is_wanted() {
+    let event = denied();
+    for format in [LogFormat::Json, LogFormat::Ecs, LogFormat::Otel, LogFormat::Human] {
+        assert!(!line(format, &event).contains("next=/a"));
+        assert!(line_with(format, &event, event.query).contains("next=/a"));
+    }
+}
+
+#[test]
+fn elastic_finds_the_fields_of_its_schema() {
+    let (limits, subject) = ([report(1, true)], subject());
+    let trace = traced();
+    let event = Event { limits: &limits, subject: Some(&subject), trace, host: "[::1]:8443", ..denied() };
+    let fields: serde_json::Value = serde_json::from_str(&line(LogFormat::Ecs, &event)).unwrap();
+    let expected = serde_json::json!({
+        "@timestamp": "2026-11-21T07:58:52.045Z", "log.level": "info", "message": "POST [::1]:8443/login 429 denied",
+        "ecs.version": "8.17.0", "service.name": "portcullis", "event.dataset": "portcullis.requests",
+        "event.kind": "event", "event.category": ["web"], "event.type": ["access", "denied"], "event.outcome": "failure",
+        "http.request.id": "01J", "trace.id": "4bf92f3577b34da6a3ce929d0e0e4736", "client.ip": "198.51.100.7",
+        "source.ip": "10.0.0.1", "url.scheme": "https", "http.version": "2", "http.request.method": "POST",
+        "url.domain": "[::1]", "url.port": 8443, "url.path": "/login", "user_agent.original": "curl/8",
+        "portcullis.route": "login", "event.action": "denied", "rule.name": "login-pace",
+        "portcullis.key": "0000000000000000000000000000abcd",
+        "portcullis.key_masked": "client_ip=198.51.*.* param.user=a***1f3c", "portcullis.retry_after": 4,
+        "portcullis.shadow": ["login-new"], "http.response.status_code": 429, "event.duration": 1_045_000,
+        "http.request.body.bytes": 27, "http.response.body.bytes": 512,
+    });
+    assert_eq!(fields, expected);
+}
+
+#[test]
+fn opentelemetry_gets_log_records_of_its_protocol() {
+    let limits = [report(1, true)];
+    let event = Event { limits: &limits, trace: traced(), host: "example.com:80", ..denied() };
+    let record: serde_json::Value = serde_json::from_str(&line(LogFormat::Otel, &event)).unwrap();
+    assert_eq!((&record["timeUnixNano"], &record["severityText"]), (&"1795247932045678000".into(), &"INFO".into()));
+    assert_eq!(
+        (&record["severityNumber"], &record["traceId"]),
+        (&9.into(), &"4bf92f3577b34da6a3ce929d0e0e4736".into())
+    );
+    assert_eq!(record["body"], serde_json::json!({"stringValue": "POST example.com:80/login 429 denied"}));
+    let attributes = record["attributes"].as_array().unwrap();
+    let of = |name: &str| attributes.iter().find(|one| one["key"] == name).map(|one| one["value"].to_string());
+    for (name, value) in [
+        ("http.request.method", r#"{"stringValue":"POST"}"#),
+        ("http.response.status_code", r#"{"intValue":"429"}"#),
+        ("network.protocol.name", r#"{"stringValue":"http"}"#),
+        ("network.protocol.version", r#"{"stringValue":"2"}"#),
+        ("client.address", r#"{"stringValue":"198.51.100.7"}"#),
+        ("server.address", r#"{"stringValue":"example.com"}"#),
+        ("server.port", r#"{"intValue":"80"}"#),
+        ("url.path", r#"{"stringValue":"/login"}"#),
+        ("user_agent.original", r#"{"stringValue":"curl/8"}"#),
+        ("portcullis.decision", r#"{"stringValue":"denied"}"#),
+        ("portcullis.shadow", r#"{"arrayValue":{"values":[{"stringValue":"login-new"}]}}"#),
+        ("portcullis.duration_ms", r#"{"doubleValue":1.045}"#),
+    ] {
+        assert_eq!(of(name).as_deref(), Some(value), "{name}");
+    }
+    assert_eq!(of("portcullis.ban"), None);
+}
+
+fn traced() -> Option<TraceId> {
+    let mut headers = http::HeaderMap::new();
+    let value = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+    headers.insert("traceparent", http::HeaderValue::from_static(value));
+    TraceId::of(&headers)
+}
+
+fn subject() -> Subject {
+    let masked = vec![("client_ip".into(), "198.51.*.*".into()), ("param.user".into(), "a***1f3c".into())];
+    let shown = ShownKey { hash: KeyHash(0xabcd), masked };
+    Subject { limit: LimitId(0), key: None, shown: Some(shown), span: None, is_ban: false, is_suspect: false }
+}
+
 fn line(format: LogFormat, event: &Event<'_>) -> String {
+    line_with(format, event, None)
+}
+
+fn line_with(format: LogFormat, event: &Event<'_>, query: Option<&str>) -> String {
     let limits = [
         LimitMeter::new(&"login-pace".into(), &Action::default()),
         LimitMeter::new(&"login-new".into(), &Action::default()),
     ];
     let upstream = event.forwarded.map(|_| "app");
-    let named = Named { route: Some("login"), upstream, limits: &limits };
+    let named = Named { route: Some("login"), upstream, query, limits: &limits };
     let mut line = Vec::new();
     write(&mut line, format, Timestamp::from_micros(1_795_247_932_045_678), event, &named);
     String::from_utf8(line).unwrap()
@@ -91,11 +186,17 @@ fn denied() -> Event<'static> {
         method: &Method::POST,
         host: "example.com",
         path: "/login",
+        query: Some("next=/a"),
+        version: Some(Version::HTTP_2),
+        scheme: "https",
+        user_agent: Some(b"curl/8"),
+        trace: None,
         route: None,
         decision: Ruling::Denied,
         limit: Some("login-pace"),
         ban: None,
         limits: &[],
+        retry_after: Some(4),
         status: Some(StatusCode::TOO_MANY_REQUESTS),
         meaning: None,
         forwarded: None,

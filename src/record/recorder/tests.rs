@@ -3,6 +3,7 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 use http::Method;
+use http::Version;
 
 use super::*;
 use crate::client::ClientIp;
@@ -131,11 +132,17 @@ fn event() -> Event<'static> {
         method: &Method::GET,
         host: "example.com",
         path: "/",
+        query: None,
+        version: Some(Version::HTTP_11),
+        scheme: "https",
+        user_agent: None,
+        trace: None,
         route: None,
         decision: Ruling::Allowed,
         limit: None,
         ban: None,
         limits: &[],
+        retry_after: None,
         status: Some(StatusCode::OK),
         meaning: None,
         forwarded: None,

@@ -1,0 +1,93 @@
+//! The trace that a request belongs to, as its `traceparent` says (W3C Trace Context).
+
+use http::HeaderMap;
+use http::HeaderName;
+
+/// 32 hexadecimal digits.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct TraceId([u8; DIGITS]);
+
+const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
+
+const DIGITS: usize = 32;
+
+/// `00-`, the id, `-`, 16 digits of a span, `-`, two of flags.
+const LENGTH: usize = 3 + DIGITS + 1 + 16 + 1 + 2;
+
+impl TraceId {
+    /// `None`: no trace is named, or more than one, or none that there can be.
+    pub fn of(headers: &HeaderMap) -> Option<Self> {
+        let mut named = headers.get_all(TRACEPARENT).iter();
+        let only = named.next().filter(|_| named.next().is_none())?;
+        Self::read(only.as_bytes())
+    }
+
+    fn read(text: &[u8]) -> Option<Self> {
+        let (known, more) = text.split_at_checked(LENGTH)?;
+        let [version, id, span, flags] = [&known[..2], &known[3..35], &known[36..52], &known[53..]];
+        let is_hex = |digits: &[u8]| digits.iter().all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f'));
+        let is_null = |digits: &[u8]| digits.iter().all(|digit| *digit == b'0');
+        let is_sound = [2, 35, 52].iter().all(|&dash| known[dash] == b'-')
+            && [version, id, span, flags].into_iter().all(is_hex)
+            && version != b"ff"
+            && !is_null(id)
+            && !is_null(span);
+        // Later versions may say more; this one does not.
+        let ends = if version == b"00" { more.is_empty() } else { matches!(more, [] | [b'-', ..]) };
+        (is_sound && ends).then(|| Self(id.try_into().expect("as many as there are between the dashes")))
+    }
+
+    pub fn as_str(&self) -> &str {
+        std::str::from_utf8(&self.0).expect("digits are text")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http::HeaderValue;
+
+    use super::*;
+
+    const ID: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
+
+    #[track_caller]
+    fn check(text: &str, expected: Option<&str>) {
+        let found = TraceId::read(text.as_bytes());
+        assert_eq!(found.as_ref().map(TraceId::as_str), expected, "{text}");
+    }
+
+    #[test]
+    fn the_id_of_a_sound_field_is_known() {
+        check(&format!("00-{ID}-00f067aa0ba902b7-01"), Some(ID));
+        check(&format!("cc-{ID}-00f067aa0ba902b7-00"), Some(ID));
+        check(&format!("cc-{ID}-00f067aa0ba902b7-00-what-comes"), Some(ID));
+    }
+
+    #[test]
+    fn what_is_not_sound_names_no_trace() {
+        for wrong in [
+            String::new(),
+            ID.to_owned(),
+            format!("00-{ID}-00f067aa0ba902b7"),
+            format!("00-{ID}-00f067aa0ba902b7-01-more"),
+            format!("cc-{ID}-00f067aa0ba902b7-01more"),
+            format!("ff-{ID}-00f067aa0ba902b7-01"),
+            format!("00-{}-00f067aa0ba902b7-01", ID.to_uppercase()),
+            format!("00-{ID}-0000000000000000-01"),
+            format!("00-{}-00f067aa0ba902b7-01", "0".repeat(32)),
+            format!("00-{ID}-00f067aa0ba902b7-0g"),
+            format!("00_{ID}-00f067aa0ba902b7-01"),
+            format!("00-{}\"-00f067aa0ba902b7-01", &ID[1..]),
+        ] {
+            check(&wrong, None);
+        }
+        let mut twice = HeaderMap::new();
+        for _ in 0..2 {
+            twice.append(
+                TRACEPARENT,
+                HeaderValue::from_static("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"),
+            );
+            assert_eq!(TraceId::of(&twice).is_some(), twice.len() == 1);
+        }
+    }
+}
