@@ -53,6 +53,7 @@ use crate::admin::Control;
 use crate::clock::Clock;
 use crate::config::Diagnostic;
 use crate::config::Settings;
+use crate::config::Warnings;
 use crate::gateway::Gateway;
 use crate::gateway::Holding;
 use crate::gateway::Snapshot;
@@ -99,6 +100,8 @@ pub struct App {
     checks: Checks,
     load: Arc<Load>,
     files: Vec<PathBuf>,
+    /// What was warned of last.
+    warnings: Warnings,
 }
 
 /// What of the process an [`App`] is given rather than makes.
@@ -243,6 +246,7 @@ impl App {
             control,
             load,
             files,
+            warnings,
         };
         app.checks.follow(&app.live.load().upstreams);
         app.listeners.serve_all(bound, &app.workers, &app.connections);
@@ -340,8 +344,8 @@ pub enum Drained {
 }
 
 /// Says what is right as it is written and will not be what was meant.
-fn tell(warnings: &[Diagnostic]) {
-    for Diagnostic { file, line, column, message, help, .. } in warnings {
+fn tell(warnings: &Warnings) {
+    for Diagnostic { file, line, column, message, help, .. } in &warnings.found {
         let file = file.display();
         let help = help.as_deref();
         warn!(%file, line, column, help, "{file}:{line}:{column}: {message}");

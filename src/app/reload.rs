@@ -22,6 +22,7 @@ use super::tidings;
 use crate::admin;
 use crate::config::Diagnostic;
 use crate::config::Settings;
+use crate::config::Warnings;
 use crate::gateway::Snapshot;
 use crate::listen::Stack;
 use crate::record::audit::Trail;
@@ -61,7 +62,7 @@ struct Rest {
     desks: Desks,
     connections: crate::listen::Settings,
     files: Vec<PathBuf>,
-    warnings: Vec<Diagnostic>,
+    warnings: Warnings,
 }
 
 impl App {
@@ -196,7 +197,10 @@ impl App {
                 waiting.join(", "),
             );
         }
-        super::tell(&rest.warnings);
+        if rest.warnings != self.warnings {
+            super::tell(&rest.warnings);
+            self.warnings = rest.warnings;
+        }
         self.log_settings = rest.log;
         self.files = rest.files;
         changes

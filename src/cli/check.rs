@@ -1,47 +1,49 @@
-//! `portcullis check`: every mistake of a configuration at once.
+//! `portcullis check`: every mistake of a configuration at once, or what is probably not meant.
 
 use super::ConfigFile;
 use super::Exit;
 use super::Format;
 use super::output;
 use crate::config;
-use crate::config::Diagnostic;
 use crate::config::Settings;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   portcullis check -c config/login.yaml
-  portcullis check --format json | jq -r '.[] | \"\\(.file):\\(.line): \\(.message)\"'
+  portcullis check --deny-warnings && systemctl reload portcullis
+  portcullis check --format json | jq -r '.[] | \"\\(.file):\\(.line): \\(.severity): \\(.message)\"'
 
-With --format json: a list of {file, line, column, message, help}, empty when all is well.")]
+With --format json: a list of {file, line, column, severity, message, help}, empty when all is well; severity is error or warning.
+A configuration with warnings is used as it is, and the same warnings are logged at the start and on reload.")]
 pub(super) struct Arguments {
     #[command(flatten)]
     config: ConfigFile,
     /// For whom to print
     #[arg(long, value_enum, default_value_t = Format::Human)]
     format: Format,
+    /// Exit 1 where there are warnings, too
+    #[arg(long)]
+    deny_warnings: bool,
 }
 
 pub(super) fn check(arguments: &Arguments) -> Exit {
     let file = &arguments.config.file;
-    match (config::load(file), arguments.format) {
-        (Ok(settings), Format::Human) => {
-            for Diagnostic { file, line, column, message, .. } in &settings.warnings {
-                output::complain(&format!("warning: {}:{line}:{column}: {message}", file.display()));
+    let (diagnostics, settings) = match config::load(file) {
+        Ok(settings) => (settings.warnings.found.clone(), Some(settings)),
+        Err(mistakes) => (mistakes, None),
+    };
+    let is_good = settings.is_some() && (diagnostics.is_empty() || !arguments.deny_warnings);
+    match arguments.format {
+        Format::Human => {
+            output::report(&diagnostics);
+            if let Some(settings) = settings.filter(|_| is_good) {
+                output::say(&format!("{}: ok ({})", file.display(), summary(&settings)));
             }
-            output::say(&format!("{}: ok ({})", file.display(), summary(&settings)));
         }
-        (Ok(_), Format::Json) => output::say_json(&Vec::<Diagnostic>::new()),
-        (Err(mistakes), format) => {
-            match format {
-                Format::Human => output::report(&mistakes),
-                Format::Json => output::say_json(&mistakes),
-            }
-            return Exit::Wrong;
-        }
+        Format::Json => output::say_json(&diagnostics),
     }
-    Exit::Done
+    if is_good { Exit::Done } else { Exit::Wrong }
 }
 
 /// `2 routes, 3 limits, 1 upstream`

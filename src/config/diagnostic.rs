@@ -1,6 +1,7 @@
-//! Mistakes, collected, and told to people and programs: where, what, and what to write instead.
+//! Mistakes and warnings, collected, and told to people and programs: where, what, and what to write instead.
 
 use std::collections::BTreeSet;
+use std::fmt::Write;
 use std::path::Path;
 use std::path::PathBuf;
 
@@ -16,7 +17,7 @@ use super::secret;
 use super::source::Place;
 use super::source::Source;
 
-/// One mistake: where it is, what it is, what to write instead.
+/// One mistake or warning: where it is, what it is, what to write instead.
 #[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd, serde::Serialize)]
 pub struct Diagnostic {
     /// As the user named it; the flag, such as `--limit`, for what stood on the command line.
@@ -26,6 +27,7 @@ pub struct Diagnostic {
     pub line: usize,
     /// From 1, in characters.
     pub column: usize,
+    pub severity: Severity,
     pub message: String,
     pub help: Option<String>,
     /// How many characters are meant.
@@ -39,6 +41,16 @@ pub struct Diagnostic {
     pub is_of_a_pair: bool,
 }
 
+/// What becomes of a configuration that has it.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Severity {
+    /// It is not used.
+    Error,
+    /// It is, and probably does not do what is meant.
+    Warning,
+}
+
 impl Diagnostic {
     /// A mistake of a file as a whole, or one whose line is not shown.
     pub fn new(file: impl Into<PathBuf>, line: usize, column: usize, message: impl Into<String>) -> Self {
@@ -46,6 +58,7 @@ impl Diagnostic {
             file: file.into(),
             line,
             column,
+            severity: Severity::Error,
             message: message.into(),
             help: None,
             length: 1,
@@ -71,7 +84,7 @@ impl Diagnostic {
     }
 }
 
-/// Tells mistakes to a person, as compilers do. `colours` is for terminals.
+/// Tells mistakes or warnings to a person, as compilers do. `colours` is for terminals.
 pub fn render(diagnostics: &[Diagnostic], colours: bool) -> String {
     let renderer = if colours { Renderer::styled() } else { Renderer::plain() };
     let mut text = String::new();
@@ -79,17 +92,24 @@ pub fn render(diagnostics: &[Diagnostic], colours: bool) -> String {
         text.push_str(&renderer.render(&[group(diagnostic)]));
         text.push_str("\n\n");
     }
-    match diagnostics {
-        [] => {}
-        [_] => text.push_str("1 mistake\n"),
-        several => text.extend([several.len().to_string().as_str(), " mistakes\n"]),
+    if let [first, others @ ..] = diagnostics {
+        let noun = match first.severity {
+            Severity::Error => "mistake",
+            Severity::Warning => "warning",
+        };
+        let plural = if others.is_empty() { "" } else { "s" };
+        let _ = writeln!(text, "{} {noun}{plural}", diagnostics.len());
     }
     text
 }
 
 fn group(diagnostic: &Diagnostic) -> Group<'_> {
     let file = diagnostic.file.to_string_lossy();
-    let mut group = Group::with_title(Level::ERROR.primary_title(diagnostic.message.as_str()));
+    let level = match diagnostic.severity {
+        Severity::Error => Level::ERROR,
+        Severity::Warning => Level::WARNING,
+    };
+    let mut group = Group::with_title(level.primary_title(diagnostic.message.as_str()));
     group = match &diagnostic.excerpt {
         Some(line) => {
             let start = byte_of(line, diagnostic.column - 1);
@@ -175,12 +195,20 @@ impl Mistakes {
     /// Adds what is no mistake, and probably not meant.
     pub fn warn(&mut self, at: Place, message: impl Into<String>, help: impl Into<String>) {
         let warning = self.diagnostic(at, &message.into(), &help.into());
-        self.warnings.extend(warning);
+        self.warnings.extend(warning.map(|warning| Diagnostic { severity: Severity::Warning, ..warning }));
     }
 
-    /// All warnings so far.
+    /// All warnings so far, in the order of the files, each once.
     pub fn take_warnings(&mut self) -> Vec<Diagnostic> {
-        std::mem::take(&mut self.warnings)
+        let mut warnings = std::mem::take(&mut self.warnings);
+        warnings.sort();
+        warnings.dedup();
+        warnings
+    }
+
+    /// The text of every source.
+    pub fn texts(&self) -> impl Iterator<Item = &str> {
+        self.sources.iter().map(Source::text)
     }
 
     /// How many were found so far.
@@ -261,6 +289,14 @@ error: unknown key `kéy`
     }
 
     #[test]
+    fn a_warning_says_that_it_is_one() {
+        let warning = Diagnostic { severity: Severity::Warning, ..example() };
+        let text = render(&[warning.clone(), warning], false);
+        assert!(text.starts_with("warning: unknown key `kéy`\n --> portcullis.yaml:3:5\n"), "{text}");
+        assert!(text.ends_with("2 warnings\n"), "{text}");
+    }
+
+    #[test]
     fn a_mistake_without_a_line_still_says_where() {
         let text = render(&[Diagnostic::new("gone.yaml", 1, 1, "no such file")], false);
         assert_eq!(text, "error: no such file\n--> gone.yaml:1:1\n\n1 mistake\n");
@@ -273,10 +309,10 @@ error: unknown key `kéy`
     }
 
     #[test]
-    fn programs_read_five_fields() {
+    fn programs_read_six_fields() {
         let json = serde_json::to_value(example()).expect("a diagnostic is JSON");
         let expected = serde_json::json!({
-            "file": "portcullis.yaml", "line": 3, "column": 5,
+            "file": "portcullis.yaml", "line": 3, "column": 5, "severity": "error",
             "message": "unknown key `kéy`", "help": "did you mean `key`?",
         });
         assert_eq!(json, expected);

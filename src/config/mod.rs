@@ -13,6 +13,9 @@ mod secret;
 pub mod source;
 pub mod yaml;
 
+use std::hash::DefaultHasher;
+use std::hash::Hash;
+use std::hash::Hasher;
 use std::path::Path;
 use std::path::PathBuf;
 
@@ -34,6 +37,7 @@ use crate::store;
 use crate::upstream;
 
 pub use self::diagnostic::Diagnostic;
+pub use self::diagnostic::Severity;
 pub use self::diagnostic::render;
 pub use self::inline::inline;
 pub use self::schema::schema;
@@ -55,8 +59,23 @@ pub struct Settings {
     pub requests: gateway::Settings,
     /// Every file that was read, the configuration first: a change of any means reading anew.
     pub files: Vec<PathBuf>,
-    /// What is no mistake, and probably not meant.
-    pub warnings: Vec<Diagnostic>,
+    pub warnings: Warnings,
+}
+
+/// What is no mistake, and probably not meant, and the text it was found in: of the same text it is said once.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct Warnings {
+    /// A hash of it.
+    text: u64,
+    pub found: Vec<Diagnostic>,
+}
+
+impl Warnings {
+    fn new<'t>(found: Vec<Diagnostic>, texts: impl Iterator<Item = &'t str>) -> Self {
+        let mut hasher = DefaultHasher::new();
+        texts.for_each(|text| text.hash(&mut hasher));
+        Self { text: hasher.finish(), found }
+    }
 }
 
 /// Reads a configuration file and every file it names, with this process's environment. All mistakes at once.

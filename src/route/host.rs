@@ -23,6 +23,19 @@ impl HostPattern {
                 .is_some_and(|labels| !labels.is_empty()),
         }
     }
+
+    /// Whether every host that `other` matches is matched by this.
+    pub(super) fn includes(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Exact(host), Self::Exact(other)) => host == other,
+            (Self::Exact(_), Self::Below(_)) => false,
+            (Self::Below(_), Self::Exact(other)) => self.matches(&CanonicalHost::new(other)),
+            (Self::Below(domain), Self::Below(other)) => {
+                let labels = other.strip_suffix(&**domain);
+                labels.is_some_and(|labels| labels.is_empty() || labels.ends_with('.'))
+            }
+        }
+    }
 }
 
 impl std::str::FromStr for HostPattern {
@@ -99,6 +112,23 @@ mod tests {
         check("*.example.com", "example.com", false);
         check("*.example.com", ".example.com", false);
         check("*.example.com", "notexample.com", false);
+    }
+
+    #[test]
+    fn a_pattern_includes_what_it_matches_in_every_case() {
+        for (one, other, expected) in [
+            ("a.com", "A.com.", true),
+            ("a.com", "b.com", false),
+            ("*.a.com", "x.a.com", true),
+            ("*.a.com", "a.com", false),
+            ("*.a.com", "*.a.com", true),
+            ("*.a.com", "*.x.a.com", true),
+            ("*.a.com", "*.xa.com", false),
+            ("x.a.com", "*.a.com", false),
+        ] {
+            let [one, other]: [HostPattern; 2] = [one, other].map(|text| text.parse().unwrap());
+            assert_eq!(one.includes(&other), expected, "{other} in {one}");
+        }
     }
 
     #[test]

@@ -24,6 +24,11 @@ impl MethodSet {
         })
     }
 
+    /// Whether it holds every method that `other` holds.
+    pub(super) fn includes(&self, other: &Self) -> bool {
+        other.0.iter().all(|method| self.contains(method.0.as_str()))
+    }
+
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

@@ -56,6 +56,11 @@ impl PathRegex {
         self.case
     }
 
+    /// Whether it is the same expression, compared alike.
+    pub(super) fn is_same(&self, other: &Self) -> bool {
+        self.regex.as_str() == other.regex.as_str() && self.case == other.case
+    }
+
     /// The names of the groups that capture.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.regex.capture_names().flatten()

@@ -1,5 +1,7 @@
 //! Path patterns: exact, prefix, captured segments. Written and compared in canonical form.
 
+mod inclusion;
+
 use std::borrow::Cow;
 use std::fmt;
 

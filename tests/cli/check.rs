@@ -1,5 +1,7 @@
 //! `portcullis check`.
 
+use std::os::unix::fs::PermissionsExt;
+
 use crate::command::Folder;
 
 const GOOD: &str = "\
@@ -59,4 +61,79 @@ fn a_file_that_is_not_there_is_a_mistake() {
     let ended = Folder::empty().run(&["check", "-c", "nowhere.yaml"]);
     assert_eq!(ended.code, Some(1));
     assert!(ended.stdout.contains("nowhere.yaml"), "{ended:?}");
+}
+
+const DOUBTFUL: &str = "\
+listen: 127.0.0.1:8080
+upstream: http://127.0.0.1:8000
+routes:
+  - match: /*
+  - match: POST /login
+";
+
+#[test]
+fn a_warning_has_the_form_of_a_mistake_and_is_none_unless_asked() {
+    let folder = Folder::with(DOUBTFUL);
+    let ended = folder.run(&["check"]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    for expected in
+        ["warning: no request", " portcullis.yaml:5:12\n", "5 |   - match: POST /login\n", "= help: ", "ok (2 routes"]
+    {
+        assert!(ended.stdout.contains(expected), "no `{expected}` in\n{}", ended.stdout);
+    }
+    let denied = folder.run(&["check", "--deny-warnings"]);
+    assert_eq!(denied.code, Some(1), "{denied:?}");
+    assert!(denied.stdout.contains("\n1 warning\n") && !denied.stdout.contains("ok ("), "{denied:?}");
+    let good = Folder::with(GOOD).run(&["check", "--deny-warnings"]);
+    assert_eq!(good.code, Some(0), "{good:?}");
+}
+
+#[test]
+fn programs_tell_warnings_from_errors() {
+    let check =
+        |config: &str, more: &[&str]| Folder::with(config).run(&[&["check", "--format", "json"], more].concat());
+    let warned = check(DOUBTFUL, &[]);
+    let warnings = warned.json();
+    assert_eq!((warned.code, &warnings[0]["severity"]), (Some(0), &"warning".into()));
+    assert_eq!((&warnings[0]["line"], &warnings[0]["column"]), (&5.into(), &12.into()));
+    assert_eq!(check(DOUBTFUL, &["--deny-warnings"]).code, Some(1));
+    assert_eq!(check(TWO_MISTAKES, &[]).json()[0]["severity"], "error");
+}
+
+#[test]
+fn a_token_that_others_know_or_guess_is_warned_of_and_never_shown() {
+    let config = "listen: 127.0.0.1:8080\nupstream: http://127.0.0.1:8000\nadmin: {address: 127.0.0.1:9090, token_file: token}\n";
+    let folder = Folder::with(config);
+    let warnings = |token: &str, mode: u32| {
+        folder.write("token", token);
+        let path = folder.path().join("token");
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).expect("its mode is set");
+        let ended = folder.run(&["check"]);
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        assert!(!ended.stdout.contains(token.trim()), "{ended:?}");
+        ended.stdout
+    };
+    let good = "0b9c1f7d2e5a4c38\n";
+    assert!(!warnings(good, 0o640).contains("warning"));
+    let told = warnings(good, 0o644);
+    assert!(told.contains("every user of this machine (mode 0644)") && told.contains("portcullis.yaml:3:"), "{told}");
+    assert!(warnings(&good[1..], 0o600).contains("shorter than 16 characters"));
+    assert!(warnings("change-me-before-use\n", 0o600).contains("as in the examples"));
+}
+
+#[test]
+fn a_key_that_others_read_is_warned_of() {
+    let folder = Folder::with(
+        "listen: {address: 127.0.0.1:8443, tls: {certificates: [{cert: site.pem, key: site.key}]}}\nupstream: http://127.0.0.1:8000\n",
+    );
+    folder.write("site.pem", include_str!("../config/tls/site.pem"));
+    folder.write("site.key", include_str!("../config/tls/site.key"));
+    let mode = |mode| {
+        let path = folder.path().join("site.key");
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).expect("its mode is set");
+    };
+    mode(0o604);
+    assert!(folder.run(&["check"]).stdout.contains("the key file `site.key` can be read by every user"));
+    mode(0o600);
+    assert_eq!(folder.run(&["check", "--deny-warnings"]).code, Some(0));
 }

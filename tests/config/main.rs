@@ -3,6 +3,7 @@
 mod answers;
 mod everything;
 mod good;
+mod warnings;
 
 use std::fs;
 use std::path::Path;

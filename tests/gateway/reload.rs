@@ -42,6 +42,31 @@ fn a_signal_reloads() {
 }
 
 #[test]
+fn warnings_are_logged_at_the_start_and_once_for_each_text() {
+    let origin = Origin::start();
+    let config = format!("upstream: {}\nroutes:\n  - match: /*\n  - match: POST /login\n", origin.url());
+    let gateway = Gateway::start(&config);
+    let warned = || {
+        let lines = gateway.stderr();
+        let lines = lines.iter().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
+        lines.filter(|line| line["level"] == "WARN" && line["column"].is_u64()).collect::<Vec<_>>()
+    };
+    eventually("the start warns", || warned().len() == 1);
+    let told = warned().remove(0);
+    assert!(told["line"].is_u64() && told["help"].is_string(), "{told}");
+    assert!(told["file"].as_str().is_some_and(|file| file.ends_with("portcullis.yaml")), "{told}");
+    assert!(told["message"].as_str().is_some_and(|message| message.contains("no request reaches")), "{told}");
+    let before = gateway.reloads();
+    gateway.signal("HUP");
+    eventually("the same text is read again", || gateway.reloads() > before);
+    assert_eq!(warned().len(), 1);
+    gateway.reload(format!("{config}# Another text.\n"));
+    assert_eq!(warned().len(), 2);
+    gateway.reload(config.replace("  - match: /*\n", ""));
+    assert_eq!(warned().len(), 2);
+}
+
+#[test]
 fn a_file_with_a_mistake_changes_nothing_and_is_told_with_its_place() {
     let origin = Origin::start();
     let good = format!(

@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
-use std::path::PathBuf;
 
 use super::Compiler;
 use super::response::Found;
@@ -100,13 +99,16 @@ impl Compiler {
 
     /// Reads the file with the admin token. What it holds is for the admin API, and for no message.
     fn token(&mut self, file: &crate::config::raw::Text) -> Option<admin::Token> {
-        let Found { content, .. } = self.file(file, "token")?;
-        let path: PathBuf = file.value.clone().into();
+        let Found { path, content } = self.file(file, "token")?;
         let lines = content.lines().filter(|line| !line.trim().is_empty()).count();
         let message = match lines {
-            0 => format!("the token file `{}` is empty", path.display()),
-            1 => return admin::Token::new(&content),
-            _ => format!("the token file `{}` has several lines", path.display()),
+            0 => format!("the token file `{}` is empty", file.value),
+            1 => {
+                self.warn_of_readers(file, &path, "token");
+                self.warn_of_token(file, &path, &content);
+                return admin::Token::new(&content);
+            }
+            _ => format!("the token file `{}` has several lines", file.value),
         };
         self.mistakes.report(file.at, message, "write one line into it, for instance from `openssl rand -hex 32`");
         None

@@ -4,6 +4,8 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use ipnet::IpNet;
+
 use super::Compiler;
 use super::reach::Reach;
 use super::response::Found;
@@ -19,7 +21,6 @@ use crate::decision::policy::Access;
 use crate::decision::policy::PolicyList;
 use crate::key::KeyPart;
 use crate::key::Selector;
-use crate::list::AddressSet;
 use crate::list::List;
 use crate::list::ListId;
 use crate::list::Members;
@@ -170,7 +171,11 @@ impl Compiler {
             self.mistakes.report(name.at, format!("the list `{}` {message}", name.value), help);
         }
         let members = match &of {
-            None => Members::Addresses(self.addresses(list)),
+            None => {
+                let networks = self.networks(list);
+                self.warn_of_example_addresses(name.at, &networks);
+                Members::Addresses(networks.into_iter().collect())
+            }
             Some(part) => {
                 if let Some(at) = list.addresses.key() {
                     self.mistakes.report(
@@ -179,13 +184,13 @@ impl Compiler {
                         "remove `of`, or put the values into a `file`",
                     );
                 }
-                Members::Values(self.values(list, part))
+                Members::Values(self.values(name, list, part))
             }
         };
         PolicyList { list: List { name: checked, members }, of }
     }
 
-    fn addresses(&mut self, list: &raw::list::List) -> AddressSet {
+    fn networks(&mut self, list: &raw::list::List) -> Vec<IpNet> {
         let inline = list.addresses.get().map(|addresses| &addresses.items[..]).unwrap_or_default();
         let mut networks: Vec<_> = inline.iter().map(|network| network.value).collect();
         if let Some(Found { path, content }) = list.file.get().and_then(|file| self.file(file, "list")) {
@@ -207,13 +212,14 @@ impl Compiler {
                 }
             }
         }
-        networks.into_iter().collect()
+        networks
     }
 
-    fn values(&mut self, list: &raw::list::List, part: &KeyPart) -> crate::list::ValueSet {
+    fn values(&mut self, name: &Text, list: &raw::list::List, part: &KeyPart) -> crate::list::ValueSet {
         let Some(Found { content, .. }) = list.file.get().and_then(|file| self.file(file, "list")) else {
             return crate::list::ValueSet::default();
         };
+        self.warn_of_example_values(name.at, lines::entries(&content).map(|entry| entry.text));
         lines::entries(&content).map(|entry| Cow::into_owned(part.as_compared(entry.text))).collect()
     }
 
@@ -243,7 +249,7 @@ impl Compiler {
 }
 
 /// The word under `unless` for clients that logged in before.
-const KNOWN_CLIENT: &str = "known_client";
+pub(super) const KNOWN_CLIENT: &str = "known_client";
 
 /// A file with more wrong lines than this is another kind of file.
 const MAX_WRONG_LINES: usize = 20;

@@ -19,6 +19,7 @@ mod then;
 mod titles;
 mod tls;
 mod upstreams;
+mod warnings;
 
 use std::num::NonZeroU32;
 use std::path::PathBuf;
@@ -27,6 +28,7 @@ use std::time::Duration;
 
 use super::Diagnostic;
 use super::Settings;
+use super::Warnings;
 use super::diagnostic::Mistakes;
 use super::raw::Document;
 use super::raw::Field;
@@ -104,6 +106,7 @@ impl Compiler {
             limits: &mut limits,
         };
         let routes = self.routes(document, around);
+        self.warn(document, &routes);
         let policy = Policy {
             lists: lists.compiled(),
             access,
@@ -129,7 +132,7 @@ impl Compiler {
             connections,
             requests: self.requests(document),
             files: std::mem::take(&mut self.files),
-            warnings: self.mistakes.take_warnings(),
+            warnings: Warnings::new(self.mistakes.take_warnings(), self.mistakes.texts()),
         }
     }
 

@@ -58,7 +58,10 @@ impl Compiler {
     /// What is wrong with a webhook is told without it: its path is a secret.
     fn webhook(&mut self, text: &Text) -> Option<Webhook> {
         let webhook = Webhook::parse(&text.value).map_err(Problem::from);
-        webhook.map_err(|Problem { message, help }| self.mistakes.report_secret(text.at, message, help)).ok()
+        let webhook =
+            webhook.map_err(|Problem { message, help }| self.mistakes.report_secret(text.at, message, help)).ok()?;
+        self.warn_of_example_webhook(text, webhook.host());
+        Some(webhook)
     }
 
     /// Who is told, by name.

@@ -99,6 +99,10 @@ impl Compiler {
         let path = self.base.join(&name.value);
         self.files.push(path.clone());
         let error = match source::read_text(&path) {
+            Ok(content) if kind == "key" => {
+                self.warn_of_readers(name, &path, kind);
+                return Some(content);
+            }
             Ok(content) => return Some(content),
             Err(error) => error,
         };

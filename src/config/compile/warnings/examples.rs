@@ -1,0 +1,54 @@
+//! What was copied from an example and left as it was.
+
+use ipnet::IpNet;
+
+use super::Compiler;
+use crate::config::raw::Text;
+use crate::config::source::Place;
+
+impl Compiler {
+    pub(in crate::config::compile) fn warn_of_example_webhook(&mut self, text: &Text, host: &str) {
+        let host = host.trim_end_matches('.').to_ascii_lowercase();
+        let is_below = |name: &str| host.strip_suffix(name).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'));
+        if EXAMPLE_HOSTS.into_iter().any(is_below) {
+            let message = format!("this webhook was left as in the examples: nobody is told anything at `{host}`");
+            self.mistakes.warn(
+                text.at,
+                message,
+                "write your own, or take it from the environment: `webhook: ${OPS_WEBHOOK}`",
+            );
+        }
+    }
+
+    /// Nobody has an address that is for documentation (RFC 5737, 3849, 9637).
+    pub(in crate::config::compile) fn warn_of_example_addresses(&mut self, at: Place, networks: &[IpNet]) {
+        let ranges = || EXAMPLE_NETWORKS.iter().filter_map(|range| range.parse::<IpNet>().ok());
+        if !networks.is_empty() && networks.iter().all(|network| ranges().any(|range| range.contains(network))) {
+            self.mistakes.warn(
+                at,
+                "this list was left as in the examples: its addresses are for documentation, and nobody has one",
+                "write your own networks, or remove the list",
+            );
+        }
+    }
+
+    pub(in crate::config::compile) fn warn_of_example_values<'v>(
+        &mut self,
+        at: Place,
+        mut values: impl Iterator<Item = &'v str>,
+    ) {
+        if values.any(|value| value.starts_with(EXAMPLE_VALUE)) {
+            self.mistakes.warn(
+                at,
+                "this list was left as in the examples: everybody knows its values",
+                "write values of your own, such as `openssl rand -hex 32` makes them",
+            );
+        }
+    }
+}
+
+const EXAMPLE_HOSTS: [&str; 5] = ["example.com", "example.net", "example.org", "example", "invalid"];
+
+const EXAMPLE_NETWORKS: [&str; 5] = ["192.0.2.0/24", "198.51.100.0/24", "203.0.113.0/24", "2001:db8::/32", "3fff::/20"];
+
+const EXAMPLE_VALUE: &str = "example-";

@@ -1,0 +1,37 @@
+//! Texts that look like globs, in places where they are something else.
+
+use super::Compiler;
+use crate::config::raw;
+use crate::config::raw::Text;
+use crate::config::raw::route::Match;
+
+impl Compiler {
+    /// Names that look like globs are refused; these may be meant as they stand, and seldom are.
+    pub(super) fn warn_of_globs(&mut self, route: &raw::route::Route) {
+        if let Some(Match::Long(conditions)) = route.r#match.get()
+            && let Some(Text { value, at }) = conditions.path_regex.get()
+            && let Some(path) = value.strip_suffix("/*")
+        {
+            let message = format!("`{value}` is a regular expression, in which `/*` is any number of slashes");
+            let path = path.trim_start_matches('^');
+            self.mistakes.warn(*at, message, format!("for everything below write `path: {path}/*`"));
+        }
+        let Some(outcome) = route.outcome.get() else { return };
+        for side in [&outcome.success, &outcome.failure].into_iter().filter_map(|side| side.get()) {
+            let values = side.json.get().map(|values| &values.0.entries[..]).unwrap_or_default();
+            let texts = values.iter().map(|(_, value)| value).chain(side.body.get());
+            for Text { value, at } in texts.filter(|text| is_glob(&text.value)) {
+                let message = format!("`{value}` looks like a glob, and is compared as it stands");
+                self.mistakes.warn(
+                    *at,
+                    message,
+                    "write what stands there; a `body` may be a regular expression: `/.../`",
+                );
+            }
+        }
+    }
+}
+
+fn is_glob(text: &str) -> bool {
+    text.len() > 1 && (text.starts_with('*') || text.ends_with('*'))
+}

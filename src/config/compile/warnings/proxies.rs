@@ -1,0 +1,52 @@
+//! Proxies that are trusted by the range they stand in.
+
+use std::net::IpAddr;
+
+use ipnet::IpNet;
+
+use super::Compiler;
+use crate::config::raw::Document;
+use crate::config::raw::server::Listen;
+
+impl Compiler {
+    /// In a private range there is more than proxies, and each of it may claim to be anyone.
+    pub(super) fn warn_of_proxies(&mut self, document: &Document) {
+        let listeners = document.listen.get().map(|listen| &listen.items[..]).unwrap_or_default();
+        let addresses = listeners.iter().filter_map(|entry| match entry {
+            Listen::Address(address) => Some(address.value),
+            Listen::Described(listener) => Some(listener.address.get()?.value),
+        });
+        let Some(public) = addresses.into_iter().find(|address| is_public(address.ip())) else { return };
+        let proxies = document.client_ip.get().and_then(|client| client.trusted_proxies.get());
+        for network in proxies.map(|proxies| &proxies.items[..]).unwrap_or_default() {
+            let ranges = PRIVATE.iter().filter_map(|range| range.parse::<IpNet>().ok());
+            if ranges.into_iter().any(|range| network.value.contains(&range)) {
+                let message = format!(
+                    "`{}` trusts a whole private range, and `{public}` is open to others: whoever has an address in it may claim to be any client",
+                    network.value
+                );
+                let help = "name the proxies alone, such as `10.0.0.10`, or listen on an address that only they reach";
+                self.mistakes.warn(network.at, message, help);
+            }
+        }
+    }
+}
+
+/// Whether others than machines of a private network may connect there.
+fn is_public(address: IpAddr) -> bool {
+    let mut ranges = PRIVATE.iter().filter_map(|range| range.parse::<IpNet>().ok());
+    let address = address.to_canonical();
+    !address.is_loopback() && !ranges.any(|range| range.contains(&address))
+}
+
+/// Ranges that belong to nobody in particular (RFC 1918, 3927, 4193, 4291, 6598), `fd00::/8` as the half that is in use.
+const PRIVATE: [&str; 8] = [
+    "10.0.0.0/8",
+    "172.16.0.0/12",
+    "192.168.0.0/16",
+    "100.64.0.0/10",
+    "169.254.0.0/16",
+    "fc00::/7",
+    "fd00::/8",
+    "fe80::/10",
+];

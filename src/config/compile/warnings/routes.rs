@@ -1,0 +1,30 @@
+//! Routes that no request reaches.
+
+use super::Compiler;
+use crate::config::raw;
+use crate::config::raw::route::Match;
+use crate::config::source::Place;
+use crate::route::Route;
+
+impl Compiler {
+    /// The first match wins: a route behind one that takes all that it would take holds for nobody.
+    pub(super) fn warn_of_unreachable_routes(&mut self, raw: &[raw::route::Route], routes: &[Route]) {
+        for (position, route) in routes.iter().enumerate() {
+            let earlier = routes[..position].iter().position(|earlier| earlier.condition.includes(&route.condition));
+            let Some(earlier) = earlier else { continue };
+            let (Some(at), Some(before)) = (place(&raw[position]), place(&raw[earlier])) else { continue };
+            let message = format!(
+                "no request reaches this route: `{}` at line {} takes all of them, and the first match wins",
+                routes[earlier].name, before.line
+            );
+            self.mistakes.warn(at, message, "put it before that one, narrow that one, or remove it");
+        }
+    }
+}
+
+fn place(route: &raw::route::Route) -> Option<Place> {
+    Some(match route.r#match.get()? {
+        Match::Short(text) => text.at,
+        Match::Long(conditions) => conditions.at,
+    })
+}

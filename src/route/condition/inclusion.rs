@@ -1,0 +1,76 @@
+//! Whether one condition takes every request that another one would.
+
+use super::Condition;
+
+impl Condition {
+    /// Whether every request that meets `other` meets this too, as far as that can be told.
+    pub fn includes(&self, other: &Self) -> bool {
+        let methods = self
+            .methods
+            .as_ref()
+            .is_none_or(|methods| other.methods.as_ref().is_some_and(|others| methods.includes(others)));
+        let host = self.host.as_ref().is_none_or(|host| other.host.as_ref().is_some_and(|other| host.includes(other)));
+        let path = self
+            .path
+            .as_ref()
+            .filter(|path| !path.is_everything())
+            .is_none_or(|path| other.path.as_ref().is_some_and(|other| path.includes(other)));
+        let path_regex = self
+            .path_regex
+            .as_ref()
+            .is_none_or(|regex| other.path_regex.as_ref().is_some_and(|other| regex.is_same(other)));
+        methods
+            && host
+            && path
+            && path_regex
+            && self.headers.iter().all(|header| other.headers.contains(header))
+            && self.queries.iter().all(|query| other.queries.contains(query))
+            && self.cookies.iter().all(|cookie| other.cookies.contains(cookie))
+            && self.includes_clients(other)
+    }
+
+    /// One of these lists must hold a client: more of them hold more.
+    fn includes_clients(&self, other: &Self) -> bool {
+        self.client.is_empty()
+            || (!other.client.is_empty() && other.client.iter().all(|list| self.client.contains(list)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::glob::Glob;
+    use crate::list::ListId;
+    use crate::route::Case;
+
+    fn short(text: &str) -> Condition {
+        Condition::short(text, Case::Ignored).unwrap()
+    }
+
+    #[test]
+    fn fewer_methods_are_included_in_more() {
+        for (one, other, expected) in [
+            ("/*", "POST /login", true),
+            ("POST /login", "/login", false),
+            ("GET /a", "HEAD /a", true),
+            ("HEAD /a", "GET /a", false),
+            ("GET,POST /*", "POST /a", true),
+        ] {
+            assert_eq!(short(one).includes(&short(other)), expected, "{other} in {one}");
+        }
+    }
+
+    #[test]
+    fn what_asks_for_more_is_included_in_what_asks_for_less() {
+        let all = || short("/*");
+        let narrow = Condition { queries: vec![("a".into(), Glob::new("1"))], client: vec![ListId(1)], ..all() };
+        assert!(all().includes(&narrow));
+        assert!(!narrow.includes(&all()));
+        assert!(narrow.includes(&narrow));
+        let wider = Condition { client: vec![ListId(0), ListId(1)], ..all() };
+        assert!(wider.includes(&narrow));
+        assert!(!narrow.includes(&wider));
+        let other = Condition { queries: vec![("a".into(), Glob::new("2"))], ..all() };
+        assert!(!other.includes(&narrow));
+    }
+}

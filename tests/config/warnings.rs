@@ -1,0 +1,156 @@
+//! What `check` warns of, and files that it has nothing to say about.
+
+use std::fs;
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use portcullis::config::Diagnostic;
+use portcullis::config::Severity;
+use portcullis::config::load_with;
+use portcullis::config::read;
+use portcullis::config::render;
+use tempfile::TempDir;
+
+use super::everything::uncommented;
+use super::files;
+
+#[track_caller]
+fn warnings(file: &Path) -> Vec<Diagnostic> {
+    let settings = load_with(file, &|_| None).unwrap_or_else(|mistakes| panic!("{}", render(&mistakes, false)));
+    settings.warnings.found
+}
+
+#[test]
+fn every_warning_is_told_with_its_place_why_it_matters_and_what_to_write_instead() {
+    let mut different = Vec::new();
+    for file in files("tests/config/warned", "yaml") {
+        let warnings = warnings(&file);
+        assert!(warnings.iter().all(|warning| warning.severity == Severity::Warning && warning.help.is_some()));
+        let told = render(&warnings, false);
+        let beside = file.with_extension("txt");
+        if std::env::var_os("UPDATE_EXPECT").is_some() {
+            fs::write(&beside, &told).expect("the expected text is written");
+        }
+        let expected = fs::read_to_string(&beside).unwrap_or_default();
+        if told != expected || told.is_empty() {
+            different.push(format!("{}\nexpected:\n{expected}\ntold:\n{told}", file.display()));
+        }
+    }
+    assert!(different.is_empty(), "UPDATE_EXPECT=1 rewrites them; read the difference.\n{}", different.join("\n"));
+}
+
+#[test]
+fn no_recipe_has_a_warning() {
+    for file in files("config", "yaml") {
+        let warnings = warnings(&file);
+        assert!(warnings.is_empty(), "{}", render(&warnings, false));
+    }
+}
+
+/// Files that the configuration and the README name, as whoever runs it would make them.
+fn folder() -> TempDir {
+    let folder = tempfile::tempdir().expect("a folder");
+    let write = |name: &str, content: &[u8]| {
+        let path = folder.path().join(name);
+        fs::create_dir_all(path.parent().expect("a folder above")).expect("a folder is made");
+        fs::write(&path, content).expect("a file is written");
+        fs::set_permissions(&path, Permissions::from_mode(0o600)).expect("its mode is set");
+    };
+    let copied = [
+        ("tls/site.pem", "tests/config/tls/site.pem"),
+        ("tls/site.key", "tests/config/tls/site.key"),
+        ("tls/clients.pem", "tests/config/tls/clients.pem"),
+        ("tls/internal-ca.pem", "config/tls/internal-ca.pem"),
+        ("lists/abusers.txt", "config/lists/abusers.txt"),
+        ("lists/partner-keys.txt", "config/lists/partner-keys.txt"),
+        ("pages/slow-down.html", "config/pages/slow-down.html"),
+    ];
+    for (name, from) in copied {
+        write(name, &fs::read(from).expect("a file of the repository"));
+    }
+    write("admin-token", b"a2f5c17ff7d3cb7b2cb6ab1b31c0b7a1\n");
+    folder
+}
+
+#[test]
+fn everything_has_no_warning_with_the_files_that_it_asks_for() {
+    let folder = folder();
+    let file = folder.path().join("everything.yaml");
+    let text = fs::read_to_string("config/everything.yaml").expect("the file");
+    assert_ne!(uncommented(&text), text);
+    fs::write(&file, uncommented(&text)).expect("the file is written");
+    assert_eq!(render(&warnings(&file), false), "");
+}
+
+#[test]
+fn every_configuration_in_the_readme_is_good_and_has_no_warning() {
+    let folder = folder();
+    let readme = fs::read_to_string("README.md").expect("the readme");
+    let mut checked = 0;
+    for block in blocks(&readme) {
+        for text in whole(&block) {
+            let file = folder.path().join("readme.yaml");
+            let environment = |name: &str| (name == "OPS_WEBHOOK").then(|| "http://127.0.0.1:9095/x".to_owned());
+            let settings = read(&file, text.clone(), &environment);
+            let settings = settings.unwrap_or_else(|mistakes| panic!("{text}\n{}", render(&mistakes, false)));
+            assert!(settings.warnings.found.is_empty(), "{}", render(&settings.warnings.found, false));
+            checked += 1;
+        }
+    }
+    assert!(checked >= 15, "only {checked}");
+}
+
+/// The indented blocks of a text, without their indentation.
+fn blocks(text: &str) -> Vec<String> {
+    let mut blocks = vec![String::new()];
+    for line in text.lines() {
+        match line.strip_prefix("    ") {
+            Some(line) => {
+                let last = blocks.last_mut().expect("never empty");
+                last.push_str(line);
+                last.push('\n');
+            }
+            None => blocks.push(String::new()),
+        }
+    }
+    blocks.retain(|block| !block.is_empty());
+    blocks
+}
+
+/// The configurations that a block stands for: some are a part of one, some are not one at all.
+fn whole(block: &str) -> Vec<String> {
+    let first = block.lines().next().expect("a line");
+    if first.starts_with("redis:") {
+        return block.lines().map(|line| completed(&format!("store:\n  {line}\n"))).collect();
+    }
+    let indented = || format!("  {}\n", block.trim_end().replace('\n', "\n  "));
+    if first.starts_with("- match:") || first.starts_with("- name:") {
+        return vec![completed(&format!("routes:\n{}", indented()))];
+    }
+    if first.starts_with("- {") {
+        return vec![completed(&format!("limits:\n{}", indented()))];
+    }
+    let keys = ["listen", "upstreams", "lists", "notify", "audit", "client_ip", "store", "routes", "admin", "server"];
+    let is_key = first.split_once(':').is_some_and(|(key, _)| keys.contains(&key));
+    if is_key { vec![completed(block)] } else { Vec::new() }
+}
+
+/// With what a part leaves to the rest of the file.
+fn completed(part: &str) -> String {
+    let has = |key: &str| part.lines().any(|line| line.starts_with(key));
+    let mut text = part.to_owned();
+    if !has("listen:") {
+        text += "listen: 0.0.0.0:8080\n";
+    }
+    if !has("upstream:") && !has("upstreams:") {
+        text += "upstream: http://127.0.0.1:8000\n";
+    }
+    if part.contains("notify: [ops]") && !has("notify:") {
+        text += "notify: {ops: {webhook: \"${OPS_WEBHOOK}\"}}\n";
+    }
+    if part.contains("proxy_protocol: true") && !has("client_ip:") {
+        text += "client_ip: {trusted_proxies: [10.0.0.10]}\n";
+    }
+    text
+}
