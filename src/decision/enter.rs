@@ -3,7 +3,6 @@
 use std::borrow::Cow;
 use std::net::IpAddr;
 
-use http::Method;
 use http::header::CONTENT_TYPE;
 
 use super::Policy;
@@ -126,14 +125,15 @@ pub(super) fn with_body_methods<T>(head: &Head<'_>, fields: &Fields, then: impl 
     then(BodyMethods::Known(&body_overrides(fields)))
 }
 
-/// Frameworks look for the field in forms sent by POST. Uploads of other kinds are not held to be forms.
+/// Frameworks look for the field in forms, some of them whatever the method is. Uploads of other kinds are not held to be
+/// forms.
 fn may_hide_a_method(head: &Head<'_>) -> bool {
     let mut kinds = header_values(head.headers, CONTENT_TYPE).peekable();
     let is_form = |kind: &str| {
         let kind = kind.to_ascii_lowercase();
         kind.contains("form-urlencoded") || kind.contains("multipart")
     };
-    head.method == Method::POST && (kinds.peek().is_none() || kinds.any(|kind| is_form(&kind)))
+    kinds.peek().is_none() || kinds.any(|kind| is_form(&kind))
 }
 
 fn walk(policy: &Policy, head: &Head<'_>, body: BodyMethods<'_>) -> Walk {

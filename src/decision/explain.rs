@@ -45,6 +45,8 @@ pub struct Explanation {
     /// In canonical form, as is the path.
     pub host: String,
     pub path: String,
+    /// What else applications may take the path for; `None`: for any.
+    pub readings: Option<Vec<String>>,
     /// Every list of the configuration.
     pub lists: Vec<ListStory>,
     pub access: AccessStory,
@@ -195,6 +197,8 @@ pub fn explain(
         method: head.method.to_string(),
         host: head.host.as_str().to_owned(),
         path: head.path.cased().to_owned(),
+        readings: (!head.path.may_be_any())
+            .then(|| head.path.readings().iter().map(|reading| reading.cased().to_owned()).collect()),
         lists,
         access: match entry.admission {
             // What is written asks nobody who is banned.
@@ -251,7 +255,7 @@ fn routes(entry: &Entry<'_, '_>, fields: &Fields, walk: &Walk) -> Vec<RouteStory
             decided |= matches!(judged, Some(Ok(Certainty::Surely)));
             let (matches, reason) = match judged {
                 None => (Matches::NotTried, None),
-                Some(Err(mismatch)) => (Matches::No, Some(mismatch.to_string())),
+                Some(Err(mismatch)) => (Matches::No, Some(mismatch.told_of(head))),
                 Some(Ok(Certainty::Possibly)) => (Matches::Possibly, None),
                 Some(Ok(Certainty::Plainly)) => (Matches::Plainly, None),
                 Some(Ok(Certainty::Surely)) => (Matches::Surely, None),

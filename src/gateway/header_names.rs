@@ -78,6 +78,8 @@ impl Kind {
             | "x-envoy-original-path"
             | "x-envoy-original-method"
             | "x-waws-unencoded-url"
+            | "x-script-name"
+            | "x-path-info"
             | "x-http-destinationurl" => Self::Misleading,
             "x-real-ip"
             | "x-real-port"
@@ -182,9 +184,12 @@ const PROPER: [bool; 256] = {
     table
 };
 
-/// Fields that decide what a request is, and must not come a second time under a name that nobody checked.
+/// Fields that decide what a request is, and must not come a second time under a name that nobody checked. gunicorn takes
+/// `SCRIPT_NAME` from whoever it trusts, and that off the path.
 fn is_weighty(name: &str) -> bool {
     ["host", "authorization", "cookie", "expect", "trailer", "origin", "referer", "user-agent", "range"].contains(&name)
+        || ["script-name", "path-info", "path-translated", "request-uri", "request-method", "query-string"]
+            .contains(&name)
         || ["content-", "if-", "x-http-method", "x-method-override"].iter().any(|start| name.starts_with(start))
 }
 
@@ -350,6 +355,9 @@ mod tests {
             "Proxy",
             "X_Forwarded_For",
             "Content_Length",
+            "SCRIPT_NAME",
+            "Path_Info",
+            "X-Script-Name",
             "X.Real.IP",
         ] {
             check(name, Kind::Misleading);

@@ -123,6 +123,9 @@ pub fn client(prefix: Prefix, source: &Source<'_>) -> Key {
 /// The values of one part of a key. A part that is not there is the empty value; so is one that may have been
 /// missed because the body was not seen whole, beside those that were found.
 pub fn values<'a>(part: &'a KeyPart, source: &Source<'a>) -> Result<PartValues<'a>, TooManyValues> {
+    if source.head.path.may_be_any() && matches!(part.selector, Selector::Path | Selector::Capture(_)) {
+        return Err(TooManyValues);
+    }
     let mut values: SmallVec<[Cow<'a, str>; 2]> = SmallVec::new();
     each_value(part, source, &mut |value| {
         // One beyond the bound tells enough.
@@ -184,7 +187,10 @@ fn each_as_sent<'a>(selector: &'a Selector, source: &Source<'a>, found: &mut dyn
                 methods_in(&overrides).for_each(|method| found(Cow::Owned(method.to_ascii_uppercase())));
             }
         }
-        Selector::Path => found(Cow::Borrowed(head.path.folded())),
+        Selector::Path => {
+            found(Cow::Borrowed(head.path.folded()));
+            head.path.readings().iter().for_each(|reading| found(Cow::Borrowed(reading.folded())));
+        }
         Selector::Route => routes.iter().for_each(|name| found(Cow::Borrowed(name))),
         Selector::Device => found(device.map_or(Cow::Borrowed(UNTRUSTED), |device| Cow::Owned(device.to_string()))),
     }

@@ -9,46 +9,57 @@ use super::percent;
 use super::percent::Escapes;
 use super::text::is_blank;
 
+use self::readings::Readings;
+
 /// A path with its spelling taken away: decoded, resolved, trimmed. Starts with `/`, ends in one only when it
 /// is `/` itself.
 ///
 /// Escapes are decoded until nothing changes, three times at most; a path that would go on changing is compared as it is
-/// then. `\` is `/`, repeated slashes are one, `;params` go, `.` and `..` are resolved and never leave the root, and
-/// whatever is blank at the end goes with the slashes there. The empty path and `*` are `/`. The path that is
-/// forwarded is never this one.
+/// then. `\` is `/`, repeated slashes are one, `;params` go, `.` and `..` are resolved and never leave the root, what
+/// follows a NUL goes, and blanks and dots at the end go with the slashes there. The empty path and `*` are `/`. The path
+/// that is forwarded is never this one.
 ///
 /// Applications disagree about which of these come before dots are resolved and which after, or never: to one of them
-/// `/x\y/../login` is `/login`. So a path may have further readings.
+/// `/x\y/../login` is `/login`. Others run the script that a path names, whatever follows it. So a path may have further
+/// readings.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct CanonicalPath<'r> {
     cased: Cow<'r, str>,
     /// `None` when folding case changes nothing.
     folded: Option<String>,
-    readings: Vec<CanonicalPath<'static>>,
+    readings: Readings,
 }
 
 impl<'r> CanonicalPath<'r> {
     pub fn new(path: &'r str) -> Self {
         match survey(path.as_bytes()) {
-            Spelling::Canonical => Self { cased: Cow::Borrowed(path), folded: None, readings: Vec::new() },
-            Spelling::Cased => {
-                Self { cased: Cow::Borrowed(path), folded: Some(path.to_ascii_lowercase()), readings: Vec::new() }
-            }
+            Spelling::Canonical { cased, dotted } => Self {
+                cased: Cow::Borrowed(path),
+                folded: cased.then(|| path.to_ascii_lowercase()),
+                readings: if dotted { readings::of_canonical(path) } else { Readings::default() },
+            },
             Spelling::Other => {
-                let readings = readings::of(path);
-                Self { readings, ..Self::resolved(resolve(&decode(path))) }
+                let plain = decode(path);
+                let canonical = resolve(&plain);
+                let readings = readings::of(path, &plain, &canonical);
+                Self { readings, ..Self::resolved(canonical) }
             }
         }
     }
 
     fn resolved(cased: String) -> Self {
         let folded = folded(&cased);
-        Self { cased: Cow::Owned(cased), folded, readings: Vec::new() }
+        Self { cased: Cow::Owned(cased), folded, readings: Readings::default() }
     }
 
     /// What else an application may take the path for; hardly ever anything.
     pub fn readings(&self) -> &[CanonicalPath<'static>] {
-        &self.readings
+        &self.readings.found
+    }
+
+    /// Whether it has more readings than were looked for: it may be any path.
+    pub fn may_be_any(&self) -> bool {
+        self.readings.is_cut_short
     }
 
     /// With letters as they were sent.
@@ -64,9 +75,11 @@ impl<'r> CanonicalPath<'r> {
 
 /// How much there is to do to a path.
 enum Spelling {
-    Canonical,
-    /// Canonical but for capital letters, all of them ASCII.
-    Cased,
+    /// Nothing, but for capital letters, all of them ASCII, and for scripts, which have a dot.
+    Canonical {
+        cased: bool,
+        dotted: bool,
+    },
     Other,
 }
 
@@ -75,21 +88,20 @@ fn survey(path: &[u8]) -> Spelling {
     if path.first() != Some(&b'/') || (path.len() > 1 && path.last() == Some(&b'/')) {
         return Spelling::Other;
     }
-    let mut cased = false;
+    let (mut cased, mut dotted) = (false, false);
     for (at, byte) in path.iter().enumerate() {
         match LETTERS[usize::from(*byte)] {
+            // `/(S(1))` may be a session.
+            Letter::Slash if matches!(path.get(at + 1), Some(b'/' | b'(')) => return Spelling::Other,
+            // A name that ends in a dot, or is nothing else.
+            Letter::Dot if matches!(path.get(at + 1), None | Some(b'/')) => return Spelling::Other,
+            Letter::Dot => dotted = true,
             Letter::Capital => cased = true,
-            Letter::Slash if !goes_on_with_a_name(&path[at + 1..]) => return Spelling::Other,
             Letter::Odd => return Spelling::Other,
             Letter::Plain | Letter::Slash => {}
         }
     }
-    if cased { Spelling::Cased } else { Spelling::Canonical }
-}
-
-/// Whether what follows a slash is a segment with a name, or the end: not another slash, and not one or two dots.
-fn goes_on_with_a_name(rest: &[u8]) -> bool {
-    !matches!(rest, [b'/', ..] | [b'.'] | [b'.', b'/', ..] | [b'.', b'.'] | [b'.', b'.', b'/', ..])
+    Spelling::Canonical { cased, dotted }
 }
 
 /// What a byte of a path may mean.
@@ -98,6 +110,7 @@ enum Letter {
     Plain,
     Capital,
     Slash,
+    Dot,
     Odd,
 }
 
@@ -107,7 +120,9 @@ const LETTERS: [Letter; 256] = {
     while byte < 0x7f {
         letters[byte as usize] = match byte {
             b'/' => Letter::Slash,
-            b'%' | b'\\' | b';' => Letter::Odd,
+            b'.' => Letter::Dot,
+            // `$` as in `::$DATA`, which names a file in Windows once more.
+            b'%' | b'\\' | b';' | b'$' => Letter::Odd,
             b'A'..=b'Z' => Letter::Capital,
             _ => Letter::Plain,
         };
@@ -141,14 +156,21 @@ fn resolve(path: &str) -> String {
             }
         }
     }
+    if let Some((at, end)) = segments.iter().enumerate().find_map(|(at, name)| Some((at, name.find('\0')?))) {
+        segments.truncate(at + 1);
+        segments[at] = &segments[at][..end];
+    }
     // What blanks hid at the end may itself be blank, or dots.
     while let Some(last) = segments.pop() {
         match last.trim_end_matches(is_blank) {
             "" | "." => {}
             ".." => _ = segments.pop(),
             name => {
-                segments.push(name);
-                break;
+                let name = name.trim_end_matches(|c| c == '.' || is_blank(c));
+                if !name.is_empty() {
+                    segments.push(name);
+                    break;
+                }
             }
         }
     }
@@ -175,6 +197,8 @@ fn folded(path: &str) -> Option<String> {
 const MAX_DECODE_ROUNDS: usize = 3;
 
 mod readings;
+pub(crate) mod script;
+mod windows;
 
 #[cfg(test)]
 mod tests;

@@ -143,6 +143,19 @@ impl Condition {
     }
 }
 
+impl Mismatch<'_> {
+    /// The mismatch in words, and whether only a suffix is in the way: an application may know one page by several.
+    pub fn told_of(&self, head: &Head<'_>) -> String {
+        match self {
+            Self::Path(pattern) if pattern.differs_in_suffix(&head.path) => format!(
+                "{self}; where the application takes {} for it, write that path in `match` as well",
+                head.path.cased()
+            ),
+            _ => self.to_string(),
+        }
+    }
+}
+
 impl fmt::Display for Mismatch<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

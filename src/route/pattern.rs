@@ -7,6 +7,7 @@ use std::fmt;
 
 use crate::key::Captures;
 use crate::request::CanonicalPath;
+use crate::request::path::script;
 
 /// Whether letters that differ in case only are the same.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -32,6 +33,8 @@ pub struct PathPattern {
     text: Box<str>,
     case: Case,
     shape: Shape,
+    /// The same without a script that applications do without: `/login` for `/index.php/login`.
+    bare: Option<Shape>,
 }
 
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -55,18 +58,13 @@ enum Segment {
 impl PathPattern {
     pub fn new(text: &str, case: Case) -> Result<Self, InvalidPathPattern> {
         let shape = shape(text, case)?;
-        Ok(Self { text: text.into(), case, shape })
+        let bare = without_script(text).map(|bare| self::shape(&bare, case)).transpose()?;
+        Ok(Self { text: text.into(), case, shape, bare })
     }
 
     pub fn matches(&self, path: &CanonicalPath<'_>) -> bool {
         let path = self.case.of(path);
-        match &self.shape {
-            Shape::Exact(exact) => path == &**exact,
-            Shape::Prefix(prefix) => {
-                path.strip_prefix(&**prefix).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-            }
-            Shape::Segments { segments, open } => pair(segments, *open, path, |_, _| {}),
-        }
+        self.shape.holds(path) || self.bare.as_ref().is_some_and(|bare| bare.holds(path))
     }
 
     /// Whether it may capture anything.
@@ -76,8 +74,30 @@ impl PathPattern {
 
     /// Adds what the named segments are in `path`, which matches. Where case is ignored the values are folded.
     pub fn capture<'a>(&'a self, path: &'a CanonicalPath<'_>, captures: &mut Captures<'a>) {
-        let Shape::Segments { segments, open } = &self.shape else { return };
-        pair(segments, *open, self.case.of(path), |name, value| captures.push((name, Cow::Borrowed(value))));
+        let path = self.case.of(path);
+        for shape in std::iter::once(&self.shape).chain(&self.bare) {
+            if let Shape::Segments { segments, open } = shape
+                && shape.holds(path)
+            {
+                pair(segments, *open, path, |name, value| captures.push((name, Cow::Borrowed(value))));
+            }
+        }
+    }
+
+    /// Whether a path that does not match would, with or without a suffix: `/login.json` or `/login.php` for `/login`, and
+    /// `/login` for `/login.php`. No reading tells which suffixes an application leaves out.
+    pub fn differs_in_suffix(&self, path: &CanonicalPath<'_>) -> bool {
+        let stem = |path: &str| {
+            let (stem, suffix) = path.rsplit_once('.')?;
+            let is_one = !suffix.is_empty() && !suffix.contains('/') && !stem.is_empty() && !stem.ends_with('/');
+            is_one.then(|| stem.to_owned())
+        };
+        let path = self.case.of(path);
+        let with = match &self.shape {
+            Shape::Exact(exact) => stem(exact).is_some_and(|stem| stem == path),
+            Shape::Prefix(_) | Shape::Segments { .. } => false,
+        };
+        with || stem(path).is_some_and(|stem| self.shape.holds(&stem))
     }
 
     /// Whether what it captures keeps its case.
@@ -95,6 +115,18 @@ impl PathPattern {
             Segment::Named(name) => Some(&**name),
             Segment::Literal(_) => None,
         })
+    }
+}
+
+impl Shape {
+    fn holds(&self, path: &str) -> bool {
+        match self {
+            Self::Exact(exact) => path == &**exact,
+            Self::Prefix(prefix) => {
+                path.strip_prefix(&**prefix).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+            }
+            Self::Segments { segments, open } => pair(segments, *open, path, |_, _| {}),
+        }
     }
 }
 
@@ -136,8 +168,19 @@ fn shape(text: &str, case: Case) -> Result<Shape, InvalidPathPattern> {
     Ok(match (open, canonical) {
         (true, "/") => Shape::Prefix("".into()),
         (true, prefix) => Shape::Prefix(prefix.into()),
+        // What follows a script is its affair, whatever it is called.
+        (false, script) if script::is_among_scripts(script) => Shape::Prefix(script.into()),
         (false, exact) => Shape::Exact(exact.into()),
     })
+}
+
+/// The pattern without the script by which requests enter an application, or the directory whose index it names.
+fn without_script(text: &str) -> Option<String> {
+    let (path, end) = text.strip_suffix("/*").map_or((text, ""), |path| (path, "/*"));
+    let path = CanonicalPath::new(path);
+    let bare = script::entered(path.cased());
+    let bare = bare.or_else(|| script::directory(path.cased()).filter(|_| end.is_empty()).map(str::to_owned))?;
+    Some(bare + end)
 }
 
 fn segments(text: &str, path: &str, case: Case) -> Result<Box<[Segment]>, InvalidPathPattern> {

@@ -79,9 +79,10 @@ impl<'a> Readings<'a> {
 pub(super) fn of_path(path: &CanonicalPath<'_>, fits: impl Fn(&CanonicalPath<'_>) -> bool) -> Option<Certainty> {
     let mut others = path.readings().iter();
     if fits(path) {
-        return Some(if others.all(&fits) { Certainty::Surely } else { Certainty::Plainly });
+        let surely = others.all(&fits) && !path.may_be_any();
+        return Some(if surely { Certainty::Surely } else { Certainty::Plainly });
     }
-    others.any(fits).then_some(Certainty::Possibly)
+    (others.any(fits) || path.may_be_any()).then_some(Certainty::Possibly)
 }
 
 /// Whether values fit: all of them, some, or none.

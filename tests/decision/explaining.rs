@@ -63,6 +63,32 @@ decision  as the counters stand
 }
 
 #[test]
+fn a_path_that_may_be_read_otherwise_is_told_in_every_reading() {
+    let told = login().explain(&ask("POST /login.php/x")).to_string();
+    assert!(told.contains("\nread as   \"/login.php\", \"/x\", too\n"), "{told}");
+    let told = login().explain(&ask("POST /index.php/login"));
+    assert_eq!(told.readings.as_deref(), Some(&["/index.php".to_owned(), "/".to_owned(), "/login".to_owned()][..]));
+    assert!(
+        told.to_string().contains("tried     POST /login: may be read as matching, so its rules hold too\n"),
+        "{told}"
+    );
+    let told = login().explain(&ask(&format!("POST {}", "/a.php".repeat(500))));
+    assert_eq!(told.readings, None);
+    assert!(told.to_string().contains("\nread as   any path"), "{told}");
+    assert!(told.denied.is_some(), "it may be /admin, where only the office may go: {told}");
+}
+
+#[test]
+fn a_suffix_that_no_reading_takes_away_is_named() {
+    let told = login().explain(&ask("POST /Login.json")).to_string();
+    let words = "tried     POST /login: the path is not /login; where the application takes /Login.json for it, write that path \
+        in `match` as well\n";
+    assert!(told.contains(words), "{told}");
+    let told = login().explain(&ask("POST /logins")).to_string();
+    assert!(told.contains("tried     POST /login: the path is not /login\n"), "{told}");
+}
+
+#[test]
 fn an_override_is_told_to_bring_its_rules() {
     let told = login().explain(&ask("GET /login\nX-HTTP-Method-Override: POST").from("198.51.100.7"));
     assert_eq!(

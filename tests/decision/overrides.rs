@@ -62,6 +62,36 @@ fn a_method_behind_the_end_of_what_is_read_is_any_method() {
 }
 
 #[test]
+fn a_late_method_is_any_method_whatever_was_sent() {
+    let posted = || {
+        let mut world = world();
+        world.route("POST /login", vec![limit("login", "client_ip", "1/hour")]);
+        world
+    };
+    for method in ["GET", "HEAD", "PUT", "PATCH", "DELETE", "OPTIONS", "REPORT"] {
+        for kind in
+            ["Content-Type: application/x-www-form-urlencoded", "Content-Type: multipart/form-data; boundary=b", ""]
+        {
+            let late = || ask(&format!("{method} /login\n{kind}")).body("padding=xxx").cut_short();
+            assert_eq!(posted().passing(&late(), 3), 1, "{method} {kind}");
+        }
+        let picture = || ask(&format!("{method} /login\nContent-Type: image/png")).body("PNG").cut_short();
+        assert_eq!(posted().passing(&picture(), 3), 3, "{method}");
+    }
+}
+
+#[test]
+fn a_form_in_a_coding_that_nobody_reads_may_say_any_method() {
+    for coding in ["compress", "gzip", "x-unknown", "gzip, gzip, gzip, gzip, gzip"] {
+        let mut world = world();
+        world.route("POST /login", vec![limit("login", "client_ip", "1/hour")]);
+        let kind = "Content-Type: application/x-www-form-urlencoded";
+        let unread = || ask(&format!("GET /login\n{kind}\nContent-Encoding: {coding}")).body("_method=POST&x");
+        assert_eq!(world.passing(&unread(), 3), 1, "{coding}");
+    }
+}
+
+#[test]
 fn rules_of_every_reading_hold_and_the_plain_one_leads() {
     let mut world = world();
     world.route("POST /a", vec![limit("post", "", "9/hour")]);

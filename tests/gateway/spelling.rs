@@ -51,6 +51,23 @@ fn every_spelling_of_a_limited_path_meets_its_limit() {
         "/x%5cy/../login",
         "/x%252fy/../login",
         "/login/;x/..",
+        "/login%00.js",
+        "/login%00/x",
+        "/login%3fx",
+        "/login%23x",
+        "/login.",
+        "/login..%20",
+        "/login.%20",
+        "/login%",
+        "/index.php/login",
+        "/INDEX.php//login",
+        "/app.cgi/login",
+        "/x/../index.php/login/",
+        "/index.php%2flogin",
+        "/login/index.php",
+        "/login/index.html",
+        "/login/index.php/x",
+        "/login/default.aspx",
         "/login?next=/",
         "/login?",
         "/login/?x",
@@ -61,6 +78,120 @@ fn every_spelling_of_a_limited_path_meets_its_limit() {
         let post = |path: &str| format!("POST {path} HTTP/1.1\r\nHost: app.example\r\nContent-Length: 0\r\n\r\n");
         let status = status_after(&gateway, &post("/login"), &post(spelling));
         assert_eq!(status, 429, "{spelling}");
+    }
+}
+
+#[test]
+fn a_script_is_met_with_whatever_follows_it() {
+    let spellings = [
+        "/wp-login.php/",
+        "/wp-login.php/x",
+        "/wp-login.php/x.php",
+        "/wp-login.php/x/y.css",
+        "/WP-Login.PHP/x",
+        "/wp-login.php%2fx",
+        "/wp-login.php/..;/x",
+        "/wp-login.php;x/y",
+        "/wp-login.php%00/x",
+        "/wp-login.php%00.js",
+        "/x/../wp-login.php/y",
+    ];
+    let origin = Origin::start();
+    for matching in ["POST /wp-login.php", "{path_regex: '^/wp-login[.]php$'}", "/{page}"] {
+        let gateway = one_request(&origin, matching);
+        let post = |path: &str| format!("POST {path} HTTP/1.1\r\nHost: app.example\r\nContent-Length: 0\r\n\r\n");
+        assert_eq!(RawClient::connect(gateway.address()).send(post("/wp-login.php")).response().status, 200);
+        for spelling in spellings {
+            let status = RawClient::connect(gateway.address()).send(post(spelling)).response().status;
+            assert_eq!(status, 429, "{spelling} under {matching}");
+        }
+    }
+}
+
+/// As Microsoft documents it: names end before dots and blanks, streams are named behind a colon, ASP.NET keeps sessions in
+/// the path, and the rest of a path is the script's.
+#[test]
+fn what_iis_reads_as_the_login_meets_its_limit() {
+    let spellings = [
+        "/Account/Login.aspx",
+        "/account/login.aspx/x",
+        "/account/login.aspx.",
+        "/account/login.aspx%20",
+        "/account/login.aspx.%20.",
+        "/account./login.aspx",
+        "/account%20/login.aspx/x",
+        "/account\\login.aspx",
+        "/account%5clogin.aspx",
+        "/account/x\\..\\login.aspx",
+        "/account/login.aspx::$DATA",
+        "/account::$INDEX_ALLOCATION/login.aspx",
+        "/(S(lit3py55t21z5v55vlm25s55))/account/login.aspx",
+        "/account/(S(1)F(2))/login.aspx",
+        "/account/%u006cogin.aspx",
+        "/account/%256cogin.aspx",
+        "/account/login%2easpx",
+    ];
+    let origin = Origin::start();
+    let gateway = one_request(&origin, "POST /account/login.aspx");
+    let post = |path: &str| format!("POST {path} HTTP/1.1\r\nHost: app.example\r\nContent-Length: 0\r\n\r\n");
+    assert_eq!(RawClient::connect(gateway.address()).send(post("/account/login.aspx")).response().status, 200);
+    for spelling in spellings {
+        let status = RawClient::connect(gateway.address()).send(post(spelling)).response().status;
+        assert_eq!(status, 429, "{spelling}");
+    }
+}
+
+#[test]
+fn who_may_not_come_to_a_script_may_not_come_behind_it_either() {
+    let origin = Origin::start();
+    let gateway = Gateway::start(format!(
+        "upstream: {}\nlists: {{office: {{addresses: [198.51.100.0/24]}}}}\nroutes:\n  - match: /admin.php\n    only: [office]\n  \
+         - match: /setup/*\n    only: [office]",
+        origin.url()
+    ));
+    for path in
+        ["/admin.php", "/admin.php/x", "/admin.php%2fx.php", "/setup/x", "/setup./x", "/index.php/setup/x", "/setup%00"]
+    {
+        assert_eq!(gateway.get(path).status(), 403, "{path}");
+    }
+    for path in ["/admin.phpx", "/admin", "/setups/x", "/x.php"] {
+        assert_eq!(gateway.get(path).status(), 200, "{path}");
+    }
+}
+
+#[test]
+fn a_limit_by_path_has_one_budget_for_all_spellings_of_one() {
+    let origin = Origin::start();
+    let gateway = Gateway::start(format!(
+        "upstream: {}\nlimits:\n  - {{name: once, key: [client_ip, path], rate: 1/hour}}",
+        origin.url()
+    ));
+    assert_eq!(gateway.get("/wp-login.php").status(), 200);
+    for path in ["/wp-login.php/1", "/wp-login.php/2.php", "/wp-login.php.", "/wp-login.php%00x"] {
+        assert_eq!(gateway.get(path).status(), 429, "{path}");
+    }
+    assert_eq!(gateway.get("/other.php").status(), 200);
+    let any = gateway.get(&"/a.php".repeat(500)).send();
+    assert_eq!(any.status, 400, "of more readings than are looked at");
+}
+
+#[test]
+fn a_path_that_may_be_any_meets_every_limit() {
+    let origin = Origin::start();
+    let gateway = one_request(&origin, "/login");
+    assert_eq!(gateway.get("/login").status(), 200);
+    assert_eq!(gateway.get(&format!("{}/login", "/a.php".repeat(1_000))).status(), 429);
+}
+
+#[test]
+fn no_header_moves_a_request_to_another_path() {
+    let origin = Origin::start();
+    let gateway = Gateway::start(format!("upstream: {}", origin.url()));
+    for name in
+        ["SCRIPT_NAME", "Script_Name", "PATH_INFO", "REQUEST_URI", "X-Script-Name", "X-Rewrite-URL", "X_Original_URL"]
+    {
+        assert_eq!(gateway.get("/x/login").header(name, "/x").status(), 200);
+        assert!(!origin.last().head.to_ascii_lowercase().contains(&name.to_ascii_lowercase()), "{name}");
     }
 }
 
@@ -76,7 +207,9 @@ fn an_absolute_target_meets_the_limit_of_its_path() {
 #[test]
 fn another_path_does_not_meet_the_limit() {
     let origin = Origin::start();
-    for other in ["/logins", "/login/x", "/x/login", "/", "/log%20in"] {
+    for other in
+        ["/logins", "/login/x", "/x/login", "/", "/log%20in", "/login.json", "/login.php", "/.login", "/index.php"]
+    {
         let gateway = one_request(&origin, "/login");
         let get = |path: &str| format!("GET {path} HTTP/1.1\r\nHost: app.example\r\n\r\n");
         assert_eq!(status_after(&gateway, &get("/login"), &get(other)), 200, "{other}");

@@ -39,6 +39,7 @@ pub use self::origin::Answer;
 pub use self::origin::Exchange;
 pub use self::origin::Origin;
 pub use self::over::Over;
+pub use self::program::Program;
 pub use self::python::python;
 pub use self::raw_client::RawClient;
 pub use self::redis::RedisServer;

@@ -8,14 +8,17 @@ use std::path::Path;
 use std::process::Child;
 use std::process::Command;
 use std::process::Stdio;
+use std::thread;
+use std::time::Duration;
 
 use tempfile::TempDir;
 
+use super::clock::Stopwatch;
 use super::clock::eventually;
 
-/// A running program; killed when it is dropped.
+/// A running program; ended when it is dropped, with those it has started.
 #[derive(Debug)]
-pub(super) struct Program {
+pub struct Program {
     child: Child,
     _folder: TempDir,
     address: SocketAddr,
@@ -25,7 +28,7 @@ impl Program {
     /// Starts it in a folder with these files and waits until it accepts connections. The command is made for the folder
     /// and a port that was free a moment ago; where somebody else was faster, for another one.
     #[track_caller]
-    pub(super) fn start(files: &[(&str, &str)], command: impl Fn(&Path, SocketAddr) -> Command) -> Self {
+    pub fn start(files: &[(&str, &str)], command: impl Fn(&Path, SocketAddr) -> Command) -> Self {
         for _ in 0..5 {
             let mut program = Self::spawn(files, &command);
             if program.accepts() {
@@ -41,7 +44,9 @@ impl Program {
         drop(free);
         let folder = tempfile::tempdir().expect("a folder for the configuration");
         for (name, text) in files {
-            fs::write(folder.path().join(name), text).expect("a file in the folder");
+            let path = folder.path().join(name);
+            fs::create_dir_all(path.parent().expect("it is in the folder")).expect("a folder in the folder");
+            fs::write(path, text).expect("a file in the folder");
         }
         let child = command(folder.path(), address)
             .current_dir(folder.path())
@@ -63,14 +68,23 @@ impl Program {
         is_there && self.child.try_wait().expect("a child of ours").is_none()
     }
 
-    pub(super) fn address(&self) -> SocketAddr {
+    pub fn address(&self) -> SocketAddr {
         self.address
     }
 }
 
 impl Drop for Program {
     fn drop(&mut self) {
+        // Asked to, it ends its children first.
+        let _ = Command::new("kill").arg(self.child.id().to_string()).status();
+        let asked = Stopwatch::start();
+        while asked.elapsed() < GRACE && matches!(self.child.try_wait(), Ok(None)) {
+            thread::sleep(Duration::from_millis(5));
+        }
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
+
+/// A program that was asked to end and has not after this long does not.
+const GRACE: Duration = Duration::from_secs(5);

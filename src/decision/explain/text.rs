@@ -17,6 +17,11 @@ use super::RouteStory;
 impl fmt::Display for Explanation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "request   {} {} on {}", self.method, self.path, Named(&self.host, "no host"))?;
+        match self.readings.as_deref() {
+            None => writeln!(f, "read as   any path: it is spelled in more ways than are looked at")?,
+            Some([]) => {}
+            Some(readings) => writeln!(f, "read as   {}, too", Quoted(readings))?,
+        }
         writeln!(f, "client    {}", self.client)?;
         for list in self.lists.iter().filter(|list| list.holds != Holds::None) {
             writeln!(f, "list      {list}")?;
@@ -140,13 +145,21 @@ impl fmt::Display for OutcomeStory {
 
 impl fmt::Display for PartStory {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} = ", self.selector)?;
-        for (i, value) in self.values.iter().enumerate() {
-            // Quoted as strings are, so that no control character of a request reaches the terminal.
+        write!(f, "{} = {}", self.selector, Quoted(&self.values))?;
+        if self.values.is_empty() { f.write_str("(too many values)") } else { Ok(()) }
+    }
+}
+
+/// Values, quoted as strings are, so that no control character of a request reaches the terminal.
+struct Quoted<'a>(&'a [String]);
+
+impl fmt::Display for Quoted<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (i, value) in self.0.iter().enumerate() {
             let separator = if i == 0 { "" } else { ", " };
             if value.is_empty() { write!(f, "{separator}(missing)")? } else { write!(f, "{separator}{value:?}")? }
         }
-        if self.values.is_empty() { f.write_str("(too many values)") } else { Ok(()) }
+        Ok(())
     }
 }
 

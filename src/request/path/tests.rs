@@ -30,9 +30,80 @@ fn a_path_that_applications_resolve_differently_has_a_reading_for_each() {
     has("/admin/..\\x", "/admin/..\\x");
     has("/users/a%2Fb/posts", "/users/a%2fb/posts");
     has("/users/;a/posts", "/users/;a/posts");
-    for plain in ["/a/../b", "/a%20b/%C3%A9", "/a;b=1/c;d", "//a/./b/", "/%6cogin", "/%2525login"] {
+    has("/login/../x", "/login/../x");
+    has("/x%00/../login", "/x");
+    has("/x%3f/../login", "/x");
+    for plain in ["/a%20b/%C3%A9", "/a;b=1/c;d", "//a/b/", "/%6cogin", "/%2525login", "/Dr. No"] {
         assert!(CanonicalPath::new(plain).readings().is_empty(), "{plain}: {:?}", CanonicalPath::new(plain).readings());
     }
+}
+
+#[test]
+fn what_some_servers_drop_is_dropped_in_a_reading() {
+    let has = |sent: &str, reading: &str| {
+        let path = CanonicalPath::new(sent);
+        let all = std::iter::once(&path).chain(path.readings());
+        assert!(all.clone().any(|other| other.folded() == reading), "{sent:?}: {:?}", all.collect::<Vec<_>>());
+    };
+    has("/login%00.js", "/login");
+    has("/login%00.js", "/login\0.js");
+    has("/login%00/x", "/login");
+    has("/login%2500.js", "/login");
+    has("/login%3fx", "/login");
+    has("/login%23/x", "/login");
+    has("/login.", "/login");
+    has("/login.", "/login.");
+    has("/login.%20", "/login");
+    has("/admin./x", "/admin/x");
+    has("/admin%20/x", "/admin/x");
+    has("/login.asp::$DATA", "/login.asp");
+    has("/login%", "/login");
+    has("/login%2", "/login");
+    has("/login.php%zz.js", "/login.php");
+    has("/(S(1))/login", "/login");
+    has("/%28S(1))/login", "/login");
+}
+
+#[test]
+fn a_script_in_any_spelling_is_a_reading() {
+    let has = |sent: &str, reading: &str| {
+        let path = CanonicalPath::new(sent);
+        assert!(path.readings().iter().any(|other| other.folded() == reading), "{sent:?}: {:?}", path.readings());
+    };
+    has("/wp-login.php/x", "/wp-login.php");
+    has("/wp-login.php%2fx.php", "/wp-login.php");
+    has("/wp-login.php/..;/x", "/wp-login.php");
+    has("/WP-login.PHP;a/x", "/wp-login.php");
+    has("/wp-login.php%20/x", "/wp-login.php");
+    has("/wp-login.php%00/x.php", "/x.php");
+    has("/x/..%2findex.php/login", "/login");
+    has("/index.php", "/");
+    assert!(CanonicalPath::new("/wp-login.php").readings().is_empty());
+}
+
+#[test]
+fn a_path_of_many_readings_may_be_any_and_takes_no_longer() {
+    let worst = [
+        "/a.php".repeat(10_000),
+        "/x\\y;a//../%2f..%252f%00%3f.".repeat(2_000),
+        "/..%2f".repeat(10_000),
+        "/%2525".repeat(10_000),
+        ".a".repeat(30_000),
+        "/(S(".repeat(10_000),
+        "/(S()A()".repeat(8_000),
+        "%".repeat(60_000),
+        "/a.php/%2f.%00;\\".repeat(300),
+    ];
+    for path in worst {
+        let path = format!("/{path}");
+        let read = CanonicalPath::new(&path);
+        let kept: usize = read.readings().iter().map(|reading| reading.cased().len().max(512)).sum();
+        assert!(kept <= 32 << 10, "{kept} bytes are kept of {}", &path[..20]);
+    }
+    assert!(CanonicalPath::new(&"/a.php".repeat(1_000)).may_be_any());
+    assert!(CanonicalPath::new(&"/x\\y;a//../%2f..%252f%00%3f.".repeat(300)).may_be_any());
+    assert!(!CanonicalPath::new(&"/a%20b".repeat(10_000)).may_be_any());
+    assert!(!CanonicalPath::new(&format!("/to/{}", "https:%2F%2Fexample.com%2Fa%2Fb".repeat(100))).may_be_any());
 }
 
 #[test]
@@ -44,7 +115,7 @@ fn letters_are_kept_for_those_who_compare_with_case() {
 
 #[test]
 fn a_canonical_path_is_borrowed() {
-    for path in ["/", "/login", "/.well-known/acme", "/a.b/..c/...", "/v1/users/42", "/a+b~c!$&'()*,=:@-_"] {
+    for path in ["/", "/login", "/.well-known/acme", "/a.b/..c/...d", "/v1/users/42", "/a+b~c!&'()*,=:@-_"] {
         assert!(
             matches!(CanonicalPath::new(path), CanonicalPath { cased: Cow::Borrowed(_), folded: None, .. }),
             "{path:?}"
@@ -81,7 +152,7 @@ proptest! {
         prop_assert!(cased == "/" || !cased.ends_with('/'));
         prop_assert!(!cased.contains("//") && !cased.contains('\\') && !cased.contains(';'));
         prop_assert!(cased.split('/').all(|segment| segment != "." && segment != ".."));
-        prop_assert!(!cased.ends_with(is_blank));
+        prop_assert!(!cased.ends_with(is_blank) && !cased.ends_with('.') && !cased.contains('\0'));
     }
 
     #[test]
@@ -257,8 +328,12 @@ const SPELLINGS: &[(&str, &str)] = &[
     ("/a+b", "/a+b"),
     ("/a b", "/a b"),
     ("/a%20b", "/a b"),
-    ("/login.", "/login."),
-    ("/...", "/..."),
+    ("/login.", "/login"),
+    ("/login..", "/login"),
+    ("/login. .", "/login"),
+    ("/...", "/"),
+    ("/login%00.js", "/login"),
+    ("/login%00/x", "/login"),
     ("/.login", "/.login"),
     ("/login%3fx", "/login?x"),
     ("/login%23x", "/login#x"),

@@ -73,6 +73,27 @@ fn letters_count_when_asked_to() {
 }
 
 #[test]
+fn a_pattern_may_name_the_script_that_requests_leave_out() {
+    check("/index.php/login", "/login", true);
+    check("/index.php/login", "/index.php/login", true);
+    check("/index.php/users/*", "/users/7", true);
+    check("/index.php", "/", true);
+    check("/account/index.php", "/account/", true);
+    check("/account/index.html", "/account", true);
+    check("/index.php/*", "/login", false);
+    check("/wp-login.php", "/", false);
+    captured("/index.php/users/{id}", Case::Ignored, "/users/7", &[("id", "7")]);
+    captured("/index.php/users/{id}", Case::Ignored, "/index.php/users/7", &[("id", "7")]);
+}
+
+#[test]
+fn a_file_among_scripts_is_one() {
+    check("/cgi-bin/login", "/cgi-bin/login/x/y", true);
+    check("/cgi-bin/login", "/cgi-bin/logins", false);
+    check("/bin/login", "/bin/login/x", false);
+}
+
+#[test]
 fn malformed_patterns_say_what_is_wrong() {
     refused("login", &InvalidPathPattern::Relative("login".into()));
     refused("", &InvalidPathPattern::Relative(String::new()));

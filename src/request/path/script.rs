@@ -1,0 +1,165 @@
+//! Names of scripts: a server that runs one hands it the rest of the path, and runs some that were not named.
+
+/// Whether applications may take a canonical path for another one because of a script in it.
+pub(super) fn is_in(path: &str) -> bool {
+    segments(path).any(|segment| {
+        let name = segment.of(path);
+        if segment.end < path.len() { is_script(name) } else { is_index(name) }
+    })
+}
+
+/// What applications may take a canonical path for that names scripts: each script alone, to a server that hands it the
+/// rest (`/login.php` for `/login.php/x`), and the path without it, to an application of which it is the entrance (`/login`
+/// for `/index.php/login`, `/a` for `/a/index.php`).
+pub(super) fn readings(path: &str, mut found: impl FnMut(&str)) {
+    let mut scripts = segments(path).filter(|segment| segment.end < path.len() && is_script(segment.of(path)));
+    if let Some(first) = scripts.next() {
+        let mut last = first;
+        for script in std::iter::once(first).chain(scripts) {
+            let alone = &path[..script.end];
+            found(alone);
+            directory(alone).into_iter().for_each(&mut found);
+            last = script;
+        }
+        found(&joined(path, first.start, first.end));
+        // A greedy server takes all up to the last script for one.
+        found(&joined(path, first.start, last.end));
+    }
+    directory(path).into_iter().for_each(found);
+}
+
+/// The path without the script by which it enters an application, if it has one: `/login` for `/index.php/login`.
+pub(crate) fn entered(path: &str) -> Option<String> {
+    let mut segments = segments(path).filter(|segment| segment.end < path.len());
+    segments.find(|segment| is_script(segment.of(path))).map(|script| joined(path, script.start, script.end))
+}
+
+/// The directory that a path names with the script that answers for it, if it does: `/a` for `/a/index.php`.
+pub(crate) fn directory(path: &str) -> Option<&str> {
+    let (directory, name) = path.rsplit_once('/')?;
+    is_index(name.as_bytes()).then_some(if directory.is_empty() { "/" } else { directory })
+}
+
+/// Whether a path names a script by where it stands, whatever it is called.
+pub(crate) fn is_among_scripts(path: &str) -> bool {
+    let directory = path.rsplit('/').nth(1).unwrap_or_default();
+    CGI_DIRECTORIES.iter().any(|known| directory.eq_ignore_ascii_case(known))
+}
+
+/// Where a segment stands in a path.
+#[derive(Clone, Copy)]
+struct Segment {
+    start: usize,
+    end: usize,
+}
+
+impl Segment {
+    fn of(self, path: &str) -> &[u8] {
+        &path.as_bytes()[self.start..self.end]
+    }
+}
+
+fn segments(path: &str) -> impl Iterator<Item = Segment> {
+    path.split('/').scan(0, |next, segment| {
+        let start = *next;
+        *next += segment.len() + 1;
+        Some(Segment { start, end: start + segment.len() })
+    })
+}
+
+/// What stands before `start`, and what follows `end`.
+fn joined(path: &str, start: usize, end: usize) -> String {
+    [&path[..start], path[end..].trim_start_matches('/')].concat()
+}
+
+fn is_script(segment: &[u8]) -> bool {
+    extension(segment).is_some_and(|(_, extension)| is_of_scripts(extension))
+}
+
+/// Whether a name is one of those that servers look for in a directory.
+fn is_index(segment: &[u8]) -> bool {
+    extension(segment).is_some_and(|(name, extension)| {
+        let is_known =
+            |known: &[&str], text: &[u8]| known.iter().any(|known| text.eq_ignore_ascii_case(known.as_bytes()));
+        is_known(&INDEX_NAMES, name) && (is_of_scripts(extension) || is_known(&PAGES, extension))
+    })
+}
+
+/// A name and its extension, both there.
+fn extension(segment: &[u8]) -> Option<(&[u8], &[u8])> {
+    let dot = memchr::memrchr(b'.', segment)?;
+    let (name, extension) = (&segment[..dot], &segment[dot + 1..]);
+    (!name.is_empty() && !extension.is_empty()).then_some((name, extension))
+}
+
+fn is_of_scripts(extension: &[u8]) -> bool {
+    // `php5` and `php82` are `php`.
+    let letters = extension.iter().rposition(|byte| !byte.is_ascii_digit()).map_or(0, |last| last + 1);
+    let bare = &extension[..letters];
+    EXTENSIONS.iter().any(|known| bare.eq_ignore_ascii_case(known.as_bytes()))
+}
+
+/// Of what servers run: PHP, CGI, ASP, Java and their kin.
+const EXTENSIONS: [&str; 43] = [
+    "php", "phtml", "phar", "phps", "pht", "cgi", "fcgi", "scgi", "pl", "plx", "py", "wsgi", "rb", "rhtml", "sh",
+    "lua", "tcl", "exe", "dll", "asp", "aspx", "ashx", "asmx", "asax", "axd", "svc", "cshtml", "vbhtml", "cer", "jsp",
+    "jspx", "jspa", "jsf", "faces", "seam", "do", "action", "cfm", "cfml", "cfc", "nsf", "shtml", "hh",
+];
+
+/// What Apache, nginx, IIS and Tomcat look for in a directory, with any of the extensions above or below.
+const INDEX_NAMES: [&str; 2] = ["index", "default"];
+
+const PAGES: [&str; 3] = ["html", "htm", "xhtml"];
+
+/// In which every file is a script.
+const CGI_DIRECTORIES: [&str; 5] = ["cgi-bin", "cgi", "fcgi-bin", "scgi-bin", "cgi-sys"];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(path: &str, expected: &[&str]) {
+        let mut found: Vec<String> = Vec::new();
+        readings(path, |reading| found.push(reading.to_owned()));
+        assert_eq!(is_in(path), !expected.is_empty(), "{path}");
+        found.sort();
+        found.dedup();
+        assert_eq!(found, expected, "{path}");
+    }
+
+    #[test]
+    fn a_script_is_run_with_whatever_follows_it() {
+        check("/wp-login.php/x", &["/wp-login.php", "/x"]);
+        check("/a/login.cgi/x/y", &["/a/login.cgi", "/a/x/y"]);
+        check("/Login.PHP7/x", &["/Login.PHP7", "/x"]);
+        check("/a.php/b.php", &["/a.php", "/b.php"]);
+        check("/a.php/b/c.php/d", &["/a.php", "/a.php/b/c.php", "/b/c.php/d", "/d"]);
+    }
+
+    #[test]
+    fn an_index_answers_for_its_directory() {
+        check("/index.php", &["/"]);
+        check("/account/Index.html", &["/account"]);
+        check("/account/default.aspx", &["/account"]);
+        check("/account/index.php/x", &["/account", "/account/index.php", "/account/x"]);
+    }
+
+    #[test]
+    fn other_paths_have_one_reading() {
+        for path in
+            ["/", "/login", "/wp-login.php", "/static/a.css", "/v1.2/x", "/.php/x", "/index.", "/index.js", "/php/x"]
+        {
+            check(path, &[]);
+        }
+    }
+
+    #[test]
+    fn a_pattern_is_met_without_its_script() {
+        assert_eq!(entered("/index.php/login").as_deref(), Some("/login"));
+        assert_eq!(entered("/login.php"), None);
+        assert_eq!(directory("/a/index.php"), Some("/a"));
+        assert_eq!(directory("/a/login.php"), None);
+        assert!(is_among_scripts("/CGI-BIN/login") && !is_among_scripts("/bin/login"));
+    }
+}

@@ -1,0 +1,97 @@
+//! What servers on Windows drop from a path: ends of names that the file system does not know, and sessions of ASP.NET.
+
+use crate::request::text::is_blank;
+
+/// The path as the file system names it: dots and blanks at the end of a name are none of it, and `::$DATA` is the file
+/// itself.
+pub(super) fn named(path: &str) -> String {
+    let mut segments: Vec<&str> = Vec::new();
+    for segment in path.split('/') {
+        let name = segment.split("::$").next().unwrap_or_default().trim_end_matches(is_blank);
+        match (name, name.trim_end_matches(|c| c == '.' || is_blank(c))) {
+            ("..", _) => _ = segments.pop(),
+            (_, "") => {}
+            (_, name) => segments.push(name),
+        }
+    }
+    if segments.is_empty() {
+        return "/".to_owned();
+    }
+    let mut named = String::with_capacity(path.len());
+    for segment in segments {
+        named.push('/');
+        named.push_str(segment);
+    }
+    named
+}
+
+/// The path without the tickets that ASP.NET keeps there for browsers without cookies: `/login` for `/(S(1))/login`.
+/// `None`: it has none.
+pub(super) fn without_session(path: &str) -> Option<String> {
+    let mut without = String::new();
+    let mut rest = path;
+    while let Some(start) = rest.find("/(") {
+        let inside = &rest[start + 2..];
+        let behind = tickets(inside);
+        without.push_str(if behind.is_some() { &rest[..start] } else { &rest[..start + 2] });
+        rest = behind.unwrap_or(inside);
+    }
+    if without.len() + rest.len() == path.len() {
+        return None;
+    }
+    without.push_str(rest);
+    Some(if without.is_empty() { "/".to_owned() } else { without })
+}
+
+/// What follows `S(1)F(2))`: tickets, each a letter and a text in brackets, and the bracket behind them.
+fn tickets(mut text: &str) -> Option<&str> {
+    loop {
+        let behind = text.strip_prefix(|letter: char| letter.is_ascii_alphabetic())?.strip_prefix('(')?;
+        let end = behind.find(['(', ')', '/']).filter(|end| behind[*end..].starts_with(')'))?;
+        text = &behind[end + 1..];
+        if let Some(rest) = text.strip_prefix(')') {
+            return Some(rest);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_end_of_a_name_is_none_of_it() {
+        for (path, expected) in [
+            ("/login", "/login"),
+            ("/login.", "/login"),
+            ("/login. .", "/login"),
+            ("/admin./x", "/admin/x"),
+            ("/admin /x.php..", "/admin/x.php"),
+            ("/a/.../b", "/a/b"),
+            ("/a/.. /b", "/b"),
+            ("/login.asp::$DATA", "/login.asp"),
+            ("/admin::$INDEX_ALLOCATION/x", "/admin/x"),
+            ("/", "/"),
+        ] {
+            assert_eq!(named(path), expected, "{path}");
+        }
+    }
+
+    #[test]
+    fn a_session_is_no_part_of_the_path() {
+        for (path, expected) in [
+            ("/(S(abc))/login.aspx", Some("/login.aspx")),
+            ("/app/(S(1)F(2))/login", Some("/app/login")),
+            ("/lo/(S(x))gin", Some("/login")),
+            ("/(S(1))", Some("/")),
+            ("/(X(1))/(A(1))/a", Some("/a")),
+            ("/(login)/a", None),
+            ("/(S(1)/a", None),
+            ("/(S(a/b))/a", None),
+            ("/wiki/Login_(S(1))", None),
+            ("/login", None),
+        ] {
+            assert_eq!(without_session(path).as_deref(), expected, "{path}");
+        }
+    }
+}

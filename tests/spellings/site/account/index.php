@@ -1,0 +1,1 @@
+THE LOGIN of account/index.php

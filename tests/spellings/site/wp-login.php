@@ -1,0 +1,1 @@
+THE LOGIN of wp-login.php
