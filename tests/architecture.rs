@@ -22,7 +22,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("list", &["client"]),
     ("key", &["client", "request"]),
     ("challenge", &["clock", "client", "key"]),
-    ("outcome", &["glob", "request"]),
+    ("outcome", &["gather", "glob", "request"]),
     ("limit", &["clock", "key", "list", "outcome"]),
     ("route", &["glob", "client", "request", "list", "key", "limit", "outcome"]),
     ("decision", &["units", "spelling", "clock", "client", "request", "list", "key", "limit", "outcome", "route"]),
@@ -34,6 +34,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
         "gateway",
         &[
             "alarm",
+            "gather",
             "units",
             "clock",
             "client",

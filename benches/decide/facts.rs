@@ -3,6 +3,7 @@
 use std::hint::black_box;
 use std::net::IpAddr;
 
+use bytes::Bytes;
 use criterion::Criterion;
 use http::HeaderMap;
 use http::HeaderValue;
@@ -44,6 +45,7 @@ pub(crate) fn benches(criterion: &mut Criterion) {
     });
     for (name, kind, body) in bodies() {
         let headers = HeaderMap::from_iter([(CONTENT_TYPE, HeaderValue::from_static(kind))]);
+        let body = Bytes::from(body);
         group.bench_function(name, |bencher| {
             bencher.iter(|| {
                 let fields = Fields::read(black_box(&headers), black_box(&body), true, 64 * 1024);

@@ -54,8 +54,11 @@ fn bench(group: &mut Group<'_>, name: &str, policy: &Policy, path: &str, body: &
     let (parts, ()) = request.body(()).expect("a request").into_parts();
     let client = ClientIp::new([192, 0, 2, 1].into());
     let head = Head::read(&parts, "www.example.com", client);
-    let fields =
-        if body.is_empty() { Fields::none() } else { Fields::read(&parts.headers, body.as_bytes(), true, 65536) };
+    let fields = if body.is_empty() {
+        Fields::none()
+    } else {
+        Fields::read(&parts.headers, &body.to_owned().into(), true, 65536)
+    };
     group.bench_function(name, |bench| {
         let hasher = KeyHasher::new([1; 16]);
         bench.iter(|| black_box(enter(policy, &head).plan(&fields, &hasher).batch().charges.len()));

@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 
 use anyhow::Context;
 use anyhow::anyhow;
+use bytes::Bytes;
 use http::HeaderName;
 use http::HeaderValue;
 use http::Method;
@@ -86,8 +87,8 @@ fn meet(settings: &Settings, arguments: &Arguments) -> anyhow::Result<Explanatio
     let fields = match &arguments.body {
         None => Fields::none(),
         Some(body) => {
-            let seen = &body.as_bytes()[..body.len().min(bound)];
-            Fields::read(&parts.headers, seen, seen.len() == body.len(), bound)
+            let seen = Bytes::copy_from_slice(&body.as_bytes()[..body.len().min(bound)]);
+            Fields::read(&parts.headers, &seen, seen.len() == body.len(), bound)
         }
     };
     let upstreams = &settings.upstreams;

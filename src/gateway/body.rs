@@ -3,10 +3,10 @@
 mod again;
 mod source;
 
-use std::collections::VecDeque;
 use std::error::Error;
 use std::fmt;
 use std::future::poll_fn;
+use std::mem;
 use std::pin::Pin;
 use std::task::Context;
 use std::task::Poll;
@@ -28,6 +28,7 @@ use super::framing::Unfit;
 use super::headers;
 use super::intake::Intake;
 use crate::alarm::Alarm;
+use crate::gather::Parts;
 
 /// A request's body; nothing is allocated for a request without one. `B` is where it comes from.
 #[derive(Debug)]
@@ -37,7 +38,7 @@ pub struct RequestBody<B = Source>(Option<Box<Streaming<B>>>);
 struct Streaming<B> {
     source: B,
     /// What was read ahead, and not yet given on.
-    replay: VecDeque<Bytes>,
+    replay: Bytes,
     trailers: Option<HeaderMap>,
     /// What was given on, where it may be needed again.
     given: Given,
@@ -97,7 +98,7 @@ where
         }
         Self(Some(Box::new(Streaming {
             source,
-            replay: VecDeque::new(),
+            replay: Bytes::new(),
             trailers: None,
             given: Given::default(),
             has_ended: false,
@@ -123,20 +124,19 @@ where
         let Some(body) = &mut self.0 else { return Ok(Peeked { start: Bytes::new(), is_whole: true }) };
         // Reading is what asks a client for its body.
         body.awaits_invitation = false;
-        let mut seen = 0;
-        while seen < at_most && !body.has_ended {
+        let mut read = Parts::expecting(at_most);
+        while read.len() < at_most && !body.has_ended {
             let Some(frame) = poll_fn(|cx| body.poll_source(cx)).await else { break };
             match frame.map_err(|BrokenOff| body.intake.fault().unwrap_or(Unfit::Body))?.into_data() {
-                Ok(data) => {
-                    seen += data.len();
-                    body.replay.push_back(data);
-                }
+                Ok(data) => read.put(data),
                 Err(frame) => body.trailers = frame.into_trailers().ok(),
             }
             // A body whose length is known has ended with its last byte.
             body.has_ended |= body.source.is_end_stream();
         }
-        Ok(Peeked { start: start_of(&body.replay, at_most.min(seen)), is_whole: body.has_ended && seen <= at_most })
+        let is_whole = body.has_ended && read.len() <= at_most;
+        body.replay = read.into_bytes();
+        Ok(Peeked { start: body.replay.slice(..at_most.min(body.replay.len())), is_whole })
     }
 
     /// The client said `Expect: 100-continue`.
@@ -193,8 +193,8 @@ impl<B> Default for RequestBody<B> {
 impl<B: Body<Data = Bytes> + Unpin> Streaming<B> {
     /// What was read ahead, then the rest.
     fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BrokenOff>>> {
-        if let Some(data) = self.replay.pop_front() {
-            return Poll::Ready(Some(Ok(Frame::data(data))));
+        if !self.replay.is_empty() {
+            return Poll::Ready(Some(Ok(Frame::data(mem::take(&mut self.replay)))));
         }
         if let Some(trailers) = self.trailers.take() {
             return Poll::Ready(Some(Ok(Frame::trailers(trailers))));
@@ -277,7 +277,7 @@ impl<B: Body<Data = Bytes> + Unpin> Body for RequestBody<B> {
         if body.trailers.is_some() {
             return SizeHint::new();
         }
-        let replayed: u64 = body.replay.iter().map(|data| data.len() as u64).sum();
+        let replayed = body.replay.len() as u64;
         let rest = if body.has_ended { Some(0) } else { body.source.size_hint().exact() };
         rest.map_or_else(SizeHint::new, |rest| SizeHint::with_exact(replayed + rest))
     }
@@ -289,21 +289,6 @@ impl Silence {
         let since = *self.since.get_or_insert_with(Instant::now);
         self.alarm.poll_at(since + idle, cx)
     }
-}
-
-/// The first bytes of what was read, without copying where they stand in one piece.
-fn start_of(frames: &VecDeque<Bytes>, length: usize) -> Bytes {
-    if let Some(first) = frames.front()
-        && first.len() >= length
-    {
-        return first.slice(..length);
-    }
-    let mut start = Vec::with_capacity(length);
-    for frame in frames {
-        let wanted = frame.len().min(length - start.len());
-        start.extend_from_slice(&frame[..wanted]);
-    }
-    Bytes::from(start)
 }
 
 #[cfg(test)]

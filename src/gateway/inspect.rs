@@ -1,7 +1,7 @@
 //! Answers whose outcome is looked for while they stream.
 
-use std::collections::VecDeque;
 use std::future::poll_fn;
+use std::mem;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::Context;
@@ -19,6 +19,7 @@ use super::answer::BoxError;
 use super::answer::Relay;
 use super::settle::Settling;
 use super::story::Story;
+use crate::gather::Parts;
 use crate::outcome::Inspection;
 use crate::outcome::Outcome;
 use crate::outcome::inspection::Ending;
@@ -81,8 +82,9 @@ pub struct Inspected(Option<Box<Inner>>);
 struct Inner {
     relay: Relay,
     watch: Watch,
-    /// What was read before the head was sent.
-    ahead: VecDeque<Result<Frame<Bytes>, BoxError>>,
+    /// What was read before the head was sent, and what ended it.
+    ahead: Bytes,
+    behind: Option<Result<Frame<Bytes>, BoxError>>,
     /// The last part, held back.
     last: Option<Frame<Bytes>>,
     has_ended: bool,
@@ -90,7 +92,8 @@ struct Inner {
 
 impl Inspected {
     pub fn new(relay: Relay, watch: Watch) -> Self {
-        Self(Some(Box::new(Inner { relay, watch, ahead: VecDeque::new(), last: None, has_ended: false })))
+        let (ahead, behind) = (Bytes::new(), None);
+        Self(Some(Box::new(Inner { relay, watch, ahead, behind, last: None, has_ended: false })))
     }
 
     pub fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
@@ -101,16 +104,24 @@ impl Inspected {
     /// looked for, and never longer for one part than an application may take for it.
     pub async fn look_ahead(&mut self) -> Option<&mut Story> {
         let inner = self.0.as_mut()?;
+        let mut read = Parts::expecting(inner.relay.story.live.settings.inspect_body);
         while inner.watch.inspection.is_some() && inner.relay.story.may_be_welcome() {
-            if let Some(frame) = poll_fn(|cx| inner.poll_relay(cx)).await {
-                inner.ahead.push_back(frame);
+            let frame = poll_fn(|cx| inner.poll_relay(cx)).await;
+            match frame.map(|frame| frame.map(Frame::into_data)) {
+                Some(Ok(Ok(data))) => read.put(data),
+                Some(Ok(Err(frame))) => inner.behind = Some(Ok(frame)),
+                Some(Err(fault)) => inner.behind = Some(Err(fault)),
+                None => {}
             }
         }
+        inner.ahead = read.into_bytes();
         Some(&mut inner.relay.story)
     }
 
     pub fn is_end_stream(&self) -> bool {
-        let is_through = |inner: &Inner| inner.ahead.is_empty() && inner.last.is_none() && inner.relay.is_end_stream();
+        let is_through = |inner: &Inner| {
+            inner.ahead.is_empty() && inner.behind.is_none() && inner.last.is_none() && inner.relay.is_end_stream()
+        };
         self.0.as_ref().is_none_or(|inner| is_through(inner))
     }
 
@@ -120,11 +131,11 @@ impl Inspected {
             return SizeHint::with_exact(last.len() as u64);
         }
         let rest = inner.relay.size_hint();
-        let ahead: usize = inner.ahead.iter().flatten().filter_map(Frame::data_ref).map(Bytes::len).sum();
+        let ahead = inner.ahead.len() as u64;
         let mut hint = SizeHint::new();
-        hint.set_lower(rest.lower() + ahead as u64);
+        hint.set_lower(rest.lower() + ahead);
         if let Some(most) = rest.upper() {
-            hint.set_upper(most.saturating_add(ahead as u64));
+            hint.set_upper(most.saturating_add(ahead));
         }
         hint
     }
@@ -139,9 +150,9 @@ impl Inspected {
 
 impl Inner {
     fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
-        if let Some(frame) = self.ahead.pop_front() {
+        if let Some(frame) = self.pop_ahead() {
             match frame {
-                Ok(frame) if self.has_ended && self.ahead.is_empty() => self.last = Some(frame),
+                Ok(frame) if self.has_ended && self.behind.is_none() => self.last = Some(frame),
                 frame => return Poll::Ready(Some(frame)),
             }
         } else if !self.has_ended {
@@ -153,6 +164,14 @@ impl Inner {
         }
         ready!(Pin::new(&mut self.watch.settling).poll(cx));
         Poll::Ready(self.last.take().map(Ok))
+    }
+
+    /// The next part of what was read before the head was sent.
+    fn pop_ahead(&mut self) -> Option<Result<Frame<Bytes>, BoxError>> {
+        if self.ahead.is_empty() {
+            return self.behind.take();
+        }
+        Some(Ok(Frame::data(mem::take(&mut self.ahead))))
     }
 
     /// The next part, looked at.

@@ -13,6 +13,7 @@ use super::OutcomeRule;
 use super::json;
 use super::matchers::Match;
 use super::matchers::Side;
+use crate::gather::Parts;
 use crate::request::encoding::Codings;
 
 /// What was seen of an answer whose head does not say enough. At most a little more than the bound is kept of it, and
@@ -24,7 +25,7 @@ pub struct Inspection {
     sides: (Match, Match),
     codings: Codings,
     bound: usize,
-    read: Vec<u8>,
+    read: Parts,
     /// There was more than could be kept.
     is_full: bool,
     /// It is a part of something, whatever comes.
@@ -54,13 +55,14 @@ impl Inspection {
     pub fn begin(rule: Arc<OutcomeRule>, status: StatusCode, headers: &HeaderMap, bound: usize) -> Self {
         let sides = rule.sides_of_head(status, headers);
         let is_part = status == StatusCode::PARTIAL_CONTENT;
-        Self { rule, sides, codings: Codings::of(headers), bound, read: Vec::new(), is_full: false, is_part }
+        let read = Parts::expecting(room(bound));
+        Self { rule, sides, codings: Codings::of(headers), bound, read, is_full: false, is_part }
     }
 
     /// Takes what came next of the body, as it came.
     pub fn feed(&mut self, data: &[u8]) {
-        let room = self.room().saturating_sub(self.read.len());
-        self.read.extend_from_slice(&data[..data.len().min(room)]);
+        let room = room(self.bound).saturating_sub(self.read.len());
+        self.read.copy(&data[..data.len().min(room)]);
         self.is_full |= data.len() > room;
     }
 
@@ -72,9 +74,9 @@ impl Inspection {
     /// What the answer means; `None`: that cannot be told.
     pub fn conclude(self, ending: Ending) -> Option<Outcome> {
         let decoded = if self.codings.is_none() {
-            Texts { bodies: vec![Cow::Borrowed(&self.read[..])], seen: Seen::All }
+            Texts { bodies: vec![Cow::Borrowed(self.read.as_slice())], seen: Seen::All }
         } else {
-            let decoded = self.codings.decode(&self.read, self.bound);
+            let decoded = self.codings.decode(self.read.as_slice(), self.bound);
             let seen = if decoded.whole { Seen::All } else { Seen::Fragment };
             Texts { bodies: decoded.bodies, seen }
         };
@@ -88,11 +90,11 @@ impl Inspection {
         let failure = ask(self.sides.1, &self.rule.failure, Side::Failure);
         self.rule.resolve(success, failure)
     }
+}
 
-    /// What is compressed may be longer than its text, by little.
-    fn room(&self) -> usize {
-        self.bound.saturating_add(self.bound / 16).saturating_add(1024)
-    }
+/// What is compressed may be longer than its text, by little.
+fn room(bound: usize) -> usize {
+    bound.saturating_add(bound / 16).saturating_add(1024)
 }
 
 /// What may be looked at.

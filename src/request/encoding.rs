@@ -133,6 +133,8 @@ impl Decoded<'static> {
     fn new(mut body: Vec<u8>, whole: bool, bound: usize) -> Self {
         let whole = whole && body.len() <= bound;
         body.truncate(bound);
+        // It grew by doubling, and is kept for a while.
+        body.shrink_to_fit();
         let bodies = if body.is_empty() && !whole { Vec::new() } else { vec![Cow::Owned(body)] };
         Self { bodies, whole }
     }

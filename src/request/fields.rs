@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
+use bytes::Bytes;
 use http::HeaderMap;
 
 use super::content_type::Claim;
@@ -18,8 +19,8 @@ use super::urlencoded;
 use super::utf16;
 
 /// The fields of a body: looked for in what the body is and in what it says it is, with and without the encodings it
-/// says it has. The body is kept as it is and read again for every question, so that what it takes is bounded
-/// by its size.
+/// says it has. The body is kept as it is, where it came plainly without a copy, and read again for every question, so that
+/// what it takes is bounded by its size.
 pub struct Fields {
     texts: Vec<Text>,
     boundaries: Vec<Vec<u8>>,
@@ -30,7 +31,7 @@ pub struct Fields {
 
 /// A body, and what it is read as.
 struct Text {
-    bytes: Vec<u8>,
+    bytes: Bytes,
     kinds: Kinds,
 }
 
@@ -47,7 +48,7 @@ impl Fields {
 
     /// Reads the first bytes of a body as it came on the wire. `whole` says whether `start` is all of it;
     /// compressed bodies are decoded to at most `bound` bytes.
-    pub fn read(headers: &HeaderMap, start: &[u8], whole: bool, bound: usize) -> Self {
+    pub fn read(headers: &HeaderMap, start: &Bytes, whole: bool, bound: usize) -> Self {
         if start.is_empty() {
             return Self { seen_whole: whole, ..Self::none() };
         }
@@ -55,12 +56,17 @@ impl Fields {
         let decoded = encoding::decode(headers, start, bound);
         let mut fields =
             Self { seen_whole: whole && decoded.whole && claim.is_plain, said: Said::read(headers), ..Self::none() };
-        for body in &decoded.bodies {
+        // The label may lie.
+        let is_decoded = !decoded.bodies.iter().any(|body| **body == **start);
+        for body in decoded.bodies {
+            let body = match body {
+                Cow::Borrowed(_) => start.clone(),
+                Cow::Owned(body) => body.into(),
+            };
             fields.seen_whole &= fields.add(&claim, body);
         }
-        // The label may lie.
-        if !decoded.bodies.iter().any(|body| **body == *start) {
-            fields.add(&claim, start);
+        if is_decoded {
+            fields.add(&claim, start.clone());
         }
         fields.boundaries = claim.boundaries;
         let charsets: Vec<_> = fields.form("_charset_").collect();
@@ -108,13 +114,13 @@ impl Fields {
     }
 
     /// Keeps a body and decides what it is read as. Whether that is all it can be read as.
-    fn add(&mut self, claim: &Claim, body: &[u8]) -> bool {
-        let begins = Beginning::of(body);
+    fn add(&mut self, claim: &Claim, body: Bytes) -> bool {
+        let begins = Beginning::of(&body);
         let json = claim.kinds.json || begins == Beginning::Json;
         let multipart = claim.kinds.multipart || begins == Beginning::Multipart;
-        let transcoded = if json { utf16::transcode(body) } else { None };
-        let is_json = json && json::well_formed(transcoded.as_deref().unwrap_or(body)) != WellFormed::No;
-        let survey = multipart.then(|| multipart::survey(body, &claim.boundaries));
+        let transcoded = if json { utf16::transcode(&body) } else { None };
+        let is_json = json && json::well_formed(transcoded.as_deref().unwrap_or(&body)) != WellFormed::No;
+        let survey = multipart.then(|| multipart::survey(&body, &claim.boundaries));
         let is_multipart = begins == Beginning::Multipart && survey.is_some_and(|survey| survey.has_parts);
 
         // A body that is what it says it is, is nothing else; of any other every reading counts.
@@ -124,7 +130,7 @@ impl Fields {
             _ => false,
         };
         // Nothing reads two of these three from one body; under another label it is read as what it is or not at all.
-        let is_something = is_multipart || (is_json && begins == Beginning::Json) || urlencoded::is_strict(body);
+        let is_something = is_multipart || (is_json && begins == Beginning::Json) || urlencoded::is_strict(&body);
         let understood = is_something
             || match claim.kinds {
                 ONLY_JSON => is_json,
@@ -132,9 +138,9 @@ impl Fields {
                 _ => claim.is_known && begins != Beginning::Json,
             };
         if let Some(bytes) = transcoded {
-            self.texts.push(Text { bytes, kinds: ONLY_JSON });
+            self.texts.push(Text { bytes: bytes.into(), kinds: ONLY_JSON });
         }
-        self.texts.push(Text { bytes: body.to_vec(), kinds: Kinds { urlencoded: !settled, multipart, json } });
+        self.texts.push(Text { bytes: body, kinds: Kinds { urlencoded: !settled, multipart, json } });
         understood && survey.is_none_or(|survey| survey.understood)
     }
 }

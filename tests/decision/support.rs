@@ -190,7 +190,7 @@ impl Ask {
         if self.body.is_empty() {
             Fields::none()
         } else {
-            Fields::read(&self.parts.headers, self.body.as_bytes(), self.whole, 65536)
+            Fields::read(&self.parts.headers, &self.body.clone().into(), self.whole, 65536)
         }
     }
 }

@@ -40,6 +40,7 @@ mod routing;
 mod selectors;
 mod servers;
 mod service_manager;
+mod small_frames;
 mod spelling;
 mod streaming;
 mod takeover;

@@ -5,12 +5,13 @@ use http_body::Body;
 use http_body::Frame;
 
 use super::RequestBody;
+use crate::gather::Parts;
 use crate::upstream::Again;
 
 /// What was given on of a body since it was told to keep it.
 #[derive(Debug, Default)]
 pub(super) struct Given {
-    parts: Vec<Bytes>,
+    parts: Parts,
     /// So many bytes more are kept; `None`: nothing is.
     room: Option<usize>,
 }
@@ -20,7 +21,7 @@ impl Given {
         let Some(room) = self.room else { return };
         match frame.data_ref().and_then(|data| Some((data, room.checked_sub(data.len())?))) {
             Some((data, left)) => {
-                self.parts.push(data.clone());
+                self.parts.put(data.clone());
                 self.room = Some(left);
             }
             // Trailers, or too much.
@@ -34,14 +35,15 @@ impl<B: Body> Again for RequestBody<B> {
     fn keep(&mut self) {
         let Some(body) = &mut self.0 else { return };
         let is_here = body.has_ended || body.source.is_end_stream();
-        body.given = Given { parts: Vec::new(), room: Some(if is_here { usize::MAX } else { KEPT }) };
+        body.given = Given { parts: Parts::expecting(KEPT), room: Some(if is_here { usize::MAX } else { KEPT }) };
     }
 
     fn begin_again(&mut self) -> bool {
         let Some(body) = &mut self.0 else { return true };
         let Given { parts, room } = std::mem::take(&mut body.given);
-        for part in parts.into_iter().rev() {
-            body.replay.push_front(part);
+        // What was read ahead is given on first, and at once: none of it is left when there is something else.
+        if !parts.is_empty() {
+            body.replay = parts.into_bytes();
         }
         room.is_some()
     }

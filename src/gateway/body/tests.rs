@@ -1,3 +1,5 @@
+use std::collections::VecDeque;
+
 use http::HeaderValue;
 use http_body_util::BodyExt;
 

@@ -17,7 +17,7 @@ fn parts(request: &str) -> Parts {
 }
 
 fn form(parts: &Parts, body: &str, whole: bool) -> Fields {
-    Fields::read(&parts.headers, body.as_bytes(), whole, 65536)
+    Fields::read(&parts.headers, &body.to_owned().into(), whole, 65536)
 }
 
 fn part(selector: &str) -> KeyPart {

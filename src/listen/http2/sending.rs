@@ -15,13 +15,14 @@ use http_body::Frame;
 use tokio::time::Instant;
 
 use crate::alarm::Alarm;
+use crate::gather::Gathering;
 
 /// Why a body broke off.
 pub(super) type Fault = Box<dyn Error + Send + Sync>;
 
 #[derive(Debug)]
 pub(super) struct Sending<B> {
-    body: B,
+    body: Gathering<B>,
     stream: SendStream<Bytes>,
     /// What there is no room for yet, and whether it is the last.
     part: Option<(Bytes, bool)>,
@@ -37,7 +38,14 @@ where
     B: Body<Data = Bytes, Error: Into<Fault>> + Unpin,
 {
     pub(super) fn new(body: B, stream: SendStream<Bytes>) -> Self {
-        Self { body, stream, part: None, has_broken_off: false, since: None, patience: Alarm::default() }
+        Self {
+            body: Gathering::new(body),
+            stream,
+            part: None,
+            has_broken_off: false,
+            since: None,
+            patience: Alarm::default(),
+        }
     }
 
     /// Ready when all is sent, or the client has gone, or has made no room for so long.

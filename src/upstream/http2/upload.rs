@@ -17,8 +17,10 @@ use http_body::SizeHint;
 use tokio::time::Instant;
 use tokio_util::either::Either;
 
+use crate::gather::Gathering;
 use crate::upstream::again::Again;
 use crate::upstream::again::Lent;
+use crate::upstream::error::BoxError;
 
 /// What happened to one request since it was handed over.
 #[derive(Debug)]
@@ -78,14 +80,14 @@ impl Progress {
 /// The body of a request on its way to a server.
 #[derive(Debug)]
 pub(super) struct Upload<B> {
-    body: Either<B, Lent<B>>,
+    body: Either<B, Gathering<Lent<B>>>,
     end: End,
 }
 
 impl<B> Upload<B> {
     /// A body that is not empty, and that the server may refuse unread.
     pub(super) fn lent(body: Lent<B>, progress: Arc<Progress>) -> Self {
-        Self { body: Either::Right(body), end: End(Some(progress)) }
+        Self { body: Either::Right(Gathering::new(body)), end: End(Some(progress)) }
     }
 
     pub(super) fn empty(body: B) -> Self {
@@ -98,18 +100,18 @@ impl<B: Again> Upload<B> {
     pub(super) fn into_body(self) -> Option<B> {
         match self.body {
             Either::Left(body) => Some(body),
-            Either::Right(lent) => lent.take_back(),
+            Either::Right(lent) => lent.into_inner().take_back(),
         }
     }
 }
 
-impl<B: Body<Data = Bytes> + Unpin> Body for Upload<B> {
+impl<B: Body<Data = Bytes, Error: Into<BoxError>> + Unpin> Body for Upload<B> {
     type Data = Bytes;
-    type Error = B::Error;
+    type Error = BoxError;
 
-    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
         match &mut self.body {
-            Either::Left(body) => Pin::new(body).poll_frame(cx),
+            Either::Left(body) => Pin::new(body).poll_frame(cx).map_err(Into::into),
             Either::Right(lent) => {
                 let part = Pin::new(lent).poll_frame(cx);
                 if let Some(progress) = &self.end.0 {
