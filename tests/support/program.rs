@@ -4,19 +4,19 @@ use std::fs;
 use std::net::SocketAddr;
 use std::net::TcpListener;
 use std::net::TcpStream;
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Child;
 use std::process::Command;
 use std::process::Stdio;
-use std::thread;
-use std::time::Duration;
 
+use rustix::process::Pid;
+use rustix::process::Signal;
 use tempfile::TempDir;
 
-use super::clock::Stopwatch;
 use super::clock::eventually;
 
-/// A running program; ended when it is dropped, with those it has started.
+/// A running program; killed with all that it has started when it is dropped.
 #[derive(Debug)]
 pub struct Program {
     child: Child,
@@ -53,6 +53,7 @@ impl Program {
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
+            .process_group(0)
             .spawn()
             .expect("it is installed: tests/run does that");
         Self { child, _folder: folder, address }
@@ -75,16 +76,8 @@ impl Program {
 
 impl Drop for Program {
     fn drop(&mut self) {
-        // Asked to, it ends its children first.
-        let _ = Command::new("kill").arg(self.child.id().to_string()).status();
-        let asked = Stopwatch::start();
-        while asked.elapsed() < GRACE && matches!(self.child.try_wait(), Ok(None)) {
-            thread::sleep(Duration::from_millis(5));
-        }
-        let _ = self.child.kill();
+        let group = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
+        let _ = group.map(|group| rustix::process::kill_process_group(group, Signal::KILL));
         let _ = self.child.wait();
     }
 }
-
-/// A program that was asked to end and has not after this long does not.
-const GRACE: Duration = Duration::from_secs(5);

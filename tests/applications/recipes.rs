@@ -6,11 +6,11 @@ use crate::browser::Browser;
 use crate::django::Django;
 use crate::forms::PASSWORD;
 use crate::forms::forms;
-use crate::forms::recipe;
 use crate::served::Served;
 use crate::support::Gateway;
 use crate::support::Stopwatch;
 use crate::support::eventually;
+use crate::support::recipe;
 
 /// The status that a login gets: from this address, by this name.
 fn log_in(gateway: &Gateway, from: &str, name: &str, password: &str) -> u16 {

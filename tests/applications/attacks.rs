@@ -9,12 +9,12 @@ use serde_json::Value;
 
 use crate::forms::PASSWORD;
 use crate::forms::forms;
-use crate::forms::recipe;
 use crate::served::Served;
 use crate::support::Gateway;
 use crate::support::RedisServer;
 use crate::support::Request;
 use crate::support::eventually;
+use crate::support::recipe;
 
 /// How many attempts of an attack are under way at once.
 const AT_ONCE: usize = 40;

@@ -5,10 +5,22 @@ import zlib
 from django.contrib.staticfiles.handlers import ASGIStaticFilesHandler
 from shop.asgi import application as django
 from starlette.applications import Starlette
+from django.contrib.auth.signals import user_logged_in, user_login_failed
+from django.dispatch import receiver
 from starlette.responses import JSONResponse, StreamingResponse
 from starlette.routing import Mount, Route, WebSocketRoute
 
 BLOCK = bytes(range(256)) * 256
+
+
+@receiver(user_login_failed)
+def failed(credentials, **_):
+    print(f"judged {credentials['username']}.", flush=True)
+
+
+@receiver(user_logged_in)
+def succeeded(user, **_):
+    print(f"judged {user.username}.", flush=True)
 
 
 async def upload(request):

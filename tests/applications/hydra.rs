@@ -10,8 +10,8 @@ use tempfile::TempDir;
 
 use crate::forms::PASSWORD;
 use crate::forms::forms;
-use crate::forms::recipe;
 use crate::support::Gateway;
+use crate::support::recipe;
 
 /// Where the password stands among a thousand words.
 const PLACE: usize = 300;

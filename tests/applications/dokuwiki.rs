@@ -1,0 +1,172 @@
+//! DokuWiki behind `config/login-dokuwiki.yaml`.
+
+use std::fs;
+use std::net::SocketAddr;
+use std::process::Command;
+
+use tempfile::TempDir;
+
+use crate::attack::Asked;
+use crate::attack::Login;
+use crate::attack::a_thousand_words_find_nothing;
+use crate::attack::buys_nothing;
+use crate::attack::form;
+use crate::attack::readings_are_throttled;
+use crate::php;
+use crate::support::Gateway;
+use crate::support::Program;
+use crate::support::Request;
+use crate::support::Response;
+use crate::support::recipe;
+
+const PASSWORD: &str = "correct horse";
+
+const NAMES: [&str; 8] = ["alice", "mallory", "bob", "carol", "dave", "erin", "frank", "grace"];
+
+/// A running wiki of Debian's package, until it is dropped.
+#[derive(Debug)]
+struct DokuWiki {
+    server: Program,
+    folder: TempDir,
+}
+
+impl DokuWiki {
+    fn start() -> Self {
+        let folder = tempfile::tempdir().expect("a folder for the wiki");
+        let at = |name: &str| folder.path().join(name);
+        php::copy("/usr/share/dokuwiki", &at("wiki"));
+        php::copy("/etc/dokuwiki", &at("conf"));
+        php::copy("/var/lib/dokuwiki/data", &at("data"));
+        let hash = format!("echo password_hash('{PASSWORD}', PASSWORD_BCRYPT, ['cost' => 5]);");
+        let hash = php::said_by(Command::new("php").args(["-r", &hash]));
+        let users = NAMES.map(|name| format!("{name}:{hash}:{name}:{name}@example.com:user\n")).concat();
+        fs::create_dir(at("wiki/lib/plugins/told")).expect("a folder for a plugin");
+        for (name, text) in [
+            ("wiki/inc/preload.php", include_str!("dokuwiki/preload.php")),
+            ("wiki/lib/plugins/told/action.php", include_str!("dokuwiki/action.php")),
+            ("wiki/lib/plugins/told/plugin.info.txt", "base told\ndate 2026-01-01\nname told\n"),
+            ("conf/local.php", include_str!("dokuwiki/local.php")),
+            ("conf/acl.auth.php", "* @ALL 1\n* @user 8\n"),
+            ("conf/users.auth.php", &users),
+        ] {
+            fs::write(at(name), text).expect("a file in the folder");
+        }
+        Self { server: php::built_in(&at("wiki")), folder }
+    }
+
+    fn guarded(&self) -> Gateway {
+        recipe("login-dokuwiki.yaml", self.server.address(), &[])
+    }
+}
+
+impl Login for DokuWiki {
+    fn address(&self) -> SocketAddr {
+        self.server.address()
+    }
+
+    fn form(&self) -> String {
+        "/doku.php?do=login:u=^USER^&p=^PASS^:S=Location".to_owned()
+    }
+
+    fn password(&self) -> &'static str {
+        PASSWORD
+    }
+
+    fn log_in(&self, gateway: &Gateway, from: &str, name: &str, password: &str) -> Response {
+        gateway.post("/doku.php?do=login").from(from).form(&form(&[("u", name), ("p", password)])).send()
+    }
+
+    fn is_success(&self, answer: &Response) -> bool {
+        session(answer).is_some()
+    }
+
+    fn judged(&self, name: &str) -> usize {
+        let told = fs::read_to_string(self.folder.path().join("told")).unwrap_or_default();
+        told.lines().filter(|line| line.strip_prefix("judged ") == Some(name)).count()
+    }
+}
+
+/// The cookie of a login that this answer begins, as it is sent back.
+fn session(answer: &Response) -> Option<String> {
+    let cookies = answer.headers.all("set-cookie");
+    let mut pairs = cookies.iter().filter_map(|line| line.split(';').next());
+    pairs.find(|pair| pair.starts_with("DW") && !pair.ends_with("=deleted")).map(str::to_owned)
+}
+
+#[test]
+fn a_thousand_words_do_not_find_a_password_of_dokuwiki() {
+    let wiki = DokuWiki::start();
+    a_thousand_words_find_nothing(&wiki, &wiki.guarded());
+}
+
+#[test]
+fn what_looks_like_a_success_of_dokuwiki_buys_nothing() {
+    let wiki = DokuWiki::start();
+    // Without its session this cookie is a login again each time: the answer sets it anew.
+    let own = Request::new(wiki.address(), "POST", "/doku.php?do=login");
+    let own = session(&own.form(&form(&[("u", "mallory"), ("p", PASSWORD), ("r", "1")])).send()).expect("a session");
+    let urlencoded = "application/x-www-form-urlencoded";
+    let as_mallory = |name: &str| format!("u={name}&u=mallory&p=correct+horse");
+    let shapes: [(&str, &str, &str, String); 6] = [
+        ("bob", "/doku.php?do=logout", urlencoded, "u=bob&p=guess".to_owned()),
+        ("carol", "/lib/exe/fetch.php?media=wiki:dokuwiki-128.png", urlencoded, "u=carol&p=guess".to_owned()),
+        ("dave", "/doku.php", "text/plain", "u=dave".to_owned()),
+        ("erin", "/doku.php", "application/json", "{\"u\": \"erin\"}".to_owned()),
+        ("frank", "/doku.php", urlencoded, "U=frank".to_owned()),
+        ("grace", "/doku.php", urlencoded, as_mallory("grace")),
+    ];
+    for (name, target, content_type, body) in shapes {
+        let gateway = wiki.guarded();
+        buys_nothing(&wiki, &gateway, name, |from| {
+            let answer = gateway.post(target).from(from).header("Cookie", &own).body(content_type, &body).send();
+            assert!(answer.status < 500, "{target} {body}: {}", answer.status);
+        });
+    }
+}
+
+#[test]
+fn wherever_dokuwiki_reads_a_name_and_a_password_it_is_throttled() {
+    let wiki = DokuWiki::start();
+    let gateway = wiki.guarded();
+    let ask = |to: Asked, target: &str| {
+        let address = if to == Asked::Application { wiki.address() } else { gateway.address() };
+        Request::new(address, "POST", target).from("127.0.3.1").form(&form(&[("u", "bob"), ("p", "guess")])).send()
+    };
+    let read = readings_are_throttled(&wiki, &gateway, "bob", &TARGETS, ask);
+    assert!(read >= 11, "{read} readings");
+    // In the address, where the names of fields have several spellings, too; and as HTTP Basic.
+    let basic = "Basic Y2Fyb2w6Z3Vlc3M=";
+    let ask = |target: &str| gateway.get(target).from("127.0.3.2").header("Authorization", basic).status();
+    let statuses: Vec<u16> = (0..8).map(|_| ask("/doku.php")).collect();
+    assert_eq!((wiki.judged("carol"), statuses.last()), (5, Some(&429)), "{statuses:?}");
+    for name in ["u", "%75", "+u", "u%00x", "%20u"] {
+        for round in 1..=5 {
+            gateway.get(&format!("/doku.php?{name}=dave&p=guess")).from(&format!("127.0.4.{round}")).send();
+        }
+    }
+    assert_eq!(wiki.judged("dave"), 3);
+}
+
+/// What takes a name and a password in a form.
+const TARGETS: [&str; 20] = [
+    "/",
+    "/doku.php",
+    "/doku.php?do=login",
+    "/doku.php/start",
+    "/doku.php/x.css",
+    "/index.php",
+    "/feed.php",
+    "/lib/exe/ajax.php",
+    "/lib/exe/fetch.php?media=wiki:dokuwiki-128.png",
+    "/lib/exe/detail.php?media=wiki:dokuwiki-128.png",
+    "/lib/exe/mediamanager.php",
+    "/lib/exe/xmlrpc.php",
+    "/lib/exe/css.php",
+    "//doku.php",
+    "/x/../doku.php",
+    "/%64oku.php",
+    "/doku%2ephp/x",
+    "/DOKU.PHP",
+    "/doku.php;x",
+    "/doku.php%00",
+];

@@ -1,0 +1,18 @@
+<?php
+// What WordPress loads by itself: every password that it judges is told of, by the name it is judged for.
+function told($name) {
+    file_put_contents(dirname(ABSPATH) . '/told', "judged $name\n", FILE_APPEND);
+}
+
+add_filter('authenticate', function ($user, $name, $password) {
+    if ($name !== '' && $password !== '') {
+        told($name);
+    }
+    return $user;
+}, 1, 3);
+add_action('application_password_failed_authentication', fn () => told($_SERVER['PHP_AUTH_USER'] ?? ''));
+
+// Mail is taken and thrown away.
+function wp_mail() {
+    return true;
+}
