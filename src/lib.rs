@@ -34,7 +34,7 @@
 //!
 //! | layer | modules | what they know |
 //! | --- | --- | --- |
-//! | words | [`units`] [`spelling`] [`glob`] [`clock`] [`alarm`] [`gather`] [`http1`] | nothing of the crate |
+//! | words | [`units`] [`spelling`] [`glob`] [`clock`] [`alarm`] [`files`] [`gather`] [`http1`] | nothing of the crate |
 //! | facts | [`client`] [`request`] | who asks, and what for |
 //! | rules | [`list`] [`key`] [`challenge`] [`outcome`] [`limit`] [`route`] | one kind of rule each |
 //! | decision | [`decision`] | the rules together |
@@ -51,8 +51,8 @@
 //!
 //! Text with positions ([`config::yaml`]) becomes [`Settings`](config::Settings), in which no error is left; from them
 //! [`app`] builds the [`Snapshot`](gateway::Snapshot) that requests hold. `run`, `check`, `explain` and a reload use the
-//! same [`config::load`]. A reload reads, checks, builds and binds everything before it swaps anything
-//! ([`App::reload`](app::App::reload)); the old snapshot is freed when no request holds it, never on a core that serves.
+//! same [`config::load`]. A reload reads, checks, builds and binds everything before it swaps anything ([`app::reload`]),
+//! the reading on a thread of its own ([`files`] says what may be read); the old snapshot is freed when no request holds it, never on a core that serves.
 //!
 //! # Protocols
 //!
@@ -93,6 +93,7 @@
 
 pub mod alarm;
 pub mod clock;
+pub mod files;
 pub mod gather;
 pub mod glob;
 pub mod http1;

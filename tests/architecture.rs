@@ -14,6 +14,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("spelling", &[]),
     ("clock", &[]),
     ("alarm", &[]),
+    ("files", &[]),
     ("gather", &[]),
     ("glob", &[]),
     ("http1", &[]),
@@ -26,10 +27,10 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("limit", &["clock", "key", "list", "outcome"]),
     ("route", &["glob", "client", "request", "list", "key", "limit", "outcome"]),
     ("decision", &["units", "spelling", "clock", "client", "request", "list", "key", "limit", "outcome", "route"]),
-    ("store", &["units", "clock", "client", "key", "limit", "decision"]),
+    ("store", &["units", "clock", "files", "client", "key", "limit", "decision"]),
     ("upstream", &["alarm", "gather", "http1"]),
     ("listen", &["clock", "alarm", "gather", "http1", "client"]),
-    ("record", &["clock", "client", "key", "limit", "outcome", "route", "decision"]),
+    ("record", &["clock", "files", "client", "key", "limit", "outcome", "route", "decision"]),
     (
         "gateway",
         &[
@@ -62,22 +63,22 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     (
         "config",
         &[
-            "units", "spelling", "glob", "clock", "client", "request", "list", "key", "limit", "outcome", "route",
-            "decision", "store", "upstream", "listen", "record", "gateway", "admin",
+            "units", "spelling", "glob", "clock", "files", "client", "request", "list", "key", "limit", "outcome",
+            "route", "decision", "store", "upstream", "listen", "record", "gateway", "admin",
         ],
     ),
     (
         "app",
         &[
-            "units", "spelling", "glob", "clock", "client", "request", "list", "key", "limit", "outcome", "route",
-            "decision", "store", "upstream", "listen", "record", "gateway", "admin", "config",
+            "units", "spelling", "glob", "clock", "files", "client", "request", "list", "key", "limit", "outcome",
+            "route", "decision", "store", "upstream", "listen", "record", "gateway", "admin", "config",
         ],
     ),
     (
         "cli",
         &[
-            "units", "spelling", "glob", "clock", "client", "request", "list", "key", "limit", "outcome", "route",
-            "decision", "store", "upstream", "listen", "record", "gateway", "admin", "config", "app",
+            "units", "spelling", "glob", "clock", "files", "client", "request", "list", "key", "limit", "outcome",
+            "route", "decision", "store", "upstream", "listen", "record", "gateway", "admin", "config", "app",
         ],
     ),
 ];

@@ -10,14 +10,13 @@ use tokio::sync::oneshot;
 use tokio::task;
 use tokio::task::JoinHandle;
 use tokio::time;
-use tokio::time::Instant;
-use tracing::debug;
 use tracing::error;
 use tracing::info;
 use tracing::warn;
 
 use super::App;
 use super::Goodbye;
+use super::reloads::Reloads;
 use super::serve::Origin;
 use super::service_manager;
 use super::signals::Asked;
@@ -40,9 +39,10 @@ pub(super) async fn control(
     let mut watch = Watch::default();
     let mut tidy = time::interval(TIDY);
     let mut succession = Succession::default();
-    let mut half_renewed = HalfRenewed::default();
+    let mut reloads = Reloads::default();
+    let is_watched = matches!(origin, Origin::File(_));
     loop {
-        if matches!(origin, Origin::File(_)) {
+        if is_watched {
             watch.follow(app.files());
         }
         let is_handing = succession.handing.is_some();
@@ -53,10 +53,7 @@ pub(super) async fn control(
                     info!("draining: no new connections, requests under way are finished");
                     return Goodbye::ForGood;
                 }
-                Asked::Reload => {
-                    half_renewed.is_over();
-                    reload(app, origin).await;
-                }
+                Asked::Reload => reloads.ask(app, origin),
                 Asked::Replace => succession.start(next),
             },
             heir = hatch.next(), if !is_handing => succession.hand_over(app, heir),
@@ -66,52 +63,12 @@ pub(super) async fn control(
                     return Goodbye::AnotherServes;
                 }
             }
-            () = changed(&mut watch, origin) => half_renewed.read(app).await,
-            () = half_renewed.lasts() => {
-                half_renewed.is_over();
-                reload(app, origin).await;
-            }
+            next = reloads.next() => reloads.go_on(app, next),
+            () = watch.changed(), if is_watched && !reloads.is_under_way() => reloads.changed(app),
             _ = tidy.tick() => app.free_unused(),
         }
     }
 }
-
-/// A certificate and its key are two files, and seldom change in one moment. While one of them is still the old one
-/// they do not belong together, which is told only if it lasts.
-#[derive(Default)]
-struct HalfRenewed {
-    since: Option<Instant>,
-}
-
-impl HalfRenewed {
-    /// A file has changed.
-    async fn read(&mut self, app: &mut App) {
-        service_manager::reloading();
-        // What comes of it is in the log already.
-        if app.reload_when_paired().await.is_some() {
-            self.is_over();
-        } else {
-            debug!("a key does not belong to its certificate, perhaps one of them is yet to be renewed");
-            self.since.get_or_insert_with(Instant::now);
-        }
-        service_manager::ready(false);
-    }
-
-    /// Returns when it has lasted too long. May be dropped at any time and called again.
-    async fn lasts(&self) {
-        match self.since {
-            Some(since) => time::sleep_until(since + RENEWING).await,
-            None => future::pending().await,
-        }
-    }
-
-    fn is_over(&mut self) {
-        self.since = None;
-    }
-}
-
-/// How long renewing a certificate and its key may take.
-const RENEWING: Duration = Duration::from_secs(2);
 
 /// How often retired configurations are looked through.
 const TIDY: Duration = Duration::from_secs(1);
@@ -132,6 +89,12 @@ impl Succession {
         };
         if let Some((process, _)) = &self.started {
             return warn!("process {process} was started to take over and is still at it");
+        }
+        if !next.is_repeatable() {
+            return error!(
+                "the configuration came from standard input, which cannot be read again: start `portcullis run -c - \
+                 --takeover` with it instead"
+            );
         }
         if process::id() == 1 {
             // The end of process 1 is the end of its container, and of the new process with it.
@@ -192,27 +155,4 @@ fn say_goodbye(app: &mut App, successor: Successor) {
     }
     app.leave();
     successor.dismiss();
-}
-
-async fn reload(app: &mut App, origin: &Origin) {
-    match origin {
-        Origin::File(_) => {
-            service_manager::reloading();
-            // What came of it is in the log already.
-            drop(app.reload().await);
-            service_manager::ready(false);
-        }
-        Origin::Flags => {
-            service_manager::reloading();
-            info!("nothing to reload: the configuration is the command line");
-            service_manager::ready(false);
-        }
-    }
-}
-
-async fn changed(watch: &mut Watch, origin: &Origin) {
-    match origin {
-        Origin::File(_) => watch.changed().await,
-        Origin::Flags => future::pending().await,
-    }
 }

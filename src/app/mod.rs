@@ -9,6 +9,7 @@ mod control;
 pub mod listeners;
 pub mod live;
 pub mod reload;
+mod reloads;
 pub mod serve;
 mod service_manager;
 mod signals;
@@ -24,6 +25,7 @@ use std::fmt;
 use std::io;
 use std::net::SocketAddr;
 use std::net::TcpListener;
+use std::panic;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -31,6 +33,7 @@ use arc_swap::ArcSwap;
 use arc_swap::access::Map;
 use rustix::process::Resource;
 use rustix::process::getrlimit;
+use tokio::task;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tracing::error;
@@ -52,6 +55,7 @@ use crate::admin;
 use crate::admin::Control;
 use crate::clock::Clock;
 use crate::config::Diagnostic;
+use crate::config::Output;
 use crate::config::Settings;
 use crate::config::Warnings;
 use crate::gateway::Gateway;
@@ -62,11 +66,14 @@ use crate::listen::Connections;
 use crate::listen::Stack;
 use crate::listen::Stopper;
 use crate::listen::tls::NoTls;
+use crate::record::Gauges;
 use crate::record::LogSettings;
 use crate::record::Sinks;
+use crate::record::audit;
 use crate::record::audit::Append;
-use crate::record::audit::AuditError;
+use crate::record::audit::Trail;
 use crate::record::log::OperationalLog;
+use crate::record::notify;
 use crate::record::notify::Desks;
 use crate::store::AnyStore;
 use crate::store::snapshot::Pen;
@@ -127,8 +134,9 @@ pub enum StartError {
     Bind { address: SocketAddr, source: io::Error },
     #[error("cannot speak TLS on {address}: {source}")]
     Tls { address: SocketAddr, source: NoTls },
-    #[error(transparent)]
-    Audit(AuditError),
+    /// Something that the configuration names cannot be used.
+    #[error("{} mistakes in the configuration", .0.len())]
+    Mistakes(Vec<Diagnostic>),
     #[error("cannot take over from the running gateway: {0}")]
     Takeover(io::Error),
     #[error("cannot start a thread: {0}")]
@@ -167,6 +175,7 @@ impl App {
             connections,
             requests,
             files,
+            outputs,
             warnings,
         } = settings;
         tell(&warnings);
@@ -176,15 +185,14 @@ impl App {
         let bound_admin =
             admin.map(|admin| bind(admin.address, Stack::Dual, 1, sockets).map(|bound| (admin, bound))).transpose()?;
 
-        let parts = build::Parts { policy, clients, upstreams, requests };
-        let desks = sinks.herald().desks(&notify, &Desks::default(), sinks.metrics());
-        let snapshot = build::snapshot(parts, &log_settings, &desks, None, &sinks);
-        let live = Live::new(snapshot);
-        let store_settings = store;
         let clock = Clock::system();
-        let store = Arc::new(store::build(&store_settings, &clock, sinks.metrics(), predecessor.as_ref()));
-        let streams = Streams::of(&store);
-        let trail = sinks.herald().open(&audit, streams.as_ref(), sinks.metrics()).map_err(StartError::Audit)?;
+        let store_settings = store;
+        let parts = build::Parts { policy, clients, upstreams, requests };
+        let plan =
+            Plan { store: store_settings.clone(), clock: clock.clone(), audit, outputs, notify, parts, log_settings };
+        let Built { snapshot, store, streams, trail, desks, log_settings } =
+            plan.carry_out(&sinks, predecessor).await?;
+        let live = Live::new(snapshot);
         sinks.herald().follow(trail);
         store.bans().tell(Arc::new(tidings::Bans(Arc::clone(sinks.herald()))));
         let watching = CancellationToken::new();
@@ -200,15 +208,9 @@ impl App {
                     (live.shared(), Arc::clone(&store), connections.clone(), holding.clone(), sinks.clone());
                 move || build::gauges(&live.load(), &store, &connections, &holding, &sinks)
             };
-            let sources = admin::Sources {
-                metrics: Arc::clone(sinks.metrics()),
-                gauges: Box::new(gauges),
-                policy: Box::new(Map::new(live.shared(), |snapshot: &Snapshot| &snapshot.policy)),
-                store: Arc::clone(&store),
-                herald: Arc::clone(sinks.herald()),
-            };
             let token = bound_admin.as_ref().and_then(|(settings, _)| settings.token.clone());
-            Control::new(sources, admin::Rules { token, on_failure: store_settings.on_failure })
+            let rules = admin::Rules { token, on_failure: store_settings.on_failure };
+            Control::new(sources(&live, &store, &sinks, Box::new(gauges)), rules)
         };
         let workers = Workers::start(cores, {
             let (live, store) = (live.shared(), Arc::clone(&store));
@@ -341,6 +343,76 @@ pub enum Drained {
     Whole,
     /// Time was up while these connections still stood.
     CutShort { connections: usize },
+}
+
+/// What is made of settings when the process starts, before it serves.
+struct Plan {
+    store: crate::store::Settings,
+    clock: Clock,
+    audit: audit::Settings,
+    outputs: Vec<Output>,
+    notify: notify::Settings,
+    parts: build::Parts,
+    log_settings: LogSettings,
+}
+
+struct Built {
+    snapshot: Snapshot,
+    store: Arc<AnyStore>,
+    streams: Option<Arc<dyn Append>>,
+    trail: Trail,
+    desks: Desks,
+    log_settings: LogSettings,
+}
+
+impl Plan {
+    /// All that reads and opens files, on a thread that may wait for them.
+    async fn carry_out(self, sinks: &Sinks, predecessor: &mut Option<Predecessor>) -> Result<Built, StartError> {
+        let (sinks, of_before) = (sinks.clone(), predecessor.take());
+        let building = task::spawn_blocking(move || (self.build(&sinks, of_before.as_ref()), of_before));
+        let (built, of_before) = building.await.unwrap_or_else(|error| panic::resume_unwind(error.into_panic()));
+        *predecessor = of_before;
+        built
+    }
+
+    fn build(self, sinks: &Sinks, predecessor: Option<&Predecessor>) -> Result<Built, StartError> {
+        let Self { store, clock, audit, outputs, notify, parts, log_settings } = self;
+        let store = Arc::new(store::build(&store, &clock, sinks.metrics(), predecessor));
+        let streams = Streams::of(&store);
+        let trail = open_trail(sinks, &audit, streams.as_ref(), &outputs)?;
+        let desks = sinks.herald().desks(&notify, &Desks::default(), sinks.metrics());
+        let snapshot = build::snapshot(parts, &log_settings, &desks, None, sinks);
+        Ok(Built { snapshot, store, streams, trail, desks, log_settings })
+    }
+}
+
+/// What the admin listener answers from.
+fn sources(
+    live: &Live,
+    store: &Arc<AnyStore>,
+    sinks: &Sinks,
+    gauges: Box<dyn Fn() -> Gauges + Send + Sync>,
+) -> admin::Sources {
+    admin::Sources {
+        metrics: Arc::clone(sinks.metrics()),
+        gauges,
+        policy: Box::new(Map::new(live.shared(), |snapshot: &Snapshot| &snapshot.policy)),
+        store: Arc::clone(store),
+        herald: Arc::clone(sinks.herald()),
+    }
+}
+
+/// Opens the places of the audit trail. One that cannot be opened is a mistake where it is named.
+fn open_trail(
+    sinks: &Sinks,
+    settings: &audit::Settings,
+    streams: Option<&Arc<dyn Append>>,
+    outputs: &[Output],
+) -> Result<Trail, StartError> {
+    sinks
+        .herald()
+        .open(settings, streams, sinks.metrics())
+        .map_err(|error| StartError::Mistakes(vec![Output::unwritable(outputs, &error.path, &error.to_string())]))
 }
 
 /// Says what is right as it is written and will not be what was meant.

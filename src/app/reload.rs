@@ -5,11 +5,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use tokio::task;
+use tokio::task::JoinHandle;
 use tracing::error;
 use tracing::info;
 use tracing::warn;
 
 use super::App;
+use super::Load;
 use super::StartError;
 use super::build;
 use super::changes::Changes;
@@ -24,7 +26,10 @@ use crate::config::Diagnostic;
 use crate::config::Settings;
 use crate::config::Warnings;
 use crate::gateway::Snapshot;
+use crate::listen::Entrance;
 use crate::listen::Stack;
+use crate::record::Sinks;
+use crate::record::audit::Append;
 use crate::record::audit::Trail;
 use crate::record::metrics::Reload;
 use crate::record::notify::Desks;
@@ -36,6 +41,15 @@ pub enum Refused {
     Start(StartError),
     /// Reading it panicked: a defect, and no reason to stop serving.
     Defect,
+}
+
+/// A configuration that was read and built. What is left to be done is to bind its addresses.
+pub(super) struct Draft {
+    snapshot: Snapshot,
+    changes: Changes,
+    listen: Vec<Entrance>,
+    admin: Option<admin::Settings>,
+    rest: Rest,
 }
 
 /// A configuration of which nothing can fail any more.
@@ -65,24 +79,32 @@ struct Rest {
     warnings: Warnings,
 }
 
+/// What reading anew needs to know of what is in force.
+struct Reader {
+    load: Arc<Load>,
+    previous: Arc<Snapshot>,
+    sinks: Sinks,
+    desks: Desks,
+    streams: Option<Arc<dyn Append>>,
+}
+
 impl App {
-    /// Reads, checks, builds and binds everything, then swaps it in at once. Whatever goes wrong is logged, and changes
-    /// nothing.
-    pub async fn reload(&mut self) -> Result<Changes, Refused> {
-        let prepared = self.prepare().await;
-        self.conclude(prepared)
+    /// Reads, checks and builds everything on a thread of its own: a list of a million lines takes a while, and a file
+    /// system that hangs takes for ever. [`Self::finish_reload`] swaps it in.
+    pub(super) fn begin_reload(&self) -> JoinHandle<Result<Box<Draft>, Refused>> {
+        let reader = Reader {
+            load: Arc::clone(&self.load),
+            previous: self.live.load(),
+            sinks: self.sinks.clone(),
+            desks: self.desks.clone(),
+            streams: self.streams.clone(),
+        };
+        task::spawn_blocking(move || reader.read().map(Box::new))
     }
 
-    /// The same after a file has changed. `None`: nothing is wrong but a certificate and a key that do not belong
-    /// together; they are two files, and perhaps only one of them has been renewed so far. Nothing is said of it.
-    pub async fn reload_when_paired(&mut self) -> Option<Result<Changes, Refused>> {
-        match self.prepare().await {
-            Err(Refused::Mistakes(mistakes)) if mistakes.iter().all(|mistake| mistake.is_of_a_pair) => None,
-            prepared => Some(self.conclude(prepared)),
-        }
-    }
-
-    fn conclude(&mut self, prepared: Result<Prepared, Refused>) -> Result<Changes, Refused> {
+    /// Binds what is to be bound, then swaps everything in at once. Whatever went wrong is logged, and changes nothing.
+    pub(super) fn finish_reload(&mut self, read: Result<Box<Draft>, Refused>) -> Result<Changes, Refused> {
+        let prepared = read.and_then(|draft| self.prepare(*draft));
         let outcome = prepared.map(|prepared| self.take_over(prepared));
         match &outcome {
             Ok(changes) => {
@@ -102,47 +124,12 @@ impl App {
         outcome
     }
 
-    /// All that can fail.
-    async fn prepare(&self) -> Result<Prepared, Refused> {
-        let load = Arc::clone(&self.load);
-        // Reading a list of a million lines takes a while, and this thread answers probes meanwhile.
-        let settings = task::spawn_blocking(move || load()).await.map_err(|_| Refused::Defect)?;
-        let Settings {
-            listen,
-            admin,
-            clients,
-            store,
-            upstreams,
-            policy,
-            notify,
-            audit,
-            log,
-            connections,
-            requests,
-            files,
-            warnings,
-        } = settings.map_err(Refused::Mistakes)?;
-
-        let listeners = self.listeners.prepare(listen, &self.workers).map_err(Refused::Start)?;
+    fn prepare(&self, draft: Draft) -> Result<Prepared, Refused> {
+        let Draft { snapshot, changes, listen, admin, rest } = draft;
+        let listeners = self.listeners.prepare(listen, &self.workers)?;
         let token = admin.as_ref().and_then(|admin| admin.token.clone());
-        let rules = admin::Rules { token, on_failure: store.on_failure };
-        let admin = self.prepare_admin(admin).map_err(Refused::Start)?;
-        let herald = self.sinks.herald();
-        let trail = herald.open(&audit, self.streams.as_ref(), self.sinks.metrics());
-        let trail = trail.map_err(|error| Refused::Start(StartError::Audit(error)))?;
-        let desks = herald.desks(&notify, &self.desks, self.sinks.metrics());
-        let (snapshot, changes) = {
-            let (previous, log, sinks) = (self.live.load(), log.clone(), self.sinks.clone());
-            let desks = desks.clone();
-            let parts = build::Parts { policy, clients, upstreams, requests };
-            let build = move || {
-                let snapshot = build::snapshot(parts, &log, &desks, Some(&previous), &sinks);
-                let changes = Changes::between(&previous, &snapshot);
-                (snapshot, changes)
-            };
-            task::spawn_blocking(build).await.map_err(|_| Refused::Defect)?
-        };
-        let rest = Rest { store, log, trail, desks, connections, files, warnings };
+        let rules = admin::Rules { token, on_failure: rest.store.on_failure };
+        let admin = self.prepare_admin(admin)?;
         Ok(Prepared { snapshot, changes, listeners, admin, rules, rest })
     }
 
@@ -234,6 +221,53 @@ impl App {
         let unused = self.live.take_unused();
         if !unused.is_empty() {
             task::spawn_blocking(move || drop(unused));
+        }
+    }
+}
+
+impl Reader {
+    /// Blocks. To be called within a runtime.
+    fn read(self) -> Result<Draft, Refused> {
+        let Self { load, previous, sinks, desks, streams } = self;
+        let Settings {
+            listen,
+            admin,
+            clients,
+            store,
+            upstreams,
+            policy,
+            notify,
+            audit,
+            log,
+            connections,
+            requests,
+            files,
+            outputs,
+            warnings,
+        } = load().map_err(Refused::Mistakes)?;
+        let trail = super::open_trail(&sinks, &audit, streams.as_ref(), &outputs)?;
+        let desks = sinks.herald().desks(&notify, &desks, sinks.metrics());
+        let parts = build::Parts { policy, clients, upstreams, requests };
+        let snapshot = build::snapshot(parts, &log, &desks, Some(&previous), &sinks);
+        let changes = Changes::between(&previous, &snapshot);
+        let rest = Rest { store, log, trail, desks, connections, files, warnings };
+        Ok(Draft { snapshot, changes, listen, admin, rest })
+    }
+}
+
+impl Refused {
+    /// Nothing is wrong but a certificate and a key that do not belong together; they are two files, and perhaps only one
+    /// of them has been renewed so far.
+    pub(super) fn is_of_a_pair(&self) -> bool {
+        matches!(self, Self::Mistakes(mistakes) if mistakes.iter().all(|mistake| mistake.is_of_a_pair))
+    }
+}
+
+impl From<StartError> for Refused {
+    fn from(error: StartError) -> Self {
+        match error {
+            StartError::Mistakes(mistakes) => Self::Mistakes(mistakes),
+            other => Self::Start(other),
         }
     }
 }

@@ -2,7 +2,9 @@
 
 use std::fmt;
 use std::net::SocketAddr;
+use std::panic;
 use std::path::Path;
+use std::sync::Arc;
 
 use listenfd::ListenFd;
 use rustix::process::Resource;
@@ -11,12 +13,14 @@ use rustix::process::getrlimit;
 use rustix::process::setrlimit;
 use tokio::runtime;
 use tokio::runtime::Runtime;
+use tokio::task;
 use tracing::info;
 use tracing::warn;
 
 use super::App;
 use super::Drained;
 use super::Heritage;
+use super::Load;
 use super::StartError;
 use super::Surroundings;
 use super::control::control;
@@ -27,6 +31,7 @@ use super::takeover::CommandLine;
 use super::takeover::Hatch;
 use super::takeover::Predecessor;
 use super::takeover::names;
+use crate::config::Diagnostic;
 use crate::config::Settings;
 
 /// Where the configuration of a process stands.
@@ -36,6 +41,8 @@ pub enum Origin {
     File(std::path::PathBuf),
     /// The command line, which cannot change.
     Flags,
+    /// A stream, which has been read.
+    StandardInput,
 }
 
 /// Whether a process goes on where another one was, and whether another one may go on where it was.
@@ -63,6 +70,20 @@ impl Process {
         Ok(Self { runtime, signals, opened })
     }
 
+    /// Reads the configuration; `None`: a signal ended the process meanwhile.
+    pub fn read(mut self, load: &Arc<Load>) -> Option<(Self, Result<Settings, Vec<Diagnostic>>)> {
+        let load = Arc::clone(load);
+        let read = self.runtime.block_on(async {
+            let reading = task::spawn_blocking(move || load());
+            self.signals.unless_ended(reading).await
+        });
+        let Some(read) = read else {
+            self.runtime.shutdown_background();
+            return None;
+        };
+        Some((self, read.unwrap_or_else(|error| panic::resume_unwind(error.into_panic()))))
+    }
+
     /// Serves until a signal ends it, or another process takes over: it drains; a signal after that ends at once.
     /// `started` is called when requests are answered.
     pub fn serve(
@@ -79,9 +100,12 @@ impl Process {
         let ended = runtime.block_on(async {
             raise_descriptors();
             let summary = Summary::of(&settings);
-            let names = names(origin, &settings.listen);
-            let mut heritage = inherit(opened, succession, &names).await?;
-            let mut app = App::start(settings, surroundings, &mut heritage).await?;
+            let start = start(settings, surroundings, opened, origin, succession);
+            let Some(begun) = signals.unless_ended(start).await else {
+                info!("ended before it served");
+                return Ok(());
+            };
+            let Started { mut app, names, heritage } = begun?;
             let hatch = if succession.next.is_some() { Hatch::open(&names) } else { Hatch::closed() };
             let took_over = relieve(heritage);
             announce(&app, origin, &summary);
@@ -98,6 +122,31 @@ impl Process {
         runtime.shutdown_background();
         ended
     }
+}
+
+/// What serves, and what it began with.
+struct Started {
+    app: App,
+    names: Vec<String>,
+    heritage: Heritage,
+}
+
+async fn start(
+    settings: Settings,
+    surroundings: Surroundings,
+    opened: ListenFd,
+    origin: &Origin,
+    succession: &Succession,
+) -> Result<Started, StartError> {
+    let names = {
+        let addresses: Vec<_> = settings.listen.iter().map(|entrance| entrance.address).collect();
+        let origin = origin.clone();
+        // Where a file leads is asked of its file system.
+        task::spawn_blocking(move || names(&origin, &addresses)).await.unwrap_or_default()
+    };
+    let mut heritage = inherit(opened, succession, &names).await?;
+    let app = App::start(settings, surroundings, &mut heritage).await?;
+    Ok(Started { app, names, heritage })
 }
 
 /// What the process goes on with: sockets of the running gateway, where it takes over, or else of the service manager.
@@ -170,6 +219,7 @@ fn announce(app: &App, origin: &Origin, summary: &Summary) {
     let configuration = match origin {
         Origin::File(file) => file.as_path(),
         Origin::Flags => Path::new("the command line"),
+        Origin::StandardInput => Path::new("standard input"),
     };
     info!(
         version = env!("CARGO_PKG_VERSION"),

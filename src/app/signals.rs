@@ -42,6 +42,15 @@ impl Signals {
         }
     }
 
+    /// What comes of `work`; `None`: the process is to end before. Other signals are heard afterwards.
+    pub(super) async fn unless_ended<T>(&mut self, work: impl Future<Output = T>) -> Option<T> {
+        tokio::select! {
+            outcome = work => Some(outcome),
+            _ = self.terminate.recv() => None,
+            _ = self.interrupt.recv() => None,
+        }
+    }
+
     pub(super) async fn end(&mut self) {
         while !matches!(self.next().await, Asked::End) {}
     }

@@ -10,6 +10,7 @@ use std::time::Duration;
 use std::time::SystemTime;
 
 use tokio::task;
+use tokio::task::JoinHandle;
 use tokio::time;
 
 /// How often files are looked at.
@@ -21,10 +22,26 @@ const SETTLED: Duration = Duration::from_millis(50);
 /// The files of a configuration as they were last seen.
 #[derive(Debug, Default)]
 pub struct Watch {
-    seen: Vec<(PathBuf, Option<Look>)>,
+    seen: Vec<(PathBuf, Seen)>,
+    /// A look under way. A file system that hangs has one thread wait for it, and not one for each look.
+    looking: Option<JoinHandle<Looks>>,
+    /// A file has changed, which is yet to be told.
+    is_changed: bool,
 }
 
-/// What tells one state of a file from another without reading it. `None` where there is no file.
+/// What was found where; `None`: no file.
+type Looks = Vec<(PathBuf, Option<Look>)>;
+
+/// A file as it was last seen.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Seen {
+    /// Nobody has looked yet.
+    Never,
+    /// `None` where there is no file.
+    As(Option<Look>),
+}
+
+/// What tells one state of a file from another without reading it.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 struct Look {
     modified: Option<SystemTime>,
@@ -37,23 +54,22 @@ impl Watch {
     /// Watches `files` from their present state on. What is watched already keeps the state in which it was last seen,
     /// so that a change in between is not missed.
     pub fn follow(&mut self, files: &[PathBuf]) {
+        if files.iter().eq(self.seen.iter().map(|(path, _)| path)) {
+            return;
+        }
         let before = std::mem::take(&mut self.seen);
-        self.seen = files
-            .iter()
-            .map(|file| {
-                let known = before.iter().find(|(path, _)| path == file).map(|(_, look)| *look);
-                (file.clone(), known.unwrap_or_else(|| look(file)))
-            })
-            .collect();
+        let known = |file: &PathBuf| before.iter().find(|(path, _)| path == file).map(|(_, seen)| *seen);
+        self.seen = files.iter().map(|file| (file.clone(), known(file).unwrap_or(Seen::Never))).collect();
     }
 
     /// Returns when a file has changed and every file has come to rest. May be dropped at any time and called again.
     pub async fn changed(&mut self) {
-        loop {
+        if self.seen.iter().any(|(_, seen)| *seen == Seen::Never) {
+            self.look_again().await;
+        }
+        while !self.is_changed {
             time::sleep(EVERY).await;
-            if self.look_again().await {
-                break;
-            }
+            self.look_again().await;
         }
         loop {
             time::sleep(SETTLED).await;
@@ -61,18 +77,26 @@ impl Watch {
                 break;
             }
         }
+        self.is_changed = false;
     }
 
     /// Whether any file is not as it was last seen.
     async fn look_again(&mut self) -> bool {
-        let paths: Vec<PathBuf> = self.seen.iter().map(|(path, _)| path.clone()).collect();
-        // A network file system may take its time.
-        let looks = task::spawn_blocking(move || paths.iter().map(|path| look(path)).collect::<Vec<_>>()).await;
+        let looking = self.looking.get_or_insert_with(|| {
+            let paths: Vec<PathBuf> = self.seen.iter().map(|(path, _)| path.clone()).collect();
+            let look = |path: PathBuf| (look(&path), path);
+            task::spawn_blocking(move || paths.into_iter().map(look).map(|(look, path)| (path, look)).collect())
+        });
+        let looks = looking.await.unwrap_or_default();
+        self.looking = None;
         let mut changed = false;
-        for ((_, seen), now) in self.seen.iter_mut().zip(looks.unwrap_or_default()) {
-            changed |= *seen != now;
+        for (path, seen) in &mut self.seen {
+            let Some((_, look)) = looks.iter().find(|(looked_at, _)| looked_at == path) else { continue };
+            let now = Seen::As(*look);
+            changed |= *seen != Seen::Never && *seen != now;
             *seen = now;
         }
+        self.is_changed |= changed;
         changed
     }
 }
@@ -104,6 +128,7 @@ mod tests {
         fs::write(&list, "a").unwrap();
         let mut watch = Watch::default();
         watch.follow(&[config, list.clone()]);
+        watch.look_again().await;
         assert!(!watch.look_again().await);
         fs::write(&list, "ab").unwrap();
         assert!(watch.look_again().await);
@@ -122,6 +147,7 @@ mod tests {
         std::os::unix::fs::symlink(path("v1"), path("current")).unwrap();
         let mut watch = Watch::default();
         watch.follow(&[path("current").join("portcullis.yaml")]);
+        watch.look_again().await;
 
         std::os::unix::fs::symlink(path("v2"), path("next")).unwrap();
         fs::rename(path("next"), path("current")).unwrap();
@@ -134,6 +160,7 @@ mod tests {
         let file = folder.path().join("portcullis.yaml");
         let mut watch = Watch::default();
         watch.follow(std::slice::from_ref(&file));
+        watch.look_again().await;
         fs::write(&file, "a").unwrap();
         assert!(watch.look_again().await);
         fs::remove_file(&file).unwrap();
@@ -147,8 +174,23 @@ mod tests {
         fs::write(&file, "a").unwrap();
         let mut watch = Watch::default();
         watch.follow(std::slice::from_ref(&file));
+        watch.look_again().await;
         fs::write(&file, "ab").unwrap();
-        watch.follow(&[file]);
+        watch.follow(&[file.clone(), file.with_extension("txt")]);
         assert!(watch.look_again().await);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_change_that_was_seen_is_told_however_often_the_wait_for_it_is_broken_off() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("portcullis.yaml");
+        fs::write(&file, "a").unwrap();
+        let mut watch = Watch::default();
+        watch.follow(std::slice::from_ref(&file));
+        watch.look_again().await;
+        fs::write(&file, "ab").unwrap();
+        assert!(watch.look_again().await);
+        drop(time::timeout(Duration::ZERO, watch.changed()).await);
+        watch.changed().await;
     }
 }

@@ -100,7 +100,7 @@ pub fn main() -> ExitCode {
 /// Which configuration a command is about.
 #[derive(Debug, clap::Args)]
 struct ConfigFile {
-    /// The configuration
+    /// The configuration; `-` is standard input
     #[arg(short = 'c', long = "config", value_name = "FILE", default_value = DEFAULT_FILE)]
     file: PathBuf,
 }

@@ -12,6 +12,7 @@ use super::Exit;
 use super::output;
 use crate::app::App;
 use crate::app::Load;
+use crate::app::StartError;
 use crate::app::Surroundings;
 use crate::app::serve::Origin;
 use crate::app::serve::Process;
@@ -19,6 +20,7 @@ use crate::app::serve::Succession;
 use crate::app::takeover::CommandLine;
 use crate::config;
 use crate::config::inline::Flags;
+use crate::config::source::STANDARD_INPUT;
 use crate::record::LogFormat;
 use crate::record::Sinks;
 use crate::record::log::OperationalLog;
@@ -35,7 +37,8 @@ SIGHUP reads the configuration anew, as does a change of any file it names. SIGT
 under way and end; a second one ends at once. SIGUSR2 starts this command line anew, as --takeover does: a new version of the
 program takes over without one refused or reset connection. Requests are logged to stdout, everything else to stderr.")]
 pub(super) struct Arguments {
-    /// The configuration
+    /// The configuration; `-` is standard input, which is read once: paths are then relative to the current folder, and
+    /// nothing is reloaded
     #[arg(short = 'c', long = "config", value_name = "FILE", default_value = DEFAULT_FILE, conflicts_with_all = ["upstream", "listen", "limits"])]
     file: PathBuf,
     /// Run without a file, in front of this application
@@ -62,7 +65,13 @@ pub(super) fn run(arguments: Arguments) -> anyhow::Result<Exit> {
             return Ok(Exit::Wrong);
         }
         let read = file.clone();
-        return serve(Arc::new(move || config::load(&read)), &Origin::File(file), &succession, |_| {});
+        let load = Arc::new(move || config::load(&read));
+        if file.as_os_str() != STANDARD_INPUT {
+            return serve(load, &Origin::File(file), &succession, |_| {});
+        }
+        // A process that is started in its place would find the stream at its end.
+        let succession = Succession { next: succession.next.map(CommandLine::unrepeatable), ..succession };
+        return serve(load, &Origin::StandardInput, &succession, |_| {});
     };
     let flags = Flags { upstream, listen, limits };
     serve(Arc::new(move || config::inline(&flags)), &Origin::Flags, &succession, |_| {})
@@ -80,8 +89,8 @@ pub(super) fn serve(
     succession: &Succession,
     started: impl FnOnce(&App),
 ) -> anyhow::Result<Exit> {
-    let process = Process::begin()?;
-    let settings = match load() {
+    let Some((process, read)) = Process::begin()?.read(&load) else { return Ok(Exit::Done) };
+    let settings = match read {
         Ok(settings) => settings,
         Err(mistakes) => {
             output::complain_of(&mistakes);
@@ -91,8 +100,14 @@ pub(super) fn serve(
     let sinks = Sinks::new(io::stdout(), format_for(&io::stdout())).context("cannot start the request log")?;
     let log = OperationalLog::start(&settings.log, format_for(&io::stderr()));
     let surroundings = Surroundings { sinks, log: Some(Arc::new(log)), load };
-    process.serve(settings, surroundings, origin, succession, started)?;
-    Ok(Exit::Done)
+    match process.serve(settings, surroundings, origin, succession, started) {
+        Ok(()) => Ok(Exit::Done),
+        Err(StartError::Mistakes(mistakes)) => {
+            output::complain_of(&mistakes);
+            Ok(Exit::Wrong)
+        }
+        Err(error) => Err(error.into()),
+    }
 }
 
 /// Lines for people on a terminal, for programs everywhere else.

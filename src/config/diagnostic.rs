@@ -187,6 +187,11 @@ impl Mistakes {
         }
     }
 
+    /// A mistake that may turn up there later; its message is yet to come.
+    pub fn at(&self, at: Place) -> Option<Diagnostic> {
+        self.diagnostic(at, "", "")
+    }
+
     /// Adds a mistake of another file.
     pub fn push(&mut self, diagnostic: Diagnostic) {
         self.found.push(diagnostic);

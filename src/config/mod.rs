@@ -59,6 +59,8 @@ pub struct Settings {
     pub requests: gateway::Settings,
     /// Every file that was read, the configuration first: a change of any means reading anew.
     pub files: Vec<PathBuf>,
+    /// Every file that is to be written, with where it is named.
+    pub outputs: Vec<Output>,
     pub warnings: Warnings,
 }
 
@@ -78,14 +80,39 @@ impl Warnings {
     }
 }
 
-/// Reads a configuration file and every file it names, with this process's environment. All mistakes at once.
+/// A file that is to be written. Whether that is possible shows when it is opened.
+#[derive(Clone, Debug)]
+pub struct Output {
+    path: PathBuf,
+    /// Where it is named.
+    place: Diagnostic,
+}
+
+impl Output {
+    fn new(path: &Path, place: Diagnostic) -> Self {
+        Self { path: path.to_owned(), place }
+    }
+
+    /// The mistake that one of `outputs` is, now that it could not be opened.
+    pub fn unwritable(outputs: &[Self], path: &Path, message: &str) -> Diagnostic {
+        let named = outputs.iter().find(|output| output.path == path).map(|output| output.place.clone());
+        let mistake = named.unwrap_or_else(|| Diagnostic::new(path, 1, 1, ""));
+        let help = "check the path, who may write there, and that a FIFO has its reader";
+        Diagnostic { message: message.to_owned(), ..mistake }.help(help)
+    }
+}
+
+/// Reads a configuration file, or standard input where it is `-`, and every file it names, with this process's
+/// environment. All mistakes at once.
 pub fn load(file: &Path) -> Result<Settings, Vec<Diagnostic>> {
     load_with(file, &|name| std::env::var(name).ok())
 }
 
 /// As [`load`], with an environment of the caller's own.
 pub fn load_with(file: &Path, environment: Environment<'_>) -> Result<Settings, Vec<Diagnostic>> {
-    let text = match source::read_text(file) {
+    let is_file = file.as_os_str() != source::STANDARD_INPUT;
+    let text = if is_file { source::read_text(file) } else { source::read_standard_input() };
+    let text = match text {
         Ok(text) => text,
         Err(Unreadable::NotUtf8 { line, column }) => {
             let message = Unreadable::NotUtf8 { line, column }.to_string();
@@ -93,7 +120,9 @@ pub fn load_with(file: &Path, environment: Environment<'_>) -> Result<Settings, 
         }
         Err(error) => {
             let message = format!("cannot read the configuration: {error}");
-            return Err(vec![Diagnostic::new(file, 1, 1, message).help("name the file: `-c FILE`")]);
+            return Err(vec![
+                Diagnostic::new(file, 1, 1, message).help("name the file: `-c FILE`, or `-c -` for standard input"),
+            ]);
         }
     };
     read(file, text, environment)

@@ -1,9 +1,10 @@
 //! The text that mistakes point into: files and flags, and what `${NAME}` in a value stands for.
 
 use std::borrow::Cow;
-use std::io::Read;
 use std::path::Path;
 use std::path::PathBuf;
+
+use crate::files;
 
 /// A stretch of a source, within one line.
 #[derive(Clone, Copy, Debug, Default, Eq, Ord, PartialEq, PartialOrd)]
@@ -61,7 +62,7 @@ impl Source {
 /// Why a file cannot be read as text.
 #[derive(Debug, thiserror::Error)]
 pub enum Unreadable {
-    #[error("{}", describe(.0))]
+    #[error("{}", files::describe(.0))]
     Io(#[from] std::io::Error),
     #[error("the file is larger than {most_mebibytes} MiB")]
     TooLarge { most_mebibytes: u64 },
@@ -74,25 +75,32 @@ pub enum Unreadable {
     },
 }
 
+/// The name of a configuration that is read from standard input.
+pub const STANDARD_INPUT: &str = "-";
+
 /// Reads a file that people write: a configuration, a page, a token.
 pub fn read_text(file: &Path) -> Result<String, Unreadable> {
-    read(file, 16)
+    text_of(files::read(file, MOST << 20)?, MOST)
 }
 
 /// Reads a file that programs may write: a list.
 pub fn read_list(file: &Path) -> Result<String, Unreadable> {
-    read(file, 1024)
+    text_of(files::read(file, MOST_OF_LIST << 20)?, MOST_OF_LIST)
 }
 
-fn read(file: &Path, most_mebibytes: u64) -> Result<String, Unreadable> {
-    let file = std::fs::File::open(file)?;
-    let most = most_mebibytes << 20;
-    let expected = file.metadata().map_or(0, |metadata| metadata.len().min(most));
-    let mut bytes = Vec::with_capacity(usize::try_from(expected).unwrap_or_default());
-    file.take(most + 1).read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > most {
-        return Err(Unreadable::TooLarge { most_mebibytes });
-    }
+/// Reads standard input to its end, once.
+pub fn read_standard_input() -> Result<String, Unreadable> {
+    text_of(files::read_to_end(std::io::stdin().lock(), 0, MOST << 20)?, MOST)
+}
+
+/// In MiB: people do not write more.
+const MOST: u64 = 16;
+
+/// In MiB: some fifty million addresses.
+const MOST_OF_LIST: u64 = 1024;
+
+fn text_of(bytes: Option<Vec<u8>>, most_mebibytes: u64) -> Result<String, Unreadable> {
+    let bytes = bytes.ok_or(Unreadable::TooLarge { most_mebibytes })?;
     String::from_utf8(bytes).map_err(|error| Unreadable::not_utf8(&error))
 }
 
@@ -102,16 +110,6 @@ impl Unreadable {
         let good = String::from_utf8_lossy(&error.as_bytes()[..error.utf8_error().valid_up_to()]);
         let line_start = good.rfind('\n').map_or(0, |at| at + 1);
         Self::NotUtf8 { line: good.matches('\n').count() + 1, column: good[line_start..].chars().count() + 1 }
-    }
-}
-
-/// What the system says, without its error number.
-pub fn describe(error: &std::io::Error) -> String {
-    match error.kind() {
-        std::io::ErrorKind::NotFound => "no such file".to_owned(),
-        std::io::ErrorKind::PermissionDenied => "permission denied".to_owned(),
-        std::io::ErrorKind::IsADirectory => "it is a directory".to_owned(),
-        _ => error.to_string(),
     }
 }
 

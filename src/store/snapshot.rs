@@ -31,6 +31,7 @@ use super::bans::shared;
 use super::memory::MemoryStore;
 use crate::client::keyring::Seed;
 use crate::clock::Timestamp;
+use crate::files;
 use crate::key::KeyHash;
 
 /// What the file begins with; the digit is the version of what follows.
@@ -204,7 +205,8 @@ impl Content {
 }
 
 fn read(path: &Path) -> Result<Content, Unreadable> {
-    decode(&fs::read(path)?)
+    let bytes = files::read(path, u64::MAX - 1)?.ok_or(Unreadable::Damaged)?;
+    decode(&bytes)
 }
 
 fn decode(bytes: &[u8]) -> Result<Content, Unreadable> {

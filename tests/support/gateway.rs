@@ -4,6 +4,7 @@ use std::fs;
 use std::io::BufRead;
 use std::io::BufReader;
 use std::io::Read;
+use std::io::Write;
 use std::net::SocketAddr;
 use std::net::TcpListener;
 use std::os::fd::OwnedFd;
@@ -128,6 +129,21 @@ impl Gateway {
         let folder = tempfile::tempdir().expect("an empty folder");
         let mut command = Command::new(env!("CARGO_BIN_EXE_portcullis"));
         command.arg("run").args(flags).stdin(Stdio::null());
+        Self::spawn(command, Arc::new(folder), Vec::new())
+    }
+
+    /// Starts with a configuration that stands in no file, in a folder with these.
+    #[track_caller]
+    pub fn from_standard_input(config: impl AsRef<str>, files: &[(&str, &str)]) -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        for (name, text) in files {
+            fs::write(folder.path().join(name), text).expect("a file in the folder");
+        }
+        let (text, mut written) = std::io::pipe().expect("a pipe");
+        written.write_all(completed(config.as_ref()).as_bytes()).expect("a pipe has room for a configuration");
+        drop(written);
+        let mut command = Command::new(env!("CARGO_BIN_EXE_portcullis"));
+        command.args(["run", "-c", "-"]).stdin(text);
         Self::spawn(command, Arc::new(folder), Vec::new())
     }
 

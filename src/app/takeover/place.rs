@@ -7,6 +7,7 @@ use std::fs::DirBuilder;
 use std::hash::Hasher;
 use std::io;
 use std::io::ErrorKind;
+use std::net::SocketAddr;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::DirBuilderExt;
 use std::os::unix::fs::MetadataExt;
@@ -18,14 +19,13 @@ use rustix::process::geteuid;
 use siphasher::sip::SipHasher24;
 
 use crate::app::serve::Origin;
-use crate::listen::Entrance;
 
 /// The names of a gateway's hatch. A file is known by its path as it was named and by where that leads: either may change,
 /// when a link is switched to another version of it. A gateway without a file is known by its addresses.
-pub fn names(origin: &Origin, listen: &[Entrance]) -> Vec<String> {
+pub fn names(origin: &Origin, addresses: &[SocketAddr]) -> Vec<String> {
     let file = match origin {
-        Origin::Flags => {
-            let addresses: Vec<_> = listen.iter().map(|entrance| entrance.address.to_string()).collect();
+        Origin::Flags | Origin::StandardInput => {
+            let addresses: Vec<_> = addresses.iter().map(SocketAddr::to_string).collect();
             return vec![name("flags", addresses.join(" ").as_bytes())];
         }
         Origin::File(file) => file,

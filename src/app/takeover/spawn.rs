@@ -15,6 +15,8 @@ use tokio::sync::oneshot;
 pub struct CommandLine {
     program: OsString,
     arguments: Vec<OsString>,
+    /// Whether it would do the same a second time.
+    is_repeatable: bool,
 }
 
 /// The flag that makes a process take over.
@@ -26,7 +28,17 @@ const NOT_INHERITED: [&str; 4] = ["LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES", 
 impl CommandLine {
     pub fn of_this_process() -> Option<Self> {
         let mut words = env::args_os();
-        Some(Self { program: words.next()?, arguments: words.collect() })
+        Some(Self { program: words.next()?, arguments: words.collect(), is_repeatable: true })
+    }
+
+    /// It read something that is gone.
+    #[must_use]
+    pub fn unrepeatable(self) -> Self {
+        Self { is_repeatable: false, ..self }
+    }
+
+    pub(in crate::app) fn is_repeatable(&self) -> bool {
+        self.is_repeatable
     }
 
     /// Starts the program of that name, which may be another one by now, to take over. Returns its number, and how it

@@ -8,6 +8,7 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 
 use rustix::process::geteuid;
+use tokio::task;
 
 use super::GREETING;
 use super::PATIENCE;
@@ -24,7 +25,7 @@ pub struct Predecessor {
 impl Predecessor {
     /// Finds the running gateway of one of these names and gets its listening sockets. `None`: there is none.
     ///
-    /// To be called on a runtime; blocks while they speak.
+    /// To be called on a runtime.
     pub async fn find(names: &[String]) -> io::Result<Option<(Self, Inherited)>> {
         for directory in place::directories() {
             if place::check(&directory).is_err() {
@@ -32,8 +33,8 @@ impl Predecessor {
             }
             for name in names {
                 if let Some(stream) = connect(&directory.join(name)).await? {
-                    let inherited = greet(&stream)?;
-                    return Ok(Some((Self { stream }, inherited)));
+                    let spoken = task::spawn_blocking(move || greet(&stream).map(|got| (Self { stream }, got)));
+                    return spoken.await.map_err(io::Error::other)?.map(Some);
                 }
             }
         }

@@ -23,6 +23,7 @@ use self::client::PATIENCE;
 use super::Exit;
 use super::Format;
 use super::output;
+use crate::config::source;
 
 /// Which gateway is asked, and who asks.
 #[derive(Clone, Debug, clap::Args)]
@@ -55,8 +56,10 @@ impl Gateway {
     /// What is named on the command line wins over the environment.
     fn token(&self) -> anyhow::Result<Option<String>> {
         let text = match &self.token_file {
-            Some(file) => std::fs::read_to_string(file)
-                .with_context(|| format!("cannot read the token file `{}`", file.display()))?,
+            Some(file) => {
+                let read = source::read_text(file).map_err(anyhow::Error::from);
+                read.with_context(|| format!("cannot read the token file `{}`", file.display()))?
+            }
             None => std::env::var("PORTCULLIS_TOKEN").unwrap_or_default(),
         };
         let token = text.trim();

@@ -27,6 +27,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use super::Diagnostic;
+use super::Output;
 use super::Settings;
 use super::Warnings;
 use super::diagnostic::Mistakes;
@@ -55,6 +56,8 @@ struct Compiler {
     base: PathBuf,
     /// Every file read so far.
     files: Vec<PathBuf>,
+    /// Every file that is to be written.
+    outputs: Vec<Output>,
     /// How wide a net one client is, where a key does not say.
     prefix: Prefix,
     /// What holds while Redis is away, where a limit does not say.
@@ -74,6 +77,7 @@ pub fn compile(
         mistakes,
         base,
         files,
+        outputs: Vec::new(),
         prefix: Prefix::default(),
         on_failure: store::default_on_failure(document),
         has_redis: store::has_redis(document),
@@ -132,6 +136,7 @@ impl Compiler {
             connections,
             requests: self.requests(document),
             files: std::mem::take(&mut self.files),
+            outputs: std::mem::take(&mut self.outputs),
             warnings: Warnings::new(self.mistakes.take_warnings(), self.mistakes.texts()),
         }
     }

@@ -89,7 +89,7 @@ impl Compiler {
             let help = "name one: `file: audit.jsonl`, or remove `audit`";
             self.mistakes.report(raw.at, "an `audit` without a place to keep it", help);
         }
-        let file = raw.file.get().and_then(|text| self.output(text));
+        let file = raw.file.get().and_then(|text| self.output_of_lines(text));
         let sqlite = raw.sqlite.get().and_then(|text| self.output(text));
         if let (Some(text), true) = (raw.sqlite.get(), sqlite.is_some() && file == sqlite) {
             let message = "`file` and `sqlite` are one file, and cannot share it";

@@ -1,5 +1,6 @@
 //! Deny responses, and the files that a configuration names.
 
+use std::io;
 use std::path::Path;
 use std::path::PathBuf;
 
@@ -10,6 +11,7 @@ use http::header;
 
 use super::Compiler;
 use crate::config::Diagnostic;
+use crate::config::Output;
 use crate::config::raw;
 use crate::config::raw::Field;
 use crate::config::raw::Spanned;
@@ -17,6 +19,7 @@ use crate::config::raw::Text;
 use crate::config::raw::then::Status;
 use crate::config::source;
 use crate::config::source::Unreadable;
+use crate::files;
 use crate::limit::DenyResponse;
 use crate::limit::action::DenyBody;
 
@@ -56,16 +59,35 @@ impl Compiler {
 
     /// A file that will be written; it need not be there yet.
     pub(super) fn output(&mut self, name: &Text) -> Option<PathBuf> {
+        self.writable(name, files::is_regular_or_absent)
+    }
+
+    /// The same for lines, which a FIFO or a terminal takes as well.
+    pub(super) fn output_of_lines(&mut self, name: &Text) -> Option<PathBuf> {
+        self.writable(name, files::takes_lines)
+    }
+
+    fn writable(&mut self, name: &Text, fits: fn(&Path) -> io::Result<()>) -> Option<PathBuf> {
         if self.refuse_glob(name, "the path of a file", ONE_FILE) {
             return None;
         }
         let path = self.base.join(&name.value);
-        if name.value.trim().is_empty() || name.value.ends_with('/') || path.is_dir() {
-            let help = "write the path of a file; it is made when it is not there, its folder is not";
-            self.mistakes.report(name.at, format!("`{}` is no file", name.value), help);
-            return None;
-        }
-        Some(path)
+        let is_no_name = name.value.trim().is_empty() || name.value.ends_with('/');
+        let message = match fits(&path) {
+            Err(error) if error.kind() == io::ErrorKind::InvalidInput => {
+                format!("cannot write to `{}`: {error}", name.value)
+            }
+            Err(error) if error.kind() == io::ErrorKind::IsADirectory => format!("`{}` is no file", name.value),
+            _ if is_no_name => format!("`{}` is no file", name.value),
+            // What else is wrong shows when it is opened.
+            _ => {
+                self.outputs.extend(self.mistakes.at(name.at).map(|place| Output::new(&path, place)));
+                return Some(path);
+            }
+        };
+        let help = "write the path of a file; it is made when it is not there, its folder is not";
+        self.mistakes.report(name.at, message, help);
+        None
     }
 
     pub(super) fn response(&mut self, response: &Field<raw::then::DenyResponse>) -> Option<DenyResponse> {

@@ -1,25 +1,20 @@
 //! A file of JSON lines, appended to wherever its name leads at the moment.
 
-use std::fs;
-use std::fs::File;
-use std::fs::OpenOptions;
 use std::io;
-use std::io::Write;
-use std::os::unix::fs::MetadataExt;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
+use super::MODE;
 use super::clerk::Book;
+use crate::files::Appended;
 use crate::record::happening::Happening;
 
 #[derive(Debug)]
 pub(super) struct Pages {
     path: PathBuf,
-    file: File,
-    /// Device and number: what tells a file from another of its name.
-    identity: (u64, u64),
+    file: Appended,
     /// A write broke off within a line.
     is_torn: bool,
     lines: Vec<u8>,
@@ -27,16 +22,13 @@ pub(super) struct Pages {
 
 impl Pages {
     pub(super) fn open(path: &Path) -> io::Result<Self> {
-        // Who may read the logs of a service is its group.
-        let file = OpenOptions::new().append(true).create(true).mode(0o640).open(path)?;
-        let identity = identity(&file.metadata()?);
-        Ok(Self { path: path.to_owned(), file, identity, is_torn: false, lines: Vec::new() })
+        let file = Appended::open(path, MODE)?;
+        Ok(Self { path: path.to_owned(), file, is_torn: false, lines: Vec::new() })
     }
 
     /// Rotated away, the name leads to another file, or to none yet.
     fn follow(&mut self) -> io::Result<()> {
-        let is_same = fs::metadata(&self.path).is_ok_and(|found| identity(&found) == self.identity);
-        if !is_same {
+        if !self.file.is_at(&self.path) {
             *self = Self::open(&self.path)?;
         }
         Ok(())
@@ -54,12 +46,11 @@ impl Book for Pages {
             self.lines.extend_from_slice(happening.to_json().as_bytes());
             self.lines.push(b'\n');
         }
-        let written = self.file.write_all(&self.lines);
+        let written = self.file.write(&self.lines, PATIENCE);
         self.is_torn = written.is_err();
         written
     }
 }
 
-fn identity(metadata: &fs::Metadata) -> (u64, u64) {
-    (metadata.dev(), metadata.ino())
-}
+/// How long a reader of a FIFO may pause. The queue has room for what comes meanwhile.
+const PATIENCE: Duration = Duration::from_secs(1);

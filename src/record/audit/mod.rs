@@ -23,6 +23,10 @@ pub use self::relay::Appended;
 use self::relay::Relay;
 use super::Metrics;
 use super::happening::Happening;
+use crate::files;
+
+/// Of a file of the trail: who may read the logs of a service is its group.
+const MODE: u32 = 0o640;
 
 /// Whether this binary can write to `audit.sqlite`.
 pub const HAS_SQLITE: bool = cfg!(feature = "sqlite");
@@ -53,7 +57,7 @@ impl RedisStream {
 
 /// A place of the audit trail that cannot be written to.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot write the audit trail to {}: {source}", path.display())]
+#[error("cannot write the audit trail to {}: {}", path.display(), files::describe(source))]
 pub struct AuditError {
     pub path: PathBuf,
     pub source: io::Error,
@@ -137,6 +141,8 @@ impl Trail {
 
 #[cfg(feature = "sqlite")]
 fn database(path: &Path, metrics: &Metrics) -> io::Result<Clerk> {
+    // The library would make it for everybody to read. What it puts beside the file has the rights of the file.
+    files::make(path, MODE)?;
     let database = sqlite::Database::open(path).map_err(io::Error::other)?;
     Clerk::start(database, metrics.audit_dropped("sqlite"), "sqlite")
 }

@@ -1,0 +1,208 @@
+//! Files under names that people gave: opened so that nothing that may stand there can hold anybody up, and nothing
+//! without an end is read.
+//!
+//! A FIFO blocks whoever opens it until somebody comes to the other end, a device may have bytes without end, and opening
+//! one may do something. What is read must be a regular file, after links; what is written may be a FIFO that is read.
+
+use std::fs;
+use std::fs::File;
+use std::fs::FileType;
+use std::fs::OpenOptions;
+use std::io;
+use std::io::Read;
+use std::io::Write;
+use std::os::unix::fs::FileTypeExt;
+use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+use std::time::Duration;
+
+use rustix::event::PollFd;
+use rustix::event::PollFlags;
+use rustix::event::Timespec;
+use rustix::event::poll;
+use rustix::fs::OFlags;
+use rustix::io::Errno;
+
+/// Opens a regular file to be read.
+pub fn open(path: &Path) -> io::Result<File> {
+    // Before it is opened, since opening a device may do something; and after it, since names may lead elsewhere by then.
+    regular(fs::metadata(path)?.file_type())?;
+    let file = OpenOptions::new().read(true).custom_flags(without_blocking()).open(path)?;
+    regular(file.metadata()?.file_type())?;
+    Ok(file)
+}
+
+/// Reads a regular file of at most `most` bytes; `None`: it is larger.
+pub fn read(path: &Path, most: u64) -> io::Result<Option<Vec<u8>>> {
+    let file = open(path)?;
+    let expected = file.metadata().map_or(0, |metadata| metadata.len().min(most));
+    read_to_end(file, expected, most)
+}
+
+/// Reads a stream of at most `most` bytes to its end; `None`: there are more.
+pub fn read_to_end(stream: impl Read, expected: u64, most: u64) -> io::Result<Option<Vec<u8>>> {
+    let mut bytes = Vec::with_capacity(usize::try_from(expected).unwrap_or_default());
+    stream.take(most + 1).read_to_end(&mut bytes)?;
+    Ok((bytes.len() as u64 <= most).then_some(bytes))
+}
+
+/// Whether a name leads to a regular file, or to nothing yet.
+pub fn is_regular_or_absent(path: &Path) -> io::Result<()> {
+    match fs::metadata(path) {
+        Ok(metadata) => regular(metadata.file_type()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+/// Whether lines can be appended to what a name leads to, if it leads anywhere yet.
+pub fn takes_lines(path: &Path) -> io::Result<()> {
+    match fs::metadata(path).map(|metadata| metadata.file_type()) {
+        Ok(found) if found.is_fifo() || found.is_char_device() => Ok(()),
+        Ok(found) => regular(found),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+/// Makes a regular file with these rights, less the umask, where there is none.
+pub fn make(path: &Path, mode: u32) -> io::Result<()> {
+    is_regular_or_absent(path)?;
+    OpenOptions::new().append(true).create(true).mode(mode).custom_flags(without_blocking()).open(path).map(drop)
+}
+
+/// What the system says, without its error number.
+pub fn describe(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::NotFound => "no such file".to_owned(),
+        io::ErrorKind::PermissionDenied => "permission denied".to_owned(),
+        io::ErrorKind::IsADirectory => "it is a directory".to_owned(),
+        _ => error.to_string(),
+    }
+}
+
+fn without_blocking() -> i32 {
+    (OFlags::NONBLOCK | OFlags::NOCTTY).bits().cast_signed()
+}
+
+fn regular(found: FileType) -> io::Result<()> {
+    let what = match found {
+        _ if found.is_file() => return Ok(()),
+        _ if found.is_dir() => return Err(io::ErrorKind::IsADirectory.into()),
+        _ if found.is_fifo() => "a FIFO",
+        _ if found.is_socket() => "a socket",
+        _ if found.is_block_device() || found.is_char_device() => "a device",
+        _ => "something else",
+    };
+    Err(io::Error::new(io::ErrorKind::InvalidInput, format!("it is {what}, and not a regular file")))
+}
+
+/// What lines are appended to: a regular file, a FIFO that somebody reads, or a terminal and the like.
+#[derive(Debug)]
+pub struct Appended {
+    file: File,
+    /// Device and number: what tells a file from another of its name.
+    identity: (u64, u64),
+}
+
+impl Appended {
+    /// Opens it, and makes it with these rights, less the umask, where it is not there.
+    pub fn open(path: &Path, mode: u32) -> io::Result<Self> {
+        takes_lines(path)?;
+        let opened =
+            OpenOptions::new().append(true).create(true).mode(mode).custom_flags(without_blocking()).open(path);
+        let file = opened.map_err(|error| if error.raw_os_error() == Some(NOBODY) { nobody() } else { error })?;
+        let identity = identity(&file.metadata()?);
+        Ok(Self { file, identity })
+    }
+
+    /// Whether its name still leads to it.
+    pub fn is_at(&self, path: &Path) -> bool {
+        fs::metadata(path).is_ok_and(|found| identity(&found) == self.identity)
+    }
+
+    /// Writes all of it. A reader that has stopped reading is waited for, `at_most` so long each time.
+    pub fn write(&mut self, bytes: &[u8], at_most: Duration) -> io::Result<()> {
+        let mut left = bytes;
+        while !left.is_empty() {
+            match self.file.write(left) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(written) => left = &left[written..],
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.wait(at_most)?,
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    fn wait(&self, at_most: Duration) -> io::Result<()> {
+        let patience = Timespec::try_from(at_most).map_err(io::Error::other)?;
+        match poll(&mut [PollFd::new(&self.file, PollFlags::OUT)], Some(&patience)) {
+            Ok(0) => Err(io::Error::new(io::ErrorKind::TimedOut, "whoever reads it has stopped reading")),
+            Ok(_) | Err(Errno::INTR) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+/// What the system says of a FIFO without a reader.
+const NOBODY: i32 = Errno::NXIO.raw_os_error();
+
+fn nobody() -> io::Error {
+    io::Error::new(io::ErrorKind::NotConnected, "it is a FIFO that nobody reads")
+}
+
+fn identity(metadata: &fs::Metadata) -> (u64, u64) {
+    (metadata.dev(), metadata.ino())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use super::*;
+
+    fn fifo(path: &Path) {
+        assert!(Command::new("mkfifo").arg(path).status().unwrap().success());
+    }
+
+    #[test]
+    fn only_regular_files_are_opened_to_be_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let (file, link, pipe) = (folder.path().join("file"), folder.path().join("link"), folder.path().join("fifo"));
+        fs::write(&file, "text").unwrap();
+        std::os::unix::fs::symlink(&file, &link).unwrap();
+        fifo(&pipe);
+        assert_eq!(read(&link, 4).unwrap().as_deref(), Some(&b"text"[..]));
+        assert_eq!(read(&link, 3).unwrap(), None);
+        let _socket = std::os::unix::net::UnixListener::bind(folder.path().join("socket")).unwrap();
+        for (path, what) in [
+            (&*pipe, "it is a FIFO, and not a regular file"),
+            (&folder.path().join("socket"), "it is a socket, and not a regular file"),
+            (Path::new("/dev/zero"), "it is a device, and not a regular file"),
+        ] {
+            assert_eq!(open(path).unwrap_err().to_string(), what);
+        }
+        assert_eq!(open(folder.path()).unwrap_err().kind(), io::ErrorKind::IsADirectory);
+    }
+
+    #[test]
+    fn a_fifo_is_written_to_while_somebody_reads_it_and_never_waited_for_long() {
+        let folder = tempfile::tempdir().unwrap();
+        let pipe = folder.path().join("fifo");
+        fifo(&pipe);
+        assert_eq!(Appended::open(&pipe, 0o640).unwrap_err().to_string(), "it is a FIFO that nobody reads");
+        let mut reader = OpenOptions::new().read(true).custom_flags(without_blocking()).open(&pipe).unwrap();
+        let mut writer = Appended::open(&pipe, 0o640).unwrap();
+        writer.write(b"line\n", Duration::ZERO).unwrap();
+        let mut line = [0; 5];
+        reader.read_exact(&mut line).unwrap();
+        assert_eq!(&line, b"line\n");
+        let stuck = writer.write(&vec![b'x'; 1 << 20], Duration::from_millis(1)).unwrap_err();
+        assert_eq!(stuck.kind(), io::ErrorKind::TimedOut);
+        drop(reader);
+        assert_eq!(writer.write(b"line\n", Duration::ZERO).unwrap_err().kind(), io::ErrorKind::BrokenPipe);
+    }
+}

@@ -1,0 +1,82 @@
+//! A file system that hangs when it is told to.
+
+use std::fs;
+use std::io::BufRead;
+use std::io::BufReader;
+use std::path::Path;
+use std::path::PathBuf;
+use std::process::Child;
+use std::process::ChildStdout;
+use std::process::Command;
+use std::process::Stdio;
+
+use tempfile::TempDir;
+
+/// Mounted at a folder of its own; every name in it is a file of one line, `192.0.2.1`. Needs the right to mount.
+#[derive(Debug)]
+pub struct HangingFiles {
+    folder: TempDir,
+    server: Child,
+    told: BufReader<ChildStdout>,
+}
+
+const SERVER: &str = include_str!("hanging.py");
+
+impl HangingFiles {
+    #[track_caller]
+    pub fn mount() -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        fs::create_dir(folder.path().join("files")).expect("a folder to mount at");
+        let mut server = Command::new("python3")
+            .args(["-c", SERVER])
+            .args([folder.path().join("files"), folder.path().join("hang")])
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("python3 is installed");
+        let told = BufReader::new(server.stdout.take().expect("piped"));
+        let mut files = Self { folder, server, told };
+        files.is_told("mounted");
+        files
+    }
+
+    /// The path of a file in it.
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join("files").join(name)
+    }
+
+    /// From here on whoever asks anything of it waits.
+    pub fn hang(&self) {
+        fs::write(self.switch(), "").expect("a file in the folder");
+    }
+
+    /// Returns when somebody waits.
+    #[track_caller]
+    pub fn holds_somebody(&mut self) {
+        self.is_told("held");
+    }
+
+    /// It is as before, and answers all that waited.
+    pub fn recover(&self) {
+        fs::remove_file(self.switch()).expect("it hangs");
+    }
+
+    fn switch(&self) -> PathBuf {
+        Path::new(self.folder.path()).join("hang")
+    }
+
+    #[track_caller]
+    fn is_told(&mut self, word: &str) {
+        let mut line = String::new();
+        self.told.read_line(&mut line).expect("a line");
+        assert_eq!(line.trim(), word, "is there /dev/fuse, and the right to mount?");
+    }
+}
+
+impl Drop for HangingFiles {
+    fn drop(&mut self) {
+        // Whoever waits gets an error.
+        let _ = self.server.kill();
+        let _ = self.server.wait();
+        let _ = Command::new("umount").arg("-l").arg(self.folder.path().join("files")).status();
+    }
+}
