@@ -33,6 +33,7 @@ use crate::record::audit::Append;
 use crate::record::audit::Trail;
 use crate::record::metrics::Reload;
 use crate::record::notify::Desks;
+use crate::upstream::Upstream;
 
 /// Why the running configuration stays.
 #[derive(Debug)]
@@ -149,6 +150,7 @@ impl App {
         let Prepared { snapshot, mut changes, listeners, admin, rules, rest } = prepared;
         self.checks.follow(&snapshot.upstreams);
         self.sinks.herald().follow(rest.trail);
+        Upstream::part_with(&self.live.load().upstreams, &snapshot.upstreams);
         self.live.replace(snapshot);
         self.desks = rest.desks;
 

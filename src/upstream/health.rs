@@ -1,5 +1,6 @@
 //! Asking servers whether they are well.
 
+use std::sync::Arc;
 use std::sync::Weak;
 use std::time::Duration;
 
@@ -31,7 +32,7 @@ use super::connect::missed_descriptors;
 use super::http1::Link;
 
 /// Asks a server again and again, forever.
-pub(super) async fn watch(settings: &Settings, server: &Server, check: &HealthCheck) {
+pub(super) async fn watch(settings: &Settings, server: &Arc<Server>, check: &HealthCheck) {
     let upstream = &*settings.name;
     let mut times = interval(check.every.max(LEAST_INTERVAL));
     times.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -72,7 +73,7 @@ pub(super) async fn watch(settings: &Settings, server: &Server, check: &HealthCh
 }
 
 /// One GET on a connection of its own, for the fixed host where there is one; any answer below 400 is good.
-async fn ask(server: &Server, check: &HealthCheck, host: &HostHeader) -> Result<(), String> {
+async fn ask(server: &Arc<Server>, check: &HealthCheck, host: &HostHeader) -> Result<(), String> {
     let timeouts = Timeouts { connect: check.timeout, ..Timeouts::default() };
     let protocol = if server.speaks_http2 { Protocol::Http2 } else { Protocol::Http1 };
     let host = match host {
@@ -87,7 +88,7 @@ async fn ask(server: &Server, check: &HealthCheck, host: &HostHeader) -> Result<
             let request = request.header(USER_AGENT, "portcullis").body(Empty::<Bytes>::new());
             let mut request = request.map_err(|error| error.to_string())?;
             // The body of the answer is not read: the connection goes with the check.
-            let link = Box::new(Link::new(stream, server.id, Duration::ZERO, Weak::new()));
+            let link = Box::new(Link::new(stream, Arc::clone(server), Duration::ZERO, Weak::new()));
             let answered = link.exchange(&mut request, &mut None, check.timeout, HeadBounds::default()).await;
             answered.map(|response| response.status()).map_err(|failed| failed.to_string())
         }

@@ -201,6 +201,14 @@ impl Upstream {
         Self::with(settings, |location| known.iter().filter(|known| known.location == *location).cloned().collect())
     }
 
+    /// Has the connections closed that are kept to servers of `before` and of none of `in_use`.
+    pub fn part_with(before: &[Arc<Self>], in_use: &[Arc<Self>]) {
+        let servers = |upstreams: &[Arc<Self>]| -> Vec<Arc<Server>> {
+            upstreams.iter().flat_map(|upstream| upstream.servers().to_vec()).collect()
+        };
+        Server::part_with(&servers(before), &servers(in_use));
+    }
+
     pub fn settings(&self) -> &Settings {
         &self.settings
     }

@@ -91,7 +91,7 @@ impl Idle {
         let mut resting = self.resting.lock();
         let ticks = link.idle.as_millis().div_ceil(TICK.as_millis());
         let expires = resting.tick.saturating_add(u64::try_from(ticks).unwrap_or(u64::MAX));
-        let links = resting.links.entry(link.server).or_default();
+        let links = resting.links.entry(link.server.id).or_default();
         if links.len() < MOST_IDLE {
             links.push_back(Aging { link, expires });
         }
@@ -101,7 +101,7 @@ impl Idle {
         }
     }
 
-    /// Closes what has rested too long, or was closed by its server, or everything where descriptors were missing, be it on another core; false when
+    /// Closes what leads to a server that is gone, what has rested too long, or was closed by its server, or everything where descriptors were missing, be it on another core; false when
     /// nothing is left to come back for.
     fn sweep(&self) -> bool {
         let mut resting = self.resting.lock();
@@ -112,7 +112,9 @@ impl Idle {
             resting.links.clear();
         }
         resting.links.retain(|_, links| {
-            links.retain_mut(|aging| aging.expires >= tick && aging.link.is_ready());
+            links.retain_mut(|aging| {
+                aging.expires >= tick && !aging.link.server.gone.is_cancelled() && aging.link.is_ready()
+            });
             !links.is_empty()
         });
         resting.sweeping = !resting.links.is_empty();

@@ -84,6 +84,7 @@ impl Upstream {
         }
         let (upstream, server) = (&self.settings.name, &location.authority);
         info!(%upstream, %server, ?addresses, "a server's name has these addresses now");
+        Server::part_with(&before, &servers);
         self.servers.store(Arc::new(servers));
         self.changed.notify_one();
     }

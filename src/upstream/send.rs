@@ -156,7 +156,7 @@ where
 
     async fn over_new_http1(
         &self,
-        server: &Server,
+        server: &Arc<Server>,
         request: &mut Request<B>,
         sending: &mut Option<Sending>,
         settings: &Settings,
@@ -164,7 +164,7 @@ where
         let timeouts = &settings.timeouts;
         let stream = connect(server, timeouts, Protocol::Http1).await.map_err(Failed::Unreached)?;
         server.gave_connection();
-        let link = Link::new(stream, server.id, timeouts.idle, Arc::downgrade(&self.idle));
+        let link = Link::new(stream, Arc::clone(server), timeouts.idle, Arc::downgrade(&self.idle));
         Box::new(link).exchange(request, sending, timeouts.response, settings.heads).await
     }
 

@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use http::uri::Authority;
 use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
 use super::Location;
@@ -43,6 +44,8 @@ pub struct Server {
     /// Microseconds from `created` to its return after an absence; zero: it was never away.
     returned: AtomicU64,
     created: Instant,
+    /// No upstream has it any more: connections to it close when they are idle.
+    pub(super) gone: CancellationToken,
 }
 
 /// Tells servers apart, over reloads too.
@@ -78,6 +81,15 @@ impl Server {
             rests_until: AtomicU64::new(0),
             returned: AtomicU64::new(0),
             created: Instant::now(),
+            gone: CancellationToken::new(),
+        }
+    }
+
+    /// Has the connections closed that are kept to servers which are not in use any more: at once when they are idle, and
+    /// else when what they carry has ended.
+    pub(super) fn part_with(before: &[Arc<Self>], in_use: &[Arc<Self>]) {
+        for server in before.iter().filter(|server| !in_use.iter().any(|other| other.id == server.id)) {
+            server.gone.cancel();
         }
     }
 

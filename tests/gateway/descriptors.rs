@@ -10,10 +10,12 @@ use tokio::task::JoinSet;
 
 use super::http2::ask;
 use super::http2::over_http2;
+use super::upstream_http2::Http2Origin;
 use crate::support::Answer;
 use crate::support::Gateway;
 use crate::support::Origin;
 use crate::support::RawClient;
+use crate::support::eventually;
 
 /// As many descriptors as the gateway may have. A dozen are its own, and six of each core.
 fn descriptors() -> u32 {
@@ -26,6 +28,67 @@ const SILENT: usize = 150;
 
 /// More requests than there are descriptors left for connections to the application; one connection may have so many.
 const REQUESTS: usize = 100;
+
+/// What the gateway has open.
+fn open(gateway: &Gateway) -> usize {
+    fs::read_dir(format!("/proc/{}/fd", gateway.pid())).expect("a running process").count()
+}
+
+/// Reloads sixty times between two servers, with requests on every core in between.
+#[track_caller]
+fn flip(urls: &[String; 2], http2: bool) {
+    let config = |turn: usize| {
+        format!("upstreams: {{app: {{servers: [\"{}\"], http2: {http2}}}}}\nupstream: app", urls[turn % 2])
+    };
+    let gateway = Gateway::start(config(0));
+    let ask_on_all_cores = || {
+        thread::scope(|scope| {
+            for _ in 0..AT_ONCE {
+                scope.spawn(|| assert_eq!(gateway.get("/").status(), 200));
+            }
+        });
+    };
+    ask_on_all_cores();
+    let before = open(&gateway);
+    for turn in 1..=60 {
+        let told = gateway.reloads();
+        gateway.rewrite(config(turn));
+        gateway.signal("HUP");
+        eventually("it is reloaded", || gateway.reloads() > told);
+        ask_on_all_cores();
+    }
+    assert_eq!(gateway.failed_reloads(), 0);
+    eventually("connections to the other are closed", || open(&gateway) <= before + AT_ONCE);
+}
+
+/// So many connections at most are kept to the server that is in use.
+const AT_ONCE: usize = 16;
+
+#[test]
+fn sixty_reloads_that_send_requests_elsewhere_leave_no_connection_to_where_they_went_before() {
+    let origins = [Origin::start(), Origin::start()];
+    flip(&origins.each_ref().map(Origin::url), false);
+}
+
+#[test]
+fn nor_do_they_leave_one_over_http2() {
+    let origins = [Http2Origin::start(), Http2Origin::start()];
+    flip(&origins.each_ref().map(Http2Origin::url), true);
+}
+
+#[test]
+fn a_request_under_way_at_a_reload_is_answered_and_its_connection_closed() {
+    let origin = Origin::answering(|_| Answer::ok("slow").after(Duration::from_secs(1)));
+    let other = Origin::start();
+    let gateway = Gateway::start(format!("upstream: {}", origin.url()));
+    let mut client = gateway.connect();
+    client.send(gateway.get("/").bytes());
+    eventually("the request is under way", || origin.count() == 1);
+    let before = open(&gateway);
+    gateway.reload(format!("upstream: {}", other.url()));
+    assert_eq!(client.response().text(), "slow");
+    eventually("its connection is closed", || open(&gateway) < before);
+}
 
 /// Time on a processor so far, in hundredths of a second.
 fn ticks(gateway: &Gateway) -> u64 {

@@ -211,10 +211,8 @@ fn an_audit_fifo_is_written_to_while_it_is_read_and_holds_up_nobody_while_it_is_
 
     let dropped = || {
         let metrics = crate::support::Request::new(gateway.admin(), "GET", "/metrics").send().text();
-        let line = metrics
-            .lines()
-            .find(|line| line.starts_with(r#"portcullis_audit_dropped_entries_total{"#))
-            .map(str::to_owned);
+        let line =
+            metrics.lines().find(|line| line.starts_with("portcullis_audit_dropped_entries_total{")).map(str::to_owned);
         line.and_then(|line| line.rsplit(' ').next()?.parse::<u64>().ok()).unwrap_or_default()
     };
     let mut client = gateway.connect();

@@ -33,7 +33,7 @@ use crate::support::SecureOrigin;
 use crate::support::eventually;
 
 /// An application that speaks nothing but HTTP/2. What it does is in the path.
-struct Http2Origin {
+pub(crate) struct Http2Origin {
     address: SocketAddr,
     seen: Arc<Seen>,
     _runtime: Runtime,
@@ -48,8 +48,12 @@ struct Seen {
 }
 
 impl Http2Origin {
-    fn start() -> Self {
+    pub(crate) fn start() -> Self {
         Self::with(100, 1)
+    }
+
+    pub(crate) fn url(&self) -> String {
+        format!("http://{}", self.address)
     }
 
     /// Takes so many requests at a time on a connection; `/together` waits for so many.

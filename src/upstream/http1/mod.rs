@@ -8,6 +8,7 @@ mod sending;
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::pin::pin;
+use std::sync::Arc;
 use std::sync::Weak;
 use std::task::Context;
 use std::task::Waker;
@@ -24,7 +25,7 @@ pub(super) use self::incoming::Incoming;
 pub(super) use self::sending::Sending;
 
 use super::pool::Idle;
-use super::server::ServerId;
+use super::server::Server;
 use super::stream::Stream;
 use crate::alarm::Alarm;
 
@@ -35,14 +36,14 @@ pub(super) struct Link {
     /// What was read and belongs to nothing yet.
     inbox: BytesMut,
     patience: Alarm,
-    pub(super) server: ServerId,
+    pub(super) server: Arc<Server>,
     /// How long it is kept without a request.
     pub(super) idle: Duration,
     home: Weak<Idle>,
 }
 
 impl Link {
-    pub(super) fn new(stream: Stream, server: ServerId, idle: Duration, home: Weak<Idle>) -> Self {
+    pub(super) fn new(stream: Stream, server: Arc<Server>, idle: Duration, home: Weak<Idle>) -> Self {
         Self { stream, inbox: BytesMut::new(), patience: Alarm::default(), server, idle, home }
     }
 
@@ -65,6 +66,7 @@ impl Link {
             self.inbox = BytesMut::new();
         }
         if self.inbox.is_empty()
+            && !self.server.gone.is_cancelled()
             && let Some(home) = self.home.upgrade()
         {
             home.put(self);
@@ -92,7 +94,6 @@ mod tests {
 
     use super::*;
     use crate::upstream::Location;
-    use crate::upstream::Server;
     use crate::upstream::server::Place;
 
     #[tokio::test]
@@ -103,8 +104,8 @@ mod tests {
         server.write_all(b"HTTP/1.1 200 OK\r\n\r\n").await.unwrap();
         stream.readable().await.unwrap();
         let location = Location::from(Authority::from_static("a:1"));
-        let id = Server::new(&location, Place::of(&location), None, false).id;
-        let mut link = Link::new(Stream::Plain(stream), id, Duration::MAX, Weak::new());
+        let server = Arc::new(Server::new(&location, Place::of(&location), None, false));
+        let mut link = Link::new(Stream::Plain(stream), server, Duration::MAX, Weak::new());
         while has_budget_remaining() {
             consume_budget().await;
         }

@@ -249,7 +249,7 @@ where
                         debug!(server = %server.name(), %error, "connection to a server ended");
                     }
                 }
-                () = unused(&load, idle) => {}
+                () = unused(&load, idle, &server) => {}
             }
         }
         load.retired.store(true, Ordering::Relaxed);
@@ -270,10 +270,17 @@ where
     Ok(())
 }
 
-/// Returns when no request used the connection for so long.
-async fn unused(load: &Load, idle: Duration) {
+/// Returns when no request used the connection for so long; for a moment, once the server is gone.
+async fn unused(load: &Load, idle: Duration, server: &Server) {
     loop {
-        sleep(idle.max(LEAST_IDLE)).await;
+        if server.gone.is_cancelled() {
+            sleep(IDLE_ONCE_GONE).await;
+        } else {
+            select! {
+                () = sleep(idle.max(LEAST_IDLE)) => {}
+                () = server.gone.cancelled() => continue,
+            }
+        }
         let was_used = load.used.swap(false, Ordering::Relaxed);
         if !was_used && load.streams.load(Ordering::Relaxed) == 0 {
             return;
@@ -307,6 +314,9 @@ const FIELD: usize = 32;
 
 /// What is taken of one request's body before the server reads it.
 const MAX_BUFFER: usize = 64 * 1024;
+
+/// Long enough for a request that has just opened the connection to find it.
+const IDLE_ONCE_GONE: Duration = Duration::from_millis(250);
 
 /// How exactly an idle timeout is kept.
 const LEAST_IDLE: Duration = Duration::from_millis(10);
