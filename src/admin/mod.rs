@@ -163,6 +163,7 @@ const CONNECTIONS: listen::Settings = listen::Settings {
     keepalive: Duration::from_secs(75),
     body_idle: Duration::from_secs(30),
     drain: Duration::from_secs(1),
+    lame_duck: Duration::ZERO,
     max_header_bytes: 16 * 1024,
     max_headers: 64,
     max_connections: 256,

@@ -50,7 +50,6 @@ pub(super) async fn control(
             asked = signals.next() => match asked {
                 Asked::End => {
                     service_manager::stopping();
-                    info!("draining: no new connections, requests under way are finished");
                     return Goodbye::ForGood;
                 }
                 Asked::Reload => reloads.ask(app, origin),

@@ -37,6 +37,7 @@ use tokio::task;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tracing::error;
+use tracing::info;
 use tracing::warn;
 
 use self::build::Checks;
@@ -293,10 +294,18 @@ impl App {
         }
     }
 
-    /// Accepts nothing more and lets what is under way finish, for as long as `server.timeouts.drain` allows.
+    /// Goes on for as long as `server.timeouts.lame_duck` says, not ready any more, unless another process does. Then
+    /// accepts nothing more and lets what is under way finish, for as long as `server.timeouts.drain` allows.
     pub async fn drain(mut self, goodbye: Goodbye) -> Drained {
         self.control.begin_draining();
-        let bound = self.connection_settings.load().drain;
+        let listen::Settings { drain: bound, lame_duck, .. } = **self.connection_settings.load();
+        if goodbye == Goodbye::ForGood {
+            if !lame_duck.is_zero() {
+                info!("not ready any more; requests are accepted for another {lame_duck:?}");
+                tokio::time::sleep(lame_duck).await;
+            }
+            info!("draining: no new connections, requests under way are finished");
+        }
         let draining = async {
             match goodbye {
                 Goodbye::ForGood => {

@@ -34,7 +34,7 @@ Examples:
   portcullis run -c /etc/portcullis/portcullis.yaml --takeover
 
 SIGHUP reads the configuration anew, as does a change of any file it names. SIGTERM and SIGINT finish the requests
-under way and end; a second one ends at once. SIGUSR2 starts this command line anew, as --takeover does: a new version of the
+under way and end, after `server.timeouts.lame_duck`; a second one ends at once. SIGUSR2 starts this command line anew, as --takeover does: a new version of the
 program takes over without one refused or reset connection. Requests are logged to stdout, everything else to stderr.")]
 pub(super) struct Arguments {
     /// The configuration; `-` is standard input, which is read once: paths are then relative to the current folder, and

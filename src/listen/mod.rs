@@ -65,6 +65,8 @@ pub struct Settings {
     pub body_idle: Duration,
     /// How long requests under way may take once the gateway is stopping.
     pub drain: Duration,
+    /// Before that: how long everything goes on as before, but for being ready.
+    pub lame_duck: Duration,
     pub max_header_bytes: usize,
     pub max_headers: usize,
     /// Zero: as many as descriptors allow.

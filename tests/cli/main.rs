@@ -9,6 +9,7 @@ mod events;
 mod explain;
 mod health;
 mod limits;
+mod packages;
 mod run;
 mod usage;
 

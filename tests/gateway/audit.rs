@@ -1,6 +1,7 @@
 //! The audit trail: what was done to somebody, in every place, and no key in clear.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 
 use serde_json::Value;
 use serde_json::json;
@@ -144,6 +145,10 @@ fn a_database_has_a_row_for_each() {
     let origin = Origin::start();
     let mut gateway = Gateway::start(format!("upstream: {}\naudit: {{sqlite: audit.db}}\n{LIMITS}", origin.url()));
     misbehave(&gateway);
+    for name in ["audit.db", "audit.db-wal", "audit.db-shm"] {
+        let mode = fs::metadata(gateway.path(name)).expect("a file of the database").permissions().mode();
+        assert_eq!(mode & 0o777, 0o640, "{name}");
+    }
     gateway.signal("TERM");
     assert!(gateway.ended().success());
     let database = rusqlite::Connection::open(gateway.path("audit.db")).expect("a database");

@@ -34,6 +34,49 @@ fn a_slow_request_is_finished_and_no_new_connection_is_taken() {
 }
 
 #[test]
+fn a_lame_duck_goes_on_as_before_but_is_not_ready_and_then_drains() {
+    let origin = Origin::start();
+    let mut gateway = Gateway::start(format!(
+        "upstream: {}\nadmin: {{address: 127.0.0.1:0}}\nserver: {{timeouts: {{lame_duck: 3s}}}}",
+        origin.url()
+    ));
+    let readiness = || crate::support::Request::new(gateway.admin(), "GET", "/readyz").status();
+    assert_eq!(readiness(), 200);
+    let mut standing = gateway.connect();
+    assert_eq!(gateway.get("/").send_on(&mut standing).status, 200);
+    gateway.signal("TERM");
+    let told = Stopwatch::start();
+    eventually("it is not ready", || readiness() == 503);
+    for _ in 0..3 {
+        let last = gateway.get("/").send_on(&mut standing);
+        assert_eq!((last.status, last.header("connection")), (200, None));
+        let mut new = gateway.connect();
+        let first = gateway.get("/").send_on(&mut new);
+        assert_eq!((first.status, first.header("connection")), (200, None));
+    }
+    assert_eq!(crate::support::Request::new(gateway.admin(), "GET", "/healthz").status(), 200);
+    assert_eq!(gateway.ended().code(), Some(0));
+    assert!(told.elapsed() >= Duration::from_secs(3), "{:?}", told.elapsed());
+}
+
+#[test]
+fn a_lame_duck_ends_at_once_with_a_second_signal_and_waits_for_nothing_where_another_serves() {
+    let origin = Origin::start();
+    let config = format!(
+        "upstream: {}\nadmin: {{address: 127.0.0.1:0}}\nserver: {{timeouts: {{lame_duck: 10m}}}}",
+        origin.url()
+    );
+    let mut gateway = Gateway::start(&config);
+    let mut next = gateway.successor();
+    assert_eq!(gateway.ended().code(), Some(0));
+    next.signal("TERM");
+    eventually("it is not ready", || crate::support::Request::new(next.admin(), "GET", "/readyz").status() == 503);
+    next.signal("TERM");
+    assert_eq!(next.ended().code(), Some(0));
+    assert!(next.said().iter().any(|line| line == "ended at once"), "{:?}", next.said());
+}
+
+#[test]
 fn a_request_on_its_way_is_answered_and_told_to_close() {
     let origin = Origin::start();
     let mut gateway = Gateway::start(format!("upstream: {}", origin.url()));

@@ -13,6 +13,7 @@ use crate::listen;
 use crate::record::LogFormat;
 use crate::record::LogSettings;
 use crate::units::Size;
+use crate::units::Span;
 
 impl Compiler {
     pub(super) fn log(document: &Document) -> LogSettings {
@@ -42,6 +43,7 @@ impl Compiler {
             keepalive: Duration::from_secs(75),
             body_idle: DEFAULT_BODY_IDLE,
             drain: Duration::from_secs(30),
+            lame_duck: Duration::ZERO,
             max_header_bytes: 64 << 10,
             max_headers: 100,
             max_connections: 0,
@@ -54,6 +56,13 @@ impl Compiler {
             settings.body_idle = self.span(&timeouts.body_idle, settings.body_idle);
             // Zero is a choice: stop at once.
             settings.drain = timeouts.drain.get().map_or(settings.drain, |drain| drain.value.0);
+            if let Some(Spanned { value: Span(lame_duck), at }) = timeouts.lame_duck.get() {
+                if *lame_duck > LONGEST_LAME_DUCK {
+                    let message = "the gateway would go on for too long after it is told to stop";
+                    self.mistakes.report(*at, message, "write at most `1h`; load balancers notice within seconds");
+                }
+                settings.lame_duck = *lame_duck;
+            }
         }
         if let Some(Spanned { value: Size(bytes), at }) = server.max_header_bytes.get() {
             settings.max_header_bytes = self.within(*bytes, *at, HEADER_BYTES, |bytes| Size(bytes).to_string());
@@ -118,6 +127,9 @@ impl Compiler {
 }
 
 const DEFAULT_BODY_IDLE: Duration = Duration::from_secs(30);
+
+/// Longer than any load balancer takes to notice.
+const LONGEST_LAME_DUCK: Duration = Duration::from_secs(60 * 60);
 
 /// Less than the first holds no request of a browser; more than the second is a body.
 const HEADER_BYTES: (u64, u64) = (1 << 10, 1 << 20);

@@ -173,5 +173,8 @@ section! {
         keepalive: Spanned<Span>,
         /// How long requests under way may take once the gateway is stopping. Default: 30s.
         drain: Spanned<Span>,
+        /// How long the gateway goes on as before when it is told to stop, but for `/readyz`, which answers 503: until load
+        /// balancers have noticed. At most 1h. Default: 0s.
+        lame_duck: Spanned<Span>,
     }
 }

@@ -61,6 +61,7 @@ fn settings() -> Settings {
         keepalive: LONG,
         body_idle: LONG,
         drain: LONG,
+        lame_duck: Duration::ZERO,
         max_header_bytes: 16 * 1024,
         max_headers: 100,
         max_connections: 0,
