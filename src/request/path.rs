@@ -33,10 +33,10 @@ pub struct CanonicalPath<'r> {
 impl<'r> CanonicalPath<'r> {
     pub fn new(path: &'r str) -> Self {
         match survey(path.as_bytes()) {
-            Spelling::Canonical { cased, dotted } => Self {
+            Spelling::Canonical { cased, may_name_scripts } => Self {
                 cased: Cow::Borrowed(path),
                 folded: cased.then(|| path.to_ascii_lowercase()),
-                readings: if dotted { readings::of_canonical(path) } else { Readings::default() },
+                readings: if may_name_scripts { readings::of_canonical(path) } else { Readings::default() },
             },
             Spelling::Other => {
                 let plain = decode(path);
@@ -75,10 +75,10 @@ impl<'r> CanonicalPath<'r> {
 
 /// How much there is to do to a path.
 enum Spelling {
-    /// Nothing, but for capital letters, all of them ASCII, and for scripts, which have a dot.
+    /// Nothing, but for capital letters, all of them ASCII, and for scripts.
     Canonical {
         cased: bool,
-        dotted: bool,
+        may_name_scripts: bool,
     },
     Other,
 }
@@ -88,20 +88,24 @@ fn survey(path: &[u8]) -> Spelling {
     if path.first() != Some(&b'/') || (path.len() > 1 && path.last() == Some(&b'/')) {
         return Spelling::Other;
     }
-    let (mut cased, mut dotted) = (false, false);
+    let (mut cased, mut last_slash, mut first_dot) = (false, 0, path.len());
     for (at, byte) in path.iter().enumerate() {
         match LETTERS[usize::from(*byte)] {
             // `/(S(1))` may be a session.
             Letter::Slash if matches!(path.get(at + 1), Some(b'/' | b'(')) => return Spelling::Other,
             // A name that ends in a dot, or is nothing else.
             Letter::Dot if matches!(path.get(at + 1), None | Some(b'/')) => return Spelling::Other,
-            Letter::Dot => dotted = true,
+            Letter::Dot => first_dot = first_dot.min(at),
+            Letter::Slash => last_slash = at,
             Letter::Capital => cased = true,
             Letter::Odd => return Spelling::Other,
-            Letter::Plain | Letter::Slash => {}
+            Letter::Plain => {}
         }
     }
-    Spelling::Canonical { cased, dotted }
+    // Hardly any path has a dot before its last name, or a last name with one that begins like an index.
+    let may_name_scripts =
+        first_dot < last_slash || (first_dot < path.len() && script::begins_like_index(&path[last_slash + 1..]));
+    Spelling::Canonical { cased, may_name_scripts }
 }
 
 /// What a byte of a path may mean.

@@ -269,6 +269,26 @@ fn a_method_override_never_makes_a_request_match_less() {
 }
 
 #[test]
+fn a_method_that_stands_beyond_what_is_read_is_counted_as_any() {
+    let origin = Origin::start();
+    let late = format!("padding={}&_method=POST", "x".repeat(100_000));
+    let form = "Content-Type: application/x-www-form-urlencoded\r\n";
+    for method in ["GET", "PUT", "PATCH", "DELETE", "OPTIONS"] {
+        for (fields, body) in [
+            (form, late.as_str()),
+            ("", late.as_str()),
+            ("Content-Type: application/x-www-form-urlencoded\r\nContent-Encoding: x-unknown\r\n", "\u{1}\u{2}\u{3}"),
+        ] {
+            let gateway = one_request(&origin, "POST /login");
+            let honest = "POST /login HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n";
+            let length = body.len();
+            let sly = format!("{method} /login HTTP/1.1\r\nHost: a\r\n{fields}Content-Length: {length}\r\n\r\n{body}");
+            assert_eq!(status_after(&gateway, honest, &sly), 429, "{method} {fields}");
+        }
+    }
+}
+
+#[test]
 fn head_meets_the_limit_of_get() {
     let origin = Origin::start();
     let gateway = one_request(&origin, "GET /page");

@@ -8,6 +8,11 @@ pub(super) fn is_in(path: &str) -> bool {
     })
 }
 
+/// Whether it is worth looking closer whether a name is that of an index.
+pub(super) fn begins_like_index(segment: &[u8]) -> bool {
+    matches!(segment.first(), Some(b'i' | b'I' | b'd' | b'D'))
+}
+
 /// What applications may take a canonical path for that names scripts: each script alone, to a server that hands it the
 /// rest (`/login.php` for `/login.php/x`), and the path without it, to an application of which it is the entrance (`/login`
 /// for `/index.php/login`, `/a` for `/a/index.php`).
@@ -78,11 +83,11 @@ fn is_script(segment: &[u8]) -> bool {
 
 /// Whether a name is one of those that servers look for in a directory.
 fn is_index(segment: &[u8]) -> bool {
-    extension(segment).is_some_and(|(name, extension)| {
-        let is_known =
-            |known: &[&str], text: &[u8]| known.iter().any(|known| text.eq_ignore_ascii_case(known.as_bytes()));
-        is_known(&INDEX_NAMES, name) && (is_of_scripts(extension) || is_known(&PAGES, extension))
-    })
+    let is_known = |known: &[&str], text: &[u8]| known.iter().any(|known| text.eq_ignore_ascii_case(known.as_bytes()));
+    begins_like_index(segment)
+        && extension(segment).is_some_and(|(name, extension)| {
+            is_known(&INDEX_NAMES, name) && (is_of_scripts(extension) || is_known(&PAGES, extension))
+        })
 }
 
 /// A name and its extension, both there.
@@ -96,7 +101,7 @@ fn is_of_scripts(extension: &[u8]) -> bool {
     // `php5` and `php82` are `php`.
     let letters = extension.iter().rposition(|byte| !byte.is_ascii_digit()).map_or(0, |last| last + 1);
     let bare = &extension[..letters];
-    EXTENSIONS.iter().any(|known| bare.eq_ignore_ascii_case(known.as_bytes()))
+    (2..=6).contains(&letters) && EXTENSIONS.iter().any(|known| bare.eq_ignore_ascii_case(known.as_bytes()))
 }
 
 /// Of what servers run: PHP, CGI, ASP, Java and their kin.

@@ -40,7 +40,7 @@ pub(super) fn without_session(path: &str) -> Option<String> {
         return None;
     }
     without.push_str(rest);
-    Some(if without.is_empty() { "/".to_owned() } else { without })
+    Some(if without.starts_with('/') { without } else { format!("/{without}") })
 }
 
 /// What follows `S(1)F(2))`: tickets, each a letter and a text in brackets, and the bracket behind them.
@@ -84,6 +84,7 @@ mod tests {
             ("/app/(S(1)F(2))/login", Some("/app/login")),
             ("/lo/(S(x))gin", Some("/login")),
             ("/(S(1))", Some("/")),
+            ("/(S(1))login", Some("/login")),
             ("/(X(1))/(A(1))/a", Some("/a")),
             ("/(login)/a", None),
             ("/(S(1)/a", None),
