@@ -128,8 +128,10 @@ pub(super) async fn exported(
         }
         format = value.parse().map_err(bad)?;
     }
-    let networks: Vec<IpNet> = control.store.bans().list().iter().filter_map(Ban::network).collect();
-    Ok(([(CONTENT_TYPE, "text/plain; charset=utf-8")], export::text(format, &networks)))
+    let bans = control.store.bans();
+    let now = bans.now();
+    let banned: Vec<_> = bans.list().iter().filter_map(|ban| Some((ban.network()?, ban.left(now)))).collect();
+    Ok(([(CONTENT_TYPE, "text/plain; charset=utf-8")], export::text(format, &banned)))
 }
 
 impl Described {

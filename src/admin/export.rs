@@ -1,7 +1,11 @@
 //! Banned networks in the words of firewalls and servers.
 
+mod apart;
+mod firewall;
+
 use std::fmt::Write;
 use std::str::FromStr;
+use std::time::Duration;
 
 use ipnet::IpNet;
 use ipnet::Ipv4Net;
@@ -45,13 +49,13 @@ const FORMATS: [(&str, Format); 9] = [
     ("cisco", Format::Cisco),
 ];
 
-/// What keeps these networks out. Networks within others are left out: nft takes none that overlap.
+/// What keeps these networks out, each for so long. Networks within others are left out, where no time is said.
 ///
-/// What can be loaded again replaces what was loaded before: nft, ipset, pf, cisco.
-pub(super) fn text(format: Format, networks: &[IpNet]) -> String {
+/// What can be loaded again replaces what was loaded before: nft, ipset, iptables, pf, cisco.
+pub(super) fn text(format: Format, banned: &[(IpNet, Duration)]) -> String {
     let mut v4: Vec<Ipv4Net> = Vec::new();
     let mut v6: Vec<Ipv6Net> = Vec::new();
-    for network in outermost(networks) {
+    for network in outermost(banned) {
         match network {
             IpNet::V4(network) => v4.push(network),
             IpNet::V6(network) => v6.push(network),
@@ -65,10 +69,7 @@ pub(super) fn text(format: Format, networks: &[IpNet]) -> String {
     match format {
         Format::Plain | Format::Haproxy => lines(&all, str::to_owned),
         Format::Nginx => lines(&all, |network| format!("deny {network};")),
-        Format::Iptables => lines(&all, |network| {
-            let command = if network.contains(':') { "ip6tables" } else { "iptables" };
-            format!("{command} -I INPUT -s {network} -j DROP")
-        }),
+        Format::Iptables => firewall::iptables(banned),
         Format::Pf => format!("table <portcullis> persist {{ {} }}\n", all.join(", ")),
         Format::HostsDeny => {
             let v4 = v4.iter().map(|network| match network.prefix_len() {
@@ -78,9 +79,7 @@ pub(super) fn text(format: Format, networks: &[IpNet]) -> String {
             let v6 = v6.iter().map(|network| format!("ALL: [{}]/{}\n", network.network(), network.prefix_len()));
             v4.chain(v6).collect()
         }
-        Format::Nft => {
-            nft("banned4", "ipv4_addr", &all[..v4.len()], true) + &nft("banned6", "ipv6_addr", &all[v4.len()..], false)
-        }
+        Format::Nft => firewall::nft(banned),
         Format::Ipset => {
             ipset("portcullis4", "inet", &all[..v4.len()]) + &ipset("portcullis6", "inet6", &all[v4.len()..])
         }
@@ -89,8 +88,8 @@ pub(super) fn text(format: Format, networks: &[IpNet]) -> String {
 }
 
 /// In order, each as it was banned: neighbours stay apart, so that whoever looks for one finds it.
-fn outermost(networks: &[IpNet]) -> Vec<IpNet> {
-    let mut networks: Vec<IpNet> = networks.iter().map(IpNet::trunc).collect();
+fn outermost(banned: &[(IpNet, Duration)]) -> Vec<IpNet> {
+    let mut networks: Vec<IpNet> = banned.iter().map(|(network, _)| network.trunc()).collect();
     // A network comes before those within it.
     networks.sort_unstable_by_key(|network| (network.network(), network.prefix_len()));
     networks.dedup_by(|next, kept| kept.contains(&*next));
@@ -104,16 +103,6 @@ fn short(network: &IpNet) -> String {
 
 fn lines(networks: &[String], line: impl Fn(&str) -> String) -> String {
     networks.iter().map(|network| line(network) + "\n").collect()
-}
-
-fn nft(set: &str, kind: &str, networks: &[String], is_first: bool) -> String {
-    let mut text = if is_first { "add table inet portcullis\n".to_owned() } else { String::new() };
-    let _ = writeln!(text, "add set inet portcullis {set} {{ type {kind}; flags interval; }}");
-    let _ = writeln!(text, "flush set inet portcullis {set}");
-    if !networks.is_empty() {
-        let _ = writeln!(text, "add element inet portcullis {set} {{ {} }}", networks.join(", "));
-    }
-    text
 }
 
 fn ipset(set: &str, family: &str, networks: &[String]) -> String {
@@ -146,9 +135,12 @@ mod tests {
 
     #[track_caller]
     fn check(format: &str, expected: &str) {
-        let networks =
-            ["198.51.100.0/24", "198.51.100.7/32", "203.0.113.9/32", "2001:db8::/32"].map(|text| text.parse().unwrap());
-        assert_eq!(text(format.parse().unwrap(), &networks), expected, "{format}");
+        let banned = ["198.51.100.0/24", "198.51.100.7/32", "203.0.113.9/32", "2001:db8::/32"];
+        assert_eq!(text(format.parse().unwrap(), &banned.map(hour)), expected, "{format}");
+    }
+
+    fn hour(network: &str) -> (IpNet, Duration) {
+        (network.parse().unwrap(), Duration::from_secs(3600))
     }
 
     #[test]
@@ -159,15 +151,6 @@ mod tests {
         check("nginx", "deny 198.51.100.0/24;\ndeny 203.0.113.9;\ndeny 2001:db8::/32;\n");
         check("pf", "table <portcullis> persist { 198.51.100.0/24, 203.0.113.9, 2001:db8::/32 }\n");
         check("hosts.deny", "ALL: 198.51.100.0/255.255.255.0\nALL: 203.0.113.9\nALL: [2001:db8::]/32\n");
-        let iptables = "iptables -I INPUT -s 198.51.100.0/24 -j DROP\niptables -I INPUT -s 203.0.113.9 -j DROP\n\
-                        ip6tables -I INPUT -s 2001:db8::/32 -j DROP\n";
-        check("iptables", iptables);
-        let nft = "add table inet portcullis\nadd set inet portcullis banned4 { type ipv4_addr; flags interval; }\n\
-                   flush set inet portcullis banned4\n\
-                   add element inet portcullis banned4 { 198.51.100.0/24, 203.0.113.9 }\n\
-                   add set inet portcullis banned6 { type ipv6_addr; flags interval; }\n\
-                   flush set inet portcullis banned6\nadd element inet portcullis banned6 { 2001:db8::/32 }\n";
-        check("nft", nft);
         let ipset = "create portcullis4 hash:net family inet maxelem 200000 -exist\nflush portcullis4\n\
                      add portcullis4 198.51.100.0/24\nadd portcullis4 203.0.113.9\n\
                      create portcullis6 hash:net family inet6 maxelem 200000 -exist\nflush portcullis6\n\
@@ -182,14 +165,14 @@ mod tests {
 
     #[test]
     fn neighbours_are_not_made_one() {
-        let networks = ["198.51.100.7/32", "198.51.100.6/32", "198.51.100.6/32"].map(|text| text.parse().unwrap());
+        let networks = ["198.51.100.7/32", "198.51.100.6/32", "198.51.100.6/32"].map(hour);
         assert_eq!(text(Format::Plain, &networks), "198.51.100.6\n198.51.100.7\n");
     }
 
     #[test]
     fn nobody_banned_is_an_empty_list_and_no_mistake() {
         assert_eq!(text(Format::Plain, &[]), "");
-        assert!(!text(Format::Nft, &[]).contains("add element"));
+        assert!(!text(Format::Nft, &[]).contains("elements"));
         assert!("fail2ban".parse::<Format>().unwrap_err().contains("`hosts.deny`"));
     }
 }

@@ -216,13 +216,14 @@ fn no_secret_of_a_request_is_written() {
 fn what_a_client_sends_cannot_forge_a_line() {
     let origin = Origin::start();
     let gateway = logged(&origin, "");
-    assert_eq!(gateway.get("/a\"},{\"b").status(), 200);
+    assert_eq!(gateway.get("/a\"},{\"b").header("User-Agent", "\"},{\"b\\").status(), 200);
     assert_eq!(gateway.get("/after").status(), 200);
     gateway.log_line("/after");
     for line in gateway.stdout() {
         assert!(serde_json::from_str::<Value>(&line).is_ok_and(|line| line["time"].is_string()), "{line}");
     }
-    gateway.log_line("/a\"},{\"b");
+    let line = gateway.log_line("/a%22},{%22b");
+    assert_eq!(line["user_agent"], "\"},{\"b\\");
 }
 
 #[test]

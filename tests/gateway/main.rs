@@ -14,6 +14,7 @@ mod devices;
 mod drain;
 mod events;
 mod files;
+mod firewalls;
 mod flags;
 mod forwarding;
 mod framing;

@@ -31,6 +31,7 @@ Examples:
   portcullis bans remove --limit login-failures param.username=alice
   portcullis bans remove --all
   portcullis bans export --format nft | nft -f -
+  portcullis bans export --format iptables | iptables-restore --noflush
 
 A ban of a key holds on every route that its limit stands on; a ban of an address holds everywhere. Every gateway on
 the same store sees a ban, and its end, within a second.

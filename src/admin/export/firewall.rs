@@ -1,0 +1,63 @@
+//! Rules that can be loaded as they are, again and again: each time what was loaded before is replaced in one step.
+
+use std::fmt::Write;
+use std::time::Duration;
+
+use ipnet::IpNet;
+
+use super::apart::Range;
+use super::apart::apart;
+use super::outermost;
+use super::short;
+use crate::admin::limits::whole_seconds;
+
+/// A table of its own for `nft -f`, with a set for each kind of address, and the rules that drop what is in them. Each
+/// entry ends with its ban, whether or not anything is loaded again.
+pub(super) fn nft(banned: &[(IpNet, Duration)]) -> String {
+    let ranges = apart(banned);
+    let (v4, v6): (Vec<_>, Vec<_>) = ranges.iter().partition(|range| range.is_v4());
+    // To delete what is not there is a mistake; to add what is there is none.
+    let mut text = "add table inet portcullis\ndelete table inet portcullis\n\ntable inet portcullis {\n".to_owned();
+    set(&mut text, "banned4", "ipv4_addr", &v4);
+    set(&mut text, "banned6", "ipv6_addr", &v6);
+    // Before anything else looks at a packet, also where containers are: it comes to nobody here.
+    text.push_str(
+        "\tchain drop_banned {\n\t\ttype filter hook prerouting priority -300; policy accept;\n\
+         \t\tip saddr @banned4 drop\n\t\tip6 saddr @banned6 drop\n\t}\n}\n",
+    );
+    text
+}
+
+fn set(text: &mut String, name: &str, kind: &str, ranges: &[&Range]) {
+    let _ = write!(text, "\tset {name} {{\n\t\ttype {kind}\n\t\tflags interval, timeout\n");
+    if !ranges.is_empty() {
+        let elements: Vec<_> = ranges
+            .iter()
+            .map(|range| format!("{range} timeout {}s", whole_seconds(range.left).clamp(1, LONGEST_TIMEOUT)))
+            .collect();
+        let _ = write!(text, "\t\telements = {{\n\t\t\t{}\n\t\t}}\n", elements.join(",\n\t\t\t"));
+    }
+    text.push_str("\t}\n");
+}
+
+/// What every nft takes, in seconds: 2^32 milliseconds.
+const LONGEST_TIMEOUT: u64 = 4_294_967;
+
+/// A chain of its own for `iptables-restore --noflush` and, the same text, `ip6tables-restore --noflush`: each takes the
+/// lines that are for it.
+pub(super) fn iptables(banned: &[(IpNet, Duration)]) -> String {
+    let mut text = "\
+# For `iptables-restore --noflush` and `ip6tables-restore --noflush`, as often as you like. Packets come here by a rule
+# of yours, to be made once: `iptables -I INPUT -j PORTCULLIS`, and the same with `ip6tables`.
+*filter
+:PORTCULLIS - [0:0]
+-F PORTCULLIS
+"
+    .to_owned();
+    for network in outermost(banned) {
+        let kind = if network.addr().is_ipv4() { "-4" } else { "-6" };
+        let _ = writeln!(text, "{kind} -A PORTCULLIS -s {} -j DROP", short(&network));
+    }
+    text.push_str("COMMIT\n");
+    text
+}
