@@ -31,6 +31,7 @@ use axum::routing::get;
 use axum::routing::post;
 use http::Request;
 use http::Response;
+use http::header::EXPECT;
 use tower::ServiceExt;
 
 use crate::decision::Policy;
@@ -182,7 +183,11 @@ impl listen::Handle for Admin {
         &self,
         connection: Arc<Connection>,
         mut request: Request<listen::Incoming>,
+        interim: listen::Interim,
     ) -> impl Future<Output = Response<Body>> + Send + 'static {
+        if request.headers().contains_key(EXPECT) {
+            interim.invite();
+        }
         request.extensions_mut().insert(auth::Peer(connection.peer.ip()));
         let answer = self.router.clone().oneshot(request.map(Body::new));
         async move {

@@ -29,6 +29,7 @@ use super::headers;
 use super::intake::Intake;
 use crate::alarm::Alarm;
 use crate::gather::Parts;
+use crate::listen::Interim;
 
 /// A request's body; nothing is allocated for a request without one. `B` is where it comes from.
 #[derive(Debug)]
@@ -44,8 +45,8 @@ struct Streaming<B> {
     given: Given,
     /// Nothing more comes from the source.
     has_ended: bool,
-    /// The client sends nothing before it is asked to.
-    awaits_invitation: bool,
+    /// The client may send nothing before it is asked to, this way.
+    interim: Option<Interim>,
     gate: Option<Gate>,
     intake: Intake,
     bounds: Bounds,
@@ -102,7 +103,7 @@ where
             trailers: None,
             given: Given::default(),
             has_ended: false,
-            awaits_invitation: false,
+            interim: None,
             gate: None,
             intake: Intake::default(),
             bounds,
@@ -122,8 +123,6 @@ where
     /// Reads until the body ends or `at_most` bytes are here, and keeps what it read for the application.
     pub async fn peek(&mut self, at_most: usize) -> Result<Peeked, Unfit> {
         let Some(body) = &mut self.0 else { return Ok(Peeked { start: Bytes::new(), is_whole: true }) };
-        // Reading is what asks a client for its body.
-        body.awaits_invitation = false;
         let mut read = Parts::expecting(at_most);
         while read.len() < at_most && !body.has_ended {
             let Some(frame) = poll_fn(|cx| body.poll_source(cx)).await else { break };
@@ -139,16 +138,16 @@ where
         Ok(Peeked { start: body.replay.slice(..at_most.min(body.replay.len())), is_whole })
     }
 
-    /// The client said `Expect: 100-continue`.
-    pub fn await_invitation(&mut self) {
+    /// The client said `Expect: 100-continue`: it is asked for its body when that is read and does not come by itself.
+    pub fn await_invitation(&mut self, interim: Interim) {
         if let Some(body) = &mut self.0 {
-            body.awaits_invitation = true;
+            body.interim = Some(interim);
         }
     }
 
     /// Whether the client still waits to be asked for its body.
     pub fn is_awaiting_invitation(&self) -> bool {
-        self.0.as_ref().is_some_and(|body| body.awaits_invitation)
+        self.0.as_ref().is_some_and(|body| body.interim.is_some())
     }
 
     /// Holds the body back until the application wants it.
@@ -163,7 +162,7 @@ where
     pub async fn discard(mut self) -> bool {
         let Some(body) = &mut self.0 else { return true };
         let is_long = body.source.size_hint().lower() > MAX_DISCARDED;
-        if body.awaits_invitation || is_long {
+        if body.interim.is_some() || is_long {
             return false;
         }
         body.bounds = Bounds { length: Some(body.intake.bytes() + MAX_DISCARDED), idle: MAX_DISCARDING };
@@ -209,12 +208,18 @@ impl<B: Body<Data = Bytes> + Unpin> Streaming<B> {
     fn poll_source(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BrokenOff>>> {
         let frame = match Pin::new(&mut self.source).poll_frame(cx) {
             Poll::Ready(frame) => frame,
+            Poll::Pending if self.gate.is_some() => return Poll::Pending,
             Poll::Pending => {
+                if let Some(interim) = self.interim.take() {
+                    interim.invite();
+                }
                 ready!(self.silence.poll_longer_than(self.bounds.idle, cx));
                 return self.break_off(Unfit::Slow);
             }
         };
         self.silence.since = None;
+        // Whoever sends does not wait.
+        self.interim = None;
         match frame {
             // Where the client has left, a connection that was dropped looks like the end of the body.
             None if self.intake.is_abandoned() && !self.source.is_end_stream() => self.break_off(Unfit::Body),
@@ -254,12 +259,18 @@ impl<B: Body<Data = Bytes> + Unpin> Body for RequestBody<B> {
     fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BrokenOff>>> {
         let Some(body) = &mut self.0 else { return Poll::Ready(None) };
         if let Some(gate) = &mut body.gate {
-            if ready!(gate.poll_open(cx)).is_err() {
-                return Poll::Ready(Some(Err(BrokenOff)));
+            match gate.poll_open(cx) {
+                Poll::Ready(Ok(())) => body.gate = None,
+                Poll::Ready(Err(_)) => return Poll::Ready(Some(Err(BrokenOff))),
+                Poll::Pending if gate.is_held() => return Poll::Pending,
+                Poll::Pending => {}
             }
-            body.gate = None;
         }
+        // What has come by itself goes on though nobody asked for it yet.
         let frame = ready!(body.poll_next(cx));
+        if let Some(gate) = body.gate.take() {
+            gate.open();
+        }
         if let Some(Ok(frame)) = &frame {
             body.given.note(frame);
         }

@@ -52,7 +52,7 @@ pub fn gate() -> (Invitation, Gate) {
 
 impl Invitation {
     /// What opens the gate when the application says 100.
-    pub fn opener(&self) -> impl Fn() + Send + Sync + 'static {
+    pub fn opener(&self) -> impl Fn() + Send + Sync + use<> {
         let shared = Arc::clone(&self.0);
         move || turn(&shared, Phase::Open)
     }
@@ -87,6 +87,16 @@ fn turn(shared: &Mutex<Shared>, phase: Phase) {
 }
 
 impl Gate {
+    /// Opens it from inside: the client did not wait.
+    pub fn open(self) {
+        turn(&self.shared, Phase::Open);
+    }
+
+    /// Whether the answer came first, so that nothing is to pass.
+    pub fn is_held(&self) -> bool {
+        self.shared.lock().phase == Phase::Held
+    }
+
     pub fn poll_open(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Unwanted>> {
         let mut shared = self.shared.lock();
         if shared.phase == Phase::Waiting && self.patience.as_mut().poll(cx).is_ready() {

@@ -42,7 +42,6 @@ use crate::route::UpstreamId;
 use crate::upstream::Answer;
 use crate::upstream::ForwardError;
 use crate::upstream::HostHeader;
-use crate::upstream::OnContinue;
 use crate::upstream::Passed;
 
 /// Sends a request to its upstream and brings the answer back.
@@ -64,13 +63,14 @@ pub fn forward(
         // Written anew: what it says is believed.
         story.is_secure = is_tls || parts.headers.get(headers::X_FORWARDED_PROTO).is_some_and(|proto| proto == "https");
     }
-    let request = outgoing(parts, body, invitation.as_ref());
+    let hear = hearing(&story, invitation.as_ref());
+    let request = outgoing(parts, body);
     async move {
         let Some(target) = story.live.upstreams.get(usize::from(upstream.0)) else {
             story.error = Some("the upstream does not exist".into());
             return respond::fail(story, StatusCode::BAD_GATEWAY, NO_ANSWER, Ending::Ends);
         };
-        match story.core.pool.send(target, request, story.identity.client.address()).await {
+        match story.core.pool.send(target, request, story.identity.client.address(), hear).await {
             Ok(answer) if answer.response.status() == StatusCode::SWITCHING_PROTOCOLS => {
                 Box::pin(switch(story, &connection, answer, wanted)).await
             }
@@ -143,15 +143,25 @@ fn invite(parts: &mut Parts, body: &mut RequestBody, is_heard: bool) -> Option<I
     Some(invitation)
 }
 
-fn outgoing(parts: Parts, body: RequestBody, invitation: Option<&Invitation>) -> Request<RequestBody> {
+/// What is done with informational answers: one asks for the body, all others are the client's.
+fn hearing(story: &Story, invitation: Option<&Invitation>) -> impl FnMut(Response<()>) + Send + use<> {
+    let open = invitation.map(Invitation::opener);
+    let (interim, live) = (story.interim.clone(), Arc::clone(&story.live));
+    move |mut answer| {
+        if answer.status() != StatusCode::CONTINUE {
+            headers::prepare_answer(answer.headers_mut(), Length::OfTheBody, &live.looked_at);
+            interim.send(answer);
+        } else if let Some(open) = &open {
+            open();
+        }
+    }
+}
+
+fn outgoing(parts: Parts, body: RequestBody) -> Request<RequestBody> {
     let mut request = Request::new(body);
     *request.method_mut() = parts.method;
     *request.uri_mut() = origin_form(parts.uri);
     *request.headers_mut() = parts.headers;
-    if let Some(invitation) = invitation {
-        let open = invitation.opener();
-        request.extensions_mut().insert(OnContinue::new(open));
-    }
     request
 }
 

@@ -36,6 +36,7 @@ use crate::decision::device::Recognition;
 use crate::limit::LimitId;
 use crate::listen::Connection;
 use crate::listen::Incoming;
+use crate::listen::Interim;
 use crate::request::Fields;
 use crate::request::Head;
 
@@ -44,6 +45,7 @@ pub(super) fn handle(
     core: Arc<Core>,
     connection: Arc<Connection>,
     request: Request<Incoming>,
+    interim: Interim,
 ) -> impl Future<Output = Response<ResponseBody>> + Send + 'static {
     // Out here, or the future would have room for it twice.
     let (mut parts, incoming) = Source::of(request);
@@ -52,7 +54,7 @@ pub(super) fn handle(
         let live = core.live.load_full();
         let version = parts.version;
         let identity = live.clients.identify(connection.peer.ip(), &parts.headers);
-        let mut story = Story::begin(core, Arc::clone(&live), identity, &connection, &parts);
+        let mut story = Story::begin(core, Arc::clone(&live), identity, &connection, &parts, interim);
 
         if parts.headers.len() > connection.max_headers {
             return respond::refuse(story, version, Unfit::TooManyFields);
@@ -72,8 +74,8 @@ pub(super) fn handle(
         let proofs = if live.challenges { Proofs::take(&mut parts.headers) } else { Proofs::default() };
         let bounds = Bounds { length: live.settings.max_body, idle: live.settings.body_idle };
         let mut body = RequestBody::new(incoming, bounds);
-        if version == Version::HTTP_11 && !body.is_empty() && parts.headers.contains_key(EXPECT) {
-            body.await_invitation();
+        if version >= Version::HTTP_11 && !body.is_empty() && parts.headers.contains_key(EXPECT) {
+            body.await_invitation(story.interim.clone());
         }
         story.intake = body.intake();
 

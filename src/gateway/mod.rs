@@ -43,6 +43,7 @@ use crate::decision::Policy;
 use crate::listen::Connection;
 use crate::listen::Handle;
 use crate::listen::Incoming;
+use crate::listen::Interim;
 use crate::listen::Refused;
 use crate::record::Recorder;
 use crate::store::AnyStore;
@@ -157,8 +158,9 @@ impl Handle for Gateway {
         &self,
         connection: Arc<Connection>,
         request: Request<Incoming>,
+        interim: Interim,
     ) -> impl Future<Output = Response<ResponseBody>> + Send + 'static {
-        handle::handle(Arc::clone(&self.core), connection, request)
+        handle::handle(Arc::clone(&self.core), connection, request, interim)
     }
 
     fn refused(&self, connection: &Connection, refused: Refused) {

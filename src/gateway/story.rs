@@ -34,6 +34,7 @@ use crate::decision::device::Newcomer;
 use crate::key::KeyHash;
 use crate::limit::LimitId;
 use crate::listen::Connection;
+use crate::listen::Interim;
 use crate::listen::Refused;
 use crate::outcome::Outcome;
 use crate::outcome::OutcomeRule;
@@ -88,6 +89,8 @@ pub struct Story {
     newcomer: Option<Box<Newcomer>>,
     /// Whether the client's connection is encrypted: here, or as far as a trusted proxy says.
     pub is_secure: bool,
+    /// The way of informational answers.
+    pub interim: Interim,
     /// The outcome, once it was looked for.
     meaning: Option<Meaning>,
 }
@@ -119,6 +122,7 @@ impl Story {
         identity: Identity,
         connection: &Connection,
         parts: &Parts,
+        interim: Interim,
     ) -> Box<Self> {
         let (user_agent, trace) = if live.recorder.logs_requests() {
             (parts.headers.get(USER_AGENT).cloned(), TraceId::of(&parts.headers))
@@ -154,6 +158,7 @@ impl Story {
             pending: None,
             newcomer: None,
             is_secure: false,
+            interim,
             meaning: None,
             core,
             live,

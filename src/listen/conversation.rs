@@ -107,7 +107,7 @@ async fn http1<H: Handle>(
     handler: H,
     minder: &mut Minder<'_>,
 ) {
-    let answer = |request| handler.handle(Arc::clone(connection), request);
+    let answer = |request, interim| handler.handle(Arc::clone(connection), request, interim);
     let mut conversation = Conversation::new(connection, settings, channel, read, answer);
     let end = drive(&mut conversation, Conversation::poll, |_| {}, Protocol::Http1, minder).await;
     let is_unread = match end {

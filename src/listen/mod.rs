@@ -14,6 +14,7 @@ mod date;
 mod http1;
 mod http2;
 mod incoming;
+mod interim;
 mod minder;
 mod newcomer;
 mod per_client;
@@ -50,6 +51,7 @@ pub use self::http1::OnUpgrade;
 pub use self::http1::Upgraded;
 pub use self::incoming::BrokenOff;
 pub use self::incoming::Incoming;
+pub use self::interim::Interim;
 pub use self::stop::Stop;
 pub use self::stop::Stopper;
 pub use self::tls::Tls;
@@ -79,7 +81,8 @@ pub struct Settings {
 pub trait Handle: Clone + Send + Sync + 'static {
     type Body: Body<Data = Bytes, Error: Into<Box<dyn std::error::Error + Send + Sync>>> + Send + Unpin + 'static;
 
-    /// Answers one request. The future is dropped when the client goes away.
+    /// Answers one request. The future is dropped when the client goes away. A client that waits to be asked for its body
+    /// is asked over `interim`.
     ///
     /// Reading the request's body without progress is bounded here; everything else of a connection is
     /// bounded by its [`Settings`].
@@ -87,6 +90,7 @@ pub trait Handle: Clone + Send + Sync + 'static {
         &self,
         connection: Arc<Connection>,
         request: Request<Incoming>,
+        interim: Interim,
     ) -> impl Future<Output = Response<Self::Body>> + Send + 'static;
 
     /// Learns of a head that was no request, and was answered. Over HTTP/1 its connection is closed.

@@ -89,7 +89,8 @@ async fn ask(server: &Arc<Server>, check: &HealthCheck, host: &HostHeader) -> Re
             let mut request = request.map_err(|error| error.to_string())?;
             // The body of the answer is not read: the connection goes with the check.
             let link = Box::new(Link::new(stream, Arc::clone(server), Duration::ZERO, Weak::new()));
-            let answered = link.exchange(&mut request, &mut None, check.timeout, HeadBounds::default()).await;
+            let answered =
+                link.exchange(&mut request, &mut None, check.timeout, HeadBounds::default(), &mut |_| ()).await;
             answered.map(|response| response.status()).map_err(|failed| failed.to_string())
         }
         Protocol::Http2 => {

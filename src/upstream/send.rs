@@ -38,7 +38,7 @@ where
 {
     /// Sends a request, its target in origin form and every header as the application is to see it, to one of the
     /// upstream's servers. `client` is who asks, as far as that decides which. A 101 is an answer only to a request
-    /// with `Upgrade`; its body becomes a [`Tunnel`](super::Tunnel).
+    /// with `Upgrade`; its body becomes a [`Tunnel`](super::Tunnel). `hear` is told of informational answers over HTTP/1.1.
     ///
     /// A request of which nothing was written goes on to a new connection, or to the next server, each of which is
     /// tried once. GET, HEAD and OPTIONS without a body are sent once more when a connection ended before any byte
@@ -49,6 +49,7 @@ where
         upstream: &Arc<Upstream>,
         mut request: Request<B>,
         client: IpAddr,
+        mut hear: impl FnMut(Response<()>) + Send,
     ) -> impl Future<Output = Result<Answer, ForwardError>> {
         // Outside of the future, which would otherwise have room for the request twice.
         let may_switch = request.headers().contains_key(UPGRADE);
@@ -75,10 +76,14 @@ where
                 let kept = if may_reuse && !is_shared { self.idle.take(server.id) } else { None };
                 let is_new = !is_shared && kept.is_none();
                 let answered = match kept {
-                    Some(link) => link.exchange(&mut request, &mut sending, timeouts.response, settings.heads).await,
+                    Some(link) => {
+                        link.exchange(&mut request, &mut sending, timeouts.response, settings.heads, &mut hear).await
+                    }
                     // Seldom: they take no room in every request's future.
                     None if is_shared => Box::pin(self.over_http2(server, &mut request, settings)).await,
-                    None => Box::pin(self.over_new_http1(server, &mut request, &mut sending, settings)).await,
+                    None => {
+                        Box::pin(self.over_new_http1(server, &mut request, &mut sending, settings, &mut hear)).await
+                    }
                 };
                 match answered {
                     Ok(response) if response.status() == StatusCode::SWITCHING_PROTOCOLS && !may_switch => {
@@ -160,12 +165,13 @@ where
         request: &mut Request<B>,
         sending: &mut Option<Sending>,
         settings: &Settings,
+        hear: Hear<'_>,
     ) -> Result<Response<Incoming>, Failed> {
         let timeouts = &settings.timeouts;
         let stream = connect(server, timeouts, Protocol::Http1).await.map_err(Failed::Unreached)?;
         server.gave_connection();
         let link = Link::new(stream, Arc::clone(server), timeouts.idle, Arc::downgrade(&self.idle));
-        Box::new(link).exchange(request, sending, timeouts.response, settings.heads).await
+        Box::new(link).exchange(request, sending, timeouts.response, settings.heads, hear).await
     }
 
     async fn over_http2(
@@ -182,6 +188,9 @@ where
         Ok(response.map(|incoming| Incoming::Http2(Box::new(incoming))))
     }
 }
+
+/// Who is told of informational answers.
+pub(super) type Hear<'h> = &'h mut (dyn FnMut(Response<()>) + Send);
 
 /// Connections in a row that may be at their end when a request comes to them.
 const MOST_UNWRITTEN: u32 = 3;

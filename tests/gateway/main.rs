@@ -24,6 +24,7 @@ mod holds;
 mod http2;
 mod http2_abuse;
 mod identity;
+mod interim;
 mod limits;
 mod log_lines;
 mod memory;

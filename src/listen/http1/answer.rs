@@ -1,7 +1,9 @@
 //! The head of an answer, to bytes. How its body is framed is decided here, whatever the answer's own fields say.
 
+use bytes::BytesMut;
 use http::HeaderName;
 use http::HeaderValue;
+use http::Response;
 use http::StatusCode;
 use http::Version;
 use http::header;
@@ -147,6 +149,17 @@ pub(super) fn refuse(status: StatusCode, out: &mut Outbox) {
     out.extend_from_slice(b"connection: close\r\ncontent-length: 0\r\ndate: ");
     date::write(out);
     out.extend_from_slice(b"\r\n\r\n");
+}
+
+/// Writes an informational answer.
+pub(super) fn inform(answer: &Response<()>, out: &mut BytesMut) {
+    let mut head = Vec::with_capacity(ROOM + answer.headers().len() * ROOM_FOR_A_FIELD);
+    status_line(answer.status(), answer.extensions().get(), &mut head);
+    for (name, value) in answer.headers() {
+        fields::line(name, value.as_bytes(), &mut head);
+    }
+    head.extend_from_slice(b"\r\n");
+    out.extend_from_slice(&head);
 }
 
 /// What stands among the fields already.

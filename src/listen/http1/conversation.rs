@@ -17,6 +17,7 @@ use http::Version;
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
+use super::ahead::Ahead;
 use super::answer;
 use super::answer::Asked;
 use super::answer::Extent;
@@ -33,6 +34,7 @@ use crate::http1::Length;
 use crate::http1::Outbox;
 use crate::listen::Connection;
 use crate::listen::Incoming;
+use crate::listen::Interim;
 use crate::listen::Settings;
 use crate::listen::channel::Channel;
 use crate::listen::connection::Phase;
@@ -74,7 +76,7 @@ enum At<F, B> {
 
 impl<'c, S, F, B> Conversation<'c, S, F, B>
 where
-    S: Fn(Request<Incoming>) -> F,
+    S: Fn(Request<Incoming>, Interim) -> F,
     F: Future<Output = Response<B>>,
     B: http_body::Body<Data = Bytes> + Unpin,
 {
@@ -144,7 +146,7 @@ where
     fn begin(&mut self, head: Head) {
         let framing = head.framing;
         self.progress().begin();
-        self.wire.lock().begin(framing.body, framing.wishes.invitation);
+        self.wire.lock().begin(framing.body);
         let body = match framing.body {
             Length::Known(0) => Incoming::default(),
             length => Body::new(Arc::clone(&self.wire), length).into(),
@@ -154,6 +156,10 @@ where
             version: head.version,
             keeps_alive: framing.keeps_alive,
             takes_trailers: framing.wishes.trailers,
+        };
+        let interim = match head.version {
+            Version::HTTP_11 => Ahead::new(Arc::clone(&self.wire)).into(),
+            _ => Interim::default(),
         };
         let mut request = Request::new(body);
         *request.method_mut() = head.method;
@@ -167,7 +173,7 @@ where
         }
         // On the heap, and gone while the connection rests. It is large: made there it need not be moved there.
         let room = Box::new_uninit();
-        self.at = At::Answering(Box::into_pin(Box::write(room, (self.answer)(request))));
+        self.at = At::Answering(Box::into_pin(Box::write(room, (self.answer)(request, interim))));
     }
 
     /// A request is under way: ready when nobody will get its answer.

@@ -10,7 +10,6 @@ use http::Uri;
 use http::Version;
 use http::header::CONNECTION;
 use http::header::CONTENT_LENGTH;
-use http::header::EXPECT;
 use http::header::TE;
 use http::header::TRANSFER_ENCODING;
 use http::header::UPGRADE;
@@ -50,8 +49,6 @@ pub(super) struct Framing {
 /// What else a client may say of it.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub(super) struct Wishes {
-    /// It waits to be asked for the body.
-    pub(super) invitation: bool,
     pub(super) upgrade: bool,
     /// They may stand behind the answer.
     pub(super) trailers: bool,
@@ -167,8 +164,6 @@ impl Framing {
             } else if *name == CONNECTION {
                 said.closes |= has(value, b"close");
                 said.stays |= has(value, b"keep-alive");
-            } else if *name == EXPECT {
-                said.wishes.invitation = is_persistent && value.as_bytes().eq_ignore_ascii_case(b"100-continue");
             } else if *name == UPGRADE {
                 said.wishes.upgrade = is_persistent;
             } else if *name == TE {

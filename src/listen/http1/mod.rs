@@ -5,6 +5,7 @@
 //! itself, through the `Wire` that the two share; the next part of an answer is asked for when the client has taken
 //! what it was sent.
 
+mod ahead;
 mod answer;
 mod body;
 mod conversation;
@@ -15,6 +16,7 @@ mod sending;
 mod upgrade;
 mod wire;
 
+pub(super) use self::ahead::Ahead;
 pub(super) use self::body::Body;
 pub(super) use self::conversation::Conversation;
 pub(super) use self::conversation::End;

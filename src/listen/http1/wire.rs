@@ -13,10 +13,12 @@ use std::task::ready;
 use bytes::Buf;
 use bytes::Bytes;
 use bytes::BytesMut;
+use http::Response;
 use http_body::Frame;
 use tokio::io::AsyncWrite;
 use tokio_util::io::poll_read_buf;
 
+use super::answer;
 use super::scratch;
 use crate::http1::CutShort;
 use crate::http1::Decoder;
@@ -37,8 +39,10 @@ pub(super) struct Wire {
     /// What was read and is not used yet. It holds no memory where it is empty between two requests.
     read: BytesMut,
     body: Reading,
-    /// What asks the client for the body, as far as it is not written.
-    invitation: &'static [u8],
+    /// What is sent ahead of the answer, as far as it is not written.
+    ahead: BytesMut,
+    /// The answer has not begun.
+    may_inform: bool,
     /// The connection's task, while a body may be read by another one.
     owner: Option<Waker>,
     /// Who waits for more of the body.
@@ -72,7 +76,8 @@ impl Wire {
             channel: Some(channel),
             read,
             body: Reading::Through,
-            invitation: b"",
+            ahead: BytesMut::new(),
+            may_inform: false,
             owner: None,
             reader: None,
         }
@@ -108,10 +113,10 @@ impl Wire {
         self.give_back();
     }
 
-    /// A request's head was read, and this is the length of its body. Whether the client is to be asked for it.
-    pub(super) fn begin(&mut self, body: Length, is_asked_for: bool) {
+    /// A request's head was read, and this is the length of its body.
+    pub(super) fn begin(&mut self, body: Length) {
         let decoder = Decoder::new(body);
-        self.invitation = if is_asked_for && !decoder.is_through() { CONTINUE } else { b"" };
+        self.may_inform = true;
         self.body = if decoder.is_through() { Reading::Through } else { Reading::Open(decoder) };
     }
 
@@ -128,9 +133,6 @@ impl Wire {
 
     fn poll_part(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BrokenOff>>> {
         loop {
-            if !self.invitation.is_empty() && ready!(self.poll_invite(cx)).is_err() {
-                return self.lose(CutShort.into());
-            }
             let decoder = match &mut self.body {
                 Reading::Open(decoder) => decoder,
                 Reading::Through => return Poll::Ready(None),
@@ -157,14 +159,32 @@ impl Wire {
         }
     }
 
-    /// Asks the client for the body.
-    fn poll_invite(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let mut channel = channel(&mut self.channel)?;
-        while !self.invitation.is_empty() {
-            let written = ready!(channel.as_mut().poll_write(cx, self.invitation))?;
-            self.invitation = &self.invitation[written..];
+    /// Has an informational answer written, unless it comes too late or the client takes none.
+    pub(super) fn inform(&mut self, answer: &Response<()>) {
+        if !self.may_inform || self.ahead.len() > MOST_AHEAD {
+            return;
         }
-        Poll::Ready(Ok(()))
+        answer::inform(answer, &mut self.ahead);
+        if let Some(owner) = self.owner.take() {
+            owner.wake();
+        }
+    }
+
+    /// Writes what goes ahead of the answer.
+    fn poll_ahead(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if self.ahead.is_empty() {
+            return Poll::Ready(Ok(()));
+        }
+        let mut channel = channel(&mut self.channel)?;
+        while !self.ahead.is_empty() {
+            let written = ready!(channel.as_mut().poll_write(cx, &self.ahead))?;
+            if written == 0 {
+                return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
+            }
+            self.ahead.advance(written);
+        }
+        self.ahead = BytesMut::new();
+        channel.poll_flush(cx)
     }
 
     /// Reads more of the body. `false`: nothing comes any more.
@@ -248,6 +268,9 @@ impl Wire {
 
     /// Ready when the connection has failed while a request is under way. That the client has closed its side is noted.
     pub(super) fn poll_failed(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        if matches!(self.poll_ahead(cx), Poll::Ready(Err(_))) {
+            return Poll::Ready(());
+        }
         let mut failed = match self.body {
             // Whoever reads it notices.
             Reading::Open(_) => {
@@ -283,12 +306,8 @@ impl Wire {
 
     /// Writes all of this.
     pub(super) fn poll_write(&mut self, cx: &mut Context<'_>, out: &mut Outbox) -> Poll<io::Result<()>> {
-        if self.invitation.len() == CONTINUE.len() {
-            // The body is not asked for any more.
-            self.invitation = b"";
-        } else if !self.invitation.is_empty() {
-            ready!(self.poll_invite(cx))?;
-        }
+        self.may_inform = false;
+        ready!(self.poll_ahead(cx))?;
         let mut channel = channel(&mut self.channel)?;
         while out.has_remaining() {
             let mut slices = [IoSlice::new(b""); PARTS];
@@ -339,7 +358,8 @@ fn channel(channel: &mut Option<Channel>) -> io::Result<Pin<&mut Channel>> {
     channel.as_mut().map(Pin::new).ok_or_else(|| io::ErrorKind::NotConnected.into())
 }
 
-const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
+/// With so much that the client has not taken, nothing more is sent ahead of its answer.
+const MOST_AHEAD: usize = 8 * 1024;
 
 /// So many an outbox has at most.
 const PARTS: usize = 3;

@@ -20,6 +20,7 @@ use http::StatusCode;
 use tokio::time::sleep;
 use tokio::time::timeout;
 
+use super::ahead::Ahead;
 use super::answer;
 use super::body::Body;
 use super::head::Head;
@@ -119,8 +120,10 @@ impl<'c, H: Handle> Conversation<'c, H> {
         self.connection.progress.begin();
         let Whole { request, length } = head;
         let incoming = if body.is_end_stream() { Incoming::default() } else { Body::new(body, length).into() };
-        let answer = self.handler.handle(Arc::clone(self.connection), request.map(|()| incoming));
-        tokio::spawn(Stream::new(respond, answer, Open::new(self.connection), Arc::clone(self.settings)));
+        let ahead = Ahead::default();
+        let interim = ahead.clone().into();
+        let answer = self.handler.handle(Arc::clone(self.connection), request.map(|()| incoming), interim);
+        tokio::spawn(Stream::new(respond, answer, ahead, Open::new(self.connection), Arc::clone(self.settings)));
     }
 
     /// A head that is no request is answered, and then its stream reset.

@@ -2,6 +2,7 @@
 //! them (`tapped`, `frames`, `heads`), so that a malformed one is answered and no other stream notices. Each request is
 //! a task of its own (`stream`).
 
+mod ahead;
 mod answer;
 mod body;
 mod conversation;
@@ -15,6 +16,7 @@ mod stream;
 mod tapped;
 mod waiting;
 
+pub(super) use self::ahead::Ahead;
 pub(super) use self::body::Body;
 pub(super) use self::conversation::Conversation;
 pub(super) use self::frames::PREFACE;

@@ -13,6 +13,7 @@ use h2::server::SendResponse;
 use http::Response;
 use http_body::Body;
 
+use super::ahead::Ahead;
 use super::answer;
 use super::sending::Fault;
 use super::sending::Sending;
@@ -26,6 +27,7 @@ use crate::listen::conversation::log_panic;
 pub(super) struct Stream<F, B> {
     respond: SendResponse<Bytes>,
     at: At<F, B>,
+    ahead: Ahead,
     settings: Arc<Settings>,
     _open: Open,
 }
@@ -41,8 +43,14 @@ where
     F: Future<Output = Response<B>>,
     B: Body<Data = Bytes, Error: Into<Fault>> + Unpin,
 {
-    pub(super) fn new(respond: SendResponse<Bytes>, answer: F, open: Open, settings: Arc<Settings>) -> Self {
-        Self { respond, at: At::Answering(Box::pin(answer)), settings, _open: open }
+    pub(super) fn new(
+        respond: SendResponse<Bytes>,
+        answer: F,
+        ahead: Ahead,
+        open: Open,
+        settings: Arc<Settings>,
+    ) -> Self {
+        Self { respond, at: At::Answering(Box::pin(answer)), ahead, settings, _open: open }
     }
 
     fn poll_on(&mut self, cx: &mut Context<'_>) -> Poll<()> {
@@ -50,19 +58,31 @@ where
             match &mut self.at {
                 At::Sending(sending) => return sending.poll(cx, self.settings.body_idle),
                 At::Answering(answer) => match answer.as_mut().poll(cx) {
-                    Poll::Ready(response) => match self.begin(response) {
+                    Poll::Ready(response) => match self.begin(response, cx) {
                         Some(sending) => self.at = At::Sending(sending),
                         None => return Poll::Ready(()),
                     },
-                    // The client may give up before there is an answer.
-                    Poll::Pending => return self.respond.poll_reset(cx).map(|_| ()),
+                    Poll::Pending => {
+                        self.inform(cx);
+                        // The client may give up before there is an answer.
+                        return self.respond.poll_reset(cx).map(|_| ());
+                    }
                 },
             }
         }
     }
 
+    /// Sends what goes ahead of the answer.
+    fn inform(&mut self, cx: &Context<'_>) {
+        for answer in self.ahead.take(cx) {
+            // Nothing depends on it.
+            let _ = self.respond.send_informational(answer);
+        }
+    }
+
     /// Sends the head. `None`: nothing follows it.
-    fn begin(&mut self, response: Response<B>) -> Option<Sending<B>> {
+    fn begin(&mut self, response: Response<B>, cx: &Context<'_>) -> Option<Sending<B>> {
+        self.inform(cx);
         let (parts, body) = response.into_parts();
         let is_all = body.is_end_stream();
         let head = answer::head(parts, &body);

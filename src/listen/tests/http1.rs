@@ -202,7 +202,7 @@ async fn a_body_that_nobody_reads_but_is_here_whole_leaves_the_connection_open()
 }
 
 #[tokio::test]
-async fn a_client_that_waits_for_it_is_asked_for_its_body_once_somebody_wants_it() {
+async fn a_client_that_waits_for_it_is_asked_for_its_body_ahead_of_the_answer() {
     let server = Server::start(settings());
     let mut client = server.connect().await;
     client.send("POST /echo HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n").await;

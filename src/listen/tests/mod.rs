@@ -39,6 +39,7 @@ use super::Connections;
 use super::Door;
 use super::Handle;
 use super::Incoming;
+use super::Interim;
 use super::OnUpgrade;
 use super::Reception;
 use super::Refused;
@@ -157,6 +158,7 @@ impl Handle for App {
         &self,
         connection: Arc<Connection>,
         mut request: Request<Incoming>,
+        interim: Interim,
     ) -> impl Future<Output = Response<Reply>> + Send + 'static {
         let app = self.clone();
         async move {
@@ -180,7 +182,12 @@ impl Handle for App {
                 "/ends" => Reply::Text(Some(format!("{} {}", connection.peer, connection.local).into())),
                 "/panic" => panic!("on purpose"),
                 "/endless" => Reply::Endless,
-                "/echo" => Reply::Echo(request.into_body()),
+                "/echo" => {
+                    if request.headers().contains_key("expect") {
+                        interim.invite();
+                    }
+                    Reply::Echo(request.into_body())
+                }
                 "/tunnel" => {
                     let upgrade = request.extensions_mut().remove::<OnUpgrade>().unwrap();
                     connection.spawn(async move {

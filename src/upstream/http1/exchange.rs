@@ -29,11 +29,11 @@ use super::head::Nonsense;
 use super::sending::Unsent;
 use crate::http1::Scan;
 use crate::upstream::HeadBounds;
-use crate::upstream::OnContinue;
 use crate::upstream::answer as upstream;
 use crate::upstream::error::BoxError;
 use crate::upstream::error::Cause;
 use crate::upstream::error::Failed;
+use crate::upstream::send::Hear;
 
 /// How far the head of an answer came.
 struct Reading {
@@ -41,6 +41,8 @@ struct Reading {
     scan: Scan,
     /// A byte of an answer has arrived.
     has_begun: bool,
+    /// Informational answers so far.
+    informed: u32,
 }
 
 impl Link {
@@ -54,6 +56,7 @@ impl Link {
         sending: &mut Option<Sending>,
         patience: Duration,
         bounds: HeadBounds,
+        hear: Hear<'_>,
     ) -> Result<Response<upstream::Incoming>, Failed>
     where
         B: Body<Data = Bytes, Error: Into<BoxError>> + Default + Send + Unpin + 'static,
@@ -62,7 +65,7 @@ impl Link {
             unwritten.begins();
         }
         let under_way = sending.get_or_insert_with(|| Sending::new(request));
-        let mut reading = Reading { bounds, scan: Scan::default(), has_begun: false };
+        let mut reading = Reading { bounds, scan: Scan::default(), has_begun: false, informed: 0 };
         let (mut may_send, mut takes_more) = (true, true);
         let Head { response, length, goes_on } = poll_fn(|cx| {
             if may_send && let Poll::Ready(sent) = under_way.poll(request.body_mut(), Pin::new(&mut self.stream), cx) {
@@ -74,7 +77,7 @@ impl Link {
                     Err(Unsent::Body(error)) => return Poll::Ready(Err(Failed::Fault(Cause::RequestBody(error)))),
                 }
             }
-            if let Poll::Ready(answer) = self.poll_head(&mut reading, request, cx) {
+            if let Poll::Ready(answer) = self.poll_head(&mut reading, request, hear, cx) {
                 return Poll::Ready(answer.map_err(|fault| fault.blame(&reading, under_way)));
             }
             match under_way.server_is_due_since() {
@@ -100,16 +103,20 @@ impl Link {
         &mut self,
         reading: &mut Reading,
         request: &mut Request<B>,
+        hear: Hear<'_>,
         cx: &mut Context<'_>,
     ) -> Poll<Result<Head, Fault>> {
         loop {
             if let Some(head) = self.take_head(reading, request)? {
-                match head.response.status() {
-                    StatusCode::CONTINUE => OnContinue::act(request),
-                    StatusCode::SWITCHING_PROTOCOLS => return Poll::Ready(Ok(head)),
-                    status if status.is_informational() => {}
-                    _ => return Poll::Ready(Ok(head)),
+                let status = head.response.status();
+                if !status.is_informational() || status == StatusCode::SWITCHING_PROTOCOLS {
+                    return Poll::Ready(Ok(head));
                 }
+                reading.informed += 1;
+                if reading.informed > MOST_INFORMED {
+                    return Poll::Ready(Err(Nonsense::NoEnd.into()));
+                }
+                hear(head.response);
                 continue;
             }
             if !head::may_begin(&self.inbox) {
@@ -199,6 +206,9 @@ const USUAL: usize = 2 * 1024;
 
 /// Few are as long as this.
 const LONG: usize = 8 * 1024;
+
+/// Informational answers to one request: more is no application's habit.
+const MOST_INFORMED: u32 = 100;
 
 /// What is read of it at once: most answers fit with their bodies.
 const PART_OF_HEAD: usize = 4 * 1024;

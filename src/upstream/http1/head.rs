@@ -43,6 +43,8 @@ pub(super) enum Nonsense {
     Head,
     #[error("its head is too long")]
     TooLong,
+    #[error("it sends informational answers without end")]
+    NoEnd,
     #[error("its head has too many fields")]
     TooManyFields,
     #[error("it does not say how long its body is")]

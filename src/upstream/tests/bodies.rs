@@ -49,7 +49,7 @@ async fn the_time_a_client_takes_to_send_its_body_is_not_the_servers() {
         }
     });
 
-    assert_eq!(text(Pool::new().send(&upstream, request, CLIENT).await.unwrap()).await, "hello");
+    assert_eq!(text(Pool::new().send(&upstream, request, CLIENT, |_| ()).await.unwrap()).await, "hello");
 }
 
 #[tokio::test]
@@ -60,7 +60,7 @@ async fn once_the_body_is_sent_the_clock_runs() {
     parts.send("part").await.unwrap();
     drop(parts);
 
-    let error = Pool::new().send(&upstream, request, CLIENT).await.unwrap_err();
+    let error = Pool::new().send(&upstream, request, CLIENT, |_| ()).await.unwrap_err();
 
     assert_eq!(error.label(), "response_timeout");
 }
@@ -77,7 +77,7 @@ async fn a_server_that_does_not_read_a_body_is_504() {
     let big: &'static str = "x".repeat(1024 * 1024).leak();
     tokio::spawn(async move { while parts.send(big).await.is_ok() {} });
 
-    let error = Pool::new().send(&upstream, request, CLIENT).await.unwrap_err();
+    let error = Pool::new().send(&upstream, request, CLIENT, |_| ()).await.unwrap_err();
 
     assert_eq!((error.status().as_u16(), error.label()), (504, "response_timeout"));
 }
@@ -91,7 +91,7 @@ async fn an_answer_that_stops_half_way_breaks_off() {
     })
     .await;
     let upstream = Upstream::new(Settings { timeouts: timeouts(SHORT, LONG), ..settings(&[&origin]) });
-    let mut body = Pool::new().send(&upstream, get(), CLIENT).await.unwrap().response.into_body();
+    let mut body = Pool::new().send(&upstream, get(), CLIENT, |_| ()).await.unwrap().response.into_body();
 
     assert_eq!(body.frame().await.unwrap().unwrap().into_data().unwrap(), "hello");
     assert!(matches!(body.frame().await, Some(Err(BodyError::Stalled))));
@@ -113,7 +113,7 @@ async fn an_answer_that_goes_on_slowly_is_read_to_its_end() {
     .await;
     let upstream = Upstream::new(Settings { timeouts: timeouts(4 * SHORT, LONG), ..settings(&[&origin]) });
 
-    assert_eq!(text(Pool::new().send(&upstream, get(), CLIENT).await.unwrap()).await, "xxxxxxxx");
+    assert_eq!(text(Pool::new().send(&upstream, get(), CLIENT, |_| ()).await.unwrap()).await, "xxxxxxxx");
 }
 
 #[tokio::test]
@@ -126,7 +126,7 @@ async fn the_time_a_client_takes_to_read_is_not_the_servers() {
     })
     .await;
     let upstream = Upstream::new(Settings { timeouts: timeouts(SHORT, LONG), ..settings(&[&origin]) });
-    let mut body = Pool::new().send(&upstream, get(), CLIENT).await.unwrap().response.into_body();
+    let mut body = Pool::new().send(&upstream, get(), CLIENT, |_| ()).await.unwrap().response.into_body();
     body.frame().await.unwrap().unwrap();
 
     tokio::time::sleep(SHORT * 3).await;
@@ -148,7 +148,7 @@ async fn an_answer_cut_short_ends_in_an_error_and_its_connection_is_not_used_aga
         let upstream = Upstream::new(settings(&[&origin]));
         let pool = Pool::new();
         for _ in 0..2 {
-            let mut body = pool.send(&upstream, get(), CLIENT).await.unwrap().response.into_body();
+            let mut body = pool.send(&upstream, get(), CLIENT, |_| ()).await.unwrap().response.into_body();
             assert_eq!(body.frame().await.unwrap().unwrap().into_data().unwrap(), "hello");
             assert!(matches!(body.frame().await, Some(Err(BodyError::Broken(_)))), "{cut:?}");
         }
@@ -165,7 +165,7 @@ async fn an_answer_with_two_framings_goes_on_with_none() {
         let answer: &'static str = format!("HTTP/1.1 200 OK\r\n{framing}\r\n\r\n5\r\nhello\r\n0\r\n\r\n").leak();
         let origin = Origin::answering(answer).await;
         let upstream = Upstream::new(settings(&[&origin]));
-        let answer = Pool::new().send(&upstream, get(), CLIENT).await.unwrap();
+        let answer = Pool::new().send(&upstream, get(), CLIENT, |_| ()).await.unwrap();
         let headers = answer.response.headers();
         assert!(!headers.contains_key("content-length") && !headers.contains_key("transfer-encoding"), "{framing}");
         assert_eq!(answer.response.body().size_hint().exact(), None);
@@ -179,7 +179,7 @@ async fn the_length_that_head_asks_for_is_kept() {
     let upstream = Upstream::new(settings(&[&origin]));
     let pool = Pool::new();
     for _ in 0..2 {
-        let answer = pool.send(&upstream, request(Method::HEAD, ""), CLIENT).await.unwrap();
+        let answer = pool.send(&upstream, request(Method::HEAD, ""), CLIENT, |_| ()).await.unwrap();
         assert_eq!(answer.response.headers()["content-length"], "5");
     }
     assert_eq!(origin.accepted(), 1);
@@ -195,14 +195,13 @@ async fn a_server_that_asks_for_the_body_is_heard() {
     })
     .await;
     let upstream = Upstream::new(settings(&[&origin]));
-    let told = Arc::new(std::sync::atomic::AtomicBool::new(false));
-    let mut request = request(Method::POST, "body");
-    let tell = Arc::clone(&told);
-    request.extensions_mut().insert(OnContinue::new(move || tell.store(true, Ordering::SeqCst)));
+    let mut heard = Vec::new();
 
-    text(Pool::new().send(&upstream, request, CLIENT).await.unwrap()).await;
+    let hear = |answer: http::Response<()>| heard.push(answer.status());
+    let answer = Pool::new().send(&upstream, request(Method::POST, "body"), CLIENT, hear).await;
 
-    assert!(told.load(Ordering::SeqCst));
+    text(answer.unwrap()).await;
+    assert_eq!(heard, [http::StatusCode::CONTINUE]);
 }
 
 #[tokio::test]
@@ -225,7 +224,7 @@ async fn a_body_is_sent_to_its_end_though_nobody_reads_the_answer_that_came_earl
     let upstream = Upstream::new(settings(&[&origin]));
     let (parts, request) = upload();
 
-    let mut body = Pool::new().send(&upstream, request, CLIENT).await.unwrap().response.into_body();
+    let mut body = Pool::new().send(&upstream, request, CLIENT, |_| ()).await.unwrap().response.into_body();
     assert_eq!(body.frame().await.unwrap().unwrap().into_data().unwrap(), "early");
     let part: &'static str = "x".repeat(LENGTH / 16).leak();
     for _ in 0..16 {
@@ -255,7 +254,7 @@ async fn after_an_early_answer_the_rest_of_the_body_is_still_sent() {
     let upstream = Upstream::new(settings(&[&origin]));
     let (parts, request) = upload();
 
-    assert_eq!(text(Pool::new().send(&upstream, request, CLIENT).await.unwrap()).await, "hello");
+    assert_eq!(text(Pool::new().send(&upstream, request, CLIENT, |_| ()).await.unwrap()).await, "hello");
     for _ in 0..3 {
         parts.send("part").await.unwrap();
     }
@@ -275,7 +274,7 @@ async fn what_is_left_of_a_body_is_not_kept_for_a_server_that_does_not_take_it()
     let upstream = Upstream::new(Settings { timeouts: timeouts(SHORT, LONG), ..settings(&[&origin]) });
     let (parts, request) = upload();
 
-    assert_eq!(text(Pool::new().send(&upstream, request, CLIENT).await.unwrap()).await, "hello");
+    assert_eq!(text(Pool::new().send(&upstream, request, CLIENT, |_| ()).await.unwrap()).await, "hello");
     let big: &'static str = "x".repeat(1024 * 1024).leak();
     let given_up = async { while parts.send(big).await.is_ok() {} };
     tokio::time::timeout(LONG, given_up).await.expect("the body should be given up");

@@ -32,9 +32,9 @@ async fn a_get_on_a_connection_that_dies_is_sent_once_more() {
         let origin = dying_when_reused().await;
         let upstream = Upstream::new(settings(&[&origin]));
         let pool = Pool::new();
-        text(pool.send(&upstream, get(), CLIENT).await.unwrap()).await;
+        text(pool.send(&upstream, get(), CLIENT, |_| ()).await.unwrap()).await;
 
-        let answer = pool.send(&upstream, request(method.clone(), ""), CLIENT).await.unwrap();
+        let answer = pool.send(&upstream, request(method.clone(), ""), CLIENT, |_| ()).await.unwrap();
 
         assert_eq!(answer.response.status(), 200, "{method}");
         assert_eq!(origin.accepted(), 2, "{method}");
@@ -47,9 +47,9 @@ async fn a_post_that_was_written_is_never_sent_again() {
         let origin = dying_when_reused().await;
         let upstream = Upstream::new(settings(&[&origin]));
         let pool = Pool::new();
-        text(pool.send(&upstream, get(), CLIENT).await.unwrap()).await;
+        text(pool.send(&upstream, get(), CLIENT, |_| ()).await.unwrap()).await;
 
-        let error = check(pool.send(&upstream, request(method, body), CLIENT).await, 502, "closed");
+        let error = check(pool.send(&upstream, request(method, body), CLIENT, |_| ()).await, 502, "closed");
 
         assert_eq!(error.server.as_deref(), Some(&**upstream.servers()[0].name()));
         assert_eq!(origin.accepted(), 1);
@@ -64,7 +64,7 @@ async fn a_get_is_sent_once_more_and_not_twice() {
     .await;
     let upstream = Upstream::new(settings(&[&origin]));
 
-    check(Pool::new().send(&upstream, get(), CLIENT).await, 502, "closed");
+    check(Pool::new().send(&upstream, get(), CLIENT, |_| ()).await, 502, "closed");
 
     assert_eq!(origin.accepted(), 2);
 }
@@ -78,7 +78,7 @@ async fn a_get_is_sent_once_more_to_another_server_if_there_is_one() {
     let well = Origin::answering(HELLO).await;
     let upstream = Upstream::new(settings(&[&dying, &well]));
 
-    let answer = Pool::new().send(&upstream, get(), CLIENT).await.unwrap();
+    let answer = Pool::new().send(&upstream, get(), CLIENT, |_| ()).await.unwrap();
 
     assert_eq!(answer.server, *upstream.servers()[1].name());
     assert_eq!(dying.accepted(), 1);
@@ -93,7 +93,7 @@ async fn a_get_whose_answer_had_begun_is_not_sent_again() {
     .await;
     let upstream = Upstream::new(settings(&[&origin]));
 
-    check(Pool::new().send(&upstream, get(), CLIENT).await, 502, "closed");
+    check(Pool::new().send(&upstream, get(), CLIENT, |_| ()).await, 502, "closed");
 
     assert_eq!(origin.accepted(), 1);
 }
@@ -109,7 +109,7 @@ async fn a_post_goes_on_a_new_connection_when_the_server_has_closed_the_kept_one
     let pool = Pool::new();
     for round in 1..=20 {
         // Whether the end was seen before the request was handed over, or after, nothing of it was written.
-        let answer = pool.send(&upstream, request(Method::POST, "body"), CLIENT).await;
+        let answer = pool.send(&upstream, request(Method::POST, "body"), CLIENT, |_| ()).await;
         assert_eq!(text(answer.unwrap()).await, "hello");
         eventually(|| origin.closed() == round).await;
     }
@@ -123,7 +123,7 @@ async fn a_server_that_refuses_connections_is_passed_over() {
     let pool = Pool::new();
 
     for _ in 0..10 {
-        let answer = pool.send(&upstream, request(Method::POST, "body"), CLIENT).await.unwrap();
+        let answer = pool.send(&upstream, request(Method::POST, "body"), CLIENT, |_| ()).await.unwrap();
         assert_eq!(answer.server, *upstream.servers()[1].name());
     }
 }
@@ -134,14 +134,14 @@ async fn down_is_502_at_once_and_well_again_at_once() {
     let upstream = Upstream::new(settings(&[&down]));
     let pool = Pool::new();
 
-    check(pool.send(&upstream, get(), CLIENT).await, 502, "connect");
+    check(pool.send(&upstream, get(), CLIENT, |_| ()).await, 502, "connect");
     let listener = tokio::net::TcpListener::bind(down.address()).await.unwrap();
     let _origin = Origin::start_on(listener, |_, mut peer| async move {
         peer.request().await;
         peer.send(HELLO).await;
     });
 
-    assert_eq!(text(pool.send(&upstream, get(), CLIENT).await.unwrap()).await, "hello");
+    assert_eq!(text(pool.send(&upstream, get(), CLIENT, |_| ()).await.unwrap()).await, "hello");
 }
 
 #[tokio::test]
@@ -150,7 +150,7 @@ async fn no_healthy_server_is_503() {
     let upstream = Upstream::new(settings(&[&origin]));
     upstream.servers()[0].set_healthy(false);
 
-    let error = check(Pool::new().send(&upstream, get(), CLIENT).await, 503, "no_healthy_server");
+    let error = check(Pool::new().send(&upstream, get(), CLIENT, |_| ()).await, 503, "no_healthy_server");
 
     assert_eq!(error.server, None);
     assert_eq!(origin.accepted(), 0);
@@ -173,7 +173,7 @@ async fn a_server_that_does_not_accept_is_504() {
         ..settings(&[])
     });
 
-    check(Pool::new().send(&upstream, get(), CLIENT).await, 504, "connect_timeout");
+    check(Pool::new().send(&upstream, get(), CLIENT, |_| ()).await, 504, "connect_timeout");
 }
 
 #[tokio::test]
@@ -181,7 +181,7 @@ async fn a_server_that_does_not_answer_is_504() {
     let origin = Origin::start(|_, mut peer| async move { peer.closed().await }).await;
     let upstream = Upstream::new(Settings { timeouts: timeouts(SHORT, LONG), ..settings(&[&origin]) });
 
-    check(Pool::new().send(&upstream, get(), CLIENT).await, 504, "response_timeout");
+    check(Pool::new().send(&upstream, get(), CLIENT, |_| ()).await, 504, "response_timeout");
 
     assert_eq!(origin.accepted(), 1);
     eventually(|| origin.closed() == 1).await;
@@ -197,11 +197,11 @@ async fn the_response_timeout_holds_on_a_connection_used_before() {
     .await;
     let upstream = Upstream::new(Settings { timeouts: timeouts(SHORT, LONG), ..settings(&[&origin]) });
     let pool = Pool::new();
-    text(pool.send(&upstream, get(), CLIENT).await.unwrap()).await;
+    text(pool.send(&upstream, get(), CLIENT, |_| ()).await.unwrap()).await;
     tokio::time::sleep(SHORT * 2).await;
 
     let started = tokio::time::Instant::now();
-    check(pool.send(&upstream, get(), CLIENT).await, 504, "response_timeout");
+    check(pool.send(&upstream, get(), CLIENT, |_| ()).await, 504, "response_timeout");
 
     assert!(started.elapsed() >= SHORT);
 }
@@ -209,7 +209,7 @@ async fn the_response_timeout_holds_on_a_connection_used_before() {
 async fn check_nonsense(answer: &'static str) {
     let origin = Origin::answering(answer).await;
     let upstream = Upstream::new(settings(&[&origin]));
-    check(Pool::new().send(&upstream, get(), CLIENT).await, 502, "nonsense");
+    check(Pool::new().send(&upstream, get(), CLIENT, |_| ()).await, 502, "nonsense");
     assert_eq!(origin.accepted(), 1, "{answer:?}");
 }
 
@@ -231,7 +231,7 @@ async fn a_head_without_end_is_502() {
     .await;
     let upstream = Upstream::new(settings(&[&origin]));
 
-    check(Pool::new().send(&upstream, get(), CLIENT).await, 502, "nonsense");
+    check(Pool::new().send(&upstream, get(), CLIENT, |_| ()).await, 502, "nonsense");
 }
 
 #[tokio::test]
@@ -240,7 +240,7 @@ async fn a_switch_of_protocols_that_nobody_asked_for_is_502() {
         Origin::answering("HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n").await;
     let upstream = Upstream::new(settings(&[&origin]));
 
-    check(Pool::new().send(&upstream, get(), CLIENT).await, 502, "unasked_upgrade");
+    check(Pool::new().send(&upstream, get(), CLIENT, |_| ()).await, 502, "unasked_upgrade");
     assert_eq!(upstream.servers()[0].in_flight(), 0);
 }
 
@@ -255,7 +255,7 @@ async fn a_request_body_that_breaks_off_is_the_clients_fault_and_cuts_the_upstre
     let mut request = request(Method::POST, "").map(|_| BodyExt::boxed(body));
     request.headers_mut().insert("content-length", "8".parse().unwrap());
 
-    let error = check(Pool::new().send(&upstream, request, CLIENT).await, 400, "request_body");
+    let error = check(Pool::new().send(&upstream, request, CLIENT, |_| ()).await, 400, "request_body");
 
     assert_eq!(error.to_string(), "the request's body broke off: a malformed chunk");
     eventually(|| origin.closed() == 1).await;
@@ -267,13 +267,13 @@ async fn a_name_is_looked_up_and_one_that_is_unknown_is_502() {
     let name = format!("localhost:{}", origin.address().port());
     let upstream =
         Upstream::new(Settings { servers: vec![name.parse::<Authority>().unwrap().into()], ..settings(&[]) });
-    assert_eq!(Pool::new().send(&upstream, get(), CLIENT).await.unwrap().response.status(), StatusCode::OK);
+    assert_eq!(Pool::new().send(&upstream, get(), CLIENT, |_| ()).await.unwrap().response.status(), StatusCode::OK);
 
     let upstream = Upstream::new(Settings {
         servers: vec!["no-such-host.invalid:1".parse::<Authority>().unwrap().into()],
         ..settings(&[])
     });
-    check(Pool::new().send(&upstream, get(), CLIENT).await, 502, "connect");
+    check(Pool::new().send(&upstream, get(), CLIENT, |_| ()).await, 502, "connect");
 }
 
 #[tokio::test]
@@ -288,7 +288,7 @@ async fn a_server_that_takes_requests_and_answers_none_is_passed_over() {
     let pool = Pool::new();
     let mut unanswered = 0;
     for _ in 0..40 {
-        match pool.send(&upstream, request(Method::POST, "body"), CLIENT).await {
+        match pool.send(&upstream, request(Method::POST, "body"), CLIENT, |_| ()).await {
             Ok(answer) => assert_eq!(answer.server, name(1)),
             Err(_) => unanswered += 1,
         }
@@ -333,10 +333,10 @@ async fn servers_that_were_passed_over_are_named_with_the_cause() {
     let upstream = Upstream::new(settings(&[&down, &dying, &well]));
     let name = |index: usize| Arc::clone(upstream.servers()[index].name());
 
-    let answer = Pool::new().send(&upstream, get(), CLIENT).await.unwrap();
+    let answer = Pool::new().send(&upstream, get(), CLIENT, |_| ()).await.unwrap();
 
     assert_eq!(answer.server, name(2));
     assert_eq!(answer.passed, [(name(0), "connect"), (name(1), "closed")]);
     let upstream = Upstream::new(settings(&[&down]));
-    assert!(check(Pool::new().send(&upstream, get(), CLIENT).await, 502, "connect").passed.is_empty());
+    assert!(check(Pool::new().send(&upstream, get(), CLIENT, |_| ()).await, 502, "connect").passed.is_empty());
 }
