@@ -14,6 +14,7 @@ use portcullis::key::KeyHasher;
 use portcullis::key::KeyPart;
 use portcullis::key::KeySpec;
 use portcullis::key::Selector;
+use portcullis::key::Spelling;
 use portcullis::limit::Algorithm;
 use portcullis::limit::Count;
 use portcullis::limit::DenyResponse;
@@ -35,8 +36,8 @@ use portcullis::route::RouteTable;
 use portcullis::route::UpstreamId;
 
 pub(crate) fn benches(criterion: &mut Criterion) {
-    let by_client = KeyPart { selector: Selector::ClientIp(Some(Prefix::default())), raw: false };
-    let by_name = KeyPart { selector: Selector::Param("username".into()), raw: false };
+    let by_client = KeyPart { selector: Selector::ClientIp(Some(Prefix::default())), spelling: Spelling::Usual };
+    let by_name = KeyPart { selector: Selector::Param("username".into()), spelling: Spelling::Usual };
     let mut group = criterion.benchmark_group("plan");
     let one = policy(vec![vec![by_client.clone()]]);
     bench(&mut group, "by_client", &one, "/login", "");

@@ -14,6 +14,7 @@ use crate::clock::Timestamp;
 use crate::decision::policy::Access;
 use crate::key::KeyPart;
 use crate::key::KeySpec;
+use crate::key::Spelling;
 use crate::limit::Algorithm;
 use crate::limit::Count;
 use crate::limit::DenyResponse;
@@ -229,7 +230,10 @@ fn control() -> Arc<Control> {
     let limit = |name: &str, key: &[&str], rule: Rule| Limit {
         name: name.into(),
         key: KeySpec {
-            parts: key.iter().map(|part| KeyPart { selector: part.parse().unwrap(), raw: false }).collect(),
+            parts: key
+                .iter()
+                .map(|part| KeyPart { selector: part.parse().unwrap(), spelling: Spelling::Usual })
+                .collect(),
         },
         missing: Missing::Count,
         rule,

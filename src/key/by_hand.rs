@@ -84,9 +84,10 @@ pub fn is_called(selector: &Selector, name: &str) -> bool {
 mod tests {
     use super::*;
     use crate::client::Prefix;
+    use crate::key::Spelling;
 
     fn spec(parts: &[&str]) -> KeySpec {
-        let part = |text: &&str| KeyPart { selector: text.parse().unwrap(), raw: false };
+        let part = |text: &&str| KeyPart { selector: text.parse().unwrap(), spelling: Spelling::Usual };
         KeySpec { parts: parts.iter().map(part).collect() }
     }
 
@@ -119,7 +120,7 @@ mod tests {
 
     #[test]
     fn addresses_are_cut_to_the_net_of_the_key() {
-        let wide = KeyPart { selector: Selector::ClientIp(Some(Prefix { v4: 24, v6: 48 })), raw: false };
+        let wide = KeyPart { selector: Selector::ClientIp(Some(Prefix { v4: 24, v6: 48 })), spelling: Spelling::Usual };
         let spec = KeySpec { parts: vec![wide] };
         let ip = |address: &str| of(&spec, &[("client_ip", address)]);
         assert_eq!(ip("198.51.100.7"), ip("::ffff:198.51.100.99"));

@@ -24,7 +24,6 @@ use crate::request::method::methods_in;
 use crate::request::nul;
 use crate::request::query::cookie_values;
 use crate::request::query::query_values;
-use crate::request::text::normalise;
 
 /// What selectors read from.
 #[derive(Clone, Copy, Debug)]
@@ -127,13 +126,18 @@ pub fn values<'a>(part: &'a KeyPart, source: &Source<'a>) -> Result<PartValues<'
         return Err(TooManyValues);
     }
     let mut values: SmallVec<[Cow<'a, str>; 2]> = SmallVec::new();
+    let mut is_repeated = false;
     each_value(part, source, &mut |value| {
         // One beyond the bound tells enough.
-        if values.len() <= MAX_VALUES && !values.contains(&value) {
+        if values.contains(&value) {
+            is_repeated = true;
+        } else if values.len() <= MAX_VALUES {
             values.push(value);
         }
     });
-    if values.len() > MAX_VALUES {
+    // A key is charged once for a request, which must not try the same name twice.
+    let is_done_twice = is_repeated && part.selector.needs_body() && source.fields.holds_calls();
+    if values.len() > MAX_VALUES || is_done_twice {
         return Err(TooManyValues);
     }
     let empty = values.iter().any(|value| value.is_empty());
@@ -148,15 +152,7 @@ pub fn values<'a>(part: &'a KeyPart, source: &Source<'a>) -> Result<PartValues<'
 /// Hands on every value of a part that is in the request, in the spelling in which it is compared, repeated ones
 /// repeatedly.
 pub fn each_value<'a>(part: &'a KeyPart, source: &Source<'a>, found: &mut dyn FnMut(Cow<'a, str>)) {
-    if !part.normalises() {
-        return each_as_sent(&part.selector, source, found);
-    }
-    each_as_sent(&part.selector, source, &mut |value| {
-        found(match value {
-            Cow::Borrowed(value) => normalise(value),
-            Cow::Owned(value) => Cow::Owned(normalise(&value).into_owned()),
-        });
-    });
+    each_as_sent(&part.selector, source, &mut |value| found(part.spelt(value)));
 }
 
 fn each_as_sent<'a>(selector: &'a Selector, source: &Source<'a>, found: &mut dyn FnMut(Cow<'a, str>)) {
@@ -172,10 +168,12 @@ fn each_as_sent<'a>(selector: &'a Selector, source: &Source<'a>, found: &mut dyn
         }
         Selector::Form(name) => fields.form(name).for_each(found),
         Selector::Json(path) => fields.json(path).for_each(found),
+        Selector::Xml(path) => fields.xml(path).for_each(found),
         Selector::Param(name) => {
             query_values(head.query, name).for_each(&mut *found);
             fields.form(name).for_each(&mut *found);
-            fields.json(name).for_each(found);
+            fields.json(name).for_each(&mut *found);
+            fields.element(name).for_each(found);
         }
         Selector::Bearer => bearer_tokens(head.headers).for_each(found),
         Selector::BasicUser => basic_users(head.headers).map(Cow::Owned).for_each(found),

@@ -14,6 +14,7 @@ use smallvec::SmallVec;
 use crate::request::CanonicalHost;
 use crate::request::CanonicalPath;
 use crate::request::nul;
+use crate::request::text::local_part;
 use crate::request::text::normalise;
 
 pub use self::extract::Capture;
@@ -42,11 +43,22 @@ impl KeySpec {
     }
 }
 
-/// A selector, and whether its value is taken as sent instead of in the one spelling for names.
+/// A selector, and the spelling in which its values are compared.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub struct KeyPart {
     pub selector: Selector,
-    pub raw: bool,
+    pub spelling: Spelling,
+}
+
+/// In which spelling values are compared.
+#[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
+pub enum Spelling {
+    /// The one for names where people type them, and what is sent elsewhere.
+    #[default]
+    Usual,
+    /// That of names, and of a mail address only what stands before the `@`.
+    LocalPart,
+    AsSent,
 }
 
 impl KeyPart {
@@ -58,13 +70,21 @@ impl KeyPart {
             Selector::Host => Cow::Owned(CanonicalHost::new(value).as_str().to_owned()),
             Selector::Path => Cow::Owned(CanonicalPath::new(value).folded().to_owned()),
             Selector::Method => Cow::Owned(value.to_ascii_uppercase()),
-            _ if self.normalises() => normalise(value),
-            _ => Cow::Borrowed(value),
+            _ => self.spelt(Cow::Borrowed(value)),
         }
     }
 
-    fn normalises(&self) -> bool {
-        !self.raw && self.selector.normalises()
+    /// A value in the spelling in which it is compared.
+    fn spelt<'v>(&self, value: Cow<'v, str>) -> Cow<'v, str> {
+        let spell: fn(&str) -> Cow<'_, str> = match self.spelling {
+            Spelling::Usual if self.selector.normalises() => normalise,
+            Spelling::LocalPart => local_part,
+            Spelling::Usual | Spelling::AsSent => return value,
+        };
+        match value {
+            Cow::Borrowed(value) => spell(value),
+            Cow::Owned(value) => Cow::Owned(spell(&value).into_owned()),
+        }
     }
 }
 

@@ -85,6 +85,7 @@ fn named_by_client(selector: &Selector) -> Option<&str> {
         | Selector::Capture(name)
         | Selector::Form(name)
         | Selector::Json(name)
+        | Selector::Xml(name)
         | Selector::Param(name) => Some(name),
         _ => None,
     }
@@ -94,7 +95,7 @@ fn named_by_client(selector: &Selector) -> Option<&str> {
 fn names_a_user(selector: &Selector) -> bool {
     match selector {
         Selector::BasicUser => true,
-        Selector::Form(name) | Selector::Json(name) | Selector::Param(name) => {
+        Selector::Form(name) | Selector::Json(name) | Selector::Xml(name) | Selector::Param(name) => {
             contains_any(name, &["user", "name", "login", "mail", "account"]) && !may_hold_a_secret(selector)
         }
         _ => false,
@@ -158,6 +159,7 @@ mod tests {
     use crate::client::ClientIp;
     use crate::client::Prefix;
     use crate::key::KeyPart;
+    use crate::key::Spelling;
     use crate::key::extract::encode;
 
     #[track_caller]
@@ -165,7 +167,7 @@ mod tests {
         let mut key = Key::default();
         let mut spec = KeySpec::default();
         for (selector, value) in parts {
-            spec.parts.push(KeyPart { selector: selector.parse().unwrap(), raw: false });
+            spec.parts.push(KeyPart { selector: selector.parse().unwrap(), spelling: Spelling::Usual });
             key.push(value);
         }
         let NamedKey { masked, address: shown, .. } = NamedKey::of(&spec, &key, &KeyHasher::new([7; 16]));
@@ -198,7 +200,8 @@ mod tests {
     #[test]
     fn masks_tell_names_and_tokens_apart_and_say_nothing_of_passwords() {
         let shown = |secret: u8, selector: &str, value: &str| {
-            let spec = KeySpec { parts: vec![KeyPart { selector: selector.parse().unwrap(), raw: false }] };
+            let spec =
+                KeySpec { parts: vec![KeyPart { selector: selector.parse().unwrap(), spelling: Spelling::Usual }] };
             let mut key = Key::default();
             key.push(value.as_bytes());
             NamedKey::of(&spec, &key, &KeyHasher::new([secret; 16])).masked.remove(0).1
@@ -229,7 +232,7 @@ mod tests {
         let values: [&[u8]; 6] = [&address, b"alice", b"a@example.com", b"hunter2", b"abc", b"term"];
         let (mut spec, mut key) = (KeySpec::default(), Key::default());
         for (selector, value) in selectors.iter().zip(values) {
-            spec.parts.push(KeyPart { selector: selector.parse().unwrap(), raw: false });
+            spec.parts.push(KeyPart { selector: selector.parse().unwrap(), spelling: Spelling::Usual });
             key.push(value);
         }
         let named = NamedKey::of(&spec, &key, &KeyHasher::new([7; 16]));

@@ -20,7 +20,9 @@ pub enum Selector {
     Form(Box<str>),
     /// A dotted path.
     Json(Box<str>),
-    /// A field wherever it stands: query, form or top level of JSON.
+    /// A dotted path of elements, which may begin anywhere.
+    Xml(Box<str>),
+    /// A field wherever it stands: query, form, top level of JSON, or any element of XML.
     Param(Box<str>),
     Bearer,
     BasicUser,
@@ -34,7 +36,7 @@ pub enum Selector {
 
 impl Selector {
     /// Every way to write a selector, for messages and editors. What ends in a dot needs a name.
-    pub const FORMS: [&str; 15] = [
+    pub const FORMS: [&str; 16] = [
         "client_ip",
         "header.",
         "cookie.",
@@ -42,6 +44,7 @@ impl Selector {
         "path.",
         "form.",
         "json.",
+        "xml.",
         "param.",
         "bearer",
         "basic.user",
@@ -54,12 +57,12 @@ impl Selector {
 
     /// Whether the value may stand in the body.
     pub fn needs_body(&self) -> bool {
-        matches!(self, Self::Form(_) | Self::Json(_) | Self::Param(_))
+        matches!(self, Self::Form(_) | Self::Json(_) | Self::Xml(_) | Self::Param(_))
     }
 
     /// Whether values are brought to the one spelling for names unless told otherwise.
     pub fn normalises(&self) -> bool {
-        matches!(self, Self::Form(_) | Self::Json(_) | Self::Param(_) | Self::BasicUser)
+        matches!(self, Self::Form(_) | Self::Json(_) | Self::Xml(_) | Self::Param(_) | Self::BasicUser)
     }
 }
 
@@ -93,6 +96,7 @@ impl FromStr for Selector {
             "path" => Self::Capture,
             "form" => Self::Form,
             "json" => Self::Json,
+            "xml" => Self::Xml,
             "param" => Self::Param,
             _ => return Err(InvalidSelector::Unknown(text.to_owned())),
         };
@@ -113,6 +117,7 @@ impl fmt::Display for Selector {
             Self::Capture(name) => write!(f, "path.{name}"),
             Self::Form(name) => write!(f, "form.{name}"),
             Self::Json(path) => write!(f, "json.{path}"),
+            Self::Xml(path) => write!(f, "xml.{path}"),
             Self::Param(name) => write!(f, "param.{name}"),
             Self::Bearer => f.write_str("bearer"),
             Self::BasicUser => f.write_str("basic.user"),
@@ -155,6 +160,7 @@ mod tests {
         check("path.id", &Selector::Capture("id".into()));
         check("form.user.name", &Selector::Form("user.name".into()));
         check("json.user.name", &Selector::Json("user.name".into()));
+        check("xml.param.0.value", &Selector::Xml("param.0.value".into()));
         check("param.username", &Selector::Param("username".into()));
         check("bearer", &Selector::Bearer);
         check("basic.user", &Selector::BasicUser);

@@ -24,16 +24,19 @@ pub fn part_is_undisputed(part: &KeyPart, source: &Source<'_>) -> bool {
         Selector::Query(name) => query_leaves_no_doubt(head.query, name),
         Selector::Form(name) => posts && fields.form_leaves_no_doubt(name),
         Selector::Json(path) => posts && fields.json_leaves_no_doubt(path),
+        Selector::Xml(path) => posts && fields.xml_leaves_no_doubt(path),
         Selector::Param(name) => {
             let stands = [
                 query_values(head.query, name).next().is_some(),
                 fields.form(name).next().is_some(),
                 fields.json(name).next().is_some(),
+                fields.element(name).next().is_some(),
             ];
             match stands {
-                [true, false, false] => query_leaves_no_doubt(head.query, name),
-                [false, true, false] => posts && fields.form_leaves_no_doubt(name),
-                [false, false, true] => posts && fields.json_leaves_no_doubt(name),
+                [true, false, false, false] => query_leaves_no_doubt(head.query, name),
+                [false, true, false, false] => posts && fields.form_leaves_no_doubt(name),
+                [false, false, true, false] => posts && fields.json_leaves_no_doubt(name),
+                [false, false, false, true] => posts && fields.element_leaves_no_doubt(name),
                 _ => false,
             }
         }

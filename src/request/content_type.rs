@@ -9,10 +9,12 @@ use super::percent;
 
 /// What a body is, or is read as.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+#[expect(clippy::struct_excessive_bools, reason = "a body may be read as any of these at once")]
 pub(crate) struct Kinds {
     pub(crate) urlencoded: bool,
     pub(crate) multipart: bool,
     pub(crate) json: bool,
+    pub(crate) xml: bool,
 }
 
 /// What a body is said to be.
@@ -40,6 +42,7 @@ impl Claim {
             claim.kinds.urlencoded |= lower.contains("urlencoded");
             claim.kinds.multipart |= lower.contains("multipart");
             claim.kinds.json |= lower.contains("json");
+            claim.kinds.xml |= lower.contains("xml");
             for charset in parameters(&line, &lower, "charset") {
                 claim.is_plain &= charset.is_plain && is_plain_charset(&charset.value);
             }
@@ -78,14 +81,21 @@ pub(crate) fn is_plain_charset(charset: &str) -> bool {
 /// Whether the type is one of those read here, and the only one.
 fn is_known(lower: &str) -> bool {
     let kind = lower.split(';').next().unwrap_or_default().trim();
-    let known =
-        ["application/x-www-form-urlencoded", "multipart/form-data", "application/json", "text/json", "text/plain"];
-    let is_json = kind.strip_suffix("+json").and_then(|kind| kind.split_once('/')).is_some_and(|(one, other)| {
-        [one, other]
-            .iter()
-            .all(|part| part.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"!#$&^_.+-".contains(&byte)))
-    });
-    (kind.is_empty() && lower.trim().is_empty()) || known.contains(&kind) || is_json
+    let known = [
+        "application/x-www-form-urlencoded",
+        "multipart/form-data",
+        "application/json",
+        "text/json",
+        "application/xml",
+        "text/xml",
+        "text/plain",
+    ];
+    let is_token = |part: &str| part.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"!#$&^_.+-".contains(&byte));
+    let is_structured = ["+json", "+xml"]
+        .iter()
+        .filter_map(|suffix| kind.strip_suffix(suffix)?.split_once('/'))
+        .any(|(one, other)| is_token(one) && is_token(other));
+    (kind.is_empty() && lower.trim().is_empty()) || known.contains(&kind) || is_structured
 }
 
 struct Parameter<'t> {
@@ -144,10 +154,11 @@ mod tests {
         assert_eq!(claim.is_plain && claim.is_known, understood, "{line}");
     }
 
-    const OTHER: Kinds = Kinds { urlencoded: false, multipart: false, json: false };
+    const OTHER: Kinds = Kinds { urlencoded: false, multipart: false, json: false, xml: false };
     const FORM: Kinds = Kinds { urlencoded: true, ..OTHER };
     const PARTS: Kinds = Kinds { multipart: true, ..OTHER };
     const JSON: Kinds = Kinds { json: true, ..OTHER };
+    const XML: Kinds = Kinds { xml: true, ..OTHER };
 
     #[test]
     fn a_type_is_known_by_its_name() {
@@ -158,13 +169,14 @@ mod tests {
         check("application/json", JSON, true);
         check("application/json;charset=\"utf-8\"", JSON, true);
         check("application/vnd.api+json", JSON, true);
+        check("text/xml; charset=utf-8", XML, true);
+        check("application/soap+xml; action=login", XML, true);
         check("text/plain;charset=UTF-8", OTHER, true);
         check("", OTHER, true);
     }
 
     #[test]
     fn what_readers_could_read_differently_is_not_understood() {
-        check("application/xml", OTHER, false);
         check("application/octet-stream", OTHER, false);
         check("application/x-www-form-urlencoded; charset=ibm037", FORM, false);
         check("application/x-www-form-urlencoded; charset=utf-8; charset=ibm037", FORM, false);

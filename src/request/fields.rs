@@ -17,6 +17,7 @@ use super::nul;
 use super::undisputed::Said;
 use super::urlencoded;
 use super::utf16;
+use super::xml;
 
 /// The fields of a body: looked for in what the body is and in what it says it is, with and without the encodings it
 /// says it has. The body is kept as it is, where it came plainly without a copy, and read again for every question, so that
@@ -97,6 +98,26 @@ impl Fields {
         texts.flat_map(move |text| json::values(&text.bytes, path)).flat_map(nul::readings)
     }
 
+    /// Every text of the elements at a dotted path of an XML body: local names, and among elements of one name a number.
+    pub fn xml<'a>(&'a self, path: &'a str) -> impl Iterator<Item = Cow<'a, str>> {
+        self.of_elements(xml::Path::dotted(path))
+    }
+
+    /// Every text of the elements of that name in an XML body.
+    pub fn element<'a>(&'a self, name: &'a str) -> impl Iterator<Item = Cow<'a, str>> {
+        self.of_elements(xml::Path::name(name))
+    }
+
+    fn of_elements<'a>(&'a self, path: xml::Path<'a>) -> impl Iterator<Item = Cow<'a, str>> {
+        let texts = self.texts.iter().filter(|text| text.kinds.xml);
+        texts.flat_map(move |text| xml::values(&text.bytes, &path)).map(Cow::Owned).flat_map(nul::readings)
+    }
+
+    /// Whether it is one call over XML-RPC that holds others: what stands there twice is done twice.
+    pub fn holds_calls(&self) -> bool {
+        self.texts.iter().filter(|text| text.kinds.xml).any(|text| xml::holds_calls(&text.bytes))
+    }
+
     /// Whether every application reads the form field alike: it stands there once, under this very name, in a body that
     /// is all there and what it says it is.
     pub fn form_leaves_no_doubt(&self, name: &str) -> bool {
@@ -108,6 +129,16 @@ impl Fields {
         self.undoubted().is_some_and(|(said, text)| said.json_has(text, path))
     }
 
+    /// The same for an element of XML: one stands at the path, and its text has one reading.
+    pub fn xml_leaves_no_doubt(&self, path: &str) -> bool {
+        self.undoubted().is_some_and(|(said, text)| said.xml_has(text, &xml::Path::dotted(path)))
+    }
+
+    /// The same for an element of that name.
+    pub fn element_leaves_no_doubt(&self, name: &str) -> bool {
+        self.undoubted().is_some_and(|(said, text)| said.xml_has(text, &xml::Path::name(name)))
+    }
+
     fn undoubted(&self) -> Option<(&Said, &[u8])> {
         let [Text { bytes, .. }] = &self.texts[..] else { return None };
         self.said.as_ref().filter(|_| self.seen_whole).map(|said| (said, &bytes[..]))
@@ -117,30 +148,44 @@ impl Fields {
     fn add(&mut self, claim: &Claim, body: Bytes) -> bool {
         let begins = Beginning::of(&body);
         let json = claim.kinds.json || begins == Beginning::Json;
+        let xml = claim.kinds.xml || begins == Beginning::Xml;
         let multipart = claim.kinds.multipart || begins == Beginning::Multipart;
-        let transcoded = if json { utf16::transcode(&body) } else { None };
-        let is_json = json && json::well_formed(transcoded.as_deref().unwrap_or(&body)) != WellFormed::No;
+        let transcoded = if json || xml { utf16::transcode(&body) } else { None };
+        let text = transcoded.as_deref().unwrap_or(&body);
+        let is_json = json && json::well_formed(text) != WellFormed::No;
+        let is_xml = xml
+            && xml::is_well_formed(text)
+            && xml::declared_encoding(text).is_none_or(|name| is_plain_charset(name) || transcoded.is_some());
         let survey = multipart.then(|| multipart::survey(&body, &claim.boundaries));
         let is_multipart = begins == Beginning::Multipart && survey.is_some_and(|survey| survey.has_parts);
 
         // A body that is what it says it is, is nothing else; of any other every reading counts.
         let settled = match claim.kinds {
             ONLY_JSON => is_json && begins == Beginning::Json,
+            ONLY_XML => is_xml && begins == Beginning::Xml,
             ONLY_MULTIPART => is_multipart,
             _ => false,
         };
-        // Nothing reads two of these three from one body; under another label it is read as what it is or not at all.
-        let is_something = is_multipart || (is_json && begins == Beginning::Json) || urlencoded::is_strict(&body);
+        // Nothing reads two of these four from one body; under another label it is read as what it is or not at all.
+        let is_something = is_multipart
+            || (is_json && begins == Beginning::Json)
+            || (is_xml && begins == Beginning::Xml)
+            || urlencoded::is_strict(&body);
         let understood = is_something
             || match claim.kinds {
                 ONLY_JSON => is_json,
+                ONLY_XML => is_xml,
                 ONLY_MULTIPART => begins == Beginning::Multipart && body.len() <= MAX_EMPTY_MULTIPART,
-                _ => claim.is_known && begins != Beginning::Json,
+                _ => claim.is_known && !matches!(begins, Beginning::Json | Beginning::Xml),
             };
         if let Some(bytes) = transcoded {
-            self.texts.push(Text { bytes: bytes.into(), kinds: ONLY_JSON });
+            self.texts.push(Text { bytes: bytes.into(), kinds: Kinds { json, xml, ..Kinds::default() } });
+        } else if xml && str::from_utf8(&body).is_err() {
+            // Letters of one byte each, as the text or its label may say.
+            let letters: String = body.iter().copied().map(char::from).collect();
+            self.texts.push(Text { bytes: letters.into(), kinds: ONLY_XML });
         }
-        self.texts.push(Text { bytes: body, kinds: Kinds { urlencoded: !settled, multipart, json } });
+        self.texts.push(Text { bytes: body, kinds: Kinds { urlencoded: !settled, multipart, json, xml } });
         understood && survey.is_none_or(|survey| survey.understood)
     }
 }
@@ -159,6 +204,7 @@ impl fmt::Debug for Fields {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Beginning {
     Json,
+    Xml,
     Multipart,
     Other,
 }
@@ -169,15 +215,18 @@ impl Beginning {
         let letter = body.iter().position(|byte| *byte > b' ' && !matches!(byte, 0xef | 0xbb | 0xbf | 0xfe | 0xff));
         match body.get(letter.unwrap_or(body.len())..) {
             Some([b'{' | b'[', ..]) => Self::Json,
+            Some([b'<', ..]) => Self::Xml,
             Some([b'-', b'-', ..]) => Self::Multipart,
             _ => Self::Other,
         }
     }
 }
 
-const ONLY_JSON: Kinds = Kinds { urlencoded: false, multipart: false, json: true };
+const ONLY_JSON: Kinds = Kinds { urlencoded: false, multipart: false, json: true, xml: false };
 
-const ONLY_MULTIPART: Kinds = Kinds { urlencoded: false, multipart: true, json: false };
+const ONLY_XML: Kinds = Kinds { urlencoded: false, multipart: false, json: false, xml: true };
+
+const ONLY_MULTIPART: Kinds = Kinds { urlencoded: false, multipart: true, json: false, xml: false };
 
 /// In bytes: room for the last boundary of a body without parts, and for nothing else.
 const MAX_EMPTY_MULTIPART: usize = 128;

@@ -18,6 +18,7 @@ pub mod text;
 mod undisputed;
 mod urlencoded;
 mod utf16;
+mod xml;
 
 use std::fmt;
 

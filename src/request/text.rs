@@ -34,6 +34,21 @@ pub fn normalise(text: &str) -> Cow<'_, str> {
     Cow::Owned(text)
 }
 
+/// `bob` and `Bob@example.com` are one user: the name, and of an address what stands before the first `@`, without quotes.
+/// What begins with an `@` is no address.
+pub fn local_part(text: &str) -> Cow<'_, str> {
+    match normalise(text) {
+        Cow::Borrowed(name) => Cow::Borrowed(before_at(name)),
+        Cow::Owned(name) => Cow::Owned(before_at(&name).to_owned()),
+    }
+}
+
+fn before_at(name: &str) -> &str {
+    let local = name.split('@').next().unwrap_or_default();
+    let local = local.trim_matches(|char| is_idle(char) || char == '"');
+    if local.is_empty() { name } else { local }
+}
+
 /// Whether a character at the end of a text goes unnoticed: white space, control characters, and what old libraries
 /// trim as white space.
 pub(crate) fn is_blank(char: char) -> bool {

@@ -9,6 +9,7 @@ use serde_json::Value;
 use super::name::is_read_as;
 use super::percent;
 use super::percent::Escapes;
+use super::xml;
 
 /// What a body says it is, where nobody reads that in another way.
 #[derive(Debug)]
@@ -17,6 +18,7 @@ pub(super) enum Said {
     /// With what separates its parts.
     Multipart(Vec<u8>),
     Json,
+    Xml,
 }
 
 impl Said {
@@ -28,6 +30,7 @@ impl Said {
         match &kind.trim().to_ascii_lowercase()[..] {
             "application/x-www-form-urlencoded" => Some(Self::Urlencoded),
             "application/json" => Some(Self::Json),
+            "text/xml" | "application/xml" | "application/soap+xml" => Some(Self::Xml),
             "multipart/form-data" => {
                 let boundary = parameters.trim().strip_prefix("boundary=")?;
                 let boundary = boundary.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).unwrap_or(boundary);
@@ -44,7 +47,7 @@ impl Said {
         match self {
             Self::Urlencoded => pairs_have(text, name),
             Self::Multipart(boundary) => parts_have(text, boundary, name).unwrap_or(false),
-            Self::Json => false,
+            Self::Json | Self::Xml => false,
         }
     }
 
@@ -58,6 +61,11 @@ impl Said {
             _ => None,
         });
         matches!(found, Some(Value::String(_) | Value::Number(_)))
+    }
+
+    /// Whether XML that is sent as this has one text at this path.
+    pub(super) fn xml_has(&self, text: &[u8], path: &xml::Path<'_>) -> bool {
+        matches!(self, Self::Xml) && xml::is_well_formed(text) && xml::values(text, path).len() == 1
     }
 }
 

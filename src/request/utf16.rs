@@ -1,4 +1,4 @@
-//! JSON in UTF-16 or UTF-32, which some libraries recognise by where its NULs are.
+//! JSON and XML in UTF-16 or UTF-32, which some libraries recognise by where its NULs are.
 
 /// The text in UTF-8, where its first bytes show that it is in UTF-16 or UTF-32.
 pub(crate) fn transcode(text: &[u8]) -> Option<Vec<u8>> {

@@ -10,6 +10,7 @@ use portcullis::config::load_with;
 use portcullis::config::render;
 use portcullis::gateway::HeaderStyle;
 use portcullis::key::Selector;
+use portcullis::key::Spelling;
 use portcullis::limit::Action;
 use portcullis::limit::Algorithm;
 use portcullis::limit::Count;
@@ -82,13 +83,18 @@ fn every_form_of_a_key_is_read() {
             .key
             .parts
             .iter()
-            .map(|part| format!("{}{}", part.selector, if part.raw { " raw" } else { "" }))
+            .map(|part| match part.spelling {
+                Spelling::Usual => part.selector.to_string(),
+                Spelling::LocalPart => format!("{} local part", part.selector),
+                Spelling::AsSent => format!("{} raw", part.selector),
+            })
             .collect()
     };
     assert_eq!(selectors("one"), ["client_ip"]);
     assert_eq!(selectors("several"), ["client_ip", "param.username", "header.x-api-key"]);
     assert_eq!(selectors("nobody"), Vec::<String>::new());
     assert_eq!(selectors("raw"), ["param.username raw"]);
+    assert_eq!(selectors("local"), ["xml.methodCall.params.param.0.value local part"]);
     let net = |name: &str| match limit(&settings, name).key.parts[0].selector {
         Selector::ClientIp(net) => net,
         _ => None,

@@ -9,6 +9,7 @@ use portcullis::key::Hashers;
 use portcullis::key::Key;
 use portcullis::key::KeyHasher;
 use portcullis::key::KeyPart;
+use portcullis::key::Spelling;
 use portcullis::limit::Limit;
 use portcullis::limit::Rule;
 
@@ -88,7 +89,7 @@ fn one_of_the_values_that_are_told_apart_may_stand_beside_the_key() {
     let mut world = world();
     world.everywhere(Limit {
         rule: Rule::Distinct("3/hour".parse().expect("a rate")),
-        distinct: Some(KeyPart { selector: "param.user".parse().expect("a selector"), raw: false }),
+        distinct: Some(KeyPart { selector: "param.user".parse().expect("a selector"), spelling: Spelling::Usual }),
         ..limit("guessing", "client_ip", "3/hour")
     });
     let items = |values: &[_], cost| {

@@ -8,6 +8,7 @@ use portcullis::client::Prefix;
 use portcullis::decision::explain::AccessStory;
 use portcullis::glob::Glob;
 use portcullis::key::KeyPart;
+use portcullis::key::Spelling;
 use portcullis::limit::Action;
 use portcullis::limit::Count;
 use portcullis::limit::Ladder;
@@ -203,5 +204,5 @@ decision  as the counters stand
 }
 
 fn part(selector: &str) -> KeyPart {
-    KeyPart { selector: selector.parse().expect("a selector"), raw: false }
+    KeyPart { selector: selector.parse().expect("a selector"), spelling: Spelling::Usual }
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use portcullis::client::Prefix;
 use portcullis::decision::Settlement;
 use portcullis::key::KeyPart;
+use portcullis::key::Spelling;
 use portcullis::limit::Count;
 use portcullis::limit::Limit;
 use portcullis::outcome::Outcome;
@@ -25,7 +26,7 @@ fn login(limits: Vec<Limit>) -> World {
     let route = world.route("/login", limits);
     route.outcome = Some(Arc::new(OutcomeRule::new(None, None, None)));
     route.known_clients = Some(KnownClients {
-        of: KeyPart { selector: "query.user".parse().unwrap(), raw: false },
+        of: KeyPart { selector: "query.user".parse().unwrap(), spelling: Spelling::Usual },
         remember: 5.try_into().unwrap(),
         keep: Duration::from_secs(86_400),
         by: KnownBy::Address,

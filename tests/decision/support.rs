@@ -34,6 +34,7 @@ use portcullis::key::KeyHash;
 use portcullis::key::KeyHasher;
 use portcullis::key::KeyPart;
 use portcullis::key::KeySpec;
+use portcullis::key::Spelling;
 use portcullis::limit::Count;
 use portcullis::limit::DenyResponse;
 use portcullis::limit::Limit;
@@ -120,7 +121,7 @@ pub(crate) fn world() -> World {
 
 /// A limit of requests by `key`: selectors with spaces between them, none for one key for all.
 pub(crate) fn limit(name: &str, key: &str, rate: &str) -> Limit {
-    let part = |text: &str| KeyPart { selector: text.parse().unwrap(), raw: false };
+    let part = |text: &str| KeyPart { selector: text.parse().unwrap(), spelling: Spelling::Usual };
     Limit {
         name: name.into(),
         key: KeySpec { parts: key.split_whitespace().map(part).collect() },
@@ -202,7 +203,7 @@ impl World {
     }
 
     pub(crate) fn list_of(&mut self, selector: &str, name: &str, values: &[&str]) -> ListId {
-        let part = KeyPart { selector: selector.parse().unwrap(), raw: false };
+        let part = KeyPart { selector: selector.parse().unwrap(), spelling: Spelling::Usual };
         let members = Members::Values(values.iter().map(|value| part.as_compared(value)).collect());
         self.any_list(PolicyList { list: List { name: name.into(), members }, of: Some(part) })
     }

@@ -57,6 +57,7 @@ mod tls_unwell;
 mod upgrade;
 mod upstream_http2;
 mod upstream_tls;
+mod xml;
 
 #[path = "../support/mod.rs"]
 pub mod support;

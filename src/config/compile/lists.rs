@@ -21,6 +21,7 @@ use crate::decision::policy::Access;
 use crate::decision::policy::PolicyList;
 use crate::key::KeyPart;
 use crate::key::Selector;
+use crate::key::Spelling;
 use crate::list::List;
 use crate::list::ListId;
 use crate::list::Members;
@@ -227,7 +228,7 @@ impl Compiler {
     pub(super) fn key_part(&mut self, part: &raw::limit::KeyPart) -> Option<KeyPart> {
         let selector = self.selector(&part.selector)?;
         let Some(options) = &part.options else {
-            return Some(KeyPart { selector: self.filled(selector, None), raw: false });
+            return Some(KeyPart { selector: self.filled(selector, None), spelling: Spelling::Usual });
         };
         let is_client = matches!(selector, Selector::ClientIp(_));
         if !is_client {
@@ -237,8 +238,30 @@ impl Compiler {
             let message = format!("`raw` changes nothing about `{selector}`, which is taken as sent anyway");
             self.misplaced(options.raw.key(), &message);
         }
-        let raw = options.raw.get().is_some_and(|raw| raw.value);
-        Some(KeyPart { selector: self.filled(selector, Some(options)), raw })
+        let is_text = !matches!(
+            selector,
+            Selector::ClientIp(_)
+                | Selector::Host
+                | Selector::Method
+                | Selector::Path
+                | Selector::Route
+                | Selector::Device
+        );
+        if !is_text {
+            let message = format!("`{selector}` is no name of anybody, so it has no local part");
+            self.misplaced(options.normalise.key(), &message);
+        }
+        let as_sent = options.raw.get().is_some_and(|raw| raw.value);
+        if as_sent && let Some(key) = options.normalise.key() {
+            let help = "remove one of the two: what is taken as sent has no local part";
+            self.mistakes.report(key, "`normalise` beside `raw: true`", help);
+        }
+        let spelling = match options.normalise.get().map(|word| word.value) {
+            Some(raw::limit::Normalise::LocalPart) => Spelling::LocalPart,
+            None if as_sent => Spelling::AsSent,
+            None => Spelling::Usual,
+        };
+        Some(KeyPart { selector: self.filled(selector, Some(options)), spelling })
     }
 
     fn misplaced(&mut self, key: Option<Place>, message: &str) {

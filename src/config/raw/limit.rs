@@ -143,6 +143,15 @@ section! {
         v6: Spanned<u64>,
         /// For names from bodies and `basic.user`: taken as sent, neither case-folded nor trimmed.
         raw: Spanned<bool>,
+        /// What is compared of a value: `local_part` is what stands before the `@`, so that `bob` and `bob@example.com` are one.
+        normalise: Spanned<Normalise>,
+    }
+}
+
+words! {
+    /// What is compared of a value.
+    Normalise {
+        "local_part" => LocalPart,
     }
 }
 

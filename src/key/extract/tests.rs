@@ -3,6 +3,7 @@ use http::request::Parts;
 
 use super::*;
 use crate::client::ClientIp;
+use crate::key::Spelling;
 
 /// A request as it is written in these tests: `POST /login?next=1`, then header lines.
 fn parts(request: &str) -> Parts {
@@ -22,8 +23,8 @@ fn form(parts: &Parts, body: &str, whole: bool) -> Fields {
 
 fn part(selector: &str) -> KeyPart {
     match selector.strip_prefix("raw ") {
-        Some(selector) => KeyPart { selector: selector.parse().unwrap(), raw: true },
-        None => KeyPart { selector: selector.parse().unwrap(), raw: false },
+        Some(selector) => KeyPart { selector: selector.parse().unwrap(), spelling: Spelling::AsSent },
+        None => KeyPart { selector: selector.parse().unwrap(), spelling: Spelling::Usual },
     }
 }
 
@@ -162,7 +163,8 @@ fn a_value_sent_a_hundred_times_is_one_value() {
 #[test]
 fn a_wider_net_is_another_key() {
     let of = |prefix| {
-        let spec = KeySpec { parts: vec![KeyPart { selector: Selector::ClientIp(Some(prefix)), raw: false }] };
+        let spec =
+            KeySpec { parts: vec![KeyPart { selector: Selector::ClientIp(Some(prefix)), spelling: Spelling::Usual }] };
         with_source("GET /", "", true, |source| keys(&spec, source).unwrap())
     };
     let (host, net) = (of(Prefix { v4: 32, v6: 64 }), of(Prefix { v4: 24, v6: 48 }));

@@ -86,10 +86,21 @@ fn a_body_made_to_look_like_another_is_read_as_both() {
 }
 
 #[test]
+fn xml_is_nothing_else_where_it_says_so_and_is() {
+    check("application/xml", "<username>alice</username><!--&username=decoy&-->", &[], true);
+    check("text/plain", "<username>alice</username><!--&username=decoy&-->", &["decoy"], true);
+    let element = |kind: &'static str, text: &'static str| {
+        let fields = Fields::read(&labelled(&[kind]), &Bytes::from_static(text.as_bytes()), true, BOUND);
+        fields.element("username").collect::<Vec<_>>().concat()
+    };
+    assert_eq!(element("text/plain", " <username>alice</username>"), "alice");
+    assert_eq!(element("text/xml", "<a><username>alice"), "alice");
+}
+
+#[test]
 fn a_body_of_an_unknown_kind_is_not_understood() {
-    check("application/xml", "<username>alice</username>", &[], false);
     check("application/msgpack", "\u{82}\u{a8}username\u{a5}alice", &[], false);
-    check("application/xml", "<username>alice</username><!--&username=decoy&-->", &["decoy"], false);
+    check("application/xml", "<username>alice<!--&username=decoy&-->", &["decoy"], false);
     check(JSON, "not json", &[], false);
     check(PARTS, "no parts", &[], false);
     check(PARTS, "--b--\r\n", &[], true);

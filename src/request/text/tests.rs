@@ -38,6 +38,25 @@ fn spellings_of_a_name_are_one_name() {
 }
 
 #[test]
+fn an_address_is_the_name_before_its_at_sign() {
+    for sent in [
+        "bob",
+        "bob@example.com",
+        " BOB@EXAMPLE.com ",
+        "bob\u{ff20}example.com",
+        "\"bob\"@example.com",
+        "bob@a@b",
+        "bob @x",
+        "bob@",
+    ] {
+        assert_eq!(local_part(sent), "bob", "{sent:?}");
+    }
+    assert_eq!(local_part("@bob"), "@bob");
+    assert_eq!(local_part(""), "");
+    assert_ne!(local_part("bob.smith@x"), local_part("bob"));
+}
+
+#[test]
 fn different_names_stay_different() {
     for (one, other) in [("alice", "alicе"), ("jose", "josé"), ("a b", "ab"), ("a.b", "ab")] {
         assert_ne!(normalise(one), normalise(other));

@@ -1,0 +1,377 @@
+//! Texts of an XML body under the paths of their elements. Nothing fails: what is not XML is read as far as it goes, and
+//! said.
+
+use std::borrow::Cow;
+
+use quick_xml::Reader;
+use quick_xml::events::Event;
+use smallvec::SmallVec;
+
+use super::name::is_same_but_for_case;
+use super::percent;
+
+/// Which elements are looked for: their local names from the outside in, the last of them the one whose text counts. What
+/// stands around them does not matter, nor do prefixes.
+#[derive(Debug)]
+pub(crate) struct Path<'p>(SmallVec<[Step<'p>; 4]>);
+
+#[derive(Clone, Copy, Debug)]
+struct Step<'p> {
+    name: &'p str,
+    /// Of elements that are called so beside one another only this one, counted from 0.
+    nth: Option<usize>,
+}
+
+impl<'p> Path<'p> {
+    /// `params.param.0.value`: names, and numbers of those that stand side by side.
+    pub(crate) fn dotted(path: &'p str) -> Self {
+        let mut steps: SmallVec<[Step<'p>; 4]> = SmallVec::new();
+        for name in path.split('.') {
+            match (steps.last_mut(), name.parse()) {
+                (Some(step), Ok(nth)) if step.nth.is_none() => step.nth = Some(nth),
+                _ => steps.push(Step { name, nth: None }),
+            }
+        }
+        Self(steps)
+    }
+
+    /// Every element of that name.
+    pub(crate) fn name(name: &'p str) -> Self {
+        Self(SmallVec::from_slice(&[Step { name, nth: None }]))
+    }
+}
+
+/// Every text that some application may read of the elements at a path, in order: of an element with others in it the
+/// text of each of those, and all of it together. Repeated elements yield their texts repeatedly.
+pub(crate) fn values(text: &[u8], path: &Path<'_>) -> Vec<String> {
+    let mut finder = Finder { path: &path.0, stack: vec![Frame::default()], text: String::new(), values: Vec::new() };
+    walk(&percent::text(Cow::Borrowed(text)), &mut |piece| match piece {
+        Piece::Open(name) => finder.open(name),
+        Piece::Text(text) => finder.add(text),
+        Piece::Break => finder.cut(),
+        Piece::Close => finder.close(),
+    });
+    finder.values
+}
+
+/// Whether a text is XML from its first to its last byte, without entities of its own.
+pub(crate) fn is_well_formed(text: &[u8]) -> bool {
+    walk(&percent::text(Cow::Borrowed(text)), &mut |_| {})
+}
+
+/// Whether it is one call over XML-RPC that holds others.
+pub(crate) fn holds_calls(text: &[u8]) -> bool {
+    let method = Path(["methodCall", "methodName"].map(|name| Step { name, nth: None }).into_iter().collect());
+    values(text, &method).iter().any(|name| name.trim().eq_ignore_ascii_case("system.multicall"))
+}
+
+/// The encoding that the text itself says it is in.
+pub(crate) fn declared_encoding(text: &[u8]) -> Option<&str> {
+    let start = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
+    let declaration = &start[..memchr::memmem::find(&start[..start.len().min(MAX_DECLARATION)], b"?>")?];
+    let declaration = str::from_utf8(declaration).ok()?.strip_prefix("<?xml")?;
+    let value = declaration.split_once("encoding")?.1.trim_start().strip_prefix('=')?.trim_start();
+    let quote = value.chars().next().filter(|quote| matches!(quote, '"' | '\''))?;
+    value[1..].split(quote).next()
+}
+
+enum Piece<'t> {
+    /// An element, by its local name.
+    Open(&'t str),
+    Text(&'t str),
+    /// Something between two texts that is none: a comment, a section.
+    Break,
+    Close,
+}
+
+/// Hands on what a text consists of; whether all of it was XML.
+fn walk(text: &str, found: &mut dyn FnMut(Piece<'_>)) -> bool {
+    let mut reader = Reader::from_str(text.trim_start_matches('\u{feff}').trim_start());
+    let config = reader.config_mut();
+    config.check_end_names = false;
+    config.allow_unmatched_ends = true;
+    config.allow_dangling_amp = true;
+    let mut open: Vec<String> = Vec::new();
+    let (mut roots, mut odd) = (0, false);
+    loop {
+        match reader.read_event() {
+            Ok(Event::Eof) => break,
+            Ok(Event::Start(start)) if open.len() < MAX_DEPTH => {
+                roots += usize::from(open.is_empty());
+                found(Piece::Open(start.local_name().as_ref()));
+                open.push(start.name().as_ref().to_owned());
+            }
+            Ok(Event::Empty(start)) => {
+                roots += usize::from(open.is_empty());
+                found(Piece::Open(start.local_name().as_ref()));
+                found(Piece::Close);
+            }
+            Ok(Event::End(end)) => match open.pop() {
+                Some(name) => {
+                    odd |= name != end.name().as_ref();
+                    found(Piece::Close);
+                }
+                None => odd = true,
+            },
+            Ok(Event::Text(text)) => {
+                odd |= (open.is_empty() && !text.trim().is_empty()) || text.contains('&');
+                found(Piece::Text(&text.xml10_content()));
+            }
+            Ok(Event::CData(text)) => {
+                found(Piece::Break);
+                found(Piece::Text(&text.xml10_content()));
+            }
+            Ok(Event::GeneralRef(name)) => match character(&name) {
+                Some(char) => found(Piece::Text(char.encode_utf8(&mut [0; 4]))),
+                // Whoever knows what it stands for reads something else.
+                None => odd = true,
+            },
+            Ok(Event::Comment(_) | Event::PI(_)) => found(Piece::Break),
+            Ok(Event::Decl(_)) => {}
+            Ok(Event::DocType(text)) => odd |= text.contains('['),
+            Ok(Event::Start(_)) | Err(_) => {
+                odd = true;
+                break;
+            }
+        }
+    }
+    let is_whole = open.is_empty();
+    for _ in &open {
+        found(Piece::Close);
+    }
+    is_whole && roots == 1 && !odd
+}
+
+/// What stands for a character: one of the five names that all know, or a number.
+fn character(name: &str) -> Option<char> {
+    let Some(number) = name.strip_prefix('#') else {
+        return match name {
+            "lt" => Some('<'),
+            "gt" => Some('>'),
+            "amp" => Some('&'),
+            "quot" => Some('"'),
+            "apos" => Some('\''),
+            _ => None,
+        };
+    };
+    let code = match number.strip_prefix(['x', 'X']) {
+        Some(digits) => u32::from_str_radix(digits, 16),
+        None => number.parse(),
+    };
+    char::from_u32(code.ok()?)
+}
+
+/// An element that is open, with what of it may be a value.
+#[derive(Default)]
+struct Frame {
+    name: String,
+    /// How many of the same name stand before it.
+    nth: usize,
+    /// For each step of the path, how many of that name were in this element.
+    seen: SmallVec<[usize; 4]>,
+    /// Where its text begins.
+    start: usize,
+    has_elements: bool,
+    /// What only elements at the path have.
+    found: Option<Box<Found>>,
+}
+
+#[derive(Default)]
+struct Found {
+    /// The text that stands in it itself, not in others.
+    own: String,
+    /// Where the first piece of that ends, once it does.
+    first: Option<usize>,
+    /// The texts of those in it which have no others.
+    leaves: Vec<String>,
+}
+
+struct Finder<'p> {
+    path: &'p [Step<'p>],
+    /// The first is what stands around the text.
+    stack: Vec<Frame>,
+    /// All text so far.
+    text: String,
+    values: Vec<String>,
+}
+
+impl Finder<'_> {
+    fn open(&mut self, name: &str) {
+        self.cut();
+        let mut frame = Frame { name: name.to_owned(), start: self.text.len(), ..Frame::default() };
+        let around = self.stack.last_mut().expect("there is something around each element");
+        around.has_elements = true;
+        around.seen.resize(self.path.len(), 0);
+        for (step, seen) in self.path.iter().zip(&mut around.seen) {
+            if step.nth.is_some() && is_same_but_for_case(name, step.name) {
+                frame.nth = *seen;
+                *seen += 1;
+            }
+        }
+        self.stack.push(frame);
+        if self.is_at_path() {
+            self.top().found = Some(Box::default());
+        }
+    }
+
+    fn is_at_path(&self) -> bool {
+        let elements = self.stack[1..].iter().rev();
+        self.stack.len() > self.path.len()
+            && self.path.iter().rev().zip(elements).all(|(step, frame)| {
+                is_same_but_for_case(&frame.name, step.name) && step.nth.is_none_or(|nth| nth == frame.nth)
+            })
+    }
+
+    fn add(&mut self, text: &str) {
+        self.text.push_str(text);
+        if let Some(found) = &mut self.top().found {
+            found.own.push_str(text);
+        }
+    }
+
+    /// Something else stands between what came and what comes.
+    fn cut(&mut self) {
+        if let Some(found) = &mut self.top().found
+            && !found.own.trim().is_empty()
+        {
+            found.first.get_or_insert(found.own.len());
+        }
+    }
+
+    fn close(&mut self) {
+        let Some(frame) = self.stack.pop() else { return };
+        let all = beginning(&self.text[frame.start..]).to_owned();
+        match frame.found {
+            Some(found) => self.conclude(all, frame.has_elements, *found),
+            None if frame.has_elements || all.trim().is_empty() => {}
+            None => {
+                let around = self.stack.iter_mut().rev().find_map(|frame| frame.found.as_mut());
+                if let Some(around) = around.filter(|around| around.leaves.len() < MAX_VALUES) {
+                    around.leaves.push(all);
+                }
+            }
+        }
+    }
+
+    /// An element at the path is over.
+    fn conclude(&mut self, all: String, has_elements: bool, found: Found) {
+        let Found { own, first, leaves } = found;
+        let mut readings = vec![all];
+        let first = first.map_or("", |end| &own[..end]);
+        let own = if has_elements { &own[..] } else { "" };
+        readings.extend(
+            [own, first].into_iter().filter(|text| !text.trim().is_empty()).map(|text| beginning(text).to_owned()),
+        );
+        let is_told = |text: &String| leaves.iter().any(|leaf| leaf.trim() == text.trim());
+        readings.retain(|text| !is_told(text) && (leaves.is_empty() || !text.trim().is_empty()));
+        readings.dedup_by(|one, other| one.trim() == other.trim());
+        let room = MAX_VALUES.saturating_sub(self.values.len());
+        self.values.extend(readings.into_iter().chain(leaves).take(room));
+    }
+
+    fn top(&mut self) -> &mut Frame {
+        self.stack.last_mut().expect("there is something around each element")
+    }
+}
+
+fn beginning(text: &str) -> &str {
+    let end = (0..=text.len().min(MAX_LENGTH)).rev().find(|end| text.is_char_boundary(*end));
+    &text[..end.unwrap_or_default()]
+}
+
+/// Deeper than anything honest, and than most libraries go.
+const MAX_DEPTH: usize = 128;
+
+/// Far more than any key takes; whoever sends more is refused for less.
+const MAX_VALUES: usize = 64;
+
+/// In bytes: longer than any name.
+const MAX_LENGTH: usize = 8192;
+
+/// In bytes: a declaration is shorter.
+const MAX_DECLARATION: usize = 256;
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[track_caller]
+    fn check(path: &str, text: &str, expected: &[&str]) {
+        assert_eq!(values(text.as_bytes(), &Path::dotted(path)), expected, "{path} of {text}");
+    }
+
+    const CALL: &str = "<?xml version=\"1.0\"?>\n<methodCall><methodName>wp.getUsersBlogs</methodName><params>
+        <param><value><string>alice</string></value></param><param><value>secret</value></param></params></methodCall>";
+
+    #[test]
+    fn an_element_is_found_by_the_end_of_its_path() {
+        check("methodCall.params.param.value", CALL, &["alice", "secret"]);
+        check("param.value", CALL, &["alice", "secret"]);
+        check("params.param.0.value", CALL, &["alice"]);
+        check("param.1.value", CALL, &["secret"]);
+        check("param.2.value", CALL, &[]);
+        check("value.string", CALL, &["alice"]);
+        check("methodname", CALL, &["wp.getUsersBlogs"]);
+        check("methodCall.value", CALL, &[]);
+        let soap = "<s:Envelope xmlns:s='u'><s:Body><m:Login m:a='x'><m:username>alice</m:username></m:Login></s:Body></s:Envelope>";
+        check("username", soap, &["alice"]);
+        check("Envelope.Body.Login.username", soap, &["alice"]);
+    }
+
+    #[test]
+    fn a_text_counts_however_it_is_written() {
+        for inner in ["alice", "al&#105;ce", "al&#x69;ce", "<![CDATA[alice]]>", "<b>alice</b>", "<b><c>alice</c></b>"] {
+            check("u", &format!("<a><u>{inner}</u></a>"), &["alice"]);
+        }
+        check("u", "<u>a&lt;&amp;b</u>", &["a<&b"]);
+        check("u", "<u>a&#0;b</u>", &["a\0b"]);
+        check("u", "<u>  alice\r\n</u>", &["  alice\n"]);
+        check("u", "<u/>", &[""]);
+        check("u", "<u></u>", &[""]);
+        check("u", "<u>alice", &["alice"]);
+        check("u", "<u>alice</x>", &["alice"]);
+    }
+
+    #[test]
+    fn what_readers_read_differently_is_there_in_each_reading() {
+        check("u", "<u>ali<!-- x -->ce</u>", &["alice", "ali"]);
+        check("u", "<u>ali<![CDATA[ce]]></u>", &["alice", "ali"]);
+        check("u", "<u>alice<b/></u>", &["alice"]);
+        check("u", "<u>ali<b>ce</b></u>", &["alice", "ali", "ce"]);
+        check("u", "<u><b>ali</b><b>ce</b></u>", &["alice", "ali", "ce"]);
+        check("u", "<a><u>alice</u><u>bob</u><u>alice</u></a>", &["alice", "bob", "alice"]);
+    }
+
+    #[test]
+    fn xml_is_told_from_what_is_none() {
+        for text in ["<a/>", "<a><b>x</b></a>", "\u{feff}<?xml version='1.0'?><!DOCTYPE a><a>&lt;</a>\n", "<a:b></a:b>"]
+        {
+            assert!(is_well_formed(text.as_bytes()), "{text}");
+        }
+        let deep = "<a>".repeat(200) + &"</a>".repeat(200);
+        for text in
+            ["", "x", "<a>", "<a></b>", "<a/><a/>", "<a>&x;</a>", "<!DOCTYPE a [<!ENTITY x 'y'>]><a/>", "<a/>x", &deep]
+        {
+            assert!(!is_well_formed(text.as_bytes()), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_call_that_holds_others_and_an_encoding_are_known() {
+        assert!(!holds_calls(CALL.as_bytes()));
+        assert!(holds_calls(b"<methodCall><methodName> system.multicall</methodName></methodCall>"));
+        assert_eq!(declared_encoding(b"<?xml version='1.0' encoding='latin1'?><a/>"), Some("latin1"));
+        assert_eq!(declared_encoding(b"<?xml version='1.0'?><a encoding='x'/>"), None);
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_read(text in "(<|>|/|u|a|!|--|\\[CDATA\\[|\\]\\]|&|;|#|\\?|'|[ -~\u{e9}]){0,40}") {
+            let found = values(text.as_bytes(), &Path::dotted("u"));
+            prop_assert!(found.len() <= MAX_VALUES);
+            is_well_formed(text.as_bytes());
+        }
+    }
+}
