@@ -2,6 +2,7 @@
 
 pub mod accept;
 pub mod answer;
+pub mod audience;
 pub mod bans;
 pub mod body;
 pub mod challenge;
@@ -10,6 +11,7 @@ pub mod device;
 pub mod expect;
 pub mod forward;
 pub mod framing;
+pub mod grpc;
 pub mod handle;
 pub mod header_names;
 pub mod headers;

@@ -1,4 +1,4 @@
-//! A denial as a page, for people.
+//! A denial or a failure as a page, for people.
 
 use std::sync::LazyLock;
 

@@ -1,4 +1,4 @@
-//! A denial as a problem document (RFC 9457), for programs.
+//! A denial or a failure as a problem document (RFC 9457), for programs.
 
 use http::StatusCode;
 
@@ -11,7 +11,7 @@ pub fn document(refusal: &Refusal<'_>, status: StatusCode, request_id: &RequestI
     json.extend_from_slice(b"{\"type\":\"");
     json.extend_from_slice(match refusal {
         Refusal::Limited { .. } => b"https://iana.org/assignments/http-problem-types#quota-exceeded",
-        Refusal::Forbidden | Refusal::TooManyValues | Refusal::Undecided => b"about:blank",
+        Refusal::Forbidden | Refusal::TooManyValues | Refusal::Undecided | Refusal::Failed { .. } => b"about:blank",
     });
     json.extend_from_slice(b"\",\"title\":\"");
     // Ours, and nothing in it is to be escaped.

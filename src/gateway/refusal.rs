@@ -1,10 +1,11 @@
-//! What a denied client is told, before it is written as a page or a document.
+//! What a client is told that is not answered by the application, before it is written as a page, a document or the status
+//! of a call.
 
 use std::time::Duration;
 
 use super::ratelimit_headers::whole_seconds;
 
-/// A denial as its client may know it.
+/// A denial or a failure as its client may know it.
 #[derive(Clone, Copy, Debug)]
 pub enum Refusal<'a> {
     /// `wait` is left out where it would say too much, or where no wait helps.
@@ -16,6 +17,10 @@ pub enum Refusal<'a> {
     TooManyValues,
     /// Nobody can say whether the request may pass.
     Undecided,
+    /// The request was malformed, or the application did not answer: in small letters, and without a dot.
+    Failed {
+        words: &'a str,
+    },
 }
 
 impl Refusal<'_> {
@@ -32,6 +37,12 @@ impl Refusal<'_> {
             Self::TooManyValues => text.extend_from_slice(b"A field was sent too often."),
             Self::Undecided => {
                 text.extend_from_slice(b"Requests cannot be decided on right now. Try again in a moment.");
+            }
+            Self::Failed { words } => {
+                let start = text.len();
+                text.extend_from_slice(words.as_bytes());
+                text[start..].iter_mut().take(1).for_each(u8::make_ascii_uppercase);
+                text.push(b'.');
             }
         }
     }

@@ -1,4 +1,4 @@
-//! Answers of our own: denials, as their configuration wants them to look, and plain words for everything that failed.
+//! Answers of our own: denials, as their configuration wants them to look, and what failed.
 
 use std::mem;
 
@@ -24,9 +24,10 @@ use smallvec::SmallVec;
 
 use super::ResponseBody;
 use super::Snapshot;
-use super::accept;
+use super::audience::Format;
 use super::challenge;
 use super::framing::Unfit;
+use super::grpc;
 use super::page;
 use super::problem;
 use super::ratelimit_headers::whole_seconds;
@@ -47,7 +48,6 @@ use crate::store::StoreError;
 
 const PROBLEM_JSON: HeaderValue = HeaderValue::from_static("application/problem+json");
 const HTML: HeaderValue = HeaderValue::from_static("text/html; charset=utf-8");
-const PLAIN: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
 const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
 const CLOSE: HeaderValue = HeaderValue::from_static("close");
 /// In seconds: Redis is back within a second, or it is not.
@@ -78,17 +78,17 @@ pub fn deny(
     let mut answer = match &refusal {
         Refusal::Limited { .. } => {
             let mut answer = match question {
-                Some((limit, key)) => Reply::challenging(&story, parts, &refusal, denial.response, limit, key),
-                None => Reply::shaped(&story, parts, &refusal, denial.response),
+                Some((limit, key)) => Reply::challenging(&story, &refusal, denial.response, limit, key),
+                None => Reply::shaped(&story, &refusal, denial.response),
             };
             if let Some(seconds) = story.retry_after {
                 answer.headers.insert(RETRY_AFTER, number(seconds));
             }
             answer
         }
-        Refusal::Forbidden => Reply::built_in(&story, parts, &refusal, StatusCode::FORBIDDEN),
-        Refusal::TooManyValues | Refusal::Undecided => {
-            Reply::built_in(&story, parts, &refusal, StatusCode::BAD_REQUEST)
+        Refusal::Forbidden => Reply::built_in(&story, &refusal, StatusCode::FORBIDDEN),
+        Refusal::TooManyValues | Refusal::Undecided | Refusal::Failed { .. } => {
+            Reply::built_in(&story, &refusal, StatusCode::BAD_REQUEST)
         }
     };
     live.shown.write(&mut answer.headers, &story.report.limits);
@@ -116,7 +116,7 @@ fn challenging<'l>(live: &'l Snapshot, denial: &Denial<'_>) -> Option<(&'l Limit
 pub fn refuse(mut story: Box<Story>, version: Version, unfit: Unfit) -> Response<ResponseBody> {
     story.ruling = Ruling::Error;
     story.error = Some(unfit.to_string().into());
-    let mut answer = Reply::plain(&story, unfit.status(), &unfit.to_string());
+    let mut answer = Reply::built_in(&story, &Refusal::Failed { words: &unfit.to_string() }, unfit.status());
     if unfit == Unfit::Method {
         answer.headers.insert(ALLOW, METHODS);
     }
@@ -129,7 +129,7 @@ pub fn refuse(mut story: Box<Story>, version: Version, unfit: Unfit) -> Response
 /// Answers for an application that did not; `words` go to the client, the story's error to the log.
 pub fn fail(mut story: Box<Story>, status: StatusCode, words: &str, connection: Connection) -> Response<ResponseBody> {
     story.ruling = Ruling::Error;
-    let mut answer = Reply::plain(&story, status, words);
+    let mut answer = Reply::built_in(&story, &Refusal::Failed { words }, status);
     if connection == Connection::Ends {
         answer.headers.insert(CONNECTION, CLOSE);
     }
@@ -138,7 +138,7 @@ pub fn fail(mut story: Box<Story>, status: StatusCode, words: &str, connection: 
 
 /// Answers while the store is away and a limit of the request denies meanwhile; the application does not hear of it.
 pub fn cannot_decide(mut story: Box<Story>, parts: &Parts, is_body_read: bool) -> Response<ResponseBody> {
-    let mut answer = Reply::built_in(&story, parts, &Refusal::Undecided, StatusCode::SERVICE_UNAVAILABLE);
+    let mut answer = Reply::built_in(&story, &Refusal::Undecided, StatusCode::SERVICE_UNAVAILABLE);
     answer.headers.insert(RETRY_AFTER, HeaderValue::from(UNDECIDED_WAIT));
     story.retry_after = Some(UNDECIDED_WAIT.into());
     answer.close_unless(is_body_read, parts.version);
@@ -199,36 +199,32 @@ impl Reply {
         Self { status, headers, content }
     }
 
-    fn plain(story: &Story, status: StatusCode, words: &str) -> Self {
-        let reason = problem::title(status);
-        let line = format!("{} {reason}: {words} (request {})\n", status.as_str(), story.request_id.as_str());
-        Self::new(story, status, PLAIN, Bytes::from(line))
-    }
-
-    /// A page for browsers, a problem document for everyone else.
-    fn built_in(story: &Story, parts: &Parts, refusal: &Refusal<'_>, status: StatusCode) -> Self {
-        if accept::prefers_html(&parts.headers) {
-            let html = page::page(refusal, status, &story.request_id);
-            return Self::new(story, status, HTML, Bytes::from(html));
+    /// A page for browsers, the status of a call for gRPC, a problem document for everyone else.
+    fn built_in(story: &Story, refusal: &Refusal<'_>, status: StatusCode) -> Self {
+        match story.audience.reads() {
+            Format::Grpc(content_type) => {
+                let mut answer = Self::new(story, StatusCode::OK, content_type, Bytes::new());
+                grpc::write(&mut answer.headers, refusal, status);
+                answer
+            }
+            Format::Html => {
+                let html = page::page(refusal, status, &story.request_id);
+                Self::new(story, status, HTML, Bytes::from(html))
+            }
+            Format::Problem => {
+                let json = problem::document(refusal, status, &story.request_id);
+                Self::new(story, status, PROBLEM_JSON, Bytes::from(json))
+            }
         }
-        let json = problem::document(refusal, status, &story.request_id);
-        Self::new(story, status, PROBLEM_JSON, Bytes::from(json))
     }
 
     /// A page that does some work for browsers, a problem document for everyone else. Of a response for denials it has
     /// the status, where that one goes with a page.
-    fn challenging(
-        story: &Story,
-        parts: &Parts,
-        refusal: &Refusal<'_>,
-        response: &DenyResponse,
-        limit: &Limit,
-        key: KeyHash,
-    ) -> Self {
+    fn challenging(story: &Story, refusal: &Refusal<'_>, response: &DenyResponse, limit: &Limit, key: KeyHash) -> Self {
         let configured = response.status.filter(|status| !status.is_redirection() && *status != StatusCode::NO_CONTENT);
         let status = configured.unwrap_or(StatusCode::TOO_MANY_REQUESTS);
-        if !accept::prefers_html(&parts.headers) {
-            return Self::built_in(story, parts, refusal, status);
+        if story.audience.reads() != Format::Html {
+            return Self::built_in(story, refusal, status);
         }
         let page = challenge::page(story, limit, key, refusal);
         let mut answer = Self::new(story, status, HTML, Bytes::from(page.html));
@@ -237,17 +233,20 @@ impl Reply {
     }
 
     /// As the configuration wants it.
-    fn shaped(story: &Story, parts: &Parts, refusal: &Refusal<'_>, response: &DenyResponse) -> Self {
+    fn shaped(story: &Story, refusal: &Refusal<'_>, response: &DenyResponse) -> Self {
+        let format = story.audience.reads();
+        if matches!(format, Format::Grpc(_)) {
+            // A call has no page, and follows no redirect.
+            return Self::built_in(story, refusal, StatusCode::TOO_MANY_REQUESTS);
+        }
         let usual = if response.redirect.is_some() { StatusCode::SEE_OTHER } else { StatusCode::TOO_MANY_REQUESTS };
         let status = response.status.unwrap_or(usual);
         let mut answer = match &response.body {
             Some(DenyBody::Verbatim { content_type, content }) => {
                 Self::new(story, status, content_type.clone(), content.clone())
             }
-            Some(DenyBody::Page(page)) if accept::prefers_html(&parts.headers) => {
-                Self::new(story, status, HTML, page.clone())
-            }
-            _ => Self::built_in(story, parts, refusal, status),
+            Some(DenyBody::Page(page)) if format == Format::Html => Self::new(story, status, HTML, page.clone()),
+            _ => Self::built_in(story, refusal, status),
         };
         if let Some(location) = &response.redirect {
             answer.headers.insert(LOCATION, location.clone());

@@ -18,6 +18,7 @@ use smallvec::SmallVec;
 
 use super::Core;
 use super::Snapshot;
+use super::audience::Audience;
 use super::device;
 use super::headers;
 use super::intake::Intake;
@@ -57,6 +58,8 @@ pub struct Story {
     pub live: Arc<Snapshot>,
     pub request_id: RequestId,
     pub identity: Identity,
+    /// Who reads an answer of our own.
+    pub audience: Audience,
     method: Method,
     target: Uri,
     version: Version,
@@ -133,6 +136,7 @@ impl Story {
             started: core.clock.now(),
             request_id: RequestId::of(&identity, &parts.headers),
             identity,
+            audience: Audience::of(&parts.headers),
             method: parts.method.clone(),
             target: parts.uri.clone(),
             version: parts.version,
@@ -176,6 +180,7 @@ impl Story {
         self.target = parts.uri.clone();
         self.host = parts.headers.get(HOST).cloned();
         self.user_agent = self.user_agent.take().map(|value| headers::copied(&value));
+        self.audience = Audience::of(&parts.headers);
     }
 
     /// The decision let it pass.

@@ -33,6 +33,7 @@ mod nul;
 mod outcome;
 mod outcome_kept;
 mod outcome_settled;
+mod own_answers;
 mod pipelined;
 mod proxy_protocol;
 mod proxy_tls;

@@ -18,7 +18,7 @@ fn impatient(origin: &Origin, timeouts: &str) -> Gateway {
 }
 
 /// An address where nobody listens.
-fn nowhere() -> String {
+pub(crate) fn nowhere() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     format!("http://{}", listener.local_addr().expect("bound"))
 }
@@ -161,7 +161,7 @@ fn an_application_that_does_not_answer_in_time_is_504() {
     let response = gateway.post("/late").form("a=b").send();
     assert_eq!(response.status, 504);
     assert!((SHORT..Duration::from_secs(3)).contains(&waited.elapsed()), "{:?}", waited.elapsed());
-    assert!(response.header("content-type").expect("a plain body").starts_with("text/plain"));
+    assert!(response.header("content-type").expect("a type").starts_with("application/problem+json"));
     let line = gateway.log_line("/late");
     assert_eq!((line["decision"].as_str(), line["status"].as_u64()), (Some("error"), Some(504)));
     assert!(line["error"].as_str().is_some_and(|cause| !cause.is_empty()), "{line}");
@@ -195,7 +195,7 @@ fn an_application_that_is_down_is_502_at_once() {
     let response = gateway.get("/down").send();
     assert_eq!(response.status, 502);
     assert!(waited.elapsed() < Duration::from_secs(2), "{:?}", waited.elapsed());
-    assert!(response.header("content-type").expect("a plain body").starts_with("text/plain"));
+    assert!(response.header("content-type").expect("a type").starts_with("application/problem+json"));
     assert!(!response.text().is_empty());
     let line = gateway.log_line("/down");
     assert_eq!(line["decision"], "error");
@@ -225,7 +225,7 @@ fn with_no_healthy_server_requests_are_503_until_one_is_back() {
     drop(origin);
     eventually("the server is unhealthy", || gateway.get("/").status() == 503);
     let response = gateway.get("/none").send();
-    assert!(response.header("content-type").expect("a plain body").starts_with("text/plain"));
+    assert!(response.header("content-type").expect("a type").starts_with("application/problem+json"));
     assert_eq!(gateway.log_line("/none")["decision"], "error");
     let _back = Origin::back_on(address);
     eventually("the server is healthy again", || gateway.get("/").status() == 200);
