@@ -4,6 +4,7 @@ use std::error::Error;
 use std::mem;
 use std::sync::Arc;
 
+use http::HeaderName;
 use http::HeaderValue;
 use http::Method;
 use http::Request;
@@ -32,6 +33,7 @@ use super::respond;
 use super::respond::Connection as Ending;
 use super::story::Sent;
 use super::story::Story;
+use super::unheeded;
 use super::upgrade;
 use super::upgrade::Wanted;
 use crate::listen::Connection;
@@ -112,7 +114,9 @@ fn prepare(
     let settings = live.upstreams.get(usize::from(upstream.0)).map(|it| it.settings());
     let host = settings.map_or(&HostHeader::Preserve, |it| &it.host);
     let (identity, id) = (&story.identity, story.request_id);
-    let states_length = headers::prepare_request(&mut parts.headers, identity, is_tls, id, host, &live.looked_at);
+    let unheeded = |name: &HeaderName| unheeded::notice(name, &live.looked_at, identity.peer, story.started());
+    let states_length =
+        headers::prepare_request(&mut parts.headers, identity, is_tls, id, host, &live.looked_at, unheeded);
     if let Some(rule) = story.outcome_rule() {
         headers::prepare_for_outcome(&mut parts.headers, rule.needs_body());
     }

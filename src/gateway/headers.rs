@@ -64,7 +64,8 @@ pub fn strip_connection(headers: &mut HeaderMap, is_looked_at: impl Fn(&HeaderNa
 
 /// Makes the fields of a request those that the application is to see, all but `Connection` and `Upgrade`. Says whether
 /// it stated a length.
-/// Content-Length, Transfer-Encoding and Expect are taken away: the body knows what they are.
+/// Content-Length, Transfer-Encoding and Expect are taken away: the body knows what they are. `unheeded` is told of each
+/// field that was taken away from a peer that is no trusted proxy.
 pub fn prepare_request(
     headers: &mut HeaderMap,
     identity: &Identity,
@@ -72,6 +73,7 @@ pub fn prepare_request(
     request_id: RequestId,
     host: &HostHeader,
     looked_at: &LookedAt,
+    unheeded: impl FnMut(&HeaderName),
 ) -> bool {
     let peer = address_value(identity.peer.address());
     let client = if identity.client == identity.peer { peer.clone() } else { address_value(identity.client.address()) };
@@ -86,6 +88,9 @@ pub fn prepare_request(
     let states_length = removed.contains(&CONTENT_LENGTH);
     let wants_trailers = removed.contains(&TE) && headers.get_all(TE).iter().any(names_trailers);
     remove(headers, &removed);
+    if !identity.peer_is_trusted {
+        removed.iter().for_each(unheeded);
+    }
     if wants_trailers {
         headers.insert(TE, HeaderValue::from_static("trailers"));
         headers.insert(CONNECTION, HeaderValue::from_static("te"));

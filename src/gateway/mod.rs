@@ -28,6 +28,7 @@ pub mod respond;
 pub mod settle;
 pub mod story;
 mod subject;
+mod unheeded;
 pub mod upgrade;
 
 use std::sync::Arc;

@@ -3,6 +3,7 @@
 use crate::support::Gateway;
 use crate::support::Origin;
 use crate::support::Response;
+use crate::support::eventually;
 
 fn behind_trusted_proxy(origin: &Origin, client_ip: &str) -> Gateway {
     Gateway::start(format!(
@@ -163,4 +164,36 @@ fn a_client_cannot_choose_its_identity_by_a_header() {
     assert_eq!(gateway.get("/").header("X-Forwarded-For", "203.0.113.1").status(), 200);
     assert_eq!(gateway.get("/").header("X-Forwarded-For", "203.0.113.2").status(), 429);
     assert_eq!(gateway.get("/").from("127.0.0.2").status(), 200);
+}
+
+#[test]
+fn a_forwarding_header_of_a_stranger_is_logged_once_for_each_kind() {
+    let origin = Origin::start();
+    let gateway = Gateway::start(format!(
+        "upstream: {}\nclient_ip: {{trusted_proxies: [10.0.0.1], header: x-custom-ip}}",
+        origin.url()
+    ));
+    for header in ["X-Forwarded-For", "Forwarded", "X-Custom-Ip", "X-Request-Id", "X-Forwarded-For", "X-Custom-Ip"] {
+        for _ in 0..3 {
+            assert_eq!(gateway.get("/").header(header, "for=203.0.113.9").status(), 200);
+        }
+    }
+    let told = || {
+        let lines = gateway.stderr();
+        let lines = lines.iter().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
+        lines.filter(|line| line["setting"] == "client_ip.trusted_proxies").collect::<Vec<_>>()
+    };
+    eventually("three kinds are told of", || told().len() >= 3);
+    let headers: Vec<_> = told().iter().map(|line| line["header"].as_str().unwrap_or_default().to_owned()).collect();
+    assert_eq!(headers, ["x-forwarded-for", "forwarded", "x-custom-ip"]);
+    assert!(told().iter().all(|line| line["peer"] == "127.0.0.1" && line["level"] == "WARN"), "{:?}", told());
+}
+
+#[test]
+fn a_forwarding_header_of_a_trusted_proxy_is_not_logged() {
+    let origin = Origin::start();
+    let gateway = behind_trusted_proxy(&origin, "header: x-forwarded-for");
+    assert_eq!(gateway.get("/").header("X-Forwarded-For", "203.0.113.9").status(), 200);
+    assert!(gateway.log_line("/")["client"] == "203.0.113.9");
+    assert!(!gateway.stderr().iter().any(|line| line.contains("trusted_proxies")));
 }

@@ -1,11 +1,13 @@
 //! Answers of the gateway's own that are no denials: for people, for programs, and for gRPC.
 
 use std::path::Path;
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::Request as Http;
 
 use crate::http2::over_http2;
+use crate::support::Answer;
 use crate::support::Gateway;
 use crate::support::Origin;
 use crate::support::Request;
@@ -39,7 +41,7 @@ fn an_application_that_is_down_is_a_page_for_browsers_and_a_document_for_others(
 
 #[test]
 fn an_application_that_is_slow_is_a_page_for_browsers_and_a_document_for_others() {
-    let origin = Origin::answering(|_| crate::support::Answer::silence());
+    let origin = Origin::answering(|_| Answer::ok("late").after(Duration::from_secs(3)));
     let gateway = Gateway::start(format!(
         "upstream: app\nupstreams:\n  app: {{servers: [{}], timeouts: {{response: 200ms}}}}",
         origin.url()

@@ -23,7 +23,15 @@ fn identity(peer: &str, client: &str) -> Identity {
 
 fn prepared(identity: &Identity, lines: &[(&str, &str)]) -> HeaderMap {
     let mut headers = headers(lines);
-    prepare_request(&mut headers, identity, false, RequestId::random(), &HostHeader::Preserve, &LookedAt::default());
+    prepare_request(
+        &mut headers,
+        identity,
+        false,
+        RequestId::random(),
+        &HostHeader::Preserve,
+        &LookedAt::default(),
+        |_| (),
+    );
     headers
 }
 
@@ -137,7 +145,7 @@ fn over_tls_the_scheme_is_https_unless_a_trusted_proxy_knows_better() {
     let proto = |identity: &Identity, lines: &[(&str, &str)]| {
         let mut headers = headers(lines);
         let (host, names) = (HostHeader::Preserve, LookedAt::default());
-        prepare_request(&mut headers, identity, true, RequestId::random(), &host, &names);
+        prepare_request(&mut headers, identity, true, RequestId::random(), &host, &names, |_| ());
         (headers["x-forwarded-proto"].clone(), headers.get("forwarded").cloned())
     };
     assert_eq!(proto(&direct(), &[("x-forwarded-proto", "http")]).0, "https");
@@ -192,7 +200,7 @@ fn fields_between_neighbours_go_no_further() {
 fn an_upstream_may_want_a_host_of_its_own() {
     let mut headers = headers(&[("host", "shop.example")]);
     let host = HostHeader::Fixed(HeaderValue::from_static("app.internal"));
-    prepare_request(&mut headers, &direct(), false, RequestId::random(), &host, &LookedAt::default());
+    prepare_request(&mut headers, &direct(), false, RequestId::random(), &host, &LookedAt::default(), |_| ());
     assert_eq!(headers["host"], "app.internal");
     assert_eq!(headers["x-forwarded-host"], "shop.example");
 }
@@ -222,7 +230,7 @@ fn no_crumb_of_a_device_cookie_reaches_the_application() {
     let mut crumbs =
         headers(&[("cookie", "a=1"), ("cookie", "portcullis_device_0123456789abcdef=x"), ("cookie", "b=2")]);
     let (host, names) = (HostHeader::Preserve, LookedAt::default());
-    prepare_request(&mut crumbs, &direct(), false, RequestId::random(), &host, &names);
+    prepare_request(&mut crumbs, &direct(), false, RequestId::random(), &host, &names, |_| ());
     assert_eq!(crumbs.get_all(COOKIE).iter().collect::<Vec<_>>(), ["a=1", "b=2"]);
     let whole = [("cookie", "a=1; portcullis_device_0123456789abcdef=x; b=2")];
     assert_eq!(prepared(&direct(), &whole)[COOKIE], "a=1; b=2");
@@ -249,7 +257,7 @@ proptest! {
         strip_connection(&mut headers, |name| looked_at.in_requests(name));
         let who = if is_trusted { proxied() } else { direct() };
         let id = RequestId::random();
-        prepare_request(&mut headers, &who, false, id, &HostHeader::Preserve, &LookedAt::default());
+        prepare_request(&mut headers, &who, false, id, &HostHeader::Preserve, &LookedAt::default(), |_| ());
 
         let (peer, client) = (who.peer.address().to_string(), who.client.address().to_string());
         let all = |name: &HeaderName| headers.get_all(name).iter().map(HeaderValue::as_bytes).collect::<Vec<_>>();
