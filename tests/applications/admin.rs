@@ -42,7 +42,9 @@ impl Login for Django {
     }
 
     fn judged(&self, name: &str) -> usize {
-        self.logged(&format!("judged {name}.")).len()
+        // Two threads may write into one line.
+        let words = format!("judged {name}.");
+        self.logged(&words).iter().map(|line| line.matches(&words).count()).sum()
     }
 }
 
