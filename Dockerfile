@@ -2,9 +2,11 @@
 FROM rust:1.95-bookworm AS build
 WORKDIR /src
 # What the binary is made of, and nothing else: a change of a configuration or a page of documentation builds nothing.
-COPY Cargo.toml Cargo.lock ./
+COPY Cargo.toml Cargo.lock build.rs ./
 COPY benches benches
 COPY src src
+# What `portcullis --version` names: docker build --build-arg PORTCULLIS_COMMIT=$(git rev-parse --short=12 HEAD)
+ARG PORTCULLIS_COMMIT
 RUN --mount=type=cache,target=/usr/local/cargo/registry \
     --mount=type=cache,target=/src/target \
     cargo build --release --locked && cp target/release/portcullis /portcullis

@@ -1,6 +1,8 @@
 //! `portcullis demo`: the main job in one process, to be tried with curl.
 
+use std::net::Ipv4Addr;
 use std::net::SocketAddr;
+use std::net::TcpListener;
 use std::sync::Arc;
 
 use anyhow::Context;
@@ -20,8 +22,11 @@ pub(super) struct Arguments {
     /// Where to accept requests
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8080")]
     listen: SocketAddr,
+    /// Where health, metrics and the API are [default: 127.0.0.1:9090, or a free port where that is taken]
+    #[arg(long, value_name = "ADDR")]
+    admin: Option<SocketAddr>,
     /// Run the sample application alone, on this address: for a gateway elsewhere to stand in front of
-    #[arg(long, value_name = "ADDR", conflicts_with = "listen")]
+    #[arg(long, value_name = "ADDR", conflicts_with_all = ["listen", "admin"])]
     application_only: Option<SocketAddr>,
 }
 
@@ -38,14 +43,22 @@ pub(super) fn demo(arguments: &Arguments) -> anyhow::Result<Exit> {
     let flags = Flags {
         upstream: format!("http://{application}"),
         listen: Some(arguments.listen.to_string()),
+        admin: Some(arguments.admin.unwrap_or_else(usual_or_free).to_string()),
         limits: vec![LIMIT.to_owned()],
     };
     let introduce = |app: &App| output::say(&introduction(app, application));
     run::serve(Arc::new(move || config::inline(&flags)), &Origin::Flags, &Succession::default(), introduce)
 }
 
+/// Where the other commands look for a gateway, unless another one is there already.
+fn usual_or_free() -> SocketAddr {
+    let usual = SocketAddr::from((Ipv4Addr::LOCALHOST, 9090));
+    if TcpListener::bind(usual).is_ok() { usual } else { SocketAddr::from((Ipv4Addr::LOCALHOST, 0)) }
+}
+
 fn introduction(app: &App, application: SocketAddr) -> String {
     let gateway = app.addresses().first().map(ToString::to_string).unwrap_or_default();
+    let admin = app.admin_address().map(|address| address.to_string()).unwrap_or_default();
     format!(
         "
 A sample login application runs on {application}, the gateway in front of it on {gateway}.
@@ -76,6 +89,13 @@ Try in another terminal:
 In a minute the right password (alice, open sesame) is answered with 302:
 
   curl -i -d 'username=alice' --data-urlencode 'password=open sesame' http://{gateway}/login
+
+The gateway itself answers on {admin}:
+
+  export PORTCULLIS_ADMIN=http://{admin}
+  portcullis health
+  portcullis limits list
+  portcullis bans add 127.0.0.1 --for 1m
 
 Or log in with a browser at http://{gateway}/login. Ctrl-C ends it.
 "

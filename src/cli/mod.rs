@@ -3,6 +3,7 @@
 mod check;
 mod demo;
 mod explain;
+mod help;
 mod output;
 mod remote;
 mod run;
@@ -12,6 +13,7 @@ mod schema;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use clap::CommandFactory;
 use clap::Parser;
 use clap::Subcommand;
 use clap::ValueEnum;
@@ -19,11 +21,14 @@ use clap::ValueEnum;
 /// Stands in front of web applications nobody wants to touch, and decides for every request, before the application
 /// spends anything on it, whether it may pass.
 #[derive(Debug, Parser)]
-#[command(name = "portcullis", version, about, long_about = None, after_help = AFTER_HELP, max_term_width = 100)]
+#[command(name = "portcullis", version = VERSION, about, long_about = None, after_help = AFTER_HELP, max_term_width = 100, disable_help_subcommand = true)]
 struct CommandLine {
     #[command(subcommand)]
     command: Command,
 }
+
+/// With what it was built from, which the build script finds out.
+const VERSION: &str = env!("PORTCULLIS_VERSION");
 
 const AFTER_HELP: &str = "\
 Begin with:
@@ -53,6 +58,8 @@ enum Command {
     Bans(remote::bans::Arguments),
     /// Print what a running gateway does to clients, as it happens
     Events(remote::events::Arguments),
+    /// Print this message, or the help of a command
+    Help(help::Arguments),
 }
 
 /// How a command ended. Usage errors (2) are reported by the parser of the command line.
@@ -87,6 +94,7 @@ pub fn main() -> ExitCode {
         Command::Limits(arguments) => remote::limits::limits(&arguments),
         Command::Bans(arguments) => remote::bans::bans(&arguments),
         Command::Events(arguments) => remote::events::events(&arguments),
+        Command::Help(arguments) => help::help(CommandLine::command(), &arguments),
     };
     match exit {
         Ok(exit) => exit.into(),
@@ -118,8 +126,6 @@ enum Format {
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory;
-
     use super::*;
 
     #[test]

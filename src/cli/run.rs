@@ -31,6 +31,7 @@ Examples:
   portcullis run -c /etc/portcullis/portcullis.yaml
   portcullis run --upstream http://127.0.0.1:8000 --limit 'POST /login client_ip 5/minute'
   portcullis run --upstream http://127.0.0.1:8000 --listen 0.0.0.0:80 --limit '/* client_ip 100/second'
+  portcullis run --upstream http://127.0.0.1:8000 --admin 127.0.0.1:9090 --limit 'POST /login client_ip 5/minute'
   portcullis run -c /etc/portcullis/portcullis.yaml --takeover
 
 SIGHUP reads the configuration anew, as does a change of any file it names. SIGTERM and SIGINT finish the requests
@@ -39,14 +40,17 @@ program takes over without one refused or reset connection. Requests are logged 
 pub(super) struct Arguments {
     /// The configuration; `-` is standard input, which is read once: paths are then relative to the current folder, and
     /// nothing is reloaded
-    #[arg(short = 'c', long = "config", value_name = "FILE", default_value = DEFAULT_FILE, conflicts_with_all = ["upstream", "listen", "limits"])]
+    #[arg(short = 'c', long = "config", value_name = "FILE", default_value = DEFAULT_FILE, conflicts_with_all = ["upstream", "listen", "admin", "limits"])]
     file: PathBuf,
     /// Run without a file, in front of this application
     #[arg(long, value_name = "URL")]
     upstream: Option<String>,
-    /// Where to accept requests, without a file
+    /// Where to accept requests, without a file [default: 0.0.0.0:8080]
     #[arg(long, value_name = "ADDR", requires = "upstream")]
     listen: Option<String>,
+    /// Where health, metrics and the API are, without a file; an address of this machine alone. Left out: nowhere
+    #[arg(long, value_name = "ADDR", requires = "upstream")]
+    admin: Option<String>,
     /// A limit, without a file: methods, if not all, then a path, a key and a rate; may be given several times
     #[arg(long = "limit", value_name = "LIMIT", requires = "upstream")]
     limits: Vec<String>,
@@ -57,7 +61,7 @@ pub(super) struct Arguments {
 }
 
 pub(super) fn run(arguments: Arguments) -> anyhow::Result<Exit> {
-    let Arguments { file, upstream, listen, limits, takeover } = arguments;
+    let Arguments { file, upstream, listen, admin, limits, takeover } = arguments;
     let succession = Succession { takes_over: takeover, next: CommandLine::of_this_process() };
     let Some(upstream) = upstream else {
         if !file.exists() && file.as_os_str() == DEFAULT_FILE {
@@ -73,7 +77,7 @@ pub(super) fn run(arguments: Arguments) -> anyhow::Result<Exit> {
         let succession = Succession { next: succession.next.map(CommandLine::unrepeatable), ..succession };
         return serve(load, &Origin::StandardInput, &succession, |_| {});
     };
-    let flags = Flags { upstream, listen, limits };
+    let flags = Flags { upstream, listen, admin, limits };
     serve(Arc::new(move || config::inline(&flags)), &Origin::Flags, &succession, |_| {})
 }
 

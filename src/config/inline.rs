@@ -22,6 +22,8 @@ pub struct Flags {
     pub upstream: String,
     /// `None`: port 8080 of every address.
     pub listen: Option<String>,
+    /// `None`: no admin listener.
+    pub admin: Option<String>,
     /// Each `[METHODS] PATH KEY[,KEY] RATE`.
     pub limits: Vec<String>,
 }
@@ -39,16 +41,17 @@ pub fn inline(flags: &Flags) -> Result<Settings, Vec<Diagnostic>> {
 
     let (everywhere, somewhere): (Vec<_>, Vec<_>) = limits.into_iter().partition(|limit| limit.scope.is_everything());
     let everywhere = everywhere.into_iter().map(|limit| limit.node).collect();
-    let root = map(
-        at,
-        vec![
-            ("listen", listen),
-            ("upstream", upstream),
-            ("limits", Node { at, content: Content::List(everywhere) }),
-            ("routes", Node { at, content: Content::List(routes(&somewhere, &mut mistakes)) }),
-        ],
-    );
-    let document = Document::read(&root, &mut mistakes);
+    let mut sections = vec![
+        ("listen", listen),
+        ("upstream", upstream),
+        ("limits", Node { at, content: Content::List(everywhere) }),
+        ("routes", Node { at, content: Content::List(routes(&somewhere, &mut mistakes)) }),
+    ];
+    if let Some(address) = &flags.admin {
+        let address = flag("--admin", address, &mut mistakes);
+        sections.push(("admin", map(address.at, vec![("address", address)])));
+    }
+    let document = Document::read(&map(at, sections), &mut mistakes);
     compile::compile(document.as_ref(), PathBuf::new(), Vec::new(), mistakes)
 }
 

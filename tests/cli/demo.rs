@@ -29,6 +29,17 @@ fn the_right_password_logs_in() {
 }
 
 #[test]
+fn the_demo_answers_the_other_commands() {
+    let demo = Demo::start();
+    let admin = format!("http://{}", demo.admin);
+    let ask = |arguments: &[&str]| Folder::empty().run(&[arguments, &["--admin", &admin]].concat());
+    assert_eq!(ask(&["health"]).code, Some(0));
+    assert_eq!(ask(&["limits", "list"]).code, Some(0));
+    assert_eq!(ask(&["bans", "add", "127.0.0.1", "--for", "1m"]).code, Some(0));
+    assert_eq!(Request::new(demo.address, "GET", "/login").send().status, 403);
+}
+
+#[test]
 fn a_taken_address_is_a_clear_message() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
@@ -99,6 +110,7 @@ impl Drop for Application {
 struct Demo {
     child: Child,
     address: SocketAddr,
+    admin: SocketAddr,
 }
 
 impl Demo {
@@ -111,12 +123,13 @@ impl Demo {
             .spawn()
             .expect("the binary starts");
         let stdout = BufReader::new(child.stdout.as_mut().expect("piped"));
-        let address = stdout.lines().find_map(|line| {
-            let line = line.expect("text");
-            let (_, address) = line.split_once("in front of it on ")?;
-            address.trim_end_matches('.').parse().ok()
-        });
-        Self { address: address.expect("the demo says where it is"), child }
+        let mut lines = stdout.lines().map(|line| line.expect("text"));
+        let mut behind = |words: &str, end: char| {
+            let address = lines.find_map(|line| Some(line.split_once(words)?.1.trim_end_matches(end).to_owned()));
+            address.and_then(|address| address.parse().ok()).expect("the demo says where it is")
+        };
+        let (address, admin) = (behind("in front of it on ", '.'), behind("The gateway itself answers on ", ':'));
+        Self { child, address, admin }
     }
 }
 

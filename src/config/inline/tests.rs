@@ -15,6 +15,7 @@ fn flags(limits: &[&str]) -> Flags {
     Flags {
         upstream: "http://127.0.0.1:8000".to_owned(),
         listen: None,
+        admin: None,
         limits: limits.iter().map(|text| (*text).to_owned()).collect(),
     }
 }

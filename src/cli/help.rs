@@ -1,0 +1,26 @@
+//! `portcullis help`: the same as `--help`, a command like any other, so that it has help of its own.
+
+use clap::Command;
+use clap::error::ErrorKind;
+
+use super::Exit;
+
+#[derive(Debug, clap::Args)]
+pub(super) struct Arguments {
+    /// The command, and the one below it
+    #[arg(value_name = "COMMAND")]
+    command: Vec<String>,
+}
+
+pub(super) fn help(mut program: Command, arguments: &Arguments) -> anyhow::Result<Exit> {
+    program.build();
+    let mut command = &mut program;
+    for name in &arguments.command {
+        if command.find_subcommand(name).is_none() {
+            command.error(ErrorKind::InvalidSubcommand, format!("there is no command `{name}`")).exit();
+        }
+        command = command.find_subcommand_mut(name).expect("it was found");
+    }
+    command.print_long_help()?;
+    Ok(Exit::Done)
+}
