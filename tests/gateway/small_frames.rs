@@ -126,7 +126,7 @@ fn check_http2(name: &str, data: usize, padding: usize) {
         client.ping();
         client
     };
-    let each = kib_each(&gateway, 24, send, |client| {
+    let each = kib_each(&gateway, 40, send, |client| {
         client.data(b"y", padding, END_STREAM);
         assert!(client.is_answered_well());
     });
