@@ -40,6 +40,13 @@ fn the_demo_answers_the_other_commands() {
 }
 
 #[test]
+fn where_the_usual_admin_address_is_taken_the_demo_has_another() {
+    // Either this takes it, or somebody else has.
+    let _taken = TcpListener::bind("127.0.0.1:9090");
+    assert_ne!(Demo::with(&[]).admin.port(), 9090);
+}
+
+#[test]
 fn a_taken_address_is_a_clear_message() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
@@ -115,8 +122,14 @@ struct Demo {
 
 impl Demo {
     fn start() -> Self {
+        // Demos that begin at once would all want the usual address.
+        Self::with(&["--admin", "127.0.0.1:0"])
+    }
+
+    fn with(flags: &[&str]) -> Self {
         let mut child = Command::new(env!("CARGO_BIN_EXE_portcullis"))
             .args(["demo", "--listen", "127.0.0.1:0"])
+            .args(flags)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
