@@ -206,19 +206,37 @@ fn an_answer_cut_short_is_seen_cut_short() {
     }
 }
 
+/// Begins an answer that never ends, and goes on with it every while where it is told to; counts who leaves it.
+fn endless(left: &Arc<AtomicUsize>, goes_on: bool) -> Origin {
+    let left = Arc::clone(left);
+    Origin::conversing(move |mut exchange| {
+        exchange.request();
+        exchange.write("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n");
+        while goes_on && exchange.write("5\r\nhello\r\n") {
+            thread::sleep(Duration::from_millis(50));
+        }
+        if goes_on || exchange.is_left() {
+            left.fetch_add(1, Ordering::SeqCst);
+        }
+    })
+}
+
 #[test]
 fn a_client_that_leaves_a_download_frees_the_connection_upstream() {
     let left = Arc::new(AtomicUsize::new(0));
-    let origin = Origin::conversing({
-        let left = Arc::clone(&left);
-        move |mut exchange| {
-            exchange.request();
-            exchange.write("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n");
-            if exchange.is_left() {
-                left.fetch_add(1, Ordering::SeqCst);
-            }
-        }
-    });
+    let origin = endless(&left, false);
+    let gateway = Gateway::start(format!("upstream: {}", origin.url()));
+    let mut client = gateway.connect();
+    client.send(gateway.get("/").bytes());
+    client.head();
+    client.abort();
+    eventually("the origin is left too", || left.load(Ordering::SeqCst) == 1);
+}
+
+#[test]
+fn a_client_that_only_closes_its_side_is_found_to_have_left_when_more_comes() {
+    let left = Arc::new(AtomicUsize::new(0));
+    let origin = endless(&left, true);
     let gateway = Gateway::start(format!("upstream: {}", origin.url()));
     let mut client = gateway.connect();
     client.send(gateway.get("/").bytes());
