@@ -1,6 +1,9 @@
 //! A timer that costs nothing while deadlines only move away: it is armed again when it goes off, not when the
 //! deadline moves.
 
+pub mod pace;
+pub mod patience;
+
 use std::pin::Pin;
 use std::task::Context;
 use std::task::Poll;

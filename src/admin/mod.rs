@@ -163,6 +163,7 @@ const CONNECTIONS: listen::Settings = listen::Settings {
     header: Duration::from_secs(10),
     keepalive: Duration::from_secs(75),
     body_idle: Duration::from_secs(30),
+    body_rate: 100,
     drain: Duration::from_secs(1),
     lame_duck: Duration::ZERO,
     max_header_bytes: 16 * 1024,

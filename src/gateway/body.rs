@@ -18,16 +18,16 @@ use http::HeaderMap;
 use http_body::Body;
 use http_body::Frame;
 use http_body::SizeHint;
-use tokio::time::Instant;
 
 pub use self::source::Source;
 
 use self::again::Given;
+use super::Settings;
 use super::expect::Gate;
 use super::framing::Unfit;
 use super::headers;
 use super::intake::Intake;
-use crate::alarm::Alarm;
+use crate::alarm::patience::Patience;
 use crate::gather::Parts;
 use crate::listen::Interim;
 
@@ -49,8 +49,10 @@ struct Streaming<B> {
     interim: Option<Interim>,
     gate: Option<Gate>,
     intake: Intake,
-    bounds: Bounds,
-    silence: Silence,
+    /// It may be as long as this; `None`: any length.
+    most: Option<u64>,
+    /// With its sender.
+    patience: Patience,
 }
 
 /// What a body may cost.
@@ -60,13 +62,15 @@ pub struct Bounds {
     pub length: Option<u64>,
     /// How long its sender may be silent.
     pub idle: Duration,
+    /// The least bytes per second, over each such time after the first in which its sender is awaited; zero: any.
+    pub rate: u32,
 }
 
-/// How long the sender has been silent. The timer runs while it is awaited and is not touched while it sends.
-#[derive(Debug, Default)]
-struct Silence {
-    since: Option<Instant>,
-    alarm: Alarm,
+impl Bounds {
+    /// Those of the configuration.
+    pub fn of(settings: &Settings) -> Self {
+        Self { length: settings.max_body, idle: settings.body_idle, rate: settings.body_rate }
+    }
 }
 
 /// What was read of a body before it is forwarded.
@@ -106,8 +110,8 @@ where
             interim: None,
             gate: None,
             intake: Intake::default(),
-            bounds,
-            silence: Silence::default(),
+            most: bounds.length,
+            patience: Patience::new(bounds.idle, bounds.rate),
         })))
     }
 
@@ -165,7 +169,7 @@ where
         if body.interim.is_some() || is_long {
             return false;
         }
-        body.bounds = Bounds { length: Some(body.intake.bytes() + MAX_DISCARDED), idle: MAX_DISCARDING };
+        body.most = Some(body.intake.bytes() + MAX_DISCARDED);
         let drain = async {
             while !body.has_ended && !body.source.is_end_stream() {
                 if poll_fn(|cx| body.poll_source(cx)).await.is_some_and(|frame| frame.is_err()) {
@@ -213,13 +217,14 @@ impl<B: Body<Data = Bytes> + Unpin> Streaming<B> {
                 if let Some(interim) = self.interim.take() {
                     interim.invite();
                 }
-                ready!(self.silence.poll_longer_than(self.bounds.idle, cx));
+                ready!(self.patience.poll_lost(cx));
                 return self.break_off(Unfit::Slow);
             }
         };
-        self.silence.since = None;
         // Whoever sends does not wait.
         self.interim = None;
+        let data = frame.as_ref().and_then(|frame| frame.as_ref().ok()?.data_ref());
+        self.patience.moved(data.map_or(0, Bytes::len));
         match frame {
             // Where the client has left, a connection that was dropped looks like the end of the body.
             None if self.intake.is_abandoned() && !self.source.is_end_stream() => self.break_off(Unfit::Body),
@@ -231,7 +236,7 @@ impl<B: Body<Data = Bytes> + Unpin> Streaming<B> {
             Some(Ok(frame)) => match frame.into_data() {
                 Ok(data) => {
                     let total = self.intake.count(data.len());
-                    if self.bounds.length.is_some_and(|most| total > most) {
+                    if self.most.is_some_and(|most| total > most) {
                         return self.break_off(Unfit::TooLong);
                     }
                     Poll::Ready(Some(Ok(Frame::data(data))))
@@ -291,14 +296,6 @@ impl<B: Body<Data = Bytes> + Unpin> Body for RequestBody<B> {
         let replayed = body.replay.len() as u64;
         let rest = if body.has_ended { Some(0) } else { body.source.size_hint().exact() };
         rest.map_or_else(SizeHint::new, |rest| SizeHint::with_exact(replayed + rest))
-    }
-}
-
-impl Silence {
-    /// Ready when the sender has been silent for so long.
-    fn poll_longer_than(&mut self, idle: Duration, cx: &mut Context<'_>) -> Poll<()> {
-        let since = *self.since.get_or_insert_with(Instant::now);
-        self.alarm.poll_at(since + idle, cx)
     }
 }
 

@@ -72,8 +72,7 @@ pub(super) fn handle(
         }
         let asks_for_upgrade = headers::strip_connection(&mut parts.headers, |name| live.looked_at.in_requests(name));
         let proofs = if live.challenges { Proofs::take(&mut parts.headers) } else { Proofs::default() };
-        let bounds = Bounds { length: live.settings.max_body, idle: live.settings.body_idle };
-        let mut body = RequestBody::new(incoming, bounds);
+        let mut body = RequestBody::new(incoming, Bounds::of(&live.settings));
         if version >= Version::HTTP_11 && !body.is_empty() && parts.headers.contains_key(EXPECT) {
             body.await_invitation(story.interim.clone());
         }

@@ -69,6 +69,8 @@ pub struct Settings {
     pub inspect_body: usize,
     /// Reading a body without progress.
     pub body_idle: Duration,
+    /// The least bytes per second of a body that is awaited, over each `body_idle` after the first; zero: any.
+    pub body_rate: u32,
     pub headers: HeaderStyle,
     /// So many delayed and tarpitted requests at a time.
     pub max_held: usize,

@@ -6,6 +6,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::AtomicU8;
 use std::sync::atomic::AtomicU32;
+use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering;
 
 use super::connections::Group;
@@ -114,8 +115,9 @@ pub(super) struct Progress {
     served: AtomicU32,
     /// Requests under way (HTTP/2).
     active: AtomicU32,
-    /// Writes that went through so far.
+    /// Writes that went through so far, and their bytes.
     writes: AtomicU32,
+    written: AtomicU64,
     /// The socket took no more.
     write_blocked: AtomicBool,
     /// Writes are tried until one fails, though the socket has not said that it takes more.
@@ -184,9 +186,14 @@ impl Progress {
         self.active.load(Ordering::Relaxed)
     }
 
-    pub(super) fn wrote(&self) {
+    pub(super) fn wrote(&self, bytes: usize) {
         bump(&self.writes);
+        self.written.store(self.written().wrapping_add(bytes as u64), Ordering::Relaxed);
         self.set_write_blocked(false);
+    }
+
+    pub(super) fn written(&self) -> u64 {
+        self.written.load(Ordering::Relaxed)
     }
 
     pub(super) fn writes(&self) -> u32 {

@@ -81,7 +81,7 @@ impl<'a> Minder<'a> {
             }
             Poll::Ready(waited_for) => {
                 debug!(peer = %self.connection.peer, ?waited_for, "connection timed out");
-                progress.set_given_up(matches!(waited_for, Waiting::Write(_)));
+                progress.set_given_up(matches!(waited_for, Waiting::Write(_) | Waiting::SlowReader));
                 Poll::Ready(Verdict::End)
             }
         }

@@ -65,6 +65,9 @@ pub struct Settings {
     pub keepalive: Duration,
     /// Reading or writing a body without progress.
     pub body_idle: Duration,
+    /// The least bytes per second that a client takes of what waits for it, over each `body_idle` after the first; zero:
+    /// any.
+    pub body_rate: u32,
     /// How long requests under way may take once the gateway is stopping.
     pub drain: Duration,
     /// Before that: how long everything goes on as before, but for being ready.

@@ -69,10 +69,9 @@ impl Socket {
     }
 
     fn note_write(&self, written: &Poll<io::Result<usize>>) {
-        if written.is_ready() {
-            self.progress().wrote();
-        } else {
-            self.progress().set_write_blocked(true);
+        match written {
+            Poll::Ready(written) => self.progress().wrote(written.as_ref().copied().unwrap_or(0)),
+            Poll::Pending => self.progress().set_write_blocked(true),
         }
     }
 }

@@ -3,6 +3,7 @@
 
 use std::task::Context;
 use std::task::Poll;
+use std::task::ready;
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -12,6 +13,7 @@ use super::connection::Phase;
 use super::connection::Progress;
 use super::recognize::Protocol;
 use crate::alarm::Alarm;
+use crate::alarm::pace::Pace;
 
 /// What a connection waits for. The numbers tell one such wait from the next.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -26,6 +28,8 @@ pub(super) enum Waiting {
     Idle(u32),
     /// Room to write, after so many writes.
     Write(u32),
+    /// The same, and over a while too little was taken.
+    SlowReader,
     /// Our answer, for a client that has closed its side and may read it: as long as it takes. After so many requests.
     Answer(u32),
     /// Our answer, for a client that closed its side too early. After so many writes.
@@ -40,6 +44,10 @@ pub(super) struct Watchdog {
     header: Duration,
     keepalive: Duration,
     body_idle: Duration,
+    /// At which the client takes what waits for it.
+    pace: Pace,
+    /// So much it had taken when that was last looked at.
+    taken: u64,
     closing: bool,
     waiting: Waiting,
     /// How often a socket that takes no more was tried in vain.
@@ -56,6 +64,8 @@ impl Watchdog {
             header: settings.header,
             keepalive: settings.keepalive,
             body_idle: settings.body_idle,
+            pace: Pace::new(settings.body_rate, settings.body_idle),
+            taken: 0,
             closing: false,
             waiting: Waiting::Nothing,
             tries: 0,
@@ -73,12 +83,39 @@ impl Watchdog {
             return Poll::Pending;
         }
         if waiting != self.waiting {
+            if self.pace.is_kept() {
+                self.keep_pace(waiting, progress);
+            }
             self.wait_for(waiting, protocol);
         }
         if waiting == Waiting::Nothing {
             return Poll::Pending;
         }
-        self.alarm.poll_at(self.deadline, cx).map(|()| waiting)
+        ready!(self.alarm.poll_at(self.deadline, cx));
+        let is_slow = matches!(waiting, Waiting::Write(_)) && self.is_slow(progress);
+        Poll::Ready(if is_slow { Waiting::SlowReader } else { waiting })
+    }
+
+    /// The wait changes: the client is waited for from now on, or no more. Between two writes it has not been judged yet.
+    fn keep_pace(&mut self, waiting: Waiting, progress: &Progress) {
+        match (matches!(self.waiting, Waiting::Write(_)), matches!(waiting, Waiting::Write(_))) {
+            (false, true) => self.pace.waits(Instant::now()),
+            (true, false) => self.pace.rests(Instant::now()),
+            _ => {}
+        }
+        self.note_taken(progress);
+    }
+
+    /// Judged where the socket is tried anyway, and so a little late.
+    fn is_slow(&mut self, progress: &Progress) -> bool {
+        self.note_taken(progress);
+        self.pace.is_too_slow(Instant::now())
+    }
+
+    fn note_taken(&mut self, progress: &Progress) {
+        let taken = progress.written();
+        self.pace.moves(taken.wrapping_sub(self.taken));
+        self.taken = taken;
     }
 
     /// Whether a wait that took too long may go on for a while if the socket takes something after all.
@@ -113,7 +150,7 @@ impl Watchdog {
         self.waiting = waiting;
         self.tries = 1;
         let patience = match waiting {
-            Waiting::Nothing => return,
+            Waiting::Nothing | Waiting::SlowReader => return,
             Waiting::First | Waiting::Head(_) => self.header,
             Waiting::Idle(_) => self.keepalive,
             Waiting::Write(_) => self.body_idle / TRIES,

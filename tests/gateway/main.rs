@@ -7,6 +7,7 @@ mod algorithms;
 mod audit;
 mod bans;
 mod bodies;
+mod body_rate;
 mod challenge;
 mod deny_page;
 mod descriptors;

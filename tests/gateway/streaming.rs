@@ -241,6 +241,6 @@ fn a_client_that_only_closes_its_side_is_found_to_have_left_when_more_comes() {
     let mut client = gateway.connect();
     client.send(gateway.get("/").bytes());
     client.head();
-    drop(client);
+    client.abort();
     eventually("the origin is left too", || left.load(Ordering::SeqCst) == 1);
 }

@@ -41,7 +41,8 @@ impl Compiler {
         let mut settings = listen::Settings {
             header: Duration::from_secs(10),
             keepalive: Duration::from_secs(75),
-            body_idle: DEFAULT_BODY_IDLE,
+            body_idle: Duration::from_secs(30),
+            body_rate: 100,
             drain: Duration::from_secs(30),
             lame_duck: Duration::ZERO,
             max_header_bytes: 64 << 10,
@@ -54,6 +55,10 @@ impl Compiler {
             settings.header = self.span(&timeouts.header, settings.header);
             settings.keepalive = self.span(&timeouts.keepalive, settings.keepalive);
             settings.body_idle = self.span(&timeouts.body_idle, settings.body_idle);
+            if let Some(Spanned { value, at }) = timeouts.body_rate.get() {
+                let rate = self.within(*value, *at, BODY_RATE, |rate| rate.to_string());
+                settings.body_rate = u32::try_from(rate).unwrap_or_default();
+            }
             // Zero is a choice: stop at once.
             settings.drain = timeouts.drain.get().map_or(settings.drain, |drain| drain.value.0);
             if let Some(Spanned { value: Span(lame_duck), at }) = timeouts.lame_duck.get() {
@@ -75,11 +80,12 @@ impl Compiler {
         settings
     }
 
-    pub(super) fn requests(&mut self, document: &Document) -> gateway::Settings {
+    pub(super) fn requests(&mut self, document: &Document, connections: &listen::Settings) -> gateway::Settings {
         let mut settings = gateway::Settings {
             max_body: None,
             inspect_body: 64 << 10,
-            body_idle: DEFAULT_BODY_IDLE,
+            body_idle: connections.body_idle,
+            body_rate: connections.body_rate,
             headers: match document.headers.get().map(|headers| headers.value) {
                 Some(raw::server::HeaderStyle::Legacy) => HeaderStyle::Legacy,
                 Some(raw::server::HeaderStyle::Both) => HeaderStyle::Both,
@@ -95,11 +101,6 @@ impl Compiler {
         }
         if let Some(Spanned { value, at }) = server.max_held.get() {
             settings.max_held = self.within(*value, *at, HELD, |count| count.to_string());
-        }
-        if let Some(body_idle) = server.timeouts.get().and_then(|timeouts| timeouts.body_idle.get())
-            && !body_idle.value.0.is_zero()
-        {
-            settings.body_idle = body_idle.value.0;
         }
         settings
     }
@@ -126,7 +127,8 @@ impl Compiler {
     }
 }
 
-const DEFAULT_BODY_IDLE: Duration = Duration::from_secs(30);
+/// Bytes per second. More than the second is not slow on many lines.
+const BODY_RATE: (u64, u64) = (0, 1_000_000);
 
 /// Longer than any load balancer takes to notice.
 const LONGEST_LAME_DUCK: Duration = Duration::from_secs(60 * 60);

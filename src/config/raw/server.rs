@@ -169,6 +169,9 @@ section! {
         header: Spanned<Span>,
         /// Reading or writing a body without progress. Default: 30s.
         body_idle: Spanned<Span>,
+        /// The least bytes per second of a body that is read or written, over each `body_idle` after the first, while
+        /// the client is waited for; 0: any. Default: 100.
+        body_rate: Spanned<u64>,
         /// Between two requests on a connection. Default: 75s.
         keepalive: Spanned<Span>,
         /// How long requests under way may take once the gateway is stopping. Default: 30s.

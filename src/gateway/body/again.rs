@@ -69,7 +69,7 @@ mod tests {
     use crate::gateway::body::Bounds;
 
     fn body(length: usize) -> RequestBody<Full<Bytes>> {
-        let bounds = Bounds { length: None, idle: Duration::from_secs(30) };
+        let bounds = Bounds { length: None, idle: Duration::from_secs(30), rate: 0 };
         RequestBody::new(Full::from(vec![b'x'; length]), bounds)
     }
 

@@ -2,6 +2,7 @@ use std::collections::VecDeque;
 
 use http::HeaderValue;
 use http_body_util::BodyExt;
+use tokio::time::Instant;
 
 use super::*;
 
@@ -46,7 +47,7 @@ fn body(steps: impl IntoIterator<Item = Step>) -> RequestBody<Script> {
 }
 
 fn bounded(steps: impl IntoIterator<Item = Step>, length: Option<u64>) -> RequestBody<Script> {
-    let bounds = Bounds { length, idle: Duration::from_secs(30) };
+    let bounds = Bounds { length, idle: Duration::from_secs(30), rate: 0 };
     RequestBody::new(Script { steps: steps.into_iter().collect() }, bounds)
 }
 
@@ -136,7 +137,8 @@ async fn a_body_behind_a_gate_is_not_asked_for() {
 
 #[tokio::test]
 async fn a_request_without_a_body_has_none() {
-    let body = RequestBody::new(http_body_util::Empty::<Bytes>::new(), Bounds { length: None, idle: Duration::ZERO });
+    let body =
+        RequestBody::new(http_body_util::Empty::<Bytes>::new(), Bounds { length: None, idle: Duration::ZERO, rate: 0 });
     assert!(body.is_empty() && body.is_end_stream());
     assert_eq!(body.size_hint().exact(), Some(0));
     let collected: Result<_, BrokenOff> = body.collect().await;

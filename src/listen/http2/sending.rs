@@ -5,17 +5,16 @@ use std::pin::Pin;
 use std::task::Context;
 use std::task::Poll;
 use std::task::ready;
-use std::time::Duration;
 
 use bytes::Bytes;
 use h2::Reason;
 use h2::SendStream;
 use http_body::Body;
 use http_body::Frame;
-use tokio::time::Instant;
 
-use crate::alarm::Alarm;
+use crate::alarm::patience::Patience;
 use crate::gather::Gathering;
+use crate::listen::Settings;
 
 /// Why a body broke off.
 pub(super) type Fault = Box<dyn Error + Send + Sync>;
@@ -28,28 +27,21 @@ pub(super) struct Sending<B> {
     part: Option<(Bytes, bool)>,
     /// The body broke off, and the client gets what came before.
     has_broken_off: bool,
-    /// Since when the client makes no room.
-    since: Option<Instant>,
-    patience: Alarm,
+    /// With a client that makes no room.
+    patience: Patience,
 }
 
 impl<B> Sending<B>
 where
     B: Body<Data = Bytes, Error: Into<Fault>> + Unpin,
 {
-    pub(super) fn new(body: B, stream: SendStream<Bytes>) -> Self {
-        Self {
-            body: Gathering::new(body),
-            stream,
-            part: None,
-            has_broken_off: false,
-            since: None,
-            patience: Alarm::default(),
-        }
+    pub(super) fn new(body: B, stream: SendStream<Bytes>, settings: &Settings) -> Self {
+        let patience = Patience::new(settings.body_idle, settings.body_rate);
+        Self { body: Gathering::new(body), stream, part: None, has_broken_off: false, patience }
     }
 
-    /// Ready when all is sent, or the client has gone, or has made no room for so long.
-    pub(super) fn poll(&mut self, cx: &mut Context<'_>, idle: Duration) -> Poll<()> {
+    /// Ready when all is sent, or the client has gone, or makes no room for too long, or too little.
+    pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         loop {
             if self.has_broken_off {
                 self.stream.send_reset(Reason::INTERNAL_ERROR);
@@ -61,10 +53,9 @@ where
             if let Some((part, is_last)) = self.part.take() {
                 if self.poll_room(cx).is_pending() {
                     self.part = Some((part, is_last));
-                    let since = *self.since.get_or_insert_with(Instant::now);
-                    return self.patience.poll_at(since + idle, cx);
+                    return self.patience.poll_lost(cx);
                 }
-                self.since = None;
+                self.patience.moved(part.len());
                 if self.stream.send_data(part, is_last).is_err() || is_last {
                     return Poll::Ready(());
                 }

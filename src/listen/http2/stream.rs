@@ -35,7 +35,8 @@ pub(super) struct Stream<F, B> {
 #[derive(Debug)]
 enum At<F, B> {
     Answering(Pin<Box<F>>),
-    Sending(Sending<B>),
+    /// It has timers, which an answer that is awaited has no use for.
+    Sending(Box<Sending<B>>),
 }
 
 impl<F, B> Stream<F, B>
@@ -56,10 +57,10 @@ where
     fn poll_on(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         loop {
             match &mut self.at {
-                At::Sending(sending) => return sending.poll(cx, self.settings.body_idle),
+                At::Sending(sending) => return sending.poll(cx),
                 At::Answering(answer) => match answer.as_mut().poll(cx) {
                     Poll::Ready(response) => match self.begin(response, cx) {
-                        Some(sending) => self.at = At::Sending(sending),
+                        Some(sending) => self.at = At::Sending(Box::new(sending)),
                         None => return Poll::Ready(()),
                     },
                     Poll::Pending => {
@@ -88,7 +89,7 @@ where
         let head = answer::head(parts, &body);
         // That the client has gone shows with the next part.
         let stream = self.respond.send_response(head, is_all).ok()?;
-        (!is_all).then(|| Sending::new(body, stream))
+        (!is_all).then(|| Sending::new(body, stream, &self.settings))
     }
 }
 

@@ -61,6 +61,7 @@ fn settings() -> Settings {
         header: LONG,
         keepalive: LONG,
         body_idle: LONG,
+        body_rate: 0,
         drain: LONG,
         lame_duck: Duration::ZERO,
         max_header_bytes: 16 * 1024,
