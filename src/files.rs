@@ -15,7 +15,9 @@ use std::os::unix::fs::FileTypeExt;
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
+use std::path::PathBuf;
 use std::time::Duration;
+use std::time::SystemTime;
 
 use rustix::event::PollFd;
 use rustix::event::PollFlags;
@@ -70,6 +72,54 @@ pub fn takes_lines(path: &Path) -> io::Result<()> {
 pub fn make(path: &Path, mode: u32) -> io::Result<()> {
     is_regular_or_absent(path)?;
     OpenOptions::new().append(true).create(true).mode(mode).custom_flags(without_blocking()).open(path).map(drop)
+}
+
+/// A file that is read, and what it was like before it was: who reads first and looks then misses a change in between.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Watched {
+    pub path: PathBuf,
+    pub seen: Seen,
+}
+
+/// A file as it was last seen.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Seen {
+    /// Nobody has looked yet.
+    Never,
+    /// `None` where there is no file.
+    As(Option<State>),
+}
+
+/// What tells one state of a file from another without reading it.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct State {
+    modified: Option<SystemTime>,
+    length: u64,
+    /// Device and number: another file in the place of this one.
+    identity: (u64, u64),
+}
+
+impl Watched {
+    /// A file that is about to be read.
+    pub fn as_it_is(path: &Path) -> Self {
+        Self { path: path.to_owned(), seen: Seen::now(path) }
+    }
+
+    /// A file that was read by somebody who did not look before.
+    pub fn unseen(path: &Path) -> Self {
+        Self { path: path.to_owned(), seen: Seen::Never }
+    }
+}
+
+impl Seen {
+    pub fn now(path: &Path) -> Self {
+        let state = |metadata: fs::Metadata| State {
+            modified: metadata.modified().ok(),
+            length: metadata.len(),
+            identity: identity(&metadata),
+        };
+        Self::As(fs::metadata(path).ok().map(state))
+    }
 }
 
 /// What the system says, without its error number.

@@ -26,7 +26,6 @@ use std::io;
 use std::net::SocketAddr;
 use std::net::TcpListener;
 use std::panic;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
@@ -59,6 +58,7 @@ use crate::config::Diagnostic;
 use crate::config::Output;
 use crate::config::Settings;
 use crate::config::Warnings;
+use crate::files::Watched;
 use crate::gateway::Gateway;
 use crate::gateway::Holding;
 use crate::gateway::Snapshot;
@@ -107,7 +107,7 @@ pub struct App {
     control: Arc<Control>,
     checks: Checks,
     load: Arc<Load>,
-    files: Vec<PathBuf>,
+    files: Vec<Watched>,
     /// What was warned of last.
     warnings: Warnings,
 }
@@ -267,7 +267,7 @@ impl App {
     }
 
     /// Every file the configuration was read from.
-    pub fn files(&self) -> &[PathBuf] {
+    pub fn files(&self) -> &[Watched] {
         &self.files
     }
 

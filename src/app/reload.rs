@@ -1,7 +1,7 @@
 //! Reading the configuration anew: all of it is taken over, or nothing.
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::path::Path;
 use std::sync::Arc;
 
 use tokio::task;
@@ -25,6 +25,7 @@ use crate::admin;
 use crate::config::Diagnostic;
 use crate::config::Settings;
 use crate::config::Warnings;
+use crate::files::Watched;
 use crate::gateway::Snapshot;
 use crate::listen::Entrance;
 use crate::listen::Stack;
@@ -76,7 +77,7 @@ struct Rest {
     trail: Trail,
     desks: Desks,
     connections: crate::listen::Settings,
-    files: Vec<PathBuf>,
+    files: Vec<Watched>,
     warnings: Warnings,
 }
 
@@ -213,9 +214,11 @@ impl App {
 
     /// A file that was named for the first time and is wrong is watched too: putting it right is a change.
     fn watch_also(&mut self, mistakes: &[Diagnostic]) {
-        let known: BTreeSet<PathBuf> = self.files.iter().cloned().collect();
-        let new = mistakes.iter().map(|mistake| mistake.file.clone()).filter(|file| !known.contains(file));
-        self.files.extend(new.collect::<BTreeSet<_>>());
+        let known: BTreeSet<&Path> = self.files.iter().map(|file| &*file.path).collect();
+        let new: BTreeSet<&Path> =
+            mistakes.iter().map(|mistake| &*mistake.file).filter(|file| !known.contains(file)).collect();
+        let new: Vec<Watched> = new.into_iter().map(Watched::unseen).collect();
+        self.files.extend(new);
     }
 
     /// Frees configurations that no request holds any more, on a thread where nobody waits for it.

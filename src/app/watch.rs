@@ -3,15 +3,15 @@
 //! Files are asked for, not waited on: a link that is switched to another directory, a rename over the old file and a
 //! network file system all look alike this way.
 
-use std::fs;
-use std::path::Path;
 use std::path::PathBuf;
 use std::time::Duration;
-use std::time::SystemTime;
 
 use tokio::task;
 use tokio::task::JoinHandle;
 use tokio::time;
+
+use crate::files::Seen;
+use crate::files::Watched;
 
 /// How often files are looked at.
 const EVERY: Duration = Duration::from_millis(500);
@@ -22,49 +22,31 @@ const SETTLED: Duration = Duration::from_millis(50);
 /// The files of a configuration as they were last seen.
 #[derive(Debug, Default)]
 pub struct Watch {
-    seen: Vec<(PathBuf, Seen)>,
+    seen: Vec<Watched>,
     /// A look under way. A file system that hangs has one thread wait for it, and not one for each look.
     looking: Option<JoinHandle<Looks>>,
     /// A file has changed, which is yet to be told.
     is_changed: bool,
 }
 
-/// What was found where; `None`: no file.
-type Looks = Vec<(PathBuf, Option<Look>)>;
-
-/// A file as it was last seen.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Seen {
-    /// Nobody has looked yet.
-    Never,
-    /// `None` where there is no file.
-    As(Option<Look>),
-}
-
-/// What tells one state of a file from another without reading it.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-struct Look {
-    modified: Option<SystemTime>,
-    length: u64,
-    /// Device and number: another file in the place of this one.
-    identity: (u64, u64),
-}
+/// What was found where.
+type Looks = Vec<(PathBuf, Seen)>;
 
 impl Watch {
-    /// Watches `files` from their present state on. What is watched already keeps the state in which it was last seen,
-    /// so that a change in between is not missed.
-    pub fn follow(&mut self, files: &[PathBuf]) {
-        if files.iter().eq(self.seen.iter().map(|(path, _)| path)) {
+    /// Watches `files` from the state in which they were read. What is watched already keeps the state in which it was
+    /// last seen, so that a change in between is not missed.
+    pub fn follow(&mut self, files: &[Watched]) {
+        if files.iter().map(|file| &file.path).eq(self.seen.iter().map(|file| &file.path)) {
             return;
         }
         let before = std::mem::take(&mut self.seen);
-        let known = |file: &PathBuf| before.iter().find(|(path, _)| path == file).map(|(_, seen)| *seen);
-        self.seen = files.iter().map(|file| (file.clone(), known(file).unwrap_or(Seen::Never))).collect();
+        let known = |file: &Watched| before.iter().find(|known| known.path == file.path).cloned();
+        self.seen = files.iter().map(|file| known(file).unwrap_or_else(|| file.clone())).collect();
     }
 
     /// Returns when a file has changed and every file has come to rest. May be dropped at any time and called again.
     pub async fn changed(&mut self) {
-        if self.seen.iter().any(|(_, seen)| *seen == Seen::Never) {
+        if self.seen.iter().any(|file| file.seen == Seen::Never) {
             self.look_again().await;
         }
         while !self.is_changed {
@@ -83,42 +65,33 @@ impl Watch {
     /// Whether any file is not as it was last seen.
     async fn look_again(&mut self) -> bool {
         let looking = self.looking.get_or_insert_with(|| {
-            let paths: Vec<PathBuf> = self.seen.iter().map(|(path, _)| path.clone()).collect();
-            let look = |path: PathBuf| (look(&path), path);
-            task::spawn_blocking(move || paths.into_iter().map(look).map(|(look, path)| (path, look)).collect())
+            let paths: Vec<PathBuf> = self.seen.iter().map(|file| file.path.clone()).collect();
+            let look = |path: PathBuf| (Seen::now(&path), path);
+            task::spawn_blocking(move || paths.into_iter().map(look).map(|(seen, path)| (path, seen)).collect())
         });
         let looks = looking.await.unwrap_or_default();
         self.looking = None;
         let mut changed = false;
-        for (path, seen) in &mut self.seen {
-            let Some((_, look)) = looks.iter().find(|(looked_at, _)| looked_at == path) else { continue };
-            let now = Seen::As(*look);
-            changed |= *seen != Seen::Never && *seen != now;
-            *seen = now;
+        for Watched { path, seen } in &mut self.seen {
+            let Some((_, now)) = looks.iter().find(|(looked_at, _)| looked_at == path) else { continue };
+            changed |= *seen != Seen::Never && seen != now;
+            *seen = *now;
         }
         self.is_changed |= changed;
         changed
     }
 }
 
-#[cfg(unix)]
-fn look(file: &Path) -> Option<Look> {
-    use std::os::unix::fs::MetadataExt;
-
-    let metadata = fs::metadata(file).ok()?;
-    let identity = (metadata.dev(), metadata.ino());
-    Some(Look { modified: metadata.modified().ok(), length: metadata.len(), identity })
-}
-
-#[cfg(not(unix))]
-fn look(file: &Path) -> Option<Look> {
-    let metadata = fs::metadata(file).ok()?;
-    Some(Look { modified: metadata.modified().ok(), length: metadata.len(), identity: (0, 0) })
-}
-
 #[cfg(test)]
 mod tests {
+    use std::fs;
+    use std::path::Path;
+
     use super::*;
+
+    fn files<'p>(paths: impl IntoIterator<Item = &'p Path>) -> Vec<Watched> {
+        paths.into_iter().map(Watched::as_it_is).collect()
+    }
 
     #[tokio::test]
     async fn a_changed_file_is_noticed_and_an_unchanged_one_is_not() {
@@ -127,12 +100,23 @@ mod tests {
         fs::write(&config, "a").unwrap();
         fs::write(&list, "a").unwrap();
         let mut watch = Watch::default();
-        watch.follow(&[config, list.clone()]);
-        watch.look_again().await;
+        watch.follow(&files([&*config, &*list]));
         assert!(!watch.look_again().await);
         fs::write(&list, "ab").unwrap();
         assert!(watch.look_again().await);
         assert!(!watch.look_again().await);
+    }
+
+    #[tokio::test]
+    async fn a_change_between_the_reading_and_the_first_look_is_noticed() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("portcullis.yaml");
+        fs::write(&file, "a").unwrap();
+        let read = files([&*file]);
+        fs::write(&file, "ab").unwrap();
+        let mut watch = Watch::default();
+        watch.follow(&read);
+        assert!(watch.look_again().await);
     }
 
     #[cfg(unix)]
@@ -146,8 +130,7 @@ mod tests {
         }
         std::os::unix::fs::symlink(path("v1"), path("current")).unwrap();
         let mut watch = Watch::default();
-        watch.follow(&[path("current").join("portcullis.yaml")]);
-        watch.look_again().await;
+        watch.follow(&files([&*path("current").join("portcullis.yaml")]));
 
         std::os::unix::fs::symlink(path("v2"), path("next")).unwrap();
         fs::rename(path("next"), path("current")).unwrap();
@@ -159,8 +142,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("portcullis.yaml");
         let mut watch = Watch::default();
-        watch.follow(std::slice::from_ref(&file));
-        watch.look_again().await;
+        watch.follow(&files([&*file]));
         fs::write(&file, "a").unwrap();
         assert!(watch.look_again().await);
         fs::remove_file(&file).unwrap();
@@ -173,10 +155,9 @@ mod tests {
         let file = folder.path().join("portcullis.yaml");
         fs::write(&file, "a").unwrap();
         let mut watch = Watch::default();
-        watch.follow(std::slice::from_ref(&file));
-        watch.look_again().await;
+        watch.follow(&files([&*file]));
         fs::write(&file, "ab").unwrap();
-        watch.follow(&[file.clone(), file.with_extension("txt")]);
+        watch.follow(&files([&*file, &*file.with_extension("txt")]));
         assert!(watch.look_again().await);
     }
 
@@ -186,8 +167,7 @@ mod tests {
         let file = folder.path().join("portcullis.yaml");
         fs::write(&file, "a").unwrap();
         let mut watch = Watch::default();
-        watch.follow(std::slice::from_ref(&file));
-        watch.look_again().await;
+        watch.follow(&files([&*file]));
         fs::write(&file, "ab").unwrap();
         assert!(watch.look_again().await);
         drop(time::timeout(Duration::ZERO, watch.changed()).await);

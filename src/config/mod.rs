@@ -28,6 +28,7 @@ use self::source::Unreadable;
 use crate::admin;
 use crate::client::TrustedProxies;
 use crate::decision::Policy;
+use crate::files::Watched;
 use crate::gateway;
 use crate::listen;
 use crate::record::LogSettings;
@@ -58,7 +59,7 @@ pub struct Settings {
     pub connections: listen::Settings,
     pub requests: gateway::Settings,
     /// Every file that was read, the configuration first: a change of any means reading anew.
-    pub files: Vec<PathBuf>,
+    pub files: Vec<Watched>,
     /// Every file that is to be written, with where it is named.
     pub outputs: Vec<Output>,
     pub warnings: Warnings,
@@ -111,6 +112,7 @@ pub fn load(file: &Path) -> Result<Settings, Vec<Diagnostic>> {
 /// As [`load`], with an environment of the caller's own.
 pub fn load_with(file: &Path, environment: Environment<'_>) -> Result<Settings, Vec<Diagnostic>> {
     let is_file = file.as_os_str() != source::STANDARD_INPUT;
+    let watched = if is_file { Watched::as_it_is(file) } else { Watched::unseen(file) };
     let text = if is_file { source::read_text(file) } else { source::read_standard_input() };
     let text = match text {
         Ok(text) => text,
@@ -125,11 +127,16 @@ pub fn load_with(file: &Path, environment: Environment<'_>) -> Result<Settings, 
             ]);
         }
     };
-    read(file, text, environment)
+    read_from(watched, text, environment)
 }
 
 /// Checks a text as if it stood in `file`, next to which the files that it names are looked for.
 pub fn read(file: &Path, text: String, environment: Environment<'_>) -> Result<Settings, Vec<Diagnostic>> {
+    read_from(Watched::unseen(file), text, environment)
+}
+
+fn read_from(watched: Watched, text: String, environment: Environment<'_>) -> Result<Settings, Vec<Diagnostic>> {
+    let file = &*watched.path;
     let mut mistakes = Mistakes::default();
     // Columns are counted without the mark that some editors put first.
     let text = text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text);
@@ -146,7 +153,7 @@ pub fn read(file: &Path, text: String, environment: Environment<'_>) -> Result<S
     }
     let document = Document::read(&root, &mut mistakes);
     let base = file.parent().unwrap_or(Path::new("")).to_owned();
-    compile::compile(document.as_ref(), base, vec![file.to_owned()], mistakes)
+    compile::compile(document.as_ref(), base, vec![watched], mistakes)
 }
 
 fn empty(file: &Path) -> Diagnostic {

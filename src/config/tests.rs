@@ -5,6 +5,7 @@ use std::time::Instant;
 use proptest::prelude::*;
 
 use super::*;
+use crate::files::Watched;
 use crate::listen::Entrance;
 use crate::listen::Terms;
 
@@ -35,7 +36,7 @@ fn the_smallest_useful_file_has_every_default() {
     assert_eq!((settings.connections.body_rate, settings.requests.body_rate), (100, 100));
     assert_eq!(settings.policy.routes.routes[0].name.as_ref(), "POST /login");
     assert_eq!(settings.policy.limits[0].name.as_ref(), "post-login-1");
-    assert_eq!(settings.files, [PathBuf::from("portcullis.yaml")]);
+    assert_eq!(settings.files, [Watched::unseen(Path::new("portcullis.yaml"))]);
 }
 
 #[test]
@@ -81,7 +82,7 @@ fn files_are_found_beside_the_configuration_and_all_of_them_are_known() {
     std::fs::write(folder.path().join("bad.txt"), "198.51.100.7 # once\n").expect("written");
     std::fs::write(folder.path().join("page.html"), "<p>Slow down").expect("written");
     let settings = load(&file).expect("a good file");
-    let expected = ["portcullis.yaml", "bad.txt", "page.html"].map(|name| folder.path().join(name));
+    let expected = ["portcullis.yaml", "bad.txt", "page.html"].map(|name| Watched::as_it_is(&folder.path().join(name)));
     assert_eq!(settings.files, expected);
 }
 

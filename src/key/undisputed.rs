@@ -7,6 +7,8 @@ use super::KeyPart;
 use super::KeySpec;
 use super::Selector;
 use super::Source;
+use super::Spelling;
+use super::extract;
 use crate::request::query::query_leaves_no_doubt;
 use crate::request::query::query_values;
 
@@ -15,8 +17,23 @@ pub fn is_undisputed(key: &KeySpec, source: &Source<'_>) -> bool {
     key.parts.iter().all(|part| part_is_undisputed(part, source))
 }
 
-/// Whether every application reads this part alike: it stands in one place, once, under the very name that is asked for.
+/// Whether every application reads this part alike: it stands in one place, once, under the very name that is asked for,
+/// and nothing was cut off it.
 pub fn part_is_undisputed(part: &KeyPart, source: &Source<'_>) -> bool {
+    is_read_alike(part, source) && is_whole(part, source)
+}
+
+/// Whether its value is the whole name. Failures of `alice` and of `alice@example.com` are counted as one, but who
+/// succeeds as `alice@elsewhere.example` may be another alice.
+fn is_whole(part: &KeyPart, source: &Source<'_>) -> bool {
+    if part.spelling != Spelling::LocalPart {
+        return true;
+    }
+    let usual = KeyPart { spelling: Spelling::Usual, ..part.clone() };
+    extract::values(&usual, source) == extract::values(part, source)
+}
+
+fn is_read_alike(part: &KeyPart, source: &Source<'_>) -> bool {
     let Source { head, fields, .. } = *source;
     // Some read no body that comes with another method.
     let posts = *head.method == Method::POST;

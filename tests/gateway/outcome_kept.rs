@@ -167,3 +167,21 @@ fn a_success_is_credited_to_its_name_however_a_browser_sends_it() {
         assert_eq!(statuses, [401; 5], "cleared, and then known: {content_type}");
     }
 }
+
+#[test]
+fn a_success_of_one_address_is_not_credited_to_everybody_of_that_name() {
+    let origin = application_with_sessions();
+    let name = "name: user, key: {param.username: {normalise: local_part}}, rate: 3/hour, reset_on: success, unless: [known_client]";
+    let gateway = guarded(&origin, &[name]);
+    let succeed = |name: &str| {
+        gateway.post("/login").header("Cookie", "session=of-mallory").form(&format!("username={name}")).status()
+    };
+    assert_eq!([guess(&gateway, "alice"), guess(&gateway, "alice@example.com")], [401; 2]);
+    assert_eq!(succeed("alice@elsewhere.example"), 302);
+    assert_eq!([guess(&gateway, "alice"), guess(&gateway, "alice")], [401, 429]);
+    assert_eq!(
+        [guess(&gateway, "bob@example.com"), guess(&gateway, "bob@example.com"), succeed("bob")],
+        [401, 401, 302]
+    );
+    assert_eq!([guess(&gateway, "bob"), guess(&gateway, "bob"), guess(&gateway, "bob")], [401; 3]);
+}

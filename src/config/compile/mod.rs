@@ -39,6 +39,7 @@ use super::raw::leaf::Problem;
 use super::source::Place;
 use crate::client::Prefix;
 use crate::decision::Policy;
+use crate::files::Watched;
 use crate::limit::OnFailure;
 use crate::route::RouteTable;
 use crate::route::UpstreamId;
@@ -55,7 +56,7 @@ struct Compiler {
     /// Paths are relative to this.
     base: PathBuf,
     /// Every file read so far.
-    files: Vec<PathBuf>,
+    files: Vec<Watched>,
     /// Every file that is to be written.
     outputs: Vec<Output>,
     /// How wide a net one client is, where a key does not say.
@@ -69,7 +70,7 @@ struct Compiler {
 pub fn compile(
     document: Option<&Document>,
     base: PathBuf,
-    files: Vec<PathBuf>,
+    files: Vec<Watched>,
     mistakes: Mistakes,
 ) -> Result<Settings, Vec<Diagnostic>> {
     let Some(document) = document else { return Err(mistakes.into_sorted()) };

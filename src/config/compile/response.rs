@@ -20,6 +20,7 @@ use crate::config::raw::then::Status;
 use crate::config::source;
 use crate::config::source::Unreadable;
 use crate::files;
+use crate::files::Watched;
 use crate::limit::DenyResponse;
 use crate::limit::action::DenyBody;
 
@@ -34,7 +35,7 @@ impl Compiler {
     /// Reads a file that the configuration names: `kind` says what it is, in a message.
     pub(super) fn file(&mut self, name: &Text, kind: &str) -> Option<Found> {
         let path = self.base.join(&name.value);
-        self.files.push(path.clone());
+        self.files.push(Watched::as_it_is(&path));
         let content = if kind == "list" { source::read_list(&path) } else { source::read_text(&path) };
         let error = match content {
             Ok(content) => return Some(Found { path, content }),

@@ -9,6 +9,7 @@ use crate::config::raw;
 use crate::config::raw::Text;
 use crate::config::source;
 use crate::config::source::Unreadable;
+use crate::files::Watched;
 use crate::listen::tls::Authorities;
 use crate::listen::tls::Certificate;
 use crate::listen::tls::InvalidCertificate;
@@ -97,7 +98,7 @@ impl Compiler {
     /// Reads a file whose content no message may show.
     fn pem(&mut self, name: &Text, kind: &str) -> Option<String> {
         let path = self.base.join(&name.value);
-        self.files.push(path.clone());
+        self.files.push(Watched::as_it_is(&path));
         let error = match source::read_text(&path) {
             Ok(content) if kind == "key" => {
                 self.warn_of_readers(name, &path, kind);
