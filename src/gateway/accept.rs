@@ -3,26 +3,33 @@
 use http::HeaderValue;
 
 /// Whether the client names HTML, and wants it at least as much as JSON. Browsers do; programs that take anything do
-/// not.
+/// not. Reads the list once, and of a browser's only the first range.
 pub fn prefers_html(accept: &HeaderValue) -> bool {
-    // Of most of those that are denied nothing else is read: they are programs.
-    let Some(html) = weight_of(accept, b"text/html") else { return false };
+    let [mut html, mut json, mut application, mut any] = [None; 4];
+    for range in accept.as_bytes().split(|byte| *byte == b',') {
+        let mut parts = range.split(|byte| *byte == b';').map(<[u8]>::trim_ascii);
+        let named = parts.next().unwrap_or_default();
+        let is = |name: &[u8]| named.eq_ignore_ascii_case(name);
+        let most = match named.len() {
+            3 if is(b"*/*") => &mut any,
+            9 if is(b"text/html") => &mut html,
+            13 if is(b"application/*") => &mut application,
+            16 if is(b"application/json") => &mut json,
+            24 if is(b"application/problem+json") => &mut json,
+            _ => continue,
+        };
+        *most = (*most).max(Some(parts.find_map(weight).unwrap_or(MOST)));
+        if html == Some(MOST) {
+            // Nothing is worth more.
+            return true;
+        }
+    }
     // The most particular range that holds JSON says what that is worth.
-    let json = weight_of(accept, b"application/json").max(weight_of(accept, b"application/problem+json"));
-    let json = json.or_else(|| weight_of(accept, b"application/*")).or_else(|| weight_of(accept, b"*/*"));
-    html > 0 && html >= json.unwrap_or(0)
+    html.is_some_and(|html| html > 0 && html >= json.or(application).or(any).unwrap_or(0))
 }
 
-/// What a range is worth to a client in thousandths, the most that it says; `None`: it does not name it.
-fn weight_of(accept: &HeaderValue, range: &[u8]) -> Option<u16> {
-    let named = accept.as_bytes().split(|byte| *byte == b',');
-    let weights = named.filter_map(|named| {
-        let mut parts = named.split(|byte| *byte == b';').map(<[u8]>::trim_ascii);
-        let is_it = parts.next()?.eq_ignore_ascii_case(range);
-        is_it.then(|| parts.find_map(weight).unwrap_or(1000))
-    });
-    weights.max()
-}
+/// What a range is worth that says nothing of it, in thousandths.
+const MOST: u16 = 1000;
 
 /// The `q` of a range in thousandths; `None` for any other parameter. A malformed weight is none at all.
 fn weight(parameter: &[u8]) -> Option<u16> {
@@ -39,8 +46,8 @@ fn weight(parameter: &[u8]) -> Option<u16> {
         return Some(0);
     }
     let digit = |position: usize| u16::from(fraction.get(position).map_or(0, |digit| digit - b'0'));
-    let thousandths = u16::from(whole - b'0') * 1000 + digit(0) * 100 + digit(1) * 10 + digit(2);
-    Some(thousandths.min(1000))
+    let thousandths = u16::from(whole - b'0') * MOST + digit(0) * 100 + digit(1) * 10 + digit(2);
+    Some(thousandths.min(MOST))
 }
 
 #[cfg(test)]

@@ -201,7 +201,11 @@ impl Reply {
 
     /// A page for browsers, the status of a call for gRPC, a problem document for everyone else.
     fn built_in(story: &Story, refusal: &Refusal<'_>, status: StatusCode) -> Self {
-        match story.audience.reads() {
+        Self::written(story, story.audience.reads(), refusal, status)
+    }
+
+    fn written(story: &Story, format: Format, refusal: &Refusal<'_>, status: StatusCode) -> Self {
+        match format {
             Format::Grpc(content_type) => {
                 let mut answer = Self::new(story, StatusCode::OK, content_type, Bytes::new());
                 grpc::write(&mut answer.headers, refusal, status);
@@ -223,8 +227,9 @@ impl Reply {
     fn challenging(story: &Story, refusal: &Refusal<'_>, response: &DenyResponse, limit: &Limit, key: KeyHash) -> Self {
         let configured = response.status.filter(|status| !status.is_redirection() && *status != StatusCode::NO_CONTENT);
         let status = configured.unwrap_or(StatusCode::TOO_MANY_REQUESTS);
-        if story.audience.reads() != Format::Html {
-            return Self::built_in(story, refusal, status);
+        let format = story.audience.reads();
+        if format != Format::Html {
+            return Self::written(story, format, refusal, status);
         }
         let page = challenge::page(story, limit, key, refusal);
         let mut answer = Self::new(story, status, HTML, Bytes::from(page.html));
@@ -237,7 +242,7 @@ impl Reply {
         let format = story.audience.reads();
         if matches!(format, Format::Grpc(_)) {
             // A call has no page, and follows no redirect.
-            return Self::built_in(story, refusal, StatusCode::TOO_MANY_REQUESTS);
+            return Self::written(story, format, refusal, StatusCode::TOO_MANY_REQUESTS);
         }
         let usual = if response.redirect.is_some() { StatusCode::SEE_OTHER } else { StatusCode::TOO_MANY_REQUESTS };
         let status = response.status.unwrap_or(usual);
@@ -246,7 +251,7 @@ impl Reply {
                 Self::new(story, status, content_type.clone(), content.clone())
             }
             Some(DenyBody::Page(page)) if format == Format::Html => Self::new(story, status, HTML, page.clone()),
-            _ => Self::built_in(story, refusal, status),
+            _ => Self::written(story, format, refusal, status),
         };
         if let Some(location) = &response.redirect {
             answer.headers.insert(LOCATION, location.clone());

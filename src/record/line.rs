@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::fmt::Display;
 use std::io::Write;
+use std::net::IpAddr;
 use std::time::Duration;
 
 use crate::clock::Timestamp;
@@ -40,11 +41,27 @@ pub(super) fn quoted_bytes(line: &mut Vec<u8>, value: &[u8]) {
 /// Text within a string of JSON.
 pub(super) fn escaped(line: &mut Vec<u8>, value: &str) {
     // Nearly all values need no escape, and the general writer looks at each byte.
-    if value.bytes().all(|byte| byte >= b' ' && byte != b'"' && byte != b'\\' && byte != 0x7f) {
-        raw(line, value);
-    } else {
+    if value.bytes().fold(false, |any, byte| any | needs_escape(byte)) {
         let string = serde_json::to_string(value).expect("text is JSON");
         raw(line, &string[1..string.len() - 1]);
+    } else {
+        raw(line, value);
+    }
+}
+
+/// All bytes of a value are asked, without a branch for each: so the compiler asks many at once.
+fn needs_escape(byte: u8) -> bool {
+    byte < b' ' || byte == b'"' || byte == b'\\' || byte == 0x7f
+}
+
+/// An address, as its `Display` has it.
+pub(super) fn address(line: &mut Vec<u8>, address: IpAddr) {
+    let IpAddr::V4(address) = address else { return put(line, address) };
+    for (position, octet) in address.octets().into_iter().enumerate() {
+        if position > 0 {
+            line.push(b'.');
+        }
+        number(line, octet.into());
     }
 }
 

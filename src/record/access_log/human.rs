@@ -5,6 +5,7 @@ use super::shadow;
 use crate::clock::Timestamp;
 use crate::record::Event;
 use crate::record::Meaning;
+use crate::record::line::address;
 use crate::record::line::millis;
 use crate::record::line::plain;
 use crate::record::line::put;
@@ -14,7 +15,7 @@ use crate::record::line::time;
 pub(super) fn write(line: &mut Vec<u8>, at: Timestamp, event: &Event<'_>, named: &Named<'_>) {
     time(line, at);
     line.push(b' ');
-    put(line, event.identity.client.address());
+    address(line, event.identity.client.address());
     for word in [event.method.as_str(), event.host] {
         line.push(b' ');
         plain(line, word);

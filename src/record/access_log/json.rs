@@ -8,6 +8,7 @@ use super::fields::Value;
 use super::shadow;
 use crate::clock::Timestamp;
 use crate::record::Event;
+use crate::record::line::address;
 use crate::record::line::escaped;
 use crate::record::line::millis;
 use crate::record::line::number;
@@ -42,9 +43,9 @@ pub(super) fn plain(line: &mut Vec<u8>, value: Value<'_>) {
         Value::Text(text) => quoted(line, text),
         Value::Bytes(bytes) => quoted_bytes(line, bytes),
         Value::Number(value) => number(line, value),
-        Value::Address(address) => {
+        Value::Address(ip) => {
             line.push(b'"');
-            put(line, address);
+            address(line, ip);
             line.push(b'"');
         }
         Value::Trace(id) => quoted(line, id.as_str()),
