@@ -84,11 +84,11 @@
 //!
 //! # A login denied, file by file
 //!
-//! `POST //LOGIN/` arrives; `listen` reads its head. `gateway/framing.rs` finds one host and one framing.
+//! `POST //LOGIN/` arrives; `listen` reads its head. `gateway/admit/framing.rs` finds one host and one framing.
 //! `client/mod.rs` finds that the peer is no trusted proxy, so that the peer is the client. `request/path.rs` makes the
 //! path `/login`. `decision/enter.rs` finds no list and the route `login`. `decision/plan.rs` asks `key/extract.rs` for
 //! the key and has one charge to ask for. `store/memory` finds that the log of `limit/sliding_log.rs` is full for
-//! another 4 s. `decision/conclude.rs` names the limit; `gateway/respond.rs` writes 429, `Retry-After: 4` and a page or
+//! another 4 s. `decision/conclude.rs` names the limit; `gateway/respond/reply.rs` writes 429, `Retry-After: 4` and a page or
 //! a problem document; `record/access_log.rs` writes the line. The application has seen nothing.
 
 pub mod alarm;

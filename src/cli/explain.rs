@@ -25,7 +25,7 @@ use crate::config;
 use crate::config::Settings;
 use crate::decision::explain;
 use crate::decision::explain::Explanation;
-use crate::gateway::framing;
+use crate::gateway::admit::framing;
 use crate::request::Fields;
 use crate::request::Head;
 

@@ -1,27 +1,23 @@
 //! The body of an answer: none, one of our own, or the application's on its way through.
 
-use std::error::Error;
 use std::mem;
 use std::pin::Pin;
 use std::task::Context;
 use std::task::Poll;
-use std::task::ready;
 
 use bytes::Bytes;
 use http::HeaderValue;
 use http_body::Body;
 use http_body::Frame;
 use http_body::SizeHint;
-use tracing::warn;
 
-use super::expect::Invitation;
-use super::headers;
-use super::inspect::Inspected;
-use super::inspect::Watch;
-use super::story::Story;
+use crate::gateway::admit::expect::Invitation;
+use crate::gateway::forward::inspect::Inspected;
+use crate::gateway::forward::inspect::Watch;
+use crate::gateway::forward::relay::BoxError;
+use crate::gateway::forward::relay::Relay;
+use crate::gateway::story::Story;
 use crate::upstream::AnswerBody;
-
-pub(super) type BoxError = Box<dyn Error + Send + Sync>;
 
 /// What a client is sent after the head.
 #[derive(Debug)]
@@ -33,19 +29,10 @@ pub enum ResponseBody {
     Inspected(Inspected),
 }
 
-/// An application's answer while it streams. The story ends with it.
-#[derive(Debug)]
-pub struct Relay {
-    pub(super) body: AnswerBody,
-    pub(super) story: Box<Story>,
-    /// Keeps a body that the application never asked for from ending its connection under the answer.
-    _invitation: Option<Invitation>,
-}
-
 impl ResponseBody {
     /// `watch`: what is still to be found out about the answer.
     pub fn relay(body: AnswerBody, story: Box<Story>, invitation: Option<Invitation>, watch: Option<Watch>) -> Self {
-        let relay = Relay { body, story, _invitation: invitation };
+        let relay = Relay::new(body, story, invitation);
         match watch {
             None => Self::Relayed(Box::new(relay)),
             Some(watch) => Self::Inspected(Inspected::new(relay, watch)),
@@ -107,46 +94,5 @@ impl Body for ResponseBody {
             Self::Relayed(relay) => relay.size_hint(),
             Self::Inspected(inspected) => inspected.size_hint(),
         }
-    }
-}
-
-impl Relay {
-    pub(super) fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    pub(super) fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
-    }
-
-    pub(super) fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
-        Poll::Ready(match ready!(Pin::new(&mut self.body).poll_frame(cx)) {
-            Some(Ok(mut frame)) => {
-                if let Some(data) = frame.data_ref() {
-                    self.story.bytes_out += data.len() as u64;
-                } else if let Some(trailers) = frame.trailers_mut() {
-                    headers::filter_trailers(trailers);
-                }
-                Some(Ok(frame))
-            }
-            // The client sees it cut short as well: its connection ends without the end of the body.
-            Some(Err(error)) => Some(Err(self.cut_short(error.into()))),
-            None => None,
-        })
-    }
-
-    fn cut_short(&mut self, error: BoxError) -> BoxError {
-        let server = self.story.sent.as_mut().and_then(|sent| {
-            sent.failure = Some("cut_short");
-            sent.server.clone()
-        });
-        warn!(
-            request_id = self.story.request_id.as_str(),
-            server = server.as_deref(),
-            %error,
-            "the application's answer was cut short",
-        );
-        self.story.error = Some("the answer was cut short".into());
-        error
     }
 }

@@ -10,29 +10,29 @@ use http::header::EXPECT;
 use http::request::Parts;
 use http_body::Body;
 
-use super::Core;
-use super::RequestBody;
-use super::ResponseBody;
-use super::bans;
-use super::body::Bounds;
-use super::body::Source;
-use super::challenge;
-use super::challenge::Proofs;
-use super::forward;
-use super::framing;
-use super::framing::Unfit;
-use super::headers;
-use super::hold;
-use super::hold::Held;
-use super::respond;
-use super::story::Story;
-use super::subject;
-use super::upgrade::Wanted;
 use crate::decision;
 use crate::decision::Decision;
 use crate::decision::Denial;
 use crate::decision::conclude::Penalty;
 use crate::decision::device::Recognition;
+use crate::gateway::admit::body::Bounds;
+use crate::gateway::admit::body::RequestBody;
+use crate::gateway::admit::body::Source;
+use crate::gateway::admit::framing;
+use crate::gateway::admit::framing::Unfit;
+use crate::gateway::answer::ResponseBody;
+use crate::gateway::core::Core;
+use crate::gateway::decide::bans;
+use crate::gateway::decide::challenge;
+use crate::gateway::decide::challenge::Proofs;
+use crate::gateway::decide::subject;
+use crate::gateway::forward::exchange;
+use crate::gateway::forward::headers;
+use crate::gateway::forward::upgrade::Wanted;
+use crate::gateway::hold;
+use crate::gateway::hold::Held;
+use crate::gateway::respond::reply;
+use crate::gateway::story::Story;
 use crate::limit::LimitId;
 use crate::listen::Connection;
 use crate::listen::Incoming;
@@ -57,18 +57,18 @@ pub(super) fn handle(
         let mut story = Story::begin(core, Arc::clone(&live), identity, &connection, &parts, interim);
 
         if parts.headers.len() > connection.max_headers {
-            return respond::refuse(story, version, Unfit::TooManyFields);
+            return reply::refuse(story, version, Unfit::TooManyFields);
         }
         let host = match framing::check(&mut parts, connection.local) {
             Ok(host) => host,
-            Err(unfit) => return respond::refuse(story, version, unfit),
+            Err(unfit) => return reply::refuse(story, version, unfit),
         };
         story.is_for(host.clone());
         if let Err(unfit) = framing::check_direction(&host, connection.secured()) {
-            return respond::refuse(story, version, unfit);
+            return reply::refuse(story, version, unfit);
         }
         if live.settings.max_body.is_some_and(|most| incoming.size_hint().lower() > most) {
-            return respond::refuse(story, version, Unfit::TooLong);
+            return reply::refuse(story, version, Unfit::TooLong);
         }
         let asks_for_upgrade = headers::strip_connection(&mut parts.headers, |name| live.looked_at.in_requests(name));
         let proofs = if live.challenges { Proofs::take(&mut parts.headers) } else { Proofs::default() };
@@ -92,7 +92,7 @@ pub(super) fn handle(
                 let bound = live.settings.inspect_body;
                 match Box::pin(body.peek(bound)).await {
                     Ok(peeked) => Fields::read(&parts.headers, &peeked.start, peeked.is_whole, bound),
-                    Err(unfit) => return respond::refuse(story, version, unfit),
+                    Err(unfit) => return reply::refuse(story, version, unfit),
                 }
             } else {
                 Fields::none()
@@ -108,16 +108,16 @@ pub(super) fn handle(
             story.was_decided(since);
             match decision {
                 Err(error) => {
-                    respond::tell_undecided(&mut story, route, error);
+                    reply::tell_undecided(&mut story, route, error);
                     let is_body_read = body.is_empty() || Box::pin(body.discard()).await;
-                    return respond::cannot_decide(story, &parts, is_body_read);
+                    return reply::cannot_decide(story, &parts, is_body_read);
                 }
                 Ok(Decision::Deny(mut denial)) => {
                     story.takes_over(&mut denial);
                     if !denial.trips.is_empty() {
                         Box::pin(bans::begin(&mut denial, &live, &entry, &fields, &story.core.store)).await;
                     }
-                    respond::tell(&mut story, &mut denial);
+                    reply::tell(&mut story, &mut denial);
                     story.ban = bans::behind(&denial, banned);
                     story.subject = subject::of_denial(&denial, &live, &entry, &fields, &story.core.store);
                     drop((fields, host));
@@ -127,7 +127,7 @@ pub(super) fn handle(
                     }
                     // What is left of a short body is read, so that the connection can go on. Few denials have one.
                     let is_body_read = body.is_empty() || Box::pin(body.discard()).await;
-                    return respond::deny(story, &live, &parts, is_body_read, &denial);
+                    return reply::deny(story, &live, &parts, is_body_read, &denial);
                 }
                 Ok(Decision::Pass(pass)) => {
                     story.subject = subject::of_delay(&pass, &live, &entry, &fields, &story.core.store);
@@ -149,9 +149,9 @@ pub(super) fn handle(
 
         let wanted = Wanted::read(&mut parts, asks_for_upgrade, !body.is_empty());
         if story.outcome_rule().is_some() {
-            return forward::to_its_end(story, connection, parts, body, upstream, wanted).await;
+            return exchange::to_its_end(story, connection, parts, body, upstream, wanted).await;
         }
-        forward::forward(story, connection, parts, body, upstream, wanted).await
+        exchange::forward(story, connection, parts, body, upstream, wanted).await
     }
 }
 
@@ -192,7 +192,7 @@ async fn hold_back(
             story.is_not_held();
             let denial = Denial::instead_of_delay(&live.policy, story.route, limit, span);
             let is_body_read = body.is_empty() || body.discard().await;
-            Err(respond::deny(story, &live, parts, is_body_read, &denial))
+            Err(reply::deny(story, &live, parts, is_body_read, &denial))
         }
         Held::Left => {
             drop((story, body));

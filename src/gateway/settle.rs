@@ -14,9 +14,9 @@ use smallvec::SmallVec;
 use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 
-use super::Snapshot;
 use crate::decision::Pending;
 use crate::decision::Settlement;
+use crate::gateway::snapshot::Snapshot;
 use crate::key::KeyHash;
 use crate::outcome::Outcome;
 use crate::store::AnyStore;

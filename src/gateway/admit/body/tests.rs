@@ -126,7 +126,7 @@ async fn an_unwanted_body_is_read_if_that_costs_little() {
 
 #[tokio::test(start_paused = true)]
 async fn a_body_behind_a_gate_is_not_asked_for() {
-    let (invitation, gate) = super::super::expect::gate();
+    let (invitation, gate) = crate::gateway::admit::expect::gate();
     let mut body = body([Step::Data("a")]);
     body.hold_behind(gate);
     invitation.close();

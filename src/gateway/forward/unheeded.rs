@@ -13,7 +13,7 @@ use crate::client::ClientIp;
 use crate::clock::Timestamp;
 
 /// Takes note of a field that was taken away from a request.
-pub(super) fn notice(name: &HeaderName, looked_at: &LookedAt, peer: ClientIp, now: Timestamp) {
+pub(in crate::gateway) fn notice(name: &HeaderName, looked_at: &LookedAt, peer: ClientIp, now: Timestamp) {
     let known = KINDS.iter().position(|kind| *kind == name.as_str());
     let Some(kind) = known.or_else(|| looked_at.says_who_asks(name).then_some(KINDS.len())) else { return };
     let silent_until = SILENT_UNTIL[kind].load(Ordering::Relaxed);

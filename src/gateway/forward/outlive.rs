@@ -8,11 +8,10 @@ use std::task::Poll;
 use std::task::ready;
 
 use http::Response;
-use tokio::runtime::Handle;
 
-use super::Core;
-use super::ResponseBody;
-use super::intake::Intake;
+use crate::gateway::admit::intake::Intake;
+use crate::gateway::answer::ResponseBody;
+use crate::gateway::core::Core;
 
 /// The future of an answer. Dropped before it is there, it goes on in a task of its own, and the answer is read as far
 /// as its outcome needs.
@@ -57,15 +56,5 @@ impl Drop for Outliving {
             intake.abandon();
         }
         self.core.go_on(async move { drop(answer.await.into_body().without_reader()) });
-    }
-}
-
-impl Core {
-    /// Runs what is left of a request whose client has left.
-    pub(super) fn go_on(&self, rest: impl Future<Output = ()> + Send + 'static) {
-        // Without a runtime this core is at its end.
-        if let Ok(runtime) = Handle::try_current() {
-            self.left_behind.spawn_on(rest, &runtime);
-        }
     }
 }

@@ -21,21 +21,21 @@ use http::request::Parts;
 use http_body::Body;
 use tracing::warn;
 
-use super::RequestBody;
-use super::ResponseBody;
-use super::expect;
-use super::expect::Invitation;
 use super::headers;
 use super::headers::Length;
 use super::inspect::Watch;
 use super::outlive::Outliving;
-use super::respond;
-use super::respond::Connection as Ending;
-use super::story::Sent;
-use super::story::Story;
 use super::unheeded;
 use super::upgrade;
 use super::upgrade::Wanted;
+use crate::gateway::admit::body::RequestBody;
+use crate::gateway::admit::expect;
+use crate::gateway::admit::expect::Invitation;
+use crate::gateway::answer::ResponseBody;
+use crate::gateway::respond::reply;
+use crate::gateway::respond::reply::Connection as Ending;
+use crate::gateway::story::Sent;
+use crate::gateway::story::Story;
 use crate::listen::Connection;
 use crate::outcome::Outcome;
 use crate::outcome::inspection;
@@ -70,7 +70,7 @@ pub fn forward(
     async move {
         let Some(target) = story.live.upstreams.get(usize::from(upstream.0)) else {
             story.error = Some("the upstream does not exist".into());
-            return respond::fail(story, StatusCode::BAD_GATEWAY, NO_ANSWER, Ending::Ends);
+            return reply::fail(story, StatusCode::BAD_GATEWAY, NO_ANSWER, Ending::Ends);
         };
         match story.core.pool.send(target, request, story.identity.client.address(), hear).await {
             Ok(answer) if answer.response.status() == StatusCode::SWITCHING_PROTOCOLS => {
@@ -243,7 +243,7 @@ async fn switch(
         story.error = Some("the application switched protocols unasked".into());
         story.has_failed("unsolicited_upgrade");
         warn!(request_id = story.request_id.as_str(), server = %answer.server, "the application switched protocols unasked");
-        return respond::fail(story, StatusCode::BAD_GATEWAY, "the application's answer makes no sense", Ending::Ends);
+        return reply::fail(story, StatusCode::BAD_GATEWAY, "the application's answer makes no sense", Ending::Ends);
     };
     if let Some(watch) = Watch::begin(&mut story, parts.status, &parts.headers, false) {
         watch.end(&mut story, inspection::Ending::Cut, false).await;
@@ -262,8 +262,8 @@ async fn switch(
 }
 
 fn fail(mut story: Box<Story>, version: Version, has_body: bool, error: ForwardError) -> Response<ResponseBody> {
-    if let Some(fault) = story.intake.as_ref().and_then(super::intake::Intake::fault) {
-        return respond::refuse(story, version, fault);
+    if let Some(fault) = story.intake.as_ref().and_then(crate::gateway::admit::intake::Intake::fault) {
+        return reply::refuse(story, version, fault);
     }
     let status = error.status();
     let cause = with_sources(&error);
@@ -282,7 +282,7 @@ fn fail(mut story: Box<Story>, version: Version, has_body: bool, error: ForwardE
         _ => NO_ANSWER,
     };
     let ending = if has_body && version < Version::HTTP_2 { Ending::Ends } else { Ending::GoesOn };
-    respond::fail(story, status, words, ending)
+    reply::fail(story, status, words, ending)
 }
 
 /// An error and what is behind it, as one sentence.

@@ -22,12 +22,12 @@ use http_body::SizeHint;
 pub use self::source::Source;
 
 use self::again::Given;
-use super::Settings;
 use super::expect::Gate;
 use super::framing::Unfit;
-use super::headers;
 use super::intake::Intake;
 use crate::alarm::patience::Patience;
+use crate::gateway::forward::headers;
+use crate::gateway::settings::Settings;
 use crate::gather::Parts;
 use crate::listen::Interim;
 

@@ -66,7 +66,7 @@ mod tests {
     use http_body_util::Full;
 
     use super::*;
-    use crate::gateway::body::Bounds;
+    use crate::gateway::admit::body::Bounds;
 
     fn body(length: usize) -> RequestBody<Full<Bytes>> {
         let bounds = Bounds { length: None, idle: Duration::from_secs(30), rate: 0 };

@@ -22,22 +22,22 @@ use http::header::TRANSFER_ENCODING;
 use http::request::Parts;
 use smallvec::SmallVec;
 
-use super::ResponseBody;
-use super::Snapshot;
 use super::audience::Format;
-use super::challenge;
-use super::framing::Unfit;
+use super::challenge_page;
 use super::grpc;
 use super::page;
 use super::problem;
 use super::ratelimit_headers::whole_seconds;
 use super::refusal::Refusal;
-use super::request_id::X_REQUEST_ID;
-use super::story::Decider;
-use super::story::Story;
 use crate::decision::Denial;
 use crate::decision::conclude::Cause;
 use crate::decision::conclude::Penalty;
+use crate::gateway::admit::framing::Unfit;
+use crate::gateway::admit::request_id::X_REQUEST_ID;
+use crate::gateway::answer::ResponseBody;
+use crate::gateway::snapshot::Snapshot;
+use crate::gateway::story::Decider;
+use crate::gateway::story::Story;
 use crate::key::KeyHash;
 use crate::limit::DenyResponse;
 use crate::limit::Limit;
@@ -231,7 +231,7 @@ impl Reply {
         if format != Format::Html {
             return Self::written(story, format, refusal, status);
         }
-        let page = challenge::page(story, limit, key, refusal);
+        let page = challenge_page::page(story, limit, key, refusal);
         let mut answer = Self::new(story, status, HTML, Bytes::from(page.html));
         answer.headers.insert(CONTENT_SECURITY_POLICY, page.content_security_policy);
         answer

@@ -7,13 +7,13 @@ use std::time::Duration;
 
 use smallvec::SmallVec;
 
-use super::Snapshot;
 use crate::decision::Denial;
 use crate::decision::Entry;
 use crate::decision::Plan;
 use crate::decision::conclude::Cause;
 use crate::decision::conclude::Penalty;
 use crate::decision::conclude::Trip;
+use crate::gateway::snapshot::Snapshot;
 use crate::key::Hashers;
 use crate::key::KeyHash;
 use crate::limit::Action;
@@ -27,7 +27,7 @@ use crate::store::bans::BanId;
 use crate::store::bans::Subject;
 
 /// Denies the keys that are banned. A store is asked only whether the client is known, where that matters to a ban.
-pub(super) async fn heed<'p>(mut plan: Plan<'p>, store: &AnyStore) -> Plan<'p> {
+pub(in crate::gateway) async fn heed<'p>(mut plan: Plan<'p>, store: &AnyStore) -> Plan<'p> {
     let bans = store.bans();
     let left = |key| bans.left(key);
     let is_known = match plan.depends_on_acquaintance(left) {
@@ -40,7 +40,7 @@ pub(super) async fn heed<'p>(mut plan: Plan<'p>, store: &AnyStore) -> Plan<'p> {
 }
 
 /// The ban that a denial is about, where it is about one. `address` is that of the client's address.
-pub(super) fn behind(denial: &Denial<'_>, address: Option<BanId>) -> Option<BanId> {
+pub(in crate::gateway) fn behind(denial: &Denial<'_>, address: Option<BanId>) -> Option<BanId> {
     match (&denial.cause, denial.penalty) {
         (Cause::Banned, _) => address,
         (_, Penalty::Ban) => denial.key.map(BanId::of_key),
@@ -49,7 +49,7 @@ pub(super) fn behind(denial: &Denial<'_>, address: Option<BanId>) -> Option<BanI
 }
 
 /// The bans that begin with a denial, which says from now on how long they last.
-pub(super) async fn begin(
+pub(in crate::gateway) async fn begin(
     denial: &mut Denial<'_>,
     live: &Arc<Snapshot>,
     entry: &Entry<'_, '_>,

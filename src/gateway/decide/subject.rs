@@ -1,10 +1,10 @@
 //! Whom a limit denied or held, for the request log and those who are told of it. Masked here, so that no key in clear
 //! goes any further.
 
-use super::Snapshot;
 use crate::decision::Denial;
 use crate::decision::Entry;
 use crate::decision::Pass;
+use crate::gateway::snapshot::Snapshot;
 use crate::key::Hashers;
 use crate::key::KeyHash;
 use crate::limit::LimitId;
@@ -14,7 +14,7 @@ use crate::request::Fields;
 use crate::store::AnyStore;
 
 /// `None`: no limit denies it, or nobody wants to know.
-pub(super) fn of_denial(
+pub(in crate::gateway) fn of_denial(
     denial: &Denial<'_>,
     live: &Snapshot,
     entry: &Entry<'_, '_>,
@@ -29,7 +29,7 @@ pub(super) fn of_denial(
 }
 
 /// The same of a request that is held before it is forwarded.
-pub(super) fn of_delay(
+pub(in crate::gateway) fn of_delay(
     pass: &Pass,
     live: &Snapshot,
     entry: &Entry<'_, '_>,

@@ -8,9 +8,9 @@ use http::HeaderMap;
 use http::HeaderName;
 use http::HeaderValue;
 
-use super::HeaderStyle;
 use crate::decision::Policy;
 use crate::decision::conclude::LimitReport;
+use crate::gateway::settings::HeaderStyle;
 use crate::limit::Detail;
 use crate::limit::Limit;
 use crate::limit::LimitId;

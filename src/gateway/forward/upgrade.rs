@@ -17,8 +17,8 @@ use tokio::io::AsyncWrite;
 use tokio::io::ReadBuf;
 use tracing::debug;
 
-use super::intake::Intake;
-use super::story::Story;
+use crate::gateway::admit::intake::Intake;
+use crate::gateway::story::Story;
 use crate::listen::OnUpgrade;
 use crate::upstream::Tunnel;
 

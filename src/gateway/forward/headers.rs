@@ -21,9 +21,9 @@ use super::device;
 use super::header_names::Kind;
 use super::header_names::LookedAt;
 use super::header_names::is_hop;
-use super::request_id::RequestId;
-use super::request_id::X_REQUEST_ID;
 use crate::client::Identity;
+use crate::gateway::admit::request_id::RequestId;
+use crate::gateway::admit::request_id::X_REQUEST_ID;
 use crate::request::encoding;
 use crate::upstream::HostHeader;
 

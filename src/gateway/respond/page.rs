@@ -6,7 +6,7 @@ use http::StatusCode;
 
 use super::problem::title;
 use super::refusal::Refusal;
-use super::request_id::RequestId;
+use crate::gateway::admit::request_id::RequestId;
 
 /// The built-in page. It loads nothing, so that it can be shown when everything else is refused.
 pub fn page(refusal: &Refusal<'_>, status: StatusCode, request_id: &RequestId) -> Vec<u8> {

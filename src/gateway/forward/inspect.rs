@@ -15,10 +15,10 @@ use http_body::Body;
 use http_body::Frame;
 use http_body::SizeHint;
 
-use super::answer::BoxError;
-use super::answer::Relay;
-use super::settle::Settling;
-use super::story::Story;
+use super::relay::BoxError;
+use super::relay::Relay;
+use crate::gateway::settle::Settling;
+use crate::gateway::story::Story;
 use crate::gather::Parts;
 use crate::outcome::Inspection;
 use crate::outcome::Outcome;

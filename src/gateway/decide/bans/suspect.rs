@@ -14,7 +14,7 @@ use crate::decision::Batch;
 use crate::decision::Charge;
 use crate::decision::batch::Force;
 use crate::decision::batch::Items;
-use crate::gateway::Snapshot;
+use crate::gateway::snapshot::Snapshot;
 use crate::key::KeyHash;
 use crate::limit::Action;
 use crate::limit::Limit;

@@ -3,7 +3,7 @@
 use http::StatusCode;
 
 use super::refusal::Refusal;
-use super::request_id::RequestId;
+use crate::gateway::admit::request_id::RequestId;
 
 /// The document. Written piece by piece: it is made for every denied request.
 pub fn document(refusal: &Refusal<'_>, status: StatusCode, request_id: &RequestId) -> Vec<u8> {

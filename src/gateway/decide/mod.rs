@@ -1,0 +1,5 @@
+//! What the rules say of a request, with all that follows from it: bans that begin, work that was done.
+
+pub mod bans;
+pub mod challenge;
+pub mod subject;

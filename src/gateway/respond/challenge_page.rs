@@ -1,0 +1,57 @@
+//! The page that does the work which a challenge asks for.
+
+use std::fmt::Write;
+use std::sync::LazyLock;
+
+use http::HeaderValue;
+use http::Method;
+
+use super::page::Template;
+use super::refusal::Refusal;
+use crate::challenge::Token;
+use crate::challenge::token::NONCE;
+use crate::gateway::story::Story;
+use crate::key::KeyHash;
+use crate::limit::Limit;
+
+/// The page that works, and what it may do.
+#[derive(Debug)]
+pub struct Page {
+    pub html: Vec<u8>,
+    pub content_security_policy: HeaderValue,
+}
+
+/// The page with a question for this key of this limit.
+pub fn page(story: &Story, limit: &Limit, key: KeyHash, refusal: &Refusal<'_>) -> Page {
+    let now = story.core.clock.now();
+    let (for_token, for_scripts) = (random(), random());
+    let token = Token::issue(story.core.store.ring(), &limit.name, key, now, for_token);
+    let mut scripts = String::with_capacity(2 * NONCE);
+    for byte in for_scripts {
+        let _ = write!(scripts, "{byte:02x}");
+    }
+    // A form is not sent again by itself: what was in it is nobody's to keep.
+    let repeat = if matches!(*story.method(), Method::GET | Method::HEAD) { "reload" } else { "back" };
+    let html = TEMPLATE.fill(|mark, html| match mark {
+        "nonce" => html.extend_from_slice(scripts.as_bytes()),
+        "token" => html.extend_from_slice(token.to_text().as_bytes()),
+        "difficulty" => html.extend_from_slice(itoa::Buffer::new().format(token.difficulty()).as_bytes()),
+        "lifetime" => html.extend_from_slice(itoa::Buffer::new().format(token.left(now).as_secs()).as_bytes()),
+        "repeat" => html.extend_from_slice(repeat.as_bytes()),
+        "detail" => refusal.explain(html),
+        _ => html.extend_from_slice(story.request_id.as_bytes()),
+    });
+    let policy = format!(
+        "default-src 'none'; script-src 'nonce-{scripts}'; style-src 'nonce-{scripts}'; worker-src blob:; \
+         base-uri 'none'; form-action 'none'; frame-ancestors 'self'"
+    );
+    Page { html, content_security_policy: HeaderValue::try_from(policy).expect("visible characters") }
+}
+
+fn random() -> [u8; NONCE] {
+    let mut bytes = [0; NONCE];
+    getrandom::fill(&mut bytes).expect("the system has random bytes");
+    bytes
+}
+
+static TEMPLATE: LazyLock<Template> = LazyLock::new(|| Template::new(include_str!("pages/challenge.html")));
