@@ -8,15 +8,17 @@ use super::forms::OneOrMany;
 use super::section;
 
 section! {
-    /// Who asks: which proxies are believed, and how wide a net one client is.
+    /// How the gateway finds the address of a client.
     ClientIp {
-        /// Networks of the proxies in front, whose forwarding header is believed. Left out: none.
+        /// Addresses or networks of the proxies in front whose forwarding header the gateway believes. Default: none,
+        /// so every forwarding header is ignored.
         trusted_proxies: OneOrMany<Spanned<IpNet>>,
-        /// The header in which they say who asks: `x-forwarded-for`, `forwarded`, or a header of one address such as `cf-connecting-ip`.
+        /// The header in which a trusted proxy names the client: `x-forwarded-for` (default), `forwarded`, or a
+        /// header that holds one address, such as `cf-connecting-ip`.
         header: Text,
-        /// IPv4 clients are counted by so many leading bits. Default: 32.
+        /// IPv4 clients are counted by this many leading bits of their address. Default: 32.
         ipv4_prefix: Spanned<u64>,
-        /// IPv6 clients are counted by so many leading bits. Default: 64.
+        /// IPv6 clients are counted by this many leading bits of their address. Default: 64.
         ipv6_prefix: Spanned<u64>,
     }
 }

@@ -25,35 +25,38 @@ use crate::config::raw::Spanned;
 section! {
     /// The configuration of portcullis.
     Document {
-        /// Where requests come in: an address with a port, or a list of them. HTTP/1.1, and HTTP/2 with prior knowledge.
+        /// Where the gateway accepts requests: an address with a port, or a list of them. HTTP/1.1, and HTTP/2 with
+        /// prior knowledge; with `tls`, HTTP/2 by ALPN.
         listen: OneOrMany<Listen>,
-        /// The admin listener: health, metrics and the API. Left out: there is none.
+        /// The admin listener: health, metrics and the API. Default: there is none.
         admin: Admin,
-        /// Who asks: which proxies are believed, and how wide a net one client is.
+        /// How the gateway finds the address of a client.
         client_ip: ClientIp,
-        /// Where counts are kept. Left out: in memory.
+        /// Where counts are kept. Default: in the memory of this process.
         store: Store,
-        /// Where requests go that take no route: a URL, or a name from `upstreams`. May be left out where `upstreams` has one entry.
+        /// The default upstream, for requests whose route names none: a URL, or a name from `upstreams`. Not needed
+        /// where `upstreams` has one entry.
         upstream: Text,
-        /// The applications behind, by name.
+        /// The applications behind the gateway, by name.
         upstreams: Named<Upstream>,
         /// Named sets of addresses or other values, for `access`, `only`, `unless` and `match.client`.
         lists: Named<List>,
-        /// Lists that decide before any limit.
+        /// Lists that are looked at before any limit.
         access: Access,
         /// Limits that hold for every request.
         limits: Many<Limit>,
-        /// What holds for some requests. The first match wins.
+        /// Rules for some requests. The first route that matches a request applies to it.
         routes: Many<Route>,
-        /// How a denial looks, unless the route or the limit has one of its own.
+        /// The response to a denied request, unless the route or the limit has its own.
         deny_response: DenyResponse,
-        /// Which rate limit headers responses carry: `ietf` (`RateLimit` and `RateLimit-Policy`), `legacy` (`X-RateLimit-*`), `both` or `off`. `Retry-After` stays.
+        /// Which rate limit headers responses carry: `ietf` (default: `RateLimit` and `RateLimit-Policy`), `legacy`
+        /// (`X-RateLimit-*`), `both` or `off`. `Retry-After` is sent in any case.
         headers: Spanned<HeaderStyle>,
-        /// Who may be told by `then: {notify: [...]}`, by name.
+        /// Webhooks by name, for `then: {notify: [...]}`.
         notify: Named<Channel>,
-        /// Where it is written down what was done to whom.
+        /// The audit trail: where denials, delays, bans, unbans and reloads are recorded.
         audit: Audit,
-        /// What is written to the log.
+        /// The request log and the operational log.
         log: Log,
         /// Bounds of connections and requests.
         server: Server,

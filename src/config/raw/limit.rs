@@ -23,41 +23,52 @@ use crate::limit::InvalidRate;
 use crate::limit::Rates;
 
 section! {
-    /// One promise: how often a key may do something, and what happens beyond.
+    /// A limit: how much of what is counted passes, and what happens to the rest.
     Limit {
-        /// Its name in logs, metrics and headers. Counters belong to it. Left out: the route's name and a number.
+        /// Its name in logs, metrics and headers. Counters are kept by this name. Default: the name of the route and
+        /// a number.
         name: Text,
-        /// What is counted: a selector such as `client_ip`, a list of them for one key of several parts, `[]` for one key for all.
+        /// What is counted separately: a selector such as `client_ip`, a list of selectors for one key of several
+        /// parts, or `[]` for one count of all requests.
         key: OneOrMany<KeyPart>,
-        /// How often: `10/minute`, `10 per 3 minutes`, `1/second; 20/minute`.
+        /// How many requests in how much time: `10/minute`, `10 per 3 minutes`, `1/second; 20/minute`. All rates of a
+        /// limit apply at once.
         rate: Spanned<Rates>,
-        /// Instead of a rate: how many requests may be in flight.
+        /// Instead of a rate: how many requests may be in flight at a time.
         concurrent: Spanned<u64>,
-        /// How requests are counted against rates. Default: `sliding-window-log`, which is exact.
+        /// The algorithm that counts requests against rates. Default: `sliding-window-log`, which is exact.
         algorithm: Spanned<Algorithm>,
-        /// For `token-bucket`: how many may come at once. Default: the rate's count.
+        /// For `token-bucket`: how many requests may come at once. Default: the count of the rate.
         burst: Spanned<u64>,
-        /// For `bucketed-window`: how many counters a window has. Default: whole minutes, or 10 under ten minutes.
+        /// For `bucketed-window`: how many counters a window has. Default: one for each minute, or 10 where the
+        /// window is shorter than ten minutes.
         buckets: Spanned<u64>,
         /// How much one request is charged. Default: 1.
         cost: Spanned<u64>,
-        /// Instead of requests: different values of this selector are counted. One that was seen within the window costs nothing.
+        /// Count different values of this selector instead of requests. A value that was counted within the window
+        /// costs nothing.
         distinct: KeyPart,
-        /// What is charged: `requests` (default) that were let through, `attempts`, denied ones too, or requests whose answer was one of the route's `failures` or `successes`.
+        /// What is charged: `requests` that passed (default); `attempts`, which includes denied requests; or requests
+        /// that passed and whose answer the route's `outcome` calls one of its `failures` or `successes`.
         count: Spanned<Count>,
-        /// An answer that forgets what was counted under this key: `success`, or `failure`.
+        /// The outcome that resets this key's counters: `success` or `failure`.
         reset_on: Spanned<Answer>,
-        /// A request that lacks a part of the key: `count` (default) it under the empty value, `skip` this limit, or `deny` it.
+        /// What to do with a request that lacks a part of the key: `count` it under the empty value (default), `skip`
+        /// this limit, or `deny` the request.
         missing: Spanned<Missing>,
-        /// Decided, counted and reported as if in force, never applied. Default: false.
+        /// Decide, count and report as if the limit applied, but let the request pass. Default: false.
         shadow: Spanned<bool>,
-        /// Lists whose members this limit does not hold for; `known_client` is whom the route's `known_clients` knows.
+        /// Names of lists whose members this limit does not apply to. `known_client` stands for clients that the
+        /// route's `known_clients` recognises.
         unless: OneOrMany<Text>,
-        /// What holds while Redis does not answer: `local`, `allow` or `deny`. Default: what `store.on_failure` says.
+        /// What to do while Redis does not answer: `local`, `allow` or `deny`. Default: `store.on_failure`.
         on_failure: Spanned<OnFailure>,
-        /// What responses show: `full` (`RateLimit` headers), `retry_after` or `none`. Default: `full`; `retry_after` where it would tell of others' traffic: the key or `distinct` reads the body, or answers or known clients matter.
+        /// Which headers this limit shows to clients: `full` (`RateLimit` and `Retry-After`), `retry_after` or
+        /// `none`. Default: `full`; `retry_after` where counts would reveal other people's traffic, because the key
+        /// or `distinct` reads the body, or because the limit depends on outcomes or known clients.
         headers: Spanned<Detail>,
-        /// What happens beyond the limit: `deny` (default), or a map with one of `deny`, `delay`, `tarpit`, `ban` and `challenge`, and with `notify`.
+        /// What happens beyond the limit: `deny` (default), or a map with one of `deny`, `delay`, `tarpit`, `ban` and
+        /// `challenge`, and with `notify`.
         then: Then,
     }
     required {
@@ -137,13 +148,15 @@ pub struct KeyPart {
 section! {
     /// Options of one selector.
     KeyOptions {
-        /// For `client_ip`: so many leading bits of IPv4 addresses make one client.
+        /// For `client_ip`: count IPv4 addresses by this many leading bits.
         v4: Spanned<u64>,
-        /// For `client_ip`: so many leading bits of IPv6 addresses make one client.
+        /// For `client_ip`: count IPv6 addresses by this many leading bits.
         v6: Spanned<u64>,
-        /// For names from bodies and `basic.user`: taken as sent, neither case-folded nor trimmed.
+        /// For values from bodies and for `basic.user`: compare them as sent, neither case-folded nor trimmed.
+        /// Default: false.
         raw: Spanned<bool>,
-        /// What is compared of a value: `local_part` is what stands before the `@`, so that `bob` and `bob@example.com` are one.
+        /// Compare only a part of the value: `local_part` is what stands before the `@`, so that `bob` and
+        /// `bob@example.com` are one key.
         normalise: Spanned<Normalise>,
     }
 }

@@ -9,23 +9,23 @@ use super::limit::KeyPart;
 use super::section;
 
 section! {
-    /// A named set: of client addresses, or of the values of a selector.
+    /// A named set of client addresses, or of values of a selector.
     List {
-        /// Addresses and networks.
+        /// Addresses and networks that are on the list.
         addresses: OneOrMany<Spanned<IpNet>>,
-        /// A file with one entry a line and `#` comments, read again when it changes.
+        /// A file with one entry on each line and `#` comments. The gateway reads it again when it changes.
         file: Text,
-        /// The selector whose values the list holds, such as `header.x-api-key`. Left out: the client's address.
+        /// The selector whose values the list holds, such as `header.x-api-key`. Default: the client's address.
         of: KeyPart,
     }
 }
 
 section! {
-    /// Lists that decide before any limit.
+    /// Lists that are looked at before any limit.
     Access {
-        /// Members of these lists pass every limit. Wins over `deny`.
+        /// Clients on these lists pass every limit and ban. `allow` wins over `deny`.
         allow: OneOrMany<Text>,
-        /// Members of these lists get 403.
+        /// Clients on these lists get 403.
         deny: OneOrMany<Text>,
     }
 }

@@ -19,29 +19,32 @@ use crate::config::yaml::Node;
 use crate::units::Span;
 
 section! {
-    /// What the application's answers mean. Where both sides match it is a failure.
+    /// What the application's answers mean. An answer that matches both `success` and `failure` is a failure.
     Outcome {
-        /// A success looks like this.
+        /// What a success looks like.
         success: Matchers,
-        /// A failure looks like this.
+        /// What a failure looks like.
         failure: Matchers,
-        /// What answers are that neither side matches: `success`, `failure` or `neither`. Default: the opposite of the only side given, else `neither`.
+        /// The outcome of an answer that matches neither: `success`, `failure` or `neither`. Default: the opposite of
+        /// the only one that is given, else `neither`.
         otherwise: Spanned<Otherwise>,
     }
 }
 
 section! {
-    /// What an answer looks like: all of it must hold.
+    /// Conditions on an answer, all of which must hold.
     Matchers {
-        /// Its status: `401`, `4xx`, `400-499`, or a list of such.
+        /// Its status: `401`, `4xx`, `400-499`, or a list of them.
         status: OneOrMany<Text>,
-        /// Header name to glob: `*` stands for any text, `?` for one character.
+        /// Header names and globs for their values: `*` stands for any text, `?` for one character.
         header: Named<Text>,
-        /// The name of a cookie that it sets, as a glob, letters compared with case: `wordpress_logged_in_*`; of a list each.
+        /// A glob for the name of a cookie that the answer sets, compared with case: `wordpress_logged_in_*`. Of a
+        /// list, the answer must set one cookie for each.
         cookie: OneOrMany<Text>,
-        /// What its body holds, within the first `server.inspect_body` bytes: a text, or a regular expression as `/.../`.
+        /// What its body contains, within the first `server.inspect_body` bytes: a text, or a regular expression
+        /// written as `/.../`.
         body: Text,
-        /// Dotted path in its JSON to the value there: `{error.code: bad_password}`.
+        /// Dotted paths in its JSON body and the values there: `{error.code: bad_password}`.
         json: JsonValues,
     }
 }
@@ -76,15 +79,16 @@ words! {
 }
 
 section! {
-    /// Clients that a success makes known; limits with `unless: [known_client]` do not hold for them.
+    /// Clients that have logged in before. Limits with `unless: [known_client]` do not apply to them.
     KnownClients {
-        /// What they are known for, the selector of the user name: `param.username`.
+        /// The selector of the user name: a client is known for the name under which it logged in. For instance
+        /// `param.username`.
         of: KeyPart,
-        /// With `by: address`: so many clients for each name, the latest. Default: 5.
+        /// With `by: address`: how many clients are remembered for each name, the latest first. Default: 5.
         remember: Spanned<u64>,
-        /// For so long after the last success. Default: 90d.
+        /// How long a client stays known after its last success. Default: 90d.
         r#for: Spanned<Span>,
-        /// What they are recognised by: their `address` (default), or a signed device `cookie`.
+        /// How a client is recognised: by its `address` (default), or by a signed device `cookie`.
         by: Spanned<KnownBy>,
     }
     required {

@@ -6,11 +6,12 @@ use super::section;
 use crate::units::Span;
 
 section! {
-    /// Somebody who is told when a limit is reached.
+    /// A webhook that gets a message when a limit is reached.
     Channel {
-        /// An http or https URL that messages are sent to, by POST, as JSON. Its path is a secret and never shown.
+        /// An `http` or `https` URL to which messages are posted as JSON. The path of the URL is treated as a secret
+        /// and never shown.
         webhook: Text,
-        /// At most one message in so long for each limit and key. Default: 1m.
+        /// The shortest time between two messages about the same limit and key. Default: 1m.
         every: Spanned<Span>,
     }
     required {
@@ -19,13 +20,13 @@ section! {
 }
 
 section! {
-    /// Where a line is kept for everything that was done to somebody: denials, delays, bans, their end, reloads.
+    /// The audit trail: denials, delays, bans, unbans and reloads, one entry each.
     Audit {
         /// A file to which JSON lines are appended.
         file: Text,
         /// A stream in the Redis of the `store` section.
         redis_stream: RedisStream,
-        /// A file that `SQLite` reads, with one table.
+        /// A file for an `SQLite` database with one table, `audit`.
         sqlite: Text,
     }
 }
@@ -33,9 +34,9 @@ section! {
 section! {
     /// A stream in the Redis of the `store` section.
     RedisStream {
-        /// The key of the stream, as it is.
+        /// The key of the stream. `store.redis.key_prefix` is not put before it.
         key: Text,
-        /// About so many entries are kept, the latest. Default: 100000.
+        /// About how many entries the stream keeps, the latest. Default: 100000.
         max_entries: Spanned<u64>,
     }
     required {

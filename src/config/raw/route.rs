@@ -21,25 +21,25 @@ use crate::config::yaml::Content;
 use crate::config::yaml::Node;
 
 section! {
-    /// What holds for the requests that match. The first match wins.
+    /// Rules for the requests that match. The first route that matches a request applies to it.
     Route {
-        /// Its name in logs and metrics. Left out: the text of its `match`.
+        /// Its name in logs and metrics. Default: the text of its `match`.
         name: Text,
         /// Which requests: `POST /login` for short, or a map of conditions that must all hold.
         r#match: Match,
-        /// Whether letters of the path are compared with case. Default: false.
+        /// Compare letters of the path with case. Default: false.
         case_sensitive: Spanned<bool>,
-        /// Where they go: a URL, or a name from `upstreams`. Left out: the default upstream.
+        /// Where these requests go: a URL, or a name from `upstreams`. Default: the default upstream.
         upstream: Text,
-        /// Lists; anyone who is on none of them gets 403.
+        /// Names of lists. A client that is on none of them gets 403.
         only: OneOrMany<Text>,
         /// What the application's answers mean, for limits that count failures or successes.
         outcome: Outcome,
-        /// Clients that a success makes known.
+        /// Clients that have logged in here before.
         known_clients: KnownClients,
-        /// Limits that hold for these requests.
+        /// Limits for these requests, beside those for every request.
         limits: Many<Limit>,
-        /// How a denial looks on this route.
+        /// The response to a request that is denied on this route.
         deny_response: DenyResponse,
     }
     required {
@@ -58,21 +58,23 @@ pub enum Match {
 section! {
     /// Conditions that must all hold.
     Conditions {
-        /// Methods, without case. HEAD matches where GET does.
+        /// Methods, compared without case. HEAD matches where GET does.
         methods: OneOrMany<Text>,
-        /// Exact, or a prefix when it ends in `/*` (`/admin/*` holds `/admin` too); `{name}` captures one segment.
+        /// A path, exact, or a prefix when it ends in `/*` (`/admin/*` matches `/admin` too). `{name}` captures one
+        /// segment.
         path: Text,
-        /// A regular expression, searched for anywhere in the path unless it has anchors; named groups capture.
+        /// A regular expression that is searched for anywhere in the path, unless it has anchors. Named groups
+        /// capture.
         path_regex: Text,
-        /// Exact, or `*.example.com`.
+        /// A host name, exact or as `*.example.com`.
         host: Text,
-        /// Header name to glob: `*` stands for any text, `?` for one character.
+        /// Header names and globs for their values: `*` stands for any text, `?` for one character.
         header: Named<Text>,
-        /// Query parameter to glob.
+        /// Names of query parameters and globs for their values.
         query: Named<Text>,
-        /// Cookie name to glob.
+        /// Names of cookies and globs for their values.
         cookie: Named<Text>,
-        /// Lists, one of which must hold the client.
+        /// Names of lists, one of which the client must be on.
         client: OneOrMany<Text>,
     }
 }

@@ -39,14 +39,14 @@ impl Raw for Listen {
 }
 
 section! {
-    /// An address where requests come in.
+    /// A listener: an address where the gateway accepts requests.
     Listener {
         /// An IP address and a port, such as `0.0.0.0:8080`.
         address: Spanned<SocketAddr>,
-        /// Whether each connection has to begin with a header of the PROXY protocol, version 1 or 2, and to be from one of
-        /// `client_ip.trusted_proxies`: the source it names is the peer. Default: false.
+        /// Require a header of the PROXY protocol, version 1 or 2, at the start of each connection, and accept it
+        /// only from one of `client_ip.trusted_proxies`. The source address in it becomes the peer. Default: false.
         proxy_protocol: Spanned<bool>,
-        /// TLS: HTTP/1.1 and HTTP/2, as each client likes. Left out: in clear.
+        /// TLS with HTTP/1.1 and HTTP/2. Default: none, requests come in clear.
         tls: ListenerTls,
     }
     required {
@@ -55,11 +55,13 @@ section! {
 }
 
 section! {
-    /// TLS towards clients.
+    /// TLS for clients.
     ListenerTls {
-        /// Chosen by the name the client asks for (SNI), the first one without a match. Read again when the files change.
+        /// Certificates. The one for the name that the client asks for (SNI) is used, the first one where none
+        /// matches. The gateway reads the files again when they change.
         certificates: Many<CertificateFiles>,
-        /// A file with certificates of authorities, in PEM: clients must present a certificate that one of them has issued.
+        /// A file with CA certificates in PEM. Clients must present a certificate that one of them has issued.
+        /// Default: clients need no certificate.
         client_ca: Text,
     }
     required {
@@ -68,11 +70,11 @@ section! {
 }
 
 section! {
-    /// A certificate to show to clients.
+    /// A certificate and its key.
     CertificateFiles {
-        /// A file with the certificate and those between it and its authority, in PEM, its own first.
+        /// A file with the certificate in PEM, followed by the intermediate certificates.
         cert: Text,
-        /// A file with its private key, in PEM, without a password.
+        /// A file with the private key in PEM, without a password.
         key: Text,
     }
     required {
@@ -86,7 +88,8 @@ section! {
     Admin {
         /// An IP address and a port, such as `127.0.0.1:9090`.
         address: Spanned<SocketAddr>,
-        /// A file with the token of the API. Required where the address is not loopback; read again when it changes.
+        /// A file with the token of the API. Required where the address is not loopback. The gateway reads it again
+        /// when it changes.
         token_file: Text,
     }
     required {
@@ -105,16 +108,17 @@ words! {
 }
 
 section! {
-    /// What is written to the log.
+    /// The request log, on standard output, and the operational log, on standard error.
     Log {
-        /// The least important messages that are written: `error`, `warn`, `info` (default), `debug` or `trace`.
+        /// The lowest level of the operational log that is written: `error`, `warn`, `info` (default), `debug` or
+        /// `trace`.
         level: Spanned<Level>,
-        /// `json`; `ecs`, the Elastic Common Schema; `otel`, the log data model of OpenTelemetry; or `human`. Left out: human
-        /// on a terminal, JSON elsewhere.
+        /// The format of both logs: `json`; `ecs`, the Elastic Common Schema; `otel`, the log data model of
+        /// OpenTelemetry; or `human`. Default: `human` on a terminal, `json` elsewhere.
         format: Spanned<Format>,
-        /// Whether each request is a line. Default: true.
+        /// Write a line for each request. Default: true.
         requests: Spanned<bool>,
-        /// Whether the line of a request has its query, which may hold tokens and passwords. Default: false.
+        /// Write the query of each request, which may contain tokens and passwords. Default: false.
         query: Spanned<bool>,
     }
 }
@@ -143,41 +147,45 @@ words! {
 section! {
     /// Bounds of connections and requests.
     Server {
-        /// The longest head of a request, and of an answer where it is more than 100KiB. Default: 64KiB.
+        /// The longest head of a request; a longer one is answered 431. Also the longest head of an answer where this
+        /// is more than 100KiB; a longer one is answered 502. Default: 64KiB.
         max_header_bytes: Spanned<Size>,
-        /// The longest body that passes; 0 (default): any, bodies stream.
+        /// The longest body of a request; a longer one is answered 413. 0 (default): no bound, bodies stream.
         max_body: Spanned<Size>,
-        /// How much of a body a key or an outcome may read. Default: 64KiB.
+        /// How many bytes of a body a key or an outcome may read. Default: 64KiB.
         inspect_body: Spanned<Size>,
-        /// How long clients may take.
+        /// How long the gateway waits for clients.
         timeouts: ServerTimeouts,
-        /// The most header lines of a request, 431 beyond, and of an answer where it is more than 1000. Default: 100.
+        /// How many header fields a request may have; more are answered 431. Also how many an answer may have where
+        /// this is more than 1000. Default: 100.
         max_headers: Spanned<u64>,
-        /// The most connections at a time; 0 (default): as many as descriptors allow.
+        /// How many client connections may be open at a time. 0 (default): as many as the file descriptors of the
+        /// process allow.
         max_connections: Spanned<u64>,
-        /// The most connections of one client address at a time; 0 (default): no bound.
+        /// How many connections one client address may have open at a time. 0 (default): no bound.
         max_connections_per_client: Spanned<u64>,
-        /// The most requests that are held at a time, by `delay` and `tarpit`; those beyond are denied at once. Default: 10000.
+        /// How many requests may be held at a time by `delay` and `tarpit`. Requests beyond that are denied at once.
+        /// Default: 10000.
         max_held: Spanned<u64>,
     }
 }
 
 section! {
-    /// How long clients may take.
+    /// How long the gateway waits for clients.
     ServerTimeouts {
-        /// For the head of a request. Default: 10s.
+        /// How long the head of a request may take. Default: 10s.
         header: Spanned<Span>,
-        /// Reading or writing a body without progress. Default: 30s.
+        /// How long reading or writing a body may make no progress. Default: 30s.
         body_idle: Spanned<Span>,
-        /// The least bytes per second of a body that is read or written, over each `body_idle` after the first, while
-        /// the client is waited for; 0: any. Default: 100.
+        /// The lowest speed of a body in bytes per second, measured over each `body_idle` after the first and only
+        /// while the gateway waits for the client. 0: no bound. Default: 100.
         body_rate: Spanned<u64>,
-        /// Between two requests on a connection. Default: 75s.
+        /// How long a connection may be idle between two requests. Default: 75s.
         keepalive: Spanned<Span>,
-        /// How long requests under way may take once the gateway is stopping. Default: 30s.
+        /// How long requests under way may take once the gateway stops. Default: 30s.
         drain: Spanned<Span>,
-        /// How long the gateway goes on as before when it is told to stop, but for `/readyz`, which answers 503: until load
-        /// balancers have noticed. At most 1h. Default: 0s.
+        /// How long the gateway goes on as before when it is told to stop, while `/readyz` answers 503, so that load
+        /// balancers notice. At most 1h. Default: 0s.
         lame_duck: Spanned<Span>,
     }
 }

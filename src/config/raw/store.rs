@@ -10,13 +10,15 @@ use crate::units::Span;
 section! {
     /// Where counts are kept.
     Store {
-        /// In a Redis that any number of gateways share. Left out: in this process alone.
+        /// A Redis that any number of gateways share. Default: none, counts are kept in this process.
         redis: Redis,
-        /// In this process; beside Redis, what decides while it is away.
+        /// Counts in this process; with Redis, what `local` counts in while Redis is down.
         memory: Memory,
-        /// What holds while Redis does not answer, where a limit does not say: `local` (default) counts in this process, `allow` lets pass, `deny` answers 503.
+        /// What to do while Redis does not answer, for limits that do not say: `local` (default) counts in this
+        /// process, `allow` lets requests pass uncounted, `deny` answers 503.
         on_failure: Spanned<OnFailure>,
-        /// How many gateways share the Redis: while it is away `local` lets each grant its share of every limit. Default: 1.
+        /// How many gateways share the Redis. While it is down, `local` lets each gateway grant its share of every
+        /// limit. Default: 1.
         nodes: Spanned<u64>,
     }
 }
@@ -24,13 +26,15 @@ section! {
 section! {
     /// The Redis that gateways share.
     Redis {
-        /// Where it is: `redis://user:password@host:6379/0`, `rediss://` for TLS. Several for `cluster` and `sentinel`.
+        /// The URL: `redis://user:password@host:6379/0`, or `rediss://` for TLS. Several for `cluster` and
+        /// `sentinel`.
         url: OneOrMany<Text>,
         /// `single` (default) server, `cluster`, or servers found through `sentinel`.
         mode: Spanned<Mode>,
-        /// How long a request waits for Redis; then nobody asks until it answers again. Default: 100ms.
+        /// How long a request waits for Redis. After that, requests are decided without Redis until it answers again.
+        /// Default: 100ms.
         timeout: Spanned<Span>,
-        /// What every key begins with. Gateways with the same prefix count together. Default: portcullis.
+        /// How the name of every key begins. Gateways with the same prefix count together. Default: portcullis.
         key_prefix: Text,
     }
     required {
@@ -57,11 +61,13 @@ words! {
 }
 
 section! {
-    /// Counts in this process.
+    /// Counts in the memory of this process.
     Memory {
-        /// How many keys are remembered. When full, keys that bind nobody are forgotten first. Default: 1000000.
+        /// How many keys are remembered. When the store is full, keys with no limit reached are forgotten first.
+        /// Default: 1000000.
         max_keys: Spanned<u64>,
-        /// A file in which bans, known clients and the keys of device cookies survive a restart. Left out: they end with the process.
+        /// A file in which bans, known clients and the signing keys of device cookies survive a restart. Default:
+        /// none, they end with the process.
         snapshot: Text,
     }
 }

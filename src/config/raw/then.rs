@@ -29,19 +29,19 @@ pub enum Then {
 }
 
 section! {
-    /// What happens beyond a limit: one action, and who is told.
+    /// What happens beyond a limit: one action, and the webhooks that get a message.
     Actions {
-        /// Denied, with a response of its own.
+        /// Deny, with a response of its own.
         deny: DenyResponse,
-        /// Held for so long, then forwarded.
+        /// Hold the request for this long, then forward it.
         delay: Spanned<Span>,
-        /// Held for so long, then denied.
+        /// Hold the request for this long, then deny it.
         tarpit: Spanned<Span>,
-        /// The key is denied for so long, whatever is counted; of a list each further ban takes the next length.
+        /// Deny the key for this long, whatever its counters say. Of a list, each further ban takes the next length.
         ban: OneOrMany<Spanned<Span>>,
-        /// Denied with a page whose proof of work buys one more budget: `pow`.
+        /// Deny with a page whose proof of work buys one more budget: `pow`.
         challenge: Spanned<Challenge>,
-        /// Channels of the `notify` section that are told.
+        /// Names of webhooks in the `notify` section that get a message.
         notify: OneOrMany<Text>,
     }
 }
@@ -108,17 +108,18 @@ fn refuse_word(word: &str, at: Place, mistakes: &mut Mistakes) {
 const FORMS: &str = "write `deny`, `{delay: 20s}`, `{tarpit: 20s}`, `{ban: 15m}` or `{challenge: pow}`";
 
 section! {
-    /// How a denial looks.
+    /// The response to a denied request.
     DenyResponse {
-        /// Its status. Default: 429.
+        /// The status. Default: 429.
         status: Spanned<Status>,
-        /// Sent as it is, to everyone.
+        /// A body that every client gets as it is.
         body: Text,
-        /// A page for browsers; programs get the problem document.
+        /// A file with an HTML page for browsers. Other clients get the problem document.
         body_file: Text,
-        /// Further response headers, name to value.
+        /// Further response headers, by name.
         headers: Named<Text>,
-        /// Where browsers and programs are sent instead: `Location`, with status 303 unless `status` is another redirect.
+        /// A URL for the `Location` header: clients are redirected, with status 303 unless `status` is another
+        /// redirect.
         redirect: Text,
     }
 }

@@ -8,21 +8,24 @@ use super::section;
 use crate::units::Span;
 
 section! {
-    /// An application: its servers, and how they are used.
+    /// An application: its servers, and how the gateway uses them.
     Upstream {
-        /// URLs of its servers, such as `http://10.0.1.5:8000`. `https://` verifies.
+        /// URLs of its servers, such as `http://10.0.1.5:8000`. The gateway verifies the certificate of an `https://`
+        /// server.
         servers: OneOrMany<Text>,
-        /// Who gets the next request: `least_requests` (default), `round_robin`, or `client_ip`: a client stays with its server.
+        /// Which server gets the next request: the one with the fewest (`least_requests`, default), the next in turn
+        /// (`round_robin`), or always the same for one client (`client_ip`).
         balance: Spanned<Balance>,
-        /// The Host that the application sees: `preserve` (default) for the client's, or a fixed host name.
+        /// The Host that the application sees: the one the client sent (`preserve`, default), or a fixed host name.
         host: Text,
-        /// How servers are asked whether they are well. Left out: they are not.
+        /// Health checks. Default: none.
         health: Health,
-        /// How long each step may take.
+        /// How long each step towards the application may take.
         timeouts: UpstreamTimeouts,
-        /// How servers at `https://` are verified.
+        /// How the gateway verifies `https://` servers.
         tls: UpstreamTls,
-        /// HTTP/2 to the servers: agreed on in TLS, and spoken at once at `http://`. Default: false.
+        /// Speak HTTP/2 to the servers: negotiated by ALPN at `https://`, with prior knowledge at `http://`. Default:
+        /// false.
         http2: Spanned<bool>,
     }
     required {
@@ -31,27 +34,28 @@ section! {
 }
 
 section! {
-    /// How servers at `https://` are verified.
+    /// How the gateway verifies `https://` servers.
     UpstreamTls {
-        /// A PEM file with the authorities that vouch for the servers. Left out: those that the system believes.
+        /// A file with the CA certificates that the gateway trusts for these servers, in PEM. Default: the
+        /// certificates of the system.
         ca: Text,
-        /// The name that certificates must be for, and that servers are asked for. Left out: the host in the URL.
+        /// The name that the certificate must be for, also sent as SNI. Default: the host in the URL.
         server_name: Text,
     }
 }
 
 section! {
-    /// How servers are asked whether they are well.
+    /// Health checks of the servers.
     Health {
-        /// The path that is asked for; an answer of 200 to 399 is good.
+        /// The path that the gateway requests. A status from 200 to 399 is a good answer.
         path: Text,
-        /// How often. Default: 5s.
+        /// The time between two checks. Default: 5s.
         every: Spanned<Span>,
         /// How long an answer may take. Default: 2s.
         timeout: Spanned<Span>,
-        /// So many good answers in a row make a server healthy. Default: 2.
+        /// How many good answers in a row make a server healthy. Default: 2.
         healthy: Spanned<u64>,
-        /// So many bad answers in a row make it unhealthy. Default: 3.
+        /// How many bad answers in a row make a server unhealthy. Default: 3.
         unhealthy: Spanned<u64>,
     }
     required {
@@ -60,13 +64,14 @@ section! {
 }
 
 section! {
-    /// How long each step towards an application may take.
+    /// How long each step towards the application may take.
     UpstreamTimeouts {
-        /// To connect. Default: 2s.
+        /// Connecting; 504 beyond. Default: 2s.
         connect: Spanned<Span>,
-        /// From the request sent to the head of the answer, and between two parts of its body. Default: 60s.
+        /// From the end of the request to the head of the answer (504 beyond), and between two parts of the answer's
+        /// body. Default: 60s.
         response: Spanned<Span>,
-        /// How long an unused connection is kept. Default: 60s.
+        /// How long an unused connection is kept open. Default: 60s.
         idle: Spanned<Span>,
     }
 }

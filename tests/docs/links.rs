@@ -1,0 +1,87 @@
+//! Links lead to pages and headings that exist, and every page stands in the table of contents.
+
+use std::collections::BTreeSet;
+use std::path::Component;
+use std::path::Path;
+use std::path::PathBuf;
+
+use crate::page::BOOK;
+use crate::page::Page;
+use crate::page::pages;
+
+#[test]
+fn every_link_leads_to_a_file_and_a_heading() {
+    let mut broken = Vec::new();
+    let mut followed = 0;
+    for page in pages() {
+        for link in &page.links {
+            if link.target.starts_with("https://") || link.target.starts_with("http://") {
+                continue;
+            }
+            followed += 1;
+            if let Err(problem) = follow(&page, &link.target) {
+                broken.push(format!("{}: {problem}: {}", page.at(link.line), link.target));
+            }
+        }
+    }
+    assert!(broken.is_empty(), "{}", broken.join("\n"));
+    assert!(followed > 50, "only {followed} links were found");
+}
+
+#[test]
+fn every_page_stands_in_the_table_of_contents_once() {
+    let contents = Page::read(format!("{BOOK}/SUMMARY.md"));
+    let mut listed: Vec<PathBuf> = contents.links.iter().map(|link| Path::new(BOOK).join(&link.target)).collect();
+    listed.sort();
+    let written: Vec<PathBuf> = pages().into_iter().map(|page| page.path).collect();
+    let written: Vec<PathBuf> =
+        written.into_iter().filter(|path| path.starts_with(BOOK) && !path.ends_with("SUMMARY.md")).collect();
+    assert_eq!(listed, written);
+}
+
+#[test]
+fn headings_of_a_page_differ() {
+    for page in pages() {
+        let different: BTreeSet<&String> = page.headings.iter().collect();
+        assert_eq!(different.len(), page.headings.len(), "{}: {:?}", page.path.display(), page.headings);
+    }
+}
+
+#[test]
+fn every_picture_is_shown() {
+    let shown: BTreeSet<PathBuf> = pages()
+        .iter()
+        .flat_map(|page| page.links.iter().map(|link| plain(&page.folder().join(&link.target))))
+        .collect();
+    for entry in std::fs::read_dir(format!("{BOOK}/images")).expect("the pictures") {
+        let path = entry.expect("the pictures").path();
+        assert!(shown.contains(&path), "{} is on no page", path.display());
+    }
+}
+
+fn follow(page: &Page, target: &str) -> Result<(), String> {
+    let (file, heading) = target.split_once('#').map_or((target, None), |(file, heading)| (file, Some(heading)));
+    let path = if file.is_empty() { page.path.clone() } else { plain(&page.folder().join(file)) };
+    if !path.exists() {
+        return Err(format!("{} does not exist", path.display()));
+    }
+    // The book is built from its own folder: what lies beside it is not in it.
+    if page.path.starts_with(BOOK) && !path.starts_with(BOOK) {
+        return Err("this leads out of the book".to_owned());
+    }
+    let Some(heading) = heading else { return Ok(()) };
+    let there = Page::read(path).headings.iter().any(|found| found == heading);
+    if there { Ok(()) } else { Err("no such heading".to_owned()) }
+}
+
+/// A path without `..`.
+fn plain(path: &Path) -> PathBuf {
+    let mut plain = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::ParentDir => _ = plain.pop(),
+            part => plain.push(part),
+        }
+    }
+    plain
+}

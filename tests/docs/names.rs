@@ -1,0 +1,43 @@
+//! What the program offers to other programs is in the book by name: metrics, and the requests of the admin API.
+
+use std::collections::BTreeSet;
+use std::fs;
+
+use serde_json::Value;
+
+use crate::page::BOOK;
+use crate::page::Page;
+
+#[test]
+fn every_metric_is_in_the_table() {
+    let names = fs::read_to_string("src/record/names.rs").expect("the names of the metrics");
+    let names: Vec<&str> = names.split('"').filter(|text| text.starts_with("portcullis_")).collect();
+    let page = fs::read_to_string(format!("{BOOK}/observability.md")).expect("the page");
+    for name in &names {
+        let listed = page.contains(&format!("| `{name}` |")) || page.contains(&format!("| `{name}_total` |"));
+        assert!(listed, "{name} is not in the table");
+    }
+    assert_eq!(page.matches("\n| `portcullis_").count(), names.len(), "the table has names that are no metrics");
+}
+
+#[test]
+fn every_request_of_the_admin_api_is_listed() {
+    let description = fs::read_to_string("src/admin/openapi.json").expect("the description of the API");
+    let description: Value = serde_json::from_str(&description).expect("JSON");
+    let mut described = BTreeSet::new();
+    for (path, operations) in description["paths"].as_object().expect("paths") {
+        let path = path.replace("{id}", "ID").replace("{name}", "NAME");
+        let methods = operations.as_object().expect("operations").keys().filter(|key| *key != "parameters");
+        described.extend(methods.map(|method| format!("{} {path}", method.to_uppercase())));
+    }
+    let page = Page::read(format!("{BOOK}/admin-api.md"));
+    let blocks = page.blocks.iter().filter(|block| block.language == "http");
+    let lines = blocks.flat_map(|block| block.text.lines());
+    let listed: BTreeSet<String> = lines.map(|line| plain(line.split('?').next().unwrap_or(line))).collect();
+    assert_eq!(listed, described);
+}
+
+/// With one space between method and path.
+fn plain(line: &str) -> String {
+    line.split_whitespace().collect::<Vec<_>>().join(" ")
+}
