@@ -10,6 +10,7 @@ use smallvec::SmallVec;
 use super::keyring::KeyRing;
 use super::keyring::MAC_LENGTH;
 use super::keyring::Mac;
+use crate::base64;
 use crate::clock::Timestamp;
 
 /// What the name of every device cookie begins with; 16 hexadecimal digits follow, which say for whom it is to nobody
@@ -102,7 +103,7 @@ pub fn issue(ring: &KeyRing, now: Timestamp, subject: Subject<'_>, device: Devic
     let mut name = COOKIE_PREFIX.to_owned();
     name.extend(digits(&named).map(char::from));
     let content = [&[VERSION][..], &device.0, &expires, &mac.0].concat();
-    Issued { name, value: encode(&content) }
+    Issued { name, value: base64::encode_url(&content) }
 }
 
 impl DeviceId {
@@ -162,20 +163,8 @@ fn digits(mac: &Mac) -> [u8; 16] {
 }
 
 const HEXADECIMAL: &[u8; 16] = b"0123456789abcdef";
-const BASE64URL: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
-/// Base64 in the alphabet of addresses, without padding.
-fn encode(content: &[u8]) -> String {
-    let mut text = String::with_capacity(DIGITS);
-    for group in content.chunks(3) {
-        let bits = group.iter().fold(0_u32, |bits, byte| bits << 8 | u32::from(*byte)) << (8 * (3 - group.len()));
-        let digit = |place: usize| char::from(BASE64URL[(bits >> (18 - 6 * place)) as usize & 63]);
-        text.extend((0..=group.len()).map(digit));
-    }
-    text
-}
-
-/// Only what [`encode`] writes.
+/// Only what `base64::encode_url` writes.
 fn decode(text: &[u8]) -> Option<[u8; LENGTH]> {
     if text.len() != DIGITS {
         return None;
@@ -183,7 +172,7 @@ fn decode(text: &[u8]) -> Option<[u8; LENGTH]> {
     let mut content = [0; LENGTH];
     let (mut pending, mut count, mut written) = (0_u32, 0, 0);
     for letter in text {
-        let digit = memchr::memchr(*letter, BASE64URL)?;
+        let digit = memchr::memchr(*letter, base64::URL)?;
         pending = pending << 6 | u32::try_from(digit).ok()?;
         count += 6;
         if count >= 8 {

@@ -27,6 +27,7 @@ use crate::gateway::admit::request_id::RequestId;
 use crate::gateway::core::Core;
 use crate::gateway::forward::device;
 use crate::gateway::forward::headers;
+use crate::gateway::forward::upgrade;
 use crate::gateway::respond::audience::Audience;
 use crate::gateway::settle::Held;
 use crate::gateway::settle::Settling;
@@ -90,6 +91,8 @@ pub struct Story {
     pending: Option<Box<Pending>>,
     /// Who is to be known from now on: the outcome was a success.
     newcomer: Option<Box<Newcomer>>,
+    /// Whether the client takes any answer of success for a tunnel (RFC 8441).
+    pub asks_for_tunnel: bool,
     /// Whether the client's connection is encrypted: here, or as far as a trusted proxy says.
     pub is_secure: bool,
     /// The way of informational answers.
@@ -161,6 +164,7 @@ impl Story {
             held: Held::default(),
             pending: None,
             newcomer: None,
+            asks_for_tunnel: upgrade::is_tunnel_in_stream(parts),
             is_secure: false,
             interim,
             meaning: None,

@@ -22,6 +22,7 @@ mod proxy_protocol;
 mod recognize;
 mod socket;
 mod target;
+mod upgrade;
 mod watchdog;
 
 use std::sync::Arc;
@@ -46,15 +47,15 @@ pub use self::door::Door;
 pub use self::door::Entrance;
 pub use self::door::Reception;
 pub use self::door::Terms;
-pub use self::http1::NotUpgraded;
-pub use self::http1::OnUpgrade;
-pub use self::http1::Upgraded;
 pub use self::incoming::BrokenOff;
 pub use self::incoming::Incoming;
 pub use self::interim::Interim;
 pub use self::stop::Stop;
 pub use self::stop::Stopper;
 pub use self::tls::Tls;
+pub use self::upgrade::NotUpgraded;
+pub use self::upgrade::OnUpgrade;
+pub use self::upgrade::Upgraded;
 
 /// Bounds of connections; those that stand keep what they began with.
 #[derive(Clone, Debug, Eq, PartialEq)]

@@ -7,8 +7,8 @@ use http::header::AUTHORIZATION;
 use http::header::AsHeaderName;
 use smallvec::SmallVec;
 
-use super::base64;
 use super::nul;
+use crate::base64;
 
 /// Every line of a header, as sent, without white space around it. Bytes that are not UTF-8 are taken as Latin-1, so
 /// that different values stay different; a NUL in two bytes or more, which some encoders write, is one.

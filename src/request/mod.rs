@@ -1,6 +1,5 @@
 //! What is asked for, in canonical form, so that no spelling of a request slips past a rule.
 
-mod base64;
 mod content_type;
 pub(crate) mod encoding;
 pub mod fields;

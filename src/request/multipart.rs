@@ -9,11 +9,11 @@ use memchr::memmem;
 use self::parts::Part;
 use self::parts::Parts;
 use self::parts::find_all;
-use super::base64;
 use super::content_type::is_plain_charset;
 use super::name::is_read_as;
 use super::percent;
 use super::percent::Escapes;
+use crate::base64;
 
 /// What a text looks like as a multipart body.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

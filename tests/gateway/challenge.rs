@@ -4,6 +4,7 @@ use std::thread;
 
 use portcullis::challenge::is_solution;
 
+use crate::chromium::Chromium;
 use crate::support::Answer;
 use crate::support::Gateway;
 use crate::support::Origin;
@@ -216,35 +217,9 @@ fn gateways_of_one_redis_take_each_others_work_once() {
     assert_eq!(origin.count(), 4);
 }
 
-/// A browser on one page, until it is dropped.
-#[derive(Debug)]
-struct Chromium {
-    child: std::process::Child,
-    _profile: tempfile::TempDir,
-}
-
-impl Chromium {
-    /// Under a name and over plain http, where a browser trusts a site with less than on the loopback address.
-    fn visits(gateway: &Gateway, path: &str) -> Self {
-        let profile = tempfile::tempdir().expect("a folder for the browser");
-        let child = std::process::Command::new("chromium")
-            .args(["--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run"])
-            .args(["--remote-debugging-port=0", "--host-resolver-rules=MAP shop.example 127.0.0.1"])
-            .arg(format!("--user-data-dir={}", profile.path().display()))
-            .arg(format!("http://shop.example:{}{path}", gateway.address().port()))
-            .stdout(std::process::Stdio::null())
-            .stderr(std::process::Stdio::null())
-            .spawn()
-            .expect("chromium is installed");
-        Self { child, _profile: profile }
-    }
-}
-
-impl Drop for Chromium {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
+/// Under a name and over plain http, where a browser trusts a site with less than on the loopback address.
+fn visit(gateway: &Gateway, path: &str) -> Chromium {
+    Chromium::visits(&format!("http://shop.example:{}{path}", gateway.address().port()))
 }
 
 #[test]
@@ -252,7 +227,7 @@ fn a_real_browser_does_the_work_and_gets_what_it_asked_for() {
     let origin = Origin::start();
     let gateway = challenging(&origin, "limits:\n  - {name: pace, key: path, rate: 1/hour, then: {challenge: pow}}");
     assert_eq!(gateway.get("/wanted").status(), 200);
-    let _browser = Chromium::visits(&gateway, "/wanted");
+    let _browser = visit(&gateway, "/wanted");
     let is_wanted = |head: &str| head.starts_with("GET /wanted ");
     eventually("the page loads itself again and is let in", || {
         origin.requests().iter().filter(|request| is_wanted(&request.head)).count() == 2
@@ -291,7 +266,7 @@ var timer = setInterval(function () {
         "routes:\n  - match: POST /login\n    limits:\n      - {name: pace, key: path, rate: 1/hour, then: {challenge: pow}}",
     );
     assert_eq!(gateway.post("/login").form("a=b").status(), 200);
-    let _browser = Chromium::visits(&gateway, "/form");
+    let _browser = visit(&gateway, "/form");
     eventually("the form is sent again and let in", || {
         origin.requests().iter().any(|request| request.text() == "password=horse")
     });

@@ -18,7 +18,7 @@ use crate::support::Origin;
 pub(crate) struct Answered {
     pub(crate) status: StatusCode,
     headers: HeaderMap,
-    body: Vec<u8>,
+    pub(crate) body: Vec<u8>,
     trailers: Option<HeaderMap>,
 }
 

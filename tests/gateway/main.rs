@@ -9,6 +9,7 @@ mod bans;
 mod bodies;
 mod body_rate;
 mod challenge;
+mod chromium;
 mod deny_page;
 mod descriptors;
 mod devices;
@@ -59,6 +60,8 @@ mod tls_unwell;
 mod upgrade;
 mod upstream_http2;
 mod upstream_tls;
+mod websocket_http2;
+mod websocket_http2_ends;
 mod xml;
 
 #[path = "../support/mod.rs"]

@@ -13,11 +13,18 @@ use crate::support::Answer;
 use crate::support::Exchange;
 use crate::support::Gateway;
 use crate::support::Origin;
+use crate::support::Received;
 use crate::support::eventually;
 
-/// Accepts a WebSocket by hand, since the head was read already, and echoes.
+/// Accepts a WebSocket, and echoes.
 pub(crate) fn echo(mut exchange: Exchange) {
-    let Some(received) = exchange.request() else { return };
+    if let Some(received) = exchange.request() {
+        echo_to(&received, exchange);
+    }
+}
+
+/// Accepts a WebSocket by hand, since the head was read already, and echoes.
+pub(crate) fn echo_to(received: &Received, mut exchange: Exchange) {
     let key = received.header("sec-websocket-key").expect("a key");
     let accept = tungstenite::handshake::derive_accept_key(key.as_bytes());
     exchange.write(format!(

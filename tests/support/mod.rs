@@ -41,6 +41,7 @@ pub use self::nginx::Nginx;
 pub use self::origin::Answer;
 pub use self::origin::Exchange;
 pub use self::origin::Origin;
+pub use self::origin::Received;
 pub use self::over::Over;
 pub use self::program::Program;
 pub use self::python::python;

@@ -1,7 +1,6 @@
 //! A request that passed, on its way to the application and back.
 
 use std::error::Error;
-use std::mem;
 use std::sync::Arc;
 
 use http::HeaderName;
@@ -27,6 +26,7 @@ use super::inspect::Watch;
 use super::outlive::Outliving;
 use super::unheeded;
 use super::upgrade;
+use super::upgrade::Unsound;
 use super::upgrade::Wanted;
 use crate::gateway::admit::body::RequestBody;
 use crate::gateway::admit::expect;
@@ -76,6 +76,10 @@ pub fn forward(
             Ok(answer) if answer.response.status() == StatusCode::SWITCHING_PROTOCOLS => {
                 Box::pin(switch(story, &connection, answer, wanted)).await
             }
+            Ok(answer) if story.asks_for_tunnel && answer.response.status().is_success() => {
+                story.is_answered_by(Some(Arc::clone(&answer.server)), answer.passed);
+                make_no_sense(story, &answer.server, Unsound::NotSwitched)
+            }
             Ok(answer) if story.outcome_rule().is_some() => watch(story, version, answer, invitation).await,
             Ok(answer) => relay(story, version, answer, invitation, None),
             Err(error) => {
@@ -124,8 +128,7 @@ fn prepare(
         parts.headers.insert(CONTENT_LENGTH, HeaderValue::from_static("0"));
     }
     if let Some(wanted) = wanted {
-        parts.headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
-        parts.headers.insert(UPGRADE, wanted.protocols.clone());
+        wanted.ask(&mut parts.headers);
     }
     // An invitation over HTTP/2 would not be heard: the body is asked for at once.
     let is_heard = !settings.is_some_and(|it| it.http2);
@@ -233,17 +236,19 @@ fn is_bodiless(story: &Story, status: StatusCode) -> bool {
 async fn switch(
     mut story: Box<Story>,
     connection: &Connection,
-    mut answer: Answer,
+    answer: Answer,
     wanted: Option<Wanted>,
 ) -> Response<ResponseBody> {
-    story.is_answered_by(Some(Arc::clone(&answer.server)), mem::take(&mut answer.passed));
-    let (mut parts, body) = answer.response.into_parts();
-    let wanted = wanted.filter(|wanted| wanted.includes(&parts.headers));
-    let Some((wanted, application)) = wanted.zip(body.into_tunnel()) else {
-        story.error = Some("the application switched protocols unasked".into());
-        story.has_failed("unsolicited_upgrade");
-        warn!(request_id = story.request_id.as_str(), server = %answer.server, "the application switched protocols unasked");
-        return reply::fail(story, StatusCode::BAD_GATEWAY, "the application's answer makes no sense", Ending::Ends);
+    let Answer { response, server, passed } = answer;
+    let (mut parts, body) = response.into_parts();
+    story.is_answered_by(Some(Arc::clone(&server)), passed);
+    let switched = wanted.ok_or(Unsound::Unasked).and_then(|wanted| {
+        wanted.check(&mut parts.headers)?;
+        Ok((wanted, body.into_tunnel().ok_or(Unsound::Unasked)?))
+    });
+    let (wanted, application) = match switched {
+        Ok(switched) => switched,
+        Err(unsound) => return make_no_sense(story, &server, unsound),
     };
     if let Some(watch) = Watch::begin(&mut story, parts.status, &parts.headers, false) {
         watch.end(&mut story, inspection::Ending::Cut, false).await;
@@ -259,6 +264,14 @@ async fn switch(
     story.status = Some(parts.status);
     connection.spawn(upgrade::tunnel(wanted.client, application, story));
     Response::from_parts(parts, ResponseBody::Empty)
+}
+
+/// The application's answer is none to what it was asked.
+fn make_no_sense(mut story: Box<Story>, server: &str, unsound: Unsound) -> Response<ResponseBody> {
+    warn!(request_id = story.request_id.as_str(), server, "{unsound}");
+    story.has_failed(unsound.label());
+    story.error = Some(unsound.to_string().into());
+    reply::fail(story, StatusCode::BAD_GATEWAY, "the application's answer makes no sense", Ending::Ends)
 }
 
 fn fail(mut story: Box<Story>, version: Version, has_body: bool, error: ForwardError) -> Response<ResponseBody> {

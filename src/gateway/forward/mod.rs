@@ -9,3 +9,4 @@ pub mod outlive;
 pub mod relay;
 pub mod unheeded;
 pub mod upgrade;
+mod websocket;

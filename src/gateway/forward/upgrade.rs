@@ -10,6 +10,7 @@ use std::time::Duration;
 use http::HeaderMap;
 use http::HeaderValue;
 use http::Version;
+use http::header::CONNECTION;
 use http::header::UPGRADE;
 use http::request::Parts;
 use tokio::io::AsyncRead;
@@ -17,6 +18,7 @@ use tokio::io::AsyncWrite;
 use tokio::io::ReadBuf;
 use tracing::debug;
 
+use super::websocket::Handshake;
 use crate::gateway::admit::intake::Intake;
 use crate::gateway::story::Story;
 use crate::listen::OnUpgrade;
@@ -27,6 +29,30 @@ use crate::upstream::Tunnel;
 pub struct Wanted {
     pub protocols: HeaderValue,
     pub client: OnUpgrade,
+    /// Ours with the application, where its client has none.
+    pub handshake: Option<Handshake>,
+}
+
+/// Why an application's answer is none to what it was asked.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
+pub enum Unsound {
+    #[error("the application switched protocols unasked")]
+    Unasked,
+    #[error("the application's Sec-WebSocket-Accept is not for the key it was sent")]
+    Handshake,
+    #[error("the application answered without switching protocols")]
+    NotSwitched,
+}
+
+impl Unsound {
+    /// As the metric of failures has it.
+    pub fn label(self) -> &'static str {
+        match self {
+            Self::Unasked => "unsolicited_upgrade",
+            Self::Handshake => "handshake",
+            Self::NotSwitched => "not_switched",
+        }
+    }
 }
 
 impl Wanted {
@@ -34,17 +60,40 @@ impl Wanted {
     /// application's connection is not on offer, and a request with a body ends with its body.
     pub fn read(parts: &mut Parts, is_named_in_connection: bool, has_body: bool) -> Option<Self> {
         let client = parts.extensions.remove::<OnUpgrade>()?;
-        if !is_named_in_connection || has_body || parts.version != Version::HTTP_11 {
+        if !is_named_in_connection || has_body || parts.version < Version::HTTP_11 {
             return None;
         }
-        Some(Self { protocols: offered(&parts.headers)?, client })
+        let handshake = is_stream(parts.version).then(Handshake::random);
+        Some(Self { protocols: offered(&parts.headers)?, client, handshake })
     }
 
-    /// Whether the application switched to something that was asked for.
-    pub fn includes(&self, switched: &HeaderMap) -> bool {
-        let Some(protocol) = switched.get(UPGRADE) else { return false };
-        elements(&self.protocols).any(|wanted| wanted.eq_ignore_ascii_case(protocol.as_bytes().trim_ascii()))
+    /// Writes it into a request for the application.
+    pub fn ask(&self, headers: &mut HeaderMap) {
+        headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
+        headers.insert(UPGRADE, self.protocols.clone());
+        if let Some(handshake) = &self.handshake {
+            handshake.ask(headers);
+        }
     }
+
+    /// Checks that the application switched to something that was asked for. What was for us alone is taken out.
+    pub fn check(&self, switched: &mut HeaderMap) -> Result<(), Unsound> {
+        let protocol = switched.get(UPGRADE).ok_or(Unsound::Unasked)?.as_bytes().trim_ascii();
+        if !elements(&self.protocols).any(|wanted| wanted.eq_ignore_ascii_case(protocol)) {
+            return Err(Unsound::Unasked);
+        }
+        let is_sound = self.handshake.as_ref().is_none_or(|handshake| handshake.take_accept(switched));
+        if is_sound { Ok(()) } else { Err(Unsound::Handshake) }
+    }
+}
+
+/// Whether a client asks for a tunnel in a stream of HTTP/2, and so takes any answer of success for its beginning.
+pub fn is_tunnel_in_stream(parts: &Parts) -> bool {
+    is_stream(parts.version) && parts.extensions.get::<OnUpgrade>().is_some()
+}
+
+fn is_stream(version: Version) -> bool {
+    version == Version::HTTP_2
 }
 
 fn offered(headers: &HeaderMap) -> Option<HeaderValue> {
@@ -81,13 +130,17 @@ pub async fn tunnel(client: OnUpgrade, application: Tunnel, mut story: Box<Story
             return;
         }
     };
+    let given_up = client.given_up();
     let (received, sent) = (Intake::default(), Intake::default());
     story.intake = Some(received.clone());
     let mut client = Counted { io: client, read: received.clone() };
     let mut application = Counted { io: application, read: sent.clone() };
     let moved = || received.bytes() + sent.bytes();
     tokio::select! {
+        // What came before the end goes on first.
+        biased;
         _ = tokio::io::copy_bidirectional_with_sizes(&mut client, &mut application, BUFFER, BUFFER) => {}
+        () = given_up => {}
         () = silence(moved) => {}
     }
     story.bytes_out = sent.bytes();

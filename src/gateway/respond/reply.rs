@@ -268,6 +268,10 @@ impl Reply {
 
     /// Ends the story: what an answer of our own says is known.
     fn finish(mut self, mut story: Box<Story>) -> Response<ResponseBody> {
+        if story.asks_for_tunnel && self.status.is_success() {
+            // A denial that looks like a success would be taken for the tunnel.
+            self.status = StatusCode::FORBIDDEN;
+        }
         let is_bodiless = matches!(self.status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
         let body = if is_bodiless {
             self.headers.remove(CONTENT_TYPE);

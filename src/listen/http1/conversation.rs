@@ -26,8 +26,7 @@ use super::head::Head;
 use super::reader::Reader;
 use super::scratch;
 use super::sending::Sending;
-use super::upgrade::OnUpgrade;
-use super::upgrade::Upgraded;
+use super::tunnel::Tunnel;
 use super::wire::Next;
 use super::wire::Wire;
 use crate::http1::Length;
@@ -35,7 +34,9 @@ use crate::http1::Outbox;
 use crate::listen::Connection;
 use crate::listen::Incoming;
 use crate::listen::Interim;
+use crate::listen::OnUpgrade;
 use crate::listen::Settings;
+use crate::listen::Upgraded;
 use crate::listen::channel::Channel;
 use crate::listen::connection::Phase;
 use crate::listen::connection::Progress;
@@ -248,7 +249,7 @@ impl<S, F, B> Conversation<'_, S, F, B> {
     pub(in crate::listen) fn hand_over(mut self) {
         let parts = self.wire.lock().end();
         if let (Some((channel, read)), Some(upgrade)) = (parts, self.upgrade.take()) {
-            drop(upgrade.send(Upgraded::new(channel, read)));
+            drop(upgrade.send(Tunnel::new(channel, read).into()));
         }
     }
 

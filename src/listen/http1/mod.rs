@@ -13,7 +13,7 @@ mod head;
 mod reader;
 mod scratch;
 mod sending;
-mod upgrade;
+mod tunnel;
 mod wire;
 
 pub(super) use self::ahead::Ahead;
@@ -21,6 +21,4 @@ pub(super) use self::body::Body;
 pub(super) use self::conversation::Conversation;
 pub(super) use self::conversation::End;
 pub(super) use self::scratch::poll_read;
-pub use self::upgrade::NotUpgraded;
-pub use self::upgrade::OnUpgrade;
-pub use self::upgrade::Upgraded;
+pub(super) use self::tunnel::Tunnel;

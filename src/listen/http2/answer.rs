@@ -19,7 +19,11 @@ use crate::listen::date;
 /// Makes a head of what it says: what is between neighbours goes, and what every answer has comes.
 pub(super) fn head(parts: Parts, body: &impl Body) -> Response<()> {
     let mut head = Response::new(());
-    *head.status_mut() = parts.status;
+    *head.status_mut() = match parts.status {
+        // What opens a tunnel (RFC 8441, section 5).
+        StatusCode::SWITCHING_PROTOCOLS => StatusCode::OK,
+        status => status,
+    };
     *head.headers_mut() = parts.headers;
     let fields = head.headers_mut();
     let foreign: SmallVec<[HeaderName; 4]> = fields.keys().filter(|name| is_of_http1(name)).cloned().collect();

@@ -28,6 +28,7 @@ use super::head::Whole;
 use super::stream::Open;
 use super::stream::Stream;
 use super::tapped::Tapped;
+use super::tunnel::Wanted;
 use super::waiting::Waiting;
 use crate::listen::Connection;
 use crate::listen::Handle;
@@ -69,6 +70,7 @@ impl<'c, H: Handle> Conversation<'c, H> {
             .max_concurrent_streams(MAX_STREAMS)
             .max_header_list_size(u32::try_from(most).unwrap_or(u32::MAX))
             .max_send_buffer_size(SEND_BUFFER)
+            .enable_connect_protocol()
             .handshake(tapped);
         Self { connection, settings, handler, waiting, at: At::Shaking(shaking), winds_down: false }
     }
@@ -118,12 +120,20 @@ impl<'c, H: Handle> Conversation<'c, H> {
 
     fn answer(&self, head: Whole, body: RecvStream, respond: SendResponse<Bytes>) {
         self.connection.progress.begin();
-        let Whole { request, length } = head;
-        let incoming = if body.is_end_stream() { Incoming::default() } else { Body::new(body, length).into() };
+        let Whole { mut request, length, asks_for_tunnel } = head;
+        let (mut incoming, mut tunnel) = (Incoming::default(), None);
+        if asks_for_tunnel {
+            let (wanted, upgrade) = Wanted::new(body);
+            request.extensions_mut().insert(upgrade);
+            tunnel = Some(wanted);
+        } else if !body.is_end_stream() {
+            incoming = Body::new(body, length).into();
+        }
         let ahead = Ahead::default();
         let interim = ahead.clone().into();
         let answer = self.handler.handle(Arc::clone(self.connection), request.map(|()| incoming), interim);
-        tokio::spawn(Stream::new(respond, answer, ahead, Open::new(self.connection), Arc::clone(self.settings)));
+        let (open, settings) = (Open::new(self.connection), Arc::clone(self.settings));
+        tokio::spawn(Stream::new(respond, answer, ahead, tunnel, open, settings));
     }
 
     /// A head that is no request is answered, and then its stream reset.

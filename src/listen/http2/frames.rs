@@ -23,6 +23,8 @@ pub(super) struct Frames {
     heads: Heads,
     waiting: Waiting,
     budget: FrameBudget,
+    /// Frames of data since those who read them had their turn.
+    data_in_a_row: u32,
 }
 
 /// The first nine bytes of a frame.
@@ -79,11 +81,12 @@ impl Frames {
             heads: Heads::new(most, waiting.clone()),
             waiting,
             budget: FrameBudget::new(),
+            data_in_a_row: 0,
         }
     }
 
-    /// Looks at what came, and leaves of it what h2 is to read. It stops where a head needs more room than it took, and
-    /// where enough of them wait.
+    /// Looks at what came, and leaves of it what h2 is to read. It stops where a head needs more room than it took,
+    /// where enough of them wait, and where it [`pauses`](Self::pauses).
     pub(super) fn sift(&mut self, bytes: &mut [u8]) -> Result<Sifted, Flood> {
         let mut sifted = Sifted::default();
         while sifted.used < bytes.len() && !sifted.stops {
@@ -104,6 +107,16 @@ impl Frames {
         Ok(sifted)
     }
 
+    /// Whether those who read data should have their turn before more is looked at; they get it. h2 ends the connection
+    /// where too many small frames are not read yet.
+    pub(super) fn pauses(&mut self) -> bool {
+        let pauses = self.data_in_a_row >= DATA_IN_A_ROW;
+        if pauses {
+            self.data_in_a_row = 0;
+        }
+        pauses
+    }
+
     /// So many bytes went to the client at once.
     pub(super) fn wrote(&mut self, bytes: usize) {
         self.budget.wrote(bytes);
@@ -116,6 +129,10 @@ impl Frames {
         self.left = self.current.length;
         if !self.budget.note(self.current.kind) {
             return Err(Flood);
+        }
+        if self.current.kind == DATA {
+            self.data_in_a_row += 1;
+            sifted.stops |= self.data_in_a_row >= DATA_IN_A_ROW;
         }
         if self.heads.are_open() && !self.heads.go_on_in(self.current) {
             self.fail(Reason::PROTOCOL_ERROR, bytes, sifted);
@@ -205,6 +222,9 @@ pub(in crate::listen) const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 
 /// Length of a frame's header.
 const HEADER: usize = 9;
+
+/// A quarter of what h2 keeps of the smallest.
+const DATA_IN_A_ROW: u32 = 128;
 
 /// The longest that is taken, which is what h2 takes.
 const MAX_FRAME: usize = 16 * 1024;

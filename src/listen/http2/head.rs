@@ -40,6 +40,8 @@ pub(super) struct Whole {
     pub(super) request: Request<()>,
     /// Of its body, where it is stated.
     pub(super) length: Option<u64>,
+    /// It was an extended CONNECT (RFC 8441), and is the GET that HTTP/1.1 would have for it.
+    pub(super) asks_for_tunnel: bool,
 }
 
 /// What was read of one head, or of what stands behind a body. Nothing is kept of what is too long.
@@ -69,6 +71,20 @@ enum Cookie {
     None,
     Whole(HeaderValue),
     Crumbs(BytesMut),
+}
+
+/// What the fields with a colon say.
+struct Line {
+    method: Method,
+    target: Uri,
+    protocol: Option<Protocol>,
+}
+
+/// What an extended CONNECT asks for.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Protocol {
+    WebSocket,
+    Unknown,
 }
 
 /// It is not a request as HTTP/2 has it.
@@ -129,9 +145,15 @@ impl Fields {
 
     /// What it was, all of it read. `ends`: there is no body.
     pub(super) fn into_head(mut self, ends: bool) -> Head {
-        let parts = if self.is_malformed { Err(Malformed) } else { self.pseudo.read() };
-        match parts.and_then(|(method, target)| Ok((method, target, self.length(ends)?))) {
-            Ok((method, target, length)) if !self.is_too_long() => {
+        let line = if self.is_malformed { Err(Malformed) } else { self.pseudo.read() };
+        match line.and_then(|line| Ok((self.length(ends, line.protocol)?, line))) {
+            Ok((_, Line { protocol: Some(Protocol::Unknown), .. })) => self.refused(StatusCode::NOT_IMPLEMENTED),
+            Ok((length, Line { method, target, protocol })) if !self.is_too_long() => {
+                let asks_for_tunnel = protocol.is_some();
+                if asks_for_tunnel {
+                    self.plain.insert(CONNECTION, HeaderValue::from_static("upgrade"));
+                    self.plain.insert(UPGRADE, HeaderValue::from_static("websocket"));
+                }
                 if let Some(cookie) = self.cookie.take() {
                     self.plain.insert(COOKIE, cookie);
                 }
@@ -140,7 +162,7 @@ impl Fields {
                 *request.uri_mut() = target;
                 *request.version_mut() = Version::HTTP_2;
                 *request.headers_mut() = self.plain;
-                Head::Request(Box::new(Whole { request, length }))
+                Head::Request(Box::new(Whole { request, length, asks_for_tunnel }))
             }
             Err(Malformed) if self.is_malformed || !self.is_too_long() => self.refused(StatusCode::BAD_REQUEST),
             Ok(_) | Err(Malformed) => self.refused(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE),
@@ -164,10 +186,13 @@ impl Fields {
         }))
     }
 
-    /// What is stated once, or several times alike.
-    fn length(&self, ends: bool) -> Result<Option<u64>, Malformed> {
+    /// What is stated once, or several times alike. A tunnel has none.
+    fn length(&self, ends: bool, protocol: Option<Protocol>) -> Result<Option<u64>, Malformed> {
         let mut lengths = self.plain.get_all(CONTENT_LENGTH).iter();
         let Some(first) = lengths.next() else { return Ok(None) };
+        if protocol.is_some() {
+            return Err(Malformed);
+        }
         let digits =
             str::from_utf8(first.as_bytes()).ok().filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()));
         let length: u64 = digits.and_then(|digits| digits.parse().ok()).ok_or(Malformed)?;
@@ -182,15 +207,20 @@ impl Pseudo {
         all.iter().all(|one| one.is_none())
     }
 
-    fn read(&self) -> Result<(Method, Uri), Malformed> {
+    fn read(&self) -> Result<Line, Malformed> {
         let method = self.method.as_ref().ok_or(Malformed)?;
-        let method = Method::from_bytes(method.as_bytes()).map_err(|_| Malformed)?;
+        let mut method = Method::from_bytes(method.as_bytes()).map_err(|_| Malformed)?;
+        let protocol = self.protocol.as_ref().map(Protocol::of);
         let mut target = uri::Parts::default();
         if let Some(authority) = &self.authority {
             target.authority = Some(Authority::try_from(authority.as_bytes()).map_err(|_| Malformed)?);
         }
-        if self.protocol.is_some() {
-            return Err(Malformed);
+        if protocol.is_some() {
+            if method != Method::CONNECT {
+                return Err(Malformed);
+            }
+            // What rules and applications see of it.
+            method = Method::GET;
         }
         if method == Method::CONNECT {
             if self.scheme.is_some() || self.path.is_some() {
@@ -203,7 +233,13 @@ impl Pseudo {
             target.path_and_query = Some(read_path(self.path.as_ref().ok_or(Malformed)?)?);
         }
         let target = Uri::from_parts(target).map_err(|_| Malformed)?;
-        Ok((method, target))
+        Ok(Line { method, target, protocol })
+    }
+}
+
+impl Protocol {
+    fn of(value: &HeaderValue) -> Self {
+        if value.as_bytes().eq_ignore_ascii_case(b"websocket") { Self::WebSocket } else { Self::Unknown }
     }
 }
 

@@ -1,6 +1,6 @@
 //! HTTP/2 with one client. Frames, windows and streams are h2's; the heads of requests are read here, before it sees
 //! them (`tapped`, `frames`, `heads`), so that a malformed one is answered and no other stream notices. Each request is
-//! a task of its own (`stream`).
+//! a task of its own (`stream`), and a tunnel once it asked for one (`tunnel`).
 
 mod ahead;
 mod answer;
@@ -14,9 +14,11 @@ mod hpack;
 mod sending;
 mod stream;
 mod tapped;
+mod tunnel;
 mod waiting;
 
 pub(super) use self::ahead::Ahead;
 pub(super) use self::body::Body;
 pub(super) use self::conversation::Conversation;
 pub(super) use self::frames::PREFACE;
+pub(super) use self::tunnel::Tunnel;

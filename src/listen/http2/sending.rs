@@ -51,7 +51,7 @@ where
                 return Poll::Ready(());
             }
             if let Some((part, is_last)) = self.part.take() {
-                if self.poll_room(cx).is_pending() {
+                if poll_room(&mut self.stream, cx).is_pending() {
                     self.part = Some((part, is_last));
                     return self.patience.poll_lost(cx);
                 }
@@ -80,17 +80,6 @@ where
         }
     }
 
-    /// Ready when there is room for some of a part, or never will be.
-    fn poll_room(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        while self.stream.capacity() == 0 {
-            match ready!(self.stream.poll_capacity(cx)) {
-                Some(Ok(0)) => {}
-                Some(_) | None => break,
-            }
-        }
-        Poll::Ready(())
-    }
-
     /// Whether it was the last.
     fn take(&mut self, frame: Frame<Bytes>) -> bool {
         match frame.into_data() {
@@ -109,4 +98,15 @@ where
         }
         false
     }
+}
+
+/// Ready when there is room for some of a part, or never will be.
+pub(super) fn poll_room(stream: &mut SendStream<Bytes>, cx: &mut Context<'_>) -> Poll<()> {
+    while stream.capacity() == 0 {
+        match ready!(stream.poll_capacity(cx)) {
+            Some(Ok(0)) => {}
+            Some(_) | None => break,
+        }
+    }
+    Poll::Ready(())
 }

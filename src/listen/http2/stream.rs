@@ -11,12 +11,14 @@ use std::task::Poll;
 use bytes::Bytes;
 use h2::server::SendResponse;
 use http::Response;
+use http::StatusCode;
 use http_body::Body;
 
 use super::ahead::Ahead;
 use super::answer;
 use super::sending::Fault;
 use super::sending::Sending;
+use super::tunnel::Wanted;
 use crate::listen::Connection;
 use crate::listen::Settings;
 use crate::listen::conversation::log_panic;
@@ -28,8 +30,10 @@ pub(super) struct Stream<F, B> {
     respond: SendResponse<Bytes>,
     at: At<F, B>,
     ahead: Ahead,
+    /// What becomes of it where it asks for a tunnel.
+    tunnel: Option<Wanted>,
     settings: Arc<Settings>,
-    _open: Open,
+    open: Open,
 }
 
 #[derive(Debug)]
@@ -48,10 +52,11 @@ where
         respond: SendResponse<Bytes>,
         answer: F,
         ahead: Ahead,
+        tunnel: Option<Wanted>,
         open: Open,
         settings: Arc<Settings>,
     ) -> Self {
-        Self { respond, at: At::Answering(Box::pin(answer)), ahead, settings, _open: open }
+        Self { respond, at: At::Answering(Box::pin(answer)), ahead, tunnel, settings, open }
     }
 
     fn poll_on(&mut self, cx: &mut Context<'_>) -> Poll<()> {
@@ -65,6 +70,9 @@ where
                     },
                     Poll::Pending => {
                         self.inform(cx);
+                        if let Some(tunnel) = &mut self.tunnel {
+                            tunnel.fill(cx);
+                        }
                         // The client may give up before there is an answer.
                         return self.respond.poll_reset(cx).map(|_| ());
                     }
@@ -85,10 +93,15 @@ where
     fn begin(&mut self, response: Response<B>, cx: &Context<'_>) -> Option<Sending<B>> {
         self.inform(cx);
         let (parts, body) = response.into_parts();
-        let is_all = body.is_end_stream();
+        let opens_tunnel = parts.status == StatusCode::SWITCHING_PROTOCOLS;
+        let is_all = body.is_end_stream() && !opens_tunnel;
         let head = answer::head(parts, &body);
         // That the client has gone shows with the next part.
         let stream = self.respond.send_response(head, is_all).ok()?;
+        if opens_tunnel {
+            self.tunnel.take()?.open(stream, self.open.clone());
+            return None;
+        }
         (!is_all).then(|| Sending::new(body, stream, &self.settings))
     }
 }
@@ -118,6 +131,12 @@ impl Open {
     pub(super) fn new(connection: &Arc<Connection>) -> Self {
         connection.progress.stream_opened();
         Self { connection: Arc::clone(connection) }
+    }
+}
+
+impl Clone for Open {
+    fn clone(&self) -> Self {
+        Self::new(&self.connection)
     }
 }
 

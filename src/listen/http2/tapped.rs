@@ -108,7 +108,7 @@ impl AsyncRead for Tapped {
                 // The connection is told.
                 return Poll::Pending;
             }
-            if this.waiting.is_full() {
+            if this.waiting.is_full() || this.frames.pauses() {
                 cx.waker().wake_by_ref();
                 return Poll::Pending;
             }

@@ -24,6 +24,9 @@ pub(super) const GET: &[Field<'static>] =
 const POST: &[Field<'static>] =
     &[(b":method", b"POST"), (b":scheme", b"http"), (b":authority", b"a"), (b":path", b"/")];
 
+const CONNECT: Field<'static> = (b":method", b"CONNECT");
+const WEBSOCKET: Field<'static> = (b":protocol", b"websocket");
+
 const PLAIN: &str = "GET / HTTP/1.1\r\nhost: a\r\n\r\n";
 const CHUNKED: &str = "POST / HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\n";
 
@@ -81,8 +84,17 @@ fn pseudo_headers() -> Vec<Row> {
         malformed("a request in the method", &with(":method", b"GET /in HTTP/1.1\r\nX: y")),
         status("CONNECT", 405, &[(b":method", b"CONNECT"), (b":authority", b"a:80")]),
         malformed("CONNECT with a path", &with(":method", b"CONNECT")),
-        malformed("CONNECT with a protocol", &and(&with(":method", b"CONNECT"), &[(b":protocol", b"websocket")])),
-        malformed("a protocol without CONNECT", &and(GET, &[(b":protocol", b"websocket")])),
+        status(
+            "CONNECT with a protocol nobody carries",
+            501,
+            &and(&with(":method", b"CONNECT"), &[(b":protocol", b"x")]),
+        ),
+        malformed("CONNECT with two protocols", &and(&with(":method", b"CONNECT"), &[WEBSOCKET, WEBSOCKET])),
+        malformed("connect in small letters with a protocol", &and(&with(":method", b"connect"), &[WEBSOCKET])),
+        malformed("a WebSocket without a path", &[CONNECT, GET[1], GET[2], WEBSOCKET]),
+        malformed("a WebSocket without a scheme", &[CONNECT, GET[2], GET[3], WEBSOCKET]),
+        status("a WebSocket with a scheme of its own", 400, &[CONNECT, (b":scheme", b"ws"), GET[2], GET[3], WEBSOCKET]),
+        malformed("a protocol without CONNECT", &and(GET, &[WEBSOCKET])),
         status("TRACE", 405, &with(":method", b"TRACE")),
         status("connect in small letters", 405, &with(":method", b"connect")),
         malformed("an empty path", &with(":path", b"")),

@@ -1,0 +1,96 @@
+//! Base64 (RFC 4648), written in one spelling and read as forgivingly as the most forgiving application does.
+
+/// The alphabet of fields.
+const STANDARD: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+/// The alphabet of addresses and cookies.
+pub const URL: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+
+/// In the alphabet of fields, padded.
+pub fn encode(content: &[u8]) -> String {
+    let mut text = digits(content, STANDARD);
+    text.extend((0..(3 - content.len() % 3) % 3).map(|_| '='));
+    text
+}
+
+/// In the alphabet of addresses, without padding.
+pub fn encode_url(content: &[u8]) -> String {
+    digits(content, URL)
+}
+
+fn digits(content: &[u8], alphabet: &[u8; 64]) -> String {
+    let mut text = String::with_capacity(content.len().div_ceil(3) * 4);
+    for group in content.chunks(3) {
+        let bits = group.iter().fold(0_u32, |bits, byte| bits << 8 | u32::from(*byte)) << (8 * (3 - group.len()));
+        let digit = |place: usize| char::from(alphabet[(bits >> (18 - 6 * place)) as usize & 63]);
+        text.extend((0..=group.len()).map(digit));
+    }
+    text
+}
+
+/// From either alphabet, with or without padding; what belongs to neither alphabet is passed over.
+pub fn decode(encoded: &[u8]) -> Vec<u8> {
+    let mut decoded = Vec::with_capacity(encoded.len() / 4 * 3 + 3);
+    let mut pending = 0_u32;
+    let mut bits = 0;
+    for &byte in encoded {
+        let value = match byte {
+            b'A'..=b'Z' => byte - b'A',
+            b'a'..=b'z' => byte - b'a' + 26,
+            b'0'..=b'9' => byte - b'0' + 52,
+            b'+' | b'-' => 62,
+            b'/' | b'_' => 63,
+            _ => continue,
+        };
+        pending = (pending << 6) | u32::from(value);
+        bits += 6;
+        if bits >= 8 {
+            bits -= 8;
+            decoded.push((pending >> bits).to_le_bytes()[0]);
+            pending &= (1 << bits) - 1;
+        }
+    }
+    decoded
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[track_caller]
+    fn check(encoded: &str, expected: &str) {
+        assert_eq!(decode(encoded.as_bytes()), expected.as_bytes(), "{encoded:?}");
+    }
+
+    #[test]
+    fn every_spelling_is_decoded() {
+        check("YWxpY2U=", "alice");
+        check("YWxpY2U", "alice");
+        check("YWxp\r\n Y2U=", "alice");
+        check("Y.W!xpY2U=", "alice");
+        check("Pz8/Pj4+", "???>>>");
+        check("Pz8_Pj4-", "???>>>");
+        check("", "");
+        check("Y", "");
+    }
+
+    #[test]
+    fn one_spelling_is_written() {
+        assert_eq!(encode(b"alice"), "YWxpY2U=");
+        assert_eq!([encode(b"???>>>"), encode_url(b"???>>>")], ["Pz8/Pj4+", "Pz8_Pj4-"]);
+        assert_eq!([encode(b""), encode(b"a"), encode_url(b"a")], ["", "YQ==", "YQ"]);
+    }
+
+    proptest! {
+        #[test]
+        fn what_was_encoded_comes_back_and_anything_is_decoded(
+            bytes in prop::collection::vec(any::<u8>(), 0..40),
+            noise in prop::collection::vec(any::<u8>(), 0..40),
+        ) {
+            prop_assert_eq!(&decode(encode(&bytes).as_bytes()), &bytes);
+            prop_assert_eq!(decode(encode_url(&bytes).as_bytes()), bytes);
+            prop_assert!(decode(&noise).len() <= noise.len() * 3 / 4);
+        }
+    }
+}

@@ -1,0 +1,448 @@
+//! Tunnels in streams of HTTP/2: how they are bounded, how each side ends them, and what a client cannot do with them.
+
+use std::io::Read;
+use std::io::Write;
+use std::net::Shutdown;
+use std::net::TcpStream;
+use std::sync::Arc;
+use std::sync::Mutex;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+use bytes::Bytes;
+use h2::Reason;
+use h2::RecvStream;
+use h2::client::SendRequest;
+use http::HeaderMap;
+use http::Request;
+use tokio::time::timeout;
+
+use crate::http2::ask;
+use crate::http2::over_http2;
+use crate::support::Answer;
+use crate::support::Gateway;
+use crate::support::Origin;
+use crate::support::Stopwatch;
+use crate::support::eventually;
+use crate::websocket_http2::accept;
+use crate::websocket_http2::accepting;
+use crate::websocket_http2::announced;
+use crate::websocket_http2::asked;
+use crate::websocket_http2::connect;
+use crate::websocket_http2::opened;
+use crate::websocket_http2::send_all;
+
+const LONG: Duration = Duration::from_secs(20);
+
+/// An application behind whose 101 bytes come back, and how many of its tunnels have ended.
+fn echoing() -> (Origin, Arc<AtomicUsize>) {
+    let ended = Arc::new(AtomicUsize::new(0));
+    let counter = Arc::clone(&ended);
+    let origin = accepting(move |mut stream| {
+        let mut buffer = [0; 4096];
+        while let Ok(length @ 1..) = stream.read(&mut buffer) {
+            if stream.write_all(&buffer[..length]).is_err() {
+                break;
+            }
+        }
+        counter.fetch_add(1, Ordering::SeqCst);
+    });
+    (origin, ended)
+}
+
+/// One that reads to the end and then says how much came.
+fn counting() -> Origin {
+    accepting(|mut stream| {
+        let mut all = Vec::new();
+        let _ = stream.read_to_end(&mut all);
+        let _ = stream.write_all(format!("got {}", all.len()).as_bytes());
+    })
+}
+
+async fn next(receive: &mut RecvStream) -> Option<Result<Bytes, h2::Error>> {
+    let data = timeout(LONG, receive.data()).await.expect("something comes, or the end");
+    if let Some(Ok(data)) = &data {
+        receive.flow_control().release_capacity(data.len()).expect("a stream");
+    }
+    data
+}
+
+/// All that comes, to the end of the stream.
+async fn rest(receive: &mut RecvStream) -> Result<String, h2::Error> {
+    let mut all = Vec::new();
+    while let Some(data) = next(receive).await {
+        all.extend_from_slice(&data?);
+    }
+    Ok(String::from_utf8(all).expect("text"))
+}
+
+/// Waits without keeping the connection from being driven.
+async fn until(what: &str, holds: impl Fn() -> bool) {
+    let waiting = async {
+        while !holds() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    timeout(LONG, waiting).await.unwrap_or_else(|_| panic!("{what}"));
+}
+
+fn data(text: &'static str) -> Bytes {
+    Bytes::from_static(text.as_bytes())
+}
+
+#[test]
+fn what_comes_before_the_answer_and_empty_frames_reach_the_application_in_order() {
+    let (origin, _) = echoing();
+    let gateway = Gateway::start(format!("upstream: {}", origin.url()));
+    over_http2(&gateway, async |sender| {
+        let (answer, mut send) =
+            announced(&sender).await.send_request(connect("http://a/", "websocket"), false).expect("sent");
+        for part in ["one ", "", "two ", ""] {
+            send.send_data(data(part), false).expect("a stream");
+        }
+        let mut receive = answer.await.expect("an answer").into_body();
+        for part in ["", "three"] {
+            send.send_data(data(part), false).expect("a stream");
+        }
+        send.send_data(Bytes::new(), true).expect("a stream");
+        assert_eq!(rest(&mut receive).await.expect("its end"), "one two three");
+    });
+}
+
+#[test]
+fn each_side_may_end_its_half_first() {
+    let (told, hears) = mpsc::channel();
+    let told = Mutex::new(told);
+    let origin = accepting(move |mut stream| {
+        stream.write_all(b"all I have").expect("a tunnel");
+        stream.shutdown(Shutdown::Write).expect("a socket");
+        let mut all = String::new();
+        stream.read_to_string(&mut all).expect("text until its end");
+        told.lock().expect("no panic here").send(all).expect("the test listens");
+    });
+    let gateway = Gateway::start(format!("upstream: {}", origin.url()));
+    over_http2(&gateway, async |sender| {
+        let (mut receive, mut send) = opened(&sender).await;
+        assert_eq!(rest(&mut receive).await.expect("its end"), "all I have");
+        send.send_data(data("and I"), true).expect("the other half is open");
+        until("the request is over", || !gateway.stdout().is_empty()).await;
+    });
+    assert_eq!(hears.recv_timeout(LONG).expect("the application ends"), "and I");
+    let origin = counting();
+    let gateway = Gateway::start(format!("upstream: {}", origin.url()));
+    over_http2(&gateway, async |sender| {
+        let (mut receive, mut send) = opened(&sender).await;
+        send.send_data(data("12345"), true).expect("a stream");
+        assert_eq!(rest(&mut receive).await.expect("its end"), "got 5");
+        // All of it is said with the head.
+        let (answer, _) = announced(&sender).await.send_request(connect("http://a/", "websocket"), true).expect("sent");
+        assert_eq!(rest(answer.await.expect("an answer").body_mut()).await.expect("its end"), "got 0");
+    });
+}
+
+#[test]
+fn a_stream_given_up_ends_the_application_s_connection_though_the_client_had_said_all() {
+    let (origin, ended) = echoing();
+    let (release, held) = mpsc::channel::<()>();
+    let held = Mutex::new(held);
+    let silent = accepting(move |mut stream| {
+        // The end of what the client says is not the end of this one.
+        let _ = stream.read_to_end(&mut Vec::new());
+        let _ = held.lock().expect("no panic here").recv_timeout(3 * LONG);
+    });
+    let gateway = Gateway::start(format!(
+        "upstream: {}\nroutes: [{{match: /silent, upstream: {}}}]\nlimits: [{{key: client_ip, concurrent: 1}}]",
+        origin.url(),
+        silent.url()
+    ));
+    over_http2(&gateway, async |sender| {
+        let (_receive, mut send) = opened(&sender).await;
+        send.send_reset(Reason::CANCEL);
+        until("the tunnel ends", || ended.load(Ordering::SeqCst) == 1).await;
+        until("its place is free again", || gateway.stdout().len() == 1).await;
+        let (answer, mut send) =
+            announced(&sender).await.send_request(connect("http://a/silent", "websocket"), true).expect("sent");
+        assert_eq!(answer.await.expect("an answer").status(), 200);
+        assert_eq!(asked(&sender).await.0.status(), 429, "its place is taken");
+        send.send_reset(Reason::CANCEL);
+        until("the tunnel is over", || gateway.stdout().iter().any(|line| line.contains("/silent"))).await;
+        let _tunnel = opened(&sender).await;
+    });
+    drop(release);
+}
+
+#[test]
+fn streams_given_up_at_once_leave_nothing_behind() {
+    let (origin, _) = echoing();
+    let gateway = Gateway::start(format!("upstream: {}", origin.url()));
+    let descriptors = || std::fs::read_dir(format!("/proc/{}/fd", gateway.pid())).expect("a process").count();
+    over_http2(&gateway, async |sender| {
+        drop(opened(&sender).await);
+        until("one is over", || gateway.stdout().len() == 1).await;
+        let before = descriptors();
+        for number in 0..60 {
+            let (answer, mut send) =
+                announced(&sender).await.send_request(connect("http://a/", "websocket"), false).expect("sent");
+            // Not read yet, on its way to the application, answered.
+            match number % 3 {
+                0 => {}
+                1 => until("it arrives", || origin.count() > number / 3).await,
+                _ => drop(answer.await.expect("an answer")),
+            }
+            send.send_reset(Reason::CANCEL);
+        }
+        until("nothing of them is left", || descriptors() <= before).await;
+        let (mut receive, mut send) = opened(&sender).await;
+        send.send_data(data("still here"), true).expect("a stream");
+        assert_eq!(rest(&mut receive).await.expect("its end"), "still here");
+    });
+}
+
+#[test]
+fn trailers_and_lengths_have_no_place_in_a_tunnel() {
+    let (origin, ended) = echoing();
+    let gateway = Gateway::start(format!("upstream: {}", origin.url()));
+    over_http2(&gateway, async |sender| {
+        let (mut receive, mut send) = opened(&sender).await;
+        let mut trailers = HeaderMap::new();
+        trailers.insert("x-sum", "1".parse().expect("a value"));
+        send.send_trailers(trailers).expect("a stream");
+        assert_eq!(rest(&mut receive).await.expect_err("no end").reason(), Some(Reason::PROTOCOL_ERROR));
+        until("the application's end", || ended.load(Ordering::SeqCst) == 1).await;
+        let mut request = connect("http://a/", "websocket");
+        request.headers_mut().insert("content-length", "0".parse().expect("a value"));
+        let (answer, _send) = announced(&sender).await.send_request(request, false).expect("sent");
+        assert_eq!(answer.await.expect("an answer").status(), 400);
+    });
+    assert_eq!(origin.count(), 1);
+}
+
+#[test]
+fn what_is_no_websocket_is_501_and_plain_connect_stays_405() {
+    let (origin, _) = echoing();
+    let gateway = Gateway::start(format!("upstream: {}", origin.url()));
+    over_http2(&gateway, async |sender| {
+        let sender = announced(&sender).await;
+        for protocol in ["connect-udp", "h2c", ""] {
+            let answered = ask(&sender, connect("http://a/", protocol), None).await.expect("an answer");
+            assert_eq!(answered.status, 501, "{protocol}");
+        }
+        let plain = Request::connect("a:80").body(()).expect("a request");
+        assert_eq!(ask(&sender, plain, None).await.expect("an answer").status, 405);
+        let _tunnel = opened(&sender).await;
+    });
+    assert_eq!(origin.count(), 1);
+}
+
+#[test]
+fn rules_see_the_get_that_the_application_sees() {
+    let (origin, _) = echoing();
+    let gateway = Gateway::start(format!(
+        "upstream: {}\nroutes:\n  - match: GET /live\n    limits:\n      - {{name: live, key: [client_ip, header.upgrade], rate: 1/hour}}",
+        origin.url()
+    ));
+    over_http2(&gateway, async |sender| {
+        let _tunnel = opened(&sender).await;
+        assert_eq!(asked(&sender).await.0.status(), 429);
+    });
+    assert_eq!(origin.count(), 1);
+}
+
+#[test]
+fn too_many_fields_are_too_many() {
+    let (origin, _) = echoing();
+    let gateway = Gateway::start(format!("upstream: {}\nserver: {{max_headers: 20}}", origin.url()));
+    over_http2(&gateway, async |sender| {
+        let mut request = connect("http://a/", "websocket");
+        for number in 0..20 {
+            let name = http::HeaderName::try_from(format!("x-{number}")).expect("a name");
+            request.headers_mut().insert(name, "1".parse().expect("a value"));
+        }
+        assert_eq!(ask(&announced(&sender).await, request, None).await.expect("an answer").status, 431);
+    });
+    assert_eq!(origin.count(), 0);
+}
+
+#[test]
+fn a_tunnel_holds_its_place_as_long_as_it_stands() {
+    let (origin, _) = echoing();
+    let gateway = Gateway::start(format!("upstream: {}\nlimits: [{{key: client_ip, concurrent: 1}}]", origin.url()));
+    over_http2(&gateway, async |sender| {
+        let (mut receive, mut send) = opened(&sender).await;
+        assert_eq!(asked(&sender).await.0.status(), 429);
+        send.send_data(Bytes::new(), true).expect("a stream");
+        rest(&mut receive).await.expect("its end");
+        until("the tunnel is over", || gateway.stdout().len() == 2).await;
+        let _tunnel = opened(&sender).await;
+    });
+}
+
+/// Sends until there is no more room for a while, and says how much went.
+async fn fill(send: &mut h2::SendStream<Bytes>, most: usize) -> usize {
+    let part = vec![0; 64 * 1024];
+    let mut total = 0;
+    while total < most && timeout(Duration::from_secs(2), send_all(send, &part)).await.is_ok_and(|end| end.is_ok()) {
+        total += part.len();
+    }
+    total
+}
+
+#[test]
+fn an_application_that_does_not_read_holds_back_its_tunnel_alone() {
+    const MOST: usize = 64 << 20;
+    let (open, gate) = mpsc::channel::<()>();
+    let gate = Mutex::new(Some(gate));
+    let origin = accepting(move |mut stream| {
+        let gate = gate.lock().expect("no panic here").take();
+        if let Some(gate) = gate {
+            let _ = gate.recv();
+        }
+        let mut all = Vec::new();
+        let _ = stream.read_to_end(&mut all);
+        let _ = stream.write_all(format!("got {}", all.len()).as_bytes());
+    });
+    let gateway = Gateway::start(format!("upstream: {}", origin.url()));
+    over_http2(&gateway, async |sender| {
+        let (mut receive, mut send) = opened(&sender).await;
+        let before = gateway.resident_kib();
+        let total = fill(&mut send, MOST).await;
+        assert!(total < MOST / 2, "{total}");
+        let took = gateway.resident_kib().saturating_sub(before);
+        assert!(took < 4 * 1024, "{took} KiB");
+        let (mut other, mut ends) = opened(&sender).await;
+        ends.send_data(data("12"), true).expect("a stream");
+        assert_eq!(rest(&mut other).await.expect("its end"), "got 2");
+        open.send(()).expect("the application waits");
+        send.send_data(Bytes::new(), true).expect("a stream");
+        let got: usize = rest(&mut receive).await.expect("its end")["got ".len()..].parse().expect("a number");
+        assert!(got >= total, "{got} of {total}");
+    });
+}
+
+#[test]
+fn many_small_messages_for_an_application_that_is_busy_do_not_end_the_connection() {
+    const COUNT: usize = 10_000;
+    let (release, held) = mpsc::channel::<()>();
+    let held = Mutex::new(held);
+    let origin = Origin::conversing(move |mut exchange| {
+        let Some(received) = exchange.request() else { return };
+        let _ = held.lock().expect("no panic here").recv_timeout(3 * LONG);
+        accept(&mut exchange, &received);
+        let mut stream = exchange.into_stream();
+        let mut all = Vec::new();
+        let _ = stream.read_to_end(&mut all);
+        let _ = stream.write_all(format!("got {}", all.len()).as_bytes());
+    });
+    let gateway = Gateway::start(format!("upstream: {}", origin.url()));
+    over_http2(&gateway, async |sender| {
+        announced(&sender).await;
+        let mut tunnels = Vec::new();
+        for _ in 0..3 {
+            let (answer, mut send) =
+                announced(&sender).await.send_request(connect("http://a/", "websocket"), false).expect("sent");
+            for _ in 0..COUNT {
+                send.send_data(data("x"), false).expect("a stream");
+            }
+            send.send_data(Bytes::new(), true).expect("a stream");
+            tunnels.push(answer);
+        }
+        until("all ask", || origin.count() == 3).await;
+        drop(release);
+        for answer in tunnels {
+            let mut receive = timeout(LONG, answer).await.expect("an answer").expect("a connection").into_body();
+            assert_eq!(rest(&mut receive).await.expect("its end"), format!("got {COUNT}"));
+        }
+    });
+}
+
+#[test]
+fn a_client_that_does_not_read_holds_back_the_application_and_no_other_stream() {
+    let written = Arc::new(AtomicUsize::new(0));
+    let counter = Arc::clone(&written);
+    let talking = accepting(move |mut stream| {
+        while stream.write_all(&[7; 16 * 1024]).is_ok() {
+            counter.fetch_add(16 * 1024, Ordering::SeqCst);
+        }
+    });
+    let origin = Origin::answering(|_| Answer::ok("other"));
+    let gateway =
+        Gateway::start(format!("upstream: {}\nroutes: [{{match: /live, upstream: {}}}]", origin.url(), talking.url()));
+    let settled = || {
+        let before = written.load(Ordering::SeqCst);
+        thread::sleep(Duration::from_millis(500));
+        before > 0 && before == written.load(Ordering::SeqCst)
+    };
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().expect("a runtime");
+    runtime.block_on(async {
+        let stream = tokio::net::TcpStream::connect(gateway.address()).await.expect("a connection");
+        let mut builder = h2::client::Builder::new();
+        builder.initial_window_size(20_000).initial_connection_window_size(1 << 20);
+        let (sender, connection): (SendRequest<Bytes>, _) = builder.handshake(stream).await.expect("HTTP/2 is spoken");
+        tokio::spawn(connection);
+        let (mut receive, mut send) = opened(&sender).await;
+        let before = gateway.resident_kib();
+        eventually("the application is held back", settled);
+        let took = gateway.resident_kib().saturating_sub(before);
+        assert!(took < 4 * 1024, "{took} KiB");
+        let other = Request::get("http://a/").body(()).expect("a request");
+        assert_eq!(ask(&sender, other, None).await.expect("an answer").status, 200);
+        let held = written.load(Ordering::SeqCst);
+        for _ in 0..1000 {
+            next(&mut receive).await.expect("more").expect("a stream");
+        }
+        eventually("the application goes on", || written.load(Ordering::SeqCst) > held);
+        send.send_reset(Reason::CANCEL);
+    });
+    eventually("the tunnel is over", || gateway.stdout().len() == 2);
+}
+
+#[test]
+fn a_tunnel_outlives_the_timeouts_of_requests_and_connections() {
+    let (origin, _) = echoing();
+    let gateway = Gateway::start(format!(
+        "upstream: app\nupstreams:\n  app: {{servers: [{}], timeouts: {{response: 300ms}}}}\nserver: {{timeouts: {{header: 300ms, keepalive: 300ms, body_idle: 300ms}}}}",
+        origin.url()
+    ));
+    over_http2(&gateway, async |sender| {
+        let (mut receive, mut send) = opened(&sender).await;
+        tokio::time::sleep(Duration::from_millis(1200)).await;
+        send.send_data(data("still there"), true).expect("a stream");
+        assert_eq!(rest(&mut receive).await.expect("its end"), "still there");
+    });
+}
+
+#[test]
+fn a_tunnel_goes_on_while_the_gateway_drains_and_is_cut_when_that_is_over() {
+    const DRAIN: Duration = Duration::from_secs(2);
+    let (origin, ended) = echoing();
+    let mut gateway = Gateway::start(format!("upstream: {}\nserver: {{timeouts: {{drain: 2s}}}}", origin.url()));
+    let address = gateway.address();
+    let waited = over_http2(&gateway, async |sender| {
+        let (mut receive, mut send) = opened(&sender).await;
+        let waited = Stopwatch::start();
+        gateway.signal("TERM");
+        until("no new connection is taken", || TcpStream::connect(address).is_err()).await;
+        send.send_data(data("still there"), false).expect("a stream");
+        assert_eq!(next(&mut receive).await.expect("an echo").expect("a stream"), "still there");
+        assert!(next(&mut receive).await.is_none_or(|end| end.is_err()));
+        waited.elapsed()
+    });
+    assert!(waited >= DRAIN, "{waited:?}");
+    gateway.ended();
+    eventually("the application is told", || ended.load(Ordering::SeqCst) == 1);
+}
+
+#[test]
+fn a_client_that_ends_its_connection_ends_its_tunnels() {
+    let (origin, ended) = echoing();
+    let gateway = Gateway::start(format!("upstream: {}", origin.url()));
+    over_http2(&gateway, async |sender| {
+        let _tunnels = [opened(&sender).await, opened(&sender).await];
+    });
+    eventually("both end", || ended.load(Ordering::SeqCst) == 2);
+    eventually("both are told of", || gateway.stdout().len() == 2);
+}
