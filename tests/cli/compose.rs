@@ -1,4 +1,4 @@
-//! docker-compose.yml, config/compose.yaml, the Dockerfile and the README agree, and what they say works: the processes
+//! docker-compose.yml, config/compose.yaml, the Dockerfile and the book agree, and what they say works: the processes
 //! that compose would run, on loopback.
 
 use std::collections::BTreeMap;
@@ -22,7 +22,7 @@ use crate::support::eventually;
 #[test]
 fn limits_are_shared_by_the_gateways_of_the_compose_file() {
     let running = Running::start();
-    let told = running.shell(&lines_of_the_readme("for gateway in"));
+    let told = running.shell(&lines_of_the_book("redis.md", "for gateway in"));
     let statuses: Vec<&str> = told.split_whitespace().collect();
     assert_eq!(statuses, ["401", "401", "401", "401", "401", "429"]);
     let form = running.shell("curl -s -o /dev/null -w '%{http_code}' http://127.0.0.1:8081/login");
@@ -32,7 +32,7 @@ fn limits_are_shared_by_the_gateways_of_the_compose_file() {
 #[test]
 fn a_login_before_the_compose_file_is_throttled_as_in_the_demo() {
     let running = Running::start();
-    let told = running.shell(&lines_of_the_readme("for i in 1 2 3 4 5 6"));
+    let told = running.shell(&lines_of_the_book("redis.md", "for gateway in").replace(":8081", ":8080"));
     let statuses: Vec<&str> = told.split_whitespace().collect();
     assert_eq!(statuses, ["401", "401", "401", "401", "401", "429"]);
 }
@@ -170,14 +170,13 @@ fn well(command: &[String], variable: &str, address: SocketAddr) -> Option<i32> 
     check.status().expect("the binary starts").code()
 }
 
-/// The block of the README that has these words.
+/// The block of commands on a page that has these words.
 #[track_caller]
-fn lines_of_the_readme(words: &str) -> String {
-    let readme = fs::read_to_string("README.md").expect("the file");
-    let blocks = readme.split("\n\n").filter(|block| block.lines().all(|line| line.starts_with("    ")));
+fn lines_of_the_book(page: &str, words: &str) -> String {
+    let page = fs::read_to_string(format!("docs/src/{page}")).expect("the page");
+    let blocks = page.split("```sh\n").skip(1).filter_map(|rest| rest.split("```").next());
     let mut blocks = blocks.filter(|block| block.contains(words));
-    let block = blocks.next().unwrap_or_else(|| panic!("no lines with `{words}`"));
-    block.to_owned()
+    blocks.next().unwrap_or_else(|| panic!("no lines with `{words}`")).to_owned()
 }
 
 /// A service of the compose file.

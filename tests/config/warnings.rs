@@ -8,7 +8,6 @@ use std::path::Path;
 use portcullis::config::Diagnostic;
 use portcullis::config::Severity;
 use portcullis::config::load_with;
-use portcullis::config::read;
 use portcullis::config::render;
 use tempfile::TempDir;
 
@@ -48,7 +47,7 @@ fn no_recipe_has_a_warning() {
     }
 }
 
-/// Files that the configuration and the README name, as whoever runs it would make them.
+/// Files that the configuration names, as its user would make them.
 fn folder() -> TempDir {
     let folder = tempfile::tempdir().expect("a folder");
     let write = |name: &str, content: &[u8]| {
@@ -81,76 +80,4 @@ fn everything_has_no_warning_with_the_files_that_it_asks_for() {
     assert_ne!(uncommented(&text), text);
     fs::write(&file, uncommented(&text)).expect("the file is written");
     assert_eq!(render(&warnings(&file), false), "");
-}
-
-#[test]
-fn every_configuration_in_the_readme_is_good_and_has_no_warning() {
-    let folder = folder();
-    let readme = fs::read_to_string("README.md").expect("the readme");
-    let mut checked = 0;
-    for block in blocks(&readme) {
-        for text in whole(&block) {
-            let file = folder.path().join("readme.yaml");
-            let environment = |name: &str| (name == "OPS_WEBHOOK").then(|| "http://127.0.0.1:9095/x".to_owned());
-            let settings = read(&file, text.clone(), &environment);
-            let settings = settings.unwrap_or_else(|mistakes| panic!("{text}\n{}", render(&mistakes, false)));
-            assert!(settings.warnings.found.is_empty(), "{}", render(&settings.warnings.found, false));
-            checked += 1;
-        }
-    }
-    assert!(checked >= 15, "only {checked}");
-}
-
-/// The indented blocks of a text, without their indentation.
-fn blocks(text: &str) -> Vec<String> {
-    let mut blocks = vec![String::new()];
-    for line in text.lines() {
-        match line.strip_prefix("    ") {
-            Some(line) => {
-                let last = blocks.last_mut().expect("never empty");
-                last.push_str(line);
-                last.push('\n');
-            }
-            None => blocks.push(String::new()),
-        }
-    }
-    blocks.retain(|block| !block.is_empty());
-    blocks
-}
-
-/// The configurations that a block stands for: some are a part of one, some are not one at all.
-fn whole(block: &str) -> Vec<String> {
-    let first = block.lines().next().expect("a line");
-    if first.starts_with("redis:") {
-        return block.lines().map(|line| completed(&format!("store:\n  {line}\n"))).collect();
-    }
-    let indented = || format!("  {}\n", block.trim_end().replace('\n', "\n  "));
-    if first.starts_with("- match:") || first.starts_with("- name:") {
-        return vec![completed(&format!("routes:\n{}", indented()))];
-    }
-    if first.starts_with("- {") {
-        return vec![completed(&format!("limits:\n{}", indented()))];
-    }
-    let keys = ["listen", "upstreams", "lists", "notify", "audit", "client_ip", "store", "routes", "admin", "server"];
-    let is_key = first.split_once(':').is_some_and(|(key, _)| keys.contains(&key));
-    if is_key { vec![completed(block)] } else { Vec::new() }
-}
-
-/// With what a part leaves to the rest of the file.
-fn completed(part: &str) -> String {
-    let has = |key: &str| part.lines().any(|line| line.starts_with(key));
-    let mut text = part.to_owned();
-    if !has("listen:") {
-        text += "listen: 0.0.0.0:8080\n";
-    }
-    if !has("upstream:") && !has("upstreams:") {
-        text += "upstream: http://127.0.0.1:8000\n";
-    }
-    if part.contains("notify: [ops]") && !has("notify:") {
-        text += "notify: {ops: {webhook: \"${OPS_WEBHOOK}\"}}\n";
-    }
-    if part.contains("proxy_protocol: true") && !has("client_ip:") {
-        text += "client_ip: {trusted_proxies: [10.0.0.10]}\n";
-    }
-    text
 }

@@ -14,6 +14,7 @@ use crate::shown::is_like;
 const ELSEWHERE: &[(&str, &str)] = &[
     ("cargo ", "builds or measures for minutes; the tests that it names are run by themselves"),
     ("./tests/run", "runs this test"),
+    (".ci/run", "runs this test"),
     ("docker compose up ", "tests/cli/compose.rs runs what the file says, without fetching images"),
     ("systemctl ", "needs a service manager; tests/gateway/service_manager.rs stands in for it"),
 ];

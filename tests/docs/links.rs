@@ -59,6 +59,12 @@ fn every_picture_is_shown() {
     }
 }
 
+#[test]
+fn the_readme_is_short() {
+    let readme = std::fs::read_to_string("README.md").expect("the README");
+    assert!(readme.lines().count() <= 150, "{} lines: the rest belongs into the book", readme.lines().count());
+}
+
 fn follow(page: &Page, target: &str) -> Result<(), String> {
     let (file, heading) = target.split_once('#').map_or((target, None), |(file, heading)| (file, Some(heading)));
     let path = if file.is_empty() { page.path.clone() } else { plain(&page.folder().join(file)) };

@@ -176,9 +176,9 @@ impl Seen {
         }
     }
 
-    /// Fails unless a fault was borne as promised; prints it as a row of the README's table.
+    /// Fails unless a fault was borne as promised; prints it as a row of the table of docs/src/redis.md.
     #[track_caller]
-    #[expect(clippy::print_stdout, reason = "the table of the README is made of these lines")]
+    #[expect(clippy::print_stdout, reason = "the table of docs/src/redis.md is made of these lines")]
     fn judge(&self, fault: &Fault, span: Span) {
         let from = span.broken.saturating_sub(WINDOW);
         let until = span.normal + WINDOW;
@@ -221,7 +221,7 @@ impl Seen {
     }
 }
 
-#[expect(clippy::print_stdout, reason = "the table of the README is made of these lines")]
+#[expect(clippy::print_stdout, reason = "the table of docs/src/redis.md is made of these lines")]
 fn print_head() {
     println!(
         "| for 15 s | most in a window, `deny` | most in a window, `local` | of it a gateway without Redis | 503 under `deny` | slowest answer under `local` | decides again after |"

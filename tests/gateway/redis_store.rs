@@ -215,16 +215,16 @@ fn a_reset_is_heard_by_every_gateway_within_a_second() {
     assert_eq!(gateways[2].get("/").status(), 200);
 }
 
-/// What README.md tells to allow a gateway in Redis, and no more.
+/// What docs/src/redis.md lists as the rights of a gateway in Redis, and no more.
 const RIGHTS: &str = "~portcullis:* &portcullis:* -@all +evalsha +script|load +time +get +set +del +getrange +setrange \
                       +pexpire +pttl +hget +hset +hdel +hscan +zadd +zrem +zcard +zrangebyscore +publish +subscribe +ping \
                       +hello +select +info +dbsize +role +client|setname +client|tracking +cluster|slots +asking";
 
 #[test]
-fn a_user_with_the_rights_of_the_readme_is_enough() {
-    let readme = std::fs::read_to_string("README.md").expect("the page of the repository");
-    let words = readme.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(words.contains(RIGHTS), "README.md names other rights than {RIGHTS}");
+fn a_user_with_the_rights_of_the_book_is_enough() {
+    let page = std::fs::read_to_string("docs/src/redis.md").expect("the page of the book");
+    let words = page.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.contains(RIGHTS), "docs/src/redis.md lists other rights than {RIGHTS}");
 
     let (redis, origin) = (RedisServer::start(), Origin::start());
     let user = [&["ACL", "SETUSER", "gate", "on", ">s3cret"][..], &RIGHTS.split(' ').collect::<Vec<_>>()].concat();

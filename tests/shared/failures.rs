@@ -1,6 +1,6 @@
 //! Every way in which Redis goes away, and what clients see of it.
 //!
-//! `cargo test --test shared failures -- --nocapture --test-threads 1` prints the README's table: what clients get under
+//! `cargo test --test shared failures -- --nocapture --test-threads 1` prints the table of docs/src/redis.md: what clients get under
 //! `local`, `allow` and `deny`; how much longer than usual the first requests take; the median of the later ones, the
 //! slowest, and beside it the slowest of a gateway that has no Redis; how long until Redis decides again; the cause that
 //! is logged.

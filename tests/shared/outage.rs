@@ -134,9 +134,9 @@ pub(super) fn measure(
 }
 
 impl Outage {
-    /// Fails unless this outage was as every outage is to be; prints it as a row of the README's table.
+    /// Fails unless this outage was as every outage is to be; prints it as a row of the table of docs/src/redis.md.
     #[track_caller]
-    #[expect(clippy::print_stdout, reason = "the table of the README is made of these lines")]
+    #[expect(clippy::print_stdout, reason = "the table of docs/src/redis.md is made of these lines")]
     pub(super) fn is_borne(&self, name: &str, site: &Site) {
         let log = || said_of_redis(&site.gateways[0]).split_off(self.told);
         // That it is back is said once it stays.

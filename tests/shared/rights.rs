@@ -1,4 +1,4 @@
-//! A user of Redis with the rights that the README names, and no others.
+//! A user of Redis with the rights that the book lists, and no others.
 
 use std::fs;
 use std::path::Path;
@@ -17,7 +17,7 @@ use crate::support::RedisServer;
 use crate::support::eventually;
 
 #[test]
-fn the_rights_that_the_readme_names_are_enough() {
+fn the_rights_that_the_book_lists_are_enough() {
     let _alone = alone();
     let redis = RedisServer::start();
     let rights = rights();
@@ -52,13 +52,12 @@ fn the_rights_that_the_readme_names_are_enough() {
     state::is_clean(&redis, 5000);
 }
 
-/// The words of the command in the README that makes such a user.
+/// The words of the command in the book that makes such a user.
 fn rights() -> Vec<String> {
-    let readme = Path::new(env!("CARGO_MANIFEST_DIR")).join("README.md");
-    let readme = fs::read_to_string(readme).expect("the README is there");
-    let lines =
-        readme.lines().skip_while(|line| !line.contains("ACL SETUSER gate")).take_while(|line| !line.is_empty());
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/src/redis.md");
+    let page = fs::read_to_string(page).expect("the page is there");
+    let lines = page.lines().skip_while(|line| !line.contains("ACL SETUSER gate")).take_while(|line| *line != "```");
     let words: Vec<String> = lines.flat_map(str::split_whitespace).map(str::to_owned).collect();
-    assert!(words.len() > 10, "the README says no more which rights are enough");
+    assert!(words.len() > 10, "the page says no more which rights are enough");
     words
 }

@@ -122,7 +122,7 @@ pub(super) async fn follow(shared: Arc<Shared>, bans: Arc<Bans>) {
                 if !warned && node.is_up() {
                     warn!(
                         "redis does not let this gateway keep bans under `{name}`: they hold here alone. Allow its user \
-                         the commands that README.md names"
+                         the commands that docs/src/redis.md lists"
                     );
                     warned = true;
                 }
