@@ -8,7 +8,7 @@ use portcullis::clock::Clock;
 use portcullis::clock::ManualClock;
 use portcullis::clock::Timestamp;
 use portcullis::store::redis::Time;
-use portcullis::store::redis::script;
+use portcullis::store::redis::scripts;
 use redis::Value;
 
 use crate::reach::Reach;
@@ -79,7 +79,8 @@ async fn whoever_comes_first_makes_the_next_key_and_the_oldest_goes() {
     let reach = Reach::single(server.url()).await;
     let clock = ManualClock::at(NOW);
     let ask = async |secret: u8| {
-        let invocation = script::keyring("gate:of-the-test", &[secret; 32], &Time::Given(Clock::Manual(clock.clone())));
+        let invocation =
+            scripts::keyring("gate:of-the-test", &[secret; 32], &Time::Given(Clock::Manual(clock.clone())));
         let answer = reach.links.call(reach.links.slot(b"gate:of-the-test"), &invocation).await;
         let Ok(Value::BulkString(kept)) = answer else { panic!("{answer:?}") };
         kept.chunks(48).map(|record| record[47]).collect::<Vec<_>>()

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use redis::Value;
 
-use super::script;
+use super::scripts;
 use crate::clock::Timestamp;
 use crate::decision::Charge;
 use crate::decision::Verdict;
@@ -60,7 +60,7 @@ pub(super) fn settled(value: &Value) -> Option<(bool, Timestamp, Vec<usize>)> {
 
 /// Which of the values were not there before, by a bit for each.
 fn fresh(bits: i64, items: &[u64]) -> Items {
-    let items = script::different(items).into_iter().enumerate();
+    let items = scripts::different(items).into_iter().enumerate();
     items
         .filter(|(place, _)| bits.checked_shr(u32::try_from(*place).unwrap_or(u32::MAX)).unwrap_or(0) & 1 == 1)
         .map(|(_, item)| item)

@@ -15,10 +15,10 @@ use super::Shared;
 use super::breaker::Cause;
 use super::links::Failure;
 use super::links::Links;
-use super::script;
-use super::script::bans::Call;
-use super::script::bans::Decided;
-use super::script::bans::name;
+use super::scripts;
+use super::scripts::bans::Call;
+use super::scripts::bans::Decided;
+use super::scripts::bans::name;
 use crate::clock::Timestamp;
 use crate::limit::Ladder;
 use crate::store::bans::Ban;
@@ -229,7 +229,7 @@ async fn round(shared: &Shared, links: &Links, bans: &Bans) -> Result<Duration, 
 /// Which changes there were, and until when there may be some that nobody is told of.
 async fn version(shared: &Shared, links: &Links) -> Result<(Option<Version>, Option<Timestamp>), Failure> {
     let prefix = &shared.settings.key_prefix;
-    let answer = links.beside(links.slot(name(prefix).as_bytes()), &script::bans::version(prefix)).await?;
+    let answer = links.beside(links.slot(name(prefix).as_bytes()), &scripts::bans::version(prefix)).await?;
     match answer {
         Value::Nil => Ok((None, None)),
         Value::ServerError(error) if Cause::of_answer(&error) == Cause::NoPermission => Err(Failure::Refused),
@@ -270,7 +270,7 @@ fn call<'c>(shared: &'c Shared, channel: &'c str) -> Call<'c> {
     Call { prefix: &shared.settings.key_prefix, channel, time: &shared.time }
 }
 
-async fn ask(shared: &Shared, links: &Links, invocation: script::Invocation) -> Result<Value, Failure> {
+async fn ask(shared: &Shared, links: &Links, invocation: scripts::Invocation) -> Result<Value, Failure> {
     let slot = links.slot(name(&shared.settings.key_prefix).as_bytes());
     links.call_aside(slot, &invocation).await
 }

@@ -11,7 +11,7 @@ use tokio::time::sleep;
 
 use super::Core;
 use super::Decided;
-use super::script;
+use super::scripts;
 use super::together::together;
 use crate::decision::Batch;
 use crate::key::KeyHash;
@@ -88,9 +88,9 @@ impl Core {
         by_slot
     }
 
-    fn held<'h>(&'h self, (holder, keys): &'h Held) -> script::Held<'h> {
+    fn held<'h>(&'h self, (holder, keys): &'h Held) -> scripts::Held<'h> {
         let prefix = &self.shared.settings.key_prefix;
-        script::Held { prefix, holder: *holder, keys }
+        scripts::Held { prefix, holder: *holder, keys }
     }
 }
 

@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use super::Shared;
 use super::fault::Fault;
 use super::node::Node;
-use super::script;
+use super::scripts;
 use crate::client::keyring::Seed;
 use crate::clock::Timestamp;
 
@@ -55,7 +55,7 @@ async fn learn(shared: &Shared, node: &Node, name: &str) -> Result<(), Fault> {
     let connection = shared.connector.connect(&node.address).await?;
     // Whose clock it is matters only to who keeps the seed.
     let candidate = Seed::random(Timestamp::EPOCH);
-    let script::Invocation { script, command } = script::keyring(name, &candidate.secret, &shared.time);
+    let scripts::Invocation { script, command } = scripts::keyring(name, &candidate.secret, &shared.time);
     let answer = match connection.send(&command).await? {
         Value::ServerError(error) if error.code() == "NOSCRIPT" => {
             connection.load(&script.text).await?;

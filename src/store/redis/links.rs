@@ -16,7 +16,7 @@ use super::breaker::Cause;
 use super::connect::Connection;
 use super::fault::Fault;
 use super::node::Node;
-use super::script::Invocation;
+use super::scripts::Invocation;
 use super::slot;
 use super::url::Address;
 use crate::store::Observer;

@@ -8,14 +8,14 @@
 //! - [`watch`]: one task a process that finds servers ([`cluster`], [`sentinel`]), probes those that failed ([`tend`]),
 //!   says what is amiss with them ([`fault`], [`warnings`]), hears of resets ([`resets`]), and learns what all gateways
 //!   sign with ([`keyring`]).
-//! - [`script`], [`answer`]: batches as invocations of a Lua script, and what it answers.
+//! - [`scripts`], [`answer`]: batches as invocations of a Lua script, and what it answers.
 //! - [`reserve`], [`settle`], [`in_flight`]: all or none across slots, what became of requests, and slots in flight held
 //!   by leases.
 //! - [`bans`]: who is banned, shared by all gateways.
 //! - [`detached`]: decisions that are finished though their client has left.
 
 pub mod links;
-pub mod script;
+pub mod scripts;
 pub mod url;
 pub mod watch;
 

@@ -13,11 +13,11 @@ use super::Decided;
 use super::Mode;
 use super::answer;
 use super::is_charged;
-use super::script;
-use super::script::Entry;
-use super::script::Group;
-use super::script::Purpose;
-use super::script::What;
+use super::scripts;
+use super::scripts::Entry;
+use super::scripts::Group;
+use super::scripts::Purpose;
+use super::scripts::What;
 use super::settle::add;
 use super::together::together;
 use crate::decision::Batch;
@@ -56,7 +56,7 @@ impl Core {
 
     pub(super) fn slot(&self, key: KeyHash) -> u16 {
         match self.shared.settings.mode {
-            Mode::Cluster => self.links.slot(script::name(&self.shared.settings.key_prefix, key).as_bytes()),
+            Mode::Cluster => self.links.slot(scripts::name(&self.shared.settings.key_prefix, key).as_bytes()),
             Mode::Single | Mode::Sentinel => 0,
         }
     }
@@ -124,7 +124,7 @@ impl Core {
             add(&mut slots, self.slot(acquaintance.subject), *acquaintance);
         }
         let answers = together(slots.iter().map(|(slot, known)| async move {
-            let asked = script::knows(&self.shared.settings.key_prefix, &self.shared.time, known);
+            let asked = scripts::knows(&self.shared.settings.key_prefix, &self.shared.time, known);
             self.links.call(*slot, &asked).await.ok().map(|answer| answer == Value::Int(1))
         }));
         let answers = answers.await;

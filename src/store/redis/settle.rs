@@ -5,9 +5,9 @@ use redis::Value;
 use super::Core;
 use super::answer;
 use super::links::Failure;
-use super::script;
-use super::script::Entry;
-use super::script::What;
+use super::scripts;
+use super::scripts::Entry;
+use super::scripts::What;
 use super::together::together;
 use crate::clock::Timestamp;
 use crate::decision::Settlement;
@@ -70,7 +70,7 @@ impl Core {
             return Settled { complete: true, ..Settled::default() };
         }
         let prefix = &self.shared.settings.key_prefix;
-        let invocation = script::settle(prefix, &self.shared.channel(), &self.shared.time, entries);
+        let invocation = scripts::settle(prefix, &self.shared.channel(), &self.shared.time, entries);
         let answer: Result<Value, Failure> = self.links.call(slot, &invocation).await;
         let Some((told, moment, places)) = answer.ok().and_then(|answer| answer::settled(&answer)) else {
             return Settled::default();

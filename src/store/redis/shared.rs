@@ -15,7 +15,7 @@ use super::Time;
 use super::connect::Connector;
 use super::keyring;
 use super::node::Node;
-use super::script::bans;
+use super::scripts::bans;
 use super::slot;
 use super::topology::Topology;
 use crate::client::KeyRing;

@@ -16,7 +16,7 @@ use super::breaker::Cause;
 use super::connect::Connection;
 use super::fault::Fault;
 use super::node::Node;
-use super::script;
+use super::scripts;
 use super::slot;
 use super::topology::SLOTS;
 use super::warnings::Warnings;
@@ -108,7 +108,7 @@ async fn greet(
     };
     match probe_name(shared, node) {
         Some(name) => {
-            let probe = script::probe(&name);
+            let probe = scripts::probe(&name);
             match connection.send(&probe.command).await? {
                 Value::ServerError(error) if error.code() == "NOSCRIPT" => {
                     connection.load(&probe.script.text).await?;

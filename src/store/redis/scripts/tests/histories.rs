@@ -27,7 +27,7 @@ use crate::limit::Rate;
 use crate::limit::Rates;
 use crate::limit::Rule;
 use crate::limit::State;
-use crate::store::redis::script::Purpose;
+use crate::store::redis::scripts::Purpose;
 
 /// A request: how long after the last one, and by which rule.
 #[derive(Clone, Debug)]

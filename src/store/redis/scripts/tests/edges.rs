@@ -22,12 +22,12 @@ use crate::limit::Count;
 use crate::limit::OnFailure;
 use crate::limit::Rule;
 use crate::store::redis::Time;
-use crate::store::redis::script::Entry;
-use crate::store::redis::script::Held;
-use crate::store::redis::script::Purpose;
-use crate::store::redis::script::What;
-use crate::store::redis::script::name;
-use crate::store::redis::script::probe;
+use crate::store::redis::scripts::Entry;
+use crate::store::redis::scripts::Held;
+use crate::store::redis::scripts::Purpose;
+use crate::store::redis::scripts::What;
+use crate::store::redis::scripts::name;
+use crate::store::redis::scripts::probe;
 
 const ALGORITHMS: [Algorithm; 5] = [
     Algorithm::SlidingWindowLog,

@@ -110,23 +110,23 @@ pub(super) fn settling(kinds: usize) -> &'static Script {
 /// The script that says whether a client is known.
 pub(super) fn knowing() -> &'static Script {
     static SCRIPT: LazyLock<Script> = LazyLock::new(|| {
-        Script::of(include_str!("../lua/knows.lua").replace("--@acquainted", include_str!("../lua/acquainted.lua")))
+        Script::of(include_str!("lua/knows.lua").replace("--@acquainted", include_str!("lua/acquainted.lua")))
     });
     &SCRIPT
 }
 
 pub(super) fn renewing() -> &'static Script {
-    static SCRIPT: LazyLock<Script> = LazyLock::new(|| Script::of(include_str!("../lua/renew.lua").to_owned()));
+    static SCRIPT: LazyLock<Script> = LazyLock::new(|| Script::of(include_str!("lua/renew.lua").to_owned()));
     &SCRIPT
 }
 
 pub(super) fn banning() -> &'static Script {
-    static SCRIPT: LazyLock<Script> = LazyLock::new(|| Script::of(include_str!("../lua/bans.lua").to_owned()));
+    static SCRIPT: LazyLock<Script> = LazyLock::new(|| Script::of(include_str!("lua/bans.lua").to_owned()));
     &SCRIPT
 }
 
 pub(super) fn keyring() -> &'static Script {
-    static SCRIPT: LazyLock<Script> = LazyLock::new(|| Script::of(include_str!("../lua/keyring.lua").to_owned()));
+    static SCRIPT: LazyLock<Script> = LazyLock::new(|| Script::of(include_str!("lua/keyring.lua").to_owned()));
     &SCRIPT
 }
 
@@ -151,22 +151,22 @@ fn decision(used: &[Kind], heeds_known: bool) -> String {
     let mut parts = functions(used);
     let mut known = ["", "", ""];
     if heeds_known {
-        parts.push_str(include_str!("../lua/acquainted.lua"));
-        known = [include_str!("../lua/known.lua"), include_str!("../lua/exempt.lua"), "end"];
+        parts.push_str(include_str!("lua/acquainted.lua"));
+        known = [include_str!("lua/known.lua"), include_str!("lua/exempt.lua"), "end"];
     }
     let fresh = if used.contains(&Kind::Distinct) { "if kind == 8 then size = size + 1 end" } else { "" };
-    let text = include_str!("../lua/decide.lua").replace("--@kinds", &parts);
+    let text = include_str!("lua/decide.lua").replace("--@kinds", &parts);
     let text = text.replace("--@known", known[0]).replace("--@exempt", known[1]).replace("--@asked", known[2]);
     with_calls(&text.replace("--@fresh", fresh), used)
 }
 
 fn settlement(used: &[Kind]) -> String {
-    let text = include_str!("../lua/settle.lua");
+    let text = include_str!("lua/settle.lua");
     if used.is_empty() {
         return text.replace("--@kinds", "").replace("--@counted", "");
     }
-    let parts = functions(used) + include_str!("../lua/taking.lua");
-    with_calls(&text.replace("--@kinds", &parts).replace("--@counted", include_str!("../lua/counted.lua")), used)
+    let parts = functions(used) + include_str!("lua/taking.lua");
+    with_calls(&text.replace("--@kinds", &parts).replace("--@counted", include_str!("lua/counted.lua")), used)
 }
 
 /// What looks at keys of these kinds, and charges them.
@@ -174,25 +174,25 @@ fn functions(used: &[Kind]) -> String {
     let has = |kind| used.contains(&kind);
     let mut parts = Vec::new();
     if has(Kind::Log) || has(Kind::Long) {
-        let begins = if has(Kind::Long) { include_str!("../lua/long_begins.lua") } else { "" };
-        parts.push(include_str!("../lua/log.lua").replace("--@long", begins));
+        let begins = if has(Kind::Long) { include_str!("lua/long_begins.lua") } else { "" };
+        parts.push(include_str!("lua/log.lua").replace("--@long", begins));
     }
     if has(Kind::Long) {
-        parts.push(include_str!("../lua/long.lua").to_owned());
+        parts.push(include_str!("lua/long.lua").to_owned());
     }
     if [Kind::Counter, Kind::Bucketed, Kind::Fixed, Kind::Token].into_iter().any(has) {
-        parts.push(include_str!("../lua/windows.lua").to_owned());
+        parts.push(include_str!("lua/windows.lua").to_owned());
     }
     if has(Kind::Counter) || has(Kind::Token) {
-        parts.push(include_str!("../lua/exact.lua").to_owned());
+        parts.push(include_str!("lua/exact.lua").to_owned());
     }
     for (kind, text) in [
-        (Kind::Counter, include_str!("../lua/counter.lua")),
-        (Kind::Bucketed, include_str!("../lua/bucketed.lua")),
-        (Kind::Fixed, include_str!("../lua/fixed.lua")),
-        (Kind::Token, include_str!("../lua/token.lua")),
-        (Kind::Concurrent, include_str!("../lua/concurrent.lua")),
-        (Kind::Distinct, include_str!("../lua/distinct.lua")),
+        (Kind::Counter, include_str!("lua/counter.lua")),
+        (Kind::Bucketed, include_str!("lua/bucketed.lua")),
+        (Kind::Fixed, include_str!("lua/fixed.lua")),
+        (Kind::Token, include_str!("lua/token.lua")),
+        (Kind::Concurrent, include_str!("lua/concurrent.lua")),
+        (Kind::Distinct, include_str!("lua/distinct.lua")),
     ] {
         if has(kind) {
             parts.push(text.to_owned());
@@ -203,8 +203,8 @@ fn functions(used: &[Kind]) -> String {
 
 /// Puts the calls of these kinds where they belong.
 fn with_calls(text: &str, used: &[Kind]) -> String {
-    let write = if used.contains(&Kind::Long) { include_str!("../lua/long_write.lua") } else { "" };
-    text.replace("--@unroll", include_str!("../lua/unroll.lua"))
+    let write = if used.contains(&Kind::Long) { include_str!("lua/long_write.lua") } else { "" };
+    text.replace("--@unroll", include_str!("lua/unroll.lua"))
         .replace("--@look", &chosen(used, "opens, state, a, b, d", Kind::look))
         .replace("--@charge", &chosen(used, "at", Kind::charge))
         .replace("--@write", write)

@@ -28,9 +28,9 @@ use crate::limit::Count;
 use crate::limit::OnFailure;
 use crate::limit::Rule;
 use crate::limit::State;
-use crate::store::redis::script::Entry;
-use crate::store::redis::script::Purpose;
-use crate::store::redis::script::What;
+use crate::store::redis::scripts::Entry;
+use crate::store::redis::scripts::Purpose;
+use crate::store::redis::scripts::What;
 
 #[derive(Clone, Debug)]
 enum Step {

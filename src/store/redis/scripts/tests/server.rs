@@ -22,13 +22,13 @@ use crate::key::KeyHash;
 use crate::limit::Rule;
 use crate::store::redis::Time;
 use crate::store::redis::answer;
-use crate::store::redis::script::Entry;
-use crate::store::redis::script::Group;
-use crate::store::redis::script::Invocation;
-use crate::store::redis::script::Purpose;
-use crate::store::redis::script::What;
-use crate::store::redis::script::name;
-use crate::store::redis::script::settle;
+use crate::store::redis::scripts::Entry;
+use crate::store::redis::scripts::Group;
+use crate::store::redis::scripts::Invocation;
+use crate::store::redis::scripts::Purpose;
+use crate::store::redis::scripts::What;
+use crate::store::redis::scripts::name;
+use crate::store::redis::scripts::settle;
 
 /// Keys of one test, under a prefix of its own. When it is over, each of them has an end and is no larger than it may be.
 pub(super) struct Keys {
