@@ -5,6 +5,7 @@ use std::time::Duration;
 use redis::Value;
 
 use super::scripts;
+use super::scripts::Answer;
 use crate::clock::Timestamp;
 use crate::decision::Charge;
 use crate::decision::Verdict;
@@ -28,7 +29,7 @@ pub(super) fn read(value: &Value, charges: &[&Charge<'_>]) -> Option<Vec<Verdict
     for charge in charges {
         let waits = next()?;
         let since = span(next()?).map(|later| moment + later);
-        if waits == EXEMPT {
+        if waits == Answer::Exempt as i64 {
             verdicts.push(Verdict::exempt());
             continue;
         }
@@ -66,9 +67,6 @@ fn fresh(bits: i64, items: &[u64]) -> Items {
         .map(|(_, item)| item)
         .collect()
 }
-
-/// What stands for a wait where the charge does not hold for the client.
-const EXEMPT: i64 = -2;
 
 /// Microseconds; below zero there are none.
 fn span(micros: i64) -> Option<Duration> {

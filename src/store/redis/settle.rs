@@ -49,7 +49,7 @@ impl Core {
     }
 
     pub(super) async fn forget(&self, keys: &[KeyHash]) -> Settled {
-        self.settle_all(keys.iter().map(|key| Entry { key: *key, what: What::Forget })).await
+        self.settle_all(keys.iter().map(|key| Entry { key: *key, what: What::Reset })).await
     }
 
     async fn settle_all<'e>(&self, entries: impl Iterator<Item = Entry<'e>>) -> Settled {
@@ -77,7 +77,7 @@ impl Core {
         };
         let reopened = places.into_iter().filter_map(|place| entries.get(place)).map(|entry| entry.key);
         let forgotten =
-            entries.iter().filter(|entry| matches!(entry.what, What::Forget)).map(|entry| (entry.key, moment));
+            entries.iter().filter(|entry| matches!(entry.what, What::Reset)).map(|entry| (entry.key, moment));
         Settled { complete: told, reopened: reopened.collect(), forgotten: forgotten.collect() }
     }
 
@@ -96,7 +96,7 @@ impl Core {
                 (key, is_some.then_some(What::Charge { rule, items })?)
             }
             Settlement::Charge { key, rule, items } => (key, What::Charge { rule, items }),
-            Settlement::Forget(key) => (key, What::Forget),
+            Settlement::Forget(key) => (key, What::Reset),
             Settlement::Remember { of, most, keep } => (of.subject, What::Remember { client: of.client, most, keep }),
         };
         Some(Entry { key, what })

@@ -4,7 +4,6 @@ use super::Invocation;
 use super::text;
 use crate::limit::Ladder;
 use crate::store::bans::BanId;
-use crate::store::bans::table::MOST;
 use crate::store::redis::Time;
 
 /// One call of the script.
@@ -79,7 +78,7 @@ impl Call<'_> {
         let name = name(self.prefix);
         let mut command = redis::cmd("EVALSHA");
         command.arg(&script.sha).arg(3).arg(&name).arg(format!("{name}:ends")).arg(format!("{name}:kept"));
-        command.arg(what).arg(id).arg(self.channel).arg(MOST).arg(format!("{:016x}", fastrand::u64(..)));
+        command.arg(what).arg(id).arg(self.channel).arg(format!("{:016x}", fastrand::u64(..)));
         match self.time {
             Time::OfServer => command.arg(""),
             Time::Given(clock) => command.arg(clock.now().as_micros()),

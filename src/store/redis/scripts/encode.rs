@@ -6,7 +6,11 @@ use std::time::Duration;
 use smallvec::SmallVec;
 
 use super::LEASE;
-use super::text::Kind;
+use super::constants::GIVEN_SLACK_MS;
+use super::constants::Kind;
+use super::constants::Mode;
+use super::constants::SLACK_MS;
+use super::constants::Settle;
 use crate::decision::Charge;
 use crate::decision::batch::Charged;
 use crate::decision::batch::Force;
@@ -21,16 +25,21 @@ use crate::store::redis::Time;
 /// The bytes of one argument.
 pub(super) type Bytes = SmallVec<[u8; 96]>;
 
-/// A charge as `decide.lua` describes it.
+/// A charge as the scripts read it.
 pub(super) fn charge(charge: &Charge<'_>, heeds_known: bool, holder: u32, time: &Time) -> Bytes {
     let mut mode = match charge.force {
         Force::Binding => 0,
-        Force::Shadow => 2,
+        Force::Shadow => Mode::Shadow as u8,
         // What could not be given back without room is not charged without.
-        Force::Delay if !charge.is_charged_with(false) => 4 + 8,
-        Force::Delay => 4,
+        Force::Delay if !charge.is_charged_with(false) => Mode::Delay as u8 | Mode::WithRoom as u8,
+        Force::Delay => Mode::Delay as u8,
     };
-    mode += u8::from(charge.count == Count::Attempts) + 16 * u8::from(heeds_known && charge.unless_known);
+    if charge.count == Count::Attempts {
+        mode |= Mode::Attempts as u8;
+    }
+    if heeds_known && charge.unless_known {
+        mode |= Mode::UnlessKnown as u8;
+    }
     let mut bytes = Bytes::new();
     bytes.extend([Kind::of(charge.rule) as u8, mode]);
     bytes.extend(charge.limit.to_be_bytes());
@@ -41,7 +50,7 @@ pub(super) fn charge(charge: &Charge<'_>, heeds_known: bool, holder: u32, time: 
 /// What was charged and counts no more.
 pub(super) fn take_back(rule: &Rule, charged: &Charged, time: &Time) -> Bytes {
     let mut bytes = Bytes::new();
-    bytes.push(2);
+    bytes.push(Settle::TakeBack as u8);
     bytes.extend(charged.moment.as_micros().to_be_bytes());
     alone(&mut bytes, rule, &charged.fresh, time);
     bytes
@@ -50,25 +59,25 @@ pub(super) fn take_back(rule: &Rule, charged: &Charged, time: &Time) -> Bytes {
 /// What is charged whether or not there is room.
 pub(super) fn charge_now(rule: &Rule, items: &[u64], time: &Time) -> Bytes {
     let mut bytes = Bytes::new();
-    bytes.push(3);
+    bytes.push(Settle::Charge as u8);
     alone(&mut bytes, rule, items, time);
     bytes
 }
 
 pub(super) fn release(holder: u32) -> Bytes {
     let mut bytes = Bytes::new();
-    bytes.push(1);
+    bytes.push(Settle::Release as u8);
     put(&mut bytes, holder);
     bytes
 }
 
-pub(super) fn forget() -> Bytes {
-    Bytes::from_slice(&[4])
+pub(super) fn reset() -> Bytes {
+    Bytes::from_slice(&[Settle::Reset as u8])
 }
 
 pub(super) fn remember(client: u64, most: NonZeroU32, keep: Duration) -> Bytes {
     let mut bytes = Bytes::new();
-    bytes.push(5);
+    bytes.push(Settle::Remember as u8);
     bytes.extend(client.to_be_bytes());
     put(&mut bytes, most.get());
     // Until a moment that scripts can tell exactly.
@@ -137,10 +146,10 @@ pub(in crate::store::redis) fn different(items: &[u64]) -> Items {
     different
 }
 
-/// A log that is written at each attempt, and forgotten soon.
+/// A log that is written at each attempt, and ends soon.
 pub(super) fn probe() -> Bytes {
     let mut bytes = Bytes::new();
-    bytes.extend([Kind::Log as u8, 1, 0, 0]);
+    bytes.extend([Kind::Log as u8, Mode::Attempts as u8, 0, 0]);
     put(&mut bytes, 1);
     bytes.push(1);
     for word in [1, 1, 1, 1] {
@@ -150,12 +159,11 @@ pub(super) fn probe() -> Bytes {
     bytes
 }
 
-/// How long a key stays after it says nothing any more, in milliseconds: the clocks of a server and its replica differ,
-/// and a time that is given stands still while tests run.
+/// How long a key stays after it says nothing any more, in milliseconds.
 fn slack(time: &Time) -> u64 {
     match time {
-        Time::OfServer => 1000,
-        Time::Given(_) => 61_000,
+        Time::OfServer => SLACK_MS,
+        Time::Given(_) => GIVEN_SLACK_MS,
     }
 }
 

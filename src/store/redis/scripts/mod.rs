@@ -1,17 +1,25 @@
 //! Batches as invocations of Lua scripts, which decide in Redis what [`State`](crate::limit::State) decides in memory.
+//!
+//! `lua/` has whole files; [`text`] puts those together that a script needs, and [`constants`] what gateway and scripts
+//! call by the same name. [`encode`] writes arguments; `layouts.md`, which follows, draws them and what is stored.
+//!
+#![doc = include_str!("layouts.md")]
 
 pub mod bans;
 
+mod constants;
 mod encode;
 mod text;
 
 use std::num::NonZeroU32;
 use std::time::Duration;
 
+pub(super) use self::constants::Answer;
+use self::constants::KEY_DIGITS;
+pub use self::constants::Purpose;
 pub(super) use self::encode::different;
 pub use self::text::Script;
 use super::Time;
-use crate::client::keyring::MOST_KEYS;
 use crate::client::keyring::PERIOD;
 use crate::decision::Charge;
 use crate::decision::batch::Acquaintance;
@@ -28,17 +36,6 @@ pub struct Invocation {
     pub script: &'static Script,
     /// `EVALSHA`, the script's name, keys and arguments.
     pub command: redis::Cmd,
-}
-
-/// What is done about charges.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Purpose {
-    /// Charge all, or none but the attempts.
-    Decide,
-    /// Another server has denied the request already: charge attempts, and what shadows count alone.
-    Deny,
-    /// Say where the keys stand, and charge nothing.
-    Look,
 }
 
 /// A slice of a batch whose keys are in one slot.
@@ -68,8 +65,8 @@ pub enum What<'e> {
     TakeBack { rule: &'e Rule, charged: &'e Charged },
     /// Counted now, whether or not there is room.
     Charge { rule: &'e Rule, items: &'e [u64] },
-    /// What was counted is forgotten; slots in flight stay taken.
-    Forget,
+    /// What was counted is reset; slots in flight stay taken.
+    Reset,
     /// The client is known from now on.
     Remember { client: u64, most: NonZeroU32, keep: Duration },
 }
@@ -86,7 +83,7 @@ pub struct Held<'h> {
 
 /// The name of a key in Redis: `{prefix}:{32 hex digits}`.
 pub fn name(prefix: &str, key: KeyHash) -> String {
-    format!("{prefix}:{:032x}", key.0)
+    format!("{prefix}:{:0KEY_DIGITS$x}", key.0)
 }
 
 impl Group<'_, '_> {
@@ -97,11 +94,7 @@ impl Group<'_, '_> {
         let keys = self.charges.iter().map(|charge| charge.key);
         let subjects = self.known.iter().map(|known| known.subject);
         let mut command = called(script, self.prefix, self.charges.len() + self.known.len(), keys.chain(subjects));
-        command.arg(match purpose {
-            Purpose::Decide => "D",
-            Purpose::Deny => "N",
-            Purpose::Look => "L",
-        });
+        command.arg(purpose.letter());
         for charge in self.charges {
             command.arg(encode::charge(charge, heeds_known, self.holder, self.time).as_slice());
         }
@@ -127,7 +120,7 @@ impl Held<'_> {
 pub fn settle(prefix: &str, channel: &str, time: &Time, entries: &[Entry<'_>]) -> Invocation {
     let counted = entries.iter().filter_map(|entry| match entry.what {
         What::TakeBack { rule, .. } | What::Charge { rule, .. } => Some(rule),
-        What::Release { .. } | What::Forget | What::Remember { .. } => None,
+        What::Release { .. } | What::Reset | What::Remember { .. } => None,
     });
     let script = text::settling(text::kinds(counted));
     let mut command = called(script, prefix, entries.len(), entries.iter().map(|entry| entry.key));
@@ -136,7 +129,7 @@ pub fn settle(prefix: &str, channel: &str, time: &Time, entries: &[Entry<'_>]) -
             What::Release { holder } => encode::release(holder),
             What::TakeBack { rule, charged } => encode::take_back(rule, charged, time),
             What::Charge { rule, items } => encode::charge_now(rule, items, time),
-            What::Forget => encode::forget(),
+            What::Reset => encode::reset(),
             What::Remember { client, most, keep } => encode::remember(client, most, keep),
         };
         command.arg(bytes.as_slice());
@@ -150,6 +143,7 @@ pub fn settle(prefix: &str, channel: &str, time: &Time, entries: &[Entry<'_>]) -
 pub fn knows(prefix: &str, time: &Time, known: &[Acquaintance]) -> Invocation {
     let script = text::knowing();
     let mut command = called(script, prefix, known.len(), known.iter().map(|known| known.subject));
+    command.arg(Purpose::Look.letter());
     for acquaintance in known {
         command.arg(&acquaintance.client.to_be_bytes());
     }
@@ -162,7 +156,7 @@ pub fn keyring(name: &str, candidate: &[u8; 32], time: &Time) -> Invocation {
     let script = text::keyring();
     let mut command = redis::cmd("EVALSHA");
     command.arg(&script.sha).arg(1).arg(name).arg(candidate.as_slice());
-    command.arg(PERIOD.as_micros().to_string()).arg(MOST_KEYS);
+    command.arg(PERIOD.as_micros().to_string());
     if let Time::Given(clock) = time {
         command.arg(clock.now().as_micros());
     }
@@ -173,7 +167,7 @@ pub fn keyring(name: &str, candidate: &[u8; 32], time: &Time) -> Invocation {
 pub fn probe(name: &str) -> Invocation {
     let script = text::probing();
     let mut command = redis::cmd("EVALSHA");
-    command.arg(&script.sha).arg(1).arg(name).arg("D").arg(encode::probe().as_slice());
+    command.arg(&script.sha).arg(1).arg(name).arg(Purpose::Decide.letter()).arg(encode::probe().as_slice());
     Invocation { script, command }
 }
 

@@ -1,7 +1,4 @@
--- A counter for each slice of a window: 6, how many rates, and for each its window in seconds 4, the width of a slice in
--- us 7, how many slices something was counted in 4, how much in all 6, and how much was dropped though it still counted 6,
--- none of it later than the oldest slice; then each of them, the oldest first: which slice since the epoch 6, and what was
--- counted 4. x is how many slices there are, or 0.
+-- Bucketed windows: a counter for each slice of a window. In a charge, `option` says how many slices, or 0.
 
 -- When there is room for `units` more; there is none now.
 local function bucketed_opens(w, units)
@@ -16,7 +13,7 @@ local function bucketed_opens(w, units)
     return now + w.length
 end
 
-local function bucketed_stands(w, place)
+local function report_bucketed(reply, w, place)
     local remaining, reset = w.used < w.count and w.count - w.used or 0, 0
     if remaining < w.count then
         reset = bucketed_opens(w, remaining + 1) - now
@@ -31,7 +28,7 @@ local function bucketed_counts(w, units, at)
         local last, newest = unpack('>I6I4', body, #body - 9)
         number = math.max(last, number)
         if last == number then
-            units = math.min(units, 4294967295 - newest)
+            units = math.min(units, MOST_COUNTED - newest)
             body = body:sub(1, -11) .. pack('>I6I4', number, newest + units)
         else
             body = body .. pack('>I6I4', number, units)
@@ -48,32 +45,33 @@ local function bucketed_counts(w, units, at)
         elseif w.used - count < w.count then
             return
         else
-            w.lost = math.min(w.lost + count, 281474976710655)
+            w.lost = math.min(w.lost + count, MODULUS - 1)
         end
         w.first, w.used = w.first + 10, w.used - count
     end
 end
 
-local function look_bucketed(key, blob, place, cost, n, asked)
-    local s, m = stored(key, 6)
-    local windows, rates, opens, p = {}, {}, nil, 3
+local function look_bucketed(c)
+    local place, cost, asked = c.place + 2, c.cost, c.option
+    local s, m = stored(c.key, TAG_BUCKETED)
+    local before, windows, opens, p = {}, {}, nil, 3
     for j = 1, m do
         if #s < p + 26 then
-            windows = {}
+            before = {}
             break
         end
         local length, width, slices, used, lost = unpack('>I4I7I4I6I6', s, p)
         local ends = p + 26 + 10 * slices
         if #s < ends then
-            windows = {}
+            before = {}
             break
         end
-        windows[j] = {length = length * 1000000, width = width, used = used, lost = lost, from = p + 27, ends = ends}
+        before[j] = {length = length * MICROS, width = width, used = used, lost = lost, from = p + 27, ends = ends}
         p = ends + 1
     end
-    for r = 1, n do
-        local count, length = unpack('>I4I4', blob, 10 + 8 * r)
-        length = length * 1000000
+    for r = 1, c.rates do
+        local count, length = unpack('>I4I4', c.argument, 10 + 8 * r)
+        length = length * MICROS
         local w = {count = count, length = length, slices = asked, width = 0, used = 0, lost = 0, body = '', first = 1}
         if asked > 0 then
             w.width = math.floor((length + asked - 1) / asked)
@@ -82,9 +80,9 @@ local function look_bucketed(key, blob, place, cost, n, asked)
         else
             w.slices, w.width = 10, length / 10
         end
-        local known = windows[r]
+        local known = before[r]
         if not known or known.length ~= length then
-            known = closest(windows, length)
+            known = closest(before, length)
         end
         if known and known.length == length and known.width == w.width then
             w.body, w.used, w.lost = s:sub(known.from, known.ends), known.used, known.lost
@@ -110,29 +108,30 @@ local function look_bucketed(key, blob, place, cost, n, asked)
                 end
             end
         end
-        rates[r] = w
-        bucketed_stands(w, place)
+        windows[r] = w
+        report_bucketed(c.reply, w, place)
         if w.used + cost > count then
             local open = bucketed_opens(w, cost)
             opens = opens and opens > open and opens or open
         end
         place = place + 2
     end
-    return opens, rates
+    c.windows = windows
+    return opens
 end
 
 local function charge_bucketed(c)
-    local rates, at, expires, parts = c.state, now, 0, {pack('>BB', 6, c.n)}
-    for r = 1, c.n do
-        local w = rates[r]
+    local windows, at, expires, parts = c.windows, now, 0, {pack('>BB', TAG_BUCKETED, c.rates)}
+    for r = 1, c.rates do
+        local w = windows[r]
         bucketed_counts(w, c.cost, now)
-        bucketed_stands(w, c.place + 2 * r)
+        report_bucketed(c.reply, w, c.place + 2 * r)
         local body = w.body:sub(w.first)
         local last = unpack('>I6', body, #body - 9)
-        parts[r + 1] = pack('>I4I7I4I6I6', w.length / 1000000, w.width, #body / 10, w.used, w.lost) .. body
+        parts[r + 1] = pack('>I4I7I4I6I6', w.length / MICROS, w.width, #body / 10, w.used, w.lost) .. body
         at = math.max(at, last * w.width)
         expires = math.max(expires, (last + w.slices + 1) * w.width)
     end
-    c.value, c.expires = table.concat(parts), math.ceil((expires - now) / 1000) + slack
+    c.value, c.expires = table.concat(parts), kept_until(expires)
     return at
 end

@@ -1,33 +1,49 @@
-else
-    local blob = settled:sub(what == 2 and 10 or 2)
-    local kind, mode, limit, cost, n, x, y = unpack('>BBI2I4BI4I4', blob)
-    local opens, state, a, b, d
-    --@look
-    reply[size + 1] = opens and 0 or -1
-    if what == 2 then
-        if kind == 8 then
-            -- A new value had no room, whatever these had.
-            opens = false
-            for r = 1, n do
-                opens = opens or reply[size + 1 + 2 * r] == 0
-            end
-        end
-        local left = without(pcall('GET', key), blob, kind, cost, n, unpack('>I8', settled, 2))
-        if left and keep(key, left) and opens then
-            told[#told + 1] = i
-            words[#words + 1] = '+' .. key:sub(-32)
-        end
-    else
-        local at
-        local c = {
-            key = key, blob = blob, kind = kind, mode = mode, limit = limit, cost = cost, n = n, x = x, y = y,
-            place = size, state = state, a = a, b = b, d = d, value = false, expires = false,
-        }
-        --@charge
-        local value = c.value
-        if value then
-            write('SET', key, value, 'PX', c.expires)
-        elseif c.expires then
-            --@write
+-- The settlements of what is counted.
+
+-- What the charge at hand would be answered.
+local reply = {}
+
+-- The charge that `argument` describes, looked at; and when it has room, if not now.
+local function looked_at(key, argument)
+    local kind, mode, _, cost, rates, option, span = unpack('>BBI2I4BI4I4', argument)
+    local c = {
+        key = key, argument = argument, kind = kind, mode = mode, cost = cost, rates = rates, option = option,
+        span = span, reply = reply, place = 1,
+    }
+    local opens = look(c)
+    reply[2] = opens and 0 or ANSWER_NONE
+    return c, opens
+end
+
+-- Takes back a charge, where it still counts.
+settle[SETTLE_TAKE_BACK] = function(key, settlement)
+    local moment = unpack('>I8', settlement, 2)
+    local c, full = looked_at(key, settlement:sub(10))
+    if c.kind == KIND_DISTINCT then
+        -- A new value had no room, whatever these had.
+        full = false
+        for r = 1, c.rates do
+            full = full or reply[2 + 2 * r] == 0
         end
     end
+    local s = pcall('GET', key)
+    local left = type(s) == 'string' and #s > 0 and take_back(c, s, moment)
+    if left and leave(key, left) and full then
+        return '+' .. key:sub(-KEY_DIGITS)
+    end
+end
+
+-- Counts a charge now, whether or not there is room.
+settle[SETTLE_CHARGE] = function(key, settlement)
+    local c = looked_at(key, settlement:sub(2))
+    charge(c)
+    local writes = c.writes
+    if c.value then
+        write('SET', key, c.value, 'PX', c.expires)
+    elseif writes then
+        for j = 1, #writes, 2 do
+            call('SETRANGE', key, writes[j], writes[j + 1])
+        end
+        call('PEXPIRE', key, c.expires)
+    end
+end

@@ -1,5 +1,4 @@
--- Two counters a rate: 5, how many rates, and for each its window in seconds 4, which aligned window since the epoch 6,
--- what was counted in it 4, and in the one before 4.
+-- Sliding counters: the window that lasts and the one before it, aligned since the epoch.
 
 -- When there is room for `units` more; there is none now.
 local function counter_opens(w, units)
@@ -19,7 +18,7 @@ local function counter_opens(w, units)
     return ends + (w.length + 1 - (rest > 0 and fades + 1 or fades))
 end
 
-local function counter_stands(w, place)
+local function report_counter(reply, w, place)
     local faded = 0
     if w.previous > 0 then
         faded = divided(w.previous, w.length - w.elapsed, w.length)
@@ -33,19 +32,20 @@ local function counter_stands(w, place)
     return used
 end
 
-local function look_counter(key, blob, place, cost, n)
-    local s, m = stored(key, 5, 18)
-    local windows, rates, opens = {}, {}, nil
+local function look_counter(c)
+    local place, cost = c.place + 2, c.cost
+    local s, m = stored(c.key, TAG_COUNTER, 18)
+    local before, windows, opens = {}, {}, nil
     for j = 1, m do
         local length, number, current, previous = unpack('>I4I6I4I4', s, 18 * j - 15)
-        windows[j] = {length = length * 1000000, number = number, current = current, previous = previous}
+        before[j] = {length = length * MICROS, number = number, current = current, previous = previous}
     end
-    for r = 1, n do
-        local count, length = unpack('>I4I4', blob, 10 + 8 * r)
-        length = length * 1000000
-        local known = windows[r]
+    for r = 1, c.rates do
+        local count, length = unpack('>I4I4', c.argument, 10 + 8 * r)
+        length = length * MICROS
+        local known = before[r]
         if not known or known.length ~= length then
-            known = closest(windows, length) or {length = length, number = 0, current = 0, previous = 0}
+            known = closest(before, length) or {length = length, number = 0, current = 0, previous = 0}
         end
         local number, current, previous = known.number, known.current, known.previous
         if known.length ~= length then
@@ -54,7 +54,7 @@ local function look_counter(key, blob, place, cost, n)
             local late = begins > 0 and math.floor((begins - 1) / length) or 0
             number = math.max(late, math.floor(math.max(begins, math.min(now, begins + known.length - 1)) / length))
             if number == late then
-                current, previous = math.min(current + previous, 4294967295), 0
+                current, previous = math.min(current + previous, MOST_COUNTED), 0
             elseif number > late + 1 then
                 previous = 0
             end
@@ -71,26 +71,27 @@ local function look_counter(key, blob, place, cost, n)
             count = count, length = length, number = number, begins = begins, current = current, previous = previous,
             elapsed = now > begins and now - begins or 0,
         }
-        rates[r] = w
-        if counter_stands(w, place) + cost > count then
+        windows[r] = w
+        if report_counter(c.reply, w, place) + cost > count then
             local open = counter_opens(w, cost)
             opens = opens and opens > open and opens or open
         end
         place = place + 2
     end
-    return opens, rates
+    c.windows = windows
+    return opens
 end
 
 local function charge_counter(c)
-    local rates, at, expires, parts = c.state, now, 0, {pack('>BB', 5, c.n)}
-    for r = 1, c.n do
-        local w = rates[r]
-        w.current = math.min(w.current + c.cost, 4294967295)
-        counter_stands(w, c.place + 2 * r)
-        parts[r + 1] = pack('>I4I6I4I4', w.length / 1000000, w.number, w.current, w.previous)
+    local windows, at, expires, parts = c.windows, now, 0, {pack('>BB', TAG_COUNTER, c.rates)}
+    for r = 1, c.rates do
+        local w = windows[r]
+        w.current = math.min(w.current + c.cost, MOST_COUNTED)
+        report_counter(c.reply, w, c.place + 2 * r)
+        parts[r + 1] = pack('>I4I6I4I4', w.length / MICROS, w.number, w.current, w.previous)
         at = math.max(at, w.begins)
         expires = math.max(expires, w.begins + 2 * w.length)
     end
-    c.value, c.expires = table.concat(parts), math.ceil((expires - now) / 1000) + slack
+    c.value, c.expires = table.concat(parts), kept_until(expires)
     return at
 end

@@ -1,9 +1,8 @@
--- Different values: 10, then for each its hash 8 and when it was counted last 7, in the order of these moments. cost is
--- how many values are asked for, which follow the rates, 8 bytes each; x how many are kept, y the longest window in
--- seconds.
+-- Different values. In a charge, `cost` is how many values are asked for, which follow the rates, 8 bytes each;
+-- `option` how many are kept, and `span` the longest window in seconds.
 
 -- When the j-th of the values `s` was counted.
-local function counted(s, j)
+local function counted_at(s, j)
     return unpack('>I7', s, 15 * j - 5)
 end
 
@@ -13,7 +12,7 @@ local function first_within(s, len, begin)
     while before + 1 < within do
         local middle = before + within
         middle = (middle - middle % 2) / 2
-        if counted(s, middle) > begin then
+        if counted_at(s, middle) > begin then
             within = middle
         else
             before = middle
@@ -22,37 +21,38 @@ local function first_within(s, len, begin)
     return within
 end
 
-local function distinct_stands(s, at, blob, place, n)
-    local len = (#s - 1) / 15
-    for r = 1, n do
-        local count, length = unpack('>I4I4', blob, 10 + 8 * r)
-        length = length * 1000000
+local function report_distinct(c, s, at)
+    local reply, len, place = c.reply, (#s - 1) / 15, c.place + 2
+    for r = 1, c.rates do
+        local count, length = unpack('>I4I4', c.argument, 10 + 8 * r)
+        length = length * MICROS
         local used, reset = len + 1 - first_within(s, len, at - length), 0
         if used > count then
             used = count
         end
         if used > 0 then
-            reset = counted(s, len + 1 - used) + length - now
+            reset = counted_at(s, len + 1 - used) + length - now
         end
         reply[place + 1], reply[place + 2] = count - used, reset
         place = place + 2
     end
 end
 
--- When the values have room, if not now; those that are there; when time goes on, and where each of the values asked
--- for is, or false.
-local function look_distinct(key, blob, place, cost, n, longest)
-    local s = pcall('GET', key)
-    if not s or type(s) ~= 'string' or s:byte() ~= 10 or #s % 15 ~= 1 then
-        s = '\10'
+-- Answers when the values have room, if not now. Of `c`, `values` become those that are there, `at` when time goes
+-- on, and `found` where each of the values asked for is, or false.
+local function look_distinct(c)
+    local argument, cost, n = c.argument, c.cost, c.rates
+    local s = pcall('GET', c.key)
+    if not s or type(s) ~= 'string' or s:byte() ~= TAG_DISTINCT or #s % 15 ~= 1 then
+        s = pack('>B', TAG_DISTINCT)
     end
     local len, at, opens, fresh, found = (#s - 1) / 15, now, 0, 0, {}
     -- Time goes on from the latest moment when a clock steps back.
-    if len > 0 and counted(s, len) > now then
-        at = counted(s, len)
+    if len > 0 and counted_at(s, len) > now then
+        at = counted_at(s, len)
     end
     for j = 1, cost do
-        local item, from = blob:sub(10 + 8 * (n + j), 17 + 8 * (n + j)), 2
+        local item, from = argument:sub(10 + 8 * (n + j), 17 + 8 * (n + j)), 2
         found[j] = false
         while from do
             local p = s:find(item, from, true)
@@ -62,14 +62,14 @@ local function look_distinct(key, blob, place, cost, n, longest)
                 from = p and p + 1
             end
         end
-        if not found[j] or counted(s, found[j]) <= at - longest * 1000000 then
+        if not found[j] or counted_at(s, found[j]) <= at - c.span * MICROS then
             fresh = fresh + 2 ^ (j - 1)
         end
     end
-    distinct_stands(s, at, blob, place, n)
+    report_distinct(c, s, at)
     for r = 1, n do
-        local count, length = unpack('>I4I4', blob, 10 + 8 * r)
-        length = length * 1000000
+        local count, length = unpack('>I4I4', argument, 10 + 8 * r)
+        length = length * MICROS
         local room, open = count - cost, at
         if room < 0 then
             open = at + length
@@ -85,20 +85,21 @@ local function look_distinct(key, blob, place, cost, n, longest)
                 end
             end
             if nth > 0 then
-                open = counted(s, nth) + length
+                open = counted_at(s, nth) + length
             end
         end
         if open > opens then
             opens = open
         end
     end
-    reply[place + 2 * n + 1] = fresh
-    return opens > at and opens, s, at, found
+    c.reply[c.place + 3 + 2 * n] = fresh
+    c.values, c.at, c.found = s, at, found
+    return opens > at and opens
 end
 
 -- Counts the values at one moment, and answers that moment.
 local function charge_distinct(c)
-    local s, at, found, blob, n, cost = c.state, c.a, c.b, c.blob, c.n, c.cost
+    local s, at, found, argument, n, cost = c.values, c.at, c.found, c.argument, c.rates, c.cost
     local gone = {}
     for j = 1, cost do
         if found[j] then
@@ -113,14 +114,14 @@ local function charge_distinct(c)
     end
     parts[#parts + 1] = s:sub(15 * from - 13)
     for j = 1, cost do
-        parts[#parts + 1] = blob:sub(10 + 8 * (n + j), 17 + 8 * (n + j)) .. pack('>I7', at)
+        parts[#parts + 1] = argument:sub(10 + 8 * (n + j), 17 + 8 * (n + j)) .. pack('>I7', at)
     end
     s = table.concat(parts)
-    if #s > 15 * c.x then
-        s = s:sub(1 + #s - 15 * c.x)
+    if #s > 15 * c.option then
+        s = s:sub(1 + #s - 15 * c.option)
     end
-    c.value = '\10' .. s
-    c.expires = math.ceil((at - now) / 1000) + c.y * 1000 + slack
-    distinct_stands(c.value, at, blob, c.place + 2, n)
+    c.value = pack('>B', TAG_DISTINCT) .. s
+    c.expires = kept_until(at + c.span * MICROS)
+    report_distinct(c, c.value, at)
     return at
 end

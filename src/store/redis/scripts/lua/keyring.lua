@@ -1,21 +1,16 @@
--- Answers the keys that all gateways sign with, the newest first, and makes a new one where its time has come: whoever
--- comes first decides which.
+-- Answers the keys that all gateways sign with, the newest first, and makes a new one where its time has come:
+-- whoever comes first decides which.
 --
--- KEYS[1]: where they are kept, 48 bytes each: 16 digits of microseconds since the Unix epoch, 32 random bytes.
--- ARGV: 32 random bytes, after how many microseconds a key gives way to the next, how many are kept, and the time,
+-- KEYS[1]: where they are kept. ARGV: 32 random bytes, after how many us a key gives way to the next, and the time,
 -- where it is not that of this server.
-local now = tonumber(ARGV[4])
-if not now then
-    local time = redis.call('TIME')
-    now = time[1] * 1000000 + time[2]
-end
-local kept = redis.call('GET', KEYS[1]) or ''
+local period = ARGV[2] + 0
+local kept = call('GET', KEYS[1]) or ''
 if #kept % 48 ~= 0 then
     kept = ''
 end
-local newest = tonumber(string.sub(kept, 1, 16))
-if not newest or now - newest >= ARGV[2] + 0 then
-    kept = string.sub(string.format('%016.0f', now) .. ARGV[1] .. kept, 1, 48 * ARGV[3])
-    redis.call('SET', KEYS[1], kept, 'PX', string.format('%.0f', ARGV[2] / 1000 * ARGV[3]))
+local newest = tonumber(kept:sub(1, 16))
+if not newest or now - newest >= period then
+    kept = (('%016.0f'):format(now) .. ARGV[1] .. kept):sub(1, 48 * MOST_KEYS)
+    call('SET', KEYS[1], kept, 'PX', ('%.0f'):format(period / 1000 * MOST_KEYS))
 end
 return kept

@@ -1,19 +1,49 @@
--- A log of more than 128: a ring that is written in place. 3 (or 4 where entries have 7 bytes, not 6), the latest moment
--- in 7 bytes, how many it has room for, where the next one goes, how many there are, a moment in 7 bytes before which
--- none lies, in 2 bytes how many made way though they still counted, then for the first four rates how many were in the
--- window after the last charge, or 0. Then the entries, modulo 2^48 (2^56), the latest among them.
-local function look_long(key, blob, place, cost, n, keep)
+-- Logs that may outgrow being written whole: a log up to LONGEST_LOG entries, from then on a ring that is written in
+-- place. The charge is that of a log.
+
+-- Counts in a log; one that outgrows being written whole becomes a ring for twice as many entries.
+local function charge_growing(c)
+    local at, s, keep = charge_log(c), c.value, c.option
+    if #s < 8 + LONGEST_LOG * 6 then
+        return at
+    end
+    local tag, width, lost = TAG_RING, 6, 0
+    if s:byte() == TAG_WIDE_LOG then
+        tag, width = TAG_WIDE_RING, 7
+    end
+    -- The latest stands before the others.
+    if #s - 8 < LONGEST_LOG * width then
+        return at
+    end
+    if (#s - 8) % width == 2 then
+        lost = unpack('>I2', s, #s - 1)
+        s = s:sub(1, -3)
+    end
+    local format, modulus = '>I' .. width, 2 ^ (8 * width)
+    local entries = s:sub(9) .. pack(format, at % modulus)
+    local len = #entries / width
+    local room = 2 * len < keep and 2 * len or keep
+    local since = at - (at - unpack(format, entries)) % modulus
+    c.value = pack(RING_FORMAT, tag, at, room, len % room, len, since, lost, 0, 0, 0, 0)
+        .. entries .. ('\0'):rep((room - len) * width)
+    return at
+end
+
+-- Answers when `cost` more have room, if not now.
+local function look_long(c)
+    local key, argument, cost, reply, place = c.key, c.argument, c.cost, c.reply, c.place + 2
+    -- No log is longer; of a ring it is more than the head.
     local s = pcall('GETRANGE', key, '0', '903')
-    if #s < 45 or s:byte() ~= 3 and s:byte() ~= 4 then
-        return look_log(s, blob, place, cost, n, keep)
+    if #s < RING_HEAD or s:byte() ~= TAG_RING and s:byte() ~= TAG_WIDE_RING then
+        return look_log(c, s)
     end
-    local tag, latest, room, next, len, since, lost, h1, h2, h3, h4 = unpack('>BI7I4I4I4I7I2I4I4I4I4', s)
-    if room > keep or len > room or len == 0 or next >= room then
-        return look_log(pcall('GET', key), blob, place, cost, n, keep)
+    local tag, latest, room, next, len, since, lost, h1, h2, h3, h4 = unpack(RING_FORMAT, s)
+    if room > c.option or len > room or len == 0 or next >= room then
+        return look_log(c)
     end
-    local width, format, modulus = 6, '>I6', 281474976710656
-    if tag == 4 then
-        width, format, modulus = 7, '>I7', 72057594037927936
+    local width, format, modulus = 6, '>I6', MODULUS
+    if tag == TAG_WIDE_RING then
+        width, format, modulus = 7, '>I7', WIDE_MODULUS
     end
     -- What is read is kept: neighbours are looked at next.
     local blocks = {}
@@ -26,7 +56,7 @@ local function look_long(key, blob, place, cost, n, keep)
         local number = spot - within
         local block = blocks[number]
         if not block then
-            local from = 45 + number * width
+            local from = RING_HEAD + number * width
             block = call('GETRANGE', key, from, from + 32 * width - 1)
             blocks[number] = block
         end
@@ -39,9 +69,9 @@ local function look_long(key, blob, place, cost, n, keep)
     if latest > now then
         at = latest
     end
-    for r = 1, n do
-        local count, length = unpack('>I4I4', blob, 10 + 8 * r)
-        length = length * 1000000
+    for r = 1, c.rates do
+        local count, length = unpack('>I4I4', argument, 10 + 8 * r)
+        length = length * MICROS
         local begin, used, oldest = at - length, 0, latest
         if latest > begin then
             local candidates = (len < count and len or count) + 1
@@ -98,49 +128,44 @@ local function look_long(key, blob, place, cost, n, keep)
         end
         place = place + 2
     end
-    local ring = {
-        room = room, next = next, since = since, width = width, lost = lost, nth_latest = nth_latest, writes = false,
-    }
-    return opens > at and opens, ring, false, latest, len
+    c.ring = {room = room, next = next, since = since, width = width, lost = lost, nth_latest = nth_latest}
+    c.len, c.latest = len, latest
+    return opens > at and opens
 end
 
 -- Counts `cost` at one moment, and answers that moment.
 local function charge_long(c)
-    local ring, latest, len, keep, cost = c.state, c.b, c.d, c.x, c.cost
-    if c.a then
-        return charge_log(c)
+    local ring, latest, len, keep, cost = c.ring, c.latest, c.len, c.option, c.cost
+    if not ring then
+        return charge_growing(c)
     end
     local room, width, since, nth_latest = ring.room, ring.width, ring.since, ring.nth_latest
     local times, at = cost < keep and cost or keep, now
     if latest > now then
         at = latest
     end
-    if width == 6 and at - since >= 281474976710656 then
+    if width == 6 and at - since >= MODULUS then
         since = nth_latest(len)
     end
-    if len + times > room and room < keep or width == 6 and at - since >= 281474976710656 then
+    if len + times > room and room < keep or width == 6 and at - since >= MODULUS then
         -- Written anew: it grows, or its entries do.
-        local s = pcall('GET', c.key)
-        do
-            --@unroll
+        c.log = ring_as_log(pcall('GET', c.key))
+        if c.log == '' then
+            c.len, c.latest = 0, now
         end
-        c.state, c.a, c.d = s, len, false
-        if s == '' then
-            c.a, c.b = 0, now
-        end
-        return charge_log(c)
+        return charge_growing(c)
     end
-    local blob, place, hints = c.blob, c.place + 2, {0, 0, 0, 0}
-    for r = 1, c.n do
-        local count, length = unpack('>I4I4', blob, 10 + 8 * r)
+    local argument, reply, place, hints = c.argument, c.reply, c.place + 2, {0, 0, 0, 0}
+    for r = 1, c.rates do
+        local count, length = unpack('>I4I4', argument, 10 + 8 * r)
         local remaining = reply[place + 1]
         if remaining < cost then
             local oldest = cost < count and nth_latest(count - cost) or at
-            reply[place + 1], reply[place + 2] = 0, oldest + length * 1000000 - now
+            reply[place + 1], reply[place + 2] = 0, oldest + length * MICROS - now
         else
             reply[place + 1] = remaining - cost
             if reply[place + 2] == 0 then
-                reply[place + 2] = at + length * 1000000 - now
+                reply[place + 2] = at + length * MICROS - now
             end
         end
         hints[r] = count - reply[place + 1]
@@ -149,25 +174,25 @@ local function charge_long(c)
     local lost, surplus = ring.lost, len + times - room
     if surplus > 0 then
         -- Where there is room, nothing that makes way still counts.
-        local loses = reply[c.place + 1] >= 0 and nth_latest(len - surplus + 1) > at - c.y * 1000000
+        local loses = reply[c.place + 1] >= 0 and nth_latest(len - surplus + 1) > at - c.span * MICROS
         lost = loses and math.min(lost + surplus, 65535) or 0
     end
-    local entry = width == 6 and pack('>I6', at % 281474976710656) or pack('>I7', at)
+    local entry = width == 6 and pack('>I6', at % MODULUS) or pack('>I7', at)
     local next, writes, left = ring.next, {}, times
     while left > 0 do
         local part = left < room - next and left or room - next
-        writes[#writes + 1] = 45 + next * width
+        writes[#writes + 1] = RING_HEAD + next * width
         writes[#writes + 1] = part == 1 and entry or entry:rep(part)
         next, left = (next + part) % room, left - part
     end
     len = len + times < room and len + times or room
     writes[#writes + 1] = '0'
     writes[#writes + 1] = pack(
-        '>BI7I4I4I4I7I2I4I4I4I4',
-        width - 3, at, room, next, len, since, lost, hints[1], hints[2], hints[3], hints[4]
+        RING_FORMAT,
+        width == 6 and TAG_RING or TAG_WIDE_RING, at, room, next, len, since, lost,
+        hints[1], hints[2], hints[3], hints[4]
     )
-    ring.writes = writes
-    c.expires = blob:sub(18 + 8 * c.n)
+    c.writes, c.expires = writes, argument:sub(18 + 8 * c.rates)
     if at > now then
         c.expires = math.ceil((at - now) / 1000) + c.expires
     end

@@ -1,6 +1,4 @@
--- Buckets that leak N per W: 8, how many rates, and for each its window in seconds 4, when the level was such 7, and the
--- level: whole units 5, and the part of one more that W makes whole 7; where anything ran over since a bucket was last
--- empty, then for each rate also how much: whole units 6, and the part of one more 7. x is the burst, or 0.
+-- Token buckets, as buckets that leak N units per window W. In a charge, `option` is the burst, or 0.
 
 -- When there is room for `units` more; there is none now.
 local function token_opens(w, units)
@@ -9,7 +7,7 @@ local function token_opens(w, units)
     end
     local leaks, rest = divided(w.units - w.burst + units, w.length, w.count)
     local open = w.at + leaks + math.ceil((rest + w.part) / w.count)
-    return open < 9007199254740992 and open or 9007199254740992
+    return open < LARGEST_EXACT and open or LARGEST_EXACT
 end
 
 -- What the level is now: whole units, and the part of one more.
@@ -31,7 +29,7 @@ local function token_level(w)
     return units, part
 end
 
-local function token_stands(w, units, part, place)
+local function report_token(reply, w, units, part, place)
     local remaining, reset = w.burst - units - (part > 0 and 1 or 0), 0
     if remaining < 0 then
         remaining = 0
@@ -44,7 +42,7 @@ end
 
 -- As much of a window of another length.
 local function token_carried(units, part, from, length)
-    local carried, rest = divided(length / 1000000, part, from / 1000000)
+    local carried, rest = divided(length / MICROS, part, from / MICROS)
     carried = rest > 0 and carried + 1 or carried
     if carried >= length then
         return units + 1, carried - length
@@ -52,25 +50,26 @@ local function token_carried(units, part, from, length)
     return units, carried
 end
 
-local function look_token(key, blob, place, cost, n, burst)
-    local s, m = stored(key, 8)
-    local windows, rates, opens, size = {}, {}, nil, (#s - 2) / m
+local function look_token(c)
+    local place, cost, burst = c.place + 2, c.cost, c.option
+    local s, m = stored(c.key, TAG_TOKEN)
+    local before, windows, opens, size = {}, {}, nil, (#s - 2) / m
     if size == 23 or size == 36 then
         for j = 1, m do
             local length, at, units, part = unpack('>I4I7I5I7', s, 3 + size * (j - 1))
-            local window = {length = length * 1000000, at = at, units = units, part = part, over = 0, rest = 0}
+            local window = {length = length * MICROS, at = at, units = units, part = part, over = 0, rest = 0}
             if size == 36 then
                 window.over, window.rest = unpack('>I6I7', s, 26 + size * (j - 1))
             end
-            windows[j] = window
+            before[j] = window
         end
     end
-    for r = 1, n do
-        local count, seconds = unpack('>I4I4', blob, 10 + 8 * r)
-        local length = seconds * 1000000
-        local known = windows[r]
+    for r = 1, c.rates do
+        local count, length = unpack('>I4I4', c.argument, 10 + 8 * r)
+        length = length * MICROS
+        local known = before[r]
         if not known or known.length ~= length then
-            known = closest(windows, length) or {length = length, at = 0, units = 0, part = 0, over = 0, rest = 0}
+            known = closest(before, length) or {length = length, at = 0, units = 0, part = 0, over = 0, rest = 0}
         end
         local w = {
             count = count, burst = burst > 0 and burst or count,
@@ -81,22 +80,23 @@ local function look_token(key, blob, place, cost, n, burst)
             w.units, w.part = token_carried(w.units, w.part, known.length, length)
             w.over, w.rest = token_carried(w.over, w.rest, known.length, length)
         end
-        rates[r] = w
+        windows[r] = w
         local units, part = token_level(w)
-        token_stands(w, units, part, place)
+        report_token(c.reply, w, units, part, place)
         if units + cost > w.burst or units + cost == w.burst and part > 0 then
             local open = token_opens(w, cost)
             opens = opens and opens > open and opens or open
         end
         place = place + 2
     end
-    return opens, rates
+    c.windows = windows
+    return opens
 end
 
 local function charge_token(c)
-    local rates, expires, runs_over, parts = c.state, 0, false, {pack('>BB', 8, c.n)}
-    for r = 1, c.n do
-        local w = rates[r]
+    local windows, expires, runs_over, parts = c.windows, 0, false, {pack('>BB', TAG_TOKEN, c.rates)}
+    for r = 1, c.rates do
+        local w = windows[r]
         local units, part = token_level(w)
         if units == 0 and part == 0 then
             w.over, w.rest = 0, 0
@@ -115,17 +115,17 @@ local function charge_token(c)
             end
         end
         w.units, w.part, w.at = units, part, math.max(w.at, now)
-        token_stands(w, units, part, c.place + 2 * r)
-        parts[r + 1] = pack('>I4I7I5I7', w.length / 1000000, w.at, units, part)
+        report_token(c.reply, w, units, part, c.place + 2 * r)
+        parts[r + 1] = pack('>I4I7I5I7', w.length / MICROS, w.at, units, part)
         runs_over = runs_over or w.over > 0 or w.rest > 0
         local leaks, rest = divided(units, w.length, w.count)
-        expires = math.max(expires, math.min(w.at + leaks + math.ceil((rest + part) / w.count), 9007199254740992))
+        expires = math.max(expires, math.min(w.at + leaks + math.ceil((rest + part) / w.count), LARGEST_EXACT))
     end
     if runs_over then
-        for r = 1, c.n do
-            parts[r + 1] = parts[r + 1] .. pack('>I6I7', math.min(rates[r].over, 281474976710655), rates[r].rest)
+        for r = 1, c.rates do
+            parts[r + 1] = parts[r + 1] .. pack('>I6I7', math.min(windows[r].over, MODULUS - 1), windows[r].rest)
         end
     end
-    c.value, c.expires = table.concat(parts), math.ceil((expires - now) / 1000) + slack
+    c.value, c.expires = table.concat(parts), kept_until(expires)
     return now
 end

@@ -14,8 +14,8 @@ local function closest(windows, length)
     return best
 end
 
--- The first two bytes of a state are its tag and how many rates it counts; `size` is what each takes. Nothing, where it
--- is another's.
+-- The first two bytes of a state are its tag and how many rates it counts; `size` is what each takes. Nothing, where
+-- it is another's.
 local function stored(key, tag, size)
     local s = pcall('GET', key)
     if s and type(s) == 'string' and #s > 2 then

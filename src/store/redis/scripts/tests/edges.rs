@@ -261,7 +261,7 @@ fn what_is_forgotten_is_all_but_slots_in_flight() {
     let (pace, slots) = (rule(Algorithm::SlidingWindowLog, "1/minute", 1), slots(1));
     let (pace, slots) = (charge(ALICE, &pace), charge(BOB, &slots));
     assert!(passes(&mut keys, &[&pace, &slots]));
-    keys.settle(&[ALICE, BOB, KeyHash(5)].map(|key| Entry { key, what: What::Forget }));
+    keys.settle(&[ALICE, BOB, KeyHash(5)].map(|key| Entry { key, what: What::Reset }));
     assert!(passes(&mut keys, &[&pace]));
     assert!(!passes(&mut keys, &[&slots]));
 }

@@ -11,3 +11,4 @@ mod edges;
 mod histories;
 mod server;
 mod settlements;
+mod text;

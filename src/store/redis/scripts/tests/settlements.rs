@@ -125,7 +125,7 @@ fn follow(keys: &mut Keys, key: KeyHash, rule: &Rule, steps: &[Step]) {
             Step::Forget => {
                 state = State::fresh(rule);
                 charged.clear();
-                keys.settle(&[Entry { key, what: What::Forget }]);
+                keys.settle(&[Entry { key, what: What::Reset }]);
             }
         }
         let now = keys.hand.now();

@@ -1,8 +1,8 @@
--- `a * b / m` rounded down, and the remainder: exact where the quotient is below 2^53. a is at most 2^32, b below 2^53,
--- m below 2^52. Numbers are exact up to 2^53 only.
+-- `a * b / m` rounded down, and the remainder: exact where the quotient is below 2^53. a is at most 2^32, b below
+-- 2^53, m below 2^52. LARGEST_EXACT is 2^53.
 local function divided(a, b, m)
     local product = a * b
-    if product < 9007199254740992 then
+    if product < LARGEST_EXACT then
         local rest = math.fmod(product, m)
         return (product - rest) / m, rest
     end
