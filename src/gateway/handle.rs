@@ -90,7 +90,7 @@ pub(super) fn handle(
             let reads_body = !body.is_empty() && entry.needs_body();
             let fields = if reads_body {
                 let bound = live.settings.inspect_body;
-                match Box::pin(body.peek(bound)).await {
+                match Box::pin(body.peek(bound, &connection.peeked)).await {
                     Ok(peeked) => Fields::read(&parts.headers, &peeked.start, peeked.is_whole, bound),
                     Err(unfit) => return reply::refuse(story, version, unfit),
                 }

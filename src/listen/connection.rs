@@ -9,6 +9,7 @@ use std::sync::atomic::AtomicU32;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering;
 
+use super::budget::Budget;
 use super::connections::Group;
 use super::connections::Order;
 use super::tls::Secured;
@@ -22,6 +23,8 @@ pub struct Connection {
     pub local: SocketAddr,
     /// More than these in one request are too many. HTTP/1 sees to it itself; HTTP/2 only bounds their bytes.
     pub max_headers: usize,
+    /// For what is kept of the bodies of requests before those are decided.
+    pub peeked: Budget,
     secured: OnceLock<Secured>,
     group: Arc<Group>,
     pub(super) progress: Progress,
@@ -34,6 +37,7 @@ impl Connection {
             peer,
             local,
             max_headers,
+            peeked: Budget::default(),
             secured: OnceLock::new(),
             group: Arc::clone(group),
             progress: Progress::default(),

@@ -2,6 +2,7 @@
 
 pub mod accept;
 pub mod bind;
+pub mod budget;
 pub mod connection;
 pub mod connections;
 pub mod door;
@@ -41,6 +42,8 @@ pub use self::accept::serve;
 pub use self::bind::Stack;
 pub use self::bind::adopt;
 pub use self::bind::bind;
+pub use self::budget::Budget;
+pub use self::budget::Share;
 pub use self::connection::Connection;
 pub use self::connections::Connections;
 pub use self::door::Door;

@@ -25,6 +25,7 @@ mod held_many;
 mod holds;
 mod http2;
 mod http2_abuse;
+mod http2_memory;
 mod identity;
 mod interim;
 mod limits;

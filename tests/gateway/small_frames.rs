@@ -46,7 +46,7 @@ fn kib_each<C>(gateway: &Gateway, count: usize, mut send: impl FnMut() -> C, mut
 }
 
 /// Resident memory once it stays the same for longer than the gateway holds on to what is free.
-fn settled(gateway: &Gateway) -> u64 {
+pub(crate) fn settled(gateway: &Gateway) -> u64 {
     let waited = Stopwatch::start();
     let (mut last, mut same) = (0, 0);
     while same < 6 && waited.elapsed() < Duration::from_secs(20) {

@@ -18,6 +18,7 @@ use http::HeaderMap;
 use http_body::Body;
 use http_body::Frame;
 use http_body::SizeHint;
+use tokio::time::timeout;
 
 pub use self::source::Source;
 
@@ -29,7 +30,9 @@ use crate::alarm::patience::Patience;
 use crate::gateway::forward::headers;
 use crate::gateway::settings::Settings;
 use crate::gather::Parts;
+use crate::listen::Budget;
 use crate::listen::Interim;
+use crate::listen::Share;
 
 /// A request's body; nothing is allocated for a request without one. `B` is where it comes from.
 #[derive(Debug)]
@@ -81,6 +84,27 @@ pub struct Peeked {
     pub is_whole: bool,
 }
 
+/// What was read ahead, and its share of what the connection may keep, until both are let go.
+#[derive(Debug)]
+struct Kept {
+    bytes: Bytes,
+    _share: Share,
+}
+
+impl Kept {
+    fn new(bytes: Bytes, share: Option<Share>) -> Bytes {
+        let Some(mut share) = share else { return bytes };
+        share.shrink(bytes.len());
+        Bytes::from_owner(Self { bytes, _share: share })
+    }
+}
+
+impl AsRef<[u8]> for Kept {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
 /// A body that broke off under its reader; the intake knows why.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct BrokenOff;
@@ -124,11 +148,16 @@ where
         self.0.as_ref().map(|body| body.intake.clone())
     }
 
-    /// Reads until the body ends or `at_most` bytes are here, and keeps what it read for the application.
-    pub async fn peek(&mut self, at_most: usize) -> Result<Peeked, Unfit> {
+    /// Reads until the body ends or `at_most` bytes are here, and keeps what it read for the application. Of what is more
+    /// than a little, the bodies of a connection keep so much together; one that finds no room soon is refused.
+    pub async fn peek(&mut self, at_most: usize, budget: &Budget) -> Result<Peeked, Unfit> {
         let Some(body) = &mut self.0 else { return Ok(Peeked { start: Bytes::new(), is_whole: true }) };
         let mut read = Parts::expecting(at_most);
+        let mut share = None;
         while read.len() < at_most && !body.has_ended {
+            if share.is_none() && body.is_more_than_little(read.len()) {
+                share = Some(body.find_room(read.len(), at_most, budget).await?);
+            }
             let Some(frame) = poll_fn(|cx| body.poll_source(cx)).await else { break };
             match frame.map_err(|BrokenOff| body.intake.fault().unwrap_or(Unfit::Body))?.into_data() {
                 Ok(data) => read.put(data),
@@ -138,7 +167,7 @@ where
             body.has_ended |= body.source.is_end_stream();
         }
         let is_whole = body.has_ended && read.len() <= at_most;
-        body.replay = read.into_bytes();
+        body.replay = Kept::new(read.into_bytes(), share);
         Ok(Peeked { start: body.replay.slice(..at_most.min(body.replay.len())), is_whole })
     }
 
@@ -178,9 +207,18 @@ where
             }
             true
         };
-        tokio::time::timeout(MAX_DISCARDING, drain).await.unwrap_or(false)
+        timeout(MAX_DISCARDING, drain).await.unwrap_or(false)
     }
 }
+
+/// What each body may keep, whatever others do: logins are shorter.
+const LITTLE: usize = 4 * 1024;
+/// What comes of a body at once, at the most: so much more than is looked at may be here.
+const A_PART: usize = 16 * 1024;
+/// So many bodies of a connection may be kept that are all that is looked at, or more of shorter ones.
+const AT_A_TIME: usize = 32;
+/// In line for room. What a client has sent meanwhile on other streams keeps room from those that it waits for.
+const FOR_ROOM: Duration = Duration::from_secs(1);
 
 /// A form is shorter; what is longer is cheaper to cut.
 const MAX_DISCARDED: u64 = 64 * 1024;
@@ -249,6 +287,20 @@ impl<B: Body<Data = Bytes> + Unpin> Streaming<B> {
                 }
             },
         }
+    }
+
+    /// Whether so much was read, or will be as far as is known, that it has its share of the budget.
+    fn is_more_than_little(&self, read: usize) -> bool {
+        read.max(usize::try_from(self.source.size_hint().lower()).unwrap_or(usize::MAX)) > LITTLE
+    }
+
+    /// Waits for room for all that may be read, in line with other bodies of the connection.
+    async fn find_room(&self, read: usize, at_most: usize, budget: &Budget) -> Result<Share, Unfit> {
+        let whole = at_most.saturating_add(A_PART);
+        let left = self.source.size_hint().upper().and_then(|left| usize::try_from(left).ok());
+        let bytes = left.map_or(whole, |left| whole.min(read.saturating_add(left)));
+        let share = budget.share(bytes, whole.saturating_mul(AT_A_TIME));
+        timeout(FOR_ROOM, share).await.map_err(|_| Unfit::NoRoom)
     }
 
     fn break_off(&mut self, fault: Unfit) -> Poll<Option<Result<Frame<Bytes>, BrokenOff>>> {

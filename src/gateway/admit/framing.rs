@@ -53,6 +53,8 @@ pub enum Unfit {
     Body,
     #[error("the body took too long to arrive")]
     Slow,
+    #[error("too many bodies are under way on this connection")]
+    NoRoom,
 }
 
 impl Unfit {
@@ -64,6 +66,7 @@ impl Unfit {
             Self::TooManyFields => StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
             Self::TooLong => StatusCode::PAYLOAD_TOO_LARGE,
             Self::Slow => StatusCode::REQUEST_TIMEOUT,
+            Self::NoRoom => StatusCode::SERVICE_UNAVAILABLE,
             _ => StatusCode::BAD_REQUEST,
         }
     }

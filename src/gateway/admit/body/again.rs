@@ -67,6 +67,7 @@ mod tests {
 
     use super::*;
     use crate::gateway::admit::body::Bounds;
+    use crate::listen::Budget;
 
     fn body(length: usize) -> RequestBody<Full<Bytes>> {
         let bounds = Bounds { length: None, idle: Duration::from_secs(30), rate: 0 };
@@ -97,7 +98,7 @@ mod tests {
         assert!(!streamed.begin_again());
 
         let mut peeked = body(KEPT + 1);
-        assert!(peeked.peek(2 * KEPT).await.unwrap().is_whole);
+        assert!(peeked.peek(2 * KEPT, &Budget::default()).await.unwrap().is_whole);
         peeked.keep();
         assert_eq!(rest(&mut peeked).await, KEPT + 1);
         assert!(peeked.begin_again());

@@ -59,7 +59,7 @@ async fn text(body: RequestBody<Script>) -> Result<String, BrokenOff> {
 #[tokio::test]
 async fn what_was_peeked_at_is_replayed() -> Result<(), BrokenOff> {
     let mut body = body([Step::Data("user="), Step::Data("alice"), Step::Data("&x=1")]);
-    let peeked = body.peek(8).await.expect("a sound body");
+    let peeked = body.peek(8, &Budget::default()).await.expect("a sound body");
     assert_eq!(peeked, Peeked { start: Bytes::from_static(b"user=ali"), is_whole: false });
     assert_eq!(text(body).await?, "user=alice&x=1");
     Ok(())
@@ -69,7 +69,7 @@ async fn what_was_peeked_at_is_replayed() -> Result<(), BrokenOff> {
 async fn a_short_body_is_seen_whole() -> Result<(), BrokenOff> {
     let mut body = body([Step::Data("user=alice")]);
     let intake = body.intake().expect("a body");
-    let peeked = body.peek(64).await.expect("a sound body");
+    let peeked = body.peek(64, &Budget::default()).await.expect("a sound body");
     assert_eq!(peeked, Peeked { start: Bytes::from_static(b"user=alice"), is_whole: true });
     assert_eq!(body.size_hint().exact(), Some(10));
     assert_eq!(text(body).await?, "user=alice");
@@ -81,7 +81,7 @@ async fn a_short_body_is_seen_whole() -> Result<(), BrokenOff> {
 async fn trailers_outlive_a_peek_and_lose_what_may_not_trail() {
     let lines = &[("x-checksum", "1"), ("host", "evil")];
     let mut body = body([Step::Data("a"), Step::Trailers(lines)]);
-    assert!(body.peek(64).await.expect("a sound body").is_whole);
+    assert!(body.peek(64, &Budget::default()).await.expect("a sound body").is_whole);
     assert_eq!(body.size_hint().exact(), None);
     let collected = body.collect().await.expect("a sound body");
     let trailers = collected.trailers().expect("trailers");
@@ -93,7 +93,7 @@ async fn trailers_outlive_a_peek_and_lose_what_may_not_trail() {
 async fn a_silent_client_is_given_up() {
     let mut body = body([Step::Data("a"), Step::Silent]);
     let before = Instant::now();
-    assert_eq!(body.peek(64).await, Err(Unfit::Slow));
+    assert_eq!(body.peek(64, &Budget::default()).await, Err(Unfit::Slow));
     assert_eq!(before.elapsed(), Duration::from_secs(30));
 }
 
@@ -108,7 +108,7 @@ async fn a_body_beyond_its_bound_breaks_off() {
 #[tokio::test]
 async fn a_malformed_body_is_the_clients_fault() {
     let mut peeked = body([Step::Data("a"), Step::Broken]);
-    assert_eq!(peeked.peek(64).await, Err(Unfit::Body));
+    assert_eq!(peeked.peek(64, &Budget::default()).await, Err(Unfit::Body));
     let streamed = body([Step::Data("a"), Step::Broken]);
     let intake = streamed.intake().expect("a body");
     assert_eq!(text(streamed).await, Err(BrokenOff));
@@ -143,4 +143,42 @@ async fn a_request_without_a_body_has_none() {
     assert_eq!(body.size_hint().exact(), Some(0));
     let collected: Result<_, BrokenOff> = body.collect().await;
     assert!(collected.expect("nothing").to_bytes().is_empty());
+}
+
+/// More than a little of a body, of which a byte more is looked at.
+const LONG: &str = match str::from_utf8(&[b'x'; LITTLE + 1]) {
+    Ok(text) => text,
+    Err(_) => "",
+};
+
+async fn peeked_at_long(budget: &Budget) -> Result<RequestBody<Script>, Unfit> {
+    let mut long = body([Step::Data(LONG), Step::Data("y"), Step::Silent]);
+    long.peek(LONG.len() + 1, budget).await?;
+    Ok(long)
+}
+
+#[tokio::test(start_paused = true)]
+async fn bodies_of_a_connection_share_a_budget_and_short_ones_need_none() {
+    let budget = Budget::default();
+    let mut kept = Vec::new();
+    while let Ok(long) = peeked_at_long(&budget).await {
+        kept.push(long);
+    }
+    let total = AT_A_TIME * (LONG.len() + 1 + A_PART);
+    assert!((total - A_PART..=total).contains(&(kept.len() * (LONG.len() + 1) + LONG.len() + 1)), "{}", kept.len());
+
+    let before = Instant::now();
+    assert_eq!(peeked_at_long(&budget).await.err(), Some(Unfit::NoRoom));
+    assert_eq!(before.elapsed(), FOR_ROOM);
+    let mut short = body([Step::Data("user=alice"), Step::Data("&x=1")]);
+    assert!(short.peek(LONG.len() + 1, &budget).await.expect("a sound body").is_whole);
+
+    // What is on its way to the application is here until it is written.
+    let mut given = Vec::new();
+    for mut long in kept.drain(..4) {
+        given.push(poll_fn(|cx| Pin::new(&mut long).poll_frame(cx)).await);
+    }
+    assert_eq!(peeked_at_long(&budget).await.err(), Some(Unfit::NoRoom));
+    drop(given);
+    assert!(peeked_at_long(&budget).await.is_ok());
 }
