@@ -81,7 +81,8 @@
 //! - Bans are looked up without asking anybody: what other gateways decided has been heard of before.
 //! - A denial is a value, not an error. Errors mean that something broke.
 //! - A path, host, key or address is compared only in its canonical type.
-//! - Bodies are streams with a bound; nothing collects one.
+//! - Bodies are streams with a bound; nothing collects one. What the requests of one connection keep has a bound for all of
+//!   them together: [`Budget`](listen::Budget).
 //!
 //! # A login denied, file by file
 //!

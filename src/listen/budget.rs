@@ -4,6 +4,7 @@ use std::future::pending;
 use std::sync::Arc;
 use std::sync::OnceLock;
 
+use bytes::Bytes;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::sync::Semaphore;
 
@@ -22,13 +23,13 @@ struct Total {
 pub struct Share(OwnedSemaphorePermit);
 
 impl Budget {
-    /// Waits for so many bytes of `total`, which is what the first to ask says: most connections never do. Who wants more
-    /// than there is gets all of it.
+    /// Waits for so many bytes of a budget that has room for some that are `whole`, the most that one has a use for, as
+    /// the first to ask says. Who wants more than there is gets all of it.
     ///
     /// A request asks once, for all that it may come to need, so that none waits for another that waits for it.
-    pub async fn share(&self, bytes: usize, total: usize) -> Share {
+    pub async fn share(&self, bytes: usize, whole: usize) -> Share {
         let total = self.0.get_or_init(|| {
-            let bytes = total.min(Semaphore::MAX_PERMITS);
+            let bytes = whole.saturating_mul(AT_A_TIME).min(Semaphore::MAX_PERMITS);
             Total { bytes, left: Arc::new(Semaphore::new(bytes)) }
         });
         let bytes = u32::try_from(bytes.min(total.bytes)).unwrap_or(u32::MAX);
@@ -41,13 +42,33 @@ impl Budget {
 }
 
 impl Share {
-    /// So many bytes are enough: the rest goes back.
-    pub fn shrink(&mut self, bytes: usize) {
-        if let Some(rest) = self.0.num_permits().checked_sub(bytes) {
-            drop(self.0.split(rest));
+    /// Bytes, and the share that was asked for them, if one was: what they do not need of it goes back now, and the rest
+    /// once they are let go.
+    pub fn of(share: Option<Self>, bytes: Bytes) -> Bytes {
+        let Some(mut share) = share else { return bytes };
+        if let Some(rest) = share.0.num_permits().checked_sub(bytes.len()) {
+            drop(share.0.split(rest));
         }
+        Bytes::from_owner(Shared { bytes, _share: share })
     }
 }
+
+struct Shared {
+    bytes: Bytes,
+    _share: Share,
+}
+
+impl AsRef<[u8]> for Shared {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+/// In bytes: who needs no more than this needs no share. Logins are shorter.
+pub const LITTLE: usize = 4 * 1024;
+
+/// So many that are whole have room at a time.
+pub const AT_A_TIME: usize = 32;
 
 #[cfg(test)]
 mod tests {
@@ -58,11 +79,12 @@ mod tests {
 
     use super::*;
 
-    const TOTAL: usize = 100;
+    const WHOLE: usize = 100;
+    const TOTAL: usize = AT_A_TIME * WHOLE;
 
     /// The share, if it is there at once.
     fn share(budget: &Budget, bytes: usize) -> Option<Share> {
-        match pin!(budget.share(bytes, TOTAL)).poll(&mut Context::from_waker(Waker::noop())) {
+        match pin!(budget.share(bytes, WHOLE)).poll(&mut Context::from_waker(Waker::noop())) {
             Poll::Ready(share) => Some(share),
             Poll::Pending => None,
         }
@@ -71,7 +93,7 @@ mod tests {
     #[test]
     fn shares_never_exceed_the_total_and_go_back() {
         let budget = Budget::default();
-        let first = share(&budget, 60);
+        let first = share(&budget, TOTAL - 40);
         assert!(first.is_some() && share(&budget, 60).is_none());
         let rest = share(&budget, 40);
         assert!(rest.is_some() && share(&budget, 1).is_none());
@@ -80,12 +102,15 @@ mod tests {
     }
 
     #[test]
-    fn what_a_share_does_not_need_is_there_for_others() {
+    fn a_share_is_as_long_as_its_bytes_and_as_long_there() {
         let budget = Budget::default();
-        let mut first = share(&budget, TOTAL).unwrap();
-        first.shrink(40);
-        first.shrink(41);
-        assert!(share(&budget, 61).is_none() && share(&budget, 60).is_some());
+        let bytes = Share::of(share(&budget, TOTAL), Bytes::from_static(b"user=alice"));
+        assert!(share(&budget, TOTAL - 9).is_none() && share(&budget, TOTAL - 10).is_some());
+        let part = bytes.slice(..1);
+        drop(bytes);
+        assert!(share(&budget, TOTAL).is_none());
+        drop(part);
+        assert!(share(&budget, TOTAL).is_some());
     }
 
     #[test]

@@ -7,6 +7,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::atomic::AtomicU8;
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::AtomicU64;
+use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering;
 
 use super::budget::Budget;
@@ -25,6 +26,8 @@ pub struct Connection {
     pub max_headers: usize,
     /// For what is kept of the bodies of requests before those are decided.
     pub peeked: Budget,
+    /// For what is kept of answers until it is known what they mean.
+    pub inspected: Budget,
     secured: OnceLock<Secured>,
     group: Arc<Group>,
     pub(super) progress: Progress,
@@ -38,6 +41,7 @@ impl Connection {
             local,
             max_headers,
             peeked: Budget::default(),
+            inspected: Budget::default(),
             secured: OnceLock::new(),
             group: Arc::clone(group),
             progress: Progress::default(),
@@ -117,8 +121,9 @@ pub(super) struct Progress {
     phase: AtomicU8,
     /// Requests so far.
     served: AtomicU32,
-    /// Requests under way (HTTP/2).
+    /// Requests under way, and the length of their heads (HTTP/2).
     active: AtomicU32,
+    heads: AtomicUsize,
     /// Writes that went through so far, and their bytes.
     writes: AtomicU32,
     written: AtomicU64,
@@ -178,12 +183,20 @@ impl Progress {
         self.served.load(Ordering::Relaxed)
     }
 
-    pub(super) fn stream_opened(&self) {
+    /// With a head of so many bytes.
+    pub(super) fn stream_opened(&self, head: usize) {
         self.active.fetch_add(1, Ordering::Relaxed);
+        self.heads.fetch_add(head, Ordering::Relaxed);
     }
 
-    pub(super) fn stream_closed(&self) {
+    pub(super) fn stream_closed(&self, head: usize) {
         self.active.fetch_sub(1, Ordering::Relaxed);
+        self.heads.fetch_sub(head, Ordering::Relaxed);
+    }
+
+    /// How long the heads of all streams are.
+    pub(super) fn heads(&self) -> usize {
+        self.heads.load(Ordering::Relaxed)
     }
 
     pub(super) fn active(&self) -> u32 {

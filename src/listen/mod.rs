@@ -43,6 +43,7 @@ pub use self::bind::Stack;
 pub use self::bind::adopt;
 pub use self::bind::bind;
 pub use self::budget::Budget;
+pub use self::budget::LITTLE;
 pub use self::budget::Share;
 pub use self::connection::Connection;
 pub use self::connections::Connections;

@@ -92,8 +92,8 @@ impl Inspection {
     }
 }
 
-/// What is compressed may be longer than its text, by little.
-fn room(bound: usize) -> usize {
+/// What may be kept: what is compressed may be longer than its text, by little.
+pub fn room(bound: usize) -> usize {
     bound.saturating_add(bound / 16).saturating_add(1024)
 }
 

@@ -17,37 +17,37 @@ use crate::support::Over;
 use crate::support::Stopwatch;
 use crate::support::eventually;
 
-const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+pub(crate) const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
-const DATA: u8 = 0;
-const HEADERS: u8 = 1;
+pub(crate) const DATA: u8 = 0;
+pub(crate) const HEADERS: u8 = 1;
 const PRIORITY: u8 = 2;
-const RST_STREAM: u8 = 3;
-const SETTINGS: u8 = 4;
+pub(crate) const RST_STREAM: u8 = 3;
+pub(crate) const SETTINGS: u8 = 4;
 const PUSH_PROMISE: u8 = 5;
 const PING: u8 = 6;
-const GOAWAY: u8 = 7;
-const WINDOW_UPDATE: u8 = 8;
-const CONTINUATION: u8 = 9;
+pub(crate) const GOAWAY: u8 = 7;
+pub(crate) const WINDOW_UPDATE: u8 = 8;
+pub(crate) const CONTINUATION: u8 = 9;
 const UNKNOWN: u8 = 0x55;
 
-const END_STREAM: u8 = 1;
-const END_HEADERS: u8 = 4;
+pub(crate) const END_STREAM: u8 = 1;
+pub(crate) const END_HEADERS: u8 = 4;
 
-fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+pub(crate) fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     let length = u32::try_from(payload.len()).expect("a frame is short").to_be_bytes();
     [&length[1..], &[kind, flags], &stream.to_be_bytes(), payload].concat()
 }
 
 /// The head of a request for `http://a/`, in indexes alone but for the authority.
-fn head(method: u8) -> Vec<u8> {
+pub(crate) fn head(method: u8) -> Vec<u8> {
     vec![method, 0x86, 0x84, 0x01, 1, b'a']
 }
 
 const GET: u8 = 0x82;
-const POST: u8 = 0x83;
+pub(crate) const POST: u8 = 0x83;
 
-fn get(stream: u32) -> Vec<u8> {
+pub(crate) fn get(stream: u32) -> Vec<u8> {
     frame(HEADERS, END_HEADERS | END_STREAM, stream, &head(GET))
 }
 
@@ -56,7 +56,7 @@ fn post(stream: u32) -> Vec<u8> {
 }
 
 /// The stream of the n-th request.
-fn stream(n: u32) -> u32 {
+pub(crate) fn stream(n: u32) -> u32 {
     2 * n + 1
 }
 
@@ -138,6 +138,8 @@ fn floods_of_frames_end_their_connection_and_nobody_else_notices() {
     };
     let open = post(1);
     let half = frame(HEADERS, END_STREAM, 1, &head(GET));
+    // A name of a byte, and a value of thousands that are still to come.
+    let begun = frame(HEADERS, END_STREAM, 1, &[&head(GET)[..], b"\0\x01a\x7f\x81\x7f"].concat());
     let floods: Vec<Flood<'_>> = vec![
         ("pings", b"", Box::new(one(PING, 0, 0, b"12345678"))),
         ("answers to no ping", b"", Box::new(one(PING, 1, 0, b"12345678"))),
@@ -154,9 +156,16 @@ fn floods_of_frames_end_their_connection_and_nobody_else_notices() {
         ("promises", b"", Box::new(|n| frame(PUSH_PROMISE, END_HEADERS, 1, &[0, 0, 0, n.to_be_bytes()[3] & 0xfe]))),
         ("empty data", &open, Box::new(one(DATA, 0, 1, b""))),
         ("data that is padding", &open, Box::new(one(DATA, 8, 1, b"\0"))),
+        (
+            "data that is padding of its full length",
+            &open,
+            Box::new(one(DATA, 8, 1, &[&[255][..], &[0; 255]].concat())),
+        ),
         ("data on no stream", b"", Box::new(one(DATA, 0, 1, b"x"))),
         ("empty continuations", &half, Box::new(one(CONTINUATION, 0, 1, b""))),
         ("continuations", &half, Box::new(one(CONTINUATION, 0, 1, &[0x82; 1000]))),
+        ("continuations of a byte", &half, Box::new(one(CONTINUATION, 0, 1, &[0x82]))),
+        ("a field in continuations of a byte", &begun, Box::new(one(CONTINUATION, 0, 1, b"x"))),
         (
             "a head without end",
             &half,
@@ -185,7 +194,7 @@ fn floods_of_frames_end_their_connection_and_nobody_else_notices() {
             }),
         ),
     ];
-    assert!(floods.len() >= 26, "{} rows", floods.len());
+    assert!(floods.len() >= 29, "{} rows", floods.len());
     let before = gateway.resident_kib();
     others_are_served(&gateway, || {
         for (name, first, unit) in &floods {
@@ -279,13 +288,13 @@ fn a_client_that_asks_for_much_and_reads_nothing_is_closed() {
 }
 
 /// A literal that no table is to keep.
-fn field(name: &[u8], value: &[u8]) -> Vec<u8> {
+pub(crate) fn field(name: &[u8], value: &[u8]) -> Vec<u8> {
     let length = |text: &[u8]| u8::try_from(text.len()).expect("short text");
     [&[0, length(name)], name, &[length(value)], value].concat()
 }
 
 /// The next frame: its kind, its flags, its stream and its payload.
-fn read_frame(socket: &mut TcpStream) -> (u8, u8, u32, Vec<u8>) {
+pub(crate) fn read_frame(socket: &mut TcpStream) -> (u8, u8, u32, Vec<u8>) {
     let mut header = [0; 9];
     socket.read_exact(&mut header).expect("the connection stands");
     let [high, middle, low, kind, flags, stream @ ..] = header;

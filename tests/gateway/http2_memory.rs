@@ -1,6 +1,8 @@
 //! What one HTTP/2 connection takes in memory, however many streams it has and whatever they leave unfinished; and that
 //! those who finish what they begin do not notice.
 
+use std::io::Write;
+use std::net::TcpStream;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -12,12 +14,31 @@ use tokio::task::JoinSet;
 
 use crate::http2::ask;
 use crate::http2::over_http2;
+use crate::http2_abuse::CONTINUATION;
+use crate::http2_abuse::DATA;
+use crate::http2_abuse::END_HEADERS;
+use crate::http2_abuse::END_STREAM;
+use crate::http2_abuse::GOAWAY;
+use crate::http2_abuse::HEADERS;
+use crate::http2_abuse::POST;
+use crate::http2_abuse::PREFACE;
+use crate::http2_abuse::RST_STREAM;
+use crate::http2_abuse::SETTINGS;
+use crate::http2_abuse::WINDOW_UPDATE;
+use crate::http2_abuse::field;
+use crate::http2_abuse::frame;
+use crate::http2_abuse::get;
+use crate::http2_abuse::head;
+use crate::http2_abuse::read_frame;
+use crate::http2_abuse::stream;
+use crate::memory::reader;
 use crate::small_frames::settled;
+use crate::support::Answer;
 use crate::support::Gateway;
 use crate::support::Origin;
 
 /// What one connection may take, in KiB: that includes some 16 KiB for each stream in a build for debugging.
-const EACH: u64 = 6 * 1024;
+const EACH: u64 = 7 * 1024;
 
 /// Connections that do the same, so that what one takes stands out.
 const CONNECTIONS: u64 = 4;
@@ -41,15 +62,15 @@ fn kib_each<T>(gateway: &Gateway, mut begin: impl AsyncFnMut(SendRequest<Bytes>)
     (0..8).for_each(|_| assert_eq!(gateway.get("/").status(), 200));
     let before = settled(gateway);
     over_http2(gateway, async |first| {
-        let mut begun = vec![begin(first).await];
+        let mut under_way = vec![begin(first).await];
         for _ in 1..CONNECTIONS {
-            begun.push(begin(connect(gateway).await).await);
+            under_way.push(begin(connect(gateway).await).await);
         }
         // The connections are carried by this thread.
         for _ in 0..40 {
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
-        drop(begun);
+        drop(under_way);
     });
     gateway.peak_kib().saturating_sub(before) / CONNECTIONS
 }
@@ -138,4 +159,143 @@ fn forms_that_are_sent_whole_are_all_answered_however_many_come_at_once() {
         all_are_answered(&sender, 30, 2 * LENGTH, false).await;
     });
     assert_eq!(origin.count(), 420);
+}
+
+/// A client that reads nothing for now, and has little room for what it does not read.
+fn asking(gateway: &Gateway, requests: impl Fn(u32) -> Vec<u8>) -> TcpStream {
+    let mut socket = reader(gateway.address());
+    // As much room on each stream, and on all, as an answer may need.
+    let window = frame(SETTINGS, 0, 0, &[0, 4, 0, 0x10, 0, 0]);
+    let all = frame(WINDOW_UPDATE, 0, 0, &[0x3f, 0, 0, 0]);
+    let streams = 0..u32::try_from(STREAMS).expect("a few");
+    let requests: Vec<u8> = streams.flat_map(|n| requests(stream(n))).collect();
+    socket.write_all(&[PREFACE, &window, &all, &requests].concat()).expect("the gateway listens");
+    socket.set_read_timeout(Some(Duration::from_secs(20))).expect("a timeout above zero");
+    socket
+}
+
+/// What each connection takes while its answers are not read, all of which come once they are.
+#[track_caller]
+fn check_unread(name: &str, answer: Answer) {
+    let origin = Origin::answering(move |_| answer.clone());
+    let gateway = Gateway::start(format!("upstream: {}\nlog: {{requests: false}}", origin.url()));
+    assert_eq!(gateway.get("/").status(), 200);
+    let before = settled(&gateway);
+    let mut clients: Vec<TcpStream> = (0..CONNECTIONS).map(|_| asking(&gateway, get)).collect();
+    settled(&gateway);
+    let each = gateway.peak_kib().saturating_sub(before) / CONNECTIONS;
+    for client in &mut clients {
+        let mut ended = 0;
+        while ended < STREAMS {
+            match read_frame(client) {
+                (HEADERS | DATA, flags, ..) if flags & END_STREAM != 0 => ended += 1,
+                (GOAWAY | RST_STREAM, ..) => panic!("{name}: an answer does not come"),
+                _ => {}
+            }
+        }
+    }
+    assert!(each <= EACH, "{name}: {each} KiB for each connection");
+}
+
+#[test]
+fn heads_of_answers_that_are_not_read_share_a_bound() {
+    let long = "x".repeat(8000);
+    check_unread("heads", Answer::new(200, &[("X-Long", long.as_str()); 11], b""));
+}
+
+#[test]
+fn bodies_of_answers_that_are_not_read_share_a_bound() {
+    check_unread("bodies", Answer::ok(vec![b'x'; 200 << 10]));
+}
+
+#[test]
+fn heads_of_requests_that_are_under_way_share_a_bound() {
+    let origin = Origin::start();
+    let gateway = looking_into_forms(&origin);
+    assert_eq!(gateway.get("/").status(), 200);
+    let before = settled(&gateway);
+    let kind = field(b"content-type", b"application/x-www-form-urlencoded");
+    // A field of 60,000 bytes.
+    let long = [&[0, 1, b'x', 0x7f, 0xe1, 0xd3, 0x03][..], &vec![b'x'; 60_000]].concat();
+    let block = [&head(POST)[..], &kind, &long].concat();
+    let (first, rest) = block.split_at(16_000);
+    let begin = |on| {
+        let mut frames = frame(HEADERS, 0, on, first);
+        for piece in rest.chunks(16_000) {
+            let flags = if piece.len() < 16_000 { END_HEADERS } else { 0 };
+            frames.extend(frame(CONTINUATION, flags, on, piece));
+        }
+        frames
+    };
+    let mut clients: Vec<TcpStream> = (0..CONNECTIONS).map(|_| asking(&gateway, begin)).collect();
+    settled(&gateway);
+    let each = gateway.peak_kib().saturating_sub(before) / CONNECTIONS;
+    assert!(each <= EACH, "{each} KiB for each connection");
+    for client in &mut clients {
+        // Few are kept, and one that is short has room beside them.
+        client.write_all(&get(2001)).expect("the connection stands");
+        let mut refused = 0;
+        loop {
+            match read_frame(client) {
+                (RST_STREAM, _, _, reason) => {
+                    assert_eq!(reason, [0, 0, 0, 7], "REFUSED_STREAM");
+                    refused += 1;
+                }
+                (HEADERS, _, 2001, head) => break assert_eq!(head[0], 0x88, "200"),
+                (GOAWAY, ..) => panic!("the connection ended"),
+                _ => {}
+            }
+        }
+        assert!((60..70).contains(&refused), "{refused} of {STREAMS}");
+    }
+}
+
+/// What an answer means is looked for in its body: in a large part of it, so that what is kept of it stands out.
+fn looking_into_answers(origin: &Origin) -> Gateway {
+    Gateway::start(format!(
+        "upstream: {}
+log: {{requests: false}}
+server: {{inspect_body: 256KiB}}
+routes:
+  - match: /
+    outcome: {{failure: {{body: invalid}}}}
+    limits:
+      - {{name: failures, key: client_ip, count: failures, rate: 100000/hour}}",
+        origin.url()
+    ))
+}
+
+const PAGE: usize = 256 * 1024;
+
+/// What a connection may take, in KiB, where 32 such pages are kept for it.
+const EACH_WITH_PAGES: u64 = 16 * 1024;
+
+#[test]
+fn answers_that_are_looked_into_share_a_bound() {
+    // Each is almost all there, and never ends.
+    let origin = Origin::conversing(|mut exchange| {
+        while exchange.request().is_some_and(|received| received.target == "/login") {
+            exchange.write(format!("HTTP/1.1 200 OK\r\nContent-Length: {PAGE}\r\n\r\n"));
+            exchange.write(vec![b'x'; PAGE - 1]);
+        }
+        exchange.write("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
+    });
+    let gateway = looking_into_answers(&origin);
+    let each = kib_each(&gateway, async |sender| {
+        let mut under_way = JoinSet::new();
+        for _ in 0..STREAMS {
+            let sender = sender.clone();
+            under_way.spawn(async move { drop(ask(&sender, form(None), Some(text(100))).await) });
+        }
+        under_way
+    });
+    assert!(each <= EACH_WITH_PAGES, "{each} KiB for each connection");
+}
+
+#[test]
+fn answers_that_are_looked_into_all_come_however_many_do_at_once() {
+    let origin = Origin::answering(|_| Answer::ok(vec![b'x'; PAGE - 1]).after(Duration::from_millis(200)));
+    let gateway = looking_into_answers(&origin);
+    over_http2(&gateway, async |sender| all_are_answered(&sender, 120, 200, true).await);
+    assert_eq!(origin.count(), 120);
 }

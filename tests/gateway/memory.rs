@@ -190,7 +190,7 @@ fn slow_readers_of_large_answers_are_printed() {
 }
 
 /// A client with little room for what it does not read.
-fn reader(address: SocketAddr) -> TcpStream {
+pub(crate) fn reader(address: SocketAddr) -> TcpStream {
     let socket = Socket::new(Domain::IPV4, Type::STREAM, None).expect("a socket");
     socket.set_recv_buffer_size(16 * 1024).expect("a size");
     socket.connect(&address.into()).expect("the gateway accepts connections");

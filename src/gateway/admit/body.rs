@@ -32,6 +32,7 @@ use crate::gateway::settings::Settings;
 use crate::gather::Parts;
 use crate::listen::Budget;
 use crate::listen::Interim;
+use crate::listen::LITTLE;
 use crate::listen::Share;
 
 /// A request's body; nothing is allocated for a request without one. `B` is where it comes from.
@@ -82,27 +83,6 @@ pub struct Peeked {
     pub start: Bytes,
     /// Whether `start` is all of it.
     pub is_whole: bool,
-}
-
-/// What was read ahead, and its share of what the connection may keep, until both are let go.
-#[derive(Debug)]
-struct Kept {
-    bytes: Bytes,
-    _share: Share,
-}
-
-impl Kept {
-    fn new(bytes: Bytes, share: Option<Share>) -> Bytes {
-        let Some(mut share) = share else { return bytes };
-        share.shrink(bytes.len());
-        Bytes::from_owner(Self { bytes, _share: share })
-    }
-}
-
-impl AsRef<[u8]> for Kept {
-    fn as_ref(&self) -> &[u8] {
-        &self.bytes
-    }
 }
 
 /// A body that broke off under its reader; the intake knows why.
@@ -167,7 +147,7 @@ where
             body.has_ended |= body.source.is_end_stream();
         }
         let is_whole = body.has_ended && read.len() <= at_most;
-        body.replay = Kept::new(read.into_bytes(), share);
+        body.replay = Share::of(share, read.into_bytes());
         Ok(Peeked { start: body.replay.slice(..at_most.min(body.replay.len())), is_whole })
     }
 
@@ -211,12 +191,8 @@ where
     }
 }
 
-/// What each body may keep, whatever others do: logins are shorter.
-const LITTLE: usize = 4 * 1024;
 /// What comes of a body at once, at the most: so much more than is looked at may be here.
 const A_PART: usize = 16 * 1024;
-/// So many bodies of a connection may be kept that are all that is looked at, or more of shorter ones.
-const AT_A_TIME: usize = 32;
 /// In line for room. What a client has sent meanwhile on other streams keeps room from those that it waits for.
 const FOR_ROOM: Duration = Duration::from_secs(1);
 
@@ -299,7 +275,7 @@ impl<B: Body<Data = Bytes> + Unpin> Streaming<B> {
         let whole = at_most.saturating_add(A_PART);
         let left = self.source.size_hint().upper().and_then(|left| usize::try_from(left).ok());
         let bytes = left.map_or(whole, |left| whole.min(read.saturating_add(left)));
-        let share = budget.share(bytes, whole.saturating_mul(AT_A_TIME));
+        let share = budget.share(bytes, whole);
         timeout(FOR_ROOM, share).await.map_err(|_| Unfit::NoRoom)
     }
 

@@ -80,7 +80,9 @@ pub fn forward(
                 story.is_answered_by(Some(Arc::clone(&answer.server)), answer.passed);
                 make_no_sense(story, &answer.server, Unsound::NotSwitched)
             }
-            Ok(answer) if story.outcome_rule().is_some() => watch(story, version, answer, invitation).await,
+            Ok(answer) if story.outcome_rule().is_some() => {
+                watch(story, &connection, version, answer, invitation).await
+            }
             Ok(answer) => relay(story, version, answer, invitation, None),
             Err(error) => {
                 // What never reached the application says nothing about the client.
@@ -183,6 +185,7 @@ fn origin_form(target: Uri) -> Uri {
 /// Relays an answer, and looks for its outcome.
 async fn watch(
     mut story: Box<Story>,
+    connection: &Connection,
     version: Version,
     answer: Answer,
     invitation: Option<Invitation>,
@@ -194,6 +197,9 @@ async fn watch(
         // The head is the end. What it stands for was not sent.
         let ending = if is_bodiless(&story, status) { inspection::Ending::Cut } else { inspection::Ending::Whole };
         watch.end(&mut story, ending, true).await;
+    }
+    if let Some(watch) = &mut watch {
+        watch.find_room(&story, &answer.response.body().size_hint(), &connection.inspected).await;
     }
     let mut response = relay(story, version, answer, invitation, watch);
     if let Some(cookie) = response.body_mut().welcome().await {

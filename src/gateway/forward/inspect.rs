@@ -20,8 +20,12 @@ use super::relay::Relay;
 use crate::gateway::settle::Settling;
 use crate::gateway::story::Story;
 use crate::gather::Parts;
+use crate::listen::Budget;
+use crate::listen::LITTLE;
+use crate::listen::Share;
 use crate::outcome::Inspection;
 use crate::outcome::Outcome;
+use crate::outcome::inspection;
 use crate::outcome::inspection::Ending;
 use crate::record::Meaning;
 
@@ -31,6 +35,8 @@ pub struct Watch {
     /// `None`: the outcome is known.
     inspection: Option<Inspection>,
     settling: Settling,
+    /// Of what its connection may keep of answers until they are understood.
+    share: Option<Share>,
 }
 
 impl Watch {
@@ -39,11 +45,27 @@ impl Watch {
     pub fn begin(story: &mut Story, status: StatusCode, headers: &HeaderMap, is_through: bool) -> Option<Self> {
         let rule = story.outcome_rule()?;
         if let Some(outcome) = rule.of_head(status, headers) {
-            return Some(Self { inspection: None, settling: story.settle(Meaning::Known(outcome), is_through) });
+            return Some(Self {
+                inspection: None,
+                settling: story.settle(Meaning::Known(outcome), is_through),
+                share: None,
+            });
         }
         let bound = story.live.settings.inspect_body;
         let inspection = Inspection::begin(Arc::clone(rule), status, headers, bound);
-        Some(Self { inspection: Some(inspection), settling: Settling::default() })
+        Some(Self { inspection: Some(inspection), settling: Settling::default(), share: None })
+    }
+
+    /// Waits until what there is to be kept of a body, as far as its length is known, has room beside that of other
+    /// answers of the connection.
+    pub async fn find_room(&mut self, story: &Story, body: &SizeHint, budget: &Budget) {
+        let whole = inspection::room(story.live.settings.inspect_body);
+        let length = body.upper().and_then(|length| usize::try_from(length).ok()).map_or(whole, |it| it.min(whole));
+        if self.inspection.is_some() && length > LITTLE {
+            // What is read ahead is kept beside what is looked at.
+            let copies = if story.may_be_welcome() { 2 } else { 1 };
+            self.share = Some(budget.share(length.saturating_mul(copies), whole).await);
+        }
     }
 
     /// All that can be looked at has been, whether or not the request is through with that: returns when its client
@@ -64,6 +86,7 @@ impl Watch {
 
     fn conclude(&mut self, story: &mut Story, ending: Ending, is_through: bool) {
         if let Some(inspection) = self.inspection.take() {
+            self.share = None;
             self.settling = story.settle(meaning(inspection.conclude(ending)), is_through);
         }
     }
@@ -105,6 +128,7 @@ impl Inspected {
     pub async fn look_ahead(&mut self) -> Option<&mut Story> {
         let inner = self.0.as_mut()?;
         let mut read = Parts::expecting(inner.relay.story.live.settings.inspect_body);
+        let share = inner.watch.share.take();
         while inner.watch.inspection.is_some() && inner.relay.story.may_be_welcome() {
             let frame = poll_fn(|cx| inner.poll_relay(cx)).await;
             match frame.map(|frame| frame.map(Frame::into_data)) {
@@ -114,7 +138,7 @@ impl Inspected {
                 None => {}
             }
         }
-        inner.ahead = read.into_bytes();
+        inner.ahead = Share::of(share, read.into_bytes());
         Some(&mut inner.relay.story)
     }
 

@@ -60,3 +60,10 @@ impl Body {
         }
     }
 }
+
+impl Drop for Body {
+    fn drop(&mut self) {
+        // The stream may be there for as long as its answer is.
+        self.make_room();
+    }
+}

@@ -29,6 +29,7 @@ use super::stream::Open;
 use super::stream::Stream;
 use super::tapped::Tapped;
 use super::tunnel::Wanted;
+use super::unwritten::Unwritten;
 use super::waiting::Waiting;
 use crate::listen::Connection;
 use crate::listen::Handle;
@@ -43,6 +44,7 @@ pub(in crate::listen) struct Conversation<'c, H> {
     settings: &'c Arc<Settings>,
     handler: H,
     waiting: Waiting,
+    unwritten: Unwritten,
     at: At,
     winds_down: bool,
 }
@@ -63,7 +65,8 @@ impl<'c, H: Handle> Conversation<'c, H> {
     ) -> Self {
         let waiting = Waiting::default();
         let most = settings.max_header_bytes;
-        let tapped = Tapped::new(channel, Arc::clone(connection), read, most, waiting.clone());
+        let unwritten = Unwritten::default();
+        let tapped = Tapped::new(channel, Arc::clone(connection), read, most, waiting.clone(), unwritten.clone());
         let shaking = Builder::new()
             .initial_window_size(STREAM_WINDOW)
             .initial_connection_window_size(CONNECTION_WINDOW)
@@ -72,7 +75,7 @@ impl<'c, H: Handle> Conversation<'c, H> {
             .max_send_buffer_size(SEND_BUFFER)
             .enable_connect_protocol()
             .handshake(tapped);
-        Self { connection, settings, handler, waiting, at: At::Shaking(shaking), winds_down: false }
+        Self { connection, settings, handler, waiting, unwritten, at: At::Shaking(shaking), winds_down: false }
     }
 
     /// Goes as far as it can.
@@ -93,6 +96,10 @@ impl<'c, H: Handle> Conversation<'c, H> {
                 Poll::Ready(None) => return Poll::Ready(Ok(())),
                 Poll::Ready(Some((request, respond))) => self.open(request.into_body(), respond),
                 Poll::Pending => {
+                    // Otherwise h2 has written all that it was given.
+                    if !self.connection.progress.write_blocked() {
+                        self.unwritten.is_through();
+                    }
                     self.waiting.settle();
                     let Some(fault) = self.waiting.take_fault() else { return Poll::Pending };
                     speaking.abrupt_shutdown(fault);
@@ -118,9 +125,14 @@ impl<'c, H: Handle> Conversation<'c, H> {
         }
     }
 
-    fn answer(&self, head: Whole, body: RecvStream, respond: SendResponse<Bytes>) {
+    fn answer(&self, head: Whole, body: RecvStream, mut respond: SendResponse<Bytes>) {
+        let Whole { mut request, length, asks_for_tunnel, size } = head;
+        let heads = self.connection.progress.heads() + size;
+        if heads > self.settings.max_header_bytes.saturating_mul(LONGEST_HEADS) {
+            // It may be sent again: nobody has looked at it.
+            return respond.send_reset(Reason::REFUSED_STREAM);
+        }
         self.connection.progress.begin();
-        let Whole { mut request, length, asks_for_tunnel } = head;
         let (mut incoming, mut tunnel) = (Incoming::default(), None);
         if asks_for_tunnel {
             let (wanted, upgrade) = Wanted::new(body);
@@ -132,8 +144,9 @@ impl<'c, H: Handle> Conversation<'c, H> {
         let ahead = Ahead::default();
         let interim = ahead.clone().into();
         let answer = self.handler.handle(Arc::clone(self.connection), request.map(|()| incoming), interim);
-        let (open, settings) = (Open::new(self.connection), Arc::clone(self.settings));
-        tokio::spawn(Stream::new(respond, answer, ahead, tunnel, open, settings));
+        let open = Open::new(self.connection, size);
+        let (settings, unwritten) = (Arc::clone(self.settings), self.unwritten.clone());
+        tokio::spawn(Stream::new(respond, answer, ahead, tunnel, open, settings, unwritten));
     }
 
     /// A head that is no request is answered, and then its stream reset.
@@ -142,7 +155,7 @@ impl<'c, H: Handle> Conversation<'c, H> {
         let is_malformed = refused.status == StatusCode::BAD_REQUEST;
         let head = answer::refusal(refused.status);
         self.handler.refused(self.connection, refused);
-        let open = Open::new(self.connection);
+        let open = Open::new(self.connection, 0);
         if let Ok(mut stream) = respond.send_response(head, !is_malformed)
             && is_malformed
         {
@@ -173,6 +186,9 @@ const CONNECTION_WINDOW: u32 = 256 * 1024;
 
 /// Requests at a time on one connection; browsers use less.
 const MAX_STREAMS: u32 = 128;
+
+/// So many heads of requests that are as long as they may be are kept at a time. Those of browsers are a tenth of that.
+const LONGEST_HEADS: usize = 32;
 
 /// What waits on one stream for its client to read.
 const SEND_BUFFER: usize = 32 * 1024;

@@ -42,6 +42,8 @@ pub(super) struct Whole {
     pub(super) length: Option<u64>,
     /// It was an extended CONNECT (RFC 8441), and is the GET that HTTP/1.1 would have for it.
     pub(super) asks_for_tunnel: bool,
+    /// Of the head, as `SETTINGS_MAX_HEADER_LIST_SIZE` counts it.
+    pub(super) size: usize,
 }
 
 /// What was read of one head, or of what stands behind a body. Nothing is kept of what is too long.
@@ -162,7 +164,7 @@ impl Fields {
                 *request.uri_mut() = target;
                 *request.version_mut() = Version::HTTP_2;
                 *request.headers_mut() = self.plain;
-                Head::Request(Box::new(Whole { request, length, asks_for_tunnel }))
+                Head::Request(Box::new(Whole { request, length, asks_for_tunnel, size: self.size }))
             }
             Err(Malformed) if self.is_malformed || !self.is_too_long() => self.refused(StatusCode::BAD_REQUEST),
             Ok(_) | Err(Malformed) => self.refused(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE),

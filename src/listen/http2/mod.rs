@@ -15,6 +15,7 @@ mod sending;
 mod stream;
 mod tapped;
 mod tunnel;
+mod unwritten;
 mod waiting;
 
 pub(super) use self::ahead::Ahead;

@@ -12,6 +12,7 @@ use h2::SendStream;
 use http_body::Body;
 use http_body::Frame;
 
+use super::unwritten::Unwritten;
 use crate::alarm::patience::Patience;
 use crate::gather::Gathering;
 use crate::listen::Settings;
@@ -29,15 +30,16 @@ pub(super) struct Sending<B> {
     has_broken_off: bool,
     /// With a client that makes no room.
     patience: Patience,
+    unwritten: Unwritten,
 }
 
 impl<B> Sending<B>
 where
     B: Body<Data = Bytes, Error: Into<Fault>> + Unpin,
 {
-    pub(super) fn new(body: B, stream: SendStream<Bytes>, settings: &Settings) -> Self {
+    pub(super) fn new(body: B, stream: SendStream<Bytes>, settings: &Settings, unwritten: Unwritten) -> Self {
         let patience = Patience::new(settings.body_idle, settings.body_rate);
-        Self { body: Gathering::new(body), stream, part: None, has_broken_off: false, patience }
+        Self { body: Gathering::new(body), stream, part: None, has_broken_off: false, patience, unwritten }
     }
 
     /// Ready when all is sent, or the client has gone, or makes no room for too long, or too little.
@@ -56,10 +58,12 @@ where
                     return self.patience.poll_lost(cx);
                 }
                 self.patience.moved(part.len());
+                self.unwritten.add(part.len());
                 if self.stream.send_data(part, is_last).is_err() || is_last {
                     return Poll::Ready(());
                 }
             }
+            ready!(self.unwritten.poll_room(cx));
             match ready!(Pin::new(&mut self.body).poll_frame(cx)) {
                 Some(Ok(frame)) => {
                     if self.take(frame) {
@@ -91,6 +95,7 @@ where
             }
             Err(frame) => {
                 if let Ok(trailers) = frame.into_trailers() {
+                    self.unwritten.add_head(&trailers);
                     drop(self.stream.send_trailers(trailers));
                     return true;
                 }

@@ -7,6 +7,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::Context;
 use std::task::Poll;
+use std::task::ready;
 
 use bytes::Bytes;
 use h2::server::SendResponse;
@@ -19,6 +20,7 @@ use super::answer;
 use super::sending::Fault;
 use super::sending::Sending;
 use super::tunnel::Wanted;
+use super::unwritten::Unwritten;
 use crate::listen::Connection;
 use crate::listen::Settings;
 use crate::listen::conversation::log_panic;
@@ -33,6 +35,7 @@ pub(super) struct Stream<F, B> {
     /// What becomes of it where it asks for a tunnel.
     tunnel: Option<Wanted>,
     settings: Arc<Settings>,
+    unwritten: Unwritten,
     open: Open,
 }
 
@@ -55,15 +58,16 @@ where
         tunnel: Option<Wanted>,
         open: Open,
         settings: Arc<Settings>,
+        unwritten: Unwritten,
     ) -> Self {
-        Self { respond, at: At::Answering(Box::pin(answer)), ahead, tunnel, settings, open }
+        Self { respond, at: At::Answering(Box::pin(answer)), ahead, tunnel, settings, unwritten, open }
     }
 
     fn poll_on(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         loop {
             match &mut self.at {
                 At::Sending(sending) => return sending.poll(cx),
-                At::Answering(answer) => match answer.as_mut().poll(cx) {
+                At::Answering(answer) => match poll_where_read(&self.unwritten, answer.as_mut(), cx) {
                     Poll::Ready(response) => match self.begin(response, cx) {
                         Some(sending) => self.at = At::Sending(Box::new(sending)),
                         None => return Poll::Ready(()),
@@ -84,6 +88,7 @@ where
     /// Sends what goes ahead of the answer.
     fn inform(&mut self, cx: &Context<'_>) {
         for answer in self.ahead.take(cx) {
+            self.unwritten.add_head(answer.headers());
             // Nothing depends on it.
             let _ = self.respond.send_informational(answer);
         }
@@ -96,14 +101,21 @@ where
         let opens_tunnel = parts.status == StatusCode::SWITCHING_PROTOCOLS;
         let is_all = body.is_end_stream() && !opens_tunnel;
         let head = answer::head(parts, &body);
+        self.unwritten.add_head(head.headers());
         // That the client has gone shows with the next part.
         let stream = self.respond.send_response(head, is_all).ok()?;
         if opens_tunnel {
-            self.tunnel.take()?.open(stream, self.open.clone());
+            self.tunnel.take()?.open(stream, self.open.clone(), self.unwritten.clone());
             return None;
         }
-        (!is_all).then(|| Sending::new(body, stream, &self.settings))
+        (!is_all).then(|| Sending::new(body, stream, &self.settings, self.unwritten.clone()))
     }
+}
+
+/// No request goes on of a client that does not read its answers.
+fn poll_where_read<F: Future>(unwritten: &Unwritten, answer: Pin<&mut F>, cx: &mut Context<'_>) -> Poll<F::Output> {
+    ready!(unwritten.poll_room(cx));
+    answer.poll(cx)
 }
 
 impl<F, B> Future for Stream<F, B>
@@ -121,27 +133,29 @@ where
     }
 }
 
-/// Counts a stream as long as it is there.
+/// Counts a stream, and its head, as long as it is there.
 #[derive(Debug)]
 pub(super) struct Open {
     connection: Arc<Connection>,
+    head: usize,
 }
 
 impl Open {
-    pub(super) fn new(connection: &Arc<Connection>) -> Self {
-        connection.progress.stream_opened();
-        Self { connection: Arc::clone(connection) }
+    pub(super) fn new(connection: &Arc<Connection>, head: usize) -> Self {
+        connection.progress.stream_opened(head);
+        Self { connection: Arc::clone(connection), head }
     }
 }
 
 impl Clone for Open {
+    /// Without the head, which is kept once.
     fn clone(&self) -> Self {
-        Self::new(&self.connection)
+        Self::new(&self.connection, 0)
     }
 }
 
 impl Drop for Open {
     fn drop(&mut self) {
-        self.connection.progress.stream_closed();
+        self.connection.progress.stream_closed(self.head);
     }
 }

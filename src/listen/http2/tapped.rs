@@ -17,6 +17,7 @@ use tokio::io::AsyncWrite;
 use tokio::io::ReadBuf;
 
 use super::frames::Frames;
+use super::unwritten::Unwritten;
 use super::waiting::Waiting;
 use crate::listen::Connection;
 use crate::listen::channel::Channel;
@@ -32,6 +33,7 @@ pub(super) struct Tapped {
     /// What is for h2 before anything else.
     behind: Vec<u8>,
     waiting: Waiting,
+    unwritten: Unwritten,
 }
 
 impl Tapped {
@@ -42,9 +44,10 @@ impl Tapped {
         read: BytesMut,
         most: usize,
         waiting: Waiting,
+        unwritten: Unwritten,
     ) -> Self {
         let frames = Frames::new(most, waiting.clone());
-        Self { channel, connection, frames, unread: read, behind: Vec::new(), waiting }
+        Self { channel, connection, frames, unread: read, behind: Vec::new(), waiting, unwritten }
     }
 
     /// Puts behind what is there already what came, as it came. `false`: nothing will.
@@ -85,6 +88,7 @@ impl Tapped {
     fn note_write(&mut self, written: &Poll<io::Result<usize>>) {
         if let Poll::Ready(Ok(length)) = written {
             self.frames.wrote(*length);
+            self.unwritten.wrote(*length);
         }
     }
 }

@@ -22,6 +22,7 @@ use tokio::sync::oneshot;
 
 use super::sending::poll_room;
 use super::stream::Open;
+use super::unwritten::Unwritten;
 use crate::listen::OnUpgrade;
 use crate::listen::Upgraded;
 
@@ -37,6 +38,7 @@ pub(super) struct Wanted {
 pub(in crate::listen) struct Tunnel {
     /// Shared with whoever attends to it, in the same task: the lock is for the compiler.
     ends: Arc<Mutex<Ends>>,
+    unwritten: Unwritten,
     /// The connection has a request under way as long.
     _open: Open,
 }
@@ -68,10 +70,10 @@ impl Wanted {
     }
 
     /// The answer opened it. Where nobody takes it any more, the stream is reset.
-    pub(super) fn open(self, outbound: SendStream<Bytes>, open: Open) {
+    pub(super) fn open(self, outbound: SendStream<Bytes>, open: Open, unwritten: Unwritten) {
         let Self { inbound, taker } = self;
         let ends = Arc::new(Mutex::new(Ends { inbound, outbound }));
-        drop(taker.send(Tunnel { ends, _open: open }.into()));
+        drop(taker.send(Tunnel { ends, unwritten, _open: open }.into()));
     }
 }
 
@@ -135,12 +137,14 @@ impl AsyncRead for Tunnel {
 
 impl AsyncWrite for Tunnel {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        ready!(self.unwritten.poll_room(cx));
         let outbound = &mut self.ends.lock().outbound;
         let part = &bytes[..bytes.len().min(PART)];
         if !part.is_empty() {
             // Not all of it: what one stream was promised, others do not get.
             outbound.reserve_capacity(1);
             ready!(poll_room(outbound, cx));
+            self.unwritten.add(part.len());
             outbound.send_data(Bytes::copy_from_slice(part), false).map_err(broken)?;
         }
         Poll::Ready(Ok(part.len()))

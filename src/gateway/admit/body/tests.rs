@@ -5,6 +5,7 @@ use http_body_util::BodyExt;
 use tokio::time::Instant;
 
 use super::*;
+use crate::listen::budget::AT_A_TIME;
 
 /// A body from a list: a frame, an error, or silence for ever after the last one.
 struct Script {
@@ -130,7 +131,7 @@ async fn a_body_behind_a_gate_is_not_asked_for() {
     let mut body = body([Step::Data("a")]);
     body.hold_behind(gate);
     invitation.close();
-    assert!(tokio::time::timeout(Duration::from_secs(9), body.frame()).await.is_err());
+    assert!(timeout(Duration::from_secs(9), body.frame()).await.is_err());
     drop(invitation);
     assert!(matches!(body.frame().await, Some(Err(BrokenOff))));
 }
