@@ -1,9 +1,11 @@
 //! The command line: commands, output, exit codes.
 
 mod check;
+mod completions;
 mod demo;
 mod explain;
 mod help;
+mod man;
 mod output;
 mod remote;
 mod run;
@@ -58,6 +60,10 @@ enum Command {
     Bans(remote::bans::Arguments),
     /// Print what a running gateway does to clients, as it happens
     Events(remote::events::Arguments),
+    /// Print the completions of a shell
+    Completions(completions::Arguments),
+    /// Write the manual pages, one for each command
+    Man(man::Arguments),
     /// Print this message, or the help of a command
     Help(help::Arguments),
 }
@@ -94,6 +100,8 @@ pub fn main() -> ExitCode {
         Command::Limits(arguments) => remote::limits::limits(&arguments),
         Command::Bans(arguments) => remote::bans::bans(&arguments),
         Command::Events(arguments) => remote::events::events(&arguments),
+        Command::Completions(arguments) => Ok(completions::completions(CommandLine::command(), &arguments)),
+        Command::Man(arguments) => man::man(CommandLine::command(), &arguments),
         Command::Help(arguments) => help::help(CommandLine::command(), &arguments),
     };
     match exit {

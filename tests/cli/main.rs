@@ -5,6 +5,7 @@ mod check;
 mod command;
 mod compose;
 mod demo;
+mod documents;
 mod events;
 mod explain;
 mod health;

@@ -22,7 +22,7 @@ fn nonsense_is_a_usage_error() {
 
 #[test]
 fn every_command_explains_itself() {
-    for command in ["run", "demo", "check", "explain", "schema", "health"] {
+    for command in ["run", "demo", "check", "explain", "schema", "health", "completions", "man"] {
         let ended = Folder::empty().run(&[command, "--help"]);
         assert_eq!(ended.code, Some(0), "{ended:?}");
         assert!(ended.stdout.contains(&format!("Usage: portcullis {command}")), "{}", ended.stdout);
