@@ -90,9 +90,12 @@ fn the_redis_of_the_compose_file_evicts_no_counters() {
 #[test]
 fn the_image_is_built_from_what_is_sent_and_run_by_nobody_in_particular() {
     let image = image();
-    assert_eq!(image.user.as_deref(), Some("nonroot"));
+    assert_eq!(image.user.as_deref(), Some("65532:65532"), "Kubernetes wants a number");
     assert_eq!(image.entrypoint, ["portcullis"]);
-    assert!(image.build.contains("cargo build --release --locked"));
+    assert!(image.build.contains("cargo install --locked --path . --profile \"$PROFILE\""));
+    assert_eq!(image.labels["version"], env!("CARGO_PKG_VERSION"));
+    assert_eq!(image.labels["description"], env!("CARGO_PKG_DESCRIPTION"));
+    assert_eq!(image.labels["licenses"], "MIT");
     let ignored = fs::read_to_string(".dockerignore").expect("the file");
     let sent: Vec<&str> = ignored.lines().filter_map(|line| line.strip_prefix('!')).collect();
     assert!(ignored.lines().any(|line| line == "*"), "all else is left out");
@@ -254,6 +257,8 @@ struct Image {
     exposed: Vec<String>,
     health: Vec<String>,
     entrypoint: Vec<String>,
+    /// Of the Open Container Initiative, without its prefix.
+    labels: BTreeMap<String, String>,
 }
 
 fn image() -> Image {
@@ -269,6 +274,10 @@ fn image() -> Image {
                 image.copied.extend(paths[..paths.len() - 1].iter().map(|path| (*path).to_owned()));
             }
             "RUN" => image.build.push_str(rest),
+            "LABEL" => {
+                let labels = rest.split("org.opencontainers.image.").filter_map(|label| label.trim().split_once('='));
+                image.labels.extend(labels.map(|(name, value)| (name.to_owned(), value.trim_matches('"').to_owned())));
+            }
             "USER" => image.user = Some(rest.to_owned()),
             "EXPOSE" => image.exposed.push(rest.to_owned()),
             "HEALTHCHECK" => image.health = list(rest.split_once("CMD ").expect("a command").1),
