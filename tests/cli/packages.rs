@@ -32,7 +32,7 @@ fn systemd_finds_nothing_wrong_with_the_unit_and_its_socket() {
     // Known from systemd 253 on; Debian 12 has 252, and would not start it.
     let unit = fs::read_to_string("config/portcullis.service").expect("the file");
     let settings: Vec<&str> = unit.lines().filter(|line| !line.starts_with('#')).collect();
-    assert!(settings.contains(&"Type=notify") && settings.contains(&"ExecReload=/bin/kill -HUP $MAINPID"));
+    assert!(settings.contains(&"Type=notify") && settings.contains(&"ExecReload=/bin/sh -c 'kill -HUP ${MAINPID}'"));
     assert!(settings.contains(&"UMask=0077") && settings.contains(&"SystemCallFilter=@system-service"));
 }
 

@@ -6,6 +6,9 @@ use std::path::Path;
 use std::process::Command;
 use std::process::Stdio;
 
+use crate::support::docker;
+use crate::support::succeed;
+
 /// A private network and the image of its containers; both are removed when it is dropped.
 #[derive(Debug)]
 pub(super) struct Network {
@@ -30,7 +33,7 @@ impl Network {
         let name = format!("portcullis-fleet-{}", std::process::id());
         let root = tempfile::tempdir().expect("a folder for the image");
         let import = format!("{SKELETON} && tar -c . | docker import - {name}");
-        run(Command::new("sh").args(["-c", &import]).current_dir(root.path()));
+        succeed(Command::new("sh").args(["-c", &import]).current_dir(root.path()));
         docker(&["network", "create", &name]);
         let host = docker(&["network", "inspect", "--format", "{{(index .IPAM.Config 0).Gateway}}", &name]);
         Self { host: host.parse().expect("an address"), name }
@@ -90,17 +93,4 @@ impl Drop for Container {
     fn drop(&mut self) {
         let _ = Command::new("docker").args(["rm", "--force", &self.name]).stdout(Stdio::null()).status();
     }
-}
-
-#[track_caller]
-fn docker(arguments: &[&str]) -> String {
-    run(Command::new("docker").args(arguments))
-}
-
-#[track_caller]
-fn run(command: &mut Command) -> String {
-    let output = command.output().expect("docker is installed: ./tests/run installs it");
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{command:?}: is the Docker engine running? {said}");
-    String::from_utf8_lossy(&output.stdout).trim().to_owned()
 }

@@ -3,6 +3,7 @@
 mod authority;
 mod caller;
 mod clock;
+mod docker;
 mod gateway;
 mod hanging;
 mod haproxy;
@@ -27,6 +28,8 @@ pub use self::authority::Certified;
 pub use self::caller::Caller;
 pub use self::clock::Stopwatch;
 pub use self::clock::eventually;
+pub use self::docker::docker;
+pub use self::docker::succeed;
 pub use self::gateway::Gateway;
 pub use self::hanging::HangingFiles;
 pub use self::haproxy::Haproxy;
