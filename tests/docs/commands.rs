@@ -15,6 +15,12 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("cargo ", "builds or measures for minutes; the tests that it names are run by themselves"),
     ("./tests/run", "runs this test"),
     (".ci/run", "runs this test"),
+    ("packaging/deb", "builds for minutes; tests/packages/debian.rs runs it"),
+    ("apt-get ", "changes this machine; tests/packages/debian.rs installs the package in a container"),
+    ("journalctl ", "needs a service manager"),
+    ("docker build ", "takes minutes; tests/packages/image.rs builds the image"),
+    ("docker run ", "needs the image; tests/packages/image.rs runs it"),
+    ("helm ", "needs a cluster; tests/packages/chart.rs renders the chart"),
     ("docker compose up ", "tests/cli/compose.rs runs what the file says, without fetching images"),
     ("systemctl ", "needs a service manager; tests/gateway/service_manager.rs stands in for it"),
 ];
