@@ -1,8 +1,8 @@
 //! Redis, and what holds while it is away.
 
-mod apart;
-mod away;
 mod banned;
+mod local_slots;
+mod outage;
 mod outcome;
 mod share;
 mod skew;
@@ -13,7 +13,7 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use self::apart::Apart;
+use self::local_slots::Apart;
 use self::outcome::known_here;
 use self::skew::Skew;
 use super::Bans;

@@ -4,7 +4,7 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 use super::Failover;
-use super::apart::Place;
+use super::local_slots::Place;
 use super::share::share;
 use crate::decision::Batch;
 use crate::decision::Settlement;

@@ -5,15 +5,15 @@ use std::sync::Arc;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use super::Mode;
-use super::Shared;
-use super::bans;
-use super::cluster;
-use super::keyring;
-use super::node::Node;
-use super::resets;
-use super::sentinel;
-use super::tend;
+use crate::store::redis::settings::Mode;
+use crate::store::redis::state::bans;
+use crate::store::redis::state::keyring;
+use crate::store::redis::state::resets;
+use crate::store::redis::topology::cluster;
+use crate::store::redis::topology::node::Node;
+use crate::store::redis::topology::node_monitor;
+use crate::store::redis::topology::sentinel;
+use crate::store::redis::topology::shared::Shared;
 use crate::store::resets::Resets;
 
 /// Runs until it is stopped.
@@ -39,7 +39,7 @@ async fn forever(shared: Arc<Shared>, resets: Resets) {
         tended.retain(|node| !node.is_retired());
         for node in &shared.topology.map().masters {
             if !tended.iter().any(|known| Arc::ptr_eq(known, node)) {
-                tasks.spawn(tend::tend(Arc::clone(&shared), Arc::clone(node), resets.clone()));
+                tasks.spawn(node_monitor::tend(Arc::clone(&shared), Arc::clone(node), resets.clone()));
                 tended.push(Arc::clone(node));
             }
         }

@@ -1,10 +1,10 @@
 //! What is asked of the script that keeps the bans of all gateways.
 
-use super::Invocation;
+use super::invocation::Invocation;
 use super::text;
 use crate::limit::Ladder;
 use crate::store::bans::BanId;
-use crate::store::redis::Time;
+use crate::store::redis::settings::Time;
 
 /// One call of the script.
 #[derive(Clone, Copy, Debug)]

@@ -2,6 +2,7 @@
 
 use std::fmt::Debug;
 use std::sync::LazyLock;
+use std::time::Duration;
 
 use crate::client::keyring::MOST_KEYS;
 use crate::limit::Algorithm;
@@ -73,12 +74,15 @@ pub(super) enum Settle {
 
 /// What stands for a span where there is none.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::store::redis) enum Answer {
+pub(super) enum Answer {
     /// There is room, or nothing was charged.
     None = -1,
     /// The charge does not hold for the client.
     Exempt = -2,
 }
+
+/// How long slots in flight stay taken when their holder says no more.
+pub const LEASE: Duration = Duration::from_secs(30);
 
 /// Logs up to this length are read and written whole.
 pub(super) const LONGEST_LOG: u32 = 128;

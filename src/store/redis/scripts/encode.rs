@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use smallvec::SmallVec;
 
-use super::LEASE;
 use super::constants::GIVEN_SLACK_MS;
 use super::constants::Kind;
+use super::constants::LEASE;
 use super::constants::Mode;
 use super::constants::SLACK_MS;
 use super::constants::Settle;
@@ -20,7 +20,7 @@ use crate::limit::Count;
 use crate::limit::Rate;
 use crate::limit::Rates;
 use crate::limit::Rule;
-use crate::store::redis::Time;
+use crate::store::redis::settings::Time;
 
 /// The bytes of one argument.
 pub(super) type Bytes = SmallVec<[u8; 96]>;
@@ -136,7 +136,7 @@ fn terms(bytes: &mut Bytes, rule: &Rule, items: &[u64], holder: u32, time: &Time
 }
 
 /// Each of the values once, in their order: a script says by their places which were not there before.
-pub(in crate::store::redis) fn different(items: &[u64]) -> Items {
+pub(super) fn different(items: &[u64]) -> Items {
     let mut different = Items::new();
     for item in items {
         if !different.contains(item) {

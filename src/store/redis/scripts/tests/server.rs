@@ -21,12 +21,12 @@ use crate::decision::batch::Charged;
 use crate::key::KeyHash;
 use crate::limit::Rule;
 use crate::store::redis::Time;
-use crate::store::redis::answer;
 use crate::store::redis::scripts::Entry;
 use crate::store::redis::scripts::Group;
 use crate::store::redis::scripts::Invocation;
 use crate::store::redis::scripts::Purpose;
 use crate::store::redis::scripts::What;
+use crate::store::redis::scripts::answer;
 use crate::store::redis::scripts::name;
 use crate::store::redis::scripts::settle;
 

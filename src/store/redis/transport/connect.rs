@@ -30,22 +30,22 @@ use tokio_util::sync::CancellationToken;
 
 use super::breaker::Cause;
 use super::fault::Fault;
+use super::pipeline::Wire;
 use super::url::Address;
 use super::url::Login;
-use super::wire::Wire;
 
 /// What all connections of a process have in common.
 #[derive(Debug)]
-pub(super) struct Connector {
-    pub(super) login: Login,
-    pub(super) database: i64,
+pub(in crate::store::redis) struct Connector {
+    pub(in crate::store::redis) login: Login,
+    pub(in crate::store::redis) database: i64,
     /// Made when the first server with TLS is connected to: reading the system's certificates takes a while.
     tls: OnceLock<Arc<ClientConfig>>,
 }
 
 /// A connection that many callers use at once; clones are the same one. It ends with the last of them.
 #[derive(Clone, Debug)]
-pub(super) struct Connection {
+pub(in crate::store::redis) struct Connection {
     inner: Inner,
     driver: Arc<Driver>,
 }
@@ -66,7 +66,7 @@ struct Driver {
 }
 
 /// What is done with messages that nobody asked for.
-pub(super) type OnPush = Arc<dyn Fn(PushInfo) + Send + Sync>;
+pub(in crate::store::redis) type OnPush = Arc<dyn Fn(PushInfo) + Send + Sync>;
 
 /// How long connecting may take, everything included.
 const CONNECTING: Duration = Duration::from_millis(500);
@@ -78,22 +78,26 @@ const UNACKNOWLEDGED: Duration = Duration::from_secs(1);
 const KEEPALIVE: Duration = Duration::from_secs(2);
 
 impl Connector {
-    pub(super) fn new(login: Login, database: i64) -> Self {
+    pub(in crate::store::redis) fn new(login: Login, database: i64) -> Self {
         Self { login, database, tls: OnceLock::new() }
     }
 
     /// Connects to a server that decides.
-    pub(super) async fn connect(&self, address: &Address) -> Result<Connection, Fault> {
+    pub(in crate::store::redis) async fn connect(&self, address: &Address) -> Result<Connection, Fault> {
         self.open(address, &self.login, self.database, None).await
     }
 
     /// Connects to a server that sends messages nobody asked for.
-    pub(super) async fn connect_for_messages(&self, address: &Address, on_push: OnPush) -> Result<Connection, Fault> {
+    pub(in crate::store::redis) async fn connect_for_messages(
+        &self,
+        address: &Address,
+        on_push: OnPush,
+    ) -> Result<Connection, Fault> {
         self.open(address, &self.login, self.database, Some(on_push)).await
     }
 
     /// Connects to a sentinel: often they have no password where the servers have one.
-    pub(super) async fn connect_to_sentinel(
+    pub(in crate::store::redis) async fn connect_to_sentinel(
         &self,
         address: &Address,
         on_push: Option<OnPush>,
@@ -237,7 +241,7 @@ impl Connection {
     }
 
     /// Sends a command and waits for its answer, however long that takes. An answer may be an error.
-    pub(super) async fn send(&self, command: &Cmd) -> Result<Value, RedisError> {
+    pub(in crate::store::redis) async fn send(&self, command: &Cmd) -> Result<Value, RedisError> {
         match &self.inner {
             Inner::Wire(wire) => Ok(wire.send(command).await?),
             // On the heap: decisions are not to make room for it.
@@ -246,7 +250,7 @@ impl Connection {
     }
 
     /// Sends a command to a server that has its slot only by hearsay.
-    pub(super) async fn send_asking(&self, command: &Cmd) -> Result<Value, RedisError> {
+    pub(in crate::store::redis) async fn send_asking(&self, command: &Cmd) -> Result<Value, RedisError> {
         match &self.inner {
             Inner::Wire(wire) => Ok(wire.send_together(&[&redis::cmd("ASKING"), command]).await?),
             Inner::Library(_) => unreachable!("what hears messages decides nothing"),
@@ -254,7 +258,7 @@ impl Connection {
     }
 
     /// The same where an error is no answer.
-    pub(super) async fn ask(&self, command: &Cmd) -> Result<Value, Fault> {
+    pub(in crate::store::redis) async fn ask(&self, command: &Cmd) -> Result<Value, Fault> {
         match self.send(command).await? {
             Value::ServerError(error) => Err(Fault::of_answer(&error)),
             value => Ok(value),
@@ -262,25 +266,25 @@ impl Connection {
     }
 
     /// Has a script known under its name.
-    pub(super) async fn load(&self, script: &str) -> Result<(), Fault> {
+    pub(in crate::store::redis) async fn load(&self, script: &str) -> Result<(), Fault> {
         let mut load = redis::cmd("SCRIPT");
         load.arg("LOAD").arg(script);
         self.ask(&load).await.map(drop)
     }
 
-    pub(super) async fn subscribe(&self, channel: &str) -> Result<(), Fault> {
+    pub(in crate::store::redis) async fn subscribe(&self, channel: &str) -> Result<(), Fault> {
         match &self.inner {
             Inner::Wire(_) => unreachable!("it is connected for messages"),
             Inner::Library(library) => Ok(library.clone().subscribe(channel).await?),
         }
     }
 
-    pub(super) fn is_open(&self) -> bool {
+    pub(in crate::store::redis) fn is_open(&self) -> bool {
         !self.driver.task.is_finished()
     }
 
     /// Waits until there is nobody at the other end.
-    pub(super) async fn closed(&self) {
+    pub(in crate::store::redis) async fn closed(&self) {
         self.driver.ended.cancelled().await;
     }
 }

@@ -9,40 +9,40 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time;
 
-use super::Mode;
-use super::Settings;
-use super::Time;
-use super::connect::Connector;
-use super::keyring;
+use super::map::Topology;
 use super::node::Node;
-use super::scripts::bans;
 use super::slot;
-use super::topology::Topology;
 use crate::client::KeyRing;
 use crate::clock::Clock;
 use crate::key::KeyHasher;
 use crate::store::Observer;
+use crate::store::redis::scripts;
+use crate::store::redis::scripts::bans;
+use crate::store::redis::settings::Mode;
+use crate::store::redis::settings::Settings;
+use crate::store::redis::settings::Time;
+use crate::store::redis::transport::connect::Connector;
 
 /// What the cores of a process share.
 #[derive(Debug)]
 pub struct Shared {
-    pub(super) settings: Settings,
-    pub(super) time: Time,
+    pub(in crate::store::redis) settings: Settings,
+    pub(in crate::store::redis) time: Time,
     /// By the prefix alone: no secret to agree on, to lose with Redis, or to find changed when it comes back.
-    pub(super) hasher: KeyHasher,
-    pub(super) observer: Arc<dyn Observer>,
-    pub(super) connector: Connector,
-    pub(super) topology: Topology,
+    pub(in crate::store::redis) hasher: KeyHasher,
+    pub(in crate::store::redis) observer: Arc<dyn Observer>,
+    pub(in crate::store::redis) connector: Connector,
+    pub(in crate::store::redis) topology: Topology,
     /// Something is known of the servers that was not known before.
-    pub(super) news: watch::Sender<()>,
+    pub(in crate::store::redis) news: watch::Sender<()>,
     /// It was asked at least once which servers there are, where that is to be asked.
-    pub(super) surveyed: AtomicBool,
+    pub(in crate::store::redis) surveyed: AtomicBool,
     /// The keys that the gateway signs with: of this process until Redis tells those of all gateways.
-    pub(super) ring: Arc<KeyRing>,
+    pub(in crate::store::redis) ring: Arc<KeyRing>,
     /// It was asked for them at least once.
-    pub(super) asked_for_keys: AtomicBool,
+    pub(in crate::store::redis) asked_for_keys: AtomicBool,
     /// It was asked at least once who is banned.
-    pub(super) asked_for_bans: AtomicBool,
+    pub(in crate::store::redis) asked_for_bans: AtomicBool,
     /// Under which number slots in flight are taken from now on.
     holder: AtomicU32,
 }
@@ -99,7 +99,7 @@ impl Shared {
     }
 
     /// Waits until every server was asked once whether it answers, and those that keep them for the keys and the bans,
-    /// but no longer than `patience`. Someone must [`watch`](super::watch::watch) meanwhile.
+    /// but no longer than `patience`. Someone must [`watch`](crate::store::redis::watch::watch) meanwhile.
     pub async fn first_contact(&self, patience: Duration) {
         let mut news = self.news.subscribe();
         let met = async {
@@ -132,21 +132,21 @@ impl Shared {
 
     /// From now on slots in flight are taken under another number: what was lost on the way during an outage is held
     /// under the old one, which nobody renews, and ends with its lease.
-    pub(super) fn rotate_holder(&self) {
+    pub(in crate::store::redis) fn rotate_holder(&self) {
         self.holder.store(fastrand::u32(..), Ordering::Release);
     }
 
-    pub(super) fn holder(&self) -> u32 {
+    pub(in crate::store::redis) fn holder(&self) -> u32 {
         self.holder.load(Ordering::Acquire)
     }
 
     /// Where resets and bans are told.
-    pub(super) fn channel(&self) -> String {
+    pub(in crate::store::redis) fn channel(&self) -> String {
         format!("{}:resets", self.settings.key_prefix)
     }
 
     /// Wakes whoever waits for a change of what is known.
-    pub(super) fn tell(&self) {
+    pub(in crate::store::redis) fn tell(&self) {
         self.news.send_replace(());
     }
 
@@ -155,16 +155,18 @@ impl Shared {
         let is_met = is_surveyed && self.topology.map().masters.iter().all(|node| node.met.load(Ordering::Acquire));
         let prefix = &self.settings.key_prefix;
         let has = |asked: &AtomicBool, name: &str| asked.load(Ordering::Acquire) || self.holder_of(name).is_none();
-        is_met && has(&self.asked_for_keys, &keyring::name(prefix)) && has(&self.asked_for_bans, &bans::name(prefix))
+        is_met
+            && has(&self.asked_for_keys, &scripts::keyring_name(prefix))
+            && has(&self.asked_for_bans, &bans::name(prefix))
     }
 
     /// The server that keeps what has this name, if it is known to answer.
-    pub(super) fn holder_of(&self, name: &str) -> Option<Arc<Node>> {
+    pub(in crate::store::redis) fn holder_of(&self, name: &str) -> Option<Arc<Node>> {
         self.topology.node(slot::of(name.as_bytes())).filter(|node| node.is_up())
     }
 
     /// Waits for that server.
-    pub(super) async fn found(&self, name: &str) -> Arc<Node> {
+    pub(in crate::store::redis) async fn found(&self, name: &str) -> Arc<Node> {
         let mut news = self.news.subscribe();
         loop {
             if let Some(node) = self.holder_of(name) {
@@ -176,7 +178,7 @@ impl Shared {
     }
 
     /// Waits until another server keeps it, or this one does not answer: what it says then may be new.
-    pub(super) async fn gone(&self, name: &str, node: &Arc<Node>) {
+    pub(in crate::store::redis) async fn gone(&self, name: &str, node: &Arc<Node>) {
         let mut news = self.news.subscribe();
         while self.holder_of(name).is_some_and(|holder| Arc::ptr_eq(&holder, node)) {
             drop(news.changed().await);

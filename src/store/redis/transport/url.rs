@@ -10,25 +10,25 @@ use redis::IntoConnectionInfo;
 /// The address of a server, its user and password. What is printed of it shows no password.
 #[derive(Clone, Eq, PartialEq)]
 pub struct Url {
-    pub(super) address: Address,
-    pub(super) login: Login,
-    pub(super) database: i64,
+    pub(in crate::store::redis) address: Address,
+    pub(in crate::store::redis) login: Login,
+    pub(in crate::store::redis) database: i64,
     /// What the sentinels call the master: `redis://host:26379/mymaster/0`.
-    pub(super) master: Option<String>,
+    pub(in crate::store::redis) master: Option<String>,
 }
 
 /// Where a server is reached.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
-pub(super) enum Address {
+pub(in crate::store::redis) enum Address {
     Tcp { host: String, port: u16, tls: bool },
     Unix(PathBuf),
 }
 
 /// Who the gateway is to a server.
 #[derive(Clone, Default, Eq, PartialEq)]
-pub(super) struct Login {
-    pub(super) user: Option<String>,
-    pub(super) password: Option<String>,
+pub(in crate::store::redis) struct Login {
+    pub(in crate::store::redis) user: Option<String>,
+    pub(in crate::store::redis) password: Option<String>,
 }
 
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
@@ -36,13 +36,13 @@ pub(super) struct Login {
 pub struct InvalidUrl;
 
 /// The port of a sentinel, where none is written.
-pub(super) const SENTINEL_PORT: u16 = 26379;
+pub(in crate::store::redis) const SENTINEL_PORT: u16 = 26379;
 
 const SERVER_PORT: u16 = 6379;
 
 impl Url {
     /// Where the sentinel of this URL is: a port that is not written is theirs.
-    pub(super) fn sentinel(&self) -> Address {
+    pub(in crate::store::redis) fn sentinel(&self) -> Address {
         match &self.address {
             Address::Tcp { host, port: SERVER_PORT, tls } => {
                 Address::Tcp { host: host.clone(), port: SENTINEL_PORT, tls: *tls }
@@ -65,12 +65,12 @@ impl Url {
 
 impl Address {
     /// Another server that is spoken to as this one is.
-    pub(super) fn at(&self, host: &str, port: u16) -> Self {
+    pub(in crate::store::redis) fn at(&self, host: &str, port: u16) -> Self {
         Self::Tcp { host: host.to_owned(), port, tls: matches!(self, Self::Tcp { tls: true, .. }) }
     }
 
     /// The host of this server, for servers that are named by their port alone.
-    pub(super) fn host(&self) -> &str {
+    pub(in crate::store::redis) fn host(&self) -> &str {
         match self {
             Self::Tcp { host, .. } => host,
             Self::Unix(_) => "127.0.0.1",

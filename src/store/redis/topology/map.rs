@@ -7,29 +7,29 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use super::node::Node;
-use super::url::Address;
+use crate::store::redis::transport::url::Address;
 
 /// How many slots the keys of a cluster are spread over.
-pub(super) const SLOTS: u16 = 16_384;
+pub(in crate::store::redis) const SLOTS: u16 = 16_384;
 
 #[derive(Debug)]
-pub(super) struct Topology {
+pub(in crate::store::redis) struct Topology {
     map: ArcSwap<Map>,
     /// Held while the map is rewritten.
     writing: Mutex<()>,
     /// There are other servers than before.
-    pub(super) changed: Notify,
+    pub(in crate::store::redis) changed: Notify,
     /// The map may be wrong: a server failed, or said that a slot is elsewhere.
-    pub(super) doubted: Notify,
+    pub(in crate::store::redis) doubted: Notify,
 }
 
 /// The servers that decide, and what each of them has.
 #[derive(Clone, Debug)]
-pub(super) struct Map {
-    pub(super) masters: Vec<Arc<Node>>,
+pub(in crate::store::redis) struct Map {
+    pub(in crate::store::redis) masters: Vec<Arc<Node>>,
     slots: Slots,
     /// Servers that may know more when no master does.
-    pub(super) replicas: Vec<Address>,
+    pub(in crate::store::redis) replicas: Vec<Address>,
 }
 
 #[derive(Clone, Debug)]
@@ -44,15 +44,15 @@ const NOBODY: u16 = u16::MAX;
 
 /// A range of slots, both ends included, and the server that has it.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub(super) struct Range {
-    pub(super) first: u16,
-    pub(super) last: u16,
-    pub(super) master: Address,
+pub(in crate::store::redis) struct Range {
+    pub(in crate::store::redis) first: u16,
+    pub(in crate::store::redis) last: u16,
+    pub(in crate::store::redis) master: Address,
 }
 
 impl Topology {
     /// One server for everything, or none known yet.
-    pub(super) fn new(first: Option<Address>) -> Self {
+    pub(in crate::store::redis) fn new(first: Option<Address>) -> Self {
         let masters = first.into_iter().map(|address| Arc::new(Node::new(address))).collect();
         Self {
             map: ArcSwap::from_pointee(Map { masters, slots: Slots::All, replicas: Vec::new() }),
@@ -62,24 +62,24 @@ impl Topology {
         }
     }
 
-    pub(super) fn map(&self) -> Arc<Map> {
+    pub(in crate::store::redis) fn map(&self) -> Arc<Map> {
         self.map.load_full()
     }
 
     /// The server that decides about keys of this slot.
-    pub(super) fn node(&self, slot: u16) -> Option<Arc<Node>> {
+    pub(in crate::store::redis) fn node(&self, slot: u16) -> Option<Arc<Node>> {
         self.map.load().node(slot).cloned()
     }
 
     /// From now on this server has everything.
-    pub(super) fn install_one(&self, address: &Address) {
+    pub(in crate::store::redis) fn install_one(&self, address: &Address) {
         let _writing = self.writing.lock();
         let masters = vec![self.map().known_or_new(address)];
         self.install(Map { masters, slots: Slots::All, replicas: Vec::new() });
     }
 
     /// From now on these servers have these slots.
-    pub(super) fn install_ranges(&self, ranges: &[Range], replicas: Vec<Address>) {
+    pub(in crate::store::redis) fn install_ranges(&self, ranges: &[Range], replicas: Vec<Address>) {
         let _writing = self.writing.lock();
         let before = self.map();
         let mut masters: Vec<Arc<Node>> = Vec::new();
@@ -95,7 +95,7 @@ impl Topology {
     }
 
     /// A server said that this slot is at that address.
-    pub(super) fn move_slot(&self, slot: u16, address: &Address) -> Arc<Node> {
+    pub(in crate::store::redis) fn move_slot(&self, slot: u16, address: &Address) -> Arc<Node> {
         let _writing = self.writing.lock();
         let mut map = Map::clone(&self.map());
         if let Some(node) = map.node(slot)
@@ -120,7 +120,7 @@ impl Topology {
     }
 
     /// A server that is named in passing: it may have no slot of its own yet.
-    pub(super) fn passing(&self, address: &Address) -> Arc<Node> {
+    pub(in crate::store::redis) fn passing(&self, address: &Address) -> Arc<Node> {
         let _writing = self.writing.lock();
         let mut map = Map::clone(&self.map());
         let node = map.known_or_new(address);
@@ -151,7 +151,7 @@ impl Map {
         }
     }
 
-    pub(super) fn has(&self, node: &Arc<Node>, slot: u16) -> bool {
+    pub(in crate::store::redis) fn has(&self, node: &Arc<Node>, slot: u16) -> bool {
         self.node(slot).is_some_and(|owner| Arc::ptr_eq(owner, node))
     }
 
@@ -169,7 +169,7 @@ fn place_of(place: usize) -> u16 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::redis::breaker::Cause;
+    use crate::store::redis::transport::breaker::Cause;
 
     fn address(port: u16) -> Address {
         Address::Tcp { host: "127.0.0.1".to_owned(), port, tls: false }

@@ -6,26 +6,26 @@ use std::sync::atomic::Ordering;
 
 use tokio::sync::Notify;
 
-use super::breaker::Breaker;
-use super::breaker::Cause;
-use super::breaker::State;
-use super::url::Address;
+use crate::store::redis::transport::breaker::Breaker;
+use crate::store::redis::transport::breaker::Cause;
+use crate::store::redis::transport::breaker::State;
+use crate::store::redis::transport::url::Address;
 
 #[derive(Debug)]
-pub(super) struct Node {
-    pub(super) address: Address,
+pub(in crate::store::redis) struct Node {
+    pub(in crate::store::redis) address: Address,
     breaker: Breaker,
     /// Wakes who tends to it: its breaker opened, or it is to be asked no more.
-    pub(super) stirred: Notify,
+    pub(in crate::store::redis) stirred: Notify,
     /// It was probed once, whatever came of it.
-    pub(super) met: AtomicBool,
+    pub(in crate::store::redis) met: AtomicBool,
     retired: AtomicBool,
     /// How many keys it held when it was asked last.
-    pub(super) keys: AtomicU64,
+    pub(in crate::store::redis) keys: AtomicU64,
 }
 
 impl Node {
-    pub(super) fn new(address: Address) -> Self {
+    pub(in crate::store::redis) fn new(address: Address) -> Self {
         Self {
             address,
             breaker: Breaker::default(),
@@ -36,39 +36,39 @@ impl Node {
         }
     }
 
-    pub(super) fn state(&self) -> State {
+    pub(in crate::store::redis) fn state(&self) -> State {
         self.breaker.state()
     }
 
-    pub(super) fn is_up(&self) -> bool {
+    pub(in crate::store::redis) fn is_up(&self) -> bool {
         self.state().cause.is_none()
     }
 
     /// Something asked for in `generation` failed.
-    pub(super) fn fail(&self, generation: u64, cause: Cause) {
+    pub(in crate::store::redis) fn fail(&self, generation: u64, cause: Cause) {
         if self.breaker.open(generation, cause) {
             self.stirred.notify_one();
         }
     }
 
     /// A probe failed: so it is away, and that is why.
-    pub(super) fn stay_away(&self, cause: Cause) {
+    pub(in crate::store::redis) fn stay_away(&self, cause: Cause) {
         if !self.breaker.open(self.state().generation, cause) {
             self.breaker.explain(cause);
         }
     }
 
-    pub(super) fn recover(&self) {
+    pub(in crate::store::redis) fn recover(&self) {
         self.breaker.close();
     }
 
     /// It has no slots any more.
-    pub(super) fn retire(&self) {
+    pub(in crate::store::redis) fn retire(&self) {
         self.retired.store(true, Ordering::Release);
         self.stirred.notify_one();
     }
 
-    pub(super) fn is_retired(&self) -> bool {
+    pub(in crate::store::redis) fn is_retired(&self) -> bool {
         self.retired.load(Ordering::Acquire)
     }
 }

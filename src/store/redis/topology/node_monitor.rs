@@ -10,16 +10,16 @@ use tokio::time::Instant;
 use tracing::info;
 use tracing::warn;
 
-use super::Mode;
-use super::Shared;
-use super::breaker::Cause;
-use super::connect::Connection;
-use super::fault::Fault;
+use super::map::SLOTS;
 use super::node::Node;
-use super::scripts;
+use super::shared::Shared;
 use super::slot;
-use super::topology::SLOTS;
 use super::warnings::Warnings;
+use crate::store::redis::scripts;
+use crate::store::redis::settings::Mode;
+use crate::store::redis::transport::breaker::Cause;
+use crate::store::redis::transport::connect::Connection;
+use crate::store::redis::transport::fault::Fault;
 use crate::store::resets::Resets;
 
 /// How often a server that is away is probed.
@@ -41,7 +41,7 @@ const INSPECTION: u32 = 4;
 /// A server that is back for so long is said to be.
 const STEADY: Duration = Duration::from_secs(1);
 
-pub(super) async fn tend(shared: Arc<Shared>, node: Arc<Node>, resets: Resets) {
+pub(in crate::store::redis) async fn tend(shared: Arc<Shared>, node: Arc<Node>, resets: Resets) {
     let mut report = Report::new(node.address.to_string());
     let mut warnings = Warnings::default();
     let mut connection = None;
@@ -191,7 +191,7 @@ async fn rest(shared: &Shared, node: &Node, known: Option<&Connection>, warnings
 
 /// What is said of a server: once when it goes, once when it is back for good.
 #[derive(Debug)]
-pub(super) struct Report {
+pub(in crate::store::redis) struct Report {
     server: String,
     /// Since when it is said to be away.
     since: Option<Instant>,
@@ -200,12 +200,12 @@ pub(super) struct Report {
 }
 
 impl Report {
-    pub(super) fn new(server: String) -> Self {
+    pub(in crate::store::redis) fn new(server: String) -> Self {
         Self { server, since: None, returned: None }
     }
 
     /// It is away; `true`: it was not, as far as was known.
-    pub(super) fn away(&mut self, cause: Cause, fault: Option<&Fault>) -> bool {
+    pub(in crate::store::redis) fn away(&mut self, cause: Cause, fault: Option<&Fault>) -> bool {
         let is_news = self.since.is_none() || self.returned.take().is_some();
         if self.since.is_some() {
             return is_news;
@@ -229,14 +229,14 @@ impl Report {
         true
     }
 
-    pub(super) fn back(&mut self) {
+    pub(in crate::store::redis) fn back(&mut self) {
         if self.since.is_some() {
             self.returned = Some(Instant::now());
         }
     }
 
     /// It has been back for a while.
-    pub(super) fn steady(&mut self) {
+    pub(in crate::store::redis) fn steady(&mut self) {
         if let (Some(returned), Some(since)) = (self.returned.take(), self.since.take()) {
             let server = &self.server;
             let away_ms = millis(returned - since);

@@ -8,18 +8,11 @@ use smallvec::SmallVec;
 use tokio::time::Instant;
 use tokio::time::timeout_at;
 
-use super::Core;
-use super::Decided;
-use super::Mode;
-use super::answer;
-use super::is_charged;
-use super::scripts;
-use super::scripts::Entry;
-use super::scripts::Group;
-use super::scripts::Purpose;
-use super::scripts::What;
+use super::core::Core;
+use super::decided::Decided;
+use super::decided::is_charged;
+use super::join_all::together;
 use super::settle::add;
-use super::together::together;
 use crate::decision::Batch;
 use crate::decision::Charge;
 use crate::decision::Verdict;
@@ -29,10 +22,17 @@ use crate::key::KeyHash;
 use crate::limit::Algorithm;
 use crate::limit::Rule;
 use crate::limit::state::Standings;
+use crate::store::redis::scripts;
+use crate::store::redis::scripts::Entry;
+use crate::store::redis::scripts::Group;
+use crate::store::redis::scripts::Purpose;
+use crate::store::redis::scripts::What;
+use crate::store::redis::scripts::answer;
+use crate::store::redis::settings::Mode;
 
 /// The charges of a batch whose keys are in one slot: what one script decides in one step.
 #[derive(Debug)]
-pub(super) struct Part<'b, 'p> {
+pub(in crate::store::redis) struct Part<'b, 'p> {
     slot: u16,
     /// Where they stand in the batch.
     places: SmallVec<[usize; 4]>,
@@ -40,21 +40,21 @@ pub(super) struct Part<'b, 'p> {
 }
 
 /// A batch in parts, by ascending slot.
-pub(super) type Parts<'b, 'p> = SmallVec<[Part<'b, 'p>; 1]>;
+pub(in crate::store::redis) type Parts<'b, 'p> = SmallVec<[Part<'b, 'p>; 1]>;
 
 /// What is known of each charge of a batch.
 type Verdicts = Vec<Option<Verdict>>;
 
 impl Core {
-    pub(super) fn is_one_slot(&self, batch: &Batch<'_>) -> bool {
+    pub(in crate::store::redis) fn is_one_slot(&self, batch: &Batch<'_>) -> bool {
         self.shared.settings.mode != Mode::Cluster || batch.charges.len() <= 1 || self.parts(batch).len() <= 1
     }
 
-    pub(super) fn parts<'b, 'p>(&self, batch: &'b Batch<'p>) -> Parts<'b, 'p> {
+    pub(in crate::store::redis) fn parts<'b, 'p>(&self, batch: &'b Batch<'p>) -> Parts<'b, 'p> {
         split(batch, |key| self.slot(key))
     }
 
-    pub(super) fn slot(&self, key: KeyHash) -> u16 {
+    pub(in crate::store::redis) fn slot(&self, key: KeyHash) -> u16 {
         match self.shared.settings.mode {
             Mode::Cluster => self.links.slot(scripts::name(&self.shared.settings.key_prefix, key).as_bytes()),
             Mode::Single | Mode::Sentinel => 0,
@@ -62,7 +62,7 @@ impl Core {
     }
 
     /// `remembered`: whether the client is known, where no server can say.
-    pub(super) async fn decide(self: &Arc<Self>, batch: &Batch<'_>, remembered: bool) -> Decided {
+    pub(in crate::store::redis) async fn decide(self: &Arc<Self>, batch: &Batch<'_>, remembered: bool) -> Decided {
         let holder = self.shared.holder();
         let verdicts = if batch.known.is_empty() || self.is_together(batch) {
             self.decide_parts(batch, &self.parts(batch), holder).await
@@ -89,7 +89,7 @@ impl Core {
         }
     }
 
-    pub(super) async fn look(&self, batch: &Batch<'_>, remembered: bool) -> Vec<Option<Verdict>> {
+    pub(in crate::store::redis) async fn look(&self, batch: &Batch<'_>, remembered: bool) -> Vec<Option<Verdict>> {
         if batch.known.is_empty() || self.is_together(batch) {
             self.look_at(batch, &batch.known).await
         } else if self.knows(&batch.known).await.unwrap_or(remembered) {
@@ -203,7 +203,7 @@ impl Core {
 
     /// Gives back what was charged at these places, each server once. What comes of it is not known where a server
     /// does not answer, and it is not sent again.
-    pub(super) async fn give_back(
+    pub(in crate::store::redis) async fn give_back(
         &self,
         parts: &[Part<'_, '_>],
         verdicts: &[Option<Verdict>],
@@ -231,7 +231,7 @@ impl Part<'_, '_> {
 }
 
 /// A batch by the slots of its keys, in ascending order, so that gateways reserve in the same one.
-pub(super) fn split<'b, 'p>(batch: &'b Batch<'p>, slot: impl Fn(KeyHash) -> u16) -> Parts<'b, 'p> {
+pub(in crate::store::redis) fn split<'b, 'p>(batch: &'b Batch<'p>, slot: impl Fn(KeyHash) -> u16) -> Parts<'b, 'p> {
     let mut parts = Parts::new();
     for (place, charge) in batch.charges.iter().enumerate() {
         let slot = slot(charge.key);
@@ -273,7 +273,7 @@ fn is_denied(batch: &Batch<'_>, verdicts: &[Option<Verdict>], force: Force) -> b
 }
 
 /// Which places were charged for nothing: something they pass together with denies.
-pub(super) fn to_return(batch: &Batch<'_>, verdicts: &[Option<Verdict>]) -> Vec<usize> {
+pub(in crate::store::redis) fn to_return(batch: &Batch<'_>, verdicts: &[Option<Verdict>]) -> Vec<usize> {
     let is_refused = |place: &usize| verdicts[*place].as_ref().is_some_and(|verdict| !verdict.passes());
     let refused: SmallVec<[usize; 4]> = (0..verdicts.len()).filter(is_refused).collect();
     let is_for_nothing = |place: &usize| {
@@ -284,7 +284,7 @@ pub(super) fn to_return(batch: &Batch<'_>, verdicts: &[Option<Verdict>]) -> Vec<
 }
 
 /// Makes the verdicts at these places what they are without the charge.
-pub(super) fn take_out(batch: &Batch<'_>, verdicts: &mut [Option<Verdict>], places: &[usize]) {
+pub(in crate::store::redis) fn take_out(batch: &Batch<'_>, verdicts: &mut [Option<Verdict>], places: &[usize]) {
     for place in places {
         if let Some(verdict) = &mut verdicts[*place] {
             let fresh = verdict.charged.take().map_or(0, |charged| charged.fresh.len());

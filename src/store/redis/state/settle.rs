@@ -2,18 +2,18 @@
 
 use redis::Value;
 
-use super::Core;
-use super::answer;
-use super::links::Failure;
-use super::scripts;
-use super::scripts::Entry;
-use super::scripts::What;
-use super::together::together;
+use super::core::Core;
+use super::join_all::together;
 use crate::clock::Timestamp;
 use crate::decision::Settlement;
 use crate::decision::batch::Ledger;
 use crate::key::KeyHash;
 use crate::limit::Rule;
+use crate::store::redis::scripts;
+use crate::store::redis::scripts::Entry;
+use crate::store::redis::scripts::What;
+use crate::store::redis::scripts::answer;
+use crate::store::redis::topology::links::Failure;
 
 /// What came of settlements.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
@@ -35,12 +35,12 @@ impl Settled {
 
 impl Core {
     /// Settles what Redis counts. What a server does not answer to is not sent again: what was charged there counts.
-    pub(super) async fn settle(&self, settlements: &[Settlement<'_>]) -> Settled {
+    pub(in crate::store::redis) async fn settle(&self, settlements: &[Settlement<'_>]) -> Settled {
         self.settle_all(settlements.iter().filter_map(|settlement| self.entry(settlement))).await
     }
 
     /// Gives slots in flight back. What Redis is not told of ends with its lease.
-    pub(super) async fn release(&self, keys: impl Iterator<Item = KeyHash>) {
+    pub(in crate::store::redis) async fn release(&self, keys: impl Iterator<Item = KeyHash>) {
         let entries = keys.filter_map(|key| {
             let holder = self.in_flight.give_back(key)?;
             Some(Entry { key, what: What::Release { holder } })
@@ -48,7 +48,7 @@ impl Core {
         self.settle_all(entries).await;
     }
 
-    pub(super) async fn forget(&self, keys: &[KeyHash]) -> Settled {
+    pub(in crate::store::redis) async fn forget(&self, keys: &[KeyHash]) -> Settled {
         self.settle_all(keys.iter().map(|key| Entry { key: *key, what: What::Reset })).await
     }
 
@@ -65,7 +65,7 @@ impl Core {
     }
 
     /// Settles what is in one slot.
-    pub(super) async fn settle_slot(&self, slot: u16, entries: &[Entry<'_>]) -> Settled {
+    pub(in crate::store::redis) async fn settle_slot(&self, slot: u16, entries: &[Entry<'_>]) -> Settled {
         if entries.is_empty() {
             return Settled { complete: true, ..Settled::default() };
         }
@@ -104,7 +104,7 @@ impl Core {
 }
 
 /// Adds to what is in this slot.
-pub(super) fn add<T>(slots: &mut Vec<(u16, Vec<T>)>, slot: u16, one: T) {
+pub(in crate::store::redis) fn add<T>(slots: &mut Vec<(u16, Vec<T>)>, slot: u16, one: T) {
     match slots.iter_mut().find(|(other, _)| *other == slot) {
         Some((_, some)) => some.push(one),
         None => slots.push((slot, vec![one])),

@@ -11,13 +11,13 @@ use tokio::task::JoinSet;
 use tokio::time;
 use tokio::time::Instant;
 
-use super::Shared;
-use super::breaker::Cause;
-use super::connect::Connection;
-use super::fault::Fault;
-use super::tend::Report;
-use super::url::Address;
-use super::url::Url;
+use super::node_monitor::Report;
+use super::shared::Shared;
+use crate::store::redis::transport::breaker::Cause;
+use crate::store::redis::transport::connect::Connection;
+use crate::store::redis::transport::fault::Fault;
+use crate::store::redis::transport::url::Address;
+use crate::store::redis::transport::url::Url;
 
 /// How often the sentinels are asked when nothing is amiss.
 const ROUND: Duration = Duration::from_secs(10);
@@ -38,7 +38,7 @@ const USUAL_NAME: &str = "mymaster";
 const SWITCHES: &str = "+switch-master";
 
 /// Follows the master for good.
-pub(super) async fn follow(shared: Arc<Shared>) {
+pub(in crate::store::redis) async fn follow(shared: Arc<Shared>) {
     let named = shared.settings.urls.iter().map(|url| url.sentinel().to_string()).collect::<Vec<_>>().join(", ");
     let mut report = Report::new(format!("behind sentinels {named}"));
     loop {
@@ -64,7 +64,7 @@ pub(super) async fn follow(shared: Arc<Shared>) {
 }
 
 /// Has it asked at once who is the master when the first sentinel that answers says that this has changed, for good.
-pub(super) async fn listen(shared: Arc<Shared>) {
+pub(in crate::store::redis) async fn listen(shared: Arc<Shared>) {
     loop {
         for url in &shared.settings.urls {
             if let Ok(Ok(connection)) = time::timeout(PATIENCE * 2, subscribe(&shared, &url.sentinel())).await {

@@ -1,9 +1,9 @@
 //! Which slot of a cluster a key's name is in.
 
-use super::topology::SLOTS;
+use super::map::SLOTS;
 
 /// By the part in braces, if there is one: names that share it are in one slot.
-pub(super) fn of(name: &[u8]) -> u16 {
+pub(in crate::store::redis) fn of(name: &[u8]) -> u16 {
     crc16::State::<crc16::XMODEM>::calculate(tag(name)) % SLOTS
 }
 

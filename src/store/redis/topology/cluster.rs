@@ -11,12 +11,12 @@ use tokio::time;
 use tokio::time::Instant;
 use tracing::warn;
 
-use super::Shared;
-use super::connect::Connection;
-use super::fault::Fault;
-use super::topology::Range;
-use super::topology::SLOTS;
-use super::url::Address;
+use super::map::Range;
+use super::map::SLOTS;
+use super::shared::Shared;
+use crate::store::redis::transport::connect::Connection;
+use crate::store::redis::transport::fault::Fault;
+use crate::store::redis::transport::url::Address;
 
 /// How often the map is asked for when nothing is amiss.
 const ROUND: Duration = Duration::from_secs(15);
@@ -42,7 +42,7 @@ struct Line {
 }
 
 /// Keeps the map for good.
-pub(super) async fn follow(shared: Arc<Shared>) {
+pub(in crate::store::redis) async fn follow(shared: Arc<Shared>) {
     let (mut lines, mut doubted, mut warned) = (Vec::new(), true, false);
     loop {
         let begun = Instant::now();

@@ -1,7 +1,7 @@
 //! What becomes of charges that Redis does not answer: `on_failure`.
 
 use super::Failover;
-use super::apart::Place;
+use super::local_slots::Place;
 use super::share::share;
 use crate::decision::Batch;
 use crate::decision::Charge;

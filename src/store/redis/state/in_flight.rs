@@ -1,19 +1,12 @@
 //! Slots in flight that one core holds in Redis: under which number each was taken, and for how long.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
 use smallvec::SmallVec;
 use tokio::time::Instant;
-use tokio::time::sleep;
 
-use super::Core;
-use super::Decided;
-use super::scripts;
-use super::together::together;
-use crate::decision::Batch;
 use crate::key::KeyHash;
 
 /// The slots that requests of this core hold.
@@ -21,7 +14,7 @@ use crate::key::KeyHash;
 /// A slot is held by a lease, so that what a dead gateway took comes back. Requests that take longer than
 /// [`RENEWED_AFTER`] renew theirs; others never say more than that they are through.
 #[derive(Debug, Default)]
-pub(super) struct InFlight(Mutex<Slots>);
+pub(in crate::store::redis) struct InFlight(Mutex<Slots>);
 
 #[derive(Debug, Default)]
 struct Slots {
@@ -39,69 +32,16 @@ struct Slot {
 }
 
 /// Slots of one holder, a key once for each.
-type Held = (u32, Vec<KeyHash>);
-
-impl Core {
-    /// Remembers the slots that a batch has taken, by a command sent at `sent` or later.
-    pub(super) fn hold(self: &Arc<Self>, batch: &Batch<'_>, decided: &Decided, sent: Instant) {
-        let mut is_any = false;
-        for key in decided.slots(batch) {
-            self.in_flight.take(key, decided.holder, sent);
-            is_any = true;
-        }
-        if is_any && self.in_flight.needs_keeper() {
-            // Not among the tasks that are waited for at the end: what is held then is given up with the process.
-            tokio::spawn(Arc::clone(self).keep());
-        }
-    }
-
-    /// Holds on to what requests that take long have taken, for as long as any are under way.
-    async fn keep(self: Arc<Self>) {
-        while !self.in_flight.is_over() {
-            sleep(LOOKED_AT).await;
-            self.renew(Instant::now()).await;
-        }
-    }
-
-    /// Renews what is old now.
-    async fn renew(&self, now: Instant) {
-        let old = self.by_slot(&self.in_flight.old(now));
-        together(old.iter().map(|(slot, held)| async move {
-            if self.links.call(*slot, &self.held(held).renew()).await.is_ok() {
-                self.in_flight.renewed(held.0, &held.1, now);
-            }
-        }))
-        .await;
-    }
-
-    fn by_slot(&self, all: &[Held]) -> Vec<(u16, Held)> {
-        let mut by_slot: Vec<(u16, Held)> = Vec::new();
-        for (holder, keys) in all {
-            for key in keys {
-                let slot = self.slot(*key);
-                match by_slot.iter_mut().find(|(other, held)| *other == slot && held.0 == *holder) {
-                    Some((_, held)) => held.1.push(*key),
-                    None => by_slot.push((slot, (*holder, vec![*key]))),
-                }
-            }
-        }
-        by_slot
-    }
-
-    fn held<'h>(&'h self, (holder, keys): &'h Held) -> scripts::Held<'h> {
-        let prefix = &self.shared.settings.key_prefix;
-        scripts::Held { prefix, holder: *holder, keys }
-    }
-}
+pub(in crate::store::redis) type Held = (u32, Vec<KeyHash>);
 
 impl InFlight {
     /// A slot was taken, by a command sent at `sent`.
-    fn take(&self, key: KeyHash, holder: u32, sent: Instant) {
+    pub(in crate::store::redis) fn take(&self, key: KeyHash, holder: u32, sent: Instant) {
         self.0.lock().by_key.entry(key).or_default().push(Slot { holder, leased: sent });
     }
 
     /// A request is through: under which number its slot is to be given back. `None`: none is held for it.
-    pub(super) fn give_back(&self, key: KeyHash) -> Option<u32> {
+    pub(in crate::store::redis) fn give_back(&self, key: KeyHash) -> Option<u32> {
         let mut slots = self.0.lock();
         let held = slots.by_key.get_mut(&key)?;
         let slot = held.remove(0);
@@ -112,7 +52,7 @@ impl InFlight {
     }
 
     /// A slot that was taken under `holder` just now is given back.
-    pub(super) fn give_up(&self, key: KeyHash, holder: u32) -> bool {
+    pub(in crate::store::redis) fn give_up(&self, key: KeyHash, holder: u32) -> bool {
         let mut slots = self.0.lock();
         let Some(held) = slots.by_key.get_mut(&key) else { return false };
         let Some(newest) = held.iter().rposition(|slot| slot.holder == holder) else { return false };
@@ -124,7 +64,7 @@ impl InFlight {
     }
 
     /// What has been held for so long that its lease is to be renewed.
-    fn old(&self, now: Instant) -> Vec<Held> {
+    pub(in crate::store::redis) fn old(&self, now: Instant) -> Vec<Held> {
         let mut old: Vec<Held> = Vec::new();
         for (key, held) in &self.0.lock().by_key {
             for slot in held.iter().filter(|slot| now.saturating_duration_since(slot.leased) >= RENEWED_AFTER) {
@@ -135,7 +75,7 @@ impl InFlight {
     }
 
     /// The leases of all slots that `holder` has of these keys began again at `sent`.
-    fn renewed(&self, holder: u32, keys: &[KeyHash], sent: Instant) {
+    pub(in crate::store::redis) fn renewed(&self, holder: u32, keys: &[KeyHash], sent: Instant) {
         let mut slots = self.0.lock();
         for key in keys {
             let held = slots.by_key.get_mut(key).into_iter().flatten();
@@ -144,13 +84,13 @@ impl InFlight {
     }
 
     /// Whether somebody new is to look after the leases: asked when a slot was taken.
-    fn needs_keeper(&self) -> bool {
+    pub(in crate::store::redis) fn needs_keeper(&self) -> bool {
         let mut slots = self.0.lock();
         !std::mem::replace(&mut slots.is_kept, true)
     }
 
     /// Whether nothing is held any more. Then nobody looks after the leases.
-    fn is_over(&self) -> bool {
+    pub(in crate::store::redis) fn is_over(&self) -> bool {
         let mut slots = self.0.lock();
         slots.is_kept = !slots.by_key.is_empty();
         !slots.is_kept
@@ -166,9 +106,6 @@ fn add(all: &mut Vec<Held>, holder: u32, key: KeyHash) {
 
 /// A third of a lease: two renewals may fail.
 const RENEWED_AFTER: Duration = Duration::from_secs(10);
-
-/// How often slots are looked through for old ones.
-const LOOKED_AT: Duration = Duration::from_secs(5);
 
 #[cfg(test)]
 mod tests {

@@ -9,19 +9,19 @@ use redis::RedisError;
 ///
 /// Each opening begins a new generation: what fails late, and was asked for in an earlier one, opens nothing.
 #[derive(Debug, Default)]
-pub(super) struct Breaker(AtomicU64);
+pub(in crate::store::redis) struct Breaker(AtomicU64);
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) struct State {
-    pub(super) generation: u64,
+pub(in crate::store::redis) struct State {
+    pub(in crate::store::redis) generation: u64,
     /// Why nothing is sent; `None`: the breaker is closed.
-    pub(super) cause: Option<Cause>,
+    pub(in crate::store::redis) cause: Option<Cause>,
 }
 
 /// Why a server is away.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[repr(u8)]
-pub(super) enum Cause {
+pub(in crate::store::redis) enum Cause {
     Timeout = 1,
     Connection,
     Loading,
@@ -39,7 +39,7 @@ pub(super) enum Cause {
 }
 
 impl Breaker {
-    pub(super) fn state(&self) -> State {
+    pub(in crate::store::redis) fn state(&self) -> State {
         let word = self.0.load(Ordering::Acquire);
         let cause = match word & 0xff {
             0 => None,
@@ -49,18 +49,18 @@ impl Breaker {
     }
 
     /// Opens it for a failure of something asked for in `generation`; `true`: this call did.
-    pub(super) fn open(&self, generation: u64, cause: Cause) -> bool {
+    pub(in crate::store::redis) fn open(&self, generation: u64, cause: Cause) -> bool {
         let (closed, open) = (generation << 8, (generation + 1) << 8 | cause as u64);
         self.0.compare_exchange(closed, open, Ordering::AcqRel, Ordering::Acquire).is_ok()
     }
 
     /// Notes another cause of a breaker that is open.
-    pub(super) fn explain(&self, cause: Cause) {
+    pub(in crate::store::redis) fn explain(&self, cause: Cause) {
         let update = |word| (word & 0xff != 0).then_some((word & !0xff) | cause as u64);
         let _closed = self.0.fetch_update(Ordering::AcqRel, Ordering::Acquire, update);
     }
 
-    pub(super) fn close(&self) {
+    pub(in crate::store::redis) fn close(&self) {
         self.0.fetch_and(!0xff, Ordering::AcqRel);
     }
 }
@@ -84,7 +84,7 @@ impl Cause {
     ];
 
     /// The word for a label and for logs.
-    pub(super) fn word(self) -> &'static str {
+    pub(in crate::store::redis) fn word(self) -> &'static str {
         match self {
             Self::Timeout => "timeout",
             Self::Connection => "connection",
@@ -104,7 +104,7 @@ impl Cause {
     }
 
     /// What an error answer says.
-    pub(super) fn of_answer(error: &redis::ServerError) -> Self {
+    pub(in crate::store::redis) fn of_answer(error: &redis::ServerError) -> Self {
         match Self::of_code(error.code()) {
             // Before Redis 7 a script that failed hid the code of the command that did.
             Self::Other => error
@@ -120,7 +120,7 @@ impl Cause {
     }
 
     /// What it says that there is no answer.
-    pub(super) fn of_error(error: &RedisError) -> Self {
+    pub(in crate::store::redis) fn of_error(error: &RedisError) -> Self {
         match error.kind() {
             redis::ErrorKind::AuthenticationFailed => Self::NoAuth,
             _ if error.is_timeout() => Self::Timeout,

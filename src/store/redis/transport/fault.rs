@@ -9,23 +9,23 @@ use super::breaker::Cause;
 
 /// Why a server is not reached, or did not do what it was told.
 #[derive(Debug)]
-pub(super) struct Fault {
-    pub(super) cause: Cause,
+pub(in crate::store::redis) struct Fault {
+    pub(in crate::store::redis) cause: Cause,
     /// For logs: says nothing of keys or passwords.
-    pub(super) detail: String,
+    pub(in crate::store::redis) detail: String,
 }
 
 impl Fault {
-    pub(super) fn of_answer(error: &redis::ServerError) -> Self {
+    pub(in crate::store::redis) fn of_answer(error: &redis::ServerError) -> Self {
         Self { cause: Cause::of_answer(error), detail: meaning(error.code(), error.details().unwrap_or_default()) }
     }
 
-    pub(super) fn timeout() -> Self {
+    pub(in crate::store::redis) fn timeout() -> Self {
         Self { cause: Cause::Timeout, detail: "it does not answer".to_owned() }
     }
 
     /// An answer that makes no sense.
-    pub(super) fn nonsense() -> Self {
+    pub(in crate::store::redis) fn nonsense() -> Self {
         Self { cause: Cause::Other, detail: "its answer is not understood".to_owned() }
     }
 }

@@ -10,11 +10,11 @@ use tokio::time;
 use tokio::time::Instant;
 use tracing::warn;
 
-use super::Shared;
-use super::breaker::Cause;
-use super::connect::Connection;
-use super::fault::Fault;
-use super::node::Node;
+use crate::store::redis::topology::node::Node;
+use crate::store::redis::topology::shared::Shared;
+use crate::store::redis::transport::breaker::Cause;
+use crate::store::redis::transport::connect::Connection;
+use crate::store::redis::transport::fault::Fault;
 use crate::store::resets::Resets;
 
 /// How often it is tried to hear of resets.
@@ -30,7 +30,7 @@ const ROUND: Duration = Duration::from_secs(15);
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Listens for good: on one connection, to any server that answers. In a cluster each tells what another was told.
-pub(super) async fn listen(shared: Arc<Shared>, resets: Resets) {
+pub(in crate::store::redis) async fn listen(shared: Arc<Shared>, resets: Resets) {
     let mut warned = false;
     loop {
         let node = answering(&shared).await;

@@ -8,12 +8,12 @@ use redis::Value;
 use tokio::time;
 use tokio::time::Instant;
 
-use super::Shared;
-use super::fault::Fault;
-use super::node::Node;
-use super::scripts;
 use crate::client::keyring::Seed;
 use crate::clock::Timestamp;
+use crate::store::redis::scripts;
+use crate::store::redis::topology::node::Node;
+use crate::store::redis::topology::shared::Shared;
+use crate::store::redis::transport::fault::Fault;
 
 /// How often it is asked whether there is a new key: what another gateway signs with it is not believed here until then.
 const ROUND: Duration = Duration::from_secs(60);
@@ -30,8 +30,8 @@ const RECORD: usize = MADE + 32;
 const MADE: usize = 16;
 
 /// Learns the keys as soon as their server answers, again when it comes back, and now and then.
-pub(super) async fn follow(shared: Arc<Shared>) {
-    let name = name(&shared.settings.key_prefix);
+pub(in crate::store::redis) async fn follow(shared: Arc<Shared>) {
+    let name = scripts::keyring_name(&shared.settings.key_prefix);
     loop {
         let node = shared.found(&name).await;
         let begun = Instant::now();
@@ -44,10 +44,6 @@ pub(super) async fn follow(shared: Arc<Shared>) {
             time::sleep_until(begun + PACE).await;
         }
     }
-}
-
-pub(super) fn name(prefix: &str) -> String {
-    format!("{prefix}:keyring")
 }
 
 /// Over a connection of its own: this is no decision, and nobody waits for it.

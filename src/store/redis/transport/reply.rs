@@ -5,7 +5,7 @@ use std::io;
 use redis::Value;
 
 /// The first reply of these bytes and how long it is; `None`: it is not whole yet.
-pub(super) fn first(bytes: &[u8]) -> io::Result<Option<(Value, usize)>> {
+pub(in crate::store::redis) fn first(bytes: &[u8]) -> io::Result<Option<(Value, usize)>> {
     if let Some(numbers) = numbers(bytes) {
         return Ok(Some(numbers));
     }

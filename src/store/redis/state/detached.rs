@@ -8,8 +8,8 @@ use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-use super::Core;
-use super::Decided;
+use super::core::Core;
+use super::decided::Decided;
 use super::reserve;
 use crate::decision::Batch;
 use crate::decision::Charge;
@@ -22,7 +22,7 @@ use crate::limit::OnFailure;
 use crate::limit::Rule;
 
 /// Decides a batch in a task of its own. Slots it took go back when nobody is there any more to take the answer.
-pub(super) async fn decide(core: &Arc<Core>, batch: &Batch<'_>, remembered: bool) -> Decided {
+pub(in crate::store::redis) async fn decide(core: &Arc<Core>, batch: &Batch<'_>, remembered: bool) -> Decided {
     let (answer, answered) = oneshot::channel();
     let owned = Owned::of(batch);
     let own = Arc::clone(core);
@@ -41,7 +41,7 @@ pub(super) async fn decide(core: &Arc<Core>, batch: &Batch<'_>, remembered: bool
 }
 
 /// Gives back what was charged at these places, which are those of another decision's making.
-pub(super) fn give_back(core: &Arc<Core>, batch: &Batch<'_>, decided: &mut Decided, places: &[usize]) {
+pub(in crate::store::redis) fn give_back(core: &Arc<Core>, batch: &Batch<'_>, decided: &mut Decided, places: &[usize]) {
     let before = decided.verdicts.clone();
     reserve::take_out(batch, &mut decided.verdicts, places);
     if places.is_empty() {

@@ -2,8 +2,8 @@
 
 use redis::Value;
 
-use super::RedisStore;
-use super::links::Failure;
+use super::store::RedisStore;
+use crate::store::redis::topology::links::Failure;
 
 impl RedisStore {
     /// Appends an entry and cuts the stream to `max` of them. What the server says against it comes in its words.

@@ -3,12 +3,12 @@
 use redis::Value;
 use tracing::warn;
 
-use super::connect::Connection;
-use super::url::Address;
+use crate::store::redis::transport::connect::Connection;
+use crate::store::redis::transport::url::Address;
 
 /// What was said of a server already.
 #[derive(Debug, Default)]
-pub(super) struct Warnings {
+pub(in crate::store::redis) struct Warnings {
     version: Option<String>,
     policy: Option<String>,
 }
@@ -18,7 +18,7 @@ const OLDEST: (u32, u32) = (6, 2);
 
 impl Warnings {
     /// Asks the server what it is. Who may not ask that is told nothing: `INFO` is for administrators.
-    pub(super) async fn look(&mut self, connection: &Connection, address: &Address) {
+    pub(in crate::store::redis) async fn look(&mut self, connection: &Connection, address: &Address) {
         let server = info(connection, "server").await;
         let version = field(&server, "redis_version").filter(|version| is_too_old(version));
         if let Some(version) = news(&mut self.version, version) {

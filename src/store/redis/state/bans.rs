@@ -10,15 +10,7 @@ use tokio::time;
 use tokio::time::Instant;
 use tracing::warn;
 
-use super::RedisStore;
-use super::Shared;
-use super::breaker::Cause;
-use super::links::Failure;
-use super::links::Links;
-use super::scripts;
-use super::scripts::bans::Call;
-use super::scripts::bans::Decided;
-use super::scripts::bans::name;
+use super::store::RedisStore;
 use crate::clock::Timestamp;
 use crate::limit::Ladder;
 use crate::store::bans::Ban;
@@ -29,6 +21,14 @@ use crate::store::bans::ban::Record;
 use crate::store::bans::shared;
 use crate::store::bans::shared::Told;
 use crate::store::bans::shared::Version;
+use crate::store::redis::scripts;
+use crate::store::redis::scripts::bans::Call;
+use crate::store::redis::scripts::bans::Decided;
+use crate::store::redis::scripts::bans::name;
+use crate::store::redis::topology::links::Failure;
+use crate::store::redis::topology::links::Links;
+use crate::store::redis::topology::shared::Shared;
+use crate::store::redis::transport::breaker::Cause;
 
 /// How long it is waited, at least and at most, until it is asked whether anything was missed, though changes are heard
 /// of.
@@ -97,7 +97,7 @@ impl RedisStore {
 
 /// Follows the bans in Redis for good, over connections of its own: they are asked for at first, and whenever something
 /// may have been missed. What is heard of is not asked for.
-pub(super) async fn follow(shared: Arc<Shared>, bans: Arc<Bans>) {
+pub(in crate::store::redis) async fn follow(shared: Arc<Shared>, bans: Arc<Bans>) {
     let links = Links::unobserved(&shared);
     let name = name(&shared.settings.key_prefix);
     let mut voice = Voice::default();

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use redis::Value;
 
-use super::scripts;
-use super::scripts::Answer;
+use super::constants::Answer;
+use super::encode;
 use crate::clock::Timestamp;
 use crate::decision::Charge;
 use crate::decision::Verdict;
@@ -17,7 +17,7 @@ use crate::limit::Standing;
 use crate::limit::state::Standings;
 
 /// Reads the answer to a group, in its order; `None`: that was no answer of our script.
-pub(super) fn read(value: &Value, charges: &[&Charge<'_>]) -> Option<Vec<Verdict>> {
+pub(in crate::store::redis) fn read(value: &Value, charges: &[&Charge<'_>]) -> Option<Vec<Verdict>> {
     let Value::Array(numbers) = value else { return None };
     let mut numbers = numbers.iter().map(|number| match number {
         Value::Int(number) => Some(*number),
@@ -50,7 +50,7 @@ pub(super) fn read(value: &Value, charges: &[&Charge<'_>]) -> Option<Vec<Verdict
 
 /// Reads what came of settlements: whether everyone could be told that listens, when that was, and which of them have
 /// room again, by their places.
-pub(super) fn settled(value: &Value) -> Option<(bool, Timestamp, Vec<usize>)> {
+pub(in crate::store::redis) fn settled(value: &Value) -> Option<(bool, Timestamp, Vec<usize>)> {
     let Value::Array(numbers) = value else { return None };
     let number = |value: &Value| if let Value::Int(number) = value { Some(*number) } else { None };
     let [told, moment, reopened @ ..] = numbers.as_slice() else { return None };
@@ -61,7 +61,7 @@ pub(super) fn settled(value: &Value) -> Option<(bool, Timestamp, Vec<usize>)> {
 
 /// Which of the values were not there before, by a bit for each.
 fn fresh(bits: i64, items: &[u64]) -> Items {
-    let items = scripts::different(items).into_iter().enumerate();
+    let items = encode::different(items).into_iter().enumerate();
     items
         .filter(|(place, _)| bits.checked_shr(u32::try_from(*place).unwrap_or(u32::MAX)).unwrap_or(0) & 1 == 1)
         .map(|(_, item)| item)

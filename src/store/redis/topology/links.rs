@@ -10,16 +10,16 @@ use redis::Value;
 use tokio::time;
 use tokio::time::Instant;
 
-use super::Mode;
-use super::Shared;
-use super::breaker::Cause;
-use super::connect::Connection;
-use super::fault::Fault;
 use super::node::Node;
-use super::scripts::Invocation;
+use super::shared::Shared;
 use super::slot;
-use super::url::Address;
 use crate::store::Observer;
+use crate::store::redis::scripts::Invocation;
+use crate::store::redis::settings::Mode;
+use crate::store::redis::transport::breaker::Cause;
+use crate::store::redis::transport::connect::Connection;
+use crate::store::redis::transport::fault::Fault;
+use crate::store::redis::transport::url::Address;
 
 /// One connection to each server, over which the decisions of one core share writes and reads.
 #[derive(Debug)]
@@ -86,7 +86,7 @@ impl Links {
     }
 
     /// For what the gateway asks by itself: metrics are about decisions.
-    pub(super) fn unobserved(shared: &Arc<Shared>) -> Self {
+    pub(in crate::store::redis) fn unobserved(shared: &Arc<Shared>) -> Self {
         Self { observer: Arc::new(Nobody), ..Self::new(shared) }
     }
 

@@ -25,7 +25,7 @@ use super::reply;
 
 /// What callers have of a connection; clones are the same one.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Wire(Arc<Mutex<Desk>>);
+pub(in crate::store::redis) struct Wire(Arc<Mutex<Desk>>);
 
 /// Where callers and the connection meet. Nobody holds the lock across an await.
 #[derive(Debug, Default)]
@@ -76,7 +76,9 @@ const KEPT: usize = 64 << 10;
 
 impl Wire {
     /// Over this stream, which is served for as long as the future is polled.
-    pub(super) fn over<S: AsyncRead + AsyncWrite + Unpin>(stream: S) -> (Self, impl Future<Output = ()>) {
+    pub(in crate::store::redis) fn over<S: AsyncRead + AsyncWrite + Unpin>(
+        stream: S,
+    ) -> (Self, impl Future<Output = ()>) {
         let wire = Self::default();
         let mut driver = Driver {
             wire: wire.clone(),
@@ -93,12 +95,12 @@ impl Wire {
     }
 
     /// Sends a command and waits for its answer, however long that takes. An answer may be an error.
-    pub(super) async fn send(&self, command: &Cmd) -> io::Result<Value> {
+    pub(in crate::store::redis) async fn send(&self, command: &Cmd) -> io::Result<Value> {
         self.ask(&[command]).await
     }
 
     /// Sends commands between which no other caller's can come, and waits for the answer to the last one.
-    pub(super) async fn send_together(&self, commands: &[&Cmd]) -> io::Result<Value> {
+    pub(in crate::store::redis) async fn send_together(&self, commands: &[&Cmd]) -> io::Result<Value> {
         self.ask(commands).await
     }
 
