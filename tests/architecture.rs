@@ -2,6 +2,7 @@
 //!
 //! The table below is the architecture; `src/lib.rs` tells it in words.
 
+use std::collections::BTreeMap;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
@@ -149,6 +150,46 @@ fn imports_are_one_path_a_line_and_never_two_levels_up() {
             assert!(!(is_use && line.contains('{')), "{}: one path for each `use`", place());
         }
     }
+}
+
+#[test]
+fn files_of_the_store_in_redis_import_in_no_ring() {
+    const ROOT: &str = "store::redis";
+    let mut files: BTreeMap<String, String> = BTreeMap::new();
+    for source in sources() {
+        let path = source.path.with_extension("").to_string_lossy().replace('/', "::");
+        let path = path.trim_end_matches("::mod").to_owned();
+        if path.starts_with(ROOT) && !path.contains("::tests") {
+            files.insert(path, without_tests(&source.text));
+        }
+    }
+    let of = |path: &str, text: &str| -> BTreeSet<String> {
+        let is_folder = files.keys().any(|other| other.starts_with(&format!("{path}::")));
+        let above = path.rsplit_once("::").map_or("", |(above, _)| above);
+        let uses = text
+            .lines()
+            .filter_map(|line| line.trim_start_matches("pub ").trim_start_matches("pub(super) ").strip_prefix("use "));
+        let named = uses.filter_map(|used| {
+            let rooted = used.strip_prefix("crate::").map(str::to_owned);
+            let beside = used.strip_prefix("super::").map(|rest| format!("{above}::{rest}"));
+            let below = used.strip_prefix("self::").filter(|_| is_folder).map(|rest| format!("{path}::{rest}"));
+            rooted.or(beside).or(below)
+        });
+        let file_of = |named: String| {
+            let holds = |file: &&String| named.starts_with(&format!("{file}::")) || named == format!("{file};");
+            files.keys().filter(holds).max_by_key(|file| file.len()).cloned()
+        };
+        named.filter_map(file_of).filter(|file| file != path).collect()
+    };
+    let mut waiting: BTreeMap<String, BTreeSet<String>> =
+        files.iter().map(|(path, text)| (path.clone(), of(path, text))).collect();
+    assert!(waiting.values().map(BTreeSet::len).sum::<usize>() > files.len(), "the imports were not found");
+    // What imports nothing that waits is in no ring.
+    while let Some(free) = waiting.iter().find(|(_, on)| on.iter().all(|file| !waiting.contains_key(file))) {
+        let free = free.0.clone();
+        waiting.remove(&free);
+    }
+    assert!(waiting.is_empty(), "in a ring, or above one: {waiting:#?}");
 }
 
 #[test]
