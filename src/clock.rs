@@ -9,8 +9,11 @@ use std::time::Duration;
 use std::time::Instant;
 use std::time::SystemTime;
 
+use serde::Deserialize;
+use serde::Serialize;
+
 /// A moment in microseconds since the Unix epoch.
-#[derive(Clone, Copy, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, Hash, Ord, PartialEq, PartialOrd, Serialize)]
 pub struct Timestamp(u64);
 
 impl Timestamp {
@@ -54,6 +57,12 @@ impl Clock {
     #[expect(clippy::disallowed_methods, reason = "this is the clock")]
     pub fn system() -> Self {
         Self::System { epoch: wall(), started: Instant::now() }
+    }
+
+    /// Goes on from what the clock of another process shows.
+    #[expect(clippy::disallowed_methods, reason = "this is the clock")]
+    pub fn from(shown: Timestamp) -> Self {
+        Self::System { epoch: shown, started: Instant::now() }
     }
 
     #[expect(clippy::disallowed_methods, reason = "this is the clock")]

@@ -68,11 +68,13 @@
 //! the applications and to Redis ([`app::workers`]): a request lives and dies on one core. Shared are the snapshot, the
 //! shards of the memory store, what is known of the Redis servers, and the counters. One more thread, [`app::serve`], has
 //! the admin listener, health checks, the watch over Redis ([`store::redis::watch`]), files and signals, and hands
-//! the sockets to a process that takes over ([`app::takeover`]).
+//! the sockets to a process that takes over ([`app::takeover`]). Counts in memory move with them, and the old process asks
+//! the new one from then on ([`store::handover`]).
 //!
 //! # What must stay true
 //!
 //! - Stores never see a request; they see a `Batch`. Rules never see a store; they see verdicts.
+//! - Counts in memory are one process's at any moment: before another may decide, nobody here does.
 //! - Verdicts carry spans, never moments: the store's clock is not ours.
 //! - What Redis was sent and did not answer is never sent again; what it refused is never refused for longer than it would.
 //! - Nothing below the gateway loads the live snapshot; it gets a reference to the one the request started with.

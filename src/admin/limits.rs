@@ -197,11 +197,16 @@ pub(super) fn status_of(unclear: &Unclear) -> StatusCode {
 }
 
 fn away(error: StoreError) -> Problem {
-    let StoreError::Away = error;
-    Problem::new(StatusCode::SERVICE_UNAVAILABLE, AWAY)
+    let why = match error {
+        StoreError::Away => AWAY,
+        StoreError::SuccessorGone => SUCCESSOR_GONE,
+    };
+    Problem::new(StatusCode::SERVICE_UNAVAILABLE, why)
 }
 
 const AWAY: &str = "Redis does not answer, and `on_failure: deny` holds for this limit meanwhile";
+
+const SUCCESSOR_GONE: &str = "this process has been taken over from, and the one that did is gone";
 
 const NOT_FORGOTTEN: &str = "Redis does not answer: what it has counted may still stand";
 

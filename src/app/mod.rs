@@ -47,6 +47,7 @@ use self::sockets::Bound;
 use self::sockets::Inherited;
 use self::sockets::bind;
 use self::sockets::describe;
+use self::takeover::Leaving;
 use self::takeover::Offer;
 use self::takeover::Predecessor;
 use self::tidings::Streams;
@@ -87,6 +88,8 @@ pub struct App {
     live: Live,
     store_settings: crate::store::Settings,
     store: Arc<AnyStore>,
+    /// By which is decided.
+    clock: Clock,
     /// What is known in memory is written with.
     pen: Arc<Pen>,
     /// Ends what looks after the store.
@@ -126,6 +129,8 @@ pub struct Heritage {
     pub sockets: Inherited,
     /// The gateway that serves until this one does.
     pub predecessor: Option<Predecessor>,
+    /// The same from when this one serves.
+    leaving: Option<Leaving>,
 }
 
 /// Why the gateway did not start.
@@ -181,12 +186,14 @@ impl App {
         } = settings;
         tell(&warnings);
         let cores = workers::count();
-        let Heritage { sockets, predecessor } = heritage;
+        let Heritage { sockets, predecessor, leaving } = heritage;
         let bound = Opening::prepare_all(listen, cores, sockets)?;
         let bound_admin =
             admin.map(|admin| bind(admin.address, Stack::Dual, 1, sockets).map(|bound| (admin, bound))).transpose()?;
 
-        let clock = Clock::system();
+        // Counts go on by the clock that they were counted by.
+        let carried_on = predecessor.as_ref().and_then(Predecessor::clock).cloned();
+        let clock = carried_on.unwrap_or_else(Clock::system);
         let store_settings = store;
         let parts = build::Parts { policy, clients, upstreams, requests };
         let plan =
@@ -214,7 +221,7 @@ impl App {
             Control::new(sources(&live, &store, &sinks, Box::new(gauges)), rules)
         };
         let workers = Workers::start(cores, {
-            let (live, store) = (live.shared(), Arc::clone(&store));
+            let (live, store, clock) = (live.shared(), Arc::clone(&store), clock.clone());
             let settings = Arc::clone(&connection_settings);
             move || workers::Worker {
                 gateway: Gateway::new(
@@ -235,6 +242,7 @@ impl App {
             live,
             store_settings,
             store,
+            clock,
             pen,
             watching,
             tending,
@@ -251,6 +259,10 @@ impl App {
             files,
             warnings,
         };
+        // The last that may fail, and from here on whoever waits for a decision waits for this process.
+        if let Some(predecessor) = predecessor.take() {
+            *leaving = Some(predecessor.hand_on(&app.store).await.map_err(StartError::Takeover)?);
+        }
         app.checks.follow(&app.live.load().upstreams);
         app.listeners.serve_all(bound, &app.workers, &app.connections);
         app.admin = bound_admin.map(|(_, bound)| Admin::serve(bound, &app.control));
@@ -282,7 +294,7 @@ impl App {
             AnyStore::Memory(memory) => Some((Arc::clone(memory), Arc::clone(&self.pen))),
             AnyStore::Shared(_) => None,
         };
-        Ok(Offer { sockets, store })
+        Ok(Offer { sockets, store, clock: self.clock.clone() })
     }
 
     /// Accepts nothing more: another process has the same sockets and goes on with them.
@@ -327,7 +339,9 @@ impl App {
         if let Some(admin) = self.admin.take() {
             admin.stopper.close();
         }
-        self.workers.stop();
+        // The last words of the cores may be for the process that has taken over, and are carried by this thread.
+        let workers = self.workers;
+        drop(task::spawn_blocking(move || workers.stop()).await);
         self.sinks.herald().close(FLUSH).await;
         self.watching.cancel();
         drop(tokio::time::timeout(LAST_WORDS, self.tending).await);
@@ -378,13 +392,16 @@ impl Plan {
     /// All that reads and opens files, on a thread that may wait for them.
     async fn carry_out(self, sinks: &Sinks, predecessor: &mut Option<Predecessor>) -> Result<Built, StartError> {
         let (sinks, of_before) = (sinks.clone(), predecessor.take());
-        let building = task::spawn_blocking(move || (self.build(&sinks, of_before.as_ref()), of_before));
+        let building = task::spawn_blocking(move || {
+            let mut of_before = of_before;
+            (self.build(&sinks, of_before.as_mut()), of_before)
+        });
         let (built, of_before) = building.await.unwrap_or_else(|error| panic::resume_unwind(error.into_panic()));
         *predecessor = of_before;
         built
     }
 
-    fn build(self, sinks: &Sinks, predecessor: Option<&Predecessor>) -> Result<Built, StartError> {
+    fn build(self, sinks: &Sinks, predecessor: Option<&mut Predecessor>) -> Result<Built, StartError> {
         let Self { store, clock, audit, outputs, notify, parts, log_settings } = self;
         let store = Arc::new(store::build(&store, &clock, sinks.metrics(), predecessor));
         let streams = Streams::of(&store);

@@ -107,7 +107,7 @@ impl Process {
             };
             let Started { mut app, names, heritage } = begun?;
             let hatch = if succession.next.is_some() { Hatch::open(&names) } else { Hatch::closed() };
-            let took_over = relieve(heritage);
+            let took_over = relieve(heritage).await;
             announce(&app, origin, &summary);
             service_manager::ready(took_over);
             tokio::spawn(service_manager::reassure(app.workers.pulse()));
@@ -153,26 +153,26 @@ async fn start(
 async fn inherit(opened: ListenFd, succession: &Succession, names: &[String]) -> Result<Heritage, StartError> {
     let activated = service_manager::sockets(opened);
     if !succession.takes_over {
-        return Ok(Heritage { sockets: activated, predecessor: None });
+        return Ok(Heritage { sockets: activated, ..Heritage::default() });
     }
     if let Some((predecessor, sockets)) = Predecessor::find(names).await.map_err(StartError::Takeover)? {
-        return Ok(Heritage { sockets, predecessor: Some(predecessor) });
+        return Ok(Heritage { sockets, predecessor: Some(predecessor), ..Heritage::default() });
     }
     info!("no gateway of this configuration is running: there is nothing to take over");
-    Ok(Heritage { sockets: activated, predecessor: None })
+    Ok(Heritage { sockets: activated, ..Heritage::default() })
 }
 
 /// Lets the gateway go that has served until now; `false`: there was none.
-fn relieve(heritage: Heritage) -> bool {
-    let Heritage { sockets, predecessor } = heritage;
+async fn relieve(heritage: Heritage) -> bool {
+    let Heritage { sockets, leaving, .. } = heritage;
     let left: Vec<SocketAddr> = sockets.left().collect();
-    let Some(predecessor) = predecessor else {
+    let Some(leaving) = leaving else {
         for address in left {
             warn!(%address, "a socket on {address} was handed over, and the configuration does not listen there");
         }
         return false;
     };
-    match predecessor.relieve() {
+    match leaving.relieve().await {
         Ok(()) => info!("took over from the running gateway, which drains"),
         Err(error) => warn!(%error, "took over from the running gateway, which has not said that it drains: {error}"),
     }

@@ -26,7 +26,7 @@ pub(super) fn build(
     settings: &store::Settings,
     clock: &Clock,
     metrics: &Metrics,
-    predecessor: Option<&Predecessor>,
+    predecessor: Option<&mut Predecessor>,
 ) -> AnyStore {
     match &settings.redis {
         None => {
@@ -45,10 +45,13 @@ pub(super) fn build(
 }
 
 /// Whether the store knows from now on what that of the process before knew.
-fn ask(predecessor: &Predecessor, store: &mut MemoryStore) -> bool {
+fn ask(predecessor: &mut Predecessor, store: &mut MemoryStore) -> bool {
     match predecessor.state() {
         Ok(state) if state.is_empty() => false,
-        Ok(state) if snapshot::import(&state, store) => true,
+        Ok(state) if snapshot::import(&state, store) => {
+            predecessor.counts_alike = true;
+            true
+        }
         Ok(_) => {
             warn!("the bans of the process before are of another version and are not taken over");
             false

@@ -3,6 +3,8 @@
 use std::num::NonZeroU32;
 use std::time::Duration;
 
+use serde::Deserialize;
+use serde::Serialize;
 use smallvec::SmallVec;
 
 use super::ticket::Ticket;
@@ -49,7 +51,7 @@ pub struct Charge<'p> {
 pub type Items = SmallVec<[u64; 1]>;
 
 /// A client and what it may be known for, both hashed with the key of the store.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct Acquaintance {
     /// Under which key the known clients of this subject are remembered.
     pub subject: KeyHash,
@@ -57,7 +59,7 @@ pub struct Acquaintance {
 }
 
 /// What a charge has to say about the others of its batch.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub enum Force {
     Binding,
     /// Decided and charged as if its limit stood alone.
@@ -114,8 +116,8 @@ pub enum Settlement<'p> {
     Keep { key: KeyHash, rule: &'p Rule, items: &'p Items, charged: &'p Charged },
     /// Counted now, whether or not there is room.
     Charge { key: KeyHash, rule: &'p Rule, items: &'p Items },
-    /// What was counted is forgotten.
-    Forget(KeyHash),
+    /// What was counted is forgotten. `charged` is what was charged for the request that says so, where it was.
+    Forget { key: KeyHash, charged: Option<&'p Charged> },
     /// The client is known from now on, for as long as `keep`, unless `most` others come to be known after it.
     Remember { of: Acquaintance, most: NonZeroU32, keep: Duration },
 }

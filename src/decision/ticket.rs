@@ -35,13 +35,28 @@ pub struct Ticket {
 }
 
 impl Waiting {
+    /// That of a key that was reset so many times before.
+    pub fn after(resets: u32) -> Self {
+        Self { resets: AtomicU32::new(resets), ..Self::default() }
+    }
+
     pub fn watch(self: &Arc<Self>) -> Watch {
         Watch { key: Arc::clone(self), resets: self.resets.load(Ordering::Acquire) }
     }
 
     /// Whether any reservation waits.
     pub fn is_some(&self) -> bool {
-        self.tickets.load(Ordering::Acquire) > 0
+        self.count() > 0
+    }
+
+    /// How many reservations wait.
+    pub fn count(&self) -> u32 {
+        self.tickets.load(Ordering::Acquire)
+    }
+
+    /// How often the key was reset while anyone looked.
+    pub fn resets(&self) -> u32 {
+        self.resets.load(Ordering::Acquire)
     }
 
     /// What was counted is forgotten; what those who wait have charged, too. But what a shared store has charged after
@@ -53,6 +68,12 @@ impl Waiting {
 }
 
 impl Watch {
+    /// As if it had looked when the key was reset so many times.
+    #[must_use]
+    pub fn after(self, resets: u32) -> Self {
+        Self { resets, ..self }
+    }
+
     /// It was charged in this process.
     pub fn reserve(self) -> Ticket {
         self.ticket(None)
@@ -70,6 +91,11 @@ impl Watch {
 }
 
 impl Ticket {
+    /// How often the key had been reset when this was charged.
+    pub fn resets(&self) -> u32 {
+        self.watch.resets
+    }
+
     /// Whether the key was reset since, so that what was charged is forgotten already.
     pub fn was_reset(&self) -> bool {
         let Watch { key, resets } = &self.watch;

@@ -3,7 +3,6 @@
 
 use std::mem;
 use std::pin::Pin;
-use std::pin::pin;
 use std::sync::Arc;
 use std::task::Context;
 use std::task::Poll;
@@ -48,12 +47,14 @@ impl Held {
 impl Drop for Held {
     fn drop(&mut self) {
         let Some(store) = self.store.take() else { return };
-        let slots = mem::take(&mut self.slots);
-        tell(&store, |store| async move {
-            // What Redis was not told of, it forgets when the lease is over.
-            let settlements: SmallVec<[_; 2]> = slots.into_iter().map(Settlement::Release).collect();
-            let _ = store.settle(&settlements).await;
-        });
+        let settlements: SmallVec<[_; 2]> = mem::take(&mut self.slots).into_iter().map(Settlement::Release).collect();
+        let settled = store.settle_here(&settlements);
+        if settled < settlements.len() {
+            tell(&store, |store| async move {
+                // What Redis was not told of, it forgets when the lease is over.
+                let _ = store.settle(&settlements[settled..]).await;
+            });
+        }
     }
 }
 
@@ -66,19 +67,24 @@ pub fn settle(
     outcome: Option<Outcome>,
     held: Option<&mut Held>,
 ) -> Settling {
-    let settlements = pending.settlements(&live.policy, outcome);
+    let mut settlements = pending.settlements(&live.policy, outcome);
     if settlements.is_empty() {
         return Settling::default();
     }
     let gives_back = settlements.iter().any(|it| !matches!(it, Settlement::Keep { .. } | Settlement::Charge { .. }));
-    drop(settlements);
     let slots = held.filter(|_| gives_back).map(Held::let_go).unwrap_or_default();
+    settlements.extend(slots.iter().copied().map(Settlement::Release));
+    let settled = store.settle_here(&settlements);
+    if settled == settlements.len() {
+        return Settling::default();
+    }
+    drop(settlements);
     let live = Arc::clone(live);
     let telling = tell(store, |store| async move {
         // A slot that Redis was not told to give back stays: that is for the one who guesses to mind.
         let mut settlements = pending.settlements(&live.policy, outcome);
         settlements.extend(slots.into_iter().map(Settlement::Release));
-        let _ = store.settle(&settlements).await;
+        let _ = store.settle(&settlements[settled..]).await;
     });
     Settling(telling.filter(|_| gives_back))
 }
@@ -100,25 +106,18 @@ impl Future for Settling {
     }
 }
 
-/// Has something told to a store, whoever is still there. A store in memory has heard it when this returns.
+/// Has something told to a store that is elsewhere, whoever is still there.
 fn tell<F>(store: &Arc<AnyStore>, telling: impl FnOnce(Arc<AnyStore>) -> F) -> Option<JoinHandle<()>>
 where
     F: Future<Output = ()> + Send + 'static,
 {
-    // The end of this core waits for what is still to be sent.
-    let tasks = store.tasks().cloned();
-    let telling = telling(Arc::clone(store));
-    let Some(tasks) = tasks else {
-        // Nothing in there waits.
-        let _ = pin!(telling).poll(&mut Context::from_waker(Waker::noop()));
-        return None;
-    };
-    let mut telling = Box::pin(telling);
+    let mut telling = Box::pin(telling(Arc::clone(store)));
     if telling.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_ready() {
         return None;
     }
     let runtime = Handle::try_current().ok()?;
-    Some(tasks.spawn_on(telling, &runtime))
+    // The end of this core waits for what is still to be sent.
+    Some(store.tasks().spawn_on(telling, &runtime))
 }
 
 #[cfg(test)]

@@ -3,13 +3,15 @@
 use std::hash::Hasher;
 use std::sync::OnceLock;
 
+use serde::Deserialize;
+use serde::Serialize;
 use siphasher::sip128::Hasher128;
 use siphasher::sip128::SipHasher24;
 
 use super::Key;
 
 /// A keyed hash of a limit's name and a key: what stores count under.
-#[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+#[derive(Clone, Copy, Debug, Deserialize, Eq, Hash, Ord, PartialEq, PartialOrd, Serialize)]
 pub struct KeyHash(pub u128);
 
 /// Hashes keys with a secret, so that nobody outside can choose keys that collide.

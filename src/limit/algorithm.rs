@@ -2,8 +2,11 @@
 
 use std::num::NonZeroU32;
 
+use serde::Deserialize;
+use serde::Serialize;
+
 /// How requests are counted against rates.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 pub enum Algorithm {
     #[default]
     SlidingWindowLog,

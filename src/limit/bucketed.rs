@@ -2,6 +2,9 @@
 
 use std::collections::VecDeque;
 
+use serde::Deserialize;
+use serde::Serialize;
+
 use super::Algorithm;
 use super::window::Terms;
 use super::window::Window;
@@ -11,7 +14,7 @@ use super::window::Window;
 /// The current slice and the `slices` before it cover every window that ends now, so that no window ever holds more
 /// than the count. Slices that say nothing any more, because later ones hold the whole count, are dropped: there are
 /// never more than the count, nor more than the window has and one.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 pub(super) struct Bucketed {
     length: u64,
     width: u64,
@@ -23,7 +26,7 @@ pub(super) struct Bucketed {
 }
 
 /// One slice of time. The counter stops at `u32::MAX`.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Deserialize, Serialize)]
 struct Bucket {
     /// Which slice since the epoch.
     number: u64,

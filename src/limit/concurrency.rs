@@ -1,7 +1,10 @@
 //! Requests in flight.
 
+use serde::Deserialize;
+use serde::Serialize;
+
 /// How many requests of one key are on their way.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 pub(super) struct InFlight(u32);
 
 impl InFlight {

@@ -1,5 +1,7 @@
 //! Different values of one key, exactly: when each was last seen, shared by all rates of a limit.
 
+use serde::Deserialize;
+use serde::Serialize;
 use smallvec::SmallVec;
 
 use super::Rate;
@@ -15,12 +17,12 @@ use super::state::span;
 /// more were counted than had room; then not even a value of the window passes.
 ///
 /// Values are looked through one by one: there are never more than a few thousand.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
 pub(super) struct Distinct {
     seen: Vec<Seen>,
 }
 
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 struct Seen {
     value: u64,
     at: u64,

@@ -1,10 +1,13 @@
 //! A window that opens with the first request counted and lasts its length, whatever comes.
 
+use serde::Deserialize;
+use serde::Serialize;
+
 use super::window::Terms;
 use super::window::Window;
 
 /// When the window opened, and what was counted in it. The counter stops at `u32::MAX`.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 pub(super) struct FixedWindow {
     length: u64,
     opened: u64,

@@ -3,10 +3,13 @@
 use std::num::NonZeroU32;
 use std::time::Duration;
 
+use serde::Deserialize;
+use serde::Serialize;
+
 use crate::clock::Timestamp;
 
 /// The lengths of a ban, one for each further one; the last one is kept.
-#[derive(Clone, Debug, Eq, PartialEq)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct Ladder(Vec<Duration>);
 
 /// What is remembered of the bans of one key.

@@ -20,6 +20,9 @@ mod window;
 
 use std::sync::Arc;
 
+use serde::Deserialize;
+use serde::Serialize;
+
 use crate::key::KeyPart;
 use crate::key::KeySpec;
 use crate::list::ListId;
@@ -70,7 +73,7 @@ pub struct Limit {
 }
 
 /// What holds while a shared store does not answer.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 pub enum OnFailure {
     /// The same rule, counted in this process.
     #[default]

@@ -5,15 +5,18 @@ use std::num::NonZeroU32;
 use std::str::FromStr;
 use std::time::Duration;
 
+use serde::Deserialize;
+use serde::Serialize;
+
 /// So many in a window of time. The window is whole seconds, at least one, at most [`Rate::MAX_WINDOW`].
-#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+#[derive(Clone, Copy, Debug, Deserialize, Eq, Hash, PartialEq, Serialize)]
 pub struct Rate {
     pub count: NonZeroU32,
     pub per: Duration,
 }
 
 /// One or several rates that pass together, in the order they were written; no two have the same window.
-#[derive(Clone, Debug, Eq, PartialEq)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct Rates(Box<[Rate]>);
 
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]

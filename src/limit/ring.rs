@@ -1,8 +1,11 @@
 //! The newest so many moments, at eight bytes each.
 
+use serde::Deserialize;
+use serde::Serialize;
+
 /// Moments in the order they came, of which only the newest are kept. One moment needs no memory of its own: most keys
 /// that are ever seen are seen once.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 pub(super) enum Ring {
     One(u64),
     /// The first word holds the place of the oldest moment, how many there are and how many were lost, the others are

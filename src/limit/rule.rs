@@ -2,13 +2,16 @@
 
 use std::num::NonZeroU32;
 
+use serde::Deserialize;
+use serde::Serialize;
+
 use super::Algorithm;
 use super::Rate;
 use super::Rates;
 use crate::outcome::Outcome;
 
 /// What a store needs to know of a limit: how much passes.
-#[derive(Clone, Debug, Eq, PartialEq)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub enum Rule {
     /// So many per window; each request is charged `cost`.
     Rates { algorithm: Algorithm, rates: Rates, cost: NonZeroU32 },
@@ -19,7 +22,7 @@ pub enum Rule {
 }
 
 /// Which requests are charged.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 pub enum Count {
     /// Those let through.
     #[default]

@@ -1,5 +1,8 @@
 //! Two counters a rate, in windows aligned to multiples of their length since the epoch.
 
+use serde::Deserialize;
+use serde::Serialize;
+
 use super::fraction::scaled_down;
 use super::fraction::scaled_up;
 use super::window::Terms;
@@ -8,7 +11,7 @@ use super::window::Window;
 /// What was counted in one aligned window and in the one before it. Counters stop at `u32::MAX`.
 ///
 /// A rate of N per W has room for c units when `current + floor(previous * (W - elapsed) / W) + c <= N`.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 pub(super) struct SlidingCounter {
     length: u64,
     /// Which window since the epoch.

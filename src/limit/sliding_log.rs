@@ -1,5 +1,8 @@
 //! The exact algorithm: one log of what was counted, shared by all rates of a limit.
 
+use serde::Deserialize;
+use serde::Serialize;
+
 use super::Algorithm;
 use super::Rates;
 use super::ring::Ring;
@@ -12,7 +15,7 @@ use super::state::span;
 ///
 /// A rate of N per W has room for c units when the (N-c+1)-th latest is absent or at least W old. So no window of
 /// length W, wherever it begins, holds more than N.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 pub(super) struct SlidingLog {
     units: Ring,
 }

@@ -3,6 +3,8 @@
 use std::fmt::Debug;
 use std::time::Duration;
 
+use serde::Deserialize;
+use serde::Serialize;
 use smallvec::SmallVec;
 
 use super::Algorithm;
@@ -23,11 +25,11 @@ use crate::clock::Timestamp;
 ///
 /// No moment given to it lies before one given earlier, or else it is taken for the earlier one's: a clock that steps
 /// back opens nothing early.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct State(Kind);
 
 /// Where a key stands with one rate: shown to clients and people.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct Standing {
     /// How many more units may pass now; a request is as many units as it costs.
     pub remaining: u64,
@@ -55,7 +57,7 @@ pub(super) trait Memory: Debug {
     fn expires_at(&self, rates: &Rates, algorithm: Algorithm) -> u64;
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 enum Kind {
     Log(SlidingLog),
     Counter(Windows<SlidingCounter>),

@@ -1,5 +1,8 @@
 //! GCRA, seen as a bucket that fills with each request and leaks evenly: no token is ever rounded away.
 
+use serde::Deserialize;
+use serde::Serialize;
+
 use super::Algorithm;
 use super::fraction::divided_down;
 use super::fraction::divided_up;
@@ -11,7 +14,7 @@ use super::window::Window;
 /// Its level is kept W-fold: one unit fills W, and N leak in each microsecond, all of it whole numbers. What is denied
 /// and charged all the same (`attempts`) fills the bucket to its brim, not beyond: the door stays shut while the
 /// hammering lasts and opens as after any burst.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 pub(super) struct TokenBucket {
     length: u64,
     /// When the level was such.

@@ -3,6 +3,9 @@
 
 use std::borrow::Cow;
 
+use serde::Deserialize;
+use serde::Serialize;
+
 use super::Algorithm;
 use super::Rate;
 use super::Rates;
@@ -56,7 +59,7 @@ pub(super) trait Window: Clone + std::fmt::Debug {
 }
 
 /// The windows of one key, one for each rate in the order of the rates; none before the first charge.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 pub(super) struct Windows<W>(Box<[W]>);
 
 impl Terms {

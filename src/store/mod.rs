@@ -3,6 +3,7 @@
 pub mod bans;
 pub mod denied_until;
 pub mod failover;
+pub mod handover;
 pub mod memory;
 pub mod redis;
 pub mod resets;
@@ -73,6 +74,9 @@ pub enum StoreError {
     /// Redis does not answer, and a limit denies meanwhile.
     #[error("redis does not answer")]
     Away,
+    /// Another process had taken the counts over.
+    #[error("the process that has taken over is gone")]
+    SuccessorGone,
 }
 
 /// Who is told what a shared store does, for metrics.
@@ -120,29 +124,35 @@ impl AnyStore {
 
     /// Whether requests that this process let pass under this key wait for their outcome, and may give back what they
     /// took.
-    pub fn is_unsettled(&self, key: KeyHash) -> bool {
+    pub async fn is_unsettled(&self, key: KeyHash) -> bool {
         match self {
-            Self::Memory(store) => store.unsettled().any(key),
+            Self::Memory(store) => store.is_unsettled(key).await,
             Self::Shared(store) => store.is_unsettled(key),
         }
     }
 
-    /// What this core sends though nobody waits for it, slots in flight given back above all; `None` where nothing is
-    /// sent.
-    pub fn tasks(&self) -> Option<&TaskTracker> {
+    /// What this core sends though nobody waits for it, slots in flight given back above all.
+    pub fn tasks(&self) -> &TaskTracker {
         match self {
-            Self::Memory(_) => None,
-            Self::Shared(store) => Some(store.tasks()),
+            Self::Memory(store) => store.handover().tasks(),
+            Self::Shared(store) => store.tasks(),
+        }
+    }
+
+    /// Settles what needs no sending, in this order; answers how many that were. The others are for `settle`.
+    pub fn settle_here(&self, settlements: &[Settlement<'_>]) -> usize {
+        match self {
+            Self::Memory(store) => store.settle_here(settlements),
+            Self::Shared(_) => 0,
         }
     }
 
     /// Waits until this core has sent what it still had to say, but no longer than a moment: what Redis is not told,
     /// it finds out when leases end.
     pub async fn finish(&self) {
-        if let Some(tasks) = self.tasks() {
-            tasks.close();
-            drop(timeout(FAREWELL, tasks.wait()).await);
-        }
+        let tasks = self.tasks();
+        tasks.close();
+        drop(timeout(FAREWELL, tasks.wait()).await);
     }
 }
 

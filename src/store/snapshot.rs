@@ -27,7 +27,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::info;
 use tracing::warn;
 
-use super::bans::shared;
+use super::bans::shared::Written;
 use super::memory::MemoryStore;
 use crate::client::keyring::Seed;
 use crate::clock::Timestamp;
@@ -47,19 +47,9 @@ const IDLE_PARTS: u32 = 20;
 #[derive(Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 pub(super) struct Content {
     pub(super) secret: [u8; 16],
-    bans: Vec<Ban>,
+    bans: Vec<Written>,
     seeds: Vec<(u64, [u8; 32])>,
     known: Vec<(u128, Vec<(u64, u64)>)>,
-}
-
-#[derive(Debug, Deserialize, Eq, PartialEq, Serialize)]
-struct Ban {
-    what: String,
-    since: u64,
-    until: u64,
-    by_hand: bool,
-    step: u32,
-    length: u64,
 }
 
 /// Why there is nothing to be known again.
@@ -89,6 +79,7 @@ pub fn restore(path: &Path, store: &mut MemoryStore) {
         }
     };
     let (bans, known) = (content.bans.len(), content.known.len());
+    store.hash_with(content.secret);
     content.put_into(store);
     info!(file = %path.display(), "{}: {bans} bans and {known} known names were read", path.display());
 }
@@ -101,8 +92,21 @@ pub fn export(store: &MemoryStore) -> io::Result<Vec<u8>> {
 /// What another process knew is known here; `false`: it is damaged, or of another version.
 pub fn import(bytes: &[u8], store: &mut MemoryStore) -> bool {
     let Ok(content) = decode(bytes) else { return false };
+    store.hash_with(content.secret);
     content.put_into(store);
     true
+}
+
+/// What another process has come to know since it was asked first is known here, and nothing else. `false`: keys are
+/// hashed otherwise there.
+pub(super) fn import_again(bytes: &[u8], store: &MemoryStore) -> bool {
+    match decode(bytes) {
+        Ok(content) if content.secret == store.secret() => {
+            content.put_into(store);
+            true
+        }
+        _ => false,
+    }
 }
 
 /// The right to write the file, which one process at a time has.
@@ -169,14 +173,7 @@ pub async fn keep(pen: Arc<Pen>, store: Arc<MemoryStore>, stop: CancellationToke
 
 impl Content {
     fn of(store: &MemoryStore) -> Self {
-        let bans = store.bans().records().into_iter().map(|record| Ban {
-            what: shared::blob(&record.ban.subject, &record.ban.reason),
-            since: record.ban.since.as_micros(),
-            until: record.ban.until.as_micros(),
-            by_hand: record.ban.by_hand,
-            step: record.step,
-            length: u64::try_from(record.length.as_micros()).unwrap_or(u64::MAX),
-        });
+        let bans = store.bans().records().into_iter().map(|record| Written::of(&record));
         let seeds = store.ring().export().into_iter().map(|seed| (seed.made.as_micros(), seed.secret));
         let known = store.acquaintances().into_iter().map(|(subject, clients)| {
             (subject.0, clients.into_iter().map(|(client, until)| (client, until.as_micros())).collect())
@@ -184,15 +181,11 @@ impl Content {
         Self { secret: store.secret(), bans: bans.collect(), seeds: seeds.collect(), known: known.collect() }
     }
 
-    fn put_into(self, store: &mut MemoryStore) {
-        store.hash_with(self.secret);
-        for Ban { what, since, until, by_hand, step, length } in self.bans {
-            let moment = Timestamp::from_micros;
-            let spans = (moment(since), moment(until), Duration::from_micros(length));
-            if let Some(record) = shared::record(&what, spans, step, by_hand) {
-                store.bans().keep(record);
-            }
-        }
+    /// Replaces what the store knew.
+    fn put_into(self, store: &MemoryStore) {
+        let before = store.bans().mark();
+        self.bans.iter().filter_map(Written::read).for_each(|record| store.bans().keep(record));
+        store.bans().only(before);
         let seeds = self.seeds.into_iter();
         let seeds: Vec<Seed> =
             seeds.map(|(made, secret)| Seed { made: Timestamp::from_micros(made), secret }).collect();

@@ -14,6 +14,7 @@ use crate::clock::Timestamp;
 use crate::decision::Batch;
 use crate::decision::Charge;
 use crate::decision::Verdict;
+use crate::decision::ticket::Ticket;
 use crate::decision::ticket::Waiting;
 use crate::decision::ticket::Watch;
 use crate::key::KeyHash;
@@ -71,6 +72,30 @@ impl Unsettled {
         let waiting = Arc::new(Waiting::default());
         part.keys.insert(key, Arc::downgrade(&waiting));
         waiting.watch()
+    }
+
+    /// The keys of which reservations wait, with how many do and how often each was reset before.
+    pub fn all(&self) -> Vec<(KeyHash, u32, u32)> {
+        let mut all = Vec::new();
+        for part in &self.parts {
+            let part = part.lock();
+            let waiting = part.keys.iter().filter_map(|(key, waiting)| Some((*key, waiting.upgrade()?)));
+            all.extend(waiting.map(|(key, waiting)| (key, waiting.count(), waiting.resets())));
+        }
+        all.retain(|(_, count, _)| *count > 0);
+        all
+    }
+
+    /// Reservations that another process made before: so many of a key that was reset so often.
+    pub fn take_over(&self, key: KeyHash, count: u32, resets: u32) -> Vec<Ticket> {
+        let mut part = self.part(key).lock();
+        let known = part.keys.get(&key).and_then(Weak::upgrade);
+        let waiting = known.unwrap_or_else(|| {
+            let waiting = Arc::new(Waiting::after(resets));
+            part.keys.insert(key, Arc::downgrade(&waiting));
+            waiting
+        });
+        (0..count).map(|_| waiting.watch().after(resets).reserve()).collect()
     }
 
     /// Whether a reservation of this key waits for its outcome, and may come back.

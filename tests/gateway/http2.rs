@@ -1,5 +1,7 @@
 //! HTTP/2 with prior knowledge in, HTTP/1.1 out.
 
+use std::net::SocketAddr;
+
 use bytes::Bytes;
 use h2::client;
 use h2::client::SendRequest;
@@ -24,9 +26,14 @@ pub(crate) struct Answered {
 
 /// Runs a conversation over one HTTP/2 connection.
 pub(crate) fn over_http2<T>(gateway: &Gateway, conversation: impl AsyncFnOnce(SendRequest<Bytes>) -> T) -> T {
+    over_http2_at(gateway.address(), conversation)
+}
+
+/// The same where the gateway may be another one by then.
+pub(crate) fn over_http2_at<T>(address: SocketAddr, conversation: impl AsyncFnOnce(SendRequest<Bytes>) -> T) -> T {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     runtime.block_on(async {
-        let stream = TcpStream::connect(gateway.address()).await.expect("the gateway accepts connections");
+        let stream = TcpStream::connect(address).await.expect("the gateway accepts connections");
         let (sender, connection) = client::handshake(stream).await.expect("HTTP/2 is spoken");
         tokio::spawn(connection);
         conversation(sender).await

@@ -52,6 +52,7 @@ mod small_frames;
 mod spelling;
 mod streaming;
 mod takeover;
+mod takeover_counts;
 mod timeouts;
 mod tls;
 mod tls_clients;

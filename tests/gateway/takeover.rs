@@ -304,7 +304,7 @@ fn under_load(request: &Request, done: impl FnOnce()) -> usize {
     answered.into_inner()
 }
 
-fn hatch(gateway: &Gateway) -> PathBuf {
+pub(crate) fn hatch(gateway: &Gateway) -> PathBuf {
     let entries = fs::read_dir(gateway.path("portcullis")).expect("a directory");
     let mut names: Vec<_> = entries.map(|entry| entry.expect("readable").path()).collect();
     names.pop().expect("a hatch")

@@ -59,7 +59,7 @@ pub(in crate::gateway) async fn begin(
     let client = entry.client();
     for begun in named(denial, live, entry, fields, &store.hashers()) {
         let is_decisive = denial.limit == Some(begun.limit);
-        let left = if store.is_unsettled(begun.key) {
+        let left = if store.is_unsettled(begun.key).await {
             // What is refused beside slots in flight is no guess yet: they may all come back.
             if is_decisive {
                 denial.penalty = Penalty::None;

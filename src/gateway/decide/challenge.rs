@@ -80,7 +80,7 @@ async fn redeem(story: &Story, denial: &Denial<'_>, proofs: &Proofs) -> bool {
     if let Some(pending) = &denial.pending {
         settlements.extend(pending.settlements(policy, Some(Outcome::Neither)));
     }
-    settlements.push(Settlement::Forget(key));
+    settlements.push(Settlement::Forget { key, charged: None });
     // A store that is away by now denies, or has nothing to forget.
     let _ = core.store.settle(&settlements).await;
     true

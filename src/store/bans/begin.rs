@@ -28,29 +28,32 @@ impl AnyStore {
         if let Some(lasting) = bans.find(subject.id()) {
             return lasting;
         }
-        let (ban, begins) = match self {
-            Self::Memory(_) => {
-                let (record, begins) = bans.step(subject, ladder, &reason);
-                (record.ban, begins)
+        match self {
+            Self::Memory(store) => store.trip(subject, ladder, &reason).await,
+            Self::Shared(store) => {
+                let (ban, begins) = store.trip(subject, ladder, reason).await;
+                if let Some(listener) = bans.listener().filter(|_| begins) {
+                    listener.banned(&ban);
+                }
+                ban
             }
-            Self::Shared(store) => store.trip(subject, ladder, reason).await,
-        };
-        if let Some(listener) = bans.listener().filter(|_| begins) {
-            listener.banned(&ban);
         }
-        ban
     }
 
     /// Bans by hand, for so long from now.
     pub async fn ban(&self, subject: Subject, span: Duration, reason: &str) -> Result<Ban, Full> {
-        let record = self.bans().ban(subject, span, Arc::from(reason))?;
-        if let Self::Shared(store) = self {
-            store.tell_ban(&record).await;
+        let reason = Arc::from(reason);
+        match self {
+            Self::Memory(store) => store.ban(subject, span, reason).await,
+            Self::Shared(store) => {
+                let record = self.bans().ban(subject, span, reason)?;
+                store.tell_ban(&record).await;
+                if let Some(listener) = self.bans().listener() {
+                    listener.banned(&record.ban);
+                }
+                Ok(record.ban)
+            }
         }
-        if let Some(listener) = self.bans().listener() {
-            listener.banned(&record.ban);
-        }
-        Ok(record.ban)
     }
 
     /// Lifts a ban: the one it was, or `None` if there was none. Fails where Redis, which holds it, does not answer.
@@ -59,7 +62,7 @@ impl AnyStore {
         // Asked before: what Redis tells of it is heard here too.
         let known = self.bans().find(id);
         let shared = match self {
-            Self::Memory(_) => None,
+            Self::Memory(store) => return store.lift(id).await,
             Self::Shared(store) => store.lift(id).await?,
         };
         self.bans().lift(id);

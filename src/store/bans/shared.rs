@@ -114,16 +114,38 @@ pub(in crate::store) fn stored(id: BanId, text: &str, theirs: u64, ours: Timesta
     Some(Record { ban, step: u32::try_from(step).ok()?, length: Duration::from_micros(length) })
 }
 
-/// One whose blob, moments (`since`, `until`) and length are known.
-pub(in crate::store) fn record(
-    blob: &str,
-    (since, until, length): (Timestamp, Timestamp, Duration),
-    step: u32,
+/// A ban with the steps before it, as another process of this gateway knows it. Moments and spans are microseconds.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+pub(in crate::store) struct Written {
+    what: String,
+    since: u64,
+    until: u64,
     by_hand: bool,
-) -> Option<Record> {
-    let (subject, reason) = unblob(blob)?;
-    let ban = Ban { id: subject.id(), subject, since, until, reason, by_hand };
-    Some(Record { ban, step, length })
+    step: u32,
+    length: u64,
+}
+
+impl Written {
+    pub(in crate::store) fn of(record: &Record) -> Self {
+        let Record { ban, step, length } = record;
+        Self {
+            what: blob(&ban.subject, &ban.reason),
+            since: ban.since.as_micros(),
+            until: ban.until.as_micros(),
+            by_hand: ban.by_hand,
+            step: *step,
+            length: micros(*length),
+        }
+    }
+
+    /// `None`: it is no ban.
+    pub(in crate::store) fn read(&self) -> Option<Record> {
+        let (subject, reason) = unblob(&self.what)?;
+        let moment = Timestamp::from_micros;
+        let (since, until) = (moment(self.since), moment(self.until));
+        let ban = Ban { id: subject.id(), subject, since, until, reason, by_hand: self.by_hand };
+        Some(Record { ban, step: self.step, length: Duration::from_micros(self.length) })
+    }
 }
 
 /// A message on the channel: `ban BEGUN CHANGES ID LEFT LENGTH STEP AGE HAND BLOB` or `unban BEGUN CHANGES ID`. What is

@@ -227,7 +227,7 @@ impl Store for Failover {
         let resets = self.resets();
         settled.reopened.iter().for_each(|key| resets.reopened(*key));
         for settlement in settlements {
-            if let Settlement::Forget(key) = settlement {
+            if let Settlement::Forget { key, .. } = settlement {
                 resets.forget(*key, settled.forgotten_at(*key));
             }
         }

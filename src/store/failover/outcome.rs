@@ -50,7 +50,7 @@ impl Failover {
             }
             Settlement::Charge { key, rule, items } => self.local.charge_now(resets::here(key), rule, items),
             // When Redis has forgotten it: what is asked in between would be mirrored again.
-            Settlement::Forget(_) => {}
+            Settlement::Forget { .. } => {}
             Settlement::Remember { of, most, keep } => {
                 self.local.settle_now(&Settlement::Remember { of: known_here(of), most, keep });
             }

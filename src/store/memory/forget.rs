@@ -2,6 +2,9 @@
 
 use std::time::Duration;
 
+use serde::Deserialize;
+use serde::Serialize;
+
 use super::shard::Full;
 use super::shard::Seconds;
 use super::shard::Shard;
@@ -12,7 +15,7 @@ use crate::limit::State;
 use crate::limit::state::Standings;
 
 /// How much a key binds someone, as of its last charge.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub(super) struct Hold {
     /// Until when it refuses; over long ago where it does not, never while requests are in flight.
     pub(super) ends: Seconds,

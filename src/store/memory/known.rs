@@ -88,6 +88,13 @@ impl Known {
         all.filter(|(_, clients)| !clients.is_empty()).collect()
     }
 
+    /// Nobody is known.
+    pub(super) fn clear(&self) {
+        let mut subjects = self.subjects.lock();
+        subjects.clients.clear();
+        subjects.order.clear();
+    }
+
     /// A subject as it was before, the latest so far.
     pub(super) fn put_back(&self, subject: KeyHash, clients: Vec<(u64, Timestamp)>, now: Timestamp) {
         if self.most == 0 {

@@ -1,12 +1,16 @@
 //! Counts in this process: sharded, bounded, and never forgetting a key that is being refused.
 
+mod bans;
+mod behind;
 mod case;
 mod forget;
 mod known;
+mod moving;
 mod settle;
 mod shard;
 mod slab;
 mod survivors;
+mod there;
 
 use std::fmt;
 use std::path::PathBuf;
@@ -22,6 +26,8 @@ use self::shard::Shard;
 use super::Bans;
 use super::Store;
 use super::StoreError;
+use super::handover::Handover;
+use super::handover::Moved;
 use super::unsettled::Unsettled;
 use crate::client::KeyRing;
 use crate::clock::Clock;
@@ -46,6 +52,9 @@ pub struct Settings {
 ///
 /// A key lives in one of up to 64 shards, each behind its own lock. A batch holds the locks of all shards it touches,
 /// taken in ascending order, from its first look until it is charged.
+///
+/// When another process takes over, the counts move there, and every lock says so: whoever finds it [`Moved`] asks the
+/// other process instead.
 pub struct MemoryStore {
     clock: Clock,
     shards: Box<[Padded<Mutex<Shard>>]>,
@@ -54,6 +63,7 @@ pub struct MemoryStore {
     unsettled: Unsettled,
     secret: [u8; 16],
     bans: Arc<Bans>,
+    handover: Handover,
 }
 
 /// Alone on its cache lines, so that cores at work on neighbouring shards do not wait for each other.
@@ -80,6 +90,7 @@ impl MemoryStore {
             unsettled: Unsettled::default(),
             secret: random(),
             bans: Arc::new(Bans::new(clock.clone())),
+            handover: Handover::default(),
             clock,
         }
     }
@@ -113,55 +124,40 @@ impl MemoryStore {
         &self.unsettled
     }
 
-    pub(super) fn decide_now(&self, batch: &Batch<'_>) -> Vec<Verdict> {
+    /// Where the counts are.
+    pub(super) fn handover(&self) -> &Handover {
+        &self.handover
+    }
+
+    fn try_decide(&self, batch: &Batch<'_>) -> Result<Vec<Verdict>, Moved> {
         match batch.charges.as_slice() {
-            [] => Vec::new(),
-            _ if self.knows(batch) => without_exempt(batch, |batch| self.decide_now(batch)),
-            [charge] => vec![self.decide_one(charge, batch)],
+            [] => Ok(Vec::new()),
+            _ if self.try_knows(batch)? => without_exempt(batch, |batch| self.try_decide(batch)),
+            [charge] => Ok(vec![self.decide_one(charge, batch)?]),
             _ => self.decide_all(batch, true),
         }
     }
 
-    pub(super) fn look_now(&self, batch: &Batch<'_>) -> Vec<Verdict> {
-        if self.knows(batch) {
-            return without_exempt(batch, |batch| self.look_now(batch));
+    fn try_look(&self, batch: &Batch<'_>) -> Result<Vec<Verdict>, Moved> {
+        if self.try_knows(batch)? {
+            return without_exempt(batch, |batch| self.try_look(batch));
         }
-        batch.charges.iter().map(|charge| self.look_at(charge)).collect()
+        batch.charges.iter().map(|charge| self.try_look_at(charge)).collect()
     }
 
     /// Whether the client is known, where a charge asks for that.
-    pub(super) fn knows(&self, batch: &Batch<'_>) -> bool {
+    fn try_knows(&self, batch: &Batch<'_>) -> Result<bool, Moved> {
         if batch.known.is_empty() || !batch.charges.iter().any(|charge| charge.unless_known) {
-            return false;
+            return Ok(false);
         }
+        let _here = self.handover.here()?;
         let now = self.clock.now();
-        batch.known.iter().all(|of| self.known.is_known(*of, now))
-    }
-
-    /// Decides a batch that another store has denied: attempts are charged, and what shadows count alone.
-    pub(super) fn deny_now(&self, batch: &Batch<'_>) -> Vec<Verdict> {
-        self.decide_all(batch, false)
-    }
-
-    /// Charges what another store has charged, and when, given by its place in the batch, whether or not there is room.
-    /// A key that cannot be remembered goes without.
-    pub(super) fn mirror(&self, batch: &Batch<'_>, charged: impl Fn(usize) -> Option<Timestamp>) {
-        let all = batch.charges.iter().enumerate();
-        for (charge, now) in all.filter_map(|(place, charge)| Some((charge, charged(place)?))) {
-            let mut shard = self.shard(charge.key);
-            let known = shard.find(charge.key);
-            if let Some(place) = known.or_else(|| shard.admit(charge.key, charge.rule, batch, now).ok()) {
-                shard.charge(place, charge.rule, &charge.items, now);
-            }
-            if known.is_none() {
-                shard.sweep(now, 1);
-            }
-        }
+        Ok(batch.known.iter().all(|of| self.known.is_known(*of, now)))
     }
 
     /// Most requests meet one limit: one lock, and nobody to agree with.
-    fn decide_one(&self, charge: &Charge<'_>, batch: &Batch<'_>) -> Verdict {
-        let mut shard = self.shard(charge.key);
+    fn decide_one(&self, charge: &Charge<'_>, batch: &Batch<'_>) -> Result<Verdict, Moved> {
+        let mut shard = self.shard(charge.key)?;
         let now = self.clock.now();
         let mut case = Case::look_up(charge, &shard, now);
         let passes = |case: &Case<'_, '_>| case.has_room() || charge.force == Force::Delay;
@@ -173,19 +169,19 @@ impl MemoryStore {
         if is_new {
             shard.sweep(now, 1);
         }
-        verdict
+        Ok(verdict)
     }
 
     /// Where a key stands.
-    pub(super) fn look_at(&self, charge: &Charge<'_>) -> Verdict {
-        let mut shard = self.shard(charge.key);
+    fn try_look_at(&self, charge: &Charge<'_>) -> Result<Verdict, Moved> {
+        let mut shard = self.shard(charge.key)?;
         let now = self.clock.now();
-        Case::look_up(charge, &shard, now).conclude(false, &mut shard, &self.unsettled, now)
+        Ok(Case::look_up(charge, &shard, now).conclude(false, &mut shard, &self.unsettled, now))
     }
 
     /// `others_pass`: nothing but this batch can deny what it binds.
-    fn decide_all(&self, batch: &Batch<'_>, others_pass: bool) -> Vec<Verdict> {
-        let mut locked = self.lock(batch);
+    fn decide_all(&self, batch: &Batch<'_>, others_pass: bool) -> Result<Vec<Verdict>, Moved> {
+        let mut locked = self.lock(batch)?;
         // Read under the locks, so that time never runs backwards for a key.
         let now = self.clock.now();
         let mut cases = Cases::new();
@@ -204,11 +200,17 @@ impl MemoryStore {
         if admitted > 0 {
             locked.iter_mut().for_each(|(_, shard)| shard.sweep(now, admitted));
         }
-        verdicts
+        Ok(verdicts)
     }
 
-    fn shard(&self, key: KeyHash) -> MutexGuard<'_, Shard> {
-        self.shards[self.shard_of(key)].0.lock()
+    /// The shard of a key, to count in.
+    fn shard(&self, key: KeyHash) -> Result<MutexGuard<'_, Shard>, Moved> {
+        self.open(self.shard_of(key))
+    }
+
+    fn open(&self, number: usize) -> Result<MutexGuard<'_, Shard>, Moved> {
+        let shard = self.shards[number].0.lock();
+        if shard.has_moved { Err(Moved) } else { Ok(shard) }
     }
 
     /// Which shard a key lives in: bits of the hash that its index does not look at.
@@ -218,7 +220,7 @@ impl MemoryStore {
         upper & (self.shards.len() - 1)
     }
 
-    fn lock(&self, batch: &Batch<'_>) -> Locked<'_> {
+    fn lock(&self, batch: &Batch<'_>) -> Result<Locked<'_>, Moved> {
         let mut numbers: SmallVec<[usize; 8]> = SmallVec::new();
         for charge in &batch.charges {
             numbers.push(self.shard_of(charge.key));
@@ -227,9 +229,9 @@ impl MemoryStore {
         numbers.dedup();
         let mut locked = Locked::new();
         for number in numbers {
-            locked.push((number, self.shards[number].0.lock()));
+            locked.push((number, self.open(number)?));
         }
-        locked
+        Ok(locked)
     }
 }
 
@@ -261,11 +263,14 @@ fn admit(
 }
 
 /// Has a batch decided but for what does not hold for a known client.
-fn without_exempt(batch: &Batch<'_>, decide: impl Fn(&Batch<'_>) -> Vec<Verdict>) -> Vec<Verdict> {
+fn without_exempt(
+    batch: &Batch<'_>,
+    decide: impl Fn(&Batch<'_>) -> Result<Vec<Verdict>, Moved>,
+) -> Result<Vec<Verdict>, Moved> {
     let others = batch.charges.iter().filter(|charge| !charge.unless_known).cloned();
-    let mut answers = decide(&Batch { charges: others.collect(), ..Batch::default() }).into_iter();
+    let mut answers = decide(&Batch { charges: others.collect(), ..Batch::default() })?.into_iter();
     let answered = batch.charges.iter().map(|charge| if charge.unless_known { None } else { answers.next() });
-    answered.map(|answer| answer.unwrap_or_else(Verdict::exempt)).collect()
+    Ok(answered.map(|answer| answer.unwrap_or_else(Verdict::exempt)).collect())
 }
 
 fn binding_passes(cases: &Cases<'_, '_>) -> bool {
@@ -285,25 +290,31 @@ fn passes(case: &Case<'_, '_>, cases: &Cases<'_, '_>, binding_passes: bool) -> b
 
 impl Store for MemoryStore {
     async fn decide(&self, batch: &Batch<'_>) -> Result<Vec<Verdict>, StoreError> {
-        Ok(self.decide_now(batch))
+        match self.try_decide(batch) {
+            Ok(verdicts) => Ok(verdicts),
+            // On the heap: what is decided here is not to make room for it.
+            Err(Moved) => Box::pin(self.decide_there(batch)).await,
+        }
     }
 
     async fn look(&self, batch: &Batch<'_>) -> Result<Vec<Verdict>, StoreError> {
-        Ok(self.look_now(batch))
+        match self.try_look(batch) {
+            Ok(verdicts) => Ok(verdicts),
+            Err(Moved) => Box::pin(self.look_there(batch)).await,
+        }
     }
 
     async fn forget(&self, keys: &[KeyHash]) -> Result<(), StoreError> {
-        for key in keys {
-            self.forget_now(*key, None);
-        }
-        Ok(())
+        let forgotten: SmallVec<[_; 4]> =
+            keys.iter().map(|key| Settlement::Forget { key: *key, charged: None }).collect();
+        self.settle(&forgotten).await
     }
 
     async fn settle(&self, settlements: &[Settlement<'_>]) -> Result<(), StoreError> {
-        for settlement in settlements {
-            self.settle_now(settlement);
+        match settlements.get(self.settle_here(settlements)..) {
+            None | Some([]) => Ok(()),
+            Some(rest) => Box::pin(self.settle_there(rest)).await,
         }
-        Ok(())
     }
 }
 

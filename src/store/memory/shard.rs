@@ -1,8 +1,11 @@
 //! One shard: keys in a dense table, found through an index of their places.
 
+use std::mem;
 use std::time::Duration;
 
 use hashbrown::HashTable;
+use serde::Deserialize;
+use serde::Serialize;
 
 use super::forget::Hold;
 use super::slab::Slab;
@@ -14,7 +17,7 @@ use crate::limit::Rule;
 use crate::limit::State;
 use crate::limit::state::Standings;
 
-/// The keys of one shard, never more than its bound.
+/// The keys of one shard, never more than its bound, but for those of another process that were taken in.
 #[derive(Debug)]
 pub(super) struct Shard {
     pub(super) entries: Slab<Entry>,
@@ -27,10 +30,12 @@ pub(super) struct Shard {
     pub(super) newest: usize,
     /// Until then every key is known to be refusing.
     pub(super) full_until: Seconds,
+    /// Another process counts its keys from here on, or is about to.
+    pub(super) has_moved: bool,
 }
 
 /// One key. The rule it is counted by stays with the policy, so what forgetting needs to know is noted beside it.
-#[derive(Debug)]
+#[derive(Debug, Deserialize, Serialize)]
 pub(super) struct Entry {
     /// The two halves of the key: a `u128` would waste 8 bytes on alignment.
     key: [u64; 2],
@@ -40,7 +45,7 @@ pub(super) struct Entry {
 }
 
 /// A moment in whole seconds since the epoch, until the year 2106: enough to choose what to forget.
-#[derive(Clone, Copy, Debug, Default, Eq, Ord, PartialEq, PartialOrd)]
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, Ord, PartialEq, PartialOrd, Serialize)]
 pub(super) struct Seconds(pub(super) u32);
 
 /// Every key is being refused, and none may be forgotten.
@@ -60,7 +65,14 @@ impl Shard {
             cursor: 0,
             newest: 0,
             full_until: Seconds::default(),
+            has_moved: false,
         }
+    }
+
+    /// Empties it, for the caller to free what was there.
+    pub(super) fn take_all(&mut self) -> Self {
+        let empty = Self { has_moved: self.has_moved, ..Self::new(self.bound) };
+        mem::replace(self, empty)
     }
 
     pub(super) fn len(&self) -> usize {
@@ -103,11 +115,26 @@ impl Shard {
             self.entries[place] = entry;
             place
         };
+        self.list(place);
+        self.newest = place;
+        Ok(place)
+    }
+
+    /// Knows a key as another process did, also beyond the bound: what was counted there binds.
+    pub(super) fn take_in(&mut self, entry: Entry) {
+        if let Some(place) = self.find(entry.key()) {
+            self.entries[place] = entry;
+        } else {
+            self.entries.push(entry);
+            self.list(self.entries.len() - 1);
+        }
+    }
+
+    /// Puts the key at `place` into the index.
+    fn list(&mut self, place: usize) {
         let Self { entries, index, .. } = self;
         let listed = u32::try_from(place).expect("a shard has fewer places than 32 bits can name");
         index.insert_unique(entries[place].key[0], listed, |place| entries[*place as usize].key[0]);
-        self.newest = place;
-        Ok(place)
     }
 
     /// Counts a request, whether or not it passes, and answers when, and where the key stands then.
@@ -197,6 +224,15 @@ impl Shard {
 }
 
 impl Entry {
+    pub(super) fn key(&self) -> KeyHash {
+        let [lower, upper] = self.key.map(u128::from);
+        KeyHash(upper << 64 | lower)
+    }
+
+    pub(super) fn state(&self) -> &State {
+        &self.state
+    }
+
     pub(super) fn is_in(&self, batch: &Batch<'_>) -> bool {
         batch.charges.iter().any(|charge| halves(charge.key) == self.key)
     }

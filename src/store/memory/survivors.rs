@@ -44,9 +44,10 @@ impl MemoryStore {
         self.known.all(self.clock.now())
     }
 
-    /// They are known again.
+    /// They are known again, and nobody else.
     pub(in crate::store) fn meet_again(&self, all: impl Iterator<Item = Acquainted>) {
         let now = self.clock.now();
+        self.known.clear();
         for (subject, clients) in all {
             self.known.put_back(subject, clients, now);
         }

@@ -49,7 +49,7 @@ pub(super) fn look_into(begun: &Begun<'_>, live: &Arc<Snapshot>, client: IpAddr,
 /// Whether there is no room once every slot in flight is settled. One that never is counts as one that stays.
 async fn is_full_when_settled(limit: &Limit, key: KeyHash, store: &AnyStore) -> bool {
     let (mut pause, mut waited) = (SHORTEST, Duration::ZERO);
-    while store.is_unsettled(key) && waited < PATIENCE {
+    while store.is_unsettled(key).await && waited < PATIENCE {
         sleep(pause).await;
         waited += pause;
         pause = (pause * 2).min(LONGEST);

@@ -3,7 +3,6 @@
 use std::mem;
 use std::sync::Arc;
 
-use smallvec::SmallVec;
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
@@ -12,19 +11,13 @@ use super::core::Core;
 use super::decided::Decided;
 use super::reserve;
 use crate::decision::Batch;
-use crate::decision::Charge;
-use crate::decision::batch::Acquaintance;
-use crate::decision::batch::Force;
-use crate::decision::batch::Items;
+use crate::decision::OwnedBatch;
 use crate::key::KeyHash;
-use crate::limit::Count;
-use crate::limit::OnFailure;
-use crate::limit::Rule;
 
 /// Decides a batch in a task of its own. Slots it took go back when nobody is there any more to take the answer.
 pub(in crate::store::redis) async fn decide(core: &Arc<Core>, batch: &Batch<'_>, remembered: bool) -> Decided {
     let (answer, answered) = oneshot::channel();
-    let owned = Owned::of(batch);
+    let owned = OwnedBatch::of(batch);
     let own = Arc::clone(core);
     core.tasks.spawn(async move {
         let batch = owned.batch();
@@ -50,7 +43,7 @@ pub(in crate::store::redis) fn give_back(core: &Arc<Core>, batch: &Batch<'_>, de
     for charge in places.iter().map(|place| &batch.charges[*place]).filter(|charge| charge.is_slot()) {
         core.in_flight.give_up(charge.key, decided.holder);
     }
-    let (owned, places, holder) = (Owned::of(batch), places.to_vec(), decided.holder);
+    let (owned, places, holder) = (OwnedBatch::of(batch), places.to_vec(), decided.holder);
     let own = Arc::clone(core);
     core.tasks.spawn(async move {
         let batch = owned.batch();
@@ -86,43 +79,5 @@ impl Drop for Answer {
             let core = Arc::clone(&self.core);
             self.core.tasks.spawn_on(async move { core.release(slots.into_iter()).await }, &runtime);
         }
-    }
-}
-
-/// A batch that lives as long as it must.
-struct Owned {
-    charges: Vec<OwnedCharge>,
-    known: SmallVec<[Acquaintance; 1]>,
-}
-
-/// As a [`Charge`], with a rule of its own.
-struct OwnedCharge {
-    limit: u16,
-    key: KeyHash,
-    rule: Rule,
-    count: Count,
-    force: Force,
-    on_failure: OnFailure,
-    items: Items,
-    unless_known: bool,
-}
-
-impl Owned {
-    fn of(batch: &Batch<'_>) -> Self {
-        let owned = |charge: &Charge<'_>| {
-            let Charge { limit, key, rule, count, force, on_failure, ref items, unless_known } = *charge;
-            OwnedCharge { limit, key, rule: rule.clone(), count, force, on_failure, items: items.clone(), unless_known }
-        };
-        Self { charges: batch.charges.iter().map(owned).collect(), known: batch.known.clone() }
-    }
-
-    fn batch(&self) -> Batch<'_> {
-        let mut batch = Batch { known: self.known.clone(), ..Batch::default() };
-        for charge in &self.charges {
-            let OwnedCharge { limit, key, ref rule, count, force, on_failure, ref items, unless_known } = *charge;
-            let items = items.clone();
-            batch.charges.push(Charge { limit, key, rule, count, force, on_failure, items, unless_known });
-        }
-        batch
     }
 }

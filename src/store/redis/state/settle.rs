@@ -96,7 +96,7 @@ impl Core {
                 (key, is_some.then_some(What::Charge { rule, items })?)
             }
             Settlement::Charge { key, rule, items } => (key, What::Charge { rule, items }),
-            Settlement::Forget(key) => (key, What::Reset),
+            Settlement::Forget { key, .. } => (key, What::Reset),
             Settlement::Remember { of, most, keep } => (of.subject, What::Remember { client: of.client, most, keep }),
         };
         Some(Entry { key, what })

@@ -1,0 +1,54 @@
+//! Batches that borrow nothing: for a task of their own, or for another process.
+
+use serde::Deserialize;
+use serde::Serialize;
+use smallvec::SmallVec;
+
+use super::Batch;
+use super::Charge;
+use super::batch::Acquaintance;
+use super::batch::Force;
+use super::batch::Items;
+use crate::key::KeyHash;
+use crate::limit::Count;
+use crate::limit::OnFailure;
+use crate::limit::Rule;
+
+/// A batch with rules of its own.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub struct OwnedBatch {
+    charges: Vec<OwnedCharge>,
+    known: SmallVec<[Acquaintance; 1]>,
+}
+
+#[derive(Clone, Debug, Deserialize, Serialize)]
+struct OwnedCharge {
+    limit: u16,
+    key: KeyHash,
+    rule: Rule,
+    count: Count,
+    force: Force,
+    on_failure: OnFailure,
+    items: Items,
+    unless_known: bool,
+}
+
+impl OwnedBatch {
+    pub fn of(batch: &Batch<'_>) -> Self {
+        let owned = |charge: &Charge<'_>| {
+            let Charge { limit, key, rule, count, force, on_failure, ref items, unless_known } = *charge;
+            OwnedCharge { limit, key, rule: rule.clone(), count, force, on_failure, items: items.clone(), unless_known }
+        };
+        Self { charges: batch.charges.iter().map(owned).collect(), known: batch.known.clone() }
+    }
+
+    pub fn batch(&self) -> Batch<'_> {
+        let mut batch = Batch { known: self.known.clone(), ..Batch::default() };
+        for charge in &self.charges {
+            let OwnedCharge { limit, key, ref rule, count, force, on_failure, ref items, unless_known } = *charge;
+            let items = items.clone();
+            batch.charges.push(Charge { limit, key, rule, count, force, on_failure, items, unless_known });
+        }
+        batch
+    }
+}

@@ -1,0 +1,279 @@
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::sync::mpsc;
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use proptest::collection::vec;
+use proptest::prelude::*;
+use smallvec::smallvec;
+use tokio::runtime;
+use tokio::sync::oneshot;
+use tokio::task;
+
+use super::frame;
+use super::transfer::Frozen;
+use super::transfer::Received;
+use crate::clock::Clock;
+use crate::clock::ManualClock;
+use crate::clock::Timestamp;
+use crate::decision::Batch;
+use crate::decision::Charge;
+use crate::decision::Settlement;
+use crate::decision::Verdict;
+use crate::decision::batch::Charged;
+use crate::decision::batch::Force;
+use crate::decision::batch::Items;
+use crate::key::KeyHash;
+use crate::limit::Algorithm;
+use crate::limit::Count;
+use crate::limit::OnFailure;
+use crate::limit::Rule;
+use crate::store::MemoryStore;
+use crate::store::Store;
+use crate::store::StoreError;
+use crate::store::memory::Settings;
+
+fn store(clock: &ManualClock) -> MemoryStore {
+    MemoryStore::new(&Settings { max_keys: 5000, snapshot: None }, Clock::Manual(clock.clone()))
+}
+
+fn clock() -> ManualClock {
+    ManualClock::at(Timestamp::from_micros(1_700_000_000_000_000))
+}
+
+/// Every kind of memory that a key has.
+fn rules() -> Vec<Rule> {
+    let rates = || "3/second; 7 per 4 seconds".parse().expect("rates");
+    let of = |algorithm, cost: u32| Rule::Rates { algorithm, rates: rates(), cost: cost.try_into().expect("a cost") };
+    vec![
+        of(Algorithm::SlidingWindowLog, 1),
+        of(Algorithm::SlidingWindowCounter, 2),
+        of(Algorithm::BucketedWindow { buckets: None }, 1),
+        of(Algorithm::FixedWindow, 1),
+        of(Algorithm::TokenBucket { burst: None }, 1),
+        Rule::Distinct(rates()),
+        Rule::Concurrent(2.try_into().expect("above zero")),
+    ]
+}
+
+fn charge(rule: &Rule, key: u128, item: u64) -> Charge<'_> {
+    let is_slot = matches!(rule, Rule::Concurrent(_));
+    Charge {
+        limit: 0,
+        // Some in each shard.
+        key: KeyHash(key << 64 | key),
+        rule,
+        count: if key.is_multiple_of(2) && !is_slot { Count::Failures } else { Count::Requests },
+        force: Force::Binding,
+        on_failure: OnFailure::Local,
+        items: if matches!(rule, Rule::Distinct(_)) { smallvec![item] } else { Items::new() },
+        unless_known: false,
+    }
+}
+
+fn one(charge: Charge<'_>) -> Batch<'_> {
+    Batch { charges: smallvec![charge], ..Batch::default() }
+}
+
+/// Has one process take over from another.
+async fn hand_over(from: &Arc<MemoryStore>, clock: &ManualClock) -> Arc<MemoryStore> {
+    let mut to = store(clock);
+    to.hash_with(from.secret());
+    let (from, to) = (Arc::clone(from), Arc::new(to));
+    let (ours, theirs) = UnixStream::pair().expect("two ends");
+    let (pass, passed) = mpsc::channel::<OwnedFd>();
+    let giving = task::spawn_blocking(move || {
+        let frozen = Frozen::begin(&from);
+        let sent = frozen.send(&ours, |socket| {
+            pass.send(socket.try_clone_to_owned()?).expect("it is there");
+            Ok(())
+        });
+        sent.expect("it is read");
+        (frozen, ours)
+    });
+    let taking = task::spawn_blocking({
+        let to = Arc::clone(&to);
+        move || (Received::receive(&to, &theirs, || Ok(passed.recv().expect("it was passed"))), theirs)
+    });
+    let (received, theirs) = taking.await.expect("no panic");
+    let (frozen, ours) = giving.await.expect("no panic");
+    received.expect("it came whole").begin(theirs, oneshot::channel().0);
+    task::spawn_blocking(move || frozen.move_to(ours)).await.expect("no panic");
+    to
+}
+
+/// What a process does, and which one.
+#[derive(Clone, Debug)]
+enum Step {
+    Decide { by: usize, key: u128, rule: usize, item: u64 },
+    Settle { which: usize, how: u8 },
+    Wait(u64),
+    HandOver,
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let step = prop_oneof![
+        8 => (0..4_usize, 0..6_u128, 0..7_usize, 0..9_u64)
+            .prop_map(|(by, key, rule, item)| Step::Decide { by, key, rule, item }),
+        4 => (any::<usize>(), 0..4_u8).prop_map(|(which, how)| Step::Settle { which, how }),
+        2 => (0..900_u64).prop_map(Step::Wait),
+        1 => Just(Step::HandOver),
+    ];
+    vec(step, 0..60)
+}
+
+/// What is under way: who decided it, and what was charged by the processes and by the one that never moves.
+struct UnderWay {
+    by: usize,
+    rule: usize,
+    key: u128,
+    item: u64,
+    charged: [Charged; 2],
+}
+
+fn settlement<'p>(of: &'p UnderWay, charge: &'p Charge<'p>, charged: &'p Charged, how: u8) -> Settlement<'p> {
+    let (key, rule, items) = (charge.key, charge.rule, &charge.items);
+    match (rule, how) {
+        (Rule::Concurrent(_), _) => Settlement::Release(key),
+        (_, 0) if of.key.is_multiple_of(2) => Settlement::TakeBack { key, rule, charged },
+        (_, 1) => Settlement::Forget { key, charged: Some(charged) },
+        // What waits for its outcome was charged already.
+        (_, 2) if !of.key.is_multiple_of(2) => Settlement::Charge { key, rule, items },
+        _ => Settlement::Keep { key, rule, items, charged },
+    }
+}
+
+async fn play(steps: Vec<Step>) {
+    let (clock, rules) = (clock(), rules());
+    let alone = store(&clock);
+    let mut processes = vec![Arc::new(store(&clock))];
+    let mut under_way: Vec<UnderWay> = Vec::new();
+    for step in steps {
+        match step {
+            Step::Wait(millis) => clock.advance(Duration::from_millis(millis)),
+            Step::HandOver if processes.len() < 4 => {
+                let next = hand_over(processes.last().expect("one"), &clock).await;
+                processes.push(next);
+            }
+            Step::Decide { by, key, rule, item } => {
+                let by = by % processes.len();
+                // One key is counted by one rule.
+                let key = key + 10 * rule as u128;
+                let batch = one(charge(&rules[rule], key, item));
+                let found = processes[by].decide(&batch).await.expect("it is asked");
+                let expected = alone.decide(&batch).await.expect("it is here");
+                let seen = |verdict: &Verdict| (verdict.retry_after, verdict.standings.clone(), verdict.is_exempt);
+                assert_eq!(seen(&found[0]), seen(&expected[0]));
+                let looked = processes[by].look(&batch).await.expect("it is asked");
+                assert_eq!(seen(&looked[0]), seen(&alone.look(&batch).await.expect("it is here")[0]));
+                let charged = found.into_iter().chain(expected).filter_map(|verdict| verdict.charged);
+                if let Ok(charged) = <[Charged; 2]>::try_from(charged.collect::<Vec<_>>()) {
+                    assert_eq!((charged[0].moment, &charged[0].fresh), (charged[1].moment, &charged[1].fresh));
+                    under_way.push(UnderWay { by, rule, key, item, charged });
+                }
+            }
+            Step::Settle { which, how } if !under_way.is_empty() => {
+                let of = under_way.swap_remove(which % under_way.len());
+                let charge = charge(&rules[of.rule], of.key, of.item);
+                let [there, here] = &of.charged;
+                processes[of.by].settle(&[settlement(&of, &charge, there, how)]).await.expect("it is told");
+                alone.settle(&[settlement(&of, &charge, here, how)]).await.expect("it is here");
+                let key = charge.key;
+                drop(of.charged);
+                assert_eq!(processes[of.by].is_unsettled(key).await, alone.is_unsettled(key).await);
+            }
+            Step::HandOver | Step::Settle { .. } => {}
+        }
+    }
+}
+
+fn run<T>(what: impl Future<Output = T>) -> T {
+    runtime::Builder::new_current_thread().enable_all().build().expect("a runtime").block_on(what)
+}
+
+proptest! {
+    #[test]
+    fn processes_that_take_over_from_one_another_count_as_one(steps in steps()) {
+        run(play(steps));
+    }
+
+    #[test]
+    fn frames_are_read_in_any_pieces(said in vec(vec(any::<u64>(), 0..20), 0..20), piece in 1..50_usize) {
+        let mut unsent = Vec::new();
+        for words in &said {
+            frame::push(&mut unsent, words);
+        }
+        let (mut received, mut heard) = (Vec::new(), Vec::new());
+        for some in unsent.chunks(piece) {
+            received.extend_from_slice(some);
+            let mut at = 0;
+            while let Some(words) = frame::next::<Vec<u64>>(&received, &mut at).expect("frames") {
+                heard.push(words);
+            }
+            received.drain(..at);
+        }
+        prop_assert_eq!((heard, received), (said, Vec::new()));
+    }
+
+    #[test]
+    fn no_bytes_are_taken_for_more_than_they_are(bytes in vec(any::<u8>(), 0..200)) {
+        let _ = frame::next::<super::message::Asked>(&bytes, &mut 0);
+        let _ = frame::receive::<super::message::Answered>(&*bytes);
+    }
+}
+
+#[test]
+fn what_is_asked_of_frozen_counts_waits_and_is_decided_here_when_they_thaw() {
+    run(async {
+        let (clock, rules) = (clock(), rules());
+        let store = Arc::new(store(&clock));
+        let batch = one(charge(&rules[0], 1, 0));
+        let frozen = Frozen::begin(&store);
+        let mut asked = Box::pin(store.decide(&batch));
+        let waits = tokio::time::timeout(Duration::from_millis(50), &mut asked).await;
+        assert!(waits.is_err(), "{waits:?}");
+        drop(frozen);
+        assert!(asked.await.expect("it is here")[0].passes());
+        assert!(store.decide(&batch).await.expect("it is here")[0].passes());
+        assert_eq!(store.len(), 1);
+    });
+}
+
+#[test]
+fn a_decision_that_nobody_waits_for_keeps_no_slot() {
+    run(async {
+        let (clock, rules) = (clock(), rules());
+        let before = Arc::new(store(&clock));
+        let after = hand_over(&before, &clock).await;
+        let batch = one(charge(&rules[6], 1, 0));
+        for _ in 0..5 {
+            let mut asked = Box::pin(before.decide(&batch));
+            // Asked, and not answered yet.
+            assert!((&mut asked).now_or_never().is_none());
+        }
+        // What is told later is told after that.
+        let key = batch.charges[0].key;
+        before.settle(&[Settlement::Release(key)]).await.expect("it is told");
+        before.settle(&[Settlement::Release(key)]).await.expect("it is told");
+        let verdicts = after.look(&batch).await.expect("it is here");
+        assert!(verdicts[0].passes());
+    });
+}
+
+#[test]
+fn a_successor_that_is_gone_denies_and_keeps_nobody_waiting() {
+    run(async {
+        let (clock, rules) = (clock(), rules());
+        let store = Arc::new(store(&clock));
+        let (ours, theirs) = UnixStream::pair().expect("two ends");
+        Frozen::begin(&store).move_to(ours);
+        let batch = one(charge(&rules[0], 1, 0));
+        let mut asked = Box::pin(store.decide(&batch));
+        assert!((&mut asked).now_or_never().is_none());
+        drop(theirs);
+        assert_eq!(asked.await, Err(StoreError::SuccessorGone));
+        assert_eq!(store.decide(&batch).await, Err(StoreError::SuccessorGone));
+    });
+}

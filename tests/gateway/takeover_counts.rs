@@ -1,0 +1,494 @@
+//! Counts in memory go on with a takeover, exactly, and so does what the old process still serves.
+
+use std::io::BufRead;
+use std::io::BufReader;
+use std::io::Read;
+use std::io::Write;
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::sync::Condvar;
+use std::sync::Mutex;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering;
+use std::thread;
+use std::time::Duration;
+
+use crate::http2::ask;
+use crate::http2::over_http2;
+use crate::http2::over_http2_at;
+use crate::support::Answer;
+use crate::support::Gateway;
+use crate::support::Origin;
+use crate::support::RawClient;
+use crate::support::Request;
+use crate::support::Stopwatch;
+use crate::support::eventually;
+use crate::takeover::hatch;
+
+/// Answers wait behind it until it is opened.
+#[derive(Clone, Debug, Default)]
+struct Gate(Arc<(Mutex<bool>, Condvar)>);
+
+impl Gate {
+    fn open(&self) {
+        *self.0.0.lock().expect("no panic here") = true;
+        self.0.1.notify_all();
+    }
+
+    fn pass(&self) {
+        let is_open = self.0.0.lock().expect("no panic here");
+        drop(self.0.1.wait_while(is_open, |is_open| !*is_open).expect("no panic here"));
+    }
+}
+
+/// What is below `/held` waits behind a gate.
+fn gated() -> (Origin, Gate) {
+    let gate = Gate::default();
+    let behind = gate.clone();
+    let origin = Origin::answering(move |received| {
+        if received.target.starts_with("/held") {
+            behind.pass();
+        }
+        Answer::ok("origin")
+    });
+    (origin, gate)
+}
+
+fn taken_over(gateway: &Gateway) -> Gateway {
+    let next = gateway.successor();
+    assert!(next.said().iter().any(|line| line.starts_with("the counts of ")), "{:?}", next.said());
+    next
+}
+
+#[test]
+fn what_was_counted_counts_after_a_takeover() {
+    for rule in [
+        "rate: 3/hour",
+        "rate: 3/hour, algorithm: fixed-window",
+        "rate: 3/hour, algorithm: token-bucket",
+        "rate: 3/hour, algorithm: bucketed-window",
+        "rate: 3/hour, algorithm: sliding-window-counter",
+        "distinct: query.page, rate: 3/hour",
+    ] {
+        let origin = Origin::start();
+        let config = format!("upstream: {}\nlimits: [{{name: tight, key: client_ip, {rule}}}]", origin.url());
+        let mut gateway = Gateway::start(config);
+        let mut statuses = Vec::new();
+        for page in 0..5 {
+            statuses.push(gateway.get(&format!("/?page={page}")).status());
+            let next = taken_over(&gateway);
+            assert_eq!(gateway.ended().code(), Some(0));
+            gateway = next;
+        }
+        assert_eq!(statuses, [200, 200, 200, 429, 429], "{rule}");
+    }
+}
+
+#[test]
+fn takeovers_under_load_admit_exactly_what_one_process_would() {
+    const MOST: usize = 600;
+    for algorithm in ["sliding-window-log", "fixed-window", "token-bucket"] {
+        let origin = Origin::answering(|received| {
+            let answer = Answer::ok("origin");
+            if received.target == "/slow" { answer.after(Duration::from_millis(150)) } else { answer }
+        });
+        let limit = format!("{{name: all, key: header.x-all, rate: {MOST} per 7 days, algorithm: {algorithm}}}");
+        let mut current = Gateway::start(format!("upstream: {}\nlimits: [{limit}]", origin.url()));
+        let address = current.address();
+        let (over, passed, denied) = (AtomicBool::new(false), AtomicUsize::new(0), AtomicUsize::new(0));
+        let count = |status: u16| match status {
+            200 => _ = passed.fetch_add(1, Ordering::SeqCst),
+            429 => _ = denied.fetch_add(1, Ordering::SeqCst),
+            other => panic!("{other}"),
+        };
+        thread::scope(|scope| {
+            for number in 0..12 {
+                let request = Request::new(address, "GET", if number % 4 == 3 { "/slow" } else { "/" });
+                let (over, count) = (&over, &count);
+                scope.spawn(move || {
+                    let mut standing: Option<RawClient> = None;
+                    while !over.load(Ordering::SeqCst) {
+                        let mut client = standing.take().unwrap_or_else(|| request.connect());
+                        let response = request.send_on(&mut client);
+                        count(response.status);
+                        if number % 2 == 0 && response.header("connection") != Some("close") {
+                            standing = Some(client);
+                        }
+                        thread::sleep(Duration::from_millis(20));
+                    }
+                });
+            }
+            for _ in 0..2 {
+                let (over, count) = (&over, &count);
+                scope.spawn(move || {
+                    let get = || http::Request::get("http://app.example/").body(()).expect("a request");
+                    while !over.load(Ordering::SeqCst) {
+                        // To the end of the connection, or of the test.
+                        over_http2_at(address, async |sender| {
+                            while let Ok(answer) = ask(&sender, get(), None).await {
+                                count(answer.status.as_u16());
+                                if over.load(Ordering::SeqCst) {
+                                    break;
+                                }
+                                tokio::time::sleep(Duration::from_millis(20)).await;
+                            }
+                        });
+                    }
+                });
+            }
+            for _ in 0..3 {
+                // Each process admits some.
+                let before = passed.load(Ordering::SeqCst);
+                eventually("it serves", || passed.load(Ordering::SeqCst) > before + 20);
+                let next = taken_over(&current);
+                assert_eq!(current.ended().code(), Some(0));
+                current = next;
+            }
+            let begun = denied.load(Ordering::SeqCst);
+            eventually("all that may has passed", || denied.load(Ordering::SeqCst) > begun + 50);
+            over.store(true, Ordering::SeqCst);
+        });
+        assert_eq!((passed.into_inner(), origin.count()), (MOST, MOST), "{algorithm}");
+    }
+}
+
+#[test]
+fn no_window_holds_more_than_its_count_through_takeovers() {
+    let (most, window) = (20, Duration::from_secs(2));
+    let origin = Origin::start();
+    let limit = format!("{{name: all, key: host, rate: {most} per 2 seconds}}");
+    let mut current = Gateway::start(format!("upstream: {}\nlimits: [{limit}]", origin.url()));
+    let address = current.address();
+    let (over, clock, passed) = (AtomicBool::new(false), Stopwatch::start(), Mutex::new(Vec::new()));
+    thread::scope(|scope| {
+        for _ in 0..6 {
+            let (over, passed) = (&over, &passed);
+            scope.spawn(move || {
+                let request = Request::new(address, "GET", "/");
+                while !over.load(Ordering::SeqCst) {
+                    let sent = clock.elapsed();
+                    if request.status() == 200 {
+                        passed.lock().expect("no panic here").push((sent, clock.elapsed()));
+                    }
+                    thread::sleep(Duration::from_millis(5));
+                }
+            });
+        }
+        for half in 1..=5 {
+            let next = taken_over(&current);
+            current.ended();
+            current = next;
+            eventually("half a window is over", || clock.elapsed() > half * window / 2 + window);
+        }
+        over.store(true, Ordering::SeqCst);
+    });
+    let mut passed = passed.into_inner().expect("no panic here");
+    passed.sort_by_key(|(_, answered)| *answered);
+    // Each was decided between its two moments. However that was, among any so many and one that were answered one
+    // after the other the last answer comes a window after the first was sent.
+    for some in passed.windows(most + 1) {
+        let first = some.iter().map(|(sent, _)| *sent).min().expect("some");
+        let widest = some[most].1.saturating_sub(first);
+        assert!(widest >= window, "{} within {widest:?}", most + 1);
+    }
+    assert!(passed.len() > 2 * most, "only {}", passed.len());
+}
+
+#[test]
+fn guesses_that_wait_for_their_outcome_are_counted_once_through_takeovers() {
+    const MOST: usize = 40;
+    let wrong = Arc::new(AtomicUsize::new(0));
+    let seen = Arc::clone(&wrong);
+    let origin = Origin::answering(move |received| {
+        if received.target.ends_with("right") {
+            return Answer::ok("welcome").after(Duration::from_millis(30));
+        }
+        seen.fetch_add(1, Ordering::SeqCst);
+        Answer::new(401, &[], "wrong").after(Duration::from_millis(60))
+    });
+    let mut current = Gateway::start(format!(
+        "upstream: {}\nroutes:\n  - name: login\n    match: POST /login\n    outcome: {{success: {{status: 200}}}}\n    \
+         limits: [{{name: guesses, key: host, count: failures, rate: {MOST}/hour}}]",
+        origin.url()
+    ));
+    let address = current.address();
+    let (over, denied, welcome) = (AtomicBool::new(false), AtomicUsize::new(0), AtomicUsize::new(0));
+    thread::scope(|scope| {
+        for number in 0..8 {
+            let target = if number % 2 == 0 { "/login?right" } else { "/login?guess" };
+            let request = Request::new(address, "POST", target).form("user=alice");
+            let (over, denied, welcome) = (&over, &denied, &welcome);
+            scope.spawn(move || {
+                while !over.load(Ordering::SeqCst) {
+                    match request.status() {
+                        200 => _ = welcome.fetch_add(1, Ordering::SeqCst),
+                        401 => {}
+                        429 => _ = denied.fetch_add(1, Ordering::SeqCst),
+                        other => panic!("{other}"),
+                    }
+                    // Slow enough that guesses are left for each process.
+                    thread::sleep(Duration::from_millis(if number % 2 == 0 { 10 } else { 200 }));
+                }
+            });
+        }
+        for _ in 0..4 {
+            let before = welcome.load(Ordering::SeqCst);
+            eventually("it serves", || {
+                welcome.load(Ordering::SeqCst) > before + 5 || denied.load(Ordering::SeqCst) > 9
+            });
+            let next = taken_over(&current);
+            current.ended();
+            current = next;
+        }
+        eventually("all guesses are spent", || wrong.load(Ordering::SeqCst) >= MOST);
+        let begun = denied.load(Ordering::SeqCst);
+        eventually("more are denied", || denied.load(Ordering::SeqCst) > begun + 20);
+        over.store(true, Ordering::SeqCst);
+    });
+    assert_eq!(wrong.load(Ordering::SeqCst), MOST);
+    assert_eq!(Request::new(address, "POST", "/login?guess").form("user=alice").status(), 429);
+}
+
+#[test]
+fn what_is_taken_back_in_the_old_process_is_free_in_the_new_one() {
+    let (origin, gate) = gated();
+    let mut gateway = Gateway::start(format!(
+        "upstream: {}\nroutes:\n  - name: login\n    match: POST /held\n    outcome: {{success: {{status: 200}}}}\n    \
+         limits: [{{name: guesses, key: client_ip, count: failures, rate: 1/hour}}]",
+        origin.url()
+    ));
+    let mut client = gateway.connect();
+    client.send(gateway.post("/held").bytes());
+    eventually("it is under way", || origin.count() == 1);
+    let next = taken_over(&gateway);
+    let denied = next.post("/held").send();
+    // A slot that may come back at any moment is not worth waiting an hour for.
+    assert_eq!((denied.status, denied.header("retry-after")), (429, Some("1")));
+    gate.open();
+    assert_eq!(client.response().status, 200);
+    assert_eq!(next.post("/held").status(), 200);
+    assert_eq!(gateway.ended().code(), Some(0));
+}
+
+fn three_at_a_time(origin: &Origin) -> Gateway {
+    let limit = "{name: all, key: client_ip, concurrent: 3}";
+    Gateway::start(format!("upstream: {}\nserver: {{timeouts: {{drain: 1m}}}}\nlimits: [{limit}]", origin.url()))
+}
+
+/// Requests under way that are not answered yet.
+fn held(gateway: &Gateway, origin: &Origin, count: usize) -> Vec<RawClient> {
+    let before = origin.count();
+    let request = gateway.get("/held");
+    let mut clients: Vec<_> = (0..count).map(|_| gateway.connect()).collect();
+    for client in &mut clients {
+        client.send(request.bytes());
+    }
+    eventually("they are under way", || origin.count() == before + count);
+    clients
+}
+
+#[test]
+fn slots_in_flight_of_the_old_process_are_taken_in_the_new_one_until_they_come_back() {
+    let (origin, gate) = gated();
+    let mut gateway = three_at_a_time(&origin);
+    let mut clients = held(&gateway, &origin, 2);
+    let next = taken_over(&gateway);
+    let mut last = held(&next, &origin, 1);
+    assert_eq!(next.get("/").status(), 429);
+    gate.open();
+    clients.iter_mut().chain(&mut last).for_each(|client| assert_eq!(client.response().status, 200));
+    eventually("the slots are back", || next.get("/").status() == 200);
+    assert_eq!(gateway.ended().code(), Some(0));
+    assert_eq!(held(&next, &origin, 3).len(), 3);
+}
+
+#[test]
+fn a_killed_predecessor_keeps_no_slot() {
+    let (origin, gate) = gated();
+    let mut gateway = three_at_a_time(&origin);
+    let clients = held(&gateway, &origin, 3);
+    let next = taken_over(&gateway);
+    assert_eq!(next.get("/").status(), 429);
+    gateway.kill();
+    eventually("the slots are back", || next.get("/").status() == 200);
+    gate.open();
+    drop(clients);
+}
+
+#[test]
+fn a_killed_successor_leaves_nothing_hanging_and_admits_nothing_more() {
+    let (origin, gate) = gated();
+    let mut gateway = three_at_a_time(&origin);
+    let mut under_way = held(&gateway, &origin, 1);
+    let mut standing: Vec<_> = (0..3).map(|_| gateway.connect()).collect();
+    for client in &mut standing {
+        assert_eq!(gateway.get("/").send_on(client).status, 200);
+    }
+    let mut next = taken_over(&gateway);
+    next.kill();
+    for client in &mut standing {
+        assert_eq!(gateway.get("/").send_on(client).status, 503);
+    }
+    let told = gateway.said().iter().filter(|line| line.contains("has taken over is gone")).count();
+    assert_eq!(told, 1);
+    gate.open();
+    assert_eq!(under_way.remove(0).response().status, 200);
+    assert_eq!(gateway.ended().code(), Some(0));
+    assert_eq!(origin.count(), 4);
+}
+
+#[test]
+fn connections_of_the_old_process_are_counted_by_the_new_one() {
+    let origin = Origin::start();
+    let limit = "{name: tight, key: client_ip, rate: 8/hour}";
+    let mut gateway = Gateway::start(format!("upstream: {}\nlimits: [{limit}]", origin.url()));
+    let mut standing: Vec<_> = (0..3).map(|_| gateway.connect()).collect();
+    for client in &mut standing {
+        assert_eq!(gateway.get("/").send_on(client).status, 200);
+    }
+    let address = gateway.address();
+    let (first, next) = over_http2(&gateway, async |sender| {
+        let get = || http::Request::get("http://app.example/").body(()).expect("a request");
+        let first = ask(&sender, get(), None).await.expect("an answer").status;
+        let next = taken_over(&gateway);
+        (first, next)
+    });
+    assert_eq!(first, 200);
+    // Four are counted; three more come over connections of the old process, and one here.
+    for client in &mut standing {
+        let answer = gateway.get("/").send_on(client);
+        assert_eq!((answer.status, answer.header("connection")), (200, Some("close")));
+    }
+    assert_eq!(Request::new(address, "GET", "/").status(), 200);
+    assert_eq!(next.get("/").status(), 429);
+    assert_eq!(gateway.ended().code(), Some(0));
+    assert_eq!(origin.count(), 8);
+}
+
+#[test]
+fn three_processes_in_a_row_count_together() {
+    let (origin, gate) = gated();
+    let mut first = three_at_a_time(&origin);
+    let mut of_first = held(&first, &origin, 1);
+    let mut rests = first.connect();
+    assert_eq!(first.get("/").send_on(&mut rests).status, 200);
+    let mut second = taken_over(&first);
+    let mut of_second = held(&second, &origin, 1);
+    let third = taken_over(&second);
+    let of_third = held(&third, &origin, 1);
+    assert_eq!(third.get("/").status(), 429);
+    // What the first one still has to ask, it asks the third: the second may go.
+    assert_eq!(first.get("/").send_on(&mut rests).status, 429);
+    second.kill();
+    eventually("the slot of the second is back", || third.get("/").status() == 200);
+    let more = held(&third, &origin, 1);
+    assert_eq!(third.get("/").status(), 429);
+    gate.open();
+    assert_eq!(of_first.remove(0).response().status, 200);
+    assert!(of_second.remove(0).rest().is_empty());
+    assert_eq!(first.ended().code(), Some(0));
+    drop((of_third, more));
+    eventually("all slots are back", || third.get("/").status() == 200);
+}
+
+#[test]
+fn a_ban_that_begins_while_the_old_process_drains_holds_in_the_new_one() {
+    let origin = Origin::start();
+    let limit = "{name: tight, key: client_ip, rate: 1/second, then: {ban: 1h}}";
+    let mut gateway = Gateway::start(format!("upstream: {}\nlimits: [{limit}]", origin.url()));
+    let mut standing: Vec<_> = (0..4).map(|_| gateway.connect()).collect();
+    let unlimited = |client: &mut RawClient| gateway.get("/").send_on(client).status;
+    assert_eq!(unlimited(&mut standing[0]), 200);
+    let next = taken_over(&gateway);
+    // At most one of two within a second passes.
+    let statuses: Vec<u16> = standing[1..].iter_mut().map(unlimited).collect();
+    assert!(statuses.contains(&429), "{statuses:?}");
+    assert_eq!(gateway.ended().code(), Some(0));
+    thread::sleep(Duration::from_millis(1100));
+    assert_eq!(next.get("/").status(), 429);
+}
+
+/// A process that asks for everything, and gets no further.
+fn stuck(gateway: &Gateway) -> UnixStream {
+    let mut newcomer = UnixStream::connect(hatch(gateway)).expect("it is open");
+    newcomer.write_all(b"take over 2\n").unwrap();
+    let mut line = String::new();
+    while line != "end\n" {
+        line.clear();
+        BufReader::with_capacity(1, &newcomer).read_line(&mut line).unwrap();
+    }
+    newcomer.write_all(b"counts\n").unwrap();
+    newcomer.read_exact(&mut [0; 64]).unwrap();
+    newcomer
+}
+
+#[test]
+fn counts_that_nobody_takes_stay() {
+    let origin = Origin::start();
+    let limit = "{name: tight, key: client_ip, rate: 3/hour}";
+    let gateway = Gateway::start(format!("upstream: {}\nlimits: [{limit}]", origin.url()));
+    assert_eq!(gateway.get("/").status(), 200);
+    // One that dies, and one that does nothing: who waits for a decision gets it here.
+    drop(stuck(&gateway));
+    assert_eq!(gateway.get("/").status(), 200);
+    let mut newcomer = stuck(&gateway);
+    let asked = Stopwatch::start();
+    assert_eq!(gateway.get("/").status(), 200);
+    assert!(asked.elapsed() > Duration::from_secs(2), "{:?}", asked.elapsed());
+    let mut told = Vec::new();
+    newcomer.read_to_end(&mut told).unwrap();
+    assert!(told.ends_with(b"mine\n"), "{}", told.escape_ascii());
+    assert_eq!(gateway.get("/").status(), 429);
+    assert_eq!(taken_over(&gateway).get("/").status(), 429);
+}
+
+#[test]
+fn a_new_process_of_the_version_before_counts_anew() {
+    let origin = Origin::start();
+    let limit = "{name: tight, key: client_ip, rate: 1/hour}";
+    let mut gateway = Gateway::start(format!("upstream: {}\nlimits: [{limit}]", origin.url()));
+    assert_eq!(gateway.get("/").status(), 200);
+    let mut newcomer = UnixStream::connect(hatch(&gateway)).expect("it is open");
+    newcomer.write_all(b"take over 1\nserving\n").unwrap();
+    let mut told = String::new();
+    newcomer.read_to_string(&mut told).unwrap_or_default();
+    assert!(told.ends_with("draining\n") && !told.contains("clock"), "{told}");
+    assert_eq!(gateway.ended().code(), Some(0));
+    let warned = gateway.said().iter().filter(|line| line.contains("counts begin anew")).count();
+    assert_eq!(warned, 1);
+}
+
+/// A running gateway of the version before: it hands over nothing but the state it was given.
+const BEFORE: &str = "
+import os, socket, sys
+hatch = socket.socket(socket.AF_UNIX)
+hatch.bind(sys.argv[1])
+hatch.listen()
+while True:
+    asked, _ = hatch.accept()
+    lines = asked.makefile('rw')
+    if lines.readline() != 'take over 1\\n':
+        asked.close(); lines.close()
+        continue
+    lines.write('end\\n'); lines.flush()
+    for line in lines:
+        lines.write({'state\\n': 'state 0\\n', 'serving\\n': 'draining\\n'}[line]); lines.flush()
+        if line == 'serving\\n':
+            sys.exit(0)
+";
+
+#[test]
+fn a_running_gateway_of_the_version_before_is_taken_over_from() {
+    let origin = Origin::start();
+    let mut gateway = Gateway::start(format!("upstream: {}", origin.url()));
+    let hatch = hatch(&gateway);
+    gateway.kill();
+    let _ = std::fs::remove_file(&hatch);
+    let mut before = std::process::Command::new("python3").args(["-c", BEFORE]).arg(&hatch).spawn().expect("python3");
+    eventually("it listens", || UnixStream::connect(&hatch).is_ok());
+    let next = gateway.successor();
+    assert!(next.said().iter().any(|line| line.contains("of an older version")), "{:?}", next.said());
+    assert_eq!(next.get("/").status(), 200);
+    assert!(before.wait().expect("a child").success());
+}
