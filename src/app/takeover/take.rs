@@ -61,25 +61,31 @@ impl Predecessor {
             }
             for name in names {
                 let path = directory.join(name);
-                if let Some(stream) = connect(&path).await? {
-                    return Self::meet(stream, path).await;
+                if let Some(met) = connect(&path).await? {
+                    return Self::meet(met, path).await;
                 }
             }
         }
         Ok(None)
     }
 
-    async fn meet(stream: UnixStream, path: PathBuf) -> io::Result<Option<(Self, Inherited)>> {
-        let (stream, greeted) = greet(stream, GREETING).await?;
-        let (stream, (inherited, clock)) = match greeted {
-            Ok(got) => (stream, got),
-            // It closed the door without a word: it may be of a version that knows the older greeting alone.
-            Err(error) if error.kind() == ErrorKind::UnexpectedEof => {
-                let Some(stream) = connect(&path).await? else { return Ok(None) };
-                let (stream, greeted) = greet(stream, GREETING_OF_BEFORE).await?;
-                (stream, greeted?)
+    async fn meet((mut stream, mut process): Met, path: PathBuf) -> io::Result<Option<(Self, Inherited)>> {
+        let mut greeting = GREETING;
+        let (stream, (inherited, clock)) = loop {
+            let (greeted_on, greeted) = greet(stream, greeting).await?;
+            match greeted {
+                Ok(got) => break (greeted_on, got),
+                // It closed the door without a word.
+                Err(error) if error.kind() == ErrorKind::UnexpectedEof && greeting == GREETING => {
+                    let Some((next, of)) = connect(&path).await? else { return Ok(None) };
+                    // The same process does so that knows the older greeting alone, another one was on its way out.
+                    if of == process {
+                        greeting = GREETING_OF_BEFORE;
+                    }
+                    (stream, process) = (next, of);
+                }
+                Err(error) => return Err(error),
             }
-            Err(error) => return Err(error),
         };
         Ok(Some((Self { stream, path, clock, counts_alike: false }, inherited)))
     }
@@ -169,21 +175,25 @@ impl Leaving {
     }
 }
 
+/// The way to a gateway, and its number where this process can see it.
+type Met = (UnixStream, Option<i32>);
+
 /// `None`: nobody listens there.
-async fn connect(path: &Path) -> io::Result<Option<UnixStream>> {
+async fn connect(path: &Path) -> io::Result<Option<Met>> {
     let stream = match tokio::net::UnixStream::connect(path).await {
         Ok(stream) => stream,
         Err(error) if is_nobody(&error) => return Ok(None),
         Err(error) => return Err(error),
     };
-    if stream.peer_cred()?.uid() != geteuid().as_raw() {
+    let peer = stream.peer_cred()?;
+    if peer.uid() != geteuid().as_raw() {
         return Err(io::Error::new(ErrorKind::PermissionDenied, "it runs as another user"));
     }
     let stream = stream.into_std()?;
     stream.set_nonblocking(false)?;
     stream.set_read_timeout(Some(PATIENCE))?;
     stream.set_write_timeout(Some(PATIENCE))?;
-    Ok(Some(stream))
+    Ok(Some((stream, peer.pid())))
 }
 
 fn is_nobody(error: &io::Error) -> bool {

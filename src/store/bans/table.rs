@@ -27,6 +27,7 @@ use crate::limit::ladder::Rung;
 use parking_lot::Mutex;
 use parking_lot::RwLock;
 use tokio::sync::Notify;
+use tokio::sync::futures::Notified;
 
 /// The bans of a process, and what is remembered of those that are over.
 pub struct Bans {
@@ -40,6 +41,8 @@ pub struct Bans {
     pub(super) followed: Mutex<Followed>,
     /// Redis is to be asked.
     pub(super) due: Notify,
+    /// Something was written or removed.
+    changes: Notify,
 }
 
 /// There is no room for another ban by hand.
@@ -81,6 +84,7 @@ impl Bans {
             suspects: Mutex::default(),
             followed: Mutex::default(),
             due: Notify::new(),
+            changes: Notify::new(),
         }
     }
 
@@ -253,10 +257,20 @@ impl Bans {
 
     /// Everything that has a say.
     pub(in crate::store) fn records(&self) -> Vec<Record> {
+        self.records_since(0)
+    }
+
+    /// Everything that has a say and was written since that mark.
+    pub(in crate::store) fn records_since(&self, mark: u64) -> Vec<Record> {
         let now = self.clock.now();
         let book = self.book.read();
-        let records = book.entries.values().map(|entry| &entry.record);
+        let records = book.entries.values().filter(|entry| entry.written > mark).map(|entry| &entry.record);
         records.filter(|record| record.expires() > now).cloned().collect()
+    }
+
+    /// Ends with the next change after it was first polled or enabled.
+    pub(in crate::store) fn changed(&self) -> Notified<'_> {
+        self.changes.notified()
     }
 
     /// Forgets what has no say any more.
@@ -277,6 +291,7 @@ impl Bans {
         let networks = book.networks.len();
         self.networks.store(networks, Ordering::Relaxed);
         self.keys.store(book.entries.len() - networks, Ordering::Relaxed);
+        self.changes.notify_waiters();
     }
 }
 

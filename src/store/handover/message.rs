@@ -66,7 +66,12 @@ pub(in crate::store) enum Answer {
     /// The ban that holds; `None`: there is no such ban, or no room for one.
     Ban(Option<Written>),
     Unsettled(bool),
+    /// These bans hold, which nobody asked for.
+    Banned(Vec<Written>),
 }
+
+/// The number of an answer that nobody asked for.
+pub(super) const NOBODY: u64 = 0;
 
 /// As a [`Settlement`], with a rule of its own.
 #[derive(Debug, Deserialize, Serialize)]

@@ -23,7 +23,9 @@ use super::message::Asked;
 use super::message::OwnedSettlement;
 use super::message::Question;
 use crate::decision::OwnedBatch;
+use crate::store::Bans;
 use crate::store::StoreError;
+use crate::store::bans::shared::Written;
 
 /// The way to the successor. It ends when that does.
 #[derive(Debug)]
@@ -33,6 +35,8 @@ pub struct Relay {
     wake: Notify,
     /// For as many questions as may wait for their answer at a time.
     room: Arc<Semaphore>,
+    /// Those of this process, which hears of the successor's.
+    bans: Arc<Bans>,
 }
 
 /// What is under way.
@@ -64,9 +68,9 @@ struct Told {
 
 impl Relay {
     /// Begins to carry questions and answers, on the runtime of the caller.
-    pub(super) fn begin(stream: net::UnixStream) -> Arc<Self> {
+    pub(super) fn begin(stream: net::UnixStream, bans: &Arc<Bans>) -> Arc<Self> {
         let room = Arc::new(Semaphore::new(MOST_UNANSWERED));
-        let relay = Arc::new(Self { desk: Mutex::default(), wake: Notify::new(), room });
+        let relay = Arc::new(Self { desk: Mutex::default(), wake: Notify::new(), room, bans: Arc::clone(bans) });
         let carrying = Arc::clone(&relay);
         tokio::spawn(async move {
             let ended = carrying.carry(stream).await;
@@ -149,6 +153,10 @@ impl Relay {
     fn hear(self: &Arc<Self>, received: &mut Vec<u8>) -> io::Result<()> {
         let mut at = 0;
         while let Some(Answered { number, answer }) = frame::next(received, &mut at)? {
+            if let Answer::Banned(begun) = answer {
+                begun.iter().filter_map(Written::read).for_each(|record| self.bans.keep(record));
+                continue;
+            }
             let Some(Waiting { tell, batch, .. }) = self.desk.lock().asked.remove(&number) else { continue };
             // Dropped, here or on its way, it gives back what was charged.
             drop(tell.send(Told { answer: Some(answer), batch, relay: Arc::downgrade(self) }));

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::io;
 use std::io::ErrorKind;
 use std::os::unix::net;
+use std::pin::pin;
 use std::sync::Arc;
 
 use smallvec::SmallVec;
@@ -14,6 +15,7 @@ use super::frame;
 use super::message::Answer;
 use super::message::Answered;
 use super::message::Asked;
+use super::message::NOBODY;
 use super::message::OwnedCharged;
 use super::message::OwnedSettlement;
 use super::message::OwnedVerdict;
@@ -25,6 +27,7 @@ use crate::decision::ticket::Ticket;
 use crate::key::KeyHash;
 use crate::store::MemoryStore;
 use crate::store::Store;
+use crate::store::bans::shared::Written;
 
 /// A predecessor that is not being answered: not yet, or not any more by this process.
 #[derive(Debug)]
@@ -34,6 +37,8 @@ pub(super) struct Parked {
     pub(super) received: Vec<u8>,
     pub(super) unsent: Vec<u8>,
     pub(super) held: Held,
+    /// Up to which mark bans were told.
+    pub(super) bans: u64,
     /// Told when it accepts no more connections.
     pub(super) draining: Option<oneshot::Sender<()>>,
 }
@@ -58,6 +63,7 @@ struct Session {
     received: Vec<u8>,
     unsent: Vec<u8>,
     held: Held,
+    bans: u64,
     draining: Option<oneshot::Sender<()>>,
 }
 
@@ -67,9 +73,9 @@ impl Parked {
         let (park, parked) = oneshot::channel();
         let store = Arc::clone(store);
         tokio::spawn(async move {
-            let Self { stream, received, unsent, held, draining } = self;
+            let Self { stream, received, unsent, held, bans, draining } = self;
             match stream.set_nonblocking(true).and_then(|()| UnixStream::from_std(stream)) {
-                Ok(stream) => Session { store, stream, received, unsent, held, draining }.serve(parked).await,
+                Ok(stream) => Session { store, stream, received, unsent, held, bans, draining }.serve(parked).await,
                 // It learns of that by the end of its socket.
                 Err(_) => held.let_go(&store).await,
             }
@@ -95,17 +101,21 @@ impl Session {
             // Damaged or gone: there is nobody to go on with.
             _ = self.answer_all() => None,
         };
-        let Self { store, stream, received, unsent, held, draining } = self;
+        let Self { store, stream, received, unsent, held, bans, draining } = self;
         match (asked, stream.into_std()) {
-            (Some(asked), Ok(stream)) => drop(asked.send(Parked { stream, received, unsent, held, draining })),
+            (Some(asked), Ok(stream)) => drop(asked.send(Parked { stream, received, unsent, held, bans, draining })),
             _ => held.let_go(&store).await,
         }
     }
 
     /// May be dropped at any time, and called again.
     async fn answer_all(&mut self) -> io::Result<()> {
+        let store = Arc::clone(&self.store);
         loop {
+            let mut changed = pin!(store.bans().changed());
+            changed.as_mut().enable();
             self.answer_received()?;
+            self.tell_bans();
             let (has_room, is_sending) = (self.unsent.len() < MOST_UNSENT, !self.unsent.is_empty());
             tokio::select! {
                 ready = self.stream.readable(), if has_room => {
@@ -126,6 +136,7 @@ impl Session {
                         Err(error) => return Err(error),
                     }
                 }
+                () = changed, if has_room => {}
             }
         }
     }
@@ -140,6 +151,20 @@ impl Session {
         }
         self.received.drain(..at);
         Ok(())
+    }
+
+    /// Bans that begin here hold there too. One that is lifted holds there to the end.
+    fn tell_bans(&mut self) {
+        let bans = self.store.bans();
+        let mark = bans.mark();
+        if mark == self.bans || self.unsent.len() >= MOST_UNSENT {
+            return;
+        }
+        let begun: Vec<_> = bans.records_since(self.bans).iter().map(Written::of).collect();
+        self.bans = mark;
+        if !begun.is_empty() {
+            frame::push(&mut self.unsent, &Answered { number: NOBODY, answer: Answer::Banned(begun) });
+        }
     }
 
     fn answer(&mut self, question: Question) -> Answer {

@@ -33,6 +33,7 @@ use crate::limit::Rule;
 use crate::store::MemoryStore;
 use crate::store::Store;
 use crate::store::StoreError;
+use crate::store::bans::Subject;
 use crate::store::memory::Settings;
 
 fn store(clock: &ManualClock) -> MemoryStore {
@@ -263,6 +264,26 @@ fn a_decision_that_nobody_waits_for_keeps_no_slot() {
 }
 
 #[test]
+fn bans_of_either_process_hold_in_the_other() {
+    run(async {
+        let clock = clock();
+        let first = Arc::new(store(&clock));
+        let second = hand_over(&first, &clock).await;
+        let third = hand_over(&second, &clock).await;
+        let network = |text: &str| Subject::Address(text.parse().expect("a network"));
+        let (span, reason) = (Duration::from_secs(60), "scans".into());
+        let newest = third.ban(network("203.0.113.7/32"), span, Arc::clone(&reason)).await.expect("room");
+        while first.bans().find(newest.id).is_none() || second.bans().find(newest.id).is_none() {
+            task::yield_now().await;
+        }
+        let oldest = first.ban(network("198.51.100.7/32"), span, reason).await.expect("room");
+        assert_eq!(third.bans().find(oldest.id).map(|ban| ban.until), Some(oldest.until));
+        assert_eq!(first.lift(newest.id).await.expect("it is told").map(|ban| ban.id), Some(newest.id));
+        assert!(third.bans().find(newest.id).is_none());
+    });
+}
+
+#[test]
 fn a_successor_that_is_gone_denies_and_keeps_nobody_waiting() {
     run(async {
         let (clock, rules) = (clock(), rules());
@@ -275,5 +296,23 @@ fn a_successor_that_is_gone_denies_and_keeps_nobody_waiting() {
         drop(theirs);
         assert_eq!(asked.await, Err(StoreError::SuccessorGone));
         assert_eq!(store.decide(&batch).await, Err(StoreError::SuccessorGone));
+    });
+}
+
+#[test]
+#[ignore = "measures"]
+#[expect(clippy::print_stderr, clippy::disallowed_methods, reason = "it is for people")]
+fn how_long_a_million_keys_are_frozen_is_printed() {
+    const KEYS: usize = 1_000_000;
+    run(async {
+        let (clock, rules) = (clock(), rules());
+        let before = MemoryStore::new(&Settings { max_keys: 2 * KEYS, snapshot: None }, Clock::Manual(clock.clone()));
+        for key in 0..KEYS as u128 {
+            before.decide_now(&one(charge(&rules[0], 2 * key + 1, 0)));
+        }
+        let before = Arc::new(before);
+        let begun = std::time::Instant::now();
+        let after = hand_over(&before, &clock).await;
+        eprintln!("{} keys in {:?}", after.len(), begun.elapsed());
     });
 }

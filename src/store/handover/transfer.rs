@@ -105,7 +105,7 @@ impl Frozen {
     pub fn move_to(mut self, stream: UnixStream) -> Arc<Relay> {
         let relay = {
             let _runtime = self.runtime.enter();
-            Relay::begin(stream)
+            Relay::begin(stream, self.store.bans())
         };
         self.has_moved = true;
         self.store.handover().end_there(Arc::clone(&relay));
@@ -150,7 +150,8 @@ impl Received {
     pub fn begin(self, stream: UnixStream, draining: oneshot::Sender<()>) {
         let Self { store, held, mut parked } = self;
         let (received, unsent) = (Vec::new(), Vec::new());
-        parked.push(Parked { stream, received, unsent, held, draining: Some(draining) });
+        let bans = store.bans().mark();
+        parked.push(Parked { stream, received, unsent, held, bans, draining: Some(draining) });
         let sessions = parked.into_iter().map(|parked| parked.resume(&store));
         store.handover().sessions.lock().extend(sessions);
     }
@@ -200,7 +201,7 @@ fn receive(
     let mut held = Held { slots, tickets };
     let parked = sessions.into_iter().map(|(stream, received, unsent, slots, tickets)| {
         let held = held.part(&slots, &tickets);
-        Parked { stream, received, unsent, held, draining: None }
+        Parked { stream, received, unsent, held, bans: 0, draining: None }
     });
     let parked = parked.collect();
     Ok(Received { store: Arc::clone(store), held, parked })
