@@ -5,27 +5,30 @@
 //!
 //! # A request's way
 //!
-//! A request is a chain of types, each of which only the stage before can make, so that data flows one way only.
+//! `gateway/handle.rs` is the way of a request on one page: `admit`, `decide`, `act`. Each hands its value to the next, so
+//! that data flows one way only.
 //!
 //! 1. [`listen`] accepts a connection on one core and reads a request off it, within its timeouts.
-//! 2. [`gateway`] takes the [`Snapshot`](gateway::Snapshot) in force, which the request keeps to its end, and refuses
-//!    what is not exactly one unambiguous request.
-//! 3. [`client`] says who asks: [`TrustedProxies::identify`](client::TrustedProxies::identify) judges the peer first,
-//!    then the header it sent.
-//! 4. [`request`] puts path, host and fields into the one spelling that rules compare: [`Head`](request::Head).
-//! 5. [`decision`] decides in three pure steps. [`enter`](decision::enter()) looks at lists and routes and says whether
-//!    the body must be read; [`plan`](decision::Entry::plan) extracts the keys into a [`Batch`](decision::Batch);
-//!    [`conclude`](decision::Plan::conclude) turns the store's verdicts into a [`Decision`](decision::Decision).
-//! 6. Between plan and conclude, [`store`] decides the whole batch in one step: charged to every limit, or to none. In
+//! 2. **Admit.** [`gateway`] takes the [`Snapshot`](gateway::Snapshot) in force, which the request keeps to its end, and
+//!    refuses what is not exactly one unambiguous request. [`client`] says who asks:
+//!    [`TrustedProxies::identify`](client::TrustedProxies::identify) judges the peer first, then the header it sent.
+//! 3. **Decide.** [`request`] puts path, host and fields into the one spelling that rules compare:
+//!    [`Head`](request::Head). [`decision`] decides in three pure steps. [`enter`](decision::enter()) looks at lists and
+//!    routes and says whether the body must be read; [`plan`](decision::Entry::plan) extracts the keys into a
+//!    [`Batch`](decision::Batch); [`conclude`](decision::Plan::conclude) turns the store's verdicts into a
+//!    [`Decision`](decision::Decision).
+//! 4. Between plan and conclude, [`store`] decides the whole batch in one step: charged to every limit, or to none. In
 //!    Redis that step is one call of a Lua script; [`store::failover`] answers by itself what Redis has refused before,
-//!    and whatever comes while Redis is away.
-//! 7. A denied request is answered by [`gateway`], after a while where it is tarpitted, and its bans begin. A request that
-//!    passes goes to one server of an [`upstream`], after a while where it is delayed, and both bodies stream.
-//! 8. Where answers are counted, [`outcome`] reads what this one means while it streams by, in a task that outlives the
+//!    and whatever comes while Redis is away. What the store has reserved is held by a
+//!    [`Reservation`](gateway::reservation::Reservation) from then on, which gives it back whatever ends the request.
+//! 5. **Act.** A denied request is answered by [`gateway`], after a while where it is tarpitted. A request that passes goes
+//!    to one server of an [`upstream`], after a while where it is delayed, and both bodies stream.
+//! 6. Where answers are counted, [`outcome`] reads what this one means while it streams by, in a task that outlives the
 //!    client, and [`settlements`](decision::Pending::settlements) is what the store is told of it: slots that come back,
-//!    keys that are forgotten, clients that are known from now on.
-//! 9. [`record`] is told one [`Event`](record::Event): a log line, and counters found by position; and of what was done to
-//!    somebody a [`Happening`](record::Happening), for the audit trail, webhooks and whoever watches.
+//!    keys that are reset, clients that are known from now on.
+//! 7. When its [`Exchange`](gateway::exchange::Exchange) ends, [`record`] gets one
+//!    [`RequestRecord`](record::RequestRecord): a log line, and counters found by position; and of what was done to
+//!    somebody a [`Happening`](record::Happening), for the audit trail, webhooks and event streams.
 //!
 //! # Who may import whom
 //!
@@ -92,8 +95,9 @@
 //! `client/mod.rs` finds that the peer is no trusted proxy, so that the peer is the client. `request/path.rs` makes the
 //! path `/login`. `decision/enter.rs` finds no list and the route `login`. `decision/plan.rs` asks `key/extract.rs` for
 //! the key and has one charge to ask for. `store/memory` finds that the log of `limit/sliding_log.rs` is full for
-//! another 4 s. `decision/conclude.rs` names the limit; `gateway/respond/reply.rs` writes 429, `Retry-After: 4` and a page or
-//! a problem document; `record/access_log.rs` writes the line. The application has seen nothing.
+//! another 4 s. `decision/conclude.rs` names the limit; `gateway/decide/decided.rs` makes the denial final;
+//! `gateway/respond/reply.rs` writes 429, `Retry-After: 4` and a page or a problem document; `record/access_log.rs`
+//! writes the line. The application has seen nothing.
 
 pub mod alarm;
 pub mod base64;

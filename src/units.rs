@@ -16,6 +16,11 @@ pub struct Span(pub Duration);
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct Size(pub u64);
 
+/// Rounded up: a client that waits so long waits long enough.
+pub fn whole_seconds(span: Duration) -> u64 {
+    span.as_secs() + u64::from(span.subsec_nanos() > 0)
+}
+
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 pub enum InvalidSpan {
     #[error("`{0}` is not a duration, write a number and a unit such as `500ms`, `20s`, `3m`, `1h` or `7d`")]

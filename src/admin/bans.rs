@@ -23,8 +23,6 @@ use tracing::info;
 use super::Control;
 use super::export;
 use super::export::Format;
-use super::limits::status_of;
-use super::limits::whole_seconds;
 use super::problem::Problem;
 use crate::clock::Timestamp;
 use crate::decision::by_hand::Asked;
@@ -33,6 +31,7 @@ use crate::store::bans::Ban;
 use crate::store::bans::BanId;
 use crate::store::bans::Subject;
 use crate::units::Span;
+use crate::units::whole_seconds;
 
 /// A ban as it is told: of a key set here, addresses and names of users in clear; of any other no more than tells one from
 /// another.
@@ -218,7 +217,7 @@ impl Control {
     pub(super) fn key_alone(&self, limit: &str, values: &[(Cow<'_, str>, Cow<'_, str>)]) -> Result<Asked, Problem> {
         let policy = self.policy.load();
         let asked = Asked::new(&policy, limit, values, None, &self.store.hashers())
-            .map_err(|unclear| Problem::new(status_of(&unclear), unclear.to_string()))?;
+            .map_err(|unclear| Problem::unclear(&unclear))?;
         if values.len() > asked.selectors.len() {
             return Err(bad("the values that this limit tells apart are no part of its key: name the key alone"));
         }

@@ -2,7 +2,6 @@
 
 use std::num::NonZeroU32;
 use std::sync::Arc;
-use std::time::Duration;
 
 use axum::Json;
 use axum::extract::Path;
@@ -21,7 +20,6 @@ use crate::decision::Policy;
 use crate::decision::Settlement;
 use crate::decision::Verdict;
 use crate::decision::by_hand::Asked;
-use crate::decision::by_hand::Unclear;
 use crate::decision::explain::algorithm_name;
 use crate::key::by_hand::name_of;
 use crate::limit::Algorithm;
@@ -36,6 +34,7 @@ use crate::limit::Rule;
 use crate::outcome::Outcome;
 use crate::store::Store;
 use crate::store::StoreError;
+use crate::units::whole_seconds;
 
 /// A limit as the configuration has it, defaults filled in.
 #[derive(Debug, Serialize)]
@@ -185,14 +184,7 @@ impl Control {
         }
         let policy = self.policy.load();
         Asked::new(&policy, &name, &values, charged, &self.store.hashers())
-            .map_err(|unclear| Problem::new(status_of(&unclear), unclear.to_string()))
-    }
-}
-
-pub(super) fn status_of(unclear: &Unclear) -> StatusCode {
-    match unclear {
-        Unclear::NoSuchLimit { .. } => StatusCode::NOT_FOUND,
-        _ => StatusCode::BAD_REQUEST,
+            .map_err(|unclear| Problem::unclear(&unclear))
     }
 }
 
@@ -233,10 +225,6 @@ fn standing(asked: Asked, ban: Option<bans::Lasting>, verdicts: &[Verdict]) -> R
         limit: asked.limit.to_string(),
         key: asked.selectors,
     }))
-}
-
-pub(super) fn whole_seconds(span: Duration) -> u64 {
-    span.as_secs() + u64::from(span.subsec_nanos() > 0)
 }
 
 fn describe<'p>(policy: &'p Policy, id: LimitId, limit: &'p Limit) -> Described<'p> {

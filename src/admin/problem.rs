@@ -11,6 +11,8 @@ use http::header::CACHE_CONTROL;
 use http::header::CONTENT_TYPE;
 use serde_json::json;
 
+use crate::decision::by_hand::Unclear;
+
 /// Why a question has no answer.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(super) struct Problem {
@@ -21,6 +23,15 @@ pub(super) struct Problem {
 impl Problem {
     pub(super) fn new(status: StatusCode, detail: impl Into<Cow<'static, str>>) -> Self {
         Self { status, detail: detail.into() }
+    }
+
+    /// A key that was named by hand, and names none.
+    pub(super) fn unclear(unclear: &Unclear) -> Self {
+        let status = match unclear {
+            Unclear::NoSuchLimit { .. } => StatusCode::NOT_FOUND,
+            _ => StatusCode::BAD_REQUEST,
+        };
+        Self::new(status, unclear.to_string())
     }
 }
 

@@ -78,8 +78,9 @@ pub(super) fn explain(arguments: &Arguments) -> anyhow::Result<Exit> {
 fn meet(settings: &Settings, arguments: &Arguments) -> anyhow::Result<Explanation> {
     let mut parts = request(arguments)?;
     let here = SocketAddr::new(Ipv4Addr::LOCALHOST.into(), 80);
-    framing::check(&mut parts, here)
-        .map_err(|unfit| anyhow!("the gateway answers {} to this request: {unfit}", unfit.status()))?;
+    framing::check(&mut parts, here).map_err(|bad_request| {
+        anyhow!("the gateway answers {} to this request: {bad_request}", bad_request.status())
+    })?;
     let identity = settings.clients.identify(arguments.from, &parts.headers);
     let authority = parts.headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default().to_owned();
     let head = Head::read(&parts, &authority, identity.client);

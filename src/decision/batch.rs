@@ -13,7 +13,7 @@ use crate::key::KeyHash;
 use crate::limit::Count;
 use crate::limit::OnFailure;
 use crate::limit::Rule;
-use crate::limit::state::Standings;
+use crate::limit::Standings;
 
 /// All charges of one request. A store decides them in one step.
 ///

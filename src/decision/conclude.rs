@@ -1,6 +1,5 @@
 //! The third step: verdicts into one decision, the severest first.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use smallvec::SmallVec;
@@ -9,125 +8,25 @@ use super::Pending;
 use super::Plan;
 use super::Verdict;
 use super::batch::Force;
+use super::concluded::Cause;
+use super::concluded::Decision;
+use super::concluded::Denial;
+use super::concluded::LimitReport;
+use super::concluded::Pass;
+use super::concluded::Penalty;
+use super::concluded::Report;
+use super::concluded::Trip;
 use super::plan::Planned;
 use crate::key::KeyHash;
 use crate::limit::Action;
-use crate::limit::DenyResponse;
 use crate::limit::Detail;
 use crate::limit::LimitId;
 use crate::limit::Rule;
 use crate::limit::Severity;
-use crate::limit::state::Standings;
-use crate::route::RouteId;
-use crate::route::UpstreamId;
-
-/// What becomes of a request.
-#[derive(Clone, Debug)]
-pub enum Decision<'a> {
-    Pass(Pass),
-    /// In a box: most requests pass, and what is handed on for them stays small.
-    Deny(Box<Denial<'a>>),
-}
-
-/// A request that is forwarded.
-#[derive(Clone, Debug)]
-pub struct Pass {
-    pub route: Option<RouteId>,
-    pub upstream: UpstreamId,
-    /// The limit that delays it, and how long it is held before it is forwarded.
-    pub delay: Option<(LimitId, Duration)>,
-    /// What that limit counts it under.
-    pub delayed_key: Option<KeyHash>,
-    /// Slots in flight to give back when the answer is through.
-    pub slots: SmallVec<[KeyHash; 2]>,
-    /// What waits for the outcome; `None`: nobody asks what the answer means.
-    pub pending: Option<Box<Pending>>,
-    pub report: Report,
-}
-
-/// A request that is answered here.
-#[derive(Clone, Debug)]
-pub struct Denial<'a> {
-    pub route: Option<RouteId>,
-    pub cause: Cause,
-    /// The limit that decided: of those that deny, the one with the longest wait; the first one where waits are equal.
-    /// A limit that denies because a part of its key is missing comes before them: no wait ends that.
-    pub limit: Option<LimitId>,
-    /// What that limit counts the request under, and how long until it would let it pass; `None` where no wait ends it.
-    /// Of a ban that begins it is nothing yet.
-    pub key: Option<KeyHash>,
-    pub wait: Option<Duration>,
-    /// How it is to look: that of the limit that decided, else of the route, else the general one. The most particular
-    /// one given counts whole; what it leaves open is as built in, not as a more general one says.
-    pub response: &'a DenyResponse,
-    /// What the limit that decided does beside denying.
-    pub penalty: Penalty,
-    /// The bans that begin with this denial.
-    pub trips: SmallVec<[Trip; 1]>,
-    /// Whether the limit that decided bans once it is clear that its slots do not come back; not said here.
-    pub is_suspect: bool,
-    /// Slots that shadow limits took, which are counted as if they were in force alone: to give back at once.
-    pub slots: SmallVec<[KeyHash; 2]>,
-    /// What shadow limits charged that counts by outcome: there is none.
-    pub pending: Option<Box<Pending>>,
-    pub report: Report,
-}
-
-/// What a denial is beside a denial.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub enum Penalty {
-    #[default]
-    None,
-    /// The key is banned, since before or from now on.
-    Ban,
-    /// The answer is held for so long.
-    Tarpit(Duration),
-    /// The answer is a page whose proof of work buys one budget for this key.
-    Challenge(KeyHash),
-}
-
-/// A ban that begins.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Trip {
-    /// Its action is [`Action::Ban`].
-    pub limit: LimitId,
-    pub key: KeyHash,
-}
-
-/// Why a request is denied.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Cause {
-    /// The client stands on a deny list: 403.
-    Listed { list: Arc<str> },
-    /// The address of the client is banned: 403.
-    Banned,
-    /// The route is for members of other lists only: 403.
-    NotOnList,
-    /// A field was sent more often than anyone honest sends it: 400.
-    TooManyValues,
-    /// Limits deny it, in the order of the configuration. `retry_after` is the longest wait of those whose `headers`
-    /// show one: none at all for a limit that denies what is missing or begins a ban; `None` where no limit shows any.
-    Limited { limits: SmallVec<[LimitId; 2]>, retry_after: Option<Duration> },
-}
-
-/// What response headers, log and metrics say about the limits a request met.
-#[derive(Clone, Debug, Default)]
-pub struct Report {
-    /// Each limit decided, in the order of the plan.
-    pub limits: Vec<LimitReport>,
-}
-
-/// How one limit decided, and where its key (the one with the least left) stands.
-#[derive(Clone, Debug)]
-pub struct LimitReport {
-    pub limit: LimitId,
-    pub shadow: bool,
-    pub denied: bool,
-    pub standings: Standings,
-}
+use crate::limit::Standings;
 
 /// How one limit decided over all keys it counts a request under.
-struct Ruling<'v> {
+struct LimitRuling<'v> {
     limit: LimitId,
     shadow: bool,
     /// `None`: it lets the request pass.
@@ -157,26 +56,26 @@ impl Wait {
     }
 }
 
-impl<'a> Plan<'a> {
+impl<'p> Plan<'p, '_> {
     /// `verdicts` answer the plan's batch, in its order.
-    pub fn conclude(&self, verdicts: &[Verdict]) -> Decision<'a> {
-        let policy = self.policy;
-        let route = self.route.map(|route| policy.routes.get(route));
+    pub fn conclude(&self, verdicts: &[Verdict]) -> Decision<'p> {
+        let policy = self.entry.policy;
+        let route = self.route().map(|route| policy.routes.get(route));
         if let Some(cause) = &self.refusal {
-            return Decision::Deny(Box::new(Denial::bare(self.route, cause.clone(), &policy.deny_response)));
+            return Decision::Deny(Box::new(Denial::bare(self.route(), cause.clone(), &policy.deny_response)));
         }
         let rulings = self.rulings(verdicts);
         let report = Report { limits: rulings.iter().map(LimitReport::from).collect() };
         let denying = self.denying(&rulings);
         let decisive = denying.iter().copied().reduce(|severest, next| {
-            let rank = |ruling: &Ruling<'_>| (self.severity(ruling), ruling.denies);
+            let rank = |ruling: &LimitRuling<'_>| (self.severity(ruling), ruling.denies);
             if rank(next) > rank(severest) { next } else { severest }
         });
         let slots = self.slots(verdicts, &rulings, decisive.is_none());
         let Some(decisive) = decisive else {
             let delay = self.delay(&rulings);
             return Decision::Pass(Pass {
-                route: self.route,
+                route: self.route(),
                 upstream: route.map_or(policy.upstream, |route| route.upstream),
                 delay: delay.map(|(ruling, span)| (ruling.limit, span)),
                 delayed_key: delay.and_then(|(ruling, _)| ruling.key),
@@ -196,7 +95,7 @@ impl<'a> Plan<'a> {
         };
         let of_route = || route.and_then(|route| route.deny_response.as_deref());
         Decision::Deny(Box::new(Denial {
-            route: self.route,
+            route: self.route(),
             cause: Cause::Limited { limits, retry_after },
             limit: Some(decisive.limit),
             key: decisive.key,
@@ -212,24 +111,25 @@ impl<'a> Plan<'a> {
     }
 
     /// The rulings that deny the request. A limit that delays, and a shadow, deny nothing.
-    fn denying<'r, 'v>(&self, rulings: &'r [Ruling<'v>]) -> SmallVec<[&'r Ruling<'v>; 4]> {
-        let delays = |ruling: &Ruling<'_>| matches!(self.policy.limit(ruling.limit).then.action, Action::Delay(_));
+    fn denying<'r, 'v>(&self, rulings: &'r [LimitRuling<'v>]) -> SmallVec<[&'r LimitRuling<'v>; 4]> {
+        let delays =
+            |ruling: &LimitRuling<'_>| matches!(self.entry.policy.limit(ruling.limit).then.action, Action::Delay(_));
         let binding = rulings.iter().filter(|ruling| ruling.denies.is_some() && !ruling.shadow);
         binding.filter(|ruling| ruling.outright || ruling.banned || !delays(ruling)).collect()
     }
 
     /// How long a ruling says to wait. A ban that begins lasts as long as it lasts, whatever was counted: who begins it
     /// knows how long that is.
-    fn wait(&self, ruling: &Ruling<'_>) -> Option<Wait> {
-        let begins = matches!(self.policy.limit(ruling.limit).then.action, Action::Ban(_)) && !ruling.banned;
+    fn wait(&self, ruling: &LimitRuling<'_>) -> Option<Wait> {
+        let begins = matches!(self.entry.policy.limit(ruling.limit).then.action, Action::Ban(_)) && !ruling.banned;
         ruling.denies.map(|wait| match wait {
             Wait::For(_) if begins => Wait::For(Duration::ZERO),
             wait => wait,
         })
     }
 
-    fn severity(&self, ruling: &Ruling<'_>) -> Severity {
-        match &self.policy.limit(ruling.limit).then.action {
+    fn severity(&self, ruling: &LimitRuling<'_>) -> Severity {
+        match &self.entry.policy.limit(ruling.limit).then.action {
             // It denies because a part of its key is missing.
             _ if ruling.outright => Severity::Deny,
             _ if ruling.banned => Severity::Ban,
@@ -237,8 +137,8 @@ impl<'a> Plan<'a> {
         }
     }
 
-    fn penalty(&self, ruling: &Ruling<'_>) -> Penalty {
-        match (&self.policy.limit(ruling.limit).then.action, ruling.key) {
+    fn penalty(&self, ruling: &LimitRuling<'_>) -> Penalty {
+        match (&self.entry.policy.limit(ruling.limit).then.action, ruling.key) {
             _ if ruling.outright => Penalty::None,
             _ if ruling.banned => Penalty::Ban,
             (Action::Ban(_), _) => Penalty::Ban,
@@ -249,9 +149,9 @@ impl<'a> Plan<'a> {
     }
 
     /// The longest of the delays whose limits have no room.
-    fn delay<'r, 'v>(&self, rulings: &'r [Ruling<'v>]) -> Option<(&'r Ruling<'v>, Duration)> {
+    fn delay<'r, 'v>(&self, rulings: &'r [LimitRuling<'v>]) -> Option<(&'r LimitRuling<'v>, Duration)> {
         let delays = rulings.iter().filter(|ruling| ruling.denies.is_some() && !ruling.shadow);
-        let spans = delays.filter_map(|ruling| match self.policy.limit(ruling.limit).then.action {
+        let spans = delays.filter_map(|ruling| match self.entry.policy.limit(ruling.limit).then.action {
             Action::Delay(span) => Some((ruling, span)),
             _ => None,
         });
@@ -263,7 +163,7 @@ impl<'a> Plan<'a> {
         let denied = self.batch().charges.iter().zip(verdicts).filter(|(_, verdict)| !verdict.passes());
         let trips = denied.filter_map(|(charge, _)| {
             let planned = &self.limits[usize::from(charge.limit)];
-            let bans = matches!(self.policy.limit(planned.limit).then.action, Action::Ban(_));
+            let bans = matches!(self.entry.policy.limit(planned.limit).then.action, Action::Ban(_));
             let begins = bans && charge.force == Force::Binding && planned.banned.is_none();
             begins.then_some(Trip { limit: planned.limit, key: charge.key })
         });
@@ -271,11 +171,11 @@ impl<'a> Plan<'a> {
     }
 
     /// How each limit decided that was asked, or that needs no asking.
-    fn rulings<'v>(&self, verdicts: &'v [Verdict]) -> SmallVec<[Ruling<'v>; 4]> {
+    fn rulings<'v>(&self, verdicts: &'v [Verdict]) -> SmallVec<[LimitRuling<'v>; 4]> {
         let mut answers = self.batch().charges.iter().zip(verdicts).peekable();
         let mut rulings = SmallVec::new();
         for (number, planned) in (0..).zip(&self.limits) {
-            let shadow = self.policy.limit(planned.limit).shadow;
+            let shadow = self.entry.policy.limit(planned.limit).shadow;
             let mut denies =
                 planned.outright.then_some(Wait::Forever).max(planned.banned.map(|(left, _)| Wait::For(left)));
             let mut key = planned.banned.map(|(_, key)| key);
@@ -301,13 +201,13 @@ impl<'a> Plan<'a> {
             }
             let standings = tightest.map(|verdict| &verdict.standings);
             let (outright, banned) = (planned.outright, planned.banned.is_some());
-            rulings.push(Ruling { limit: planned.limit, shadow, outright, banned, denies, key, standings });
+            rulings.push(LimitRuling { limit: planned.limit, shadow, outright, banned, denies, key, standings });
         }
         rulings
     }
 
     /// The slots in flight that the store has taken for this request.
-    fn slots(&self, verdicts: &[Verdict], rulings: &[Ruling<'_>], passes: bool) -> SmallVec<[KeyHash; 2]> {
+    fn slots(&self, verdicts: &[Verdict], rulings: &[LimitRuling<'_>], passes: bool) -> SmallVec<[KeyHash; 2]> {
         let asked = self.batch().charges.iter().zip(verdicts).filter(|(_, verdict)| !verdict.is_exempt);
         let concurrent = asked.filter(|(charge, _)| matches!(charge.rule, Rule::Concurrent(_)));
         let taken = concurrent.filter(|(charge, verdict)| match charge.force {
@@ -328,7 +228,7 @@ impl<'a> Plan<'a> {
         let mut reservations = SmallVec::new();
         for (charge, verdict) in charges.iter().zip(verdicts).filter(|(_, verdict)| !verdict.is_exempt) {
             let Planned { limit: id, is_undisputed, .. } = self.limits[usize::from(charge.limit)];
-            let limit = self.policy.limit(id);
+            let limit = self.entry.policy.limit(id);
             let waits = limit.count.outcome().is_some() || limit.reset_on.is_some();
             if !waits || !(passes || verdict.charged.is_some()) {
                 continue;
@@ -342,8 +242,8 @@ impl<'a> Plan<'a> {
             });
         }
         let acquaintance = self.acquaintance.filter(|_| passes);
-        let newcomer = self.familiar.newcomer.clone().filter(|_| passes);
-        Some(Box::new(Pending { route, reservations, acquaintance, newcomer }))
+        let enrollment = self.device.enrollment.clone().filter(|_| passes);
+        Some(Box::new(Pending { route, reservations, acquaintance, enrollment }))
     }
 }
 
@@ -353,9 +253,9 @@ fn left(verdict: &Verdict) -> (u64, std::cmp::Reverse<Option<Duration>>) {
     (remaining.unwrap_or(u64::MAX), std::cmp::Reverse(verdict.retry_after))
 }
 
-impl From<&Ruling<'_>> for LimitReport {
-    fn from(ruling: &Ruling<'_>) -> Self {
-        let Ruling { limit, shadow, denies, standings, .. } = *ruling;
+impl From<&LimitRuling<'_>> for LimitReport {
+    fn from(ruling: &LimitRuling<'_>) -> Self {
+        let LimitRuling { limit, shadow, denies, standings, .. } = *ruling;
         Self {
             limit,
             shadow,

@@ -27,7 +27,7 @@ pub struct Recognition<'a> {
 
 /// Who becomes known by a cookie when the outcome is a success.
 #[derive(Clone)]
-pub struct Newcomer {
+pub struct DeviceEnrollment {
     /// Whose `known_clients` say for how long.
     pub route: RouteId,
     /// Whom the request named, in the spelling in which it is compared.
@@ -38,39 +38,39 @@ pub struct Newcomer {
 
 /// What the cookies of a request say.
 #[derive(Debug, Default)]
-pub(super) struct Familiar {
+pub(super) struct DeviceMatch {
     pub(super) is_known: bool,
-    pub(super) newcomer: Option<Newcomer>,
+    pub(super) enrollment: Option<DeviceEnrollment>,
 }
 
 /// Compares the device cookies of a request with each subject that it names. Nobody is known where one is missing, or
 /// where not all of them may have been seen.
-pub(super) fn familiar(policy: &Policy, route: RouteId, source: &Source<'_>, by: Recognition<'_>) -> Familiar {
+pub(super) fn matching(policy: &Policy, route: RouteId, source: &Source<'_>, by: Recognition<'_>) -> DeviceMatch {
     let of = policy.routes.get(route);
     let Some(KnownClients { of: selector, by: KnownBy::Cookie, .. }) = &of.known_clients else {
-        return Familiar::default();
+        return DeviceMatch::default();
     };
-    let Ok(found) = extract::values(selector, source) else { return Familiar::default() };
+    let Ok(found) = extract::values(selector, source) else { return DeviceMatch::default() };
     if found.absent || found.values.iter().any(|name| name.is_empty()) {
-        return Familiar::default();
+        return DeviceMatch::default();
     }
     let presented = Presented::read(source.head.headers);
     let device = |name: &str| presented.find(by.ring, by.now, Subject { route: &of.name, name });
     let devices: SmallVec<[_; 1]> = found.values.iter().map(|name| device(name)).collect();
-    let newcomer = match (&found.values[..], &devices[..]) {
+    let enrollment = match (&found.values[..], &devices[..]) {
         // Who names several users, or one that the application may not read, does not say which of them succeeds.
         ([name], [device]) if undisputed::part_is_undisputed(selector, source) => {
-            Some(Newcomer { route, name: (&**name).into(), device: *device })
+            Some(DeviceEnrollment { route, name: (&**name).into(), device: *device })
         }
         _ => None,
     };
-    Familiar { is_known: devices.iter().all(Option::is_some), newcomer }
+    DeviceMatch { is_known: devices.iter().all(Option::is_some), enrollment }
 }
 
-impl Familiar {
+impl DeviceMatch {
     /// The device whose own budget counts; `None`: it is one of all those that nobody trusts.
-    pub(super) fn device(&self) -> Option<DeviceId> {
-        self.newcomer.as_ref()?.device
+    pub(super) fn id(&self) -> Option<DeviceId> {
+        self.enrollment.as_ref()?.device
     }
 }
 
@@ -80,8 +80,8 @@ pub(super) fn reads_body(route: &Route) -> bool {
 }
 
 /// Who somebody is does not belong into logs.
-impl fmt::Debug for Newcomer {
+impl fmt::Debug for DeviceEnrollment {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Newcomer").field("route", &self.route).finish_non_exhaustive()
+        f.debug_struct("DeviceEnrollment").field("route", &self.route).finish_non_exhaustive()
     }
 }

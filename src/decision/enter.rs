@@ -1,14 +1,11 @@
 //! The first step: what the head of a request alone decides.
 
-use std::borrow::Cow;
-use std::net::IpAddr;
-
 use http::header::CONTENT_TYPE;
 
 use super::Policy;
 use super::device;
 use super::device::Recognition;
-use super::plan::with_source;
+use super::source::with_source;
 use crate::key::Source;
 use crate::list::ListId;
 use crate::request::Fields;
@@ -27,7 +24,8 @@ pub struct Entry<'p, 'h> {
     pub(super) head: &'h Head<'h>,
     pub(super) admission: Admission,
     pub(super) recognition: Option<Recognition<'h>>,
-    walk: Walk,
+    /// The routes that the request may be read as taking.
+    pub(super) walk: Walk,
 }
 
 /// What the lists of `access` say.
@@ -50,28 +48,25 @@ pub fn enter<'p, 'h>(policy: &'p Policy, head: &'h Head<'h>) -> Entry<'p, 'h> {
 impl<'h> Entry<'_, 'h> {
     /// Has device cookies verified. Without it no device is known.
     #[must_use]
-    pub fn recognising(self, recognition: Recognition<'h>) -> Self {
+    pub fn with_device_keys(self, recognition: Recognition<'h>) -> Self {
         Self { recognition: Some(recognition), ..self }
     }
 }
 
 impl Entry<'_, '_> {
-    /// The address of the client is banned: denies it, unless a list of `access` has decided already.
-    pub fn ban(&mut self) {
-        if self.admission == Admission::Ordinary {
-            self.admission = Admission::Banned;
+    /// The same where the address of the client is banned: that denies it, unless a list of `access` has decided already.
+    #[must_use]
+    pub fn with_ban(self, is_banned: bool) -> Self {
+        if is_banned && self.admission == Admission::Ordinary {
+            return Self { admission: Admission::Banned, ..self };
         }
-    }
-
-    /// The address that keys and lists know the client by.
-    pub fn client(&self) -> IpAddr {
-        self.head.client.address()
+        self
     }
 
     /// Whether a rule asks for something that may stand in the body: a key, a list that frees from a limit, or a
     /// method that overrides the one sent. Worth asking only of a request that has a body.
     pub fn needs_body(&self) -> bool {
-        if matches!(self.admission, Admission::Refused(_) | Admission::Banned) || self.bars(&self.walk) {
+        if matches!(self.admission, Admission::Refused(_) | Admission::Banned) || self.bars() {
             return false;
         }
         let limits_hold = self.admission == Admission::Ordinary;
@@ -96,22 +91,26 @@ impl Entry<'_, '_> {
         self.walk.primary
     }
 
-    /// The routes the request may be read as taking once the fields of its body are known.
-    pub(super) fn walk(&self, fields: &Fields) -> Cow<'_, Walk> {
-        with_body_methods(self.head, fields, |methods| match methods {
-            BodyMethods::Known([]) => Cow::Borrowed(&self.walk),
-            methods => Cow::Owned(walk(self.policy, self.head, methods)),
-        })
+    /// The same with the routes that the request may be read as taking once the fields of its body are known.
+    pub(super) fn with_body(self, fields: &Fields) -> Self {
+        let widened = with_body_methods(self.head, fields, |methods| match methods {
+            BodyMethods::Known([]) => None,
+            methods => Some(walk(self.policy, self.head, methods)),
+        });
+        match widened {
+            Some(walk) => Self { walk, ..self },
+            None => self,
+        }
     }
 
-    /// Whether one of these routes is for members of other lists only.
-    pub(super) fn bars(&self, walk: &Walk) -> bool {
-        let mut only =
-            walk.collected.iter().filter_map(|&route| self.policy.routes.get(route).only.as_ref()).peekable();
+    /// Whether one of the routes is for members of other lists only.
+    pub(super) fn bars(&self) -> bool {
+        let collected = self.walk.collected.iter();
+        let mut only = collected.filter_map(|&route| self.policy.routes.get(route).only.as_ref()).peekable();
         if only.peek().is_none() {
             return false;
         }
-        with_source(self.policy, self.head, &Fields::none(), walk, |source| {
+        with_source(self.policy, self.head, &Fields::none(), &self.walk, |source| {
             only.any(|lists| self.policy.holding(lists, source).is_none())
         })
     }

@@ -1,6 +1,7 @@
 //! The first two steps told to a person: which client, lists, route, limits and keys a request meets, and why.
 
 mod answers;
+mod part;
 mod text;
 
 use std::net::IpAddr;
@@ -14,7 +15,7 @@ use super::enter::Admission;
 use super::enter::with_body_methods;
 use super::plan::Applied;
 use super::plan::apply;
-use super::plan::with_source;
+use super::source::with_source;
 use crate::key::Source;
 use crate::limit::Algorithm;
 use crate::limit::Count;
@@ -29,12 +30,12 @@ use crate::request::Head;
 use crate::route::Certainty;
 use crate::route::Readings;
 use crate::route::UpstreamId;
-use crate::route::Walk;
 
 pub use self::answers::KnownStory;
 pub use self::answers::OutcomeStory;
+pub use self::part::PartStory;
 
-use self::answers::part_story;
+use self::part::part_story;
 
 /// Everything a request would meet. Prints as text for people. Values of keys stand in clear: it is made for an
 /// operator about a request that the operator wrote.
@@ -166,13 +167,6 @@ pub enum LimitOutcome {
     NotAsked,
 }
 
-/// One part of a key, and what the request has there. The empty value stands for what is missing.
-#[derive(Clone, Debug, Eq, PartialEq, Serialize)]
-pub struct PartStory {
-    pub selector: String,
-    pub values: Vec<String>,
-}
-
 /// What a request with these fields would meet. `upstream` names upstreams.
 pub fn explain(
     policy: &Policy,
@@ -181,12 +175,14 @@ pub fn explain(
     upstream: impl FnOnce(UpstreamId) -> String,
 ) -> Explanation {
     let entry = enter(policy, head);
-    let walk = entry.walk(fields);
-    let denied = denied(&entry, &walk);
+    let reads_body = entry.needs_body();
+    let entry = entry.with_body(fields);
+    let walk = &entry.walk;
+    let denied = denied(&entry);
     let asked = denied.is_none() && entry.admission == Admission::Ordinary;
     let name = |list: ListId| policy.list(list).list.name.to_string();
-    let answers = answers::Answers::of(policy, &walk);
-    let (lists, limits, known_clients) = with_source(policy, head, fields, &walk, |source| {
+    let answers = answers::Answers::of(policy, walk);
+    let (lists, limits, known_clients) = with_source(policy, head, fields, walk, |source| {
         let limits = policy.applicable(&walk.collected).into_iter();
         let limits = limits.map(|limit| limit_story(policy, limit, source, asked, answers.are_read()));
         (lists(policy, source), limits.collect(), answers.known_clients(source))
@@ -206,10 +202,10 @@ pub fn explain(
             Admission::Allowed(list) => AccessStory::Allowed(name(list)),
             Admission::Refused(list) => AccessStory::Denied(name(list)),
         },
-        routes: routes(&entry, fields, &walk),
+        routes: routes(&entry, fields),
         route: route.map(|route| route.name.to_string()),
         upstream: upstream(route.map_or(policy.upstream, |route| route.upstream)),
-        reads_body: entry.needs_body(),
+        reads_body,
         outcome: answers.outcome(),
         known_clients,
         denied,
@@ -217,10 +213,10 @@ pub fn explain(
     }
 }
 
-fn denied(entry: &Entry<'_, '_>, walk: &Walk) -> Option<String> {
+fn denied(entry: &Entry<'_, '_>) -> Option<String> {
     match entry.admission {
         Admission::Refused(list) => Some(format!("the list {} is denied", entry.policy.list(list).list.name)),
-        _ if entry.bars(walk) => Some("the client is on none of the lists in `only`".to_owned()),
+        _ if entry.bars() => Some("the client is on none of the lists in `only`".to_owned()),
         _ => None,
     }
 }
@@ -239,8 +235,8 @@ fn lists(policy: &Policy, source: &Source<'_>) -> Vec<ListStory> {
     ids.map(story).collect()
 }
 
-fn routes(entry: &Entry<'_, '_>, fields: &Fields, walk: &Walk) -> Vec<RouteStory> {
-    let Entry { policy, head, .. } = entry;
+fn routes(entry: &Entry<'_, '_>, fields: &Fields) -> Vec<RouteStory> {
+    let Entry { policy, head, walk, .. } = entry;
     let nothing = Fields::none();
     let source = Source { head, fields: &nothing, routes: &[], captures: &[], device: None };
     let membership = |list| policy.membership(list, &source);

@@ -7,9 +7,9 @@ use smallvec::smallvec;
 
 use super::Denial;
 use super::Policy;
-use super::conclude::Cause;
-use super::conclude::Penalty;
-use super::conclude::Report;
+use super::concluded::Cause;
+use super::concluded::Penalty;
+use super::concluded::Report;
 use crate::limit::DenyResponse;
 use crate::limit::Detail;
 use crate::limit::LimitId;

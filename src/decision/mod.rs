@@ -7,6 +7,7 @@
 pub mod batch;
 pub mod by_hand;
 pub mod conclude;
+pub mod concluded;
 pub mod device;
 pub mod enter;
 pub mod explain;
@@ -16,15 +17,16 @@ pub mod owned;
 pub mod plan;
 pub mod policy;
 pub mod settle;
+mod source;
 pub mod ticket;
 
 pub use self::batch::Batch;
 pub use self::batch::Charge;
 pub use self::batch::Settlement;
 pub use self::batch::Verdict;
-pub use self::conclude::Decision;
-pub use self::conclude::Denial;
-pub use self::conclude::Pass;
+pub use self::concluded::Decision;
+pub use self::concluded::Denial;
+pub use self::concluded::Pass;
 pub use self::enter::Entry;
 pub use self::enter::enter;
 pub use self::owned::OwnedBatch;

@@ -1,5 +1,7 @@
 //! The second step: the keys a request is counted under, as one batch for a store.
 
+use std::mem;
+use std::net::IpAddr;
 use std::time::Duration;
 
 use smallvec::SmallVec;
@@ -11,11 +13,11 @@ use super::Policy;
 use super::batch::Acquaintance;
 use super::batch::Force;
 use super::batch::Items;
-use super::conclude::Cause;
+use super::concluded::Cause;
 use super::device;
-use super::device::Familiar;
+use super::device::DeviceMatch;
 use super::enter::Admission;
-use crate::key::Captures;
+use super::source::with_source;
 use crate::key::Extracted;
 use crate::key::ExtractedKey;
 use crate::key::Key;
@@ -33,18 +35,17 @@ use crate::limit::Missing;
 use crate::limit::Rule;
 use crate::list::ListId;
 use crate::request::Fields;
-use crate::request::Head;
 use crate::route::KnownBy;
 use crate::route::KnownClients;
 use crate::route::Route;
 use crate::route::RouteId;
-use crate::route::Walk;
 
 /// What is to be decided, once the fields are known.
 #[derive(Debug)]
-pub struct Plan<'a> {
-    pub(super) policy: &'a Policy,
-    pub(super) route: Option<RouteId>,
+pub struct Plan<'p, 'h> {
+    /// What it was made from: the routes are those with the methods that the body names.
+    pub(super) entry: Entry<'p, 'h>,
+    pub(super) fields: &'h Fields,
     /// What denies the request before any limit is asked.
     pub(super) refusal: Option<Cause>,
     /// The limits that hold for the request: what the charges number.
@@ -54,8 +55,8 @@ pub struct Plan<'a> {
     /// The route whose `known_clients` the client joins by a success, and under which name.
     pub(super) acquaintance: Option<(RouteId, Acquaintance)>,
     /// What the device cookies of the request say.
-    pub(super) familiar: Familiar,
-    batch: Batch<'a>,
+    pub(super) device: DeviceMatch,
+    batch: Batch<'p>,
 }
 
 /// A limit that holds for a request.
@@ -82,77 +83,46 @@ pub(super) enum Applied {
     Counted(SmallVec<[ExtractedKey; 1]>),
 }
 
-impl<'a> Entry<'a, '_> {
+impl<'p, 'h> Entry<'p, 'h> {
     /// Extracts every key and settles which charges the store is asked for. `hasher` is the one of that store.
-    pub fn plan(&self, fields: &Fields, hasher: &KeyHasher) -> Plan<'a> {
-        let Self { policy, head, admission, recognition, .. } = *self;
+    pub fn plan(self, fields: &'h Fields, hasher: &KeyHasher) -> Plan<'p, 'h> {
         let mut plan = Plan {
-            policy,
-            route: self.route(),
+            entry: self.with_body(fields),
+            fields,
             refusal: None,
             limits: SmallVec::new(),
             outcome: None,
             acquaintance: None,
-            familiar: Familiar::default(),
+            device: DeviceMatch::default(),
             batch: Batch::default(),
         };
-        if let Admission::Refused(list) = admission {
-            plan.refusal = Some(Cause::Listed { list: policy.list(list).list.name.clone() });
-            return plan;
-        }
-        let walk = self.walk(fields);
-        if self.bars(&walk) {
-            plan.refusal = Some(Cause::NotOnList);
-            return plan;
-        }
-        if admission == Admission::Banned {
-            plan.refusal = Some(Cause::Banned);
-            return plan;
-        }
-        let with =
-            |has: fn(&Route) -> bool| walk.collected.iter().copied().find(|&route| has(policy.routes.get(route)));
-        plan.outcome = with(|route| route.outcome.is_some());
-        let acquainted = with(|route| route.known_clients.is_some());
-        if matches!(admission, Admission::Allowed(_)) {
-            return plan;
-        }
-        let limits = policy.applicable(&walk.collected);
-        if limits.is_empty() && acquainted.is_none() {
-            return plan;
-        }
-        let mut named = SmallVec::new();
-        let charged = with_source(policy, head, fields, &walk, |source| {
-            if let (Some(route), Some(by)) = (acquainted, recognition) {
-                plan.familiar = device::familiar(policy, route, source, by);
-            }
-            let source = &Source { device: plan.familiar.device(), ..*source };
-            if let Some(route) = acquainted {
-                named = subjects(policy, route, source, hasher);
-                plan.acquaintance = joins(policy, route, source, &named).map(|one| (route, one));
-            }
-            plan.charge_all(&limits, source, hasher)
-        });
-        if charged.is_err() {
-            plan.refusal = Some(Cause::TooManyValues);
-            plan.limits.clear();
-            plan.batch.charges.clear();
-        }
-        if plan.batch.charges.iter().any(|charge| charge.unless_known) {
-            plan.batch.known = named;
+        plan.refusal = plan.entry.refusal();
+        if plan.refusal.is_none() {
+            plan.ask(hasher);
         }
         plan
     }
+
+    /// What denies the request before any limit is asked.
+    fn refusal(&self) -> Option<Cause> {
+        match self.admission {
+            Admission::Refused(list) => Some(Cause::Listed { list: self.policy.list(list).list.name.clone() }),
+            _ if self.bars() => Some(Cause::NotOnList),
+            Admission::Banned => Some(Cause::Banned),
+            Admission::Ordinary | Admission::Allowed(_) => None,
+        }
+    }
 }
 
-impl<'a> Plan<'a> {
+impl<'p> Plan<'p, '_> {
     /// What the store is to decide; without charges there is nothing to ask it.
-    pub fn batch(&self) -> &Batch<'a> {
+    pub fn batch(&self) -> &Batch<'p> {
         &self.batch
     }
 
     /// Whether it matters to a ban that the client may be known: what a store is to look at then, before `heed_bans`.
     /// The client is known when every verdict is exempt. `left` says for how long a key is banned.
-    pub fn depends_on_acquaintance(&self, left: impl Fn(KeyHash) -> Option<Duration>) -> Option<Batch<'a>> {
+    pub fn depends_on_acquaintance(&self, left: impl Fn(KeyHash) -> Option<Duration>) -> Option<Batch<'p>> {
         let batch = self.batch();
         let charge = batch.charges.iter().find(|charge| charge.unless_known && Self::bans(charge, &left).is_some())?;
         (!batch.known.is_empty())
@@ -191,15 +161,59 @@ impl<'a> Plan<'a> {
 
     /// The route the request goes by.
     pub fn route(&self) -> Option<RouteId> {
-        self.route
+        self.entry.route()
+    }
+
+    /// The address that keys and lists know the client by.
+    pub fn client(&self) -> IpAddr {
+        self.entry.head.client.address()
+    }
+
+    /// Settles what the store is asked, and for whom.
+    fn ask(&mut self, hasher: &KeyHasher) {
+        let Entry { policy, head, admission, recognition, .. } = self.entry;
+        let with = |has: fn(&Route) -> bool| {
+            self.entry.walk.collected.iter().copied().find(|&route| has(policy.routes.get(route)))
+        };
+        self.outcome = with(|route| route.outcome.is_some());
+        let acquainted = with(|route| route.known_clients.is_some());
+        if matches!(admission, Admission::Allowed(_)) {
+            return;
+        }
+        let limits = policy.applicable(&self.entry.walk.collected);
+        if limits.is_empty() && acquainted.is_none() {
+            return;
+        }
+        let mut named = SmallVec::new();
+        let walk = mem::take(&mut self.entry.walk);
+        let charged = with_source(policy, head, self.fields, &walk, |source| {
+            if let (Some(route), Some(by)) = (acquainted, recognition) {
+                self.device = device::matching(policy, route, source, by);
+            }
+            let source = &Source { device: self.device.id(), ..*source };
+            if let Some(route) = acquainted {
+                named = subjects(policy, route, source, hasher);
+                self.acquaintance = joins(policy, route, source, &named).map(|one| (route, one));
+            }
+            self.charge_all(&limits, source, hasher)
+        });
+        self.entry.walk = walk;
+        if charged.is_err() {
+            self.refusal = Some(Cause::TooManyValues);
+            self.limits.clear();
+            self.batch.charges.clear();
+        }
+        if self.batch.charges.iter().any(|charge| charge.unless_known) {
+            self.batch.known = named;
+        }
     }
 
     fn charge_all(&mut self, limits: &[LimitId], source: &Source<'_>, hasher: &KeyHasher) -> Result<(), TooManyValues> {
         let mut denied = false;
         for &id in limits {
-            let policy = self.policy;
+            let policy = self.entry.policy;
             let limit = policy.limit(id);
-            if limit.unless_known && self.familiar.is_known {
+            if limit.unless_known && self.device.is_known {
                 continue;
             }
             // Without an outcome no answer is ever one that counts.
@@ -236,7 +250,7 @@ impl<'a> Plan<'a> {
         Ok(())
     }
 
-    fn charge(&mut self, planned: Planned, limit: &'a Limit, keys: &[ExtractedKey], items: &Items, hasher: &KeyHasher) {
+    fn charge(&mut self, planned: Planned, limit: &'p Limit, keys: &[ExtractedKey], items: &Items, hasher: &KeyHasher) {
         let number = u16::try_from(self.limits.len()).expect("limits are numbered with 16 bits");
         self.limits.push(planned);
         let force = match limit.then.action {
@@ -316,21 +330,4 @@ pub(super) fn apply(policy: &Policy, limit: &Limit, source: &Source<'_>) -> Resu
             if keys.is_empty() { Applied::Skipped } else { Applied::Counted(keys) }
         }
     })
-}
-
-/// Hands on everything that selectors read from, for a request that takes these routes.
-pub(super) fn with_source<T>(
-    policy: &Policy,
-    head: &Head<'_>,
-    fields: &Fields,
-    walk: &Walk,
-    then: impl FnOnce(&Source<'_>) -> T,
-) -> T {
-    let mut routes: SmallVec<[&str; 4]> = SmallVec::new();
-    let mut captures = Captures::new();
-    for route in walk.collected.iter().map(|&route| policy.routes.get(route)) {
-        routes.push(&route.name);
-        route.condition.capture(head, &mut captures);
-    }
-    then(&Source { head, fields, routes: &routes, captures: &captures, device: None })
 }

@@ -7,7 +7,7 @@ use super::batch::Acquaintance;
 use super::batch::Charged;
 use super::batch::Items;
 use super::batch::Settlement;
-use super::device::Newcomer;
+use super::device::DeviceEnrollment;
 use crate::key::KeyHash;
 use crate::limit::LimitId;
 use crate::outcome::Outcome;
@@ -22,7 +22,7 @@ pub struct Pending {
     /// The client, and whose `known_clients` it joins when the outcome is a success.
     pub(super) acquaintance: Option<(RouteId, Acquaintance)>,
     /// Who is given a device cookie when the outcome is a success.
-    pub newcomer: Option<Newcomer>,
+    pub enrollment: Option<DeviceEnrollment>,
 }
 
 /// A key of a limit that the request passed, for which the outcome matters.

@@ -12,11 +12,11 @@ use http_body::Frame;
 use http_body::SizeHint;
 
 use crate::gateway::admit::expect::Invitation;
+use crate::gateway::exchange::Exchange;
 use crate::gateway::forward::inspect::Inspected;
 use crate::gateway::forward::inspect::Watch;
 use crate::gateway::forward::relay::BoxError;
 use crate::gateway::forward::relay::Relay;
-use crate::gateway::story::Story;
 use crate::upstream::AnswerBody;
 
 /// What a client is sent after the head.
@@ -31,8 +31,13 @@ pub enum ResponseBody {
 
 impl ResponseBody {
     /// `watch`: what is still to be found out about the answer.
-    pub fn relay(body: AnswerBody, story: Box<Story>, invitation: Option<Invitation>, watch: Option<Watch>) -> Self {
-        let relay = Relay::new(body, story, invitation);
+    pub fn relay(
+        body: AnswerBody,
+        exchange: Box<Exchange>,
+        invitation: Option<Invitation>,
+        watch: Option<Watch>,
+    ) -> Self {
+        let relay = Relay::new(body, exchange, invitation);
         match watch {
             None => Self::Relayed(Box::new(relay)),
             Some(watch) => Self::Inspected(Inspected::new(relay, watch)),
@@ -40,11 +45,11 @@ impl ResponseBody {
     }
 
     /// The cookie that is to be set with this answer, once its outcome is known.
-    pub async fn welcome(&mut self) -> Option<HeaderValue> {
+    pub async fn take_device_cookie(&mut self) -> Option<HeaderValue> {
         match self {
             Self::Empty | Self::Full(_) => None,
-            Self::Relayed(relay) => relay.story.welcome(),
-            Self::Inspected(inspected) => Box::pin(inspected.look_ahead()).await?.welcome(),
+            Self::Relayed(relay) => relay.exchange.take_device_cookie(),
+            Self::Inspected(inspected) => Box::pin(inspected.look_ahead()).await?.take_device_cookie(),
         }
     }
 
@@ -53,7 +58,7 @@ impl ResponseBody {
     pub fn without_reader(mut self) -> Self {
         match &mut self {
             Self::Empty | Self::Full(_) => {}
-            Self::Relayed(relay) => relay.story.status = None,
+            Self::Relayed(relay) => relay.exchange.has_no_reader(),
             Self::Inspected(inspected) => inspected.without_reader(),
         }
         self

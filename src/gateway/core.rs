@@ -7,7 +7,7 @@ use tokio::runtime::Handle;
 use tokio_util::task::TaskTracker;
 
 use super::admit::body::RequestBody;
-use super::hold::Holding;
+use super::holding::Holding;
 use super::snapshot::Snapshot;
 use crate::clock::Clock;
 use crate::store::AnyStore;

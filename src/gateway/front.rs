@@ -11,10 +11,10 @@ use tokio_util::task::TaskTracker;
 
 use super::answer::ResponseBody;
 use super::core::Core;
+use super::exchange;
 use super::handle;
-use super::hold::Holding;
+use super::holding::Holding;
 use super::snapshot::Snapshot;
-use super::story;
 use crate::clock::Clock;
 use crate::listen::Connection;
 use crate::listen::Handle;
@@ -65,6 +65,6 @@ impl Handle for Gateway {
     }
 
     fn refused(&self, connection: &Connection, refused: Refused) {
-        story::tell_of_no_request(&self.core, connection, &refused);
+        exchange::record_no_request(&self.core, connection, &refused);
     }
 }

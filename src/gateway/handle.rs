@@ -1,8 +1,8 @@
-//! A request's way, told from top to bottom.
+//! A request's way, from top to bottom: admit, decide, act.
 
 use std::sync::Arc;
-use std::time::Duration;
 
+use http::HeaderMap;
 use http::Request;
 use http::Response;
 use http::Version;
@@ -10,37 +10,39 @@ use http::header::EXPECT;
 use http::request::Parts;
 use http_body::Body;
 
+use super::admit::body::Bounds;
+use super::admit::body::RequestBody;
+use super::admit::body::Source;
+use super::admit::framing;
+use super::admit::framing::BadRequest;
+use super::answer::ResponseBody;
+use super::core::Core;
+use super::decide::bans;
+use super::decide::challenge;
+use super::decide::challenge::Proofs;
+use super::decide::decided::Action;
+use super::decide::decided::Decided;
+use super::decide::decided::Undecided;
+use super::decide::decided::reserve;
+use super::exchange::Exchange;
+use super::facts::Facts;
+use super::forward::headers;
+use super::forward::send;
+use super::forward::upgrade::Wanted;
+use super::hold;
+use super::respond::reply;
+use super::snapshot::Snapshot;
 use crate::decision;
 use crate::decision::Decision;
-use crate::decision::Denial;
-use crate::decision::conclude::Penalty;
 use crate::decision::device::Recognition;
-use crate::gateway::admit::body::Bounds;
-use crate::gateway::admit::body::RequestBody;
-use crate::gateway::admit::body::Source;
-use crate::gateway::admit::framing;
-use crate::gateway::admit::framing::Unfit;
-use crate::gateway::answer::ResponseBody;
-use crate::gateway::core::Core;
-use crate::gateway::decide::bans;
-use crate::gateway::decide::challenge;
-use crate::gateway::decide::challenge::Proofs;
-use crate::gateway::decide::subject;
-use crate::gateway::forward::exchange;
-use crate::gateway::forward::headers;
-use crate::gateway::forward::upgrade::Wanted;
-use crate::gateway::hold;
-use crate::gateway::hold::Held;
-use crate::gateway::respond::reply;
-use crate::gateway::story::Story;
-use crate::limit::LimitId;
 use crate::listen::Connection;
 use crate::listen::Incoming;
 use crate::listen::Interim;
 use crate::request::Fields;
 use crate::request::Head;
+use crate::store::Store;
 
-/// Answers one request. Dropped when the client goes away: the story tells of that as well.
+/// Answers one request. Dropped when the client goes away: the exchange is recorded then as well.
 pub(super) fn handle(
     core: Arc<Core>,
     connection: Arc<Connection>,
@@ -48,155 +50,138 @@ pub(super) fn handle(
     interim: Interim,
 ) -> impl Future<Output = Response<ResponseBody>> + Send + 'static {
     // Out here, or the future would have room for it twice.
-    let (mut parts, incoming) = Source::of(request);
+    let (parts, incoming) = Source::of(request);
     async move {
         // This request's world, to the end.
         let live = core.live.load_full();
-        let version = parts.version;
-        let identity = live.clients.identify(connection.peer.ip(), &parts.headers);
-        let mut story = Story::begin(core, Arc::clone(&live), identity, &connection, &parts, interim);
-
-        if parts.headers.len() > connection.max_headers {
-            return reply::refuse(story, version, Unfit::TooManyFields);
-        }
-        let host = match framing::check(&mut parts, connection.local) {
-            Ok(host) => host,
-            Err(unfit) => return reply::refuse(story, version, unfit),
+        let mut admitted = match admit(core, &live, &connection, parts, incoming, interim) {
+            Ok(admitted) => admitted,
+            Err((exchange, bad_request)) => return reply::refuse(exchange, bad_request),
         };
-        story.is_for(host.clone());
-        if let Err(unfit) = framing::check_direction(&host, connection.secured()) {
-            return reply::refuse(story, version, unfit);
-        }
-        if live.settings.max_body.is_some_and(|most| incoming.size_hint().lower() > most) {
-            return reply::refuse(story, version, Unfit::TooLong);
-        }
-        let asks_for_upgrade = headers::strip_connection(&mut parts.headers, |name| live.looked_at.in_requests(name));
-        let proofs = if live.challenges { Proofs::take(&mut parts.headers) } else { Proofs::default() };
-        let mut body = RequestBody::new(incoming, Bounds::of(&live.settings));
-        if version >= Version::HTTP_11 && !body.is_empty() && parts.headers.contains_key(EXPECT) {
-            body.await_invitation(story.interim.clone());
-        }
-        story.intake = body.intake();
-
-        let (upstream, delay) = {
-            let head = Head::read(&parts, host.to_str().unwrap_or_default(), identity.client);
-            let core = Arc::clone(&story.core);
-            let recognition = Recognition { ring: core.store.ring(), now: story.started() };
-            let mut entry = decision::enter(&live.policy, &head).recognising(recognition);
-            let banned = core.store.bans().of_address(identity.client.address()).map(|(ban, _)| ban);
-            if banned.is_some() {
-                entry.ban();
-            }
-            let reads_body = !body.is_empty() && entry.needs_body();
-            let fields = if reads_body {
-                let bound = live.settings.inspect_body;
-                match Box::pin(body.peek(bound, &connection.peeked)).await {
-                    Ok(peeked) => Fields::read(&parts.headers, &peeked.start, peeked.is_whole, bound),
-                    Err(unfit) => return reply::refuse(story, version, unfit),
-                }
-            } else {
-                Fields::none()
-            };
-            let since = story.deciding_since(reads_body);
-            let (route, decision) = {
-                let mut plan = entry.plan(&fields, &story.core.store.hasher());
-                if story.core.store.bans().has_keys() {
-                    plan = Box::pin(bans::heed(plan, &story.core.store)).await;
-                }
-                (plan.route(), challenge::decide(&story, &plan, &proofs).await)
-            };
-            story.was_decided(since);
-            match decision {
-                Err(error) => {
-                    reply::tell_undecided(&mut story, route, error);
-                    let is_body_read = body.is_empty() || Box::pin(body.discard()).await;
-                    return reply::cannot_decide(story, &parts, is_body_read);
-                }
-                Ok(Decision::Deny(mut denial)) => {
-                    story.takes_over(&mut denial);
-                    if !denial.trips.is_empty() {
-                        Box::pin(bans::begin(&mut denial, &live, &entry, &fields, &story.core.store)).await;
-                    }
-                    reply::tell(&mut story, &mut denial);
-                    story.ban = bans::behind(&denial, banned);
-                    story.subject = subject::of_denial(&denial, &live, &entry, &fields, &story.core.store);
-                    drop((fields, host));
-                    if let Penalty::Tarpit(span) = denial.penalty {
-                        story.copy_head(&mut parts);
-                        (story, body) = Box::pin(tarpit(story, body, &connection, span)).await;
-                    }
-                    // What is left of a short body is read, so that the connection can go on. Few denials have one.
-                    let is_body_read = body.is_empty() || Box::pin(body.discard()).await;
-                    return reply::deny(story, &live, &parts, is_body_read, &denial);
-                }
-                Ok(Decision::Pass(pass)) => {
-                    story.subject = subject::of_delay(&pass, &live, &entry, &fields, &story.core.store);
-                    story.passes(pass.route, pass.slots, pass.report);
-                    story.awaits(pass.pending);
-                    (pass.upstream, pass.delay)
-                }
-            }
-        };
-        drop(host);
-
-        if let Some(delay) = delay {
-            story.copy_head(&mut parts);
-            match Box::pin(hold_back(story, body, &connection, &parts, delay)).await {
-                Ok(held) => (story, body) = held,
-                Err(answer) => return answer,
-            }
-        }
-
-        let wanted = Wanted::read(&mut parts, asks_for_upgrade, !body.is_empty());
-        if story.outcome_rule().is_some() {
-            return exchange::to_its_end(story, connection, parts, body, upstream, wanted).await;
-        }
-        exchange::forward(story, connection, parts, body, upstream, wanted).await
+        let decided = decide(&mut admitted, &live, &connection).await;
+        act(admitted, &live, connection, decided).await
     }
 }
 
-/// Holds a request that is denied afterwards. Never returns when its client leaves.
-async fn tarpit(
-    mut story: Box<Story>,
+/// A request that is exactly one, and for this gateway.
+struct Admitted {
+    exchange: Box<Exchange>,
+    parts: Parts,
     body: RequestBody,
-    connection: &Connection,
-    span: Duration,
-) -> (Box<Story>, RequestBody) {
-    match story.core.holding.hold(connection, span, story.live.settings.max_held).await {
-        Held::Through | Held::Ending => (story, body),
-        Held::Full => {
-            story.is_not_held();
-            (story, body)
-        }
-        Held::Left => {
-            drop((story, body));
-            hold::until_it_ends().await
-        }
-    }
+    proofs: Proofs,
+    asks_for_upgrade: bool,
 }
 
-/// Holds a request that is forwarded afterwards, or answers it when it cannot be held. Never returns when its client
-/// leaves.
-async fn hold_back(
-    mut story: Box<Story>,
-    body: RequestBody,
+/// Refuses what is doubtful, and takes out of the head what is not for the application.
+fn admit(
+    core: Arc<Core>,
+    live: &Arc<Snapshot>,
     connection: &Connection,
-    parts: &Parts,
-    (limit, span): (LimitId, Duration),
-) -> Result<(Box<Story>, RequestBody), Response<ResponseBody>> {
-    story.is_delayed_by(limit);
-    let live = Arc::clone(&story.live);
-    match story.core.holding.hold(connection, span, live.settings.max_held).await {
-        Held::Through => Ok((story, body)),
-        Held::Full | Held::Ending => {
-            story.is_not_held();
-            let denial = Denial::instead_of_delay(&live.policy, story.route, limit, span);
-            let is_body_read = body.is_empty() || body.discard().await;
-            Err(reply::deny(story, &live, parts, is_body_read, &denial))
-        }
-        Held::Left => {
-            drop((story, body));
-            hold::until_it_ends().await
-        }
+    mut parts: Parts,
+    incoming: Source,
+    interim: Interim,
+) -> Result<Admitted, (Box<Exchange>, BadRequest)> {
+    let identity = live.clients.identify(connection.peer.ip(), &parts.headers);
+    let mut facts = Facts::of(&parts, identity, connection, live, core.clock.now());
+    let length = incoming.size_hint().lower();
+    let admitted = framing::admit(&mut parts, &mut facts.host, connection, &live.settings, length);
+    let mut exchange = Exchange::begin(core, Arc::clone(live), facts, interim);
+    if let Err(bad_request) = admitted {
+        return Err((exchange, bad_request));
     }
+    let asks_for_upgrade = headers::strip_connection(&mut parts.headers, |name| live.looked_at.in_requests(name));
+    let proofs = if live.challenges { Proofs::take(&mut parts.headers) } else { Proofs::default() };
+    let mut body = RequestBody::new(incoming, Bounds::of(&live.settings));
+    if parts.version >= Version::HTTP_11 && !body.is_empty() && parts.headers.contains_key(EXPECT) {
+        body.await_invitation(exchange.interim.clone());
+    }
+    exchange.counts_body_by(body.progress());
+    Ok(Admitted { exchange, parts, body, proofs, asks_for_upgrade })
+}
+
+/// Asks the rules, and between them the store, once.
+async fn decide<'l>(
+    admitted: &mut Admitted,
+    live: &'l Arc<Snapshot>,
+    connection: &Connection,
+) -> Result<Decided<'l>, Undecided> {
+    let Admitted { exchange, parts, body, proofs, .. } = admitted;
+    let (core, facts) = (&exchange.core, &exchange.facts);
+    let store = &core.store;
+    let head = Head::read(parts, facts.host(), facts.identity.client);
+    let banned = store.bans().of_address(facts.identity.client.address()).map(|(ban, _)| ban);
+    let recognition = Recognition { ring: store.ring(), now: facts.started };
+    let entry = decision::enter(&live.policy, &head).with_device_keys(recognition).with_ban(banned.is_some());
+    let reads_body = !body.is_empty() && entry.needs_body();
+    let fields = if reads_body {
+        let read = Box::pin(read_fields(body, &parts.headers, live.settings.inspect_body, connection));
+        read.await.map_err(Undecided::BadRequest)?
+    } else {
+        Fields::none()
+    };
+    let since = if reads_body { core.clock.now() } else { facts.started };
+    let mut plan = entry.plan(&fields, &store.hasher());
+    if store.bans().has_keys() {
+        plan = Box::pin(bans::heed(plan, store)).await;
+    }
+    let away = |error| Undecided::StoreAway(plan.route(), error);
+    let mut decision = plan.conclude(&store.decide(plan.batch()).await.map_err(away)?);
+    let mut reservation = reserve(&mut decision, store, live);
+    if let (false, Decision::Deny(denial)) = (proofs.is_empty(), &decision)
+        && Box::pin(challenge::redeem(core, live, denial, proofs)).await
+    {
+        drop(reservation);
+        decision = plan.conclude(&Box::pin(store.decide(plan.batch())).await.map_err(away)?);
+        reservation = reserve(&mut decision, store, live);
+    }
+    let took = core.clock.now().since(since);
+    Ok(match decision {
+        Decision::Pass(pass) => Decided::pass(pass, reservation, live, &plan, store, took),
+        Decision::Deny(denial) => Decided::deny(denial, reservation, live, &plan, store, (banned, took)).await,
+    })
+}
+
+/// The fields of a body, as far as `bound` bytes of it tell.
+async fn read_fields(
+    body: &mut RequestBody,
+    headers: &HeaderMap,
+    bound: usize,
+    connection: &Connection,
+) -> Result<Fields, BadRequest> {
+    let peeked = body.peek(bound, &connection.peeked).await?;
+    Ok(Fields::read(headers, &peeked.start, peeked.is_whole, bound))
+}
+
+/// Forwards the request or answers it, after a while where a limit holds it.
+async fn act(
+    admitted: Admitted,
+    live: &Arc<Snapshot>,
+    connection: Arc<Connection>,
+    decided: Result<Decided<'_>, Undecided>,
+) -> Response<ResponseBody> {
+    let Admitted { mut exchange, mut parts, body, asks_for_upgrade, .. } = admitted;
+    let action = match decided {
+        Ok(Decided { record, reservation, action }) => {
+            exchange.is_decided(record, reservation);
+            action
+        }
+        Err(Undecided::BadRequest(bad_request)) => return reply::refuse(exchange, bad_request),
+        Err(Undecided::StoreAway(route, error)) => return reply::cannot_decide(exchange, body, route, error).await,
+    };
+    let (upstream, delay) = match action {
+        Action::Deny(denial) => return Box::pin(hold::deny(exchange, live, connection, parts, body, denial)).await,
+        Action::Forward { upstream, delay } => (upstream, delay),
+    };
+    let (exchange, body) = match delay {
+        None => (exchange, body),
+        Some(delay) => match Box::pin(hold::delay(exchange, live, &connection, &mut parts, body, delay)).await {
+            Ok(held) => held,
+            Err(answer) => return answer,
+        },
+    };
+    let wanted = Wanted::read(&mut parts, asks_for_upgrade, !body.is_empty());
+    if exchange.outcome_rule().is_some() {
+        return send::to_its_end(exchange, connection, parts, body, upstream, wanted).await;
+    }
+    send::forward(exchange, connection, parts, body, upstream, wanted).await
 }

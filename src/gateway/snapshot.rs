@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use super::decide::challenge;
 use super::forward::header_names::LookedAt;
 use super::respond::ratelimit_headers::Shown;
 use super::settings::Settings;
 use crate::client::TrustedProxies;
 use crate::decision::Policy;
+use crate::limit::Action;
 use crate::record::Recorder;
 use crate::upstream::Upstream;
 
@@ -22,6 +22,7 @@ pub struct Snapshot {
     pub recorder: Recorder,
     pub(super) shown: Shown,
     pub(super) looked_at: LookedAt,
+    /// Whether a limit challenges: without one no cookie is a proof of work.
     pub(super) challenges: bool,
 }
 
@@ -36,7 +37,7 @@ impl Snapshot {
     ) -> Self {
         let shown = Shown::new(&policy, settings.headers);
         let looked_at = LookedAt::new(&policy, &clients);
-        let challenges = challenge::is_used_by(&policy);
+        let challenges = policy.limits.iter().any(|limit| matches!(limit.then.action, Action::Challenge));
         Self { policy, clients, upstreams, settings, recorder, shown, looked_at, challenges }
     }
 }

@@ -6,9 +6,9 @@ use smallvec::SmallVec;
 
 use super::Rate;
 use super::Rates;
-use super::state::Standing;
-use super::state::Standings;
-use super::state::span;
+use super::Standing;
+use super::Standings;
+use super::memory::span;
 
 /// The values seen last, each with the moment it was last counted at, in the order of these moments.
 ///

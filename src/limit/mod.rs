@@ -3,8 +3,10 @@
 pub mod action;
 pub mod algorithm;
 pub mod ladder;
+mod memory;
 pub mod rate;
 pub mod rule;
+mod standing;
 pub mod state;
 
 mod bucketed;
@@ -42,7 +44,8 @@ pub use self::rate::Rates;
 pub use self::rule::Count;
 pub use self::rule::InvalidRule;
 pub use self::rule::Rule;
-pub use self::state::Standing;
+pub use self::standing::Standing;
+pub use self::standing::Standings;
 pub use self::state::State;
 
 /// The position of a limit in the policy that holds it.

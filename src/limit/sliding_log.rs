@@ -5,11 +5,11 @@ use serde::Serialize;
 
 use super::Algorithm;
 use super::Rates;
+use super::Standing;
+use super::Standings;
+use super::memory::Memory;
+use super::memory::span;
 use super::ring::Ring;
-use super::state::Memory;
-use super::state::Standing;
-use super::state::Standings;
-use super::state::span;
 
 /// When each unit was charged, the newest as many as the largest rate counts.
 ///

@@ -1,6 +1,5 @@
 //! What is remembered about one key under one limit: the algorithms behind one face.
 
-use std::fmt::Debug;
 use std::time::Duration;
 
 use serde::Deserialize;
@@ -8,12 +7,13 @@ use serde::Serialize;
 use smallvec::SmallVec;
 
 use super::Algorithm;
-use super::Rates;
 use super::Rule;
+use super::Standings;
 use super::bucketed::Bucketed;
 use super::concurrency::InFlight;
 use super::distinct::Distinct;
 use super::fixed_window::FixedWindow;
+use super::memory::Memory;
 use super::sliding_counter::SlidingCounter;
 use super::sliding_log::SlidingLog;
 use super::token_bucket::TokenBucket;
@@ -27,35 +27,6 @@ use crate::clock::Timestamp;
 /// back opens nothing early.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct State(Kind);
-
-/// Where a key stands with one rate: shown to clients and people.
-#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
-pub struct Standing {
-    /// How many more units may pass now; a request is as many units as it costs.
-    pub remaining: u64,
-    /// How long until more may pass than now; zero when nothing is used.
-    pub reset: Duration,
-}
-
-/// One standing for each rate of a limit, in the order of the rates. Hardly any limit has more than three.
-pub type Standings = SmallVec<[Standing; 3]>;
-
-/// What an algorithm remembers. Moments are microseconds since the epoch.
-pub(super) trait Memory: Debug {
-    /// When `cost` units more have room under every rate; `None` when that is now.
-    fn opens_at(&self, rates: &Rates, algorithm: Algorithm, cost: u32, now: u64) -> Option<u64>;
-
-    /// Counts `cost` units under every rate, whether or not there is room, and answers when they are counted.
-    fn charge(&mut self, rates: &Rates, algorithm: Algorithm, cost: u32, now: u64) -> u64;
-
-    /// Counts `cost` units no more that were counted at `moment`.
-    fn take_back(&mut self, rates: &Rates, algorithm: Algorithm, cost: u32, moment: u64);
-
-    fn standings(&self, rates: &Rates, algorithm: Algorithm, now: u64) -> Standings;
-
-    /// From when on this says the same as nothing counted.
-    fn expires_at(&self, rates: &Rates, algorithm: Algorithm) -> u64;
-}
 
 #[derive(Clone, Debug, Deserialize, Serialize)]
 enum Kind {
@@ -243,11 +214,6 @@ impl Kind {
             _ => unreachable!("it was just made so"),
         }
     }
-}
-
-/// How long it is from `now` until `then`.
-pub(super) fn span(now: u64, then: u64) -> Duration {
-    Duration::from_micros(then.saturating_sub(now))
 }
 
 #[cfg(test)]

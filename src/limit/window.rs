@@ -9,10 +9,10 @@ use serde::Serialize;
 use super::Algorithm;
 use super::Rate;
 use super::Rates;
-use super::state::Memory;
-use super::state::Standing;
-use super::state::Standings;
-use super::state::span;
+use super::Standing;
+use super::Standings;
+use super::memory::Memory;
+use super::memory::span;
 
 /// A rate as windows are told of it, in microseconds.
 #[derive(Clone, Copy, Debug)]

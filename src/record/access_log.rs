@@ -6,14 +6,14 @@ mod human;
 mod json;
 mod otel;
 
-use super::Event;
 use super::LogFormat;
+use super::RequestRecord;
 use super::line::escaped;
 use super::line::raw;
-use super::recorder::LimitMeter;
+use super::meters::LimitMeter;
 use crate::clock::Timestamp;
 
-/// The names an event knows only by position, and of what it knows what not every line says.
+/// The names an request knows only by position, and of what it knows what not every line says.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Named<'a> {
     pub(super) route: Option<&'a str>,
@@ -25,31 +25,37 @@ pub(super) struct Named<'a> {
 }
 
 /// Appends the line of one request.
-pub(super) fn write(line: &mut Vec<u8>, format: LogFormat, at: Timestamp, event: &Event<'_>, named: &Named<'_>) {
+pub(super) fn write(
+    line: &mut Vec<u8>,
+    format: LogFormat,
+    at: Timestamp,
+    request: &RequestRecord<'_>,
+    named: &Named<'_>,
+) {
     match format {
-        LogFormat::Json => json::write(line, at, event, named),
-        LogFormat::Human => human::write(line, at, event, named),
-        LogFormat::Ecs => ecs::write(line, at, event, named),
-        LogFormat::Otel => otel::write(line, at, event, named),
+        LogFormat::Json => json::write(line, at, request, named),
+        LogFormat::Human => human::write(line, at, request, named),
+        LogFormat::Ecs => ecs::write(line, at, request, named),
+        LogFormat::Otel => otel::write(line, at, request, named),
     }
 }
 
 /// Names of the shadow limits that would have denied.
-fn shadow<'a>(event: &'a Event<'_>, named: &'a Named<'_>) -> impl Iterator<Item = &'a str> {
-    let denied = event.limits.iter().filter(|report| report.shadow && report.denied);
+fn shadow<'a>(request: &'a RequestRecord<'_>, named: &'a Named<'_>) -> impl Iterator<Item = &'a str> {
+    let denied = request.limits.iter().filter(|report| report.shadow && report.denied);
     denied.map(|report| &*named.limits[usize::from(report.limit.0)].name)
 }
 
 /// `POST example.com/login 429 denied`, within a string of JSON.
-fn sentence(line: &mut Vec<u8>, event: &Event<'_>) {
-    raw(line, event.method.as_str());
+fn sentence(line: &mut Vec<u8>, request: &RequestRecord<'_>) {
+    raw(line, request.method.as_str());
     line.push(b' ');
-    escaped(line, event.host);
-    escaped(line, event.path);
+    escaped(line, request.host);
+    escaped(line, request.path);
     line.push(b' ');
-    raw(line, event.status.as_ref().map_or("-", |status| status.as_str()));
+    raw(line, request.status.as_ref().map_or("-", |status| status.as_str()));
     line.push(b' ');
-    raw(line, event.decision.as_str());
+    raw(line, request.decision.as_str());
 }
 
 #[cfg(test)]

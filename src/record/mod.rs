@@ -1,4 +1,4 @@
-//! What is said about each request: one event, many sinks, never on the request's own time.
+//! What is said about each request: one request, many sinks, never on the request's own time.
 //!
 //! [`Sinks`] live as long as the process. A [`Recorder`] is compiled from them for each configuration: every name is
 //! resolved once, so that a request only formats its line and adds to counters.
@@ -10,6 +10,7 @@ pub mod herald;
 pub mod histogram;
 pub mod line;
 pub mod log;
+pub mod meters;
 pub mod metrics;
 pub mod names;
 pub mod notify;
@@ -27,7 +28,7 @@ use http::StatusCode;
 use http::Version;
 
 use crate::client::Identity;
-use crate::decision::conclude::LimitReport;
+use crate::decision::concluded::LimitReport;
 use crate::key::KeyHash;
 use crate::limit::LimitId;
 use crate::outcome::Outcome;
@@ -36,16 +37,16 @@ use crate::route::UpstreamId;
 
 pub use self::happening::Happening;
 pub use self::herald::Herald;
+pub use self::meters::ServerNames;
 pub use self::metrics::Gauges;
 pub use self::metrics::Metrics;
 pub use self::recorder::Recorder;
-pub use self::recorder::ServerNames;
 pub use self::trace::TraceId;
 pub use self::writer::LineWriter;
 
-/// The story of one request, told when it is over.
+/// One request, recorded when it is over.
 #[derive(Clone, Debug)]
-pub struct Event<'a> {
+pub struct RequestRecord<'a> {
     pub request_id: &'a str,
     pub identity: Identity,
     pub method: &'a Method,
@@ -61,7 +62,7 @@ pub struct Event<'a> {
     pub user_agent: Option<&'a [u8]>,
     pub trace: Option<TraceId>,
     pub route: Option<RouteId>,
-    pub decision: Ruling,
+    pub decision: DecisionLabel,
     /// The limit or list that decided.
     pub limit: Option<&'a str>,
     /// The id of the ban that denies it.
@@ -128,7 +129,7 @@ pub struct Forwarded<'a> {
 
 /// What became of a request: the word of the log line and of metrics.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
-pub enum Ruling {
+pub enum DecisionLabel {
     Allowed,
     Denied,
     /// By a ban, which lasts or begins.
@@ -145,7 +146,7 @@ pub enum Ruling {
     Error,
 }
 
-impl Ruling {
+impl DecisionLabel {
     pub const ALL: [Self; 8] = [
         Self::Allowed,
         Self::Denied,
@@ -180,6 +181,13 @@ pub enum Meaning {
 }
 
 impl Meaning {
+    pub fn outcome(self) -> Option<Outcome> {
+        match self {
+            Self::Known(outcome) => Some(outcome),
+            Self::Unknown => None,
+        }
+    }
+
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Known(outcome) => outcome.as_str(),

@@ -1,39 +1,31 @@
-//! The sinks as one configuration names them: each event finds its counters by position.
+//! The sinks as one configuration names them: each request finds its counters by position.
 
-use std::array;
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::sync::OnceLock;
 use std::time::Duration;
 
-use http::StatusCode;
-use prometheus_client::metrics::counter::Counter;
-
-use super::Event;
-use super::Forwarded;
+use super::DecisionLabel;
 use super::Happening;
 use super::Herald;
 use super::LineWriter;
 use super::LogFormat;
 use super::LogSettings;
-use super::Meaning;
 use super::Metrics;
-use super::Ruling;
+use super::RequestRecord;
+use super::ServerNames;
 use super::Sinks;
 use super::Subject;
 use super::access_log;
 use super::happening::Kind;
-use super::histogram::Histogram;
-use super::notify::Desk;
+use super::meters::LimitMeter;
+use super::meters::RouteMeter;
+use super::meters::UpstreamMeter;
 use super::notify::Desks;
 use crate::clock;
 use crate::clock::Clock;
 use crate::decision::Policy;
-use crate::decision::conclude::LimitReport;
 use crate::key::KeyHash;
-use crate::limit::Action;
 use crate::limit::LimitId;
-use crate::outcome::Outcome;
 use crate::route::RouteId;
 use crate::route::UpstreamId;
 
@@ -60,13 +52,6 @@ struct RequestLog {
     format: LogFormat,
     /// Whether they have the query.
     query: bool,
-}
-
-/// An upstream and its servers as the configuration writes them.
-#[derive(Clone, Debug)]
-pub struct ServerNames {
-    pub upstream: Arc<str>,
-    pub servers: Vec<Arc<str>>,
 }
 
 impl Recorder {
@@ -123,27 +108,31 @@ impl Recorder {
     }
 
     /// Counts a request, logs it, and tells of it where something was done to it. Waits for nobody.
-    pub fn record(&self, event: &Event<'_>) {
-        self.count(event);
-        self.tell_of(event);
+    pub fn record(&self, request: &RequestRecord<'_>) {
+        self.count(request);
+        self.tell_of(request);
         if let Some(RequestLog { lines, format, query }) = &self.log {
             let named = access_log::Named {
-                route: event.route.map(|route| &*self.route(Some(route)).name),
-                upstream: event.forwarded.map(|forwarded| &*self.upstream(forwarded.upstream).name),
-                query: event.query.filter(|_| *query),
+                route: request.route.map(|route| &*self.route(Some(route)).name),
+                upstream: request.forwarded.map(|forwarded| &*self.upstream(forwarded.upstream).name),
+                query: request.query.filter(|_| *query),
                 limits: &self.limits,
             };
-            lines.append(|line| access_log::write(line, *format, clock::wall(), event, &named));
+            lines.append(|line| access_log::write(line, *format, clock::wall(), request, &named));
         }
     }
 
-    fn tell_of(&self, event: &Event<'_>) {
-        let kind = match event.decision {
-            Ruling::Allowed | Ruling::Error => return,
-            Ruling::Denied | Ruling::Banned | Ruling::Listed | Ruling::Tarpitted | Ruling::Challenged => Kind::Denial,
-            Ruling::Delayed => Kind::Delay,
+    fn tell_of(&self, request: &RequestRecord<'_>) {
+        let kind = match request.decision {
+            DecisionLabel::Allowed | DecisionLabel::Error => return,
+            DecisionLabel::Denied
+            | DecisionLabel::Banned
+            | DecisionLabel::Listed
+            | DecisionLabel::Tarpitted
+            | DecisionLabel::Challenged => Kind::Denial,
+            DecisionLabel::Delayed => Kind::Delay,
         };
-        let limit = event.subject.map(|subject| subject.limit);
+        let limit = request.subject.map(|subject| subject.limit);
         if !self.is_heard(limit) {
             return;
         }
@@ -151,22 +140,22 @@ impl Recorder {
         let told = Happening {
             limit: match limit {
                 Some(limit) => Some(Arc::clone(&self.limits[usize::from(limit.0)].name)),
-                None => event.limit.map(Arc::from),
+                None => request.limit.map(Arc::from),
             },
-            key: event.subject.and_then(|subject| subject.shown.as_ref()).map(|shown| shown.masked.clone()),
-            client: Some(event.identity.client.address()),
-            route: event.route.map(|route| Arc::clone(&self.route(Some(route)).name)),
-            request_id: Some(event.request_id.into()),
-            decision: Some(event.decision.as_str()),
-            ban: event.ban.map(Box::from),
-            ..match event.subject.and_then(|subject| subject.span) {
+            key: request.subject.and_then(|subject| subject.shown.as_ref()).map(|shown| shown.masked.clone()),
+            client: Some(request.identity.client.address()),
+            route: request.route.map(|route| Arc::clone(&self.route(Some(route)).name)),
+            request_id: Some(request.request_id.into()),
+            decision: Some(request.decision.as_str()),
+            ban: request.ban.map(Box::from),
+            ..match request.subject.and_then(|subject| subject.span) {
                 Some(span) => told.lasting(span),
                 None => told,
             }
         };
         let told = Arc::new(told);
         self.herald.tell(&told);
-        let Some(Subject { limit, key, is_ban, is_suspect, .. }) = event.subject else { return };
+        let Some(Subject { limit, key, is_ban, is_suspect, .. }) = request.subject else { return };
         if self.limits[usize::from(limit.0)].desks.is_empty() || *is_suspect {
             return;
         }
@@ -196,26 +185,26 @@ impl Recorder {
             limit: Some(Arc::clone(&self.limits[usize::from(limit.0)].name)),
             key: Some(shown),
             client: Some(client),
-            decision: Some(Ruling::Banned.as_str()),
+            decision: Some(DecisionLabel::Banned.as_str()),
             ..Happening::of(Kind::Ban).lasting(left)
         };
         self.notify(limit, Some(key), &Arc::new(told));
     }
 
-    fn count(&self, event: &Event<'_>) {
-        let route = self.route(event.route);
-        route.requests(&self.metrics, event.decision, event.status).inc();
-        route.request_duration.observe(event.duration);
-        if let Some(meaning) = event.meaning {
+    fn count(&self, request: &RequestRecord<'_>) {
+        let route = self.route(request.route);
+        route.requests(&self.metrics, request.decision, request.status).inc();
+        route.request_duration.observe(request.duration);
+        if let Some(meaning) = request.meaning {
             route.outcomes(&self.metrics, meaning).inc();
         }
-        if let Some(deciding) = event.deciding {
+        if let Some(deciding) = request.deciding {
             route.decision_duration.observe(deciding);
         }
-        for report in event.limits {
+        for report in request.limits {
             self.limits[usize::from(report.limit.0)].decisions(&self.metrics, report).inc();
         }
-        if let Some(forwarded) = event.forwarded {
+        if let Some(forwarded) = request.forwarded {
             self.upstream(forwarded.upstream).count(&self.metrics, forwarded);
         }
     }
@@ -231,115 +220,6 @@ impl Recorder {
 
 /// How requests that took no route are labelled.
 const NO_ROUTE: &str = "none";
-
-/// The counters of one route. Those that were never added to do not exist, so that nobody reads rows of zeros.
-#[derive(Debug)]
-struct RouteMeter {
-    name: Arc<str>,
-    /// By decision and class of the status.
-    requests: [[OnceLock<Counter>; STATUS_CLASSES.len()]; Ruling::ALL.len()],
-    /// By meaning.
-    outcomes: [OnceLock<Counter>; Outcome::ALL.len() + 1],
-    request_duration: Histogram,
-    decision_duration: Histogram,
-}
-
-const STATUS_CLASSES: [&str; 6] = ["none", "1xx", "2xx", "3xx", "4xx", "5xx"];
-
-impl RouteMeter {
-    fn new(metrics: &Metrics, name: Arc<str>) -> Self {
-        Self {
-            requests: array::from_fn(|_| array::from_fn(|_| OnceLock::new())),
-            outcomes: array::from_fn(|_| OnceLock::new()),
-            request_duration: metrics.request_duration(&name),
-            decision_duration: metrics.decision_duration(&name),
-            name,
-        }
-    }
-
-    fn requests(&self, metrics: &Metrics, decision: Ruling, status: Option<StatusCode>) -> &Counter {
-        let class = status.map_or(0, |status| usize::from(status.as_u16() / 100).min(5));
-        self.requests[decision as usize][class]
-            .get_or_init(|| metrics.requests(&self.name, decision.as_str(), STATUS_CLASSES[class]))
-    }
-
-    fn outcomes(&self, metrics: &Metrics, meaning: Meaning) -> &Counter {
-        let position = match meaning {
-            Meaning::Known(outcome) => outcome as usize,
-            Meaning::Unknown => Outcome::ALL.len(),
-        };
-        self.outcomes[position].get_or_init(|| metrics.outcomes(&self.name, meaning.as_str()))
-    }
-}
-
-/// The counters of one limit.
-#[derive(Debug)]
-pub(super) struct LimitMeter {
-    pub(super) name: Arc<str>,
-    /// What it says of those beyond it.
-    denied: &'static str,
-    /// By whether it is a shadow, and whether it denied.
-    decisions: [[OnceLock<Counter>; 2]; 2],
-    /// Whom it tells.
-    desks: Vec<Arc<Desk>>,
-}
-
-impl LimitMeter {
-    pub(super) fn new(name: &Arc<str>, action: &Action) -> Self {
-        let denied = match action {
-            Action::Deny(_) => "denied",
-            Action::Delay(_) => "delayed",
-            Action::Tarpit(_) => "tarpitted",
-            Action::Ban(_) => "banned",
-            Action::Challenge => "challenged",
-        };
-        let decisions = array::from_fn(|_| array::from_fn(|_| OnceLock::new()));
-        Self { name: Arc::clone(name), denied, decisions, desks: Vec::new() }
-    }
-
-    fn decisions(&self, metrics: &Metrics, report: &LimitReport) -> &Counter {
-        let decision = match (report.shadow, report.denied) {
-            (false, false) => "allowed",
-            (false, true) => self.denied,
-            (true, false) => "shadow_allowed",
-            (true, true) => "shadow_denied",
-        };
-        self.decisions[usize::from(report.shadow)][usize::from(report.denied)]
-            .get_or_init(|| metrics.limit_decisions(&self.name, decision))
-    }
-}
-
-/// The counters of one upstream's servers.
-#[derive(Debug)]
-struct UpstreamMeter {
-    name: Arc<str>,
-    /// A handful at most: looking through them is quicker than hashing a name.
-    servers: Vec<(Arc<str>, Counter)>,
-}
-
-impl UpstreamMeter {
-    fn new(metrics: &Metrics, names: ServerNames) -> Self {
-        let ServerNames { upstream, servers } = names;
-        let counters = servers.into_iter().map(|server| {
-            let counter = metrics.upstream_requests(&upstream, &server);
-            (server, counter)
-        });
-        Self { servers: counters.collect(), name: upstream }
-    }
-
-    fn count(&self, metrics: &Metrics, forwarded: Forwarded<'_>) {
-        let server = forwarded.server.unwrap_or_default();
-        if let Some((_, counter)) = self.servers.iter().find(|(name, _)| **name == *server) {
-            counter.inc();
-        }
-        if let Some(cause) = forwarded.failure {
-            metrics.upstream_errors(&self.name, server, cause).inc();
-        }
-        for (server, cause) in forwarded.passed {
-            metrics.upstream_errors(&self.name, server, cause).inc();
-        }
-    }
-}
 
 #[cfg(test)]
 mod tests;

@@ -1,6 +1,6 @@
 //! Lists: allow, deny, only, unless; who is on them and what wins.
 
-use portcullis::decision::conclude::Cause;
+use portcullis::decision::concluded::Cause;
 use portcullis::limit::Limit;
 use portcullis::route::Condition;
 

@@ -74,7 +74,7 @@ fn who_names_several_is_known_when_known_to_each() {
     let both = ["alice", "bob"].map(|name| cookie(&world, name, DeviceId::random())).join("; ");
     assert_eq!(world.passing(&attempt(&both, "username=alice&username=bob"), 5), 5);
     let told = world.decide(&attempt(&both, "username=alice&username=bob"));
-    assert!(told.pending.unwrap().newcomer.is_none(), "nobody can tell which of them succeeds");
+    assert!(told.pending.unwrap().enrollment.is_none(), "nobody can tell which of them succeeds");
 }
 
 #[test]
@@ -104,13 +104,13 @@ fn an_unknown_device_is_not_missing() {
 #[test]
 fn who_succeeds_is_to_be_given_a_cookie_for_the_device_it_has() {
     let world = login(vec![limit("all", "", "100/hour")]);
-    let newcomer = |ask: &Ask| world.decide(ask).pending.unwrap().newcomer;
-    let new = newcomer(&form("/login", "username=Alice")).unwrap();
+    let enrollment = |ask: &Ask| world.decide(ask).pending.unwrap().enrollment;
+    let new = enrollment(&form("/login", "username=Alice")).unwrap();
     assert_eq!((&*new.name, new.device), ("alice", None));
     let device = DeviceId::random();
-    let known = newcomer(&attempt(&cookie(&world, "alice", device), "username=alice")).unwrap();
+    let known = enrollment(&attempt(&cookie(&world, "alice", device), "username=alice")).unwrap();
     assert_eq!(known.device, Some(device));
-    assert!(newcomer(&form("/login", "username=&x=1")).is_none());
-    assert!(newcomer(&form("/login", "username=alice").cut_short()).is_none());
+    assert!(enrollment(&form("/login", "username=&x=1")).is_none());
+    assert!(enrollment(&form("/login", "username=alice").cut_short()).is_none());
     assert!(!format!("{new:?}").contains("alice"));
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use portcullis::decision::conclude::Cause;
+use portcullis::decision::concluded::Cause;
 use portcullis::limit::Count;
 use portcullis::limit::Detail;
 use portcullis::limit::Limit;

@@ -1,6 +1,6 @@
 //! Requests that an application may read in more than one way, and when the body must be read to know.
 
-use portcullis::decision::conclude::Cause;
+use portcullis::decision::concluded::Cause;
 use portcullis::limit::Limit;
 use portcullis::limit::Missing;
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use portcullis::decision::conclude::Penalty;
+use portcullis::decision::concluded::Penalty;
 use portcullis::limit::Action;
 use portcullis::limit::Ladder;
 use portcullis::limit::Limit;

@@ -21,9 +21,9 @@ use portcullis::decision::Decision;
 use portcullis::decision::Pending;
 use portcullis::decision::Policy;
 use portcullis::decision::Settlement;
-use portcullis::decision::conclude::Cause;
-use portcullis::decision::conclude::LimitReport;
-use portcullis::decision::conclude::Penalty;
+use portcullis::decision::concluded::Cause;
+use portcullis::decision::concluded::LimitReport;
+use portcullis::decision::concluded::Penalty;
 use portcullis::decision::device::Recognition;
 use portcullis::decision::enter;
 use portcullis::decision::explain::Explanation;
@@ -285,7 +285,7 @@ impl World {
     pub(crate) fn decide(&self, ask: &Ask) -> Told {
         let head = ask.head();
         let recognition = Recognition { ring: self.ring(), now: self.clock.now() };
-        let entry = enter(&self.policy, &head).recognising(recognition);
+        let entry = enter(&self.policy, &head).with_device_keys(recognition);
         let fields = if entry.needs_body() { ask.fields() } else { Fields::none() };
         let mut plan = entry.plan(&fields, &KeyHasher::new([1; 16]));
         let left = |key| self.bans.get(&key).copied();

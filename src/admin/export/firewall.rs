@@ -9,7 +9,7 @@ use super::apart::Range;
 use super::apart::apart;
 use super::outermost;
 use super::short;
-use crate::admin::limits::whole_seconds;
+use crate::units::whole_seconds;
 
 /// A table of its own for `nft -f`, with a set for each kind of address, and the rules that drop what is in them. Each
 /// entry ends with its ban, whether or not anything is loaded again.

@@ -1,7 +1,8 @@
 //! Keys of limits, and selectors with the nets they are cut to.
 
 use super::Compiler;
-use super::limits::Standing;
+use super::standing::Captures;
+use super::standing::Standing;
 use crate::config::raw;
 use crate::config::raw::Text;
 use crate::config::raw::field::listed;
@@ -98,16 +99,6 @@ impl Compiler {
             Captures::Named(_) | Captures::Unknown => {}
         }
     }
-}
-
-/// Which names a limit's route captures.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Captures<'c> {
-    /// The limit stands on no route.
-    Nowhere,
-    Named(&'c [String]),
-    /// The route's match has a mistake of its own.
-    Unknown,
 }
 
 /// What was probably meant by something that is no selector.

@@ -5,10 +5,11 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use super::Compiler;
-use super::key::Captures;
 use super::lists::Lists;
 use super::reach::Reach;
 use super::record::Channels;
+use super::standing::Captures;
+use super::standing::Standing;
 use crate::config::raw;
 use crate::config::raw::Document;
 use crate::config::source::Place;
@@ -19,17 +20,6 @@ use crate::limit::LimitId;
 use crate::limit::Missing;
 use crate::limit::Rule;
 use crate::outcome::Outcome;
-
-/// Where a limit stands, and what may be referred to there.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Standing<'s> {
-    /// How limits without a name are called, before their number.
-    pub owner: &'s str,
-    pub captures: Captures<'s>,
-    pub reach: Reach,
-    pub lists: &'s Lists,
-    pub channels: &'s Channels,
-}
 
 /// The limits of a configuration by name.
 #[derive(Debug, Default)]

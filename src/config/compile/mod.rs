@@ -14,6 +14,7 @@ mod response;
 mod routes;
 mod rule;
 mod server;
+mod standing;
 mod store;
 mod then;
 mod titles;

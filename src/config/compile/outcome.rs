@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::Compiler;
-use super::key::Captures;
 use super::reach::Reach;
 use super::reach::otherwise;
+use super::standing::Captures;
 use crate::config::raw;
 use crate::config::raw::Field;
 use crate::config::raw::Text;

@@ -4,13 +4,13 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::Compiler;
-use super::key::Captures;
 use super::limits::Limits;
-use super::limits::Standing;
 use super::lists::Lists;
 use super::lists::Use;
 use super::reach::Reach;
 use super::record::Channels;
+use super::standing::Captures;
+use super::standing::Standing;
 use super::titles::Titles;
 use super::titles::slug;
 use super::upstreams::Upstreams;

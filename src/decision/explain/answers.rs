@@ -4,11 +4,10 @@ use std::fmt::Write;
 
 use serde::Serialize;
 
-use super::PartStory;
+use super::part::PartStory;
+use super::part::part_story;
 use crate::decision::Policy;
-use crate::key::KeyPart;
 use crate::key::Source;
-use crate::key::extract;
 use crate::limit::Action;
 use crate::outcome::Matchers;
 use crate::outcome::OutcomeRule;
@@ -104,13 +103,4 @@ pub(super) fn action(action: &Action) -> String {
         }
         Action::Challenge => "challenge".to_owned(),
     }
-}
-
-/// A part of a key, and what the request has there.
-pub(super) fn part_story(part: &KeyPart, source: &Source<'_>) -> PartStory {
-    let mut values: Vec<String> = Vec::new();
-    if let Ok(found) = extract::values(part, source) {
-        values.extend(found.values.into_iter().map(std::borrow::Cow::into_owned));
-    }
-    PartStory { selector: part.selector.to_string(), values }
 }

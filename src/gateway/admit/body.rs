@@ -24,8 +24,8 @@ pub use self::source::Source;
 
 use self::again::Given;
 use super::expect::Gate;
-use super::framing::Unfit;
-use super::intake::Intake;
+use super::framing::BadRequest;
+use super::progress::BodyProgress;
 use crate::alarm::patience::Patience;
 use crate::gateway::forward::headers;
 use crate::gateway::settings::Settings;
@@ -52,7 +52,7 @@ struct Streaming<B> {
     /// The client may send nothing before it is asked to, this way.
     interim: Option<Interim>,
     gate: Option<Gate>,
-    intake: Intake,
+    progress: BodyProgress,
     /// It may be as long as this; `None`: any length.
     most: Option<u64>,
     /// With its sender.
@@ -85,7 +85,7 @@ pub struct Peeked {
     pub is_whole: bool,
 }
 
-/// A body that broke off under its reader; the intake knows why.
+/// A body that broke off under its reader; the progress knows why.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct BrokenOff;
 
@@ -113,7 +113,7 @@ where
             has_ended: false,
             interim: None,
             gate: None,
-            intake: Intake::default(),
+            progress: BodyProgress::default(),
             most: bounds.length,
             patience: Patience::new(bounds.idle, bounds.rate),
         })))
@@ -124,13 +124,13 @@ where
     }
 
     /// Where its bytes are counted; `None` for a request without a body.
-    pub fn intake(&self) -> Option<Intake> {
-        self.0.as_ref().map(|body| body.intake.clone())
+    pub fn progress(&self) -> Option<BodyProgress> {
+        self.0.as_ref().map(|body| body.progress.clone())
     }
 
     /// Reads until the body ends or `at_most` bytes are here, and keeps what it read for the application. Of what is more
     /// than a little, the bodies of a connection keep so much together; one that finds no room soon is refused.
-    pub async fn peek(&mut self, at_most: usize, budget: &Budget) -> Result<Peeked, Unfit> {
+    pub async fn peek(&mut self, at_most: usize, budget: &Budget) -> Result<Peeked, BadRequest> {
         let Some(body) = &mut self.0 else { return Ok(Peeked { start: Bytes::new(), is_whole: true }) };
         let mut read = Parts::expecting(at_most);
         let mut share = None;
@@ -139,7 +139,7 @@ where
                 share = Some(body.find_room(read.len(), at_most, budget).await?);
             }
             let Some(frame) = poll_fn(|cx| body.poll_source(cx)).await else { break };
-            match frame.map_err(|BrokenOff| body.intake.fault().unwrap_or(Unfit::Body))?.into_data() {
+            match frame.map_err(|BrokenOff| body.progress.fault().unwrap_or(BadRequest::Body))?.into_data() {
                 Ok(data) => read.put(data),
                 Err(frame) => body.trailers = frame.into_trailers().ok(),
             }
@@ -178,7 +178,7 @@ where
         if body.interim.is_some() || is_long {
             return false;
         }
-        body.most = Some(body.intake.bytes() + MAX_DISCARDED);
+        body.most = Some(body.progress.bytes() + MAX_DISCARDED);
         let drain = async {
             while !body.has_ended && !body.source.is_end_stream() {
                 if poll_fn(|cx| body.poll_source(cx)).await.is_some_and(|frame| frame.is_err()) {
@@ -232,7 +232,7 @@ impl<B: Body<Data = Bytes> + Unpin> Streaming<B> {
                     interim.invite();
                 }
                 ready!(self.patience.poll_lost(cx));
-                return self.break_off(Unfit::Slow);
+                return self.break_off(BadRequest::Slow);
             }
         };
         // Whoever sends does not wait.
@@ -241,17 +241,17 @@ impl<B: Body<Data = Bytes> + Unpin> Streaming<B> {
         self.patience.moved(data.map_or(0, Bytes::len));
         match frame {
             // Where the client has left, a connection that was dropped looks like the end of the body.
-            None if self.intake.is_abandoned() && !self.source.is_end_stream() => self.break_off(Unfit::Body),
+            None if self.progress.is_abandoned() && !self.source.is_end_stream() => self.break_off(BadRequest::Body),
             None => {
                 self.has_ended = true;
                 Poll::Ready(None)
             }
-            Some(Err(_)) => self.break_off(Unfit::Body),
+            Some(Err(_)) => self.break_off(BadRequest::Body),
             Some(Ok(frame)) => match frame.into_data() {
                 Ok(data) => {
-                    let total = self.intake.count(data.len());
+                    let total = self.progress.count(data.len());
                     if self.most.is_some_and(|most| total > most) {
-                        return self.break_off(Unfit::TooLong);
+                        return self.break_off(BadRequest::TooLong);
                     }
                     Poll::Ready(Some(Ok(Frame::data(data))))
                 }
@@ -271,16 +271,16 @@ impl<B: Body<Data = Bytes> + Unpin> Streaming<B> {
     }
 
     /// Waits for room for all that may be read, in line with other bodies of the connection.
-    async fn find_room(&self, read: usize, at_most: usize, budget: &Budget) -> Result<Share, Unfit> {
+    async fn find_room(&self, read: usize, at_most: usize, budget: &Budget) -> Result<Share, BadRequest> {
         let whole = at_most.saturating_add(A_PART);
         let left = self.source.size_hint().upper().and_then(|left| usize::try_from(left).ok());
         let bytes = left.map_or(whole, |left| whole.min(read.saturating_add(left)));
         let share = budget.share(bytes, whole);
-        timeout(FOR_ROOM, share).await.map_err(|_| Unfit::NoRoom)
+        timeout(FOR_ROOM, share).await.map_err(|_| BadRequest::NoRoom)
     }
 
-    fn break_off(&mut self, fault: Unfit) -> Poll<Option<Result<Frame<Bytes>, BrokenOff>>> {
-        self.intake.fail(fault);
+    fn break_off(&mut self, fault: BadRequest) -> Poll<Option<Result<Frame<Bytes>, BrokenOff>>> {
+        self.progress.fail(fault);
         Poll::Ready(Some(Err(BrokenOff)))
     }
 }

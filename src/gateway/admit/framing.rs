@@ -17,12 +17,14 @@ use http::header::TRANSFER_ENCODING;
 use http::request::Parts;
 use http::uri::Scheme;
 
+use crate::gateway::settings::Settings;
+use crate::listen::Connection;
 use crate::listen::tls::Secured;
 use crate::request::CanonicalHost;
 
 /// Why a request is refused before any rule is asked.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
-pub enum Unfit {
+pub enum BadRequest {
     #[error("this method is not served here")]
     Method,
     #[error("the target of the request is malformed")]
@@ -57,7 +59,7 @@ pub enum Unfit {
     NoRoom,
 }
 
-impl Unfit {
+impl BadRequest {
     pub fn status(self) -> StatusCode {
         match self {
             Self::Method => StatusCode::METHOD_NOT_ALLOWED,
@@ -72,12 +74,32 @@ impl Unfit {
     }
 }
 
+/// Refuses a request that is not exactly one, is not for this connection, or is longer than bodies may be. `host` is
+/// known as soon as there is exactly one; `length`: that of the body, as far as it is stated.
+pub fn admit(
+    parts: &mut Parts,
+    host: &mut Option<HeaderValue>,
+    connection: &Connection,
+    settings: &Settings,
+    length: u64,
+) -> Result<(), BadRequest> {
+    if parts.headers.len() > connection.max_headers {
+        return Err(BadRequest::TooManyFields);
+    }
+    let host = host.insert(check(parts, connection.local)?);
+    check_direction(host, connection.secured())?;
+    if settings.max_body.is_some_and(|most| length > most) {
+        return Err(BadRequest::TooLong);
+    }
+    Ok(())
+}
+
 /// Checks the head of a request. Afterwards the target has only bytes that a target may have, and `Host` is the one
 /// host that the request is for, which is the answer: the authority of an absolute target or of HTTP/2, else what it was.
 /// An HTTP/1.0 request without one is for the address it came to.
-pub fn check(parts: &mut Parts, local: SocketAddr) -> Result<HeaderValue, Unfit> {
+pub fn check(parts: &mut Parts, local: SocketAddr) -> Result<HeaderValue, BadRequest> {
     if is_refused(&parts.method) {
-        return Err(Unfit::Method);
+        return Err(BadRequest::Method);
     }
     check_target(parts)?;
     let framing = Framing::among(&parts.headers);
@@ -85,7 +107,7 @@ pub fn check(parts: &mut Parts, local: SocketAddr) -> Result<HeaderValue, Unfit>
     let expects_more = framing.expects_more;
     let host = framing.host()?.cloned();
     let host = settle_host(parts, host, local)?;
-    if expects_more { Err(Unfit::Expectation) } else { Ok(host) }
+    if expects_more { Err(BadRequest::Expectation) } else { Ok(host) }
 }
 
 /// The fields that say what a request is and where it ends, gathered in one look over all of them: as many look-ups cost
@@ -125,25 +147,25 @@ impl<'h> Framing<'h> {
         framing
     }
 
-    fn check_lengths(&self, version: Version) -> Result<(), Unfit> {
+    fn check_lengths(&self, version: Version) -> Result<(), BadRequest> {
         let Some(encoding) = self.encoding else { return self.check_length() };
         let is_plain = self.encodings == 1 && encoding.as_bytes().eq_ignore_ascii_case(b"chunked");
         if !is_plain || version != Version::HTTP_11 {
-            return Err(Unfit::TransferEncoding);
+            return Err(BadRequest::TransferEncoding);
         }
-        if self.length.is_some() { Err(Unfit::TwoLengths) } else { Ok(()) }
+        if self.length.is_some() { Err(BadRequest::TwoLengths) } else { Ok(()) }
     }
 
     /// Several equal lengths are one; anything else but digits is none.
-    fn check_length(&self) -> Result<(), Unfit> {
+    fn check_length(&self) -> Result<(), BadRequest> {
         let Some(length) = self.length else { return Ok(()) };
         let is_number = !length.is_empty() && length.as_bytes().iter().all(u8::is_ascii_digit);
-        if is_number && !self.has_different_lengths { Ok(()) } else { Err(Unfit::TwoLengths) }
+        if is_number && !self.has_different_lengths { Ok(()) } else { Err(BadRequest::TwoLengths) }
     }
 
     /// The one line that names the host, if there is one.
-    fn host(&self) -> Result<Option<&'h HeaderValue>, Unfit> {
-        if self.hosts > 1 { Err(Unfit::SeveralHosts) } else { Ok(self.host) }
+    fn host(&self) -> Result<Option<&'h HeaderValue>, BadRequest> {
+        if self.hosts > 1 { Err(BadRequest::SeveralHosts) } else { Ok(self.host) }
     }
 }
 
@@ -154,57 +176,57 @@ fn is_refused(method: &Method) -> bool {
 
 /// Checks that a client which was let in for one host (by its certificate, and the name it asked for) speaks to that one.
 /// One that named no host in its handshake was let in for none: it may ask for an address, which is never named there.
-pub fn check_direction(host: &HeaderValue, secured: Option<&Secured>) -> Result<(), Unfit> {
+pub fn check_direction(host: &HeaderValue, secured: Option<&Secured>) -> Result<(), BadRequest> {
     let Some(Secured { server_name, client_is_certified: true }) = secured else { return Ok(()) };
     let host = host.to_str().unwrap_or_default();
     let is_for_it = match server_name {
         Some(name) => CanonicalHost::new(host) == CanonicalHost::new(name),
         None => is_address(&CanonicalHost::new(host)),
     };
-    if is_for_it { Ok(()) } else { Err(Unfit::Misdirected) }
+    if is_for_it { Ok(()) } else { Err(BadRequest::Misdirected) }
 }
 
 fn is_address(host: &CanonicalHost<'_>) -> bool {
     host.as_str().starts_with('[') || host.as_str().parse::<Ipv4Addr>().is_ok()
 }
 
-fn check_target(parts: &Parts) -> Result<(), Unfit> {
-    let Some(target) = parts.uri.path_and_query() else { return Err(Unfit::Target) };
+fn check_target(parts: &Parts) -> Result<(), BadRequest> {
+    let Some(target) = parts.uri.path_and_query() else { return Err(BadRequest::Target) };
     // http::Uri lets bytes above 0x7f pass, which each application decodes in its own way.
     if !target.as_str().bytes().all(|byte| byte.is_ascii_graphic()) {
-        return Err(Unfit::Target);
+        return Err(BadRequest::Target);
     }
     let is_asterisk = target.path() == "*";
     if is_asterisk && parts.method != Method::OPTIONS || !is_asterisk && !target.path().starts_with('/') {
-        return Err(Unfit::Target);
+        return Err(BadRequest::Target);
     }
     match parts.uri.scheme() {
-        Some(scheme) if *scheme != Scheme::HTTP && *scheme != Scheme::HTTPS => Err(Unfit::Scheme),
+        Some(scheme) if *scheme != Scheme::HTTP && *scheme != Scheme::HTTPS => Err(BadRequest::Scheme),
         // `example.com:80` is the target of a CONNECT.
-        None if parts.uri.authority().is_some() && parts.version < Version::HTTP_2 => Err(Unfit::Target),
+        None if parts.uri.authority().is_some() && parts.version < Version::HTTP_2 => Err(BadRequest::Target),
         _ => Ok(()),
     }
 }
 
-fn settle_host(parts: &mut Parts, host: Option<HeaderValue>, local: SocketAddr) -> Result<HeaderValue, Unfit> {
+fn settle_host(parts: &mut Parts, host: Option<HeaderValue>, local: SocketAddr) -> Result<HeaderValue, BadRequest> {
     if host.as_ref().is_some_and(|host| !is_host(host.as_bytes())) {
-        return Err(Unfit::Host);
+        return Err(BadRequest::Host);
     }
     let Some(authority) = parts.uri.authority() else {
         return match (host, parts.version) {
             (Some(host), _) => Ok(host),
             // Health checks of load balancers ask like this.
             (None, Version::HTTP_10) => insert_host(&mut parts.headers, &local.to_string()),
-            (None, _) => Err(Unfit::NoHost),
+            (None, _) => Err(BadRequest::NoHost),
         };
     };
     if !is_host(authority.as_str().as_bytes()) {
-        return Err(Unfit::Host);
+        return Err(BadRequest::Host);
     }
     match host {
-        None if parts.version < Version::HTTP_2 && parts.version > Version::HTTP_10 => return Err(Unfit::NoHost),
+        None if parts.version < Version::HTTP_2 && parts.version > Version::HTTP_10 => return Err(BadRequest::NoHost),
         Some(host) if !is_same_host(host.as_bytes(), authority.as_str().as_bytes(), &parts.uri) => {
-            return Err(Unfit::HostMismatch);
+            return Err(BadRequest::HostMismatch);
         }
         _ => {}
     }
@@ -212,8 +234,8 @@ fn settle_host(parts: &mut Parts, host: Option<HeaderValue>, local: SocketAddr) 
     insert_host(&mut parts.headers, authority.as_str())
 }
 
-fn insert_host(headers: &mut HeaderMap, host: &str) -> Result<HeaderValue, Unfit> {
-    let value = HeaderValue::from_str(host).map_err(|_| Unfit::Host)?;
+fn insert_host(headers: &mut HeaderMap, host: &str) -> Result<HeaderValue, BadRequest> {
+    let value = HeaderValue::from_str(host).map_err(|_| BadRequest::Host)?;
     headers.insert(HOST, value.clone());
     Ok(value)
 }

@@ -4,5 +4,6 @@ pub mod body;
 pub mod cookies;
 pub mod expect;
 pub mod framing;
-pub mod intake;
+pub mod progress;
+
 pub mod request_id;

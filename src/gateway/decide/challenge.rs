@@ -11,18 +11,15 @@ use crate::challenge;
 use crate::challenge::token::NONCE;
 use crate::decision::Batch;
 use crate::decision::Charge;
-use crate::decision::Decision;
 use crate::decision::Denial;
-use crate::decision::Plan;
-use crate::decision::Policy;
 use crate::decision::Settlement;
 use crate::decision::Verdict;
 use crate::decision::batch::Force;
 use crate::decision::batch::Items;
-use crate::decision::conclude::Penalty;
+use crate::decision::concluded::Penalty;
 use crate::gateway::admit::cookies;
 use crate::gateway::core::Core;
-use crate::gateway::story::Story;
+use crate::gateway::snapshot::Snapshot;
 use crate::key::Key;
 use crate::limit::Algorithm;
 use crate::limit::Count;
@@ -30,9 +27,7 @@ use crate::limit::Limit;
 use crate::limit::Rate;
 use crate::limit::Rates;
 use crate::limit::Rule;
-use crate::outcome::Outcome;
 use crate::store::Store;
-use crate::store::StoreError;
 
 /// Where a browser puts its proof.
 const COOKIE: &str = "portcullis_pow";
@@ -42,33 +37,21 @@ const COOKIE: &str = "portcullis_pow";
 pub struct Proofs(SmallVec<[Box<str>; 1]>);
 
 impl Proofs {
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// Takes them away: they are for nobody else.
     pub fn take(headers: &mut HeaderMap) -> Self {
         Self(cookies::take(headers, COOKIE))
     }
 }
 
-/// Decides; and where a challenge would deny a request that brings the proof for it, gives that key a new budget and
-/// decides anew.
-pub async fn decide<'a>(story: &Story, plan: &Plan<'a>, proofs: &Proofs) -> Result<Decision<'a>, StoreError> {
-    let decision = plan.conclude(&story.core.store.decide(plan.batch()).await?);
-    if proofs.0.is_empty() {
-        return Ok(decision);
-    }
-    match &decision {
-        Decision::Deny(denial) if Box::pin(redeem(story, denial, proofs)).await => {
-            Ok(plan.conclude(&Box::pin(story.core.store.decide(plan.batch())).await?))
-        }
-        _ => Ok(decision),
-    }
-}
-
-/// Whether one of the proofs is for what denies, and was not used before. It is from now on, and the key's counts are
-/// forgotten. What else the denied decision holds is given back.
-async fn redeem(story: &Story, denial: &Denial<'_>, proofs: &Proofs) -> bool {
-    let (core, policy) = (&story.core, &story.live.policy);
+/// Where a challenge denies a request that brings the proof for it, gives that key a new budget: its counts are
+/// forgotten, and the proof counts no second time. `true`: what was decided is to be decided anew.
+pub async fn redeem(core: &Core, live: &Snapshot, denial: &Denial<'_>, proofs: &Proofs) -> bool {
     let (Penalty::Challenge(key), Some(limit)) = (denial.penalty, denial.limit) else { return false };
-    let limit = policy.limit(limit);
+    let limit = live.policy.limit(limit);
     let now = core.clock.now();
     let mut solved =
         proofs.0.iter().filter_map(|proof| challenge::verify(core.store.ring(), proof, &limit.name, key, now));
@@ -76,17 +59,12 @@ async fn redeem(story: &Story, denial: &Denial<'_>, proofs: &Proofs) -> bool {
     if !is_first_use(core, limit, &solved.id).await {
         return false;
     }
-    let mut settlements: SmallVec<[_; 4]> = denial.slots.iter().copied().map(Settlement::Release).collect();
-    if let Some(pending) = &denial.pending {
-        settlements.extend(pending.settlements(policy, Some(Outcome::Neither)));
-    }
-    settlements.push(Settlement::Forget { key, charged: None });
     // A store that is away by now denies, or has nothing to forget.
-    let _ = core.store.settle(&settlements).await;
+    let _ = core.store.settle(&[Settlement::Forget { key, charged: None }]).await;
     true
 }
 
-/// Whether nobody has used this proof, at any gateway of the store: then it is used now.
+/// Whether this proof was used at no gateway of the store before. From now on it was.
 async fn is_first_use(core: &Core, limit: &Limit, id: &[u8; NONCE]) -> bool {
     let mut key = Key::default();
     key.push(id);
@@ -112,8 +90,3 @@ static ONCE: LazyLock<Rule> = LazyLock::new(|| {
     let rates = Rates::new([once]).expect("whole seconds");
     Rule::Rates { algorithm: Algorithm::FixedWindow, rates, cost: NonZeroU32::MIN }
 });
-
-/// Whether a limit of this policy challenges: without one no cookie is ours.
-pub fn is_used_by(policy: &Policy) -> bool {
-    policy.limits.iter().any(|limit| matches!(limit.then.action, crate::limit::Action::Challenge))
-}

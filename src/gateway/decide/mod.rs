@@ -2,4 +2,7 @@
 
 pub mod bans;
 pub mod challenge;
+pub mod decided;
+pub mod record;
 pub mod subject;
+pub mod suspect;

@@ -2,27 +2,25 @@
 //! goes any further.
 
 use crate::decision::Denial;
-use crate::decision::Entry;
 use crate::decision::Pass;
+use crate::decision::Plan;
 use crate::gateway::snapshot::Snapshot;
 use crate::key::Hashers;
 use crate::key::KeyHash;
 use crate::limit::LimitId;
 use crate::record::ShownKey;
 use crate::record::Subject;
-use crate::request::Fields;
 use crate::store::AnyStore;
 
 /// `None`: no limit denies it, or nobody wants to know.
 pub(in crate::gateway) fn of_denial(
     denial: &Denial<'_>,
     live: &Snapshot,
-    entry: &Entry<'_, '_>,
-    fields: &Fields,
+    plan: &Plan<'_, '_>,
     store: &AnyStore,
 ) -> Option<Box<Subject>> {
     let limit = denial.limit.filter(|&limit| live.recorder.wants(limit))?;
-    let shown = denial.key.and_then(|key| shown(limit, key, entry, fields, &store.hashers()));
+    let shown = denial.key.and_then(|key| shown(limit, key, plan, &store.hashers()));
     let is_ban = denial.trips.iter().any(|trip| trip.limit == limit);
     let (key, span, is_suspect) = (denial.key, denial.wait, denial.is_suspect);
     Some(Box::new(Subject { limit, key, shown, span, is_ban, is_suspect }))
@@ -32,17 +30,16 @@ pub(in crate::gateway) fn of_denial(
 pub(in crate::gateway) fn of_delay(
     pass: &Pass,
     live: &Snapshot,
-    entry: &Entry<'_, '_>,
-    fields: &Fields,
+    plan: &Plan<'_, '_>,
     store: &AnyStore,
 ) -> Option<Box<Subject>> {
     let (limit, span) = pass.delay.filter(|&(limit, _)| live.recorder.wants(limit))?;
     let key = pass.delayed_key;
-    let shown = key.and_then(|key| shown(limit, key, entry, fields, &store.hashers()));
+    let shown = key.and_then(|key| shown(limit, key, plan, &store.hashers()));
     Some(Box::new(Subject { limit, key, shown, span: Some(span), is_ban: false, is_suspect: false }))
 }
 
-fn shown(limit: LimitId, key: KeyHash, entry: &Entry<'_, '_>, fields: &Fields, hashers: &Hashers) -> Option<ShownKey> {
-    let masked = entry.named(fields, hashers, limit, key)?.masked;
+fn shown(limit: LimitId, key: KeyHash, plan: &Plan<'_, '_>, hashers: &Hashers) -> Option<ShownKey> {
+    let masked = plan.named(hashers, limit, key)?.masked;
     Some(ShownKey { hash: hashers.shown.again(key), masked })
 }

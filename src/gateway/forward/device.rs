@@ -12,7 +12,7 @@ use crate::client::device::COOKIE_PREFIX;
 use crate::client::device::Subject;
 use crate::clock::Timestamp;
 use crate::decision::Policy;
-use crate::decision::device::Newcomer;
+use crate::decision::device::DeviceEnrollment;
 
 /// Takes the device cookies out of a request: they are none of the application's business. What is left of each line
 /// stays as it came; a line with nothing left goes.
@@ -42,17 +42,17 @@ pub fn strip_set(headers: &mut HeaderMap) {
 }
 
 /// The `Set-Cookie` that makes a device known, or renews what it has. `None`: the route knows no clients.
-pub fn welcome(
+pub fn cookie(
     policy: &Policy,
     ring: &KeyRing,
     now: Timestamp,
-    newcomer: &Newcomer,
+    enrollment: &DeviceEnrollment,
     is_secure: bool,
 ) -> Option<HeaderValue> {
-    let route = policy.routes.get(newcomer.route);
+    let route = policy.routes.get(enrollment.route);
     let keep = route.known_clients.as_ref()?.keep;
-    let device = newcomer.device.unwrap_or_else(DeviceId::random);
-    let subject = Subject { route: &route.name, name: &newcomer.name };
+    let device = enrollment.device.unwrap_or_else(DeviceId::random);
+    let subject = Subject { route: &route.name, name: &enrollment.name };
     let device::Issued { name, value } = device::issue(ring, now, subject, device, keep);
     let secure = if is_secure { "; Secure" } else { "" };
     let cookie = format!("{name}={value}; Path=/; Max-Age={}; HttpOnly; SameSite=Lax{secure}", keep.as_secs());

@@ -17,8 +17,8 @@ use http_body::SizeHint;
 
 use super::relay::BoxError;
 use super::relay::Relay;
-use crate::gateway::settle::Settling;
-use crate::gateway::story::Story;
+use crate::gateway::exchange::Exchange;
+use crate::gateway::reservation::Settling;
 use crate::gather::Parts;
 use crate::listen::Budget;
 use crate::listen::LITTLE;
@@ -42,52 +42,52 @@ pub struct Watch {
 impl Watch {
     /// Looks at the head of an answer, as the application sent it. `None`: nobody asks what it means. `is_through`: it
     /// has no body.
-    pub fn begin(story: &mut Story, status: StatusCode, headers: &HeaderMap, is_through: bool) -> Option<Self> {
-        let rule = story.outcome_rule()?;
+    pub fn begin(exchange: &mut Exchange, status: StatusCode, headers: &HeaderMap, is_through: bool) -> Option<Self> {
+        let rule = exchange.outcome_rule()?;
         if let Some(outcome) = rule.of_head(status, headers) {
             return Some(Self {
                 inspection: None,
-                settling: story.settle(Meaning::Known(outcome), is_through),
+                settling: exchange.settle(Meaning::Known(outcome), is_through),
                 share: None,
             });
         }
-        let bound = story.live.settings.inspect_body;
+        let bound = exchange.live.settings.inspect_body;
         let inspection = Inspection::begin(Arc::clone(rule), status, headers, bound);
         Some(Self { inspection: Some(inspection), settling: Settling::default(), share: None })
     }
 
     /// Waits until what there is to be kept of a body, as far as its length is known, has room beside that of other
     /// answers of the connection.
-    pub async fn find_room(&mut self, story: &Story, body: &SizeHint, budget: &Budget) {
-        let whole = inspection::room(story.live.settings.inspect_body);
+    pub async fn find_room(&mut self, exchange: &Exchange, body: &SizeHint, budget: &Budget) {
+        let whole = inspection::room(exchange.live.settings.inspect_body);
         let length = body.upper().and_then(|length| usize::try_from(length).ok()).map_or(whole, |it| it.min(whole));
         if self.inspection.is_some() && length > LITTLE {
             // What is read ahead is kept beside what is looked at.
-            let copies = if story.may_be_welcome() { 2 } else { 1 };
+            let copies = if exchange.may_set_device_cookie() { 2 } else { 1 };
             self.share = Some(budget.share(length.saturating_mul(copies), whole).await);
         }
     }
 
     /// All that can be looked at has been, whether or not the request is through with that: returns when its client
     /// may hear of it.
-    pub async fn end(mut self, story: &mut Story, ending: Ending, is_through: bool) {
-        self.conclude(story, ending, is_through);
+    pub async fn end(mut self, exchange: &mut Exchange, ending: Ending, is_through: bool) {
+        self.conclude(exchange, ending, is_through);
         self.settling.await;
     }
 
     /// What came of the body.
-    fn feed(&mut self, story: &mut Story, data: &[u8]) {
+    fn feed(&mut self, exchange: &mut Exchange, data: &[u8]) {
         let Some(inspection) = &mut self.inspection else { return };
         inspection.feed(data);
         if inspection.is_full() {
-            self.conclude(story, Ending::Whole, false);
+            self.conclude(exchange, Ending::Whole, false);
         }
     }
 
-    fn conclude(&mut self, story: &mut Story, ending: Ending, is_through: bool) {
+    fn conclude(&mut self, exchange: &mut Exchange, ending: Ending, is_through: bool) {
         if let Some(inspection) = self.inspection.take() {
             self.share = None;
-            self.settling = story.settle(meaning(inspection.conclude(ending)), is_through);
+            self.settling = exchange.settle(meaning(inspection.conclude(ending)), is_through);
         }
     }
 }
@@ -125,11 +125,11 @@ impl Inspected {
 
     /// Reads on until the outcome is known, where a success is to be told in the head: no further than the outcome is
     /// looked for, and never longer for one part than an application may take for it.
-    pub async fn look_ahead(&mut self) -> Option<&mut Story> {
+    pub async fn look_ahead(&mut self) -> Option<&mut Exchange> {
         let inner = self.0.as_mut()?;
-        let mut read = Parts::expecting(inner.relay.story.live.settings.inspect_body);
+        let mut read = Parts::expecting(inner.relay.exchange.live.settings.inspect_body);
         let share = inner.watch.share.take();
-        while inner.watch.inspection.is_some() && inner.relay.story.may_be_welcome() {
+        while inner.watch.inspection.is_some() && inner.relay.exchange.may_set_device_cookie() {
             let frame = poll_fn(|cx| inner.poll_relay(cx)).await;
             match frame.map(|frame| frame.map(Frame::into_data)) {
                 Some(Ok(Ok(data))) => read.put(data),
@@ -139,7 +139,7 @@ impl Inspected {
             }
         }
         inner.ahead = Share::of(share, read.into_bytes());
-        Some(&mut inner.relay.story)
+        Some(&mut inner.relay.exchange)
     }
 
     pub fn is_end_stream(&self) -> bool {
@@ -167,7 +167,7 @@ impl Inspected {
     /// Nobody is there to be sent the head: the client left before it came.
     pub fn without_reader(&mut self) {
         if let Some(inner) = &mut self.0 {
-            inner.relay.story.status = None;
+            inner.relay.exchange.has_no_reader();
         }
     }
 }
@@ -201,40 +201,39 @@ impl Inner {
     /// The next part, looked at.
     fn poll_relay(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
         let frame = ready!(self.relay.poll_frame(cx));
-        let story = &mut self.relay.story;
+        let exchange = &mut self.relay.exchange;
         match &frame {
             Some(Ok(frame)) => {
                 if let Some(data) = frame.data_ref() {
-                    self.watch.feed(story, data);
+                    self.watch.feed(exchange, data);
                 }
                 self.has_ended = frame.is_trailers() || self.relay.body.is_end_stream();
             }
-            Some(Err(_)) => self.watch.conclude(story, Ending::Cut, true),
+            Some(Err(_)) => self.watch.conclude(exchange, Ending::Cut, true),
             None => self.has_ended = true,
         }
         if self.has_ended {
-            self.watch.conclude(story, Ending::Whole, true);
+            self.watch.conclude(exchange, Ending::Whole, true);
         }
         Poll::Ready(frame)
     }
 
-    /// Reads on for nobody.
+    /// Reads on for the outcome alone.
     async fn read_on(mut self: Box<Self>) {
-        let sent = self.relay.story.bytes_out;
+        self.relay.loses_reader();
         while self.watch.inspection.is_some() {
             drop(poll_fn(|cx| self.poll_relay(cx)).await);
         }
-        self.relay.story.bytes_out = sent;
     }
 }
 
 impl Drop for Inspected {
     fn drop(&mut self) {
         let Some(inner) = self.0.take().filter(|inner| inner.watch.inspection.is_some()) else { return };
-        if let Some(intake) = &inner.relay.story.intake {
-            intake.abandon();
+        if let Some(progress) = inner.relay.exchange.body() {
+            progress.abandon();
         }
-        let core = Arc::clone(&inner.relay.story.core);
+        let core = Arc::clone(&inner.relay.exchange.core);
         core.go_on(inner.read_on());
     }
 }

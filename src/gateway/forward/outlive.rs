@@ -9,7 +9,7 @@ use std::task::ready;
 
 use http::Response;
 
-use crate::gateway::admit::intake::Intake;
+use crate::gateway::admit::progress::BodyProgress;
 use crate::gateway::answer::ResponseBody;
 use crate::gateway::core::Core;
 
@@ -18,17 +18,17 @@ use crate::gateway::core::Core;
 pub struct Outliving {
     answer: Option<Pin<Box<dyn Future<Output = Response<ResponseBody>> + Send>>>,
     core: Arc<Core>,
-    intake: Option<Intake>,
+    progress: Option<BodyProgress>,
 }
 
 impl Outliving {
-    /// `intake` is that of the request's body.
+    /// `progress` is that of the request's body.
     pub fn new(
         answer: impl Future<Output = Response<ResponseBody>> + Send + 'static,
         core: Arc<Core>,
-        intake: Option<Intake>,
+        progress: Option<BodyProgress>,
     ) -> Self {
-        Self { answer: Some(Box::pin(answer)), core, intake }
+        Self { answer: Some(Box::pin(answer)), core, progress }
     }
 }
 
@@ -52,8 +52,8 @@ impl Future for Outliving {
 impl Drop for Outliving {
     fn drop(&mut self) {
         let Some(answer) = self.answer.take() else { return };
-        if let Some(intake) = &self.intake {
-            intake.abandon();
+        if let Some(progress) = &self.progress {
+            progress.abandon();
         }
         self.core.go_on(async move { drop(answer.await.into_body().without_reader()) });
     }

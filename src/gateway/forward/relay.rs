@@ -14,23 +14,30 @@ use tracing::warn;
 
 use super::headers;
 use crate::gateway::admit::expect::Invitation;
-use crate::gateway::story::Story;
+use crate::gateway::exchange::Exchange;
 use crate::upstream::AnswerBody;
 
 pub(in crate::gateway) type BoxError = Box<dyn Error + Send + Sync>;
 
-/// An application's answer while it streams. The story ends with it.
+/// An application's answer while it streams. The exchange ends with it.
 #[derive(Debug)]
 pub struct Relay {
     pub(super) body: AnswerBody,
-    pub(in crate::gateway) story: Box<Story>,
+    pub(in crate::gateway) exchange: Box<Exchange>,
     /// Keeps a body that the application never asked for from ending its connection under the answer.
     _invitation: Option<Invitation>,
+    /// Whether the client still takes what comes.
+    has_reader: bool,
 }
 
 impl Relay {
-    pub(in crate::gateway) fn new(body: AnswerBody, story: Box<Story>, invitation: Option<Invitation>) -> Self {
-        Self { body, story, _invitation: invitation }
+    pub(in crate::gateway) fn new(body: AnswerBody, exchange: Box<Exchange>, invitation: Option<Invitation>) -> Self {
+        Self { body, exchange, _invitation: invitation, has_reader: true }
+    }
+
+    /// The client has left: what comes from now on is not sent.
+    pub(super) fn loses_reader(&mut self) {
+        self.has_reader = false;
     }
 
     pub(in crate::gateway) fn is_end_stream(&self) -> bool {
@@ -48,7 +55,9 @@ impl Relay {
         Poll::Ready(match ready!(Pin::new(&mut self.body).poll_frame(cx)) {
             Some(Ok(mut frame)) => {
                 if let Some(data) = frame.data_ref() {
-                    self.story.bytes_out += data.len() as u64;
+                    if self.has_reader {
+                        self.exchange.sends(data.len() as u64);
+                    }
                 } else if let Some(trailers) = frame.trailers_mut() {
                     headers::filter_trailers(trailers);
                 }
@@ -61,17 +70,14 @@ impl Relay {
     }
 
     fn cut_short(&mut self, error: BoxError) -> BoxError {
-        let server = self.story.sent.as_mut().and_then(|sent| {
-            sent.failure = Some("cut_short");
-            sent.server.clone()
-        });
+        self.exchange.has_failed("cut_short");
         warn!(
-            request_id = self.story.request_id.as_str(),
-            server = server.as_deref(),
+            request_id = self.exchange.facts.request_id.as_str(),
+            server = self.exchange.server(),
             %error,
             "the application's answer was cut short",
         );
-        self.story.error = Some("the answer was cut short".into());
+        self.exchange.is_at_fault("the answer was cut short");
         error
     }
 }

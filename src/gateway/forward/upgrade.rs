@@ -19,8 +19,8 @@ use tokio::io::ReadBuf;
 use tracing::debug;
 
 use super::websocket::Handshake;
-use crate::gateway::admit::intake::Intake;
-use crate::gateway::story::Story;
+use crate::gateway::admit::progress::BodyProgress;
+use crate::gateway::exchange::Exchange;
 use crate::listen::OnUpgrade;
 use crate::upstream::Tunnel;
 
@@ -87,11 +87,6 @@ impl Wanted {
     }
 }
 
-/// Whether a client asks for a tunnel in a stream of HTTP/2, and so takes any answer of success for its beginning.
-pub fn is_tunnel_in_stream(parts: &Parts) -> bool {
-    is_stream(parts.version) && parts.extensions.get::<OnUpgrade>().is_some()
-}
-
 fn is_stream(version: Version) -> bool {
     version == Version::HTTP_2
 }
@@ -120,19 +115,19 @@ fn is_http(protocol: &[u8]) -> bool {
     begins(b"h2") || begins(b"h3") || begins(b"http")
 }
 
-/// Carries bytes both ways until both sides are done or nothing moves. The story ends with it, and the server counts
+/// Carries bytes both ways until both sides are done or nothing moves. The exchange ends with it, and the server counts
 /// as busy as long.
-pub async fn tunnel(client: OnUpgrade, application: Tunnel, mut story: Box<Story>) {
+pub async fn tunnel(client: OnUpgrade, application: Tunnel, mut exchange: Box<Exchange>) {
     let client = match client.await {
         Ok(client) => client,
         Err(error) => {
-            debug!(request_id = story.request_id.as_str(), %error, "the client left before the tunnel stood");
+            debug!(request_id = exchange.facts.request_id.as_str(), %error, "the client left before the tunnel stood");
             return;
         }
     };
     let given_up = client.given_up();
-    let (received, sent) = (Intake::default(), Intake::default());
-    story.intake = Some(received.clone());
+    let (received, sent) = (BodyProgress::default(), BodyProgress::default());
+    exchange.counts_body_by(Some(received.clone()));
     let mut client = Counted { io: client, read: received.clone() };
     let mut application = Counted { io: application, read: sent.clone() };
     let moved = || received.bytes() + sent.bytes();
@@ -143,7 +138,7 @@ pub async fn tunnel(client: OnUpgrade, application: Tunnel, mut story: Box<Story
         () = given_up => {}
         () = silence(moved) => {}
     }
-    story.bytes_out = sent.bytes();
+    exchange.sends(sent.bytes());
 }
 
 /// For each direction of a tunnel.
@@ -167,7 +162,7 @@ async fn silence(moved: impl Fn() -> u64) {
 #[derive(Debug)]
 struct Counted<T> {
     io: T,
-    read: Intake,
+    read: BodyProgress,
 }
 
 impl<T: AsyncRead + Unpin> AsyncRead for Counted<T> {

@@ -10,7 +10,7 @@ use super::page::Template;
 use super::refusal::Refusal;
 use crate::challenge::Token;
 use crate::challenge::token::NONCE;
-use crate::gateway::story::Story;
+use crate::gateway::exchange::Exchange;
 use crate::key::KeyHash;
 use crate::limit::Limit;
 
@@ -22,16 +22,16 @@ pub struct Page {
 }
 
 /// The page with a question for this key of this limit.
-pub fn page(story: &Story, limit: &Limit, key: KeyHash, refusal: &Refusal<'_>) -> Page {
-    let now = story.core.clock.now();
+pub fn page(exchange: &Exchange, limit: &Limit, key: KeyHash, refusal: &Refusal<'_>) -> Page {
+    let now = exchange.core.clock.now();
     let (for_token, for_scripts) = (random(), random());
-    let token = Token::issue(story.core.store.ring(), &limit.name, key, now, for_token);
+    let token = Token::issue(exchange.core.store.ring(), &limit.name, key, now, for_token);
     let mut scripts = String::with_capacity(2 * NONCE);
     for byte in for_scripts {
         let _ = write!(scripts, "{byte:02x}");
     }
     // A form is not sent again by itself: what was in it is nobody's to keep.
-    let repeat = if matches!(*story.method(), Method::GET | Method::HEAD) { "reload" } else { "back" };
+    let repeat = if matches!(exchange.facts.method, Method::GET | Method::HEAD) { "reload" } else { "back" };
     let html = TEMPLATE.fill(|mark, html| match mark {
         "nonce" => html.extend_from_slice(scripts.as_bytes()),
         "token" => html.extend_from_slice(token.to_text().as_bytes()),
@@ -39,7 +39,7 @@ pub fn page(story: &Story, limit: &Limit, key: KeyHash, refusal: &Refusal<'_>) -
         "lifetime" => html.extend_from_slice(itoa::Buffer::new().format(token.left(now).as_secs()).as_bytes()),
         "repeat" => html.extend_from_slice(repeat.as_bytes()),
         "detail" => refusal.explain(html),
-        _ => html.extend_from_slice(story.request_id.as_bytes()),
+        _ => html.extend_from_slice(exchange.facts.request_id.as_bytes()),
     });
     let policy = format!(
         "default-src 'none'; script-src 'nonce-{scripts}'; style-src 'nonce-{scripts}'; worker-src blob:; \

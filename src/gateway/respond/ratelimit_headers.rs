@@ -2,19 +2,19 @@
 //! the older `X-RateLimit-*`.
 
 use std::fmt::Write;
-use std::time::Duration;
 
 use http::HeaderMap;
 use http::HeaderName;
 use http::HeaderValue;
 
 use crate::decision::Policy;
-use crate::decision::conclude::LimitReport;
+use crate::decision::concluded::LimitReport;
 use crate::gateway::settings::HeaderStyle;
 use crate::limit::Detail;
 use crate::limit::Limit;
 use crate::limit::LimitId;
 use crate::limit::Rule;
+use crate::units::whole_seconds;
 
 /// What each limit of a policy shows, prepared once: by `LimitId`.
 #[derive(Clone, Debug)]
@@ -171,11 +171,6 @@ fn quoted(name: &str) -> String {
     }
     quoted.push('"');
     quoted
-}
-
-/// Rounded up: whoever waits so long waits long enough.
-pub fn whole_seconds(span: Duration) -> u64 {
-    span.as_secs() + u64::from(span.subsec_nanos() > 0)
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use super::ratelimit_headers::whole_seconds;
+use crate::units::whole_seconds;
 
 /// A denial or a failure as its client may know it.
 #[derive(Clone, Copy, Debug)]

@@ -1,7 +1,5 @@
 //! Answers of our own: denials, as their configuration wants them to look, and what failed.
 
-use std::mem;
-
 use bytes::Bytes;
 use http::HeaderMap;
 use http::HeaderName;
@@ -19,7 +17,6 @@ use http::header::CONTENT_TYPE;
 use http::header::LOCATION;
 use http::header::RETRY_AFTER;
 use http::header::TRANSFER_ENCODING;
-use http::request::Parts;
 use smallvec::SmallVec;
 
 use super::audience::Format;
@@ -27,22 +24,22 @@ use super::challenge_page;
 use super::grpc;
 use super::page;
 use super::problem;
-use super::ratelimit_headers::whole_seconds;
 use super::refusal::Refusal;
 use crate::decision::Denial;
-use crate::decision::conclude::Cause;
-use crate::decision::conclude::Penalty;
-use crate::gateway::admit::framing::Unfit;
+use crate::decision::concluded::Cause;
+use crate::decision::concluded::Penalty;
+use crate::gateway::admit::body::RequestBody;
+use crate::gateway::admit::framing::BadRequest;
 use crate::gateway::admit::request_id::X_REQUEST_ID;
 use crate::gateway::answer::ResponseBody;
+use crate::gateway::decide::record::DecisionRecord;
+use crate::gateway::exchange::Exchange;
+use crate::gateway::reservation::Reservation;
 use crate::gateway::snapshot::Snapshot;
-use crate::gateway::story::Decider;
-use crate::gateway::story::Story;
 use crate::key::KeyHash;
 use crate::limit::DenyResponse;
 use crate::limit::Limit;
 use crate::limit::action::DenyBody;
-use crate::record::Ruling;
 use crate::route::RouteId;
 use crate::store::StoreError;
 
@@ -55,14 +52,15 @@ const UNDECIDED_WAIT: u16 = 1;
 /// All that RFC 9110 and RFC 5789 name but CONNECT and TRACE.
 const METHODS: HeaderValue = HeaderValue::from_static("GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS");
 
-/// Answers a denied request; the application does not hear of it. A connection with a body that nobody read ends.
-pub fn deny(
-    mut story: Box<Story>,
+/// Answers a denied request; the application does not hear of it. What is left of a short body is read, so that the
+/// connection can go on; one with a longer body ends.
+pub async fn deny(
+    exchange: Box<Exchange>,
     live: &Snapshot,
-    parts: &Parts,
-    is_body_read: bool,
+    body: RequestBody,
     denial: &Denial<'_>,
 ) -> Response<ResponseBody> {
+    let is_body_read = body.is_empty() || Box::pin(body.discard()).await;
     let mut names: SmallVec<[&str; 2]> = SmallVec::new();
     let refusal = match &denial.cause {
         Cause::Listed { .. } | Cause::NotOnList | Cause::Banned => Refusal::Forbidden,
@@ -70,7 +68,6 @@ pub fn deny(
         Cause::Limited { limits, retry_after } => {
             let limits = limits.iter().filter_map(|id| live.policy.limits.get(usize::from(id.0)));
             names.extend(limits.map(|limit| &*limit.name));
-            story.retry_after = retry_after.map(|wait| whole_seconds(wait).max(1));
             Refusal::Limited { limits: &names, wait: *retry_after }
         }
     };
@@ -78,21 +75,21 @@ pub fn deny(
     let mut answer = match &refusal {
         Refusal::Limited { .. } => {
             let mut answer = match question {
-                Some((limit, key)) => Reply::challenging(&story, &refusal, denial.response, limit, key),
-                None => Reply::shaped(&story, &refusal, denial.response),
+                Some((limit, key)) => Reply::challenging(&exchange, &refusal, denial.response, limit, key),
+                None => Reply::shaped(&exchange, &refusal, denial.response),
             };
-            if let Some(seconds) = story.retry_after {
+            if let Some(seconds) = exchange.decision().retry_after {
                 answer.headers.insert(RETRY_AFTER, number(seconds));
             }
             answer
         }
-        Refusal::Forbidden => Reply::built_in(&story, &refusal, StatusCode::FORBIDDEN),
+        Refusal::Forbidden => Reply::built_in(&exchange, &refusal, StatusCode::FORBIDDEN),
         Refusal::TooManyValues | Refusal::Undecided | Refusal::Failed { .. } => {
-            Reply::built_in(&story, &refusal, StatusCode::BAD_REQUEST)
+            Reply::built_in(&exchange, &refusal, StatusCode::BAD_REQUEST)
         }
     };
-    live.shown.write(&mut answer.headers, &story.report.limits);
-    answer.close_unless(is_body_read, parts.version);
+    live.shown.write(&mut answer.headers, &exchange.decision().report.limits);
+    answer.close_unless(is_body_read, exchange.facts.version);
     if let Refusal::Limited { .. } = refusal {
         let kept = question.and_then(|_| answer.headers.get(CONTENT_SECURITY_POLICY).cloned());
         add_configured(&mut answer.headers, &denial.response.headers);
@@ -102,7 +99,7 @@ pub fn deny(
             answer.headers.insert(CACHE_CONTROL, NO_STORE);
         }
     }
-    answer.finish(story)
+    answer.finish(exchange)
 }
 
 /// The limit that asks for work, and for which key.
@@ -113,43 +110,50 @@ fn challenging<'l>(live: &'l Snapshot, denial: &Denial<'_>) -> Option<(&'l Limit
 
 /// Answers a request that was refused before any rule was asked. Its connection ends: what follows on it is as
 /// doubtful as what came.
-pub fn refuse(mut story: Box<Story>, version: Version, unfit: Unfit) -> Response<ResponseBody> {
-    story.ruling = Ruling::Error;
-    story.error = Some(unfit.to_string().into());
-    let mut answer = Reply::built_in(&story, &Refusal::Failed { words: &unfit.to_string() }, unfit.status());
-    if unfit == Unfit::Method {
+pub fn refuse(mut exchange: Box<Exchange>, bad_request: BadRequest) -> Response<ResponseBody> {
+    exchange.decision_mut().is_not_carried_out();
+    exchange.is_at_fault(bad_request.to_string());
+    let mut answer =
+        Reply::built_in(&exchange, &Refusal::Failed { words: &bad_request.to_string() }, bad_request.status());
+    if bad_request == BadRequest::Method {
         answer.headers.insert(ALLOW, METHODS);
     }
-    if version < Version::HTTP_2 {
+    if exchange.facts.version < Version::HTTP_2 {
         answer.headers.insert(CONNECTION, CLOSE);
     }
-    answer.finish(story)
+    answer.finish(exchange)
 }
 
-/// Answers for an application that did not; `words` go to the client, the story's error to the log.
-pub fn fail(mut story: Box<Story>, status: StatusCode, words: &str, connection: Connection) -> Response<ResponseBody> {
-    story.ruling = Ruling::Error;
-    let mut answer = Reply::built_in(&story, &Refusal::Failed { words }, status);
+/// Answers for an application that did not; `words` go to the client, the error of the exchange to the log.
+pub fn fail(
+    mut exchange: Box<Exchange>,
+    status: StatusCode,
+    words: &str,
+    connection: Connection,
+) -> Response<ResponseBody> {
+    exchange.decision_mut().is_not_carried_out();
+    let mut answer = Reply::built_in(&exchange, &Refusal::Failed { words }, status);
     if connection == Connection::Ends {
         answer.headers.insert(CONNECTION, CLOSE);
     }
-    answer.finish(story)
+    answer.finish(exchange)
 }
 
 /// Answers while the store is away and a limit of the request denies meanwhile; the application does not hear of it.
-pub fn cannot_decide(mut story: Box<Story>, parts: &Parts, is_body_read: bool) -> Response<ResponseBody> {
-    let mut answer = Reply::built_in(&story, &Refusal::Undecided, StatusCode::SERVICE_UNAVAILABLE);
+pub async fn cannot_decide(
+    mut exchange: Box<Exchange>,
+    body: RequestBody,
+    route: Option<RouteId>,
+    error: StoreError,
+) -> Response<ResponseBody> {
+    let record = DecisionRecord { retry_after: Some(UNDECIDED_WAIT.into()), ..DecisionRecord::undecided(route) };
+    exchange.is_decided(record, Reservation::default());
+    exchange.is_at_fault(error.to_string());
+    let is_body_read = body.is_empty() || Box::pin(body.discard()).await;
+    let mut answer = Reply::built_in(&exchange, &Refusal::Undecided, StatusCode::SERVICE_UNAVAILABLE);
     answer.headers.insert(RETRY_AFTER, HeaderValue::from(UNDECIDED_WAIT));
-    story.retry_after = Some(UNDECIDED_WAIT.into());
-    answer.close_unless(is_body_read, parts.version);
-    answer.finish(story)
-}
-
-/// The story knows why a request has no decision before its body is read, during which the client may leave.
-pub fn tell_undecided(story: &mut Story, route: Option<RouteId>, error: StoreError) {
-    story.route = route;
-    story.ruling = Ruling::Error;
-    story.error = Some(error.to_string().into());
+    answer.close_unless(is_body_read, exchange.facts.version);
+    answer.finish(exchange)
 }
 
 /// Whether more requests may come over a connection.
@@ -157,28 +161,6 @@ pub fn tell_undecided(story: &mut Story, route: Option<RouteId>, error: StoreErr
 pub enum Connection {
     GoesOn,
     Ends,
-}
-
-/// The story knows why a request is denied before its body is read, during which the client may leave.
-pub fn tell(story: &mut Story, denial: &mut Denial<'_>) {
-    story.route = denial.route;
-    story.report = mem::take(&mut denial.report);
-    story.ruling = match &denial.cause {
-        Cause::Listed { .. } | Cause::NotOnList => Ruling::Listed,
-        Cause::TooManyValues => Ruling::Denied,
-        Cause::Limited { .. } => match denial.penalty {
-            Penalty::None => Ruling::Denied,
-            Penalty::Ban => Ruling::Banned,
-            Penalty::Tarpit(_) => Ruling::Tarpitted,
-            Penalty::Challenge(_) => Ruling::Challenged,
-        },
-        Cause::Banned => Ruling::Banned,
-    };
-    story.decider = match (&denial.cause, denial.limit) {
-        (Cause::Listed { list }, _) => Decider::List(list.clone()),
-        (_, Some(limit)) => Decider::Limit(limit),
-        (_, None) => Decider::Nothing,
-    };
 }
 
 /// An answer in the making.
@@ -190,68 +172,74 @@ struct Reply {
 }
 
 impl Reply {
-    fn new(story: &Story, status: StatusCode, content_type: HeaderValue, content: Bytes) -> Self {
+    fn new(exchange: &Exchange, status: StatusCode, content_type: HeaderValue, content: Bytes) -> Self {
         // As many as most answers have: room for one more would be twice the room.
         let mut headers = HeaderMap::with_capacity(6);
         headers.insert(CONTENT_TYPE, content_type);
         headers.insert(CACHE_CONTROL, NO_STORE);
-        headers.insert(X_REQUEST_ID, story.request_id.to_header());
+        headers.insert(X_REQUEST_ID, exchange.facts.request_id.to_header());
         Self { status, headers, content }
     }
 
     /// A page for browsers, the status of a call for gRPC, a problem document for everyone else.
-    fn built_in(story: &Story, refusal: &Refusal<'_>, status: StatusCode) -> Self {
-        Self::written(story, story.audience.reads(), refusal, status)
+    fn built_in(exchange: &Exchange, refusal: &Refusal<'_>, status: StatusCode) -> Self {
+        Self::written(exchange, exchange.facts.audience.reads(), refusal, status)
     }
 
-    fn written(story: &Story, format: Format, refusal: &Refusal<'_>, status: StatusCode) -> Self {
+    fn written(exchange: &Exchange, format: Format, refusal: &Refusal<'_>, status: StatusCode) -> Self {
         match format {
             Format::Grpc(content_type) => {
-                let mut answer = Self::new(story, StatusCode::OK, content_type, Bytes::new());
+                let mut answer = Self::new(exchange, StatusCode::OK, content_type, Bytes::new());
                 grpc::write(&mut answer.headers, refusal, status);
                 answer
             }
             Format::Html => {
-                let html = page::page(refusal, status, &story.request_id);
-                Self::new(story, status, HTML, Bytes::from(html))
+                let html = page::page(refusal, status, &exchange.facts.request_id);
+                Self::new(exchange, status, HTML, Bytes::from(html))
             }
             Format::Problem => {
-                let json = problem::document(refusal, status, &story.request_id);
-                Self::new(story, status, PROBLEM_JSON, Bytes::from(json))
+                let json = problem::document(refusal, status, &exchange.facts.request_id);
+                Self::new(exchange, status, PROBLEM_JSON, Bytes::from(json))
             }
         }
     }
 
     /// A page that does some work for browsers, a problem document for everyone else. Of a response for denials it has
     /// the status, where that one goes with a page.
-    fn challenging(story: &Story, refusal: &Refusal<'_>, response: &DenyResponse, limit: &Limit, key: KeyHash) -> Self {
+    fn challenging(
+        exchange: &Exchange,
+        refusal: &Refusal<'_>,
+        response: &DenyResponse,
+        limit: &Limit,
+        key: KeyHash,
+    ) -> Self {
         let configured = response.status.filter(|status| !status.is_redirection() && *status != StatusCode::NO_CONTENT);
         let status = configured.unwrap_or(StatusCode::TOO_MANY_REQUESTS);
-        let format = story.audience.reads();
+        let format = exchange.facts.audience.reads();
         if format != Format::Html {
-            return Self::written(story, format, refusal, status);
+            return Self::written(exchange, format, refusal, status);
         }
-        let page = challenge_page::page(story, limit, key, refusal);
-        let mut answer = Self::new(story, status, HTML, Bytes::from(page.html));
+        let page = challenge_page::page(exchange, limit, key, refusal);
+        let mut answer = Self::new(exchange, status, HTML, Bytes::from(page.html));
         answer.headers.insert(CONTENT_SECURITY_POLICY, page.content_security_policy);
         answer
     }
 
     /// As the configuration wants it.
-    fn shaped(story: &Story, refusal: &Refusal<'_>, response: &DenyResponse) -> Self {
-        let format = story.audience.reads();
+    fn shaped(exchange: &Exchange, refusal: &Refusal<'_>, response: &DenyResponse) -> Self {
+        let format = exchange.facts.audience.reads();
         if matches!(format, Format::Grpc(_)) {
             // A call has no page, and follows no redirect.
-            return Self::written(story, format, refusal, StatusCode::TOO_MANY_REQUESTS);
+            return Self::written(exchange, format, refusal, StatusCode::TOO_MANY_REQUESTS);
         }
         let usual = if response.redirect.is_some() { StatusCode::SEE_OTHER } else { StatusCode::TOO_MANY_REQUESTS };
         let status = response.status.unwrap_or(usual);
         let mut answer = match &response.body {
             Some(DenyBody::Verbatim { content_type, content }) => {
-                Self::new(story, status, content_type.clone(), content.clone())
+                Self::new(exchange, status, content_type.clone(), content.clone())
             }
-            Some(DenyBody::Page(page)) if format == Format::Html => Self::new(story, status, HTML, page.clone()),
-            _ => Self::written(story, format, refusal, status),
+            Some(DenyBody::Page(page)) if format == Format::Html => Self::new(exchange, status, HTML, page.clone()),
+            _ => Self::written(exchange, format, refusal, status),
         };
         if let Some(location) = &response.redirect {
             answer.headers.insert(LOCATION, location.clone());
@@ -266,9 +254,9 @@ impl Reply {
         }
     }
 
-    /// Ends the story: what an answer of our own says is known.
-    fn finish(mut self, mut story: Box<Story>) -> Response<ResponseBody> {
-        if story.asks_for_tunnel && self.status.is_success() {
+    /// Ends the exchange.
+    fn finish(mut self, mut exchange: Box<Exchange>) -> Response<ResponseBody> {
+        if exchange.facts.asks_for_tunnel && self.status.is_success() {
             // A denial that looks like a success would be taken for the tunnel.
             self.status = StatusCode::FORBIDDEN;
         }
@@ -276,14 +264,14 @@ impl Reply {
         let body = if is_bodiless {
             self.headers.remove(CONTENT_TYPE);
             ResponseBody::Empty
-        } else if story.method() == Method::HEAD {
+        } else if exchange.facts.method == Method::HEAD {
             self.headers.insert(CONTENT_LENGTH, HeaderValue::from(self.content.len()));
             ResponseBody::Empty
         } else {
-            story.bytes_out = self.content.len() as u64;
+            exchange.sends(self.content.len() as u64);
             ResponseBody::Full(self.content)
         };
-        story.status = Some(self.status);
+        exchange.is_answered(self.status);
         let mut response = Response::new(body);
         *response.status_mut() = self.status;
         *response.headers_mut() = self.headers;

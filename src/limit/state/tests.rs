@@ -11,6 +11,7 @@ use proptest::prop_oneof;
 use proptest::proptest;
 
 use super::*;
+use crate::limit::Rates;
 
 const ALGORITHMS: [Algorithm; 5] = [
     Algorithm::SlidingWindowLog,

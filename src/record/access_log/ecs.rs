@@ -10,8 +10,8 @@ use super::json::plain;
 use super::sentence;
 use super::shadow;
 use crate::clock::Timestamp;
-use crate::record::Event;
-use crate::record::Ruling;
+use crate::record::DecisionLabel;
+use crate::record::RequestRecord;
 use crate::record::line::ECS_VERSION;
 use crate::record::line::number;
 use crate::record::line::quoted;
@@ -19,25 +19,25 @@ use crate::record::line::raw;
 use crate::record::line::time;
 
 /// What is unknown is left out.
-pub(super) fn write(line: &mut Vec<u8>, at: Timestamp, event: &Event<'_>, named: &Named<'_>) {
+pub(super) fn write(line: &mut Vec<u8>, at: Timestamp, request: &RequestRecord<'_>, named: &Named<'_>) {
     raw(line, "{\"@timestamp\":\"");
     time(line, at);
     raw(line, "\",\"log.level\":\"info\",\"message\":\"");
-    sentence(line, event);
+    sentence(line, request);
     raw(line, "\",\"ecs.version\":\"");
     raw(line, ECS_VERSION);
     raw(line, "\",\"service.name\":\"portcullis\",\"event.dataset\":\"portcullis.requests\",\"event.kind\":\"event\"");
     raw(line, ",\"event.category\":[\"web\"],\"event.type\":[\"access\",\"");
-    raw(line, kind(event.decision));
+    raw(line, kind(request.decision));
     raw(line, "\"],\"event.outcome\":\"");
-    raw(line, outcome(event));
+    raw(line, outcome(request));
     line.push(b'"');
-    fields::each(event, named, |name, value| match value {
+    fields::each(request, named, |name, value| match value {
         Value::Unknown => {}
-        Value::Shadows(event, named) => {
-            if shadow(event, named).next().is_some() {
+        Value::Shadows(request, named) => {
+            if shadow(request, named).next().is_some() {
                 raw(line, name.ecs);
-                names(line, shadow(event, named));
+                names(line, shadow(request, named));
             }
         }
         Value::Protocol(version) => {
@@ -65,16 +65,16 @@ pub(super) fn write(line: &mut Vec<u8>, at: Timestamp, event: &Event<'_>, named:
     raw(line, "}\n");
 }
 
-fn kind(decision: Ruling) -> &'static str {
+fn kind(decision: DecisionLabel) -> &'static str {
     match decision {
-        Ruling::Allowed | Ruling::Delayed => "allowed",
-        Ruling::Error => "error",
+        DecisionLabel::Allowed | DecisionLabel::Delayed => "allowed",
+        DecisionLabel::Error => "error",
         _ => "denied",
     }
 }
 
-fn outcome(event: &Event<'_>) -> &'static str {
-    match event.status {
+fn outcome(request: &RequestRecord<'_>) -> &'static str {
+    match request.status {
         None => "unknown",
         Some(status) if status.is_client_error() || status.is_server_error() => "failure",
         Some(_) => "success",

@@ -6,8 +6,8 @@ use std::time::Duration;
 use http::Version;
 
 use super::Named;
-use crate::record::Event;
 use crate::record::Meaning;
+use crate::record::RequestRecord;
 use crate::record::TraceId;
 
 /// A field's name as it stands in a line: behind a comma, up to its value.
@@ -35,7 +35,7 @@ pub(super) enum Value<'a> {
     /// A key, masked.
     Masked(&'a [(String, String)]),
     /// The shadow limits that would have denied.
-    Shadows(&'a Event<'a>, &'a Named<'a>),
+    Shadows(&'a RequestRecord<'a>, &'a Named<'a>),
     Span(Duration),
 }
 
@@ -83,39 +83,39 @@ fn text(text: Option<&str>) -> Value<'_> {
 
 /// Puts every field. `query`, `outcome` and `error` are there only where there is something to say.
 #[inline]
-pub(super) fn each(event: &Event<'_>, named: &Named<'_>, mut put: impl FnMut(&Name, Value<'_>)) {
-    put(&REQUEST_ID, Value::Text(event.request_id));
-    put(&TRACE_ID, event.trace.map_or(Value::Unknown, Value::Trace));
-    put(&CLIENT, Value::Address(event.identity.client.address()));
-    put(&PEER, Value::Address(event.identity.peer.address()));
-    put(&SCHEME, Value::Text(event.scheme));
-    put(&PROTOCOL, event.version.map_or(Value::Unknown, Value::Protocol));
-    put(&METHOD, Value::Text(event.method.as_str()));
-    put(&HOST, Value::Host(event.host));
-    put(&PATH, Value::Text(event.path));
+pub(super) fn each(request: &RequestRecord<'_>, named: &Named<'_>, mut put: impl FnMut(&Name, Value<'_>)) {
+    put(&REQUEST_ID, Value::Text(request.request_id));
+    put(&TRACE_ID, request.trace.map_or(Value::Unknown, Value::Trace));
+    put(&CLIENT, Value::Address(request.identity.client.address()));
+    put(&PEER, Value::Address(request.identity.peer.address()));
+    put(&SCHEME, Value::Text(request.scheme));
+    put(&PROTOCOL, request.version.map_or(Value::Unknown, Value::Protocol));
+    put(&METHOD, Value::Text(request.method.as_str()));
+    put(&HOST, Value::Host(request.host));
+    put(&PATH, Value::Text(request.path));
     if let Some(query) = named.query {
         put(&QUERY, Value::Text(query));
     }
-    put(&USER_AGENT, event.user_agent.map_or(Value::Unknown, Value::Bytes));
+    put(&USER_AGENT, request.user_agent.map_or(Value::Unknown, Value::Bytes));
     put(&ROUTE, text(named.route));
-    put(&DECISION, Value::Text(event.decision.as_str()));
-    put(&LIMIT, text(event.limit));
-    let key = event.subject.and_then(|subject| subject.shown.as_ref());
+    put(&DECISION, Value::Text(request.decision.as_str()));
+    put(&LIMIT, text(request.limit));
+    let key = request.subject.and_then(|subject| subject.shown.as_ref());
     put(&KEY, key.map_or(Value::Unknown, |key| Value::Hash(key.hash.0)));
     put(&KEY_MASKED, key.map_or(Value::Unknown, |key| Value::Masked(&key.masked)));
-    put(&BAN, text(event.ban));
-    put(&RETRY_AFTER, event.retry_after.map_or(Value::Unknown, Value::Number));
-    put(&SHADOW, Value::Shadows(event, named));
-    put(&STATUS, event.status.map_or(Value::Unknown, |status| Value::Number(status.as_u16().into())));
-    if let Some(meaning) = event.meaning {
+    put(&BAN, text(request.ban));
+    put(&RETRY_AFTER, request.retry_after.map_or(Value::Unknown, Value::Number));
+    put(&SHADOW, Value::Shadows(request, named));
+    put(&STATUS, request.status.map_or(Value::Unknown, |status| Value::Number(status.as_u16().into())));
+    if let Some(meaning) = request.meaning {
         put(&OUTCOME, Value::Text(Meaning::as_str(meaning)));
     }
     put(&UPSTREAM, text(named.upstream));
-    put(&SERVER, text(event.forwarded.and_then(|forwarded| forwarded.server)));
-    put(&DURATION, Value::Span(event.duration));
-    put(&BYTES_IN, Value::Number(event.bytes_in));
-    put(&BYTES_OUT, Value::Number(event.bytes_out));
-    if let Some(error) = event.error {
+    put(&SERVER, text(request.forwarded.and_then(|forwarded| forwarded.server)));
+    put(&DURATION, Value::Span(request.duration));
+    put(&BYTES_IN, Value::Number(request.bytes_in));
+    put(&BYTES_OUT, Value::Number(request.bytes_out));
+    if let Some(error) = request.error {
         put(&ERROR, Value::Text(error));
     }
 }

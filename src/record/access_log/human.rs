@@ -3,8 +3,8 @@
 use super::Named;
 use super::shadow;
 use crate::clock::Timestamp;
-use crate::record::Event;
 use crate::record::Meaning;
+use crate::record::RequestRecord;
 use crate::record::line::address;
 use crate::record::line::millis;
 use crate::record::line::plain;
@@ -12,46 +12,46 @@ use crate::record::line::put;
 use crate::record::line::raw;
 use crate::record::line::time;
 
-pub(super) fn write(line: &mut Vec<u8>, at: Timestamp, event: &Event<'_>, named: &Named<'_>) {
+pub(super) fn write(line: &mut Vec<u8>, at: Timestamp, request: &RequestRecord<'_>, named: &Named<'_>) {
     time(line, at);
     line.push(b' ');
-    address(line, event.identity.client.address());
-    for word in [event.method.as_str(), event.host] {
+    address(line, request.identity.client.address());
+    for word in [request.method.as_str(), request.host] {
         line.push(b' ');
         plain(line, word);
     }
-    plain(line, event.path);
+    plain(line, request.path);
     if let Some(query) = named.query {
         line.push(b'?');
         plain(line, query);
     }
     line.push(b' ');
-    plain(line, event.status.as_ref().map_or("-", |status| status.as_str()));
+    plain(line, request.status.as_ref().map_or("-", |status| status.as_str()));
     line.push(b' ');
-    plain(line, event.decision.as_str());
-    labelled(line, "limit", event.limit);
-    if let Some(key) = event.subject.and_then(|subject| subject.shown.as_ref()) {
+    plain(line, request.decision.as_str());
+    labelled(line, "limit", request.limit);
+    if let Some(key) = request.subject.and_then(|subject| subject.shown.as_ref()) {
         for (selector, value) in &key.masked {
             labelled(line, selector, Some(value));
         }
     }
-    labelled(line, "ban", event.ban);
-    if let Some(seconds) = event.retry_after {
+    labelled(line, "ban", request.ban);
+    if let Some(seconds) = request.retry_after {
         raw(line, " retry_after=");
         put(line, seconds);
     }
-    labelled(line, "outcome", event.meaning.map(Meaning::as_str));
+    labelled(line, "outcome", request.meaning.map(Meaning::as_str));
     labelled(line, "route", named.route);
     labelled(line, "upstream", named.upstream);
-    labelled(line, "server", event.forwarded.and_then(|forwarded| forwarded.server));
-    for limit in shadow(event, named) {
+    labelled(line, "server", request.forwarded.and_then(|forwarded| forwarded.server));
+    for limit in shadow(request, named) {
         labelled(line, "shadow", Some(limit));
     }
     line.push(b' ');
-    millis(line, event.duration);
+    millis(line, request.duration);
     raw(line, "ms");
-    labelled(line, "id", Some(event.request_id));
-    labelled(line, "error", event.error);
+    labelled(line, "id", Some(request.request_id));
+    labelled(line, "error", request.error);
     line.push(b'\n');
 }
 

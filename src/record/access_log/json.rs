@@ -7,7 +7,7 @@ use super::fields;
 use super::fields::Value;
 use super::shadow;
 use crate::clock::Timestamp;
-use crate::record::Event;
+use crate::record::RequestRecord;
 use crate::record::line::address;
 use crate::record::line::escaped;
 use crate::record::line::millis;
@@ -19,15 +19,15 @@ use crate::record::line::raw;
 use crate::record::line::time;
 
 /// What is unknown is `null`.
-pub(super) fn write(line: &mut Vec<u8>, at: Timestamp, event: &Event<'_>, named: &Named<'_>) {
+pub(super) fn write(line: &mut Vec<u8>, at: Timestamp, request: &RequestRecord<'_>, named: &Named<'_>) {
     raw(line, "{\"time\":\"");
     time(line, at);
     line.push(b'"');
-    fields::each(event, named, |name, value| {
+    fields::each(request, named, |name, value| {
         raw(line, name.json);
         match value {
             Value::Unknown => raw(line, "null"),
-            Value::Shadows(event, named) => names(line, shadow(event, named)),
+            Value::Shadows(request, named) => names(line, shadow(request, named)),
             Value::Protocol(version) => quoted(line, alpn(version)),
             Value::Host(host) => quoted(line, host),
             Value::Span(span) => millis(line, span),

@@ -9,7 +9,7 @@ use super::json::plain;
 use super::sentence;
 use super::shadow;
 use crate::clock::Timestamp;
-use crate::record::Event;
+use crate::record::RequestRecord;
 use crate::record::line::millis;
 use crate::record::line::nanos;
 use crate::record::line::number;
@@ -17,27 +17,27 @@ use crate::record::line::quoted;
 use crate::record::line::raw;
 
 /// What is unknown is left out.
-pub(super) fn write(line: &mut Vec<u8>, at: Timestamp, event: &Event<'_>, named: &Named<'_>) {
+pub(super) fn write(line: &mut Vec<u8>, at: Timestamp, request: &RequestRecord<'_>, named: &Named<'_>) {
     raw(line, "{\"timeUnixNano\":");
     nanos(line, at);
     raw(line, ",\"severityNumber\":9,\"severityText\":\"INFO\",\"body\":{\"stringValue\":\"");
-    sentence(line, event);
+    sentence(line, request);
     raw(line, "\"}");
-    if let Some(id) = event.trace {
+    if let Some(id) = request.trace {
         raw(line, ",\"traceId\":");
         quoted(line, id.as_str());
     }
     raw(line, ",\"attributes\":[{\"key\":\"network.protocol.name\",\"value\":{\"stringValue\":\"http\"}}");
-    fields::each(event, named, |name, value| match value {
+    fields::each(request, named, |name, value| match value {
         // The record says by itself to which trace it belongs.
         Value::Unknown | Value::Trace(_) => {}
-        Value::Shadows(event, named) => {
-            if shadow(event, named).next().is_none() {
+        Value::Shadows(request, named) => {
+            if shadow(request, named).next().is_none() {
                 return;
             }
             raw(line, name.otel);
             raw(line, "{\"arrayValue\":{\"values\":[");
-            for (position, limit) in shadow(event, named).enumerate() {
+            for (position, limit) in shadow(request, named).enumerate() {
                 raw(line, if position > 0 { ",{\"stringValue\":" } else { "{\"stringValue\":" });
                 quoted(line, limit);
                 line.push(b'}');

@@ -8,13 +8,13 @@ use http::Version;
 use super::*;
 use crate::client::ClientIp;
 use crate::client::Identity;
-use crate::decision::conclude::LimitReport;
+use crate::decision::concluded::LimitReport;
 use crate::key::KeyHash;
 use crate::limit::Action;
 use crate::limit::LimitId;
-use crate::limit::state::Standings;
+use crate::limit::Standings;
+use crate::record::DecisionLabel;
 use crate::record::Forwarded;
-use crate::record::Ruling;
 use crate::record::ShownKey;
 use crate::record::Subject;
 use crate::record::TraceId;
@@ -24,9 +24,9 @@ use crate::route::UpstreamId;
 fn a_denied_request_is_one_json_line_with_every_key_in_order() {
     let limits = [report(0, false), report(1, true)];
     let subject = subject();
-    let event = Event { limits: &limits, subject: Some(&subject), ..denied() };
+    let request = RequestRecord { limits: &limits, subject: Some(&subject), ..denied() };
     assert_eq!(
-        line(LogFormat::Json, &event),
+        line(LogFormat::Json, &request),
         "{\"time\":\"2026-11-21T07:58:52.045Z\",\"request_id\":\"01J\",\"trace_id\":null,\"client\":\"198.51.100.7\",\
          \"peer\":\"10.0.0.1\",\"scheme\":\"https\",\"protocol\":\"h2\",\"method\":\"POST\",\"host\":\"example.com\",\
          \"path\":\"/login\",\"user_agent\":\"curl/8\",\"route\":\"login\",\"decision\":\"denied\",\
@@ -41,8 +41,8 @@ fn a_denied_request_is_one_json_line_with_every_key_in_order() {
 fn what_is_not_there_is_null_and_an_error_says_why() {
     let forwarded =
         Forwarded { upstream: UpstreamId(0), server: Some("10.0.1.5:8000"), failure: Some("connect"), passed: &[] };
-    let event = Event {
-        decision: Ruling::Error,
+    let request = RequestRecord {
+        decision: DecisionLabel::Error,
         limit: None,
         status: None,
         meaning: None,
@@ -50,7 +50,7 @@ fn what_is_not_there_is_null_and_an_error_says_why() {
         error: Some("connection refused"),
         ..denied()
     };
-    let fields: serde_json::Value = serde_json::from_str(&line(LogFormat::Json, &event)).unwrap();
+    let fields: serde_json::Value = serde_json::from_str(&line(LogFormat::Json, &request)).unwrap();
     assert_eq!(fields["limit"], serde_json::Value::Null);
     assert_eq!(fields["status"], serde_json::Value::Null);
     assert_eq!(fields["shadow"], serde_json::json!([]));
@@ -61,18 +61,19 @@ fn what_is_not_there_is_null_and_an_error_says_why() {
 
 #[test]
 fn nothing_a_client_sends_begins_another_line_or_field() {
-    let event = Event { path: "/a\"b\\c\nd\u{7f}", host: "x\r\ny", user_agent: Some(b"\",\"a\":\"\xff\t"), ..denied() };
+    let request =
+        RequestRecord { path: "/a\"b\\c\nd\u{7f}", host: "x\r\ny", user_agent: Some(b"\",\"a\":\"\xff\t"), ..denied() };
     for format in [LogFormat::Json, LogFormat::Ecs, LogFormat::Otel] {
-        let json = line(format, &event);
+        let json = line(format, &request);
         assert!(serde_json::from_str::<serde_json::Value>(&json).is_ok(), "{json}");
         assert_eq!((json.matches('\n').count(), json.matches('\r').count()), (1, 0));
     }
-    let json = line(LogFormat::Json, &event);
+    let json = line(LogFormat::Json, &request);
     let fields: serde_json::Value = serde_json::from_str(&json).unwrap();
     assert_eq!(fields["path"], "/a\"b\\c\nd\u{7f}");
     assert_eq!((json.matches('\n').count(), json.matches('\r').count()), (1, 0));
 
-    let human = line(LogFormat::Human, &event);
+    let human = line(LogFormat::Human, &request);
     assert_eq!((human.matches('\n').count(), human.matches('\r').count()), (1, 0), "{human}");
 }
 
@@ -87,10 +88,10 @@ fn a_line_for_people_says_the_same_in_fewer_words() {
 
 #[test]
 fn the_query_is_there_only_where_it_is_wanted() {
-    let event = denied();
+    let request = denied();
     for format in [LogFormat::Json, LogFormat::Ecs, LogFormat::Otel, LogFormat::Human] {
-        assert!(!line(format, &event).contains("next=/a"));
-        assert!(line_with(format, &event, event.query).contains("next=/a"));
+        assert!(!line(format, &request).contains("next=/a"));
+        assert!(line_with(format, &request, request.query).contains("next=/a"));
     }
 }
 
@@ -98,8 +99,8 @@ fn the_query_is_there_only_where_it_is_wanted() {
 fn elastic_finds_the_fields_of_its_schema() {
     let (limits, subject) = ([report(1, true)], subject());
     let trace = traced();
-    let event = Event { limits: &limits, subject: Some(&subject), trace, host: "[::1]:8443", ..denied() };
-    let fields: serde_json::Value = serde_json::from_str(&line(LogFormat::Ecs, &event)).unwrap();
+    let request = RequestRecord { limits: &limits, subject: Some(&subject), trace, host: "[::1]:8443", ..denied() };
+    let fields: serde_json::Value = serde_json::from_str(&line(LogFormat::Ecs, &request)).unwrap();
     let expected = serde_json::json!({
         "@timestamp": "2026-11-21T07:58:52.045Z", "log.level": "info", "message": "POST [::1]:8443/login 429 denied",
         "ecs.version": "8.17.0", "service.name": "portcullis", "event.dataset": "portcullis.requests",
@@ -119,8 +120,8 @@ fn elastic_finds_the_fields_of_its_schema() {
 #[test]
 fn opentelemetry_gets_log_records_of_its_protocol() {
     let limits = [report(1, true)];
-    let event = Event { limits: &limits, trace: traced(), host: "example.com:80", ..denied() };
-    let record: serde_json::Value = serde_json::from_str(&line(LogFormat::Otel, &event)).unwrap();
+    let request = RequestRecord { limits: &limits, trace: traced(), host: "example.com:80", ..denied() };
+    let record: serde_json::Value = serde_json::from_str(&line(LogFormat::Otel, &request)).unwrap();
     assert_eq!((&record["timeUnixNano"], &record["severityText"]), (&"1795247932045678000".into(), &"INFO".into()));
     assert_eq!(
         (&record["severityNumber"], &record["traceId"]),
@@ -161,26 +162,26 @@ fn subject() -> Subject {
     Subject { limit: LimitId(0), key: None, shown: Some(shown), span: None, is_ban: false, is_suspect: false }
 }
 
-fn line(format: LogFormat, event: &Event<'_>) -> String {
-    line_with(format, event, None)
+fn line(format: LogFormat, request: &RequestRecord<'_>) -> String {
+    line_with(format, request, None)
 }
 
-fn line_with(format: LogFormat, event: &Event<'_>, query: Option<&str>) -> String {
+fn line_with(format: LogFormat, request: &RequestRecord<'_>, query: Option<&str>) -> String {
     let limits = [
         LimitMeter::new(&"login-pace".into(), &Action::default()),
         LimitMeter::new(&"login-new".into(), &Action::default()),
     ];
-    let upstream = event.forwarded.map(|_| "app");
+    let upstream = request.forwarded.map(|_| "app");
     let named = Named { route: Some("login"), upstream, query, limits: &limits };
     let mut line = Vec::new();
-    write(&mut line, format, Timestamp::from_micros(1_795_247_932_045_678), event, &named);
+    write(&mut line, format, Timestamp::from_micros(1_795_247_932_045_678), request, &named);
     String::from_utf8(line).unwrap()
 }
 
-fn denied() -> Event<'static> {
+fn denied() -> RequestRecord<'static> {
     let peer = ClientIp::new(IpAddr::from([10, 0, 0, 1]));
     let client = ClientIp::new(IpAddr::from([198, 51, 100, 7]));
-    Event {
+    RequestRecord {
         request_id: "01J",
         identity: Identity { peer, peer_is_trusted: true, client },
         method: &Method::POST,
@@ -192,7 +193,7 @@ fn denied() -> Event<'static> {
         user_agent: Some(b"curl/8"),
         trace: None,
         route: None,
-        decision: Ruling::Denied,
+        decision: DecisionLabel::Denied,
         limit: Some("login-pace"),
         ban: None,
         limits: &[],

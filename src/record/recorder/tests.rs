@@ -3,11 +3,13 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 use http::Method;
+use http::StatusCode;
 use http::Version;
 
 use super::*;
 use crate::client::ClientIp;
 use crate::client::Identity;
+use crate::decision::concluded::LimitReport;
 use crate::decision::policy::Access;
 use crate::key::KeySpec;
 use crate::limit::Count;
@@ -17,8 +19,9 @@ use crate::limit::Limit;
 use crate::limit::LimitId;
 use crate::limit::Missing;
 use crate::limit::Rule;
+use crate::limit::Standings;
 use crate::limit::Then;
-use crate::limit::state::Standings;
+use crate::record::Forwarded;
 use crate::record::Gauges;
 use crate::record::metrics::Exposition;
 use crate::route::Condition;
@@ -30,9 +33,10 @@ fn a_request_is_counted_under_the_names_of_the_configuration() {
     let sinks = Sinks::discard();
     let recorder = recorder(&sinks);
     let limits = [report(false, true), report(true, true), report(true, false)];
-    let denied = Event { route: Some(RouteId(0)), decision: Ruling::Denied, limits: &limits, ..event() };
-    recorder.record(&Event { status: Some(StatusCode::TOO_MANY_REQUESTS), ..denied });
-    recorder.record(&event());
+    let denied =
+        RequestRecord { route: Some(RouteId(0)), decision: DecisionLabel::Denied, limits: &limits, ..request() };
+    recorder.record(&RequestRecord { status: Some(StatusCode::TOO_MANY_REQUESTS), ..denied });
+    recorder.record(&request());
 
     let text = exposition(&sinks);
     has(&text, "portcullis_requests_total{route=\"login\",decision=\"denied\",status=\"4xx\"} 1");
@@ -49,10 +53,10 @@ fn a_server_that_did_not_answer_is_counted_by_cause() {
     let sinks = Sinks::discard();
     let sent = Forwarded { upstream: UpstreamId(0), server: Some("10.0.1.5:8000"), failure: None, passed: &[] };
     let recorder = recorder(&sinks);
-    recorder.record(&Event { forwarded: Some(sent), ..event() });
-    recorder.record(&Event { forwarded: Some(Forwarded { failure: Some("timeout"), ..sent }), ..event() });
+    recorder.record(&RequestRecord { forwarded: Some(sent), ..request() });
+    recorder.record(&RequestRecord { forwarded: Some(Forwarded { failure: Some("timeout"), ..sent }), ..request() });
     let passed = [("10.0.1.6:8000".into(), "connect")];
-    recorder.record(&Event { forwarded: Some(Forwarded { passed: &passed, ..sent }), ..event() });
+    recorder.record(&RequestRecord { forwarded: Some(Forwarded { passed: &passed, ..sent }), ..request() });
 
     let text = exposition(&sinks);
     has(&text, "portcullis_upstream_requests_total{upstream=\"app\",server=\"10.0.1.5:8000\"} 3");
@@ -63,15 +67,15 @@ fn a_server_that_did_not_answer_is_counted_by_cause() {
 #[test]
 fn counters_go_on_when_the_configuration_is_read_anew() {
     let sinks = Sinks::discard();
-    recorder(&sinks).record(&event());
-    recorder(&sinks).record(&event());
+    recorder(&sinks).record(&request());
+    recorder(&sinks).record(&request());
     has(&exposition(&sinks), "portcullis_requests_total{route=\"none\",decision=\"allowed\",status=\"2xx\"} 2");
 }
 
 #[test]
 fn who_left_before_the_answer_has_no_status() {
     let sinks = Sinks::discard();
-    recorder(&sinks).record(&Event { status: None, ..event() });
+    recorder(&sinks).record(&RequestRecord { status: None, ..request() });
     has(&exposition(&sinks), "portcullis_requests_total{route=\"none\",decision=\"allowed\",status=\"none\"} 1");
 }
 
@@ -124,9 +128,9 @@ fn recorder(sinks: &Sinks) -> Recorder {
     Recorder::new(sinks, &LogSettings::default(), &policy, [names])
 }
 
-fn event() -> Event<'static> {
+fn request() -> RequestRecord<'static> {
     let client = ClientIp::new(IpAddr::from([198, 51, 100, 7]));
-    Event {
+    RequestRecord {
         request_id: "01J",
         identity: Identity { peer: client, peer_is_trusted: false, client },
         method: &Method::GET,
@@ -138,7 +142,7 @@ fn event() -> Event<'static> {
         user_agent: None,
         trace: None,
         route: None,
-        decision: Ruling::Allowed,
+        decision: DecisionLabel::Allowed,
         limit: None,
         ban: None,
         limits: &[],

@@ -20,7 +20,7 @@ use crate::decision::ticket::Ticket;
 use crate::key::KeyHash;
 use crate::limit::Ladder;
 use crate::limit::Rule;
-use crate::limit::state::Standings;
+use crate::limit::Standings;
 use crate::store::bans::BanId;
 use crate::store::bans::shared::Written;
 

@@ -11,8 +11,8 @@ use super::shard::Shard;
 use crate::clock::Timestamp;
 use crate::decision::Batch;
 use crate::limit::Rule;
+use crate::limit::Standings;
 use crate::limit::State;
-use crate::limit::state::Standings;
 
 /// How much a key binds someone, as of its last charge.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]

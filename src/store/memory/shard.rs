@@ -14,8 +14,8 @@ use crate::decision::Batch;
 use crate::decision::batch::Charged;
 use crate::key::KeyHash;
 use crate::limit::Rule;
+use crate::limit::Standings;
 use crate::limit::State;
-use crate::limit::state::Standings;
 
 /// The keys of one shard, never more than its bound, but for those of another process that were taken in.
 #[derive(Debug)]

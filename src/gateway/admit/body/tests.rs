@@ -69,12 +69,12 @@ async fn what_was_peeked_at_is_replayed() -> Result<(), BrokenOff> {
 #[tokio::test]
 async fn a_short_body_is_seen_whole() -> Result<(), BrokenOff> {
     let mut body = body([Step::Data("user=alice")]);
-    let intake = body.intake().expect("a body");
+    let progress = body.progress().expect("a body");
     let peeked = body.peek(64, &Budget::default()).await.expect("a sound body");
     assert_eq!(peeked, Peeked { start: Bytes::from_static(b"user=alice"), is_whole: true });
     assert_eq!(body.size_hint().exact(), Some(10));
     assert_eq!(text(body).await?, "user=alice");
-    assert_eq!(intake.bytes(), 10);
+    assert_eq!(progress.bytes(), 10);
     Ok(())
 }
 
@@ -94,26 +94,26 @@ async fn trailers_outlive_a_peek_and_lose_what_may_not_trail() {
 async fn a_silent_client_is_given_up() {
     let mut body = body([Step::Data("a"), Step::Silent]);
     let before = Instant::now();
-    assert_eq!(body.peek(64, &Budget::default()).await, Err(Unfit::Slow));
+    assert_eq!(body.peek(64, &Budget::default()).await, Err(BadRequest::Slow));
     assert_eq!(before.elapsed(), Duration::from_secs(30));
 }
 
 #[tokio::test]
 async fn a_body_beyond_its_bound_breaks_off() {
     let body = bounded([Step::Data("abc"), Step::Data("def")], Some(5));
-    let intake = body.intake().expect("a body");
+    let progress = body.progress().expect("a body");
     assert_eq!(text(body).await, Err(BrokenOff));
-    assert_eq!(intake.fault(), Some(Unfit::TooLong));
+    assert_eq!(progress.fault(), Some(BadRequest::TooLong));
 }
 
 #[tokio::test]
 async fn a_malformed_body_is_the_clients_fault() {
     let mut peeked = body([Step::Data("a"), Step::Broken]);
-    assert_eq!(peeked.peek(64, &Budget::default()).await, Err(Unfit::Body));
+    assert_eq!(peeked.peek(64, &Budget::default()).await, Err(BadRequest::Body));
     let streamed = body([Step::Data("a"), Step::Broken]);
-    let intake = streamed.intake().expect("a body");
+    let progress = streamed.progress().expect("a body");
     assert_eq!(text(streamed).await, Err(BrokenOff));
-    assert_eq!(intake.fault(), Some(Unfit::Body));
+    assert_eq!(progress.fault(), Some(BadRequest::Body));
 }
 
 #[tokio::test(start_paused = true)]
@@ -152,7 +152,7 @@ const LONG: &str = match str::from_utf8(&[b'x'; LITTLE + 1]) {
     Err(_) => "",
 };
 
-async fn peeked_at_long(budget: &Budget) -> Result<RequestBody<Script>, Unfit> {
+async fn peeked_at_long(budget: &Budget) -> Result<RequestBody<Script>, BadRequest> {
     let mut long = body([Step::Data(LONG), Step::Data("y"), Step::Silent]);
     long.peek(LONG.len() + 1, budget).await?;
     Ok(long)
@@ -169,7 +169,7 @@ async fn bodies_of_a_connection_share_a_budget_and_short_ones_need_none() {
     assert!((total - A_PART..=total).contains(&(kept.len() * (LONG.len() + 1) + LONG.len() + 1)), "{}", kept.len());
 
     let before = Instant::now();
-    assert_eq!(peeked_at_long(&budget).await.err(), Some(Unfit::NoRoom));
+    assert_eq!(peeked_at_long(&budget).await.err(), Some(BadRequest::NoRoom));
     assert_eq!(before.elapsed(), FOR_ROOM);
     let mut short = body([Step::Data("user=alice"), Step::Data("&x=1")]);
     assert!(short.peek(LONG.len() + 1, &budget).await.expect("a sound body").is_whole);
@@ -179,7 +179,7 @@ async fn bodies_of_a_connection_share_a_budget_and_short_ones_need_none() {
     for mut long in kept.drain(..4) {
         given.push(poll_fn(|cx| Pin::new(&mut long).poll_frame(cx)).await);
     }
-    assert_eq!(peeked_at_long(&budget).await.err(), Some(Unfit::NoRoom));
+    assert_eq!(peeked_at_long(&budget).await.err(), Some(BadRequest::NoRoom));
     drop(given);
     assert!(peeked_at_long(&budget).await.is_ok());
 }

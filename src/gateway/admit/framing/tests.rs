@@ -15,7 +15,7 @@ fn local() -> SocketAddr {
 }
 
 #[track_caller]
-fn check_http1(target: &str, lines: &[(&str, &str)], expected: Result<&str, Unfit>) {
+fn check_http1(target: &str, lines: &[(&str, &str)], expected: Result<&str, BadRequest>) {
     let mut parts = parts("POST", target, Version::HTTP_11, lines);
     let result = check(&mut parts, local());
     let host = result.as_ref().map(|host| host.to_str().expect("text"));
@@ -70,28 +70,28 @@ fn a_host_is_a_name_or_an_address_and_a_port() {
 #[test]
 fn one_host_line_is_needed_and_enough() {
     check_http1("/", &[("host", "a")], Ok("a"));
-    check_http1("/", &[], Err(Unfit::NoHost));
-    check_http1("/", &[("host", "a"), ("host", "a")], Err(Unfit::SeveralHosts));
-    check_http1("/", &[("host", "a, b")], Err(Unfit::Host));
+    check_http1("/", &[], Err(BadRequest::NoHost));
+    check_http1("/", &[("host", "a"), ("host", "a")], Err(BadRequest::SeveralHosts));
+    check_http1("/", &[("host", "a, b")], Err(BadRequest::Host));
 }
 
 #[test]
 fn the_authority_of_an_absolute_target_is_the_host() {
     check_http1("http://a.example/x", &[("host", "A.example")], Ok("a.example"));
     check_http1("http://a.example/x", &[("host", "a.example:80")], Ok("a.example"));
-    check_http1("http://a.example:8080/x", &[("host", "a.example")], Err(Unfit::HostMismatch));
-    check_http1("http://a.example/x", &[("host", "b.example")], Err(Unfit::HostMismatch));
-    check_http1("http://a.example/x", &[], Err(Unfit::NoHost));
-    check_http1("http://user@a.example/x", &[("host", "a.example")], Err(Unfit::Host));
+    check_http1("http://a.example:8080/x", &[("host", "a.example")], Err(BadRequest::HostMismatch));
+    check_http1("http://a.example/x", &[("host", "b.example")], Err(BadRequest::HostMismatch));
+    check_http1("http://a.example/x", &[], Err(BadRequest::NoHost));
+    check_http1("http://user@a.example/x", &[("host", "a.example")], Err(BadRequest::Host));
 }
 
 #[test]
 fn only_targets_of_the_web_are_taken() {
-    check_http1("ftp://a/x", &[("host", "a")], Err(Unfit::Scheme));
-    check_http1("a:80", &[("host", "a")], Err(Unfit::Target));
-    check_http1("*", &[("host", "a")], Err(Unfit::Target));
-    check_http1("/caf\u{e9}", &[("host", "a")], Err(Unfit::Target));
-    check_http1("/?q=\u{e9}", &[("host", "a")], Err(Unfit::Target));
+    check_http1("ftp://a/x", &[("host", "a")], Err(BadRequest::Scheme));
+    check_http1("a:80", &[("host", "a")], Err(BadRequest::Target));
+    check_http1("*", &[("host", "a")], Err(BadRequest::Target));
+    check_http1("/caf\u{e9}", &[("host", "a")], Err(BadRequest::Target));
+    check_http1("/?q=\u{e9}", &[("host", "a")], Err(BadRequest::Target));
 }
 
 #[test]
@@ -104,7 +104,7 @@ fn options_may_ask_about_the_server_as_a_whole() {
 fn connect_and_trace_are_not_served() {
     for (method, target) in [("CONNECT", "a:80"), ("TRACE", "/")] {
         let mut parts = parts(method, target, Version::HTTP_11, &[("host", "a")]);
-        assert_eq!(check(&mut parts, local()), Err(Unfit::Method));
+        assert_eq!(check(&mut parts, local()), Err(BadRequest::Method));
     }
 }
 
@@ -125,12 +125,12 @@ fn a_request_of_http_1_0_without_a_host_is_for_the_address_it_came_to() {
 fn the_only_transfer_encoding_is_chunked() {
     check_http1("/", &[("host", "a"), ("transfer-encoding", "Chunked")], Ok("a"));
     for odd in ["cow, chunked", "chunked, chunked", "gzip", "", "chunked;x=1", "\"chunked\"", "identity"] {
-        check_http1("/", &[("host", "a"), ("transfer-encoding", odd)], Err(Unfit::TransferEncoding));
+        check_http1("/", &[("host", "a"), ("transfer-encoding", odd)], Err(BadRequest::TransferEncoding));
     }
     let twice = [("host", "a"), ("transfer-encoding", "chunked"), ("transfer-encoding", "chunked")];
-    check_http1("/", &twice, Err(Unfit::TransferEncoding));
+    check_http1("/", &twice, Err(BadRequest::TransferEncoding));
     let mut old = parts("POST", "/", Version::HTTP_10, &[("host", "a"), ("transfer-encoding", "chunked")]);
-    assert_eq!(check(&mut old, local()), Err(Unfit::TransferEncoding));
+    assert_eq!(check(&mut old, local()), Err(BadRequest::TransferEncoding));
 }
 
 #[test]
@@ -138,9 +138,9 @@ fn a_length_is_stated_in_one_way() {
     let line = ("host", "a");
     check_http1("/", &[line, ("content-length", "5")], Ok("a"));
     check_http1("/", &[line, ("content-length", "5"), ("content-length", "5")], Ok("a"));
-    check_http1("/", &[line, ("content-length", "5"), ("content-length", "6")], Err(Unfit::TwoLengths));
-    check_http1("/", &[line, ("content-length", "5"), ("transfer-encoding", "chunked")], Err(Unfit::TwoLengths));
-    check_http1("/", &[line, ("content-length", "+5")], Err(Unfit::TwoLengths));
+    check_http1("/", &[line, ("content-length", "5"), ("content-length", "6")], Err(BadRequest::TwoLengths));
+    check_http1("/", &[line, ("content-length", "5"), ("transfer-encoding", "chunked")], Err(BadRequest::TwoLengths));
+    check_http1("/", &[line, ("content-length", "+5")], Err(BadRequest::TwoLengths));
 }
 
 #[test]
@@ -149,14 +149,14 @@ fn http2_names_the_host_in_its_authority() {
     assert_eq!(check(&mut two, local()).expect("a host"), "a.example");
     assert_eq!(two.headers[HOST], "a.example");
     let mut two = parts("GET", "http://a.example/x", Version::HTTP_2, &[("host", "b.example")]);
-    assert_eq!(check(&mut two, local()), Err(Unfit::HostMismatch));
+    assert_eq!(check(&mut two, local()), Err(BadRequest::HostMismatch));
 }
 
 #[test]
 fn nothing_but_100_continue_may_be_expected() {
     check_http1("/", &[("host", "a"), ("expect", "100-Continue")], Ok("a"));
-    check_http1("/", &[("host", "a"), ("expect", "200-maybe")], Err(Unfit::Expectation));
-    check_http1("/", &[("host", "a"), ("expect", "100-continue"), ("expect", "x")], Err(Unfit::Expectation));
+    check_http1("/", &[("host", "a"), ("expect", "200-maybe")], Err(BadRequest::Expectation));
+    check_http1("/", &[("host", "a"), ("expect", "100-continue"), ("expect", "x")], Err(BadRequest::Expectation));
 }
 
 #[test]
@@ -165,7 +165,7 @@ fn a_client_let_in_by_its_certificate_speaks_to_the_host_it_asked_for() {
     fn check(host: &'static str, server_name: Option<&str>, client_is_certified: bool, fits: bool) {
         let host = HeaderValue::from_static(host);
         let secured = Secured { server_name: server_name.map(Into::into), client_is_certified };
-        let expected = if fits { Ok(()) } else { Err(Unfit::Misdirected) };
+        let expected = if fits { Ok(()) } else { Err(BadRequest::Misdirected) };
         assert_eq!(check_direction(&host, Some(&secured)), expected, "{host:?} {server_name:?}");
     }
     check("a.test", Some("a.test"), true, true);

@@ -14,7 +14,7 @@ use crate::decision::batch::Items;
 use crate::decision::batch::Ledger;
 use crate::limit::Rule;
 use crate::limit::Standing;
-use crate::limit::state::Standings;
+use crate::limit::Standings;
 
 /// Reads the answer to a group, in its order; `None`: that was no answer of our script.
 pub(in crate::store::redis) fn read(value: &Value, charges: &[&Charge<'_>]) -> Option<Vec<Verdict>> {

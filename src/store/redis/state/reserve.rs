@@ -21,7 +21,7 @@ use crate::decision::batch::Force;
 use crate::key::KeyHash;
 use crate::limit::Algorithm;
 use crate::limit::Rule;
-use crate::limit::state::Standings;
+use crate::limit::Standings;
 use crate::store::redis::scripts;
 use crate::store::redis::scripts::Entry;
 use crate::store::redis::scripts::Group;

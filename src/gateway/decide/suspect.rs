@@ -8,8 +8,6 @@ use std::time::Duration;
 use smallvec::smallvec;
 use tokio::time::sleep;
 
-use super::Begun;
-use super::REASON;
 use crate::decision::Batch;
 use crate::decision::Charge;
 use crate::decision::batch::Force;
@@ -18,20 +16,30 @@ use crate::gateway::snapshot::Snapshot;
 use crate::key::KeyHash;
 use crate::limit::Action;
 use crate::limit::Limit;
+use crate::limit::LimitId;
 use crate::store::AnyStore;
 use crate::store::Store;
 use crate::store::bans::Subject;
 
+/// A ban that may begin.
+pub(super) struct Suspected {
+    pub(super) limit: LimitId,
+    pub(super) key: KeyHash,
+    pub(super) subject: Subject,
+    /// Whose request it was.
+    pub(super) client: IpAddr,
+}
+
 /// Begins the ban as soon as it is clear that the slots in flight do not come back. Waits for nothing; one at a time
 /// looks into each key.
-pub(super) fn look_into(begun: &Begun<'_>, live: &Arc<Snapshot>, client: IpAddr, store: &Arc<AnyStore>) {
-    let (id, key, subject) = (begun.limit, begun.key, begun.subject.clone());
-    let ban = subject.id();
+pub(super) fn look_into(suspected: Suspected, live: &Arc<Snapshot>, store: &Arc<AnyStore>) {
+    let ban = suspected.subject.id();
     if !store.bans().suspect(ban) {
         return;
     }
     let (live, store) = (Arc::clone(live), Arc::clone(store));
     tokio::spawn(async move {
+        let Suspected { limit: id, key, subject, client } = suspected;
         let limit = live.policy.limit(id);
         let is_full = is_full_when_settled(limit, key, &store).await;
         if let (true, Action::Ban(ladder)) = (is_full, &limit.then.action) {
@@ -72,6 +80,9 @@ async fn is_full_when_settled(limit: &Limit, key: KeyHash, store: &AnyStore) -> 
             .any(|verdict| !verdict.passes() || verdict.standings.iter().any(|standing| standing.remaining == 0))
     })
 }
+
+/// Why a limit bans: because it was reached.
+pub(super) const REASON: &str = "the limit was reached";
 
 /// How long answers are waited for: nobody keeps a ban away by keeping one slot in flight.
 const PATIENCE: Duration = Duration::from_secs(5);

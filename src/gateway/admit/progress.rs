@@ -6,11 +6,11 @@ use std::sync::atomic::AtomicU8;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering;
 
-use super::framing::Unfit;
+use super::framing::BadRequest;
 
-/// Shared by the body, which moves into the connection to the application, and the request's story.
+/// Shared by the body, which moves into the connection to the application, and the request's exchange.
 #[derive(Clone, Debug, Default)]
-pub struct Intake(Arc<Shared>);
+pub struct BodyProgress(Arc<Shared>);
 
 #[derive(Debug, Default)]
 struct Shared {
@@ -19,7 +19,7 @@ struct Shared {
     is_abandoned: AtomicBool,
 }
 
-impl Intake {
+impl BodyProgress {
     pub fn count(&self, bytes: usize) -> u64 {
         let bytes = bytes as u64;
         // One task writes; the other reads when that one is through.
@@ -31,7 +31,7 @@ impl Intake {
     }
 
     /// The client's body broke off, for this reason.
-    pub fn fail(&self, fault: Unfit) {
+    pub fn fail(&self, fault: BadRequest) {
         let code = FAULTS.iter().position(|known| *known == fault).map_or(0, |position| position + 1);
         self.0.fault.store(u8::try_from(code).unwrap_or_default(), Ordering::Release);
     }
@@ -45,14 +45,14 @@ impl Intake {
         self.0.is_abandoned.load(Ordering::Acquire)
     }
 
-    pub fn fault(&self) -> Option<Unfit> {
+    pub fn fault(&self) -> Option<BadRequest> {
         let code = usize::from(self.0.fault.load(Ordering::Acquire));
         FAULTS.get(code.checked_sub(1)?).copied()
     }
 }
 
 /// How a body can break off.
-const FAULTS: [Unfit; 3] = [Unfit::Body, Unfit::Slow, Unfit::TooLong];
+const FAULTS: [BadRequest; 3] = [BadRequest::Body, BadRequest::Slow, BadRequest::TooLong];
 
 #[cfg(test)]
 mod tests {
@@ -60,13 +60,13 @@ mod tests {
 
     #[test]
     fn a_fault_is_known_to_all_who_share_the_intake() {
-        let intake = Intake::default();
-        let shared = intake.clone();
+        let progress = BodyProgress::default();
+        let shared = progress.clone();
         assert_eq!(shared.fault(), None);
-        intake.fail(Unfit::Slow);
-        assert_eq!(shared.fault(), Some(Unfit::Slow));
-        intake.count(3);
-        assert_eq!(intake.count(4), 7);
+        progress.fail(BadRequest::Slow);
+        assert_eq!(shared.fault(), Some(BadRequest::Slow));
+        progress.count(3);
+        assert_eq!(progress.count(4), 7);
         assert_eq!(shared.bytes(), 7);
     }
 }

@@ -1,0 +1,26 @@
+//! Where a limit stands in a configuration.
+
+use super::lists::Lists;
+use super::reach::Reach;
+use super::record::Channels;
+
+/// Where a limit stands, and what may be referred to there.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Standing<'s> {
+    /// How limits without a name are called, before their number.
+    pub owner: &'s str,
+    pub captures: Captures<'s>,
+    pub reach: Reach,
+    pub lists: &'s Lists,
+    pub channels: &'s Channels,
+}
+
+/// Which names a limit's route captures.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Captures<'c> {
+    /// The limit stands on no route.
+    Nowhere,
+    Named(&'c [String]),
+    /// The route's match has a mistake of its own.
+    Unknown,
+}

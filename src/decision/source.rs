@@ -1,0 +1,27 @@
+//! What selectors read from, for a request that takes these routes.
+
+use smallvec::SmallVec;
+
+use super::Policy;
+use crate::key::Captures;
+use crate::key::Source;
+use crate::request::Fields;
+use crate::request::Head;
+use crate::route::Walk;
+
+/// Hands on everything that selectors read from, for a request that takes these routes.
+pub(super) fn with_source<T>(
+    policy: &Policy,
+    head: &Head<'_>,
+    fields: &Fields,
+    walk: &Walk,
+    then: impl FnOnce(&Source<'_>) -> T,
+) -> T {
+    let mut routes: SmallVec<[&str; 4]> = SmallVec::new();
+    let mut captures = Captures::new();
+    for route in walk.collected.iter().map(|&route| policy.routes.get(route)) {
+        routes.push(&route.name);
+        route.condition.capture(head, &mut captures);
+    }
+    then(&Source { head, fields, routes: &routes, captures: &captures, device: None })
+}

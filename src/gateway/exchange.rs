@@ -1,0 +1,260 @@
+//! One request under way, from its head to the end of its answer.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::HeaderMap;
+use http::HeaderValue;
+use http::Method;
+use http::StatusCode;
+use http::Uri;
+
+use super::admit::progress::BodyProgress;
+use super::admit::request_id::RequestId;
+use super::core::Core;
+use super::decide::record::Decider;
+use super::decide::record::DecisionRecord;
+use super::facts::Facts;
+use super::forward::device;
+use super::reservation::Reservation;
+use super::reservation::Settling;
+use super::snapshot::Snapshot;
+use crate::decision::device::DeviceEnrollment;
+use crate::listen::Connection;
+use crate::listen::Interim;
+use crate::listen::Refused;
+use crate::outcome::Outcome;
+use crate::outcome::OutcomeRule;
+use crate::record::DecisionLabel;
+use crate::record::Forwarded;
+use crate::record::Meaning;
+use crate::record::RequestRecord;
+use crate::route::UpstreamId;
+use crate::upstream::Passed;
+
+/// What is known of a request, and what it has reserved. When this is dropped, at the end of the answer or wherever the
+/// client left, what is still reserved is given back, and the request is recorded.
+#[derive(Debug)]
+pub struct Exchange {
+    pub core: Arc<Core>,
+    pub live: Arc<Snapshot>,
+    pub facts: Facts,
+    /// The way of informational answers.
+    pub interim: Interim,
+    decision: DecisionRecord,
+    reservation: Reservation,
+    /// Counts the body of the request, where it has one.
+    body: Option<BodyProgress>,
+    /// `None`: it was not sent to an application.
+    forwarding: Option<Forwarding>,
+    /// The outcome, once it was looked for.
+    meaning: Option<Meaning>,
+    /// The device that becomes known with this answer: the outcome was a success.
+    enrollment: Option<Box<DeviceEnrollment>>,
+    /// What the client got; `None` when it was gone before.
+    status: Option<StatusCode>,
+    bytes_out: u64,
+    error: Option<Cow<'static, str>>,
+}
+
+/// What became of a request on its way to the application.
+#[derive(Clone, Debug)]
+struct Forwarding {
+    upstream: UpstreamId,
+    server: Option<Arc<str>>,
+    failure: Option<&'static str>,
+    passed: Passed,
+}
+
+impl Exchange {
+    /// On the heap: it is handed on many times, and at last stands in the body of the answer.
+    pub fn begin(core: Arc<Core>, live: Arc<Snapshot>, facts: Facts, interim: Interim) -> Box<Self> {
+        Box::new(Self {
+            core,
+            live,
+            facts,
+            interim,
+            decision: DecisionRecord::undecided(None),
+            reservation: Reservation::default(),
+            body: None,
+            forwarding: None,
+            meaning: None,
+            enrollment: None,
+            status: None,
+            bytes_out: 0,
+            error: None,
+        })
+    }
+
+    /// The decision is final, and the exchange holds from now on what was reserved with it.
+    pub fn is_decided(&mut self, decision: DecisionRecord, reservation: Reservation) {
+        (self.decision, self.reservation) = (decision, reservation);
+    }
+
+    pub fn decision(&self) -> &DecisionRecord {
+        &self.decision
+    }
+
+    pub fn decision_mut(&mut self) -> &mut DecisionRecord {
+        &mut self.decision
+    }
+
+    /// Where the bytes of the request's body are counted, or those of its tunnel.
+    pub fn counts_body_by(&mut self, progress: Option<BodyProgress>) {
+        self.body = progress;
+    }
+
+    pub fn body(&self) -> Option<&BodyProgress> {
+        self.body.as_ref()
+    }
+
+    /// It is on its way to this upstream.
+    pub fn is_sent_to(&mut self, upstream: UpstreamId) {
+        self.reservation.is_sent();
+        self.forwarding = Some(Forwarding { upstream, server: None, failure: None, passed: Passed::new() });
+    }
+
+    /// By this server, after those that it was tried at before.
+    pub fn is_answered_by(&mut self, server: Option<Arc<str>>, passed: Passed) {
+        if let Some(forwarding) = &mut self.forwarding {
+            (forwarding.server, forwarding.passed) = (server, passed);
+        }
+    }
+
+    /// The application gave no answer that could be used; `cause` is a metric label.
+    pub fn has_failed(&mut self, cause: &'static str) {
+        if let Some(forwarding) = &mut self.forwarding {
+            forwarding.failure = Some(cause);
+        }
+    }
+
+    /// The server that answered, or the last one tried.
+    pub fn server(&self) -> Option<&str> {
+        self.forwarding.as_ref()?.server.as_deref()
+    }
+
+    /// Why the request was refused or not answered, as a sentence for the log.
+    pub fn is_at_fault(&mut self, error: impl Into<Cow<'static, str>>) {
+        self.error = Some(error.into());
+    }
+
+    /// The client gets an answer with this status.
+    pub fn is_answered(&mut self, status: StatusCode) {
+        self.status = Some(status);
+    }
+
+    /// The client was gone before the answer came.
+    pub fn has_no_reader(&mut self) {
+        self.status = None;
+    }
+
+    /// So much of the answer's body went to the client, beside what went before.
+    pub fn sends(&mut self, bytes: u64) {
+        self.bytes_out += bytes;
+    }
+
+    /// What the answer is to be held against; `None`: nothing depends on what it means.
+    pub fn outcome_rule(&self) -> Option<&Arc<OutcomeRule>> {
+        self.reservation.outcome_rule()
+    }
+
+    /// The outcome is there: the store is told, once. `is_through`: so is the answer, and nothing is in flight any more.
+    pub fn settle(&mut self, meaning: Meaning, is_through: bool) -> Settling {
+        let Some(settled) = self.reservation.settle(meaning.outcome(), is_through) else { return Settling::default() };
+        self.meaning = Some(meaning);
+        self.enrollment = settled.enrollment.filter(|_| meaning == Meaning::Known(Outcome::Success));
+        settled.settling
+    }
+
+    /// Whether a success sets a device cookie.
+    pub fn may_set_device_cookie(&self) -> bool {
+        self.reservation.may_enroll()
+    }
+
+    /// The device cookie that goes with the answer, where its outcome was a success. Taken once.
+    pub fn take_device_cookie(&mut self) -> Option<HeaderValue> {
+        let enrollment = self.enrollment.take()?;
+        let (ring, now) = (self.core.store.ring(), self.core.clock.now());
+        device::cookie(&self.live.policy, ring, now, &enrollment, self.facts.is_secure)
+    }
+}
+
+impl Drop for Exchange {
+    fn drop(&mut self) {
+        if let Some(meaning) = self.reservation.abandon() {
+            self.meaning = Some(meaning);
+        }
+        let Self { facts, decision, .. } = self;
+        let limit = match &decision.decider {
+            Decider::Nothing => None,
+            Decider::Limit(id) => self.live.policy.limits.get(usize::from(id.0)).map(|limit| &*limit.name),
+            Decider::List(name) => Some(&**name),
+        };
+        self.live.recorder.record(&RequestRecord {
+            request_id: facts.request_id.as_str(),
+            identity: facts.identity,
+            method: &facts.method,
+            host: facts.host(),
+            path: facts.target.path(),
+            query: facts.target.query(),
+            version: Some(facts.version),
+            scheme: facts.scheme,
+            user_agent: facts.user_agent.as_ref().map(HeaderValue::as_bytes),
+            trace: facts.trace,
+            route: decision.route,
+            decision: decision.label,
+            limit,
+            ban: decision.ban.map(|ban| ban.to_string()).as_deref(),
+            limits: &decision.report.limits,
+            retry_after: decision.retry_after,
+            status: self.status,
+            meaning: self.meaning,
+            forwarded: self.forwarding.as_ref().map(|forwarding| Forwarded {
+                upstream: forwarding.upstream,
+                server: forwarding.server.as_deref(),
+                failure: forwarding.failure,
+                passed: &forwarding.passed,
+            }),
+            error: self.error.as_deref(),
+            duration: self.core.clock.now().since(facts.started),
+            deciding: decision.took,
+            bytes_in: self.body.as_ref().map_or(0, BodyProgress::bytes),
+            bytes_out: self.bytes_out,
+            subject: decision.subject.as_deref(),
+        });
+    }
+}
+
+/// Records a head that was no request: who sent it is known, and what of it could be read.
+pub(super) fn record_no_request(core: &Core, connection: &Connection, refused: &Refused) {
+    let live = core.live.load();
+    let method = refused.method.clone().or_else(|| Method::from_bytes(b"-").ok()).unwrap_or_default();
+    live.recorder.record(&RequestRecord {
+        request_id: RequestId::random().as_str(),
+        identity: live.clients.identify(connection.peer.ip(), &HeaderMap::new()),
+        method: &method,
+        host: refused.host.as_ref().and_then(|host| host.to_str().ok()).unwrap_or_default(),
+        path: refused.target.as_ref().map(Uri::path).unwrap_or_default(),
+        query: refused.target.as_ref().and_then(Uri::query),
+        version: None,
+        scheme: if connection.secured().is_some() { "https" } else { "http" },
+        user_agent: None,
+        trace: None,
+        route: None,
+        decision: DecisionLabel::Error,
+        limit: None,
+        ban: None,
+        limits: &[],
+        retry_after: None,
+        status: Some(refused.status),
+        meaning: None,
+        forwarded: None,
+        error: Some("the head is no HTTP request"),
+        duration: Duration::ZERO,
+        deciding: None,
+        bytes_in: 0,
+        bytes_out: 0,
+        subject: None,
+    });
+}
