@@ -305,6 +305,8 @@ fn an_application_that_does_not_read_holds_back_its_tunnel_alone() {
         let _ = stream.write_all(format!("got {}", all.len()).as_bytes());
     });
     let gateway = Gateway::start(format!("upstream: {}", origin.url()));
+    // Dropped first: an origin that ends waits for its threads.
+    let open = open;
     over_http2(&gateway, async |sender| {
         let (mut receive, mut send) = opened(&sender).await;
         let before = gateway.resident_kib();
