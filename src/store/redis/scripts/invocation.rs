@@ -74,7 +74,7 @@ pub fn name(prefix: &str, key: KeyHash) -> String {
 }
 
 impl Group<'_, '_> {
-    /// Decides the group, or looks at it. [`answer::read`](answer::read) reads what comes of it.
+    /// Decides the group, or looks at it. [`answer::read`](super::answer::read) reads what comes of it.
     pub fn invocation(&self, purpose: Purpose) -> Invocation {
         let heeds_known = !self.known.is_empty();
         let script = text::deciding(text::kinds(self.charges.iter().map(|charge| charge.rule)), heeds_known);
@@ -102,7 +102,7 @@ impl Held<'_> {
 }
 
 /// Settles what is in one slot of the cluster. What was reset, and what has room again though it had none, is told on
-/// this channel, see [`Resets`](crate::store::resets::Resets). [`answer::settled`](answer::settled) reads what
+/// this channel, see [`Resets`](crate::store::resets::Resets). [`answer::settled`](super::answer::settled) reads what
 /// comes of it.
 pub fn settle(prefix: &str, channel: &str, time: &Time, entries: &[Entry<'_>]) -> Invocation {
     let counted = entries.iter().filter_map(|entry| match entry.what {
