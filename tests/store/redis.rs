@@ -125,7 +125,7 @@ impl Store for Shared {
     }
 
     async fn forget(&self, keys: &[KeyHash]) -> Result<(), StoreError> {
-        if self.0.forget(keys).await.complete { Ok(()) } else { Err(StoreError::Away) }
+        if self.0.reset(keys).await.complete { Ok(()) } else { Err(StoreError::Away) }
     }
 }
 

@@ -8,7 +8,7 @@ use crate::key::KeyHash;
 
 /// Requests of this core that hold a slot here alone, or none at all, though they are to give one back.
 #[derive(Debug, Default)]
-pub(super) struct Apart(Mutex<HashMap<KeyHash, Slots>>);
+pub(super) struct LocalSlots(Mutex<HashMap<KeyHash, Slots>>);
 
 #[derive(Debug, Default)]
 struct Slots {
@@ -26,7 +26,7 @@ pub(super) enum Place {
     InRedis,
 }
 
-impl Apart {
+impl LocalSlots {
     pub(super) fn take(&self, key: KeyHash, place: Place) {
         let mut keys = self.0.lock();
         match place {
@@ -61,13 +61,13 @@ mod tests {
 
     #[test]
     fn what_holds_back_least_goes_first() {
-        let (apart, key) = (Apart::default(), KeyHash(7));
-        apart.take(key, Place::InMemory);
-        apart.take(key, Place::Nowhere);
-        apart.take(key, Place::InRedis);
-        assert_eq!(apart.give_back(KeyHash(8)), Place::InRedis);
-        let order = [(); 3].map(|()| apart.give_back(key));
+        let (local_slots, key) = (LocalSlots::default(), KeyHash(7));
+        local_slots.take(key, Place::InMemory);
+        local_slots.take(key, Place::Nowhere);
+        local_slots.take(key, Place::InRedis);
+        assert_eq!(local_slots.give_back(KeyHash(8)), Place::InRedis);
+        let order = [(); 3].map(|()| local_slots.give_back(key));
         assert_eq!(order, [Place::Nowhere, Place::InMemory, Place::InRedis]);
-        assert!(apart.0.lock().is_empty());
+        assert!(local_slots.0.lock().is_empty());
     }
 }

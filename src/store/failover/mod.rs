@@ -1,4 +1,6 @@
-//! Redis, and what holds while it is away.
+//! Redis, and what holds while it is down.
+//!
+#![doc = include_str!("states.md")]
 
 mod banned;
 mod local_slots;
@@ -13,7 +15,7 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use self::local_slots::Apart;
+use self::local_slots::LocalSlots;
 use self::outcome::known_here;
 use self::skew::Skew;
 use super::Bans;
@@ -48,7 +50,7 @@ pub struct Failover {
     redis: RedisStore,
     local: Arc<MemoryStore>,
     denied: Arc<DeniedUntil>,
-    apart: Apart,
+    local_slots: LocalSlots,
     skew: Arc<Skew>,
     nodes: NonZeroU32,
     clock: Clock,
@@ -65,7 +67,7 @@ impl Failover {
             redis: RedisStore::new(redis, time, observer),
             local: Arc::new(MemoryStore::new(&settings.memory, clock.clone())),
             denied: Arc::new(DeniedUntil::new(MOST_DENIED)),
-            apart: Apart::default(),
+            local_slots: LocalSlots::default(),
             skew: Arc::default(),
             nodes: settings.nodes,
             clock,
@@ -78,7 +80,7 @@ impl Failover {
             redis: self.redis.on_another_core(),
             local: Arc::clone(&self.local),
             denied: Arc::clone(&self.denied),
-            apart: Apart::default(),
+            local_slots: LocalSlots::default(),
             skew: Arc::clone(&self.skew),
             nodes: self.nodes,
             clock: self.clock.clone(),
@@ -196,7 +198,7 @@ impl Store for Failover {
         let mut verdicts = if decided.verdicts.iter().all(Option::is_some) {
             Ok(decided.verdicts.iter().flatten().cloned().collect())
         } else {
-            self.decide_away(batch, &here, remembered, &mut decided)
+            self.decide_in_outage(batch, &here, remembered, &mut decided)
         };
         if let Ok(verdicts) = &mut verdicts {
             self.local.unsettled().note(&here, watches, verdicts);
@@ -214,7 +216,7 @@ impl Store for Failover {
         let here = here(batch);
         let remembered = self.local.knows(&here);
         let verdicts = self.redis.look(batch, remembered).await;
-        self.look_away(&here, remembered, verdicts)
+        self.look_in_outage(&here, remembered, verdicts)
     }
 
     async fn settle(&self, settlements: &[Settlement<'_>]) -> Result<(), StoreError> {
@@ -228,17 +230,17 @@ impl Store for Failover {
         settled.reopened.iter().for_each(|key| resets.reopened(*key));
         for settlement in settlements {
             if let Settlement::Forget { key, .. } = settlement {
-                resets.forget(*key, settled.forgotten_at(*key));
+                resets.forget(*key, settled.reset_at(*key));
             }
         }
         Ok(())
     }
 
     async fn forget(&self, keys: &[KeyHash]) -> Result<(), StoreError> {
-        let settled = self.redis.forget(keys).await;
+        let settled = self.redis.reset(keys).await;
         let resets = self.resets();
         for key in keys {
-            resets.forget(*key, settled.forgotten_at(*key));
+            resets.forget(*key, settled.reset_at(*key));
         }
         if settled.complete { Ok(()) } else { Err(StoreError::Away) }
     }

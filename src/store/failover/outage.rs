@@ -20,7 +20,7 @@ impl Failover {
     ///
     /// What Redis refused before it went away stays refused. Then `deny` stands before everything, and what is counted
     /// here is decided last. Whatever denies, Redis is given back what it charged.
-    pub(super) fn decide_away(
+    pub(super) fn decide_in_outage(
         &self,
         batch: &Batch<'_>,
         here: &Batch<'_>,
@@ -54,7 +54,7 @@ impl Failover {
             let verdict = &verdicts[place];
             if decided.verdicts[place].is_none() && verdict.passes() && !verdict.is_exempt {
                 let held = if is_counted_here(charge) { Place::InMemory } else { Place::Nowhere };
-                self.apart.take(batch.charges[place].key, held);
+                self.local_slots.take(batch.charges[place].key, held);
             }
         }
         let for_nothing =
@@ -67,7 +67,7 @@ impl Failover {
     }
 
     /// Where keys stand whose servers do not answer.
-    pub(super) fn look_away(
+    pub(super) fn look_in_outage(
         &self,
         here: &Batch<'_>,
         remembered: bool,

@@ -24,7 +24,7 @@ impl Failover {
     pub(super) fn settle_here<'p>(&self, settlement: &Settlement<'p>) -> Option<Settlement<'p>> {
         match *settlement {
             Settlement::Release(key) => {
-                let place = self.apart.give_back(key);
+                let place = self.local_slots.give_back(key);
                 if place != Place::Nowhere {
                     self.local.release(resets::here(key));
                 }

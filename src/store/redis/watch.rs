@@ -34,13 +34,13 @@ async fn forever(shared: Arc<Shared>, resets: Resets) {
             tasks.spawn(sentinel::listen(Arc::clone(&shared)));
         }
     }
-    let mut tended: Vec<Arc<Node>> = Vec::new();
+    let mut monitored: Vec<Arc<Node>> = Vec::new();
     loop {
-        tended.retain(|node| !node.is_retired());
+        monitored.retain(|node| !node.is_retired());
         for node in &shared.topology.map().masters {
-            if !tended.iter().any(|known| Arc::ptr_eq(known, node)) {
-                tasks.spawn(node_monitor::tend(Arc::clone(&shared), Arc::clone(node), resets.clone()));
-                tended.push(Arc::clone(node));
+            if !monitored.iter().any(|known| Arc::ptr_eq(known, node)) {
+                tasks.spawn(node_monitor::monitor(Arc::clone(&shared), Arc::clone(node), resets.clone()));
+                monitored.push(Arc::clone(node));
             }
         }
         tokio::select! {

@@ -4,7 +4,7 @@ use std::future::poll_fn;
 use std::task::Poll;
 
 /// Waits for all of them together, and answers in their order.
-pub(in crate::store::redis) async fn together<F: Future>(futures: impl IntoIterator<Item = F>) -> Vec<F::Output> {
+pub(in crate::store::redis) async fn join_all<F: Future>(futures: impl IntoIterator<Item = F>) -> Vec<F::Output> {
     let mut running: Vec<_> = futures.into_iter().map(|future| (Box::pin(future), None)).collect();
     poll_fn(|context| {
         let mut is_pending = false;
@@ -36,8 +36,8 @@ mod tests {
             sleep(Duration::from_secs(seconds)).await;
             seconds
         });
-        assert_eq!(together(waits).await, [3, 1, 2]);
+        assert_eq!(join_all(waits).await, [3, 1, 2]);
         assert_eq!(begin.elapsed().as_secs(), 3);
-        assert!(together(Vec::<std::future::Ready<()>>::new()).await.is_empty());
+        assert!(join_all(Vec::<std::future::Ready<()>>::new()).await.is_empty());
     }
 }

@@ -9,7 +9,7 @@ use tokio::time::sleep;
 use super::core::Core;
 use super::decided::Decided;
 use super::in_flight::Held;
-use super::join_all::together;
+use super::join_all::join_all;
 use crate::decision::Batch;
 use crate::store::redis::scripts;
 
@@ -38,7 +38,7 @@ impl Core {
     /// Renews what is old now.
     async fn renew(&self, now: Instant) {
         let old = self.by_slot(&self.in_flight.old(now));
-        together(old.iter().map(|(slot, held)| async move {
+        join_all(old.iter().map(|(slot, held)| async move {
             if self.links.call(*slot, &self.held(held).renew()).await.is_ok() {
                 self.in_flight.renewed(held.0, &held.1, now);
             }

@@ -11,7 +11,7 @@ use tokio::time::timeout_at;
 use super::core::Core;
 use super::decided::Decided;
 use super::decided::is_charged;
-use super::join_all::together;
+use super::join_all::join_all;
 use super::settle::add;
 use crate::decision::Batch;
 use crate::decision::Charge;
@@ -101,7 +101,7 @@ impl Core {
 
     async fn look_at(&self, batch: &Batch<'_>, known: &[Acquaintance]) -> Verdicts {
         let parts = self.parts(batch);
-        let answers = together(parts.iter().map(|part| self.ask(part, known, Purpose::Look, 0))).await;
+        let answers = join_all(parts.iter().map(|part| self.ask(part, known, Purpose::Look, 0))).await;
         let mut verdicts: Verdicts = vec![None; batch.charges.len()];
         parts.iter().zip(answers).for_each(|(part, answer)| fill(&mut verdicts, part, answer));
         verdicts
@@ -123,7 +123,7 @@ impl Core {
         for acquaintance in known {
             add(&mut slots, self.slot(acquaintance.subject), *acquaintance);
         }
-        let answers = together(slots.iter().map(|(slot, known)| async move {
+        let answers = join_all(slots.iter().map(|(slot, known)| async move {
             let asked = scripts::knows(&self.shared.settings.key_prefix, &self.shared.time, known);
             self.links.call(*slot, &asked).await.ok().map(|answer| answer == Value::Int(1))
         }));
@@ -154,7 +154,7 @@ impl Core {
                 let later = &binding[position + 1..];
                 let returned = to_return(batch, &verdicts);
                 let give_back = timeout_at(deadline, self.give_back(parts, &verdicts, &returned, holder));
-                let asked = together(later.iter().map(|part| self.ask_until(deadline, part, Purpose::Deny, holder)));
+                let asked = join_all(later.iter().map(|part| self.ask_until(deadline, part, Purpose::Deny, holder)));
                 let (_, answers) = tokio::join!(give_back, asked);
                 later.iter().zip(answers).for_each(|(part, answer)| fill(&mut verdicts, part, answer));
                 take_out(batch, &mut verdicts, &returned);
@@ -162,7 +162,7 @@ impl Core {
             }
             verdicts
         };
-        let beside = together(shadows.iter().map(|part| self.ask_until(deadline, part, Purpose::Decide, holder)));
+        let beside = join_all(shadows.iter().map(|part| self.ask_until(deadline, part, Purpose::Decide, holder)));
         let (mut verdicts, answers) = tokio::join!(in_order, beside);
         shadows.iter().zip(answers).for_each(|(part, answer)| fill(&mut verdicts, part, answer));
         // Several keys of one shadow pass together as well.
@@ -210,7 +210,7 @@ impl Core {
         places: &[usize],
         holder: u32,
     ) {
-        together(parts.iter().map(|part| async move {
+        join_all(parts.iter().map(|part| async move {
             let mut entries: SmallVec<[Entry<'_>; 4]> = SmallVec::new();
             for (place, charge) in part.places.iter().zip(&part.charges).filter(|(place, _)| places.contains(place)) {
                 let Some(Verdict { charged: Some(charged), .. }) = &verdicts[*place] else { continue };

@@ -3,7 +3,7 @@
 use redis::Value;
 
 use super::core::Core;
-use super::join_all::together;
+use super::join_all::join_all;
 use crate::clock::Timestamp;
 use crate::decision::Settlement;
 use crate::decision::batch::Ledger;
@@ -22,19 +22,19 @@ pub struct Settled {
     pub complete: bool,
     /// The keys that had no room, and have some again.
     pub reopened: Vec<KeyHash>,
-    /// The keys that were forgotten, and when, by the clock of the server that did.
-    pub forgotten: Vec<(KeyHash, Timestamp)>,
+    /// The keys that were reset, and when, by the clock of the server that did.
+    pub resets: Vec<(KeyHash, Timestamp)>,
 }
 
 impl Settled {
-    /// When this key was forgotten; `None`: it is not known whether it was.
-    pub fn forgotten_at(&self, key: KeyHash) -> Option<Timestamp> {
-        self.forgotten.iter().find(|(forgotten, _)| *forgotten == key).map(|(_, moment)| *moment)
+    /// When this key was reset; `None`: it is not known whether it was.
+    pub fn reset_at(&self, key: KeyHash) -> Option<Timestamp> {
+        self.resets.iter().find(|(reset, _)| *reset == key).map(|(_, moment)| *moment)
     }
 }
 
 impl Core {
-    /// Settles what Redis counts. What a server does not answer to is not sent again: what was charged there counts.
+    /// Settles what Redis counts. A settlement without an answer is never sent again: what was charged still counts.
     pub(in crate::store::redis) async fn settle(&self, settlements: &[Settlement<'_>]) -> Settled {
         self.settle_all(settlements.iter().filter_map(|settlement| self.entry(settlement))).await
     }
@@ -48,7 +48,7 @@ impl Core {
         self.settle_all(entries).await;
     }
 
-    pub(in crate::store::redis) async fn forget(&self, keys: &[KeyHash]) -> Settled {
+    pub(in crate::store::redis) async fn reset(&self, keys: &[KeyHash]) -> Settled {
         self.settle_all(keys.iter().map(|key| Entry { key: *key, what: What::Reset })).await
     }
 
@@ -56,10 +56,10 @@ impl Core {
         let mut slots: Vec<(u16, Vec<Entry<'e>>)> = Vec::new();
         entries.for_each(|entry| add(&mut slots, self.slot(entry.key), entry));
         let mut all = Settled { complete: true, ..Settled::default() };
-        for settled in together(slots.iter().map(|(slot, entries)| self.settle_slot(*slot, entries))).await {
+        for settled in join_all(slots.iter().map(|(slot, entries)| self.settle_slot(*slot, entries))).await {
             all.complete &= settled.complete;
             all.reopened.extend(settled.reopened);
-            all.forgotten.extend(settled.forgotten);
+            all.resets.extend(settled.resets);
         }
         all
     }
@@ -76,9 +76,8 @@ impl Core {
             return Settled::default();
         };
         let reopened = places.into_iter().filter_map(|place| entries.get(place)).map(|entry| entry.key);
-        let forgotten =
-            entries.iter().filter(|entry| matches!(entry.what, What::Reset)).map(|entry| (entry.key, moment));
-        Settled { complete: told, reopened: reopened.collect(), forgotten: forgotten.collect() }
+        let resets = entries.iter().filter(|entry| matches!(entry.what, What::Reset)).map(|entry| (entry.key, moment));
+        Settled { complete: told, reopened: reopened.collect(), resets: resets.collect() }
     }
 
     /// What is to be said to Redis, if anything.

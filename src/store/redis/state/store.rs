@@ -88,9 +88,9 @@ impl RedisStore {
         self.core.settle(settlements).await
     }
 
-    /// Forgets keys, and tells every gateway.
-    pub async fn forget(&self, keys: &[KeyHash]) -> Settled {
-        self.core.forget(keys).await
+    /// Resets keys, and tells every gateway.
+    pub async fn reset(&self, keys: &[KeyHash]) -> Settled {
+        self.core.reset(keys).await
     }
 
     /// What goes on though nobody waits for it.

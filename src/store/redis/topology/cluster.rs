@@ -21,7 +21,7 @@ use crate::store::redis::transport::url::Address;
 /// How often the map is asked for when nothing is amiss.
 const ROUND: Duration = Duration::from_secs(15);
 
-/// The same while a server is away, or a slot was not where it should be.
+/// The same while a server is down, or a slot was not where it should be.
 const TROUBLED_ROUND: Duration = Duration::from_millis(250);
 
 /// How long a server may take to tell.

@@ -21,26 +21,26 @@ use crate::store::redis::transport::connect::Connection;
 use crate::store::redis::transport::fault::Fault;
 use crate::store::redis::transport::url::Address;
 
-/// One connection to each server, over which the decisions of one core share writes and reads.
+/// One connection of this core to each server. Decisions share it: they are written and read together.
 #[derive(Debug)]
 pub struct Links {
     shared: Arc<Shared>,
     observer: Arc<dyn Observer>,
-    /// Nobody but this core takes the lock, and never across an await.
-    lanes: Mutex<Vec<Arc<Lane>>>,
+    /// Only this core takes the lock, and never across an await.
+    connections: Mutex<Vec<Arc<NodeConnection>>>,
 }
 
-/// The way of this core to one server.
+/// The connection of this core to one server.
 #[derive(Debug)]
-struct Lane {
+struct NodeConnection {
     node: Arc<Node>,
-    link: Mutex<Option<Link>>,
+    established: Mutex<Option<Established>>,
     /// Held by the caller that connects, so that the others share what it gets.
     connecting: tokio::sync::Mutex<()>,
 }
 
 #[derive(Debug)]
-struct Link {
+struct Established {
     /// That of the server's breaker when the connection was made.
     generation: u64,
     connection: Connection,
@@ -49,11 +49,11 @@ struct Link {
 /// Why a command has no answer.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Failure {
-    /// The server is known not to answer, or cannot be reached: nothing was sent.
+    /// The breaker is open, or the server cannot be reached: nothing was sent.
     Open,
-    /// It was sent, or may have been, and nobody knows what came of it.
+    /// The command was sent, or may have been, and the server may have run it.
     Unknown,
-    /// The server did not do it.
+    /// The server answered that it did not run the command.
     Refused,
 }
 
@@ -62,32 +62,32 @@ struct Progress {
     node: Arc<Node>,
     generation: u64,
     sent: bool,
-    /// What is refused says nothing of the server.
+    /// A refusal does not open the breaker.
     aside: bool,
 }
 
-/// Does not look.
+/// Takes no metrics.
 #[derive(Debug)]
-struct Nobody;
+struct NoObserver;
 
-impl Observer for Nobody {
+impl Observer for NoObserver {
     fn round_trip(&self, _span: Duration) {}
 
     fn failed(&self, _cause: &'static str) {}
 }
 
-/// A server may send a call on, or not know a script, this often before it counts as a refusal.
+/// So many redirections and unknown scripts in one call count as a refusal.
 const DETOURS: usize = 5;
 
 impl Links {
     pub fn new(shared: &Arc<Shared>) -> Self {
         let (shared, observer) = (Arc::clone(shared), Arc::clone(&shared.observer));
-        Self { shared, observer, lanes: Mutex::new(Vec::new()) }
+        Self { shared, observer, connections: Mutex::new(Vec::new()) }
     }
 
-    /// For what the gateway asks by itself: metrics are about decisions.
+    /// For what the gateway asks by itself: metrics count decisions alone.
     pub(in crate::store::redis) fn unobserved(shared: &Arc<Shared>) -> Self {
-        Self { observer: Arc::new(Nobody), ..Self::new(shared) }
+        Self { observer: Arc::new(NoObserver), ..Self::new(shared) }
     }
 
     /// The hash slot of a key's name: keys of one slot can be decided together.
@@ -177,7 +177,7 @@ impl Links {
                 connection.send(&invocation.command).await
             };
             asking = false;
-            // What is sent again was answered: it is known not to have been executed.
+            // A command is sent again only after an answer that says it was not executed.
             match answer {
                 Ok(Value::ServerError(error)) => match (error.code(), redirection(&error)) {
                     ("NOSCRIPT", _) => {
@@ -251,22 +251,23 @@ impl Links {
 
     /// The connection of this core to that server: the one it has, or a fresh one.
     async fn connection(&self, progress: &mut Progress) -> Result<Connection, Failure> {
-        let lane = self.lane(&progress.node);
-        match lane.current(progress)? {
+        let node_connection = self.node_connection(&progress.node);
+        match node_connection.current(progress)? {
             Some(connection) => Ok(connection),
             // On the heap, where it takes no room from what is decided over a connection that stands.
-            None => Box::pin(self.connect(&lane, progress)).await,
+            None => Box::pin(self.connect(&node_connection, progress)).await,
         }
     }
 
-    async fn connect(&self, lane: &Lane, progress: &mut Progress) -> Result<Connection, Failure> {
-        let _connecting = lane.connecting.lock().await;
-        if let Some(connection) = lane.current(progress)? {
+    async fn connect(&self, node_connection: &NodeConnection, progress: &mut Progress) -> Result<Connection, Failure> {
+        let _connecting = node_connection.connecting.lock().await;
+        if let Some(connection) = node_connection.current(progress)? {
             return Ok(connection);
         }
-        match self.shared.connector.connect(&lane.node.address).await {
+        match self.shared.connector.connect(&node_connection.node.address).await {
             Ok(connection) => {
-                *lane.link.lock() = Some(Link { generation: progress.generation, connection: connection.clone() });
+                *node_connection.established.lock() =
+                    Some(Established { generation: progress.generation, connection: connection.clone() });
                 Ok(connection)
             }
             Err(fault) => {
@@ -276,30 +277,36 @@ impl Links {
         }
     }
 
-    fn lane(&self, node: &Arc<Node>) -> Arc<Lane> {
-        let mut lanes = self.lanes.lock();
-        if let Some(lane) = lanes.iter().find(|lane| Arc::ptr_eq(&lane.node, node)) {
-            return Arc::clone(lane);
+    fn node_connection(&self, node: &Arc<Node>) -> Arc<NodeConnection> {
+        let mut connections = self.connections.lock();
+        if let Some(node_connection) =
+            connections.iter().find(|node_connection| Arc::ptr_eq(&node_connection.node, node))
+        {
+            return Arc::clone(node_connection);
         }
-        lanes.retain(|lane| !lane.node.is_retired());
-        let lane =
-            Arc::new(Lane { node: Arc::clone(node), link: Mutex::new(None), connecting: tokio::sync::Mutex::new(()) });
-        lanes.push(Arc::clone(&lane));
-        lane
+        connections.retain(|node_connection| !node_connection.node.is_retired());
+        let node_connection = Arc::new(NodeConnection {
+            node: Arc::clone(node),
+            established: Mutex::new(None),
+            connecting: tokio::sync::Mutex::new(()),
+        });
+        connections.push(Arc::clone(&node_connection));
+        node_connection
     }
 }
 
-impl Lane {
+impl NodeConnection {
     /// The connection, if it stands. Fails while the breaker is open, and lets go of the connection then.
     fn current(&self, progress: &mut Progress) -> Result<Option<Connection>, Failure> {
         let state = self.node.state();
         progress.generation = state.generation;
-        let mut link = self.link.lock();
+        let mut established = self.established.lock();
         // One that the server closed while nothing was asked is no failure: nothing was lost with it.
-        link.take_if(|link| link.generation != state.generation || !link.connection.is_open());
+        established
+            .take_if(|established| established.generation != state.generation || !established.connection.is_open());
         match state.cause {
             Some(_) => Err(Failure::Open),
-            None => Ok(link.as_ref().map(|link| link.connection.clone())),
+            None => Ok(established.as_ref().map(|established| established.connection.clone())),
         }
     }
 }

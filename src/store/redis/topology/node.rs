@@ -15,12 +15,12 @@ use crate::store::redis::transport::url::Address;
 pub(in crate::store::redis) struct Node {
     pub(in crate::store::redis) address: Address,
     breaker: Breaker,
-    /// Wakes who tends to it: its breaker opened, or it is to be asked no more.
-    pub(in crate::store::redis) stirred: Notify,
-    /// It was probed once, whatever came of it.
-    pub(in crate::store::redis) met: AtomicBool,
+    /// Wakes its monitor: the breaker opened, or the server retired.
+    pub(in crate::store::redis) changed: Notify,
+    /// It was probed at least once, with or without success.
+    pub(in crate::store::redis) probed: AtomicBool,
     retired: AtomicBool,
-    /// How many keys it held when it was asked last.
+    /// How many keys it held when the monitor asked last.
     pub(in crate::store::redis) keys: AtomicU64,
 }
 
@@ -29,8 +29,8 @@ impl Node {
         Self {
             address,
             breaker: Breaker::default(),
-            stirred: Notify::new(),
-            met: AtomicBool::new(false),
+            changed: Notify::new(),
+            probed: AtomicBool::new(false),
             retired: AtomicBool::new(false),
             keys: AtomicU64::new(0),
         }
@@ -47,12 +47,12 @@ impl Node {
     /// Something asked for in `generation` failed.
     pub(in crate::store::redis) fn fail(&self, generation: u64, cause: Cause) {
         if self.breaker.open(generation, cause) {
-            self.stirred.notify_one();
+            self.changed.notify_one();
         }
     }
 
-    /// A probe failed: so it is away, and that is why.
-    pub(in crate::store::redis) fn stay_away(&self, cause: Cause) {
+    /// A probe failed: the server is down for this cause.
+    pub(in crate::store::redis) fn stay_down(&self, cause: Cause) {
         if !self.breaker.open(self.state().generation, cause) {
             self.breaker.explain(cause);
         }
@@ -65,7 +65,7 @@ impl Node {
     /// It has no slots any more.
     pub(in crate::store::redis) fn retire(&self) {
         self.retired.store(true, Ordering::Release);
-        self.stirred.notify_one();
+        self.changed.notify_one();
     }
 
     pub(in crate::store::redis) fn is_retired(&self) -> bool {

@@ -1,4 +1,5 @@
-//! Looks after one server: probes it while it is away, says when it goes and comes, and asks now and then what it holds.
+//! Monitors one server: probes it while it is down, logs when it goes down and comes up, and asks at times how many keys
+//! it holds.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -22,7 +23,7 @@ use crate::store::redis::transport::connect::Connection;
 use crate::store::redis::transport::fault::Fault;
 use crate::store::resets::Resets;
 
-/// How often a server that is away is probed.
+/// How often the monitor probes a server that is down.
 const PACE: Duration = Duration::from_millis(100);
 
 /// A server that hangs is waited for on one connection: it answers there as soon as it wakes. Once in a while on
@@ -41,7 +42,7 @@ const INSPECTION: u32 = 4;
 /// A server that is back for so long is said to be.
 const STEADY: Duration = Duration::from_secs(1);
 
-pub(in crate::store::redis) async fn tend(shared: Arc<Shared>, node: Arc<Node>, resets: Resets) {
+pub(in crate::store::redis) async fn monitor(shared: Arc<Shared>, node: Arc<Node>, resets: Resets) {
     let mut report = Report::new(node.address.to_string());
     let mut warnings = Warnings::default();
     let mut connection = None;
@@ -64,15 +65,15 @@ pub(in crate::store::redis) async fn tend(shared: Arc<Shared>, node: Arc<Node>, 
                 }
                 node.recover();
                 report.back();
-                meet(&shared, &node);
+                note_probe(&shared, &node);
                 rest(&shared, &node, connection.as_ref(), &mut warnings, &mut report).await;
             }
             Err(fault) => {
-                node.stay_away(fault.cause);
+                node.stay_down(fault.cause);
                 if report.away(fault.cause, Some(&fault)) {
                     shared.topology.doubted.notify_one();
                 }
-                meet(&shared, &node);
+                note_probe(&shared, &node);
                 // Who it is to the server was said when the connection was made.
                 if matches!(fault.cause, Cause::Timeout | Cause::Connection | Cause::NoAuth) {
                     connection = None;
@@ -86,9 +87,9 @@ pub(in crate::store::redis) async fn tend(shared: Arc<Shared>, node: Arc<Node>, 
     }
 }
 
-/// Whether it answers is known, and said: whoever waited for the first contact may go on.
-fn meet(shared: &Shared, node: &Node) {
-    node.met.store(true, Ordering::Release);
+/// The server was probed: who waits for the first contact may go on.
+fn note_probe(shared: &Shared, node: &Node) {
+    node.probed.store(true, Ordering::Release);
     shared.tell();
 }
 
@@ -157,7 +158,7 @@ async fn rest(shared: &Shared, node: &Node, known: Option<&Connection>, warnings
     let (mut round, mut rounds) = (time::interval(ROUND), 0);
     loop {
         tokio::select! {
-            () = node.stirred.notified() => {
+            () = node.changed.notified() => {
                 if node.is_retired() || !node.is_up() {
                     return;
                 }

@@ -103,7 +103,7 @@ impl Shared {
     pub async fn first_contact(&self, patience: Duration) {
         let mut news = self.news.subscribe();
         let met = async {
-            while !self.has_met() {
+            while !self.is_surveyed_whole() {
                 // The sender is in `self`: it outlives this.
                 drop(news.changed().await);
             }
@@ -150,9 +150,9 @@ impl Shared {
         self.news.send_replace(());
     }
 
-    fn has_met(&self) -> bool {
+    fn is_surveyed_whole(&self) -> bool {
         let is_surveyed = self.surveyed.load(Ordering::Acquire);
-        let is_met = is_surveyed && self.topology.map().masters.iter().all(|node| node.met.load(Ordering::Acquire));
+        let is_met = is_surveyed && self.topology.map().masters.iter().all(|node| node.probed.load(Ordering::Acquire));
         let prefix = &self.settings.key_prefix;
         let has = |asked: &AtomicBool, name: &str| asked.load(Ordering::Acquire) || self.holder_of(name).is_none();
         is_met

@@ -1,4 +1,4 @@
-//! Whether a server is asked at all: the first failure opens its breaker, a probe that succeeds closes it.
+//! Whether the gateway asks a server: the first failure opens its breaker, a probe that succeeds closes it.
 
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering;
@@ -7,7 +7,7 @@ use redis::RedisError;
 
 /// What is known of a server, in one word that all cores read.
 ///
-/// Each opening begins a new generation: what fails late, and was asked for in an earlier one, opens nothing.
+/// Each opening begins a new generation: a call of an earlier generation that fails late opens nothing.
 #[derive(Debug, Default)]
 pub(in crate::store::redis) struct Breaker(AtomicU64);
 
@@ -18,7 +18,7 @@ pub(in crate::store::redis) struct State {
     pub(in crate::store::redis) cause: Option<Cause>,
 }
 
-/// Why a server is away.
+/// Why a server counts as down.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[repr(u8)]
 pub(in crate::store::redis) enum Cause {

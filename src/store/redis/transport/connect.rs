@@ -30,7 +30,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::breaker::Cause;
 use super::fault::Fault;
-use super::pipeline::Wire;
+use super::pipeline::Pipeline;
 use super::url::Address;
 use super::url::Login;
 
@@ -53,7 +53,7 @@ pub(in crate::store::redis) struct Connection {
 #[derive(Clone, Debug)]
 enum Inner {
     /// What decides goes over our own: the library's takes a fifth of the time of a whole request.
-    Wire(Wire),
+    Pipeline(Pipeline),
     /// One that hears what nobody asked for.
     Library(MultiplexedConnection),
 }
@@ -190,8 +190,8 @@ where
     let connection = if let Some(on_push) = on_push {
         of_library(stream, login, database, on_push).await?
     } else {
-        let (wire, driver) = Wire::over(stream);
-        let connection = Connection { inner: Inner::Wire(wire), driver: Driver::start(driver) };
+        let (pipeline, driver) = Pipeline::over(stream);
+        let connection = Connection { inner: Inner::Pipeline(pipeline), driver: Driver::start(driver) };
         connection.log_in(login, database).await?;
         connection
     };
@@ -243,7 +243,7 @@ impl Connection {
     /// Sends a command and waits for its answer, however long that takes. An answer may be an error.
     pub(in crate::store::redis) async fn send(&self, command: &Cmd) -> Result<Value, RedisError> {
         match &self.inner {
-            Inner::Wire(wire) => Ok(wire.send(command).await?),
+            Inner::Pipeline(pipeline) => Ok(pipeline.send(command).await?),
             // On the heap: decisions are not to make room for it.
             Inner::Library(library) => Box::pin(library.clone().send_packed_command(command)).await,
         }
@@ -252,7 +252,7 @@ impl Connection {
     /// Sends a command to a server that has its slot only by hearsay.
     pub(in crate::store::redis) async fn send_asking(&self, command: &Cmd) -> Result<Value, RedisError> {
         match &self.inner {
-            Inner::Wire(wire) => Ok(wire.send_together(&[&redis::cmd("ASKING"), command]).await?),
+            Inner::Pipeline(pipeline) => Ok(pipeline.send_together(&[&redis::cmd("ASKING"), command]).await?),
             Inner::Library(_) => unreachable!("what hears messages decides nothing"),
         }
     }
@@ -274,7 +274,7 @@ impl Connection {
 
     pub(in crate::store::redis) async fn subscribe(&self, channel: &str) -> Result<(), Fault> {
         match &self.inner {
-            Inner::Wire(_) => unreachable!("it is connected for messages"),
+            Inner::Pipeline(_) => unreachable!("it is connected for messages"),
             Inner::Library(library) => Ok(library.clone().subscribe(channel).await?),
         }
     }

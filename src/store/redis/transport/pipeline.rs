@@ -25,11 +25,11 @@ use super::reply;
 
 /// What callers have of a connection; clones are the same one.
 #[derive(Clone, Debug, Default)]
-pub(in crate::store::redis) struct Wire(Arc<Mutex<Desk>>);
+pub(in crate::store::redis) struct Pipeline(Arc<Mutex<Queue>>);
 
-/// Where callers and the connection meet. Nobody holds the lock across an await.
+/// What callers hand to the connection, and it to them. No one holds the lock across an await.
 #[derive(Debug, Default)]
-struct Desk {
+struct Queue {
     /// What is still to be written.
     outgoing: Vec<u8>,
     /// Commands whose answers were not all taken, oldest first.
@@ -38,7 +38,7 @@ struct Desk {
     answered: usize,
     /// How many commands came before those in `commands`.
     before: u64,
-    /// Whom to wake when there is something to write.
+    /// Woken when there is something to write.
     driver: Option<Waker>,
     is_closed: bool,
 }
@@ -46,7 +46,7 @@ struct Desk {
 #[derive(Debug)]
 enum Command {
     Awaited(Option<Waker>),
-    /// Nobody waits for the answer any more.
+    /// The caller does not wait for the answer any more.
     Abandoned,
     Answered(Value),
     Done,
@@ -55,13 +55,13 @@ enum Command {
 /// The answer to come of a command. Dropped, the command is executed all the same.
 #[derive(Debug)]
 struct Answer<'w> {
-    wire: &'w Wire,
+    pipeline: &'w Pipeline,
     number: u64,
 }
 
 /// The side of the connection.
 struct Driver<S> {
-    wire: Wire,
+    pipeline: Pipeline,
     stream: S,
     writing: Vec<u8>,
     written: usize,
@@ -74,23 +74,23 @@ const READ: usize = 16 << 10;
 /// A buffer that had to hold more than this is given back afterwards.
 const KEPT: usize = 64 << 10;
 
-impl Wire {
+impl Pipeline {
     /// Over this stream, which is served for as long as the future is polled.
     pub(in crate::store::redis) fn over<S: AsyncRead + AsyncWrite + Unpin>(
         stream: S,
     ) -> (Self, impl Future<Output = ()>) {
-        let wire = Self::default();
+        let pipeline = Self::default();
         let mut driver = Driver {
-            wire: wire.clone(),
+            pipeline: pipeline.clone(),
             stream,
             writing: Vec::new(),
             written: 0,
             reading: BytesMut::with_capacity(READ),
         };
-        (wire, async move {
+        (pipeline, async move {
             // Why it ended is of no interest: nobody knows what became of what was asked.
             let _ended = poll_fn(|context| driver.poll(context)).await;
-            driver.wire.close();
+            driver.pipeline.close();
         })
     }
 
@@ -105,26 +105,26 @@ impl Wire {
     }
 
     fn ask(&self, commands: &[&Cmd]) -> Answer<'_> {
-        let mut desk = self.0.lock();
-        if desk.outgoing.is_empty()
-            && let Some(driver) = &desk.driver
+        let mut queue = self.0.lock();
+        if queue.outgoing.is_empty()
+            && let Some(driver) = &queue.driver
         {
             driver.wake_by_ref();
         }
         for command in commands {
-            command.write_packed_command(&mut desk.outgoing);
-            desk.commands.push_back(Command::Abandoned);
+            command.write_packed_command(&mut queue.outgoing);
+            queue.commands.push_back(Command::Abandoned);
         }
-        if let Some(last) = desk.commands.back_mut() {
+        if let Some(last) = queue.commands.back_mut() {
             *last = Command::Awaited(None);
         }
-        Answer { wire: self, number: desk.before + desk.commands.len() as u64 - 1 }
+        Answer { pipeline: self, number: queue.before + queue.commands.len() as u64 - 1 }
     }
 
     fn close(&self) {
-        let mut desk = self.0.lock();
-        desk.is_closed = true;
-        for command in &mut desk.commands {
+        let mut queue = self.0.lock();
+        queue.is_closed = true;
+        for command in &mut queue.commands {
             if let Command::Awaited(Some(caller)) = command {
                 caller.wake_by_ref();
             }
@@ -136,14 +136,14 @@ impl Future for Answer<'_> {
     type Output = io::Result<Value>;
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<Value>> {
-        let mut desk = self.wire.0.lock();
-        let is_closed = desk.is_closed;
-        let Some(command) = desk.command(self.number) else { return Poll::Ready(Err(gone())) };
+        let mut queue = self.pipeline.0.lock();
+        let is_closed = queue.is_closed;
+        let Some(command) = queue.command(self.number) else { return Poll::Ready(Err(gone())) };
         match command {
             Command::Answered(value) => {
                 let value = std::mem::take(value);
                 *command = Command::Done;
-                desk.trim();
+                queue.trim();
                 Poll::Ready(Ok(value))
             }
             Command::Awaited(_) if is_closed => Poll::Ready(Err(gone())),
@@ -158,14 +158,14 @@ impl Future for Answer<'_> {
 
 impl Drop for Answer<'_> {
     fn drop(&mut self) {
-        let mut desk = self.wire.0.lock();
-        let Some(command) = desk.command(self.number) else { return };
+        let mut queue = self.pipeline.0.lock();
+        let Some(command) = queue.command(self.number) else { return };
         *command = if matches!(command, Command::Awaited(_)) { Command::Abandoned } else { Command::Done };
-        desk.trim();
+        queue.trim();
     }
 }
 
-impl Desk {
+impl Queue {
     /// `None`: its answer was taken.
     fn command(&mut self, number: u64) -> Option<&mut Command> {
         let place = usize::try_from(number.checked_sub(self.before)?).ok()?;
@@ -218,8 +218,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Driver<S> {
 
     /// From now on callers wake this task.
     fn note(&self, context: &Context<'_>) {
-        let mut desk = self.wire.0.lock();
-        match &mut desk.driver {
+        let mut queue = self.pipeline.0.lock();
+        match &mut queue.driver {
             Some(known) => known.clone_from(context.waker()),
             none => *none = Some(context.waker().clone()),
         }
@@ -233,7 +233,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Driver<S> {
                 if self.writing.capacity() > KEPT {
                     self.writing = Vec::new();
                 }
-                std::mem::swap(&mut self.writing, &mut self.wire.0.lock().outgoing);
+                std::mem::swap(&mut self.writing, &mut self.pipeline.0.lock().outgoing);
                 if self.writing.is_empty() {
                     return Pin::new(&mut self.stream).poll_flush(context);
                 }
@@ -247,10 +247,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Driver<S> {
     }
 
     fn hand_out(&mut self) -> io::Result<()> {
-        let mut desk = self.wire.0.lock();
+        let mut queue = self.pipeline.0.lock();
         while let Some((value, length)) = reply::first(&self.reading)? {
             self.reading.advance(length);
-            desk.answer(value)?;
+            queue.answer(value)?;
         }
         Ok(())
     }

@@ -256,7 +256,7 @@ fn a_lease_that_ended_frees_its_slots_and_a_renewed_one_does_not() {
 }
 
 #[test]
-fn what_is_forgotten_is_all_but_slots_in_flight() {
+fn a_reset_leaves_slots_in_flight() {
     let mut keys = Keys::new();
     let (pace, slots) = (rule(Algorithm::SlidingWindowLog, "1/minute", 1), slots(1));
     let (pace, slots) = (charge(ALICE, &pace), charge(BOB, &slots));

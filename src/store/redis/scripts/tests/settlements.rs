@@ -1,4 +1,4 @@
-//! Random histories in which what was charged is taken back, charged late or forgotten: the scripts say what [`State`]
+//! Random histories in which what was charged is taken back, charged late or reset: the scripts say what [`State`]
 //! says. Known clients are those that a list of them says.
 
 use std::cell::Cell;
@@ -45,7 +45,7 @@ enum Step {
     /// One of those that were charged, the latest first.
     TakeBack(usize),
     Charge(Vec<u64>),
-    Forget,
+    Reset,
 }
 
 fn charge<'r>(key: KeyHash, rule: &'r Rule, items: &[u64]) -> Charge<'r> {
@@ -122,7 +122,7 @@ fn follow(keys: &mut Keys, key: KeyHash, rule: &Rule, steps: &[Step]) {
                 state.charge(rule, items, now);
                 keys.settle(&[Entry { key, what: What::Charge { rule, items } }]);
             }
-            Step::Forget => {
+            Step::Reset => {
                 state = State::fresh(rule);
                 charged.clear();
                 keys.settle(&[Entry { key, what: What::Reset }]);
@@ -149,7 +149,7 @@ fn any_step() -> impl Strategy<Value = Step> {
         8 => asks,
         4 => (0..4_usize).prop_map(Step::TakeBack),
         1 => items().prop_map(Step::Charge),
-        1 => Just(Step::Forget),
+        1 => Just(Step::Reset),
     ]
 }
 

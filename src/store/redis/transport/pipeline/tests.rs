@@ -6,12 +6,12 @@ use tokio::io::duplex;
 
 use super::*;
 
-async fn pair() -> (Wire, DuplexStream) {
+async fn pair() -> (Pipeline, DuplexStream) {
     let (near, far) = duplex(1 << 20);
-    let (wire, driver) = Wire::over(near);
+    let (pipeline, driver) = Pipeline::over(near);
     tokio::spawn(driver);
     tokio::task::yield_now().await;
-    (wire, far)
+    (pipeline, far)
 }
 
 fn echo(number: i64) -> Cmd {
@@ -30,11 +30,11 @@ async fn expect(server: &mut DuplexStream, numbers: std::ops::Range<i64>) {
 
 #[tokio::test]
 async fn callers_share_a_connection_and_each_gets_its_own_answer() {
-    let (wire, mut server) = pair().await;
+    let (pipeline, mut server) = pair().await;
     let callers: Vec<_> = (0..100)
         .map(|number| {
-            let wire = wire.clone();
-            tokio::spawn(async move { wire.send(&echo(number)).await.expect("an answer") })
+            let pipeline = pipeline.clone();
+            tokio::spawn(async move { pipeline.send(&echo(number)).await.expect("an answer") })
         })
         .collect();
     expect(&mut server, 0..100).await;
@@ -47,45 +47,45 @@ async fn callers_share_a_connection_and_each_gets_its_own_answer() {
     for (number, caller) in (0..).zip(callers) {
         assert_eq!(caller.await.expect("no panic"), Value::Int(number));
     }
-    assert!(wire.0.lock().commands.is_empty());
+    assert!(pipeline.0.lock().commands.is_empty());
 }
 
 #[tokio::test]
 async fn who_leaves_takes_nobody_elses_answer() {
-    let (wire, mut server) = pair().await;
+    let (pipeline, mut server) = pair().await;
     let command = echo(0);
-    let mut first = Box::pin(wire.send(&command));
+    let mut first = Box::pin(pipeline.send(&command));
     assert!(futures_util::poll!(&mut first).is_pending());
     drop(first);
     let second = tokio::spawn({
-        let wire = wire.clone();
-        async move { wire.send_together(&[&echo(1), &echo(2)]).await.expect("an answer") }
+        let pipeline = pipeline.clone();
+        async move { pipeline.send_together(&[&echo(1), &echo(2)]).await.expect("an answer") }
     });
     expect(&mut server, 0..3).await;
     server.write_all(b":0\r\n:1\r\n:2\r\n").await.expect("an open connection");
     assert_eq!(second.await.expect("no panic"), Value::Int(2));
-    assert!(wire.0.lock().commands.is_empty());
+    assert!(pipeline.0.lock().commands.is_empty());
 }
 
 #[tokio::test]
 async fn everyone_is_told_that_the_server_is_gone() {
-    let (wire, server) = pair().await;
+    let (pipeline, server) = pair().await;
     let waiting = tokio::spawn({
-        let wire = wire.clone();
-        async move { wire.send(&echo(0)).await }
+        let pipeline = pipeline.clone();
+        async move { pipeline.send(&echo(0)).await }
     });
     tokio::task::yield_now().await;
     drop(server);
     assert!(waiting.await.expect("no panic").is_err());
-    assert!(wire.send(&echo(1)).await.is_err());
+    assert!(pipeline.send(&echo(1)).await.is_err());
 }
 
 #[tokio::test]
 async fn an_answer_to_nothing_ends_the_connection() {
-    let (wire, mut server) = pair().await;
+    let (pipeline, mut server) = pair().await;
     server.write_all(b":1\r\n").await.expect("an open connection");
-    while !wire.0.lock().is_closed {
+    while !pipeline.0.lock().is_closed {
         tokio::task::yield_now().await;
     }
-    assert!(wire.send(&echo(0)).await.is_err());
+    assert!(pipeline.send(&echo(0)).await.is_err());
 }
