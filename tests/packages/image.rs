@@ -109,19 +109,12 @@ fn a_change_of_the_mounted_file_is_in_force(stack: &Stack) {
     assert_eq!(stack.ask("gateway-1", "GET").status, 200, "what was in force stays");
 }
 
-/// The lines for a shell, in the README or another document, that have these words.
+/// The lines for a shell in the book that have these words.
 #[track_caller]
 fn documented(words: &str) -> String {
-    let documents = fs::read_dir("docs/src").expect("the documents").map(|entry| entry.expect("an entry").path());
-    for document in documents.chain(["README.md".into()]).filter(|path| path.extension().is_some_and(|end| end == "md"))
-    {
-        let text = fs::read_to_string(document).expect("text").replace("```", "\n\n");
-        if let Some(lines) = text.split("\n\n").find(|block| block.contains(words) && block.contains("done")) {
-            let is_shell = |line: &&str| !["console", "sh", "shell", "bash"].iter().any(|word| line.starts_with(word));
-            return lines.lines().filter(is_shell).collect::<Vec<_>>().join("\n");
-        }
-    }
-    panic!("no lines with `{words}` in the documents")
+    let page = fs::read_to_string("docs/src/redis.md").expect("the page on Redis");
+    let block = page.split("```").find_map(|block| block.strip_prefix("sh\n").filter(|lines| lines.contains(words)));
+    block.expect("a block with these words").to_owned()
 }
 
 /// The services of the Compose file, on free ports of this machine; removed with their images when it is dropped.
