@@ -25,8 +25,10 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("systemctl ", "needs a service manager; tests/gateway/service_manager.rs stands in for it"),
 ];
 
-/// What the reader of a page has running, as its text says, beside the sample application at 127.0.0.1:8000.
+/// What the reader of a page has running, as its text says, beside the sample application at 127.0.0.1:8000. The last
+/// one gives way to the first `server` of the page.
 const RUNNING: &[(&str, &[&str])] = &[
+    ("README.md", &["portcullis demo"]),
     (
         "redis.md",
         &[
@@ -96,8 +98,13 @@ fn run(page: &Page, ran: &mut usize) -> Vec<String> {
     }
     let mut session = Session::start();
     session.background("portcullis demo --application-only 127.0.0.1:8000");
-    let running = RUNNING.iter().filter(|(name, _)| page.path.ends_with(name));
-    running.flat_map(|(_, commands)| *commands).for_each(|command| session.background(command));
+    let running = RUNNING.iter().find(|(name, _)| page.path.ends_with(name)).and_then(|(_, all)| all.split_last());
+    if let Some((last, before)) = running {
+        for command in before {
+            session.background(command);
+        }
+        session.serve(last);
+    }
     let mut wrong = Vec::new();
     for block in blocks {
         if let Some(name) = block.mark.strip_prefix("file=") {
