@@ -1,7 +1,8 @@
 //! portcullis stands in front of web applications and decides for every request, before they spend anything on it,
 //! whether it may pass.
 //!
-//! This page is for those who change it: a request's way, where each thing lives, and what must stay true.
+//! `docs/` is the book for those who run it. This page is for those who change it: a request's way, where each thing
+//! lives, and what must stay true.
 //!
 //! # A request's way
 //!

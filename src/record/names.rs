@@ -9,11 +9,10 @@ pub struct Name {
 
 pub const REQUESTS: Name =
     Name { name: "portcullis_requests", help: "Requests by route, decision and class of the status answered" };
-pub const LIMIT_DECISIONS: Name =
-    Name { name: "portcullis_limit_decisions", help: "What each limit said of the requests it was asked about" };
+pub const LIMIT_DECISIONS: Name = Name { name: "portcullis_limit_decisions", help: "Decisions of each limit" };
 pub const OUTCOMES: Name = Name {
     name: "portcullis_outcomes",
-    help: "What the answers of the applications meant; unknown: it was asked, and gave no answer that says",
+    help: "Outcomes of the applications' answers; unknown: no answer came, or none that says",
 };
 pub const REQUEST_DURATION: Name = Name {
     name: "portcullis_request_duration_seconds",
@@ -28,33 +27,33 @@ pub const UPSTREAM_REQUESTS: Name =
 pub const UPSTREAM_ERRORS: Name =
     Name { name: "portcullis_upstream_errors", help: "Requests that a server did not answer, by cause" };
 pub const UPSTREAM_HEALTHY: Name =
-    Name { name: "portcullis_upstream_healthy", help: "Whether a server is being sent requests" };
-pub const STORE_UP: Name = Name { name: "portcullis_store_up", help: "Whether the store answers" };
+    Name { name: "portcullis_upstream_healthy", help: "1 while the server gets requests" };
+pub const STORE_UP: Name = Name { name: "portcullis_store_up", help: "1 while the store answers" };
 pub const STORE_ERRORS: Name =
-    Name { name: "portcullis_store_errors", help: "Decisions that the store was asked for and did not answer" };
+    Name { name: "portcullis_store_errors", help: "Decisions that the store did not answer" };
 pub const STORE_ROUND_TRIP: Name = Name {
     name: "portcullis_store_round_trip_seconds",
-    help: "From a decision sent to the store to its answer, where there is a way between",
+    help: "Time that Redis takes for a decision, the network included",
 };
-pub const STORE_KEYS: Name = Name { name: "portcullis_store_keys", help: "Keys the store remembers" };
-pub const CONNECTIONS: Name = Name { name: "portcullis_connections", help: "Connections of clients that stand" };
+pub const STORE_KEYS: Name = Name { name: "portcullis_store_keys", help: "Keys in the store" };
+pub const CONNECTIONS: Name = Name { name: "portcullis_connections", help: "Open connections of clients" };
 pub const HELD_REQUESTS: Name =
-    Name { name: "portcullis_held_requests", help: "Requests that are held now, delayed or tarpitted" };
-pub const BANS: Name = Name { name: "portcullis_bans", help: "Keys and addresses that are banned" };
+    Name { name: "portcullis_held_requests", help: "Requests held now by delay and tarpit" };
+pub const BANS: Name = Name { name: "portcullis_bans", help: "Bans in force" };
 pub const CONFIG_RELOADS: Name =
-    Name { name: "portcullis_config_reloads", help: "Times the configuration was read anew, by result" };
-pub const CONFIG_LAST_RELOAD_SUCCESS: Name = Name {
-    name: "portcullis_config_last_reload_success",
-    help: "Whether the configuration on disk is the one in force",
+    Name { name: "portcullis_config_reloads", help: "Reloads of the configuration, by result" };
+pub const CONFIG_LAST_RELOAD_SUCCESS: Name =
+    Name { name: "portcullis_config_last_reload_success", help: "1 while the configuration on disk is in force" };
+pub const ACCESS_LOG_DROPPED: Name = Name {
+    name: "portcullis_access_log_dropped_lines",
+    help: "Lines of the request log that were dropped because their reader was too slow",
 };
-pub const ACCESS_LOG_DROPPED: Name =
-    Name { name: "portcullis_access_log_dropped_lines", help: "Lines of the request log that nobody read in time" };
 pub const NOTIFICATIONS: Name = Name {
     name: "portcullis_notifications",
-    help: "Messages for each webhook: delivered, given up, dropped for want of room, or suppressed by `every`",
+    help: "Messages for each webhook: delivered, failed, dropped because the queue was full, or suppressed by `every`",
 };
 pub const AUDIT_DROPPED: Name = Name {
     name: "portcullis_audit_dropped_entries",
-    help: "Entries of the audit trail that a place of it did not take",
+    help: "Entries of the audit trail that were dropped, by place: file, redis_stream or sqlite",
 };
-pub const BUILD_INFO: Name = Name { name: "portcullis_build_info", help: "The version that runs" };
+pub const BUILD_INFO: Name = Name { name: "portcullis_build_info", help: "The version of this process" };

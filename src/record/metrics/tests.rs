@@ -31,7 +31,7 @@ fn counters_come_out_by_the_names_that_were_promised() {
 #[test]
 fn the_older_syntax_names_each_counter_as_its_samples_are_named() {
     let text = Metrics::new().expose(&gauges(), Exposition::Prometheus);
-    assert!(text.contains("# HELP portcullis_config_reloads_total Times the configuration"), "{text}");
+    assert!(text.contains("# HELP portcullis_config_reloads_total Reloads of the configuration"), "{text}");
     assert!(!text.contains("# EOF"), "{text}");
 }
 
