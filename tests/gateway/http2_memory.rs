@@ -267,31 +267,6 @@ routes:
 
 const PAGE: usize = 256 * 1024;
 
-/// What a connection may take, in KiB, where 32 such pages are kept for it.
-const EACH_WITH_PAGES: u64 = 16 * 1024;
-
-#[test]
-fn answers_that_are_looked_into_share_a_bound() {
-    // Each is almost all there, and never ends.
-    let origin = Origin::conversing(|mut exchange| {
-        while exchange.request().is_some_and(|received| received.target == "/login") {
-            exchange.write(format!("HTTP/1.1 200 OK\r\nContent-Length: {PAGE}\r\n\r\n"));
-            exchange.write(vec![b'x'; PAGE - 1]);
-        }
-        exchange.write("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
-    });
-    let gateway = looking_into_answers(&origin);
-    let each = kib_each(&gateway, async |sender| {
-        let mut under_way = JoinSet::new();
-        for _ in 0..STREAMS {
-            let sender = sender.clone();
-            under_way.spawn(async move { drop(ask(&sender, form(None), Some(text(100))).await) });
-        }
-        under_way
-    });
-    assert!(each <= EACH_WITH_PAGES, "{each} KiB for each connection");
-}
-
 #[test]
 fn answers_that_are_looked_into_all_come_however_many_do_at_once() {
     let origin = Origin::answering(|_| Answer::ok(vec![b'x'; PAGE - 1]).after(Duration::from_millis(200)));
