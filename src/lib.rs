@@ -38,7 +38,7 @@
 //!
 //! | layer | modules | what they know |
 //! | --- | --- | --- |
-//! | words | [`units`] [`spelling`] [`glob`] [`clock`] [`alarm`] [`base64`] [`files`] [`gather`] [`http1`] | nothing of the crate |
+//! | words | [`units`] [`spelling`] [`glob`] [`clock`] [`alarm`] [`base64`] [`files`] [`gather`] [`http1`] [`http2`] | nothing of the crate |
 //! | facts | [`client`] [`request`] | who asks, and what for |
 //! | rules | [`list`] [`key`] [`challenge`] [`outcome`] [`limit`] [`route`] | one kind of rule each |
 //! | decision | [`decision`] | the rules together |
@@ -63,8 +63,8 @@
 //! HTTP/1.1 is spoken by the gateway itself: [`http1`] has the grammar, `listen/http1` and `upstream/http1` the
 //! connections. One task carries a request from its head to the last byte of its answer, and no part of a body waits
 //! in a channel. HTTP/2 is h2's: to clients `listen/http2` reads the heads of requests before h2 sees them, so that a
-//! malformed one ends its own stream alone, and an extended CONNECT becomes the GET of an upgrade; to servers hyper
-//! speaks it, and `upstream/http2` watches what passes.
+//! malformed one ends its own stream alone, and an extended CONNECT becomes the GET of an upgrade; to servers
+//! `upstream/http2` has a few connections with many requests each.
 //!
 //! # Threads
 //!
@@ -107,6 +107,7 @@ pub mod files;
 pub mod gather;
 pub mod glob;
 pub mod http1;
+pub mod http2;
 pub mod spelling;
 pub mod units;
 

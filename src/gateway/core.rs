@@ -6,7 +6,6 @@ use arc_swap::ArcSwap;
 use tokio::runtime::Handle;
 use tokio_util::task::TaskTracker;
 
-use super::admit::body::RequestBody;
 use super::holding::Holding;
 use super::snapshot::Snapshot;
 use crate::clock::Clock;
@@ -18,7 +17,7 @@ use crate::upstream::Pool;
 pub struct Core {
     pub(super) live: Arc<ArcSwap<Snapshot>>,
     pub(super) store: Arc<AnyStore>,
-    pub(super) pool: Pool<RequestBody>,
+    pub(super) pool: Pool,
     pub(super) holding: Holding,
     /// Requests whose client has left while their outcome is awaited.
     pub(super) left_behind: TaskTracker,

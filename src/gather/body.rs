@@ -39,6 +39,10 @@ impl<B> Gathering<B> {
         Self { body, next: Next::Unknown }
     }
 
+    pub fn get_mut(&mut self) -> &mut B {
+        &mut self.body
+    }
+
     pub fn into_inner(self) -> B {
         self.body
     }

@@ -10,9 +10,9 @@ use http_body::Frame;
 use http_body::SizeHint;
 
 use super::http1;
-use super::http2;
 use crate::http1::CutShort;
 use crate::http1::Malformed;
+use crate::http2;
 
 /// A client's body. Nothing of it is read before it is asked for.
 #[derive(Debug, Default)]

@@ -81,8 +81,10 @@ impl AnswerBody {
 
     fn end(&mut self) {
         self.in_flight = None;
-        if let Some(Incoming::Http1(incoming)) = self.incoming.take() {
-            incoming.rest();
+        match self.incoming.take() {
+            Some(Incoming::Http1(incoming)) => incoming.rest(),
+            Some(Incoming::Http2(incoming)) => incoming.rest(),
+            None => {}
         }
     }
 

@@ -5,18 +5,17 @@ use std::sync::Weak;
 use std::time::Duration;
 
 use bytes::Bytes;
+use h2::client;
 use http::Request;
 use http::StatusCode;
 use http::header::CONNECTION;
 use http::header::HOST;
 use http::header::USER_AGENT;
 use http_body_util::Empty;
-use hyper::client::conn::http2;
-use hyper_util::rt::TokioExecutor;
-use hyper_util::rt::TokioIo;
 use tokio::time::MissedTickBehavior;
 use tokio::time::interval;
 use tokio::time::timeout;
+use tokio_util::task::AbortOnDropHandle;
 use tracing::info;
 use tracing::warn;
 
@@ -96,14 +95,12 @@ async fn ask(server: &Arc<Server>, check: &HealthCheck, host: &HostHeader) -> Re
         Protocol::Http2 => {
             let scheme = if server.secure.is_some() { "https" } else { "http" };
             let request = Request::get(format!("{scheme}://{host}{}", check.path));
-            let request = request.header(USER_AGENT, "portcullis").body(Empty::<Bytes>::new());
-            let request = request.map_err(|error| error.to_string())?;
-            let (mut sender, connection) = http2::handshake(TokioExecutor::new(), TokioIo::new(stream))
-                .await
-                .map_err(|error| error.to_string())?;
-            tokio::spawn(connection);
-            let answered = sender.send_request(request).await;
-            answered.map(|response| response.status()).map_err(|error| error.to_string())
+            let request = request.header(USER_AGENT, "portcullis").body(()).map_err(|error| error.to_string())?;
+            let (sender, connection) = client::handshake(stream).await.map_err(|error| error.to_string())?;
+            let _driven = AbortOnDropHandle::new(tokio::spawn(connection));
+            let mut sender = sender.ready().await.map_err(|error| error.to_string())?;
+            let (answer, _) = sender.send_request(request, true).map_err(|error| error.to_string())?;
+            answer.await.map(|response| response.status()).map_err(|error| error.to_string())
         }
     };
     let status = answered?;

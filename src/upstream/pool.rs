@@ -6,42 +6,25 @@ use std::sync::Arc;
 use std::sync::Weak;
 use std::time::Duration;
 
-use bytes::Bytes;
 use hashbrown::HashMap;
-use http_body::Body;
 use parking_lot::Mutex;
 use tokio::time::sleep;
 
 use super::connect::missed_descriptors;
-use super::error::BoxError;
 use super::http1::Link;
 use super::http2::Shared;
 use super::server::ServerId;
 
-/// The connections of one core. `B` is the body of requests; its default is an empty one.
-#[derive(Debug)]
-pub struct Pool<B> {
+/// The connections of one core.
+#[derive(Debug, Default)]
+pub struct Pool {
     pub(super) idle: Arc<Idle>,
-    pub(super) trunks: Arc<Shared<B>>,
+    pub(super) trunks: Arc<Shared>,
 }
 
-impl<B> Pool<B>
-where
-    B: Body<Data = Bytes> + Default + Send + Unpin + 'static,
-    B::Error: Into<BoxError>,
-{
+impl Pool {
     pub fn new() -> Self {
-        Self { idle: Arc::default(), trunks: Arc::default() }
-    }
-}
-
-impl<B> Default for Pool<B>
-where
-    B: Body<Data = Bytes> + Default + Send + Unpin + 'static,
-    B::Error: Into<BoxError>,
-{
-    fn default() -> Self {
-        Self::new()
+        Self::default()
     }
 }
 

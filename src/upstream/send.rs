@@ -32,25 +32,25 @@ use super::http1::Link;
 use super::http1::Sending;
 use super::server::ServerId;
 
-impl<B> Pool<B>
-where
-    B: Body<Data = Bytes, Error: Into<BoxError>> + Again + Default + Send + Unpin + std::fmt::Debug + 'static,
-{
+impl Pool {
     /// Sends a request, its target in origin form and every header as the application is to see it, to one of the
     /// upstream's servers. `client` is who asks, as far as that decides which. A 101 is an answer only to a request
-    /// with `Upgrade`; its body becomes a [`Tunnel`](super::Tunnel). `hear` is told of informational answers over HTTP/1.1.
+    /// with `Upgrade`; its body becomes a [`Tunnel`](super::Tunnel). `hear` is told of informational answers.
     ///
     /// A request of which nothing was written goes on to a new connection, or to the next server, each of which is
     /// tried once. GET, HEAD and OPTIONS without a body are sent once more when a connection ended before any byte
     /// of an answer. What an HTTP/2 server refused unprocessed is sent again, unless more of its body was sent than
     /// the body keeps.
-    pub fn send(
+    pub fn send<B>(
         &self,
         upstream: &Arc<Upstream>,
         mut request: Request<B>,
         client: IpAddr,
         mut hear: impl FnMut(Response<()>) + Send,
-    ) -> impl Future<Output = Result<Answer, ForwardError>> {
+    ) -> impl Future<Output = Result<Answer, ForwardError>>
+    where
+        B: Body<Data = Bytes, Error: Into<BoxError>> + Again + Default + Send + Unpin + std::fmt::Debug + 'static,
+    {
         // Outside of the future, which would otherwise have room for the request twice.
         let may_switch = request.headers().contains_key(UPGRADE);
         let mut may_repeat = is_repeatable(&request);
@@ -80,7 +80,7 @@ where
                         link.exchange(&mut request, &mut sending, timeouts.response, settings.heads, &mut hear).await
                     }
                     // Seldom: they take no room in every request's future.
-                    None if is_shared => Box::pin(self.over_http2(server, &mut request, settings)).await,
+                    None if is_shared => Box::pin(self.over_http2(server, &mut request, settings, &mut hear)).await,
                     None => {
                         Box::pin(self.over_new_http1(server, &mut request, &mut sending, settings, &mut hear)).await
                     }
@@ -159,14 +159,17 @@ where
         }
     }
 
-    async fn over_new_http1(
+    async fn over_new_http1<B>(
         &self,
         server: &Arc<Server>,
         request: &mut Request<B>,
         sending: &mut Option<Sending>,
         settings: &Settings,
         hear: Hear<'_>,
-    ) -> Result<Response<Incoming>, Failed> {
+    ) -> Result<Response<Incoming>, Failed>
+    where
+        B: Body<Data = Bytes, Error: Into<BoxError>> + Default + Send + Unpin + 'static,
+    {
         let timeouts = &settings.timeouts;
         let stream = connect(server, timeouts, Protocol::Http1).await.map_err(Failed::Unreached)?;
         server.gave_connection();
@@ -174,23 +177,30 @@ where
         Box::new(link).exchange(request, sending, timeouts.response, settings.heads, hear).await
     }
 
-    async fn over_http2(
+    async fn over_http2<B>(
         &self,
         server: &Arc<Server>,
         request: &mut Request<B>,
         settings: &Settings,
-    ) -> Result<Response<Incoming>, Failed> {
+        hear: Hear<'_>,
+    ) -> Result<Response<Incoming>, Failed>
+    where
+        B: Body<Data = Bytes, Error: Into<BoxError>> + Again + Default + Send + Unpin + 'static,
+    {
         let stream = match self.trunks.at_hand(server) {
             Some(stream) => stream,
             None => self.trunks.stream(server, settings).await.map_err(Failed::Unreached)?,
         };
-        let response = stream.exchange(request, settings.timeouts.response).await?;
+        let response = stream.exchange(request, settings.timeouts.response, hear).await?;
         Ok(response.map(|incoming| Incoming::Http2(Box::new(incoming))))
     }
 }
 
 /// Who is told of informational answers.
 pub(super) type Hear<'h> = &'h mut (dyn FnMut(Response<()>) + Send);
+
+/// Informational answers to one request: more is no application's habit.
+pub(super) const MOST_INFORMED: u32 = 100;
 
 /// Connections in a row that may be at their end when a request comes to them.
 const MOST_UNWRITTEN: u32 = 3;

@@ -13,6 +13,7 @@ use crate::http2::over_http2;
 use crate::support::Gateway;
 use crate::support::Origin;
 use crate::support::Stopwatch;
+use crate::upstream_http2::Http2Origin;
 
 const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 
@@ -159,6 +160,63 @@ fn early_hints_pass_over_http2() {
         assert_eq!(informed(&mut response).await.status(), StatusCode::PROCESSING);
         assert_eq!(response.await.expect("an answer").status(), StatusCode::OK);
     });
+}
+
+#[test]
+fn early_hints_of_an_application_of_http2_pass_over_either_http() {
+    let origin = Http2Origin::start();
+    let gateway = origin.gateway();
+    let mut client = gateway.connect();
+    for _ in 0..2 {
+        client.send("GET /hints HTTP/1.1\r\nHost: a\r\n\r\n");
+        for number in 0..2 {
+            assert_eq!(
+                client.head(),
+                format!("HTTP/1.1 103 Early Hints\r\nlink: </{number}.css>; rel=preload\r\n\r\n")
+            );
+        }
+        assert_eq!(client.response().status, 200);
+    }
+    over_http2(&gateway, async |sender| {
+        let mut sender = sender.clone().ready().await.expect("a connection");
+        let request = Request::get("http://a/hints").body(()).expect("a request");
+        let (mut response, _) = sender.send_request(request, true).expect("a stream");
+        for number in 0..2 {
+            let hints = informed(&mut response).await;
+            assert_eq!((hints.status(), hints.headers().len()), (StatusCode::EARLY_HINTS, 1));
+            assert_eq!(hints.headers()["link"], format!("</{number}.css>; rel=preload"));
+        }
+        assert_eq!(response.await.expect("an answer").status(), StatusCode::OK);
+    });
+}
+
+#[test]
+fn hints_of_http2_without_end_are_cut_and_those_now_and_then_as_well() {
+    let origin = Http2Origin::start();
+    let gateway = Gateway::start(format!(
+        "upstream: app\nupstreams:\n  app: {{servers: ['{}'], http2: true, timeouts: {{response: 1s}}}}",
+        origin.url()
+    ));
+    let asked = Stopwatch::start();
+    assert_eq!(gateway.get("/hints-at-once").status(), 502);
+    assert_eq!(gateway.get("/hints-slowly").status(), 504);
+    assert!(asked.elapsed() < Duration::from_secs(10), "{:?}", asked.elapsed());
+    assert_eq!(gateway.get("/hints").status(), 200);
+}
+
+#[test]
+fn an_application_of_http2_asks_a_client_that_waits_for_its_body() {
+    let origin = Http2Origin::start();
+    let gateway = origin.gateway();
+    for (path, asks_at_once) in [("/asks", true), ("/reads-first", false)] {
+        let asked = Stopwatch::start();
+        let mut client = gateway.connect();
+        client.send(format!("POST {path} HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 5\r\n\r\n"));
+        assert_eq!(client.head(), "HTTP/1.1 100 Continue\r\n\r\n");
+        assert_eq!(asked.elapsed() < Duration::from_millis(900), asks_at_once, "{:?}", asked.elapsed());
+        client.send("hello");
+        assert_eq!(client.response().text(), "5 bytes");
+    }
 }
 
 #[test]

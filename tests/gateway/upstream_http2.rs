@@ -6,6 +6,7 @@ use std::sync::Mutex;
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering;
 use std::thread;
+use std::time::Duration;
 
 use bytes::Bytes;
 use h2::Reason;
@@ -99,12 +100,12 @@ impl Http2Origin {
         self.seen.connections.load(Ordering::SeqCst)
     }
 
-    fn gateway(&self) -> Gateway {
+    pub(crate) fn gateway(&self) -> Gateway {
         self.gateway_with("")
     }
 
     /// One with more in its configuration.
-    fn gateway_with(&self, config: &str) -> Gateway {
+    pub(crate) fn gateway_with(&self, config: &str) -> Gateway {
         Gateway::start(format!(
             "upstream: app\nupstreams:\n  app: {{servers: ['http://{}'], http2: true}}\n{config}",
             self.address
@@ -148,6 +149,20 @@ async fn send_away(mut stream: TcpStream) {
     }
 }
 
+/// Says something ahead of the answer: twice, or without end.
+async fn hint(path: &str, mut answer: SendResponse<Bytes>) {
+    let hints = |link: &str| Response::builder().status(103).header("link", link).body(()).expect("a head");
+    let pause = Duration::from_millis(if path == "/hints-slowly" { 100 } else { 0 });
+    let count = if path == "/hints" { 2 } else { 100_000 };
+    for number in 0..count {
+        if answer.send_informational(hints(&format!("</{number}.css>; rel=preload"))).is_err() {
+            return;
+        }
+        tokio::time::sleep(pause).await;
+    }
+    drop(answer.send_response(Response::new(()), true));
+}
+
 async fn serve(request: Request<RecvStream>, mut answer: SendResponse<Bytes>, seen: Arc<Seen>) {
     let path = request.uri().path().to_owned();
     let (before, mut body) = seen.note(request);
@@ -173,6 +188,22 @@ async fn serve(request: Request<RecvStream>, mut answer: SendResponse<Bytes>, se
         answer.send_response(head.body(()).expect("a head"), true).expect("sent");
         return;
     }
+    if path == "/asks" {
+        let asks = Response::builder().status(100).body(()).expect("a head");
+        answer.send_informational(asks).expect("sent");
+    }
+    if path == "/reads-first" || path == "/asks" {
+        let mut length = 0;
+        while let Some(Ok(piece)) = body.data().await {
+            length += piece.len();
+        }
+        let mut stream = answer.send_response(head.body(()).expect("a head"), false).expect("sent");
+        stream.send_data(Bytes::from(format!("{length} bytes")), true).expect("sent");
+        return;
+    }
+    if path.starts_with("/hints") {
+        return hint(&path, answer).await;
+    }
     if path == "/together" {
         seen.together.wait().await;
     }
@@ -184,7 +215,7 @@ async fn serve(request: Request<RecvStream>, mut answer: SendResponse<Bytes>, se
     let mut stream = answer.send_response(head.body(()).expect("a head"), false).expect("sent");
     if path == "/cut" {
         stream.send_data(Bytes::from_static(b"half"), false).expect("sent");
-        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+        tokio::time::sleep(Duration::from_millis(50)).await;
         stream.send_reset(Reason::INTERNAL_ERROR);
         return;
     }

@@ -298,7 +298,7 @@ fn an_application_that_does_not_read_holds_back_its_tunnel_alone() {
     let origin = accepting(move |mut stream| {
         let gate = gate.lock().expect("no panic here").take();
         if let Some(gate) = gate {
-            let _ = gate.recv();
+            let _ = gate.recv_timeout(3 * LONG);
         }
         let mut all = Vec::new();
         let _ = stream.read_to_end(&mut all);

@@ -125,17 +125,15 @@ fn prepare(
     if let Some(wanted) = wanted {
         wanted.ask(&mut parts.headers);
     }
-    // An invitation over HTTP/2 would not be heard: the body is asked for at once.
-    let is_heard = !settings.is_some_and(|it| it.http2);
-    let invitation = invite(&mut parts, body, is_heard);
+    let invitation = invite(&mut parts, body);
     (parts, invitation)
 }
 
 const NO_ANSWER: &str = "the application did not answer";
 
 /// A client that waits to be asked for its body is asked when the application asks.
-fn invite(parts: &mut Parts, body: &mut RequestBody, is_heard: bool) -> Option<Invitation> {
-    if !is_heard || !body.is_awaiting_invitation() {
+fn invite(parts: &mut Parts, body: &mut RequestBody) -> Option<Invitation> {
+    if !body.is_awaiting_invitation() {
         return None;
     }
     // Once, however often it was said.

@@ -22,7 +22,6 @@ use tokio::time::timeout;
 
 use super::ahead::Ahead;
 use super::answer;
-use super::body::Body;
 use super::head::Head;
 use super::head::Whole;
 use super::stream::Open;
@@ -31,6 +30,7 @@ use super::tapped::Tapped;
 use super::tunnel::Wanted;
 use super::unwritten::Unwritten;
 use super::waiting::Waiting;
+use crate::http2::Body;
 use crate::listen::Connection;
 use crate::listen::Handle;
 use crate::listen::Incoming;

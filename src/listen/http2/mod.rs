@@ -4,7 +4,6 @@
 
 mod ahead;
 mod answer;
-mod body;
 mod conversation;
 mod frame_budget;
 mod frames;
@@ -19,7 +18,6 @@ mod unwritten;
 mod waiting;
 
 pub(super) use self::ahead::Ahead;
-pub(super) use self::body::Body;
 pub(super) use self::conversation::Conversation;
 pub(super) use self::frames::PREFACE;
 pub(super) use self::tunnel::Tunnel;

@@ -15,6 +15,7 @@ use http_body::Frame;
 use super::unwritten::Unwritten;
 use crate::alarm::patience::Patience;
 use crate::gather::Gathering;
+use crate::http2::poll_room;
 use crate::listen::Settings;
 
 /// Why a body broke off.
@@ -103,15 +104,4 @@ where
         }
         false
     }
-}
-
-/// Ready when there is room for some of a part, or never will be.
-pub(super) fn poll_room(stream: &mut SendStream<Bytes>, cx: &mut Context<'_>) -> Poll<()> {
-    while stream.capacity() == 0 {
-        match ready!(stream.poll_capacity(cx)) {
-            Some(Ok(0)) => {}
-            Some(_) | None => break,
-        }
-    }
-    Poll::Ready(())
 }

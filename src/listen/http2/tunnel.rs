@@ -20,9 +20,9 @@ use tokio::io::AsyncWrite;
 use tokio::io::ReadBuf;
 use tokio::sync::oneshot;
 
-use super::sending::poll_room;
 use super::stream::Open;
 use super::unwritten::Unwritten;
+use crate::http2::poll_room;
 use crate::listen::OnUpgrade;
 use crate::listen::Upgraded;
 

@@ -34,6 +34,7 @@ use crate::upstream::error::BoxError;
 use crate::upstream::error::Cause;
 use crate::upstream::error::Failed;
 use crate::upstream::send::Hear;
+use crate::upstream::send::MOST_INFORMED;
 
 /// How far the head of an answer came.
 struct Reading {
@@ -206,9 +207,6 @@ const USUAL: usize = 2 * 1024;
 
 /// Few are as long as this.
 const LONG: usize = 8 * 1024;
-
-/// Informational answers to one request: more is no application's habit.
-const MOST_INFORMED: u32 = 100;
 
 /// What is read of it at once: most answers fit with their bodies.
 const PART_OF_HEAD: usize = 4 * 1024;

@@ -1,16 +1,19 @@
-//! A stream that tells when the first byte has come.
+//! A stream that tells when the first byte has come, and when the last.
 
 use std::io;
 use std::io::IoSlice;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::Context;
 use std::task::Poll;
 use std::task::ready;
 
+use parking_lot::Mutex;
 use tokio::io::AsyncRead;
 use tokio::io::AsyncWrite;
 use tokio::io::ReadBuf;
 use tokio::sync::oneshot;
+use tokio::time::Instant;
 
 use crate::gather::poll_write_gathered;
 use crate::upstream::stream::Stream;
@@ -19,12 +22,24 @@ use crate::upstream::stream::Stream;
 pub(super) struct Ear {
     stream: Stream,
     first: Option<oneshot::Sender<()>>,
+    heard: Heard,
+}
+
+/// When something came. Both who write and who read it are on one core: the lock is for the compiler.
+#[derive(Clone, Debug)]
+pub(super) struct Heard(Arc<Mutex<Instant>>);
+
+impl Heard {
+    pub(super) fn last(&self) -> Instant {
+        *self.0.lock()
+    }
 }
 
 impl Ear {
-    pub(super) fn new(stream: Stream) -> (Self, oneshot::Receiver<()>) {
-        let (first, heard) = oneshot::channel();
-        (Self { stream, first: Some(first) }, heard)
+    pub(super) fn new(stream: Stream) -> (Self, oneshot::Receiver<()>, Heard) {
+        let (first, came) = oneshot::channel();
+        let heard = Heard(Arc::new(Mutex::new(Instant::now())));
+        (Self { stream, first: Some(first), heard: heard.clone() }, came, heard)
     }
 }
 
@@ -32,11 +47,12 @@ impl AsyncRead for Ear {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let before = buf.filled().len();
         ready!(Pin::new(&mut self.stream).poll_read(cx, buf))?;
-        if buf.filled().len() > before
-            && let Some(first) = self.first.take()
-        {
-            // Nobody may be waiting any more.
-            let _ = first.send(());
+        if buf.filled().len() > before {
+            *self.heard.0.lock() = Instant::now();
+            if let Some(first) = self.first.take() {
+                // Nobody may be waiting any more.
+                let _ = first.send(());
+            }
         }
         Poll::Ready(Ok(()))
     }

@@ -1,191 +1,209 @@
 //! One request, and the head of its answer.
 
-use std::error::Error;
 use std::future::poll_fn;
 use std::mem;
 use std::pin::Pin;
-use std::pin::pin;
 use std::sync::Arc;
 use std::task::Context;
 use std::task::Poll;
 use std::time::Duration;
 
 use bytes::Bytes;
+use h2::Reason;
+use h2::client::ResponseFuture;
+use h2::client::SendRequest;
 use http::HeaderMap;
+use http::HeaderValue;
 use http::Method;
 use http::Request;
 use http::Response;
 use http::Uri;
 use http::header::CONNECTION;
+use http::header::CONTENT_LENGTH;
 use http::header::HOST;
 use http::uri::Authority;
 use http::uri::Scheme;
 use http_body::Body;
 use http_body::Frame;
 use http_body::SizeHint;
-use hyper::client::conn::TrySendError;
-use hyper::client::conn::http2::SendRequest;
+use tokio::time::Instant;
+use tokio_util::task::AbortOnDropHandle;
 
 use super::Place;
-use super::upload::Progress;
 use super::upload::Upload;
 use crate::alarm::Alarm;
+use crate::http2;
 use crate::upstream::Again;
-use crate::upstream::again::Lent;
 use crate::upstream::error::BoxError;
 use crate::upstream::error::Cause;
 use crate::upstream::error::Failed;
+use crate::upstream::send::Hear;
+use crate::upstream::send::MOST_INFORMED;
 use crate::upstream::server::Server;
 
 /// The way of one request over a connection with others.
 #[derive(Debug)]
-pub(in crate::upstream) struct Stream<B> {
-    sender: SendRequest<Upload<B>>,
+pub(in crate::upstream) struct Stream {
+    sender: SendRequest<Bytes>,
     place: Place,
     patience: Alarm,
     is_https: bool,
     fallback: Arc<str>,
 }
 
-impl<B> Stream<B> {
-    pub(super) fn new(sender: SendRequest<Upload<B>>, place: Place, server: &Server) -> Self {
+impl Stream {
+    pub(super) fn new(sender: SendRequest<Bytes>, place: Place, server: &Server) -> Self {
         let (is_https, fallback) = (server.secure.is_some(), Arc::clone(server.name()));
         Self { sender, place, patience: Alarm::default(), is_https, fallback }
     }
-}
 
-impl<B> Stream<B>
-where
-    B: Body<Data = Bytes, Error: Into<BoxError>> + Again + Default + Send + Unpin + 'static,
-{
-    /// Sends a request, and waits for the head of its answer, `patience` long from when the server is due.
+    /// Sends a request, and waits for the head of its answer, `patience` long from when the server is due. What of it
+    /// is not sent by then is sent beside the answer.
     ///
     /// After a failure the request is what it was as far as [`Failed`] says so, but for its body where the connection
     /// died.
-    pub(in crate::upstream) async fn exchange(
+    pub(in crate::upstream) async fn exchange<B>(
         mut self,
         request: &mut Request<B>,
         patience: Duration,
-    ) -> Result<Response<Incoming>, Failed> {
-        let spare = Spare::of(request);
+        hear: Hear<'_>,
+    ) -> Result<Response<Incoming>, Failed>
+    where
+        B: Body<Data = Bytes, Error: Into<BoxError>> + Again + Default + Send + Unpin + 'static,
+    {
+        if let Err(error) = poll_fn(|cx| self.sender.poll_ready(cx)).await {
+            self.place.retire();
+            return Err(Failed::Unwritten(error.into()));
+        }
         let is_upload = !request.body().is_end_stream();
-        let progress = Arc::new(Progress::new(is_upload));
-        let (outgoing, lent) = self.prepare(mem::take(request), is_upload, &progress);
-        let mut handed = pin!(self.sender.try_send_request(outgoing));
+        let outgoing = self.outgoing(request);
+        let (mut answer, stream) =
+            self.sender.send_request(outgoing, !is_upload).map_err(|error| Failed::Died(error.into()))?;
+        let began = Instant::now();
+        let mut upload = is_upload.then(|| Upload::new(mem::take(request.body_mut()), stream));
+        let mut informed = 0;
         let answered = poll_fn(|cx| {
-            if let Poll::Ready(answer) = handed.as_mut().poll(cx) {
-                return Poll::Ready(Ok(answer));
+            if let Some(upload) = &mut upload
+                && let Poll::Ready(Err(error)) = upload.poll(cx)
+            {
+                return Poll::Ready(Err(Failed::Fault(Cause::RequestBody(error))));
             }
-            match progress.server_is_due_since() {
-                Some(since) => self.patience.poll_at(since + patience, cx).map(|()| Err(Cause::ResponseTimeout)),
+            if let Poll::Ready(answered) = poll_answer(&mut answer, &mut informed, hear, cx) {
+                return Poll::Ready(answered.map_err(Failed::Fault));
+            }
+            let due = upload.as_ref().map_or(Some(began), Upload::server_is_due_since);
+            match due {
+                Some(since) => {
+                    self.patience.poll_at(since + patience, cx).map(|()| Err(Failed::Fault(Cause::ResponseTimeout)))
+                }
                 None => Poll::Pending,
             }
         });
-        match answered.await.map_err(Failed::Fault)? {
+        match answered.await? {
             Ok(response) => {
-                if let Some(lent) = lent {
-                    lent.give_up();
-                }
-                Ok(response.map(|body| Incoming { body, patience: self.patience, _place: self.place }))
+                let rest = upload.filter(|upload| !upload.is_through()).map(|mut upload| {
+                    upload.forget();
+                    AbortOnDropHandle::new(tokio::spawn(async move {
+                        // The client sees in its answer what became of it.
+                        let _ = poll_fn(|cx| upload.poll(cx)).await;
+                    }))
+                });
+                let length = stated_length(response.headers());
+                let Self { place, patience, .. } = self;
+                Ok(response.map(|stream| Incoming {
+                    body: http2::Body::new(stream, length),
+                    upload: rest,
+                    patience,
+                    _place: place,
+                }))
             }
-            Err(failed) => {
-                let (failed, body) = blame(failed, lent, &progress);
+            Err(error) => {
+                let mut is_whole = true;
+                if let Some(upload) = upload {
+                    let body = upload.take_back();
+                    is_whole = body.is_some();
+                    *request.body_mut() = body.unwrap_or_default();
+                }
+                let failed = blame(error, is_whole);
                 if !matches!(failed, Failed::Fault(_)) {
                     // Its connection may be at its end.
                     self.place.retire();
                 }
-                *request = spare.with(body.unwrap_or_default());
                 Err(failed)
             }
         }
     }
 
-    /// Makes a request one of HTTP/2. Its body is lent, as long as it may be refused.
-    fn prepare(
-        &self,
-        request: Request<B>,
-        is_upload: bool,
-        progress: &Arc<Progress>,
-    ) -> (Request<Upload<B>>, Option<Lent<B>>) {
-        let mut lent = None;
-        let mut request = request.map(|body| {
-            if !is_upload {
-                return Upload::empty(body);
-            }
-            let lent = lent.insert(Lent::new(body));
-            Upload::lent(lent.share(), Arc::clone(progress))
-        });
-        self.address(&mut request);
-        (request, lent)
-    }
-
-    /// Host becomes the authority; what holds for one connection of HTTP/1.1 goes.
-    fn address<T>(&self, request: &mut Request<T>) {
-        let host = request.headers_mut().remove(HOST);
-        request.headers_mut().remove(CONNECTION);
+    /// The head of a request as HTTP/2 has it: Host becomes the authority; what holds for one connection of HTTP/1.1 goes.
+    fn outgoing<B: Body>(&self, request: &Request<B>) -> Request<()> {
+        let mut head = Request::new(());
+        *head.method_mut() = request.method().clone();
+        *head.headers_mut() = request.headers().clone();
+        let fields = head.headers_mut();
+        let host = fields.remove(HOST);
+        fields.remove(CONNECTION);
+        if let Some(length) = request.body().size_hint().exact()
+            && (length > 0 || means_a_body(request.method()))
+        {
+            fields.entry(CONTENT_LENGTH).or_insert_with(|| HeaderValue::from(length));
+        }
         let host = host.and_then(|host| Authority::try_from(host.as_bytes()).ok());
-        let mut target = mem::take(request.uri_mut()).into_parts();
+        let mut target = request.uri().clone().into_parts();
         target.authority = host.or_else(|| self.fallback.parse().ok());
         target.scheme = Some(if self.is_https { Scheme::HTTPS } else { Scheme::HTTP });
-        *request.uri_mut() = Uri::from_parts(target).unwrap_or_default();
+        *head.uri_mut() = Uri::from_parts(target).unwrap_or_default();
+        head
     }
 }
 
-/// The head of a request that may be needed a second time.
-struct Spare {
-    method: Method,
-    target: Uri,
-    headers: HeaderMap,
-}
-
-impl Spare {
-    fn of<B>(request: &Request<B>) -> Self {
-        Self { method: request.method().clone(), target: request.uri().clone(), headers: request.headers().clone() }
-    }
-
-    fn with<B>(self, body: B) -> Request<B> {
-        let mut request = Request::new(body);
-        *request.method_mut() = self.method;
-        *request.uri_mut() = self.target;
-        *request.headers_mut() = self.headers;
-        request
-    }
-}
-
-/// What went wrong, and the request's body where it is what it was.
-fn blame<B: Again + Default>(
-    mut failed: TrySendError<Request<Upload<B>>>,
-    lent: Option<Lent<B>>,
-    progress: &Progress,
-) -> (Failed, Option<B>) {
-    let unwritten = failed.take_message().and_then(|request| request.into_body().into_body());
-    let error = failed.into_error();
-    if unwritten.is_some() {
-        return (Failed::Unwritten(error.into()), unwritten);
-    }
-    if progress.broke_off() {
-        return (Failed::Fault(Cause::RequestBody(error.into())), None);
-    }
-    let fault = error.source().and_then(|source| source.downcast_ref::<h2::Error>());
-    let is_refusal = fault.is_some_and(|fault| {
-        // A GOAWAY reaches only requests above the last one that the server looked at.
-        fault.is_remote() && (fault.is_go_away() || fault.reason() == Some(h2::Reason::REFUSED_STREAM))
-    });
-    match fault {
-        _ if is_refusal => {
-            let body = lent.map_or_else(|| Some(B::default()), Lent::take_back);
-            (Failed::Refused { error: error.into(), is_whole: body.is_some() }, body)
+/// Ready with the answer, or why there is none; informational ones ahead of it are heard.
+fn poll_answer(
+    answer: &mut ResponseFuture,
+    informed: &mut u32,
+    hear: Hear<'_>,
+    cx: &mut Context<'_>,
+) -> Poll<Result<Result<Response<h2::RecvStream>, h2::Error>, Cause>> {
+    while let Poll::Ready(Some(Ok(interim))) = answer.poll_informational(cx) {
+        *informed += 1;
+        if *informed > MOST_INFORMED {
+            return Poll::Ready(Err(Cause::Nonsense("informational answers without end".into())));
         }
-        Some(fault) if fault.is_remote() => (Failed::Fault(Cause::Closed(error.into())), None),
-        Some(fault) if fault.is_library() => (Failed::Fault(Cause::Nonsense(error.into())), None),
-        Some(_) | None => (Failed::Died(error.into()), None),
+        hear(interim);
+    }
+    Pin::new(answer).poll(cx).map(Ok)
+}
+
+/// Whether a request with this method is expected to have a body, though an empty one.
+fn means_a_body(method: &Method) -> bool {
+    !matches!(*method, Method::GET | Method::HEAD | Method::DELETE | Method::CONNECT)
+}
+
+/// h2 holds the server to the first that it states.
+fn stated_length(headers: &HeaderMap) -> Option<u64> {
+    headers.get(CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
+}
+
+/// What went wrong. `is_whole`: the request is what it was.
+fn blame(error: h2::Error, is_whole: bool) -> Failed {
+    // A GOAWAY reaches only requests above the last one that the server looked at.
+    if error.is_remote() && (error.is_go_away() || error.reason() == Some(Reason::REFUSED_STREAM)) {
+        return Failed::Refused { error: error.into(), is_whole };
+    }
+    if error.is_remote() {
+        Failed::Fault(Cause::Closed(error.into()))
+    } else if error.is_library() {
+        Failed::Fault(Cause::Nonsense(error.into()))
+    } else {
+        Failed::Died(error.into())
     }
 }
 
 /// The body of an answer.
 #[derive(Debug)]
 pub(in crate::upstream) struct Incoming {
-    body: hyper::body::Incoming,
+    body: http2::Body,
+    /// What of the request is still being sent. Given up when this is dropped before its end.
+    upload: Option<AbortOnDropHandle<()>>,
     patience: Alarm,
     /// As long as the request is under way.
     _place: Place,
@@ -197,11 +215,11 @@ impl Incoming {
         &mut self,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
-        Pin::new(&mut self.body).poll_frame(cx).map_err(Into::into)
+        self.body.poll_frame(cx).map_err(Into::into)
     }
 
     pub(in crate::upstream) fn is_through(&self) -> bool {
-        self.body.is_end_stream()
+        self.body.is_through()
     }
 
     pub(in crate::upstream) fn size_hint(&self) -> SizeHint {
@@ -210,5 +228,12 @@ impl Incoming {
 
     pub(in crate::upstream) fn patience(&mut self) -> &mut Alarm {
         &mut self.patience
+    }
+
+    /// It is through: what is left of the request may still be of use.
+    pub(in crate::upstream) fn rest(self) {
+        if let Some(upload) = self.upload {
+            upload.detach();
+        }
     }
 }

@@ -1,5 +1,6 @@
 //! HTTP/2 to the servers: the connections of one core, each with many requests at a time.
 
+mod alive;
 mod ear;
 mod exchange;
 mod upload;
@@ -13,17 +14,16 @@ use std::sync::Weak;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering;
+use std::task::Context;
 use std::task::Poll;
+use std::task::Waker;
 use std::time::Duration;
 
 use bytes::Bytes;
+use h2::client::Builder;
+use h2::client::Connection;
+use h2::client::SendRequest;
 use hashbrown::HashMap;
-use http_body::Body;
-use hyper::client::conn::http2;
-use hyper::client::conn::http2::SendRequest;
-use hyper_util::rt::TokioExecutor;
-use hyper_util::rt::TokioIo;
-use hyper_util::rt::TokioTimer;
 use parking_lot::Mutex;
 use tokio::select;
 use tokio::sync::watch;
@@ -35,7 +35,7 @@ pub(super) use self::exchange::Incoming;
 pub(super) use self::exchange::Stream;
 
 use self::ear::Ear;
-use self::upload::Upload;
+use self::ear::Heard;
 use super::HeadBounds;
 use super::Settings;
 use super::Timeouts;
@@ -46,22 +46,22 @@ use super::server::Server;
 use super::server::ServerId;
 
 /// The connections of one core. The lock is for the compiler: only one core comes here.
-#[derive(Debug)]
-pub(super) struct Shared<B> {
-    servers: Mutex<HashMap<ServerId, Trunks<B>>>,
+#[derive(Debug, Default)]
+pub(super) struct Shared {
+    servers: Mutex<HashMap<ServerId, Trunks>>,
 }
 
 #[derive(Debug)]
-struct Trunks<B> {
-    open: Vec<Trunk<B>>,
+struct Trunks {
+    open: Vec<Trunk>,
     /// One more is on its way; whoever waits learns what became of it.
     opening: Option<watch::Receiver<Option<Result<(), Cause>>>>,
 }
 
 /// One connection.
 #[derive(Debug)]
-struct Trunk<B> {
-    sender: SendRequest<Upload<B>>,
+struct Trunk {
+    sender: SendRequest<Bytes>,
     load: Arc<Load>,
 }
 
@@ -76,29 +76,15 @@ struct Load {
     used: AtomicBool,
 }
 
-impl<B> Default for Shared<B> {
-    fn default() -> Self {
-        Self { servers: Mutex::new(HashMap::new()) }
-    }
-}
-
-impl<B> Shared<B>
-where
-    B: Body<Data = Bytes> + Send + Unpin + std::fmt::Debug + 'static,
-    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
-{
+impl Shared {
     /// A place on a connection that is there.
-    pub(super) fn at_hand(&self, server: &Server) -> Option<Stream<B>> {
+    pub(super) fn at_hand(&self, server: &Server) -> Option<Stream> {
         self.servers.lock().get_mut(&server.id)?.take(server)
     }
 
     /// A place on a connection that has one left; where there is none one more connection is opened, by one request for
     /// all that wait.
-    pub(super) async fn stream(
-        self: &Arc<Self>,
-        server: &Arc<Server>,
-        settings: &Settings,
-    ) -> Result<Stream<B>, Cause> {
+    pub(super) async fn stream(self: &Arc<Self>, server: &Arc<Server>, settings: &Settings) -> Result<Stream, Cause> {
         loop {
             let mut opening = {
                 let mut servers = self.servers.lock();
@@ -139,13 +125,22 @@ where
     }
 }
 
-impl<B> Trunks<B> {
-    fn take(&mut self, server: &Server) -> Option<Stream<B>> {
-        self.open.retain(|trunk| trunk.sender.is_ready() && !trunk.load.retired.load(Ordering::Relaxed));
+impl Trunks {
+    fn take(&mut self, server: &Server) -> Option<Stream> {
+        self.open.retain(Trunk::carries_more);
         // The fullest that has room: what is not needed grows old.
         let with_room = self.open.iter().filter(|trunk| trunk.load.has_room());
         let trunk = with_room.max_by_key(|trunk| trunk.load.streams.load(Ordering::Relaxed))?;
         Some(Stream::new(trunk.sender.clone(), Place::on(&trunk.load), server))
+    }
+}
+
+impl Trunk {
+    /// Whether a further request may go over it, as far as is known.
+    fn carries_more(&self) -> bool {
+        let mut sender = self.sender.clone();
+        let polled = sender.poll_ready(&mut Context::from_waker(Waker::noop()));
+        !matches!(polled, Poll::Ready(Err(_))) && !self.load.retired.load(Ordering::Relaxed)
     }
 }
 
@@ -180,43 +175,31 @@ impl Load {
 }
 
 /// Opens a connection, waits for what the server says of itself, and puts the connection where requests find it.
-async fn open<B>(
-    server: &Arc<Server>,
-    timeouts: &Timeouts,
-    heads: HeadBounds,
-    home: &Weak<Shared<B>>,
-) -> Result<(), Cause>
-where
-    B: Body<Data = Bytes> + Send + Unpin + std::fmt::Debug + 'static,
-    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
-{
+async fn open(server: &Arc<Server>, timeouts: &Timeouts, heads: HeadBounds, home: &Weak<Shared>) -> Result<(), Cause> {
     let stream = connect(server, timeouts, Protocol::Http2).await?;
-    let (ear, heard) = Ear::new(stream);
-    let mut builder = http2::Builder::new(TokioExecutor::new());
+    let (ear, first, heard) = Ear::new(stream);
+    let mut builder = Builder::new();
     builder
-        .timer(TokioTimer::new())
-        .keep_alive_interval(PING_AFTER)
-        .keep_alive_timeout(PONG_WITHIN)
-        .initial_stream_window_size(STREAM_WINDOW)
+        .enable_push(false)
+        .initial_max_send_streams(MOST_STREAMS as usize)
+        .initial_window_size(STREAM_WINDOW)
         // Whoever does not read his answer is not to hold up the others.
         .initial_connection_window_size(STREAM_WINDOW * MOST_STREAMS)
         .max_frame_size(MAX_FRAME)
         .max_header_list_size(list_size(heads))
-        .max_send_buf_size(MAX_BUFFER);
-    let (sender, mut connection) =
-        builder.handshake(TokioIo::new(ear)).await.map_err(|error| Cause::Closed(error.into()))?;
+        .max_send_buffer_size(MAX_BUFFER);
+    let (sender, mut connection) = builder.handshake(ear).await.map_err(|error| Cause::Closed(error.into()))?;
     let introduced = async {
         select! {
             biased;
             ended = &mut connection => Err(ended.err().map_or_else(not_http2, |error| Cause::Closed(error.into()))),
-            _ = heard => Ok(()),
+            _ = first => Ok(()),
         }
     };
     timeout(timeouts.connect, introduced).await.map_err(|_| Cause::ConnectTimeout)??;
     // What was heard is read by now, or was no HTTP/2.
-    tokio::task::yield_now().await;
     let ended = poll_fn(|cx| Poll::Ready(Pin::new(&mut connection).poll(cx).is_ready())).await;
-    let most = connection.current_max_send_streams().min(MOST_STREAMS as usize);
+    let most = streams(&connection);
     if ended || most == 0 {
         return Err(not_http2());
     }
@@ -232,42 +215,63 @@ where
     {
         trunks.open.push(Trunk { sender, load: Arc::clone(&load) });
     }
-    let (home, server, idle) = (Weak::clone(home), Arc::clone(server), timeouts.idle);
-    tokio::spawn(async move {
-        let mut has_ended = false;
-        {
-            let driven = pin!(poll_fn(|cx| {
-                let polled = Pin::new(&mut connection).poll(cx);
-                let most = connection.current_max_send_streams().min(MOST_STREAMS as usize);
-                load.most.store(most, Ordering::Relaxed);
-                polled
-            }));
-            select! {
-                ended = driven => {
-                    has_ended = true;
-                    if let Err(error) = ended {
-                        debug!(server = %server.name(), %error, "connection to a server ended");
-                    }
-                }
-                () = unused(&load, idle, &server) => {}
-            }
-        }
-        load.retired.store(true, Ordering::Relaxed);
-        if let Some(home) = home.upgrade() {
-            let mut servers = home.servers.lock();
-            if let Some(trunks) = servers.get_mut(&server.id) {
-                trunks.open.retain(|trunk| !Arc::ptr_eq(&trunk.load, &load));
-                if trunks.open.is_empty() && trunks.opening.is_none() {
-                    servers.remove(&server.id);
-                }
-            }
-        }
-        // Requests under way end first: dropping what drives the connection would give up those not yet written.
-        if !has_ended {
-            let _ = connection.await;
-        }
-    });
+    tokio::spawn(keep(connection, heard, load, Weak::clone(home), Arc::clone(server), timeouts.idle));
     Ok(())
+}
+
+/// Has a connection go on until it has ended, or nobody needs it.
+async fn keep(
+    connection: Connection<Ear, Bytes>,
+    heard: Heard,
+    load: Arc<Load>,
+    home: Weak<Shared>,
+    server: Arc<Server>,
+    idle: Duration,
+) {
+    let mut driven = pin!(drive(connection, &heard, &load, &server));
+    let has_ended = select! {
+        () = &mut driven => true,
+        () = unused(&load, idle, &server) => false,
+    };
+    load.retired.store(true, Ordering::Relaxed);
+    if let Some(home) = home.upgrade() {
+        let mut servers = home.servers.lock();
+        if let Some(trunks) = servers.get_mut(&server.id) {
+            trunks.open.retain(|trunk| !Arc::ptr_eq(&trunk.load, &load));
+            if trunks.open.is_empty() && trunks.opening.is_none() {
+                servers.remove(&server.id);
+            }
+        }
+    }
+    // Requests under way end first: dropping what drives the connection would give up those not yet written.
+    if !has_ended {
+        driven.await;
+    }
+}
+
+/// Returns when a connection has ended. One that does not answer any more is dropped, and its requests fail.
+async fn drive(mut connection: Connection<Ear, Bytes>, heard: &Heard, load: &Load, server: &Server) {
+    let pings = connection.ping_pong();
+    let driven = poll_fn(|cx| {
+        let polled = Pin::new(&mut connection).poll(cx);
+        load.most.store(streams(&connection), Ordering::Relaxed);
+        polled
+    });
+    select! {
+        ended = driven => {
+            if let Err(error) = ended {
+                debug!(server = %server.name(), %error, "connection to a server ended");
+            }
+        }
+        () = alive::lost(pings, heard, load) => {
+            debug!(server = %server.name(), "a server does not answer a ping any more, its connection is closed");
+        }
+    }
+}
+
+/// How many the server takes at a time, and no more than our own bound.
+fn streams(connection: &Connection<Ear, Bytes>) -> usize {
+    connection.max_concurrent_send_streams().min(MOST_STREAMS as usize)
 }
 
 /// Returns when no request used the connection for so long; for a moment, once the server is gone.
@@ -297,16 +301,13 @@ fn not_http2() -> Cause {
     Cause::Connect(io::Error::new(io::ErrorKind::InvalidData, "it does not speak HTTP/2"))
 }
 
-/// A connection with requests under way on which nothing came for so long is asked whether it lives.
-const PING_AFTER: Duration = Duration::from_secs(10);
-const PONG_WITHIN: Duration = Duration::from_secs(5);
-
 /// At a time over one connection, whatever more the server would take.
 const MOST_STREAMS: u32 = 100;
 
 /// What a server may send of one answer before it is read.
 const STREAM_WINDOW: u32 = 64 * 1024;
 
+/// What it may send in one frame.
 const MAX_FRAME: u32 = 16 * 1024;
 
 /// What each field counts beyond its bytes (RFC 9113, section 6.5.2).

@@ -1,152 +1,116 @@
-//! A request's body as hyper sees it. What passes through is noted, so that waiting for the server can be told from
-//! waiting for the client.
+//! A request's body on its way to a server. What passes is noted, so that waiting for the server can be told from waiting
+//! for the client.
 
 use std::pin::Pin;
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
-use std::sync::atomic::AtomicU64;
-use std::sync::atomic::Ordering;
 use std::task::Context;
 use std::task::Poll;
-use std::time::Duration;
+use std::task::ready;
 
 use bytes::Bytes;
+use h2::Reason;
+use h2::SendStream;
 use http_body::Body;
-use http_body::Frame;
-use http_body::SizeHint;
 use tokio::time::Instant;
-use tokio_util::either::Either;
 
 use crate::gather::Gathering;
+use crate::http2::poll_room;
 use crate::upstream::again::Again;
-use crate::upstream::again::Lent;
 use crate::upstream::error::BoxError;
 
-/// What happened to one request since it was handed over.
+/// A body that is not empty, and that the server may refuse unread.
 #[derive(Debug)]
-pub(super) struct Progress {
-    began: Instant,
-    /// When the request, or a part of its body, last went out: microseconds since it began.
-    moved: AtomicU64,
-    /// Part of the request's body is still to be sent.
-    uploading: AtomicBool,
-    /// The server takes no more.
-    blocked: AtomicBool,
-    /// The request's body failed.
-    broke_off: AtomicBool,
+pub(super) struct Upload<B> {
+    body: Gathering<B>,
+    stream: SendStream<Bytes>,
+    /// When the request, or a part of its body, last went out.
+    moved: Instant,
+    at: At,
 }
 
-impl Progress {
-    pub(super) fn new(uploading: bool) -> Self {
-        Self {
-            began: Instant::now(),
-            moved: AtomicU64::new(0),
-            uploading: AtomicBool::new(uploading),
-            blocked: AtomicBool::new(false),
-            broke_off: AtomicBool::new(false),
-        }
-    }
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum At {
+    /// The server takes no more for now.
+    Room,
+    /// The next part has not come yet.
+    Body,
+    /// All is sent, or no more is wanted.
+    End,
+}
 
-    /// Whether the body failed.
-    pub(super) fn broke_off(&self) -> bool {
-        self.broke_off.load(Ordering::Relaxed)
+impl<B: Again> Upload<B> {
+    pub(super) fn new(mut body: B, stream: SendStream<Bytes>) -> Self {
+        body.keep();
+        Self { body: Gathering::new(body), stream, moved: Instant::now(), at: At::Room }
     }
 
     /// Since when it is the server's turn; `None`: it is the client's.
     pub(super) fn server_is_due_since(&self) -> Option<Instant> {
-        if self.uploading.load(Ordering::Relaxed) && !self.blocked.load(Ordering::Relaxed) {
-            return None;
-        }
-        Some(self.began + Duration::from_micros(self.moved.load(Ordering::Relaxed)))
+        (self.at != At::Body).then_some(self.moved)
     }
 
-    fn note_move(&self) {
-        let micros = u64::try_from(self.began.elapsed().as_micros()).unwrap_or(u64::MAX);
-        self.moved.store(micros, Ordering::Relaxed);
+    pub(super) fn is_through(&self) -> bool {
+        self.at == At::End
     }
 
-    /// The next part of a body was asked for: the server takes what there is, and `part` tells whose turn it is.
-    fn note_part<T, E>(&self, part: &Poll<Option<Result<T, E>>>) {
-        self.blocked.store(part.is_ready(), Ordering::Relaxed);
-        if part.is_ready() {
-            self.note_move();
-        }
-        if matches!(part, Poll::Ready(Some(Err(_)))) {
-            self.broke_off.store(true, Ordering::Relaxed);
-        }
+    /// The body from its beginning. `None`: too much of it was sent.
+    pub(super) fn take_back(self) -> Option<B> {
+        let mut body = self.body.into_inner();
+        body.begin_again().then_some(body)
+    }
+
+    /// It will not be asked for its body again.
+    pub(super) fn forget(&mut self) {
+        self.body.get_mut().forget();
     }
 }
 
-/// The body of a request on its way to a server.
-#[derive(Debug)]
-pub(super) struct Upload<B> {
-    body: Either<B, Gathering<Lent<B>>>,
-    end: End,
-}
-
-impl<B> Upload<B> {
-    /// A body that is not empty, and that the server may refuse unread.
-    pub(super) fn lent(body: Lent<B>, progress: Arc<Progress>) -> Self {
-        Self { body: Either::Right(Gathering::new(body)), end: End(Some(progress)) }
-    }
-
-    pub(super) fn empty(body: B) -> Self {
-        Self { body: Either::Left(body), end: End(None) }
-    }
-}
-
-impl<B: Again> Upload<B> {
-    /// A body of which nothing was read.
-    pub(super) fn into_body(self) -> Option<B> {
-        match self.body {
-            Either::Left(body) => Some(body),
-            Either::Right(lent) => lent.into_inner().take_back(),
-        }
-    }
-}
-
-impl<B: Body<Data = Bytes, Error: Into<BoxError>> + Unpin> Body for Upload<B> {
-    type Data = Bytes;
-    type Error = BoxError;
-
-    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
-        match &mut self.body {
-            Either::Left(body) => Pin::new(body).poll_frame(cx).map_err(Into::into),
-            Either::Right(lent) => {
-                let part = Pin::new(lent).poll_frame(cx);
-                if let Some(progress) = &self.end.0 {
-                    // What the socket takes says nothing of this one body.
-                    progress.note_part(&part);
+impl<B> Upload<B>
+where
+    B: Body<Data = Bytes, Error: Into<BoxError>> + Unpin,
+{
+    /// Ready when all is sent, or the server wants no more; fails where the body does.
+    pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        while self.at != At::End {
+            if self.stream.poll_reset(cx).is_ready() {
+                self.end();
+                break;
+            }
+            self.at = At::Room;
+            // Not all of it: what one stream was promised, others do not get.
+            self.stream.reserve_capacity(1);
+            ready!(poll_room(&mut self.stream, cx));
+            self.at = At::Body;
+            let part = ready!(Pin::new(&mut self.body).poll_frame(cx));
+            self.moved = Instant::now();
+            // That the server wants no more shows in its answer.
+            match part.map(|part| part.map(http_body::Frame::into_data)) {
+                Some(Ok(Ok(data))) => {
+                    let is_last = self.body.is_end_stream();
+                    if self.stream.send_data(data, is_last).is_err() || is_last {
+                        self.end();
+                    }
                 }
-                part
+                Some(Ok(Err(frame))) => {
+                    if let Ok(trailers) = frame.into_trailers() {
+                        drop(self.stream.send_trailers(trailers));
+                        self.end();
+                    }
+                }
+                Some(Err(error)) => {
+                    self.end();
+                    self.stream.send_reset(Reason::INTERNAL_ERROR);
+                    return Poll::Ready(Err(error));
+                }
+                None => {
+                    drop(self.stream.send_data(Bytes::new(), true));
+                    self.end();
+                }
             }
         }
+        Poll::Ready(Ok(()))
     }
 
-    fn is_end_stream(&self) -> bool {
-        match &self.body {
-            Either::Left(body) => body.is_end_stream(),
-            Either::Right(lent) => lent.is_end_stream(),
-        }
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        match &self.body {
-            Either::Left(body) => body.size_hint(),
-            Either::Right(lent) => lent.size_hint(),
-        }
-    }
-}
-
-/// hyper drops a body when the last of it is in the buffer: from then on the server is due.
-#[derive(Debug)]
-struct End(Option<Arc<Progress>>);
-
-impl Drop for End {
-    fn drop(&mut self) {
-        if let Some(progress) = &self.0 {
-            progress.uploading.store(false, Ordering::Relaxed);
-            progress.note_move();
-        }
+    fn end(&mut self) {
+        (self.at, self.moved) = (At::End, Instant::now());
     }
 }
