@@ -7,6 +7,7 @@ use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::Duration;
 
+use crate::small_frames::settled;
 use crate::support::Gateway;
 use crate::support::Origin;
 use crate::support::digest;
@@ -111,21 +112,9 @@ const BUSY_WITH_LONG_HEADS: u64 = 160;
 /// KiB that each of a hundred connections more takes, once all of them are held up.
 pub(crate) fn kib_for_each<C>(gateway: &Gateway, mut connect: impl FnMut() -> C) -> u64 {
     let mut clients: Vec<C> = (0..20).map(|_| connect()).collect();
-    let before = settled_kib(gateway);
+    let before = settled(gateway);
     clients.extend((0..100).map(|_| connect()));
-    settled_kib(gateway).saturating_sub(before) / 100
-}
-
-fn settled_kib(gateway: &Gateway) -> u64 {
-    let mut last = 0;
-    eventually("nothing moves any more", || {
-        thread::sleep(Duration::from_millis(400));
-        let now = gateway.resident_kib();
-        let is_settled = now == last;
-        last = now;
-        is_settled
-    });
-    last
+    settled(gateway).saturating_sub(before) / 100
 }
 
 #[test]
