@@ -33,7 +33,7 @@ pub(super) async fn control(
     app: &mut App,
     origin: &Origin,
     signals: &mut Signals,
-    hatch: Hatch,
+    mut hatch: Hatch,
     next: Option<&CommandLine>,
 ) -> Goodbye {
     let mut watch = Watch::default();
@@ -58,6 +58,7 @@ pub(super) async fn control(
             heir = hatch.next(), if !is_handing => succession.hand_over(app, heir),
             successor = succession.outcome() => {
                 if let Some(successor) = successor {
+                    hatch.leave_names();
                     say_goodbye(app, successor);
                     return Goodbye::AnotherServes;
                 }

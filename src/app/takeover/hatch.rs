@@ -60,6 +60,14 @@ impl Hatch {
         Self::closed()
     }
 
+    /// Leaves the names to the process that has taken over. It opens its own hatch under them at this moment, and
+    /// removing a name could hit that one.
+    pub fn leave_names(&mut self) {
+        if let Some(open) = &mut self.open {
+            open.paths.clear();
+        }
+    }
+
     /// The next who knocks. May be dropped at any time and called again.
     pub async fn next(&self) -> Heir {
         let Some(open) = &self.open else { return future::pending().await };
