@@ -12,13 +12,16 @@ use crate::clock::Timestamp;
 pub struct Waiting {
     /// How many tickets there are.
     tickets: AtomicU32,
+    /// How many look, and may have a ticket any moment.
+    watches: AtomicU32,
     /// How often the key was reset while anyone looked.
     resets: AtomicU32,
     /// What a shared store has charged up to this moment of its clock was forgotten by one of them, in us.
     until: AtomicU64,
 }
 
-/// A look at a key from before something is charged to it: what is reset from now on is known to whoever holds this.
+/// A look at a key from before something is charged to it until that is decided: what is reset from now on is known to
+/// whoever holds this.
 #[derive(Debug)]
 pub struct Watch {
     key: Arc<Waiting>,
@@ -29,7 +32,8 @@ pub struct Watch {
 /// whatever ends that.
 #[derive(Debug)]
 pub struct Ticket {
-    watch: Watch,
+    key: Arc<Waiting>,
+    resets: u32,
     /// When a shared store charged it, by its clock; `None`: it was charged in this process.
     charged: Option<Timestamp>,
 }
@@ -41,12 +45,19 @@ impl Waiting {
     }
 
     pub fn watch(self: &Arc<Self>) -> Watch {
+        self.watches.fetch_add(1, Ordering::AcqRel);
         Watch { key: Arc::clone(self), resets: self.resets.load(Ordering::Acquire) }
     }
 
     /// Whether any reservation waits.
     pub fn is_some(&self) -> bool {
         self.count() > 0
+    }
+
+    /// Whether any reservation waits, or a decision is under way that may make one.
+    pub fn may_be_some(&self) -> bool {
+        // In this order: a watch that becomes a ticket is one of them at any time.
+        self.watches.load(Ordering::Acquire) > 0 || self.is_some()
     }
 
     /// How many reservations wait.
@@ -70,8 +81,9 @@ impl Waiting {
 impl Watch {
     /// As if it had looked when the key was reset so many times.
     #[must_use]
-    pub fn after(self, resets: u32) -> Self {
-        Self { resets, ..self }
+    pub fn after(mut self, resets: u32) -> Self {
+        self.resets = resets;
+        self
     }
 
     /// It was charged in this process.
@@ -85,42 +97,51 @@ impl Watch {
     }
 
     fn ticket(self, charged: Option<Timestamp>) -> Ticket {
-        self.key.tickets.fetch_add(1, Ordering::AcqRel);
-        Ticket { watch: self, charged }
+        Ticket::new(&self.key, self.resets, charged)
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        self.key.watches.fetch_sub(1, Ordering::AcqRel);
     }
 }
 
 impl Ticket {
+    fn new(key: &Arc<Waiting>, resets: u32, charged: Option<Timestamp>) -> Self {
+        key.tickets.fetch_add(1, Ordering::AcqRel);
+        Self { key: Arc::clone(key), resets, charged }
+    }
+
     /// How often the key had been reset when this was charged.
     pub fn resets(&self) -> u32 {
-        self.watch.resets
+        self.resets
     }
 
     /// Whether the key was reset since, so that what was charged is forgotten already.
     pub fn was_reset(&self) -> bool {
-        let Watch { key, resets } = &self.watch;
-        let until = || key.until.load(Ordering::Acquire);
-        *resets != key.resets.load(Ordering::Acquire)
+        let until = || self.key.until.load(Ordering::Acquire);
+        self.resets != self.key.resets.load(Ordering::Acquire)
             && self.charged.is_none_or(|charged| charged.as_micros() <= until())
     }
 }
 
 impl Clone for Ticket {
     fn clone(&self) -> Self {
-        Watch { key: Arc::clone(&self.watch.key), resets: self.watch.resets }.ticket(self.charged)
+        Self::new(&self.key, self.resets, self.charged)
     }
 }
 
 impl Drop for Ticket {
     fn drop(&mut self) {
-        self.watch.key.tickets.fetch_sub(1, Ordering::AcqRel);
+        self.key.tickets.fetch_sub(1, Ordering::AcqRel);
     }
 }
 
 /// Tickets of one key are one as good as the other.
 impl PartialEq for Ticket {
     fn eq(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.watch.key, &other.watch.key) && self.watch.resets == other.watch.resets
+        Arc::ptr_eq(&self.key, &other.key) && self.resets == other.resets
     }
 }
 

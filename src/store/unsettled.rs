@@ -49,13 +49,16 @@ impl Unsettled {
 
     /// Notes what a shared store has reserved, and shortens the waits it answered.
     pub fn note(&self, batch: &Batch<'_>, watches: Watches, verdicts: &mut [Verdict]) {
-        for ((charge, watch), verdict) in batch.charges.iter().zip(watches).zip(verdicts) {
-            verdict.retry_after = verdict.retry_after.map(|wait| self.shortened(charge, wait));
+        for (watch, verdict) in watches.into_iter().zip(&mut *verdicts) {
             if let (Some(watch), Some(charged)) = (watch, &mut verdict.charged) {
                 // What was counted in this process has its ticket.
                 let moment = charged.moment;
                 charged.ticket.get_or_insert_with(|| watch.reserve_shared(moment));
             }
+        }
+        // Of the watches that are left none is this batch's own.
+        for (charge, verdict) in batch.charges.iter().zip(verdicts) {
+            verdict.retry_after = verdict.retry_after.map(|wait| self.shortened(charge, wait));
         }
     }
 
@@ -104,6 +107,13 @@ impl Unsettled {
         waiting.is_some_and(|waiting| waiting.is_some())
     }
 
+    /// The same, or a shared store is deciding about one: it answers what it decided first on one connection, and what it
+    /// decided then on another, so that a refusal may be heard of before the reservations that it is for.
+    pub fn may_be_any(&self, key: KeyHash) -> bool {
+        let waiting = self.part(key).lock().keys.get(&key).and_then(Weak::upgrade);
+        waiting.is_some_and(|waiting| waiting.may_be_some())
+    }
+
     /// What was counted under this key is forgotten, wherever that was decided: by a shared store, what it has charged up
     /// to `until`, where that is known.
     pub fn reset(&self, key: KeyHash, until: Option<Timestamp>) {
@@ -115,7 +125,7 @@ impl Unsettled {
 
     /// How long a denied request is to wait: where a slot may come back at any time, no longer than a moment.
     pub fn shortened(&self, charge: &Charge<'_>, wait: Duration) -> Duration {
-        let may_come_back = wait > A_MOMENT && charge.waits_for_outcome() && self.any(charge.key);
+        let may_come_back = wait > A_MOMENT && charge.waits_for_outcome() && self.may_be_any(charge.key);
         if may_come_back { A_MOMENT } else { wait }
     }
 
@@ -160,6 +170,18 @@ mod tests {
         assert!(unsettled.any(ALICE));
         drop(clone);
         assert!(!unsettled.any(ALICE));
+    }
+
+    #[test]
+    fn a_decision_that_is_under_way_may_make_a_reservation() {
+        let unsettled = Unsettled::default();
+        let (first, second) = (unsettled.watch(ALICE), unsettled.watch(ALICE));
+        assert!(unsettled.may_be_any(ALICE) && !unsettled.any(ALICE) && !unsettled.may_be_any(BOB));
+        let ticket = first.reserve();
+        drop(second);
+        assert!(unsettled.may_be_any(ALICE) && unsettled.any(ALICE));
+        drop(ticket);
+        assert!(!unsettled.may_be_any(ALICE));
     }
 
     #[test]

@@ -15,9 +15,9 @@ use crate::key::KeyHash;
 use crate::store::resets;
 
 impl Failover {
-    /// Whether reservations of this key wait for their outcome in this process.
+    /// Whether reservations of this key wait for their outcome in this process, or are being decided on.
     pub(in crate::store) fn is_unsettled(&self, key: KeyHash) -> bool {
-        self.local.unsettled().any(resets::here(key))
+        self.local.unsettled().may_be_any(resets::here(key))
     }
 
     /// Settles here what is counted here, and says what is to be settled in Redis.
