@@ -230,8 +230,7 @@ fn heads_of_requests_that_are_under_way_share_a_bound() {
     let mut clients: Vec<TcpStream> = (0..CONNECTIONS).map(|_| asking(&gateway, begin)).collect();
     settled(&gateway);
     let each = gateway.peak_kib().saturating_sub(before) / CONNECTIONS;
-    // Without the bound 10.3 MiB.
-    assert!(each <= EACH + 1024, "{each} KiB for each connection");
+    assert!(each <= EACH, "{each} KiB for each connection");
     for client in &mut clients {
         // Few are kept, and one that is short has room beside them.
         client.write_all(&get(2001)).expect("the connection stands");
