@@ -15,7 +15,7 @@ fn the_debian_package_installs_upgrades_under_load_and_leaves() {
     let machine = Machine::boot();
     for revision in 1..=3 {
         let package = package(revision);
-        machine.copy(package.path(), &format!("/root/portcullis-{revision}.deb"));
+        machine.copy(package.path(), &format!("/srv/portcullis-{revision}.deb"));
     }
     installs(&machine);
     reloads_and_limits(&machine);
@@ -107,7 +107,7 @@ fn is_taken_over_by_an_upgrade(machine: &Machine) {
 fn goes_on_where_the_new_version_refuses_the_configuration(machine: &Machine) {
     let before = main_process(machine);
     machine.succeed(
-        "cp -p /etc/portcullis/portcullis.yaml /root && echo 'nonsense: true' >> /etc/portcullis/portcullis.yaml",
+        "cp -p /etc/portcullis/portcullis.yaml /srv && echo 'nonsense: true' >> /etc/portcullis/portcullis.yaml",
     );
 
     let said = install(machine, 3);
@@ -116,7 +116,7 @@ fn goes_on_where_the_new_version_refuses_the_configuration(machine: &Machine) {
     assert_eq!((main_process(machine), &*status(machine, "/login")), (before.clone(), "200"));
     assert_eq!(machine.succeed("dpkg-query -Wf '${Status}' portcullis"), "install ok installed");
     machine.succeed(
-        "cp -p /root/portcullis.yaml /etc/portcullis && systemctl kill --signal=USR2 --kill-who=main portcullis",
+        "cp -p /srv/portcullis.yaml /etc/portcullis && systemctl kill --signal=USR2 --kill-who=main portcullis",
     );
     eventually("a second try takes over", || main_process(machine) != before);
 }
@@ -140,7 +140,7 @@ fn leaves(machine: &Machine) {
 /// Installs a package as its users do, and returns what that said.
 #[track_caller]
 fn install(machine: &Machine, number: u32) -> String {
-    machine.succeed(&format!("DEBIAN_FRONTEND=noninteractive apt-get install -y /root/portcullis-{number}.deb"))
+    machine.succeed(&format!("DEBIAN_FRONTEND=noninteractive apt-get install -y /srv/portcullis-{number}.deb"))
 }
 
 /// The number of the process that systemd takes for the service.
