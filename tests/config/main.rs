@@ -3,6 +3,9 @@
 mod answers;
 mod everything;
 mod good;
+#[expect(unreachable_pub, reason = "other test binaries use it too")]
+#[path = "../support/named_files.rs"]
+mod named_files;
 mod warnings;
 
 use std::fs;

@@ -1,18 +1,16 @@
 //! What `check` warns of, and files that it has nothing to say about.
 
 use std::fs;
-use std::fs::Permissions;
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use portcullis::config::Diagnostic;
 use portcullis::config::Severity;
 use portcullis::config::load_with;
 use portcullis::config::render;
-use tempfile::TempDir;
 
 use super::everything::uncommented;
 use super::files;
+use super::named_files::named_files;
 
 #[track_caller]
 fn warnings(file: &Path) -> Vec<Diagnostic> {
@@ -47,34 +45,9 @@ fn no_recipe_has_a_warning() {
     }
 }
 
-/// Files that the configuration names, as its user would make them.
-fn folder() -> TempDir {
-    let folder = tempfile::tempdir().expect("a folder");
-    let write = |name: &str, content: &[u8]| {
-        let path = folder.path().join(name);
-        fs::create_dir_all(path.parent().expect("a folder above")).expect("a folder is made");
-        fs::write(&path, content).expect("a file is written");
-        fs::set_permissions(&path, Permissions::from_mode(0o600)).expect("its mode is set");
-    };
-    let copied = [
-        ("tls/site.pem", "tests/config/tls/site.pem"),
-        ("tls/site.key", "tests/config/tls/site.key"),
-        ("tls/clients.pem", "tests/config/tls/clients.pem"),
-        ("tls/internal-ca.pem", "config/tls/internal-ca.pem"),
-        ("lists/abusers.txt", "config/lists/abusers.txt"),
-        ("lists/partner-keys.txt", "config/lists/partner-keys.txt"),
-        ("pages/slow-down.html", "config/pages/slow-down.html"),
-    ];
-    for (name, from) in copied {
-        write(name, &fs::read(from).expect("a file of the repository"));
-    }
-    write("admin-token", b"a2f5c17ff7d3cb7b2cb6ab1b31c0b7a1\n");
-    folder
-}
-
 #[test]
 fn everything_has_no_warning_with_the_files_that_it_asks_for() {
-    let folder = folder();
+    let folder = named_files();
     let file = folder.path().join("everything.yaml");
     let text = fs::read_to_string("config/everything.yaml").expect("the file");
     assert_ne!(uncommented(&text), text);

@@ -1,11 +1,9 @@
 //! A shell in a folder and a network of its own, in which the commands of a page are run as they stand.
 
 use std::fs;
-use std::fs::Permissions;
 use std::io::BufRead;
 use std::io::BufReader;
 use std::io::Write;
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Child;
 use std::process::ChildStdin;
@@ -16,6 +14,7 @@ use std::process::Stdio;
 use tempfile::TempDir;
 
 use crate::support::eventually;
+use crate::support::named_files;
 
 /// The commands of a page take less, in seconds.
 const LONGEST: &str = "120";
@@ -123,26 +122,7 @@ impl Drop for Session {
 
 /// A folder with the files that pages name, as their reader would have them.
 pub(crate) fn folder() -> TempDir {
-    let folder = tempfile::tempdir().expect("a folder");
-    let write = |name: &str, content: &[u8]| {
-        let path = folder.path().join(name);
-        fs::create_dir_all(path.parent().expect("a folder above")).expect("a folder is made");
-        fs::write(&path, content).expect("a file is written");
-        fs::set_permissions(&path, Permissions::from_mode(0o600)).expect("its mode is set");
-    };
-    let copied = [
-        ("tls/site.pem", "tests/config/tls/site.pem"),
-        ("tls/site.key", "tests/config/tls/site.key"),
-        ("tls/clients.pem", "tests/config/tls/clients.pem"),
-        ("tls/internal-ca.pem", "config/tls/internal-ca.pem"),
-        ("lists/abusers.txt", "config/lists/abusers.txt"),
-        ("lists/partner-keys.txt", "config/lists/partner-keys.txt"),
-        ("pages/slow-down.html", "config/pages/slow-down.html"),
-    ];
-    for (name, from) in copied {
-        write(name, &fs::read(from).expect("a file of the repository"));
-    }
-    write("admin-token", b"a2f5c17ff7d3cb7b2cb6ab1b31c0b7a1\n");
+    let folder = named_files();
     let copied = Command::new("cp").args(["-r", "config"]).arg(folder.path()).status().expect("cp is installed");
     assert!(copied.success(), "config/ is copied");
     folder

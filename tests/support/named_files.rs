@@ -1,0 +1,32 @@
+//! The files that configurations and pages name, as their user would have them.
+
+use std::fs;
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
+
+use tempfile::TempDir;
+
+/// A folder with all of them; none can be read by others.
+pub fn named_files() -> TempDir {
+    let folder = tempfile::tempdir().expect("a folder");
+    let write = |name: &str, content: &[u8]| {
+        let path = folder.path().join(name);
+        fs::create_dir_all(path.parent().expect("a folder above")).expect("a folder is made");
+        fs::write(&path, content).expect("a file is written");
+        fs::set_permissions(&path, Permissions::from_mode(0o600)).expect("its mode is set");
+    };
+    let copied = [
+        ("tls/site.pem", "tests/config/tls/site.pem"),
+        ("tls/site.key", "tests/config/tls/site.key"),
+        ("tls/clients.pem", "tests/config/tls/clients.pem"),
+        ("tls/internal-ca.pem", "config/tls/internal-ca.pem"),
+        ("lists/abusers.txt", "config/lists/abusers.txt"),
+        ("lists/partner-keys.txt", "config/lists/partner-keys.txt"),
+        ("pages/slow-down.html", "config/pages/slow-down.html"),
+    ];
+    for (name, from) in copied {
+        write(name, &fs::read(from).expect("a file of the repository"));
+    }
+    write("admin-token", b"a2f5c17ff7d3cb7b2cb6ab1b31c0b7a1\n");
+    folder
+}
