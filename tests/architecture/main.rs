@@ -1,0 +1,174 @@
+//! The layers hold: who may import whom, what pure modules may not touch, which dependencies may be there.
+//!
+//! The table below is the architecture; `src/lib.rs` tells it in words.
+
+mod dependencies;
+mod rings;
+mod source;
+
+use source::imports;
+use source::sources;
+use source::without_tests;
+
+/// Each module, and all it may import. Read downwards: a row names only rows above it.
+const MAY_IMPORT: &[(&str, &[&str])] = &[
+    ("units", &[]),
+    ("spelling", &[]),
+    ("clock", &[]),
+    ("alarm", &[]),
+    ("base64", &[]),
+    ("files", &[]),
+    ("gather", &[]),
+    ("glob", &[]),
+    ("http1", &[]),
+    ("http2", &[]),
+    ("client", &["clock", "base64"]),
+    ("request", &["base64", "client"]),
+    ("list", &["client"]),
+    ("key", &["client", "request"]),
+    ("challenge", &["clock", "client", "key"]),
+    ("outcome", &["gather", "glob", "request"]),
+    ("limit", &["clock", "key", "list", "outcome"]),
+    ("route", &["glob", "client", "request", "list", "key", "limit", "outcome"]),
+    ("decision", &["units", "spelling", "clock", "client", "request", "list", "key", "limit", "outcome", "route"]),
+    ("store", &["units", "clock", "files", "client", "key", "limit", "decision"]),
+    ("upstream", &["alarm", "gather", "http1", "http2"]),
+    ("listen", &["clock", "alarm", "gather", "http1", "http2", "client"]),
+    ("record", &["clock", "files", "client", "key", "limit", "outcome", "route", "decision"]),
+    (
+        "gateway",
+        &[
+            "alarm",
+            "base64",
+            "gather",
+            "units",
+            "clock",
+            "client",
+            "request",
+            "list",
+            "key",
+            "challenge",
+            "limit",
+            "outcome",
+            "route",
+            "decision",
+            "store",
+            "upstream",
+            "listen",
+            "record",
+        ],
+    ),
+    (
+        "admin",
+        &[
+            "units", "clock", "list", "key", "limit", "outcome", "route", "decision", "store", "upstream", "listen",
+            "record",
+        ],
+    ),
+    (
+        "config",
+        &[
+            "units", "spelling", "glob", "clock", "files", "client", "request", "list", "key", "limit", "outcome",
+            "route", "decision", "store", "upstream", "listen", "record", "gateway", "admin",
+        ],
+    ),
+    (
+        "app",
+        &[
+            "units", "spelling", "glob", "clock", "files", "client", "request", "list", "key", "limit", "outcome",
+            "route", "decision", "store", "upstream", "listen", "record", "gateway", "admin", "config",
+        ],
+    ),
+    (
+        "cli",
+        &[
+            "units", "spelling", "glob", "clock", "files", "client", "request", "list", "key", "limit", "outcome",
+            "route", "decision", "store", "upstream", "listen", "record", "gateway", "admin", "config", "app",
+        ],
+    ),
+];
+
+/// Modules that only compute: what they need is an argument.
+const PURE: &[&str] = &[
+    "units",
+    "spelling",
+    "base64",
+    "glob",
+    "http1",
+    "http2",
+    "client",
+    "request",
+    "list",
+    "key",
+    "challenge",
+    "limit",
+    "outcome",
+    "route",
+    "decision",
+];
+
+/// Words that give an effect away. `now()` also catches a clock that is asked instead of given.
+const EFFECTS: &[&str] =
+    &["async fn", ".await", "tokio::", "hyper::", "std::fs", "std::net::Tcp", "std::thread", "now()", "tracing::"];
+
+/// The home of `anyhow`, the only one.
+const EDGE: &[&str] = &["cli", "main"];
+
+#[test]
+fn the_table_reads_downwards() {
+    for (row, (module, imports)) in MAY_IMPORT.iter().enumerate() {
+        for import in *imports {
+            assert!(
+                MAY_IMPORT[..row].iter().any(|(above, _)| above == import),
+                "`{module}` may import `{import}`, which stands beside or below it"
+            );
+        }
+    }
+}
+
+#[test]
+fn every_module_has_a_row_and_keeps_to_it() {
+    let mut complaints = Vec::new();
+    for source in sources() {
+        let Some((_, allowed)) = MAY_IMPORT.iter().find(|(module, _)| *module == source.module) else {
+            assert!(["lib", "main"].contains(&source.module.as_str()), "`{}` has no row in the table", source.module);
+            continue;
+        };
+        for import in imports(&source.text) {
+            if import != source.module && !allowed.contains(&import.as_str()) {
+                complaints.push(format!("{}: `{}` imports `{import}`", source.path.display(), source.module));
+            }
+        }
+    }
+    assert!(complaints.is_empty(), "{}", complaints.join("\n"));
+}
+
+#[test]
+fn imports_are_one_path_a_line_and_never_two_levels_up() {
+    for source in sources() {
+        for (number, line) in source.text.lines().enumerate() {
+            let place = || format!("{}:{}", source.path.display(), number + 1);
+            assert!(!line.contains("super::super"), "{}: name the module from `crate::`", place());
+            let is_use = line.trim_start().trim_start_matches("pub ").starts_with("use ");
+            assert!(!(is_use && line.contains('{')), "{}: one path for each `use`", place());
+        }
+    }
+}
+
+#[test]
+fn pure_modules_touch_nothing_outside() {
+    for source in sources().into_iter().filter(|source| PURE.contains(&source.module.as_str())) {
+        for effect in EFFECTS {
+            let code = without_tests(&source.text);
+            assert!(!code.contains(effect), "{}: `{effect}` in a module that only computes", source.path.display());
+        }
+    }
+}
+
+#[test]
+fn anyhow_lives_at_the_edge() {
+    for source in sources() {
+        let at_the_edge = EDGE.contains(&source.module.as_str());
+        assert!(at_the_edge || !source.text.contains("anyhow"), "{}: an error type", source.path.display());
+    }
+}
