@@ -8,15 +8,15 @@ use std::path::PathBuf;
 use super::MAY_IMPORT;
 
 /// A file below `src/`.
-pub struct Source {
+pub(crate) struct Source {
     /// The top-level module the file belongs to.
-    pub module: String,
-    pub path: PathBuf,
-    pub text: String,
+    pub(crate) module: String,
+    pub(crate) path: PathBuf,
+    pub(crate) text: String,
 }
 
 /// Every file below `src/` that is not made of tests.
-pub fn sources() -> Vec<Source> {
+pub(crate) fn sources() -> Vec<Source> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     let mut found = Vec::new();
     let mut folders = vec![root.clone()];
@@ -39,7 +39,7 @@ pub fn sources() -> Vec<Source> {
 }
 
 /// The top-level modules a text names after `crate::`.
-pub fn imports(text: &str) -> BTreeSet<String> {
+pub(crate) fn imports(text: &str) -> BTreeSet<String> {
     let code = text.lines().filter(|line| !line.trim_start().starts_with("//"));
     code.flat_map(|line| line.split("crate::").skip(1))
         .map(|rest| rest.chars().take_while(|letter| letter.is_alphanumeric() || *letter == '_').collect())
@@ -47,7 +47,7 @@ pub fn imports(text: &str) -> BTreeSet<String> {
 }
 
 /// The code of a file without its comments and its tests, which stand in a file of their own or come last.
-pub fn without_tests(text: &str) -> String {
+pub(crate) fn without_tests(text: &str) -> String {
     let mut code = Vec::new();
     let mut lines = text.lines();
     while let Some(line) = lines.next() {
