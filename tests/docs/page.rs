@@ -32,9 +32,12 @@ pub(crate) struct Block {
     pub(crate) text: String,
 }
 
-/// The README and every page of the book.
+/// The pages at the root of the repository.
+const AT_THE_ROOT: [&str; 2] = ["README.md", "SECURITY.md"];
+
+/// The pages at the root of the repository, and every page of the book.
 pub(crate) fn pages() -> Vec<Page> {
-    let mut files = vec![PathBuf::from("README.md")];
+    let mut files: Vec<PathBuf> = AT_THE_ROOT.iter().map(PathBuf::from).collect();
     let mut folders = vec![PathBuf::from(BOOK)];
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(folder).expect("a folder of the book") {
