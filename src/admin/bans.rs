@@ -29,7 +29,7 @@ use crate::decision::by_hand::Asked;
 use crate::list::network;
 use crate::store::bans::Ban;
 use crate::store::bans::BanId;
-use crate::store::bans::Subject;
+use crate::store::bans::BanSubject;
 use crate::units::Span;
 use crate::units::whole_seconds;
 
@@ -95,11 +95,11 @@ pub(super) async fn add(State(control): State<Arc<Control>>, body: Bytes) -> Res
     let span = wanted.span()?;
     wanted.check_reason()?;
     let subject = match (&wanted.address, &wanted.limit) {
-        (Some(address), None) if wanted.key.is_none() => Subject::Address(wanted.network(address)?),
+        (Some(address), None) if wanted.key.is_none() => BanSubject::Address(wanted.network(address)?),
         (None, Some(limit)) => control.banned_key(limit, wanted.key.as_ref())?,
         _ => return Err(bad(EXPECTED)),
     };
-    let ban = control.store.ban(subject, span, &wanted.reason).await;
+    let ban = control.store.ban_by_operator(subject, span, &wanted.reason).await;
     let ban = ban.map_err(|full| Problem::new(StatusCode::INSUFFICIENT_STORAGE, full.to_string()))?;
     info!(ban = %ban.id, until = %ban.until, "banned by hand: {}", what(&ban));
     let location = format!("/api/v1/bans/{}", ban.id);
@@ -136,8 +136,8 @@ pub(super) async fn exported(
 impl Described {
     pub(super) fn of(ban: &Ban) -> Self {
         let (address, limit, key) = match &ban.subject {
-            Subject::Address(network) => (Some(network.to_string()), None, None),
-            Subject::Key { limit, named, .. } => {
+            BanSubject::Address(network) => (Some(network.to_string()), None, None),
+            BanSubject::Key { limit, named, .. } => {
                 (None, Some(limit.to_string()), Some(named.told().iter().cloned().collect()))
             }
         };
@@ -155,8 +155,8 @@ impl Described {
 impl Lasting {
     fn of(ban: &Ban, now: Timestamp) -> Self {
         let address = match &ban.subject {
-            Subject::Address(network) => Some(network.to_string()),
-            Subject::Key { .. } => None,
+            BanSubject::Address(network) => Some(network.to_string()),
+            BanSubject::Key { .. } => None,
         };
         let (id, until, reason) = (ban.id.to_string(), ban.until.to_string(), ban.reason.to_string());
         Self { id, address, until, left: whole_seconds(ban.left(now)), reason }
@@ -200,7 +200,7 @@ impl Control {
         Some(Lasting::of(&longest, bans.now()))
     }
 
-    fn banned_key(&self, limit: &str, values: Option<&BTreeMap<String, String>>) -> Result<Subject, Problem> {
+    fn banned_key(&self, limit: &str, values: Option<&BTreeMap<String, String>>) -> Result<BanSubject, Problem> {
         let values: Vec<_> = values
             .into_iter()
             .flatten()
@@ -210,7 +210,7 @@ impl Control {
         if asked.shadow {
             return Err(bad("this limit is a shadow: it applies to nobody"));
         }
-        Ok(Subject::Key { key: asked.key, limit: asked.limit, named: asked.named, client: None })
+        Ok(BanSubject::Key { key: asked.key, limit: asked.limit, named: asked.named, client: None })
     }
 
     /// A key of a limit, without a value that the limit tells apart beside it.
@@ -241,8 +241,8 @@ pub(super) fn network_of(text: &str) -> Result<IpNet, Problem> {
 /// For the log: a key is told by its limit.
 pub(super) fn what(ban: &Ban) -> String {
     match &ban.subject {
-        Subject::Address(network) => network.to_string(),
-        Subject::Key { limit, .. } => format!("a key of {limit}"),
+        BanSubject::Address(network) => network.to_string(),
+        BanSubject::Key { limit, .. } => format!("a key of {limit}"),
     }
 }
 

@@ -24,7 +24,7 @@ pub(super) async fn readyz(State(control): State<Arc<Control>>) -> (StatusCode, 
     let on_failure = control.rules.load().on_failure;
     let mut store = json!({"kind": gauges.store, "up": gauges.store_up});
     if let AnyStore::Shared(shared) = &*control.store {
-        let away = shared.shared().status().away;
+        let away = shared.shared().status().down;
         store["on_failure"] = json!(word(on_failure));
         if !away.is_empty() {
             store["away"] = away.iter().map(|away| json!({"server": away.server, "cause": away.cause})).collect();

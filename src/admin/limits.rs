@@ -145,7 +145,7 @@ pub(super) async fn forget(
     let asked = control.asked(name, query.as_deref(), Cost::OfLimit)?;
     control
         .store
-        .forget(&[asked.key])
+        .reset(&[asked.key])
         .await
         .map_err(|_| Problem::new(StatusCode::SERVICE_UNAVAILABLE, NOT_FORGOTTEN))?;
     info!(limit = &*asked.limit, "the counters of one key of {} were reset by hand", asked.limit);
@@ -190,7 +190,7 @@ impl Control {
 
 fn away(error: StoreError) -> Problem {
     let why = match error {
-        StoreError::Away => AWAY,
+        StoreError::Outage => AWAY,
         StoreError::SuccessorGone => SUCCESSOR_GONE,
     };
     Problem::new(StatusCode::SERVICE_UNAVAILABLE, why)

@@ -25,7 +25,7 @@ use crate::key::Selector;
 use crate::store::Store;
 use crate::store::bans::Ban;
 use crate::store::bans::BanId;
-use crate::store::bans::Subject;
+use crate::store::bans::BanSubject;
 
 /// What became of it.
 #[derive(Debug, Serialize)]
@@ -100,7 +100,7 @@ impl Control {
             let is_away = answers.iter().any(Result::is_err);
             let gone: Vec<_> = answers.into_iter().filter_map(|answer| answer.ok().flatten()).collect();
             // The bans are lifted all the same; what could not be forgotten passes with its window.
-            let _ = self.store.forget(&gone.iter().filter_map(key).collect::<Vec<_>>()).await;
+            let _ = self.store.reset(&gone.iter().filter_map(key).collect::<Vec<_>>()).await;
             for ban in &gone {
                 info!(ban = %ban.id, "unbanned by hand: {}", what(ban));
             }
@@ -130,8 +130,8 @@ impl Control {
         // Of limits that are gone there may be bans still.
         let all = self.store.bans().list();
         let listed = all.iter().filter(|ban| match &ban.subject {
-            Subject::Address(of) => *of == network,
-            Subject::Key { named, .. } => named.address.is_some_and(is_meant),
+            BanSubject::Address(of) => *of == network,
+            BanSubject::Key { named, .. } => named.address.is_some_and(is_meant),
         });
         asked.map(|asked| BanId::of_key(asked.key)).chain(listed.map(|ban| ban.id)).collect()
     }
@@ -139,14 +139,14 @@ impl Control {
     /// The ban of a network that this one is part of.
     fn around(&self, network: IpNet) -> Option<Ban> {
         let all = self.store.bans().list();
-        all.into_iter().find(|ban| matches!(&ban.subject, Subject::Address(of) if of.contains(&network)))
+        all.into_iter().find(|ban| matches!(&ban.subject, BanSubject::Address(of) if of.contains(&network)))
     }
 }
 
 fn key(ban: &Ban) -> Option<KeyHash> {
     match &ban.subject {
-        Subject::Key { key, .. } => Some(*key),
-        Subject::Address(_) => None,
+        BanSubject::Key { key, .. } => Some(*key),
+        BanSubject::Address(_) => None,
     }
 }
 

@@ -78,7 +78,7 @@ use crate::record::log::OperationalLog;
 use crate::record::notify;
 use crate::record::notify::Desks;
 use crate::store::AnyStore;
-use crate::store::snapshot::Pen;
+use crate::store::snapshot::SnapshotWriter;
 
 /// How the configuration is read, at the start and for each reload.
 pub type Load = dyn Fn() -> Result<Settings, Vec<Diagnostic>> + Send + Sync;
@@ -91,7 +91,7 @@ pub struct App {
     /// By which is decided.
     clock: Clock,
     /// What is known in memory is written with.
-    pen: Arc<Pen>,
+    snapshot_writer: Arc<SnapshotWriter>,
     /// Ends what looks after the store.
     watching: CancellationToken,
     tending: JoinHandle<()>,
@@ -202,10 +202,10 @@ impl App {
             plan.carry_out(&sinks, predecessor).await?;
         let live = Live::new(snapshot);
         sinks.herald().follow(trail);
-        store.bans().tell(Arc::new(tidings::Bans(Arc::clone(sinks.herald()))));
+        store.bans().observe(Arc::new(tidings::Bans(Arc::clone(sinks.herald()))));
         let watching = CancellationToken::new();
-        let pen = Arc::new(Pen::new(store_settings.memory.snapshot.clone()));
-        let tending = store::meet(&store, &pen, &watching).await;
+        let snapshot_writer = Arc::new(SnapshotWriter::new(store_settings.memory.snapshot.clone()));
+        let tending = store::meet(&store, &snapshot_writer, &watching).await;
         let connection_settings = Arc::new(ArcSwap::from_pointee(connections));
         let connections = Connections::within_descriptors(getrlimit(Resource::Nofile).current, cores);
         let holding = Holding::default();
@@ -243,7 +243,7 @@ impl App {
             store_settings,
             store,
             clock,
-            pen,
+            snapshot_writer,
             watching,
             tending,
             sinks,
@@ -291,7 +291,7 @@ impl App {
             sockets.push((admin.configured, same));
         }
         let store = match &*self.store {
-            AnyStore::Memory(memory) => Some((Arc::clone(memory), Arc::clone(&self.pen))),
+            AnyStore::Memory(memory) => Some((Arc::clone(memory), Arc::clone(&self.snapshot_writer))),
             AnyStore::Shared(_) => None,
         };
         Ok(Offer { sockets, store, clock: self.clock.clone() })

@@ -18,7 +18,7 @@ use crate::store::MemoryStore;
 use crate::store::Observer;
 use crate::store::redis::Mode;
 use crate::store::snapshot;
-use crate::store::snapshot::Pen;
+use crate::store::snapshot::SnapshotWriter;
 
 /// Builds the store of the first core. Nothing is connected yet. A store in memory knows what that of `predecessor`
 /// knew, or else what is in its file.
@@ -65,9 +65,15 @@ fn ask(predecessor: &mut Predecessor, store: &mut MemoryStore) -> bool {
 
 /// Begins to look after a store. A shared one is waited for until it was met once: what is decided first is then decided
 /// by it. One that does not answer is met later. What comes back ends when it was stopped and has done its last.
-pub(super) async fn meet(store: &AnyStore, pen: &Arc<Pen>, stop: &CancellationToken) -> JoinHandle<()> {
+pub(super) async fn meet(
+    store: &AnyStore,
+    snapshot_writer: &Arc<SnapshotWriter>,
+    stop: &CancellationToken,
+) -> JoinHandle<()> {
     match store {
-        AnyStore::Memory(memory) => tokio::spawn(snapshot::keep(Arc::clone(pen), Arc::clone(memory), stop.clone())),
+        AnyStore::Memory(memory) => {
+            tokio::spawn(snapshot::write_changes(Arc::clone(snapshot_writer), Arc::clone(memory), stop.clone()))
+        }
         AnyStore::Shared(shared) => {
             let watching = tokio::spawn(shared.watch(stop.clone()));
             shared.shared().first_contact(FIRST_CONTACT).await;

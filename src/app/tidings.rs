@@ -16,8 +16,8 @@ use crate::record::audit::RedisStream;
 use crate::record::happening::Kind;
 use crate::store::AnyStore;
 use crate::store::bans::Ban;
-use crate::store::bans::Listener;
-use crate::store::bans::Subject;
+use crate::store::bans::BanObserver;
+use crate::store::bans::BanSubject;
 use crate::store::redis::links::Failure;
 use crate::units::Span;
 
@@ -25,9 +25,9 @@ use crate::units::Span;
 #[derive(Debug)]
 pub(super) struct Bans(pub(super) Arc<Herald>);
 
-impl Listener for Bans {
+impl BanObserver for Bans {
     fn banned(&self, ban: &Ban) {
-        log_unless_by_hand(ban);
+        log_unless_by_operator(ban);
         self.0.tell(&Arc::new(Happening {
             until: Some(ban.until),
             span: Some(ban.until.since(ban.since)),
@@ -41,9 +41,9 @@ impl Listener for Bans {
 }
 
 /// Whoever bans by hand is told by the admin API.
-fn log_unless_by_hand(ban: &Ban) {
-    let Subject::Key { limit, named, client, .. } = &ban.subject else { return };
-    if ban.by_hand {
+fn log_unless_by_operator(ban: &Ban) {
+    let BanSubject::Key { limit, named, client, .. } = &ban.subject else { return };
+    if ban.by_operator {
         return;
     }
     let key = named.masked_words();
@@ -55,8 +55,8 @@ fn log_unless_by_hand(ban: &Ban) {
 
 fn of_ban(event: Kind, ban: &Ban) -> Happening {
     let (address, limit, key, client) = match &ban.subject {
-        Subject::Address(network) => (Some(network.to_string().into_boxed_str()), None, None, None),
-        Subject::Key { limit, named, client, .. } => {
+        BanSubject::Address(network) => (Some(network.to_string().into_boxed_str()), None, None, None),
+        BanSubject::Key { limit, named, client, .. } => {
             (None, Some(Arc::clone(limit)), Some(named.masked.clone()), *client)
         }
     };

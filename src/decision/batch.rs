@@ -117,7 +117,7 @@ pub enum Settlement<'p> {
     /// Counted now, whether or not there is room.
     Charge { key: KeyHash, rule: &'p Rule, items: &'p Items },
     /// What was counted is forgotten. `charged` is what was charged for the request that says so, where it was.
-    Forget { key: KeyHash, charged: Option<&'p Charged> },
+    Reset { key: KeyHash, charged: Option<&'p Charged> },
     /// The client is known from now on, for as long as `keep`, unless `most` others come to be known after it.
     Remember { of: Acquaintance, most: NonZeroU32, keep: Duration },
 }

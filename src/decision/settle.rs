@@ -47,7 +47,7 @@ impl Pending {
         for Reservation { limit, key, items, charged, may_reset } in &self.reservations {
             let limit = policy.limit(*limit);
             if outcome.is_some() && limit.reset_on == outcome && *may_reset {
-                settlements.push(Settlement::Forget { key: *key, charged: charged.as_ref() });
+                settlements.push(Settlement::Reset { key: *key, charged: charged.as_ref() });
                 continue;
             }
             let Some(counted) = limit.count.outcome() else { continue };

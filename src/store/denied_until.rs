@@ -165,7 +165,7 @@ impl DeniedUntil {
     }
 
     /// A key was reset.
-    pub fn forget(&self, key: KeyHash) {
+    pub fn reset(&self, key: KeyHash) {
         self.epoch.fetch_add(1, Ordering::AcqRel);
         self.drop_entry(key);
     }
@@ -175,20 +175,20 @@ impl DeniedUntil {
     }
 
     /// Every reset from now on is heard of. Earlier ones may have been missed.
-    pub fn listening(&self) {
-        self.emptied();
+    pub fn subscribed(&self) {
+        self.server_emptied();
         self.listens.store(true, Ordering::Release);
     }
 
     /// Nothing that Redis said so far is believed any more: some server may have lost what it held.
-    pub fn emptied(&self) {
+    pub fn server_emptied(&self) {
         // In this order: what is noted under the new generation was asked for in the new epoch.
         self.epoch.fetch_add(1, Ordering::AcqRel);
         self.generation.fetch_add(1, Ordering::AcqRel);
     }
 
     /// Resets are not heard of any more.
-    pub fn deaf(&self) {
+    pub fn unsubscribed(&self) {
         self.listens.store(false, Ordering::Release);
     }
 

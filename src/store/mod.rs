@@ -56,7 +56,7 @@ pub trait Store: Send + Sync {
     fn settle(&self, settlements: &[Settlement<'_>]) -> impl Future<Output = Result<(), StoreError>> + Send;
 
     /// Forgets what was counted under these keys.
-    fn forget(&self, keys: &[KeyHash]) -> impl Future<Output = Result<(), StoreError>> + Send;
+    fn reset(&self, keys: &[KeyHash]) -> impl Future<Output = Result<(), StoreError>> + Send;
 }
 
 /// The stores there are, as one type: no boxing per request. Each core has its own, and all of one process count
@@ -73,7 +73,7 @@ pub enum AnyStore {
 pub enum StoreError {
     /// Redis does not answer, and a limit denies meanwhile.
     #[error("redis does not answer")]
-    Away,
+    Outage,
     /// Another process had taken the counts over.
     #[error("the process that has taken over is gone")]
     SuccessorGone,
@@ -179,10 +179,10 @@ impl Store for AnyStore {
         }
     }
 
-    async fn forget(&self, keys: &[KeyHash]) -> Result<(), StoreError> {
+    async fn reset(&self, keys: &[KeyHash]) -> Result<(), StoreError> {
         match self {
-            Self::Memory(store) => store.forget(keys).await,
-            Self::Shared(store) => Box::pin(store.forget(keys)).await,
+            Self::Memory(store) => store.reset(keys).await,
+            Self::Shared(store) => Box::pin(store.reset(keys)).await,
         }
     }
 }

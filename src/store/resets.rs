@@ -27,7 +27,7 @@ impl Resets {
     }
 
     /// What is no key in the message says nothing.
-    pub fn heard(&self, message: &[u8]) {
+    pub fn apply_message(&self, message: &[u8]) {
         if shared::is_about_bans(message) {
             return shared::heard(self.local.bans(), message);
         }
@@ -36,14 +36,14 @@ impl Resets {
             match word.split_first() {
                 Some((b'@', digits)) => until = moment_of(digits),
                 Some((b'+', digits)) => key_of(digits).into_iter().for_each(|key| self.reopened(key)),
-                _ => key_of(word).into_iter().for_each(|key| self.forget(key, until)),
+                _ => key_of(word).into_iter().for_each(|key| self.reset(key, until)),
             }
         }
     }
 
     /// What was charged to the key counts no more, and it has room again: Redis is asked.
     pub fn reopened(&self, key: KeyHash) {
-        self.denied.forget(here(key));
+        self.denied.reset(local_key(key));
     }
 
     /// The bans of this process, which are told of the same way.
@@ -52,34 +52,34 @@ impl Resets {
     }
 
     /// What Redis has charged up to `until`, by its clock, where that is known.
-    pub fn forget(&self, key: KeyHash, until: Option<Timestamp>) {
-        let key = here(key);
-        self.denied.forget(key);
+    pub fn reset(&self, key: KeyHash, until: Option<Timestamp>) {
+        let key = local_key(key);
+        self.denied.reset(key);
         self.local.forget_now(key, until);
     }
 
     /// From now on every reset is heard of; earlier ones may not have been. The same goes for bans.
-    pub fn listening(&self) {
-        self.denied.listening();
+    pub fn subscribed(&self) {
+        self.denied.subscribed();
         self.bans().listens(true);
     }
 
     /// A server may have lost what it held.
-    pub fn emptied(&self) {
-        self.denied.emptied();
+    pub fn server_emptied(&self) {
+        self.denied.server_emptied();
         self.bans().ask();
     }
 
     /// Resets are not heard of any more.
-    pub fn deaf(&self) {
-        self.denied.deaf();
+    pub fn unsubscribed(&self) {
+        self.denied.unsubscribed();
         self.bans().listens(false);
     }
 }
 
 /// A shared key as the tables of this process know it: under a hash that nobody outside can compute, so that no
 /// stranger can choose keys that collide in them.
-pub fn here(key: KeyHash) -> KeyHash {
+pub fn local_key(key: KeyHash) -> KeyHash {
     KeyHasher::of_process().again(key)
 }
 
@@ -127,7 +127,7 @@ mod tests {
         let keys = [KeyHash(7), KeyHash(u128::MAX), KeyHash(0)];
         let charges = keys.iter().map(|key| Charge {
             limit: 0,
-            key: here(*key),
+            key: local_key(*key),
             rule: &rule,
             count: Count::Requests,
             force: Force::Binding,
@@ -141,14 +141,14 @@ mod tests {
             keys.iter().map(|key| format!("{before}{:032x}", key.0)).collect::<Vec<_>>().join(" ")
         };
         // What only has room again is still counted.
-        resets.heard(message("+", &keys).as_bytes());
+        resets.apply_message(message("+", &keys).as_bytes());
         assert_eq!(local.len(), 3);
-        resets.heard(message("", &keys[1..]).as_bytes());
+        resets.apply_message(message("", &keys[1..]).as_bytes());
         assert_eq!(local.len(), 1);
-        resets.heard(b"");
-        resets.heard(b"7 \xff 0000000000000000000000000000000g ++000000000000000000000000000007");
+        resets.apply_message(b"");
+        resets.apply_message(b"7 \xff 0000000000000000000000000000000g ++000000000000000000000000000007");
         assert_eq!(local.len(), 1);
-        resets.heard(format!("@1700000000000000 {}", message("", &keys)).as_bytes());
+        resets.apply_message(format!("@1700000000000000 {}", message("", &keys)).as_bytes());
         assert_eq!(local.len(), 0);
     }
 

@@ -45,7 +45,7 @@ const IDLE_PARTS: u32 = 20;
 
 /// Moments and spans are microseconds.
 #[derive(Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
-pub(super) struct Content {
+pub(super) struct SnapshotContent {
     pub(super) secret: [u8; 16],
     bans: Vec<Written>,
     seeds: Vec<(u64, [u8; 32])>,
@@ -54,7 +54,7 @@ pub(super) struct Content {
 
 /// Why there is nothing to be known again.
 #[derive(Debug, thiserror::Error)]
-enum Unreadable {
+enum SnapshotError {
     #[error("{0}")]
     Io(#[from] io::Error),
     #[error("it is damaged, or of another version")]
@@ -66,10 +66,10 @@ enum Unreadable {
 pub fn restore(path: &Path, store: &mut MemoryStore) {
     let content = match read(path) {
         Ok(content) => content,
-        Err(Unreadable::Io(error)) if error.kind() == io::ErrorKind::NotFound => return,
+        Err(SnapshotError::Io(error)) if error.kind() == io::ErrorKind::NotFound => return,
         Err(error) => {
             let aside = beside(path, ".damaged");
-            let is_kept = matches!(error, Unreadable::Damaged) && fs::rename(path, &aside).is_ok();
+            let is_kept = matches!(error, SnapshotError::Damaged) && fs::rename(path, &aside).is_ok();
             let kept = if is_kept { format!("; it is kept as {}", aside.display()) } else { String::new() };
             warn!(
                 file = %path.display(),
@@ -86,7 +86,7 @@ pub fn restore(path: &Path, store: &mut MemoryStore) {
 
 /// What [`restore`] would read, for another process to [`import`].
 pub fn export(store: &MemoryStore) -> io::Result<Vec<u8>> {
-    encode(&Content::of(store))
+    encode(&SnapshotContent::of(store))
 }
 
 /// What another process knew is known here; `false`: it is damaged, or of another version.
@@ -99,7 +99,7 @@ pub fn import(bytes: &[u8], store: &mut MemoryStore) -> bool {
 
 /// What another process has come to know since it was asked first is known here, and nothing else. `false`: keys are
 /// hashed otherwise there.
-pub(super) fn import_again(bytes: &[u8], store: &MemoryStore) -> bool {
+pub(super) fn import_update(bytes: &[u8], store: &MemoryStore) -> bool {
     match decode(bytes) {
         Ok(content) if content.secret == store.secret() => {
             content.put_into(store);
@@ -111,35 +111,35 @@ pub(super) fn import_again(bytes: &[u8], store: &MemoryStore) -> bool {
 
 /// The right to write the file, which one process at a time has.
 #[derive(Debug)]
-pub struct Pen {
+pub struct SnapshotWriter {
     /// `None`: nothing is to be written at all.
     path: Option<PathBuf>,
-    is_down: Mutex<bool>,
+    is_suspended: Mutex<bool>,
 }
 
-impl Pen {
+impl SnapshotWriter {
     pub fn new(path: Option<PathBuf>) -> Self {
-        Self { path, is_down: Mutex::new(false) }
+        Self { path, is_suspended: Mutex::new(false) }
     }
 
     /// Nothing is written from here on, nor is anything being written: the file is another process's.
-    pub fn lay_down(&self) {
-        *self.is_down.lock() = true;
+    pub fn suspend(&self) {
+        *self.is_suspended.lock() = true;
     }
 
     /// The other process did not come to write.
-    pub fn take_up(&self) {
-        *self.is_down.lock() = false;
+    pub fn resume(&self) {
+        *self.is_suspended.lock() = false;
     }
 
     fn write(&self, path: &Path, store: &MemoryStore) -> io::Result<()> {
-        let is_down = self.is_down.lock();
-        if *is_down { Ok(()) } else { write(path, &Content::of(store)) }
+        let is_suspended = self.is_suspended.lock();
+        if *is_suspended { Ok(()) } else { write(path, &SnapshotContent::of(store)) }
     }
 }
 
 /// Forgets bans that are over, and writes what changed, until it is stopped; then writes for the last time.
-pub async fn keep(pen: Arc<Pen>, store: Arc<MemoryStore>, stop: CancellationToken) {
+pub async fn write_changes(writer: Arc<SnapshotWriter>, store: Arc<MemoryStore>, stop: CancellationToken) {
     let mut written = None;
     let mut pace = Duration::ZERO;
     let mut is_well = true;
@@ -148,9 +148,9 @@ pub async fn keep(pen: Arc<Pen>, store: Arc<MemoryStore>, stop: CancellationToke
         store.bans().sweep();
         pace = PACE;
         let state = store.state();
-        if let Some(path) = pen.path.as_ref().filter(|_| written.as_ref() != Some(&state)) {
+        if let Some(path) = writer.path.as_ref().filter(|_| written.as_ref() != Some(&state)) {
             let begun = Instant::now();
-            let (with, to, of) = (Arc::clone(&pen), path.clone(), Arc::clone(&store));
+            let (with, to, of) = (Arc::clone(&writer), path.clone(), Arc::clone(&store));
             let outcome = task::spawn_blocking(move || with.write(&to, &of));
             let outcome = outcome.await.unwrap_or_else(|error| Err(io::Error::other(error)));
             pace = pace.max(begun.elapsed() * IDLE_PARTS);
@@ -171,7 +171,7 @@ pub async fn keep(pen: Arc<Pen>, store: Arc<MemoryStore>, stop: CancellationToke
     }
 }
 
-impl Content {
+impl SnapshotContent {
     fn of(store: &MemoryStore) -> Self {
         let bans = store.bans().records().into_iter().map(|record| Written::of(&record));
         let seeds = store.ring().export().into_iter().map(|seed| (seed.made.as_micros(), seed.secret));
@@ -197,27 +197,27 @@ impl Content {
     }
 }
 
-fn read(path: &Path) -> Result<Content, Unreadable> {
-    let bytes = files::read(path, u64::MAX - 1)?.ok_or(Unreadable::Damaged)?;
+fn read(path: &Path) -> Result<SnapshotContent, SnapshotError> {
+    let bytes = files::read(path, u64::MAX - 1)?.ok_or(SnapshotError::Damaged)?;
     decode(&bytes)
 }
 
-fn decode(bytes: &[u8]) -> Result<Content, Unreadable> {
-    let rest = bytes.strip_prefix(MAGIC).ok_or(Unreadable::Damaged)?;
-    let (sum, payload) = rest.split_first_chunk::<8>().ok_or(Unreadable::Damaged)?;
+fn decode(bytes: &[u8]) -> Result<SnapshotContent, SnapshotError> {
+    let rest = bytes.strip_prefix(MAGIC).ok_or(SnapshotError::Damaged)?;
+    let (sum, payload) = rest.split_first_chunk::<8>().ok_or(SnapshotError::Damaged)?;
     if checksum(payload) != u64::from_le_bytes(*sum) {
-        return Err(Unreadable::Damaged);
+        return Err(SnapshotError::Damaged);
     }
-    postcard::from_bytes(payload).map_err(|_| Unreadable::Damaged)
+    postcard::from_bytes(payload).map_err(|_| SnapshotError::Damaged)
 }
 
-fn encode(content: &Content) -> io::Result<Vec<u8>> {
+fn encode(content: &SnapshotContent) -> io::Result<Vec<u8>> {
     let payload = postcard::to_stdvec(content).map_err(io::Error::other)?;
     Ok([MAGIC, &checksum(&payload).to_le_bytes(), &payload].concat())
 }
 
 /// In one step: whoever reads finds the old or the new, whole.
-fn write(path: &Path, content: &Content) -> io::Result<()> {
+fn write(path: &Path, content: &SnapshotContent) -> io::Result<()> {
     let bytes = encode(content)?;
     let draft = beside(path, ".new");
     match fs::remove_file(&draft) {

@@ -23,7 +23,7 @@ use crate::key::KeyHash;
 /// that count by outcome touch it.
 ///
 /// A key is noted for as long as someone watches it or holds a ticket for it, and leaves by itself. In front of a
-/// shared store keys are those of this process, see [`here`](super::resets::here).
+/// shared store keys are those of this process, see [`local_key`](super::resets::local_key).
 #[derive(Debug)]
 pub struct Unsettled {
     places: RandomState,

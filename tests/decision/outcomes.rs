@@ -46,7 +46,7 @@ fn told(world: &World, ask: &Ask, outcome: Outcome) -> Vec<&'static str> {
     let said = |settlement: &Settlement<'_>| match settlement {
         Settlement::TakeBack { .. } => Some("take back"),
         Settlement::Charge { .. } => Some("charge"),
-        Settlement::Forget { .. } => Some("forget"),
+        Settlement::Reset { .. } => Some("forget"),
         Settlement::Remember { .. } => Some("remember"),
         _ => None,
     };

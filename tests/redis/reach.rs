@@ -16,7 +16,7 @@ use portcullis::store::denied_until::DeniedUntil;
 use portcullis::store::memory;
 use portcullis::store::redis::Mode;
 use portcullis::store::redis::Settings;
-use portcullis::store::redis::Shared;
+use portcullis::store::redis::SharedRedis;
 use portcullis::store::redis::Time;
 use portcullis::store::redis::links::Failure;
 use portcullis::store::redis::links::Links;
@@ -41,7 +41,7 @@ pub(crate) const PREFIX: &str = "gate";
 
 #[derive(Debug)]
 pub(crate) struct Reach {
-    pub(crate) shared: Arc<Shared>,
+    pub(crate) shared: Arc<SharedRedis>,
     pub(crate) links: Links,
     pub(crate) denied: Arc<DeniedUntil>,
     pub(crate) seen: Arc<Seen>,
@@ -78,7 +78,7 @@ impl Reach {
         let urls = urls.iter().map(|url| url.parse().expect("a url")).collect();
         let settings = Settings { urls, mode, timeout, key_prefix: PREFIX.to_owned() };
         let seen = Arc::new(Seen::default());
-        let shared = Arc::new(Shared::new(settings, Time::OfServer, Arc::<Seen>::clone(&seen)));
+        let shared = Arc::new(SharedRedis::new(settings, Time::OfServer, Arc::<Seen>::clone(&seen)));
         let denied = Arc::new(DeniedUntil::new(100));
         let clock = Clock::Manual(ManualClock::default());
         let local = Arc::new(MemoryStore::new(&memory::Settings { max_keys: 100, snapshot: None }, clock));
@@ -144,7 +144,7 @@ impl Reach {
     }
 
     pub(crate) fn causes(&self) -> Vec<&'static str> {
-        self.shared.status().away.iter().map(|away| away.cause).collect()
+        self.shared.status().down.iter().map(|server| server.cause).collect()
     }
 }
 

@@ -169,7 +169,7 @@ async fn a_part_of_the_cluster_away_is_decided_by_policy_and_the_rest_by_redis()
     cluster.nodes[1].pause();
     let asked = |on_failure| [(&wide, here, OnFailure::Local), (&narrow, gone, on_failure)];
 
-    assert_eq!(node.decide(&asked(OnFailure::Deny)).await, Err(StoreError::Away));
+    assert_eq!(node.decide(&asked(OnFailure::Deny)).await, Err(StoreError::Outage));
     let left = async || {
         let verdicts = node.store.look(&batch(&[(&wide, here, OnFailure::Local)])).await.expect("it answers");
         remaining(&verdicts[0])[0]

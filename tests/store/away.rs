@@ -79,10 +79,10 @@ async fn a_reset_reaches_every_gateway_within_a_second() {
     for _ in 0..3 {
         assert_eq!(one.count(8, &limit, key).await, 5);
         assert!(!other.passes(&limit, key).await);
-        other.store.forget(&[KeyHash(key)]).await.expect("redis answers");
+        other.store.reset(&[KeyHash(key)]).await.expect("redis answers");
         eventually("the other gateway lets it pass", Duration::from_secs(1), async || one.passes(&limit, key).await)
             .await;
-        other.store.forget(&[KeyHash(key)]).await.expect("redis answers");
+        other.store.reset(&[KeyHash(key)]).await.expect("redis answers");
         eventually("it is heard of again", Duration::from_secs(1), async || {
             let verdicts = one.store.look(&batch(&[(&limit, key, OnFailure::Local)])).await.expect("redis answers");
             remaining(&verdicts[0]) == [5]
@@ -98,7 +98,7 @@ async fn a_reset_that_is_heard_of_late_charges_no_failure_twice() {
     listening(&server, 2).await;
     let (limit, key) = (Limit::rates("5/hour").failures(), key());
     for round in 0..100 {
-        other.store.forget(&[KeyHash(key)]).await.expect("redis answers");
+        other.store.reset(&[KeyHash(key)]).await.expect("redis answers");
         let verdicts = one.decide(&[(&limit, key, OnFailure::Local)]).await.expect("redis answers");
         let charged = verdicts[0].charged.as_ref().expect("it was charged");
         let look = async || one.store.look(&batch(&[(&limit, key, OnFailure::Local)])).await.expect("redis answers");
@@ -173,9 +173,9 @@ async fn a_limit_that_denies_lets_nothing_pass_and_charges_nothing() {
     server.kill();
     for _ in 0..3 {
         let asked = [(&limit, key, OnFailure::Local), (&limit, other, OnFailure::Deny)];
-        assert_eq!(node.decide(&asked).await, Err(StoreError::Away));
+        assert_eq!(node.decide(&asked).await, Err(StoreError::Outage));
     }
-    assert_eq!(node.store.look(&batch(&[(&limit, other, OnFailure::Deny)])).await, Err(StoreError::Away));
+    assert_eq!(node.store.look(&batch(&[(&limit, other, OnFailure::Deny)])).await, Err(StoreError::Outage));
     assert_eq!(node.count(3, &limit, key).await, 2);
     // It is named as it would be with Redis: the client is told to come later, not that something broke.
     assert_eq!(node.ask(&[(&limit, key, OnFailure::Local)]).await, [false],);

@@ -113,19 +113,25 @@ impl Drop for Redis {
 
 impl Store for Shared {
     async fn decide(&self, batch: &Batch<'_>) -> Result<Vec<Verdict>, StoreError> {
-        self.0.decide(batch, false).await.verdicts.into_iter().map(|verdict| verdict.ok_or(StoreError::Away)).collect()
+        self.0
+            .decide(batch, false)
+            .await
+            .verdicts
+            .into_iter()
+            .map(|verdict| verdict.ok_or(StoreError::Outage))
+            .collect()
     }
 
     async fn look(&self, batch: &Batch<'_>) -> Result<Vec<Verdict>, StoreError> {
-        self.0.look(batch, false).await.into_iter().map(|verdict| verdict.ok_or(StoreError::Away)).collect()
+        self.0.look(batch, false).await.into_iter().map(|verdict| verdict.ok_or(StoreError::Outage)).collect()
     }
 
     async fn settle(&self, settlements: &[Settlement<'_>]) -> Result<(), StoreError> {
-        if self.0.settle(settlements).await.complete { Ok(()) } else { Err(StoreError::Away) }
+        if self.0.settle(settlements).await.complete { Ok(()) } else { Err(StoreError::Outage) }
     }
 
-    async fn forget(&self, keys: &[KeyHash]) -> Result<(), StoreError> {
-        if self.0.reset(keys).await.complete { Ok(()) } else { Err(StoreError::Away) }
+    async fn reset(&self, keys: &[KeyHash]) -> Result<(), StoreError> {
+        if self.0.reset(keys).await.complete { Ok(()) } else { Err(StoreError::Outage) }
     }
 }
 

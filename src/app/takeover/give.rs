@@ -14,10 +14,10 @@ use super::Heir;
 use super::Offer;
 use super::PATIENCE;
 use super::wire;
-use crate::store::handover::relay::Relay;
-use crate::store::handover::transfer::Frozen;
+use crate::store::handover::client::SuccessorClient;
+use crate::store::handover::transfer::FrozenCounts;
 use crate::store::snapshot;
-use crate::store::snapshot::Pen;
+use crate::store::snapshot::SnapshotWriter;
 
 /// The process that serves from now on, and waits to be told that this one drains.
 #[derive(Debug)]
@@ -32,7 +32,7 @@ pub struct Successor {
 enum Way {
     Lines(UnixStream),
     /// It has the counts.
-    Relay(Arc<Relay>),
+    Relay(Arc<SuccessorClient>),
 }
 
 impl Successor {
@@ -41,7 +41,7 @@ impl Successor {
         match self.way {
             // It serves either way.
             Way::Lines(stream) => drop(wire::say(&stream, "draining")),
-            Way::Relay(relay) => relay.say_draining(),
+            Way::Relay(relay) => relay.announce_draining(),
         }
     }
 }
@@ -54,7 +54,7 @@ pub fn hand_over(heir: Heir, offer: &Offer) -> io::Result<Successor> {
     stream.set_nonblocking(false)?;
     stream.set_read_timeout(Some(PATIENCE))?;
     stream.set_write_timeout(Some(PATIENCE))?;
-    let lent = Lent(offer.store.as_ref().map(|(_, pen)| Arc::clone(pen)));
+    let lent = Lent(offer.store.as_ref().map(|(_, snapshot_writer)| Arc::clone(snapshot_writer)));
     let way = match converse(&stream, offer)? {
         Some(frozen) => Way::Relay(frozen.move_to(stream)),
         None => Way::Lines(stream),
@@ -64,7 +64,7 @@ pub fn hand_over(heir: Heir, offer: &Offer) -> io::Result<Successor> {
 }
 
 /// Returns when the heir serves, with the counts that are its own from now on, if it asked for them.
-fn converse(stream: &UnixStream, offer: &Offer) -> io::Result<Option<Frozen>> {
+fn converse(stream: &UnixStream, offer: &Offer) -> io::Result<Option<FrozenCounts>> {
     let greeting = wire::hear(stream)?;
     let is_current = greeting == GREETING;
     if !is_current && greeting != GREETING_OF_BEFORE {
@@ -97,8 +97,8 @@ fn converse(stream: &UnixStream, offer: &Offer) -> io::Result<Option<Frozen>> {
 
 fn give_state(mut stream: &UnixStream, offer: &Offer) -> io::Result<()> {
     let state = match &offer.store {
-        Some((store, pen)) => {
-            pen.lay_down();
+        Some((store, snapshot_writer)) => {
+            snapshot_writer.suspend();
             snapshot::export(store)?
         }
         None => Vec::new(),
@@ -109,11 +109,11 @@ fn give_state(mut stream: &UnixStream, offer: &Offer) -> io::Result<()> {
 
 /// From here on nothing is decided in this process, until it is known which of the two goes on with the counts. That is
 /// said here, once: `yours`, or `mine`.
-fn give_counts(stream: &UnixStream, offer: &Offer) -> io::Result<Frozen> {
+fn give_counts(stream: &UnixStream, offer: &Offer) -> io::Result<FrozenCounts> {
     let Some((store, _)) = &offer.store else { return Err(wire::nonsense("it asks for counts that are not here")) };
     stream.set_read_timeout(Some(FREEZE))?;
     stream.set_write_timeout(Some(FREEZE))?;
-    let frozen = Frozen::begin(store);
+    let frozen = FrozenCounts::begin(store);
     let sent = frozen.send(stream, |socket| wire::pass(stream, socket));
     let heard = sent.and_then(|()| match &*wire::hear(stream)? {
         "serving" => wire::say(stream, "yours"),
@@ -130,20 +130,20 @@ fn give_counts(stream: &UnixStream, offer: &Offer) -> io::Result<Frozen> {
 }
 
 /// The right to write the state, which comes back when it is not needed elsewhere after all.
-struct Lent(Option<Arc<Pen>>);
+struct Lent(Option<Arc<SnapshotWriter>>);
 
 impl Lent {
     fn for_good(mut self) {
-        if let Some(pen) = self.0.take() {
-            pen.lay_down();
+        if let Some(snapshot_writer) = self.0.take() {
+            snapshot_writer.suspend();
         }
     }
 }
 
 impl Drop for Lent {
     fn drop(&mut self) {
-        if let Some(pen) = &self.0 {
-            pen.take_up();
+        if let Some(snapshot_writer) = &self.0 {
+            snapshot_writer.resume();
         }
     }
 }

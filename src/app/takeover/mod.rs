@@ -44,7 +44,7 @@ pub(in crate::app) use self::take::Leaving;
 
 use crate::clock::Clock;
 use crate::store::MemoryStore;
-use crate::store::snapshot::Pen;
+use crate::store::snapshot::SnapshotWriter;
 
 /// What a running gateway hands over.
 #[derive(Debug)]
@@ -52,7 +52,7 @@ pub struct Offer {
     /// Each address as it is configured, with the sockets on it.
     pub sockets: Vec<(SocketAddr, Vec<TcpListener>)>,
     /// Where counts are kept in memory: the store, and the right to write its file.
-    pub store: Option<(Arc<MemoryStore>, Arc<Pen>)>,
+    pub store: Option<(Arc<MemoryStore>, Arc<SnapshotWriter>)>,
     /// By which it decides.
     pub clock: Clock,
 }

@@ -27,7 +27,7 @@ use crate::clock::Clock;
 use crate::clock::Timestamp;
 use crate::store::AnyStore;
 use crate::store::MemoryStore;
-use crate::store::handover::transfer::Received;
+use crate::store::handover::transfer::ReceivedCounts;
 
 /// The gateway that has served until now, waiting for this process to serve.
 #[derive(Debug)]
@@ -140,10 +140,10 @@ impl Predecessor {
         Ok(Leaving::Told(oneshot::channel().1))
     }
 
-    fn receive(self, store: &Arc<MemoryStore>) -> io::Result<(Received, UnixStream)> {
+    fn receive(self, store: &Arc<MemoryStore>) -> io::Result<(ReceivedCounts, UnixStream)> {
         let Self { stream, .. } = self;
         wire::say(&stream, "counts")?;
-        let received = Received::receive(store, &stream, || wire::receive(&stream))?;
+        let received = ReceivedCounts::receive(store, &stream, || wire::receive(&stream))?;
         let said = wire::say(&stream, "serving");
         match wire::hear(&stream) {
             Ok(answer) if answer == "yours" => Ok((received, stream)),

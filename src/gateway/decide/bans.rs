@@ -24,7 +24,7 @@ use crate::limit::LimitId;
 use crate::store::AnyStore;
 use crate::store::Store;
 use crate::store::bans::BanId;
-use crate::store::bans::Subject;
+use crate::store::bans::BanSubject;
 
 /// Denies the keys that are banned. A store is asked only whether the client is known, where that matters to a ban.
 pub(in crate::gateway) async fn heed<'p, 'h>(mut plan: Plan<'p, 'h>, store: &AnyStore) -> Plan<'p, 'h> {
@@ -68,7 +68,7 @@ pub(in crate::gateway) async fn begin<'p>(
             suspect::look_into(begun.suspected(plan.client()), live, store);
             A_MOMENT
         } else {
-            let ban = store.trip(begun.subject, begun.ladder, REASON).await;
+            let ban = store.ban_by_limit(begun.subject, begun.ladder, REASON).await;
             ban.left(store.bans().now())
         };
         if is_decisive {
@@ -89,7 +89,7 @@ struct Begun<'l> {
     limit: LimitId,
     key: KeyHash,
     ladder: &'l Ladder,
-    subject: Subject,
+    subject: BanSubject,
 }
 
 impl Begun<'_> {
@@ -109,7 +109,7 @@ fn named<'l>(
         let Action::Ban(ladder) = &limit.then.action else { return None };
         let named = plan.named(hashers, id, key).unwrap_or_default();
         let client = Some(plan.client());
-        let subject = Subject::Key { key, limit: limit.name.clone(), named, client };
+        let subject = BanSubject::Key { key, limit: limit.name.clone(), named, client };
         Some(Begun { limit: id, key, ladder, subject })
     });
     begun.collect()

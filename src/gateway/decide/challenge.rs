@@ -60,7 +60,7 @@ pub async fn redeem(core: &Core, live: &Snapshot, denial: &Denial<'_>, proofs: &
         return false;
     }
     // A store that is away by now denies, or has nothing to forget.
-    let _ = core.store.settle(&[Settlement::Forget { key, charged: None }]).await;
+    let _ = core.store.settle(&[Settlement::Reset { key, charged: None }]).await;
     true
 }
 

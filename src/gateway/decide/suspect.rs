@@ -19,13 +19,13 @@ use crate::limit::Limit;
 use crate::limit::LimitId;
 use crate::store::AnyStore;
 use crate::store::Store;
-use crate::store::bans::Subject;
+use crate::store::bans::BanSubject;
 
 /// A ban that may begin.
 pub(super) struct Suspected {
     pub(super) limit: LimitId,
     pub(super) key: KeyHash,
-    pub(super) subject: Subject,
+    pub(super) subject: BanSubject,
     /// Whose request it was.
     pub(super) client: IpAddr,
 }
@@ -34,7 +34,7 @@ pub(super) struct Suspected {
 /// looks into each key.
 pub(super) fn look_into(suspected: Suspected, live: &Arc<Snapshot>, store: &Arc<AnyStore>) {
     let ban = suspected.subject.id();
-    if !store.bans().suspect(ban) {
+    if !store.bans().claim_check(ban) {
         return;
     }
     let (live, store) = (Arc::clone(live), Arc::clone(store));
@@ -44,13 +44,13 @@ pub(super) fn look_into(suspected: Suspected, live: &Arc<Snapshot>, store: &Arc<
         let is_full = is_full_when_settled(limit, key, &store).await;
         if let (true, Action::Ban(ladder)) = (is_full, &limit.then.action) {
             let shown = match &subject {
-                Subject::Key { named, .. } => named.masked.clone(),
-                Subject::Address(_) => Vec::new(),
+                BanSubject::Key { named, .. } => named.masked.clone(),
+                BanSubject::Address(_) => Vec::new(),
             };
-            let left = store.trip(subject, ladder, REASON).await.left(store.bans().now());
+            let left = store.ban_by_limit(subject, ladder, REASON).await.left(store.bans().now());
             live.recorder.tell_of_ban(id, key, shown, client, left);
         }
-        store.bans().is_clear(ban);
+        store.bans().release_check(ban);
     });
 }
 

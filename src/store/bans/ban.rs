@@ -25,17 +25,17 @@ pub struct BanId(pub u128);
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Ban {
     pub id: BanId,
-    pub subject: Subject,
+    pub subject: BanSubject,
     pub since: Timestamp,
     pub until: Timestamp,
     pub reason: Arc<str>,
     /// By a person, not by a limit.
-    pub by_hand: bool,
+    pub by_operator: bool,
 }
 
 /// What is banned.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub enum Subject {
+pub enum BanSubject {
     Address(IpNet),
     /// A key of a limit. What it is called is for people, and so is who asked when it began, where that is known.
     Key {
@@ -76,7 +76,7 @@ impl BanId {
     }
 }
 
-impl Subject {
+impl BanSubject {
     pub fn id(&self) -> BanId {
         match self {
             Self::Address(network) => BanId::of_address(*network),
@@ -94,8 +94,8 @@ impl Ban {
     /// The network it is about, where that is known in clear.
     pub fn network(&self) -> Option<IpNet> {
         match &self.subject {
-            Subject::Address(network) => Some(*network),
-            Subject::Key { named, .. } => named.address,
+            BanSubject::Address(network) => Some(*network),
+            BanSubject::Key { named, .. } => named.address,
         }
     }
 }
@@ -109,12 +109,12 @@ impl Record {
     /// Takes from what was known before what is known better: what is shown of the key; and when the ban began and ends,
     /// if it is the same ban, and the news of it took a moment.
     pub(super) fn learn(&mut self, known: &Self) {
-        if let (Subject::Key { named, .. }, Subject::Key { .. }) = (&self.ban.subject, &known.ban.subject)
+        if let (BanSubject::Key { named, .. }, BanSubject::Key { .. }) = (&self.ban.subject, &known.ban.subject)
             && named.clear.is_none()
         {
             self.ban.subject = known.ban.subject.clone();
         }
-        let what = |record: &Self| (record.step, record.length, record.ban.by_hand, Arc::clone(&record.ban.reason));
+        let what = |record: &Self| (record.step, record.length, record.ban.by_operator, Arc::clone(&record.ban.reason));
         let apart = self.ban.until.since(known.ban.until).max(known.ban.until.since(self.ban.until));
         if what(self) == what(known) && apart < ON_THE_WAY {
             (self.ban.since, self.ban.until) = (known.ban.since, known.ban.until);

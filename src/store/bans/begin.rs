@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use super::ban::Ban;
 use super::ban::BanId;
-use super::ban::Subject;
+use super::ban::BanSubject;
+use super::table::BanTableFull;
 use super::table::Bans;
-use super::table::Full;
 use crate::limit::Ladder;
 use crate::store::AnyStore;
 use crate::store::StoreError;
@@ -23,17 +23,17 @@ impl AnyStore {
 
     /// A limit that bans was reached: the ban that lasts from now on, or already did. In Redis this goes on though the
     /// caller leaves; while it is away the ban holds here.
-    pub async fn trip(&self, subject: Subject, ladder: &Ladder, reason: &str) -> Ban {
+    pub async fn ban_by_limit(&self, subject: BanSubject, ladder: &Ladder, reason: &str) -> Ban {
         let (bans, reason) = (self.bans(), Arc::from(reason));
         if let Some(lasting) = bans.find(subject.id()) {
             return lasting;
         }
         match self {
-            Self::Memory(store) => store.trip(subject, ladder, &reason).await,
+            Self::Memory(store) => store.ban_by_limit(subject, ladder, &reason).await,
             Self::Shared(store) => {
-                let (ban, begins) = store.trip(subject, ladder, reason).await;
-                if let Some(listener) = bans.listener().filter(|_| begins) {
-                    listener.banned(&ban);
+                let (ban, begins) = store.ban_by_limit(subject, ladder, reason).await;
+                if let Some(observer) = bans.observer().filter(|_| begins) {
+                    observer.banned(&ban);
                 }
                 ban
             }
@@ -41,15 +41,20 @@ impl AnyStore {
     }
 
     /// Bans by hand, for so long from now.
-    pub async fn ban(&self, subject: Subject, span: Duration, reason: &str) -> Result<Ban, Full> {
+    pub async fn ban_by_operator(
+        &self,
+        subject: BanSubject,
+        span: Duration,
+        reason: &str,
+    ) -> Result<Ban, BanTableFull> {
         let reason = Arc::from(reason);
         match self {
-            Self::Memory(store) => store.ban(subject, span, reason).await,
+            Self::Memory(store) => store.ban_by_operator(subject, span, reason).await,
             Self::Shared(store) => {
-                let record = self.bans().ban(subject, span, reason)?;
-                store.tell_ban(&record).await;
-                if let Some(listener) = self.bans().listener() {
-                    listener.banned(&record.ban);
+                let record = self.bans().ban_by_operator(subject, span, reason)?;
+                store.ban_in_redis(&record).await;
+                if let Some(observer) = self.bans().observer() {
+                    observer.banned(&record.ban);
                 }
                 Ok(record.ban)
             }
@@ -67,8 +72,8 @@ impl AnyStore {
         };
         self.bans().lift(id);
         let lifted = known.or(shared.filter(|ban| ban.until > now));
-        if let Some((listener, ban)) = self.bans().listener().zip(lifted.as_ref()) {
-            listener.lifted(ban);
+        if let Some((observer, ban)) = self.bans().observer().zip(lifted.as_ref()) {
+            observer.lifted(ban);
         }
         Ok(lifted)
     }

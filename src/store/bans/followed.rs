@@ -157,7 +157,7 @@ mod tests {
     use crate::clock::Timestamp;
     use crate::key::KeyHash;
     use crate::key::NamedKey;
-    use crate::store::bans::Subject;
+    use crate::store::bans::BanSubject;
     use crate::store::bans::shared::stored;
 
     fn version(changes: u64) -> Version {
@@ -171,8 +171,9 @@ mod tests {
     fn ban(bans: &Bans, key: u128, seconds: u64) -> Record {
         let (now, length) = (bans.now(), Duration::from_secs(seconds));
         let subject =
-            Subject::Key { key: KeyHash(key), limit: "login".into(), named: NamedKey::default(), client: None };
-        let ban = Ban { id: subject.id(), subject, since: now, until: now + length, reason: "".into(), by_hand: false };
+            BanSubject::Key { key: KeyHash(key), limit: "login".into(), named: NamedKey::default(), client: None };
+        let ban =
+            Ban { id: subject.id(), subject, since: now, until: now + length, reason: "".into(), by_operator: false };
         Record { ban, step: 1, length }
     }
 

@@ -17,14 +17,14 @@ pub(in crate::store) mod shared;
 
 pub use self::ban::Ban;
 pub use self::ban::BanId;
-pub use self::ban::Subject;
+pub use self::ban::BanSubject;
+pub use self::table::BanTableFull;
 pub use self::table::Bans;
-pub use self::table::Full;
 
 /// Who is told of bans that begin and end by the doing of this process: for the audit trail and the live stream.
 ///
 /// Called on the way of a request, and not to wait for anything. What other gateways do is told by them.
-pub trait Listener: Send + Sync + std::fmt::Debug {
+pub trait BanObserver: Send + Sync + std::fmt::Debug {
     /// It begins now.
     fn banned(&self, ban: &Ban);
 

@@ -9,8 +9,8 @@ use serde::Serialize;
 
 use super::ban::Ban;
 use super::ban::BanId;
+use super::ban::BanSubject;
 use super::ban::Record;
-use super::ban::Subject;
 use super::table::Bans;
 use crate::clock::Timestamp;
 use crate::key::KeyHash;
@@ -38,7 +38,7 @@ pub(in crate::store) struct Told {
     length: Duration,
     step: u32,
     age: Duration,
-    by_hand: bool,
+    by_operator: bool,
     blob: String,
 }
 
@@ -85,7 +85,7 @@ impl Told {
             length: span(length.as_ref())?,
             step: step.as_ref().parse().ok()?,
             age: span(age.as_ref())?,
-            by_hand: hand.as_ref() == "h",
+            by_operator: hand.as_ref() == "h",
             blob: blob.as_ref().to_owned(),
         })
     }
@@ -94,7 +94,7 @@ impl Told {
     pub(in crate::store) fn record(&self, id: BanId, now: Timestamp) -> Option<Record> {
         let (subject, reason) = unblob(&self.blob)?;
         let since = Timestamp::from_micros(now.as_micros().saturating_sub(micros(self.age)));
-        let ban = Ban { id, subject, since, until: now + self.left, reason, by_hand: self.by_hand };
+        let ban = Ban { id, subject, since, until: now + self.left, reason, by_operator: self.by_operator };
         Some(Record { ban, step: self.step, length: self.length })
     }
 }
@@ -110,7 +110,7 @@ pub(in crate::store) fn stored(id: BanId, text: &str, theirs: u64, ours: Timesta
         let shifted = i128::from(moment) - i128::from(theirs) + i128::from(ours.as_micros());
         Timestamp::from_micros(u64::try_from(shifted.max(0)).unwrap_or(u64::MAX))
     };
-    let ban = Ban { id, subject, since: here(since), until: here(until), reason, by_hand: hand == "h" };
+    let ban = Ban { id, subject, since: here(since), until: here(until), reason, by_operator: hand == "h" };
     Some(Record { ban, step: u32::try_from(step).ok()?, length: Duration::from_micros(length) })
 }
 
@@ -120,7 +120,7 @@ pub(in crate::store) struct Written {
     what: String,
     since: u64,
     until: u64,
-    by_hand: bool,
+    by_operator: bool,
     step: u32,
     length: u64,
 }
@@ -132,7 +132,7 @@ impl Written {
             what: blob(&ban.subject, &ban.reason),
             since: ban.since.as_micros(),
             until: ban.until.as_micros(),
-            by_hand: ban.by_hand,
+            by_operator: ban.by_operator,
             step: *step,
             length: micros(*length),
         }
@@ -143,7 +143,7 @@ impl Written {
         let (subject, reason) = unblob(&self.what)?;
         let moment = Timestamp::from_micros;
         let (since, until) = (moment(self.since), moment(self.until));
-        let ban = Ban { id: subject.id(), subject, since, until, reason, by_hand: self.by_hand };
+        let ban = Ban { id: subject.id(), subject, since, until, reason, by_operator: self.by_operator };
         Some(Record { ban, step: self.step, length: Duration::from_micros(self.length) })
     }
 }
@@ -171,13 +171,13 @@ pub(in crate::store) fn is_about_bans(message: &[u8]) -> bool {
     message.starts_with(b"ban ") || message.starts_with(b"unban ")
 }
 
-pub(in crate::store) fn blob(subject: &Subject, reason: &str) -> String {
+pub(in crate::store) fn blob(subject: &BanSubject, reason: &str) -> String {
     let reason = reason.to_owned();
     let blob = match subject {
-        Subject::Address(network) => {
+        BanSubject::Address(network) => {
             Blob { address: Some(network.to_string()), key: None, limit: String::new(), parts: Vec::new(), reason }
         }
-        Subject::Key { key, limit, named, .. } => Blob {
+        BanSubject::Key { key, limit, named, .. } => Blob {
             address: None,
             key: Some(format!("{:032x}", key.0)),
             limit: limit.to_string(),
@@ -188,13 +188,13 @@ pub(in crate::store) fn blob(subject: &Subject, reason: &str) -> String {
     serde_json::to_string(&blob).expect("texts are JSON")
 }
 
-fn unblob(text: &str) -> Option<(Subject, Arc<str>)> {
+fn unblob(text: &str) -> Option<(BanSubject, Arc<str>)> {
     let Blob { address, key, limit, parts, reason } = serde_json::from_str(text).ok()?;
     let subject = match (address, key) {
-        (Some(network), None) => Subject::Address(network.parse::<IpNet>().ok()?.trunc()),
+        (Some(network), None) => BanSubject::Address(network.parse::<IpNet>().ok()?.trunc()),
         (None, Some(key)) => {
             let key = KeyHash(u128::from_str_radix(&key, 16).ok()?);
-            Subject::Key {
+            BanSubject::Key {
                 key,
                 limit: limit.into(),
                 client: None,
@@ -222,9 +222,9 @@ mod tests {
         Bans::new(Clock::Manual(ManualClock::at(Timestamp::from_micros(1_000_000_000))))
     }
 
-    fn subject() -> Subject {
+    fn subject() -> BanSubject {
         let named = NamedKey { masked: vec![("param.user".into(), "a***".into())], ..NamedKey::default() };
-        Subject::Key { key: KeyHash(7), limit: "login guesses".into(), named, client: None }
+        BanSubject::Key { key: KeyHash(7), limit: "login guesses".into(), named, client: None }
     }
 
     #[test]
@@ -234,7 +234,7 @@ mod tests {
         let blob = blob(&subject(), "three times \"wrong\"");
         heard(&bans, format!("ban 1 1 {id} 5000000 9000000 2 4000000 l {blob}").as_bytes());
         let told = bans.find(id).expect("it is known");
-        assert_eq!((told.subject, &*told.reason, told.by_hand), (subject(), "three times \"wrong\"", false));
+        assert_eq!((told.subject, &*told.reason, told.by_operator), (subject(), "three times \"wrong\"", false));
         assert_eq!(bans.left(KeyHash(7)), Some(Duration::from_secs(5)));
         for nonsense in ["ban", "ban 1 2", "unban 1 2 x", "ban 1 2 3 4", "unban"] {
             heard(&bans, nonsense.as_bytes());
@@ -276,7 +276,7 @@ mod tests {
             heard(&bans, format!("ban {begun:x} {changes} {id} {left} {length} {step} {age} l {blob}").as_bytes());
             heard(&bans, format!("unban {begun:x} {} {id}", changes.wrapping_add(1)).as_bytes());
             let kept = stored(id, &format!("{left} {length} {step} {age} h {blob}"), theirs, bans.now());
-            prop_assert!(kept.is_some_and(|record| record.ban.id == id && record.ban.by_hand));
+            prop_assert!(kept.is_some_and(|record| record.ban.id == id && record.ban.by_operator));
         }
     }
 }

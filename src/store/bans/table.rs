@@ -12,11 +12,11 @@ use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use super::Listener;
+use super::BanObserver;
 use super::ban::Ban;
 use super::ban::BanId;
+use super::ban::BanSubject;
 use super::ban::Record;
-use super::ban::Subject;
 use super::followed::Followed;
 use super::networks::Networks;
 use crate::clock::Clock;
@@ -36,8 +36,8 @@ pub struct Bans {
     /// How many there are of each kind: nobody waits for the lock where there is nothing to find.
     keys: AtomicUsize,
     networks: AtomicUsize,
-    listener: OnceLock<Arc<dyn Listener>>,
-    suspects: Mutex<HashSet<BanId>>,
+    observer: OnceLock<Arc<dyn BanObserver>>,
+    checking: Mutex<HashSet<BanId>>,
     pub(super) followed: Mutex<Followed>,
     /// Redis is to be asked.
     pub(super) due: Notify,
@@ -48,7 +48,7 @@ pub struct Bans {
 /// There is no room for another ban by hand.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
 #[error("there are {MOST} bans, and no room for another")]
-pub struct Full;
+pub struct BanTableFull;
 
 #[derive(Debug, Default)]
 struct Book {
@@ -56,7 +56,7 @@ struct Book {
     networks: Networks,
     /// When each is forgotten: those by limits make room where there is none, those by hand do not.
     by_limits: BTreeSet<(Timestamp, BanId)>,
-    by_hand: BTreeSet<(Timestamp, BanId)>,
+    by_operator: BTreeSet<(Timestamp, BanId)>,
     /// Counts what was written and removed here.
     writes: u64,
 }
@@ -80,8 +80,8 @@ impl Bans {
             book: RwLock::default(),
             keys: AtomicUsize::new(0),
             networks: AtomicUsize::new(0),
-            listener: OnceLock::new(),
-            suspects: Mutex::default(),
+            observer: OnceLock::new(),
+            checking: Mutex::default(),
             followed: Mutex::default(),
             due: Notify::new(),
             changes: Notify::new(),
@@ -137,21 +137,21 @@ impl Bans {
     }
 
     /// From now on this is told of what is done here. The first one stays.
-    pub fn tell(&self, listener: Arc<dyn Listener>) {
-        drop(self.listener.set(listener));
+    pub fn observe(&self, observer: Arc<dyn BanObserver>) {
+        drop(self.observer.set(observer));
     }
 
-    pub(in crate::store) fn listener(&self) -> Option<&dyn Listener> {
-        self.listener.get().map(|listener| &**listener)
+    pub(in crate::store) fn observer(&self) -> Option<&dyn BanObserver> {
+        self.observer.get().map(|observer| &**observer)
     }
 
-    /// Whether nobody looks into this yet: then the caller does, until [`Bans::is_clear`].
-    pub fn suspect(&self, id: BanId) -> bool {
-        self.suspects.lock().insert(id)
+    /// Whether nobody looks into this yet: then the caller does, until [`Bans::release_check`].
+    pub fn claim_check(&self, id: BanId) -> bool {
+        self.checking.lock().insert(id)
     }
 
-    pub fn is_clear(&self, id: BanId) {
-        self.suspects.lock().remove(&id);
+    pub fn release_check(&self, id: BanId) {
+        self.checking.lock().remove(&id);
     }
 
     /// What the clock of bans shows.
@@ -160,7 +160,12 @@ impl Bans {
     }
 
     /// The next step of a ladder, as this process knows it; and whether it was one: while a ban lasts it stays.
-    pub(in crate::store) fn step(&self, subject: Subject, ladder: &Ladder, reason: &Arc<str>) -> (Record, bool) {
+    pub(in crate::store) fn ban_by_limit(
+        &self,
+        subject: BanSubject,
+        ladder: &Ladder,
+        reason: &Arc<str>,
+    ) -> (Record, bool) {
         let now = self.clock.now();
         let id = subject.id();
         let mut book = self.book.write();
@@ -173,7 +178,7 @@ impl Bans {
             Some(Rung { step, length: record.length, until: record.ban.until })
         });
         let Rung { step, length, until } = ladder.next(rung, now);
-        let ban = Ban { id, subject, since: now, until, reason: Arc::clone(reason), by_hand: false };
+        let ban = Ban { id, subject, since: now, until, reason: Arc::clone(reason), by_operator: false };
         let record = Record { ban, step: step.get(), length };
         book.insert(record.clone(), true, now);
         self.publish(&book);
@@ -181,15 +186,20 @@ impl Bans {
     }
 
     /// A ban by hand, which replaces the one there was and counts as no step.
-    pub(in crate::store) fn ban(&self, subject: Subject, span: Duration, reason: Arc<str>) -> Result<Record, Full> {
+    pub(in crate::store) fn ban_by_operator(
+        &self,
+        subject: BanSubject,
+        span: Duration,
+        reason: Arc<str>,
+    ) -> Result<Record, BanTableFull> {
         let now = self.clock.now();
         let id = subject.id();
         let mut book = self.book.write();
         let step = book.entries.get(&id).map_or(0, |entry| entry.record.step);
-        let ban = Ban { id, subject, since: now, until: now + span, reason, by_hand: true };
+        let ban = Ban { id, subject, since: now, until: now + span, reason, by_operator: true };
         let record = Record { ban, step, length: span };
         if !book.insert(record.clone(), true, now) {
-            return Err(Full);
+            return Err(BanTableFull);
         }
         self.publish(&book);
         Ok(record)
@@ -311,10 +321,10 @@ impl Book {
             let Some((_, first)) = self.by_limits.first().copied() else { return false };
             self.remove(first);
         }
-        if let Subject::Address(network) = record.ban.subject {
+        if let BanSubject::Address(network) = record.ban.subject {
             self.networks.insert(network, record.ban.until);
         }
-        let ends = if record.ban.by_hand { &mut self.by_hand } else { &mut self.by_limits };
+        let ends = if record.ban.by_operator { &mut self.by_operator } else { &mut self.by_limits };
         ends.insert((record.expires(), id));
         self.writes += 1;
         self.entries.insert(id, Entry { record, untold, written: self.writes });
@@ -324,17 +334,17 @@ impl Book {
     fn remove(&mut self, id: BanId) -> Option<Entry> {
         let entry = self.entries.remove(&id)?;
         self.writes += 1;
-        if let Subject::Address(network) = entry.record.ban.subject {
+        if let BanSubject::Address(network) = entry.record.ban.subject {
             self.networks.remove(network);
         }
         let end = (entry.record.expires(), id);
         self.by_limits.remove(&end);
-        self.by_hand.remove(&end);
+        self.by_operator.remove(&end);
         Some(entry)
     }
 
     fn first(&self) -> Option<(Timestamp, BanId)> {
-        let firsts = [&self.by_limits, &self.by_hand].map(|ends| ends.first().copied());
+        let firsts = [&self.by_limits, &self.by_operator].map(|ends| ends.first().copied());
         firsts.into_iter().flatten().min()
     }
 

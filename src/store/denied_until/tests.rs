@@ -53,7 +53,7 @@ fn denied_for(wait: u64) -> [Option<Verdict>; 1] {
 /// Hears of resets, and knows that these keys are denied for so many seconds from second 100 on.
 fn knowing(keys: &[(u128, u64)], rule: &Rule) -> DeniedUntil {
     let denied = DeniedUntil::new(1000);
-    denied.listening();
+    denied.subscribed();
     for (key, wait) in keys {
         denied.note(&batch([charge(*key, rule)]), &denied_for(*wait), at(100), denied.epoch(), |_| false);
     }
@@ -161,7 +161,7 @@ fn what_would_be_charged_though_it_is_denied_is_asked_for() {
 fn a_slot_in_flight_may_come_back_at_any_time() {
     let rule = Rule::Concurrent(NonZeroU32::MIN);
     let denied = DeniedUntil::new(1000);
-    denied.listening();
+    denied.subscribed();
     let standings = smallvec::smallvec![];
     let verdict = Verdict { retry_after: Some(seconds(1)), standings, charged: None, is_exempt: false };
     denied.note(&batch([charge(1, &rule)]), &[Some(verdict)], at(100), denied.epoch(), |_| false);
@@ -174,7 +174,7 @@ fn a_reset_frees_a_key_and_what_was_answered_before_it_is_not_believed() {
     let denied = knowing(&[(1, 30), (2, 30)], &rule);
     let (one, two) = (batch([charge(1, &rule)]), batch([charge(2, &rule)]));
     let before = denied.epoch();
-    denied.forget(KeyHash(1));
+    denied.reset(KeyHash(1));
     assert!(denied.answer(&one, at(101)).is_none() && denied.answer(&two, at(101)).is_some());
     denied.note(&one, &denied_for(30), at(100), before, |_| false);
     assert!(denied.answer(&one, at(101)).is_none());
@@ -188,14 +188,14 @@ fn while_resets_are_not_heard_of_redis_is_asked_twice_a_second() {
     let denied = knowing(&[(1, 30)], &rule);
     let one = batch([charge(1, &rule)]);
     let later = at(100) + Duration::from_millis(499);
-    denied.deaf();
+    denied.unsubscribed();
     assert!(denied.answer(&one, later).is_some());
     assert!(denied.answer(&one, later + Duration::from_millis(1)).is_none());
     // Where nobody can be asked, it is still known.
     assert!(denied.known(&one.charges[0], at(129)).is_some() && denied.known(&one.charges[0], at(130)).is_none());
 
     let before = denied.epoch();
-    denied.listening();
+    denied.subscribed();
     assert!(denied.known(&one.charges[0], at(101)).is_none(), "a reset may have been missed");
     denied.note(&one, &denied_for(30), at(101), before, |_| false);
     assert!(denied.answer(&one, at(101)).is_none());
@@ -207,15 +207,15 @@ fn nothing_is_believed_of_a_redis_that_may_have_lost_it() {
     let denied = knowing(&[(1, 30)], &rule);
     let one = batch([charge(1, &rule)]);
     let before = denied.epoch();
-    denied.emptied();
+    denied.server_emptied();
     assert!(denied.known(&one.charges[0], at(101)).is_none());
     denied.note(&one, &denied_for(30), at(101), before, |_| false);
     assert!(denied.answer(&one, at(101)).is_none(), "it was answered before");
     denied.note(&one, &denied_for(30), at(101), denied.epoch(), |_| false);
     assert!(denied.answer(&one, at(102)).is_some());
     // Resets are heard of as before: only while they are not, is this too old.
-    denied.deaf();
-    denied.emptied();
+    denied.unsubscribed();
+    denied.server_emptied();
     denied.note(&one, &denied_for(30), at(101), denied.epoch(), |_| false);
     assert!(denied.answer(&one, at(102)).is_none());
 }
@@ -244,7 +244,7 @@ fn a_request_that_passes_after_all_ends_a_refusal() {
 fn it_is_bounded_and_what_ends_first_goes_first() {
     let rule = pace("5/day");
     let denied = DeniedUntil::new(80);
-    denied.listening();
+    denied.subscribed();
     for key in 0..1000 {
         let wait = if key < 40 { 50_000 } else { 50 };
         denied.note(&batch([charge(key, &rule)]), &denied_for(wait), at(100), denied.epoch(), |_| false);
@@ -261,7 +261,7 @@ fn a_flood_against_an_exhausted_key_asks_once_for_each_opening() {
     let hand = ManualClock::at(at(1_000_000));
     let truth = MemoryStore::new(&Settings { max_keys: 100, snapshot: None }, Clock::Manual(hand.clone()));
     let denied = DeniedUntil::new(1000);
-    denied.listening();
+    denied.subscribed();
     let rule = pace("1/second; 20/minute");
     let one = batch([charge(1, &rule)]);
     let (mut asked, mut passed) = (0, 0);

@@ -28,7 +28,7 @@ use super::denied_until::Denials;
 use super::denied_until::DeniedUntil;
 use super::memory::MemoryStore;
 use super::redis;
-use super::redis::Decided;
+use super::redis::RedisDecision;
 use super::redis::RedisStore;
 use super::redis::Time;
 use super::resets;
@@ -102,7 +102,7 @@ impl Failover {
     }
 
     /// What the cores share of Redis.
-    pub fn shared(&self) -> &Arc<redis::Shared> {
+    pub fn shared(&self) -> &Arc<redis::SharedRedis> {
         self.redis.shared()
     }
 
@@ -157,7 +157,7 @@ impl Failover {
     }
 
     /// Counts here what Redis has charged.
-    fn mirror(&self, here: &Batch<'_>, decided: &Decided) {
+    fn mirror(&self, here: &Batch<'_>, decided: &RedisDecision) {
         let charged = |place: usize| Some(decided.verdicts[place].as_ref()?.charged.as_ref()?.moment);
         if let Some(moment) = (0..decided.verdicts.len()).find_map(charged) {
             self.skew.learn(moment, self.clock.now());
@@ -229,27 +229,27 @@ impl Store for Failover {
         let resets = self.resets();
         settled.reopened.iter().for_each(|key| resets.reopened(*key));
         for settlement in settlements {
-            if let Settlement::Forget { key, .. } = settlement {
-                resets.forget(*key, settled.reset_at(*key));
+            if let Settlement::Reset { key, .. } = settlement {
+                resets.reset(*key, settled.reset_at(*key));
             }
         }
         Ok(())
     }
 
-    async fn forget(&self, keys: &[KeyHash]) -> Result<(), StoreError> {
+    async fn reset(&self, keys: &[KeyHash]) -> Result<(), StoreError> {
         let settled = self.redis.reset(keys).await;
         let resets = self.resets();
         for key in keys {
-            resets.forget(*key, settled.reset_at(*key));
+            resets.reset(*key, settled.reset_at(*key));
         }
-        if settled.complete { Ok(()) } else { Err(StoreError::Away) }
+        if settled.complete { Ok(()) } else { Err(StoreError::Outage) }
     }
 }
 
 /// The batch under the keys of this process.
 fn here<'p>(batch: &Batch<'p>) -> Batch<'p> {
     let charges = batch.charges.iter();
-    let charges = charges.map(|charge| Charge { key: resets::here(charge.key), ..charge.clone() });
+    let charges = charges.map(|charge| Charge { key: resets::local_key(charge.key), ..charge.clone() });
     Batch { charges: charges.collect(), known: batch.known.iter().copied().map(known_here).collect() }
 }
 

@@ -10,7 +10,7 @@ use crate::decision::batch::Force;
 use crate::limit::OnFailure;
 use crate::limit::Rule;
 use crate::store::StoreError;
-use crate::store::redis::Decided;
+use crate::store::redis::RedisDecision;
 
 /// What is known of each charge of a batch so far.
 type Verdicts = Vec<Option<Verdict>>;
@@ -25,7 +25,7 @@ impl Failover {
         batch: &Batch<'_>,
         here: &Batch<'_>,
         remembered: bool,
-        decided: &mut Decided,
+        decided: &mut RedisDecision,
     ) -> Result<Vec<Verdict>, StoreError> {
         let mut verdicts: Verdicts = decided.verdicts.clone();
         if remembered {
@@ -35,7 +35,7 @@ impl Failover {
         if !is_refused(here, &verdicts, |charge| charge.force == Force::Binding) && must_deny(here, &verdicts) {
             let all = places(here, |place, charge| decided.is_charged(place) && !charge.is_attempt());
             self.redis.give_back(batch, decided, &all);
-            return Err(StoreError::Away);
+            return Err(StoreError::Outage);
         }
         self.fill_local(here, &mut verdicts);
         let mut verdicts: Vec<Verdict> =
@@ -79,7 +79,7 @@ impl Failover {
             }
             self.fill_known(here, &mut verdicts);
             if must_deny(here, &verdicts) {
-                return Err(StoreError::Away);
+                return Err(StoreError::Outage);
             }
             for (charge, verdict) in
                 here.charges.iter().zip(&mut verdicts).filter(|(charge, _)| is_counted_here(charge))

@@ -17,7 +17,7 @@ use crate::store::resets;
 impl Failover {
     /// Whether reservations of this key wait for their outcome in this process, or are being decided on.
     pub(in crate::store) fn is_unsettled(&self, key: KeyHash) -> bool {
-        self.local.unsettled().may_be_any(resets::here(key))
+        self.local.unsettled().may_be_any(resets::local_key(key))
     }
 
     /// Settles here what is counted here, and says what is to be settled in Redis.
@@ -26,31 +26,31 @@ impl Failover {
             Settlement::Release(key) => {
                 let place = self.local_slots.give_back(key);
                 if place != Place::Nowhere {
-                    self.local.release(resets::here(key));
+                    self.local.release(resets::local_key(key));
                 }
                 return (place == Place::InRedis).then(|| settlement.clone());
             }
             Settlement::TakeBack { key, rule, charged } => match charged.ledger {
                 Ledger::Local => {
-                    self.local.take_back(resets::here(key), &share(rule, self.nodes), charged);
+                    self.local.take_back(resets::local_key(key), &share(rule, self.nodes), charged);
                     return None;
                 }
                 Ledger::Shared => {
                     let charged = Charged { moment: self.skew.here(charged.moment), ..charged.clone() };
-                    self.local.take_back(resets::here(key), rule, &charged);
+                    self.local.take_back(resets::local_key(key), rule, &charged);
                 }
             },
             Settlement::Keep { key, rule, items, charged } => {
                 if charged.was_reset() {
-                    self.local.charge_now(resets::here(key), rule, items);
+                    self.local.charge_now(resets::local_key(key), rule, items);
                 }
                 if !(charged.was_reset() && charged.ledger == Ledger::Shared) {
                     return None;
                 }
             }
-            Settlement::Charge { key, rule, items } => self.local.charge_now(resets::here(key), rule, items),
+            Settlement::Charge { key, rule, items } => self.local.charge_now(resets::local_key(key), rule, items),
             // When Redis has forgotten it: what is asked in between would be mirrored again.
-            Settlement::Forget { .. } => {}
+            Settlement::Reset { .. } => {}
             Settlement::Remember { of, most, keep } => {
                 self.local.settle_now(&Settlement::Remember { of: known_here(of), most, keep });
             }
@@ -68,7 +68,7 @@ impl Failover {
 
 /// A client as the tables of this process know it.
 pub(super) fn known_here(of: Acquaintance) -> Acquaintance {
-    Acquaintance { subject: resets::here(of.subject), ..of }
+    Acquaintance { subject: resets::local_key(of.subject), ..of }
 }
 
 /// How many clients of one subject are remembered that Redis named.

@@ -80,7 +80,7 @@ pub(in crate::store) enum OwnedSettlement {
     TakeBack { key: KeyHash, rule: Rule, charged: OwnedCharged },
     Keep { key: KeyHash, rule: Rule, items: Items, charged: OwnedCharged },
     Charge { key: KeyHash, rule: Rule, items: Items },
-    Forget { key: KeyHash, charged: Option<OwnedCharged> },
+    Reset { key: KeyHash, charged: Option<OwnedCharged> },
     Remember { of: Acquaintance, most: NonZeroU32, keep: Duration },
 }
 
@@ -112,7 +112,7 @@ impl OwnedSettlement {
                 Self::Keep { key, rule: rule.clone(), items: items.clone(), charged: OwnedCharged::of(charged) }
             }
             Settlement::Charge { key, rule, items } => Self::Charge { key, rule: rule.clone(), items: items.clone() },
-            Settlement::Forget { key, charged } => Self::Forget { key, charged: charged.map(OwnedCharged::of) },
+            Settlement::Reset { key, charged } => Self::Reset { key, charged: charged.map(OwnedCharged::of) },
             Settlement::Remember { of, most, keep } => Self::Remember { of, most, keep },
         }
     }

@@ -6,14 +6,14 @@
 //!
 //! - [`message`]: what the two say to each other.
 //! - [`frame`]: how it is written.
-//! - [`relay`]: the side of the predecessor, which asks.
+//! - [`client`]: the side of the predecessor, which asks.
 //! - [`session`]: the side of the successor, which answers, and remembers what the predecessor still holds.
 //! - [`transfer`]: how the counts themselves move.
 //!
 //! A successor may be succeeded while its own predecessor still drains: that one's socket and what it holds go on with
 //! the counts, so that it asks the newest process at once.
 
-pub mod relay;
+pub mod client;
 pub mod transfer;
 
 mod frame;
@@ -29,7 +29,7 @@ use parking_lot::RwLockReadGuard;
 use tokio::sync::watch;
 use tokio_util::task::TaskTracker;
 
-use self::relay::Relay;
+use self::client::SuccessorClient;
 use self::session::Parking;
 
 /// Where the counts of a process are: here, with its successor, or on their way.
@@ -53,7 +53,7 @@ enum Phase {
     Here,
     /// Nobody knows yet which process counts from here on.
     Moving,
-    There(Arc<Relay>),
+    There(Arc<SuccessorClient>),
 }
 
 impl Handover {
@@ -64,11 +64,11 @@ impl Handover {
     }
 
     /// Who counts instead, once that is known; `None`: this process, after all.
-    pub(super) async fn successor(&self) -> Option<Arc<Relay>> {
+    pub(super) async fn successor(&self) -> Option<Arc<SuccessorClient>> {
         let mut phase = self.phase.subscribe();
         let known = phase.wait_for(|phase| !matches!(phase, Phase::Moving)).await;
         match &*known.ok()? {
-            Phase::There(relay) => Some(Arc::clone(relay)),
+            Phase::There(client) => Some(Arc::clone(client)),
             Phase::Here | Phase::Moving => None,
         }
     }
@@ -90,8 +90,8 @@ impl Handover {
     }
 
     /// They have moved, for good.
-    pub(super) fn end_there(&self, relay: Arc<Relay>) {
-        self.phase.send_replace(Phase::There(relay));
+    pub(super) fn end_there(&self, client: Arc<SuccessorClient>) {
+        self.phase.send_replace(Phase::There(client));
     }
 }
 

@@ -115,7 +115,7 @@ impl Session {
             let mut changed = pin!(store.bans().changed());
             changed.as_mut().enable();
             self.answer_received()?;
-            self.tell_bans();
+            self.send_new_bans();
             let (has_room, is_sending) = (self.unsent.len() < MOST_UNSENT, !self.unsent.is_empty());
             tokio::select! {
                 ready = self.stream.readable(), if has_room => {
@@ -154,7 +154,7 @@ impl Session {
     }
 
     /// Bans that begin here hold there too. One that is lifted holds there to the end.
-    fn tell_bans(&mut self) {
+    fn send_new_bans(&mut self) {
         let bans = self.store.bans();
         let mark = bans.mark();
         if mark == self.bans || self.unsent.len() >= MOST_UNSENT {
@@ -187,10 +187,10 @@ impl Session {
                 }
             }
             Question::Trip { subject, client, ladder } => {
-                return Answer::Ban(subject.read().map(|asked| store.trip_now(asked, client, &ladder)));
+                return Answer::Ban(subject.read().map(|asked| store.ban_by_limit_now(asked, client, &ladder)));
             }
             Question::Ban { subject, client, span } => {
-                return Answer::Ban(subject.read().and_then(|asked| store.ban_now(asked, client, span)));
+                return Answer::Ban(subject.read().and_then(|asked| store.ban_by_operator_now(asked, client, span)));
             }
             Question::Lift(id) => return Answer::Ban(store.lift_now(id)),
             Question::IsUnsettled(key) => return Answer::Unsettled(store.unsettled().any(key)),
@@ -234,9 +234,9 @@ impl Held {
             OwnedSettlement::Charge { key, rule, items } => {
                 store.settle_now(&Settlement::Charge { key, rule: &rule, items: &items });
             }
-            OwnedSettlement::Forget { key, charged } => {
+            OwnedSettlement::Reset { key, charged } => {
                 let charged = charged.map(|charged| self.settled(store, key, charged));
-                store.settle_now(&Settlement::Forget { key, charged: charged.as_ref() });
+                store.settle_now(&Settlement::Reset { key, charged: charged.as_ref() });
             }
             OwnedSettlement::Remember { of, most, keep } => {
                 store.settle_now(&Settlement::Remember { of, most, keep });

@@ -13,8 +13,8 @@ use tokio::sync::oneshot;
 use tokio::task;
 
 use super::frame;
-use super::transfer::Frozen;
-use super::transfer::Received;
+use super::transfer::FrozenCounts;
+use super::transfer::ReceivedCounts;
 use crate::clock::Clock;
 use crate::clock::ManualClock;
 use crate::clock::Timestamp;
@@ -33,7 +33,7 @@ use crate::limit::Rule;
 use crate::store::MemoryStore;
 use crate::store::Store;
 use crate::store::StoreError;
-use crate::store::bans::Subject;
+use crate::store::bans::BanSubject;
 use crate::store::memory::Settings;
 
 fn store(clock: &ManualClock) -> MemoryStore {
@@ -86,7 +86,7 @@ async fn hand_over(from: &Arc<MemoryStore>, clock: &ManualClock) -> Arc<MemorySt
     let (ours, theirs) = UnixStream::pair().expect("two ends");
     let (pass, passed) = mpsc::channel::<OwnedFd>();
     let giving = task::spawn_blocking(move || {
-        let frozen = Frozen::begin(&from);
+        let frozen = FrozenCounts::begin(&from);
         let sent = frozen.send(&ours, |socket| {
             pass.send(socket.try_clone_to_owned()?).expect("it is there");
             Ok(())
@@ -96,7 +96,7 @@ async fn hand_over(from: &Arc<MemoryStore>, clock: &ManualClock) -> Arc<MemorySt
     });
     let taking = task::spawn_blocking({
         let to = Arc::clone(&to);
-        move || (Received::receive(&to, &theirs, || Ok(passed.recv().expect("it was passed"))), theirs)
+        move || (ReceivedCounts::receive(&to, &theirs, || Ok(passed.recv().expect("it was passed"))), theirs)
     });
     let (received, theirs) = taking.await.expect("no panic");
     let (frozen, ours) = giving.await.expect("no panic");
@@ -139,7 +139,7 @@ fn settlement<'p>(of: &'p UnderWay, charge: &'p Charge<'p>, charged: &'p Charged
     match (rule, how) {
         (Rule::Concurrent(_), _) => Settlement::Release(key),
         (_, 0) if of.key.is_multiple_of(2) => Settlement::TakeBack { key, rule, charged },
-        (_, 1) => Settlement::Forget { key, charged: Some(charged) },
+        (_, 1) => Settlement::Reset { key, charged: Some(charged) },
         // What waits for its outcome was charged already.
         (_, 2) if !of.key.is_multiple_of(2) => Settlement::Charge { key, rule, items },
         _ => Settlement::Keep { key, rule, items, charged },
@@ -231,7 +231,7 @@ fn what_is_asked_of_frozen_counts_waits_and_is_decided_here_when_they_thaw() {
         let (clock, rules) = (clock(), rules());
         let store = Arc::new(store(&clock));
         let batch = one(charge(&rules[0], 1, 0));
-        let frozen = Frozen::begin(&store);
+        let frozen = FrozenCounts::begin(&store);
         let mut asked = Box::pin(store.decide(&batch));
         let waits = tokio::time::timeout(Duration::from_millis(50), &mut asked).await;
         assert!(waits.is_err(), "{waits:?}");
@@ -270,13 +270,13 @@ fn bans_of_either_process_hold_in_the_other() {
         let first = Arc::new(store(&clock));
         let second = hand_over(&first, &clock).await;
         let third = hand_over(&second, &clock).await;
-        let network = |text: &str| Subject::Address(text.parse().expect("a network"));
+        let network = |text: &str| BanSubject::Address(text.parse().expect("a network"));
         let (span, reason) = (Duration::from_secs(60), "scans".into());
-        let newest = third.ban(network("203.0.113.7/32"), span, Arc::clone(&reason)).await.expect("room");
+        let newest = third.ban_by_operator(network("203.0.113.7/32"), span, Arc::clone(&reason)).await.expect("room");
         while first.bans().find(newest.id).is_none() || second.bans().find(newest.id).is_none() {
             task::yield_now().await;
         }
-        let oldest = first.ban(network("198.51.100.7/32"), span, reason).await.expect("room");
+        let oldest = first.ban_by_operator(network("198.51.100.7/32"), span, reason).await.expect("room");
         assert_eq!(third.bans().find(oldest.id).map(|ban| ban.until), Some(oldest.until));
         assert_eq!(first.lift(newest.id).await.expect("it is told").map(|ban| ban.id), Some(newest.id));
         assert!(third.bans().find(newest.id).is_none());
@@ -289,7 +289,7 @@ fn a_successor_that_is_gone_denies_and_keeps_nobody_waiting() {
         let (clock, rules) = (clock(), rules());
         let store = Arc::new(store(&clock));
         let (ours, theirs) = UnixStream::pair().expect("two ends");
-        Frozen::begin(&store).move_to(ours);
+        FrozenCounts::begin(&store).move_to(ours);
         let batch = one(charge(&rules[0], 1, 0));
         let mut asked = Box::pin(store.decide(&batch));
         assert!((&mut asked).now_or_never().is_none());

@@ -17,9 +17,9 @@ use serde::Serialize;
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
+use super::client::SuccessorClient;
 use super::frame;
 use super::message::Question;
-use super::relay::Relay;
 use super::session::Held;
 use super::session::Parked;
 use crate::decision::ticket::Ticket;
@@ -29,7 +29,7 @@ use crate::store::snapshot;
 
 /// Counts that are about to move. They stay where they are, and thaw, when this is dropped before they have.
 #[derive(Debug)]
-pub struct Frozen {
+pub struct FrozenCounts {
     store: Arc<MemoryStore>,
     /// Those that ask this process, and are to ask the next one.
     parked: Vec<Parked>,
@@ -40,7 +40,7 @@ pub struct Frozen {
 
 /// Counts that have come, and whose predecessors are not being answered yet.
 #[derive(Debug)]
-pub struct Received {
+pub struct ReceivedCounts {
     store: Arc<MemoryStore>,
     /// What the process holds that they came from.
     held: Held,
@@ -68,7 +68,7 @@ enum Part {
     End,
 }
 
-impl Frozen {
+impl FrozenCounts {
     /// Freezes the counts. Blocks; to be called within the runtime that answers predecessors, on another thread.
     pub fn begin(store: &Arc<MemoryStore>) -> Self {
         let sessions = mem::take(&mut *store.handover().sessions.lock());
@@ -102,19 +102,19 @@ impl Frozen {
     }
 
     /// The counts are those of the process at the other end, which is asked from here on. Nothing is counted here again.
-    pub fn move_to(mut self, stream: UnixStream) -> Arc<Relay> {
-        let relay = {
+    pub fn move_to(mut self, stream: UnixStream) -> Arc<SuccessorClient> {
+        let client = {
             let _runtime = self.runtime.enter();
-            Relay::begin(stream, self.store.bans())
+            SuccessorClient::begin(stream, self.store.bans())
         };
         self.has_moved = true;
-        self.store.handover().end_there(Arc::clone(&relay));
+        self.store.handover().end_there(Arc::clone(&client));
         self.store.clear();
-        relay
+        client
     }
 }
 
-impl Drop for Frozen {
+impl Drop for FrozenCounts {
     fn drop(&mut self) {
         if self.has_moved {
             return;
@@ -126,7 +126,7 @@ impl Drop for Frozen {
     }
 }
 
-impl Received {
+impl ReceivedCounts {
     /// Takes in everything that is sent. Where it does not come whole, nothing was. Blocks.
     pub fn receive(
         store: &Arc<MemoryStore>,
@@ -157,9 +157,9 @@ impl Received {
     }
 }
 
-impl Relay {
+impl SuccessorClient {
     /// This process accepts no more connections.
-    pub fn say_draining(&self) {
+    pub fn announce_draining(&self) {
         self.tell(Question::Draining);
     }
 }
@@ -174,12 +174,12 @@ fn receive(
     store: &Arc<MemoryStore>,
     mut stream: &UnixStream,
     mut accept: impl FnMut() -> io::Result<OwnedFd>,
-) -> io::Result<Received> {
+) -> io::Result<ReceivedCounts> {
     let (mut slots, mut tickets) = (HashMap::new(), HashMap::new());
     let mut sessions = Vec::new();
     loop {
         match frame::receive(stream)? {
-            Part::Known(known) if snapshot::import_again(&known, store) => {}
+            Part::Known(known) if snapshot::import_update(&known, store) => {}
             Part::Known(_) => return Err(damaged()),
             Part::Session { received, unsent, slots, tickets } => {
                 sessions.push((UnixStream::from(accept()?), received, unsent, slots, tickets));
@@ -204,7 +204,7 @@ fn receive(
         Parked { stream, received, unsent, held, bans: 0, draining: None }
     });
     let parked = parked.collect();
-    Ok(Received { store: Arc::clone(store), held, parked })
+    Ok(ReceivedCounts { store: Arc::clone(store), held, parked })
 }
 
 impl Held {

@@ -11,8 +11,8 @@ use crate::limit::Ladder;
 use crate::store::StoreError;
 use crate::store::bans::Ban;
 use crate::store::bans::BanId;
-use crate::store::bans::Full;
-use crate::store::bans::Subject;
+use crate::store::bans::BanSubject;
+use crate::store::bans::BanTableFull;
 use crate::store::bans::ban::Record;
 use crate::store::bans::shared::Written;
 use crate::store::handover::Moved;
@@ -21,9 +21,9 @@ use crate::store::handover::message::Question;
 
 impl MemoryStore {
     /// The ban that holds from now on, or already did. Where the process that decides that is gone, it holds here.
-    pub(in crate::store) async fn trip(&self, subject: Subject, ladder: &Ladder, reason: &Arc<str>) -> Ban {
+    pub(in crate::store) async fn ban_by_limit(&self, subject: BanSubject, ladder: &Ladder, reason: &Arc<str>) -> Ban {
         loop {
-            if let Ok(record) = self.try_trip(&subject, ladder, reason) {
+            if let Ok(record) = self.try_ban_by_limit(&subject, ladder, reason) {
                 return record.ban;
             }
             let Some(relay) = self.handover.successor().await else { continue };
@@ -31,20 +31,25 @@ impl MemoryStore {
             let answer = relay.ask(Question::Trip { subject: asked, client, ladder: ladder.clone() }).await;
             return match self.learn(answer, &subject) {
                 Some(record) => record.ban,
-                None => self.bans.step(subject, ladder, reason).0.ban,
+                None => self.bans.ban_by_limit(subject, ladder, reason).0.ban,
             };
         }
     }
 
-    pub(in crate::store) async fn ban(&self, subject: Subject, span: Duration, reason: Arc<str>) -> Result<Ban, Full> {
+    pub(in crate::store) async fn ban_by_operator(
+        &self,
+        subject: BanSubject,
+        span: Duration,
+        reason: Arc<str>,
+    ) -> Result<Ban, BanTableFull> {
         loop {
-            if let Ok(banned) = self.try_ban(&subject, span, &reason) {
+            if let Ok(banned) = self.try_ban_by_operator(&subject, span, &reason) {
                 return banned.map(|record| record.ban);
             }
             let Some(relay) = self.handover.successor().await else { continue };
             let (asked, client) = (asked(&subject, &reason), client(&subject));
             let answer = relay.ask(Question::Ban { subject: asked, client, span }).await;
-            return self.learn(answer, &subject).map(|record| record.ban).ok_or(Full);
+            return self.learn(answer, &subject).map(|record| record.ban).ok_or(BanTableFull);
         }
     }
 
@@ -62,15 +67,22 @@ impl MemoryStore {
     }
 
     /// For a predecessor.
-    pub(in crate::store) fn trip_now(&self, asked: Record, client: Option<IpAddr>, ladder: &Ladder) -> Written {
+    pub(in crate::store) fn ban_by_limit_now(&self, asked: Record, client: Option<IpAddr>, ladder: &Ladder) -> Written {
         let Ban { subject, reason, .. } = asked.ban;
-        Written::of(&stays(self.try_trip(&of_client(subject, client), ladder, &reason)))
+        Written::of(&stays(self.try_ban_by_limit(&of_client(subject, client), ladder, &reason)))
     }
 
     /// For a predecessor; `None`: there is no room.
-    pub(in crate::store) fn ban_now(&self, asked: Record, client: Option<IpAddr>, span: Duration) -> Option<Written> {
+    pub(in crate::store) fn ban_by_operator_now(
+        &self,
+        asked: Record,
+        client: Option<IpAddr>,
+        span: Duration,
+    ) -> Option<Written> {
         let Ban { subject, reason, .. } = asked.ban;
-        stays(self.try_ban(&of_client(subject, client), span, &reason)).ok().map(|record| Written::of(&record))
+        stays(self.try_ban_by_operator(&of_client(subject, client), span, &reason))
+            .ok()
+            .map(|record| Written::of(&record))
     }
 
     /// For a predecessor.
@@ -79,20 +91,25 @@ impl MemoryStore {
         lifted.map(|ban| Written::of(&Record { ban, step: 0, length: Duration::ZERO }))
     }
 
-    fn try_trip(&self, subject: &Subject, ladder: &Ladder, reason: &Arc<str>) -> Result<Record, Moved> {
+    fn try_ban_by_limit(&self, subject: &BanSubject, ladder: &Ladder, reason: &Arc<str>) -> Result<Record, Moved> {
         let _here = self.handover.here()?;
-        let (record, begins) = self.bans.step(subject.clone(), ladder, reason);
-        if let Some(listener) = self.bans.listener().filter(|_| begins) {
-            listener.banned(&record.ban);
+        let (record, begins) = self.bans.ban_by_limit(subject.clone(), ladder, reason);
+        if let Some(observer) = self.bans.observer().filter(|_| begins) {
+            observer.banned(&record.ban);
         }
         Ok(record)
     }
 
-    fn try_ban(&self, subject: &Subject, span: Duration, reason: &Arc<str>) -> Result<Result<Record, Full>, Moved> {
+    fn try_ban_by_operator(
+        &self,
+        subject: &BanSubject,
+        span: Duration,
+        reason: &Arc<str>,
+    ) -> Result<Result<Record, BanTableFull>, Moved> {
         let _here = self.handover.here()?;
-        let banned = self.bans.ban(subject.clone(), span, Arc::clone(reason));
-        if let (Ok(record), Some(listener)) = (&banned, self.bans.listener()) {
-            listener.banned(&record.ban);
+        let banned = self.bans.ban_by_operator(subject.clone(), span, Arc::clone(reason));
+        if let (Ok(record), Some(observer)) = (&banned, self.bans.observer()) {
+            observer.banned(&record.ban);
         }
         Ok(banned)
     }
@@ -100,14 +117,14 @@ impl MemoryStore {
     fn try_lift(&self, id: BanId) -> Result<Option<Ban>, Moved> {
         let _here = self.handover.here()?;
         let lifted = self.bans.lift(id);
-        if let Some((listener, ban)) = self.bans.listener().zip(lifted.as_ref()) {
-            listener.lifted(ban);
+        if let Some((observer, ban)) = self.bans.observer().zip(lifted.as_ref()) {
+            observer.lifted(ban);
         }
         Ok(lifted)
     }
 
     /// Knows a ban from now on that another process began. Of its key more is known here.
-    fn learn(&self, answer: Result<Answer, StoreError>, subject: &Subject) -> Option<Record> {
+    fn learn(&self, answer: Result<Answer, StoreError>, subject: &BanSubject) -> Option<Record> {
         let Ok(Answer::Ban(Some(told))) = answer else { return None };
         let mut record = told.read()?;
         record.ban.subject = subject.clone();
@@ -117,23 +134,23 @@ impl MemoryStore {
 }
 
 /// A subject and a reason, as they are written of a ban.
-fn asked(subject: &Subject, reason: &Arc<str>) -> Written {
+fn asked(subject: &BanSubject, reason: &Arc<str>) -> Written {
     let (since, until) = (Timestamp::EPOCH, Timestamp::EPOCH);
     let (subject, reason) = (subject.clone(), Arc::clone(reason));
-    let ban = Ban { id: subject.id(), subject, since, until, reason, by_hand: false };
+    let ban = Ban { id: subject.id(), subject, since, until, reason, by_operator: false };
     Written::of(&Record { ban, step: 0, length: Duration::ZERO })
 }
 
 /// Who asked when it began, which is not written of a ban.
-fn client(subject: &Subject) -> Option<IpAddr> {
+fn client(subject: &BanSubject) -> Option<IpAddr> {
     match subject {
-        Subject::Key { client, .. } => *client,
-        Subject::Address(_) => None,
+        BanSubject::Key { client, .. } => *client,
+        BanSubject::Address(_) => None,
     }
 }
 
-fn of_client(mut subject: Subject, asked: Option<IpAddr>) -> Subject {
-    if let Subject::Key { client, .. } = &mut subject {
+fn of_client(mut subject: BanSubject, asked: Option<IpAddr>) -> BanSubject {
+    if let BanSubject::Key { client, .. } = &mut subject {
         *client = asked;
     }
     subject

@@ -304,9 +304,9 @@ impl Store for MemoryStore {
         }
     }
 
-    async fn forget(&self, keys: &[KeyHash]) -> Result<(), StoreError> {
+    async fn reset(&self, keys: &[KeyHash]) -> Result<(), StoreError> {
         let forgotten: SmallVec<[_; 4]> =
-            keys.iter().map(|key| Settlement::Forget { key: *key, charged: None }).collect();
+            keys.iter().map(|key| Settlement::Reset { key: *key, charged: None }).collect();
         self.settle(&forgotten).await
     }
 

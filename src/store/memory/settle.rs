@@ -28,7 +28,7 @@ impl MemoryStore {
                 drop(shard);
                 if was_reset { self.try_charge(key, rule, items) } else { Ok(()) }
             }
-            Settlement::Forget { key, .. } => self.try_forget(key, None),
+            Settlement::Reset { key, .. } => self.try_forget(key, None),
             Settlement::Remember { of, most, keep } => {
                 let _here = self.handover.here()?;
                 let now = self.clock.now();

@@ -13,15 +13,15 @@ use crate::store::redis::topology::cluster;
 use crate::store::redis::topology::node::Node;
 use crate::store::redis::topology::node_monitor;
 use crate::store::redis::topology::sentinel;
-use crate::store::redis::topology::shared::Shared;
+use crate::store::redis::topology::shared::SharedRedis;
 use crate::store::resets::Resets;
 
 /// Runs until it is stopped.
-pub async fn watch(shared: Arc<Shared>, resets: Resets, stop: CancellationToken) {
+pub async fn watch(shared: Arc<SharedRedis>, resets: Resets, stop: CancellationToken) {
     let _stopped = stop.run_until_cancelled(forever(shared, resets)).await;
 }
 
-async fn forever(shared: Arc<Shared>, resets: Resets) {
+async fn forever(shared: Arc<SharedRedis>, resets: Resets) {
     let mut tasks = JoinSet::new();
     tasks.spawn(bans::follow(Arc::clone(&shared), Arc::clone(resets.bans())));
     tasks.spawn(resets::listen(Arc::clone(&shared), resets.clone()));

@@ -8,7 +8,7 @@ use crate::clock::ManualClock;
 use crate::key::Key;
 use crate::key::NamedKey;
 use crate::limit::Ladder;
-use crate::store::bans::Subject;
+use crate::store::bans::BanSubject;
 use crate::store::memory::Settings;
 
 fn store(clock: &ManualClock) -> MemoryStore {
@@ -28,11 +28,11 @@ fn bans_steps_seeds_and_the_secret_survive() {
     let key = before.hasher().hash("login", &Key::default());
     let address = Some("198.51.100.7/32".parse().expect("a network"));
     let named = NamedKey { masked: vec![("client_ip".into(), "198.51.*.*".into())], address, clear: None };
-    let subject = Subject::Key { key, limit: "login".into(), named, client: None };
-    before.bans().step(subject.clone(), &ladder, &"the limit was reached".into());
-    let network = Subject::Address("203.0.113.0/24".parse().expect("a network"));
-    before.bans().ban(network, Duration::from_secs(99), "scans".into()).expect("room");
-    write(&path, &Content::of(&before)).expect("it is written");
+    let subject = BanSubject::Key { key, limit: "login".into(), named, client: None };
+    before.bans().ban_by_limit(subject.clone(), &ladder, &"the limit was reached".into());
+    let network = BanSubject::Address("203.0.113.0/24".parse().expect("a network"));
+    before.bans().ban_by_operator(network, Duration::from_secs(99), "scans".into()).expect("room");
+    write(&path, &SnapshotContent::of(&before)).expect("it is written");
     let mode = fs::metadata(&path).expect("it is there").permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
     let bytes = fs::read(&path).expect("it is there");
@@ -46,7 +46,7 @@ fn bans_steps_seeds_and_the_secret_survive() {
     assert_eq!(after.bans().of_address([203, 0, 113, 9].into()).map(|(_, left)| left), Some(Duration::from_secs(95)));
     assert!(after.ring().export() == before.ring().export());
     clock.advance(Duration::from_secs(6));
-    let (second, _) = after.bans().step(subject, &ladder, &"".into());
+    let (second, _) = after.bans().ban_by_limit(subject, &ladder, &"".into());
     assert_eq!(second.length, Duration::from_secs(60));
 }
 
@@ -54,7 +54,7 @@ fn bans_steps_seeds_and_the_secret_survive() {
 fn a_damaged_file_is_put_aside_and_stops_nothing() {
     let (folder, clock) = (TempDir::new().expect("a folder"), clock());
     let path = folder.path().join("state");
-    write(&path, &Content::of(&store(&clock))).expect("it is written");
+    write(&path, &SnapshotContent::of(&store(&clock))).expect("it is written");
     let whole = fs::read(&path).expect("it is there");
     for damaged in [&whole[..whole.len() - 1], &whole[..5], b"", b"portcullis state 9\n"] {
         fs::write(&path, damaged).expect("it is written");
@@ -72,9 +72,13 @@ async fn what_changed_is_written_soon_and_at_the_end() {
     let (folder, clock) = (TempDir::new().expect("a folder"), clock());
     let path = folder.path().join("state");
     let (store, stop) = (Arc::new(store(&clock)), CancellationToken::new());
-    let keeping = tokio::spawn(keep(Arc::new(Pen::new(Some(path.clone()))), Arc::clone(&store), stop.clone()));
-    let network = Subject::Address("203.0.113.0/24".parse().expect("a network"));
-    store.bans().ban(network, Duration::from_secs(99), "".into()).expect("room");
+    let keeping = tokio::spawn(write_changes(
+        Arc::new(SnapshotWriter::new(Some(path.clone()))),
+        Arc::clone(&store),
+        stop.clone(),
+    ));
+    let network = BanSubject::Address("203.0.113.0/24".parse().expect("a network"));
+    store.bans().ban_by_operator(network, Duration::from_secs(99), "".into()).expect("room");
     stop.cancel();
     keeping.await.expect("it ends");
     assert_eq!(read(&path).expect("it is there").bans.len(), 1);
@@ -86,16 +90,16 @@ async fn who_laid_down_the_pen_writes_nothing_until_it_is_taken_up() {
     let (folder, clock) = (TempDir::new().expect("a folder"), clock());
     let path = folder.path().join("state");
     let store = Arc::new(store(&clock));
-    let pen = Arc::new(Pen::new(Some(path.clone())));
+    let writer = Arc::new(SnapshotWriter::new(Some(path.clone())));
     let keep_once = async || {
         let stop = CancellationToken::new();
         stop.cancel();
-        keep(Arc::clone(&pen), Arc::clone(&store), stop).await;
+        write_changes(Arc::clone(&writer), Arc::clone(&store), stop).await;
     };
-    pen.lay_down();
+    writer.suspend();
     keep_once().await;
     assert!(!path.exists());
-    pen.take_up();
+    writer.resume();
     keep_once().await;
     assert!(path.exists());
 }
@@ -104,8 +108,8 @@ async fn who_laid_down_the_pen_writes_nothing_until_it_is_taken_up() {
 fn what_is_exported_is_known_elsewhere_and_anything_else_is_not() {
     let clock = clock();
     let before = store(&clock);
-    let network = Subject::Address("203.0.113.0/24".parse().expect("a network"));
-    before.bans().ban(network, Duration::from_secs(99), "scans".into()).expect("room");
+    let network = BanSubject::Address("203.0.113.0/24".parse().expect("a network"));
+    before.bans().ban_by_operator(network, Duration::from_secs(99), "scans".into()).expect("room");
     let bytes = export(&before).expect("memory");
     let mut after = store(&clock);
     assert!(import(&bytes, &mut after));

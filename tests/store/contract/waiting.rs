@@ -75,7 +75,7 @@ pub(crate) async fn what_was_reserved_before_a_reset_frees_nobody(fixture: impl 
 pub(crate) async fn a_reset_by_hand_washes_no_guess_away_either(fixture: impl Fixture) {
     let limit = Limit::rates("5/minute").failures();
     let guess = ask_one(&fixture, &limit, "alice").await;
-    fixture.store().forget(&[fixture.key("alice")]).await.expect("the store answers");
+    fixture.store().reset(&[fixture.key("alice")]).await.expect("the store answers");
     keep(&fixture, &limit, "alice", &guess).await;
     assert_eq!(remaining(&ask_one(&fixture, &limit, "alice").await), [3]);
 }

@@ -98,7 +98,7 @@ proptest! {
         // The clock of this gateway shows something else, and runs as fast.
         let here = || hand.now() + Duration::from_micros(ahead);
         let denied = DeniedUntil::new(1000);
-        denied.listening();
+        denied.subscribed();
         let mut under_way = std::collections::VecDeque::new();
         for (wait, event) in events {
             hand.advance(wait);
@@ -133,7 +133,7 @@ proptest! {
                 Event::Elsewhere(key) => drop(truth.decide_now(&batch([charge(key, &rules[place(key)])]))),
                 Event::Reset(key) => {
                     truth.forget_now(KeyHash(key), None);
-                    denied.forget(KeyHash(key));
+                    denied.reset(KeyHash(key));
                 }
             }
         }

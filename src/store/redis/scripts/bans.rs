@@ -21,7 +21,7 @@ pub(in crate::store::redis) struct Decided {
     pub left: u128,
     pub length: u128,
     pub step: u32,
-    pub by_hand: bool,
+    pub by_operator: bool,
     pub age: u128,
 }
 
@@ -57,10 +57,10 @@ impl Call<'_> {
 
     /// A ban that this gateway decided on while Redis was away.
     pub(in crate::store::redis) fn tell(&self, id: BanId, blob: &str, decided: Decided) -> Invocation {
-        let Decided { left, length, step, by_hand, age } = decided;
+        let Decided { left, length, step, by_operator, age } = decided;
         let mut invocation = self.of("tell", &id.to_string());
         let command = invocation.command.arg(blob).arg(left.to_string()).arg(length.to_string());
-        command.arg(step).arg(if by_hand { "h" } else { "l" }).arg(age.to_string());
+        command.arg(step).arg(if by_operator { "h" } else { "l" }).arg(age.to_string());
         invocation
     }
 

@@ -15,8 +15,8 @@ use crate::clock::Timestamp;
 use crate::limit::Ladder;
 use crate::store::bans::Ban;
 use crate::store::bans::BanId;
+use crate::store::bans::BanSubject;
 use crate::store::bans::Bans;
-use crate::store::bans::Subject;
 use crate::store::bans::ban::Record;
 use crate::store::bans::shared;
 use crate::store::bans::shared::Told;
@@ -27,7 +27,7 @@ use crate::store::redis::scripts::bans::Decided;
 use crate::store::redis::scripts::bans::name;
 use crate::store::redis::topology::links::Failure;
 use crate::store::redis::topology::links::Links;
-use crate::store::redis::topology::shared::Shared;
+use crate::store::redis::topology::shared::SharedRedis;
 use crate::store::redis::transport::breaker::Cause;
 
 /// How long it is waited, at least and at most, until it is asked whether anything was missed, though changes are heard
@@ -54,10 +54,10 @@ const TOLD_AT_ONCE: usize = 1000;
 
 impl RedisStore {
     /// The ban that a limit sets now, and whether it is a new one. `None`: Redis does not answer.
-    pub(in crate::store) async fn trip_ban(
+    pub(in crate::store) async fn ban_by_limit(
         &self,
         bans: &Bans,
-        subject: &Subject,
+        subject: &BanSubject,
         ladder: &Ladder,
         reason: &Arc<str>,
     ) -> Option<(Record, bool)> {
@@ -72,7 +72,7 @@ impl RedisStore {
     }
 
     /// Tells of a ban by hand. `false`: nobody knows whether Redis knows.
-    pub(in crate::store) async fn tell_ban(&self, bans: &Bans, record: &Record) -> bool {
+    pub(in crate::store) async fn ban_by_operator(&self, bans: &Bans, record: &Record) -> bool {
         let blob = shared::blob(&record.ban.subject, &record.ban.reason);
         let channel = self.core.shared.channel();
         let invocation = call(&self.core.shared, &channel).ban(record.ban.id, &blob, record.length.as_micros());
@@ -97,7 +97,7 @@ impl RedisStore {
 
 /// Follows the bans in Redis for good, over connections of its own: they are asked for at first, and whenever something
 /// may have been missed. What is heard of is not asked for.
-pub(in crate::store::redis) async fn follow(shared: Arc<Shared>, bans: Arc<Bans>) {
+pub(in crate::store::redis) async fn follow(shared: Arc<SharedRedis>, bans: Arc<Bans>) {
     let links = Links::unobserved(&shared);
     let name = name(&shared.settings.key_prefix);
     let mut voice = Voice::default();
@@ -157,7 +157,7 @@ struct Voice {
 
 impl Voice {
     /// Others most likely have the same rights: who may not tell will not hear either, and has to ask.
-    async fn is_mute(&mut self, shared: &Shared, links: &Links) -> bool {
+    async fn is_mute(&mut self, shared: &SharedRedis, links: &Links) -> bool {
         if self.tried.is_some_and(|tried| !self.is_mute || tried.elapsed() < MUTE_PACE) {
             return self.is_mute;
         }
@@ -185,7 +185,7 @@ impl Voice {
 }
 
 /// Asks what changed, tells what Redis does not know, and says when to ask next at the latest.
-async fn round(shared: &Shared, links: &Links, bans: &Bans) -> Result<Duration, Failure> {
+async fn round(shared: &SharedRedis, links: &Links, bans: &Bans) -> Result<Duration, Failure> {
     let channel = shared.channel();
     let call = call(shared, &channel);
     let before = bans.version();
@@ -209,7 +209,7 @@ async fn round(shared: &Shared, links: &Links, bans: &Bans) -> Result<Duration, 
             left: record.ban.left(moment).as_micros(),
             length: record.length.as_micros(),
             step: record.step,
-            by_hand: record.ban.by_hand,
+            by_operator: record.ban.by_operator,
             age: moment.since(record.ban.since).as_micros(),
         };
         let blob = shared::blob(&record.ban.subject, &record.ban.reason);
@@ -227,7 +227,7 @@ async fn round(shared: &Shared, links: &Links, bans: &Bans) -> Result<Duration, 
 }
 
 /// Which changes there were, and until when there may be some that nobody is told of.
-async fn version(shared: &Shared, links: &Links) -> Result<(Option<Version>, Option<Timestamp>), Failure> {
+async fn version(shared: &SharedRedis, links: &Links) -> Result<(Option<Version>, Option<Timestamp>), Failure> {
     let prefix = &shared.settings.key_prefix;
     let answer = links.beside(links.slot(name(prefix).as_bytes()), &scripts::bans::version(prefix)).await?;
     match answer {
@@ -243,7 +243,7 @@ async fn version(shared: &Shared, links: &Links) -> Result<(Option<Version>, Opt
 }
 
 /// Reads them all. What is heard of meanwhile holds.
-async fn load(shared: &Shared, links: &Links, bans: &Bans, call: Call<'_>) -> Result<(), Failure> {
+async fn load(shared: &SharedRedis, links: &Links, bans: &Bans, call: Call<'_>) -> Result<(), Failure> {
     let mark = bans.begin_load();
     let mut cursor = "0".to_owned();
     loop {
@@ -266,11 +266,11 @@ async fn load(shared: &Shared, links: &Links, bans: &Bans, call: Call<'_>) -> Re
     Ok(())
 }
 
-fn call<'c>(shared: &'c Shared, channel: &'c str) -> Call<'c> {
+fn call<'c>(shared: &'c SharedRedis, channel: &'c str) -> Call<'c> {
     Call { prefix: &shared.settings.key_prefix, channel, time: &shared.time }
 }
 
-async fn ask(shared: &Shared, links: &Links, invocation: scripts::Invocation) -> Result<Value, Failure> {
+async fn ask(shared: &SharedRedis, links: &Links, invocation: scripts::Invocation) -> Result<Value, Failure> {
     let slot = links.slot(name(&shared.settings.key_prefix).as_bytes());
     links.call_aside(slot, &invocation).await
 }

@@ -6,14 +6,14 @@ use crate::key::KeyHash;
 
 /// What came of a batch: an answer for each charge whose server answers.
 #[derive(Clone, Debug, Default)]
-pub struct Decided {
+pub struct RedisDecision {
     /// In the order of the batch; `None` where the server of that key does not answer.
     pub verdicts: Vec<Option<Verdict>>,
     /// Under which number slots in flight were taken.
     pub(in crate::store::redis) holder: u32,
 }
 
-impl Decided {
+impl RedisDecision {
     /// The keys of the slots in flight that were taken.
     pub(in crate::store::redis) fn slots(&self, batch: &Batch<'_>) -> impl Iterator<Item = KeyHash> {
         let slots = batch.charges.iter().enumerate().filter(|(_, charge)| charge.is_slot());

@@ -8,14 +8,14 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use super::core::Core;
-use super::decided::Decided;
+use super::decided::RedisDecision;
 use super::reserve;
 use crate::decision::Batch;
 use crate::decision::OwnedBatch;
 use crate::key::KeyHash;
 
 /// Decides a batch in a task of its own. Slots it took go back when nobody is there any more to take the answer.
-pub(in crate::store::redis) async fn decide(core: &Arc<Core>, batch: &Batch<'_>, remembered: bool) -> Decided {
+pub(in crate::store::redis) async fn decide(core: &Arc<Core>, batch: &Batch<'_>, remembered: bool) -> RedisDecision {
     let (answer, answered) = oneshot::channel();
     let owned = OwnedBatch::of(batch);
     let own = Arc::clone(core);
@@ -29,12 +29,17 @@ pub(in crate::store::redis) async fn decide(core: &Arc<Core>, batch: &Batch<'_>,
     });
     match answered.await {
         Ok(answer) => answer.take(),
-        Err(_) => Decided { verdicts: vec![None; batch.charges.len()], holder: 0 },
+        Err(_) => RedisDecision { verdicts: vec![None; batch.charges.len()], holder: 0 },
     }
 }
 
 /// Gives back what was charged at these places, which are those of another decision's making.
-pub(in crate::store::redis) fn give_back(core: &Arc<Core>, batch: &Batch<'_>, decided: &mut Decided, places: &[usize]) {
+pub(in crate::store::redis) fn give_back(
+    core: &Arc<Core>,
+    batch: &Batch<'_>,
+    decided: &mut RedisDecision,
+    places: &[usize],
+) {
     let before = decided.verdicts.clone();
     reserve::take_out(batch, &mut decided.verdicts, places);
     if places.is_empty() {
@@ -55,16 +60,16 @@ pub(in crate::store::redis) fn give_back(core: &Arc<Core>, batch: &Batch<'_>, de
 struct Answer {
     core: Arc<Core>,
     slots: Vec<KeyHash>,
-    decided: Decided,
+    decided: RedisDecision,
 }
 
 impl Answer {
-    fn new(core: Arc<Core>, batch: &Batch<'_>, decided: Decided) -> Self {
+    fn new(core: Arc<Core>, batch: &Batch<'_>, decided: RedisDecision) -> Self {
         Self { slots: decided.slots(batch).collect(), core, decided }
     }
 
     /// From here on the slots are the request's.
-    fn take(mut self) -> Decided {
+    fn take(mut self) -> RedisDecision {
         self.slots.clear();
         mem::take(&mut self.decided)
     }

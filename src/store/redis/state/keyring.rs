@@ -12,7 +12,7 @@ use crate::client::keyring::Seed;
 use crate::clock::Timestamp;
 use crate::store::redis::scripts;
 use crate::store::redis::topology::node::Node;
-use crate::store::redis::topology::shared::Shared;
+use crate::store::redis::topology::shared::SharedRedis;
 use crate::store::redis::transport::fault::Fault;
 
 /// How often it is asked whether there is a new key: what another gateway signs with it is not believed here until then.
@@ -30,7 +30,7 @@ const RECORD: usize = MADE + 32;
 const MADE: usize = 16;
 
 /// Learns the keys as soon as their server answers, again when it comes back, and now and then.
-pub(in crate::store::redis) async fn follow(shared: Arc<Shared>) {
+pub(in crate::store::redis) async fn follow(shared: Arc<SharedRedis>) {
     let name = scripts::keyring_name(&shared.settings.key_prefix);
     loop {
         let node = shared.found(&name).await;
@@ -47,7 +47,7 @@ pub(in crate::store::redis) async fn follow(shared: Arc<Shared>) {
 }
 
 /// Over a connection of its own: this is no decision, and nobody waits for it.
-async fn learn(shared: &Shared, node: &Node, name: &str) -> Result<(), Fault> {
+async fn learn(shared: &SharedRedis, node: &Node, name: &str) -> Result<(), Fault> {
     let connection = shared.connector.connect(&node.address).await?;
     // Whose clock it is matters only to who keeps the seed.
     let candidate = Seed::random(Timestamp::EPOCH);
@@ -73,7 +73,7 @@ async fn learn(shared: &Shared, node: &Node, name: &str) -> Result<(), Fault> {
 
 /// What a reader of the seeds does not know, where Redis has a password; and nothing that one prefix signed is worth
 /// anything under another.
-fn pepper(shared: &Shared) -> Vec<u8> {
+fn pepper(shared: &SharedRedis) -> Vec<u8> {
     let password = shared.connector.login.password.as_deref().unwrap_or_default();
     [&(password.len() as u64).to_le_bytes()[..], password.as_bytes(), shared.settings.key_prefix.as_bytes()].concat()
 }

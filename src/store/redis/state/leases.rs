@@ -7,7 +7,7 @@ use tokio::time::Instant;
 use tokio::time::sleep;
 
 use super::core::Core;
-use super::decided::Decided;
+use super::decided::RedisDecision;
 use super::in_flight::Held;
 use super::join_all::join_all;
 use crate::decision::Batch;
@@ -15,7 +15,7 @@ use crate::store::redis::scripts;
 
 impl Core {
     /// Remembers the slots that a batch has taken, by a command sent at `sent` or later.
-    pub(in crate::store::redis) fn hold(self: &Arc<Self>, batch: &Batch<'_>, decided: &Decided, sent: Instant) {
+    pub(in crate::store::redis) fn hold(self: &Arc<Self>, batch: &Batch<'_>, decided: &RedisDecision, sent: Instant) {
         let mut is_any = false;
         for key in decided.slots(batch) {
             self.in_flight.take(key, decided.holder, sent);

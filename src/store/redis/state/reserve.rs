@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use tokio::time::timeout_at;
 
 use super::core::Core;
-use super::decided::Decided;
+use super::decided::RedisDecision;
 use super::decided::is_charged;
 use super::join_all::join_all;
 use super::settle::add;
@@ -62,7 +62,11 @@ impl Core {
     }
 
     /// `remembered`: whether the client is known, where no server can say.
-    pub(in crate::store::redis) async fn decide(self: &Arc<Self>, batch: &Batch<'_>, remembered: bool) -> Decided {
+    pub(in crate::store::redis) async fn decide(
+        self: &Arc<Self>,
+        batch: &Batch<'_>,
+        remembered: bool,
+    ) -> RedisDecision {
         let holder = self.shared.holder();
         let verdicts = if batch.known.is_empty() || self.is_together(batch) {
             self.decide_parts(batch, &self.parts(batch), holder).await
@@ -74,7 +78,7 @@ impl Core {
             let strange = Batch { charges: batch.charges.clone(), ..Batch::default() };
             self.decide_parts(&strange, &self.parts(&strange), holder).await
         };
-        Decided { verdicts, holder }
+        RedisDecision { verdicts, holder }
     }
 
     /// Charges that are decided together, unless they are none.

@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use tracing::warn;
 
 use crate::store::redis::topology::node::Node;
-use crate::store::redis::topology::shared::Shared;
+use crate::store::redis::topology::shared::SharedRedis;
 use crate::store::redis::transport::breaker::Cause;
 use crate::store::redis::transport::connect::Connection;
 use crate::store::redis::transport::fault::Fault;
@@ -30,7 +30,7 @@ const ROUND: Duration = Duration::from_secs(15);
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Listens for good: on one connection, to any server that answers. In a cluster each tells what another was told.
-pub(in crate::store::redis) async fn listen(shared: Arc<Shared>, resets: Resets) {
+pub(in crate::store::redis) async fn listen(shared: Arc<SharedRedis>, resets: Resets) {
     let mut warned = false;
     loop {
         let node = answering(&shared).await;
@@ -39,9 +39,9 @@ pub(in crate::store::redis) async fn listen(shared: Arc<Shared>, resets: Resets)
         let pace = match subscribed.unwrap_or_else(|_| Err(Fault::timeout())) {
             Ok(connection) => {
                 warned = false;
-                resets.listening();
+                resets.subscribed();
                 over(&shared, &node, &connection).await;
-                resets.deaf();
+                resets.unsubscribed();
                 PACE
             }
             Err(Fault { cause: Cause::NoPermission, .. }) => {
@@ -63,7 +63,7 @@ pub(in crate::store::redis) async fn listen(shared: Arc<Shared>, resets: Resets)
 }
 
 /// Waits for a server that answers.
-async fn answering(shared: &Shared) -> Arc<Node> {
+async fn answering(shared: &SharedRedis) -> Arc<Node> {
     let mut news = shared.news.subscribe();
     loop {
         let map = shared.topology.map();
@@ -75,13 +75,13 @@ async fn answering(shared: &Shared) -> Arc<Node> {
     }
 }
 
-async fn subscribe(shared: &Shared, node: &Node, resets: &Resets) -> Result<Connection, Fault> {
+async fn subscribe(shared: &SharedRedis, node: &Node, resets: &Resets) -> Result<Connection, Fault> {
     let told = resets.clone();
     let on_push = Arc::new(move |push: PushInfo| {
         match (push.kind, push.data.as_slice()) {
-            (PushKind::Message, [_, Value::BulkString(message)]) => told.heard(message),
+            (PushKind::Message, [_, Value::BulkString(message)]) => told.apply_message(message),
             // All keys at once: the server was emptied.
-            (PushKind::Invalidate, [Value::Nil]) => told.emptied(),
+            (PushKind::Invalidate, [Value::Nil]) => told.server_emptied(),
             _ => {}
         }
     });
@@ -94,7 +94,7 @@ async fn subscribe(shared: &Shared, node: &Node, resets: &Resets) -> Result<Conn
 }
 
 /// Waits until the subscription tells nothing more.
-async fn over(shared: &Shared, node: &Arc<Node>, connection: &Connection) {
+async fn over(shared: &SharedRedis, node: &Arc<Node>, connection: &Connection) {
     let mut news = shared.news.subscribe();
     let mut round = time::interval_at(Instant::now() + ROUND, ROUND);
     loop {

@@ -17,7 +17,7 @@ use crate::store::redis::topology::links::Failure;
 
 /// What came of settlements.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
-pub struct Settled {
+pub struct SettleOutcome {
     /// Every server did its part, and everyone could be told that listens.
     pub complete: bool,
     /// The keys that had no room, and have some again.
@@ -26,7 +26,7 @@ pub struct Settled {
     pub resets: Vec<(KeyHash, Timestamp)>,
 }
 
-impl Settled {
+impl SettleOutcome {
     /// When this key was reset; `None`: it is not known whether it was.
     pub fn reset_at(&self, key: KeyHash) -> Option<Timestamp> {
         self.resets.iter().find(|(reset, _)| *reset == key).map(|(_, moment)| *moment)
@@ -35,7 +35,7 @@ impl Settled {
 
 impl Core {
     /// Settles what Redis counts. A settlement without an answer is never sent again: what was charged still counts.
-    pub(in crate::store::redis) async fn settle(&self, settlements: &[Settlement<'_>]) -> Settled {
+    pub(in crate::store::redis) async fn settle(&self, settlements: &[Settlement<'_>]) -> SettleOutcome {
         self.settle_all(settlements.iter().filter_map(|settlement| self.entry(settlement))).await
     }
 
@@ -48,14 +48,14 @@ impl Core {
         self.settle_all(entries).await;
     }
 
-    pub(in crate::store::redis) async fn reset(&self, keys: &[KeyHash]) -> Settled {
+    pub(in crate::store::redis) async fn reset(&self, keys: &[KeyHash]) -> SettleOutcome {
         self.settle_all(keys.iter().map(|key| Entry { key: *key, what: What::Reset })).await
     }
 
-    async fn settle_all<'e>(&self, entries: impl Iterator<Item = Entry<'e>>) -> Settled {
+    async fn settle_all<'e>(&self, entries: impl Iterator<Item = Entry<'e>>) -> SettleOutcome {
         let mut slots: Vec<(u16, Vec<Entry<'e>>)> = Vec::new();
         entries.for_each(|entry| add(&mut slots, self.slot(entry.key), entry));
-        let mut all = Settled { complete: true, ..Settled::default() };
+        let mut all = SettleOutcome { complete: true, ..SettleOutcome::default() };
         for settled in join_all(slots.iter().map(|(slot, entries)| self.settle_slot(*slot, entries))).await {
             all.complete &= settled.complete;
             all.reopened.extend(settled.reopened);
@@ -65,19 +65,19 @@ impl Core {
     }
 
     /// Settles what is in one slot.
-    pub(in crate::store::redis) async fn settle_slot(&self, slot: u16, entries: &[Entry<'_>]) -> Settled {
+    pub(in crate::store::redis) async fn settle_slot(&self, slot: u16, entries: &[Entry<'_>]) -> SettleOutcome {
         if entries.is_empty() {
-            return Settled { complete: true, ..Settled::default() };
+            return SettleOutcome { complete: true, ..SettleOutcome::default() };
         }
         let prefix = &self.shared.settings.key_prefix;
         let invocation = scripts::settle(prefix, &self.shared.channel(), &self.shared.time, entries);
         let answer: Result<Value, Failure> = self.links.call(slot, &invocation).await;
         let Some((told, moment, places)) = answer.ok().and_then(|answer| answer::settled(&answer)) else {
-            return Settled::default();
+            return SettleOutcome::default();
         };
         let reopened = places.into_iter().filter_map(|place| entries.get(place)).map(|entry| entry.key);
         let resets = entries.iter().filter(|entry| matches!(entry.what, What::Reset)).map(|entry| (entry.key, moment));
-        Settled { complete: told, reopened: reopened.collect(), resets: resets.collect() }
+        SettleOutcome { complete: told, reopened: reopened.collect(), resets: resets.collect() }
     }
 
     /// What is to be said to Redis, if anything.
@@ -95,7 +95,7 @@ impl Core {
                 (key, is_some.then_some(What::Charge { rule, items })?)
             }
             Settlement::Charge { key, rule, items } => (key, What::Charge { rule, items }),
-            Settlement::Forget { key, .. } => (key, What::Reset),
+            Settlement::Reset { key, .. } => (key, What::Reset),
             Settlement::Remember { of, most, keep } => (of.subject, What::Remember { client: of.client, most, keep }),
         };
         Some(Entry { key, what })

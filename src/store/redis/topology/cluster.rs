@@ -13,7 +13,7 @@ use tracing::warn;
 
 use super::map::Range;
 use super::map::SLOTS;
-use super::shared::Shared;
+use super::shared::SharedRedis;
 use crate::store::redis::transport::connect::Connection;
 use crate::store::redis::transport::fault::Fault;
 use crate::store::redis::transport::url::Address;
@@ -42,7 +42,7 @@ struct Line {
 }
 
 /// Keeps the map for good.
-pub(in crate::store::redis) async fn follow(shared: Arc<Shared>) {
+pub(in crate::store::redis) async fn follow(shared: Arc<SharedRedis>) {
     let (mut lines, mut doubted, mut warned) = (Vec::new(), true, false);
     loop {
         let begun = Instant::now();
@@ -67,7 +67,7 @@ pub(in crate::store::redis) async fn follow(shared: Arc<Shared>) {
 }
 
 /// What the server that was asked last thinks, or, when something is amiss, the best of what all think.
-async fn view(shared: &Arc<Shared>, lines: &mut Vec<Line>, doubted: bool) -> Result<View, Fault> {
+async fn view(shared: &Arc<SharedRedis>, lines: &mut Vec<Line>, doubted: bool) -> Result<View, Fault> {
     lines.retain(|line| line.connection.is_open());
     if !doubted
         && let Some(line) = lines.first()
@@ -93,7 +93,7 @@ async fn view(shared: &Arc<Shared>, lines: &mut Vec<Line>, doubted: bool) -> Res
 
 /// Asks these at the same time, over the connections there are to them. Beside what they tell, why the last of the
 /// others tells nothing.
-async fn ask_all(shared: &Arc<Shared>, lines: &[Line], addresses: Vec<Address>) -> (Vec<(View, Line)>, Fault) {
+async fn ask_all(shared: &Arc<SharedRedis>, lines: &[Line], addresses: Vec<Address>) -> (Vec<(View, Line)>, Fault) {
     let mut asking = JoinSet::new();
     for address in addresses {
         let line = lines.iter().find(|line| line.address == address).cloned();
@@ -117,7 +117,7 @@ async fn ask_all(shared: &Arc<Shared>, lines: &[Line], addresses: Vec<Address>) 
 }
 
 /// Every server heard of, each once: the masters that are away, and the others.
-fn known(shared: &Shared) -> (Vec<Address>, Vec<Address>) {
+fn known(shared: &SharedRedis) -> (Vec<Address>, Vec<Address>) {
     let map = shared.topology.map();
     let (up, away): (Vec<_>, Vec<_>) = map.masters.iter().partition(|node| node.is_up());
     let away: Vec<Address> = away.iter().map(|node| node.address.clone()).collect();
@@ -132,7 +132,7 @@ fn known(shared: &Shared) -> (Vec<Address>, Vec<Address>) {
 }
 
 /// How many slots nobody serves who is thought to.
-fn missing(shared: &Shared, view: &View) -> usize {
+fn missing(shared: &SharedRedis, view: &View) -> usize {
     let map = shared.topology.map();
     let is_away = |address: &Address| map.masters.iter().any(|node| node.address == *address && !node.is_up());
     let served = view.ranges.iter().filter(|range| !is_away(&range.master));

@@ -11,7 +11,7 @@ use tokio::time;
 use tokio::time::Instant;
 
 use super::node::Node;
-use super::shared::Shared;
+use super::shared::SharedRedis;
 use super::slot;
 use crate::store::Observer;
 use crate::store::redis::scripts::Invocation;
@@ -24,7 +24,7 @@ use crate::store::redis::transport::url::Address;
 /// One connection of this core to each server. Decisions share it: they are written and read together.
 #[derive(Debug)]
 pub struct Links {
-    shared: Arc<Shared>,
+    shared: Arc<SharedRedis>,
     observer: Arc<dyn Observer>,
     /// Only this core takes the lock, and never across an await.
     connections: Mutex<Vec<Arc<NodeConnection>>>,
@@ -80,13 +80,13 @@ impl Observer for NoObserver {
 const DETOURS: usize = 5;
 
 impl Links {
-    pub fn new(shared: &Arc<Shared>) -> Self {
+    pub fn new(shared: &Arc<SharedRedis>) -> Self {
         let (shared, observer) = (Arc::clone(shared), Arc::clone(&shared.observer));
         Self { shared, observer, connections: Mutex::new(Vec::new()) }
     }
 
     /// For what the gateway asks by itself: metrics count decisions alone.
-    pub(in crate::store::redis) fn unobserved(shared: &Arc<Shared>) -> Self {
+    pub(in crate::store::redis) fn unobserved(shared: &Arc<SharedRedis>) -> Self {
         Self { observer: Arc::new(NoObserver), ..Self::new(shared) }
     }
 

@@ -13,7 +13,7 @@ use tracing::warn;
 
 use super::map::SLOTS;
 use super::node::Node;
-use super::shared::Shared;
+use super::shared::SharedRedis;
 use super::slot;
 use super::warnings::Warnings;
 use crate::store::redis::scripts;
@@ -42,7 +42,7 @@ const INSPECTION: u32 = 4;
 /// A server that is back for so long is said to be.
 const STEADY: Duration = Duration::from_secs(1);
 
-pub(in crate::store::redis) async fn monitor(shared: Arc<Shared>, node: Arc<Node>, resets: Resets) {
+pub(in crate::store::redis) async fn monitor(shared: Arc<SharedRedis>, node: Arc<Node>, resets: Resets) {
     let mut report = Report::new(node.address.to_string());
     let mut warnings = Warnings::default();
     let mut connection = None;
@@ -88,14 +88,14 @@ pub(in crate::store::redis) async fn monitor(shared: Arc<Shared>, node: Arc<Node
 }
 
 /// The server was probed: who waits for the first contact may go on.
-fn note_probe(shared: &Shared, node: &Node) {
+fn note_probe(shared: &SharedRedis, node: &Node) {
     node.probed.store(true, Ordering::Release);
     shared.tell();
 }
 
 /// Whether the server can decide: a real decision is written to it.
 async fn greet(
-    shared: &Shared,
+    shared: &SharedRedis,
     node: &Arc<Node>,
     resets: &Resets,
     known: &mut Option<Connection>,
@@ -131,14 +131,14 @@ async fn greet(
     }
     if fresh {
         // It may have been started again without its keys, or be another in its place.
-        resets.emptied();
+        resets.server_emptied();
         warnings.look(connection, &node.address).await;
     }
     Ok(())
 }
 
 /// The name of a key that this server has; in a cluster each has another.
-fn probe_name(shared: &Shared, node: &Arc<Node>) -> Option<String> {
+fn probe_name(shared: &SharedRedis, node: &Arc<Node>) -> Option<String> {
     let name = format!("{}:probe", shared.settings.key_prefix);
     if shared.settings.mode != Mode::Cluster {
         return Some(name);
@@ -150,7 +150,13 @@ fn probe_name(shared: &Shared, node: &Arc<Node>) -> Option<String> {
 }
 
 /// Until there is a reason to probe again.
-async fn rest(shared: &Shared, node: &Node, known: Option<&Connection>, warnings: &mut Warnings, report: &mut Report) {
+async fn rest(
+    shared: &SharedRedis,
+    node: &Node,
+    known: Option<&Connection>,
+    warnings: &mut Warnings,
+    report: &mut Report,
+) {
     let Some(connection) = known else { return };
     let steady = time::sleep(STEADY);
     tokio::pin!(steady);

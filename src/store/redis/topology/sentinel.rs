@@ -12,7 +12,7 @@ use tokio::time;
 use tokio::time::Instant;
 
 use super::node_monitor::Report;
-use super::shared::Shared;
+use super::shared::SharedRedis;
 use crate::store::redis::transport::breaker::Cause;
 use crate::store::redis::transport::connect::Connection;
 use crate::store::redis::transport::fault::Fault;
@@ -38,7 +38,7 @@ const USUAL_NAME: &str = "mymaster";
 const SWITCHES: &str = "+switch-master";
 
 /// Follows the master for good.
-pub(in crate::store::redis) async fn follow(shared: Arc<Shared>) {
+pub(in crate::store::redis) async fn follow(shared: Arc<SharedRedis>) {
     let named = shared.settings.urls.iter().map(|url| url.sentinel().to_string()).collect::<Vec<_>>().join(", ");
     let mut report = Report::new(format!("behind sentinels {named}"));
     loop {
@@ -64,7 +64,7 @@ pub(in crate::store::redis) async fn follow(shared: Arc<Shared>) {
 }
 
 /// Has it asked at once who is the master when the first sentinel that answers says that this has changed, for good.
-pub(in crate::store::redis) async fn listen(shared: Arc<Shared>) {
+pub(in crate::store::redis) async fn listen(shared: Arc<SharedRedis>) {
     loop {
         for url in &shared.settings.urls {
             if let Ok(Ok(connection)) = time::timeout(PATIENCE * 2, subscribe(&shared, &url.sentinel())).await {
@@ -76,7 +76,7 @@ pub(in crate::store::redis) async fn listen(shared: Arc<Shared>) {
     }
 }
 
-async fn subscribe(shared: &Arc<Shared>, sentinel: &Address) -> Result<Connection, Fault> {
+async fn subscribe(shared: &Arc<SharedRedis>, sentinel: &Address) -> Result<Connection, Fault> {
     let watched = Arc::clone(shared);
     let on_push = move |push: PushInfo| {
         if push.kind == PushKind::Message {
@@ -89,7 +89,7 @@ async fn subscribe(shared: &Arc<Shared>, sentinel: &Address) -> Result<Connectio
 }
 
 /// The server that most sentinels name, of those that say themselves that they are a master.
-async fn master(shared: &Arc<Shared>) -> Result<Address, Fault> {
+async fn master(shared: &Arc<SharedRedis>) -> Result<Address, Fault> {
     let mut asking = JoinSet::new();
     for url in shared.settings.urls.clone() {
         let shared = Arc::clone(shared);
@@ -121,7 +121,7 @@ async fn master(shared: &Arc<Shared>) -> Result<Address, Fault> {
     Err(fault)
 }
 
-async fn told(shared: &Shared, url: &Url) -> Result<Address, Fault> {
+async fn told(shared: &SharedRedis, url: &Url) -> Result<Address, Fault> {
     let sentinel = url.sentinel();
     let connection = shared.connector.connect_to_sentinel(&sentinel, None).await?;
     let name = match &url.master {
@@ -151,7 +151,7 @@ async fn only_name(connection: &Connection) -> Result<String, Fault> {
 }
 
 /// Fails where the server says of itself that it is no master.
-async fn verify(shared: &Shared, address: &Address) -> Result<(), Fault> {
+async fn verify(shared: &SharedRedis, address: &Address) -> Result<(), Fault> {
     let connection = shared.connector.connect(address).await?;
     match connection.ask(&redis::cmd("ROLE")).await {
         Ok(Value::Array(role)) if role.first().and_then(text) == Some("master") => Ok(()),

@@ -25,7 +25,7 @@ use crate::store::redis::transport::connect::Connector;
 
 /// What the cores of a process share.
 #[derive(Debug)]
-pub struct Shared {
+pub struct SharedRedis {
     pub(in crate::store::redis) settings: Settings,
     pub(in crate::store::redis) time: Time,
     /// By the prefix alone: no secret to agree on, to lose with Redis, or to find changed when it comes back.
@@ -53,19 +53,19 @@ pub struct Status {
     /// Every server that decides answers.
     pub up: bool,
     /// Those that do not.
-    pub away: Vec<Away>,
+    pub down: Vec<DownServer>,
 }
 
 /// A server that does not answer.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Away {
+pub struct DownServer {
     /// Such as `127.0.0.1:6379`.
     pub server: String,
     /// A word, the same as in the label of the metric: `timeout`, `connection`, `readonly`.
     pub cause: &'static str,
 }
 
-impl Shared {
+impl SharedRedis {
     /// Nothing is connected yet.
     pub fn new(settings: Settings, time: Time, observer: Arc<dyn Observer>) -> Self {
         let first = settings.urls.first().expect("a Redis has an address");
@@ -113,16 +113,16 @@ impl Shared {
 
     pub fn status(&self) -> Status {
         let map = self.topology.map();
-        let away = map.masters.iter().filter_map(|node| {
+        let down = map.masters.iter().filter_map(|node| {
             let cause = node.state().cause?;
-            Some(Away { server: node.address.to_string(), cause: cause.word() })
+            Some(DownServer { server: node.address.to_string(), cause: cause.word() })
         });
-        let mut away: Vec<Away> = away.collect();
+        let mut down: Vec<DownServer> = down.collect();
         if map.masters.is_empty() {
             let server = self.settings.urls[0].sentinel().to_string();
-            away.push(Away { server, cause: "nomaster" });
+            down.push(DownServer { server, cause: "nomaster" });
         }
-        Status { up: away.is_empty(), away }
+        Status { up: down.is_empty(), down }
     }
 
     /// How many keys the servers hold, as they said some seconds ago.

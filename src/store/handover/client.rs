@@ -29,7 +29,7 @@ use crate::store::bans::shared::Written;
 
 /// The way to the successor. It ends when that does.
 #[derive(Debug)]
-pub struct Relay {
+pub struct SuccessorClient {
     desk: Mutex<Desk>,
     /// There is something to be sent.
     wake: Notify,
@@ -63,10 +63,10 @@ struct Waiting {
 struct Told {
     answer: Option<Answer>,
     batch: Option<OwnedBatch>,
-    relay: Weak<Relay>,
+    relay: Weak<SuccessorClient>,
 }
 
-impl Relay {
+impl SuccessorClient {
     /// Begins to carry questions and answers, on the runtime of the caller.
     pub(super) fn begin(stream: net::UnixStream, bans: &Arc<Bans>) -> Arc<Self> {
         let room = Arc::new(Semaphore::new(MOST_UNANSWERED));
