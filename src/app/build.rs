@@ -19,7 +19,7 @@ use crate::record::notify::Desks;
 use crate::store::AnyStore;
 use crate::upstream;
 use crate::upstream::Upstream;
-use crate::upstream::attend::attend;
+use crate::upstream::background_tasks::run_background_tasks;
 
 /// What of the settings requests meet.
 #[derive(Debug)]
@@ -101,7 +101,7 @@ impl Checks {
         for upstream in upstreams {
             if !self.0.iter().any(|(known, _)| Arc::ptr_eq(known, upstream)) {
                 let stop = CancellationToken::new();
-                tokio::spawn(attend(Arc::clone(upstream), stop.clone()));
+                tokio::spawn(run_background_tasks(Arc::clone(upstream), stop.clone()));
                 self.0.push((Arc::clone(upstream), stop));
             }
         }

@@ -151,7 +151,7 @@ impl App {
         let Prepared { snapshot, mut changes, listeners, admin, rules, rest } = prepared;
         self.checks.follow(&snapshot.upstreams);
         self.sinks.herald().follow(rest.trail);
-        Upstream::part_with(&self.live.load().upstreams, &snapshot.upstreams);
+        Upstream::close_removed(&self.live.load().upstreams, &snapshot.upstreams);
         self.live.replace(snapshot);
         self.desks = rest.desks;
 

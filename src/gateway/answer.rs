@@ -17,7 +17,7 @@ use crate::gateway::forward::inspect::Inspected;
 use crate::gateway::forward::inspect::Watch;
 use crate::gateway::forward::relay::BoxError;
 use crate::gateway::forward::relay::Relay;
-use crate::upstream::AnswerBody;
+use crate::upstream::UpstreamBody;
 
 /// What a client is sent after the head.
 #[derive(Debug)]
@@ -32,7 +32,7 @@ pub enum ResponseBody {
 impl ResponseBody {
     /// `watch`: what is still to be found out about the answer.
     pub fn relay(
-        body: AnswerBody,
+        body: UpstreamBody,
         exchange: Box<Exchange>,
         invitation: Option<Invitation>,
         watch: Option<Watch>,

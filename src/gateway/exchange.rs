@@ -31,7 +31,7 @@ use crate::record::Forwarded;
 use crate::record::Meaning;
 use crate::record::RequestRecord;
 use crate::route::UpstreamId;
-use crate::upstream::Passed;
+use crate::upstream::PreviousAttempts;
 
 /// What is known of a request, and what it has reserved. When this is dropped, at the end of the answer or wherever the
 /// client left, what is still reserved is given back, and the request is recorded.
@@ -64,7 +64,7 @@ struct Forwarding {
     upstream: UpstreamId,
     server: Option<Arc<str>>,
     failure: Option<&'static str>,
-    passed: Passed,
+    previous_attempts: PreviousAttempts,
 }
 
 impl Exchange {
@@ -112,13 +112,14 @@ impl Exchange {
     /// It is on its way to this upstream.
     pub fn is_sent_to(&mut self, upstream: UpstreamId) {
         self.reservation.is_sent();
-        self.forwarding = Some(Forwarding { upstream, server: None, failure: None, passed: Passed::new() });
+        self.forwarding =
+            Some(Forwarding { upstream, server: None, failure: None, previous_attempts: PreviousAttempts::new() });
     }
 
     /// By this server, after those that it was tried at before.
-    pub fn is_answered_by(&mut self, server: Option<Arc<str>>, passed: Passed) {
+    pub fn is_answered_by(&mut self, server: Option<Arc<str>>, previous_attempts: PreviousAttempts) {
         if let Some(forwarding) = &mut self.forwarding {
-            (forwarding.server, forwarding.passed) = (server, passed);
+            (forwarding.server, forwarding.previous_attempts) = (server, previous_attempts);
         }
     }
 
@@ -214,7 +215,7 @@ impl Drop for Exchange {
                 upstream: forwarding.upstream,
                 server: forwarding.server.as_deref(),
                 failure: forwarding.failure,
-                passed: &forwarding.passed,
+                previous_attempts: &forwarding.previous_attempts,
             }),
             error: self.error.as_deref(),
             duration: self.core.clock.now().since(facts.started),

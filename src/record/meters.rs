@@ -127,7 +127,7 @@ impl UpstreamMeter {
         if let Some(cause) = forwarded.failure {
             metrics.upstream_errors(&self.name, server, cause).inc();
         }
-        for (server, cause) in forwarded.passed {
+        for (server, cause) in forwarded.previous_attempts {
             metrics.upstream_errors(&self.name, server, cause).inc();
         }
     }

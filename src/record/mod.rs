@@ -124,7 +124,7 @@ pub struct Forwarded<'a> {
     /// Why there was no answer, as a metric label: `connect`, `timeout`, ...
     pub failure: Option<&'static str>,
     /// Servers tried before it, and why not there.
-    pub passed: &'a [(Arc<str>, &'static str)],
+    pub previous_attempts: &'a [(Arc<str>, &'static str)],
 }
 
 /// What became of a request: the word of the log line and of metrics.

@@ -29,7 +29,7 @@ impl Upstream {
                     continue;
                 }
             }
-            chosen.is_chosen();
+            chosen.note_chosen();
             return Some(Arc::clone(chosen));
         }
     }
@@ -108,10 +108,10 @@ mod tests {
     use super::*;
     use crate::upstream::HeadBounds;
     use crate::upstream::HostHeader;
+    use crate::upstream::ServerVerification;
     use crate::upstream::Settings;
     use crate::upstream::Timeouts;
-    use crate::upstream::Tls;
-    use crate::upstream::error::Cause;
+    use crate::upstream::error::FailureCause;
 
     const CLIENT: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
 
@@ -126,7 +126,7 @@ mod tests {
             timeouts: Timeouts::default(),
             heads: HeadBounds::default(),
             health: None,
-            tls: Tls::default(),
+            tls: ServerVerification::default(),
             http2: false,
         })
     }
@@ -149,7 +149,7 @@ mod tests {
     #[test]
     fn round_robin_without_one_of_three_is_even() {
         let upstream = upstream(Balance::RoundRobin, 3);
-        upstream.servers()[2].rest(&Cause::ConnectTimeout);
+        upstream.servers()[2].rest(&FailureCause::ConnectTimeout);
         let picks: Vec<_> = (0..6).map(|_| pick(&upstream, &[], CLIENT).unwrap()).collect();
         assert_eq!(picks, [0, 1, 0, 1, 0, 1]);
         let settings = Settings {
@@ -203,7 +203,7 @@ mod tests {
     #[test]
     fn a_server_that_gave_no_connection_is_the_last_choice_and_never_none() {
         let upstream = upstream(Balance::RoundRobin, 2);
-        upstream.servers()[0].rest(&Cause::ConnectTimeout);
+        upstream.servers()[0].rest(&FailureCause::ConnectTimeout);
         assert_eq!([(); 2].map(|()| pick(&upstream, &[], CLIENT)), [Some(1), Some(1)]);
         assert_eq!(pick(&upstream, &[1], CLIENT), Some(0));
         assert_eq!(pick(&upstream, &[0, 1], CLIENT), None);
@@ -212,11 +212,11 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn only_one_request_finds_out_whether_a_server_is_back() {
         let upstream = upstream(Balance::RoundRobin, 2);
-        upstream.servers()[0].rest(&Cause::ConnectTimeout);
+        upstream.servers()[0].rest(&FailureCause::ConnectTimeout);
         tokio::time::advance(Duration::from_millis(1100)).await;
         let picks: Vec<_> = (0..10).map(|_| pick(&upstream, &[], CLIENT).unwrap()).collect();
         assert_eq!(picks.iter().filter(|index| **index == 0).count(), 1, "{picks:?}");
-        upstream.servers()[0].gave_connection();
+        upstream.servers()[0].note_connected();
         let picks: Vec<_> = (0..10).map(|_| pick(&upstream, &[], CLIENT).unwrap()).collect();
         assert_eq!(picks.iter().filter(|index| **index == 0).count(), 5, "{picks:?}");
     }

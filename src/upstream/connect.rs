@@ -16,10 +16,10 @@ use tokio::time::sleep;
 use tokio::time::timeout_at;
 
 use super::Timeouts;
-use super::error::Cause;
-use super::server::Place;
+use super::error::FailureCause;
 use super::server::Server;
-use super::stream::Stream;
+use super::server::ServerAddress;
+use super::stream::ServerStream;
 
 /// What is to be spoken over a connection.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -29,14 +29,18 @@ pub(super) enum Protocol {
 }
 
 /// Opens a connection. Of several addresses each is tried in turn, with its share of the time.
-pub(super) async fn connect(server: &Server, timeouts: &Timeouts, protocol: Protocol) -> Result<Stream, Cause> {
+pub(super) async fn connect(
+    server: &Server,
+    timeouts: &Timeouts,
+    protocol: Protocol,
+) -> Result<ServerStream, FailureCause> {
     let deadline = Instant::now() + timeouts.connect;
     match &server.place {
-        Place::Address(address) => connect_to(*address, server, timeouts, protocol, deadline).await,
-        Place::Name { host, port } => {
+        ServerAddress::Address(address) => connect_to(*address, server, timeouts, protocol, deadline).await,
+        ServerAddress::Name { host, port } => {
             let found = timeout_at(deadline, lookup_host((host.as_str(), *port))).await;
             let addresses: Vec<SocketAddr> =
-                found.map_err(|_| Cause::ConnectTimeout)?.map_err(Cause::Connect)?.collect();
+                found.map_err(|_| FailureCause::ConnectTimeout)?.map_err(FailureCause::Connect)?.collect();
             first_of(&addresses, server, timeouts, protocol, deadline).await
         }
     }
@@ -48,8 +52,8 @@ async fn first_of(
     timeouts: &Timeouts,
     protocol: Protocol,
     deadline: Instant,
-) -> Result<Stream, Cause> {
-    let mut failed = Err(Cause::Connect(io::Error::new(io::ErrorKind::NotFound, "the name has no address")));
+) -> Result<ServerStream, FailureCause> {
+    let mut failed = Err(FailureCause::Connect(io::Error::new(io::ErrorKind::NotFound, "the name has no address")));
     for (tried, address) in addresses.iter().enumerate() {
         let left = deadline.saturating_duration_since(Instant::now());
         let share = left / u32::try_from(addresses.len() - tried).unwrap_or(u32::MAX);
@@ -67,20 +71,20 @@ async fn connect_to(
     timeouts: &Timeouts,
     protocol: Protocol,
     deadline: Instant,
-) -> Result<Stream, Cause> {
+) -> Result<ServerStream, FailureCause> {
     let mut lacks_descriptor = false;
     let connected = async {
         let stream = socket_to(address, &mut lacks_descriptor).await?;
         prepare(&stream, timeouts.response)?;
         match &server.secure {
-            None => Ok(Stream::Plain(stream)),
-            Some(secure) => secure.handshake(stream, protocol).await.map(|stream| Stream::Tls(Box::new(stream))),
+            None => Ok(ServerStream::Plain(stream)),
+            Some(secure) => secure.handshake(stream, protocol).await.map(|stream| ServerStream::Tls(Box::new(stream))),
         }
     };
     match timeout_at(deadline, connected).await {
-        Ok(connected) => connected.map_err(Cause::Connect),
-        Err(_) if lacks_descriptor => Err(Cause::NoDescriptor),
-        Err(_) => Err(Cause::ConnectTimeout),
+        Ok(connected) => connected.map_err(FailureCause::Connect),
+        Err(_) if lacks_descriptor => Err(FailureCause::NoDescriptor),
+        Err(_) => Err(FailureCause::ConnectTimeout),
     }
 }
 
@@ -98,7 +102,7 @@ async fn socket_to(address: SocketAddr, lacks_descriptor: &mut bool) -> io::Resu
 }
 
 /// Changes with each descriptor that this process could not have: connections that rest had better make room.
-pub(super) fn missed_descriptors() -> u64 {
+pub(super) fn descriptor_shortages() -> u64 {
     MISSED.load(Ordering::Relaxed)
 }
 

@@ -11,9 +11,9 @@ use http::StatusCode;
 #[error("{cause}")]
 pub struct ForwardError {
     pub server: Option<Arc<str>>,
-    pub cause: Cause,
+    pub cause: FailureCause,
     /// Those tried before it.
-    pub passed: Passed,
+    pub previous_attempts: PreviousAttempts,
     /// Some of it may have been written to a server.
     pub is_sent: bool,
 }
@@ -23,10 +23,10 @@ pub(super) type BoxError = Box<dyn Error + Send + Sync>;
 
 /// Servers that a request was tried at before the last one, as written in the configuration, and why not there: a label
 /// as of [`ForwardError::label`].
-pub type Passed = Vec<(Arc<str>, &'static str)>;
+pub type PreviousAttempts = Vec<(Arc<str>, &'static str)>;
 
 #[derive(Debug, thiserror::Error)]
-pub enum Cause {
+pub enum FailureCause {
     #[error("no server is healthy")]
     NoHealthyServer,
     #[error("the server cannot be reached: {0}")]
@@ -41,14 +41,14 @@ pub enum Cause {
     #[error("the server closed the connection before it had answered: {0}")]
     Closed(BoxError),
     #[error("the server's answer is not HTTP: {0}")]
-    Nonsense(BoxError),
+    InvalidResponse(BoxError),
     #[error("the server switched protocols without being asked to")]
-    UnaskedUpgrade,
+    UnexpectedUpgrade,
     #[error("the request's body broke off: {}", deepest(&**.0))]
     RequestBody(BoxError),
 }
 
-impl Cause {
+impl FailureCause {
     /// The same for another request that waited for the same connection.
     pub(super) fn again(&self) -> Self {
         match self {
@@ -67,28 +67,34 @@ impl Cause {
             Self::NoDescriptor => "no_descriptor",
             Self::ResponseTimeout => "response_timeout",
             Self::Closed(_) => "closed",
-            Self::Nonsense(_) => "nonsense",
-            Self::UnaskedUpgrade => "unasked_upgrade",
+            Self::InvalidResponse(_) => "nonsense",
+            Self::UnexpectedUpgrade => "unasked_upgrade",
             Self::RequestBody(_) => "request_body",
         }
     }
 }
 
 impl ForwardError {
-    pub(super) fn at(server: &Arc<str>, cause: Cause, passed: Passed, is_sent: bool) -> Self {
-        Self { server: Some(Arc::clone(server)), cause, passed, is_sent }
+    pub(super) fn at(
+        server: &Arc<str>,
+        cause: FailureCause,
+        previous_attempts: PreviousAttempts,
+        is_sent: bool,
+    ) -> Self {
+        Self { server: Some(Arc::clone(server)), cause, previous_attempts, is_sent }
     }
 
     /// 502 down or nonsense, 503 no healthy server or no descriptor, 504 too slow. A body that broke off is the client's
     /// fault, 400.
     pub fn status(&self) -> StatusCode {
         match self.cause {
-            Cause::NoHealthyServer | Cause::NoDescriptor => StatusCode::SERVICE_UNAVAILABLE,
-            Cause::ConnectTimeout | Cause::ResponseTimeout => StatusCode::GATEWAY_TIMEOUT,
-            Cause::Connect(_) | Cause::Closed(_) | Cause::Nonsense(_) | Cause::UnaskedUpgrade => {
-                StatusCode::BAD_GATEWAY
-            }
-            Cause::RequestBody(_) => StatusCode::BAD_REQUEST,
+            FailureCause::NoHealthyServer | FailureCause::NoDescriptor => StatusCode::SERVICE_UNAVAILABLE,
+            FailureCause::ConnectTimeout | FailureCause::ResponseTimeout => StatusCode::GATEWAY_TIMEOUT,
+            FailureCause::Connect(_)
+            | FailureCause::Closed(_)
+            | FailureCause::InvalidResponse(_)
+            | FailureCause::UnexpectedUpgrade => StatusCode::BAD_GATEWAY,
+            FailureCause::RequestBody(_) => StatusCode::BAD_REQUEST,
         }
     }
 
@@ -109,10 +115,10 @@ pub enum BodyError {
 
 /// Why a request got no answer on a connection.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum Failed {
+pub(super) enum AttemptError {
     /// There was no connection.
     #[error("{0}")]
-    Unreached(Cause),
+    NotConnected(FailureCause),
     /// No byte of it was written: it is what it was.
     #[error("the connection had ended: {0}")]
     Unwritten(BoxError),
@@ -125,9 +131,9 @@ pub(super) enum Failed {
     },
     /// The connection ended before a byte of an answer.
     #[error("the connection ended: {0}")]
-    Died(BoxError),
+    Disconnected(BoxError),
     #[error("{0}")]
-    Fault(Cause),
+    Failed(FailureCause),
 }
 
 /// Libraries name their part in it; the cause is below.
@@ -143,20 +149,22 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(cause: Cause, status: u16) {
+    fn check(cause: FailureCause, status: u16) {
         assert_eq!(
-            ForwardError { server: None, cause, passed: Passed::new(), is_sent: false }.status().as_u16(),
+            ForwardError { server: None, cause, previous_attempts: PreviousAttempts::new(), is_sent: false }
+                .status()
+                .as_u16(),
             status
         );
     }
 
     #[test]
     fn down_is_502_unhealthy_503_slow_504() {
-        check(Cause::NoHealthyServer, 503);
-        check(Cause::NoDescriptor, 503);
-        check(Cause::Connect(io::ErrorKind::ConnectionRefused.into()), 502);
-        check(Cause::UnaskedUpgrade, 502);
-        check(Cause::ConnectTimeout, 504);
-        check(Cause::ResponseTimeout, 504);
+        check(FailureCause::NoHealthyServer, 503);
+        check(FailureCause::NoDescriptor, 503);
+        check(FailureCause::Connect(io::ErrorKind::ConnectionRefused.into()), 502);
+        check(FailureCause::UnexpectedUpgrade, 502);
+        check(FailureCause::ConnectTimeout, 504);
+        check(FailureCause::ResponseTimeout, 504);
     }
 }

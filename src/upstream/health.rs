@@ -27,7 +27,7 @@ use super::Settings;
 use super::Timeouts;
 use super::connect::Protocol;
 use super::connect::connect;
-use super::connect::missed_descriptors;
+use super::connect::descriptor_shortages;
 use super::http1::Link;
 
 /// Asks a server again and again, forever.
@@ -39,14 +39,14 @@ pub(super) async fn watch(settings: &Settings, server: &Arc<Server>, check: &Hea
     let mut against = 0;
     loop {
         times.tick().await;
-        let missed = missed_descriptors();
+        let missed = descriptor_shortages();
         let asked = timeout(check.timeout, ask(server, check, &settings.host)).await;
         let fault = match asked {
             Ok(Ok(())) => None,
             Ok(Err(fault)) => Some(fault),
             Err(_) => Some("no answer in time".to_owned()),
         };
-        if fault.is_some() && missed != missed_descriptors() {
+        if fault.is_some() && missed != descriptor_shortages() {
             // It may never have been asked: the fault is ours.
             continue;
         }
@@ -80,7 +80,7 @@ async fn ask(server: &Arc<Server>, check: &HealthCheck, host: &HostHeader) -> Re
         HostHeader::Fixed(host) => host.to_str().map_err(|error| error.to_string())?,
     };
     let stream = connect(server, &timeouts, protocol).await.map_err(|cause| cause.to_string())?;
-    server.gave_connection();
+    server.note_connected();
     let answered = match protocol {
         Protocol::Http1 => {
             let request = Request::get(check.path.as_str()).header(HOST, host).header(CONNECTION, "close");

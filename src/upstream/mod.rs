@@ -1,10 +1,10 @@
 //! The applications behind: their servers, who is chosen, and connections kept to them.
 
-pub mod again;
-pub mod answer;
-pub mod attend;
+pub mod background_tasks;
 pub mod error;
 pub mod pool;
+pub mod replay;
+pub mod response;
 pub mod server;
 pub mod tls;
 
@@ -30,47 +30,47 @@ use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
 use tokio::sync::Notify;
 
-pub use self::again::Again;
-pub use self::answer::Answer;
-pub use self::answer::AnswerBody;
 pub use self::error::BodyError;
 pub use self::error::ForwardError;
-pub use self::error::Passed;
+pub use self::error::PreviousAttempts;
 pub use self::pool::Pool;
+pub use self::replay::ReplayBody;
+pub use self::response::UpstreamBody;
+pub use self::response::UpstreamResponse;
 pub use self::server::Server;
-pub use self::tls::Tls;
+pub use self::tls::ServerVerification;
 pub use self::tunnel::Tunnel;
 
-use self::server::Place;
-use self::tls::Secure;
+use self::server::ServerAddress;
+use self::tls::ServerTls;
 
 /// What the configuration says of one upstream. Comparable, so that a reload keeps what did not change.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Settings {
     pub name: Arc<str>,
     /// At least one.
-    pub servers: Vec<Location>,
+    pub servers: Vec<ServerUrl>,
     pub balance: Balance,
     pub host: HostHeader,
     pub timeouts: Timeouts,
     pub heads: HeadBounds,
     pub health: Option<HealthCheck>,
     /// For those of the servers that speak TLS.
-    pub tls: Tls,
+    pub tls: ServerVerification,
     /// Whether servers are spoken to in HTTP/2. Upgrades are asked for in HTTP/1.1.
     pub http2: bool,
 }
 
 /// What a server's URL says.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Location {
+pub struct ServerUrl {
     pub authority: Authority,
     /// Of `https://`: who its certificate must be for.
     pub verified_as: Option<ServerName<'static>>,
 }
 
 /// Plain HTTP.
-impl From<Authority> for Location {
+impl From<Authority> for ServerUrl {
     fn from(authority: Authority) -> Self {
         Self { authority, verified_as: None }
     }
@@ -163,13 +163,13 @@ impl Upstream {
     }
 
     /// Servers that `stays` does not know are made anew.
-    fn with(settings: Settings, stays: impl Fn(&Location) -> Vec<Arc<Server>>) -> Arc<Self> {
+    fn with(settings: Settings, stays: impl Fn(&ServerUrl) -> Vec<Arc<Server>>) -> Arc<Self> {
         let has_tls = settings.servers.iter().any(|location| location.verified_as.is_some());
         let client = has_tls.then(|| settings.tls.client());
         let servers = settings.servers.iter().flat_map(|location| {
             let mut stay = stays(location);
             if stay.is_empty() {
-                stay.push(settings.server(location, Place::of(location), client.as_ref()));
+                stay.push(settings.server(location, ServerAddress::of(location), client.as_ref()));
             }
             stay
         });
@@ -200,11 +200,11 @@ impl Upstream {
     }
 
     /// Has the connections closed that are kept to servers of `before` and of none of `in_use`.
-    pub fn part_with(before: &[Arc<Self>], in_use: &[Arc<Self>]) {
+    pub fn close_removed(before: &[Arc<Self>], in_use: &[Arc<Self>]) {
         let servers = |upstreams: &[Arc<Self>]| -> Vec<Arc<Server>> {
             upstreams.iter().flat_map(|upstream| upstream.servers().to_vec()).collect()
         };
-        Server::part_with(&servers(before), &servers(in_use));
+        Server::close_removed(&servers(before), &servers(in_use));
     }
 
     pub fn settings(&self) -> &Settings {
@@ -224,10 +224,10 @@ impl Upstream {
 }
 
 impl Settings {
-    fn server(&self, location: &Location, place: Place, client: Option<&ClientConfig>) -> Arc<Server> {
+    fn server(&self, location: &ServerUrl, place: ServerAddress, client: Option<&ClientConfig>) -> Arc<Server> {
         let secure = client.zip(location.verified_as.as_ref()).map(|(client, host)| {
             let name = self.tls.server_name.as_ref().unwrap_or(host);
-            Secure::new(client, name.clone())
+            ServerTls::new(client, name.clone())
         });
         Arc::new(Server::new(location, place, secure, self.http2))
     }

@@ -10,16 +10,16 @@ use hashbrown::HashMap;
 use parking_lot::Mutex;
 use tokio::time::sleep;
 
-use super::connect::missed_descriptors;
+use super::connect::descriptor_shortages;
 use super::http1::Link;
-use super::http2::Shared;
+use super::http2::Http2Pool;
 use super::server::ServerId;
 
 /// The connections of one core.
 #[derive(Debug, Default)]
 pub struct Pool {
-    pub(super) idle: Arc<Idle>,
-    pub(super) trunks: Arc<Shared>,
+    pub(super) idle: Arc<IdleConnections>,
+    pub(super) http2: Arc<Http2Pool>,
 }
 
 impl Pool {
@@ -30,34 +30,34 @@ impl Pool {
 
 /// Connections without a request. The lock is for the compiler: only one core comes here.
 #[derive(Debug)]
-pub(super) struct Idle {
-    resting: Mutex<Resting>,
+pub(super) struct IdleConnections {
+    resting: Mutex<IdleState>,
 }
 
 #[derive(Debug)]
-struct Resting {
+struct IdleState {
     /// The last one in is the first one out, so that what is not needed grows old.
-    links: HashMap<ServerId, VecDeque<Aging>>,
+    links: HashMap<ServerId, VecDeque<IdleConnection>>,
     /// How often the sweeper came by: time enough for this, and free to read.
     tick: u64,
     sweeping: bool,
-    /// What `missed_descriptors` said when the sweeper came by.
+    /// What `descriptor_shortages` said when the sweeper came by.
     missed: u64,
 }
 
 #[derive(Debug)]
-struct Aging {
+struct IdleConnection {
     link: Box<Link>,
     expires: u64,
 }
 
-impl Default for Idle {
+impl Default for IdleConnections {
     fn default() -> Self {
-        Self { resting: Mutex::new(Resting { links: HashMap::new(), tick: 0, sweeping: false, missed: 0 }) }
+        Self { resting: Mutex::new(IdleState { links: HashMap::new(), tick: 0, sweeping: false, missed: 0 }) }
     }
 }
 
-impl Idle {
+impl IdleConnections {
     /// A connection that the server has not closed, as far as is known.
     pub(super) fn take(&self, server: ServerId) -> Option<Box<Link>> {
         let mut resting = self.resting.lock();
@@ -76,7 +76,7 @@ impl Idle {
         let expires = resting.tick.saturating_add(u64::try_from(ticks).unwrap_or(u64::MAX));
         let links = resting.links.entry(link.server.id).or_default();
         if links.len() < MOST_IDLE {
-            links.push_back(Aging { link, expires });
+            links.push_back(IdleConnection { link, expires });
         }
         if !resting.sweeping {
             resting.sweeping = true;
@@ -90,7 +90,7 @@ impl Idle {
         let mut resting = self.resting.lock();
         resting.tick += 1;
         let tick = resting.tick;
-        let missed = missed_descriptors();
+        let missed = descriptor_shortages();
         if missed != mem::replace(&mut resting.missed, missed) {
             resting.links.clear();
         }
@@ -105,7 +105,7 @@ impl Idle {
     }
 }
 
-async fn sweep(idle: Weak<Idle>) {
+async fn sweep(idle: Weak<IdleConnections>) {
     loop {
         sleep(TICK).await;
         if !idle.upgrade().is_some_and(|idle| idle.sweep()) {

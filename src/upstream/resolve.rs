@@ -11,17 +11,17 @@ use tokio::time::timeout;
 use tracing::info;
 use tracing::warn;
 
-use super::Location;
 use super::Server;
+use super::ServerUrl;
 use super::Upstream;
-use super::server::Place;
+use super::server::ServerAddress;
 
 /// Looks up every name among the servers, and goes on with it; returns at once where there is none.
 ///
 /// Every address is a server. One that is gone gets no further requests, and ends those it has; while a name cannot be
 /// looked up its servers stay.
 pub(super) async fn resolve(upstream: &Upstream) {
-    let named = |location: &&Location| matches!(Place::of(location), Place::Name { .. });
+    let named = |location: &&ServerUrl| matches!(ServerAddress::of(location), ServerAddress::Name { .. });
     let mut failing = false;
     while upstream.settings.servers.iter().any(|location| named(&location)) {
         let mut failed = None;
@@ -46,8 +46,8 @@ pub(super) async fn resolve(upstream: &Upstream) {
     }
 }
 
-async fn look_up(location: &Location) -> io::Result<Vec<SocketAddr>> {
-    let Place::Name { host, port } = Place::of(location) else { return Ok(Vec::new()) };
+async fn look_up(location: &ServerUrl) -> io::Result<Vec<SocketAddr>> {
+    let ServerAddress::Name { host, port } = ServerAddress::of(location) else { return Ok(Vec::new()) };
     let found = timeout(PATIENCE, lookup_host((host.as_str(), port))).await;
     let mut addresses: Vec<SocketAddr> = found.map_err(|_| io::ErrorKind::TimedOut)??.collect();
     // In no order of theirs: name servers turn the list at every look-up.
@@ -61,7 +61,7 @@ async fn look_up(location: &Location) -> io::Result<Vec<SocketAddr>> {
 
 impl Upstream {
     /// From now on a name has these addresses.
-    fn take_over(&self, location: &Location, addresses: &[SocketAddr]) {
+    fn take_over(&self, location: &ServerUrl, addresses: &[SocketAddr]) {
         let before = self.servers();
         let mut of_name = before.iter().filter(|server| server.location == *location);
         if of_name.clone().count() == addresses.len()
@@ -78,13 +78,13 @@ impl Upstream {
             }
             servers.extend(addresses.iter().map(|address| {
                 let stays = of_name.clone().find(|server| server.resolved() == Some(*address));
-                let anew = || self.settings.server(location, Place::Address(*address), self.client.as_ref());
+                let anew = || self.settings.server(location, ServerAddress::Address(*address), self.client.as_ref());
                 stays.map_or_else(anew, Arc::clone)
             }));
         }
         let (upstream, server) = (&self.settings.name, &location.authority);
         info!(%upstream, %server, ?addresses, "a server's name has these addresses now");
-        Server::part_with(&before, &servers);
+        Server::close_removed(&before, &servers);
         self.servers.store(Arc::new(servers));
         self.changed.notify_one();
     }
@@ -104,11 +104,11 @@ mod tests {
     use crate::upstream::Balance;
     use crate::upstream::HeadBounds;
     use crate::upstream::HostHeader;
+    use crate::upstream::ServerVerification;
     use crate::upstream::Settings;
     use crate::upstream::Timeouts;
-    use crate::upstream::Tls;
 
-    fn location(authority: &str) -> Location {
+    fn location(authority: &str) -> ServerUrl {
         authority.parse::<Authority>().unwrap().into()
     }
 
@@ -132,7 +132,7 @@ mod tests {
             timeouts: Timeouts::default(),
             heads: HeadBounds::default(),
             health: None,
-            tls: Tls::default(),
+            tls: ServerVerification::default(),
             http2: false,
         });
         let addresses = |all: &[&str]| -> Vec<SocketAddr> { all.iter().map(|one| one.parse().unwrap()).collect() };

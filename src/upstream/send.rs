@@ -13,29 +13,29 @@ use http::header::UPGRADE;
 use http_body::Body;
 use smallvec::SmallVec;
 
-use super::Again;
-use super::Answer;
-use super::AnswerBody;
 use super::ForwardError;
 use super::Pool;
+use super::ReplayBody;
 use super::Server;
 use super::Settings;
 use super::Upstream;
-use super::answer::Incoming;
+use super::UpstreamBody;
+use super::UpstreamResponse;
 use super::connect::Protocol;
 use super::connect::connect;
+use super::error::AttemptError;
 use super::error::BoxError;
-use super::error::Cause;
-use super::error::Failed;
-use super::error::Passed;
+use super::error::FailureCause;
+use super::error::PreviousAttempts;
 use super::http1::Link;
 use super::http1::Sending;
+use super::response::ResponseBody;
 use super::server::ServerId;
 
 impl Pool {
     /// Sends a request, its target in origin form and every header as the application is to see it, to one of the
     /// upstream's servers. `client` is who asks, as far as that decides which. A 101 is an answer only to a request
-    /// with `Upgrade`; its body becomes a [`Tunnel`](super::Tunnel). `hear` is told of informational answers.
+    /// with `Upgrade`; its body becomes a [`Tunnel`](super::Tunnel). `on_informational` is told of informational answers.
     ///
     /// A request of which nothing was written goes on to a new connection, or to the next server, each of which is
     /// tried once. GET, HEAD and OPTIONS without a body are sent once more when a connection ended before any byte
@@ -46,10 +46,10 @@ impl Pool {
         upstream: &Arc<Upstream>,
         mut request: Request<B>,
         client: IpAddr,
-        mut hear: impl FnMut(Response<()>) + Send,
-    ) -> impl Future<Output = Result<Answer, ForwardError>>
+        mut on_informational: impl FnMut(Response<()>) + Send,
+    ) -> impl Future<Output = Result<UpstreamResponse, ForwardError>>
     where
-        B: Body<Data = Bytes, Error: Into<BoxError>> + Again + Default + Send + Unpin + std::fmt::Debug + 'static,
+        B: Body<Data = Bytes, Error: Into<BoxError>> + ReplayBody + Default + Send + Unpin + std::fmt::Debug + 'static,
     {
         // Outside of the future, which would otherwise have room for the request twice.
         let may_switch = request.headers().contains_key(UPGRADE);
@@ -61,93 +61,115 @@ impl Pool {
             let mut may_reuse = true;
             let mut is_sent = false;
             let (mut unwritten, mut refusals) = (0, 0);
-            let mut passed = Passed::new();
+            let mut previous_attempts = PreviousAttempts::new();
             let mut fault = None;
-            let mut failed =
-                ForwardError { server: None, cause: Cause::NoHealthyServer, passed: Passed::new(), is_sent };
+            let mut failed = ForwardError {
+                server: None,
+                cause: FailureCause::NoHealthyServer,
+                previous_attempts: PreviousAttempts::new(),
+                is_sent,
+            };
             let mut sending = None;
             while let Some(server) = upstream.pick(&tried, client) {
                 let server = &server;
-                passed.extend(fault.take());
-                let failure = |cause, passed, is_sent| ForwardError::at(server.name(), cause, passed, is_sent);
-                let to_blame = |cause: &Cause| Some((Arc::clone(server.name()), cause.label()));
+                previous_attempts.extend(fault.take());
+                let failure = |cause, previous_attempts, is_sent| {
+                    ForwardError::at(server.name(), cause, previous_attempts, is_sent)
+                };
+                let to_blame = |cause: &FailureCause| Some((Arc::clone(server.name()), cause.label()));
                 let in_flight = server.begin();
                 let is_shared = server.speaks_http2 && !may_switch;
                 let kept = if may_reuse && !is_shared { self.idle.take(server.id) } else { None };
                 let is_new = !is_shared && kept.is_none();
                 let answered = match kept {
                     Some(link) => {
-                        link.exchange(&mut request, &mut sending, timeouts.response, settings.heads, &mut hear).await
+                        link.exchange(
+                            &mut request,
+                            &mut sending,
+                            timeouts.response,
+                            settings.heads,
+                            &mut on_informational,
+                        )
+                        .await
                     }
                     // Seldom: they take no room in every request's future.
-                    None if is_shared => Box::pin(self.over_http2(server, &mut request, settings, &mut hear)).await,
+                    None if is_shared => {
+                        Box::pin(self.over_http2(server, &mut request, settings, &mut on_informational)).await
+                    }
                     None => {
-                        Box::pin(self.over_new_http1(server, &mut request, &mut sending, settings, &mut hear)).await
+                        Box::pin(self.over_new_http1(
+                            server,
+                            &mut request,
+                            &mut sending,
+                            settings,
+                            &mut on_informational,
+                        ))
+                        .await
                     }
                 };
                 match answered {
                     Ok(response) if response.status() == StatusCode::SWITCHING_PROTOCOLS && !may_switch => {
-                        return Err(failure(Cause::UnaskedUpgrade, passed, true));
+                        return Err(failure(FailureCause::UnexpectedUpgrade, previous_attempts, true));
                     }
                     Ok(response) => {
                         server.answered();
-                        let response = AnswerBody::attach(response, in_flight, timeouts.response);
-                        return Ok(Answer { response, server: Arc::clone(server.name()), passed });
+                        let response = UpstreamBody::attach(response, in_flight, timeouts.response);
+                        return Ok(UpstreamResponse { response, server: Arc::clone(server.name()), previous_attempts });
                     }
                     // Another server would want one, too.
-                    Err(Failed::Unreached(cause @ Cause::NoDescriptor)) => {
-                        return Err(failure(cause, passed, is_sent));
+                    Err(AttemptError::NotConnected(cause @ FailureCause::NoDescriptor)) => {
+                        return Err(failure(cause, previous_attempts, is_sent));
                     }
-                    Err(Failed::Unreached(cause)) => {
+                    Err(AttemptError::NotConnected(cause)) => {
                         server.rest(&cause);
                         tried.push(server.id);
                         fault = to_blame(&cause);
-                        failed = failure(cause, Passed::new(), is_sent);
+                        failed = failure(cause, PreviousAttempts::new(), is_sent);
                         continue;
                     }
-                    Err(Failed::Unwritten(error)) => {
+                    Err(AttemptError::Unwritten(error)) => {
                         unwritten += 1;
-                        let cause = Cause::Closed(error);
+                        let cause = FailureCause::Closed(error);
                         if is_new || unwritten > MOST_UNWRITTEN {
                             tried.push(server.id);
-                            server.left_unanswered(&cause);
+                            server.note_unanswered(&cause);
                             fault = to_blame(&cause);
                         }
-                        failed = failure(cause, Passed::new(), is_sent);
+                        failed = failure(cause, PreviousAttempts::new(), is_sent);
                     }
-                    Err(Failed::Refused { error, is_whole }) => {
+                    Err(AttemptError::Refused { error, is_whole }) => {
                         refusals += 1;
                         if !is_whole || refusals > MOST_REFUSED {
-                            return Err(failure(Cause::Closed(error), passed, true));
+                            return Err(failure(FailureCause::Closed(error), previous_attempts, true));
                         }
                         Self::avoid(upstream, &mut tried, server.id);
-                        failed = failure(Cause::Closed(error), Passed::new(), is_sent);
+                        failed = failure(FailureCause::Closed(error), PreviousAttempts::new(), is_sent);
                     }
-                    Err(Failed::Died(error)) => {
+                    Err(AttemptError::Disconnected(error)) => {
                         is_sent = true;
-                        let cause = Cause::Closed(error);
+                        let cause = FailureCause::Closed(error);
                         // A kept connection may be at its end; of a shared one many requests learn one thing.
                         if is_new {
-                            server.left_unanswered(&cause);
+                            server.note_unanswered(&cause);
                         }
                         if !mem::take(&mut may_repeat) {
-                            return Err(failure(cause, passed, is_sent));
+                            return Err(failure(cause, previous_attempts, is_sent));
                         }
                         // From its beginning.
                         sending = None;
                         Self::avoid(upstream, &mut tried, server.id);
                         fault = to_blame(&cause);
-                        failed = failure(cause, Passed::new(), is_sent);
+                        failed = failure(cause, PreviousAttempts::new(), is_sent);
                     }
-                    Err(Failed::Fault(cause)) => {
-                        server.left_unanswered(&cause);
-                        return Err(failure(cause, passed, true));
+                    Err(AttemptError::Failed(cause)) => {
+                        server.note_unanswered(&cause);
+                        return Err(failure(cause, previous_attempts, true));
                     }
                 }
                 // What happened to one kept connection may have happened to all.
                 may_reuse = false;
             }
-            Err(ForwardError { passed, ..failed })
+            Err(ForwardError { previous_attempts, ..failed })
         }
     }
 
@@ -165,16 +187,16 @@ impl Pool {
         request: &mut Request<B>,
         sending: &mut Option<Sending>,
         settings: &Settings,
-        hear: Hear<'_>,
-    ) -> Result<Response<Incoming>, Failed>
+        on_informational: OnInformational<'_>,
+    ) -> Result<Response<ResponseBody>, AttemptError>
     where
         B: Body<Data = Bytes, Error: Into<BoxError>> + Default + Send + Unpin + 'static,
     {
         let timeouts = &settings.timeouts;
-        let stream = connect(server, timeouts, Protocol::Http1).await.map_err(Failed::Unreached)?;
-        server.gave_connection();
+        let stream = connect(server, timeouts, Protocol::Http1).await.map_err(AttemptError::NotConnected)?;
+        server.note_connected();
         let link = Link::new(stream, Arc::clone(server), timeouts.idle, Arc::downgrade(&self.idle));
-        Box::new(link).exchange(request, sending, timeouts.response, settings.heads, hear).await
+        Box::new(link).exchange(request, sending, timeouts.response, settings.heads, on_informational).await
     }
 
     async fn over_http2<B>(
@@ -182,25 +204,25 @@ impl Pool {
         server: &Arc<Server>,
         request: &mut Request<B>,
         settings: &Settings,
-        hear: Hear<'_>,
-    ) -> Result<Response<Incoming>, Failed>
+        on_informational: OnInformational<'_>,
+    ) -> Result<Response<ResponseBody>, AttemptError>
     where
-        B: Body<Data = Bytes, Error: Into<BoxError>> + Again + Default + Send + Unpin + 'static,
+        B: Body<Data = Bytes, Error: Into<BoxError>> + ReplayBody + Default + Send + Unpin + 'static,
     {
-        let stream = match self.trunks.at_hand(server) {
+        let stream = match self.http2.at_hand(server) {
             Some(stream) => stream,
-            None => self.trunks.stream(server, settings).await.map_err(Failed::Unreached)?,
+            None => self.http2.stream(server, settings).await.map_err(AttemptError::NotConnected)?,
         };
-        let response = stream.exchange(request, settings.timeouts.response, hear).await?;
-        Ok(response.map(|incoming| Incoming::Http2(Box::new(incoming))))
+        let response = stream.exchange(request, settings.timeouts.response, on_informational).await?;
+        Ok(response.map(|incoming| ResponseBody::Http2(Box::new(incoming))))
     }
 }
 
 /// Who is told of informational answers.
-pub(super) type Hear<'h> = &'h mut (dyn FnMut(Response<()>) + Send);
+pub(super) type OnInformational<'h> = &'h mut (dyn FnMut(Response<()>) + Send);
 
 /// Informational answers to one request: more is no application's habit.
-pub(super) const MOST_INFORMED: u32 = 100;
+pub(super) const MAX_INFORMATIONAL: u32 = 100;
 
 /// Connections in a row that may be at their end when a request comes to them.
 const MOST_UNWRITTEN: u32 = 3;

@@ -16,21 +16,21 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
-use super::Location;
-use super::error::Cause;
-use super::tls::Secure;
+use super::ServerUrl;
+use super::error::FailureCause;
+use super::tls::ServerTls;
 
 /// A server, shared by all cores.
 #[derive(Debug)]
 pub struct Server {
     name: Arc<str>,
     pub(super) id: ServerId,
-    pub(super) place: Place,
+    pub(super) place: ServerAddress,
     /// Where it speaks TLS.
-    pub(super) secure: Option<Secure>,
+    pub(super) secure: Option<ServerTls>,
     pub(super) speaks_http2: bool,
     /// What it was made from.
-    pub(super) location: Location,
+    pub(super) location: ServerUrl,
     in_flight: AtomicUsize,
     healthy: AtomicBool,
     /// Connections in a row that it did not give.
@@ -40,7 +40,7 @@ pub struct Server {
     /// When it was last chosen in turn.
     pub(super) turn: AtomicU64,
     /// Microseconds from `created` to the end of its rest; zero: none.
-    rests_until: AtomicU64,
+    backs_off_until: AtomicU64,
     /// Microseconds from `created` to its return after an absence; zero: it was never away.
     returned: AtomicU64,
     created: Instant,
@@ -54,7 +54,7 @@ pub(super) struct ServerId(u64);
 
 /// Where a server is.
 #[derive(Debug)]
-pub(super) enum Place {
+pub(super) enum ServerAddress {
     Address(SocketAddr),
     /// A name whose addresses are not known yet is looked up for each connection.
     Name {
@@ -64,7 +64,12 @@ pub(super) enum Place {
 }
 
 impl Server {
-    pub(super) fn new(location: &Location, place: Place, secure: Option<Secure>, speaks_http2: bool) -> Self {
+    pub(super) fn new(
+        location: &ServerUrl,
+        place: ServerAddress,
+        secure: Option<ServerTls>,
+        speaks_http2: bool,
+    ) -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         Self {
             name: location.authority.as_str().into(),
@@ -78,7 +83,7 @@ impl Server {
             refusals: AtomicU32::new(0),
             unanswered: AtomicU32::new(0),
             turn: AtomicU64::new(0),
-            rests_until: AtomicU64::new(0),
+            backs_off_until: AtomicU64::new(0),
             returned: AtomicU64::new(0),
             created: Instant::now(),
             gone: CancellationToken::new(),
@@ -87,7 +92,7 @@ impl Server {
 
     /// Has the connections closed that are kept to servers which are not in use any more: at once when they are idle, and
     /// else when what they carry has ended.
-    pub(super) fn part_with(before: &[Arc<Self>], in_use: &[Arc<Self>]) {
+    pub(super) fn close_removed(before: &[Arc<Self>], in_use: &[Arc<Self>]) {
         for server in before.iter().filter(|server| !in_use.iter().any(|other| other.id == server.id)) {
             server.gone.cancel();
         }
@@ -101,8 +106,8 @@ impl Server {
     /// Its address, where it is known.
     pub(super) fn resolved(&self) -> Option<SocketAddr> {
         match self.place {
-            Place::Address(address) => Some(address),
-            Place::Name { .. } => None,
+            ServerAddress::Address(address) => Some(address),
+            ServerAddress::Name { .. } => None,
         }
     }
 
@@ -129,21 +134,21 @@ impl Server {
     }
 
     /// It gave no connection: others go first for a moment.
-    pub(super) fn rest(&self, cause: &Cause) {
+    pub(super) fn rest(&self, cause: &FailureCause) {
         // Those that found out at the same time found out one thing.
         let is_known = self.rests() && self.refusals.load(Ordering::Relaxed) > 0;
-        self.rests_until.store(self.since_created(REST), Ordering::Relaxed);
+        self.backs_off_until.store(self.since_created(REST), Ordering::Relaxed);
         if !is_known && self.refusals.fetch_add(1, Ordering::Relaxed) == 0 {
             warn!(server = %self.name, %cause, "a server gives no connection, others go first");
         }
     }
 
     /// It gave a connection. After a longer absence it is not to get its full share at once.
-    pub(super) fn gave_connection(&self) {
+    pub(super) fn note_connected(&self) {
         if self.refusals.load(Ordering::Relaxed) == 0 {
             return;
         }
-        self.rests_until.store(0, Ordering::Relaxed);
+        self.backs_off_until.store(0, Ordering::Relaxed);
         if self.refusals.swap(0, Ordering::Relaxed) >= ABSENT {
             self.has_returned();
         }
@@ -151,15 +156,15 @@ impl Server {
 
     /// It took a request and gave no answer, unless the client did not send all of it. Where that is the rule, others go
     /// first.
-    pub(super) fn left_unanswered(&self, cause: &Cause) {
-        if matches!(cause, Cause::RequestBody(_)) {
+    pub(super) fn note_unanswered(&self, cause: &FailureCause) {
+        if matches!(cause, FailureCause::RequestBody(_)) {
             return;
         }
         let before = self.unanswered.fetch_add(1, Ordering::Relaxed);
         if before + 1 < FAILING {
             return;
         }
-        self.rests_until.store(self.since_created(REST), Ordering::Relaxed);
+        self.backs_off_until.store(self.since_created(REST), Ordering::Relaxed);
         if before + 1 == FAILING {
             warn!(server = %self.name, %cause, "a server answers no request, others go first");
         }
@@ -168,28 +173,28 @@ impl Server {
     /// It answered a request.
     pub(super) fn answered(&self) {
         if self.unanswered.load(Ordering::Relaxed) > 0 && self.unanswered.swap(0, Ordering::Relaxed) >= FAILING {
-            self.rests_until.store(0, Ordering::Relaxed);
+            self.backs_off_until.store(0, Ordering::Relaxed);
         }
     }
 
     /// Those that tried it last got no connection or no answer; no longer than a moment after the last of them.
     pub(super) fn is_failing(&self) -> bool {
-        let until = self.rests_until.load(Ordering::Relaxed);
+        let until = self.backs_off_until.load(Ordering::Relaxed);
         let rest = u64::try_from(REST.as_micros()).unwrap_or(u64::MAX);
         until != 0 && self.since_created(Duration::ZERO) < until.saturating_add(rest)
     }
 
     pub(super) fn rests(&self) -> bool {
-        let until = self.rests_until.load(Ordering::Relaxed);
+        let until = self.backs_off_until.load(Ordering::Relaxed);
         until != 0 && self.since_created(Duration::ZERO) < until
     }
 
     /// It is chosen. When its rest has just ended, whoever chose it finds out for the others whether it is back: they
     /// go elsewhere as long.
-    pub(super) fn is_chosen(&self) {
-        let until = self.rests_until.load(Ordering::Relaxed);
+    pub(super) fn note_chosen(&self) {
+        let until = self.backs_off_until.load(Ordering::Relaxed);
         if until != 0 && !self.rests() {
-            self.rests_until.store(self.since_created(REST), Ordering::Relaxed);
+            self.backs_off_until.store(self.since_created(REST), Ordering::Relaxed);
         }
     }
 
@@ -219,8 +224,8 @@ impl Server {
     }
 }
 
-impl Place {
-    pub(super) fn of(location: &Location) -> Self {
+impl ServerAddress {
+    pub(super) fn of(location: &ServerUrl) -> Self {
         let default = if location.verified_as.is_some() { HTTPS_PORT } else { HTTP_PORT };
         let port = location.authority.port_u16().unwrap_or(default);
         let host = bare_host(&location.authority);
@@ -277,10 +282,10 @@ mod tests {
 
     #[track_caller]
     fn check(authority: &str, expected: &str) {
-        let place = Place::of(&authority.parse::<Authority>().unwrap().into());
+        let place = ServerAddress::of(&authority.parse::<Authority>().unwrap().into());
         let place = match place {
-            Place::Address(address) => format!("address {address}"),
-            Place::Name { host, port } => format!("name {host} {port}"),
+            ServerAddress::Address(address) => format!("address {address}"),
+            ServerAddress::Name { host, port } => format!("name {host} {port}"),
         };
         assert_eq!(place, expected);
     }

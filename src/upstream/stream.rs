@@ -14,14 +14,14 @@ use tokio::net::TcpStream;
 use tokio_rustls::client::TlsStream;
 
 #[derive(Debug)]
-pub(super) enum Stream {
+pub(super) enum ServerStream {
     Plain(TcpStream),
     Tls(Box<TlsStream<TcpStream>>),
     /// Somebody else does the writing.
     Reading(Box<ReadHalf<Self>>),
 }
 
-impl AsyncRead for Stream {
+impl AsyncRead for ServerStream {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         match self.get_mut() {
             Self::Plain(stream) => Pin::new(stream).poll_read(cx, buf),
@@ -31,7 +31,7 @@ impl AsyncRead for Stream {
     }
 }
 
-impl AsyncWrite for Stream {
+impl AsyncWrite for ServerStream {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         match self.get_mut() {
             Self::Plain(stream) => Pin::new(stream).poll_write(cx, bytes),

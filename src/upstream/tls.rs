@@ -20,20 +20,20 @@ use super::connect::Protocol;
 
 /// How servers that speak TLS are verified.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
-pub struct Tls {
+pub struct ServerVerification {
     /// Whose word counts, and nobody else's. Left out: whoever the system believes.
-    pub ca: Option<Authorities>,
+    pub ca: Option<CaCertificates>,
     /// Who every server must be, in place of the host in its URL.
     pub server_name: Option<ServerName<'static>>,
 }
 
 /// Certificates of authorities, at least one.
 #[derive(Clone, Eq, PartialEq)]
-pub struct Authorities(Vec<CertificateDer<'static>>);
+pub struct CaCertificates(Vec<CertificateDer<'static>>);
 
 /// Why a text holds no certificates of authorities.
 #[derive(Debug, thiserror::Error)]
-pub enum NotAuthorities {
+pub enum InvalidCaCertificates {
     #[error("there is no certificate in it")]
     None,
     #[error("it is not PEM: {0}")]
@@ -43,33 +43,33 @@ pub enum NotAuthorities {
     Unusable { number: usize, error: rustls::Error },
 }
 
-impl Authorities {
+impl CaCertificates {
     /// Reads every certificate of a PEM file; each must be one that can vouch for others.
-    pub fn read(pem: &str) -> Result<Self, NotAuthorities> {
+    pub fn from_pem(pem: &str) -> Result<Self, InvalidCaCertificates> {
         let certificates = CertificateDer::pem_slice_iter(pem.as_bytes()).collect::<Result<Vec<_>, _>>();
-        let certificates = certificates.map_err(NotAuthorities::NotPem)?;
+        let certificates = certificates.map_err(InvalidCaCertificates::NotPem)?;
         let mut roots = RootCertStore::empty();
         for (index, certificate) in certificates.iter().enumerate() {
             let added = roots.add(certificate.clone());
-            added.map_err(|error| NotAuthorities::Unusable { number: index + 1, error })?;
+            added.map_err(|error| InvalidCaCertificates::Unusable { number: index + 1, error })?;
         }
-        if certificates.is_empty() { Err(NotAuthorities::None) } else { Ok(Self(certificates)) }
+        if certificates.is_empty() { Err(InvalidCaCertificates::None) } else { Ok(Self(certificates)) }
     }
 }
 
-impl fmt::Debug for Authorities {
+impl fmt::Debug for CaCertificates {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} certificates", self.0.len())
     }
 }
 
-impl Tls {
+impl ServerVerification {
     /// What connections are made with. Reads the system's certificates when they are needed for the first time, which
     /// takes a while.
     pub(super) fn client(&self) -> ClientConfig {
         let roots = match &self.ca {
             None => Arc::clone(system_roots()),
-            Some(Authorities(certificates)) => {
+            Some(CaCertificates(certificates)) => {
                 let mut roots = RootCertStore::empty();
                 roots.add_parsable_certificates(certificates.iter().cloned());
                 Arc::new(roots)
@@ -98,13 +98,13 @@ fn system_roots() -> &'static Arc<RootCertStore> {
 }
 
 /// TLS to one server.
-pub(super) struct Secure {
+pub(super) struct ServerTls {
     http1: TlsConnector,
     http2: TlsConnector,
     name: ServerName<'static>,
 }
 
-impl Secure {
+impl ServerTls {
     /// `client` is of the upstream. Sessions are resumed with the server that began them.
     pub(super) fn new(client: &ClientConfig, name: ServerName<'static>) -> Self {
         let mut client = client.clone();
@@ -132,7 +132,7 @@ impl Secure {
     }
 }
 
-impl fmt::Debug for Secure {
+impl fmt::Debug for ServerTls {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Secure").field("name", &self.name).finish_non_exhaustive()
     }
@@ -147,7 +147,7 @@ mod tests {
 
     #[track_caller]
     fn check(pem: &str, expected: &str) {
-        let error = Authorities::read(pem).expect_err("no authorities").to_string();
+        let error = CaCertificates::from_pem(pem).expect_err("no authorities").to_string();
         assert!(error.starts_with(expected), "{error}");
     }
 

@@ -12,19 +12,19 @@ use tokio::io::AsyncWrite;
 use tokio::io::ReadBuf;
 
 use super::server::InFlight;
-use super::stream::Stream;
+use super::stream::ServerStream;
 
 /// The way to a server that has switched protocols.
 #[derive(Debug)]
 pub struct Tunnel {
-    stream: Stream,
+    stream: ServerStream,
     /// What came together with the head of its answer.
     read_ahead: BytesMut,
     _in_flight: InFlight,
 }
 
 impl Tunnel {
-    pub(super) fn new(stream: Stream, read_ahead: BytesMut, in_flight: InFlight) -> Self {
+    pub(super) fn new(stream: ServerStream, read_ahead: BytesMut, in_flight: InFlight) -> Self {
         Self { stream, read_ahead, _in_flight: in_flight }
     }
 }

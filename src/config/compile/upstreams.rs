@@ -23,13 +23,13 @@ use crate::upstream::Balance;
 use crate::upstream::HeadBounds;
 use crate::upstream::HealthCheck;
 use crate::upstream::HostHeader;
-use crate::upstream::Location;
+use crate::upstream::ServerUrl;
+use crate::upstream::ServerVerification;
 use crate::upstream::Settings;
 use crate::upstream::Timeouts;
-use crate::upstream::Tls;
 use crate::upstream::server::bare_host;
-use crate::upstream::tls::Authorities;
-use crate::upstream::tls::NotAuthorities;
+use crate::upstream::tls::CaCertificates;
+use crate::upstream::tls::InvalidCaCertificates;
 
 /// The upstreams of a configuration: those with names, and those that are a URL where they are needed.
 #[derive(Debug, Default)]
@@ -128,7 +128,7 @@ impl Compiler {
             timeouts: Timeouts::default(),
             heads: HeadBounds::default(),
             health: None,
-            tls: Tls::default(),
+            tls: ServerVerification::default(),
             http2: false,
         };
         let id = upstreams.add(&name, settings);
@@ -180,7 +180,7 @@ impl Compiler {
         }
     }
 
-    fn servers(&mut self, raw: &raw::upstream::Upstream) -> Vec<Location> {
+    fn servers(&mut self, raw: &raw::upstream::Upstream) -> Vec<ServerUrl> {
         let Some(texts) = raw.servers.get() else { return Vec::new() };
         if texts.items.is_empty() {
             self.mistakes.report(
@@ -189,7 +189,7 @@ impl Compiler {
                 "write `servers: [http://127.0.0.1:8000]`",
             );
         }
-        let mut servers: Vec<Location> = Vec::new();
+        let mut servers: Vec<ServerUrl> = Vec::new();
         for text in &texts.items {
             match server(&text.value) {
                 Err(problem) => problem.report(text.at, &mut self.mistakes),
@@ -203,11 +203,11 @@ impl Compiler {
         servers
     }
 
-    fn upstream_tls(&mut self, raw: &raw::upstream::UpstreamTls) -> Tls {
+    fn upstream_tls(&mut self, raw: &raw::upstream::UpstreamTls) -> ServerVerification {
         let ca = raw.ca.get().and_then(|file| {
             let found = self.file(file, "certificate")?;
-            let read = Authorities::read(&found.content);
-            let report = |error: NotAuthorities| {
+            let read = CaCertificates::from_pem(&found.content);
+            let report = |error: InvalidCaCertificates| {
                 let message = format!("the certificate file `{}` is of no use: {error}", found.path.display());
                 self.mistakes.report(file.at, message, "name a PEM file with the certificates of authorities");
             };
@@ -228,7 +228,7 @@ impl Compiler {
             }
             parsed
         });
-        Tls { ca, server_name }
+        ServerVerification { ca, server_name }
     }
 
     fn host_header(&mut self, host: &Text) -> Option<HostHeader> {
@@ -267,7 +267,7 @@ impl Compiler {
 }
 
 /// What a server's URL says.
-fn server(url: &str) -> Result<Location, Problem> {
+fn server(url: &str) -> Result<ServerUrl, Problem> {
     if url.contains('@') {
         // What stands before it may be a password: it is in no message.
         return Err(Problem::with(
@@ -323,7 +323,7 @@ fn server(url: &str) -> Result<Location, Problem> {
     let name = name.map_err(|_| {
         Problem::with(format!("no certificate can be for `{}`", parsed.host()), "write a DNS name or an IP address")
     })?;
-    Ok(Location { authority: parsed, verified_as: Some(name) })
+    Ok(ServerUrl { authority: parsed, verified_as: Some(name) })
 }
 
 #[cfg(test)]

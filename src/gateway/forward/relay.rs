@@ -15,14 +15,14 @@ use tracing::warn;
 use super::headers;
 use crate::gateway::admit::expect::Invitation;
 use crate::gateway::exchange::Exchange;
-use crate::upstream::AnswerBody;
+use crate::upstream::UpstreamBody;
 
 pub(in crate::gateway) type BoxError = Box<dyn Error + Send + Sync>;
 
 /// An application's answer while it streams. The exchange ends with it.
 #[derive(Debug)]
 pub struct Relay {
-    pub(super) body: AnswerBody,
+    pub(super) body: UpstreamBody,
     pub(in crate::gateway) exchange: Box<Exchange>,
     /// Keeps a body that the application never asked for from ending its connection under the answer.
     _invitation: Option<Invitation>,
@@ -31,7 +31,7 @@ pub struct Relay {
 }
 
 impl Relay {
-    pub(in crate::gateway) fn new(body: AnswerBody, exchange: Box<Exchange>, invitation: Option<Invitation>) -> Self {
+    pub(in crate::gateway) fn new(body: UpstreamBody, exchange: Box<Exchange>, invitation: Option<Invitation>) -> Self {
         Self { body, exchange, _invitation: invitation, has_reader: true }
     }
 

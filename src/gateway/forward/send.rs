@@ -41,9 +41,9 @@ use crate::outcome::Outcome;
 use crate::outcome::inspection;
 use crate::record::Meaning;
 use crate::route::UpstreamId;
-use crate::upstream::Answer;
 use crate::upstream::ForwardError;
 use crate::upstream::HostHeader;
+use crate::upstream::UpstreamResponse;
 
 /// Sends a request to its upstream and brings the answer back.
 ///
@@ -72,7 +72,7 @@ pub fn forward(
                 Box::pin(switch(exchange, &connection, answer, wanted)).await
             }
             Ok(answer) if exchange.facts.asks_for_tunnel && answer.response.status().is_success() => {
-                exchange.is_answered_by(Some(Arc::clone(&answer.server)), answer.passed);
+                exchange.is_answered_by(Some(Arc::clone(&answer.server)), answer.previous_attempts);
                 make_no_sense(exchange, &answer.server, Unsound::NotSwitched)
             }
             Ok(answer) if exchange.outcome_rule().is_some() => watch(exchange, &connection, answer, invitation).await,
@@ -177,7 +177,7 @@ fn origin_form(target: Uri) -> Uri {
 async fn watch(
     mut exchange: Box<Exchange>,
     connection: &Connection,
-    answer: Answer,
+    answer: UpstreamResponse,
     invitation: Option<Invitation>,
 ) -> Response<ResponseBody> {
     let is_through = answer.response.body().is_end_stream();
@@ -200,7 +200,7 @@ async fn watch(
 
 fn relay(
     mut exchange: Box<Exchange>,
-    answer: Answer,
+    answer: UpstreamResponse,
     invitation: Option<Invitation>,
     watch: Option<Watch>,
 ) -> Response<ResponseBody> {
@@ -217,7 +217,7 @@ fn relay(
     // The version is ours to write, whatever the application spoke.
     parts.version = Version::HTTP_11;
     exchange.is_answered(parts.status);
-    exchange.is_answered_by(Some(answer.server), answer.passed);
+    exchange.is_answered_by(Some(answer.server), answer.previous_attempts);
     Response::from_parts(parts, ResponseBody::relay(body, exchange, invitation, watch))
 }
 
@@ -231,12 +231,12 @@ fn is_bodiless(exchange: &Exchange, status: StatusCode) -> bool {
 async fn switch(
     mut exchange: Box<Exchange>,
     connection: &Connection,
-    answer: Answer,
+    answer: UpstreamResponse,
     wanted: Option<Wanted>,
 ) -> Response<ResponseBody> {
-    let Answer { response, server, passed } = answer;
+    let UpstreamResponse { response, server, previous_attempts } = answer;
     let (mut parts, body) = response.into_parts();
-    exchange.is_answered_by(Some(Arc::clone(&server)), passed);
+    exchange.is_answered_by(Some(Arc::clone(&server)), previous_attempts);
     let switched = wanted.ok_or(Unsound::Unasked).and_then(|wanted| {
         wanted.check(&mut parts.headers)?;
         Ok((wanted, body.into_tunnel().ok_or(Unsound::Unasked)?))
@@ -282,7 +282,7 @@ fn fail(mut exchange: Box<Exchange>, has_body: bool, error: ForwardError) -> Res
         "{status} for a request: {cause}"
     );
     exchange.has_failed(error.label());
-    exchange.is_answered_by(error.server, error.passed);
+    exchange.is_answered_by(error.server, error.previous_attempts);
     exchange.is_at_fault(cause);
     let words = match status {
         StatusCode::SERVICE_UNAVAILABLE => "no server of the application is healthy",

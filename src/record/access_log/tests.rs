@@ -39,8 +39,12 @@ fn a_denied_request_is_one_json_line_with_every_key_in_order() {
 
 #[test]
 fn what_is_not_there_is_null_and_an_error_says_why() {
-    let forwarded =
-        Forwarded { upstream: UpstreamId(0), server: Some("10.0.1.5:8000"), failure: Some("connect"), passed: &[] };
+    let forwarded = Forwarded {
+        upstream: UpstreamId(0),
+        server: Some("10.0.1.5:8000"),
+        failure: Some("connect"),
+        previous_attempts: &[],
+    };
     let request = RequestRecord {
         decision: DecisionLabel::Error,
         limit: None,

@@ -51,12 +51,16 @@ fn a_request_is_counted_under_the_names_of_the_configuration() {
 #[test]
 fn a_server_that_did_not_answer_is_counted_by_cause() {
     let sinks = Sinks::discard();
-    let sent = Forwarded { upstream: UpstreamId(0), server: Some("10.0.1.5:8000"), failure: None, passed: &[] };
+    let sent =
+        Forwarded { upstream: UpstreamId(0), server: Some("10.0.1.5:8000"), failure: None, previous_attempts: &[] };
     let recorder = recorder(&sinks);
     recorder.record(&RequestRecord { forwarded: Some(sent), ..request() });
     recorder.record(&RequestRecord { forwarded: Some(Forwarded { failure: Some("timeout"), ..sent }), ..request() });
-    let passed = [("10.0.1.6:8000".into(), "connect")];
-    recorder.record(&RequestRecord { forwarded: Some(Forwarded { passed: &passed, ..sent }), ..request() });
+    let previous_attempts = [("10.0.1.6:8000".into(), "connect")];
+    recorder.record(&RequestRecord {
+        forwarded: Some(Forwarded { previous_attempts: &previous_attempts, ..sent }),
+        ..request()
+    });
 
     let text = exposition(&sinks);
     has(&text, "portcullis_upstream_requests_total{upstream=\"app\",server=\"10.0.1.5:8000\"} 3");

@@ -20,7 +20,7 @@ use http_body::Body;
 use tokio_util::io::poll_read_buf;
 use tokio_util::task::AbortOnDropHandle;
 
-use super::Incoming;
+use super::Http1ResponseBody;
 use super::Link;
 use super::Sending;
 use super::head;
@@ -29,12 +29,12 @@ use super::head::Nonsense;
 use super::sending::Unsent;
 use crate::http1::Scan;
 use crate::upstream::HeadBounds;
-use crate::upstream::answer as upstream;
+use crate::upstream::error::AttemptError;
 use crate::upstream::error::BoxError;
-use crate::upstream::error::Cause;
-use crate::upstream::error::Failed;
-use crate::upstream::send::Hear;
-use crate::upstream::send::MOST_INFORMED;
+use crate::upstream::error::FailureCause;
+use crate::upstream::response::ResponseBody;
+use crate::upstream::send::MAX_INFORMATIONAL;
+use crate::upstream::send::OnInformational;
 
 /// How far the head of an answer came.
 struct Reading {
@@ -43,7 +43,7 @@ struct Reading {
     /// A byte of an answer has arrived.
     has_begun: bool,
     /// Informational answers so far.
-    informed: u32,
+    informational: u32,
 }
 
 impl Link {
@@ -57,8 +57,8 @@ impl Link {
         sending: &mut Option<Sending>,
         patience: Duration,
         bounds: HeadBounds,
-        hear: Hear<'_>,
-    ) -> Result<Response<upstream::Incoming>, Failed>
+        on_informational: OnInformational<'_>,
+    ) -> Result<Response<ResponseBody>, AttemptError>
     where
         B: Body<Data = Bytes, Error: Into<BoxError>> + Default + Send + Unpin + 'static,
     {
@@ -66,7 +66,7 @@ impl Link {
             unwritten.begins();
         }
         let under_way = sending.get_or_insert_with(|| Sending::new(request));
-        let mut reading = Reading { bounds, scan: Scan::default(), has_begun: false, informed: 0 };
+        let mut reading = Reading { bounds, scan: Scan::default(), has_begun: false, informational: 0 };
         let (mut may_send, mut takes_more) = (true, true);
         let Head { response, length, goes_on } = poll_fn(|cx| {
             if may_send && let Poll::Ready(sent) = under_way.poll(request.body_mut(), Pin::new(&mut self.stream), cx) {
@@ -75,36 +75,39 @@ impl Link {
                     Ok(()) => {}
                     // It may have said why.
                     Err(Unsent::Connection) => takes_more = false,
-                    Err(Unsent::Body(error)) => return Poll::Ready(Err(Failed::Fault(Cause::RequestBody(error)))),
+                    Err(Unsent::Body(error)) => {
+                        return Poll::Ready(Err(AttemptError::Failed(FailureCause::RequestBody(error))));
+                    }
                 }
             }
-            if let Poll::Ready(answer) = self.poll_head(&mut reading, request, hear, cx) {
+            if let Poll::Ready(answer) = self.poll_head(&mut reading, request, on_informational, cx) {
                 return Poll::Ready(answer.map_err(|fault| fault.blame(&reading, under_way)));
             }
             match under_way.server_is_due_since() {
-                Some(since) => {
-                    self.patience.poll_at(since + patience, cx).map(|()| Err(Failed::Fault(Cause::ResponseTimeout)))
-                }
+                Some(since) => self
+                    .patience
+                    .poll_at(since + patience, cx)
+                    .map(|()| Err(AttemptError::Failed(FailureCause::ResponseTimeout))),
                 None => Poll::Pending,
             }
         })
         .await?;
         let incoming = match sending.take().filter(|it| !it.is_through() && takes_more) {
-            None => Incoming::new(self, length, goes_on && takes_more),
+            None => Http1ResponseBody::new(self, length, goes_on && takes_more),
             Some(rest) => {
                 let (link, writer) = self.lend_writer();
                 let upload = rest.finish(mem::take(request.body_mut()), writer, patience);
-                Incoming::beside(AbortOnDropHandle::new(tokio::spawn(upload)), Box::new(link), length)
+                Http1ResponseBody::beside(AbortOnDropHandle::new(tokio::spawn(upload)), Box::new(link), length)
             }
         };
-        Ok(response.map(|()| upstream::Incoming::Http1(incoming)))
+        Ok(response.map(|()| ResponseBody::Http1(incoming)))
     }
 
     fn poll_head<B>(
         &mut self,
         reading: &mut Reading,
         request: &mut Request<B>,
-        hear: Hear<'_>,
+        on_informational: OnInformational<'_>,
         cx: &mut Context<'_>,
     ) -> Poll<Result<Head, Fault>> {
         loop {
@@ -113,11 +116,11 @@ impl Link {
                 if !status.is_informational() || status == StatusCode::SWITCHING_PROTOCOLS {
                     return Poll::Ready(Ok(head));
                 }
-                reading.informed += 1;
-                if reading.informed > MOST_INFORMED {
+                reading.informational += 1;
+                if reading.informational > MAX_INFORMATIONAL {
                     return Poll::Ready(Err(Nonsense::NoEnd.into()));
                 }
-                hear(head.response);
+                on_informational(head.response);
                 continue;
             }
             if !head::may_begin(&self.inbox) {
@@ -192,12 +195,12 @@ impl From<Nonsense> for Fault {
 }
 
 impl Fault {
-    fn blame(self, reading: &Reading, sending: &Sending) -> Failed {
+    fn blame(self, reading: &Reading, sending: &Sending) -> AttemptError {
         match self {
-            Self::Nonsense(nonsense) => Failed::Fault(Cause::Nonsense(nonsense.into())),
-            Self::Connection(error) if reading.has_begun => Failed::Fault(Cause::Closed(error.into())),
-            Self::Connection(error) if sending.is_written() => Failed::Died(error.into()),
-            Self::Connection(error) => Failed::Unwritten(error.into()),
+            Self::Nonsense(nonsense) => AttemptError::Failed(FailureCause::InvalidResponse(nonsense.into())),
+            Self::Connection(error) if reading.has_begun => AttemptError::Failed(FailureCause::Closed(error.into())),
+            Self::Connection(error) if sending.is_written() => AttemptError::Disconnected(error.into()),
+            Self::Connection(error) => AttemptError::Unwritten(error.into()),
         }
     }
 }

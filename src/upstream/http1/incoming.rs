@@ -21,7 +21,7 @@ use crate::upstream::tunnel::Tunnel;
 
 /// A body, as it comes in over the connection that its head came over.
 #[derive(Debug)]
-pub(in crate::upstream) struct Incoming {
+pub(in crate::upstream) struct Http1ResponseBody {
     link: Box<Link>,
     body: Decoder,
     /// The connection may carry a further request.
@@ -30,7 +30,7 @@ pub(in crate::upstream) struct Incoming {
     upload: Option<AbortOnDropHandle<()>>,
 }
 
-impl Incoming {
+impl Http1ResponseBody {
     /// `goes_on`: the server means to answer further requests.
     pub(super) fn new(link: Box<Link>, length: Length, goes_on: bool) -> Self {
         Self { link, body: Decoder::new(length), goes_on, upload: None }

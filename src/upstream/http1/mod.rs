@@ -21,29 +21,29 @@ use tokio::io::WriteHalf;
 use tokio::io::split;
 use tokio::task::coop::unconstrained;
 
-pub(super) use self::incoming::Incoming;
+pub(super) use self::incoming::Http1ResponseBody;
 pub(super) use self::sending::Sending;
 
-use super::pool::Idle;
+use super::pool::IdleConnections;
 use super::server::Server;
-use super::stream::Stream;
+use super::stream::ServerStream;
 use crate::alarm::Alarm;
 
 /// A connection.
 #[derive(Debug)]
 pub(super) struct Link {
-    stream: Stream,
+    stream: ServerStream,
     /// What was read and belongs to nothing yet.
     inbox: BytesMut,
     patience: Alarm,
     pub(super) server: Arc<Server>,
     /// How long it is kept without a request.
     pub(super) idle: Duration,
-    home: Weak<Idle>,
+    home: Weak<IdleConnections>,
 }
 
 impl Link {
-    pub(super) fn new(stream: Stream, server: Arc<Server>, idle: Duration, home: Weak<Idle>) -> Self {
+    pub(super) fn new(stream: ServerStream, server: Arc<Server>, idle: Duration, home: Weak<IdleConnections>) -> Self {
         Self { stream, inbox: BytesMut::new(), patience: Alarm::default(), server, idle, home }
     }
 
@@ -74,9 +74,9 @@ impl Link {
     }
 
     /// Leaves the writing to somebody else, and can carry no further request.
-    fn lend_writer(self) -> (Self, WriteHalf<Stream>) {
+    fn lend_writer(self) -> (Self, WriteHalf<ServerStream>) {
         let (reading, writing) = split(self.stream);
-        (Self { stream: Stream::Reading(Box::new(reading)), home: Weak::new(), ..self }, writing)
+        (Self { stream: ServerStream::Reading(Box::new(reading)), home: Weak::new(), ..self }, writing)
     }
 }
 
@@ -93,8 +93,8 @@ mod tests {
     use tokio::task::coop::has_budget_remaining;
 
     use super::*;
-    use crate::upstream::Location;
-    use crate::upstream::server::Place;
+    use crate::upstream::ServerUrl;
+    use crate::upstream::server::ServerAddress;
 
     #[tokio::test]
     async fn what_nobody_asked_for_is_seen_by_a_task_that_has_done_much() {
@@ -103,9 +103,9 @@ mod tests {
         let (mut server, _) = listener.accept().await.unwrap();
         server.write_all(b"HTTP/1.1 200 OK\r\n\r\n").await.unwrap();
         stream.readable().await.unwrap();
-        let location = Location::from(Authority::from_static("a:1"));
-        let server = Arc::new(Server::new(&location, Place::of(&location), None, false));
-        let mut link = Link::new(Stream::Plain(stream), server, Duration::MAX, Weak::new());
+        let location = ServerUrl::from(Authority::from_static("a:1"));
+        let server = Arc::new(Server::new(&location, ServerAddress::of(&location), None, false));
+        let mut link = Link::new(ServerStream::Plain(stream), server, Duration::MAX, Weak::new());
         while has_budget_remaining() {
             consume_budget().await;
         }

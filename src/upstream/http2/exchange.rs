@@ -29,30 +29,30 @@ use http_body::SizeHint;
 use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
 
-use super::Place;
+use super::StreamGuard;
 use super::upload::Upload;
 use crate::alarm::Alarm;
 use crate::http2;
-use crate::upstream::Again;
+use crate::upstream::ReplayBody;
+use crate::upstream::error::AttemptError;
 use crate::upstream::error::BoxError;
-use crate::upstream::error::Cause;
-use crate::upstream::error::Failed;
-use crate::upstream::send::Hear;
-use crate::upstream::send::MOST_INFORMED;
+use crate::upstream::error::FailureCause;
+use crate::upstream::send::MAX_INFORMATIONAL;
+use crate::upstream::send::OnInformational;
 use crate::upstream::server::Server;
 
 /// The way of one request over a connection with others.
 #[derive(Debug)]
-pub(in crate::upstream) struct Stream {
+pub(in crate::upstream) struct Http2Stream {
     sender: SendRequest<Bytes>,
-    place: Place,
+    place: StreamGuard,
     patience: Alarm,
     is_https: bool,
     fallback: Arc<str>,
 }
 
-impl Stream {
-    pub(super) fn new(sender: SendRequest<Bytes>, place: Place, server: &Server) -> Self {
+impl Http2Stream {
+    pub(super) fn new(sender: SendRequest<Bytes>, place: StreamGuard, server: &Server) -> Self {
         let (is_https, fallback) = (server.secure.is_some(), Arc::clone(server.name()));
         Self { sender, place, patience: Alarm::default(), is_https, fallback }
     }
@@ -60,42 +60,43 @@ impl Stream {
     /// Sends a request, and waits for the head of its answer, `patience` long from when the server is due. What of it
     /// is not sent by then is sent beside the answer.
     ///
-    /// After a failure the request is what it was as far as [`Failed`] says so, but for its body where the connection
+    /// After a failure the request is what it was as far as [`AttemptError`] says so, but for its body where the connection
     /// died.
     pub(in crate::upstream) async fn exchange<B>(
         mut self,
         request: &mut Request<B>,
         patience: Duration,
-        hear: Hear<'_>,
-    ) -> Result<Response<Incoming>, Failed>
+        on_informational: OnInformational<'_>,
+    ) -> Result<Response<Http2ResponseBody>, AttemptError>
     where
-        B: Body<Data = Bytes, Error: Into<BoxError>> + Again + Default + Send + Unpin + 'static,
+        B: Body<Data = Bytes, Error: Into<BoxError>> + ReplayBody + Default + Send + Unpin + 'static,
     {
         if let Err(error) = poll_fn(|cx| self.sender.poll_ready(cx)).await {
             self.place.retire();
-            return Err(Failed::Unwritten(error.into()));
+            return Err(AttemptError::Unwritten(error.into()));
         }
         let is_upload = !request.body().is_end_stream();
         let outgoing = self.outgoing(request);
         let (mut answer, stream) =
-            self.sender.send_request(outgoing, !is_upload).map_err(|error| Failed::Died(error.into()))?;
+            self.sender.send_request(outgoing, !is_upload).map_err(|error| AttemptError::Disconnected(error.into()))?;
         let began = Instant::now();
         let mut upload = is_upload.then(|| Upload::new(mem::take(request.body_mut()), stream));
-        let mut informed = 0;
+        let mut informational = 0;
         let answered = poll_fn(|cx| {
             if let Some(upload) = &mut upload
                 && let Poll::Ready(Err(error)) = upload.poll(cx)
             {
-                return Poll::Ready(Err(Failed::Fault(Cause::RequestBody(error))));
+                return Poll::Ready(Err(AttemptError::Failed(FailureCause::RequestBody(error))));
             }
-            if let Poll::Ready(answered) = poll_answer(&mut answer, &mut informed, hear, cx) {
-                return Poll::Ready(answered.map_err(Failed::Fault));
+            if let Poll::Ready(answered) = poll_answer(&mut answer, &mut informational, on_informational, cx) {
+                return Poll::Ready(answered.map_err(AttemptError::Failed));
             }
             let due = upload.as_ref().map_or(Some(began), Upload::server_is_due_since);
             match due {
-                Some(since) => {
-                    self.patience.poll_at(since + patience, cx).map(|()| Err(Failed::Fault(Cause::ResponseTimeout)))
-                }
+                Some(since) => self
+                    .patience
+                    .poll_at(since + patience, cx)
+                    .map(|()| Err(AttemptError::Failed(FailureCause::ResponseTimeout))),
                 None => Poll::Pending,
             }
         });
@@ -110,7 +111,7 @@ impl Stream {
                 });
                 let length = stated_length(response.headers());
                 let Self { place, patience, .. } = self;
-                Ok(response.map(|stream| Incoming {
+                Ok(response.map(|stream| Http2ResponseBody {
                     body: http2::Body::new(stream, length),
                     upload: rest,
                     patience,
@@ -125,7 +126,7 @@ impl Stream {
                     *request.body_mut() = body.unwrap_or_default();
                 }
                 let failed = blame(error, is_whole);
-                if !matches!(failed, Failed::Fault(_)) {
+                if !matches!(failed, AttemptError::Failed(_)) {
                     // Its connection may be at its end.
                     self.place.retire();
                 }
@@ -156,19 +157,19 @@ impl Stream {
     }
 }
 
-/// Ready with the answer, or why there is none; informational ones ahead of it are heard.
+/// Ready with the answer, or why there is none; informational ones ahead of it go to `on_informational`.
 fn poll_answer(
     answer: &mut ResponseFuture,
-    informed: &mut u32,
-    hear: Hear<'_>,
+    informational: &mut u32,
+    on_informational: OnInformational<'_>,
     cx: &mut Context<'_>,
-) -> Poll<Result<Result<Response<h2::RecvStream>, h2::Error>, Cause>> {
+) -> Poll<Result<Result<Response<h2::RecvStream>, h2::Error>, FailureCause>> {
     while let Poll::Ready(Some(Ok(interim))) = answer.poll_informational(cx) {
-        *informed += 1;
-        if *informed > MOST_INFORMED {
-            return Poll::Ready(Err(Cause::Nonsense("informational answers without end".into())));
+        *informational += 1;
+        if *informational > MAX_INFORMATIONAL {
+            return Poll::Ready(Err(FailureCause::InvalidResponse("informational answers without end".into())));
         }
-        hear(interim);
+        on_informational(interim);
     }
     Pin::new(answer).poll(cx).map(Ok)
 }
@@ -184,32 +185,32 @@ fn stated_length(headers: &HeaderMap) -> Option<u64> {
 }
 
 /// What went wrong. `is_whole`: the request is what it was.
-fn blame(error: h2::Error, is_whole: bool) -> Failed {
+fn blame(error: h2::Error, is_whole: bool) -> AttemptError {
     // A GOAWAY reaches only requests above the last one that the server looked at.
     if error.is_remote() && (error.is_go_away() || error.reason() == Some(Reason::REFUSED_STREAM)) {
-        return Failed::Refused { error: error.into(), is_whole };
+        return AttemptError::Refused { error: error.into(), is_whole };
     }
     if error.is_remote() {
-        Failed::Fault(Cause::Closed(error.into()))
+        AttemptError::Failed(FailureCause::Closed(error.into()))
     } else if error.is_library() {
-        Failed::Fault(Cause::Nonsense(error.into()))
+        AttemptError::Failed(FailureCause::InvalidResponse(error.into()))
     } else {
-        Failed::Died(error.into())
+        AttemptError::Disconnected(error.into())
     }
 }
 
 /// The body of an answer.
 #[derive(Debug)]
-pub(in crate::upstream) struct Incoming {
+pub(in crate::upstream) struct Http2ResponseBody {
     body: http2::Body,
     /// What of the request is still being sent. Given up when this is dropped before its end.
     upload: Option<AbortOnDropHandle<()>>,
     patience: Alarm,
     /// As long as the request is under way.
-    _place: Place,
+    _place: StreamGuard,
 }
 
-impl Incoming {
+impl Http2ResponseBody {
     /// The next part. After the last one nobody has to ask again: [`Self::is_through`] tells.
     pub(in crate::upstream) fn poll_frame(
         &mut self,

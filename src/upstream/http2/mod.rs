@@ -1,8 +1,8 @@
 //! HTTP/2 to the servers: the connections of one core, each with many requests at a time.
 
-mod alive;
-mod ear;
 mod exchange;
+mod keepalive;
+mod read_monitor;
 mod upload;
 
 use std::future::poll_fn;
@@ -31,42 +31,42 @@ use tokio::time::sleep;
 use tokio::time::timeout;
 use tracing::debug;
 
-pub(super) use self::exchange::Incoming;
-pub(super) use self::exchange::Stream;
+pub(super) use self::exchange::Http2ResponseBody;
+pub(super) use self::exchange::Http2Stream;
 
-use self::ear::Ear;
-use self::ear::Heard;
+use self::read_monitor::LastRead;
+use self::read_monitor::ReadMonitor;
 use super::HeadBounds;
 use super::Settings;
 use super::Timeouts;
 use super::connect::Protocol;
 use super::connect::connect;
-use super::error::Cause;
+use super::error::FailureCause;
 use super::server::Server;
 use super::server::ServerId;
 
 /// The connections of one core. The lock is for the compiler: only one core comes here.
 #[derive(Debug, Default)]
-pub(super) struct Shared {
-    servers: Mutex<HashMap<ServerId, Trunks>>,
+pub(super) struct Http2Pool {
+    servers: Mutex<HashMap<ServerId, ServerConnections>>,
 }
 
 #[derive(Debug)]
-struct Trunks {
-    open: Vec<Trunk>,
+struct ServerConnections {
+    open: Vec<Http2Connection>,
     /// One more is on its way; whoever waits learns what became of it.
-    opening: Option<watch::Receiver<Option<Result<(), Cause>>>>,
+    opening: Option<watch::Receiver<Option<Result<(), FailureCause>>>>,
 }
 
 /// One connection.
 #[derive(Debug)]
-struct Trunk {
+struct Http2Connection {
     sender: SendRequest<Bytes>,
-    load: Arc<Load>,
+    load: Arc<ConnectionState>,
 }
 
 #[derive(Debug)]
-struct Load {
+struct ConnectionState {
     streams: AtomicUsize,
     /// As many as the server takes at a time, and no more than our own bound.
     most: AtomicUsize,
@@ -76,28 +76,33 @@ struct Load {
     used: AtomicBool,
 }
 
-impl Shared {
+impl Http2Pool {
     /// A place on a connection that is there.
-    pub(super) fn at_hand(&self, server: &Server) -> Option<Stream> {
+    pub(super) fn at_hand(&self, server: &Server) -> Option<Http2Stream> {
         self.servers.lock().get_mut(&server.id)?.take(server)
     }
 
     /// A place on a connection that has one left; where there is none one more connection is opened, by one request for
     /// all that wait.
-    pub(super) async fn stream(self: &Arc<Self>, server: &Arc<Server>, settings: &Settings) -> Result<Stream, Cause> {
+    pub(super) async fn stream(
+        self: &Arc<Self>,
+        server: &Arc<Server>,
+        settings: &Settings,
+    ) -> Result<Http2Stream, FailureCause> {
         loop {
             let mut opening = {
                 let mut servers = self.servers.lock();
-                let trunks = servers.entry(server.id).or_insert_with(|| Trunks { open: Vec::new(), opening: None });
-                if let Some(stream) = trunks.take(server) {
+                let connections =
+                    servers.entry(server.id).or_insert_with(|| ServerConnections { open: Vec::new(), opening: None });
+                if let Some(stream) = connections.take(server) {
                     return Ok(stream);
                 }
-                trunks.opening.get_or_insert_with(|| self.begin(server, settings)).clone()
+                connections.opening.get_or_insert_with(|| self.begin(server, settings)).clone()
             };
             match opening.wait_for(Option::is_some).await.as_deref() {
                 Ok(Some(Err(cause))) => return Err(cause.again()),
                 Ok(_) => {}
-                Err(_) => return Err(Cause::Connect(io::Error::other("opening a connection was given up"))),
+                Err(_) => return Err(FailureCause::Connect(io::Error::other("opening a connection was given up"))),
             }
         }
     }
@@ -107,7 +112,7 @@ impl Shared {
         self: &Arc<Self>,
         server: &Arc<Server>,
         settings: &Settings,
-    ) -> watch::Receiver<Option<Result<(), Cause>>> {
+    ) -> watch::Receiver<Option<Result<(), FailureCause>>> {
         let (done, waiting) = watch::channel(None);
         let (home, server) = (Arc::downgrade(self), Arc::clone(server));
         let (timeouts, heads) = (settings.timeouts, settings.heads);
@@ -115,8 +120,8 @@ impl Shared {
             let opened = open(&server, &timeouts, heads, &home).await;
             if let Some(home) = home.upgrade() {
                 let mut servers = home.servers.lock();
-                if let Some(trunks) = servers.get_mut(&server.id) {
-                    trunks.opening = None;
+                if let Some(connections) = servers.get_mut(&server.id) {
+                    connections.opening = None;
                 }
             }
             done.send_replace(Some(opened));
@@ -125,17 +130,17 @@ impl Shared {
     }
 }
 
-impl Trunks {
-    fn take(&mut self, server: &Server) -> Option<Stream> {
-        self.open.retain(Trunk::carries_more);
+impl ServerConnections {
+    fn take(&mut self, server: &Server) -> Option<Http2Stream> {
+        self.open.retain(Http2Connection::carries_more);
         // The fullest that has room: what is not needed grows old.
-        let with_room = self.open.iter().filter(|trunk| trunk.load.has_room());
-        let trunk = with_room.max_by_key(|trunk| trunk.load.streams.load(Ordering::Relaxed))?;
-        Some(Stream::new(trunk.sender.clone(), Place::on(&trunk.load), server))
+        let with_room = self.open.iter().filter(|connection| connection.load.has_room());
+        let connection = with_room.max_by_key(|connection| connection.load.streams.load(Ordering::Relaxed))?;
+        Some(Http2Stream::new(connection.sender.clone(), StreamGuard::on(&connection.load), server))
     }
 }
 
-impl Trunk {
+impl Http2Connection {
     /// Whether a further request may go over it, as far as is known.
     fn carries_more(&self) -> bool {
         let mut sender = self.sender.clone();
@@ -146,10 +151,10 @@ impl Trunk {
 
 /// The place of one request on a connection.
 #[derive(Debug)]
-struct Place(Arc<Load>);
+struct StreamGuard(Arc<ConnectionState>);
 
-impl Place {
-    fn on(load: &Arc<Load>) -> Self {
+impl StreamGuard {
+    fn on(load: &Arc<ConnectionState>) -> Self {
         load.streams.fetch_add(1, Ordering::Relaxed);
         load.used.store(true, Ordering::Relaxed);
         Self(Arc::clone(load))
@@ -161,23 +166,28 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for StreamGuard {
     fn drop(&mut self) {
         self.0.streams.fetch_sub(1, Ordering::Relaxed);
         self.0.used.store(true, Ordering::Relaxed);
     }
 }
 
-impl Load {
+impl ConnectionState {
     fn has_room(&self) -> bool {
         self.streams.load(Ordering::Relaxed) < self.most.load(Ordering::Relaxed)
     }
 }
 
 /// Opens a connection, waits for what the server says of itself, and puts the connection where requests find it.
-async fn open(server: &Arc<Server>, timeouts: &Timeouts, heads: HeadBounds, home: &Weak<Shared>) -> Result<(), Cause> {
+async fn open(
+    server: &Arc<Server>,
+    timeouts: &Timeouts,
+    heads: HeadBounds,
+    home: &Weak<Http2Pool>,
+) -> Result<(), FailureCause> {
     let stream = connect(server, timeouts, Protocol::Http2).await?;
-    let (ear, first, heard) = Ear::new(stream);
+    let (read_monitor, first, last_read) = ReadMonitor::new(stream);
     let mut builder = Builder::new();
     builder
         .enable_push(false)
@@ -188,47 +198,48 @@ async fn open(server: &Arc<Server>, timeouts: &Timeouts, heads: HeadBounds, home
         .max_frame_size(MAX_FRAME)
         .max_header_list_size(list_size(heads))
         .max_send_buffer_size(MAX_BUFFER);
-    let (sender, mut connection) = builder.handshake(ear).await.map_err(|error| Cause::Closed(error.into()))?;
+    let (sender, mut connection) =
+        builder.handshake(read_monitor).await.map_err(|error| FailureCause::Closed(error.into()))?;
     let introduced = async {
         select! {
             biased;
-            ended = &mut connection => Err(ended.err().map_or_else(not_http2, |error| Cause::Closed(error.into()))),
+            ended = &mut connection => Err(ended.err().map_or_else(not_http2, |error| FailureCause::Closed(error.into()))),
             _ = first => Ok(()),
         }
     };
-    timeout(timeouts.connect, introduced).await.map_err(|_| Cause::ConnectTimeout)??;
-    // What was heard is read by now, or was no HTTP/2.
+    timeout(timeouts.connect, introduced).await.map_err(|_| FailureCause::ConnectTimeout)??;
+    // What came is read by now, or was no HTTP/2.
     let ended = poll_fn(|cx| Poll::Ready(Pin::new(&mut connection).poll(cx).is_ready())).await;
     let most = streams(&connection);
     if ended || most == 0 {
         return Err(not_http2());
     }
-    server.gave_connection();
-    let load = Arc::new(Load {
+    server.note_connected();
+    let load = Arc::new(ConnectionState {
         streams: AtomicUsize::new(0),
         most: AtomicUsize::new(most),
         retired: AtomicBool::new(false),
         used: AtomicBool::new(true),
     });
     if let Some(home) = home.upgrade()
-        && let Some(trunks) = home.servers.lock().get_mut(&server.id)
+        && let Some(connections) = home.servers.lock().get_mut(&server.id)
     {
-        trunks.open.push(Trunk { sender, load: Arc::clone(&load) });
+        connections.open.push(Http2Connection { sender, load: Arc::clone(&load) });
     }
-    tokio::spawn(keep(connection, heard, load, Weak::clone(home), Arc::clone(server), timeouts.idle));
+    tokio::spawn(keep(connection, last_read, load, Weak::clone(home), Arc::clone(server), timeouts.idle));
     Ok(())
 }
 
 /// Has a connection go on until it has ended, or nobody needs it.
 async fn keep(
-    connection: Connection<Ear, Bytes>,
-    heard: Heard,
-    load: Arc<Load>,
-    home: Weak<Shared>,
+    connection: Connection<ReadMonitor, Bytes>,
+    last_read: LastRead,
+    load: Arc<ConnectionState>,
+    home: Weak<Http2Pool>,
     server: Arc<Server>,
     idle: Duration,
 ) {
-    let mut driven = pin!(drive(connection, &heard, &load, &server));
+    let mut driven = pin!(drive(connection, &last_read, &load, &server));
     let has_ended = select! {
         () = &mut driven => true,
         () = unused(&load, idle, &server) => false,
@@ -236,9 +247,9 @@ async fn keep(
     load.retired.store(true, Ordering::Relaxed);
     if let Some(home) = home.upgrade() {
         let mut servers = home.servers.lock();
-        if let Some(trunks) = servers.get_mut(&server.id) {
-            trunks.open.retain(|trunk| !Arc::ptr_eq(&trunk.load, &load));
-            if trunks.open.is_empty() && trunks.opening.is_none() {
+        if let Some(connections) = servers.get_mut(&server.id) {
+            connections.open.retain(|connection| !Arc::ptr_eq(&connection.load, &load));
+            if connections.open.is_empty() && connections.opening.is_none() {
                 servers.remove(&server.id);
             }
         }
@@ -250,7 +261,12 @@ async fn keep(
 }
 
 /// Returns when a connection has ended. One that does not answer any more is dropped, and its requests fail.
-async fn drive(mut connection: Connection<Ear, Bytes>, heard: &Heard, load: &Load, server: &Server) {
+async fn drive(
+    mut connection: Connection<ReadMonitor, Bytes>,
+    last_read: &LastRead,
+    load: &ConnectionState,
+    server: &Server,
+) {
     let pings = connection.ping_pong();
     let driven = poll_fn(|cx| {
         let polled = Pin::new(&mut connection).poll(cx);
@@ -263,19 +279,19 @@ async fn drive(mut connection: Connection<Ear, Bytes>, heard: &Heard, load: &Loa
                 debug!(server = %server.name(), %error, "connection to a server ended");
             }
         }
-        () = alive::lost(pings, heard, load) => {
+        () = keepalive::lost(pings, last_read, load) => {
             debug!(server = %server.name(), "a server does not answer a ping any more, its connection is closed");
         }
     }
 }
 
 /// How many the server takes at a time, and no more than our own bound.
-fn streams(connection: &Connection<Ear, Bytes>) -> usize {
+fn streams(connection: &Connection<ReadMonitor, Bytes>) -> usize {
     connection.max_concurrent_send_streams().min(MOST_STREAMS as usize)
 }
 
 /// Returns when no request used the connection for so long; for a moment, once the server is gone.
-async fn unused(load: &Load, idle: Duration, server: &Server) {
+async fn unused(load: &ConnectionState, idle: Duration, server: &Server) {
     loop {
         if server.gone.is_cancelled() {
             sleep(IDLE_ONCE_GONE).await;
@@ -297,8 +313,8 @@ fn list_size(heads: HeadBounds) -> u32 {
     u32::try_from(heads.bytes + heads.fields * FIELD).unwrap_or(u32::MAX)
 }
 
-fn not_http2() -> Cause {
-    Cause::Connect(io::Error::new(io::ErrorKind::InvalidData, "it does not speak HTTP/2"))
+fn not_http2() -> FailureCause {
+    FailureCause::Connect(io::Error::new(io::ErrorKind::InvalidData, "it does not speak HTTP/2"))
 }
 
 /// At a time over one connection, whatever more the server would take.

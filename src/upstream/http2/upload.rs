@@ -14,8 +14,8 @@ use tokio::time::Instant;
 
 use crate::gather::Gathering;
 use crate::http2::poll_room;
-use crate::upstream::again::Again;
 use crate::upstream::error::BoxError;
+use crate::upstream::replay::ReplayBody;
 
 /// A body that is not empty, and that the server may refuse unread.
 #[derive(Debug)]
@@ -37,7 +37,7 @@ enum At {
     End,
 }
 
-impl<B: Again> Upload<B> {
+impl<B: ReplayBody> Upload<B> {
     pub(super) fn new(mut body: B, stream: SendStream<Bytes>) -> Self {
         body.keep();
         Self { body: Gathering::new(body), stream, moved: Instant::now(), at: At::Room }
@@ -55,7 +55,7 @@ impl<B: Again> Upload<B> {
     /// The body from its beginning. `None`: too much of it was sent.
     pub(super) fn take_back(self) -> Option<B> {
         let mut body = self.body.into_inner();
-        body.begin_again().then_some(body)
+        body.replay().then_some(body)
     }
 
     /// It will not be asked for its body again.

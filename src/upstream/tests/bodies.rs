@@ -197,8 +197,8 @@ async fn a_server_that_asks_for_the_body_is_heard() {
     let upstream = Upstream::new(settings(&[&origin]));
     let mut heard = Vec::new();
 
-    let hear = |answer: http::Response<()>| heard.push(answer.status());
-    let answer = Pool::new().send(&upstream, request(Method::POST, "body"), CLIENT, hear).await;
+    let on_informational = |answer: http::Response<()>| heard.push(answer.status());
+    let answer = Pool::new().send(&upstream, request(Method::POST, "body"), CLIENT, on_informational).await;
 
     text(answer.unwrap()).await;
     assert_eq!(heard, [http::StatusCode::CONTINUE]);

@@ -2,10 +2,10 @@ use http::StatusCode;
 
 use super::origin::HELLO;
 use super::*;
-use crate::upstream::error::Cause;
+use crate::upstream::error::FailureCause;
 
 #[track_caller]
-fn check(result: Result<Answer, ForwardError>, status: u16, label: &str) -> ForwardError {
+fn check(result: Result<UpstreamResponse, ForwardError>, status: u16, label: &str) -> ForwardError {
     let error = result.unwrap_err();
     assert_eq!((error.status().as_u16(), error.label()), (status, label), "{error}");
     error
@@ -305,15 +305,15 @@ async fn a_server_that_takes_requests_and_answers_none_is_passed_over() {
 async fn a_server_that_answers_again_is_served_again() {
     let upstream = Upstream::new(settings(&[&Origin::down().await]));
     let server = &upstream.servers()[0];
-    (0..2).for_each(|_| server.left_unanswered(&Cause::ResponseTimeout));
+    (0..2).for_each(|_| server.note_unanswered(&FailureCause::ResponseTimeout));
     server.answered();
-    (0..2).for_each(|_| server.left_unanswered(&Cause::ResponseTimeout));
+    (0..2).for_each(|_| server.note_unanswered(&FailureCause::ResponseTimeout));
     assert!(!server.rests() && upstream.is_served_by(server.name()));
-    server.left_unanswered(&Cause::ResponseTimeout);
+    server.note_unanswered(&FailureCause::ResponseTimeout);
     assert!(server.rests() && !upstream.is_served_by(server.name()));
     server.answered();
     assert!(!server.rests() && upstream.is_served_by(server.name()));
-    server.rest(&Cause::ConnectTimeout);
+    server.rest(&FailureCause::ConnectTimeout);
     assert!(!upstream.is_served_by(server.name()));
     // Nobody has asked it since: nobody knows.
     tokio::time::advance(Duration::from_secs(3)).await;
@@ -336,7 +336,9 @@ async fn servers_that_were_passed_over_are_named_with_the_cause() {
     let answer = Pool::new().send(&upstream, get(), CLIENT, |_| ()).await.unwrap();
 
     assert_eq!(answer.server, name(2));
-    assert_eq!(answer.passed, [(name(0), "connect"), (name(1), "closed")]);
+    assert_eq!(answer.previous_attempts, [(name(0), "connect"), (name(1), "closed")]);
     let upstream = Upstream::new(settings(&[&down]));
-    assert!(check(Pool::new().send(&upstream, get(), CLIENT, |_| ()).await, 502, "connect").passed.is_empty());
+    assert!(
+        check(Pool::new().send(&upstream, get(), CLIENT, |_| ()).await, 502, "connect").previous_attempts.is_empty()
+    );
 }

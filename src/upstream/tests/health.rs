@@ -44,7 +44,7 @@ fn watched_as(host: HostHeader, origins: &[&Origin]) -> (Arc<Upstream>, Cancella
         ..settings(origins)
     });
     let stop = CancellationToken::new();
-    tokio::spawn(attend::attend(Arc::clone(&upstream), stop.clone()));
+    tokio::spawn(background_tasks::run_background_tasks(Arc::clone(&upstream), stop.clone()));
     (upstream, stop)
 }
 
@@ -96,5 +96,5 @@ async fn watching_ends_when_stopped() {
     let upstream = watched(&[&origin]).0;
     let stop = CancellationToken::new();
     stop.cancel();
-    attend::attend(upstream, stop).await;
+    background_tasks::run_background_tasks(upstream, stop).await;
 }

@@ -33,10 +33,10 @@ const CLIENT: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
 type TestBody = BoxBody<Bytes, io::Error>;
 
-impl Again for TestBody {
+impl ReplayBody for TestBody {
     fn keep(&mut self) {}
 
-    fn begin_again(&mut self) -> bool {
+    fn replay(&mut self) -> bool {
         false
     }
 
@@ -52,7 +52,7 @@ fn settings(origins: &[&Origin]) -> Settings {
         timeouts: Timeouts { connect: LONG, response: LONG, idle: LONG },
         heads: HeadBounds::default(),
         health: None,
-        tls: Tls::default(),
+        tls: ServerVerification::default(),
         http2: false,
     }
 }
@@ -73,7 +73,7 @@ fn get() -> Request<TestBody> {
     request(Method::GET, "")
 }
 
-async fn text(answer: Answer) -> String {
+async fn text(answer: UpstreamResponse) -> String {
     let bytes = answer.response.into_body().collect().await.unwrap().to_bytes();
     String::from_utf8(bytes.to_vec()).unwrap()
 }

@@ -6,7 +6,7 @@ use http_body::Frame;
 
 use super::RequestBody;
 use crate::gather::Parts;
-use crate::upstream::Again;
+use crate::upstream::ReplayBody;
 
 /// What was given on of a body since it was told to keep it.
 #[derive(Debug, Default)]
@@ -30,7 +30,7 @@ impl Given {
     }
 }
 
-impl<B: Body> Again for RequestBody<B> {
+impl<B: Body> ReplayBody for RequestBody<B> {
     /// A body that is here whole is kept whole; of another one only the start.
     fn keep(&mut self) {
         let Some(body) = &mut self.0 else { return };
@@ -38,7 +38,7 @@ impl<B: Body> Again for RequestBody<B> {
         body.given = Given { parts: Parts::expecting(KEPT), room: Some(if is_here { usize::MAX } else { KEPT }) };
     }
 
-    fn begin_again(&mut self) -> bool {
+    fn replay(&mut self) -> bool {
         let Some(body) = &mut self.0 else { return true };
         let Given { parts, room } = std::mem::take(&mut body.given);
         // What was read ahead is given on first, and at once: none of it is left when there is something else.
@@ -86,7 +86,7 @@ mod tests {
             assert_eq!(body.size_hint().exact(), Some(KEPT as u64));
             assert_eq!(rest(&mut body).await, KEPT);
             assert!(body.is_end_stream());
-            assert!(body.begin_again());
+            assert!(body.replay());
         }
     }
 
@@ -95,13 +95,13 @@ mod tests {
         let mut streamed = body(KEPT + 1);
         streamed.keep();
         assert_eq!(rest(&mut streamed).await, KEPT + 1);
-        assert!(!streamed.begin_again());
+        assert!(!streamed.replay());
 
         let mut peeked = body(KEPT + 1);
         assert!(peeked.peek(2 * KEPT, &Budget::default()).await.unwrap().is_whole);
         peeked.keep();
         assert_eq!(rest(&mut peeked).await, KEPT + 1);
-        assert!(peeked.begin_again());
+        assert!(peeked.replay());
         assert_eq!(rest(&mut peeked).await, KEPT + 1);
     }
 
@@ -111,6 +111,6 @@ mod tests {
         body.keep();
         body.forget();
         assert_eq!(rest(&mut body).await, 10);
-        assert!(!body.begin_again());
+        assert!(!body.replay());
     }
 }

@@ -18,7 +18,7 @@ use tokio::time::Instant;
 
 use super::error::BodyError;
 use super::error::BoxError;
-use super::error::Passed;
+use super::error::PreviousAttempts;
 use super::http1;
 use super::http2;
 use super::server::InFlight;
@@ -27,19 +27,19 @@ use crate::alarm::Alarm;
 
 /// What an application answered. Its body gives the connection back when it has ended.
 #[derive(Debug)]
-pub struct Answer {
-    pub response: Response<AnswerBody>,
+pub struct UpstreamResponse {
+    pub response: Response<UpstreamBody>,
     /// The server that answered, as written in the configuration.
     pub server: Arc<str>,
     /// Those tried before it.
-    pub passed: Passed,
+    pub previous_attempts: PreviousAttempts,
 }
 
 /// The body of an answer. The request counts as under way until it has ended or is dropped.
 #[derive(Debug)]
-pub struct AnswerBody {
+pub struct UpstreamBody {
     /// `None`: it has ended.
-    incoming: Option<Incoming>,
+    incoming: Option<ResponseBody>,
     in_flight: Option<InFlight>,
     /// How long the server may take for the next part.
     patience: Duration,
@@ -49,14 +49,18 @@ pub struct AnswerBody {
 
 /// Where a body comes from.
 #[derive(Debug)]
-pub(super) enum Incoming {
-    Http1(http1::Incoming),
-    Http2(Box<http2::Incoming>),
+pub(super) enum ResponseBody {
+    Http1(http1::Http1ResponseBody),
+    Http2(Box<http2::Http2ResponseBody>),
 }
 
-impl AnswerBody {
+impl UpstreamBody {
     /// The answer as it may go on: its body has the length it has, whatever two framing headers said of it.
-    pub(super) fn attach(mut response: Response<Incoming>, in_flight: InFlight, patience: Duration) -> Response<Self> {
+    pub(super) fn attach(
+        mut response: Response<ResponseBody>,
+        in_flight: InFlight,
+        patience: Duration,
+    ) -> Response<Self> {
         if response.headers_mut().remove(TRANSFER_ENCODING).is_some() {
             response.headers_mut().remove(CONTENT_LENGTH);
         }
@@ -74,7 +78,7 @@ impl AnswerBody {
     /// The connection that a 101 came over, which counts as a request under way as long as it is kept.
     pub fn into_tunnel(self) -> Option<Tunnel> {
         match (self.incoming, self.in_flight) {
-            (Some(Incoming::Http1(incoming)), Some(in_flight)) => Some(incoming.into_tunnel(in_flight)),
+            (Some(ResponseBody::Http1(incoming)), Some(in_flight)) => Some(incoming.into_tunnel(in_flight)),
             _ => None,
         }
     }
@@ -82,8 +86,8 @@ impl AnswerBody {
     fn end(&mut self) {
         self.in_flight = None;
         match self.incoming.take() {
-            Some(Incoming::Http1(incoming)) => incoming.rest(),
-            Some(Incoming::Http2(incoming)) => incoming.rest(),
+            Some(ResponseBody::Http1(incoming)) => incoming.rest(),
+            Some(ResponseBody::Http2(incoming)) => incoming.rest(),
             None => {}
         }
     }
@@ -94,7 +98,7 @@ impl AnswerBody {
     }
 }
 
-impl Body for AnswerBody {
+impl Body for UpstreamBody {
     type Data = Bytes;
     type Error = BodyError;
 
@@ -120,15 +124,15 @@ impl Body for AnswerBody {
     }
 
     fn is_end_stream(&self) -> bool {
-        self.incoming.as_ref().is_none_or(Incoming::is_through)
+        self.incoming.as_ref().is_none_or(ResponseBody::is_through)
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.incoming.as_ref().map_or_else(|| SizeHint::with_exact(0), Incoming::size_hint)
+        self.incoming.as_ref().map_or_else(|| SizeHint::with_exact(0), ResponseBody::size_hint)
     }
 }
 
-impl Incoming {
+impl ResponseBody {
     fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
         match self {
             Self::Http1(incoming) => incoming.poll_frame(cx),

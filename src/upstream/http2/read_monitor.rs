@@ -16,39 +16,39 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use crate::gather::poll_write_gathered;
-use crate::upstream::stream::Stream;
+use crate::upstream::stream::ServerStream;
 
 #[derive(Debug)]
-pub(super) struct Ear {
-    stream: Stream,
+pub(super) struct ReadMonitor {
+    stream: ServerStream,
     first: Option<oneshot::Sender<()>>,
-    heard: Heard,
+    last_read: LastRead,
 }
 
 /// When something came. Both who write and who read it are on one core: the lock is for the compiler.
 #[derive(Clone, Debug)]
-pub(super) struct Heard(Arc<Mutex<Instant>>);
+pub(super) struct LastRead(Arc<Mutex<Instant>>);
 
-impl Heard {
+impl LastRead {
     pub(super) fn last(&self) -> Instant {
         *self.0.lock()
     }
 }
 
-impl Ear {
-    pub(super) fn new(stream: Stream) -> (Self, oneshot::Receiver<()>, Heard) {
+impl ReadMonitor {
+    pub(super) fn new(stream: ServerStream) -> (Self, oneshot::Receiver<()>, LastRead) {
         let (first, came) = oneshot::channel();
-        let heard = Heard(Arc::new(Mutex::new(Instant::now())));
-        (Self { stream, first: Some(first), heard: heard.clone() }, came, heard)
+        let last_read = LastRead(Arc::new(Mutex::new(Instant::now())));
+        (Self { stream, first: Some(first), last_read: last_read.clone() }, came, last_read)
     }
 }
 
-impl AsyncRead for Ear {
+impl AsyncRead for ReadMonitor {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let before = buf.filled().len();
         ready!(Pin::new(&mut self.stream).poll_read(cx, buf))?;
         if buf.filled().len() > before {
-            *self.heard.0.lock() = Instant::now();
+            *self.last_read.0.lock() = Instant::now();
             if let Some(first) = self.first.take() {
                 // Nobody may be waiting any more.
                 let _ = first.send(());
@@ -58,7 +58,7 @@ impl AsyncRead for Ear {
     }
 }
 
-impl AsyncWrite for Ear {
+impl AsyncWrite for ReadMonitor {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         Pin::new(&mut self.stream).poll_write(cx, bytes)
     }

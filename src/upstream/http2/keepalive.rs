@@ -10,16 +10,16 @@ use tokio::time::Instant;
 use tokio::time::sleep_until;
 use tokio::time::timeout;
 
-use super::Load;
-use super::ear::Heard;
+use super::ConnectionState;
+use super::read_monitor::LastRead;
 
 /// Returns when requests are under way, nothing came for long, and a ping was not answered.
-pub(super) async fn lost(pings: Option<PingPong>, heard: &Heard, load: &Load) {
+pub(super) async fn lost(pings: Option<PingPong>, last_read: &LastRead, load: &ConnectionState) {
     let Some(mut pings) = pings else { return pending().await };
     let mut look = Instant::now() + PING_AFTER;
     loop {
         sleep_until(look).await;
-        let due = heard.last() + PING_AFTER;
+        let due = last_read.last() + PING_AFTER;
         look = Instant::now() + PING_AFTER;
         if due > Instant::now() {
             look = due;

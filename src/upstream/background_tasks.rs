@@ -14,7 +14,7 @@ use super::resolve;
 use super::server::ServerId;
 
 /// Attends to an upstream until `stop` is cancelled.
-pub async fn attend(upstream: Arc<Upstream>, stop: CancellationToken) {
+pub async fn run_background_tasks(upstream: Arc<Upstream>, stop: CancellationToken) {
     let mut checks = Checks::default();
     let resolving = resolve::resolve(&upstream);
     let checking = async {
