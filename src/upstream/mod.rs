@@ -8,6 +8,7 @@ pub mod response;
 pub mod server;
 pub mod tls;
 
+mod attempts;
 mod balance;
 mod connect;
 mod health;
