@@ -15,7 +15,7 @@
 //!    [`TrustedProxies::identify`](client::TrustedProxies::identify) judges the peer first, then the header it sent.
 //! 3. **Decide.** [`request`] puts path, host and fields into the one spelling that rules compare:
 //!    [`Head`](request::Head). [`decision`] decides in three pure steps. [`enter`](decision::enter()) looks at lists and
-//!    routes and says whether the body must be read; [`plan`](decision::Entry::plan) extracts the keys into a
+//!    routes and says whether the body must be read; [`plan`](decision::RoutedRequest::plan) extracts the keys into a
 //!    [`Batch`](decision::Batch); [`conclude`](decision::Plan::conclude) turns the store's verdicts into a
 //!    [`Decision`](decision::Decision).
 //! 4. Between plan and conclude, [`store`] decides the whole batch in one step: charged to every limit, or to none. In
@@ -25,7 +25,7 @@
 //! 5. **Act.** A denied request is answered by [`gateway`], after a while where it is tarpitted. A request that passes goes
 //!    to one server of an [`upstream`], after a while where it is delayed, and both bodies stream.
 //! 6. Where answers are counted, [`outcome`] reads what this one means while it streams by, in a task that outlives the
-//!    client, and [`settlements`](decision::Pending::settlements) is what the store is told of it: slots that come back,
+//!    client, and [`settlements`](decision::PendingOutcome::settlements) is what the store is told of it: slots that come back,
 //!    keys that are reset, clients that are known from now on.
 //! 7. When its [`Exchange`](gateway::exchange::Exchange) ends, [`record`] gets one
 //!    [`RequestRecord`](record::RequestRecord): a log line, and counters found by position; and of what was done to

@@ -10,7 +10,7 @@ use portcullis::request::Head;
 use portcullis::route::BodyMethods;
 use portcullis::route::Case;
 use portcullis::route::Condition;
-use portcullis::route::Readings;
+use portcullis::route::RequestReadings;
 use portcullis::route::Route;
 use portcullis::route::RouteTable;
 use portcullis::route::UpstreamId;
@@ -29,7 +29,7 @@ pub(crate) fn benches(criterion: &mut Criterion) {
         let head = Head::read(&parts, "www.example.com", ClientIp::new([192, 0, 2, 1].into()));
         let membership = |_| Membership::None;
         group.bench_function(name, |bench| {
-            bench.iter(|| black_box(&table).walk(&Readings::new(&head, BodyMethods::Known(&[]), &membership)));
+            bench.iter(|| black_box(&table).walk(&RequestReadings::new(&head, BodyMethods::Known(&[]), &membership)));
         });
     }
     group.finish();

@@ -25,7 +25,7 @@ use super::export;
 use super::export::Format;
 use super::problem::Problem;
 use crate::clock::Timestamp;
-use crate::decision::by_hand::Asked;
+use crate::decision::operator::LimitQuery;
 use crate::list::network;
 use crate::store::bans::Ban;
 use crate::store::bans::BanId;
@@ -191,7 +191,7 @@ impl Wanted {
 
 impl Control {
     /// The ban that denies this key, or the address in it: the one that lasts longest.
-    pub(super) fn ban_of(&self, asked: &Asked) -> Option<Lasting> {
+    pub(super) fn ban_of(&self, asked: &LimitQuery) -> Option<Lasting> {
         let bans = self.store.bans();
         // A shadow applies to nobody.
         let of_key = bans.find(BanId::of_key(asked.key)).filter(|_| !asked.shadow);
@@ -214,9 +214,13 @@ impl Control {
     }
 
     /// A key of a limit, without a value that the limit tells apart beside it.
-    pub(super) fn key_alone(&self, limit: &str, values: &[(Cow<'_, str>, Cow<'_, str>)]) -> Result<Asked, Problem> {
+    pub(super) fn key_alone(
+        &self,
+        limit: &str,
+        values: &[(Cow<'_, str>, Cow<'_, str>)],
+    ) -> Result<LimitQuery, Problem> {
         let policy = self.policy.load();
-        let asked = Asked::new(&policy, limit, values, None, &self.store.hashers())
+        let asked = LimitQuery::new(&policy, limit, values, None, &self.store.hashers())
             .map_err(|unclear| Problem::unclear(&unclear))?;
         if values.len() > asked.selectors.len() {
             return Err(bad("the values that this limit tells apart are no part of its key: name the key alone"));

@@ -19,9 +19,9 @@ use super::then;
 use crate::decision::Policy;
 use crate::decision::Settlement;
 use crate::decision::Verdict;
-use crate::decision::by_hand::Asked;
 use crate::decision::explain::algorithm_name;
-use crate::key::by_hand::name_of;
+use crate::decision::operator::LimitQuery;
+use crate::key::operator::name_of;
 use crate::limit::Algorithm;
 use crate::limit::Count;
 use crate::limit::Detail;
@@ -123,7 +123,7 @@ pub(super) async fn hit(
     name: Result<Path<String>, PathRejection>,
     RawQuery(query): RawQuery,
 ) -> Result<Json<Standing>, Problem> {
-    let asked = control.asked(name, query.as_deref(), Cost::Asked)?;
+    let asked = control.asked(name, query.as_deref(), Cost::LimitQuery)?;
     let ban = control.ban_of(&asked);
     if ban.is_some() && !asked.counts_attempts() {
         let verdicts = control.store.look(&asked.batch()).await.map_err(away)?;
@@ -158,7 +158,7 @@ enum Cost {
     /// What the limit says.
     OfLimit,
     /// What `cost` says.
-    Asked,
+    LimitQuery,
 }
 
 impl Control {
@@ -167,12 +167,12 @@ impl Control {
         name: Result<Path<String>, PathRejection>,
         query: Option<&str>,
         cost: Cost,
-    ) -> Result<Asked, Problem> {
+    ) -> Result<LimitQuery, Problem> {
         let bad = |detail| Problem::new(StatusCode::BAD_REQUEST, detail);
         let Ok(Path(name)) = name else { return Err(bad("the name of the limit is not UTF-8")) };
         let mut values: Vec<_> = form_urlencoded::parse(query.unwrap_or_default().as_bytes()).collect();
         let mut charged = None;
-        if cost == Cost::Asked {
+        if cost == Cost::LimitQuery {
             let mut costs = values.extract_if(.., |(name, _)| name == "cost");
             if let Some((_, text)) = costs.next() {
                 let number = text.parse().map_err(|_| bad("`cost` is a whole number from 1"))?;
@@ -183,7 +183,7 @@ impl Control {
             }
         }
         let policy = self.policy.load();
-        Asked::new(&policy, &name, &values, charged, &self.store.hashers())
+        LimitQuery::new(&policy, &name, &values, charged, &self.store.hashers())
             .map_err(|unclear| Problem::unclear(&unclear))
     }
 }
@@ -202,7 +202,7 @@ const SUCCESSOR_GONE: &str = "this process has been taken over from, and the one
 
 const NOT_FORGOTTEN: &str = "Redis does not answer: what it has counted may still stand";
 
-fn standing(asked: Asked, ban: Option<bans::Lasting>, verdicts: &[Verdict]) -> Result<Json<Standing>, Problem> {
+fn standing(asked: LimitQuery, ban: Option<bans::Lasting>, verdicts: &[Verdict]) -> Result<Json<Standing>, Problem> {
     let [verdict] = verdicts else {
         return Err(Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "the store gave no answer"));
     };

@@ -11,7 +11,7 @@ use http::header::CACHE_CONTROL;
 use http::header::CONTENT_TYPE;
 use serde_json::json;
 
-use crate::decision::by_hand::Unclear;
+use crate::decision::operator::InvalidLimitQuery;
 
 /// Why a question has no answer.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -26,9 +26,9 @@ impl Problem {
     }
 
     /// A key that was named by hand, and names none.
-    pub(super) fn unclear(unclear: &Unclear) -> Self {
+    pub(super) fn unclear(unclear: &InvalidLimitQuery) -> Self {
         let status = match unclear {
-            Unclear::NoSuchLimit { .. } => StatusCode::NOT_FOUND,
+            InvalidLimitQuery::NoSuchLimit { .. } => StatusCode::NOT_FOUND,
             _ => StatusCode::BAD_REQUEST,
         };
         Self::new(status, unclear.to_string())

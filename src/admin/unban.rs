@@ -19,7 +19,7 @@ use super::bans::bad;
 use super::bans::network_of;
 use super::bans::what;
 use super::problem::Problem;
-use crate::decision::by_hand::Asked;
+use crate::decision::operator::LimitQuery;
 use crate::key::KeyHash;
 use crate::key::Selector;
 use crate::store::Store;
@@ -125,7 +125,7 @@ impl Control {
         });
         let address = [(Cow::Borrowed("client_ip"), Cow::Owned(network.network().to_string()))];
         let asked = by_address
-            .filter_map(|limit| Asked::new(&policy, &limit.name, &address, None, &self.store.hashers()).ok())
+            .filter_map(|limit| LimitQuery::new(&policy, &limit.name, &address, None, &self.store.hashers()).ok())
             .filter(|asked| asked.named.address.is_some_and(is_meant));
         // Of limits that are gone there may be bans still.
         let all = self.store.bans().list();

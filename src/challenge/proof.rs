@@ -2,7 +2,7 @@
 
 use aws_lc_rs::digest;
 
-use super::Token;
+use super::ChallengeToken;
 use super::token::LENGTH;
 use super::token::NONCE;
 use crate::client::KeyRing;
@@ -11,19 +11,19 @@ use crate::key::KeyHash;
 
 /// A proof that holds.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Solved {
+pub struct VerifiedProof {
     /// No other token has this: whoever finds it used does not take the proof again.
     pub id: [u8; NONCE],
 }
 
 /// What `proof` proves for this key of this limit: nothing when it was asked for another, is over, forged, or wrong.
-pub fn verify(ring: &KeyRing, proof: &str, limit: &str, key: KeyHash, now: Timestamp) -> Option<Solved> {
+pub fn verify(ring: &KeyRing, proof: &str, limit: &str, key: KeyHash, now: Timestamp) -> Option<VerifiedProof> {
     let (token, counter) = proof.split_at_checked(LENGTH)?;
     let counter = counter.strip_prefix('.')?;
     let is_number = (1..=MOST_DIGITS).contains(&counter.len()) && counter.bytes().all(|byte| byte.is_ascii_digit());
-    let token = Token::parse(token)?;
+    let token = ChallengeToken::parse(token)?;
     let is_work = is_number && is_solution(proof, token.difficulty());
-    (is_work && token.holds(ring, limit, key, now)).then(|| Solved { id: token.nonce() })
+    (is_work && token.holds(ring, limit, key, now)).then(|| VerifiedProof { id: token.nonce() })
 }
 
 /// Whether the hash of these words begins with so many zero bits.
@@ -55,7 +55,7 @@ mod tests {
     const NOW: Timestamp = Timestamp::from_micros(1_700_000_000_000_000);
     const KEY: KeyHash = KeyHash(7);
 
-    fn solve(token: &Token) -> String {
+    fn solve(token: &ChallengeToken) -> String {
         let text = token.to_text();
         let proofs = (0u32..).map(|counter| format!("{text}.{counter}"));
         let mut solutions = proofs.filter(|proof| is_solution(proof, token.difficulty()));
@@ -65,12 +65,12 @@ mod tests {
     #[test]
     fn work_done_for_a_key_counts_for_that_key_and_limit_until_it_is_over() {
         let ring = KeyRing::new(NOW);
-        let token = Token::issue(&ring, "login", KEY, NOW, [3; NONCE]);
+        let token = ChallengeToken::issue(&ring, "login", KEY, NOW, [3; NONCE]);
         assert_eq!(token.difficulty(), DIFFICULTY);
-        assert_eq!(Token::parse(&token.to_text()), Some(token.clone()));
+        assert_eq!(ChallengeToken::parse(&token.to_text()), Some(token.clone()));
         let proof = solve(&token);
         let verify = |proof: &str, limit, key, now| verify(&ring, proof, limit, key, now);
-        assert_eq!(verify(&proof, "login", KEY, NOW), Some(Solved { id: [3; NONCE] }));
+        assert_eq!(verify(&proof, "login", KEY, NOW), Some(VerifiedProof { id: [3; NONCE] }));
         let late = NOW + LIFETIME;
         assert!(verify(&proof, "login", KEY, NOW + LIFETIME.checked_sub(Duration::from_secs(1)).unwrap()).is_some());
         assert_eq!(verify(&proof, "login", KEY, late), None);
@@ -84,7 +84,7 @@ mod tests {
     #[test]
     fn what_was_changed_or_is_no_proof_proves_nothing() {
         let ring = KeyRing::new(NOW);
-        let token = Token::issue(&ring, "login", KEY, NOW, [3; NONCE]);
+        let token = ChallengeToken::issue(&ring, "login", KEY, NOW, [3; NONCE]);
         let proof = solve(&token);
         let is_taken = |proof: &str| verify(&ring, proof, "login", KEY, NOW).is_some();
         assert!(is_taken(&proof));
@@ -104,15 +104,15 @@ mod tests {
         #[test]
         fn a_token_has_one_spelling_and_nothing_else_is_one(nonce in any::<[u8; NONCE]>(), noise in "[0-9a-fA-F.]{0,130}", at in 0..LENGTH) {
             let ring = KeyRing::new(NOW);
-            let text = Token::issue(&ring, "login", KEY, NOW, nonce).to_text();
-            let token = Token::parse(&text).expect("what was written is read");
+            let text = ChallengeToken::issue(&ring, "login", KEY, NOW, nonce).to_text();
+            let token = ChallengeToken::parse(&text).expect("what was written is read");
             prop_assert_eq!(token.to_text(), text.as_str());
-            prop_assert!(Token::parse(&noise).is_none_or(|token| token.to_text() == noise));
+            prop_assert!(ChallengeToken::parse(&noise).is_none_or(|token| token.to_text() == noise));
             prop_assert!(verify(&ring, &noise, "login", KEY, NOW).is_none());
 
             let mut forged = text.into_bytes();
             forged[at] = if forged[at] == b'0' { b'1' } else { b'0' };
-            let forged = Token::parse(str::from_utf8(&forged).expect("digits"));
+            let forged = ChallengeToken::parse(str::from_utf8(&forged).expect("digits"));
             prop_assert!(forged.is_none_or(|forged| !forged.holds(&ring, "login", KEY, NOW)));
         }
     }

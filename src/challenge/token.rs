@@ -6,19 +6,19 @@ use std::time::Duration;
 use super::DIFFICULTY;
 use super::LIFETIME;
 use crate::client::KeyRing;
-use crate::client::keyring::MAC_LENGTH;
-use crate::client::keyring::Mac;
+use crate::client::keyring::SIGNATURE_LENGTH;
+use crate::client::keyring::Signature;
 use crate::clock::Timestamp;
 use crate::key::KeyHash;
 
 /// A signed question. It names neither the limit nor the key: only who knows both can tell what it is for.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Token {
+pub struct ChallengeToken {
     /// In whole seconds since the epoch.
     expires: u64,
     difficulty: u8,
     nonce: [u8; NONCE],
-    mac: Mac,
+    mac: Signature,
 }
 
 /// Random bytes in each token. So many make it two blocks of SHA-256, so that each try is one block more.
@@ -28,14 +28,14 @@ pub const NONCE: usize = 18;
 const SIGNED: usize = 2 + 8 + NONCE;
 
 /// The hexadecimal digits of a token.
-pub const LENGTH: usize = 2 * (SIGNED + MAC_LENGTH);
+pub const LENGTH: usize = 2 * (SIGNED + SIGNATURE_LENGTH);
 
 const VERSION: u8 = 1;
 
 /// What the ring signs this for.
 const PURPOSE: &str = "challenge";
 
-impl Token {
+impl ChallengeToken {
     /// Asks for work that is worth one budget of this key. `nonce` is random, and different each time.
     pub fn issue(ring: &KeyRing, limit: &str, key: KeyHash, now: Timestamp, nonce: [u8; NONCE]) -> Self {
         let expires = (now + LIFETIME).as_micros().div_ceil(MICROS);
@@ -44,7 +44,7 @@ impl Token {
         Self { expires, difficulty: DIFFICULTY, nonce, mac }
     }
 
-    /// Reads what [`Token::to_text`] wrote.
+    /// Reads what [`ChallengeToken::to_text`] wrote.
     pub(super) fn parse(text: &str) -> Option<Self> {
         let digits: &[u8; LENGTH] = text.as_bytes().try_into().ok()?;
         let mut bytes = [0; LENGTH / 2];
@@ -58,7 +58,7 @@ impl Token {
             expires: u64::from_be_bytes(expires.try_into().ok()?),
             difficulty: *difficulty,
             nonce: nonce.try_into().ok()?,
-            mac: Mac(mac.try_into().ok()?),
+            mac: Signature(mac.try_into().ok()?),
         })
     }
 
@@ -108,7 +108,7 @@ fn message<'m>(signed: &'m [u8], limit: &'m str, key: &'m [u8]) -> [&'m [u8]; 3]
     [signed, limit.as_bytes(), key]
 }
 
-/// Only as [`Token::to_text`] writes it: each token has one spelling.
+/// Only as [`ChallengeToken::to_text`] writes it: each token has one spelling.
 fn digit(letter: u8) -> Option<u8> {
     match letter {
         b'0'..=b'9' => Some(letter - b'0'),

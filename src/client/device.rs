@@ -8,8 +8,8 @@ use http::header::COOKIE;
 use smallvec::SmallVec;
 
 use super::keyring::KeyRing;
-use super::keyring::MAC_LENGTH;
-use super::keyring::Mac;
+use super::keyring::SIGNATURE_LENGTH;
+use super::keyring::Signature;
 use crate::base64;
 use crate::clock::Timestamp;
 
@@ -23,14 +23,14 @@ pub struct DeviceId([u8; 16]);
 
 /// Whom a device is known to: a user name, in the spelling in which it is compared, on a route.
 #[derive(Clone, Copy)]
-pub struct Subject<'a> {
+pub struct DeviceOwner<'a> {
     pub route: &'a str,
     pub name: &'a str,
 }
 
 /// The device cookies that came with a request, not verified yet.
 #[derive(Debug, Default)]
-pub struct Presented<'h> {
+pub struct DeviceCookies<'h> {
     cookies: SmallVec<[Cookie<'h>; 2]>,
 }
 
@@ -41,19 +41,19 @@ struct Cookie<'h> {
     device: DeviceId,
     /// In seconds since the Unix epoch.
     expires: u64,
-    mac: Mac,
+    mac: Signature,
 }
 
 /// A cookie to be set.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Issued {
+pub struct IssuedCookie {
     pub name: String,
     pub value: String,
 }
 
 /// The layout of a value; another one begins with another byte.
 const VERSION: u8 = 1;
-const LENGTH: usize = 1 + 16 + 8 + MAC_LENGTH;
+const LENGTH: usize = 1 + 16 + 8 + SIGNATURE_LENGTH;
 
 /// As many digits of base64 stand for a value.
 const DIGITS: usize = (LENGTH * 4).div_ceil(3);
@@ -64,7 +64,7 @@ const VALUES: &str = "device cookie";
 /// Cookies of one name come from whoever may set cookies for a part of the site: more than a few are not looked at.
 const MOST_OF_ONE_NAME: usize = 4;
 
-impl<'h> Presented<'h> {
+impl<'h> DeviceCookies<'h> {
     /// What does not look like a device cookie is passed over.
     pub fn read(headers: &'h HeaderMap) -> Self {
         let pairs = headers.get_all(COOKIE).iter().flat_map(|line| line.as_bytes().split(|byte| *byte == b';'));
@@ -72,9 +72,9 @@ impl<'h> Presented<'h> {
     }
 
     /// The device that is known to this subject: the first cookie that is for it, genuine, and not expired.
-    pub fn find(&self, ring: &KeyRing, now: Timestamp, subject: Subject<'_>) -> Option<DeviceId> {
+    pub fn find(&self, ring: &KeyRing, now: Timestamp, subject: DeviceOwner<'_>) -> Option<DeviceId> {
         // A name is computed once for each key that signed any of them: there are few.
-        let mut names: SmallVec<[(Mac, [u8; 16]); 2]> = SmallVec::new();
+        let mut names: SmallVec<[(Signature, [u8; 16]); 2]> = SmallVec::new();
         let mut is_for_it = |cookie: &&Cookie<'_>| {
             if let Some((_, name)) = names.iter().find(|(mac, _)| mac.is_by_key_of(&cookie.mac)) {
                 return cookie.name == name;
@@ -95,7 +95,13 @@ impl<'h> Presented<'h> {
 }
 
 /// A cookie that makes a device known to a subject for so long.
-pub fn issue(ring: &KeyRing, now: Timestamp, subject: Subject<'_>, device: DeviceId, keep: Duration) -> Issued {
+pub fn issue(
+    ring: &KeyRing,
+    now: Timestamp,
+    subject: DeviceOwner<'_>,
+    device: DeviceId,
+    keep: Duration,
+) -> IssuedCookie {
     let expires = seconds(now).saturating_add(keep.as_secs()).to_be_bytes();
     let [route, name] = subject.parts();
     let mac = ring.sign(now, VALUES, &[route, name, &device.0, &expires]);
@@ -103,7 +109,7 @@ pub fn issue(ring: &KeyRing, now: Timestamp, subject: Subject<'_>, device: Devic
     let mut name = COOKIE_PREFIX.to_owned();
     name.extend(digits(&named).map(char::from));
     let content = [&[VERSION][..], &device.0, &expires, &mac.0].concat();
-    Issued { name, value: base64::encode_url(&content) }
+    IssuedCookie { name, value: base64::encode_url(&content) }
 }
 
 impl DeviceId {
@@ -121,16 +127,16 @@ impl fmt::Display for DeviceId {
     }
 }
 
-impl Subject<'_> {
+impl DeviceOwner<'_> {
     fn parts(&self) -> [&[u8]; 2] {
         [self.route.as_bytes(), self.name.as_bytes()]
     }
 }
 
 /// Who somebody is does not belong into logs.
-impl fmt::Debug for Subject<'_> {
+impl fmt::Debug for DeviceOwner<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Subject(***)")
+        f.write_str("DeviceOwner(***)")
     }
 }
 
@@ -142,7 +148,7 @@ impl<'h> Cookie<'h> {
         let (version, rest) = content.split_first()?;
         let (device, rest) = rest.split_first_chunk()?;
         let (expires, mac) = rest.split_first_chunk()?;
-        let mac = Mac(mac.try_into().ok()?);
+        let mac = Signature(mac.try_into().ok()?);
         let expires = u64::from_be_bytes(*expires);
         (*version == VERSION).then_some(Self { name, device: DeviceId(*device), expires, mac })
     }
@@ -153,7 +159,7 @@ fn seconds(moment: Timestamp) -> u64 {
 }
 
 /// The first 8 bytes of a keyed hash in hexadecimal.
-fn digits(mac: &Mac) -> [u8; 16] {
+fn digits(mac: &Signature) -> [u8; 16] {
     let mut digits = [0; 16];
     for (pair, byte) in digits.chunks_exact_mut(2).zip(mac.hash()) {
         pair[0] = HEXADECIMAL[usize::from(byte >> 4)];

@@ -27,7 +27,7 @@ use crate::limit::Standings;
 pub struct Batch<'p> {
     pub charges: SmallVec<[Charge<'p>; 4]>,
     /// The client is known when it is so for each of these; without any it is not. Empty where no charge asks.
-    pub known: SmallVec<[Acquaintance; 1]>,
+    pub known: SmallVec<[KnownClientKey; 1]>,
 }
 
 /// One key under one limit. No two charges of a batch have the same key hash.
@@ -52,7 +52,7 @@ pub type Items = SmallVec<[u64; 1]>;
 
 /// A client and what it may be known for, both hashed with the key of the store.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
-pub struct Acquaintance {
+pub struct KnownClientKey {
     /// Under which key the known clients of this subject are remembered.
     pub subject: KeyHash,
     pub client: u64,
@@ -119,7 +119,7 @@ pub enum Settlement<'p> {
     /// What was counted is forgotten. `charged` is what was charged for the request that says so, where it was.
     Reset { key: KeyHash, charged: Option<&'p Charged> },
     /// The client is known from now on, for as long as `keep`, unless `most` others come to be known after it.
-    Remember { of: Acquaintance, most: NonZeroU32, keep: Duration },
+    Remember { of: KnownClientKey, most: NonZeroU32, keep: Duration },
 }
 
 impl Charge<'_> {

@@ -4,25 +4,25 @@ use std::time::Duration;
 
 use smallvec::SmallVec;
 
-use super::Pending;
+use super::Decision;
+use super::Denial;
+use super::DenialCause;
+use super::LimitReport;
+use super::LimitReports;
+use super::NewBan;
+use super::Pass;
+use super::Penalty;
+use super::PendingOutcome;
 use super::Plan;
 use super::Verdict;
 use super::batch::Force;
-use super::concluded::Cause;
-use super::concluded::Decision;
-use super::concluded::Denial;
-use super::concluded::LimitReport;
-use super::concluded::Pass;
-use super::concluded::Penalty;
-use super::concluded::Report;
-use super::concluded::Trip;
-use super::plan::Planned;
+use super::plan::PlannedLimit;
 use crate::key::KeyHash;
 use crate::limit::Action;
+use crate::limit::ActionSeverity;
 use crate::limit::Detail;
 use crate::limit::LimitId;
 use crate::limit::Rule;
-use crate::limit::Severity;
 use crate::limit::Standings;
 
 /// How one limit decided over all keys it counts a request under.
@@ -30,7 +30,7 @@ struct LimitRuling<'v> {
     limit: LimitId,
     shadow: bool,
     /// `None`: it lets the request pass.
-    denies: Option<Wait>,
+    denies: Option<RetryWait>,
     /// Whatever was counted: a part of the key is missing.
     outright: bool,
     /// Whatever was counted, and whatever the limit does otherwise: the key is banned since before.
@@ -42,12 +42,12 @@ struct LimitRuling<'v> {
 
 /// How long until a limit would let a request pass, shortest first.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
-enum Wait {
+enum RetryWait {
     For(Duration),
     Forever,
 }
 
-impl Wait {
+impl RetryWait {
     fn span(self) -> Option<Duration> {
         match self {
             Self::For(span) => Some(span),
@@ -65,7 +65,7 @@ impl<'p> Plan<'p, '_> {
             return Decision::Deny(Box::new(Denial::bare(self.route(), cause.clone(), &policy.deny_response)));
         }
         let rulings = self.rulings(verdicts);
-        let report = Report { limits: rulings.iter().map(LimitReport::from).collect() };
+        let report = LimitReports { limits: rulings.iter().map(LimitReport::from).collect() };
         let denying = self.denying(&rulings);
         let decisive = denying.iter().copied().reduce(|severest, next| {
             let rank = |ruling: &LimitRuling<'_>| (self.severity(ruling), ruling.denies);
@@ -96,13 +96,13 @@ impl<'p> Plan<'p, '_> {
         let of_route = || route.and_then(|route| route.deny_response.as_deref());
         Decision::Deny(Box::new(Denial {
             route: self.route(),
-            cause: Cause::Limited { limits, retry_after },
+            cause: DenialCause::Limited { limits, retry_after },
             limit: Some(decisive.limit),
             key: decisive.key,
-            wait: self.wait(decisive).and_then(Wait::span),
+            wait: self.wait(decisive).and_then(RetryWait::span),
             response: own.or_else(of_route).unwrap_or(&policy.deny_response),
             penalty: self.penalty(decisive),
-            trips: self.trips(verdicts),
+            new_bans: self.new_bans(verdicts),
             is_suspect: false,
             slots,
             pending: self.pending(verdicts, false),
@@ -120,19 +120,19 @@ impl<'p> Plan<'p, '_> {
 
     /// How long a ruling says to wait. A ban that begins lasts as long as it lasts, whatever was counted: who begins it
     /// knows how long that is.
-    fn wait(&self, ruling: &LimitRuling<'_>) -> Option<Wait> {
+    fn wait(&self, ruling: &LimitRuling<'_>) -> Option<RetryWait> {
         let begins = matches!(self.entry.policy.limit(ruling.limit).then.action, Action::Ban(_)) && !ruling.banned;
         ruling.denies.map(|wait| match wait {
-            Wait::For(_) if begins => Wait::For(Duration::ZERO),
+            RetryWait::For(_) if begins => RetryWait::For(Duration::ZERO),
             wait => wait,
         })
     }
 
-    fn severity(&self, ruling: &LimitRuling<'_>) -> Severity {
+    fn severity(&self, ruling: &LimitRuling<'_>) -> ActionSeverity {
         match &self.entry.policy.limit(ruling.limit).then.action {
             // It denies because a part of its key is missing.
-            _ if ruling.outright => Severity::Deny,
-            _ if ruling.banned => Severity::Ban,
+            _ if ruling.outright => ActionSeverity::Deny,
+            _ if ruling.banned => ActionSeverity::Ban,
             action => action.severity(),
         }
     }
@@ -159,15 +159,15 @@ impl<'p> Plan<'p, '_> {
     }
 
     /// Every key that is denied by a limit that bans, and was not banned before.
-    fn trips(&self, verdicts: &[Verdict]) -> SmallVec<[Trip; 1]> {
+    fn new_bans(&self, verdicts: &[Verdict]) -> SmallVec<[NewBan; 1]> {
         let denied = self.batch().charges.iter().zip(verdicts).filter(|(_, verdict)| !verdict.passes());
-        let trips = denied.filter_map(|(charge, _)| {
+        let new_bans = denied.filter_map(|(charge, _)| {
             let planned = &self.limits[usize::from(charge.limit)];
             let bans = matches!(self.entry.policy.limit(planned.limit).then.action, Action::Ban(_));
             let begins = bans && charge.force == Force::Binding && planned.banned.is_none();
-            begins.then_some(Trip { limit: planned.limit, key: charge.key })
+            begins.then_some(NewBan { limit: planned.limit, key: charge.key })
         });
-        trips.collect()
+        new_bans.collect()
     }
 
     /// How each limit decided that was asked, or that needs no asking.
@@ -176,15 +176,17 @@ impl<'p> Plan<'p, '_> {
         let mut rulings = SmallVec::new();
         for (number, planned) in (0..).zip(&self.limits) {
             let shadow = self.entry.policy.limit(planned.limit).shadow;
-            let mut denies =
-                planned.outright.then_some(Wait::Forever).max(planned.banned.map(|(left, _)| Wait::For(left)));
+            let mut denies = planned
+                .outright
+                .then_some(RetryWait::Forever)
+                .max(planned.banned.map(|(left, _)| RetryWait::For(left)));
             let mut key = planned.banned.map(|(_, key)| key);
             let mut tightest: Option<&Verdict> = None;
             while let Some((charge, verdict)) = answers.next_if(|(charge, _)| charge.limit == number) {
                 if verdict.is_exempt {
                     continue;
                 }
-                let wait = verdict.retry_after.map(Wait::For);
+                let wait = verdict.retry_after.map(RetryWait::For);
                 // A ban lasts as long as it lasts, whatever was counted since.
                 if planned.banned.is_none() {
                     if wait.is_some() && (key.is_none() || wait > denies) {
@@ -222,18 +224,18 @@ impl<'p> Plan<'p, '_> {
     }
 
     /// What the outcome will settle. Of a denied request only shadows have something to settle.
-    fn pending(&self, verdicts: &[Verdict], passes: bool) -> Option<Box<Pending>> {
+    fn pending(&self, verdicts: &[Verdict], passes: bool) -> Option<Box<PendingOutcome>> {
         let route = self.outcome?;
         let charges = &self.batch().charges;
         let mut reservations = SmallVec::new();
         for (charge, verdict) in charges.iter().zip(verdicts).filter(|(_, verdict)| !verdict.is_exempt) {
-            let Planned { limit: id, is_undisputed, .. } = self.limits[usize::from(charge.limit)];
+            let PlannedLimit { limit: id, is_undisputed, .. } = self.limits[usize::from(charge.limit)];
             let limit = self.entry.policy.limit(id);
             let waits = limit.count.outcome().is_some() || limit.reset_on.is_some();
             if !waits || !(passes || verdict.charged.is_some()) {
                 continue;
             }
-            reservations.push(super::settle::Reservation {
+            reservations.push(super::settle::PendingCharge {
                 limit: id,
                 key: charge.key,
                 items: charge.items.clone(),
@@ -241,9 +243,9 @@ impl<'p> Plan<'p, '_> {
                 may_reset: is_undisputed && charges.iter().filter(|other| other.limit == charge.limit).count() == 1,
             });
         }
-        let acquaintance = self.acquaintance.filter(|_| passes);
+        let known_client = self.known_client.filter(|_| passes);
         let enrollment = self.device.enrollment.clone().filter(|_| passes);
-        Some(Box::new(Pending { route, reservations, acquaintance, enrollment }))
+        Some(Box::new(PendingOutcome { route, reservations, known_client, enrollment }))
     }
 }
 

@@ -7,8 +7,8 @@ use smallvec::SmallVec;
 use super::Policy;
 use crate::client::DeviceId;
 use crate::client::KeyRing;
-use crate::client::device::Presented;
-use crate::client::device::Subject;
+use crate::client::device::DeviceCookies;
+use crate::client::device::DeviceOwner;
 use crate::clock::Timestamp;
 use crate::key::Source;
 use crate::key::extract;
@@ -20,7 +20,7 @@ use crate::route::RouteId;
 
 /// What tells genuine device cookies from others.
 #[derive(Clone, Copy, Debug)]
-pub struct Recognition<'a> {
+pub struct DeviceKeys<'a> {
     pub ring: &'a KeyRing,
     pub now: Timestamp,
 }
@@ -45,7 +45,7 @@ pub(super) struct DeviceMatch {
 
 /// Compares the device cookies of a request with each subject that it names. Nobody is known where one is missing, or
 /// where not all of them may have been seen.
-pub(super) fn matching(policy: &Policy, route: RouteId, source: &Source<'_>, by: Recognition<'_>) -> DeviceMatch {
+pub(super) fn matching(policy: &Policy, route: RouteId, source: &Source<'_>, by: DeviceKeys<'_>) -> DeviceMatch {
     let of = policy.routes.get(route);
     let Some(KnownClients { of: selector, by: KnownBy::Cookie, .. }) = &of.known_clients else {
         return DeviceMatch::default();
@@ -54,8 +54,8 @@ pub(super) fn matching(policy: &Policy, route: RouteId, source: &Source<'_>, by:
     if found.absent || found.values.iter().any(|name| name.is_empty()) {
         return DeviceMatch::default();
     }
-    let presented = Presented::read(source.head.headers);
-    let device = |name: &str| presented.find(by.ring, by.now, Subject { route: &of.name, name });
+    let presented = DeviceCookies::read(source.head.headers);
+    let device = |name: &str| presented.find(by.ring, by.now, DeviceOwner { route: &of.name, name });
     let devices: SmallVec<[_; 1]> = found.values.iter().map(|name| device(name)).collect();
     let enrollment = match (&found.values[..], &devices[..]) {
         // Who names several users, or one that the application may not read, does not say which of them succeeds.

@@ -4,7 +4,7 @@ use http::header::CONTENT_TYPE;
 
 use super::Policy;
 use super::device;
-use super::device::Recognition;
+use super::device::DeviceKeys;
 use super::source::with_source;
 use crate::key::Source;
 use crate::list::ListId;
@@ -13,17 +13,17 @@ use crate::request::Head;
 use crate::request::header::header_values;
 use crate::request::method::body_overrides;
 use crate::route::BodyMethods;
-use crate::route::Readings;
+use crate::route::RequestReadings;
 use crate::route::RouteId;
 use crate::route::Walk;
 
 /// A request whose lists and routes are known.
 #[derive(Debug)]
-pub struct Entry<'p, 'h> {
+pub struct RoutedRequest<'p, 'h> {
     pub(super) policy: &'p Policy,
     pub(super) head: &'h Head<'h>,
     pub(super) admission: Admission,
-    pub(super) recognition: Option<Recognition<'h>>,
+    pub(super) device_keys: Option<DeviceKeys<'h>>,
     /// The routes that the request may be read as taking.
     pub(super) walk: Walk,
 }
@@ -40,20 +40,20 @@ pub(super) enum Admission {
 }
 
 /// Looks a request up in the lists and the route table.
-pub fn enter<'p, 'h>(policy: &'p Policy, head: &'h Head<'h>) -> Entry<'p, 'h> {
+pub fn enter<'p, 'h>(policy: &'p Policy, head: &'h Head<'h>) -> RoutedRequest<'p, 'h> {
     let admission = admission(policy, head);
-    Entry { policy, head, admission, recognition: None, walk: walk(policy, head, BodyMethods::Known(&[])) }
+    RoutedRequest { policy, head, admission, device_keys: None, walk: walk(policy, head, BodyMethods::Known(&[])) }
 }
 
-impl<'h> Entry<'_, 'h> {
+impl<'h> RoutedRequest<'_, 'h> {
     /// Has device cookies verified. Without it no device is known.
     #[must_use]
-    pub fn with_device_keys(self, recognition: Recognition<'h>) -> Self {
-        Self { recognition: Some(recognition), ..self }
+    pub fn with_device_keys(self, device_keys: DeviceKeys<'h>) -> Self {
+        Self { device_keys: Some(device_keys), ..self }
     }
 }
 
-impl Entry<'_, '_> {
+impl RoutedRequest<'_, '_> {
     /// The same where the address of the client is banned: that denies it, unless a list of `access` has decided already.
     #[must_use]
     pub fn with_ban(self, is_banned: bool) -> Self {
@@ -138,7 +138,7 @@ fn may_hide_a_method(head: &Head<'_>) -> bool {
 fn walk(policy: &Policy, head: &Head<'_>, body: BodyMethods<'_>) -> Walk {
     let fields = Fields::none();
     let source = Source { head, fields: &fields, routes: &[], captures: &[], device: None };
-    policy.routes.walk(&Readings::new(head, body, &|list| policy.membership(list, &source)))
+    policy.routes.walk(&RequestReadings::new(head, body, &|list| policy.membership(list, &source)))
 }
 
 fn admission(policy: &Policy, head: &Head<'_>) -> Admission {

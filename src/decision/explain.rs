@@ -8,12 +8,12 @@ use std::net::IpAddr;
 
 use serde::Serialize;
 
-use super::Entry;
 use super::Policy;
+use super::RoutedRequest;
 use super::enter;
 use super::enter::Admission;
 use super::enter::with_body_methods;
-use super::plan::Applied;
+use super::plan::LimitApplication;
 use super::plan::apply;
 use super::source::with_source;
 use crate::key::Source;
@@ -28,14 +28,14 @@ use crate::outcome::Outcome;
 use crate::request::Fields;
 use crate::request::Head;
 use crate::route::Certainty;
-use crate::route::Readings;
+use crate::route::RequestReadings;
 use crate::route::UpstreamId;
 
-pub use self::answers::KnownStory;
-pub use self::answers::OutcomeStory;
-pub use self::part::PartStory;
+pub use self::answers::KnownClientsExplanation;
+pub use self::answers::OutcomeExplanation;
+pub use self::part::KeyPartExplanation;
 
-use self::part::part_story;
+use self::part::explain_part;
 
 /// Everything a request would meet. Prints as text for people. Values of keys stand in clear: it is made for an
 /// operator about a request that the operator wrote.
@@ -49,29 +49,29 @@ pub struct Explanation {
     /// What else applications may take the path for; `None`: for any.
     pub readings: Option<Vec<String>>,
     /// Every list of the configuration.
-    pub lists: Vec<ListStory>,
-    pub access: AccessStory,
+    pub lists: Vec<ListExplanation>,
+    pub access: AccessExplanation,
     /// Every route, in the order they are tried.
-    pub routes: Vec<RouteStory>,
+    pub routes: Vec<RouteExplanation>,
     /// The route the request goes by; `None`: the default upstream.
     pub route: Option<String>,
     pub upstream: String,
     /// Whether the body is read before anything is decided.
     pub reads_body: bool,
     /// What the application's answer would mean; `None`: nobody asks.
-    pub outcome: Option<OutcomeStory>,
+    pub outcome: Option<OutcomeExplanation>,
     /// What clients are known for where the request goes.
-    pub known_clients: Option<KnownStory>,
+    pub known_clients: Option<KnownClientsExplanation>,
     /// What denies the request before any limit is asked.
     pub denied: Option<String>,
     /// Every limit that stands where the request goes.
-    pub limits: Vec<LimitStory>,
+    pub limits: Vec<LimitExplanation>,
 }
 
 /// What the lists of `access` say.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum AccessStory {
+pub enum AccessExplanation {
     Ordinary,
     /// By this list: no limit holds.
     Allowed(String),
@@ -81,17 +81,17 @@ pub enum AccessStory {
 
 /// How a request stands to one list.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
-pub struct ListStory {
+pub struct ListExplanation {
     pub name: String,
     /// What of a request is looked up in it.
     pub of: String,
-    pub holds: Holds,
+    pub holds: ListMembership,
 }
 
 /// Which of the values that a request presents are in a list.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Holds {
+pub enum ListMembership {
     None,
     Some,
     All,
@@ -99,9 +99,9 @@ pub enum Holds {
 
 /// What became of one route.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
-pub struct RouteStory {
+pub struct RouteExplanation {
     pub name: String,
-    pub matches: Matches,
+    pub matches: RouteMatch,
     /// Why it does not match.
     pub reason: Option<String>,
     /// Whether it is for members of other lists only.
@@ -111,7 +111,7 @@ pub struct RouteStory {
 /// How surely a route matches.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Matches {
+pub enum RouteMatch {
     /// However the application reads the request.
     Surely,
     /// As the request is written; an override or a repeated value may say otherwise.
@@ -125,7 +125,7 @@ pub enum Matches {
 
 /// What one limit makes of the request.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
-pub struct LimitStory {
+pub struct LimitExplanation {
     pub name: String,
     /// `10/minute; 100/hour`, `10/minute, each costs 2`, or `20 in flight`.
     pub rule: String,
@@ -134,7 +134,7 @@ pub struct LimitStory {
     /// `requests`, `attempts`, `failures` or `successes`.
     pub count: &'static str,
     /// What different values are counted of.
-    pub distinct: Option<PartStory>,
+    pub distinct: Option<KeyPartExplanation>,
     /// The answer that forgets what was counted.
     pub reset_on: Option<&'static str>,
     /// Whether it holds for clients that are known.
@@ -144,7 +144,7 @@ pub struct LimitStory {
     pub shadow: bool,
     pub outcome: LimitOutcome,
     /// The parts of the key with their values; none is one key for all.
-    pub key: Vec<PartStory>,
+    pub key: Vec<KeyPartExplanation>,
 }
 
 /// Whether a limit counts the request.
@@ -181,10 +181,10 @@ pub fn explain(
     let denied = denied(&entry);
     let asked = denied.is_none() && entry.admission == Admission::Ordinary;
     let name = |list: ListId| policy.list(list).list.name.to_string();
-    let answers = answers::Answers::of(policy, walk);
+    let answers = answers::AnswerRules::of(policy, walk);
     let (lists, limits, known_clients) = with_source(policy, head, fields, walk, |source| {
         let limits = policy.applicable(&walk.collected).into_iter();
-        let limits = limits.map(|limit| limit_story(policy, limit, source, asked, answers.are_read()));
+        let limits = limits.map(|limit| explain_limit(policy, limit, source, asked, answers.are_read()));
         (lists(policy, source), limits.collect(), answers.known_clients(source))
     });
     let route = entry.route().map(|route| policy.routes.get(route));
@@ -198,9 +198,9 @@ pub fn explain(
         lists,
         access: match entry.admission {
             // What is written asks nobody who is banned.
-            Admission::Ordinary | Admission::Banned => AccessStory::Ordinary,
-            Admission::Allowed(list) => AccessStory::Allowed(name(list)),
-            Admission::Refused(list) => AccessStory::Denied(name(list)),
+            Admission::Ordinary | Admission::Banned => AccessExplanation::Ordinary,
+            Admission::Allowed(list) => AccessExplanation::Allowed(name(list)),
+            Admission::Refused(list) => AccessExplanation::Denied(name(list)),
         },
         routes: routes(&entry, fields),
         route: route.map(|route| route.name.to_string()),
@@ -213,7 +213,7 @@ pub fn explain(
     }
 }
 
-fn denied(entry: &Entry<'_, '_>) -> Option<String> {
+fn denied(entry: &RoutedRequest<'_, '_>) -> Option<String> {
     match entry.admission {
         Admission::Refused(list) => Some(format!("the list {} is denied", entry.policy.list(list).list.name)),
         _ if entry.bars() => Some("the client is on none of the lists in `only`".to_owned()),
@@ -221,22 +221,22 @@ fn denied(entry: &Entry<'_, '_>) -> Option<String> {
     }
 }
 
-fn lists(policy: &Policy, source: &Source<'_>) -> Vec<ListStory> {
+fn lists(policy: &Policy, source: &Source<'_>) -> Vec<ListExplanation> {
     let ids = (0..).map(ListId).zip(&policy.lists);
-    let story = |(id, list): (ListId, &super::policy::PolicyList)| ListStory {
+    let story = |(id, list): (ListId, &super::policy::PolicyList)| ListExplanation {
         name: list.list.name.to_string(),
         of: list.of.as_ref().map_or_else(|| "client_ip".to_owned(), |part| part.selector.to_string()),
         holds: match policy.membership(id, source) {
-            Membership::None => Holds::None,
-            Membership::Some => Holds::Some,
-            Membership::All => Holds::All,
+            Membership::None => ListMembership::None,
+            Membership::Some => ListMembership::Some,
+            Membership::All => ListMembership::All,
         },
     };
     ids.map(story).collect()
 }
 
-fn routes(entry: &Entry<'_, '_>, fields: &Fields) -> Vec<RouteStory> {
-    let Entry { policy, head, walk, .. } = entry;
+fn routes(entry: &RoutedRequest<'_, '_>, fields: &Fields) -> Vec<RouteExplanation> {
+    let RoutedRequest { policy, head, walk, .. } = entry;
     let nothing = Fields::none();
     let source = Source { head, fields: &nothing, routes: &[], captures: &[], device: None };
     let membership = |list| policy.membership(list, &source);
@@ -244,25 +244,25 @@ fn routes(entry: &Entry<'_, '_>, fields: &Fields) -> Vec<RouteStory> {
         with_source(policy, head, &nothing, walk, |source| policy.holding(lists, source).is_none())
     };
     with_body_methods(head, fields, |methods| {
-        let readings = Readings::new(head, methods, &membership);
+        let readings = RequestReadings::new(head, methods, &membership);
         let mut decided = false;
         let story = |route: &crate::route::Route| {
             let judged = if decided { None } else { Some(route.condition.judge(&readings)) };
             decided |= matches!(judged, Some(Ok(Certainty::Surely)));
             let (matches, reason) = match judged {
-                None => (Matches::NotTried, None),
-                Some(Err(mismatch)) => (Matches::No, Some(mismatch.told_of(head))),
-                Some(Ok(Certainty::Possibly)) => (Matches::Possibly, None),
-                Some(Ok(Certainty::Plainly)) => (Matches::Plainly, None),
-                Some(Ok(Certainty::Surely)) => (Matches::Surely, None),
+                None => (RouteMatch::NotTried, None),
+                Some(Err(mismatch)) => (RouteMatch::No, Some(mismatch.told_of(head))),
+                Some(Ok(Certainty::Possibly)) => (RouteMatch::Possibly, None),
+                Some(Ok(Certainty::Plainly)) => (RouteMatch::Plainly, None),
+                Some(Ok(Certainty::Surely)) => (RouteMatch::Surely, None),
             };
-            let taken = !matches!(matches, Matches::No | Matches::NotTried);
+            let taken = !matches!(matches, RouteMatch::No | RouteMatch::NotTried);
             let only = route.only.as_ref().filter(|_| taken);
-            RouteStory { name: route.name.to_string(), matches, reason, bars: only.is_some_and(bars) }
+            RouteExplanation { name: route.name.to_string(), matches, reason, bars: only.is_some_and(bars) }
         };
         let stories: Vec<_> = policy.routes.routes.iter().map(story).collect();
         debug_assert_eq!(
-            stories.iter().filter(|route| !matches!(route.matches, Matches::No | Matches::NotTried)).count(),
+            stories.iter().filter(|route| !matches!(route.matches, RouteMatch::No | RouteMatch::NotTried)).count(),
             walk.collected.len(),
             "told as it is decided"
         );
@@ -270,7 +270,7 @@ fn routes(entry: &Entry<'_, '_>, fields: &Fields) -> Vec<RouteStory> {
     })
 }
 
-fn limit_story(policy: &Policy, id: LimitId, source: &Source<'_>, asked: bool, answers: bool) -> LimitStory {
+fn explain_limit(policy: &Policy, id: LimitId, source: &Source<'_>, asked: bool, answers: bool) -> LimitExplanation {
     let limit = policy.limit(id);
     let outcome = match limit.count.outcome() {
         _ if !asked => LimitOutcome::NotAsked,
@@ -285,7 +285,7 @@ fn limit_story(policy: &Policy, id: LimitId, source: &Source<'_>, asked: bool, a
         Rule::Concurrent(most) => (format!("{most} in flight"), None),
         Rule::Distinct(rates) => (format!("{rates}, different values"), None),
     };
-    LimitStory {
+    LimitExplanation {
         name: limit.name.to_string(),
         rule,
         algorithm,
@@ -295,22 +295,22 @@ fn limit_story(policy: &Policy, id: LimitId, source: &Source<'_>, asked: bool, a
             Count::Failures => "failures",
             Count::Successes => "successes",
         },
-        distinct: limit.distinct.as_ref().map(|part| part_story(part, source)),
+        distinct: limit.distinct.as_ref().map(|part| explain_part(part, source)),
         reset_on: limit.reset_on.map(Outcome::as_str),
         unless_known: limit.unless_known,
         then: answers::action(&limit.then.action),
         shadow: limit.shadow,
         outcome,
-        key: limit.key.parts.iter().map(|part| part_story(part, source)).collect(),
+        key: limit.key.parts.iter().map(|part| explain_part(part, source)).collect(),
     }
 }
 
 fn limit_outcome(policy: &Policy, limit: &Limit, source: &Source<'_>) -> LimitOutcome {
     match apply(policy, limit, source) {
-        Ok(Applied::Counted(keys)) => LimitOutcome::Counted(keys.len()),
-        Ok(Applied::Freed(list)) => LimitOutcome::Freed(policy.list(list).list.name.to_string()),
-        Ok(Applied::Skipped) => LimitOutcome::Skipped,
-        Ok(Applied::Refused) => LimitOutcome::Denied,
+        Ok(LimitApplication::Counted(keys)) => LimitOutcome::Counted(keys.len()),
+        Ok(LimitApplication::Freed(list)) => LimitOutcome::Freed(policy.list(list).list.name.to_string()),
+        Ok(LimitApplication::Skipped) => LimitOutcome::Skipped,
+        Ok(LimitApplication::Refused) => LimitOutcome::Denied,
         Err(_) => LimitOutcome::TooManyValues,
     }
 }

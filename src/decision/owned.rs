@@ -6,9 +6,9 @@ use smallvec::SmallVec;
 
 use super::Batch;
 use super::Charge;
-use super::batch::Acquaintance;
 use super::batch::Force;
 use super::batch::Items;
+use super::batch::KnownClientKey;
 use crate::key::KeyHash;
 use crate::limit::Count;
 use crate::limit::OnFailure;
@@ -18,7 +18,7 @@ use crate::limit::Rule;
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct OwnedBatch {
     charges: Vec<OwnedCharge>,
-    known: SmallVec<[Acquaintance; 1]>,
+    known: SmallVec<[KnownClientKey; 1]>,
 }
 
 #[derive(Clone, Debug, Deserialize, Serialize)]

@@ -8,18 +8,18 @@ use smallvec::SmallVec;
 
 use super::Batch;
 use super::Charge;
-use super::Entry;
+use super::DenialCause;
 use super::Policy;
-use super::batch::Acquaintance;
+use super::RoutedRequest;
 use super::batch::Force;
 use super::batch::Items;
-use super::concluded::Cause;
+use super::batch::KnownClientKey;
 use super::device;
 use super::device::DeviceMatch;
 use super::enter::Admission;
 use super::source::with_source;
-use crate::key::Extracted;
 use crate::key::ExtractedKey;
+use crate::key::ExtractedKeys;
 use crate::key::Key;
 use crate::key::KeyHash;
 use crate::key::KeyHasher;
@@ -44,16 +44,16 @@ use crate::route::RouteId;
 #[derive(Debug)]
 pub struct Plan<'p, 'h> {
     /// What it was made from: the routes are those with the methods that the body names.
-    pub(super) entry: Entry<'p, 'h>,
+    pub(super) entry: RoutedRequest<'p, 'h>,
     pub(super) fields: &'h Fields,
     /// What denies the request before any limit is asked.
-    pub(super) refusal: Option<Cause>,
+    pub(super) refusal: Option<DenialCause>,
     /// The limits that hold for the request: what the charges number.
-    pub(super) limits: SmallVec<[Planned; 4]>,
+    pub(super) limits: SmallVec<[PlannedLimit; 4]>,
     /// The route whose `outcome` says what the answer means.
     pub(super) outcome: Option<RouteId>,
     /// The route whose `known_clients` the client joins by a success, and under which name.
-    pub(super) acquaintance: Option<(RouteId, Acquaintance)>,
+    pub(super) known_client: Option<(RouteId, KnownClientKey)>,
     /// What the device cookies of the request say.
     pub(super) device: DeviceMatch,
     batch: Batch<'p>,
@@ -61,7 +61,7 @@ pub struct Plan<'p, 'h> {
 
 /// A limit that holds for a request.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) struct Planned {
+pub(super) struct PlannedLimit {
     pub(super) limit: LimitId,
     /// Denied whatever was counted: a part of the key is missing, and the limit says `missing: deny`.
     pub(super) outright: bool,
@@ -73,7 +73,7 @@ pub(super) struct Planned {
 
 /// What one limit makes of one request.
 #[derive(Clone, Debug)]
-pub(super) enum Applied {
+pub(super) enum LimitApplication {
     /// It does not hold for members of this list.
     Freed(ListId),
     /// A part of its key is missing, and it says `missing: skip`.
@@ -83,7 +83,7 @@ pub(super) enum Applied {
     Counted(SmallVec<[ExtractedKey; 1]>),
 }
 
-impl<'p, 'h> Entry<'p, 'h> {
+impl<'p, 'h> RoutedRequest<'p, 'h> {
     /// Extracts every key and settles which charges the store is asked for. `hasher` is the one of that store.
     pub fn plan(self, fields: &'h Fields, hasher: &KeyHasher) -> Plan<'p, 'h> {
         let mut plan = Plan {
@@ -92,7 +92,7 @@ impl<'p, 'h> Entry<'p, 'h> {
             refusal: None,
             limits: SmallVec::new(),
             outcome: None,
-            acquaintance: None,
+            known_client: None,
             device: DeviceMatch::default(),
             batch: Batch::default(),
         };
@@ -104,11 +104,11 @@ impl<'p, 'h> Entry<'p, 'h> {
     }
 
     /// What denies the request before any limit is asked.
-    fn refusal(&self) -> Option<Cause> {
+    fn refusal(&self) -> Option<DenialCause> {
         match self.admission {
-            Admission::Refused(list) => Some(Cause::Listed { list: self.policy.list(list).list.name.clone() }),
-            _ if self.bars() => Some(Cause::NotOnList),
-            Admission::Banned => Some(Cause::Banned),
+            Admission::Refused(list) => Some(DenialCause::Listed { list: self.policy.list(list).list.name.clone() }),
+            _ if self.bars() => Some(DenialCause::NotOnList),
+            Admission::Banned => Some(DenialCause::Banned),
             Admission::Ordinary | Admission::Allowed(_) => None,
         }
     }
@@ -120,9 +120,9 @@ impl<'p> Plan<'p, '_> {
         &self.batch
     }
 
-    /// Whether it matters to a ban that the client may be known: what a store is to look at then, before `heed_bans`.
+    /// Whether it matters to a ban that the client may be known: what a store is to look at then, before `apply_bans`.
     /// The client is known when every verdict is exempt. `left` says for how long a key is banned.
-    pub fn depends_on_acquaintance(&self, left: impl Fn(KeyHash) -> Option<Duration>) -> Option<Batch<'p>> {
+    pub fn known_client_check(&self, left: impl Fn(KeyHash) -> Option<Duration>) -> Option<Batch<'p>> {
         let batch = self.batch();
         let charge = batch.charges.iter().find(|charge| charge.unless_known && Self::bans(charge, &left).is_some())?;
         (!batch.known.is_empty())
@@ -131,7 +131,7 @@ impl<'p> Plan<'p, '_> {
 
     /// Denies what is banned: `left` says for how long a key still is, under whatever limit: by hand any key is banned.
     /// To be asked once, before the store decides. `is_known`: limits that do not hold for known clients do not hold.
-    pub fn heed_bans(&mut self, is_known: bool, left: impl Fn(KeyHash) -> Option<Duration>) {
+    pub fn apply_bans(&mut self, is_known: bool, left: impl Fn(KeyHash) -> Option<Duration>) {
         if is_known {
             self.batch.charges.retain(|charge| !charge.unless_known);
             self.batch.known.clear();
@@ -171,7 +171,7 @@ impl<'p> Plan<'p, '_> {
 
     /// Settles what the store is asked, and for whom.
     fn ask(&mut self, hasher: &KeyHasher) {
-        let Entry { policy, head, admission, recognition, .. } = self.entry;
+        let RoutedRequest { policy, head, admission, device_keys, .. } = self.entry;
         let with = |has: fn(&Route) -> bool| {
             self.entry.walk.collected.iter().copied().find(|&route| has(policy.routes.get(route)))
         };
@@ -187,19 +187,19 @@ impl<'p> Plan<'p, '_> {
         let mut named = SmallVec::new();
         let walk = mem::take(&mut self.entry.walk);
         let charged = with_source(policy, head, self.fields, &walk, |source| {
-            if let (Some(route), Some(by)) = (acquainted, recognition) {
+            if let (Some(route), Some(by)) = (acquainted, device_keys) {
                 self.device = device::matching(policy, route, source, by);
             }
             let source = &Source { device: self.device.id(), ..*source };
             if let Some(route) = acquainted {
                 named = subjects(policy, route, source, hasher);
-                self.acquaintance = joins(policy, route, source, &named).map(|one| (route, one));
+                self.known_client = joins(policy, route, source, &named).map(|one| (route, one));
             }
             self.charge_all(&limits, source, hasher)
         });
         self.entry.walk = walk;
         if charged.is_err() {
-            self.refusal = Some(Cause::TooManyValues);
+            self.refusal = Some(DenialCause::TooManyValues);
             self.limits.clear();
             self.batch.charges.clear();
         }
@@ -221,16 +221,16 @@ impl<'p> Plan<'p, '_> {
                 continue;
             }
             let keys = match apply(policy, limit, source) {
-                Ok(Applied::Freed(_) | Applied::Skipped) => continue,
-                Ok(Applied::Counted(keys)) => keys,
-                Ok(Applied::Refused) => {
+                Ok(LimitApplication::Freed(_) | LimitApplication::Skipped) => continue,
+                Ok(LimitApplication::Counted(keys)) => keys,
+                Ok(LimitApplication::Refused) => {
                     denied |= !limit.shadow;
-                    self.limits.push(Planned { limit: id, outright: true, is_undisputed: false, banned: None });
+                    self.limits.push(PlannedLimit { limit: id, outright: true, is_undisputed: false, banned: None });
                     continue;
                 }
                 // A shadow applies to nobody, however strange the request.
                 Err(TooManyValues) if limit.shadow => {
-                    self.limits.push(Planned { limit: id, outright: true, is_undisputed: false, banned: None });
+                    self.limits.push(PlannedLimit { limit: id, outright: true, is_undisputed: false, banned: None });
                     continue;
                 }
                 Err(too_many) => return Err(too_many),
@@ -241,7 +241,7 @@ impl<'p> Plan<'p, '_> {
                 Err(too_many) => return Err(too_many),
             };
             let is_undisputed = limit.reset_on.is_some() && undisputed::is_undisputed(&limit.key, source);
-            let planned = Planned { limit: id, outright: false, is_undisputed, banned: None };
+            let planned = PlannedLimit { limit: id, outright: false, is_undisputed, banned: None };
             self.charge(planned, limit, &keys, &items, hasher);
         }
         if denied {
@@ -250,7 +250,14 @@ impl<'p> Plan<'p, '_> {
         Ok(())
     }
 
-    fn charge(&mut self, planned: Planned, limit: &'p Limit, keys: &[ExtractedKey], items: &Items, hasher: &KeyHasher) {
+    fn charge(
+        &mut self,
+        planned: PlannedLimit,
+        limit: &'p Limit,
+        keys: &[ExtractedKey],
+        items: &Items,
+        hasher: &KeyHasher,
+    ) {
         let number = u16::try_from(self.limits.len()).expect("limits are numbered with 16 bits");
         self.limits.push(planned);
         let force = match limit.then.action {
@@ -285,7 +292,7 @@ fn items(limit: &Limit, source: &Source<'_>, hasher: &KeyHasher) -> Result<Items
 
 /// Whom the client may be known to: each subject that the request names. None where one is missing, or where not all of
 /// them may have been seen.
-fn subjects(policy: &Policy, route: RouteId, source: &Source<'_>, hasher: &KeyHasher) -> SmallVec<[Acquaintance; 1]> {
+fn subjects(policy: &Policy, route: RouteId, source: &Source<'_>, hasher: &KeyHasher) -> SmallVec<[KnownClientKey; 1]> {
     let route = policy.routes.get(route);
     let Some(KnownClients { of, by: KnownBy::Address, prefix, .. }) = &route.known_clients else {
         return SmallVec::new();
@@ -301,12 +308,12 @@ fn subjects(policy: &Policy, route: RouteId, source: &Source<'_>, hasher: &KeyHa
         key.push(value.as_bytes());
         hasher.hash(KNOWN, &key)
     };
-    found.values.iter().map(|value| Acquaintance { subject: subject(value), client }).collect()
+    found.values.iter().map(|value| KnownClientKey { subject: subject(value), client }).collect()
 }
 
 /// Who is known from now on if this succeeds. Nobody where several names are read, of which nobody says which one
 /// succeeded, or where the application may read another.
-fn joins(policy: &Policy, route: RouteId, source: &Source<'_>, named: &[Acquaintance]) -> Option<Acquaintance> {
+fn joins(policy: &Policy, route: RouteId, source: &Source<'_>, named: &[KnownClientKey]) -> Option<KnownClientKey> {
     let known = policy.routes.get(route).known_clients.as_ref()?;
     let [one] = named else { return None };
     undisputed::part_is_undisputed(&known.of, source).then_some(*one)
@@ -316,18 +323,18 @@ fn joins(policy: &Policy, route: RouteId, source: &Source<'_>, named: &[Acquaint
 const KNOWN: &str = "known clients";
 
 /// What a limit makes of a request. Without a value that is sent too often this cannot fail.
-pub(super) fn apply(policy: &Policy, limit: &Limit, source: &Source<'_>) -> Result<Applied, TooManyValues> {
+pub(super) fn apply(policy: &Policy, limit: &Limit, source: &Source<'_>) -> Result<LimitApplication, TooManyValues> {
     if let Some(list) = policy.holding(&limit.unless, source) {
-        return Ok(Applied::Freed(list));
+        return Ok(LimitApplication::Freed(list));
     }
-    let Extracted { mut keys, absent } = extract::keys(&limit.key, source)?;
+    let ExtractedKeys { mut keys, absent } = extract::keys(&limit.key, source)?;
     Ok(match limit.missing {
-        Missing::Deny if absent => Applied::Refused,
-        Missing::Count | Missing::Deny => Applied::Counted(keys),
+        Missing::Deny if absent => LimitApplication::Refused,
+        Missing::Count | Missing::Deny => LimitApplication::Counted(keys),
         // An empty value beside another does not hide the other.
         Missing::Skip => {
             keys.retain(|candidate| !candidate.missing);
-            if keys.is_empty() { Applied::Skipped } else { Applied::Counted(keys) }
+            if keys.is_empty() { LimitApplication::Skipped } else { LimitApplication::Counted(keys) }
         }
     })
 }

@@ -3,9 +3,9 @@
 use smallvec::SmallVec;
 
 use super::Policy;
-use super::batch::Acquaintance;
 use super::batch::Charged;
 use super::batch::Items;
+use super::batch::KnownClientKey;
 use super::batch::Settlement;
 use super::device::DeviceEnrollment;
 use crate::key::KeyHash;
@@ -15,19 +15,19 @@ use crate::route::RouteId;
 
 /// What waits for the outcome of a request that passed. Settled exactly once.
 #[derive(Clone, Debug)]
-pub struct Pending {
+pub struct PendingOutcome {
     /// Whose `outcome` says what the answer means.
     pub route: RouteId,
-    pub(super) reservations: SmallVec<[Reservation; 2]>,
+    pub(super) reservations: SmallVec<[PendingCharge; 2]>,
     /// The client, and whose `known_clients` it joins when the outcome is a success.
-    pub(super) acquaintance: Option<(RouteId, Acquaintance)>,
+    pub(super) known_client: Option<(RouteId, KnownClientKey)>,
     /// Who is given a device cookie when the outcome is a success.
     pub enrollment: Option<DeviceEnrollment>,
 }
 
 /// A key of a limit that the request passed, for which the outcome matters.
 #[derive(Clone, Debug)]
-pub(super) struct Reservation {
+pub(super) struct PendingCharge {
     pub limit: LimitId,
     pub key: KeyHash,
     pub items: Items,
@@ -36,7 +36,7 @@ pub(super) struct Reservation {
     pub may_reset: bool,
 }
 
-impl Pending {
+impl PendingOutcome {
     /// What an outcome means for the store. Without one, which is when the request reached the application and what
     /// came of that cannot be told, whatever counts is counted.
     ///
@@ -44,7 +44,7 @@ impl Pending {
     /// as one user must not clear another's failures.
     pub fn settlements<'p>(&'p self, policy: &'p Policy, outcome: Option<Outcome>) -> SmallVec<[Settlement<'p>; 4]> {
         let mut settlements = SmallVec::new();
-        for Reservation { limit, key, items, charged, may_reset } in &self.reservations {
+        for PendingCharge { limit, key, items, charged, may_reset } in &self.reservations {
             let limit = policy.limit(*limit);
             if outcome.is_some() && limit.reset_on == outcome && *may_reset {
                 settlements.push(Settlement::Reset { key: *key, charged: charged.as_ref() });
@@ -62,7 +62,7 @@ impl Pending {
                 (false, None) => {}
             }
         }
-        let known = self.acquaintance.as_ref().filter(|_| outcome == Some(Outcome::Success));
+        let known = self.known_client.as_ref().filter(|_| outcome == Some(Outcome::Success));
         if let Some((route, of)) = known
             && let Some(clients) = &policy.routes.get(*route).known_clients
         {

@@ -34,7 +34,7 @@ use super::respond::reply;
 use super::snapshot::Snapshot;
 use crate::decision;
 use crate::decision::Decision;
-use crate::decision::device::Recognition;
+use crate::decision::device::DeviceKeys;
 use crate::listen::Connection;
 use crate::listen::Incoming;
 use crate::listen::Interim;
@@ -110,8 +110,8 @@ async fn decide<'l>(
     let store = &core.store;
     let head = Head::read(parts, facts.host(), facts.identity.client);
     let banned = store.bans().of_address(facts.identity.client.address()).map(|(ban, _)| ban);
-    let recognition = Recognition { ring: store.ring(), now: facts.started };
-    let entry = decision::enter(&live.policy, &head).with_device_keys(recognition).with_ban(banned.is_some());
+    let device_keys = DeviceKeys { ring: store.ring(), now: facts.started };
+    let entry = decision::enter(&live.policy, &head).with_device_keys(device_keys).with_ban(banned.is_some());
     let reads_body = !body.is_empty() && entry.needs_body();
     let fields = if reads_body {
         let read = Box::pin(read_fields(body, &parts.headers, live.settings.inspect_body, connection));

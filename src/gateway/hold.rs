@@ -14,7 +14,7 @@ use super::holding::until_it_ends;
 use super::respond::reply;
 use super::snapshot::Snapshot;
 use crate::decision::Denial;
-use crate::decision::concluded::Penalty;
+use crate::decision::Penalty;
 use crate::limit::LimitId;
 use crate::listen::Connection;
 

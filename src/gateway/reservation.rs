@@ -13,7 +13,7 @@ use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 
 use super::snapshot::Snapshot;
-use crate::decision::Pending;
+use crate::decision::PendingOutcome;
 use crate::decision::Settlement;
 use crate::decision::device::DeviceEnrollment;
 use crate::key::KeyHash;
@@ -44,7 +44,7 @@ struct Held {
 #[derive(Debug)]
 pub struct Waiting {
     pub live: Arc<Snapshot>,
-    pub pending: Box<Pending>,
+    pub pending: Box<PendingOutcome>,
 }
 
 /// What came of a settlement.

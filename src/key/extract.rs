@@ -46,7 +46,7 @@ pub type Captures<'a> = SmallVec<[Capture<'a>; 2]>;
 
 /// The keys of one request under one specification: several when a field was sent several times.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
-pub struct Extracted {
+pub struct ExtractedKeys {
     pub keys: SmallVec<[ExtractedKey; 1]>,
     /// Whether a part is not in the request, unreadable, or was sent empty.
     pub absent: bool,
@@ -79,8 +79,8 @@ pub const MAX_VALUES: usize = 8;
 pub const MAX_KEYS: usize = MAX_VALUES * MAX_VALUES;
 
 /// Every key that `spec` makes of a request: all combinations of the values of its parts.
-pub fn keys(spec: &KeySpec, source: &Source<'_>) -> Result<Extracted, TooManyValues> {
-    let mut extracted = Extracted { keys: smallvec![ExtractedKey::default()], absent: false };
+pub fn keys(spec: &KeySpec, source: &Source<'_>) -> Result<ExtractedKeys, TooManyValues> {
+    let mut extracted = ExtractedKeys { keys: smallvec![ExtractedKey::default()], absent: false };
     for part in &spec.parts {
         if let Selector::ClientIp(prefix) = part.selector {
             let encoded = encode(prefix.unwrap_or_default(), source.head.client);

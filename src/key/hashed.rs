@@ -48,7 +48,7 @@ impl KeyHasher {
     /// The same for all gateways that count under one prefix in one Redis, so that they need agree on nothing.
     ///
     /// Whoever knows the prefix can compute such hashes: tables of this process that strangers fill are kept under
-    /// [`KeyHasher::again`].
+    /// [`KeyHasher::rehash`].
     pub fn shared(prefix: &str) -> Self {
         let mut hasher = SipHasher24::new_with_key(b"portcullis-redis");
         hasher.write(prefix.as_bytes());
@@ -57,7 +57,7 @@ impl KeyHasher {
 
     /// A hash of a hash that others can compute, which they cannot.
     #[must_use]
-    pub fn again(&self, hash: KeyHash) -> KeyHash {
+    pub fn rehash(&self, hash: KeyHash) -> KeyHash {
         let mut hasher = SipHasher24::new_with_key(&self.secret);
         hasher.write(&hash.0.to_le_bytes());
         KeyHash(hasher.finish128().as_u128())
@@ -131,10 +131,10 @@ mod tests {
     #[test]
     fn hashed_again_it_is_another_for_each_secret() {
         let hash = KeyHasher::shared("portcullis").hash("login", &key("alice"));
-        let again = |secret| KeyHasher::new(secret).again(hash);
-        assert_eq!(again([1; 16]), again([1; 16]));
-        assert_ne!(again([1; 16]), again([2; 16]));
-        assert_ne!(again([1; 16]), hash);
+        let rehash = |secret| KeyHasher::new(secret).rehash(hash);
+        assert_eq!(rehash([1; 16]), rehash([1; 16]));
+        assert_ne!(rehash([1; 16]), rehash([2; 16]));
+        assert_ne!(rehash([1; 16]), hash);
     }
 
     #[test]

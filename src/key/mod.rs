@@ -1,9 +1,9 @@
 //! What is counted: keys of one or several parts, each yielded by a selector.
 
-pub mod by_hand;
+pub mod display;
 pub mod extract;
 pub mod hashed;
-pub mod named;
+pub mod operator;
 pub mod selector;
 pub mod undisputed;
 
@@ -17,16 +17,16 @@ use crate::request::nul;
 use crate::request::text::local_part;
 use crate::request::text::normalise;
 
+pub use self::display::DisplayKey;
 pub use self::extract::Capture;
 pub use self::extract::Captures;
-pub use self::extract::Extracted;
 pub use self::extract::ExtractedKey;
+pub use self::extract::ExtractedKeys;
 pub use self::extract::Source;
 pub use self::extract::TooManyValues;
 pub use self::hashed::Hashers;
 pub use self::hashed::KeyHash;
 pub use self::hashed::KeyHasher;
-pub use self::named::NamedKey;
 pub use self::selector::InvalidSelector;
 pub use self::selector::Selector;
 

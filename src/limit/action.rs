@@ -37,7 +37,7 @@ pub struct ChannelId(pub u16);
 
 /// How severe an action is; the severest of those that apply decides.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
-pub enum Severity {
+pub enum ActionSeverity {
     Delay,
     Challenge,
     Tarpit,
@@ -46,13 +46,13 @@ pub enum Severity {
 }
 
 impl Action {
-    pub fn severity(&self) -> Severity {
+    pub fn severity(&self) -> ActionSeverity {
         match self {
-            Self::Deny(_) => Severity::Deny,
-            Self::Delay(_) => Severity::Delay,
-            Self::Tarpit(_) => Severity::Tarpit,
-            Self::Ban(_) => Severity::Ban,
-            Self::Challenge => Severity::Challenge,
+            Self::Deny(_) => ActionSeverity::Deny,
+            Self::Delay(_) => ActionSeverity::Delay,
+            Self::Tarpit(_) => ActionSeverity::Tarpit,
+            Self::Ban(_) => ActionSeverity::Ban,
+            Self::Challenge => ActionSeverity::Challenge,
         }
     }
 }

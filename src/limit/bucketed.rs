@@ -6,8 +6,8 @@ use serde::Deserialize;
 use serde::Serialize;
 
 use super::Algorithm;
-use super::window::Terms;
 use super::window::Window;
+use super::window::WindowSpec;
 
 /// What was counted in each aligned slice of time in which something was.
 ///
@@ -41,13 +41,13 @@ impl Bucketed {
     }
 
     /// The first slice in which `bucket` is no longer summed.
-    fn outlived(bucket: Bucket, terms: Terms) -> u64 {
-        bucket.number + slices(terms) + 1
+    fn outlived(bucket: Bucket, spec: WindowSpec) -> u64 {
+        bucket.number + slices(spec) + 1
     }
 
-    fn used(&self, terms: Terms, now: u64) -> u64 {
+    fn used(&self, spec: WindowSpec, now: u64) -> u64 {
         let number = self.number(now);
-        let is_old = |bucket: &&Bucket| Self::outlived(**bucket, terms) <= number;
+        let is_old = |bucket: &&Bucket| Self::outlived(**bucket, spec) <= number;
         // Most keys are idle or busy: then the newest or the oldest bucket says it all.
         if self.buckets.back().is_none_or(|newest| is_old(&newest)) {
             return 0;
@@ -64,45 +64,45 @@ impl Bucketed {
 }
 
 impl Window for Bucketed {
-    fn new(terms: Terms) -> Self {
-        Self { length: terms.length, width: width(terms), held: 0, buckets: VecDeque::new(), lost: 0 }
+    fn new(spec: WindowSpec) -> Self {
+        Self { length: spec.length, width: width(spec), held: 0, buckets: VecDeque::new(), lost: 0 }
     }
 
-    fn fits(&self, terms: Terms) -> bool {
-        self.length == terms.length && self.width == width(terms)
+    fn fits(&self, spec: WindowSpec) -> bool {
+        self.length == spec.length && self.width == width(spec)
     }
 
     fn length(&self) -> u64 {
         self.length
     }
 
-    fn carried(&self, terms: Terms, now: u64) -> Self {
-        let mut carried = Self::new(terms);
+    fn carried(&self, spec: WindowSpec, now: u64) -> Self {
+        let mut carried = Self::new(spec);
         for bucket in &self.buckets {
             let begins = bucket.number * self.width;
-            carried.charge(terms, u64::from(bucket.count), now.clamp(begins, begins + self.width - 1));
+            carried.charge(spec, u64::from(bucket.count), now.clamp(begins, begins + self.width - 1));
         }
         carried
     }
 
-    fn opens_at(&self, terms: Terms, units: u64, now: u64) -> Option<u64> {
-        let mut used = self.used(terms, now);
-        if used + units <= terms.count {
+    fn opens_at(&self, spec: WindowSpec, units: u64, now: u64) -> Option<u64> {
+        let mut used = self.used(spec, now);
+        if used + units <= spec.count {
             return None;
         }
         let number = self.number(now);
-        for bucket in self.buckets.iter().filter(|bucket| Self::outlived(**bucket, terms) > number) {
+        for bucket in self.buckets.iter().filter(|bucket| Self::outlived(**bucket, spec) > number) {
             used -= u64::from(bucket.count);
-            if used + units <= terms.count {
-                return Some(Self::outlived(*bucket, terms) * self.width);
+            if used + units <= spec.count {
+                return Some(Self::outlived(*bucket, spec) * self.width);
             }
         }
         Some(now + self.length)
     }
 
-    fn charge(&mut self, terms: Terms, units: u64, now: u64) {
+    fn charge(&mut self, spec: WindowSpec, units: u64, now: u64) {
         let number = self.number(now);
-        while self.buckets.front().is_some_and(|oldest| Self::outlived(*oldest, terms) <= number) {
+        while self.buckets.front().is_some_and(|oldest| Self::outlived(*oldest, spec) <= number) {
             self.drop_oldest();
             // What was lost before is older.
             self.lost = 0;
@@ -120,12 +120,12 @@ impl Window for Bucketed {
             }
         };
         self.held += u64::from(counted);
-        while self.buckets.front().is_some_and(|oldest| self.held - u64::from(oldest.count) >= terms.count) {
+        while self.buckets.front().is_some_and(|oldest| self.held - u64::from(oldest.count) >= spec.count) {
             self.lost += self.drop_oldest();
         }
     }
 
-    fn take_back(&mut self, _terms: Terms, units: u64, moment: u64) {
+    fn take_back(&mut self, _terms: WindowSpec, units: u64, moment: u64) {
         let number = moment / self.width;
         let Ok(place) = self.buckets.binary_search_by_key(&number, |bucket| bucket.number) else { return };
         let bucket = &mut self.buckets[place];
@@ -140,30 +140,30 @@ impl Window for Bucketed {
         self.buckets.retain(|bucket| bucket.count > 0);
     }
 
-    fn remaining(&self, terms: Terms, now: u64) -> u64 {
-        terms.count.saturating_sub(self.used(terms, now))
+    fn remaining(&self, spec: WindowSpec, now: u64) -> u64 {
+        spec.count.saturating_sub(self.used(spec, now))
     }
 
-    fn expires_at(&self, terms: Terms) -> u64 {
-        self.buckets.back().map_or(0, |newest| Self::outlived(*newest, terms) * self.width)
+    fn expires_at(&self, spec: WindowSpec) -> u64 {
+        self.buckets.back().map_or(0, |newest| Self::outlived(*newest, spec) * self.width)
     }
 }
 
 /// How many slices make up a window.
-fn slices(terms: Terms) -> u64 {
-    match terms.algorithm {
+fn slices(spec: WindowSpec) -> u64 {
+    match spec.algorithm {
         Algorithm::BucketedWindow { buckets: Some(buckets) } => u64::from(buckets.get()),
-        _ if terms.length >= LONG => terms.length.div_ceil(MINUTE),
+        _ if spec.length >= LONG => spec.length.div_ceil(MINUTE),
         _ => 10,
     }
 }
 
 /// The width of a slice in microseconds; all slices together are never shorter than the window.
-fn width(terms: Terms) -> u64 {
-    match terms.algorithm {
-        Algorithm::BucketedWindow { buckets: Some(buckets) } => terms.length.div_ceil(u64::from(buckets.get())),
-        _ if terms.length >= LONG => MINUTE,
-        _ => terms.length.div_ceil(10),
+fn width(spec: WindowSpec) -> u64 {
+    match spec.algorithm {
+        Algorithm::BucketedWindow { buckets: Some(buckets) } => spec.length.div_ceil(u64::from(buckets.get())),
+        _ if spec.length >= LONG => MINUTE,
+        _ => spec.length.div_ceil(10),
     }
 }
 

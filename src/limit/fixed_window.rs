@@ -3,8 +3,8 @@
 use serde::Deserialize;
 use serde::Serialize;
 
-use super::window::Terms;
 use super::window::Window;
+use super::window::WindowSpec;
 
 /// When the window opened, and what was counted in it. The counter stops at `u32::MAX`.
 #[derive(Clone, Debug, Deserialize, Serialize)]
@@ -26,31 +26,31 @@ impl FixedWindow {
 }
 
 impl Window for FixedWindow {
-    fn new(terms: Terms) -> Self {
-        Self { length: terms.length, opened: 0, count: 0 }
+    fn new(spec: WindowSpec) -> Self {
+        Self { length: spec.length, opened: 0, count: 0 }
     }
 
-    fn fits(&self, terms: Terms) -> bool {
-        self.length == terms.length
+    fn fits(&self, spec: WindowSpec) -> bool {
+        self.length == spec.length
     }
 
     fn length(&self) -> u64 {
         self.length
     }
 
-    fn carried(&self, terms: Terms, _now: u64) -> Self {
-        Self { length: terms.length, ..self.clone() }
+    fn carried(&self, spec: WindowSpec, _now: u64) -> Self {
+        Self { length: spec.length, ..self.clone() }
     }
 
-    fn opens_at(&self, terms: Terms, units: u64, now: u64) -> Option<u64> {
+    fn opens_at(&self, spec: WindowSpec, units: u64, now: u64) -> Option<u64> {
         match self.used(now) {
-            used if used + units <= terms.count => None,
+            used if used + units <= spec.count => None,
             0 => Some(now + self.length),
             _ => Some(self.closes()),
         }
     }
 
-    fn charge(&mut self, _terms: Terms, units: u64, now: u64) {
+    fn charge(&mut self, _terms: WindowSpec, units: u64, now: u64) {
         let used = self.used(now);
         if used == 0 {
             self.opened = now;
@@ -58,17 +58,17 @@ impl Window for FixedWindow {
         self.count = u32::try_from(used + units).unwrap_or(u32::MAX);
     }
 
-    fn take_back(&mut self, _terms: Terms, units: u64, moment: u64) {
+    fn take_back(&mut self, _terms: WindowSpec, units: u64, moment: u64) {
         if self.opened <= moment && moment < self.closes() {
             self.count = self.count.saturating_sub(u32::try_from(units).unwrap_or(u32::MAX));
         }
     }
 
-    fn remaining(&self, terms: Terms, now: u64) -> u64 {
-        terms.count.saturating_sub(self.used(now))
+    fn remaining(&self, spec: WindowSpec, now: u64) -> u64 {
+        spec.count.saturating_sub(self.used(now))
     }
 
-    fn expires_at(&self, _terms: Terms) -> u64 {
+    fn expires_at(&self, _terms: WindowSpec) -> u64 {
         if self.count == 0 { 0 } else { self.closes() }
     }
 }

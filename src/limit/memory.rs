@@ -8,7 +8,7 @@ use super::Rates;
 use super::Standings;
 
 /// What an algorithm remembers. Moments are microseconds since the epoch.
-pub(super) trait Memory: Debug {
+pub(super) trait RateMemory: Debug {
     /// When `cost` units more have room under every rate; `None` when that is now.
     fn opens_at(&self, rates: &Rates, algorithm: Algorithm, cost: u32, now: u64) -> Option<u64>;
 

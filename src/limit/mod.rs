@@ -31,9 +31,9 @@ use crate::list::ListId;
 use crate::outcome::Outcome;
 
 pub use self::action::Action;
+pub use self::action::ActionSeverity;
 pub use self::action::ChannelId;
 pub use self::action::DenyResponse;
-pub use self::action::Severity;
 pub use self::action::Then;
 pub use self::algorithm::Algorithm;
 pub use self::ladder::Ladder;

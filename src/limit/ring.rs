@@ -6,7 +6,7 @@ use serde::Serialize;
 /// Moments in the order they came, of which only the newest are kept. One moment needs no memory of its own: most keys
 /// that are ever seen are seen once.
 #[derive(Clone, Debug, Deserialize, Serialize)]
-pub(super) enum Ring {
+pub(super) enum TimestampRing {
     One(u64),
     /// The first word holds the place of the oldest moment, how many there are and how many were lost, the others are
     /// moments. Without any word the ring is empty.
@@ -24,7 +24,7 @@ struct Span {
     lost: usize,
 }
 
-impl Ring {
+impl TimestampRing {
     pub(super) fn empty() -> Self {
         Self::Many(Box::default())
     }
@@ -198,7 +198,7 @@ mod tests {
     proptest! {
         #[test]
         fn it_holds_what_a_plain_list_would(pushes in vec((0..5_u64, 1..12_usize, 1..20_usize), 0..60)) {
-            let mut ring = Ring::empty();
+            let mut ring = TimestampRing::empty();
             let mut list: Vec<u64> = Vec::new();
             let mut now = 100;
             for (wait, times, keep) in pushes {
@@ -225,7 +225,7 @@ mod tests {
         fn what_is_taken_out_is_gone_and_what_was_lost_comes_back_no_earlier(
             steps in vec((0..5_u64, 1..4_usize, any::<bool>()), 0..60), keep in 1..9_usize, window in 1..40_u64,
         ) {
-            let (mut ring, mut list) = (Ring::empty(), Vec::new());
+            let (mut ring, mut list) = (TimestampRing::empty(), Vec::new());
             let (mut now, mut lost) = (100, false);
             for (wait, times, removes) in steps {
                 now += wait;
@@ -257,11 +257,11 @@ mod tests {
 
     #[test]
     fn it_takes_no_more_room_than_it_keeps() {
-        let mut ring = Ring::empty();
+        let mut ring = TimestampRing::empty();
         for moment in 0..100 {
             ring.push(moment, 1, 20, u64::MAX);
         }
-        let Ring::Many(words) = ring else { panic!("twenty moments are many") };
+        let TimestampRing::Many(words) = ring else { panic!("twenty moments are many") };
         assert_eq!(words.len(), 21);
     }
 }

@@ -5,8 +5,8 @@ use serde::Serialize;
 
 use super::fraction::scaled_down;
 use super::fraction::scaled_up;
-use super::window::Terms;
 use super::window::Window;
+use super::window::WindowSpec;
 
 /// What was counted in one aligned window and in the one before it. Counters stop at `u32::MAX`.
 ///
@@ -58,40 +58,40 @@ impl SlidingCounter {
 }
 
 impl Window for SlidingCounter {
-    fn new(terms: Terms) -> Self {
-        Self { length: terms.length, number: 0, current: 0, previous: 0 }
+    fn new(spec: WindowSpec) -> Self {
+        Self { length: spec.length, number: 0, current: 0, previous: 0 }
     }
 
-    fn fits(&self, terms: Terms) -> bool {
-        self.length == terms.length
+    fn fits(&self, spec: WindowSpec) -> bool {
+        self.length == spec.length
     }
 
     fn length(&self) -> u64 {
         self.length
     }
 
-    fn carried(&self, terms: Terms, now: u64) -> Self {
+    fn carried(&self, spec: WindowSpec, now: u64) -> Self {
         let begins = self.number * self.length;
-        let mut carried = Self::new(terms);
-        carried.charge(terms, u64::from(self.previous), begins.saturating_sub(1));
-        carried.charge(terms, u64::from(self.current), now.clamp(begins, begins + self.length - 1));
+        let mut carried = Self::new(spec);
+        carried.charge(spec, u64::from(self.previous), begins.saturating_sub(1));
+        carried.charge(spec, u64::from(self.current), now.clamp(begins, begins + self.length - 1));
         carried
     }
 
-    fn opens_at(&self, terms: Terms, units: u64, now: u64) -> Option<u64> {
-        if self.used(now) + units <= terms.count {
+    fn opens_at(&self, spec: WindowSpec, units: u64, now: u64) -> Option<u64> {
+        if self.used(now) + units <= spec.count {
             return None;
         }
         let seen = self.seen(now);
         let ends = seen.begins + self.length;
-        let Some(room) = terms.count.checked_sub(units) else { return Some(ends + self.length) };
+        let Some(room) = spec.count.checked_sub(units) else { return Some(ends + self.length) };
         Some(match room.checked_sub(seen.current) {
             Some(room) => seen.begins + self.faded(seen.previous, room),
             None => ends + self.faded(seen.current, room),
         })
     }
 
-    fn charge(&mut self, _terms: Terms, units: u64, now: u64) {
+    fn charge(&mut self, _terms: WindowSpec, units: u64, now: u64) {
         let seen = self.seen(now);
         let counted = |count: u64| u32::try_from(count).unwrap_or(u32::MAX);
         self.number = seen.begins / self.length;
@@ -99,7 +99,7 @@ impl Window for SlidingCounter {
         self.current = counted(seen.current + units);
     }
 
-    fn take_back(&mut self, _terms: Terms, units: u64, moment: u64) {
+    fn take_back(&mut self, _terms: WindowSpec, units: u64, moment: u64) {
         let units = u32::try_from(units).unwrap_or(u32::MAX);
         match self.number.checked_sub(moment / self.length) {
             Some(0) => self.current = self.current.saturating_sub(units),
@@ -108,11 +108,11 @@ impl Window for SlidingCounter {
         }
     }
 
-    fn remaining(&self, terms: Terms, now: u64) -> u64 {
-        terms.count.saturating_sub(self.used(now))
+    fn remaining(&self, spec: WindowSpec, now: u64) -> u64 {
+        spec.count.saturating_sub(self.used(now))
     }
 
-    fn expires_at(&self, _terms: Terms) -> u64 {
+    fn expires_at(&self, _terms: WindowSpec) -> u64 {
         let windows = match (self.current, self.previous) {
             (0, 0) => return 0,
             (0, _) => 1,

@@ -7,9 +7,9 @@ use super::Algorithm;
 use super::Rates;
 use super::Standing;
 use super::Standings;
-use super::memory::Memory;
+use super::memory::RateMemory;
 use super::memory::span;
-use super::ring::Ring;
+use super::ring::TimestampRing;
 
 /// When each unit was charged, the newest as many as the largest rate counts.
 ///
@@ -17,12 +17,12 @@ use super::ring::Ring;
 /// length W, wherever it begins, holds more than N.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(super) struct SlidingLog {
-    units: Ring,
+    units: TimestampRing,
 }
 
 impl SlidingLog {
     pub(super) fn new() -> Self {
-        Self { units: Ring::empty() }
+        Self { units: TimestampRing::empty() }
     }
 
     /// A clock that stands still or steps back shortens no window: time goes on from the last unit.
@@ -31,7 +31,7 @@ impl SlidingLog {
     }
 }
 
-impl Memory for SlidingLog {
+impl RateMemory for SlidingLog {
     fn opens_at(&self, rates: &Rates, _algorithm: Algorithm, cost: u32, now: u64) -> Option<u64> {
         let now = self.not_before_latest(now);
         let mut opens = now;

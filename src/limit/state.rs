@@ -13,7 +13,7 @@ use super::bucketed::Bucketed;
 use super::concurrency::InFlight;
 use super::distinct::Distinct;
 use super::fixed_window::FixedWindow;
-use super::memory::Memory;
+use super::memory::RateMemory;
 use super::sliding_counter::SlidingCounter;
 use super::sliding_log::SlidingLog;
 use super::token_bucket::TokenBucket;
@@ -170,7 +170,7 @@ impl Kind {
     }
 
     /// What is remembered for this algorithm; `None` when it was another until now.
-    fn memory(&self, algorithm: Algorithm) -> Option<&dyn Memory> {
+    fn memory(&self, algorithm: Algorithm) -> Option<&dyn RateMemory> {
         match (self, algorithm) {
             (Self::Log(memory), Algorithm::SlidingWindowLog) => Some(memory),
             (Self::Counter(memory), Algorithm::SlidingWindowCounter) => Some(memory),
@@ -181,7 +181,7 @@ impl Kind {
         }
     }
 
-    fn memory_mut(&mut self, algorithm: Algorithm) -> &mut dyn Memory {
+    fn memory_mut(&mut self, algorithm: Algorithm) -> &mut dyn RateMemory {
         if self.memory(algorithm).is_none() {
             *self = Self::fresh(algorithm);
         }

@@ -6,8 +6,8 @@ use serde::Serialize;
 use super::Algorithm;
 use super::fraction::divided_down;
 use super::fraction::divided_up;
-use super::window::Terms;
 use super::window::Window;
+use super::window::WindowSpec;
 
 /// A bucket that leaks N units per W.
 ///
@@ -25,8 +25,8 @@ pub(super) struct TokenBucket {
 }
 
 impl TokenBucket {
-    fn level(&self, terms: Terms, now: u64) -> u128 {
-        let leaked = u128::from(terms.count) * u128::from(now.saturating_sub(self.at));
+    fn level(&self, spec: WindowSpec, now: u64) -> u128 {
+        let leaked = u128::from(spec.count) * u128::from(now.saturating_sub(self.at));
         self.level.saturating_sub(leaked)
     }
 
@@ -37,49 +37,49 @@ impl TokenBucket {
 }
 
 impl Window for TokenBucket {
-    fn new(terms: Terms) -> Self {
-        Self { length: terms.length, at: 0, level: 0, spilt: 0 }
+    fn new(spec: WindowSpec) -> Self {
+        Self { length: spec.length, at: 0, level: 0, spilt: 0 }
     }
 
-    fn fits(&self, terms: Terms) -> bool {
-        self.length == terms.length
+    fn fits(&self, spec: WindowSpec) -> bool {
+        self.length == spec.length
     }
 
     fn length(&self) -> u64 {
         self.length
     }
 
-    fn carried(&self, terms: Terms, _now: u64) -> Self {
+    fn carried(&self, spec: WindowSpec, _now: u64) -> Self {
         let length = u128::from(self.length);
         let carried = |filled: u128| {
-            let whole = filled / length * u128::from(terms.length);
-            whole + (filled % length * u128::from(terms.length)).div_ceil(length)
+            let whole = filled / length * u128::from(spec.length);
+            whole + (filled % length * u128::from(spec.length)).div_ceil(length)
         };
-        Self { length: terms.length, at: self.at, level: carried(self.level), spilt: carried(self.spilt) }
+        Self { length: spec.length, at: self.at, level: carried(self.level), spilt: carried(self.spilt) }
     }
 
-    fn opens_at(&self, terms: Terms, units: u64, now: u64) -> Option<u64> {
-        let burst = Self::capacity(terms);
+    fn opens_at(&self, spec: WindowSpec, units: u64, now: u64) -> Option<u64> {
+        let burst = Self::capacity(spec);
         let Some(others) = burst.checked_sub(units) else { return Some(now + self.length) };
         let bound = self.filled_by(others);
-        if self.level(terms, now) <= bound {
+        if self.level(spec, now) <= bound {
             return None;
         }
-        Some(self.at.saturating_add(divided_up(self.level - bound, terms.count)))
+        Some(self.at.saturating_add(divided_up(self.level - bound, spec.count)))
     }
 
-    fn charge(&mut self, terms: Terms, units: u64, now: u64) {
-        let level = self.level(terms, now);
-        let brim = self.filled_by(Self::capacity(terms)).max(level);
+    fn charge(&mut self, spec: WindowSpec, units: u64, now: u64) {
+        let level = self.level(spec, now);
+        let brim = self.filled_by(Self::capacity(spec)).max(level);
         let filled = level + self.filled_by(units);
         self.level = filled.min(brim);
         self.spilt = if level == 0 { 0 } else { self.spilt } + (filled - self.level);
         self.at = self.at.max(now);
     }
 
-    fn take_back(&mut self, terms: Terms, units: u64, moment: u64) {
+    fn take_back(&mut self, spec: WindowSpec, units: u64, moment: u64) {
         // Without it the bucket may have been empty meanwhile, and then less would have leaked.
-        let leaked = u128::from(terms.count) * u128::from(self.at.saturating_sub(moment));
+        let leaked = u128::from(spec.count) * u128::from(self.at.saturating_sub(moment));
         let sunk = self.filled_by(units).saturating_sub(leaked);
         // Nor would as much have run over.
         let kept = sunk.min(self.spilt);
@@ -87,19 +87,19 @@ impl Window for TokenBucket {
         self.level = self.level.saturating_sub(sunk - kept);
     }
 
-    fn remaining(&self, terms: Terms, now: u64) -> u64 {
-        let free = self.filled_by(Self::capacity(terms)).saturating_sub(self.level(terms, now));
+    fn remaining(&self, spec: WindowSpec, now: u64) -> u64 {
+        let free = self.filled_by(Self::capacity(spec)).saturating_sub(self.level(spec, now));
         divided_down(free, self.length)
     }
 
-    fn capacity(terms: Terms) -> u64 {
-        match terms.algorithm {
+    fn capacity(spec: WindowSpec) -> u64 {
+        match spec.algorithm {
             Algorithm::TokenBucket { burst: Some(burst) } => u64::from(burst.get()),
-            _ => terms.count,
+            _ => spec.count,
         }
     }
 
-    fn expires_at(&self, terms: Terms) -> u64 {
-        self.at.saturating_add(divided_up(self.level, terms.count))
+    fn expires_at(&self, spec: WindowSpec) -> u64 {
+        self.at.saturating_add(divided_up(self.level, spec.count))
     }
 }

@@ -8,7 +8,7 @@ use super::addresses::network;
 
 /// One entry of a list file, trimmed.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Entry<'t> {
+pub struct ListEntry<'t> {
     /// From 1.
     pub line: usize,
     /// Where in its line it starts: from 1, in characters.
@@ -27,7 +27,7 @@ pub struct InvalidLine {
 
 /// The entries of a list file. Blank lines and comments are none; a comment starts with a `#` at the start of a
 /// line or after white space, so that a value may hold one.
-pub fn entries(text: &str) -> impl Iterator<Item = Entry<'_>> {
+pub fn entries(text: &str) -> impl Iterator<Item = ListEntry<'_>> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     (1..).zip(text.split('\n')).filter_map(|(line, whole)| {
         let content = uncommented(whole);
@@ -36,15 +36,15 @@ pub fn entries(text: &str) -> impl Iterator<Item = Entry<'_>> {
             return None;
         }
         let indent = &content[..content.len() - content.trim_start().len()];
-        Some(Entry { line, column: indent.chars().count() + 1, text })
+        Some(ListEntry { line, column: indent.chars().count() + 1, text })
     })
 }
 
 /// A file of addresses and networks, or every line of it that is neither.
 pub fn addresses(text: &str) -> Result<AddressSet, Vec<InvalidLine>> {
     let mut errors = Vec::new();
-    let mut keep = |entry: Entry<'_>| -> Option<IpNet> {
-        let Entry { line, column, text } = entry;
+    let mut keep = |entry: ListEntry<'_>| -> Option<IpNet> {
+        let ListEntry { line, column, text } = entry;
         network(text).map_err(|reason| errors.push(InvalidLine { line, column, reason })).ok()
     };
     let set = entries(text).filter_map(&mut keep).collect();

@@ -13,7 +13,7 @@ use super::Meaning;
 use super::Metrics;
 use super::histogram::Histogram;
 use super::notify::Desk;
-use crate::decision::concluded::LimitReport;
+use crate::decision::LimitReport;
 use crate::limit::Action;
 use crate::outcome::Outcome;
 

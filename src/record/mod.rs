@@ -28,7 +28,7 @@ use http::StatusCode;
 use http::Version;
 
 use crate::client::Identity;
-use crate::decision::concluded::LimitReport;
+use crate::decision::LimitReport;
 use crate::key::KeyHash;
 use crate::limit::LimitId;
 use crate::outcome::Outcome;

@@ -14,7 +14,7 @@ use super::pattern::Case;
 use super::pattern::InvalidPathPattern;
 use super::pattern::PathPattern;
 use super::readings::Certainty;
-use super::readings::Readings;
+use super::readings::RequestReadings;
 use super::readings::of_path;
 use super::readings::of_values;
 use crate::glob::Glob;
@@ -67,7 +67,7 @@ impl Condition {
     }
 
     /// How surely a request meets every condition, or the first that it does not meet.
-    pub fn judge<'c>(&'c self, request: &Readings<'_>) -> Result<Certainty, Mismatch<'c>> {
+    pub fn judge<'c>(&'c self, request: &RequestReadings<'_>) -> Result<Certainty, Mismatch<'c>> {
         let head = request.head;
         let mut least = Certainty::Surely;
         // The path first: it is what most routes differ in.
@@ -105,11 +105,11 @@ impl Condition {
     }
 
     /// Why a request cannot be read as meeting this; `None`: it can.
-    pub fn mismatch<'c>(&'c self, request: &Readings<'_>) -> Option<Mismatch<'c>> {
+    pub fn mismatch<'c>(&'c self, request: &RequestReadings<'_>) -> Option<Mismatch<'c>> {
         self.judge(request).err()
     }
 
-    pub fn matches(&self, request: &Readings<'_>) -> bool {
+    pub fn matches(&self, request: &RequestReadings<'_>) -> bool {
         self.mismatch(request).is_none()
     }
 

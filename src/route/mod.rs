@@ -33,7 +33,7 @@ pub use self::pattern::InvalidPathPattern;
 pub use self::pattern::PathPattern;
 pub use self::readings::BodyMethods;
 pub use self::readings::Certainty;
-pub use self::readings::Readings;
+pub use self::readings::RequestReadings;
 pub use self::table::RouteTable;
 pub use self::table::Walk;
 

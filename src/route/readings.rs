@@ -35,14 +35,14 @@ pub enum BodyMethods<'a> {
 }
 
 /// A request in all its readings. Nothing that a client adds to a request takes a reading away.
-pub struct Readings<'a> {
+pub struct RequestReadings<'a> {
     pub head: &'a Head<'a>,
     body: BodyMethods<'a>,
     membership: &'a dyn Fn(ListId) -> Membership,
     overrides: OnceCell<Overrides<'a>>,
 }
 
-impl<'a> Readings<'a> {
+impl<'a> RequestReadings<'a> {
     /// `membership` says how the request stands to a list.
     pub fn new(head: &'a Head<'a>, body: BodyMethods<'a>, membership: &'a dyn Fn(ListId) -> Membership) -> Self {
         Self { head, body, membership, overrides: OnceCell::new() }
@@ -96,8 +96,8 @@ pub(super) fn of_values(values: impl Iterator<Item = bool>) -> Option<Certainty>
     some.then_some(if all { Certainty::Surely } else { Certainty::Plainly })
 }
 
-impl fmt::Debug for Readings<'_> {
+impl fmt::Debug for RequestReadings<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Readings").field("head", self.head).field("body", &self.body).finish_non_exhaustive()
+        f.debug_struct("RequestReadings").field("head", self.head).field("body", &self.body).finish_non_exhaustive()
     }
 }

@@ -80,7 +80,7 @@ impl Resets {
 /// A shared key as the tables of this process know it: under a hash that nobody outside can compute, so that no
 /// stranger can choose keys that collide in them.
 pub fn local_key(key: KeyHash) -> KeyHash {
-    KeyHasher::of_process().again(key)
+    KeyHasher::of_process().rehash(key)
 }
 
 fn key_of(word: &[u8]) -> Option<KeyHash> {

@@ -29,7 +29,7 @@ use tracing::warn;
 
 use super::bans::shared::Written;
 use super::memory::MemoryStore;
-use crate::client::keyring::Seed;
+use crate::client::keyring::KeySeed;
 use crate::clock::Timestamp;
 use crate::files;
 use crate::key::KeyHash;
@@ -187,8 +187,8 @@ impl SnapshotContent {
         self.bans.iter().filter_map(Written::read).for_each(|record| store.bans().keep(record));
         store.bans().only(before);
         let seeds = self.seeds.into_iter();
-        let seeds: Vec<Seed> =
-            seeds.map(|(made, secret)| Seed { made: Timestamp::from_micros(made), secret }).collect();
+        let seeds: Vec<KeySeed> =
+            seeds.map(|(made, secret)| KeySeed { made: Timestamp::from_micros(made), secret }).collect();
         store.import_seeds(&seeds);
         store.meet_again(self.known.into_iter().map(|(subject, clients)| {
             let clients = clients.into_iter().map(|(client, until)| (client, Timestamp::from_micros(until)));

@@ -1,6 +1,6 @@
 //! Lists: allow, deny, only, unless; who is on them and what wins.
 
-use portcullis::decision::concluded::Cause;
+use portcullis::decision::DenialCause;
 use portcullis::limit::Limit;
 use portcullis::route::Condition;
 
@@ -46,7 +46,7 @@ fn a_route_for_members_only_refuses_anyone_else_even_the_allowed() {
     assert!(world.passes(&ask("GET /admin").from("198.51.100.7")));
     for outsider in ["203.0.113.1", "192.0.2.1"] {
         let told = world.decide(&ask("GET /admin/users").from(outsider));
-        assert_eq!((told.cause, told.route.as_deref()), (Some(Cause::NotOnList), Some("/admin/*")));
+        assert_eq!((told.cause, told.route.as_deref()), (Some(DenialCause::NotOnList), Some("/admin/*")));
     }
     assert!(world.passes(&ask("GET /else").from("203.0.113.1")));
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use portcullis::client::DeviceId;
 use portcullis::client::Prefix;
-use portcullis::client::device::Subject;
+use portcullis::client::device::DeviceOwner;
 use portcullis::client::device::issue;
 use portcullis::key::KeyPart;
 use portcullis::key::Spelling;
@@ -43,7 +43,7 @@ fn for_all_but_known(limit: Limit) -> Limit {
 }
 
 fn cookie(world: &World, name: &str, device: DeviceId) -> String {
-    let subject = Subject { route: "POST /login", name };
+    let subject = DeviceOwner { route: "POST /login", name };
     let issued = issue(world.ring(), world.clock.now(), subject, device, MONTH);
     format!("{}={}", issued.name, issued.value)
 }

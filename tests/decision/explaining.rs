@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use portcullis::client::Prefix;
-use portcullis::decision::explain::AccessStory;
+use portcullis::decision::explain::AccessExplanation;
 use portcullis::glob::Glob;
 use portcullis::key::KeyPart;
 use portcullis::key::Spelling;
@@ -125,7 +125,7 @@ fn a_refusal_is_told_with_its_reason() {
     let abusers = world.list("abusers", &["192.0.2.0/24"]);
     world.policy.access.deny = vec![abusers];
     let told = world.explain(&ask("GET /"));
-    assert_eq!(told.access, AccessStory::Denied("abusers".into()));
+    assert_eq!(told.access, AccessExplanation::Denied("abusers".into()));
     assert!(told.to_string().ends_with("decision  denied: the list abusers is denied\n"), "{told}");
 }
 

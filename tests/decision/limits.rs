@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use portcullis::decision::concluded::Cause;
+use portcullis::decision::DenialCause;
 use portcullis::limit::Count;
 use portcullis::limit::Detail;
 use portcullis::limit::Limit;
@@ -100,7 +100,7 @@ fn nine_values_of_a_field_are_refused_and_charged_nowhere() {
     world.everywhere(limit("user", "query.u", "5/hour"));
     let nine = format!("GET /?{}", (0..9).map(|i| format!("u={i}")).collect::<Vec<_>>().join("&"));
     let told = world.decide(&ask(&nine));
-    assert_eq!((told.cause, told.charges), (Some(Cause::TooManyValues), 0));
+    assert_eq!((told.cause, told.charges), (Some(DenialCause::TooManyValues), 0));
     let eight = format!("GET /?{}", (0..8).map(|i| format!("u={i}")).collect::<Vec<_>>().join("&"));
     assert!(world.passes(&ask(&eight)));
 }

@@ -1,6 +1,6 @@
 //! Requests that an application may read in more than one way, and when the body must be read to know.
 
-use portcullis::decision::concluded::Cause;
+use portcullis::decision::DenialCause;
 use portcullis::limit::Limit;
 use portcullis::limit::Missing;
 
@@ -58,7 +58,7 @@ fn a_method_behind_the_end_of_what_is_read_is_any_method() {
     assert_eq!(limited_put().passing(&picture(), 3), 3);
     let mut world = world();
     world.route("DELETE /thing", vec![]).only = Some(vec![]);
-    assert_eq!(world.decide(&padded()).cause, Some(Cause::NotOnList));
+    assert_eq!(world.decide(&padded()).cause, Some(DenialCause::NotOnList));
 }
 
 #[test]
@@ -154,7 +154,7 @@ fn for_an_allowed_client_the_body_is_read_only_for_a_route_it_may_not_take() {
     world.policy.access.allow = vec![office];
     world.route("DELETE /files/*", vec![limit("delete", "client_ip", "9/hour")]).only = Some(vec![]);
     let told = world.decide(&form("/files/1", "_method=delete").from("198.51.100.1"));
-    assert_eq!(told.cause, Some(Cause::NotOnList));
+    assert_eq!(told.cause, Some(DenialCause::NotOnList));
     assert!(!world.needs_body(&ask("DELETE /files/1").from("198.51.100.1")), "already refused");
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use portcullis::decision::concluded::Penalty;
+use portcullis::decision::Penalty;
 use portcullis::limit::Action;
 use portcullis::limit::Ladder;
 use portcullis::limit::Limit;
@@ -68,12 +68,12 @@ fn a_delayed_request_is_charged_elsewhere() {
 fn what_trips_a_ban_names_its_key_and_what_is_banned_is_denied_until_its_end() {
     let mut world = exhausted(vec![("banned", ban())]);
     let told = world.decide(&ask("GET /login"));
-    assert_eq!((told.penalty, told.trips.len()), (Penalty::Ban, 1));
+    assert_eq!((told.penalty, told.new_bans.len()), (Penalty::Ban, 1));
     world.clock.advance(Duration::from_secs(7200));
-    world.bans.insert(told.trips[0], MINUTE);
+    world.bans.insert(told.new_bans[0], MINUTE);
     let told = world.decide(&ask("GET /login"));
     assert_eq!((told.passes, told.penalty, told.retry_after), (false, Penalty::Ban, Some(MINUTE)));
-    assert_eq!((told.trips.len(), told.charges), (0, 0), "knocking on a banned door counts nothing");
+    assert_eq!((told.new_bans.len(), told.charges), (0, 0), "knocking on a banned door counts nothing");
 }
 
 #[test]
@@ -83,7 +83,7 @@ fn a_ban_holds_on_every_route_of_its_limit_and_nowhere_else() {
     world.route("/one", vec![both()]);
     world.route("/two", vec![both()]);
     assert!(world.passes(&ask("GET /one")));
-    let key = world.decide(&ask("GET /two")).trips[0];
+    let key = world.decide(&ask("GET /two")).new_bans[0];
     world.clock.advance(Duration::from_secs(7200));
     world.bans.insert(key, MINUTE);
     assert!(!world.passes(&ask("GET /one")) && !world.passes(&ask("GET /two")));
@@ -96,7 +96,7 @@ fn a_shadow_bans_nobody() {
     let mut world = world();
     world.route("/login", vec![Limit { shadow: true, then: then(ban()), ..limit("would", "", "1/hour") }]);
     assert_eq!(world.passing(&ask("GET /login"), 3), 3);
-    assert!(world.decide(&ask("GET /login")).trips.is_empty());
+    assert!(world.decide(&ask("GET /login")).new_bans.is_empty());
 }
 
 #[test]

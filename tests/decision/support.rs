@@ -18,13 +18,13 @@ use portcullis::clock::Clock;
 use portcullis::clock::ManualClock;
 use portcullis::clock::Timestamp;
 use portcullis::decision::Decision;
-use portcullis::decision::Pending;
+use portcullis::decision::DenialCause;
+use portcullis::decision::LimitReport;
+use portcullis::decision::Penalty;
+use portcullis::decision::PendingOutcome;
 use portcullis::decision::Policy;
 use portcullis::decision::Settlement;
-use portcullis::decision::concluded::Cause;
-use portcullis::decision::concluded::LimitReport;
-use portcullis::decision::concluded::Penalty;
-use portcullis::decision::device::Recognition;
+use portcullis::decision::device::DeviceKeys;
 use portcullis::decision::enter;
 use portcullis::decision::explain::Explanation;
 use portcullis::decision::explain::explain;
@@ -70,7 +70,7 @@ pub(crate) struct World {
 #[derive(Debug)]
 pub(crate) struct Told {
     pub(crate) passes: bool,
-    pub(crate) cause: Option<Cause>,
+    pub(crate) cause: Option<DenialCause>,
     /// The names of the limits that deny.
     pub(crate) denied_by: Vec<String>,
     pub(crate) retry_after: Option<Duration>,
@@ -87,8 +87,8 @@ pub(crate) struct Told {
     pub(crate) delay: Option<(String, Duration)>,
     pub(crate) penalty: Penalty,
     /// The keys whose ban begins.
-    pub(crate) trips: Vec<KeyHash>,
-    pub(crate) pending: Option<Box<Pending>>,
+    pub(crate) new_bans: Vec<KeyHash>,
+    pub(crate) pending: Option<Box<PendingOutcome>>,
 }
 
 /// A request to be asked about.
@@ -284,15 +284,15 @@ impl World {
     /// What becomes of a request, as the gateway asks for it.
     pub(crate) fn decide(&self, ask: &Ask) -> Told {
         let head = ask.head();
-        let recognition = Recognition { ring: self.ring(), now: self.clock.now() };
-        let entry = enter(&self.policy, &head).with_device_keys(recognition);
+        let device_keys = DeviceKeys { ring: self.ring(), now: self.clock.now() };
+        let entry = enter(&self.policy, &head).with_device_keys(device_keys);
         let fields = if entry.needs_body() { ask.fields() } else { Fields::none() };
         let mut plan = entry.plan(&fields, &KeyHasher::new([1; 16]));
         let left = |key| self.bans.get(&key).copied();
         let is_known = plan
-            .depends_on_acquaintance(left)
+            .known_client_check(left)
             .is_some_and(|doubt| ready(self.store.look(&doubt)).unwrap().iter().all(|verdict| verdict.is_exempt));
-        plan.heed_bans(is_known, left);
+        plan.apply_bans(is_known, left);
         let keys: Vec<_> = plan.batch().charges.iter().map(|charge| charge.key).collect();
         let charges = keys.len();
         let verdicts = if charges == 0 { Vec::new() } else { ready(self.store.decide(plan.batch())).unwrap() };
@@ -313,12 +313,12 @@ impl World {
                 charged: keys,
                 delay: pass.delay.map(|(limit, span)| (name(limit), span)),
                 penalty: Penalty::None,
-                trips: Vec::new(),
+                new_bans: Vec::new(),
                 pending: pass.pending,
             },
             Decision::Deny(denial) => {
                 let (denied_by, retry_after) = match &denial.cause {
-                    Cause::Limited { limits, retry_after } => {
+                    DenialCause::Limited { limits, retry_after } => {
                         (limits.iter().copied().map(name).collect(), *retry_after)
                     }
                     _ => (Vec::new(), None),
@@ -337,7 +337,7 @@ impl World {
                     charged: keys,
                     delay: None,
                     penalty: denial.penalty,
-                    trips: denial.trips.iter().map(|trip| trip.key).collect(),
+                    new_bans: denial.new_bans.iter().map(|trip| trip.key).collect(),
                     pending: denial.pending,
                     cause: Some(denial.cause),
                 }
@@ -354,6 +354,6 @@ fn ready<T>(future: impl Future<Output = T>) -> T {
     }
 }
 
-pub(crate) fn listed(list: &str) -> Cause {
-    Cause::Listed { list: Arc::from(list) }
+pub(crate) fn listed(list: &str) -> DenialCause {
+    DenialCause::Listed { list: Arc::from(list) }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use portcullis::client::keyring::MOST_KEYS;
+use portcullis::client::keyring::MAX_KEYS;
 use portcullis::client::keyring::PERIOD;
 use portcullis::clock::Clock;
 use portcullis::clock::ManualClock;
@@ -97,7 +97,7 @@ async fn whoever_comes_first_makes_the_next_key_and_the_oldest_goes() {
         ask(secret).await;
     }
     let kept = ask(99).await;
-    assert_eq!((kept.len(), kept[0], kept[MOST_KEYS - 1]), (MOST_KEYS, 19, 12));
+    assert_eq!((kept.len(), kept[0], kept[MAX_KEYS - 1]), (MAX_KEYS, 19, 12));
     // What someone else has written there is no key.
     assert_eq!(server.cli(&["SET", "gate:of-the-test", "nonsense"]), "OK");
     assert_eq!(ask(7).await, [7]);

@@ -8,10 +8,10 @@ use portcullis::decision::Batch;
 use portcullis::decision::Charge;
 use portcullis::decision::Settlement;
 use portcullis::decision::Verdict;
-use portcullis::decision::batch::Acquaintance;
 use portcullis::decision::batch::Charged;
 use portcullis::decision::batch::Force;
 use portcullis::decision::batch::Items;
+use portcullis::decision::batch::KnownClientKey;
 use portcullis::key::KeyHash;
 use portcullis::limit::Algorithm;
 use portcullis::limit::Count;
@@ -188,7 +188,7 @@ fn batch<'l, F: Fixture>(
             unless_known: limit.unless_known,
         });
     }
-    batch.known = known.iter().map(|(subject, client)| acquaintance(fixture, subject, client)).collect();
+    batch.known = known.iter().map(|(subject, client)| known_client(fixture, subject, client)).collect();
     batch
 }
 
@@ -201,8 +201,8 @@ fn item(value: &str) -> u64 {
     value.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }
 
-fn acquaintance<F: Fixture>(fixture: &F, subject: &str, client: &str) -> Acquaintance {
-    Acquaintance { subject: fixture.key(&format!("known to {subject}")), client: item(client) }
+fn known_client<F: Fixture>(fixture: &F, subject: &str, client: &str) -> KnownClientKey {
+    KnownClientKey { subject: fixture.key(&format!("known to {subject}")), client: item(client) }
 }
 
 /// Asks for one request that is charged to one key.
@@ -263,7 +263,7 @@ pub(crate) async fn forget<F: Fixture>(fixture: &F, name: &str) {
 
 /// Tells a store that a client succeeded as this subject: it is known for so many seconds, one of `most`.
 pub(crate) async fn remember<F: Fixture>(fixture: &F, subject: &str, client: &str, most: u32, seconds: u64) {
-    let of = acquaintance(fixture, subject, client);
+    let of = known_client(fixture, subject, client);
     let most = NonZeroU32::new(most).expect("above zero");
     settle(fixture, Settlement::Remember { of, most, keep: Duration::from_secs(seconds) }).await;
 }

@@ -7,19 +7,19 @@ use super::*;
 
 const NOW: Timestamp = Timestamp::from_micros(1_700_000_000_000_000);
 const MONTH: Duration = Duration::from_secs(30 * 24 * 3600);
-const ALICE: Subject<'_> = Subject { route: "login", name: "alice" };
-const BOB: Subject<'_> = Subject { route: "login", name: "bob" };
+const ALICE: DeviceOwner<'_> = DeviceOwner { route: "login", name: "alice" };
+const BOB: DeviceOwner<'_> = DeviceOwner { route: "login", name: "bob" };
 
 fn headers(lines: &[String]) -> HeaderMap {
     lines.iter().map(|line| (COOKIE, HeaderValue::from_str(line).expect("a header value"))).collect()
 }
 
-fn pair(issued: &Issued) -> String {
+fn pair(issued: &IssuedCookie) -> String {
     format!("{}={}", issued.name, issued.value)
 }
 
-fn found(ring: &KeyRing, now: Timestamp, subject: Subject<'_>, lines: &[String]) -> Option<DeviceId> {
-    Presented::read(&headers(lines)).find(ring, now, subject)
+fn found(ring: &KeyRing, now: Timestamp, subject: DeviceOwner<'_>, lines: &[String]) -> Option<DeviceId> {
+    DeviceCookies::read(&headers(lines)).find(ring, now, subject)
 }
 
 #[test]
@@ -29,7 +29,7 @@ fn a_device_is_known_to_whom_it_was_issued_for_and_to_nobody_else() {
     let of = |subject| found(&ring, NOW, subject, std::slice::from_ref(&cookie));
     assert_eq!(of(ALICE), Some(device));
     assert_eq!(of(BOB), None);
-    assert_eq!(of(Subject { route: "admin", name: "alice" }), None);
+    assert_eq!(of(DeviceOwner { route: "admin", name: "alice" }), None);
     assert_eq!(found(&KeyRing::new(NOW), NOW, ALICE, &[cookie]), None);
 }
 
@@ -76,13 +76,13 @@ fn a_cookie_is_short_and_says_nothing() {
     assert_eq!(issued.name.len(), COOKIE_PREFIX.len() + 16);
     assert_eq!(issued.value.len(), DIGITS);
     assert!(issued.value.bytes().all(|byte| base64::URL.contains(&byte)));
-    assert_eq!(format!("{ALICE:?}"), "Subject(***)");
+    assert_eq!(format!("{ALICE:?}"), "DeviceOwner(***)");
 }
 
 #[test]
 fn whatever_is_changed_in_it_makes_it_worthless() {
     let (ring, device) = (KeyRing::new(NOW), DeviceId::random());
-    let Issued { name, value } = issue(&ring, NOW, ALICE, device, MONTH);
+    let IssuedCookie { name, value } = issue(&ring, NOW, ALICE, device, MONTH);
     let of = |value: String| found(&ring, NOW, ALICE, &[format!("{name}={value}")]);
     assert_eq!(of(value.clone()), Some(device));
     for place in 0..value.len() {
@@ -123,7 +123,7 @@ proptest! {
         let line = [COOKIE_PREFIX.as_bytes(), &line].concat();
         if let Ok(value) = HeaderValue::from_bytes(&line) {
             let headers = HeaderMap::from_iter([(COOKIE, value)]);
-            prop_assert!(Presented::read(&headers).find(&KeyRing::new(NOW), NOW, ALICE).is_none());
+            prop_assert!(DeviceCookies::read(&headers).find(&KeyRing::new(NOW), NOW, ALICE).is_none());
         }
     }
 }

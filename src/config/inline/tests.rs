@@ -9,7 +9,7 @@ use crate::limit::Rule;
 use crate::list::Membership;
 use crate::request::Head;
 use crate::route::BodyMethods;
-use crate::route::Readings;
+use crate::route::RequestReadings;
 
 fn flags(limits: &[&str]) -> Flags {
     Flags {
@@ -125,7 +125,7 @@ proptest! {
 fn holding(settings: &Settings, method: &str, path: &str) -> Vec<String> {
     let (parts, ()) = http::Request::builder().method(method).uri(path).body(()).expect("a request").into_parts();
     let head = Head::read(&parts, "localhost", ClientIp::new(Ipv4Addr::LOCALHOST.into()));
-    let readings = Readings::new(&head, BodyMethods::Known(&[]), &|_| Membership::None);
+    let readings = RequestReadings::new(&head, BodyMethods::Known(&[]), &|_| Membership::None);
     let routes = &settings.policy.routes;
     let on_routes = routes.walk(&readings).collected.into_iter().flat_map(|id| routes.get(id).limits.clone());
     let all = settings.policy.everywhere.iter().copied().chain(on_routes);

@@ -4,8 +4,8 @@ use std::fmt::Write;
 
 use serde::Serialize;
 
-use super::part::PartStory;
-use super::part::part_story;
+use super::part::KeyPartExplanation;
+use super::part::explain_part;
 use crate::decision::Policy;
 use crate::key::Source;
 use crate::limit::Action;
@@ -18,7 +18,7 @@ use crate::units::Span;
 
 /// What answers mean, in words.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
-pub struct OutcomeStory {
+pub struct OutcomeExplanation {
     /// `status 302, header location: /account*`; all of it holds.
     pub success: Option<String>,
     pub failure: Option<String>,
@@ -28,8 +28,8 @@ pub struct OutcomeStory {
 
 /// Whom a success makes known.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
-pub struct KnownStory {
-    pub of: PartStory,
+pub struct KnownClientsExplanation {
+    pub of: KeyPartExplanation,
     /// `address` or `cookie`.
     pub by: &'static str,
     /// `90d`
@@ -37,12 +37,12 @@ pub struct KnownStory {
 }
 
 /// What the routes of a request say of its answer.
-pub(super) struct Answers<'p> {
+pub(super) struct AnswerRules<'p> {
     outcome: Option<&'p OutcomeRule>,
     known: Option<&'p KnownClients>,
 }
 
-impl<'p> Answers<'p> {
+impl<'p> AnswerRules<'p> {
     pub(super) fn of(policy: &'p Policy, walk: &Walk) -> Self {
         let routes = || walk.collected.iter().map(|&route| policy.routes.get(route));
         Self {
@@ -56,17 +56,17 @@ impl<'p> Answers<'p> {
         self.outcome.is_some()
     }
 
-    pub(super) fn outcome(&self) -> Option<OutcomeStory> {
-        self.outcome.map(|rule| OutcomeStory {
+    pub(super) fn outcome(&self) -> Option<OutcomeExplanation> {
+        self.outcome.map(|rule| OutcomeExplanation {
             success: rule.success.as_ref().map(matchers),
             failure: rule.failure.as_ref().map(matchers),
             otherwise: rule.otherwise.as_str(),
         })
     }
 
-    pub(super) fn known_clients(&self, source: &Source<'_>) -> Option<KnownStory> {
-        self.known.map(|known| KnownStory {
-            of: part_story(&known.of, source),
+    pub(super) fn known_clients(&self, source: &Source<'_>) -> Option<KnownClientsExplanation> {
+        self.known.map(|known| KnownClientsExplanation {
+            of: explain_part(&known.of, source),
             by: match known.by {
                 KnownBy::Address => "address",
                 KnownBy::Cookie => "cookie",

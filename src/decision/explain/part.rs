@@ -8,16 +8,16 @@ use crate::key::extract;
 
 /// One part of a key, and what the request has there. The empty value stands for what is missing.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
-pub struct PartStory {
+pub struct KeyPartExplanation {
     pub selector: String,
     pub values: Vec<String>,
 }
 
 /// A part of a key, and what the request has there.
-pub(super) fn part_story(part: &KeyPart, source: &Source<'_>) -> PartStory {
+pub(super) fn explain_part(part: &KeyPart, source: &Source<'_>) -> KeyPartExplanation {
     let mut values: Vec<String> = Vec::new();
     if let Ok(found) = extract::values(part, source) {
         values.extend(found.values.into_iter().map(std::borrow::Cow::into_owned));
     }
-    PartStory { selector: part.selector.to_string(), values }
+    KeyPartExplanation { selector: part.selector.to_string(), values }
 }

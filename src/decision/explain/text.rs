@@ -2,17 +2,17 @@
 
 use std::fmt;
 
-use super::AccessStory;
+use super::AccessExplanation;
 use super::Explanation;
-use super::Holds;
-use super::KnownStory;
+use super::KeyPartExplanation;
+use super::KnownClientsExplanation;
+use super::LimitExplanation;
 use super::LimitOutcome;
-use super::LimitStory;
-use super::ListStory;
-use super::Matches;
-use super::OutcomeStory;
-use super::PartStory;
-use super::RouteStory;
+use super::ListExplanation;
+use super::ListMembership;
+use super::OutcomeExplanation;
+use super::RouteExplanation;
+use super::RouteMatch;
 
 impl fmt::Display for Explanation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -23,13 +23,13 @@ impl fmt::Display for Explanation {
             Some(readings) => writeln!(f, "read as   {}, too", Quoted(readings))?,
         }
         writeln!(f, "client    {}", self.client)?;
-        for list in self.lists.iter().filter(|list| list.holds != Holds::None) {
+        for list in self.lists.iter().filter(|list| list.holds != ListMembership::None) {
             writeln!(f, "list      {list}")?;
         }
         match &self.access {
-            AccessStory::Ordinary => {}
-            AccessStory::Allowed(list) => writeln!(f, "access    allowed by {list}: no limit holds")?,
-            AccessStory::Denied(list) => writeln!(f, "access    denied by {list}")?,
+            AccessExplanation::Ordinary => {}
+            AccessExplanation::Allowed(list) => writeln!(f, "access    allowed by {list}: no limit holds")?,
+            AccessExplanation::Denied(list) => writeln!(f, "access    denied by {list}")?,
         }
         for route in &self.routes {
             writeln!(f, "tried     {route}")?;
@@ -42,7 +42,7 @@ impl fmt::Display for Explanation {
         if let Some(outcome) = &self.outcome {
             writeln!(f, "outcome   {outcome}")?;
         }
-        if let Some(KnownStory { of, by, r#for }) = &self.known_clients {
+        if let Some(KnownClientsExplanation { of, by, r#for }) = &self.known_clients {
             writeln!(f, "known     for {for} by {by} after a success, as {of}")?;
         }
         for limit in &self.limits {
@@ -50,14 +50,16 @@ impl fmt::Display for Explanation {
         }
         match &self.denied {
             Some(reason) => writeln!(f, "decision  denied: {reason}"),
-            None if self.limits.iter().any(LimitStory::denies) => writeln!(f, "decision  denied by a limit above"),
-            None if self.limits.iter().any(LimitStory::counts) => writeln!(f, "decision  as the counters stand"),
+            None if self.limits.iter().any(LimitExplanation::denies) => {
+                writeln!(f, "decision  denied by a limit above")
+            }
+            None if self.limits.iter().any(LimitExplanation::counts) => writeln!(f, "decision  as the counters stand"),
             None => writeln!(f, "decision  passes"),
         }
     }
 }
 
-impl LimitStory {
+impl LimitExplanation {
     fn counts(&self) -> bool {
         !self.shadow && matches!(self.outcome, LimitOutcome::Counted(_))
     }
@@ -67,33 +69,33 @@ impl LimitStory {
     }
 }
 
-impl fmt::Display for ListStory {
+impl fmt::Display for ListExplanation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { name, of, holds } = self;
         match holds {
-            Holds::None => write!(f, "{name} (of {of}): not in it"),
-            Holds::Some => write!(f, "{name} (of {of}): in it with some of its values"),
-            Holds::All => write!(f, "{name} (of {of}): in it"),
+            ListMembership::None => write!(f, "{name} (of {of}): not in it"),
+            ListMembership::Some => write!(f, "{name} (of {of}): in it with some of its values"),
+            ListMembership::All => write!(f, "{name} (of {of}): in it"),
         }
     }
 }
 
-impl fmt::Display for RouteStory {
+impl fmt::Display for RouteExplanation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: ", self.name)?;
         match (self.matches, &self.reason) {
-            (Matches::Surely, _) => f.write_str("matches")?,
-            (Matches::Plainly, _) => f.write_str("matches, but may be read otherwise")?,
-            (Matches::Possibly, _) => f.write_str("may be read as matching, so its rules hold too")?,
-            (Matches::No, Some(reason)) => f.write_str(reason)?,
-            (Matches::No, None) => f.write_str("does not match")?,
-            (Matches::NotTried, _) => f.write_str("not tried, an earlier one matches")?,
+            (RouteMatch::Surely, _) => f.write_str("matches")?,
+            (RouteMatch::Plainly, _) => f.write_str("matches, but may be read otherwise")?,
+            (RouteMatch::Possibly, _) => f.write_str("may be read as matching, so its rules hold too")?,
+            (RouteMatch::No, Some(reason)) => f.write_str(reason)?,
+            (RouteMatch::No, None) => f.write_str("does not match")?,
+            (RouteMatch::NotTried, _) => f.write_str("not tried, an earlier one matches")?,
         }
         if self.bars { f.write_str("; only for lists that the client is not on") } else { Ok(()) }
     }
 }
 
-impl fmt::Display for LimitStory {
+impl fmt::Display for LimitExplanation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "limit     {}: {}", self.name, self.rule)?;
         if let Some(algorithm) = self.algorithm {
@@ -132,7 +134,7 @@ impl fmt::Display for LimitStory {
     }
 }
 
-impl fmt::Display for OutcomeStory {
+impl fmt::Display for OutcomeExplanation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (matchers, word) in [(&self.failure, "failure"), (&self.success, "success")] {
             if let Some(matchers) = matchers {
@@ -143,7 +145,7 @@ impl fmt::Display for OutcomeStory {
     }
 }
 
-impl fmt::Display for PartStory {
+impl fmt::Display for KeyPartExplanation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} = {}", self.selector, Quoted(&self.values))?;
         if self.values.is_empty() { f.write_str("(too many values)") } else { Ok(()) }

@@ -10,10 +10,10 @@ use super::suspect;
 use super::suspect::REASON;
 use super::suspect::Suspected;
 use crate::decision::Denial;
+use crate::decision::DenialCause;
+use crate::decision::NewBan;
+use crate::decision::Penalty;
 use crate::decision::Plan;
-use crate::decision::concluded::Cause;
-use crate::decision::concluded::Penalty;
-use crate::decision::concluded::Trip;
 use crate::gateway::snapshot::Snapshot;
 use crate::key::Hashers;
 use crate::key::KeyHash;
@@ -30,19 +30,19 @@ use crate::store::bans::BanSubject;
 pub(in crate::gateway) async fn heed<'p, 'h>(mut plan: Plan<'p, 'h>, store: &AnyStore) -> Plan<'p, 'h> {
     let bans = store.bans();
     let left = |key| bans.left(key);
-    let is_known = match plan.depends_on_acquaintance(left) {
+    let is_known = match plan.known_client_check(left) {
         // In doubt it is not.
         Some(batch) => store.look(&batch).await.is_ok_and(|verdicts| verdicts.iter().all(|verdict| verdict.is_exempt)),
         None => false,
     };
-    plan.heed_bans(is_known, left);
+    plan.apply_bans(is_known, left);
     plan
 }
 
 /// The ban that a denial is about, where it is about one. `address` is that of the client's address.
 pub(in crate::gateway) fn behind(denial: &Denial<'_>, address: Option<BanId>) -> Option<BanId> {
     match (&denial.cause, denial.penalty) {
-        (Cause::Banned, _) => address,
+        (DenialCause::Banned, _) => address,
         (_, Penalty::Ban) => denial.key.map(BanId::of_key),
         _ => None,
     }
@@ -64,7 +64,7 @@ pub(in crate::gateway) async fn begin<'p>(
                 denial.penalty = Penalty::None;
                 denial.is_suspect = true;
             }
-            denial.trips.retain(|trip| trip.key != key);
+            denial.new_bans.retain(|trip| trip.key != key);
             suspect::look_into(begun.suspected(plan.client()), live, store);
             A_MOMENT
         } else {
@@ -75,7 +75,7 @@ pub(in crate::gateway) async fn begin<'p>(
             denial.wait = denial.wait.max(Some(left));
         }
         let shows = live.policy.limit(limit).headers != Detail::None;
-        if let Cause::Limited { retry_after, .. } = &mut denial.cause
+        if let DenialCause::Limited { retry_after, .. } = &mut denial.cause
             && shows
         {
             *retry_after = (*retry_after).max(Some(left));
@@ -104,7 +104,7 @@ fn named<'l>(
     plan: &Plan<'_, '_>,
     hashers: &Hashers,
 ) -> SmallVec<[Begun<'l>; 1]> {
-    let begun = denial.trips.iter().filter_map(|&Trip { limit: id, key }| {
+    let begun = denial.new_bans.iter().filter_map(|&NewBan { limit: id, key }| {
         let limit = live.policy.limit(id);
         let Action::Ban(ladder) = &limit.then.action else { return None };
         let named = plan.named(hashers, id, key).unwrap_or_default();

@@ -12,11 +12,11 @@ use crate::challenge::token::NONCE;
 use crate::decision::Batch;
 use crate::decision::Charge;
 use crate::decision::Denial;
+use crate::decision::Penalty;
 use crate::decision::Settlement;
 use crate::decision::Verdict;
 use crate::decision::batch::Force;
 use crate::decision::batch::Items;
-use crate::decision::concluded::Penalty;
 use crate::gateway::admit::cookies;
 use crate::gateway::core::Core;
 use crate::gateway::snapshot::Snapshot;
@@ -86,7 +86,7 @@ async fn is_first_use(core: &Core, limit: &Limit, id: &[u8; NONCE]) -> bool {
 const USED: &str = "used proofs";
 
 static ONCE: LazyLock<Rule> = LazyLock::new(|| {
-    let once = Rate { count: NonZeroU32::MIN, per: challenge::MEMORY };
+    let once = Rate { count: NonZeroU32::MIN, per: challenge::REPLAY_WINDOW };
     let rates = Rates::new([once]).expect("whole seconds");
     Rule::Rates { algorithm: Algorithm::FixedWindow, rates, cost: NonZeroU32::MIN }
 });

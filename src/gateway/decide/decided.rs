@@ -82,7 +82,7 @@ impl<'l> Decided<'l> {
         store: &Arc<AnyStore>,
         (banned, took): (Option<BanId>, Duration),
     ) -> Self {
-        if !denial.trips.is_empty() {
+        if !denial.new_bans.is_empty() {
             denial = Box::pin(bans::begin(denial, live, plan, store)).await;
         }
         let subject = subject::of_denial(&denial, live, plan, store);

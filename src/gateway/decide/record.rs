@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::decision::Denial;
+use crate::decision::DenialCause;
+use crate::decision::LimitReports;
 use crate::decision::Pass;
-use crate::decision::concluded::Cause;
-use crate::decision::concluded::Penalty;
-use crate::decision::concluded::Report;
+use crate::decision::Penalty;
 use crate::limit::LimitId;
 use crate::record::DecisionLabel;
 use crate::record::Subject;
@@ -25,7 +25,7 @@ pub struct DecisionRecord {
     /// The ban that denies it.
     pub ban: Option<BanId>,
     /// How each limit decided that was asked.
-    pub report: Report,
+    pub report: LimitReports,
     /// In how many seconds the client is told to come again.
     pub retry_after: Option<u64>,
     /// What a limit did to it; `None` where nothing reads that.
@@ -49,7 +49,7 @@ impl DecisionRecord {
             label: DecisionLabel::Error,
             decider: Decider::Nothing,
             ban: None,
-            report: Report::default(),
+            report: LimitReports::default(),
             retry_after: None,
             subject: None,
             took: None,
@@ -74,7 +74,7 @@ impl DecisionRecord {
         took: Duration,
     ) -> Self {
         let decider = match (&denial.cause, denial.limit) {
-            (Cause::Listed { list }, _) => Decider::List(list.clone()),
+            (DenialCause::Listed { list }, _) => Decider::List(list.clone()),
             (_, Some(limit)) => Decider::Limit(limit),
             (_, None) => Decider::Nothing,
         };
@@ -104,18 +104,18 @@ impl DecisionRecord {
 
 fn label(denial: &Denial<'_>) -> DecisionLabel {
     match (&denial.cause, denial.penalty) {
-        (Cause::Listed { .. } | Cause::NotOnList, _) => DecisionLabel::Listed,
-        (Cause::TooManyValues, _) | (Cause::Limited { .. }, Penalty::None) => DecisionLabel::Denied,
-        (Cause::Banned, _) | (Cause::Limited { .. }, Penalty::Ban) => DecisionLabel::Banned,
-        (Cause::Limited { .. }, Penalty::Tarpit(_)) => DecisionLabel::Tarpitted,
-        (Cause::Limited { .. }, Penalty::Challenge(_)) => DecisionLabel::Challenged,
+        (DenialCause::Listed { .. } | DenialCause::NotOnList, _) => DecisionLabel::Listed,
+        (DenialCause::TooManyValues, _) | (DenialCause::Limited { .. }, Penalty::None) => DecisionLabel::Denied,
+        (DenialCause::Banned, _) | (DenialCause::Limited { .. }, Penalty::Ban) => DecisionLabel::Banned,
+        (DenialCause::Limited { .. }, Penalty::Tarpit(_)) => DecisionLabel::Tarpitted,
+        (DenialCause::Limited { .. }, Penalty::Challenge(_)) => DecisionLabel::Challenged,
     }
 }
 
 /// What `Retry-After` says: whole seconds, at least one.
 fn retry_after(denial: &Denial<'_>) -> Option<u64> {
     match denial.cause {
-        Cause::Limited { retry_after, .. } => retry_after.map(|wait| whole_seconds(wait).max(1)),
+        DenialCause::Limited { retry_after, .. } => retry_after.map(|wait| whole_seconds(wait).max(1)),
         _ => None,
     }
 }

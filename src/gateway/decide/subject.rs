@@ -21,7 +21,7 @@ pub(in crate::gateway) fn of_denial(
 ) -> Option<Box<Subject>> {
     let limit = denial.limit.filter(|&limit| live.recorder.wants(limit))?;
     let shown = denial.key.and_then(|key| shown(limit, key, plan, &store.hashers()));
-    let is_ban = denial.trips.iter().any(|trip| trip.limit == limit);
+    let is_ban = denial.new_bans.iter().any(|trip| trip.limit == limit);
     let (key, span, is_suspect) = (denial.key, denial.wait, denial.is_suspect);
     Some(Box::new(Subject { limit, key, shown, span, is_ban, is_suspect }))
 }
@@ -41,5 +41,5 @@ pub(in crate::gateway) fn of_delay(
 
 fn shown(limit: LimitId, key: KeyHash, plan: &Plan<'_, '_>, hashers: &Hashers) -> Option<ShownKey> {
     let masked = plan.named(hashers, limit, key)?.masked;
-    Some(ShownKey { hash: hashers.shown.again(key), masked })
+    Some(ShownKey { hash: hashers.shown.rehash(key), masked })
 }

@@ -9,7 +9,7 @@ use crate::client::DeviceId;
 use crate::client::KeyRing;
 use crate::client::device;
 use crate::client::device::COOKIE_PREFIX;
-use crate::client::device::Subject;
+use crate::client::device::DeviceOwner;
 use crate::clock::Timestamp;
 use crate::decision::Policy;
 use crate::decision::device::DeviceEnrollment;
@@ -52,8 +52,8 @@ pub fn cookie(
     let route = policy.routes.get(enrollment.route);
     let keep = route.known_clients.as_ref()?.keep;
     let device = enrollment.device.unwrap_or_else(DeviceId::random);
-    let subject = Subject { route: &route.name, name: &enrollment.name };
-    let device::Issued { name, value } = device::issue(ring, now, subject, device, keep);
+    let subject = DeviceOwner { route: &route.name, name: &enrollment.name };
+    let device::IssuedCookie { name, value } = device::issue(ring, now, subject, device, keep);
     let secure = if is_secure { "; Secure" } else { "" };
     let cookie = format!("{name}={value}; Path=/; Max-Age={}; HttpOnly; SameSite=Lax{secure}", keep.as_secs());
     HeaderValue::try_from(cookie).ok()

@@ -8,7 +8,7 @@ use http::Method;
 
 use super::page::Template;
 use super::refusal::Refusal;
-use crate::challenge::Token;
+use crate::challenge::ChallengeToken;
 use crate::challenge::token::NONCE;
 use crate::gateway::exchange::Exchange;
 use crate::key::KeyHash;
@@ -25,7 +25,7 @@ pub struct Page {
 pub fn page(exchange: &Exchange, limit: &Limit, key: KeyHash, refusal: &Refusal<'_>) -> Page {
     let now = exchange.core.clock.now();
     let (for_token, for_scripts) = (random(), random());
-    let token = Token::issue(exchange.core.store.ring(), &limit.name, key, now, for_token);
+    let token = ChallengeToken::issue(exchange.core.store.ring(), &limit.name, key, now, for_token);
     let mut scripts = String::with_capacity(2 * NONCE);
     for byte in for_scripts {
         let _ = write!(scripts, "{byte:02x}");

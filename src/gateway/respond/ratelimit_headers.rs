@@ -7,8 +7,8 @@ use http::HeaderMap;
 use http::HeaderName;
 use http::HeaderValue;
 
+use crate::decision::LimitReport;
 use crate::decision::Policy;
-use crate::decision::concluded::LimitReport;
 use crate::gateway::settings::HeaderStyle;
 use crate::limit::Detail;
 use crate::limit::Limit;

@@ -26,8 +26,8 @@ use super::page;
 use super::problem;
 use super::refusal::Refusal;
 use crate::decision::Denial;
-use crate::decision::concluded::Cause;
-use crate::decision::concluded::Penalty;
+use crate::decision::DenialCause;
+use crate::decision::Penalty;
 use crate::gateway::admit::body::RequestBody;
 use crate::gateway::admit::framing::BadRequest;
 use crate::gateway::admit::request_id::X_REQUEST_ID;
@@ -63,9 +63,9 @@ pub async fn deny(
     let is_body_read = body.is_empty() || Box::pin(body.discard()).await;
     let mut names: SmallVec<[&str; 2]> = SmallVec::new();
     let refusal = match &denial.cause {
-        Cause::Listed { .. } | Cause::NotOnList | Cause::Banned => Refusal::Forbidden,
-        Cause::TooManyValues => Refusal::TooManyValues,
-        Cause::Limited { limits, retry_after } => {
+        DenialCause::Listed { .. } | DenialCause::NotOnList | DenialCause::Banned => Refusal::Forbidden,
+        DenialCause::TooManyValues => Refusal::TooManyValues,
+        DenialCause::Limited { limits, retry_after } => {
             let limits = limits.iter().filter_map(|id| live.policy.limits.get(usize::from(id.0)));
             names.extend(limits.map(|limit| &*limit.name));
             Refusal::Limited { limits: &names, wait: *retry_after }

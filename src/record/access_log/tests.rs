@@ -8,7 +8,7 @@ use http::Version;
 use super::*;
 use crate::client::ClientIp;
 use crate::client::Identity;
-use crate::decision::concluded::LimitReport;
+use crate::decision::LimitReport;
 use crate::key::KeyHash;
 use crate::limit::Action;
 use crate::limit::LimitId;

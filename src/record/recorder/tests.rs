@@ -9,7 +9,7 @@ use http::Version;
 use super::*;
 use crate::client::ClientIp;
 use crate::client::Identity;
-use crate::decision::concluded::LimitReport;
+use crate::decision::LimitReport;
 use crate::decision::policy::Access;
 use crate::key::KeySpec;
 use crate::limit::Count;

@@ -12,10 +12,10 @@ use serde::Deserialize;
 use serde::Serialize;
 
 use crate::clock::Timestamp;
+use crate::key::DisplayKey;
 use crate::key::Key;
 use crate::key::KeyHash;
 use crate::key::KeyHasher;
-use crate::key::NamedKey;
 
 /// Which ban: by what is banned, so that every gateway calls it the same. Printed as 32 hexadecimal digits.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, Hash, Ord, PartialEq, PartialOrd, Serialize)]
@@ -41,7 +41,7 @@ pub enum BanSubject {
     Key {
         key: KeyHash,
         limit: Arc<str>,
-        named: NamedKey,
+        named: DisplayKey,
         client: Option<IpAddr>,
     },
 }

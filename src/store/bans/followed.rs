@@ -156,7 +156,7 @@ mod tests {
     use crate::clock::ManualClock;
     use crate::clock::Timestamp;
     use crate::key::KeyHash;
-    use crate::key::NamedKey;
+    use crate::key::DisplayKey;
     use crate::store::bans::BanSubject;
     use crate::store::bans::shared::stored;
 
@@ -171,7 +171,7 @@ mod tests {
     fn ban(bans: &Bans, key: u128, seconds: u64) -> Record {
         let (now, length) = (bans.now(), Duration::from_secs(seconds));
         let subject =
-            BanSubject::Key { key: KeyHash(key), limit: "login".into(), named: NamedKey::default(), client: None };
+            BanSubject::Key { key: KeyHash(key), limit: "login".into(), named: DisplayKey::default(), client: None };
         let ban =
             Ban { id: subject.id(), subject, since: now, until: now + length, reason: "".into(), by_operator: false };
         Record { ban, step: 1, length }

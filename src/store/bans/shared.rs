@@ -14,7 +14,7 @@ use super::ban::Record;
 use super::table::Bans;
 use crate::clock::Timestamp;
 use crate::key::KeyHash;
-use crate::key::NamedKey;
+use crate::key::DisplayKey;
 
 /// Which changes of the bans in Redis are known: how many there were since they began, and a number drawn then.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
@@ -198,7 +198,7 @@ fn unblob(text: &str) -> Option<(BanSubject, Arc<str>)> {
                 key,
                 limit: limit.into(),
                 client: None,
-                named: NamedKey { masked: parts, ..NamedKey::default() },
+                named: DisplayKey { masked: parts, ..DisplayKey::default() },
             }
         }
         _ => return None,
@@ -223,7 +223,7 @@ mod tests {
     }
 
     fn subject() -> BanSubject {
-        let named = NamedKey { masked: vec![("param.user".into(), "a***".into())], ..NamedKey::default() };
+        let named = DisplayKey { masked: vec![("param.user".into(), "a***".into())], ..DisplayKey::default() };
         BanSubject::Key { key: KeyHash(7), limit: "login guesses".into(), named, client: None }
     }
 

@@ -8,7 +8,7 @@ use super::local_slots::Place;
 use super::share::share;
 use crate::decision::Batch;
 use crate::decision::Settlement;
-use crate::decision::batch::Acquaintance;
+use crate::decision::batch::KnownClientKey;
 use crate::decision::batch::Charged;
 use crate::decision::batch::Ledger;
 use crate::key::KeyHash;
@@ -67,8 +67,8 @@ impl Failover {
 }
 
 /// A client as the tables of this process know it.
-pub(super) fn known_here(of: Acquaintance) -> Acquaintance {
-    Acquaintance { subject: resets::local_key(of.subject), ..of }
+pub(super) fn known_here(of: KnownClientKey) -> KnownClientKey {
+    KnownClientKey { subject: resets::local_key(of.subject), ..of }
 }
 
 /// How many clients of one subject are remembered that Redis named.

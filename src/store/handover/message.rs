@@ -12,7 +12,7 @@ use crate::decision::Batch;
 use crate::decision::OwnedBatch;
 use crate::decision::Settlement;
 use crate::decision::Verdict;
-use crate::decision::batch::Acquaintance;
+use crate::decision::batch::KnownClientKey;
 use crate::decision::batch::Charged;
 use crate::decision::batch::Items;
 use crate::decision::batch::Ledger;
@@ -81,7 +81,7 @@ pub(in crate::store) enum OwnedSettlement {
     Keep { key: KeyHash, rule: Rule, items: Items, charged: OwnedCharged },
     Charge { key: KeyHash, rule: Rule, items: Items },
     Reset { key: KeyHash, charged: Option<OwnedCharged> },
-    Remember { of: Acquaintance, most: NonZeroU32, keep: Duration },
+    Remember { of: KnownClientKey, most: NonZeroU32, keep: Duration },
 }
 
 /// As a [`Verdict`].

@@ -7,7 +7,7 @@ use std::num::NonZeroU32;
 use parking_lot::Mutex;
 
 use crate::clock::Timestamp;
-use crate::decision::batch::Acquaintance;
+use crate::decision::batch::KnownClientKey;
 use crate::key::KeyHash;
 
 /// The known clients of each subject, the latest first. Who did not succeed adds nothing to it.
@@ -47,14 +47,14 @@ impl Known {
         Self { most, subjects: Mutex::default() }
     }
 
-    pub(super) fn is_known(&self, of: Acquaintance, now: Timestamp) -> bool {
+    pub(super) fn is_known(&self, of: KnownClientKey, now: Timestamp) -> bool {
         let subjects = self.subjects.lock();
         let clients = subjects.clients.get(&of.subject).map(|subject| subject.clients.as_slice());
         clients.unwrap_or_default().iter().any(|client| client.item == of.client && now < client.until)
     }
 
     /// The client is the latest that is known, of `most`.
-    pub(super) fn remember(&self, of: Acquaintance, most: NonZeroU32, until: Timestamp, now: Timestamp) {
+    pub(super) fn remember(&self, of: KnownClientKey, most: NonZeroU32, until: Timestamp, now: Timestamp) {
         if self.most == 0 {
             return;
         }
@@ -144,8 +144,8 @@ mod tests {
         Timestamp::EPOCH + Duration::from_secs(seconds)
     }
 
-    fn of(subject: u128, client: u64) -> Acquaintance {
-        Acquaintance { subject: KeyHash(subject), client }
+    fn of(subject: u128, client: u64) -> KnownClientKey {
+        KnownClientKey { subject: KeyHash(subject), client }
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! What a snapshot takes out of a memory store, and puts into the next one.
 
 use super::MemoryStore;
-use crate::client::keyring::Seed;
+use crate::client::keyring::KeySeed;
 use crate::clock::Timestamp;
 use crate::key::KeyHash;
 
@@ -35,7 +35,7 @@ impl MemoryStore {
         self.secret = secret;
     }
 
-    pub(in crate::store) fn import_seeds(&self, seeds: &[Seed]) {
+    pub(in crate::store) fn import_seeds(&self, seeds: &[KeySeed]) {
         self.ring.import(seeds, self.clock.now());
     }
 

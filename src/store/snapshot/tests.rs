@@ -6,7 +6,7 @@ use super::*;
 use crate::clock::Clock;
 use crate::clock::ManualClock;
 use crate::key::Key;
-use crate::key::NamedKey;
+use crate::key::DisplayKey;
 use crate::limit::Ladder;
 use crate::store::bans::BanSubject;
 use crate::store::memory::Settings;
@@ -27,7 +27,7 @@ fn bans_steps_seeds_and_the_secret_survive() {
     let before = store(&clock);
     let key = before.hasher().hash("login", &Key::default());
     let address = Some("198.51.100.7/32".parse().expect("a network"));
-    let named = NamedKey { masked: vec![("client_ip".into(), "198.51.*.*".into())], address, clear: None };
+    let named = DisplayKey { masked: vec![("client_ip".into(), "198.51.*.*".into())], address, clear: None };
     let subject = BanSubject::Key { key, limit: "login".into(), named, client: None };
     before.bans().ban_by_limit(subject.clone(), &ladder, &"the limit was reached".into());
     let network = BanSubject::Address("203.0.113.0/24".parse().expect("a network"));

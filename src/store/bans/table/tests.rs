@@ -1,6 +1,6 @@
 use super::*;
 use crate::clock::ManualClock;
-use crate::key::NamedKey;
+use crate::key::DisplayKey;
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -10,7 +10,7 @@ fn bans() -> (Bans, ManualClock) {
 }
 
 fn key(number: u128) -> BanSubject {
-    BanSubject::Key { key: KeyHash(number), limit: "login".into(), named: NamedKey::default(), client: None }
+    BanSubject::Key { key: KeyHash(number), limit: "login".into(), named: DisplayKey::default(), client: None }
 }
 
 fn address(text: &str) -> BanSubject {

@@ -4,7 +4,7 @@ use std::fmt::Debug;
 use std::sync::LazyLock;
 use std::time::Duration;
 
-use crate::client::keyring::MOST_KEYS;
+use crate::client::keyring::MAX_KEYS;
 use crate::limit::Algorithm;
 use crate::limit::Rule;
 use crate::store::bans::table::MOST;
@@ -196,7 +196,7 @@ pub(super) static CONSTANTS: LazyLock<Vec<(String, String)>> = LazyLock::new(|| 
         ("KEY_DIGITS", KEY_DIGITS.to_string()),
         ("SLACK_MS", SLACK_MS.to_string()),
         ("GIVEN_SLACK_MS", GIVEN_SLACK_MS.to_string()),
-        ("MOST_KEYS", MOST_KEYS.to_string()),
+        ("MAX_KEYS", MAX_KEYS.to_string()),
         ("MOST_BANS", MOST.to_string()),
     ];
     all.extend(shared.map(|(name, value)| (name.to_owned(), value)));

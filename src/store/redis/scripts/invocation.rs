@@ -11,8 +11,8 @@ use super::text;
 use super::text::Script;
 use crate::client::keyring::PERIOD;
 use crate::decision::Charge;
-use crate::decision::batch::Acquaintance;
 use crate::decision::batch::Charged;
+use crate::decision::batch::KnownClientKey;
 use crate::key::KeyHash;
 use crate::limit::Rule;
 use crate::store::redis::settings::Time;
@@ -34,7 +34,7 @@ pub struct Group<'g, 'p> {
     pub holder: u32,
     pub charges: &'g [&'g Charge<'p>],
     /// The client is known when it is so for each of these, whose keys are in the same slot; empty where nobody asks.
-    pub known: &'g [Acquaintance],
+    pub known: &'g [KnownClientKey],
 }
 
 /// What is settled about one key.
@@ -127,12 +127,12 @@ pub fn settle(prefix: &str, channel: &str, time: &Time, entries: &[Entry<'_>]) -
 }
 
 /// Asks whether the client is known for each of these, whose keys are in one slot: answers 1 or 0.
-pub fn knows(prefix: &str, time: &Time, known: &[Acquaintance]) -> Invocation {
+pub fn knows(prefix: &str, time: &Time, known: &[KnownClientKey]) -> Invocation {
     let script = text::knowing();
     let mut command = called(script, prefix, known.len(), known.iter().map(|known| known.subject));
     command.arg(Purpose::Look.letter());
-    for acquaintance in known {
-        command.arg(&acquaintance.client.to_be_bytes());
+    for known_client in known {
+        command.arg(&known_client.client.to_be_bytes());
     }
     with_time(&mut command, time);
     Invocation { script, command }

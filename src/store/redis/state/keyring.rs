@@ -8,7 +8,7 @@ use redis::Value;
 use tokio::time;
 use tokio::time::Instant;
 
-use crate::client::keyring::Seed;
+use crate::client::keyring::KeySeed;
 use crate::clock::Timestamp;
 use crate::store::redis::scripts;
 use crate::store::redis::topology::node::Node;
@@ -50,7 +50,7 @@ pub(in crate::store::redis) async fn follow(shared: Arc<SharedRedis>) {
 async fn learn(shared: &SharedRedis, node: &Node, name: &str) -> Result<(), Fault> {
     let connection = shared.connector.connect(&node.address).await?;
     // Whose clock it is matters only to who keeps the seed.
-    let candidate = Seed::random(Timestamp::EPOCH);
+    let candidate = KeySeed::random(Timestamp::EPOCH);
     let scripts::Invocation { script, command } = scripts::keyring(name, &candidate.secret, &shared.time);
     let answer = match connection.send(&command).await? {
         Value::ServerError(error) if error.code() == "NOSCRIPT" => {
@@ -79,7 +79,7 @@ fn pepper(shared: &SharedRedis) -> Vec<u8> {
 }
 
 /// `None`: these are no keys.
-fn read(kept: &[u8]) -> Option<Vec<Seed>> {
+fn read(kept: &[u8]) -> Option<Vec<KeySeed>> {
     let (records, rest) = kept.as_chunks::<RECORD>();
     if records.is_empty() || !rest.is_empty() {
         return None;
@@ -87,7 +87,7 @@ fn read(kept: &[u8]) -> Option<Vec<Seed>> {
     let seed = |record: &[u8; RECORD]| {
         let (made, secret) = record.split_at(MADE);
         let made = std::str::from_utf8(made).ok()?.parse().ok()?;
-        Some(Seed { made: Timestamp::from_micros(made), secret: secret.try_into().ok()? })
+        Some(KeySeed { made: Timestamp::from_micros(made), secret: secret.try_into().ok()? })
     };
     records.iter().map(seed).collect()
 }

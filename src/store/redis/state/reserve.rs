@@ -16,8 +16,8 @@ use super::settle::add;
 use crate::decision::Batch;
 use crate::decision::Charge;
 use crate::decision::Verdict;
-use crate::decision::batch::Acquaintance;
 use crate::decision::batch::Force;
+use crate::decision::batch::KnownClientKey;
 use crate::key::KeyHash;
 use crate::limit::Algorithm;
 use crate::limit::Rule;
@@ -103,7 +103,7 @@ impl Core {
         }
     }
 
-    async fn look_at(&self, batch: &Batch<'_>, known: &[Acquaintance]) -> Verdicts {
+    async fn look_at(&self, batch: &Batch<'_>, known: &[KnownClientKey]) -> Verdicts {
         let parts = self.parts(batch);
         let answers = join_all(parts.iter().map(|part| self.ask(part, known, Purpose::Look, 0))).await;
         let mut verdicts: Verdicts = vec![None; batch.charges.len()];
@@ -122,10 +122,10 @@ impl Core {
     }
 
     /// Whether the client is known for each of these; `None` where not all of the servers answer.
-    async fn knows(&self, known: &[Acquaintance]) -> Option<bool> {
-        let mut slots: Vec<(u16, Vec<Acquaintance>)> = Vec::new();
-        for acquaintance in known {
-            add(&mut slots, self.slot(acquaintance.subject), *acquaintance);
+    async fn knows(&self, known: &[KnownClientKey]) -> Option<bool> {
+        let mut slots: Vec<(u16, Vec<KnownClientKey>)> = Vec::new();
+        for known_client in known {
+            add(&mut slots, self.slot(known_client.subject), *known_client);
         }
         let answers = join_all(slots.iter().map(|(slot, known)| async move {
             let asked = scripts::knows(&self.shared.settings.key_prefix, &self.shared.time, known);
@@ -194,7 +194,7 @@ impl Core {
     async fn ask(
         &self,
         part: &Part<'_, '_>,
-        known: &[Acquaintance],
+        known: &[KnownClientKey],
         purpose: Purpose,
         holder: u32,
     ) -> Option<Vec<Verdict>> {

@@ -16,8 +16,8 @@ use crate::clock::ManualClock;
 use crate::clock::Timestamp;
 use crate::decision::Charge;
 use crate::decision::Verdict;
-use crate::decision::batch::Acquaintance;
 use crate::decision::batch::Charged;
+use crate::decision::batch::KnownClientKey;
 use crate::key::KeyHash;
 use crate::limit::Rule;
 use crate::store::redis::Time;
@@ -89,7 +89,7 @@ impl Keys {
         purpose: Purpose,
         holder: u32,
         charges: &[&Charge<'_>],
-        known: &[Acquaintance],
+        known: &[KnownClientKey],
     ) -> Invocation {
         Group { prefix: &self.prefix, time: &self.time, holder, charges, known }.invocation(purpose)
     }
@@ -99,7 +99,7 @@ impl Keys {
         &mut self,
         purpose: Purpose,
         charges: &[&Charge<'_>],
-        known: &[Acquaintance],
+        known: &[KnownClientKey],
     ) -> Vec<Verdict> {
         let value = self.run(&self.invocation_of(purpose, 7, charges, known));
         answer::read(&value, charges).unwrap_or_else(|| panic!("{value:?}"))

@@ -18,10 +18,10 @@ use super::server::Keys;
 use crate::clock::Timestamp;
 use crate::decision::Charge;
 use crate::decision::Verdict;
-use crate::decision::batch::Acquaintance;
 use crate::decision::batch::Charged;
 use crate::decision::batch::Force;
 use crate::decision::batch::Items;
+use crate::decision::batch::KnownClientKey;
 use crate::key::KeyHash;
 use crate::limit::Algorithm;
 use crate::limit::Count;
@@ -230,7 +230,7 @@ fn clients_are_known_as_a_list_of_them_says() {
                 let is_known = known.iter().any(|(other, until)| *other == client && *until > now);
                 let mut guarded = charge(KeyHash(1 << 100 | subject.0), &rule, &[]);
                 guarded.unless_known = true;
-                let of = Acquaintance { subject, client };
+                let of = KnownClientKey { subject, client };
                 let looked = keys.decide_acquainted(Purpose::Look, &[&guarded], &[of]).remove(0);
                 assert_eq!(looked.is_exempt, is_known, "{known:?}");
             }
@@ -251,12 +251,12 @@ fn what_does_not_hold_for_a_known_client_is_neither_asked_nor_charged() {
     let guarded = Charge { limit: 1, unless_known: true, ..charge(KeyHash(2), &tight, &[]) };
     let also = Charge { limit: 2, ..charge(KeyHash(3), &pace, &[]) };
     let charges = [&guarded, &asked, &also];
-    let (alice, bob) = ([5, 6], Acquaintance { subject: KeyHash(7), client: 9 });
-    let alice = alice.map(|subject| Acquaintance { subject: KeyHash(subject), client: 9 });
+    let (alice, bob) = ([5, 6], KnownClientKey { subject: KeyHash(7), client: 9 });
+    let alice = alice.map(|subject| KnownClientKey { subject: KeyHash(subject), client: 9 });
     let passes = |verdicts: &[Verdict]| verdicts.iter().map(|verdict| verdict.charged.is_some()).collect::<Vec<_>>();
     assert_eq!(passes(&keys.decide_acquainted(Purpose::Decide, &charges, &alice)), [true; 3]);
     assert_eq!(passes(&keys.decide_acquainted(Purpose::Decide, &charges, &alice)), [false; 3]);
-    let remember = |of: Acquaintance| {
+    let remember = |of: KnownClientKey| {
         let what = What::Remember { client: of.client, most: NonZeroU32::MIN, keep: Duration::from_secs(60) };
         Entry { key: of.subject, what }
     };

@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 use std::num::NonZeroU32;
 
-use portcullis::decision::by_hand::Asked;
-use portcullis::decision::by_hand::Unclear;
+use portcullis::decision::operator::InvalidLimitQuery;
+use portcullis::decision::operator::LimitQuery;
 use portcullis::key::Hashers;
 use portcullis::key::Key;
 use portcullis::key::KeyHasher;
@@ -19,9 +19,9 @@ use crate::support::limit;
 use crate::support::world;
 
 #[track_caller]
-fn by_hand(world: &World, name: &str, values: &[(&str, &str)], cost: u32) -> Result<Asked, Unclear> {
+fn by_hand(world: &World, name: &str, values: &[(&str, &str)], cost: u32) -> Result<LimitQuery, InvalidLimitQuery> {
     let values: Vec<_> = values.iter().map(|(name, value)| (Cow::Borrowed(*name), Cow::Borrowed(*value))).collect();
-    Asked::new(
+    LimitQuery::new(
         &world.policy,
         name,
         &values,
@@ -106,7 +106,7 @@ fn one_of_the_values_that_are_told_apart_may_stand_beside_the_key() {
     assert_eq!(items(&[alice, from], 1), of_request(b"alice"), "each costs 1");
     assert_eq!(items(&[from], 0), of_request(b""), "as of a request that lacks it");
     let said = |values: &[_], cost| by_hand(&world, "guessing", values, cost).expect_err("unclear");
-    assert_eq!(said(&[from], 2), Unclear::NoCost);
-    assert_eq!(said(&[from, alice, alice], 0), Unclear::Repeated("param.user".to_owned()));
-    assert!(matches!(said(&[alice], 0), Unclear::Missing { .. }));
+    assert_eq!(said(&[from], 2), InvalidLimitQuery::NoCost);
+    assert_eq!(said(&[from, alice, alice], 0), InvalidLimitQuery::Repeated("param.user".to_owned()));
+    assert!(matches!(said(&[alice], 0), InvalidLimitQuery::Missing { .. }));
 }

@@ -14,7 +14,7 @@ use crate::client::ClientIp;
 
 /// Why values make no key.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub enum NoKey {
+pub enum InvalidKeyValues {
     /// No part of the key is called so.
     Unknown(String),
     /// These parts have no value, and no two parts one value.
@@ -32,28 +32,28 @@ pub fn key<'v>(
     spec: &KeySpec,
     values: &[(Cow<'v, str>, Cow<'v, str>)],
     keeps_case: impl Fn(&str) -> bool,
-) -> Result<Key, NoKey> {
+) -> Result<Key, InvalidKeyValues> {
     for (position, (name, _)) in values.iter().enumerate() {
         if !spec.parts.iter().any(|part| is_called(&part.selector, name)) {
-            return Err(NoKey::Unknown(name.clone().into_owned()));
+            return Err(InvalidKeyValues::Unknown(name.clone().into_owned()));
         }
         // Names of headers differ in case and are the same.
         let same = |other: &str| other == name || other.parse::<Selector>().ok() == name.parse::<Selector>().ok();
         if values[..position].iter().any(|(other, _)| same(other)) {
-            return Err(NoKey::Repeated(name.clone().into_owned()));
+            return Err(InvalidKeyValues::Repeated(name.clone().into_owned()));
         }
     }
     let value =
         |part: &KeyPart| values.iter().find(|(name, _)| is_called(&part.selector, name)).map(|(_, value)| value);
     let missing: Vec<_> = spec.parts.iter().filter(|part| value(part).is_none()).collect();
     if !missing.is_empty() {
-        return Err(NoKey::Missing(missing.iter().map(|part| name_of(&part.selector)).collect()));
+        return Err(InvalidKeyValues::Missing(missing.iter().map(|part| name_of(&part.selector)).collect()));
     }
     let mut key = Key::default();
     for (part, value) in spec.parts.iter().filter_map(|part| Some((part, value(part)?))) {
         match &part.selector {
             Selector::ClientIp(prefix) => {
-                let address: IpAddr = value.trim().parse().map_err(|_| NoKey::NotAnAddress)?;
+                let address: IpAddr = value.trim().parse().map_err(|_| InvalidKeyValues::NotAnAddress)?;
                 key.push(&encode(prefix.unwrap_or_default(), ClientIp::new(address)));
             }
             Selector::Header(_) | Selector::Bearer => key.push(part.as_compared(value.trim_ascii()).as_bytes()),
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[track_caller]
-    fn of(spec: &KeySpec, values: &[(&str, &str)]) -> Result<Key, NoKey> {
+    fn of(spec: &KeySpec, values: &[(&str, &str)]) -> Result<Key, InvalidKeyValues> {
         let values: Vec<_> = values.iter().map(|(name, value)| (Cow::Borrowed(*name), Cow::Borrowed(*value))).collect();
         key(spec, &values, |_| false)
     }
@@ -126,17 +126,17 @@ mod tests {
         assert_eq!(ip("198.51.100.7"), ip("::ffff:198.51.100.99"));
         assert_ne!(ip("198.51.100.7"), ip("198.51.101.7"));
         assert_eq!(ip("2001:db8:1::1"), ip("2001:db8:1:2::1"));
-        assert_eq!(ip("198.51.100.0/24"), Err(NoKey::NotAnAddress));
+        assert_eq!(ip("198.51.100.0/24"), Err(InvalidKeyValues::NotAnAddress));
     }
 
     #[test]
     fn every_part_has_one_value_and_there_is_no_other() {
         let spec = spec(&["client_ip", "param.username"]);
-        let missing = NoKey::Missing(vec!["param.username".to_owned()]);
+        let missing = InvalidKeyValues::Missing(vec!["param.username".to_owned()]);
         assert_eq!(of(&spec, &[("client_ip", "10.0.0.1")]), Err(missing));
-        let unknown = NoKey::Unknown("param.user".to_owned());
+        let unknown = InvalidKeyValues::Unknown("param.user".to_owned());
         assert_eq!(of(&spec, &[("client_ip", "10.0.0.1"), ("param.user", "a")]), Err(unknown));
-        let repeated = NoKey::Repeated("client_ip".to_owned());
+        let repeated = InvalidKeyValues::Repeated("client_ip".to_owned());
         assert_eq!(of(&spec, &[("client_ip", "10.0.0.1"), ("client_ip", "10.0.0.2")]), Err(repeated));
         let one_way = of(&spec, &[("client_ip", "10.0.0.1"), ("param.username", "a")]);
         let other_way = of(&spec, &[("param.username", "a"), ("client_ip", "10.0.0.1")]);

@@ -11,7 +11,7 @@ use super::Selector;
 
 /// A key that can be shown, and cannot be used.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
-pub struct NamedKey {
+pub struct DisplayKey {
     /// Each selector, and of its value no more than tells one from another. May be written down anywhere.
     pub masked: Vec<(String, String)>,
     /// The same with addresses and names of users in clear, for whoever may lift a ban. Stays in this process: what was
@@ -21,7 +21,7 @@ pub struct NamedKey {
     pub address: Option<IpNet>,
 }
 
-impl NamedKey {
+impl DisplayKey {
     /// `key` is one of `spec`: as many parts, in the same order. `shown` makes the digits by which masks differ.
     pub fn of(spec: &KeySpec, key: &Key, shown: &KeyHasher) -> Self {
         let mut named = Self::default();
@@ -170,7 +170,7 @@ mod tests {
             spec.parts.push(KeyPart { selector: selector.parse().unwrap(), spelling: Spelling::Usual });
             key.push(value);
         }
-        let NamedKey { masked, address: shown, .. } = NamedKey::of(&spec, &key, &KeyHasher::new([7; 16]));
+        let DisplayKey { masked, address: shown, .. } = DisplayKey::of(&spec, &key, &KeyHasher::new([7; 16]));
         // The digits that tell masks apart are another test's.
         let plain = |value: &str| value.split_once("***").map_or(value.to_owned(), |(start, _)| format!("{start}***"));
         let masked: Vec<_> = masked.iter().map(|(selector, value)| (&**selector, plain(value))).collect();
@@ -204,7 +204,7 @@ mod tests {
                 KeySpec { parts: vec![KeyPart { selector: selector.parse().unwrap(), spelling: Spelling::Usual }] };
             let mut key = Key::default();
             key.push(value.as_bytes());
-            NamedKey::of(&spec, &key, &KeyHasher::new([secret; 16])).masked.remove(0).1
+            DisplayKey::of(&spec, &key, &KeyHasher::new([secret; 16])).masked.remove(0).1
         };
         let [alice, anna] = ["alice", "anna"].map(|name| shown(7, "param.username", name));
         assert!(alice != anna && alice.starts_with("a***") && alice.len() == 8, "{alice} {anna}");
@@ -235,11 +235,11 @@ mod tests {
             spec.parts.push(KeyPart { selector: selector.parse().unwrap(), spelling: Spelling::Usual });
             key.push(value);
         }
-        let named = NamedKey::of(&spec, &key, &KeyHasher::new([7; 16]));
+        let named = DisplayKey::of(&spec, &key, &KeyHasher::new([7; 16]));
         let told: Vec<&str> = named.told().iter().map(|(_, value)| &**value).collect();
         assert_eq!(told[..4], ["198.51.100.7", "alice", "a@example.com", "***"]);
         assert!(told[4].starts_with("***") && told[5].starts_with("t***"), "{told:?}");
-        let elsewhere = NamedKey { clear: None, ..named };
+        let elsewhere = DisplayKey { clear: None, ..named };
         assert!(elsewhere.told()[1].1.starts_with("a***"));
     }
 }

@@ -1,47 +1,25 @@
-//! What becomes of a request: the last word of the rules.
+//! A request that is denied: why, by which limit, and what happens besides.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use smallvec::SmallVec;
+use smallvec::smallvec;
 
-use super::Pending;
+use super::LimitReports;
+use super::PendingOutcome;
+use super::Policy;
 use crate::key::KeyHash;
 use crate::limit::DenyResponse;
+use crate::limit::Detail;
 use crate::limit::LimitId;
-use crate::limit::Standings;
 use crate::route::RouteId;
-use crate::route::UpstreamId;
-
-/// What becomes of a request.
-#[derive(Clone, Debug)]
-pub enum Decision<'a> {
-    Pass(Pass),
-    /// In a box: most requests pass, and what is handed on for them stays small.
-    Deny(Box<Denial<'a>>),
-}
-
-/// A request that is forwarded.
-#[derive(Clone, Debug)]
-pub struct Pass {
-    pub route: Option<RouteId>,
-    pub upstream: UpstreamId,
-    /// The limit that delays it, and how long it is held before it is forwarded.
-    pub delay: Option<(LimitId, Duration)>,
-    /// What that limit counts it under.
-    pub delayed_key: Option<KeyHash>,
-    /// Slots in flight to give back when the answer is through.
-    pub slots: SmallVec<[KeyHash; 2]>,
-    /// What waits for the outcome; `None`: nobody asks what the answer means.
-    pub pending: Option<Box<Pending>>,
-    pub report: Report,
-}
 
 /// A request that is answered here.
 #[derive(Clone, Debug)]
 pub struct Denial<'a> {
     pub route: Option<RouteId>,
-    pub cause: Cause,
+    pub cause: DenialCause,
     /// The limit that decided: of those that deny, the one with the longest wait; the first one where waits are equal.
     /// A limit that denies because a part of its key is missing comes before them: no wait ends that.
     pub limit: Option<LimitId>,
@@ -55,14 +33,14 @@ pub struct Denial<'a> {
     /// What the limit that decided does beside denying.
     pub penalty: Penalty,
     /// The bans that begin with this denial.
-    pub trips: SmallVec<[Trip; 1]>,
+    pub new_bans: SmallVec<[NewBan; 1]>,
     /// Whether the limit that decided bans once it is clear that its slots do not come back; not said here.
     pub is_suspect: bool,
     /// Slots that shadow limits took, which are counted as if they were in force alone: to give back at once.
     pub slots: SmallVec<[KeyHash; 2]>,
     /// What shadow limits charged that counts by outcome: there is none.
-    pub pending: Option<Box<Pending>>,
-    pub report: Report,
+    pub pending: Option<Box<PendingOutcome>>,
+    pub report: LimitReports,
 }
 
 /// What a denial is beside a denial.
@@ -80,7 +58,7 @@ pub enum Penalty {
 
 /// A ban that begins.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Trip {
+pub struct NewBan {
     /// Its action is [`Action::Ban`](crate::limit::Action::Ban).
     pub limit: LimitId,
     pub key: KeyHash,
@@ -88,7 +66,7 @@ pub struct Trip {
 
 /// Why a request is denied.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Cause {
+pub enum DenialCause {
     /// The client stands on a deny list: 403.
     Listed { list: Arc<str> },
     /// The address of the client is banned: 403.
@@ -102,18 +80,32 @@ pub enum Cause {
     Limited { limits: SmallVec<[LimitId; 2]>, retry_after: Option<Duration> },
 }
 
-/// What response headers, log and metrics say about the limits a request met.
-#[derive(Clone, Debug, Default)]
-pub struct Report {
-    /// Each limit decided, in the order of the plan.
-    pub limits: Vec<LimitReport>,
-}
+impl<'p> Denial<'p> {
+    /// Denied by the limit that would have delayed it for `span`, after which it may come again. What the request has
+    /// reserved, and what its limits said, stays with whoever held it.
+    pub fn instead_of_delay(policy: &'p Policy, route: Option<RouteId>, limit: LimitId, span: Duration) -> Self {
+        let of_route = route.and_then(|route| policy.routes.get(route).deny_response.as_deref());
+        let retry_after = (policy.limit(limit).headers != Detail::None).then_some(span);
+        let cause = DenialCause::Limited { limits: smallvec![limit], retry_after };
+        let response = of_route.unwrap_or(&policy.deny_response);
+        Self { limit: Some(limit), wait: Some(span), ..Self::bare(route, cause, response) }
+    }
 
-/// How one limit decided, and where its key (the one with the least left) stands.
-#[derive(Clone, Debug)]
-pub struct LimitReport {
-    pub limit: LimitId,
-    pub shadow: bool,
-    pub denied: bool,
-    pub standings: Standings,
+    /// Denied for this, and nothing more to say or to do.
+    pub(super) fn bare(route: Option<RouteId>, cause: DenialCause, response: &'p DenyResponse) -> Self {
+        Self {
+            route,
+            cause,
+            limit: None,
+            key: None,
+            wait: None,
+            response,
+            penalty: Penalty::None,
+            new_bans: SmallVec::new(),
+            is_suspect: false,
+            slots: SmallVec::new(),
+            pending: None,
+            report: LimitReports::default(),
+        }
+    }
 }

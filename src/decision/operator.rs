@@ -11,14 +11,14 @@ use super::Policy;
 use super::batch::Force;
 use super::batch::Items;
 use crate::client::ClientIp;
+use crate::key::DisplayKey;
 use crate::key::Hashers;
 use crate::key::Key;
 use crate::key::KeyHash;
 use crate::key::KeySpec;
-use crate::key::NamedKey;
 use crate::key::Selector;
-use crate::key::by_hand;
-use crate::key::by_hand::NoKey;
+use crate::key::operator;
+use crate::key::operator::InvalidKeyValues;
 use crate::limit::Count;
 use crate::limit::InvalidRule;
 use crate::limit::Limit;
@@ -29,12 +29,12 @@ use crate::spelling::nearest;
 
 /// One limit and one key of it: what a request would be charged that has this key and meets this limit alone.
 #[derive(Clone, Debug)]
-pub struct Asked {
+pub struct LimitQuery {
     pub limit: Arc<str>,
     /// The selectors of the key. Their values are kept nowhere.
     pub selectors: Vec<String>,
     /// The key as people may see it.
-    pub named: NamedKey,
+    pub named: DisplayKey,
     pub key: KeyHash,
     /// The address of the client, where that is a part of the key.
     pub client: Option<IpAddr>,
@@ -48,7 +48,7 @@ pub struct Asked {
 
 /// What is wrong with a question.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
-pub enum Unclear {
+pub enum InvalidLimitQuery {
     #[error("there is no limit of that name{}", meant(.near.as_deref()))]
     NoSuchLimit { near: Option<String> },
     #[error("the key of this limit has no such part; {}{}", consists(.parts), meant(.near.as_deref()))]
@@ -65,7 +65,7 @@ pub enum Unclear {
     NoCost,
 }
 
-impl Asked {
+impl LimitQuery {
     /// The limit of this name, and the key of these values: pairs of a selector and its value, in any order. Where
     /// different values are counted, one of them may stand beside the key; otherwise it is the empty value, as for a
     /// request that lacks it.
@@ -77,38 +77,38 @@ impl Asked {
         values: &[(Cow<'_, str>, Cow<'_, str>)],
         cost: Option<NonZeroU32>,
         Hashers { counted: hasher, shown }: &Hashers,
-    ) -> Result<Self, Unclear> {
+    ) -> Result<Self, InvalidLimitQuery> {
         let found = policy.limits.iter().find(|known| &*known.name == limit);
         let Some(found) = found else {
             let names: Vec<_> = policy.limits.iter().map(|known| &*known.name).collect();
-            return Err(Unclear::NoSuchLimit { near: nearest(limit, &names).map(str::to_owned) });
+            return Err(InvalidLimitQuery::NoSuchLimit { near: nearest(limit, &names).map(str::to_owned) });
         };
-        let selectors: Vec<_> = found.key.parts.iter().map(|part| by_hand::name_of(&part.selector)).collect();
+        let selectors: Vec<_> = found.key.parts.iter().map(|part| operator::name_of(&part.selector)).collect();
         let keeps_case = |name: &str| keeps_case(policy, found, name);
         let is_told_apart =
-            |name: &str| found.distinct.as_ref().is_some_and(|part| by_hand::is_called(&part.selector, name));
+            |name: &str| found.distinct.as_ref().is_some_and(|part| operator::is_called(&part.selector, name));
         let (told_apart, values): (Vec<_>, Vec<_>) = values.iter().cloned().partition(|(name, _)| is_told_apart(name));
         let unclear = |error| match error {
-            NoKey::Unknown(name) => Unclear::NoSuchPart {
+            InvalidKeyValues::Unknown(name) => InvalidLimitQuery::NoSuchPart {
                 near: nearest(&name, &borrowed(&selectors)).map(str::to_owned),
                 parts: selectors.clone(),
             },
-            NoKey::Missing(missing) => Unclear::Missing { missing, parts: selectors.clone() },
-            NoKey::Repeated(name) => Unclear::Repeated(name),
-            NoKey::NotAnAddress => Unclear::NotAnAddress,
+            InvalidKeyValues::Missing(missing) => InvalidLimitQuery::Missing { missing, parts: selectors.clone() },
+            InvalidKeyValues::Repeated(name) => InvalidLimitQuery::Repeated(name),
+            InvalidKeyValues::NotAnAddress => InvalidLimitQuery::NotAnAddress,
         };
-        let key = by_hand::key(&found.key, &values, keeps_case).map_err(unclear)?;
+        let key = operator::key(&found.key, &values, keeps_case).map_err(unclear)?;
         let item = found.distinct.as_ref().map(|part| {
             let spec = KeySpec { parts: vec![part.clone()] };
-            let value = if told_apart.is_empty() { Ok(empty()) } else { by_hand::key(&spec, &told_apart, keeps_case) };
-            Ok::<_, Unclear>(hasher.item(&value.map_err(unclear)?))
+            let value = if told_apart.is_empty() { Ok(empty()) } else { operator::key(&spec, &told_apart, keeps_case) };
+            Ok::<_, InvalidLimitQuery>(hasher.item(&value.map_err(unclear)?))
         });
         let client = values.iter().find(|(name, _)| matches!(name.parse(), Ok(Selector::ClientIp(_))));
         Ok(Self {
             limit: Arc::clone(&found.name),
             client: client.and_then(|(_, value)| value.trim().parse().ok()).map(|ip| ClientIp::new(ip).address()),
             key: hasher.hash(&found.name, &key),
-            named: NamedKey::of(&found.key, &key, shown),
+            named: DisplayKey::of(&found.key, &key, shown),
             rule: with_cost(&found.rule, cost)?,
             shadow: found.shadow,
             items: item.transpose()?.into_iter().collect(),
@@ -158,13 +158,13 @@ fn keeps_case(policy: &Policy, limit: &Limit, name: &str) -> bool {
     routes.filter_map(|route| route.condition.captures_cased(name)).any(|cased| cased)
 }
 
-fn with_cost(rule: &Rule, asked: Option<NonZeroU32>) -> Result<Rule, Unclear> {
+fn with_cost(rule: &Rule, asked: Option<NonZeroU32>) -> Result<Rule, InvalidLimitQuery> {
     let mut rule = rule.clone();
     if let Some(asked) = asked {
         match &mut rule {
             Rule::Rates { cost, .. } => *cost = asked,
             Rule::Concurrent(_) | Rule::Distinct(_) if asked == NonZeroU32::MIN => {}
-            Rule::Concurrent(_) | Rule::Distinct(_) => return Err(Unclear::NoCost),
+            Rule::Concurrent(_) | Rule::Distinct(_) => return Err(InvalidLimitQuery::NoCost),
         }
         rule.check()?;
     }
