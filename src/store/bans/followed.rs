@@ -155,8 +155,8 @@ mod tests {
     use crate::clock::Clock;
     use crate::clock::ManualClock;
     use crate::clock::Timestamp;
-    use crate::key::KeyHash;
     use crate::key::DisplayKey;
+    use crate::key::KeyHash;
     use crate::store::bans::BanSubject;
     use crate::store::bans::shared::stored;
 

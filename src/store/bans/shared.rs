@@ -13,8 +13,8 @@ use super::ban::BanSubject;
 use super::ban::Record;
 use super::table::Bans;
 use crate::clock::Timestamp;
-use crate::key::KeyHash;
 use crate::key::DisplayKey;
+use crate::key::KeyHash;
 
 /// Which changes of the bans in Redis are known: how many there were since they began, and a number drawn then.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
