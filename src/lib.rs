@@ -70,7 +70,7 @@
 //!
 //! One thread a core, each with a current-thread runtime, its own socket on every address and its own connections to
 //! the applications and to Redis ([`app::workers`]): a request lives and dies on one core. Shared are the snapshot, the
-//! shards of the memory store, what is known of the Redis servers, and the counters. One more thread, [`app::serve`], has
+//! shards of the memory store, what is known of the Redis servers, and the counters. One more thread, [`app::process`], has
 //! the admin listener, health checks, the watch over Redis ([`store::redis::watch`]), files and signals, and hands
 //! the sockets to a process that takes over ([`app::takeover`]). Counts in memory move with them, and the old process asks
 //! the new one from then on ([`store::handover`]).

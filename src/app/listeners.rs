@@ -1,4 +1,4 @@
-//! The addresses that are served: they come and go with the configuration.
+//! The listeners for requests, which come and go with the configuration.
 
 use std::io;
 use std::net::SocketAddr;
@@ -9,10 +9,10 @@ use std::time::Duration;
 use tokio::time;
 use tracing::error;
 
-use super::StartError;
-use super::sockets::Bound;
-use super::sockets::Inherited;
+use super::sockets::BoundSockets;
+use super::sockets::InheritedSockets;
 use super::sockets::bind;
+use super::start_error::StartError;
 use super::workers::Workers;
 use crate::listen::Connections;
 use crate::listen::Door;
@@ -22,7 +22,7 @@ use crate::listen::Stack;
 use crate::listen::Stopper;
 use crate::listen::Terms;
 
-/// What is served, in the order it was configured.
+/// The listeners in force, in the order of the configuration.
 #[derive(Debug, Default)]
 pub struct Listeners(Vec<Listener>);
 
@@ -31,55 +31,60 @@ struct Listener {
     configured: SocketAddr,
     address: SocketAddr,
     door: Arc<Door>,
-    /// Those accepted here.
+    /// The connections that were accepted here.
     connections: Connections,
     stopper: Stopper,
     /// Kept to be handed to a process that takes over.
     sockets: Vec<TcpListener>,
 }
 
-/// What a new configuration changes, bound already: nothing of it can fail any more.
+/// What a new configuration does with the listeners. Its sockets are bound already, so nothing of it can fail any more.
 #[derive(Debug)]
-pub struct Turnover {
-    /// One for each address that is wanted, in order.
-    next: Vec<Next>,
+pub struct ListenerPlan {
+    /// One for each address of the new configuration, in order.
+    actions: Vec<ListenerAction>,
 }
 
 #[derive(Debug)]
-enum Next {
+enum ListenerAction {
     /// The listener with that address stays.
-    Stays(SocketAddr, Reception),
-    Opens(Opening),
+    Keep(SocketAddr, Reception),
+    Open(BoundListener),
 }
 
-/// Sockets on one address, not yet served, and what will be asked there.
+/// Sockets on one address, not yet served, with the settings of the listener.
 #[derive(Debug)]
-pub(super) struct Opening {
-    bound: Bound,
+pub(super) struct BoundListener {
+    bound: BoundSockets,
     reception: Reception,
 }
 
-impl Opening {
+impl BoundListener {
     /// Every address, or none.
     pub(super) fn prepare_all(
         entrances: Vec<Entrance>,
         cores: usize,
-        inherited: &mut Inherited,
+        inherited: &mut InheritedSockets,
     ) -> Result<Vec<Self>, StartError> {
         let stacks = stacks(&entrances);
         let prepare = |(entrance, stack)| Self::prepare(entrance, stack, cores, inherited);
         entrances.into_iter().zip(stacks).map(prepare).collect()
     }
 
-    /// Takes over or binds an address on as many cores.
-    fn prepare(entrance: Entrance, stack: Stack, cores: usize, inherited: &mut Inherited) -> Result<Self, StartError> {
+    /// Takes inherited sockets over, or binds one for each core.
+    fn prepare(
+        entrance: Entrance,
+        stack: Stack,
+        cores: usize,
+        inherited: &mut InheritedSockets,
+    ) -> Result<Self, StartError> {
         let Entrance { address, terms } = entrance;
-        let reception = receive(address, terms, None)?;
+        let reception = prepare_reception(address, terms, None)?;
         Ok(Self { bound: bind(address, stack, cores, inherited)?, reception })
     }
 }
 
-/// Of each of these: `[::]` takes IPv4 in, too, but not from an address of IPv4 beside it with the same port.
+/// Whether each listener accepts IPv4 too. `[::]` does, unless an IPv4 address with the same port is configured beside it.
 fn stacks(entrances: &[Entrance]) -> Vec<Stack> {
     let is_beside = |port: u16, other: SocketAddr| other.is_ipv4() && other.port() == port && port != 0;
     let has_beside = |port| entrances.iter().any(|entrance| is_beside(port, entrance.address));
@@ -87,19 +92,19 @@ fn stacks(entrances: &[Entrance]) -> Vec<Stack> {
     entrances.iter().map(stack).collect()
 }
 
-/// Makes ready what is asked at an address.
-fn receive(address: SocketAddr, terms: Terms, before: Option<&Door>) -> Result<Reception, StartError> {
+/// Prepares what new connections to an address need, such as TLS.
+fn prepare_reception(address: SocketAddr, terms: Terms, before: Option<&Door>) -> Result<Reception, StartError> {
     Reception::prepare(terms, before).map_err(|source| StartError::Tls { address, source })
 }
 
-/// What came of a turnover, by address.
+/// What a new configuration changed, by address.
 #[derive(Debug, Default)]
-pub struct Turned {
+pub struct ListenerChanges {
     pub opened: Vec<SocketAddr>,
     pub closed: Vec<SocketAddr>,
-    /// New connections need a PROXY header from now on, or must not have one any more.
+    /// Whether new connections need a PROXY header from now on, where that has changed.
     pub proxy_protocol: Vec<(SocketAddr, bool)>,
-    /// New connections find other TLS, or TLS where there was none, or none any more.
+    /// Where the TLS of new connections has changed, was added or was removed.
     pub tls: Vec<SocketAddr>,
 }
 
@@ -108,15 +113,15 @@ impl Listeners {
         self.0.iter().map(|listener| listener.address).collect()
     }
 
-    /// Accepts from new sockets; `all` are the connections of the process.
-    pub(super) fn serve_all(&mut self, openings: Vec<Opening>, workers: &Workers, all: &Connections) {
-        for opening in openings {
-            self.serve(opening, workers, all);
+    /// Accepts connections on new sockets; `all` are the connections of the process.
+    pub(super) fn serve_all(&mut self, listeners: Vec<BoundListener>, workers: &Workers, all: &Connections) {
+        for listener in listeners {
+            self.serve(listener, workers, all);
         }
     }
 
-    fn serve(&mut self, opening: Opening, workers: &Workers, all: &Connections) {
-        let Opening { bound: Bound { configured, address, sockets }, reception } = opening;
+    fn serve(&mut self, listener: BoundListener, workers: &Workers, all: &Connections) {
+        let BoundListener { bound: BoundSockets { configured, address, sockets }, reception } = listener;
         let (connections, stopper) = (all.of_listener(), Stopper::default());
         let door = Arc::new(Door::new(reception));
         if let Err(error) = workers.serve(&sockets, &door, &connections, &stopper) {
@@ -126,64 +131,65 @@ impl Listeners {
     }
 
     /// The same sockets once more, for another process.
-    pub(super) fn offer(&self) -> io::Result<Vec<(SocketAddr, Vec<TcpListener>)>> {
-        let offered = |listener: &Listener| {
+    pub(super) fn cloned_sockets(&self) -> io::Result<Vec<(SocketAddr, Vec<TcpListener>)>> {
+        let cloned = |listener: &Listener| {
             let sockets = listener.sockets.iter().map(TcpListener::try_clone);
             Ok((listener.configured, sockets.collect::<io::Result<_>>()?))
         };
-        self.0.iter().map(offered).collect()
+        self.0.iter().map(cloned).collect()
     }
 
-    /// Binds what `wanted` has and this has not.
-    pub(super) fn prepare(&self, wanted: Vec<Entrance>, workers: &Workers) -> Result<Turnover, StartError> {
-        let mut standing: Vec<&Listener> = self.0.iter().collect();
+    /// Binds the addresses of `wanted` that have no listener yet.
+    pub(super) fn prepare(&self, wanted: Vec<Entrance>, workers: &Workers) -> Result<ListenerPlan, StartError> {
+        let mut existing: Vec<&Listener> = self.0.iter().collect();
         let stacks = stacks(&wanted);
-        let next = wanted.into_iter().zip(stacks).map(|(entrance, stack)| {
-            // One with port 0 may be there several times, each is another port.
-            let found = standing.iter().position(|listener| listener.configured == entrance.address);
-            let Some(found) = found.map(|found| standing.remove(found)) else {
-                let nothing = &mut Inherited::default();
-                return Opening::prepare(entrance, stack, workers.count(), nothing).map(Next::Opens);
+        let actions = wanted.into_iter().zip(stacks).map(|(entrance, stack)| {
+            // Port 0 may be configured several times, each time for another port.
+            let found = existing.iter().position(|listener| listener.configured == entrance.address);
+            let Some(found) = found.map(|found| existing.remove(found)) else {
+                let nothing = &mut InheritedSockets::default();
+                return BoundListener::prepare(entrance, stack, workers.count(), nothing).map(ListenerAction::Open);
             };
-            let reception = receive(entrance.address, entrance.terms, Some(&found.door))?;
-            Ok(Next::Stays(entrance.address, reception))
+            let reception = prepare_reception(entrance.address, entrance.terms, Some(&found.door))?;
+            Ok(ListenerAction::Keep(entrance.address, reception))
         });
-        Ok(Turnover { next: next.collect::<Result<_, _>>()? })
+        Ok(ListenerPlan { actions: actions.collect::<Result<_, _>>()? })
     }
 
-    /// Serves what is new, drains what is gone, `drain` long, and asks of new connections what is wanted now.
-    pub(super) fn turn_over(
+    /// Serves new listeners, drains those that are gone within `drain`, and applies new settings to new connections of the
+    /// others.
+    pub(super) fn apply(
         &mut self,
-        turnover: Turnover,
+        plan: ListenerPlan,
         workers: &Workers,
         all: &Connections,
         drain: Duration,
-    ) -> Turned {
-        let mut turned = Turned::default();
-        let mut standing = std::mem::take(&mut self.0);
-        for next in turnover.next {
-            match next {
-                Next::Opens(opening) => {
-                    turned.opened.push(opening.bound.address);
-                    self.serve(opening, workers, all);
+    ) -> ListenerChanges {
+        let mut changes = ListenerChanges::default();
+        let mut existing = std::mem::take(&mut self.0);
+        for action in plan.actions {
+            match action {
+                ListenerAction::Open(listener) => {
+                    changes.opened.push(listener.bound.address);
+                    self.serve(listener, workers, all);
                 }
-                Next::Stays(configured, reception) => {
-                    let Some(found) = standing.iter().position(|listener| listener.configured == configured) else {
+                ListenerAction::Keep(configured, reception) => {
+                    let Some(found) = existing.iter().position(|listener| listener.configured == configured) else {
                         continue;
                     };
-                    let listener = standing.remove(found);
+                    let listener = existing.remove(found);
                     let changed = listener.door.change(reception);
-                    turned.proxy_protocol.extend(changed.proxy_protocol.map(|required| (listener.address, required)));
-                    turned.tls.extend(changed.tls.then_some(listener.address));
+                    changes.proxy_protocol.extend(changed.proxy_protocol.map(|required| (listener.address, required)));
+                    changes.tls.extend(changed.tls.then_some(listener.address));
                     self.0.push(listener);
                 }
             }
         }
-        turned.closed = standing.into_iter().map(|gone| gone.close(drain)).collect();
-        turned
+        changes.closed = existing.into_iter().map(|gone| gone.close(drain)).collect();
+        changes
     }
 
-    /// Stops accepting everywhere; returns when everybody who waited was taken in.
+    /// Stops accepting everywhere; returns when every connection that waited in an accept queue was accepted.
     pub(super) async fn close(&mut self) {
         for listener in &mut self.0 {
             listener.sockets.clear();
@@ -194,7 +200,7 @@ impl Listeners {
         }
     }
 
-    /// Stops accepting everywhere, and leaves those who wait to another process that has the same sockets.
+    /// Stops accepting everywhere, and leaves the accept queues to another process that has the same sockets.
     pub(super) fn leave(&mut self) {
         for listener in &mut self.0 {
             listener.stopper.leave();
@@ -204,7 +210,7 @@ impl Listeners {
 }
 
 impl Listener {
-    /// Accepts nothing more, and lets those who are connected finish what they are at.
+    /// Accepts nothing more, and lets requests under way finish.
     fn close(mut self, drain: Duration) -> SocketAddr {
         self.sockets.clear();
         self.stopper.close();
@@ -223,7 +229,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ipv6_takes_in_ipv4_that_has_no_address_of_its_own() {
+    fn ipv6_accepts_ipv4_that_has_no_listener_of_its_own() {
         let stacks = |addresses: &[&str]| {
             let entrance = |address: &&str| Entrance { address: address.parse().unwrap(), terms: Terms::default() };
             stacks(&addresses.iter().map(entrance).collect::<Vec<_>>())
@@ -231,7 +237,7 @@ mod tests {
         assert_eq!(stacks(&["[::]:80"]), [Stack::Dual]);
         assert_eq!(stacks(&["[::]:80", "0.0.0.0:80"]), [Stack::Single; 2]);
         assert_eq!(stacks(&["[::]:80", "127.0.0.1:80", "[::]:443"]), [Stack::Single, Stack::Single, Stack::Dual]);
-        // Each gets a port of its own.
+        // Each port 0 becomes another port.
         assert_eq!(stacks(&["[::]:0", "0.0.0.0:0"]), [Stack::Dual; 2]);
     }
 }

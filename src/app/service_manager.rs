@@ -1,4 +1,5 @@
-//! The service manager (systemd): sockets that it has opened, and what it is told. Without one nothing of this happens.
+//! The service manager (systemd): the sockets it has opened for this process, readiness and the watchdog. Without a service
+//! manager nothing of this happens.
 
 use std::env;
 use std::ffi::OsStr;
@@ -17,93 +18,93 @@ use tokio::time;
 use tracing::error;
 use tracing::warn;
 
-use super::sockets::Inherited;
-use super::workers::Pulse;
+use super::sockets::InheritedSockets;
+use super::workers::WorkerProbe;
 
-/// The descriptors that it has opened for this process. To be called once, before there are threads.
-pub(super) fn opened() -> ListenFd {
-    // Without its number they are not for this process, but for the one that has started it.
+/// The descriptors that the service manager has opened for this process. To be called once, before there are threads.
+pub(super) fn opened_descriptors() -> ListenFd {
+    // With another process number they are for the process that has started this one.
     let is_ours = env::var("LISTEN_PID").is_ok_and(|process| process == process::id().to_string());
     if is_ours { ListenFd::from_env() } else { ListenFd::empty() }
 }
 
-/// Those of them that are listening sockets; others are told of.
-pub(super) fn sockets(mut opened: ListenFd) -> Inherited {
-    let mut inherited = Inherited::default();
+/// The listening sockets among `opened`. A descriptor that cannot be used is logged.
+pub(super) fn sockets(mut opened: ListenFd) -> InheritedSockets {
+    let mut inherited = InheritedSockets::default();
     for number in 0..opened.len() {
         match opened.take_tcp_listener(number) {
             Ok(Some(socket)) => inherited.add(None, socket),
             Ok(None) => {}
-            Err(error) => warn!(%error, "a socket of the service manager is not used: {error}"),
+            Err(error) => warn!(%error, "cannot use a socket of the service manager: {error}"),
         }
     }
     inherited
 }
 
-/// Requests are answered. A process that took over is the one that counts from here on.
+/// Requests are answered. After a takeover the service manager follows this process from here on.
 pub(super) fn ready(took_over: bool) {
     if took_over {
-        tell(&[NotifyState::MainPid(process::id()), NotifyState::Ready]);
+        notify(&[NotifyState::MainPid(process::id()), NotifyState::Ready]);
     } else {
-        tell(&[NotifyState::Ready]);
+        notify(&[NotifyState::Ready]);
     }
 }
 
 /// The configuration is read anew; [`ready`] says when that is done.
 pub(super) fn reloading() {
     match NotifyState::monotonic_usec_now() {
-        Ok(now) => tell(&[NotifyState::Reloading, now]),
-        Err(error) => warn!(%error, "cannot tell the service manager of the reload: {error}"),
+        Ok(now) => notify(&[NotifyState::Reloading, now]),
+        Err(error) => warn!(%error, "cannot notify the service manager of the reload: {error}"),
     }
 }
 
-/// Nothing more is accepted, and the end is near.
+/// The process drains and ends.
 pub(super) fn stopping() {
-    tell(&[NotifyState::Stopping]);
+    notify(&[NotifyState::Stopping]);
 }
 
-/// Another process goes on.
-pub(super) fn succeeded_by(process: u32) {
-    tell(&[NotifyState::MainPid(process)]);
+/// Another process has taken over.
+pub(super) fn taken_over_by(process: u32) {
+    notify(&[NotifyState::MainPid(process)]);
 }
 
-/// Tells, as often as is wanted, that every core still serves. Returns at once when nobody wants to know.
-pub(super) async fn reassure(pulse: Pulse) {
-    let Some(patience) = sd_notify::watchdog_enabled().filter(|patience| !patience.is_zero()) else { return };
-    let mut beat = time::interval(patience / 2);
+/// Pings the watchdog as long as every worker answers. Returns at once without a watchdog.
+pub(super) async fn run_watchdog(probe: WorkerProbe) {
+    let Some(timeout) = sd_notify::watchdog_enabled().filter(|timeout| !timeout.is_zero()) else { return };
+    let mut ticks = time::interval(timeout / 2);
     let mut is_well = true;
     loop {
-        beat.tick().await;
-        match time::timeout(patience / 2, pulse.feel()).await {
+        ticks.tick().await;
+        match time::timeout(timeout / 2, probe.all_answered()).await {
             Ok(()) => {
                 is_well = true;
-                tell(&[NotifyState::Watchdog]);
+                notify(&[NotifyState::Watchdog]);
             }
             Err(_) if is_well => {
                 is_well = false;
-                error!("a core has not answered for {:?}, the service manager is not reassured", patience / 2);
+                error!("worker unresponsive for {:?}: withholding the systemd watchdog ping", timeout / 2);
             }
             Err(_) => {}
         }
     }
 }
 
-fn tell(state: &[NotifyState<'_>]) {
+fn notify(state: &[NotifyState<'_>]) {
     let Some(manager) = env::var_os("NOTIFY_SOCKET").filter(|name| !name.is_empty()) else { return };
     let lines: Vec<String> = state.iter().map(NotifyState::to_string).collect();
     if let Err(error) = send(&manager, &lines.join("\n")) {
-        warn!(%error, "cannot tell the service manager: {error}");
+        warn!(%error, "cannot notify the service manager: {error}");
     }
 }
 
-/// Whoever does not read what it is told is not waited for: clients are.
+/// Does not wait for a service manager that does not read: clients would have to wait too.
 fn send(manager: &OsStr, message: &str) -> io::Result<()> {
     let socket = UnixDatagram::unbound()?;
     socket.set_nonblocking(true)?;
     socket.send_to_addr(message.as_bytes(), &address(manager)?).map(drop)
 }
 
-/// What begins with `@` is a name in no file system.
+/// A name that begins with `@` is in the abstract namespace, in no file system.
 fn address(manager: &OsStr) -> io::Result<SocketAddr> {
     #[cfg(target_os = "linux")]
     if let Some(name) = manager.as_bytes().strip_prefix(b"@") {

@@ -6,7 +6,7 @@ use tokio::signal::unix::Signal;
 use tokio::signal::unix::SignalKind;
 use tokio::signal::unix::signal;
 
-/// Signals that are caught: whoever sent one was heard, also before anybody listened.
+/// Signals that are caught. A signal that came before the first [`Self::next`] is not lost.
 #[derive(Debug)]
 pub(super) struct Signals {
     terminate: Signal,
@@ -15,9 +15,10 @@ pub(super) struct Signals {
     replace: Signal,
 }
 
+/// What a signal asks for.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum Asked {
-    End,
+pub(super) enum SignalAction {
+    Stop,
     Reload,
     /// Start a process that takes over.
     Replace,
@@ -33,25 +34,26 @@ impl Signals {
         })
     }
 
-    pub(super) async fn next(&mut self) -> Asked {
+    pub(super) async fn next(&mut self) -> SignalAction {
         tokio::select! {
-            _ = self.terminate.recv() => Asked::End,
-            _ = self.interrupt.recv() => Asked::End,
-            _ = self.hangup.recv() => Asked::Reload,
-            _ = self.replace.recv() => Asked::Replace,
+            _ = self.terminate.recv() => SignalAction::Stop,
+            _ = self.interrupt.recv() => SignalAction::Stop,
+            _ = self.hangup.recv() => SignalAction::Reload,
+            _ = self.replace.recv() => SignalAction::Replace,
         }
     }
 
-    /// What comes of `work`; `None`: the process is to end before. Other signals are heard afterwards.
-    pub(super) async fn unless_ended<T>(&mut self, work: impl Future<Output = T>) -> Option<T> {
+    /// The output of `work`; `None`: a signal to stop came first. Other signals are kept for [`Self::next`].
+    pub(super) async fn unless_stopped<T>(&mut self, work: impl Future<Output = T>) -> Option<T> {
         tokio::select! {
-            outcome = work => Some(outcome),
+            output = work => Some(output),
             _ = self.terminate.recv() => None,
             _ = self.interrupt.recv() => None,
         }
     }
 
-    pub(super) async fn end(&mut self) {
-        while !matches!(self.next().await, Asked::End) {}
+    /// Returns at the next signal to stop.
+    pub(super) async fn stop(&mut self) {
+        while !matches!(self.next().await, SignalAction::Stop) {}
     }
 }

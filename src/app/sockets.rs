@@ -1,18 +1,17 @@
-//! Listening sockets: opened here, or open before this process began.
+//! Listening sockets: bound by this process, or inherited from another one.
 
-use std::io;
 use std::net::SocketAddr;
 use std::net::TcpListener;
 
 use tracing::warn;
 
-use super::StartError;
+use super::start_error::StartError;
 use crate::listen;
 use crate::listen::Stack;
 
 /// Sockets on one address, not yet served.
 #[derive(Debug)]
-pub struct Bound {
+pub struct BoundSockets {
     /// As configured.
     pub configured: SocketAddr,
     /// With the port that was free, where the configuration says 0.
@@ -25,8 +24,8 @@ pub(super) fn bind(
     configured: SocketAddr,
     stack: Stack,
     count: usize,
-    inherited: &mut Inherited,
-) -> Result<Bound, StartError> {
+    inherited: &mut InheritedSockets,
+) -> Result<BoundSockets, StartError> {
     let failed = |source| StartError::Bind { address: configured, source };
     let sockets = match inherited.take(configured) {
         Some(sockets) => sockets,
@@ -36,56 +35,46 @@ pub(super) fn bind(
         Some(socket) => socket.local_addr().map_err(failed)?,
         None => configured,
     };
-    Ok(Bound { configured, address, sockets })
+    Ok(BoundSockets { configured, address, sockets })
 }
 
-/// Sockets of a process before this one, or of the service manager.
+/// Sockets that the previous process or the service manager handed to this one.
 #[derive(Debug, Default)]
-pub struct Inherited(Vec<Open>);
+pub struct InheritedSockets(Vec<InheritedAddress>);
 
 /// Sockets that share an address.
 #[derive(Debug)]
-struct Open {
-    /// As it was configured, or else as it is.
+struct InheritedAddress {
+    /// As the previous process had it configured; of the service manager, as bound.
     configured: SocketAddr,
     address: SocketAddr,
     sockets: Vec<TcpListener>,
 }
 
-impl Inherited {
-    /// One more socket, which its owner knew as `configured`; one that is of no use is told of.
+impl InheritedSockets {
+    /// Adds a socket, which its previous owner had configured as `configured`. A socket that cannot be used is logged.
     pub(super) fn add(&mut self, configured: Option<SocketAddr>, socket: TcpListener) {
         let adopted = socket.local_addr().and_then(|address| Ok((address, listen::adopt(socket)?)));
         let (address, socket) = match adopted {
             Ok(adopted) => adopted,
-            Err(error) => return warn!(%error, "a socket that was handed over is not used: {error}"),
+            Err(error) => return warn!(%error, "cannot use a socket that was handed over: {error}"),
         };
         let configured = configured.unwrap_or(address);
-        match self.0.iter_mut().find(|open| (open.configured, open.address) == (configured, address)) {
-            Some(open) => open.sockets.push(socket),
-            None => self.0.push(Open { configured, address, sockets: vec![socket] }),
+        match self.0.iter_mut().find(|known| (known.configured, known.address) == (configured, address)) {
+            Some(known) => known.sockets.push(socket),
+            None => self.0.push(InheritedAddress { configured, address, sockets: vec![socket] }),
         }
     }
 
-    /// Those on this address, if there are any.
+    /// Takes the sockets of this address, if there are any.
     fn take(&mut self, wanted: SocketAddr) -> Option<Vec<TcpListener>> {
-        let at = self.0.iter().position(|open| open.configured == wanted || open.address == wanted)?;
-        Some(self.0.remove(at).sockets)
+        let found = self.0.iter().position(|known| known.configured == wanted || known.address == wanted)?;
+        Some(self.0.remove(found).sockets)
     }
 
-    /// The addresses that nobody wanted.
-    pub(super) fn left(&self) -> impl Iterator<Item = SocketAddr> {
-        self.0.iter().map(|open| open.address)
-    }
-}
-
-/// What an operator can do something about, in words; anything else as the system says it.
-pub(super) fn describe(error: &io::Error) -> String {
-    match error.kind() {
-        io::ErrorKind::AddrInUse => "the address is already in use".to_owned(),
-        io::ErrorKind::AddrNotAvailable => "no interface of this machine has that address".to_owned(),
-        io::ErrorKind::PermissionDenied => "permission denied; ports below 1024 need a privilege".to_owned(),
-        _ => error.to_string(),
+    /// The addresses that the configuration does not listen on.
+    pub(super) fn unused(&self) -> impl Iterator<Item = SocketAddr> {
+        self.0.iter().map(|known| known.address)
     }
 }
 
@@ -103,7 +92,7 @@ mod tests {
     #[test]
     fn every_socket_of_an_address_is_taken_over_and_others_are_opened() {
         let (address, first) = open();
-        let mut inherited = Inherited::default();
+        let mut inherited = InheritedSockets::default();
         inherited.add(None, first.try_clone().unwrap());
         inherited.add(None, first);
 
@@ -118,7 +107,7 @@ mod tests {
     #[test]
     fn a_port_that_was_left_open_is_known_by_what_was_configured() {
         let (address, socket) = open();
-        let mut inherited = Inherited::default();
+        let mut inherited = InheritedSockets::default();
         let configured = ANY_PORT.parse().unwrap();
         inherited.add(Some(configured), socket);
 
@@ -128,13 +117,13 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_wants_is_left() {
+    fn a_socket_on_an_address_that_is_not_configured_stays_unused() {
         let (address, socket) = open();
-        let mut inherited = Inherited::default();
+        let mut inherited = InheritedSockets::default();
         inherited.add(None, socket);
 
         bind(ANY_PORT.parse().unwrap(), Stack::Dual, 1, &mut inherited).unwrap();
 
-        assert_eq!(inherited.left().collect::<Vec<_>>(), [address]);
+        assert_eq!(inherited.unused().collect::<Vec<_>>(), [address]);
     }
 }

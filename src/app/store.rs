@@ -1,4 +1,4 @@
-//! The store out of its settings, and what is said of it.
+//! Builds the store, starts its background task, and describes it for the log.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,8 +20,8 @@ use crate::store::redis::Mode;
 use crate::store::snapshot;
 use crate::store::snapshot::SnapshotWriter;
 
-/// Builds the store of the first core. Nothing is connected yet. A store in memory knows what that of `predecessor`
-/// knew, or else what is in its file.
+/// Builds the store of the first core. Nothing is connected yet. A store in memory begins with the bans and known clients
+/// of `predecessor`, or else with those in its snapshot file.
 pub(super) fn build(
     settings: &store::Settings,
     clock: &Clock,
@@ -31,41 +31,41 @@ pub(super) fn build(
     match &settings.redis {
         None => {
             let mut store = MemoryStore::new(&settings.memory, clock.clone());
-            let is_told = predecessor.is_some_and(|predecessor| ask(predecessor, &mut store));
-            if let Some(path) = settings.memory.snapshot.as_ref().filter(|_| !is_told) {
+            let is_imported = predecessor.is_some_and(|predecessor| import(predecessor, &mut store));
+            if let Some(path) = settings.memory.snapshot.as_ref().filter(|_| !is_imported) {
                 snapshot::restore(path, &mut store);
             }
             AnyStore::Memory(Arc::new(store))
         }
         Some(redis) => {
-            let observer = Arc::new(Watcher(metrics.store(REDIS)));
+            let observer = Arc::new(StoreMetricsObserver(metrics.store(REDIS)));
             AnyStore::Shared(Failover::new(settings, redis.clone(), clock.clone(), observer))
         }
     }
 }
 
-/// Whether the store knows from now on what that of the process before knew.
-fn ask(predecessor: &mut Predecessor, store: &mut MemoryStore) -> bool {
+/// Whether the store now has the bans and known clients of the process before.
+fn import(predecessor: &mut Predecessor, store: &mut MemoryStore) -> bool {
     match predecessor.state() {
         Ok(state) if state.is_empty() => false,
         Ok(state) if snapshot::import(&state, store) => {
-            predecessor.counts_alike = true;
+            predecessor.shares_hash_keys = true;
             true
         }
         Ok(_) => {
-            warn!("the bans of the process before are of another version and are not taken over");
+            warn!("cannot take over the bans of the running gateway: it is of another version");
             false
         }
         Err(error) => {
-            warn!(%error, "the bans of the process before are not taken over: {error}");
+            warn!(%error, "cannot take over the bans of the running gateway: {error}");
             false
         }
     }
 }
 
-/// Begins to look after a store. A shared one is waited for until it was met once: what is decided first is then decided
-/// by it. One that does not answer is met later. What comes back ends when it was stopped and has done its last.
-pub(super) async fn meet(
+/// Starts the background task of a store. Waits a while for the first answer of Redis, so that the first requests are
+/// decided there. After `stop` the task writes its last snapshot and ends.
+pub(super) async fn start_task(
     store: &AnyStore,
     snapshot_writer: &Arc<SnapshotWriter>,
     stop: &CancellationToken,
@@ -76,20 +76,20 @@ pub(super) async fn meet(
         }
         AnyStore::Shared(shared) => {
             let watching = tokio::spawn(shared.watch(stop.clone()));
-            shared.shared().first_contact(FIRST_CONTACT).await;
+            shared.shared().first_contact(FIRST_CONTACT_TIMEOUT).await;
             watching
         }
     }
 }
 
-/// The start is not to hang on a Redis that does.
-const FIRST_CONTACT: Duration = Duration::from_secs(1);
+/// A Redis that hangs must not make the start hang.
+const FIRST_CONTACT_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Puts what a store tells into metrics.
+/// Counts round trips and failures of the store in the metrics.
 #[derive(Debug)]
-struct Watcher(StoreMetrics);
+struct StoreMetricsObserver(StoreMetrics);
 
-impl Observer for Watcher {
+impl Observer for StoreMetricsObserver {
     fn round_trip(&self, span: Duration) {
         self.0.answered(span);
     }
@@ -100,7 +100,7 @@ impl Observer for Watcher {
 }
 
 /// `counts are kept in redis at 127.0.0.1:6379 (single), prefix portcullis`, without any password.
-pub(super) fn described(settings: &store::Settings) -> String {
+pub(super) fn describe(settings: &store::Settings) -> String {
     let Some(redis) = &settings.redis else { return "counts are kept in memory".to_owned() };
     let addresses: Vec<_> = redis.urls.iter().map(ToString::to_string).collect();
     let mode = match redis.mode {
@@ -111,8 +111,8 @@ pub(super) fn described(settings: &store::Settings) -> String {
     format!("counts are kept in redis at {} ({mode}), prefix {}", addresses.join(", "), redis.key_prefix)
 }
 
-/// The keys of the `store` section that differ and wait for the next start.
-pub(super) fn waiting(in_force: &store::Settings, configured: &store::Settings) -> Vec<&'static str> {
+/// The keys of the `store` section that differ. They take effect with the next start.
+pub(super) fn keys_for_next_start(in_force: &store::Settings, configured: &store::Settings) -> Vec<&'static str> {
     let mut keys = Vec::new();
     match (&in_force.redis, &configured.redis) {
         (None, None) => {}
@@ -139,7 +139,7 @@ pub(super) fn waiting(in_force: &store::Settings, configured: &store::Settings) 
     keys
 }
 
-/// The kinds of store, as metrics and `/readyz` name them.
+/// The kinds of store, as metrics and `/readyz` call them.
 pub(super) const REDIS: &str = "redis";
 pub(super) const MEMORY: &str = "memory";
 
@@ -172,29 +172,29 @@ mod tests {
     }
 
     #[test]
-    fn what_is_said_of_a_store_holds_no_password() {
-        assert_eq!(described(&in_memory()), "counts are kept in memory");
+    fn the_description_of_a_store_holds_no_password() {
+        assert_eq!(describe(&in_memory()), "counts are kept in memory");
         assert_eq!(
-            described(&shared("redis://user:secret@10.0.0.5:6380/0")),
+            describe(&shared("redis://user:secret@10.0.0.5:6380/0")),
             "counts are kept in redis at 10.0.0.5:6380 (single), prefix portcullis"
         );
     }
 
     #[test]
-    fn what_differs_is_named_by_its_key() {
-        assert!(waiting(&in_memory(), &in_memory()).is_empty());
-        assert_eq!(waiting(&in_memory(), &shared("redis://h:1")), ["store.redis"]);
+    fn keys_that_differ_are_named() {
+        assert!(keys_for_next_start(&in_memory(), &in_memory()).is_empty());
+        assert_eq!(keys_for_next_start(&in_memory(), &shared("redis://h:1")), ["store.redis"]);
         let mut other = shared("redis://h:2");
         other.nodes = NonZeroU32::new(4).unwrap();
         other.memory.max_keys = 20;
         other.memory.snapshot = Some("state".into());
         assert_eq!(
-            waiting(&shared("redis://h:1"), &other),
+            keys_for_next_start(&shared("redis://h:1"), &other),
             ["store.redis.url", "store.memory.max_keys", "store.memory.snapshot", "store.nodes"]
         );
-        // Limits carry what holds for them, and change with the reload.
+        // Each limit has its own `on_failure`, which changes with the reload.
         let mut other = in_memory();
         other.on_failure = OnFailure::Deny;
-        assert!(waiting(&in_memory(), &other).is_empty());
+        assert!(keys_for_next_start(&in_memory(), &other).is_empty());
     }
 }

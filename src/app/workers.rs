@@ -1,4 +1,4 @@
-//! The data plane: one thread a core, each with a runtime of its own, so that a request lives and dies on one core.
+//! The data plane: one thread a core, each with a runtime of its own, so that a request stays on one core.
 
 use std::io;
 use std::net::TcpListener;
@@ -16,7 +16,7 @@ use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::mpsc::WeakUnboundedSender;
 use tokio::sync::oneshot;
 
-use super::surplus::give_back;
+use super::allocator_trim::trim_allocator;
 use crate::gateway::Gateway;
 use crate::listen;
 use crate::listen::Connections;
@@ -24,31 +24,31 @@ use crate::listen::Door;
 use crate::listen::Stop;
 use crate::listen::Stopper;
 
-/// The threads that serve, and the way to hand them sockets.
+/// The threads that serve, with a channel to each.
 #[derive(Debug)]
 pub struct Workers {
     threads: Vec<(UnboundedSender<Job>, JoinHandle<()>)>,
 }
 
-/// What one thread serves with: its gateway has connections to the applications that no other thread uses.
+/// What one thread serves with. Its gateway has connections to the applications that no other thread uses.
 #[derive(Debug)]
 pub struct Worker {
     pub gateway: Gateway,
     pub settings: Arc<ArcSwap<listen::Settings>>,
 }
 
-/// What a thread is to do.
+/// What a thread is told to do.
 #[derive(Debug)]
 enum Job {
-    /// Accept connections from a socket until told to stop.
+    /// Accept connections from a socket until `stop`.
     Serve { socket: TcpListener, door: Arc<Door>, connections: Connections, stop: Stop },
-    /// Say that it serves.
-    Answer(oneshot::Sender<()>),
+    /// Answer, to show that the thread is not stuck.
+    Ping(oneshot::Sender<()>),
 }
 
-/// Feels whether every thread still serves.
+/// Finds out whether every thread still serves.
 #[derive(Clone, Debug)]
-pub struct Pulse(Vec<WeakUnboundedSender<Job>>);
+pub struct WorkerProbe(Vec<WeakUnboundedSender<Job>>);
 
 /// As many threads as there are cores for this process.
 pub fn count() -> usize {
@@ -73,8 +73,8 @@ impl Workers {
         self.threads.len()
     }
 
-    /// Hands every socket to a thread, and every thread a socket; what they accept is among `connections`. Of sockets
-    /// that somebody else has opened there may be more or fewer than threads. They share a door.
+    /// Hands every socket to a thread, and every thread a socket; `connections` holds what they accept. There may be more
+    /// or fewer inherited sockets than threads.
     pub fn serve(
         &self,
         sockets: &[TcpListener],
@@ -86,41 +86,41 @@ impl Workers {
         for ((_, socket), (jobs, _)) in all.zip(self.threads.iter().cycle()) {
             let socket = socket.try_clone()?;
             let (door, connections, stop) = (Arc::clone(door), connections.clone(), stopper.stop());
-            // Fails only when that thread is gone, and then the kernel sends its connections to the others.
+            // Fails only when that thread is gone. The kernel then gives its connections to the others.
             drop(jobs.send(Job::Serve { socket, door, connections, stop }));
         }
         Ok(())
     }
 
-    pub fn pulse(&self) -> Pulse {
-        Pulse(self.threads.iter().map(|(jobs, _)| jobs.downgrade()).collect())
+    pub fn probe(&self) -> WorkerProbe {
+        WorkerProbe(self.threads.iter().map(|(jobs, _)| jobs.downgrade()).collect())
     }
 
-    /// Ends every thread, and with them whatever they still serve.
+    /// Ends every thread, and with it the requests that it still serves.
     pub fn stop(self) {
-        // All of them first: each may have a last word to say, and they say it at the same time.
-        let ending: Vec<_> = self.threads.into_iter().map(|(_, thread)| thread).collect();
-        for thread in ending {
+        // Every channel closes before the first join: the threads finish their last settlements at the same time.
+        let threads: Vec<_> = self.threads.into_iter().map(|(_, thread)| thread).collect();
+        for thread in threads {
             drop(thread.join());
         }
     }
 }
 
-impl Pulse {
-    /// Returns when every thread has answered. Never, when one is stuck.
-    pub async fn feel(&self) {
+impl WorkerProbe {
+    /// Returns when every thread has answered. Never returns while one is stuck.
+    pub async fn all_answered(&self) {
         let answers: Vec<_> = self
             .0
             .iter()
             .filter_map(WeakUnboundedSender::upgrade)
             .map(|jobs| {
                 let (answer, answered) = oneshot::channel();
-                drop(jobs.send(Job::Answer(answer)));
+                drop(jobs.send(Job::Ping(answer)));
                 answered
             })
             .collect();
         for answered in answers {
-            // One that has ended, as at the end of the process, does not hold up anybody.
+            // A thread that has ended, as when the process ends, counts as one that answered.
             drop(answered.await);
         }
     }
@@ -129,18 +129,18 @@ impl Pulse {
 fn work(runtime: Runtime, mut queue: UnboundedReceiver<Job>, worker: &dyn Fn() -> Worker) {
     runtime.block_on(async {
         let Worker { gateway, settings } = worker();
-        tokio::spawn(give_back());
+        tokio::spawn(trim_allocator());
         while let Some(job) = queue.recv().await {
             match job {
                 Job::Serve { socket, door, connections, stop } => {
                     let (settings, gateway) = (Arc::clone(&settings), gateway.clone());
                     tokio::spawn(listen::serve(socket, door, settings, gateway, connections, stop));
                 }
-                Job::Answer(answer) => drop(answer.send(())),
+                Job::Ping(answer) => drop(answer.send(())),
             }
         }
         gateway.finish().await;
     });
-    // A name look-up that hangs in the system does not hold up the exit.
+    // The exit does not wait for a name look-up that hangs in the system.
     runtime.shutdown_background();
 }

@@ -12,8 +12,8 @@ use super::output;
 use super::run;
 use super::sample;
 use crate::app::App;
-use crate::app::serve::Origin;
-use crate::app::serve::Succession;
+use crate::app::Origin;
+use crate::app::takeover::TakeoverOptions;
 use crate::config;
 use crate::config::inline::Flags;
 
@@ -47,7 +47,7 @@ pub(super) fn demo(arguments: &Arguments) -> anyhow::Result<Exit> {
         limits: vec![LIMIT.to_owned()],
     };
     let introduce = |app: &App| output::say(&introduction(app, application));
-    run::serve(Arc::new(move || config::inline(&flags)), &Origin::Flags, &Succession::default(), introduce)
+    run::serve(Arc::new(move || config::inline(&flags)), &Origin::Flags, &TakeoverOptions::default(), introduce)
 }
 
 /// Where the other commands look for a gateway, unless another one is there already.

@@ -12,12 +12,12 @@ use super::Exit;
 use super::output;
 use crate::app::App;
 use crate::app::Load;
+use crate::app::Origin;
+use crate::app::ProcessContext;
 use crate::app::StartError;
-use crate::app::Surroundings;
-use crate::app::serve::Origin;
-use crate::app::serve::Process;
-use crate::app::serve::Succession;
+use crate::app::process::Process;
 use crate::app::takeover::CommandLine;
+use crate::app::takeover::TakeoverOptions;
 use crate::config;
 use crate::config::inline::Flags;
 use crate::config::source::STANDARD_INPUT;
@@ -62,7 +62,7 @@ pub(super) struct Arguments {
 
 pub(super) fn run(arguments: Arguments) -> anyhow::Result<Exit> {
     let Arguments { file, upstream, listen, admin, limits, takeover } = arguments;
-    let succession = Succession { takes_over: takeover, next: CommandLine::of_this_process() };
+    let takeover = TakeoverOptions { takes_over: takeover, successor_command: CommandLine::of_this_process() };
     let Some(upstream) = upstream else {
         if !file.exists() && file.as_os_str() == DEFAULT_FILE {
             output::complain(&format!("there is no {DEFAULT_FILE} here\n{FIRST_STEPS}"));
@@ -71,14 +71,15 @@ pub(super) fn run(arguments: Arguments) -> anyhow::Result<Exit> {
         let read = file.clone();
         let load = Arc::new(move || config::load(&read));
         if file.as_os_str() != STANDARD_INPUT {
-            return serve(load, &Origin::File(file), &succession, |_| {});
+            return serve(load, &Origin::File(file), &takeover, |_| {});
         }
-        // A process that is started in its place would find the stream at its end.
-        let succession = Succession { next: succession.next.map(CommandLine::unrepeatable), ..succession };
-        return serve(load, &Origin::StandardInput, &succession, |_| {});
+        // A successor would find the stream at its end.
+        let successor_command = takeover.successor_command.map(CommandLine::unrepeatable);
+        let takeover = TakeoverOptions { successor_command, ..takeover };
+        return serve(load, &Origin::StandardInput, &takeover, |_| {});
     };
     let flags = Flags { upstream, listen, admin, limits };
-    serve(Arc::new(move || config::inline(&flags)), &Origin::Flags, &succession, |_| {})
+    serve(Arc::new(move || config::inline(&flags)), &Origin::Flags, &takeover, |_| {})
 }
 
 const FIRST_STEPS: &str = "
@@ -90,8 +91,8 @@ const FIRST_STEPS: &str = "
 pub(super) fn serve(
     load: Arc<Load>,
     origin: &Origin,
-    succession: &Succession,
-    started: impl FnOnce(&App),
+    takeover: &TakeoverOptions,
+    on_started: impl FnOnce(&App),
 ) -> anyhow::Result<Exit> {
     let Some((process, read)) = Process::begin()?.read(&load) else { return Ok(Exit::Done) };
     let settings = match read {
@@ -103,8 +104,8 @@ pub(super) fn serve(
     };
     let sinks = Sinks::new(io::stdout(), format_for(&io::stdout())).context("cannot start the request log")?;
     let log = OperationalLog::start(&settings.log, format_for(&io::stderr()));
-    let surroundings = Surroundings { sinks, log: Some(Arc::new(log)), load };
-    match process.serve(settings, surroundings, origin, succession, started) {
+    let context = ProcessContext { sinks, log: Some(Arc::new(log)), load };
+    match process.serve(settings, context, origin, takeover, on_started) {
         Ok(()) => Ok(Exit::Done),
         Err(StartError::Mistakes(mistakes)) => {
             output::complain_of(&mistakes);

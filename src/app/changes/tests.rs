@@ -1,6 +1,7 @@
 use super::*;
-use crate::app::build;
-use crate::app::live::Live;
+use crate::app::live_snapshot::LiveSnapshot;
+use crate::app::snapshot;
+use crate::app::snapshot::SnapshotParts;
 use crate::config;
 use crate::record::Sinks;
 use crate::record::notify::Desks;
@@ -50,13 +51,13 @@ fn names_come_and_go() {
 #[test]
 fn a_long_list_of_changes_is_cut() {
     let mut changes = Changes::default();
-    (0..25).for_each(|number| changes.say(format!("limit {number} added")));
+    (0..25).for_each(|number| changes.add(format!("limit {number} added")));
     assert!(changes.to_string().ends_with("limit 19 added and 5 more"), "{changes}");
 }
 
 #[test]
 fn a_snapshot_is_freed_once_no_request_holds_it() {
-    let mut live = Live::new(snapshot(BEFORE, None));
+    let mut live = LiveSnapshot::new(snapshot(BEFORE, None));
     let request = live.load();
     live.replace(snapshot(BEFORE, None));
     assert_eq!(live.take_unused().len(), 0);
@@ -75,6 +76,6 @@ fn check(after: &str, expected: &str) {
 fn snapshot(text: &str, previous: Option<&Snapshot>) -> Snapshot {
     let settings = config::read("portcullis.yaml".as_ref(), text.to_owned(), &|_| None).expect("a good configuration");
     let config::Settings { policy, clients, upstreams, requests, log, .. } = settings;
-    let parts = build::Parts { policy, clients, upstreams, requests };
-    build::snapshot(parts, &log, &Desks::default(), previous, &Sinks::discard())
+    let parts = SnapshotParts { policy, clients, upstreams, requests };
+    snapshot::build(parts, &log, &Desks::default(), previous, &Sinks::discard())
 }

@@ -21,29 +21,29 @@ use rustix::net::SendFlags;
 use rustix::net::recvmsg;
 use rustix::net::sendmsg;
 
-/// Lines are short.
+/// Every line of the protocol is short.
 const LONGEST_LINE: usize = 256;
 
-pub(super) fn say(mut stream: &UnixStream, line: &str) -> io::Result<()> {
+pub(super) fn send_line(mut stream: &UnixStream, line: &str) -> io::Result<()> {
     stream.write_all(format!("{line}\n").as_bytes())
 }
 
 /// The next line, without its end. Nothing behind it is read: descriptors may follow.
-pub(super) fn hear(mut stream: &UnixStream) -> io::Result<String> {
+pub(super) fn read_line(mut stream: &UnixStream) -> io::Result<String> {
     let mut line = Vec::new();
     let mut byte = [0];
     loop {
         stream.read_exact(&mut byte)?;
         match byte {
-            [b'\n'] => return String::from_utf8(line).map_err(|_| nonsense("no text")),
-            _ if line.len() == LONGEST_LINE => return Err(nonsense("a line without an end")),
+            [b'\n'] => return String::from_utf8(line).map_err(|_| protocol_error("not UTF-8 text")),
+            _ if line.len() == LONGEST_LINE => return Err(protocol_error("a line without an end")),
             [byte] => line.push(byte),
         }
     }
 }
 
-/// Passes one descriptor, with a byte to carry it.
-pub(super) fn pass(stream: &UnixStream, descriptor: impl AsFd) -> io::Result<()> {
+/// Sends one descriptor, with a byte to carry it.
+pub(super) fn send_descriptor(stream: &UnixStream, descriptor: impl AsFd) -> io::Result<()> {
     let descriptors = [descriptor.as_fd()];
     let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(1))];
     let mut ancillary = SendAncillaryBuffer::new(&mut space);
@@ -57,7 +57,7 @@ pub(super) fn pass(stream: &UnixStream, descriptor: impl AsFd) -> io::Result<()>
 }
 
 /// Receives one descriptor. No process that this one starts inherits it.
-pub(super) fn receive(stream: &UnixStream) -> io::Result<OwnedFd> {
+pub(super) fn receive_descriptor(stream: &UnixStream) -> io::Result<OwnedFd> {
     let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(1))];
     let mut ancillary = RecvAncillaryBuffer::new(&mut space);
     let mut byte = [0];
@@ -74,11 +74,11 @@ pub(super) fn receive(stream: &UnixStream) -> io::Result<OwnedFd> {
         RecvAncillaryMessage::ScmRights(mut descriptors) => descriptors.next(),
         _ => None,
     });
-    descriptors.next().ok_or_else(|| nonsense("no descriptor where one should be"))
+    descriptors.next().ok_or_else(|| protocol_error("a descriptor is missing"))
 }
 
-/// What the other side said means nothing.
-pub(super) fn nonsense(what: &str) -> io::Error {
+/// The other side sent something that is not in the protocol.
+pub(super) fn protocol_error(what: &str) -> io::Error {
     io::Error::new(ErrorKind::InvalidData, format!("not understood: {what}"))
 }
 

@@ -1,4 +1,4 @@
-//! Starting the process that is to take over.
+//! The command line of this process, to start the process that takes over.
 
 use std::env;
 use std::ffi::OsString;
@@ -22,7 +22,7 @@ pub struct CommandLine {
 /// The flag that makes a process take over.
 const TAKEOVER: &str = "--takeover";
 
-/// Meant for the process that got them, and no other.
+/// Variables that are meant for this process alone.
 const NOT_INHERITED: [&str; 4] = ["LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES", "WATCHDOG_PID"];
 
 impl CommandLine {
@@ -31,19 +31,19 @@ impl CommandLine {
         Some(Self { program: words.next()?, arguments: words.collect(), is_repeatable: true })
     }
 
-    /// It read something that is gone.
+    /// It reads something that can be read only once.
     #[must_use]
     pub fn unrepeatable(self) -> Self {
         Self { is_repeatable: false, ..self }
     }
 
-    pub(in crate::app) fn is_repeatable(&self) -> bool {
+    pub(super) fn is_repeatable(&self) -> bool {
         self.is_repeatable
     }
 
-    /// Starts the program of that name, which may be another one by now, to take over. Returns its number, and how it
-    /// ended, as soon as it has.
-    pub(in crate::app) fn start(&self) -> io::Result<(u32, oneshot::Receiver<ExitStatus>)> {
+    /// Starts the program of that name, which may be a newer version by now, to take over. Returns its process number, and
+    /// a receiver of its exit status.
+    pub(super) fn start(&self) -> io::Result<(u32, oneshot::Receiver<ExitStatus>)> {
         let mut command = Command::new(&self.program);
         command.args(&self.arguments);
         if !self.arguments.iter().any(|argument| argument == TAKEOVER) {
@@ -58,13 +58,13 @@ impl CommandLine {
     }
 }
 
-/// A child that nobody waits for stays behind as a zombie.
+/// A child process that is not waited for stays behind as a zombie.
 fn wait_for(mut child: Child) -> io::Result<oneshot::Receiver<ExitStatus>> {
-    let (told, ended) = oneshot::channel();
+    let (sender, ended) = oneshot::channel();
     thread::Builder::new().name("successor".to_owned()).spawn(move || {
         if let Ok(status) = child.wait() {
-            // Nobody wants to know once it has taken over.
-            let _ = told.send(status);
+            // The receiver is gone once the child has taken over.
+            let _ = sender.send(status);
         }
     })?;
     Ok(ended)

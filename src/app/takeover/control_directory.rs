@@ -1,4 +1,4 @@
-//! Where the hatch of a gateway is, so that a process with the same configuration finds it.
+//! The directory and the names of control sockets, so that a process with the same configuration finds the gateway.
 
 use std::env;
 use std::ffi::OsString;
@@ -18,11 +18,11 @@ use std::path::PathBuf;
 use rustix::process::geteuid;
 use siphasher::sip::SipHasher24;
 
-use crate::app::serve::Origin;
+use crate::app::Origin;
 
-/// The names of a gateway's hatch. A file is known by its path as it was named and by where that leads: either may change,
-/// when a link is switched to another version of it. A gateway without a file is known by its addresses.
-pub fn names(origin: &Origin, addresses: &[SocketAddr]) -> Vec<String> {
+/// The names of a gateway's control socket. A configuration file has two: one for its path as given, one for the file that
+/// its links lead to, for a link may be switched to another version. A gateway without a file is known by its addresses.
+pub fn socket_names(origin: &Origin, addresses: &[SocketAddr]) -> Vec<String> {
     let file = match origin {
         Origin::Flags | Origin::StandardInput => {
             let addresses: Vec<_> = addresses.iter().map(SocketAddr::to_string).collect();
@@ -44,7 +44,7 @@ fn name(kind: &str, identity: &[u8]) -> String {
     format!("{:016x}", hasher.finish())
 }
 
-/// The directories a hatch may be in, the best first.
+/// The directories a control socket may be in, the best first.
 pub(super) fn directories() -> Vec<PathBuf> {
     let user = geteuid().as_raw();
     let of_session = env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|path| path.is_absolute());
@@ -57,26 +57,26 @@ pub(super) fn directories() -> Vec<PathBuf> {
         .collect()
 }
 
-/// Makes the directory if there is none.
-pub(super) fn make(directory: &Path) -> io::Result<()> {
+/// Creates the directory if it is missing.
+pub(super) fn create(directory: &Path) -> io::Result<()> {
     match DirBuilder::new().mode(0o700).create(directory) {
         Err(error) if error.kind() != ErrorKind::AlreadyExists => Err(error),
         _ => check(directory),
     }
 }
 
-/// Whether nobody but this user can have put anything there.
+/// Fails unless only this user can have put anything there.
 pub(super) fn check(directory: &Path) -> io::Result<()> {
-    let found = fs::symlink_metadata(directory)?;
+    let metadata = fs::symlink_metadata(directory)?;
     let refused = |why| Err(io::Error::new(ErrorKind::PermissionDenied, why));
-    if !found.is_dir() {
-        return refused("it is no directory");
+    if !metadata.is_dir() {
+        return refused("it is not a directory");
     }
-    if found.uid() != geteuid().as_raw() {
-        return refused("it belongs to somebody else");
+    if metadata.uid() != geteuid().as_raw() {
+        return refused("it belongs to another user");
     }
-    if found.mode() & 0o077 != 0 {
-        return refused("others may enter it; its mode should be 0700");
+    if metadata.mode() & 0o077 != 0 {
+        return refused("other users may enter it; set its mode to 0700");
     }
     Ok(())
 }

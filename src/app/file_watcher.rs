@@ -1,7 +1,7 @@
 //! Notices that a file has changed.
 //!
-//! Files are asked for, not waited on: a link that is switched to another directory, a rename over the old file and a
-//! network file system all look alike this way.
+//! Files are polled: polling also notices a link that is switched to another directory, a rename over the old file, and
+//! changes on a network file system.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -14,27 +14,27 @@ use crate::files::Seen;
 use crate::files::Watched;
 
 /// How often files are looked at.
-const EVERY: Duration = Duration::from_millis(500);
+const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
-/// How long a file must stay as it is to be taken for finished.
-const SETTLED: Duration = Duration::from_millis(50);
+/// How long a file must stay the same before it counts as completely written.
+const SETTLE_TIME: Duration = Duration::from_millis(50);
 
 /// The files of a configuration as they were last seen.
 #[derive(Debug, Default)]
-pub struct Watch {
+pub struct FileWatcher {
     seen: Vec<Watched>,
-    /// A look under way. A file system that hangs has one thread wait for it, and not one for each look.
-    looking: Option<JoinHandle<Looks>>,
-    /// A file has changed, which is yet to be told.
+    /// The poll under way. One thread waits for a file system that hangs, not one for each poll.
+    polling: Option<JoinHandle<Observations>>,
+    /// A file has changed, and [`FileWatcher::changed`] has not returned since.
     is_changed: bool,
 }
 
-/// What was found where.
-type Looks = Vec<(PathBuf, Seen)>;
+/// Each path with what was found there.
+type Observations = Vec<(PathBuf, Seen)>;
 
-impl Watch {
-    /// Watches `files` from the state in which they were read. What is watched already keeps the state in which it was
-    /// last seen, so that a change in between is not missed.
+impl FileWatcher {
+    /// Watches `files` from the state in which they were read. A file that is watched already keeps the state in which it
+    /// was last seen, so that a change in between is not missed.
     pub fn follow(&mut self, files: &[Watched]) {
         if files.iter().map(|file| &file.path).eq(self.seen.iter().map(|file| &file.path)) {
             return;
@@ -44,36 +44,36 @@ impl Watch {
         self.seen = files.iter().map(|file| known(file).unwrap_or_else(|| file.clone())).collect();
     }
 
-    /// Returns when a file has changed and every file has come to rest. May be dropped at any time and called again.
+    /// Returns when a file has changed and no file changes any more. May be dropped at any time and called again.
     pub async fn changed(&mut self) {
         if self.seen.iter().any(|file| file.seen == Seen::Never) {
-            self.look_again().await;
+            self.poll().await;
         }
         while !self.is_changed {
-            time::sleep(EVERY).await;
-            self.look_again().await;
+            time::sleep(POLL_INTERVAL).await;
+            self.poll().await;
         }
         loop {
-            time::sleep(SETTLED).await;
-            if !self.look_again().await {
+            time::sleep(SETTLE_TIME).await;
+            if !self.poll().await {
                 break;
             }
         }
         self.is_changed = false;
     }
 
-    /// Whether any file is not as it was last seen.
-    async fn look_again(&mut self) -> bool {
-        let looking = self.looking.get_or_insert_with(|| {
+    /// Whether any file differs from how it was last seen.
+    async fn poll(&mut self) -> bool {
+        let polling = self.polling.get_or_insert_with(|| {
             let paths: Vec<PathBuf> = self.seen.iter().map(|file| file.path.clone()).collect();
-            let look = |path: PathBuf| (Seen::now(&path), path);
-            task::spawn_blocking(move || paths.into_iter().map(look).map(|(seen, path)| (path, seen)).collect())
+            let observe = |path: PathBuf| (Seen::now(&path), path);
+            task::spawn_blocking(move || paths.into_iter().map(observe).map(|(seen, path)| (path, seen)).collect())
         });
-        let looks = looking.await.unwrap_or_default();
-        self.looking = None;
+        let observations = polling.await.unwrap_or_default();
+        self.polling = None;
         let mut changed = false;
         for Watched { path, seen } in &mut self.seen {
-            let Some((_, now)) = looks.iter().find(|(looked_at, _)| looked_at == path) else { continue };
+            let Some((_, now)) = observations.iter().find(|(observed, _)| observed == path) else { continue };
             changed |= *seen != Seen::Never && seen != now;
             *seen = *now;
         }
@@ -99,24 +99,24 @@ mod tests {
         let (config, list) = (folder.path().join("portcullis.yaml"), folder.path().join("list.txt"));
         fs::write(&config, "a").unwrap();
         fs::write(&list, "a").unwrap();
-        let mut watch = Watch::default();
-        watch.follow(&files([&*config, &*list]));
-        assert!(!watch.look_again().await);
+        let mut watcher = FileWatcher::default();
+        watcher.follow(&files([&*config, &*list]));
+        assert!(!watcher.poll().await);
         fs::write(&list, "ab").unwrap();
-        assert!(watch.look_again().await);
-        assert!(!watch.look_again().await);
+        assert!(watcher.poll().await);
+        assert!(!watcher.poll().await);
     }
 
     #[tokio::test]
-    async fn a_change_between_the_reading_and_the_first_look_is_noticed() {
+    async fn a_change_between_the_reading_and_the_first_poll_is_noticed() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("portcullis.yaml");
         fs::write(&file, "a").unwrap();
         let read = files([&*file]);
         fs::write(&file, "ab").unwrap();
-        let mut watch = Watch::default();
-        watch.follow(&read);
-        assert!(watch.look_again().await);
+        let mut watcher = FileWatcher::default();
+        watcher.follow(&read);
+        assert!(watcher.poll().await);
     }
 
     #[cfg(unix)]
@@ -129,48 +129,48 @@ mod tests {
             fs::write(path(version).join("portcullis.yaml"), "same").unwrap();
         }
         std::os::unix::fs::symlink(path("v1"), path("current")).unwrap();
-        let mut watch = Watch::default();
-        watch.follow(&files([&*path("current").join("portcullis.yaml")]));
+        let mut watcher = FileWatcher::default();
+        watcher.follow(&files([&*path("current").join("portcullis.yaml")]));
 
         std::os::unix::fs::symlink(path("v2"), path("next")).unwrap();
         fs::rename(path("next"), path("current")).unwrap();
-        assert!(watch.look_again().await);
+        assert!(watcher.poll().await);
     }
 
     #[tokio::test]
-    async fn a_file_that_goes_and_one_that_comes_are_changes() {
+    async fn a_removed_file_and_a_new_file_are_changes() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("portcullis.yaml");
-        let mut watch = Watch::default();
-        watch.follow(&files([&*file]));
+        let mut watcher = FileWatcher::default();
+        watcher.follow(&files([&*file]));
         fs::write(&file, "a").unwrap();
-        assert!(watch.look_again().await);
+        assert!(watcher.poll().await);
         fs::remove_file(&file).unwrap();
-        assert!(watch.look_again().await);
+        assert!(watcher.poll().await);
     }
 
     #[tokio::test]
-    async fn following_again_forgets_no_change() {
+    async fn following_again_misses_no_change() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("portcullis.yaml");
         fs::write(&file, "a").unwrap();
-        let mut watch = Watch::default();
-        watch.follow(&files([&*file]));
+        let mut watcher = FileWatcher::default();
+        watcher.follow(&files([&*file]));
         fs::write(&file, "ab").unwrap();
-        watch.follow(&files([&*file, &*file.with_extension("txt")]));
-        assert!(watch.look_again().await);
+        watcher.follow(&files([&*file, &*file.with_extension("txt")]));
+        assert!(watcher.poll().await);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_change_that_was_seen_is_told_however_often_the_wait_for_it_is_broken_off() {
+    async fn a_change_that_was_seen_is_reported_even_when_the_wait_for_it_was_dropped() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("portcullis.yaml");
         fs::write(&file, "a").unwrap();
-        let mut watch = Watch::default();
-        watch.follow(&files([&*file]));
+        let mut watcher = FileWatcher::default();
+        watcher.follow(&files([&*file]));
         fs::write(&file, "ab").unwrap();
-        assert!(watch.look_again().await);
-        drop(time::timeout(Duration::ZERO, watch.changed()).await);
-        watch.changed().await;
+        assert!(watcher.poll().await);
+        drop(time::timeout(Duration::ZERO, watcher.changed()).await);
+        watcher.changed().await;
     }
 }

@@ -1,0 +1,43 @@
+//! The admin listener: its sockets, and the tasks that accept on them.
+
+use std::io;
+use std::net::SocketAddr;
+use std::net::TcpListener;
+use std::sync::Arc;
+
+use tracing::error;
+
+use super::sockets::BoundSockets;
+use crate::admin;
+use crate::admin::Control;
+use crate::listen::Stopper;
+
+pub(super) struct AdminListener {
+    /// As configured.
+    pub(super) configured: SocketAddr,
+    /// As bound: with the port that was free where the configuration says 0.
+    pub(super) address: SocketAddr,
+    pub(super) stopper: Stopper,
+    /// Kept to be handed to a process that takes over.
+    pub(super) sockets: Vec<TcpListener>,
+}
+
+impl AdminListener {
+    pub(super) fn serve(bound: BoundSockets, control: &Arc<Control>) -> Self {
+        let BoundSockets { configured, address, sockets } = bound;
+        let stopper = Stopper::default();
+        for socket in &sockets {
+            match socket.try_clone() {
+                Ok(socket) => drop(tokio::spawn(admin::serve(socket, Arc::clone(control), stopper.stop()))),
+                Err(error) => error!(%address, %error, "the admin listener does not accept connections: {error}"),
+            }
+        }
+        Self { configured, address, stopper, sockets }
+    }
+
+    /// The same sockets once more, for another process.
+    pub(super) fn cloned_sockets(&self) -> io::Result<(SocketAddr, Vec<TcpListener>)> {
+        let sockets = self.sockets.iter().map(TcpListener::try_clone).collect::<io::Result<_>>()?;
+        Ok((self.configured, sockets))
+    }
+}

@@ -1,0 +1,79 @@
+//! Turns bans and reloads into audit events.
+
+use std::sync::Arc;
+
+use tracing::field::display;
+use tracing::info;
+
+use super::changes::Changes;
+use super::reload::ReloadError;
+use crate::record::Happening;
+use crate::record::Herald;
+use crate::record::happening::Kind;
+use crate::store::bans::Ban;
+use crate::store::bans::BanObserver;
+use crate::store::bans::BanSubject;
+use crate::units::Span;
+
+/// Publishes bans that begin or are lifted on this gateway. Each other gateway publishes its own.
+#[derive(Debug)]
+pub(super) struct BanEvents(pub(super) Arc<Herald>);
+
+impl BanObserver for BanEvents {
+    fn banned(&self, ban: &Ban) {
+        log_unless_by_operator(ban);
+        self.0.tell(&Arc::new(Happening {
+            until: Some(ban.until),
+            span: Some(ban.until.since(ban.since)),
+            ..ban_event(Kind::Ban, ban)
+        }));
+    }
+
+    fn lifted(&self, ban: &Ban) {
+        self.0.tell(&Arc::new(ban_event(Kind::Unban, ban)));
+    }
+}
+
+/// The admin API logs the bans of operators itself.
+fn log_unless_by_operator(ban: &Ban) {
+    let BanSubject::Key { limit, named, client, .. } = &ban.subject else { return };
+    if ban.by_operator {
+        return;
+    }
+    let key = named.masked_words();
+    let shown = if key.is_empty() { "everybody" } else { &key };
+    let client = client.map(display);
+    let span = Span(ban.until.since(ban.since));
+    info!(ban = %ban.id, limit = &**limit, key, client, until = %ban.until, "{limit} bans {shown} for {span}");
+}
+
+fn ban_event(kind: Kind, ban: &Ban) -> Happening {
+    let (address, limit, key, client) = match &ban.subject {
+        BanSubject::Address(network) => (Some(network.to_string().into_boxed_str()), None, None, None),
+        BanSubject::Key { limit, named, client, .. } => {
+            (None, Some(Arc::clone(limit)), Some(named.masked.clone()), *client)
+        }
+    };
+    // The ban of a single address names its client.
+    let network = ban.network().filter(|network| network.prefix_len() == network.max_prefix_len());
+    Happening {
+        limit,
+        key,
+        address,
+        client: client.or(network.map(|network| network.addr())),
+        ban: Some(ban.id.to_string().into()),
+        reason: (!ban.reason.is_empty()).then(|| (*ban.reason).into()),
+        ..Happening::of(kind)
+    }
+}
+
+/// The event of a reload, whether it changed anything or was refused.
+pub(super) fn reload_event(result: &Result<Changes, ReloadError>) -> Happening {
+    let reason = match result {
+        Ok(changes) => format!("done: {changes}"),
+        Err(ReloadError::Mistakes(mistakes)) => format!("refused: {} mistakes", mistakes.len()),
+        Err(ReloadError::Start(_)) => "refused: an address or a file cannot be opened".to_owned(),
+        Err(ReloadError::Panic) => "refused: reading it panicked".to_owned(),
+    };
+    Happening { reason: Some(reason.into()), ..Happening::of(Kind::Reload) }
+}

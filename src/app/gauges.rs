@@ -1,0 +1,45 @@
+//! Gauges of the metrics: how things stand when they are asked for.
+
+use std::sync::Arc;
+
+use super::store;
+use crate::gateway::Holding;
+use crate::gateway::Snapshot;
+use crate::listen::Connections;
+use crate::record::Gauges;
+use crate::record::Sinks;
+use crate::store::AnyStore;
+
+pub(super) fn gauges(
+    snapshot: &Snapshot,
+    store: &AnyStore,
+    connections: &Connections,
+    holding: &Holding,
+    sinks: &Sinks,
+) -> Gauges {
+    let (kind, is_up, keys) = match store {
+        // The memory of this process is always up.
+        AnyStore::Memory(memory) => (store::MEMORY, true, memory.len()),
+        AnyStore::Shared(shared) => {
+            let redis = shared.shared();
+            (store::REDIS, redis.status().up, usize::try_from(redis.keys()).unwrap_or(usize::MAX))
+        }
+    };
+    let servers = snapshot.upstreams.iter().flat_map(|upstream| {
+        let name = &upstream.settings().name;
+        upstream.settings().servers.iter().map(move |server| {
+            let server = server.authority.as_str();
+            (Arc::clone(name), Arc::from(server), upstream.is_served_by(server))
+        })
+    });
+    Gauges {
+        connections: connections.count(),
+        held: holding.count(),
+        bans: store.bans().count(),
+        store: kind,
+        store_up: is_up,
+        store_keys: keys,
+        servers: servers.collect(),
+        dropped_lines: sinks.dropped_lines(),
+    }
+}

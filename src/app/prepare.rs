@@ -1,0 +1,86 @@
+//! The first half of a start: everything that reads and opens files, before anything is served.
+
+use std::panic;
+use std::sync::Arc;
+
+use tokio::task;
+
+use super::audit_stream::RedisStreams;
+use super::snapshot;
+use super::snapshot::SnapshotParts;
+use super::start_error::StartError;
+use super::store;
+use super::takeover::Predecessor;
+use crate::clock::Clock;
+use crate::config::Output;
+use crate::gateway::Snapshot;
+use crate::record::LogSettings;
+use crate::record::Sinks;
+use crate::record::audit;
+use crate::record::audit::Append;
+use crate::record::audit::Trail;
+use crate::record::notify;
+use crate::record::notify::Desks;
+use crate::store::AnyStore;
+
+/// The settings that are needed to prepare a start.
+pub(super) struct Preparation {
+    pub(super) store: crate::store::Settings,
+    pub(super) clock: Clock,
+    pub(super) audit: audit::Settings,
+    pub(super) outputs: Vec<Output>,
+    pub(super) notify: notify::Settings,
+    pub(super) parts: SnapshotParts,
+    pub(super) log_settings: LogSettings,
+}
+
+/// What a start goes on with.
+pub(super) struct PreparedParts {
+    pub(super) snapshot: Snapshot,
+    pub(super) store: Arc<AnyStore>,
+    pub(super) streams: Option<Arc<dyn Append>>,
+    pub(super) trail: Trail,
+    pub(super) desks: Desks,
+    pub(super) log_settings: LogSettings,
+}
+
+impl Preparation {
+    /// Runs on a thread that may block on files.
+    pub(super) async fn run(
+        self,
+        sinks: &Sinks,
+        predecessor: &mut Option<Predecessor>,
+    ) -> Result<PreparedParts, StartError> {
+        let (sinks, mut moved) = (sinks.clone(), predecessor.take());
+        let building = task::spawn_blocking(move || {
+            let prepared = self.build(&sinks, moved.as_mut());
+            (prepared, moved)
+        });
+        let (prepared, returned) = building.await.unwrap_or_else(|error| panic::resume_unwind(error.into_panic()));
+        *predecessor = returned;
+        prepared
+    }
+
+    fn build(self, sinks: &Sinks, predecessor: Option<&mut Predecessor>) -> Result<PreparedParts, StartError> {
+        let Self { store, clock, audit, outputs, notify, parts, log_settings } = self;
+        let store = Arc::new(store::build(&store, &clock, sinks.metrics(), predecessor));
+        let streams = RedisStreams::of(&store);
+        let trail = open_trail(sinks, &audit, streams.as_ref(), &outputs)?;
+        let desks = sinks.herald().desks(&notify, &Desks::default(), sinks.metrics());
+        let snapshot = snapshot::build(parts, &log_settings, &desks, None, sinks);
+        Ok(PreparedParts { snapshot, store, streams, trail, desks, log_settings })
+    }
+}
+
+/// Opens the places of the audit trail. A place that cannot be opened is a mistake at the line that names it.
+pub(super) fn open_trail(
+    sinks: &Sinks,
+    settings: &audit::Settings,
+    streams: Option<&Arc<dyn Append>>,
+    outputs: &[Output],
+) -> Result<Trail, StartError> {
+    sinks
+        .herald()
+        .open(settings, streams, sinks.metrics())
+        .map_err(|error| StartError::Mistakes(vec![Output::unwritable(outputs, &error.path, &error.to_string())]))
+}

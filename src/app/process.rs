@@ -1,0 +1,193 @@
+//! The life of the process: read the configuration, start, serve, drain, end.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::panic;
+use std::sync::Arc;
+
+use listenfd::ListenFd;
+use rustix::process::Resource;
+use rustix::process::Rlimit;
+use rustix::process::getrlimit;
+use rustix::process::setrlimit;
+use tokio::runtime;
+use tokio::runtime::Runtime;
+use tokio::task;
+use tracing::info;
+use tracing::warn;
+
+use super::App;
+use super::DrainOutcome;
+use super::Load;
+use super::Origin;
+use super::ProcessContext;
+use super::StartError;
+use super::announce::Summary;
+use super::announce::announce;
+use super::control_loop::control;
+use super::service_manager;
+use super::signals::Signals;
+use super::takeover::ControlSocket;
+use super::takeover::InheritedState;
+use super::takeover::Predecessor;
+use super::takeover::TakeoverOptions;
+use super::takeover::socket_names;
+use crate::config::Diagnostic;
+use crate::config::Settings;
+
+/// The process before it serves.
+pub struct Process {
+    runtime: Runtime,
+    signals: Signals,
+    opened: ListenFd,
+}
+
+impl Process {
+    /// From here on signals are held back until there is something to reload or to drain.
+    pub fn begin() -> Result<Self, StartError> {
+        let opened = service_manager::opened_descriptors();
+        let runtime = runtime::Builder::new_current_thread().enable_all().build().map_err(StartError::Thread)?;
+        let signals = runtime.block_on(async { Signals::catch() }).map_err(StartError::Thread)?;
+        Ok(Self { runtime, signals, opened })
+    }
+
+    /// Reads the configuration; `None`: a signal ended the process meanwhile.
+    pub fn read(mut self, load: &Arc<Load>) -> Option<(Self, Result<Settings, Vec<Diagnostic>>)> {
+        let load = Arc::clone(load);
+        let read = self.runtime.block_on(async {
+            let reading = task::spawn_blocking(move || load());
+            self.signals.unless_stopped(reading).await
+        });
+        let Some(read) = read else {
+            self.runtime.shutdown_background();
+            return None;
+        };
+        Some((self, read.unwrap_or_else(|error| panic::resume_unwind(error.into_panic()))))
+    }
+
+    /// Serves until a signal stops it or another process takes over, then drains. A signal while it drains ends it at
+    /// once. Calls `on_started` when requests are answered.
+    pub fn serve(
+        self,
+        settings: Settings,
+        context: ProcessContext,
+        origin: &Origin,
+        takeover: &TakeoverOptions,
+        on_started: impl FnOnce(&App),
+    ) -> Result<(), StartError> {
+        let Self { runtime, mut signals, opened } = self;
+        // Kept here too: the last lines are logged when everything else is gone.
+        let _log = context.log.clone();
+        let result = runtime.block_on(async {
+            raise_descriptor_limit();
+            let summary = Summary::of(&settings);
+            let starting = start(settings, context, opened, origin, takeover);
+            let Some(started) = signals.unless_stopped(starting).await else {
+                info!("ended before it served");
+                return Ok(());
+            };
+            let Started { mut app, socket_names, inherited } = started?;
+            let control_socket = match &takeover.successor_command {
+                Some(_) => ControlSocket::open(&socket_names),
+                None => ControlSocket::none(),
+            };
+            let took_over = finish_takeover(inherited).await;
+            announce(&app, origin, &summary);
+            service_manager::ready(took_over);
+            tokio::spawn(service_manager::run_watchdog(app.workers.probe()));
+            on_started(&app);
+            let successor_command = takeover.successor_command.as_ref();
+            let reason = control(&mut app, origin, &mut signals, control_socket, successor_command).await;
+            tokio::select! {
+                outcome = app.drain(reason) => log_drain_outcome(outcome),
+                () = signals.stop() => info!("ended at once"),
+            }
+            Ok(())
+        });
+        runtime.shutdown_background();
+        result
+    }
+}
+
+/// A gateway that serves, and what it began with.
+struct Started {
+    app: App,
+    socket_names: Vec<String>,
+    inherited: InheritedState,
+}
+
+async fn start(
+    settings: Settings,
+    context: ProcessContext,
+    opened: ListenFd,
+    origin: &Origin,
+    takeover: &TakeoverOptions,
+) -> Result<Started, StartError> {
+    let socket_names = {
+        let addresses: Vec<_> = settings.listen.iter().map(|entrance| entrance.address).collect();
+        let origin = origin.clone();
+        // Resolving the links of a path may block on its file system.
+        task::spawn_blocking(move || socket_names(&origin, &addresses)).await.unwrap_or_default()
+    };
+    let mut inherited = inherit(opened, takeover, &socket_names).await?;
+    let app = App::start(settings, context, &mut inherited).await?;
+    Ok(Started { app, socket_names, inherited })
+}
+
+/// Takes the sockets of the running gateway over where that is asked for, or else those of the service manager.
+async fn inherit(
+    opened: ListenFd,
+    takeover: &TakeoverOptions,
+    socket_names: &[String],
+) -> Result<InheritedState, StartError> {
+    let activated = service_manager::sockets(opened);
+    if !takeover.takes_over {
+        return Ok(InheritedState { sockets: activated, ..InheritedState::default() });
+    }
+    if let Some((predecessor, sockets)) = Predecessor::find(socket_names).await.map_err(StartError::Takeover)? {
+        return Ok(InheritedState { sockets, predecessor: Some(predecessor), ..InheritedState::default() });
+    }
+    info!("no gateway of this configuration is running: there is nothing to take over");
+    Ok(InheritedState { sockets: activated, ..InheritedState::default() })
+}
+
+/// Waits until the previous gateway drains; `false`: there was none.
+async fn finish_takeover(inherited: InheritedState) -> bool {
+    let InheritedState { sockets, leaving, .. } = inherited;
+    let unused: Vec<SocketAddr> = sockets.unused().collect();
+    let Some(leaving) = leaving else {
+        for address in unused {
+            warn!(%address, "a socket on {address} was handed over, and the configuration does not listen there");
+        }
+        return false;
+    };
+    match leaving.wait_until_draining().await {
+        Ok(()) => info!("took over from the running gateway, which drains"),
+        Err(error) => warn!(%error, "took over from the running gateway, which has not said that it drains: {error}"),
+    }
+    true
+}
+
+/// Allows as many descriptors as the system lets this process have. Each request under way needs two, and the default is
+/// made for programs that use `select`.
+fn raise_descriptor_limit() {
+    let limit = getrlimit(Resource::Nofile);
+    if let Err(error) = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit }) {
+        warn!(%error, "cannot raise the limit on file descriptors: {error}");
+    }
+}
+
+fn log_drain_outcome(outcome: DrainOutcome) {
+    match outcome {
+        DrainOutcome::Complete => info!("drained, every request was answered"),
+        DrainOutcome::CutShort { connections } => {
+            warn!(connections, "drain timeout reached: {connections} connections that were still open are closed");
+        }
+    }
+}
+
+impl fmt::Debug for Process {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Process").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,153 @@
+//! The second half of a reload: addresses are bound, then everything is swapped in at once.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::Arc;
+
+use tracing::info;
+use tracing::warn;
+
+use super::error::ReloadError;
+use super::read::BuiltConfig;
+use super::read::OtherSettings;
+use crate::admin;
+use crate::app::App;
+use crate::app::StartError;
+use crate::app::admin_listener::AdminListener;
+use crate::app::changes::Changes;
+use crate::app::diagnostics::log_warnings;
+use crate::app::event_sources::reload_event;
+use crate::app::listeners::ListenerPlan;
+use crate::app::sockets::BoundSockets;
+use crate::app::sockets::InheritedSockets;
+use crate::app::sockets::bind;
+use crate::app::store;
+use crate::config::Diagnostic;
+use crate::files::Watched;
+use crate::gateway::Snapshot;
+use crate::listen::Stack;
+use crate::record::metrics::Reload;
+use crate::upstream::Upstream;
+
+/// A configuration with its addresses bound. Nothing of it can fail any more.
+struct BoundConfig {
+    snapshot: Snapshot,
+    changes: Changes,
+    listeners: ListenerPlan,
+    admin: AdminChange,
+    rules: admin::Rules,
+    other: OtherSettings,
+}
+
+enum AdminChange {
+    None,
+    Close,
+    Open(BoundSockets),
+}
+
+impl App {
+    /// Binds what is to be bound, then swaps everything in at once. An error is logged and changes nothing.
+    pub(super) fn finish_reload(
+        &mut self,
+        read: Result<Box<BuiltConfig>, ReloadError>,
+    ) -> Result<Changes, ReloadError> {
+        let bound = read.and_then(|built| self.bind_config(*built));
+        let result = bound.map(|bound| self.apply_config(bound));
+        match &result {
+            Ok(changes) => {
+                info!("configuration reloaded; {changes}");
+                self.sinks.metrics().reloaded(Reload::Success);
+            }
+            Err(error) => {
+                error.log();
+                if let ReloadError::Mistakes(mistakes) = error {
+                    self.watch_also(mistakes);
+                }
+                self.sinks.metrics().reloaded(Reload::Failure);
+            }
+        }
+        // Written by the new audit settings, so that each trail holds the reload that it began with.
+        self.sinks.tell(reload_event(&result));
+        result
+    }
+
+    fn bind_config(&self, built: BuiltConfig) -> Result<BoundConfig, ReloadError> {
+        let BuiltConfig { snapshot, changes, listen, admin, other } = built;
+        let listeners = self.listeners.prepare(listen, &self.workers)?;
+        let token = admin.as_ref().and_then(|admin| admin.token.clone());
+        let rules = admin::Rules { token, on_failure: other.store.on_failure };
+        let admin = self.bind_admin(admin)?;
+        Ok(BoundConfig { snapshot, changes, listeners, admin, rules, other })
+    }
+
+    fn bind_admin(&self, wanted: Option<admin::Settings>) -> Result<AdminChange, StartError> {
+        match (&self.admin, wanted) {
+            (None, None) => Ok(AdminChange::None),
+            (Some(_), None) => Ok(AdminChange::Close),
+            (Some(admin), Some(wanted)) if admin.configured == wanted.address => Ok(AdminChange::None),
+            (_, Some(wanted)) => {
+                let bound = bind(wanted.address, Stack::Dual, 1, &mut InheritedSockets::default())?;
+                Ok(AdminChange::Open(bound))
+            }
+        }
+    }
+
+    fn apply_config(&mut self, bound: BoundConfig) -> Changes {
+        let BoundConfig { snapshot, mut changes, listeners, admin, rules, other } = bound;
+        self.upstream_tasks.follow(&snapshot.upstreams);
+        self.sinks.herald().follow(other.trail);
+        Upstream::close_removed(&self.live.load().upstreams, &snapshot.upstreams);
+        self.live.replace(snapshot);
+        self.desks = other.desks;
+
+        // First the snapshot, then the sockets: a new connection must find the new rules.
+        let drain = other.connections.drain;
+        self.connection_settings.store(Arc::new(other.connections));
+        let listener_changes = self.listeners.apply(listeners, &self.workers, &self.connections, drain);
+        changes.add_listeners(listener_changes);
+        // The token first: a listener that opens to other machines must not answer without it.
+        self.control.follow(rules);
+        self.change_admin(admin, &mut changes);
+
+        if let Some(log) = &self.log {
+            log.change(&other.log);
+        }
+        let keys = store::keys_for_next_start(&self.store_settings, &other.store);
+        if !keys.is_empty() {
+            let keys = keys.join(", ");
+            warn!(keys, "{keys}: the change takes effect with the next start, the store that runs keeps its counters");
+        }
+        if other.warnings != self.warnings {
+            log_warnings(&other.warnings);
+            self.warnings = other.warnings;
+        }
+        self.log_settings = other.log;
+        self.files = other.files;
+        changes
+    }
+
+    fn change_admin(&mut self, change: AdminChange, changes: &mut Changes) {
+        let next = match change {
+            AdminChange::None => return,
+            AdminChange::Close => None,
+            AdminChange::Open(bound) => Some(AdminListener::serve(bound, &self.control)),
+        };
+        if let Some(admin) = &next {
+            changes.add(format!("admin on {}", admin.address));
+        }
+        if let Some(AdminListener { address, stopper, sockets, .. }) = std::mem::replace(&mut self.admin, next) {
+            changes.add(format!("admin no longer on {address}"));
+            drop(sockets);
+            stopper.close();
+        }
+    }
+
+    /// Watches the files of the mistakes too, also those that were named for the first time: correcting one is a change.
+    fn watch_also(&mut self, mistakes: &[Diagnostic]) {
+        let known: BTreeSet<&Path> = self.files.iter().map(|file| &*file.path).collect();
+        let new: BTreeSet<&Path> =
+            mistakes.iter().map(|mistake| &*mistake.file).filter(|file| !known.contains(file)).collect();
+        let new: Vec<Watched> = new.into_iter().map(Watched::unseen).collect();
+        self.files.extend(new);
+    }
+}

@@ -1,0 +1,44 @@
+//! Why the running configuration stays.
+
+use tracing::error;
+
+use crate::app::StartError;
+use crate::app::diagnostics::log_mistakes;
+use crate::config::Diagnostic;
+
+/// Why the running configuration stays.
+#[derive(Debug)]
+pub enum ReloadError {
+    Mistakes(Vec<Diagnostic>),
+    Start(StartError),
+    /// Reading it panicked: a defect, and no reason to stop serving.
+    Panic,
+}
+
+impl ReloadError {
+    /// The only mistakes are certificates and keys that do not belong together. They are two files, and perhaps only one
+    /// of them has been renewed so far.
+    pub(super) fn is_half_renewed(&self) -> bool {
+        matches!(self, Self::Mistakes(mistakes) if mistakes.iter().all(|mistake| mistake.is_of_a_pair))
+    }
+
+    pub(super) fn log(&self) {
+        match self {
+            Self::Mistakes(mistakes) => {
+                log_mistakes(mistakes);
+                error!(mistakes = mistakes.len(), "configuration not reloaded, the running one stays in force");
+            }
+            Self::Start(error) => error!(%error, "configuration not reloaded, the running one stays in force"),
+            Self::Panic => error!("configuration not reloaded: reading it panicked, the running one stays in force"),
+        }
+    }
+}
+
+impl From<StartError> for ReloadError {
+    fn from(error: StartError) -> Self {
+        match error {
+            StartError::Mistakes(mistakes) => Self::Mistakes(mistakes),
+            other => Self::Start(other),
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! The first half of a reload: the files are read, checked and built, on a thread of its own.
+
+use std::sync::Arc;
+
+use tokio::task;
+use tokio::task::JoinHandle;
+
+use super::error::ReloadError;
+use crate::admin;
+use crate::app::App;
+use crate::app::Load;
+use crate::app::changes::Changes;
+use crate::app::prepare::open_trail;
+use crate::app::snapshot;
+use crate::app::snapshot::SnapshotParts;
+use crate::config::Settings;
+use crate::config::Warnings;
+use crate::files::Watched;
+use crate::gateway::Snapshot;
+use crate::listen;
+use crate::listen::Entrance;
+use crate::record::LogSettings;
+use crate::record::Sinks;
+use crate::record::audit::Append;
+use crate::record::audit::Trail;
+use crate::record::notify::Desks;
+use crate::store;
+
+/// A configuration that was read and built. Its addresses are not bound yet.
+pub(in crate::app) struct BuiltConfig {
+    pub(super) snapshot: Snapshot,
+    pub(super) changes: Changes,
+    pub(super) listen: Vec<Entrance>,
+    pub(super) admin: Option<admin::Settings>,
+    pub(super) other: OtherSettings,
+}
+
+/// The settings that are neither in the snapshot nor bound.
+pub(super) struct OtherSettings {
+    pub(super) store: store::Settings,
+    pub(super) log: LogSettings,
+    pub(super) trail: Trail,
+    pub(super) desks: Desks,
+    pub(super) connections: listen::Settings,
+    pub(super) files: Vec<Watched>,
+    pub(super) warnings: Warnings,
+}
+
+/// Builds a configuration beside the one in force.
+struct ConfigReader {
+    load: Arc<Load>,
+    previous: Arc<Snapshot>,
+    sinks: Sinks,
+    desks: Desks,
+    streams: Option<Arc<dyn Append>>,
+}
+
+impl App {
+    /// Reads, checks and builds everything on a thread of its own: a list of a million lines takes a while, and a file
+    /// system that hangs takes for ever. [`Self::finish_reload`] swaps it in.
+    pub(super) fn begin_reload(&self) -> JoinHandle<Result<Box<BuiltConfig>, ReloadError>> {
+        let reader = ConfigReader {
+            load: Arc::clone(&self.load),
+            previous: self.live.load(),
+            sinks: self.sinks.clone(),
+            desks: self.desks.clone(),
+            streams: self.streams.clone(),
+        };
+        task::spawn_blocking(move || reader.read().map(Box::new))
+    }
+}
+
+impl ConfigReader {
+    /// Blocks. To be called within a runtime.
+    fn read(self) -> Result<BuiltConfig, ReloadError> {
+        let Self { load, previous, sinks, desks, streams } = self;
+        let Settings {
+            listen,
+            admin,
+            clients,
+            store,
+            upstreams,
+            policy,
+            notify,
+            audit,
+            log,
+            connections,
+            requests,
+            files,
+            outputs,
+            warnings,
+        } = load().map_err(ReloadError::Mistakes)?;
+        let trail = open_trail(&sinks, &audit, streams.as_ref(), &outputs)?;
+        let desks = sinks.herald().desks(&notify, &desks, sinks.metrics());
+        let parts = SnapshotParts { policy, clients, upstreams, requests };
+        let snapshot = snapshot::build(parts, &log, &desks, Some(&previous), &sinks);
+        let changes = Changes::between(&previous, &snapshot);
+        let other = OtherSettings { store, log, trail, desks, connections, files, warnings };
+        Ok(BuiltConfig { snapshot, changes, listen, admin, other })
+    }
+}

@@ -1,0 +1,46 @@
+//! Builds the snapshot that requests hold out of settings.
+
+use std::sync::Arc;
+
+use crate::client::TrustedProxies;
+use crate::decision::Policy;
+use crate::gateway;
+use crate::gateway::Snapshot;
+use crate::record::LogSettings;
+use crate::record::Recorder;
+use crate::record::ServerNames;
+use crate::record::Sinks;
+use crate::record::notify::Desks;
+use crate::upstream;
+use crate::upstream::Upstream;
+
+/// The settings that become a snapshot.
+#[derive(Debug)]
+pub struct SnapshotParts {
+    pub policy: Policy,
+    pub clients: TrustedProxies,
+    pub upstreams: Vec<upstream::Settings>,
+    pub requests: gateway::Settings,
+}
+
+/// Builds a snapshot. An upstream that did not change is taken over from `previous`.
+pub fn build(
+    parts: SnapshotParts,
+    log: &LogSettings,
+    desks: &Desks,
+    previous: Option<&Snapshot>,
+    sinks: &Sinks,
+) -> Snapshot {
+    let SnapshotParts { policy, clients, upstreams, requests } = parts;
+    let known = previous.map_or(&[][..], |snapshot| &snapshot.upstreams);
+    let upstreams: Vec<_> = upstreams.into_iter().map(|settings| Upstream::carry_over(settings, known)).collect();
+    let recorder = Recorder::new(sinks, log, &policy, upstreams.iter().map(|upstream| server_names(upstream)));
+    let recorder = recorder.with_channels(&policy, desks);
+    Snapshot::new(policy, clients, upstreams, requests, recorder)
+}
+
+fn server_names(upstream: &Upstream) -> ServerNames {
+    let settings = upstream.settings();
+    let servers = settings.servers.iter().map(|server| Arc::from(server.authority.as_str()));
+    ServerNames { upstream: Arc::clone(&settings.name), servers: servers.collect() }
+}

@@ -1,0 +1,177 @@
+//! Starting the gateway.
+
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use arc_swap::access::Map;
+use rustix::process::Resource;
+use rustix::process::getrlimit;
+use tokio_util::sync::CancellationToken;
+
+use super::App;
+use super::ProcessContext;
+use super::StartError;
+use super::admin_listener::AdminListener;
+use super::diagnostics::log_warnings;
+use super::event_sources::BanEvents;
+use super::gauges::gauges;
+use super::listeners::BoundListener;
+use super::listeners::Listeners;
+use super::live_snapshot::LiveSnapshot;
+use super::prepare::Preparation;
+use super::prepare::PreparedParts;
+use super::snapshot::SnapshotParts;
+use super::sockets::bind;
+use super::store;
+use super::takeover::InheritedState;
+use super::takeover::Predecessor;
+use super::upstream_tasks::UpstreamTasks;
+use super::workers;
+use super::workers::Workers;
+use crate::admin;
+use crate::admin::Control;
+use crate::clock::Clock;
+use crate::config::Settings;
+use crate::gateway::Gateway;
+use crate::gateway::Holding;
+use crate::gateway::Snapshot;
+use crate::listen::Connections;
+use crate::listen::Stack;
+use crate::record::Gauges;
+use crate::record::Sinks;
+use crate::store::AnyStore;
+use crate::store::snapshot::SnapshotWriter;
+
+impl App {
+    /// Binds every address, or takes the sockets that `inherited` has open already, then serves. Runs on the runtime that
+    /// is to control the gateway.
+    pub async fn start(
+        settings: Settings,
+        context: ProcessContext,
+        inherited: &mut InheritedState,
+    ) -> Result<Self, StartError> {
+        let ProcessContext { sinks, log, load } = context;
+        let Settings {
+            listen,
+            admin,
+            clients,
+            store,
+            upstreams,
+            policy,
+            notify,
+            audit,
+            log: log_settings,
+            connections,
+            requests,
+            files,
+            outputs,
+            warnings,
+        } = settings;
+        log_warnings(&warnings);
+        let cores = workers::count();
+        let InheritedState { sockets, predecessor, leaving } = inherited;
+        let bound = BoundListener::prepare_all(listen, cores, sockets)?;
+        let bound_admin =
+            admin.map(|admin| bind(admin.address, Stack::Dual, 1, sockets).map(|bound| (admin, bound))).transpose()?;
+
+        // Counts that are taken over go on by the clock that they were counted by.
+        let inherited_clock = predecessor.as_ref().and_then(Predecessor::clock).cloned();
+        let clock = inherited_clock.unwrap_or_else(Clock::system);
+        let store_settings = store;
+        let parts = SnapshotParts { policy, clients, upstreams, requests };
+        let preparation = Preparation {
+            store: store_settings.clone(),
+            clock: clock.clone(),
+            audit,
+            outputs,
+            notify,
+            parts,
+            log_settings,
+        };
+        let PreparedParts { snapshot, store, streams, trail, desks, log_settings } =
+            preparation.run(&sinks, predecessor).await?;
+        let live = LiveSnapshot::new(snapshot);
+        sinks.herald().follow(trail);
+        store.bans().observe(Arc::new(BanEvents(Arc::clone(sinks.herald()))));
+        let stop_store_task = CancellationToken::new();
+        let snapshot_writer = Arc::new(SnapshotWriter::new(store_settings.memory.snapshot.clone()));
+        let store_task = store::start_task(&store, &snapshot_writer, &stop_store_task).await;
+        let connection_settings = Arc::new(ArcSwap::from_pointee(connections));
+        let connections = Connections::within_descriptors(getrlimit(Resource::Nofile).current, cores);
+        let holding = Holding::default();
+
+        let control = {
+            let gauges = {
+                let (live, store, connections, holding, sinks) =
+                    (live.shared(), Arc::clone(&store), connections.clone(), holding.clone(), sinks.clone());
+                move || gauges(&live.load(), &store, &connections, &holding, &sinks)
+            };
+            let token = bound_admin.as_ref().and_then(|(settings, _)| settings.token.clone());
+            let rules = admin::Rules { token, on_failure: store_settings.on_failure };
+            Control::new(admin_sources(&live, &store, &sinks, Box::new(gauges)), rules)
+        };
+        let workers = Workers::start(cores, {
+            let (live, store, clock) = (live.shared(), Arc::clone(&store), clock.clone());
+            let settings = Arc::clone(&connection_settings);
+            move || workers::Worker {
+                gateway: Gateway::new(
+                    Arc::clone(&live),
+                    Arc::new(store.on_another_core()),
+                    holding.clone(),
+                    clock.clone(),
+                ),
+                settings: Arc::clone(&settings),
+            }
+        })
+        .map_err(StartError::Thread)?;
+
+        let mut app = Self {
+            upstream_tasks: UpstreamTasks::default(),
+            listeners: Listeners::default(),
+            admin: None,
+            live,
+            store_settings,
+            store,
+            clock,
+            snapshot_writer,
+            stop_store_task,
+            store_task,
+            sinks,
+            desks,
+            streams,
+            log,
+            log_settings,
+            workers,
+            connection_settings,
+            connections,
+            control,
+            load,
+            files,
+            warnings,
+        };
+        // The last step that may fail. From here on requests that wait for a decision wait for this process.
+        if let Some(predecessor) = predecessor.take() {
+            *leaving = Some(predecessor.take_counts(&app.store).await.map_err(StartError::Takeover)?);
+        }
+        app.upstream_tasks.follow(&app.live.load().upstreams);
+        app.listeners.serve_all(bound, &app.workers, &app.connections);
+        app.admin = bound_admin.map(|(_, bound)| AdminListener::serve(bound, &app.control));
+        Ok(app)
+    }
+}
+
+/// What the admin listener answers from.
+fn admin_sources(
+    live: &LiveSnapshot,
+    store: &Arc<AnyStore>,
+    sinks: &Sinks,
+    gauges: Box<dyn Fn() -> Gauges + Send + Sync>,
+) -> admin::Sources {
+    admin::Sources {
+        metrics: Arc::clone(sinks.metrics()),
+        gauges,
+        policy: Box::new(Map::new(live.shared(), |snapshot: &Snapshot| &snapshot.policy)),
+        store: Arc::clone(store),
+        herald: Arc::clone(sinks.herald()),
+    }
+}

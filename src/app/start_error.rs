@@ -1,0 +1,33 @@
+//! Why the gateway did not start.
+
+use std::io;
+use std::net::SocketAddr;
+
+use crate::config::Diagnostic;
+use crate::listen::tls::NoTls;
+
+/// Why the gateway did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    #[error("cannot listen on {address}: {}", describe(.source))]
+    Bind { address: SocketAddr, source: io::Error },
+    #[error("cannot speak TLS on {address}: {source}")]
+    Tls { address: SocketAddr, source: NoTls },
+    /// Something that the configuration names cannot be used.
+    #[error("{} mistakes in the configuration", .0.len())]
+    Mistakes(Vec<Diagnostic>),
+    #[error("cannot take over from the running gateway: {0}")]
+    Takeover(io::Error),
+    #[error("cannot start a thread: {0}")]
+    Thread(io::Error),
+}
+
+/// The errors that an operator can do something about in plain words, any other as the system words it.
+fn describe(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::AddrInUse => "the address is already in use".to_owned(),
+        io::ErrorKind::AddrNotAvailable => "no interface of this machine has that address".to_owned(),
+        io::ErrorKind::PermissionDenied => "permission denied; ports below 1024 need a privilege".to_owned(),
+        _ => error.to_string(),
+    }
+}

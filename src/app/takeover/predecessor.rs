@@ -1,0 +1,249 @@
+//! The new process's side of a takeover: finds the running gateway, and takes its sockets and counts.
+
+use std::io;
+use std::io::ErrorKind;
+use std::io::Read;
+use std::net::SocketAddr;
+use std::net::TcpListener;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use rustix::process::geteuid;
+use tokio::sync::oneshot;
+use tokio::task;
+use tokio::time::timeout;
+use tracing::info;
+use tracing::warn;
+
+use super::control_directory;
+use super::protocol::GREETING;
+use super::protocol::GREETING_V1;
+use super::protocol::TAKEOVER_TIMEOUT;
+use super::wire;
+use crate::app::sockets::InheritedSockets;
+use crate::clock::Clock;
+use crate::clock::Timestamp;
+use crate::store::AnyStore;
+use crate::store::MemoryStore;
+use crate::store::handover::transfer::ReceivedCounts;
+
+/// The gateway that still serves. It waits for this process to serve.
+#[derive(Debug)]
+pub struct Predecessor {
+    stream: UnixStream,
+    /// Its control socket.
+    path: PathBuf,
+    /// Its time; `None`: it is of an older version.
+    clock: Option<Clock>,
+    /// Both processes hash keys with the same secret, so that counts can be taken over.
+    pub(in crate::app) shares_hash_keys: bool,
+}
+
+/// A gateway that serves beside this process until it drains.
+#[derive(Debug)]
+pub(in crate::app) enum LeavingPredecessor {
+    /// It keeps its counts, and waits for the line that this process serves.
+    WithCounts(Predecessor),
+    /// It has given its counts away, and the receiver gets a value when it drains.
+    WithoutCounts(oneshot::Receiver<()>),
+}
+
+impl Predecessor {
+    /// Finds the running gateway under one of these names and gets its listening sockets. `None`: there is none.
+    ///
+    /// To be called on a runtime.
+    pub async fn find(names: &[String]) -> io::Result<Option<(Self, InheritedSockets)>> {
+        for directory in control_directory::directories() {
+            if control_directory::check(&directory).is_err() {
+                continue;
+            }
+            for name in names {
+                let path = directory.join(name);
+                if let Some(connection) = connect(&path).await? {
+                    return Self::greet(connection, path).await;
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    async fn greet(
+        (mut stream, mut process): PeerConnection,
+        path: PathBuf,
+    ) -> io::Result<Option<(Self, InheritedSockets)>> {
+        let mut greeting = GREETING;
+        let (stream, (sockets, clock)) = loop {
+            let (greeted_on, answer) = send_greeting(stream, greeting).await?;
+            match answer {
+                Ok(received) => break (greeted_on, received),
+                // It closed the connection without an answer.
+                Err(error) if error.kind() == ErrorKind::UnexpectedEof && greeting == GREETING => {
+                    let Some((next, next_process)) = connect(&path).await? else { return Ok(None) };
+                    // The same process answers again: it knows the older greeting alone. Another process answers: the
+                    // first one was ending.
+                    if next_process == process {
+                        greeting = GREETING_V1;
+                    }
+                    (stream, process) = (next, next_process);
+                }
+                Err(error) => return Err(error),
+            }
+        };
+        Ok(Some((Self { stream, path, clock, shares_hash_keys: false }, sockets)))
+    }
+
+    /// The clock to go on with.
+    pub(in crate::app) fn clock(&self) -> Option<&Clock> {
+        self.clock.as_ref()
+    }
+
+    /// Its bans and known clients, for [`import`](crate::store::snapshot::import); empty where it does not count in
+    /// memory. From here on it writes no snapshot to disk.
+    pub(in crate::app) fn state(&self) -> io::Result<Vec<u8>> {
+        wire::send_line(&self.stream, "state")?;
+        let answer = wire::read_line(&self.stream)?;
+        let length = answer.strip_prefix("state ").and_then(|length| length.parse().ok());
+        let length: usize = length.ok_or_else(|| wire::protocol_error(&format!("{answer:?}")))?;
+        let mut state = Vec::new();
+        (&self.stream).take(length as u64).read_to_end(&mut state)?;
+        if state.len() == length { Ok(state) } else { Err(ErrorKind::UnexpectedEof.into()) }
+    }
+
+    /// Takes the counts over, where both processes count in memory. From then on they belong to this process, and the
+    /// predecessor asks it. Fails where the predecessor goes on with the counts.
+    ///
+    /// To be called on the runtime that answers the predecessor.
+    pub(in crate::app) async fn take_counts(self, store: &AnyStore) -> io::Result<LeavingPredecessor> {
+        let AnyStore::Memory(store) = store else { return Ok(LeavingPredecessor::WithCounts(self)) };
+        if self.clock.is_none() {
+            warn!("the running gateway is of an older version: counts begin anew");
+        }
+        if self.clock.is_none() || !self.shares_hash_keys {
+            return Ok(LeavingPredecessor::WithCounts(self));
+        }
+        let store = Arc::clone(store);
+        let path = self.path.clone();
+        let receiving = task::spawn_blocking(move || self.receive_counts(&store));
+        let error = match receiving.await.map_err(io::Error::other)? {
+            Ok((received, stream)) => {
+                let keys = received.keys();
+                let (sender, draining) = oneshot::channel();
+                received.begin(stream, sender);
+                info!(keys, "the counts of {keys} keys were taken over");
+                return Ok(LeavingPredecessor::WithoutCounts(draining));
+            }
+            Err(error) => error,
+        };
+        if connect(&path).await?.is_some() {
+            return Err(error);
+        }
+        // The predecessor has ended and cannot go on with the counts either.
+        warn!(%error, "the running gateway is gone: counts begin anew: {error}");
+        Ok(LeavingPredecessor::WithoutCounts(oneshot::channel().1))
+    }
+
+    fn receive_counts(self, store: &Arc<MemoryStore>) -> io::Result<(ReceivedCounts, UnixStream)> {
+        let Self { stream, .. } = self;
+        wire::send_line(&stream, "counts")?;
+        let received = ReceivedCounts::receive(store, &stream, || wire::receive_descriptor(&stream))?;
+        let sent = wire::send_line(&stream, "serving");
+        match wire::read_line(&stream) {
+            Ok(answer) if answer == "yours" => Ok((received, stream)),
+            Ok(_) => Err(io::Error::other("it goes on by itself, as this process was too slow")),
+            Err(error) if error.kind() == ErrorKind::WouldBlock => Err(error),
+            // It has ended without an answer, whether or not it read the line: this process alone has the counts.
+            Err(error) => {
+                let error = sent.err().unwrap_or(error);
+                info!(%error, "the running gateway is gone, its counts are here: {error}");
+                Ok((received, stream))
+            }
+        }
+    }
+}
+
+impl LeavingPredecessor {
+    /// Tells it that this process serves, and returns when it has stopped accepting.
+    pub(in crate::app) async fn wait_until_draining(self) -> io::Result<()> {
+        match self {
+            Self::WithCounts(Predecessor { stream, .. }) => {
+                wire::send_line(&stream, "serving")?;
+                match &*wire::read_line(&stream)? {
+                    "draining" => Ok(()),
+                    other => Err(wire::protocol_error(&format!("{other:?}"))),
+                }
+            }
+            Self::WithoutCounts(draining) => {
+                timeout(TAKEOVER_TIMEOUT, draining).await?.map_err(|_| ErrorKind::UnexpectedEof.into())
+            }
+        }
+    }
+}
+
+/// A connection to a gateway, and its process number where this process can see it.
+type PeerConnection = (UnixStream, Option<i32>);
+
+/// `None`: no process listens there.
+async fn connect(path: &Path) -> io::Result<Option<PeerConnection>> {
+    let stream = match tokio::net::UnixStream::connect(path).await {
+        Ok(stream) => stream,
+        Err(error) if is_absent(&error) => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    let peer = stream.peer_cred()?;
+    if peer.uid() != geteuid().as_raw() {
+        return Err(io::Error::new(ErrorKind::PermissionDenied, "it runs as another user"));
+    }
+    let stream = stream.into_std()?;
+    stream.set_nonblocking(false)?;
+    stream.set_read_timeout(Some(TAKEOVER_TIMEOUT))?;
+    stream.set_write_timeout(Some(TAKEOVER_TIMEOUT))?;
+    Ok(Some((stream, peer.pid())))
+}
+
+fn is_absent(error: &io::Error) -> bool {
+    // A path that is too long for a socket is invalid input.
+    matches!(error.kind(), ErrorKind::NotFound | ErrorKind::ConnectionRefused | ErrorKind::InvalidInput)
+}
+
+/// What a gateway answers to the greeting.
+type GreetingAnswer = (InheritedSockets, Option<Clock>);
+
+/// The outer error is of this process; the inner one is of the conversation.
+async fn send_greeting(
+    stream: UnixStream,
+    greeting: &'static str,
+) -> io::Result<(UnixStream, io::Result<GreetingAnswer>)> {
+    let blocking = task::spawn_blocking(move || {
+        let answer = receive_sockets(&stream, greeting);
+        (stream, answer)
+    });
+    blocking.await.map_err(io::Error::other)
+}
+
+fn receive_sockets(stream: &UnixStream, greeting: &str) -> io::Result<GreetingAnswer> {
+    wire::send_line(stream, greeting)?;
+    let (mut inherited, mut clock) = (InheritedSockets::default(), None);
+    loop {
+        let line = wire::read_line(stream)?;
+        let mut words = line.split(' ');
+        match (words.next(), words.next(), words.next()) {
+            (Some("end"), None, None) => return Ok((inherited, clock)),
+            (Some("clock"), Some(shown), None) => {
+                let shown = shown.parse().map_err(|_| wire::protocol_error(&format!("{line:?}")))?;
+                clock = Some(Clock::from(Timestamp::from_micros(shown)));
+            }
+            (Some("sockets"), Some(address), Some(count)) => {
+                let parsed: (Result<SocketAddr, _>, Result<usize, _>) = (address.parse(), count.parse());
+                let (Ok(configured), Ok(count)) = parsed else {
+                    return Err(wire::protocol_error(&format!("{line:?}")));
+                };
+                for _ in 0..count {
+                    inherited.add(Some(configured), TcpListener::from(wire::receive_descriptor(stream)?));
+                }
+            }
+            _ => return Err(wire::protocol_error(&format!("{line:?}"))),
+        }
+    }
+}
