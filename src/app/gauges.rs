@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::live_snapshot::LiveSnapshot;
 use super::store;
 use crate::gateway::Holding;
 use crate::gateway::Snapshot;
@@ -10,7 +11,20 @@ use crate::record::Gauges;
 use crate::record::Sinks;
 use crate::store::AnyStore;
 
-pub(super) fn gauges(
+/// A function that reads the gauges each time it is called.
+pub(super) fn gauge_reader(
+    live: &LiveSnapshot,
+    store: &Arc<AnyStore>,
+    connections: &Connections,
+    holding: &Holding,
+    sinks: &Sinks,
+) -> Box<dyn Fn() -> Gauges + Send + Sync> {
+    let (live, store, connections, holding, sinks) =
+        (live.shared(), Arc::clone(store), connections.clone(), holding.clone(), sinks.clone());
+    Box::new(move || gauges(&live.load(), &store, &connections, &holding, &sinks))
+}
+
+fn gauges(
     snapshot: &Snapshot,
     store: &AnyStore,
     connections: &Connections,

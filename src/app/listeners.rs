@@ -178,9 +178,9 @@ impl Listeners {
                         continue;
                     };
                     let listener = existing.remove(found);
-                    let changed = listener.door.change(reception);
-                    changes.proxy_protocol.extend(changed.proxy_protocol.map(|required| (listener.address, required)));
-                    changes.tls.extend(changed.tls.then_some(listener.address));
+                    let updated = listener.door.change(reception);
+                    changes.proxy_protocol.extend(updated.proxy_protocol.map(|required| (listener.address, required)));
+                    changes.tls.extend(updated.tls.then_some(listener.address));
                     self.0.push(listener);
                 }
             }

@@ -14,7 +14,7 @@ use super::StartError;
 use super::admin_listener::AdminListener;
 use super::diagnostics::log_warnings;
 use super::event_sources::BanEvents;
-use super::gauges::gauges;
+use super::gauges::gauge_reader;
 use super::listeners::BoundListener;
 use super::listeners::Listeners;
 use super::live_snapshot::LiveSnapshot;
@@ -27,6 +27,7 @@ use super::takeover::InheritedState;
 use super::takeover::Predecessor;
 use super::upstream_tasks::UpstreamTasks;
 use super::workers;
+use super::workers::Worker;
 use super::workers::Workers;
 use crate::admin;
 use crate::admin::Control;
@@ -100,20 +101,14 @@ impl App {
         let connections = Connections::within_descriptors(getrlimit(Resource::Nofile).current, cores);
         let holding = Holding::default();
 
-        let control = {
-            let gauges = {
-                let (live, store, connections, holding, sinks) =
-                    (live.shared(), Arc::clone(&store), connections.clone(), holding.clone(), sinks.clone());
-                move || gauges(&live.load(), &store, &connections, &holding, &sinks)
-            };
-            let token = bound_admin.as_ref().and_then(|(settings, _)| settings.token.clone());
-            let rules = admin::Rules { token, on_failure: store_settings.on_failure };
-            Control::new(admin_sources(&live, &store, &sinks, Box::new(gauges)), rules)
-        };
-        let workers = Workers::start(cores, {
+        let gauges = gauge_reader(&live, &store, &connections, &holding, &sinks);
+        let token = bound_admin.as_ref().and_then(|(settings, _)| settings.token.clone());
+        let rules = admin::Rules { token, on_failure: store_settings.on_failure };
+        let control = Control::new(admin_sources(&live, &store, &sinks, gauges), rules);
+        let workers = {
             let (live, store, clock) = (live.shared(), Arc::clone(&store), clock.clone());
             let settings = Arc::clone(&connection_settings);
-            move || workers::Worker {
+            let worker = move || Worker {
                 gateway: Gateway::new(
                     Arc::clone(&live),
                     Arc::new(store.on_another_core()),
@@ -121,9 +116,9 @@ impl App {
                     clock.clone(),
                 ),
                 settings: Arc::clone(&settings),
-            }
-        })
-        .map_err(StartError::Thread)?;
+            };
+            Workers::start(cores, worker).map_err(StartError::Thread)?
+        };
 
         let mut app = Self {
             upstream_tasks: UpstreamTasks::default(),
