@@ -29,8 +29,8 @@ pub(super) fn decode(code: &[u8], text: &mut Vec<u8>) -> Result<(), Undecodable>
         bits <<= length;
         count -= length;
     }
-    let padding = !(u64::MAX >> count);
-    if count < 8 && bits & padding == padding { Ok(()) } else { Err(Undecodable) }
+    let is_padding = |bits: u64| bits.leading_ones() as usize >= count;
+    if count < 8 && is_padding(bits) { Ok(()) } else { Err(Undecodable) }
 }
 
 /// A code of more bits than the table knows, the first of these.
@@ -183,7 +183,7 @@ mod tests {
     #[test]
     fn what_fills_the_last_byte_is_ones_and_less_than_a_byte() {
         assert_eq!(decoded(b""), Ok(Vec::new()));
-        for wrong in [&[0xff][..], &[0x1f, 0xff], &[0x18], &[0x64, 0x0e], &[0xff; 4], &[0xff, 0xff, 0xff, 0xfc]] {
+        for wrong in [&[0xff][..], &[0x1f, 0xff], &[0x18], &[0x64, 0x0e], &[0xff; 4], &[0xff; 8], &[0xff, 0xff, 0xff, 0xfc]] {
             assert_eq!(decoded(wrong), Err(Undecodable), "{wrong:x?}");
         }
     }
