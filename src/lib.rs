@@ -90,6 +90,13 @@
 //! - Bodies are streams with a bound; nothing collects one. What the requests of one connection keep has a bound for all of
 //!   them together: [`Budget`](listen::Budget).
 //!
+//! # Parsers of bytes from outside
+//!
+//! Each has a module `fuzz` beside it, whose function `check` panics where the parser breaks a promise: it must not panic,
+//! its output is bounded, and where bytes may arrive in parts the parts must not matter. The tests call `check` with the
+//! files in `fuzz/corpus/`, cut short and mutated (`corpus.rs`); the targets in `fuzz/` call it with what libFuzzer finds
+//! (`fuzzing.rs`).
+//!
 //! # A login denied, file by file
 //!
 //! `POST //LOGIN/` arrives; `listen` reads its head. `gateway/admit/framing.rs` finds one host and one framing.
@@ -103,6 +110,8 @@
 pub mod alarm;
 pub mod base64;
 pub mod clock;
+#[cfg(any(test, feature = "fuzzing"))]
+pub mod corpus;
 pub mod files;
 pub mod gather;
 pub mod glob;
@@ -141,3 +150,6 @@ pub mod config;
 pub mod app;
 
 pub mod cli;
+
+#[cfg(any(test, feature = "fuzzing"))]
+pub mod fuzzing;

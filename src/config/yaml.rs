@@ -321,5 +321,7 @@ const MAX_DEPTH: usize = 32;
 /// Enough for the longest file anyone writes, little enough that aliases of aliases stay harmless.
 const MAX_NODES: usize = 200_000;
 
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) mod fuzz;
 #[cfg(test)]
 mod tests;

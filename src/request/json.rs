@@ -215,5 +215,7 @@ const MAX_DEPTH: usize = 128;
 /// Far more than any key takes; whoever sends more is refused for less.
 const MAX_VALUES: usize = 64;
 
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) mod fuzz;
 #[cfg(test)]
 mod tests;

@@ -193,5 +193,7 @@ const MAX_NAME: usize = 256;
 /// Far more than any key takes; whoever sends more is refused for less.
 const MAX_VALUES: usize = 64;
 
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) mod fuzz;
 #[cfg(test)]
 mod tests;

@@ -17,13 +17,14 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("clock", &[]),
     ("alarm", &[]),
     ("base64", &[]),
+    ("corpus", &[]),
     ("files", &[]),
     ("gather", &[]),
     ("glob", &[]),
     ("http1", &[]),
     ("http2", &[]),
     ("client", &["clock", "base64"]),
-    ("request", &["base64", "client"]),
+    ("request", &["base64", "corpus", "client"]),
     ("list", &["client"]),
     ("key", &["client", "request"]),
     ("challenge", &["clock", "client", "key"]),
@@ -31,15 +32,16 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("limit", &["clock", "key", "list", "outcome"]),
     ("route", &["glob", "client", "request", "list", "key", "limit", "outcome"]),
     ("decision", &["units", "spelling", "clock", "client", "request", "list", "key", "limit", "outcome", "route"]),
-    ("store", &["units", "clock", "files", "client", "key", "limit", "decision"]),
+    ("store", &["units", "clock", "corpus", "files", "client", "key", "limit", "decision"]),
     ("upstream", &["alarm", "gather", "http1", "http2"]),
-    ("listen", &["clock", "alarm", "gather", "http1", "http2", "client"]),
+    ("listen", &["clock", "alarm", "corpus", "gather", "http1", "http2", "client"]),
     ("record", &["clock", "files", "client", "key", "limit", "outcome", "route", "decision"]),
     (
         "gateway",
         &[
             "alarm",
             "base64",
+            "corpus",
             "gather",
             "units",
             "clock",
@@ -68,8 +70,8 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     (
         "config",
         &[
-            "units", "spelling", "glob", "clock", "files", "client", "request", "list", "key", "limit", "outcome",
-            "route", "decision", "store", "upstream", "listen", "record", "gateway", "admin",
+            "units", "spelling", "glob", "clock", "corpus", "files", "client", "request", "list", "key", "limit",
+            "outcome", "route", "decision", "store", "upstream", "listen", "record", "gateway", "admin",
         ],
     ),
     (
@@ -86,6 +88,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
             "route", "decision", "store", "upstream", "listen", "record", "gateway", "admin", "config", "app",
         ],
     ),
+    ("fuzzing", &["request", "store", "listen", "gateway", "config"]),
 ];
 
 /// Modules that only compute: what they need is an argument.

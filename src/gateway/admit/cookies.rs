@@ -53,6 +53,8 @@ fn value_of<'c>(pair: &'c [u8], name: &str) -> Option<&'c [u8]> {
     (named == name.as_bytes()).then_some(value)
 }
 
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) mod fuzz;
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;

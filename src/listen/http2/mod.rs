@@ -9,7 +9,7 @@ mod frame_budget;
 mod frames;
 mod head;
 mod heads;
-mod hpack;
+pub(crate) mod hpack;
 mod sending;
 mod stream;
 mod tapped;

@@ -213,5 +213,7 @@ const PROXY: u8 = 1;
 /// Unspecified, and streams over IPv4, IPv6 and in the file system.
 const FAMILIES: &[u8] = &[0x00, 0x11, 0x21, 0x31];
 
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) mod fuzz;
 #[cfg(test)]
 mod tests;

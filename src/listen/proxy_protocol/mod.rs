@@ -1,6 +1,6 @@
 //! The PROXY protocol: a trusted proxy says first for whom it connects. What follows its header is left in the socket.
 
-mod header;
+pub(crate) mod header;
 
 use std::future::poll_fn;
 use std::io;

@@ -12,7 +12,7 @@ pub mod watch;
 mod settings;
 mod state;
 mod topology;
-mod transport;
+pub(crate) mod transport;
 
 pub use self::settings::Mode;
 pub use self::settings::Settings;

@@ -143,5 +143,7 @@ const MOST_BITS: usize = 28;
 /// Most texts are shorter. What a longer one needed is not kept.
 const KEPT: usize = 512;
 
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) mod fuzz;
 #[cfg(test)]
 mod tests;

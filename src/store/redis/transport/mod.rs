@@ -11,4 +11,4 @@ pub(super) mod connect;
 pub(super) mod fault;
 
 mod pipeline;
-mod reply;
+pub(crate) mod reply;

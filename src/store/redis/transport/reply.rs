@@ -88,6 +88,8 @@ fn nonsense() -> io::Error {
 /// Lists of Redis' own answers are nested three times at most.
 const DEEPEST: usize = 8;
 
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) mod fuzz;
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
