@@ -28,8 +28,8 @@
 //!    client, and [`settlements`](decision::PendingOutcome::settlements) is what the store is told of it: slots that come back,
 //!    keys that are reset, clients that are known from now on.
 //! 7. When its [`Exchange`](gateway::exchange::Exchange) ends, [`record`] gets one
-//!    [`RequestRecord`](record::RequestRecord): a log line, and counters found by position; and of what was done to
-//!    somebody a [`Happening`](record::Happening), for the audit trail, webhooks and event streams.
+//!    [`RequestRecord`](record::RequestRecord). It writes a log line, adds to counters found by position, and publishes
+//!    an [`Event`](record::Event) of a denial or a delay to the audit trail, webhooks and the event stream.
 //!
 //! # Who may import whom
 //!

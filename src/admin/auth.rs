@@ -23,7 +23,7 @@ use http::uri::Authority;
 use siphasher::sip128::Hasher128;
 use siphasher::sip128::SipHasher24;
 
-use super::Control;
+use super::AdminState;
 use super::problem::Problem;
 
 /// The token of the API. Only a hash of it is kept, under a secret of this process: comparing takes the same time
@@ -69,11 +69,11 @@ impl fmt::Debug for Token {
 pub(super) struct Peer(pub IpAddr);
 
 /// Lets through who may ask. What probes and scrapers ask needs no token.
-pub(super) async fn guard(State(control): State<Arc<Control>>, request: Request<Body>, next: Next) -> Response {
+pub(super) async fn guard(State(state): State<Arc<AdminState>>, request: Request<Body>, next: Next) -> Response {
     if OPEN.contains(&request.uri().path()) {
         return next.run(request).await;
     }
-    let allowed = match &control.rules.load().token {
+    let allowed = match &state.rules.load().token {
         Some(token) => presented(request.headers()).is_some_and(|presented| token.is(presented)),
         None if is_of_this_machine(&request) => true,
         None => return Problem::new(StatusCode::FORBIDDEN, FOREIGN).into_response(),

@@ -20,7 +20,7 @@ use serde::Deserialize;
 use serde::Serialize;
 use tracing::info;
 
-use super::Control;
+use super::AdminState;
 use super::export;
 use super::export::Format;
 use super::problem::Problem;
@@ -76,30 +76,30 @@ struct Wanted {
     force: bool,
 }
 
-pub(super) async fn list(State(control): State<Arc<Control>>) -> Json<Vec<Described>> {
-    Json(control.store.bans().list().iter().map(Described::of).collect())
+pub(super) async fn list(State(state): State<Arc<AdminState>>) -> Json<Vec<Described>> {
+    Json(state.store.bans().list().iter().map(Described::of).collect())
 }
 
 pub(super) async fn show(
-    State(control): State<Arc<Control>>,
+    State(state): State<Arc<AdminState>>,
     id: Result<Path<String>, PathRejection>,
 ) -> Result<Json<Described>, Problem> {
-    let ban = control.store.bans().find(named(id)?).ok_or_else(unknown)?;
+    let ban = state.store.bans().find(named(id)?).ok_or_else(unknown)?;
     Ok(Json(Described::of(&ban)))
 }
 
 /// Bans an address or a key for a while.
-pub(super) async fn add(State(control): State<Arc<Control>>, body: Bytes) -> Result<impl IntoResponse, Problem> {
+pub(super) async fn add(State(state): State<Arc<AdminState>>, body: Bytes) -> Result<impl IntoResponse, Problem> {
     let wanted: Wanted =
         serde_json::from_slice(&body).map_err(|error| bad(format!("{EXPECTED}: {}", place(&error))))?;
     let span = wanted.span()?;
     wanted.check_reason()?;
     let subject = match (&wanted.address, &wanted.limit) {
         (Some(address), None) if wanted.key.is_none() => BanSubject::Address(wanted.network(address)?),
-        (None, Some(limit)) => control.banned_key(limit, wanted.key.as_ref())?,
+        (None, Some(limit)) => state.banned_key(limit, wanted.key.as_ref())?,
         _ => return Err(bad(EXPECTED)),
     };
-    let ban = control.store.ban_by_operator(subject, span, &wanted.reason).await;
+    let ban = state.store.ban_by_operator(subject, span, &wanted.reason).await;
     let ban = ban.map_err(|full| Problem::new(StatusCode::INSUFFICIENT_STORAGE, full.to_string()))?;
     info!(ban = %ban.id, until = %ban.until, "banned by hand: {}", what(&ban));
     let location = format!("/api/v1/bans/{}", ban.id);
@@ -108,16 +108,16 @@ pub(super) async fn add(State(control): State<Arc<Control>>, body: Bytes) -> Res
 
 /// Lifts a ban. What was counted under its key is forgotten too: else the next request would be the next ban.
 pub(super) async fn remove(
-    State(control): State<Arc<Control>>,
+    State(state): State<Arc<AdminState>>,
     id: Result<Path<String>, PathRejection>,
 ) -> Result<StatusCode, Problem> {
-    let lifted = control.lift(&[named(id)?]).await?;
+    let lifted = state.lift(&[named(id)?]).await?;
     if lifted.is_empty() { Err(unknown()) } else { Ok(StatusCode::NO_CONTENT) }
 }
 
 /// The banned networks that are known in clear, for something else that keeps them out.
 pub(super) async fn exported(
-    State(control): State<Arc<Control>>,
+    State(state): State<Arc<AdminState>>,
     RawQuery(query): RawQuery,
 ) -> Result<impl IntoResponse, Problem> {
     let mut format = Format::Plain;
@@ -127,7 +127,7 @@ pub(super) async fn exported(
         }
         format = value.parse().map_err(bad)?;
     }
-    let bans = control.store.bans();
+    let bans = state.store.bans();
     let now = bans.now();
     let banned: Vec<_> = bans.list().iter().filter_map(|ban| Some((ban.network()?, ban.left(now)))).collect();
     Ok(([(CONTENT_TYPE, "text/plain; charset=utf-8")], export::text(format, &banned)))
@@ -189,7 +189,7 @@ impl Wanted {
     }
 }
 
-impl Control {
+impl AdminState {
     /// The ban that denies this key, or the address in it: the one that lasts longest.
     pub(super) fn ban_of(&self, asked: &LimitQuery) -> Option<Lasting> {
         let bans = self.store.bans();

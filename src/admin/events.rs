@@ -17,7 +17,7 @@ use http::header::CONTENT_TYPE;
 use http_body::Frame;
 use tokio::time::timeout;
 
-use super::Control;
+use super::AdminState;
 use super::problem::Problem;
 use crate::record::stream::Subscription;
 use crate::record::stream::Told;
@@ -27,8 +27,8 @@ const EVENT_STREAM: HeaderValue = HeaderValue::from_static("text/event-stream");
 /// What keeps a silent stream from being taken for a dead one, here and by whatever stands in between.
 const HEARTBEAT: Duration = Duration::from_secs(15);
 
-pub(super) async fn follow(State(control): State<Arc<Control>>) -> Result<impl IntoResponse, Problem> {
-    let subscription = control.herald.stream().subscribe().ok_or_else(|| {
+pub(super) async fn follow(State(state): State<Arc<AdminState>>) -> Result<impl IntoResponse, Problem> {
+    let subscription = state.event_bus.stream().subscribe().ok_or_else(|| {
         Problem::new(StatusCode::SERVICE_UNAVAILABLE, "as many listen already as may: try again when one has left")
     })?;
     let first = Bytes::from_static(b": what happens from now on\n\n");
@@ -58,8 +58,8 @@ async fn next(mut subscription: Subscription) -> Option<(Bytes, Subscription)> {
 /// JSON has no line ends in it, so it is one line of data.
 fn written(told: &Told) -> String {
     match told {
-        Told::Happening(number, happening) => {
-            format!("id: {number}\nevent: {}\ndata: {}\n\n", happening.event.as_str(), happening.to_json())
+        Told::Event(number, event) => {
+            format!("id: {number}\nevent: {}\ndata: {}\n\n", event.kind.as_str(), event.to_json())
         }
         Told::Lost(lost) => format!("event: lost\ndata: {{\"event\":\"lost\",\"lost\":{lost}}}\n\n"),
     }
@@ -91,13 +91,13 @@ impl http_body::Body for Events {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::Happening;
-    use crate::record::happening::Kind;
+    use crate::record::Event;
+    use crate::record::event::EventKind;
 
     #[test]
     fn each_event_is_numbered_named_and_one_line_of_data() {
-        let happening = Happening { reason: Some("two\nlines".into()), ..Happening::of(Kind::Reload) };
-        let text = written(&Told::Happening(7, Arc::new(happening)));
+        let event = Event { reason: Some("two\nlines".into()), ..Event::new(EventKind::Reload) };
+        let text = written(&Told::Event(7, Arc::new(event)));
         assert!(text.starts_with("id: 7\nevent: reload\ndata: {\"time\":"), "{text}");
         assert!(text.ends_with("\"reason\":\"two\\nlines\"}\n\n"), "{text}");
         assert_eq!(text.lines().count(), 4);

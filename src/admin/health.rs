@@ -8,7 +8,7 @@ use http::StatusCode;
 use serde_json::Value;
 use serde_json::json;
 
-use super::Control;
+use super::AdminState;
 use super::limits::word;
 use crate::limit::OnFailure;
 use crate::store::AnyStore;
@@ -19,18 +19,18 @@ pub(super) async fn healthz() -> Json<Value> {
 }
 
 /// Ready is who accepts connections and can decide.
-pub(super) async fn readyz(State(control): State<Arc<Control>>) -> (StatusCode, Json<Value>) {
-    let gauges = (control.gauges)();
-    let on_failure = control.rules.load().on_failure;
+pub(super) async fn readyz(State(state): State<Arc<AdminState>>) -> (StatusCode, Json<Value>) {
+    let gauges = (state.gauges)();
+    let on_failure = state.rules.load().on_failure;
     let mut store = json!({"kind": gauges.store, "up": gauges.store_up});
-    if let AnyStore::Shared(shared) = &*control.store {
+    if let AnyStore::Shared(shared) = &*state.store {
         let away = shared.shared().status().down;
         store["on_failure"] = json!(word(on_failure));
         if !away.is_empty() {
             store["away"] = away.iter().map(|away| json!({"server": away.server, "cause": away.cause})).collect();
         }
     }
-    let (status, word) = if control.is_draining() {
+    let (status, word) = if state.is_draining() {
         (StatusCode::SERVICE_UNAVAILABLE, "draining")
     } else if !gauges.store_up && on_failure == OnFailure::Deny {
         (StatusCode::SERVICE_UNAVAILABLE, "store away")

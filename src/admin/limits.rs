@@ -12,7 +12,7 @@ use http::StatusCode;
 use serde::Serialize;
 use tracing::info;
 
-use super::Control;
+use super::AdminState;
 use super::bans;
 use super::problem::Problem;
 use super::then;
@@ -98,56 +98,52 @@ struct RateStanding {
     reset: u64,
 }
 
-pub(super) async fn list(State(control): State<Arc<Control>>) -> Json<serde_json::Value> {
-    let policy = control.policy.load();
+pub(super) async fn list(State(state): State<Arc<AdminState>>) -> Json<serde_json::Value> {
+    let policy = state.policy.load();
     let described: Vec<_> =
         (0..).map(LimitId).zip(&policy.limits).map(|(id, limit)| describe(&policy, id, limit)).collect();
     Json(serde_json::to_value(described).expect("names and numbers are JSON"))
 }
 
 /// Where a key stands; nothing is charged.
-pub(super) async fn state(
-    State(control): State<Arc<Control>>,
+pub(super) async fn key_state(
+    State(state): State<Arc<AdminState>>,
     name: Result<Path<String>, PathRejection>,
     RawQuery(query): RawQuery,
 ) -> Result<Json<Standing>, Problem> {
-    let asked = control.asked(name, query.as_deref(), Cost::OfLimit)?;
-    let verdicts = control.store.look(&asked.batch()).await.map_err(away)?;
-    let ban = control.ban_of(&asked);
+    let asked = state.asked(name, query.as_deref(), Cost::OfLimit)?;
+    let verdicts = state.store.look(&asked.batch()).await.map_err(away)?;
+    let ban = state.ban_of(&asked);
     standing(asked, ban, &verdicts)
 }
 
 /// Decides and charges, as a request would: where the key is banned, none but attempts are charged. A slot in flight is given back at once: this request is over.
 pub(super) async fn hit(
-    State(control): State<Arc<Control>>,
+    State(state): State<Arc<AdminState>>,
     name: Result<Path<String>, PathRejection>,
     RawQuery(query): RawQuery,
 ) -> Result<Json<Standing>, Problem> {
-    let asked = control.asked(name, query.as_deref(), Cost::LimitQuery)?;
-    let ban = control.ban_of(&asked);
+    let asked = state.asked(name, query.as_deref(), Cost::LimitQuery)?;
+    let ban = state.ban_of(&asked);
     if ban.is_some() && !asked.counts_attempts() {
-        let verdicts = control.store.look(&asked.batch()).await.map_err(away)?;
+        let verdicts = state.store.look(&asked.batch()).await.map_err(away)?;
         return standing(asked, ban, &verdicts);
     }
-    let verdicts = control.store.decide(&asked.batch()).await.map_err(away)?;
+    let verdicts = state.store.decide(&asked.batch()).await.map_err(away)?;
     if asked.is_in_flight() && verdicts.iter().all(Verdict::passes) {
-        control.store.settle(&[Settlement::Release(asked.key)]).await.map_err(away)?;
+        state.store.settle(&[Settlement::Release(asked.key)]).await.map_err(away)?;
     }
     standing(asked, ban, &verdicts)
 }
 
 /// Forgets what was counted under a key.
-pub(super) async fn forget(
-    State(control): State<Arc<Control>>,
+pub(super) async fn reset(
+    State(state): State<Arc<AdminState>>,
     name: Result<Path<String>, PathRejection>,
     RawQuery(query): RawQuery,
 ) -> Result<StatusCode, Problem> {
-    let asked = control.asked(name, query.as_deref(), Cost::OfLimit)?;
-    control
-        .store
-        .reset(&[asked.key])
-        .await
-        .map_err(|_| Problem::new(StatusCode::SERVICE_UNAVAILABLE, NOT_FORGOTTEN))?;
+    let asked = state.asked(name, query.as_deref(), Cost::OfLimit)?;
+    state.store.reset(&[asked.key]).await.map_err(|_| Problem::new(StatusCode::SERVICE_UNAVAILABLE, NOT_FORGOTTEN))?;
     info!(limit = &*asked.limit, "the counters of one key of {} were reset by hand", asked.limit);
     Ok(StatusCode::NO_CONTENT)
 }
@@ -161,7 +157,7 @@ enum Cost {
     LimitQuery,
 }
 
-impl Control {
+impl AdminState {
     fn asked(
         &self,
         name: Result<Path<String>, PathRejection>,

@@ -8,10 +8,10 @@ use http::HeaderMap;
 use http::header::ACCEPT;
 use http::header::CONTENT_TYPE;
 
-use super::Control;
+use super::AdminState;
 use crate::record::metrics::Exposition;
 
-pub(super) async fn metrics(State(control): State<Arc<Control>>, headers: HeaderMap) -> impl IntoResponse {
+pub(super) async fn metrics(State(state): State<Arc<AdminState>>, headers: HeaderMap) -> impl IntoResponse {
     let accepts_open_metrics =
         headers.get(ACCEPT).is_some_and(|accept| memchr::memmem::find(accept.as_bytes(), OPEN_METRICS).is_some());
     let (exposition, content_type) = if accepts_open_metrics {
@@ -19,7 +19,7 @@ pub(super) async fn metrics(State(control): State<Arc<Control>>, headers: Header
     } else {
         (Exposition::Prometheus, "text/plain; version=0.0.4; charset=utf-8")
     };
-    ([(CONTENT_TYPE, content_type)], control.metrics.expose(&(control.gauges)(), exposition))
+    ([(CONTENT_TYPE, content_type)], state.metrics.expose(&(state.gauges)(), exposition))
 }
 
 const OPEN_METRICS: &[u8] = b"application/openmetrics-text";

@@ -41,8 +41,8 @@ use crate::listen::Connections;
 use crate::listen::Door;
 use crate::listen::Stop;
 use crate::listen::connection::Connection;
+use crate::record::EventBus;
 use crate::record::Gauges;
-use crate::record::Herald;
 use crate::record::Metrics;
 use crate::store::AnyStore;
 
@@ -50,7 +50,7 @@ pub use self::auth::Token;
 
 /// The `admin` section.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Settings {
+pub struct AdminSettings {
     pub address: SocketAddr,
     /// `None`: the API is open to this machine.
     pub token: Option<Token>,
@@ -58,14 +58,14 @@ pub struct Settings {
 
 /// What a reload changes without a new listener.
 #[derive(Clone, Debug)]
-pub struct Rules {
+pub struct AdminRules {
     pub token: Option<Token>,
     /// What holds while a shared store is away, for limits that do not say.
     pub on_failure: OnFailure,
 }
 
 /// What the admin listener is given to answer from.
-pub struct Sources {
+pub struct AdminSources {
     pub metrics: Arc<Metrics>,
     /// How things stand now; asked for each answer.
     pub gauges: Box<dyn Fn() -> Gauges + Send + Sync>,
@@ -73,33 +73,33 @@ pub struct Sources {
     pub policy: Box<dyn DynAccess<Policy> + Send + Sync>,
     pub store: Arc<AnyStore>,
     /// What happens, as it happens.
-    pub herald: Arc<Herald>,
+    pub event_bus: Arc<EventBus>,
 }
 
 /// All that the admin listener may ask of the gateway.
-pub struct Control {
+pub struct AdminState {
     metrics: Arc<Metrics>,
     gauges: Box<dyn Fn() -> Gauges + Send + Sync>,
     policy: Box<dyn DynAccess<Policy> + Send + Sync>,
     store: Arc<AnyStore>,
-    herald: Arc<Herald>,
-    rules: ArcSwap<Rules>,
+    event_bus: Arc<EventBus>,
+    rules: ArcSwap<AdminRules>,
     draining: AtomicBool,
 }
 
-impl Control {
-    pub fn new(sources: Sources, rules: Rules) -> Arc<Self> {
-        let Sources { metrics, gauges, policy, store, herald } = sources;
+impl AdminState {
+    pub fn new(sources: AdminSources, rules: AdminRules) -> Arc<Self> {
+        let AdminSources { metrics, gauges, policy, store, event_bus } = sources;
         let (rules, draining) = (ArcSwap::from_pointee(rules), AtomicBool::new(false));
-        Arc::new(Self { metrics, gauges, policy, store, herald, rules, draining })
+        Arc::new(Self { metrics, gauges, policy, store, event_bus, rules, draining })
     }
 
     /// From now on these hold.
-    pub fn follow(&self, rules: Rules) {
+    pub fn follow(&self, rules: AdminRules) {
         let before = self.rules.swap(Arc::new(rules));
         // Whoever listens showed the token of before.
         if before.token != self.rules.load().token {
-            self.herald.stream().hang_up();
+            self.event_bus.stream().hang_up();
         }
     }
 
@@ -113,36 +113,36 @@ impl Control {
     }
 }
 
-impl fmt::Debug for Sources {
+impl fmt::Debug for AdminSources {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Sources").field("store", &self.store).finish_non_exhaustive()
+        f.debug_struct("AdminSources").field("store", &self.store).finish_non_exhaustive()
     }
 }
 
-impl fmt::Debug for Control {
+impl fmt::Debug for AdminState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Control").field("draining", &self.draining).finish_non_exhaustive()
+        f.debug_struct("AdminState").field("draining", &self.draining).finish_non_exhaustive()
     }
 }
 
 /// Answers on one socket until told to stop.
-pub async fn serve(socket: TcpListener, control: Arc<Control>, stop: Stop) {
+pub async fn serve(socket: TcpListener, state: Arc<AdminState>, stop: Stop) {
     let settings = Arc::new(ArcSwap::from_pointee(CONNECTIONS));
     let door = Arc::new(Door::default());
-    listen::serve(socket, door, settings, Admin { router: router(control) }, Connections::default(), stop).await;
+    listen::serve(socket, door, settings, Admin { router: router(state) }, Connections::default(), stop).await;
 }
 
-fn router(control: Arc<Control>) -> Router {
+fn router(state: Arc<AdminState>) -> Router {
     let routed = routes().into_iter().fold(Router::new(), |router, (path, methods)| router.route(path, methods));
     routed
         .method_not_allowed_fallback(problem::method_not_allowed)
-        .route_layer(middleware::from_fn_with_state(Arc::clone(&control), auth::guard))
+        .route_layer(middleware::from_fn_with_state(Arc::clone(&state), auth::guard))
         .fallback(problem::not_found)
-        .with_state(control)
+        .with_state(state)
 }
 
 /// All there is, as `openapi.json` describes it.
-fn routes() -> [(&'static str, MethodRouter<Arc<Control>>); 11] {
+fn routes() -> [(&'static str, MethodRouter<Arc<AdminState>>); 11] {
     [
         ("/healthz", get(health::healthz)),
         ("/readyz", get(health::readyz)),
@@ -153,7 +153,7 @@ fn routes() -> [(&'static str, MethodRouter<Arc<Control>>); 11] {
         ("/api/v1/bans/export", get(bans::exported)),
         ("/api/v1/events", get(events::follow)),
         ("/api/v1/limits", get(limits::list)),
-        ("/api/v1/limits/{name}/state", get(limits::state).delete(limits::forget)),
+        ("/api/v1/limits/{name}/state", get(limits::key_state).delete(limits::reset)),
         ("/api/v1/limits/{name}/hit", post(limits::hit)),
     ]
 }

@@ -32,13 +32,13 @@ use crate::store::memory;
 
 #[tokio::test]
 async fn it_is_ready_until_it_drains_and_healthy_throughout() {
-    let control = control();
-    let router = router(Arc::clone(&control));
+    let state = state();
+    let router = router(Arc::clone(&state));
     assert_eq!(ask(&router, "GET", "/healthz").await.0, StatusCode::OK);
     let (status, _, body) = ask(&router, "GET", "/readyz").await;
     assert_eq!((status, &*body), (StatusCode::OK, r#"{"status":"ready","store":{"kind":"memory","up":true}}"#));
 
-    control.begin_draining();
+    state.begin_draining();
     assert_eq!(ask(&router, "GET", "/healthz").await.0, StatusCode::OK);
     let (status, _, body) = ask(&router, "GET", "/readyz").await;
     assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE);
@@ -47,18 +47,18 @@ async fn it_is_ready_until_it_drains_and_healthy_throughout() {
 
 #[tokio::test]
 async fn metrics_are_text_for_prometheus() {
-    let (status, content_type, body) = ask(&router(control()), "GET", "/metrics").await;
+    let (status, content_type, body) = ask(&router(state()), "GET", "/metrics").await;
     assert_eq!((status, &*content_type), (StatusCode::OK, "text/plain; version=0.0.4; charset=utf-8"));
     assert!(body.contains("\nportcullis_store_keys{kind=\"memory\"} 7\n"), "{body}");
 }
 
 #[tokio::test]
 async fn what_is_not_there_is_a_problem() {
-    let (status, content_type, body) = ask(&router(control()), "GET", "/nothing").await;
+    let (status, content_type, body) = ask(&router(state()), "GET", "/nothing").await;
     assert_eq!((status, &*content_type), (StatusCode::NOT_FOUND, "application/problem+json"));
     assert!(body.contains("/nothing"), "{body}");
 
-    let (status, content_type, _) = ask(&router(control()), "POST", "/metrics").await;
+    let (status, content_type, _) = ask(&router(state()), "POST", "/metrics").await;
     assert_eq!((status, &*content_type), (StatusCode::METHOD_NOT_ALLOWED, "application/problem+json"));
 }
 
@@ -70,7 +70,7 @@ async fn what_is_described_is_what_is_there() {
     assert!(there.iter().all(|path| described.contains_key(*path)), "{there:?}");
     assert_eq!(described.len(), there.len());
 
-    let router = router(control());
+    let router = router(state());
     for (path, operations) in described {
         for method in ["GET", "POST", "PUT", "PATCH", "DELETE"] {
             let (status, _, body) = ask(&router, method, &path.replace("{name}", "gone").replace("{id}", "gone")).await;
@@ -102,7 +102,7 @@ async fn every_reference_of_the_description_leads_somewhere() {
 #[tokio::test]
 async fn answers_have_the_fields_that_are_described() {
     let document: Value = serde_json::from_str(openapi::DOCUMENT).unwrap();
-    let router = router(control());
+    let router = router(state());
     let check = |schema: &str, answer: &Value| {
         let schema = &document["components"]["schemas"][schema];
         let mut described: Vec<_> = schema["properties"].as_object().unwrap().keys().collect();
@@ -129,7 +129,7 @@ async fn answers_have_the_fields_that_are_described() {
 
 #[tokio::test]
 async fn a_hit_charges_a_look_does_not_and_a_reset_forgets() {
-    let router = router(control());
+    let router = router(state());
     let state = async || json_of(&router, "GET", "/api/v1/limits/pace/state?client_ip=10.0.0.1").await;
     let hit = async || json_of(&router, "POST", "/api/v1/limits/pace/hit?client_ip=10.0.0.1").await;
     let fresh = state().await;
@@ -155,7 +155,7 @@ async fn a_hit_charges_a_look_does_not_and_a_reset_forgets() {
 
 #[tokio::test]
 async fn a_hit_costs_what_it_says_and_takes_no_slot_for_long() {
-    let router = router(control());
+    let router = router(state());
     let paced = json_of(&router, "POST", "/api/v1/limits/pace/hit?client_ip=10.0.0.1&cost=2").await;
     assert_eq!(paced["rates"][0]["remaining"], 0);
     for _ in 0..3 {
@@ -172,7 +172,7 @@ async fn a_hit_costs_what_it_says_and_takes_no_slot_for_long() {
 
 #[tokio::test]
 async fn what_is_unclear_is_a_problem_that_repeats_no_value() {
-    let router = router(control());
+    let router = router(state());
     let problem = async |path: &str| {
         let (status, content_type, body) = ask(&router, "GET", &format!("/api/v1/limits/{path}")).await;
         assert_eq!(content_type, "application/problem+json");
@@ -192,9 +192,9 @@ async fn what_is_unclear_is_a_problem_that_repeats_no_value() {
 
 #[tokio::test]
 async fn with_a_token_only_its_owner_may_ask() {
-    let control = control();
-    let router = router(Arc::clone(&control));
-    control.follow(Rules { token: Token::new("s3cret"), on_failure: OnFailure::Local });
+    let state = state();
+    let router = router(Arc::clone(&state));
+    state.follow(AdminRules { token: Token::new("s3cret"), on_failure: OnFailure::Local });
     let with = async |path: &str, token: &str| {
         let request = Request::get(path).header("authorization", token).body(Body::empty()).unwrap();
         let Ok(response) = router.clone().oneshot(request).await;
@@ -210,14 +210,14 @@ async fn with_a_token_only_its_owner_may_ask() {
     assert_eq!(with("/healthz", "Bearer other").await.status(), StatusCode::OK);
 
     // As a reload does it.
-    control.follow(Rules { token: Token::new("next"), on_failure: OnFailure::Local });
+    state.follow(AdminRules { token: Token::new("next"), on_failure: OnFailure::Local });
     assert_eq!(with("/api/v1/limits", "Bearer s3cret").await.status(), StatusCode::UNAUTHORIZED);
     assert_eq!(with("/api/v1/limits", "Bearer next").await.status(), StatusCode::OK);
 }
 
 #[tokio::test]
 async fn without_a_token_pages_of_other_sites_may_not_ask() {
-    let router = router(control());
+    let router = router(state());
     let request = Request::get("/api/v1/limits")
         .extension(auth::Peer([127, 0, 0, 1].into()))
         .header("host", "rebound.example:9090")
@@ -226,7 +226,7 @@ async fn without_a_token_pages_of_other_sites_may_not_ask() {
     assert_eq!(response.status(), StatusCode::FORBIDDEN);
 }
 
-fn control() -> Arc<Control> {
+fn state() -> Arc<AdminState> {
     let limit = |name: &str, key: &[&str], rule: Rule| Limit {
         name: name.into(),
         key: KeySpec {
@@ -267,7 +267,7 @@ fn control() -> Arc<Control> {
         channels: Vec::new(),
     };
     let clock = ManualClock::at(Timestamp::from_micros(1_700_000_000_000_000));
-    let sources = Sources {
+    let sources = AdminSources {
         metrics: Arc::new(Metrics::new()),
         gauges: Box::new(|| Gauges { store: "memory", store_up: true, store_keys: 7, ..Gauges::default() }),
         policy: Box::new(Constant(policy)),
@@ -275,9 +275,9 @@ fn control() -> Arc<Control> {
             &memory::Settings { max_keys: 100, snapshot: None },
             Clock::Manual(clock),
         )))),
-        herald: Arc::clone(Sinks::discard().herald()),
+        event_bus: Arc::clone(Sinks::discard().event_bus()),
     };
-    Control::new(sources, Rules { token: None, on_failure: OnFailure::Local })
+    AdminState::new(sources, AdminRules { token: None, on_failure: OnFailure::Local })
 }
 
 async fn json_of(router: &Router, method: &str, path: &str) -> Value {

@@ -13,7 +13,7 @@ use serde::Serialize;
 use tokio::task::JoinSet;
 use tracing::info;
 
-use super::Control;
+use super::AdminState;
 use super::bans::Described;
 use super::bans::bad;
 use super::bans::network_of;
@@ -46,18 +46,18 @@ enum Meant<'q> {
 
 /// Lifts the bans that the query names, and forgets what was counted under their keys.
 pub(super) async fn remove_those(
-    State(control): State<Arc<Control>>,
+    State(state): State<Arc<AdminState>>,
     RawQuery(query): RawQuery,
 ) -> Result<Json<Lifted>, Problem> {
     let meant = Meant::read(query.as_deref().unwrap_or_default())?;
     let ids = match &meant {
-        Meant::All => control.store.bans().list().iter().map(|ban| ban.id).collect(),
-        Meant::Address(network) => control.about(*network),
-        Meant::Key(limit, values) => [BanId::of_key(control.key_alone(limit, values)?.key)].into(),
+        Meant::All => state.store.bans().list().iter().map(|ban| ban.id).collect(),
+        Meant::Address(network) => state.about(*network),
+        Meant::Key(limit, values) => [BanId::of_key(state.key_alone(limit, values)?.key)].into(),
     };
-    let lifted = control.lift(&ids.into_iter().collect::<Vec<_>>()).await?;
+    let lifted = state.lift(&ids.into_iter().collect::<Vec<_>>()).await?;
     let wider = match &meant {
-        Meant::Address(network) => control.around(*network),
+        Meant::Address(network) => state.around(*network),
         Meant::All | Meant::Key(..) => None,
     };
     if lifted.is_empty() && !matches!(meant, Meant::All) {
@@ -85,7 +85,7 @@ impl<'q> Meant<'q> {
     }
 }
 
-impl Control {
+impl AdminState {
     /// Lifts these bans: those that there were. What was counted under their keys is forgotten too: else the next
     /// request would be the next ban.
     pub(super) async fn lift(&self, ids: &[BanId]) -> Result<Vec<Ban>, Problem> {

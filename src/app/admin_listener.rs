@@ -9,7 +9,7 @@ use tracing::error;
 
 use super::sockets::BoundSockets;
 use crate::admin;
-use crate::admin::Control;
+use crate::admin::AdminState;
 use crate::listen::Stopper;
 
 pub(super) struct AdminListener {
@@ -23,7 +23,7 @@ pub(super) struct AdminListener {
 }
 
 impl AdminListener {
-    pub(super) fn serve(bound: BoundSockets, control: &Arc<Control>) -> Self {
+    pub(super) fn serve(bound: BoundSockets, control: &Arc<AdminState>) -> Self {
         let BoundSockets { configured, address, sockets } = bound;
         let stopper = Stopper::default();
         for socket in &sockets {

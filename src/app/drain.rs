@@ -73,7 +73,7 @@ impl App {
         // A worker that ends may send its last settlements to the process that took over, and this thread carries them.
         let workers = self.workers;
         drop(task::spawn_blocking(move || workers.stop()).await);
-        self.sinks.herald().close(FLUSH_TIMEOUT).await;
+        self.sinks.event_bus().close(FLUSH_TIMEOUT).await;
         self.stop_store_task.cancel();
         drop(time::timeout(STORE_TIMEOUT, self.store_task).await);
         self.sinks.flush(FLUSH_TIMEOUT);

@@ -7,9 +7,9 @@ use tracing::info;
 
 use super::changes::Changes;
 use super::reload::ReloadError;
-use crate::record::Happening;
-use crate::record::Herald;
-use crate::record::happening::Kind;
+use crate::record::Event;
+use crate::record::EventBus;
+use crate::record::event::EventKind;
 use crate::store::bans::Ban;
 use crate::store::bans::BanObserver;
 use crate::store::bans::BanSubject;
@@ -17,20 +17,20 @@ use crate::units::Span;
 
 /// Publishes bans that begin or are lifted on this gateway. Each other gateway publishes its own.
 #[derive(Debug)]
-pub(super) struct BanEvents(pub(super) Arc<Herald>);
+pub(super) struct BanEvents(pub(super) Arc<EventBus>);
 
 impl BanObserver for BanEvents {
     fn banned(&self, ban: &Ban) {
         log_unless_by_operator(ban);
-        self.0.tell(&Arc::new(Happening {
+        self.0.publish(&Arc::new(Event {
             until: Some(ban.until),
             span: Some(ban.until.since(ban.since)),
-            ..ban_event(Kind::Ban, ban)
+            ..ban_event(EventKind::Ban, ban)
         }));
     }
 
     fn lifted(&self, ban: &Ban) {
-        self.0.tell(&Arc::new(ban_event(Kind::Unban, ban)));
+        self.0.publish(&Arc::new(ban_event(EventKind::Unban, ban)));
     }
 }
 
@@ -47,7 +47,7 @@ fn log_unless_by_operator(ban: &Ban) {
     info!(ban = %ban.id, limit = &**limit, key, client, until = %ban.until, "{limit} bans {shown} for {span}");
 }
 
-fn ban_event(kind: Kind, ban: &Ban) -> Happening {
+fn ban_event(kind: EventKind, ban: &Ban) -> Event {
     let (address, limit, key, client) = match &ban.subject {
         BanSubject::Address(network) => (Some(network.to_string().into_boxed_str()), None, None, None),
         BanSubject::Key { limit, named, client, .. } => {
@@ -56,24 +56,24 @@ fn ban_event(kind: Kind, ban: &Ban) -> Happening {
     };
     // The ban of a single address names its client.
     let network = ban.network().filter(|network| network.prefix_len() == network.max_prefix_len());
-    Happening {
+    Event {
         limit,
         key,
         address,
         client: client.or(network.map(|network| network.addr())),
         ban: Some(ban.id.to_string().into()),
         reason: (!ban.reason.is_empty()).then(|| (*ban.reason).into()),
-        ..Happening::of(kind)
+        ..Event::new(kind)
     }
 }
 
 /// The event of a reload, whether it changed anything or was refused.
-pub(super) fn reload_event(result: &Result<Changes, ReloadError>) -> Happening {
+pub(super) fn reload_event(result: &Result<Changes, ReloadError>) -> Event {
     let reason = match result {
         Ok(changes) => format!("done: {changes}"),
         Err(ReloadError::Mistakes(mistakes)) => format!("refused: {} mistakes", mistakes.len()),
         Err(ReloadError::Start(_)) => "refused: an address or a file cannot be opened".to_owned(),
         Err(ReloadError::Panic) => "refused: reading it panicked".to_owned(),
     };
-    Happening { reason: Some(reason.into()), ..Happening::of(Kind::Reload) }
+    Event { reason: Some(reason.into()), ..Event::new(EventKind::Reload) }
 }

@@ -16,20 +16,20 @@ use crate::config::Output;
 use crate::gateway::Snapshot;
 use crate::record::LogSettings;
 use crate::record::Sinks;
-use crate::record::audit;
-use crate::record::audit::Append;
-use crate::record::audit::Trail;
-use crate::record::notify;
-use crate::record::notify::Desks;
+use crate::record::audit::AuditSettings;
+use crate::record::audit::AuditTrail;
+use crate::record::audit::StreamAppender;
+use crate::record::notify::NotifySettings;
+use crate::record::notify::WebhookChannels;
 use crate::store::AnyStore;
 
 /// The settings that are needed to prepare a start.
 pub(super) struct Preparation {
     pub(super) store: crate::store::Settings,
     pub(super) clock: Clock,
-    pub(super) audit: audit::Settings,
+    pub(super) audit: AuditSettings,
     pub(super) outputs: Vec<Output>,
-    pub(super) notify: notify::Settings,
+    pub(super) notify: NotifySettings,
     pub(super) parts: SnapshotParts,
     pub(super) log_settings: LogSettings,
 }
@@ -38,9 +38,9 @@ pub(super) struct Preparation {
 pub(super) struct PreparedParts {
     pub(super) snapshot: Snapshot,
     pub(super) store: Arc<AnyStore>,
-    pub(super) streams: Option<Arc<dyn Append>>,
-    pub(super) trail: Trail,
-    pub(super) desks: Desks,
+    pub(super) streams: Option<Arc<dyn StreamAppender>>,
+    pub(super) trail: AuditTrail,
+    pub(super) channels: WebhookChannels,
     pub(super) log_settings: LogSettings,
 }
 
@@ -66,21 +66,21 @@ impl Preparation {
         let store = Arc::new(store::build(&store, &clock, sinks.metrics(), predecessor));
         let streams = RedisStreams::of(&store);
         let trail = open_trail(sinks, &audit, streams.as_ref(), &outputs)?;
-        let desks = sinks.herald().desks(&notify, &Desks::default(), sinks.metrics());
-        let snapshot = snapshot::build(parts, &log_settings, &desks, None, sinks);
-        Ok(PreparedParts { snapshot, store, streams, trail, desks, log_settings })
+        let channels = sinks.event_bus().open_channels(&notify, &WebhookChannels::default(), sinks.metrics());
+        let snapshot = snapshot::build(parts, &log_settings, &channels, None, sinks);
+        Ok(PreparedParts { snapshot, store, streams, trail, channels, log_settings })
     }
 }
 
 /// Opens the places of the audit trail. A place that cannot be opened is a mistake at the line that names it.
 pub(super) fn open_trail(
     sinks: &Sinks,
-    settings: &audit::Settings,
-    streams: Option<&Arc<dyn Append>>,
+    settings: &AuditSettings,
+    streams: Option<&Arc<dyn StreamAppender>>,
     outputs: &[Output],
-) -> Result<Trail, StartError> {
+) -> Result<AuditTrail, StartError> {
     sinks
-        .herald()
-        .open(settings, streams, sinks.metrics())
+        .event_bus()
+        .open_trail(settings, streams, sinks.metrics())
         .map_err(|error| StartError::Mistakes(vec![Output::unwritable(outputs, &error.path, &error.to_string())]))
 }

@@ -10,7 +10,7 @@ use crate::record::LogSettings;
 use crate::record::Recorder;
 use crate::record::ServerNames;
 use crate::record::Sinks;
-use crate::record::notify::Desks;
+use crate::record::notify::WebhookChannels;
 use crate::upstream;
 use crate::upstream::Upstream;
 
@@ -27,7 +27,7 @@ pub struct SnapshotParts {
 pub fn build(
     parts: SnapshotParts,
     log: &LogSettings,
-    desks: &Desks,
+    channels: &WebhookChannels,
     previous: Option<&Snapshot>,
     sinks: &Sinks,
 ) -> Snapshot {
@@ -35,7 +35,7 @@ pub fn build(
     let known = previous.map_or(&[][..], |snapshot| &snapshot.upstreams);
     let upstreams: Vec<_> = upstreams.into_iter().map(|settings| Upstream::carry_over(settings, known)).collect();
     let recorder = Recorder::new(sinks, log, &policy, upstreams.iter().map(|upstream| server_names(upstream)));
-    let recorder = recorder.with_channels(&policy, desks);
+    let recorder = recorder.with_channels(&policy, channels);
     Snapshot::new(policy, clients, upstreams, requests, recorder)
 }
 

@@ -29,8 +29,9 @@ use super::upstream_tasks::UpstreamTasks;
 use super::workers;
 use super::workers::Worker;
 use super::workers::Workers;
-use crate::admin;
-use crate::admin::Control;
+use crate::admin::AdminRules;
+use crate::admin::AdminSources;
+use crate::admin::AdminState;
 use crate::clock::Clock;
 use crate::config::Settings;
 use crate::gateway::Gateway;
@@ -89,11 +90,11 @@ impl App {
             parts,
             log_settings,
         };
-        let PreparedParts { snapshot, store, streams, trail, desks, log_settings } =
+        let PreparedParts { snapshot, store, streams, trail, channels, log_settings } =
             preparation.run(&sinks, predecessor).await?;
         let live = LiveSnapshot::new(snapshot);
-        sinks.herald().follow(trail);
-        store.bans().observe(Arc::new(BanEvents(Arc::clone(sinks.herald()))));
+        sinks.event_bus().set_trail(trail);
+        store.bans().observe(Arc::new(BanEvents(Arc::clone(sinks.event_bus()))));
         let stop_store_task = CancellationToken::new();
         let snapshot_writer = Arc::new(SnapshotWriter::new(store_settings.memory.snapshot.clone()));
         let store_task = store::start_task(&store, &snapshot_writer, &stop_store_task).await;
@@ -103,8 +104,8 @@ impl App {
 
         let gauges = gauge_reader(&live, &store, &connections, &holding, &sinks);
         let token = bound_admin.as_ref().and_then(|(settings, _)| settings.token.clone());
-        let rules = admin::Rules { token, on_failure: store_settings.on_failure };
-        let control = Control::new(admin_sources(&live, &store, &sinks, gauges), rules);
+        let rules = AdminRules { token, on_failure: store_settings.on_failure };
+        let control = AdminState::new(admin_sources(&live, &store, &sinks, gauges), rules);
         let workers = {
             let (live, store, clock) = (live.shared(), Arc::clone(&store), clock.clone());
             let settings = Arc::clone(&connection_settings);
@@ -132,7 +133,7 @@ impl App {
             stop_store_task,
             store_task,
             sinks,
-            desks,
+            channels,
             streams,
             log,
             log_settings,
@@ -161,12 +162,12 @@ fn admin_sources(
     store: &Arc<AnyStore>,
     sinks: &Sinks,
     gauges: Box<dyn Fn() -> Gauges + Send + Sync>,
-) -> admin::Sources {
-    admin::Sources {
+) -> AdminSources {
+    AdminSources {
         metrics: Arc::clone(sinks.metrics()),
         gauges,
         policy: Box::new(Map::new(live.shared(), |snapshot: &Snapshot| &snapshot.policy)),
         store: Arc::clone(store),
-        herald: Arc::clone(sinks.herald()),
+        event_bus: Arc::clone(sinks.event_bus()),
     }
 }

@@ -17,7 +17,7 @@ use super::process_context::Load;
 use super::takeover::HandoverState;
 use super::upstream_tasks::UpstreamTasks;
 use super::workers::Workers;
-use crate::admin::Control;
+use crate::admin::AdminState;
 use crate::clock::Clock;
 use crate::config::Warnings;
 use crate::files::Watched;
@@ -25,9 +25,9 @@ use crate::listen;
 use crate::listen::Connections;
 use crate::record::LogSettings;
 use crate::record::Sinks;
-use crate::record::audit::Append;
+use crate::record::audit::StreamAppender;
 use crate::record::log::OperationalLog;
-use crate::record::notify::Desks;
+use crate::record::notify::WebhookChannels;
 use crate::store;
 use crate::store::AnyStore;
 use crate::store::snapshot::SnapshotWriter;
@@ -47,9 +47,9 @@ pub struct App {
     pub(super) store_task: JoinHandle<()>,
     pub(super) sinks: Sinks,
     /// The channels in force.
-    pub(super) desks: Desks,
+    pub(super) channels: WebhookChannels,
     /// The store's Redis as a place for the audit trail.
-    pub(super) streams: Option<Arc<dyn Append>>,
+    pub(super) streams: Option<Arc<dyn StreamAppender>>,
     pub(super) log: Option<Arc<OperationalLog>>,
     pub(super) log_settings: LogSettings,
     pub(super) workers: Workers,
@@ -57,7 +57,7 @@ pub struct App {
     pub(super) connection_settings: Arc<ArcSwap<listen::Settings>>,
     pub(super) connections: Connections,
     pub(super) admin: Option<AdminListener>,
-    pub(super) control: Arc<Control>,
+    pub(super) control: Arc<AdminState>,
     pub(super) upstream_tasks: UpstreamTasks,
     pub(super) load: Arc<Load>,
     pub(super) files: Vec<Watched>,

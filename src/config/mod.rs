@@ -25,15 +25,15 @@ use self::raw::Raw;
 use self::source::Environment;
 use self::source::Source;
 use self::source::Unreadable;
-use crate::admin;
+use crate::admin::AdminSettings;
 use crate::client::TrustedProxies;
 use crate::decision::Policy;
 use crate::files::Watched;
 use crate::gateway;
 use crate::listen;
 use crate::record::LogSettings;
-use crate::record::audit;
-use crate::record::notify;
+use crate::record::audit::AuditSettings;
+use crate::record::notify::NotifySettings;
 use crate::store;
 use crate::upstream;
 
@@ -47,14 +47,14 @@ pub use self::schema::schema;
 #[derive(Clone, Debug)]
 pub struct Settings {
     pub listen: Vec<listen::Entrance>,
-    pub admin: Option<admin::Settings>,
+    pub admin: Option<AdminSettings>,
     pub clients: TrustedProxies,
     pub store: store::Settings,
     /// By `UpstreamId`.
     pub upstreams: Vec<upstream::Settings>,
     pub policy: Policy,
-    pub notify: notify::Settings,
-    pub audit: audit::Settings,
+    pub notify: NotifySettings,
+    pub audit: AuditSettings,
     pub log: LogSettings,
     pub connections: listen::Settings,
     pub requests: gateway::Settings,

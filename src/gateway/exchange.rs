@@ -27,9 +27,9 @@ use crate::listen::Refused;
 use crate::outcome::Outcome;
 use crate::outcome::OutcomeRule;
 use crate::record::DecisionLabel;
-use crate::record::Forwarded;
-use crate::record::Meaning;
+use crate::record::ObservedOutcome;
 use crate::record::RequestRecord;
+use crate::record::UpstreamRecord;
 use crate::route::UpstreamId;
 use crate::upstream::PreviousAttempts;
 
@@ -49,7 +49,7 @@ pub struct Exchange {
     /// `None`: it was not sent to an application.
     forwarding: Option<Forwarding>,
     /// The outcome, once it was looked for.
-    meaning: Option<Meaning>,
+    meaning: Option<ObservedOutcome>,
     /// The device that becomes known with this answer: the outcome was a success.
     enrollment: Option<Box<DeviceEnrollment>>,
     /// What the client got; `None` when it was gone before.
@@ -161,10 +161,10 @@ impl Exchange {
     }
 
     /// The outcome is there: the store is told, once. `is_through`: so is the answer, and nothing is in flight any more.
-    pub fn settle(&mut self, meaning: Meaning, is_through: bool) -> Settling {
+    pub fn settle(&mut self, meaning: ObservedOutcome, is_through: bool) -> Settling {
         let Some(settled) = self.reservation.settle(meaning.outcome(), is_through) else { return Settling::default() };
         self.meaning = Some(meaning);
-        self.enrollment = settled.enrollment.filter(|_| meaning == Meaning::Known(Outcome::Success));
+        self.enrollment = settled.enrollment.filter(|_| meaning == ObservedOutcome::Known(Outcome::Success));
         settled.settling
     }
 
@@ -210,19 +210,19 @@ impl Drop for Exchange {
             limits: &decision.report.limits,
             retry_after: decision.retry_after,
             status: self.status,
-            meaning: self.meaning,
-            forwarded: self.forwarding.as_ref().map(|forwarding| Forwarded {
-                upstream: forwarding.upstream,
+            outcome: self.meaning,
+            upstream: self.forwarding.as_ref().map(|forwarding| UpstreamRecord {
+                id: forwarding.upstream,
                 server: forwarding.server.as_deref(),
                 failure: forwarding.failure,
                 previous_attempts: &forwarding.previous_attempts,
             }),
             error: self.error.as_deref(),
             duration: self.core.clock.now().since(facts.started),
-            deciding: decision.took,
+            decision_duration: decision.took,
             bytes_in: self.body.as_ref().map_or(0, BodyProgress::bytes),
             bytes_out: self.bytes_out,
-            subject: decision.subject.as_deref(),
+            applied_limit: decision.subject.as_deref(),
         });
     }
 }
@@ -249,13 +249,13 @@ pub(super) fn record_no_request(core: &Core, connection: &Connection, refused: &
         limits: &[],
         retry_after: None,
         status: Some(refused.status),
-        meaning: None,
-        forwarded: None,
+        outcome: None,
+        upstream: None,
         error: Some("the head is no HTTP request"),
         duration: Duration::ZERO,
-        deciding: None,
+        decision_duration: None,
         bytes_in: 0,
         bytes_out: 0,
-        subject: None,
+        applied_limit: None,
     });
 }

@@ -19,7 +19,7 @@ use crate::decision::device::DeviceEnrollment;
 use crate::key::KeyHash;
 use crate::outcome::Outcome;
 use crate::outcome::OutcomeRule;
-use crate::record::Meaning;
+use crate::record::ObservedOutcome;
 use crate::store::AnyStore;
 use crate::store::Store;
 
@@ -91,10 +91,10 @@ impl Reservation {
 
     /// The request is over. What was not settled has an unknown meaning, which is the answer, where it was sent; else it
     /// meant nothing.
-    pub fn abandon(&mut self) -> Option<Meaning> {
+    pub fn abandon(&mut self) -> Option<ObservedOutcome> {
         let held = self.0.as_mut()?;
         if held.is_sent {
-            held.settle(None, true).map(|_| Meaning::Unknown)
+            held.settle(None, true).map(|_| ObservedOutcome::Unknown)
         } else {
             held.settle(Some(Outcome::Neither), true);
             None

@@ -8,11 +8,11 @@ use http::StatusCode;
 use prometheus_client::metrics::counter::Counter;
 
 use super::DecisionLabel;
-use super::Forwarded;
-use super::Meaning;
 use super::Metrics;
+use super::ObservedOutcome;
+use super::UpstreamRecord;
 use super::histogram::Histogram;
-use super::notify::Desk;
+use super::notify::WebhookChannel;
 use crate::decision::LimitReport;
 use crate::limit::Action;
 use crate::outcome::Outcome;
@@ -48,10 +48,10 @@ impl RouteMeter {
             .get_or_init(|| metrics.requests(&self.name, decision.as_str(), STATUS_CLASSES[class]))
     }
 
-    pub(super) fn outcomes(&self, metrics: &Metrics, meaning: Meaning) -> &Counter {
+    pub(super) fn outcomes(&self, metrics: &Metrics, meaning: ObservedOutcome) -> &Counter {
         let position = match meaning {
-            Meaning::Known(outcome) => outcome as usize,
-            Meaning::Unknown => Outcome::ALL.len(),
+            ObservedOutcome::Known(outcome) => outcome as usize,
+            ObservedOutcome::Unknown => Outcome::ALL.len(),
         };
         self.outcomes[position].get_or_init(|| metrics.outcomes(&self.name, meaning.as_str()))
     }
@@ -66,7 +66,7 @@ pub(super) struct LimitMeter {
     /// By whether it is a shadow, and whether it denied.
     pub(super) decisions: [[OnceLock<Counter>; 2]; 2],
     /// Whom it tells.
-    pub(super) desks: Vec<Arc<Desk>>,
+    pub(super) channels: Vec<Arc<WebhookChannel>>,
 }
 
 impl LimitMeter {
@@ -79,7 +79,7 @@ impl LimitMeter {
             Action::Challenge => "challenged",
         };
         let decisions = array::from_fn(|_| array::from_fn(|_| OnceLock::new()));
-        Self { name: Arc::clone(name), denied, decisions, desks: Vec::new() }
+        Self { name: Arc::clone(name), denied, decisions, channels: Vec::new() }
     }
 
     pub(super) fn decisions(&self, metrics: &Metrics, report: &LimitReport) -> &Counter {
@@ -119,7 +119,7 @@ impl UpstreamMeter {
         Self { servers: counters.collect(), name: upstream }
     }
 
-    pub(super) fn count(&self, metrics: &Metrics, forwarded: Forwarded<'_>) {
+    pub(super) fn count(&self, metrics: &Metrics, forwarded: UpstreamRecord<'_>) {
         let server = forwarded.server.unwrap_or_default();
         if let Some((_, counter)) = self.servers.iter().find(|(name, _)| **name == *server) {
             counter.inc();

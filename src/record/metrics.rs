@@ -93,16 +93,16 @@ impl Metrics {
         build.get_or_create(&BuildLabels { version: env!("CARGO_PKG_VERSION") }).set(1);
         // What was read at the start is in force.
         metrics.last_reload_success.set(1);
-        for result in [Reload::Success, Reload::Failure] {
+        for result in [ReloadResult::Success, ReloadResult::Failure] {
             drop(metrics.reloads.get_or_create(&ReloadLabels { result: result.as_str() }));
         }
         Self { registry, ..metrics }
     }
 
     /// A configuration was read anew.
-    pub fn reloaded(&self, result: Reload) {
+    pub fn reloaded(&self, result: ReloadResult) {
         self.reloads.get_or_create(&ReloadLabels { result: result.as_str() }).inc();
-        self.last_reload_success.set(i64::from(result == Reload::Success));
+        self.last_reload_success.set(i64::from(result == ReloadResult::Success));
     }
 
     /// All of it as text, in the syntax a scraper asked for.
@@ -248,12 +248,12 @@ impl NoticeMetrics {
 
 /// What became of a reload.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Reload {
+pub enum ReloadResult {
     Success,
     Failure,
 }
 
-impl Reload {
+impl ReloadResult {
     fn as_str(self) -> &'static str {
         match self {
             Self::Success => "success",

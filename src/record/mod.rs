@@ -5,8 +5,8 @@
 
 pub mod access_log;
 pub mod audit;
-pub mod happening;
-pub mod herald;
+pub mod event;
+pub mod event_bus;
 pub mod histogram;
 pub mod line;
 pub mod log;
@@ -35,8 +35,8 @@ use crate::outcome::Outcome;
 use crate::route::RouteId;
 use crate::route::UpstreamId;
 
-pub use self::happening::Happening;
-pub use self::herald::Herald;
+pub use self::event::Event;
+pub use self::event_bus::EventBus;
 pub use self::meters::ServerNames;
 pub use self::metrics::Gauges;
 pub use self::metrics::Metrics;
@@ -74,30 +74,30 @@ pub struct RequestRecord<'a> {
     /// What the client got; `None` when it was gone before.
     pub status: Option<StatusCode>,
     /// What the answer meant; `None` where nothing asks for it.
-    pub meaning: Option<Meaning>,
+    pub outcome: Option<ObservedOutcome>,
     /// Where it was sent, if it was.
-    pub forwarded: Option<Forwarded<'a>>,
+    pub upstream: Option<UpstreamRecord<'a>>,
     /// Why the application did not answer or the request was refused, as a sentence.
     pub error: Option<&'a str>,
     /// From the head of the request to the end of the answer.
     pub duration: Duration,
     /// What the decision took, the store included; `None` when nothing was decided.
-    pub deciding: Option<Duration>,
+    pub decision_duration: Option<Duration>,
     pub bytes_in: u64,
     pub bytes_out: u64,
     /// What a limit did to it, where one did.
-    pub subject: Option<&'a Subject>,
+    pub applied_limit: Option<&'a AppliedLimit>,
 }
 
 /// Whom a limit denied or held.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Subject {
+pub struct AppliedLimit {
     /// The limit that decided.
     pub limit: LimitId,
     /// What it counts the request under; `None` where a part of the key is missing.
     pub key: Option<KeyHash>,
     /// The same for people.
-    pub shown: Option<ShownKey>,
+    pub masked_key: Option<MaskedKey>,
     /// For how long it is denied or held, if a wait ends that.
     pub span: Option<Duration>,
     /// A ban begins with it.
@@ -108,17 +108,17 @@ pub struct Subject {
 
 /// A key as people may see it.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct ShownKey {
+pub struct MaskedKey {
     /// The same on all gateways of a store, and no name for a counter: to count by.
     pub hash: KeyHash,
     /// Each selector and its value, masked.
-    pub masked: Vec<(String, String)>,
+    pub parts: Vec<(String, String)>,
 }
 
 /// What became of a request on its way to an application.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Forwarded<'a> {
-    pub upstream: UpstreamId,
+pub struct UpstreamRecord<'a> {
+    pub id: UpstreamId,
     /// The server that answered, or the last one tried, as the configuration writes it.
     pub server: Option<&'a str>,
     /// Why there was no answer, as a metric label: `connect`, `timeout`, ...
@@ -174,13 +174,13 @@ impl DecisionLabel {
 
 /// What the application's answer meant, where its route has an `outcome`.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Meaning {
+pub enum ObservedOutcome {
     Known(Outcome),
     /// It reached the application, and what came of that cannot be told: no answer, or none that says enough.
     Unknown,
 }
 
-impl Meaning {
+impl ObservedOutcome {
     pub fn outcome(self) -> Option<Outcome> {
         match self {
             Self::Known(outcome) => Some(outcome),
@@ -229,7 +229,7 @@ pub enum LogFormat {
 pub struct Sinks {
     lines: Arc<LineWriter>,
     metrics: Arc<Metrics>,
-    herald: Arc<Herald>,
+    event_bus: Arc<EventBus>,
     /// What `format` means where the configuration leaves it out.
     default_format: LogFormat,
 }
@@ -243,21 +243,21 @@ impl Sinks {
     /// Counts only; for tests of whatever records.
     pub fn discard() -> Self {
         let lines = Arc::new(LineWriter::detached());
-        let (metrics, herald) = (Arc::new(Metrics::new()), Arc::new(Herald::new()));
-        Self { lines, metrics, herald, default_format: LogFormat::Json }
+        let (metrics, event_bus) = (Arc::new(Metrics::new()), Arc::new(EventBus::new()));
+        Self { lines, metrics, event_bus, default_format: LogFormat::Json }
     }
 
     pub fn metrics(&self) -> &Arc<Metrics> {
         &self.metrics
     }
 
-    pub fn herald(&self) -> &Arc<Herald> {
-        &self.herald
+    pub fn event_bus(&self) -> &Arc<EventBus> {
+        &self.event_bus
     }
 
     /// Tells the audit trail and whoever listens of what no request was the cause of. Waits for nobody.
-    pub fn tell(&self, happening: Happening) {
-        self.herald.tell(&Arc::new(happening));
+    pub fn publish(&self, event: Event) {
+        self.event_bus.publish(&Arc::new(event));
     }
 
     /// Waits until every line is written, `at_most` so long: a reader that has stopped reading cannot hold the exit.

@@ -4,9 +4,10 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::AppliedLimit;
 use super::DecisionLabel;
-use super::Happening;
-use super::Herald;
+use super::Event;
+use super::EventBus;
 use super::LineWriter;
 use super::LogFormat;
 use super::LogSettings;
@@ -14,13 +15,12 @@ use super::Metrics;
 use super::RequestRecord;
 use super::ServerNames;
 use super::Sinks;
-use super::Subject;
 use super::access_log;
-use super::happening::Kind;
+use super::event::EventKind;
 use super::meters::LimitMeter;
 use super::meters::RouteMeter;
 use super::meters::UpstreamMeter;
-use super::notify::Desks;
+use super::notify::WebhookChannels;
 use crate::clock;
 use crate::clock::Clock;
 use crate::decision::Policy;
@@ -33,7 +33,7 @@ use crate::route::UpstreamId;
 #[derive(Debug)]
 pub struct Recorder {
     metrics: Arc<Metrics>,
-    herald: Arc<Herald>,
+    event_bus: Arc<EventBus>,
     clock: Clock,
     /// `None`: requests are not logged.
     log: Option<RequestLog>,
@@ -74,7 +74,7 @@ impl Recorder {
             }),
             routes: names.map(|name| RouteMeter::new(metrics, name)).collect(),
             limits: policy.limits.iter().map(|limit| LimitMeter::new(&limit.name, &limit.then.action)).collect(),
-            herald: Arc::clone(&sinks.herald),
+            event_bus: Arc::clone(&sinks.event_bus),
             clock: Clock::system(),
             upstreams: upstreams.into_iter().map(|names| UpstreamMeter::new(metrics, names)).collect(),
             metrics: Arc::clone(metrics),
@@ -83,18 +83,19 @@ impl Recorder {
 
     /// The limits of `policy` tell the channels that they name.
     #[must_use]
-    pub fn with_channels(mut self, policy: &Policy, desks: &Desks) -> Self {
+    pub fn with_channels(mut self, policy: &Policy, channels: &WebhookChannels) -> Self {
         for (meter, limit) in self.limits.iter_mut().zip(&policy.limits) {
             // A shadow tells nobody.
             let named = limit.then.notify.iter().filter(|_| !limit.shadow);
-            meter.desks = named.filter_map(|channel| desks.get(*channel)).map(Arc::clone).collect();
+            meter.channels = named.filter_map(|channel| channels.get(*channel)).map(Arc::clone).collect();
         }
         self
     }
 
     /// Whether anybody wants to know what this limit, or a list, does to a request.
-    pub fn is_heard(&self, limit: Option<LimitId>) -> bool {
-        self.herald.is_heard() || limit.is_some_and(|limit| !self.limits[usize::from(limit.0)].desks.is_empty())
+    pub fn has_consumers_for(&self, limit: Option<LimitId>) -> bool {
+        self.event_bus.has_consumers()
+            || limit.is_some_and(|limit| !self.limits[usize::from(limit.0)].channels.is_empty())
     }
 
     /// Whether requests are lines.
@@ -103,8 +104,8 @@ impl Recorder {
     }
 
     /// Whether anybody is told which key of this limit a request has.
-    pub fn wants(&self, limit: LimitId) -> bool {
-        self.logs_requests() || self.is_heard(Some(limit))
+    pub fn needs_key(&self, limit: LimitId) -> bool {
+        self.logs_requests() || self.has_consumers_for(Some(limit))
     }
 
     /// Counts a request, logs it, and tells of it where something was done to it. Waits for nobody.
@@ -114,7 +115,7 @@ impl Recorder {
         if let Some(RequestLog { lines, format, query }) = &self.log {
             let named = access_log::Named {
                 route: request.route.map(|route| &*self.route(Some(route)).name),
-                upstream: request.forwarded.map(|forwarded| &*self.upstream(forwarded.upstream).name),
+                upstream: request.upstream.map(|forwarded| &*self.upstream(forwarded.id).name),
                 query: request.query.filter(|_| *query),
                 limits: &self.limits,
             };
@@ -129,51 +130,51 @@ impl Recorder {
             | DecisionLabel::Banned
             | DecisionLabel::Listed
             | DecisionLabel::Tarpitted
-            | DecisionLabel::Challenged => Kind::Denial,
-            DecisionLabel::Delayed => Kind::Delay,
+            | DecisionLabel::Challenged => EventKind::Denial,
+            DecisionLabel::Delayed => EventKind::Delay,
         };
-        let limit = request.subject.map(|subject| subject.limit);
-        if !self.is_heard(limit) {
+        let limit = request.applied_limit.map(|applied| applied.limit);
+        if !self.has_consumers_for(limit) {
             return;
         }
-        let told = Happening::of(kind);
-        let told = Happening {
+        let told = Event::new(kind);
+        let told = Event {
             limit: match limit {
                 Some(limit) => Some(Arc::clone(&self.limits[usize::from(limit.0)].name)),
                 None => request.limit.map(Arc::from),
             },
-            key: request.subject.and_then(|subject| subject.shown.as_ref()).map(|shown| shown.masked.clone()),
+            key: request.applied_limit.and_then(|applied| applied.masked_key.as_ref()).map(|key| key.parts.clone()),
             client: Some(request.identity.client.address()),
             route: request.route.map(|route| Arc::clone(&self.route(Some(route)).name)),
             request_id: Some(request.request_id.into()),
             decision: Some(request.decision.as_str()),
             ban: request.ban.map(Box::from),
-            ..match request.subject.and_then(|subject| subject.span) {
+            ..match request.applied_limit.and_then(|applied| applied.span) {
                 Some(span) => told.lasting(span),
                 None => told,
             }
         };
         let told = Arc::new(told);
-        self.herald.tell(&told);
-        let Some(Subject { limit, key, is_ban, is_suspect, .. }) = request.subject else { return };
-        if self.limits[usize::from(limit.0)].desks.is_empty() || *is_suspect {
+        self.event_bus.publish(&told);
+        let Some(AppliedLimit { limit, key, is_ban, is_suspect, .. }) = request.applied_limit else { return };
+        if self.limits[usize::from(limit.0)].channels.is_empty() || *is_suspect {
             return;
         }
         // Whoever is told once in a while is told of the ban, not that its first knock was denied.
-        let told = if *is_ban { Arc::new(Happening { event: Kind::Ban, ..Happening::clone(&told) }) } else { told };
+        let told = if *is_ban { Arc::new(Event { kind: EventKind::Ban, ..Event::clone(&told) }) } else { told };
         self.notify(*limit, *key, &told);
     }
 
     /// Tells the channels of a limit.
-    fn notify(&self, limit: LimitId, key: Option<KeyHash>, told: &Arc<Happening>) {
-        let LimitMeter { name, desks, .. } = &self.limits[usize::from(limit.0)];
-        for desk in desks {
-            desk.tell(told, name, key.unwrap_or(KeyHash(0)), self.clock.now());
+    fn notify(&self, limit: LimitId, key: Option<KeyHash>, told: &Arc<Event>) {
+        let LimitMeter { name, channels, .. } = &self.limits[usize::from(limit.0)];
+        for channel in channels {
+            channel.tell(told, name, key.unwrap_or(KeyHash(0)), self.clock.now());
         }
     }
 
     /// Tells the channels of a limit of a ban that began after the request was answered that it began with.
-    pub fn tell_of_ban(
+    pub fn notify_of_ban(
         &self,
         limit: LimitId,
         key: KeyHash,
@@ -181,12 +182,12 @@ impl Recorder {
         client: IpAddr,
         left: Duration,
     ) {
-        let told = Happening {
+        let told = Event {
             limit: Some(Arc::clone(&self.limits[usize::from(limit.0)].name)),
             key: Some(shown),
             client: Some(client),
             decision: Some(DecisionLabel::Banned.as_str()),
-            ..Happening::of(Kind::Ban).lasting(left)
+            ..Event::new(EventKind::Ban).lasting(left)
         };
         self.notify(limit, Some(key), &Arc::new(told));
     }
@@ -195,17 +196,17 @@ impl Recorder {
         let route = self.route(request.route);
         route.requests(&self.metrics, request.decision, request.status).inc();
         route.request_duration.observe(request.duration);
-        if let Some(meaning) = request.meaning {
+        if let Some(meaning) = request.outcome {
             route.outcomes(&self.metrics, meaning).inc();
         }
-        if let Some(deciding) = request.deciding {
+        if let Some(deciding) = request.decision_duration {
             route.decision_duration.observe(deciding);
         }
         for report in request.limits {
             self.limits[usize::from(report.limit.0)].decisions(&self.metrics, report).inc();
         }
-        if let Some(forwarded) = request.forwarded {
-            self.upstream(forwarded.upstream).count(&self.metrics, forwarded);
+        if let Some(forwarded) = request.upstream {
+            self.upstream(forwarded.id).count(&self.metrics, forwarded);
         }
     }
 

@@ -9,12 +9,12 @@ use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::RecvError;
 use tokio_util::sync::CancellationToken;
 
-use super::happening::Happening;
+use super::event::Event;
 
 /// Where one can listen. Whoever is slow loses what they had no time for, and holds up nobody.
 #[derive(Debug)]
 pub struct Stream {
-    sender: broadcast::Sender<(u64, Arc<Happening>)>,
+    sender: broadcast::Sender<(u64, Arc<Event>)>,
     /// The number of the latest entry.
     latest: Mutex<u64>,
     places: Arc<Semaphore>,
@@ -24,7 +24,7 @@ pub struct Stream {
 /// One listener.
 #[derive(Debug)]
 pub struct Subscription {
-    receiver: broadcast::Receiver<(u64, Arc<Happening>)>,
+    receiver: broadcast::Receiver<(u64, Arc<Event>)>,
     ended: CancellationToken,
     _place: OwnedSemaphorePermit,
 }
@@ -33,7 +33,7 @@ pub struct Subscription {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Told {
     /// Numbered upwards from 1, since the process began.
-    Happening(u64, Arc<Happening>),
+    Event(u64, Arc<Event>),
     /// So many were lost: the listener was too slow.
     Lost(u64),
 }
@@ -70,13 +70,13 @@ impl Stream {
         self.places.available_permits() < MOST_LISTENERS
     }
 
-    pub(super) fn tell(&self, happening: &Arc<Happening>) {
+    pub(super) fn tell(&self, event: &Arc<Event>) {
         if self.has_listeners() {
             // Held while it is sent: numbers arrive in their order.
             let mut latest = self.latest.lock();
             *latest += 1;
             // The last listener may just have left.
-            drop(self.sender.send((*latest, Arc::clone(happening))));
+            drop(self.sender.send((*latest, Arc::clone(event))));
         }
     }
 }
@@ -86,7 +86,7 @@ impl Subscription {
     pub async fn next(&mut self) -> Option<Told> {
         tokio::select! {
             told = self.receiver.recv() => match told {
-                Ok((number, happening)) => Some(Told::Happening(number, happening)),
+                Ok((number, event)) => Some(Told::Event(number, event)),
                 Err(RecvError::Lagged(lost)) => Some(Told::Lost(lost)),
                 Err(RecvError::Closed) => None,
             },
@@ -98,18 +98,18 @@ impl Subscription {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::happening::Kind;
+    use crate::record::event::EventKind;
 
     #[tokio::test]
     async fn who_falls_behind_is_told_how_much_was_lost_and_goes_on_with_the_oldest_there_is() {
         let stream = Stream::new();
         let mut slow = stream.subscribe().unwrap();
-        let happening = Arc::new(Happening::of(Kind::Denial));
+        let event = Arc::new(Event::new(EventKind::Denial));
         for _ in 0..BEHIND + 10 {
-            stream.tell(&happening);
+            stream.tell(&event);
         }
         assert_eq!(slow.next().await, Some(Told::Lost(10)));
-        assert_eq!(slow.next().await, Some(Told::Happening(11, happening)));
+        assert_eq!(slow.next().await, Some(Told::Event(11, event)));
     }
 
     #[tokio::test]

@@ -1,4 +1,4 @@
-//! Rules that can be loaded as they are, again and again: each time what was loaded before is replaced in one step.
+//! AdminRules that can be loaded as they are, again and again: each time what was loaded before is replaced in one step.
 
 use std::fmt::Write;
 use std::time::Duration;

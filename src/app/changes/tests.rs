@@ -4,7 +4,7 @@ use crate::app::snapshot;
 use crate::app::snapshot::SnapshotParts;
 use crate::config;
 use crate::record::Sinks;
-use crate::record::notify::Desks;
+use crate::record::notify::WebhookChannels;
 
 const BEFORE: &str = "\
 listen: 127.0.0.1:8080
@@ -77,5 +77,5 @@ fn snapshot(text: &str, previous: Option<&Snapshot>) -> Snapshot {
     let settings = config::read("portcullis.yaml".as_ref(), text.to_owned(), &|_| None).expect("a good configuration");
     let config::Settings { policy, clients, upstreams, requests, log, .. } = settings;
     let parts = SnapshotParts { policy, clients, upstreams, requests };
-    snapshot::build(parts, &log, &Desks::default(), previous, &Sinks::discard())
+    snapshot::build(parts, &log, &WebhookChannels::default(), previous, &Sinks::discard())
 }

@@ -10,7 +10,8 @@ use tracing::warn;
 use super::error::ReloadError;
 use super::read::BuiltConfig;
 use super::read::OtherSettings;
-use crate::admin;
+use crate::admin::AdminRules;
+use crate::admin::AdminSettings;
 use crate::app::App;
 use crate::app::StartError;
 use crate::app::admin_listener::AdminListener;
@@ -26,7 +27,7 @@ use crate::config::Diagnostic;
 use crate::files::Watched;
 use crate::gateway::Snapshot;
 use crate::listen::Stack;
-use crate::record::metrics::Reload;
+use crate::record::metrics::ReloadResult;
 use crate::upstream::Upstream;
 
 /// A configuration with its addresses bound. Nothing of it can fail any more.
@@ -35,7 +36,7 @@ struct BoundConfig {
     changes: Changes,
     listeners: ListenerPlan,
     admin: AdminChange,
-    rules: admin::Rules,
+    rules: AdminRules,
     other: OtherSettings,
 }
 
@@ -56,18 +57,18 @@ impl App {
         match &result {
             Ok(changes) => {
                 info!("configuration reloaded; {changes}");
-                self.sinks.metrics().reloaded(Reload::Success);
+                self.sinks.metrics().reloaded(ReloadResult::Success);
             }
             Err(error) => {
                 error.log();
                 if let ReloadError::Mistakes(mistakes) = error {
                     self.watch_also(mistakes);
                 }
-                self.sinks.metrics().reloaded(Reload::Failure);
+                self.sinks.metrics().reloaded(ReloadResult::Failure);
             }
         }
         // Written by the new audit settings, so that each trail holds the reload that it began with.
-        self.sinks.tell(reload_event(&result));
+        self.sinks.publish(reload_event(&result));
         result
     }
 
@@ -75,12 +76,12 @@ impl App {
         let BuiltConfig { snapshot, changes, listen, admin, other } = built;
         let listeners = self.listeners.prepare(listen, &self.workers)?;
         let token = admin.as_ref().and_then(|admin| admin.token.clone());
-        let rules = admin::Rules { token, on_failure: other.store.on_failure };
+        let rules = AdminRules { token, on_failure: other.store.on_failure };
         let admin = self.bind_admin(admin)?;
         Ok(BoundConfig { snapshot, changes, listeners, admin, rules, other })
     }
 
-    fn bind_admin(&self, wanted: Option<admin::Settings>) -> Result<AdminChange, StartError> {
+    fn bind_admin(&self, wanted: Option<AdminSettings>) -> Result<AdminChange, StartError> {
         match (&self.admin, wanted) {
             (None, None) => Ok(AdminChange::None),
             (Some(_), None) => Ok(AdminChange::Close),
@@ -95,10 +96,10 @@ impl App {
     fn apply_config(&mut self, bound: BoundConfig) -> Changes {
         let BoundConfig { snapshot, mut changes, listeners, admin, rules, other } = bound;
         self.upstream_tasks.follow(&snapshot.upstreams);
-        self.sinks.herald().follow(other.trail);
+        self.sinks.event_bus().set_trail(other.trail);
         Upstream::close_removed(&self.live.load().upstreams, &snapshot.upstreams);
         self.live.replace(snapshot);
-        self.desks = other.desks;
+        self.channels = other.channels;
 
         // First the snapshot, then the sockets: a new connection must find the new rules.
         let drain = other.connections.drain;

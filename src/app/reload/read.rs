@@ -6,7 +6,7 @@ use tokio::task;
 use tokio::task::JoinHandle;
 
 use super::error::ReloadError;
-use crate::admin;
+use crate::admin::AdminSettings;
 use crate::app::App;
 use crate::app::Load;
 use crate::app::changes::Changes;
@@ -21,9 +21,9 @@ use crate::listen;
 use crate::listen::Entrance;
 use crate::record::LogSettings;
 use crate::record::Sinks;
-use crate::record::audit::Append;
-use crate::record::audit::Trail;
-use crate::record::notify::Desks;
+use crate::record::audit::AuditTrail;
+use crate::record::audit::StreamAppender;
+use crate::record::notify::WebhookChannels;
 use crate::store;
 
 /// A configuration that was read and built. Its addresses are not bound yet.
@@ -31,7 +31,7 @@ pub(in crate::app) struct BuiltConfig {
     pub(super) snapshot: Snapshot,
     pub(super) changes: Changes,
     pub(super) listen: Vec<Entrance>,
-    pub(super) admin: Option<admin::Settings>,
+    pub(super) admin: Option<AdminSettings>,
     pub(super) other: OtherSettings,
 }
 
@@ -39,8 +39,8 @@ pub(in crate::app) struct BuiltConfig {
 pub(super) struct OtherSettings {
     pub(super) store: store::Settings,
     pub(super) log: LogSettings,
-    pub(super) trail: Trail,
-    pub(super) desks: Desks,
+    pub(super) trail: AuditTrail,
+    pub(super) channels: WebhookChannels,
     pub(super) connections: listen::Settings,
     pub(super) files: Vec<Watched>,
     pub(super) warnings: Warnings,
@@ -51,8 +51,8 @@ struct ConfigReader {
     load: Arc<Load>,
     previous: Arc<Snapshot>,
     sinks: Sinks,
-    desks: Desks,
-    streams: Option<Arc<dyn Append>>,
+    channels: WebhookChannels,
+    streams: Option<Arc<dyn StreamAppender>>,
 }
 
 impl App {
@@ -63,7 +63,7 @@ impl App {
             load: Arc::clone(&self.load),
             previous: self.live.load(),
             sinks: self.sinks.clone(),
-            desks: self.desks.clone(),
+            channels: self.channels.clone(),
             streams: self.streams.clone(),
         };
         task::spawn_blocking(move || reader.read().map(Box::new))
@@ -73,7 +73,7 @@ impl App {
 impl ConfigReader {
     /// Blocks. To be called within a runtime.
     fn read(self) -> Result<BuiltConfig, ReloadError> {
-        let Self { load, previous, sinks, desks, streams } = self;
+        let Self { load, previous, sinks, channels, streams } = self;
         let Settings {
             listen,
             admin,
@@ -91,11 +91,11 @@ impl ConfigReader {
             warnings,
         } = load().map_err(ReloadError::Mistakes)?;
         let trail = open_trail(&sinks, &audit, streams.as_ref(), &outputs)?;
-        let desks = sinks.herald().desks(&notify, &desks, sinks.metrics());
+        let channels = sinks.event_bus().open_channels(&notify, &channels, sinks.metrics());
         let parts = SnapshotParts { policy, clients, upstreams, requests };
-        let snapshot = snapshot::build(parts, &log, &desks, Some(&previous), &sinks);
+        let snapshot = snapshot::build(parts, &log, &channels, Some(&previous), &sinks);
         let changes = Changes::between(&previous, &snapshot);
-        let other = OtherSettings { store, log, trail, desks, connections, files, warnings };
+        let other = OtherSettings { store, log, trail, channels, connections, files, warnings };
         Ok(BuiltConfig { snapshot, changes, listen, admin, other })
     }
 }

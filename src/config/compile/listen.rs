@@ -5,7 +5,8 @@ use std::net::SocketAddr;
 
 use super::Compiler;
 use super::response::Found;
-use crate::admin;
+use crate::admin::AdminSettings;
+use crate::admin::Token;
 use crate::client::TrustedProxies;
 use crate::config::raw::Document;
 use crate::config::raw::Spanned;
@@ -76,7 +77,7 @@ impl Compiler {
         entrances.collect()
     }
 
-    pub(super) fn admin(&mut self, document: &Document, listen: &[Described]) -> Option<admin::Settings> {
+    pub(super) fn admin(&mut self, document: &Document, listen: &[Described]) -> Option<AdminSettings> {
         let admin = document.admin.get()?;
         let token = admin.token_file.get().and_then(|file| self.token(file));
         let Spanned { value: address, at } = *admin.address.get()?;
@@ -94,11 +95,11 @@ impl Compiler {
                 "the admin listener needs a port of its own, such as `127.0.0.1:9090`",
             );
         }
-        Some(admin::Settings { address, token })
+        Some(AdminSettings { address, token })
     }
 
     /// Reads the file with the admin token. What it holds is for the admin API, and for no message.
-    fn token(&mut self, file: &crate::config::raw::Text) -> Option<admin::Token> {
+    fn token(&mut self, file: &crate::config::raw::Text) -> Option<Token> {
         let Found { path, content } = self.file(file, "token")?;
         let lines = content.lines().filter(|line| !line.trim().is_empty()).count();
         let message = match lines {
@@ -106,7 +107,7 @@ impl Compiler {
             1 => {
                 self.warn_of_readers(file, &path, "token");
                 self.warn_of_token(file, &path, &content);
-                return admin::Token::new(&content);
+                return Token::new(&content);
             }
             _ => format!("the token file `{}` has several lines", file.value),
         };

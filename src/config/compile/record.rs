@@ -9,10 +9,10 @@ use crate::config::raw::Document;
 use crate::config::raw::Text;
 use crate::config::raw::leaf::Problem;
 use crate::limit::ChannelId;
-use crate::record::audit;
+use crate::record::audit::AuditSettings;
 use crate::record::audit::RedisStream;
-use crate::record::notify;
-use crate::record::notify::Channel;
+use crate::record::notify::ChannelSettings;
+use crate::record::notify::NotifySettings;
 use crate::record::notify::Webhook;
 
 /// The channels of a configuration by name.
@@ -20,7 +20,7 @@ use crate::record::notify::Webhook;
 pub(super) struct Channels {
     by_name: HashMap<String, ChannelId>,
     /// By `ChannelId`; those with mistakes are left out, which have been reported.
-    compiled: Vec<Channel>,
+    compiled: Vec<ChannelSettings>,
 }
 
 impl Channels {
@@ -28,8 +28,8 @@ impl Channels {
         self.compiled.iter().map(|channel| Arc::clone(&channel.name)).collect()
     }
 
-    pub(super) fn compiled(self) -> notify::Settings {
-        notify::Settings { channels: self.compiled }
+    pub(super) fn compiled(self) -> NotifySettings {
+        NotifySettings { channels: self.compiled }
     }
 }
 
@@ -39,7 +39,7 @@ impl Compiler {
         let named = document.notify.get().map(|named| &named.entries[..]).unwrap_or_default();
         for (name, raw) in named {
             let checked = self.name(name);
-            let every = self.span(&raw.every, Channel::EVERY);
+            let every = self.span(&raw.every, ChannelSettings::EVERY);
             let webhook = raw.webhook.get().and_then(|text| self.webhook(text));
             let Ok(id) = u16::try_from(channels.by_name.len()).map(ChannelId) else {
                 let message = format!("there are more than {} channels", u16::MAX);
@@ -49,7 +49,7 @@ impl Compiler {
             // A reference to a channel with a mistake is no further mistake.
             channels.by_name.insert(name.value.clone(), id);
             if let (Some(name), Some(webhook)) = (checked, webhook) {
-                channels.compiled.push(Channel { name, webhook, every });
+                channels.compiled.push(ChannelSettings { name, webhook, every });
             }
         }
         channels
@@ -83,8 +83,8 @@ impl Compiler {
         notified
     }
 
-    pub(super) fn audit(&mut self, document: &Document) -> audit::Settings {
-        let Some(raw) = document.audit.get() else { return audit::Settings::default() };
+    pub(super) fn audit(&mut self, document: &Document) -> AuditSettings {
+        let Some(raw) = document.audit.get() else { return AuditSettings::default() };
         if raw.file.is_absent() && raw.redis_stream.is_absent() && raw.sqlite.is_absent() {
             let help = "name one: `file: audit.jsonl`, or remove `audit`";
             self.mistakes.report(raw.at, "an `audit` without a place to keep it", help);
@@ -95,7 +95,7 @@ impl Compiler {
             let message = "`file` and `sqlite` are one file, and cannot share it";
             self.mistakes.report(text.at, message, "give one of the two another path");
         }
-        audit::Settings { file, redis_stream: raw.redis_stream.get().and_then(|raw| self.redis_stream(raw)), sqlite }
+        AuditSettings { file, redis_stream: raw.redis_stream.get().and_then(|raw| self.redis_stream(raw)), sqlite }
     }
 
     fn redis_stream(&mut self, raw: &raw::record::RedisStream) -> Option<RedisStream> {

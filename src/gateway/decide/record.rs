@@ -10,8 +10,8 @@ use crate::decision::LimitReports;
 use crate::decision::Pass;
 use crate::decision::Penalty;
 use crate::limit::LimitId;
+use crate::record::AppliedLimit;
 use crate::record::DecisionLabel;
-use crate::record::Subject;
 use crate::route::RouteId;
 use crate::store::bans::BanId;
 use crate::units::whole_seconds;
@@ -29,7 +29,7 @@ pub struct DecisionRecord {
     /// In how many seconds the client is told to come again.
     pub retry_after: Option<u64>,
     /// What a limit did to it; `None` where nothing reads that.
-    pub subject: Option<Box<Subject>>,
+    pub subject: Option<Box<AppliedLimit>>,
     /// How long deciding took; `None`: nothing was decided.
     pub took: Option<Duration>,
 }
@@ -57,7 +57,7 @@ impl DecisionRecord {
     }
 
     /// `pass` may have a delay: then the request is held by that limit before it is forwarded.
-    pub fn of_pass(pass: &mut Pass, subject: Option<Box<Subject>>, took: Duration) -> Self {
+    pub fn of_pass(pass: &mut Pass, subject: Option<Box<AppliedLimit>>, took: Duration) -> Self {
         let (label, decider) = match pass.delay {
             Some((limit, _)) => (DecisionLabel::Delayed, Decider::Limit(limit)),
             None => (DecisionLabel::Allowed, Decider::Nothing),
@@ -69,7 +69,7 @@ impl DecisionRecord {
     /// `denial` is final: the bans that it begins have begun.
     pub fn of_denial(
         denial: &mut Denial<'_>,
-        subject: Option<Box<Subject>>,
+        subject: Option<Box<AppliedLimit>>,
         ban: Option<BanId>,
         took: Duration,
     ) -> Self {

@@ -8,8 +8,8 @@ use crate::gateway::snapshot::Snapshot;
 use crate::key::Hashers;
 use crate::key::KeyHash;
 use crate::limit::LimitId;
-use crate::record::ShownKey;
-use crate::record::Subject;
+use crate::record::AppliedLimit;
+use crate::record::MaskedKey;
 use crate::store::AnyStore;
 
 /// `None`: no limit denies it, or nobody wants to know.
@@ -18,12 +18,12 @@ pub(in crate::gateway) fn of_denial(
     live: &Snapshot,
     plan: &Plan<'_, '_>,
     store: &AnyStore,
-) -> Option<Box<Subject>> {
-    let limit = denial.limit.filter(|&limit| live.recorder.wants(limit))?;
-    let shown = denial.key.and_then(|key| shown(limit, key, plan, &store.hashers()));
+) -> Option<Box<AppliedLimit>> {
+    let limit = denial.limit.filter(|&limit| live.recorder.needs_key(limit))?;
+    let masked_key = denial.key.and_then(|key| masked_key(limit, key, plan, &store.hashers()));
     let is_ban = denial.new_bans.iter().any(|trip| trip.limit == limit);
     let (key, span, is_suspect) = (denial.key, denial.wait, denial.is_suspect);
-    Some(Box::new(Subject { limit, key, shown, span, is_ban, is_suspect }))
+    Some(Box::new(AppliedLimit { limit, key, masked_key, span, is_ban, is_suspect }))
 }
 
 /// The same of a request that is held before it is forwarded.
@@ -32,14 +32,14 @@ pub(in crate::gateway) fn of_delay(
     live: &Snapshot,
     plan: &Plan<'_, '_>,
     store: &AnyStore,
-) -> Option<Box<Subject>> {
-    let (limit, span) = pass.delay.filter(|&(limit, _)| live.recorder.wants(limit))?;
+) -> Option<Box<AppliedLimit>> {
+    let (limit, span) = pass.delay.filter(|&(limit, _)| live.recorder.needs_key(limit))?;
     let key = pass.delayed_key;
-    let shown = key.and_then(|key| shown(limit, key, plan, &store.hashers()));
-    Some(Box::new(Subject { limit, key, shown, span: Some(span), is_ban: false, is_suspect: false }))
+    let masked_key = key.and_then(|key| masked_key(limit, key, plan, &store.hashers()));
+    Some(Box::new(AppliedLimit { limit, key, masked_key, span: Some(span), is_ban: false, is_suspect: false }))
 }
 
-fn shown(limit: LimitId, key: KeyHash, plan: &Plan<'_, '_>, hashers: &Hashers) -> Option<ShownKey> {
-    let masked = plan.named(hashers, limit, key)?.masked;
-    Some(ShownKey { hash: hashers.shown.rehash(key), masked })
+fn masked_key(limit: LimitId, key: KeyHash, plan: &Plan<'_, '_>, hashers: &Hashers) -> Option<MaskedKey> {
+    let parts = plan.named(hashers, limit, key)?.masked;
+    Some(MaskedKey { hash: hashers.shown.rehash(key), parts })
 }

@@ -48,7 +48,7 @@ pub(super) fn look_into(suspected: Suspected, live: &Arc<Snapshot>, store: &Arc<
                 BanSubject::Address(_) => Vec::new(),
             };
             let left = store.ban_by_limit(subject, ladder, REASON).await.left(store.bans().now());
-            live.recorder.tell_of_ban(id, key, shown, client, left);
+            live.recorder.notify_of_ban(id, key, shown, client, left);
         }
         store.bans().release_check(ban);
     });

@@ -27,7 +27,7 @@ use crate::outcome::Inspection;
 use crate::outcome::Outcome;
 use crate::outcome::inspection;
 use crate::outcome::inspection::Ending;
-use crate::record::Meaning;
+use crate::record::ObservedOutcome;
 
 /// What is still to be found out about an answer, and to be told. It ends with the answer.
 #[derive(Debug)]
@@ -47,7 +47,7 @@ impl Watch {
         if let Some(outcome) = rule.of_head(status, headers) {
             return Some(Self {
                 inspection: None,
-                settling: exchange.settle(Meaning::Known(outcome), is_through),
+                settling: exchange.settle(ObservedOutcome::Known(outcome), is_through),
                 share: None,
             });
         }
@@ -92,8 +92,8 @@ impl Watch {
     }
 }
 
-fn meaning(outcome: Option<Outcome>) -> Meaning {
-    outcome.map_or(Meaning::Unknown, Meaning::Known)
+fn meaning(outcome: Option<Outcome>) -> ObservedOutcome {
+    outcome.map_or(ObservedOutcome::Unknown, ObservedOutcome::Known)
 }
 
 /// The body of such an answer: each part goes on at once, but the end not before the store knows what frees the client.

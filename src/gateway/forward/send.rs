@@ -39,7 +39,7 @@ use crate::gateway::respond::reply::Connection as Ending;
 use crate::listen::Connection;
 use crate::outcome::Outcome;
 use crate::outcome::inspection;
-use crate::record::Meaning;
+use crate::record::ObservedOutcome;
 use crate::route::UpstreamId;
 use crate::upstream::ForwardError;
 use crate::upstream::HostHeader;
@@ -79,7 +79,8 @@ pub fn forward(
             Ok(answer) => relay(exchange, answer, invitation, None),
             Err(error) => {
                 // What never reached the application says nothing about the client.
-                let meaning = if error.is_sent { Meaning::Unknown } else { Meaning::Known(Outcome::Neither) };
+                let meaning =
+                    if error.is_sent { ObservedOutcome::Unknown } else { ObservedOutcome::Known(Outcome::Neither) };
                 exchange.settle(meaning, true).await;
                 fail(exchange, has_body, error)
             }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use http::Version;
 
 use super::Named;
-use crate::record::Meaning;
+use crate::record::ObservedOutcome;
 use crate::record::RequestRecord;
 use crate::record::TraceId;
 
@@ -100,18 +100,18 @@ pub(super) fn each(request: &RequestRecord<'_>, named: &Named<'_>, mut put: impl
     put(&ROUTE, text(named.route));
     put(&DECISION, Value::Text(request.decision.as_str()));
     put(&LIMIT, text(request.limit));
-    let key = request.subject.and_then(|subject| subject.shown.as_ref());
+    let key = request.applied_limit.and_then(|applied| applied.masked_key.as_ref());
     put(&KEY, key.map_or(Value::Unknown, |key| Value::Hash(key.hash.0)));
-    put(&KEY_MASKED, key.map_or(Value::Unknown, |key| Value::Masked(&key.masked)));
+    put(&KEY_MASKED, key.map_or(Value::Unknown, |key| Value::Masked(&key.parts)));
     put(&BAN, text(request.ban));
     put(&RETRY_AFTER, request.retry_after.map_or(Value::Unknown, Value::Number));
     put(&SHADOW, Value::Shadows(request, named));
     put(&STATUS, request.status.map_or(Value::Unknown, |status| Value::Number(status.as_u16().into())));
-    if let Some(meaning) = request.meaning {
-        put(&OUTCOME, Value::Text(Meaning::as_str(meaning)));
+    if let Some(meaning) = request.outcome {
+        put(&OUTCOME, Value::Text(ObservedOutcome::as_str(meaning)));
     }
     put(&UPSTREAM, text(named.upstream));
-    put(&SERVER, text(request.forwarded.and_then(|forwarded| forwarded.server)));
+    put(&SERVER, text(request.upstream.and_then(|forwarded| forwarded.server)));
     put(&DURATION, Value::Span(request.duration));
     put(&BYTES_IN, Value::Number(request.bytes_in));
     put(&BYTES_OUT, Value::Number(request.bytes_out));

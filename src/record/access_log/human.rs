@@ -3,7 +3,7 @@
 use super::Named;
 use super::shadow;
 use crate::clock::Timestamp;
-use crate::record::Meaning;
+use crate::record::ObservedOutcome;
 use crate::record::RequestRecord;
 use crate::record::line::address;
 use crate::record::line::millis;
@@ -30,8 +30,8 @@ pub(super) fn write(line: &mut Vec<u8>, at: Timestamp, request: &RequestRecord<'
     line.push(b' ');
     plain(line, request.decision.as_str());
     labelled(line, "limit", request.limit);
-    if let Some(key) = request.subject.and_then(|subject| subject.shown.as_ref()) {
-        for (selector, value) in &key.masked {
+    if let Some(key) = request.applied_limit.and_then(|applied| applied.masked_key.as_ref()) {
+        for (selector, value) in &key.parts {
             labelled(line, selector, Some(value));
         }
     }
@@ -40,10 +40,10 @@ pub(super) fn write(line: &mut Vec<u8>, at: Timestamp, request: &RequestRecord<'
         raw(line, " retry_after=");
         put(line, seconds);
     }
-    labelled(line, "outcome", request.meaning.map(Meaning::as_str));
+    labelled(line, "outcome", request.outcome.map(ObservedOutcome::as_str));
     labelled(line, "route", named.route);
     labelled(line, "upstream", named.upstream);
-    labelled(line, "server", request.forwarded.and_then(|forwarded| forwarded.server));
+    labelled(line, "server", request.upstream.and_then(|forwarded| forwarded.server));
     for limit in shadow(request, named) {
         labelled(line, "shadow", Some(limit));
     }

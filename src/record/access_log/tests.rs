@@ -13,18 +13,18 @@ use crate::key::KeyHash;
 use crate::limit::Action;
 use crate::limit::LimitId;
 use crate::limit::Standings;
+use crate::record::AppliedLimit;
 use crate::record::DecisionLabel;
-use crate::record::Forwarded;
-use crate::record::ShownKey;
-use crate::record::Subject;
+use crate::record::MaskedKey;
 use crate::record::TraceId;
+use crate::record::UpstreamRecord;
 use crate::route::UpstreamId;
 
 #[test]
 fn a_denied_request_is_one_json_line_with_every_key_in_order() {
     let limits = [report(0, false), report(1, true)];
-    let subject = subject();
-    let request = RequestRecord { limits: &limits, subject: Some(&subject), ..denied() };
+    let applied = applied_limit();
+    let request = RequestRecord { limits: &limits, applied_limit: Some(&applied), ..denied() };
     assert_eq!(
         line(LogFormat::Json, &request),
         "{\"time\":\"2026-11-21T07:58:52.045Z\",\"request_id\":\"01J\",\"trace_id\":null,\"client\":\"198.51.100.7\",\
@@ -39,8 +39,8 @@ fn a_denied_request_is_one_json_line_with_every_key_in_order() {
 
 #[test]
 fn what_is_not_there_is_null_and_an_error_says_why() {
-    let forwarded = Forwarded {
-        upstream: UpstreamId(0),
+    let forwarded = UpstreamRecord {
+        id: UpstreamId(0),
         server: Some("10.0.1.5:8000"),
         failure: Some("connect"),
         previous_attempts: &[],
@@ -49,8 +49,8 @@ fn what_is_not_there_is_null_and_an_error_says_why() {
         decision: DecisionLabel::Error,
         limit: None,
         status: None,
-        meaning: None,
-        forwarded: Some(forwarded),
+        outcome: None,
+        upstream: Some(forwarded),
         error: Some("connection refused"),
         ..denied()
     };
@@ -101,9 +101,10 @@ fn the_query_is_there_only_where_it_is_wanted() {
 
 #[test]
 fn elastic_finds_the_fields_of_its_schema() {
-    let (limits, subject) = ([report(1, true)], subject());
+    let (limits, applied) = ([report(1, true)], applied_limit());
     let trace = traced();
-    let request = RequestRecord { limits: &limits, subject: Some(&subject), trace, host: "[::1]:8443", ..denied() };
+    let request =
+        RequestRecord { limits: &limits, applied_limit: Some(&applied), trace, host: "[::1]:8443", ..denied() };
     let fields: serde_json::Value = serde_json::from_str(&line(LogFormat::Ecs, &request)).unwrap();
     let expected = serde_json::json!({
         "@timestamp": "2026-11-21T07:58:52.045Z", "log.level": "info", "message": "POST [::1]:8443/login 429 denied",
@@ -160,10 +161,17 @@ fn traced() -> Option<TraceId> {
     TraceId::of(&headers)
 }
 
-fn subject() -> Subject {
-    let masked = vec![("client_ip".into(), "198.51.*.*".into()), ("param.user".into(), "a***1f3c".into())];
-    let shown = ShownKey { hash: KeyHash(0xabcd), masked };
-    Subject { limit: LimitId(0), key: None, shown: Some(shown), span: None, is_ban: false, is_suspect: false }
+fn applied_limit() -> AppliedLimit {
+    let parts = vec![("client_ip".into(), "198.51.*.*".into()), ("param.user".into(), "a***1f3c".into())];
+    let masked_key = MaskedKey { hash: KeyHash(0xabcd), parts };
+    AppliedLimit {
+        limit: LimitId(0),
+        key: None,
+        masked_key: Some(masked_key),
+        span: None,
+        is_ban: false,
+        is_suspect: false,
+    }
 }
 
 fn line(format: LogFormat, request: &RequestRecord<'_>) -> String {
@@ -175,7 +183,7 @@ fn line_with(format: LogFormat, request: &RequestRecord<'_>, query: Option<&str>
         LimitMeter::new(&"login-pace".into(), &Action::default()),
         LimitMeter::new(&"login-new".into(), &Action::default()),
     ];
-    let upstream = request.forwarded.map(|_| "app");
+    let upstream = request.upstream.map(|_| "app");
     let named = Named { route: Some("login"), upstream, query, limits: &limits };
     let mut line = Vec::new();
     write(&mut line, format, Timestamp::from_micros(1_795_247_932_045_678), request, &named);
@@ -203,14 +211,14 @@ fn denied() -> RequestRecord<'static> {
         limits: &[],
         retry_after: Some(4),
         status: Some(StatusCode::TOO_MANY_REQUESTS),
-        meaning: None,
-        forwarded: None,
+        outcome: None,
+        upstream: None,
         error: None,
         duration: Duration::from_micros(1045),
-        deciding: None,
+        decision_duration: None,
         bytes_in: 27,
         bytes_out: 512,
-        subject: None,
+        applied_limit: None,
     }
 }
 

@@ -12,18 +12,18 @@ use tokio::sync::watch;
 use tracing::error;
 use tracing::info;
 
-use crate::record::happening::Happening;
+use crate::record::event::Event;
 
 /// Where entries are written to.
 pub(super) trait Book: Send + 'static {
     /// All of them, or none that anybody may rely on.
-    fn write(&mut self, entries: &[Arc<Happening>]) -> io::Result<()>;
+    fn write(&mut self, entries: &[Arc<Event>]) -> io::Result<()>;
 }
 
 /// The near end of the queue. The thread ends with the last holder, when everything is written.
 #[derive(Debug)]
 pub(super) struct Clerk {
-    queue: SyncSender<Arc<Happening>>,
+    queue: SyncSender<Arc<Event>>,
     dropped: Counter,
     end: watch::Receiver<()>,
 }
@@ -51,8 +51,8 @@ impl Clerk {
         Ok(Self { queue, dropped, end })
     }
 
-    pub(super) fn enter(&self, happening: &Arc<Happening>) {
-        if self.queue.try_send(Arc::clone(happening)).is_err() {
+    pub(super) fn enter(&self, event: &Arc<Event>) {
+        if self.queue.try_send(Arc::clone(event)).is_err() {
             self.dropped.inc();
         }
     }
@@ -68,7 +68,7 @@ impl End {
     }
 }
 
-fn write_out(mut book: impl Book, entries: &Receiver<Arc<Happening>>, lost: &Counter, place: &str) {
+fn write_out(mut book: impl Book, entries: &Receiver<Arc<Event>>, lost: &Counter, place: &str) {
     let mut is_well = true;
     let mut batch = Vec::with_capacity(BATCH);
     while let Ok(first) = entries.recv() {

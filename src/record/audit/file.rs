@@ -9,7 +9,7 @@ use std::time::Duration;
 use super::MODE;
 use super::clerk::Book;
 use crate::files::Appended;
-use crate::record::happening::Happening;
+use crate::record::event::Event;
 
 #[derive(Debug)]
 pub(super) struct Pages {
@@ -36,14 +36,14 @@ impl Pages {
 }
 
 impl Book for Pages {
-    fn write(&mut self, entries: &[Arc<Happening>]) -> io::Result<()> {
+    fn write(&mut self, entries: &[Arc<Event>]) -> io::Result<()> {
         self.follow()?;
         self.lines.clear();
         if self.is_torn {
             self.lines.push(b'\n');
         }
-        for happening in entries {
-            self.lines.extend_from_slice(happening.to_json().as_bytes());
+        for event in entries {
+            self.lines.extend_from_slice(event.to_json().as_bytes());
             self.lines.push(b'\n');
         }
         let written = self.file.write(&self.lines, PATIENCE);

@@ -18,11 +18,11 @@ use tokio_util::task::TaskTracker;
 
 use self::clerk::Clerk;
 use self::file::Pages;
-pub use self::relay::Append;
-pub use self::relay::Appended;
+pub use self::relay::AppendOutcome;
 use self::relay::Relay;
+pub use self::relay::StreamAppender;
 use super::Metrics;
-use super::happening::Happening;
+use super::event::Event;
 use crate::files;
 
 /// Of a file of the trail: who may read the logs of a service is its group.
@@ -33,7 +33,7 @@ pub const HAS_SQLITE: bool = cfg!(feature = "sqlite");
 
 /// The `audit` section: none, one or several places.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
-pub struct Settings {
+pub struct AuditSettings {
     /// JSON lines are appended to this file.
     pub file: Option<PathBuf>,
     /// Valid only where the store is a Redis, which the stream then stands in.
@@ -65,8 +65,8 @@ pub struct AuditError {
 
 /// The places in force, opened.
 #[derive(Debug, Default)]
-pub struct Trail {
-    settings: Settings,
+pub struct AuditTrail {
+    settings: AuditSettings,
     file: Option<Arc<Clerk>>,
     sqlite: Option<Arc<Clerk>>,
     redis_stream: Option<Arc<Relay>>,
@@ -74,29 +74,34 @@ pub struct Trail {
 
 /// What a trail needs beside its settings.
 #[derive(Clone, Copy, Debug)]
-pub struct Means<'a> {
+pub struct AuditContext<'a> {
     pub metrics: &'a Metrics,
     /// The store's Redis, where it is one.
-    pub redis: Option<&'a Arc<dyn Append>>,
+    pub redis: Option<&'a Arc<dyn StreamAppender>>,
     /// Where tasks run.
     pub tasks: &'a TaskTracker,
 }
 
-impl Trail {
+impl AuditTrail {
     /// Opens every place; those that did not change are taken over from `previous` with what waits in them. To be called
     /// within a runtime.
-    pub fn open(settings: &Settings, previous: Option<&Self>, means: Means<'_>) -> Result<Self, AuditError> {
+    pub fn open(
+        settings: &AuditSettings,
+        previous: Option<&Self>,
+        context: AuditContext<'_>,
+    ) -> Result<Self, AuditError> {
         let failed = |path: &Path| {
             let path = path.to_owned();
             |source| AuditError { path, source }
         };
-        let before = |same: fn(&Settings, &Settings) -> bool| previous.filter(|trail| same(&trail.settings, settings));
+        let before =
+            |same: fn(&AuditSettings, &AuditSettings) -> bool| previous.filter(|trail| same(&trail.settings, settings));
         let kept = before(|old, new| old.file == new.file).and_then(|trail| trail.file.clone());
         let file = match (&settings.file, kept) {
             (None, _) => None,
             (Some(_), Some(kept)) => Some(kept),
             (Some(path), None) => {
-                let open = || Clerk::start(Pages::open(path)?, means.metrics.audit_dropped("file"), "file");
+                let open = || Clerk::start(Pages::open(path)?, context.metrics.audit_dropped("file"), "file");
                 Some(Arc::new(open().map_err(failed(path))?))
             }
         };
@@ -104,14 +109,14 @@ impl Trail {
         let sqlite = match (&settings.sqlite, kept) {
             (None, _) => None,
             (Some(_), Some(kept)) => Some(kept),
-            (Some(path), None) => Some(Arc::new(database(path, means.metrics).map_err(failed(path))?)),
+            (Some(path), None) => Some(Arc::new(database(path, context.metrics).map_err(failed(path))?)),
         };
         let kept = before(|old, new| old.redis_stream == new.redis_stream).and_then(|trail| trail.redis_stream.clone());
-        let redis_stream = match (&settings.redis_stream, kept, means.redis) {
+        let redis_stream = match (&settings.redis_stream, kept, context.redis) {
             (Some(_), Some(kept), _) => Some(kept),
             (Some(stream), None, Some(redis)) => {
-                let dropped = means.metrics.audit_dropped("redis_stream");
-                Some(Arc::new(Relay::start(stream.clone(), Arc::clone(redis), dropped, means.tasks)))
+                let dropped = context.metrics.audit_dropped("redis_stream");
+                Some(Arc::new(Relay::start(stream.clone(), Arc::clone(redis), dropped, context.tasks)))
             }
             // Without a Redis the configuration is refused.
             (Some(_), None, None) | (None, _, _) => None,
@@ -124,12 +129,12 @@ impl Trail {
     }
 
     /// Hands an entry to every place. Waits for nobody.
-    pub(super) fn enter(&self, happening: &Arc<Happening>) {
+    pub(super) fn enter(&self, event: &Arc<Event>) {
         for clerk in [&self.file, &self.sqlite].into_iter().flatten() {
-            clerk.enter(happening);
+            clerk.enter(event);
         }
         if let Some(relay) = &self.redis_stream {
-            relay.enter(happening);
+            relay.enter(event);
         }
     }
 

@@ -13,24 +13,24 @@ use tracing::error;
 use tracing::info;
 
 use super::RedisStream;
-use crate::record::happening::Happening;
+use crate::record::event::Event;
 
 /// A Redis that takes entries.
-pub trait Append: fmt::Debug + Send + Sync {
+pub trait StreamAppender: fmt::Debug + Send + Sync {
     /// Appends one entry, of fields and their texts.
     fn append<'a>(
         &'a self,
         stream: &'a RedisStream,
         fields: &'a [(&'static str, String)],
-    ) -> Pin<Box<dyn Future<Output = Appended> + Send + 'a>>;
+    ) -> Pin<Box<dyn Future<Output = AppendOutcome> + Send + 'a>>;
 }
 
 /// What came of an entry.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub enum Appended {
-    Done,
+pub enum AppendOutcome {
+    Appended,
     /// Redis is away and was sent nothing: it may be tried again.
-    Away,
+    Unavailable,
     /// It was refused, or nobody knows whether it arrived: it is not sent again. In words.
     Lost(String),
 }
@@ -38,7 +38,7 @@ pub enum Appended {
 /// The near end of the queue. The task ends with the last holder, when everything is sent.
 #[derive(Debug)]
 pub(super) struct Relay {
-    queue: mpsc::Sender<Arc<Happening>>,
+    queue: mpsc::Sender<Arc<Event>>,
     dropped: Counter,
 }
 
@@ -49,14 +49,19 @@ const QUEUE: usize = 16 * 1024;
 const PACE: Duration = Duration::from_millis(250);
 
 impl Relay {
-    pub(super) fn start(stream: RedisStream, redis: Arc<dyn Append>, dropped: Counter, tasks: &TaskTracker) -> Self {
+    pub(super) fn start(
+        stream: RedisStream,
+        redis: Arc<dyn StreamAppender>,
+        dropped: Counter,
+        tasks: &TaskTracker,
+    ) -> Self {
         let (queue, entries) = mpsc::channel(QUEUE);
         tasks.spawn(send_on(stream, redis, entries, dropped.clone()));
         Self { queue, dropped }
     }
 
-    pub(super) fn enter(&self, happening: &Arc<Happening>) {
-        if self.queue.try_send(Arc::clone(happening)).is_err() {
+    pub(super) fn enter(&self, event: &Arc<Event>) {
+        if self.queue.try_send(Arc::clone(event)).is_err() {
             self.dropped.inc();
         }
     }
@@ -64,22 +69,22 @@ impl Relay {
 
 async fn send_on(
     stream: RedisStream,
-    redis: Arc<dyn Append>,
-    mut entries: mpsc::Receiver<Arc<Happening>>,
+    redis: Arc<dyn StreamAppender>,
+    mut entries: mpsc::Receiver<Arc<Event>>,
     dropped: Counter,
 ) {
     let mut is_well = true;
-    while let Some(happening) = entries.recv().await {
-        let texts = happening.texts();
+    while let Some(event) = entries.recv().await {
+        let texts = event.texts();
         let fields: Vec<_> = texts.into_iter().map(|(name, text)| (name, text.into_owned())).collect();
         let outcome = loop {
             match redis.append(&stream, &fields).await {
-                Appended::Away => time::sleep(PACE).await,
+                AppendOutcome::Unavailable => time::sleep(PACE).await,
                 other => break other,
             }
         };
         match outcome {
-            Appended::Lost(why) => {
+            AppendOutcome::Lost(why) => {
                 dropped.inc();
                 if is_well {
                     let key = &stream.key;
@@ -87,7 +92,7 @@ async fn send_on(
                 }
                 is_well = false;
             }
-            Appended::Done | Appended::Away => {
+            AppendOutcome::Appended | AppendOutcome::Unavailable => {
                 if !is_well {
                     info!("the audit trail is written to the stream `{}` again", stream.key);
                 }

@@ -10,7 +10,7 @@ use rusqlite::Statement;
 use rusqlite::params_from_iter;
 
 use super::clerk::Book;
-use crate::record::happening::Happening;
+use crate::record::event::Event;
 
 #[derive(Debug)]
 pub(super) struct Database(Connection);
@@ -78,24 +78,24 @@ impl Database {
 }
 
 impl Book for Database {
-    fn write(&mut self, entries: &[Arc<Happening>]) -> io::Result<()> {
+    fn write(&mut self, entries: &[Arc<Event>]) -> io::Result<()> {
         insert(&mut self.0, entries).map_err(io::Error::other)
     }
 }
 
-fn insert(connection: &mut Connection, entries: &[Arc<Happening>]) -> rusqlite::Result<()> {
+fn insert(connection: &mut Connection, entries: &[Arc<Event>]) -> rusqlite::Result<()> {
     let together = connection.transaction()?;
     {
         let mut row = together.prepare(INSERT)?;
-        for happening in entries {
-            fill(&mut row, happening)?;
+        for event in entries {
+            fill(&mut row, event)?;
         }
     }
     together.commit()
 }
 
-fn fill(row: &mut Statement<'_>, happening: &Happening) -> rusqlite::Result<usize> {
-    let texts = happening.texts();
+fn fill(row: &mut Statement<'_>, event: &Event) -> rusqlite::Result<usize> {
+    let texts = event.texts();
     let column = |name: &&str| texts.iter().find(|(known, _)| known == name).map(|(_, text)| &**text);
     row.execute(params_from_iter(COLUMNS.iter().map(column)))
 }

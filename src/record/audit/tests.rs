@@ -3,18 +3,18 @@
 use std::fs;
 
 use super::*;
-use crate::record::happening::Kind;
+use crate::record::event::EventKind;
 
-fn open(settings: &Settings, previous: Option<&Trail>, metrics: &Metrics) -> Result<Trail, AuditError> {
-    Trail::open(settings, previous, Means { metrics, redis: None, tasks: &TaskTracker::new() })
+fn open(settings: &AuditSettings, previous: Option<&AuditTrail>, metrics: &Metrics) -> Result<AuditTrail, AuditError> {
+    AuditTrail::open(settings, previous, AuditContext { metrics, redis: None, tasks: &TaskTracker::new() })
 }
 
-fn denial_of(name: &str) -> Arc<Happening> {
+fn denial_of(name: &str) -> Arc<Event> {
     let key = vec![("param.username".to_owned(), format!("{name}***"))];
-    Arc::new(Happening { limit: Some("login".into()), key: Some(key), ..Happening::of(Kind::Denial) })
+    Arc::new(Event { limit: Some("login".into()), key: Some(key), ..Event::new(EventKind::Denial) })
 }
 
-async fn close(trail: Trail) {
+async fn close(trail: AuditTrail) {
     let ends = trail.ends();
     drop(trail);
     for end in ends {
@@ -32,7 +32,7 @@ async fn a_file_holds_a_line_for_each_entry_when_its_trail_has_ended() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("audit.jsonl");
     fs::write(&path, "{\"event\":\"before\"}\n").unwrap();
-    let settings = Settings { file: Some(path.clone()), ..Settings::default() };
+    let settings = AuditSettings { file: Some(path.clone()), ..AuditSettings::default() };
     let trail = open(&settings, None, &Metrics::new()).unwrap();
     for _ in 0..3000 {
         trail.enter(&denial_of("a"));
@@ -60,12 +60,12 @@ async fn a_place_that_did_not_change_goes_on_and_one_that_cannot_be_opened_is_na
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("audit.jsonl");
     let metrics = Metrics::new();
-    let settings = Settings { file: Some(path.clone()), ..Settings::default() };
+    let settings = AuditSettings { file: Some(path.clone()), ..AuditSettings::default() };
     let first = open(&settings, None, &metrics).unwrap();
     let second = open(&settings, Some(&first), &metrics).unwrap();
     assert!(Arc::ptr_eq(first.file.as_ref().unwrap(), second.file.as_ref().unwrap()));
     let nowhere = folder.path().join("absent").join("audit.jsonl");
-    let settings = Settings { file: Some(nowhere.clone()), ..settings };
+    let settings = AuditSettings { file: Some(nowhere.clone()), ..settings };
     let error = open(&settings, Some(&second), &metrics).unwrap_err();
     assert!(error.to_string().contains(&nowhere.display().to_string()), "{error}");
 }
@@ -75,7 +75,7 @@ async fn a_place_that_did_not_change_goes_on_and_one_that_cannot_be_opened_is_na
 async fn a_database_holds_a_row_for_each_entry_and_those_from_before() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("audit.db");
-    let settings = Settings { sqlite: Some(path.clone()), ..Settings::default() };
+    let settings = AuditSettings { sqlite: Some(path.clone()), ..AuditSettings::default() };
     for name in ["a", "b"] {
         let trail = open(&settings, None, &Metrics::new()).unwrap();
         for _ in 0..1500 {

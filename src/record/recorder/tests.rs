@@ -21,8 +21,8 @@ use crate::limit::Missing;
 use crate::limit::Rule;
 use crate::limit::Standings;
 use crate::limit::Then;
-use crate::record::Forwarded;
 use crate::record::Gauges;
+use crate::record::UpstreamRecord;
 use crate::record::metrics::Exposition;
 use crate::route::Condition;
 use crate::route::Route;
@@ -52,13 +52,14 @@ fn a_request_is_counted_under_the_names_of_the_configuration() {
 fn a_server_that_did_not_answer_is_counted_by_cause() {
     let sinks = Sinks::discard();
     let sent =
-        Forwarded { upstream: UpstreamId(0), server: Some("10.0.1.5:8000"), failure: None, previous_attempts: &[] };
+        UpstreamRecord { id: UpstreamId(0), server: Some("10.0.1.5:8000"), failure: None, previous_attempts: &[] };
     let recorder = recorder(&sinks);
-    recorder.record(&RequestRecord { forwarded: Some(sent), ..request() });
-    recorder.record(&RequestRecord { forwarded: Some(Forwarded { failure: Some("timeout"), ..sent }), ..request() });
+    recorder.record(&RequestRecord { upstream: Some(sent), ..request() });
+    recorder
+        .record(&RequestRecord { upstream: Some(UpstreamRecord { failure: Some("timeout"), ..sent }), ..request() });
     let previous_attempts = [("10.0.1.6:8000".into(), "connect")];
     recorder.record(&RequestRecord {
-        forwarded: Some(Forwarded { previous_attempts: &previous_attempts, ..sent }),
+        upstream: Some(UpstreamRecord { previous_attempts: &previous_attempts, ..sent }),
         ..request()
     });
 
@@ -152,14 +153,14 @@ fn request() -> RequestRecord<'static> {
         limits: &[],
         retry_after: None,
         status: Some(StatusCode::OK),
-        meaning: None,
-        forwarded: None,
+        outcome: None,
+        upstream: None,
         error: None,
         duration: Duration::from_millis(1),
-        deciding: None,
+        decision_duration: None,
         bytes_in: 0,
         bytes_out: 0,
-        subject: None,
+        applied_limit: None,
     }
 }
 

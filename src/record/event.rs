@@ -14,9 +14,9 @@ use crate::clock::wall;
 
 /// One entry, told once and read by many.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Happening {
+pub struct Event {
     pub time: Timestamp,
-    pub event: Kind,
+    pub kind: EventKind,
     /// The limit or list that decided.
     pub limit: Option<Arc<str>>,
     /// Each selector of the key and its value, masked; `None` where there is no key.
@@ -41,7 +41,7 @@ pub struct Happening {
 
 /// The `event`.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Kind {
+pub enum EventKind {
     Denial,
     Delay,
     Ban,
@@ -49,7 +49,7 @@ pub enum Kind {
     Reload,
 }
 
-impl Kind {
+impl EventKind {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Denial => "denial",
@@ -61,12 +61,12 @@ impl Kind {
     }
 }
 
-impl Happening {
+impl Event {
     /// Now, and nothing else known of it yet.
-    pub fn of(event: Kind) -> Self {
+    pub fn new(kind: EventKind) -> Self {
         Self {
             time: wall(),
-            event,
+            kind,
             limit: None,
             key: None,
             client: None,
@@ -101,7 +101,7 @@ impl Happening {
         });
         let all = [
             ("time", owned(self.time.to_string())),
-            ("event", Some(Cow::Borrowed(self.event.as_str()))),
+            ("event", Some(Cow::Borrowed(self.kind.as_str()))),
             ("limit", self.limit.as_deref().map(Cow::Borrowed)),
             ("key", key),
             ("client", self.client.and_then(|client| owned(client.to_string()))),
@@ -125,11 +125,11 @@ impl Happening {
 }
 
 /// The six that every entry has come first, `null` where unknown; the others only where they are known.
-impl Serialize for Happening {
+impl Serialize for Event {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
         map.serialize_entry("time", &self.time.to_string())?;
-        map.serialize_entry("event", self.event.as_str())?;
+        map.serialize_entry("event", self.kind.as_str())?;
         map.serialize_entry("limit", &self.limit.as_deref())?;
         map.serialize_entry("key", &self.key.as_deref().map(Parts))?;
         map.serialize_entry("client", &self.client.map(|client| client.to_string()))?;
@@ -166,13 +166,13 @@ impl Serialize for Parts<'_> {
 mod tests {
     use super::*;
 
-    fn at(event: Kind) -> Happening {
-        Happening { time: Timestamp::from_micros(1_700_000_000_250_000), ..Happening::of(event) }
+    fn at(kind: EventKind) -> Event {
+        Event { time: Timestamp::from_micros(1_700_000_000_250_000), ..Event::new(kind) }
     }
 
     #[test]
     fn what_every_entry_has_is_there_though_unknown() {
-        let json = at(Kind::Reload).to_json();
+        let json = at(EventKind::Reload).to_json();
         assert_eq!(
             json,
             r#"{"time":"2023-11-14T22:13:20.250Z","event":"reload","limit":null,"key":null,"client":null,"until":null}"#
@@ -181,24 +181,24 @@ mod tests {
 
     #[test]
     fn an_entry_says_who_what_why_and_until_when() {
-        let happening = Happening {
+        let event = Event {
             limit: Some("login".into()),
             key: Some(vec![("client_ip".into(), "198.51.100.*".into()), ("param.u".into(), "a***".into())]),
             client: Some([198, 51, 100, 7].into()),
             request_id: Some("r1".into()),
             reason: Some("a \"word\"".into()),
-            ..at(Kind::Ban).lasting(Duration::from_secs(900))
+            ..at(EventKind::Ban).lasting(Duration::from_secs(900))
         };
         assert_eq!(
-            happening.to_json(),
+            event.to_json(),
             "{\"time\":\"2023-11-14T22:13:20.250Z\",\"event\":\"ban\",\"limit\":\"login\",\
              \"key\":{\"client_ip\":\"198.51.100.*\",\"param.u\":\"a***\"},\"client\":\"198.51.100.7\",\
              \"until\":\"2023-11-14T22:28:20.250Z\",\"for\":900,\"request_id\":\"r1\",\"reason\":\"a \\\"word\\\"\"}"
         );
-        let texts = happening.texts();
+        let texts = event.texts();
         let text = |name| texts.iter().find(|(known, _)| *known == name).map(|(_, text)| &**text);
         assert_eq!(text("key"), Some(r#"{"client_ip":"198.51.100.*","param.u":"a***"}"#));
         assert_eq!((text("for"), text("client"), text("route")), (Some("900"), Some("198.51.100.7"), None));
-        assert!(at(Kind::Delay).lasting(Duration::from_millis(1500)).to_json().contains(r#""for":1.5"#));
+        assert!(at(EventKind::Delay).lasting(Duration::from_millis(1500)).to_json().contains(r#""for":1.5"#));
     }
 }

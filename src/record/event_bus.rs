@@ -11,19 +11,20 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::Metrics;
-use super::audit;
-use super::audit::Append;
+use super::audit::AuditContext;
 use super::audit::AuditError;
-use super::audit::Trail;
-use super::happening::Happening;
-use super::notify;
-use super::notify::Desks;
+use super::audit::AuditSettings;
+use super::audit::AuditTrail;
+use super::audit::StreamAppender;
+use super::event::Event;
+use super::notify::NotifySettings;
+use super::notify::WebhookChannels;
 use super::stream::Stream;
 
 /// Lives as long as the process; what it tells changes with the configuration.
 #[derive(Debug)]
-pub struct Herald {
-    trail: ArcSwap<Trail>,
+pub struct EventBus {
+    trail: ArcSwap<AuditTrail>,
     /// Whether the trail has any place: asked of every denial.
     is_kept: AtomicBool,
     stream: Stream,
@@ -31,10 +32,10 @@ pub struct Herald {
     closing: CancellationToken,
 }
 
-impl Herald {
+impl EventBus {
     pub(super) fn new() -> Self {
         Self {
-            trail: ArcSwap::from_pointee(Trail::default()),
+            trail: ArcSwap::from_pointee(AuditTrail::default()),
             is_kept: AtomicBool::new(false),
             stream: Stream::new(),
             tasks: TaskTracker::new(),
@@ -42,18 +43,18 @@ impl Herald {
         }
     }
 
-    /// Opens the places of the audit trail; [`Self::follow`] puts them in force. To be called within a runtime.
-    pub fn open(
+    /// Opens the places of the audit trail; [`Self::set_trail`] puts them in force. To be called within a runtime.
+    pub fn open_trail(
         &self,
-        settings: &audit::Settings,
-        redis: Option<&Arc<dyn Append>>,
+        settings: &AuditSettings,
+        redis: Option<&Arc<dyn StreamAppender>>,
         metrics: &Metrics,
-    ) -> Result<Trail, AuditError> {
-        Trail::open(settings, Some(&self.trail.load()), audit::Means { metrics, redis, tasks: &self.tasks })
+    ) -> Result<AuditTrail, AuditError> {
+        AuditTrail::open(settings, Some(&self.trail.load()), AuditContext { metrics, redis, tasks: &self.tasks })
     }
 
     /// From now on entries go there.
-    pub fn follow(&self, trail: Trail) {
+    pub fn set_trail(&self, trail: AuditTrail) {
         let is_kept = !trail.is_empty();
         self.trail.store(Arc::new(trail));
         self.is_kept.store(is_kept, Ordering::Release);
@@ -61,8 +62,13 @@ impl Herald {
 
     /// Opens the channels for a policy; those that did not change are taken over from `previous`. To be called within a
     /// runtime.
-    pub fn desks(&self, settings: &notify::Settings, previous: &Desks, metrics: &Metrics) -> Desks {
-        previous.turn_over(settings, metrics, &self.tasks, &self.closing)
+    pub fn open_channels(
+        &self,
+        settings: &NotifySettings,
+        previous: &WebhookChannels,
+        metrics: &Metrics,
+    ) -> WebhookChannels {
+        previous.reopen(settings, metrics, &self.tasks, &self.closing)
     }
 
     /// Where one can listen.
@@ -71,14 +77,14 @@ impl Herald {
     }
 
     /// Whether anybody at all would be told.
-    pub(super) fn is_heard(&self) -> bool {
+    pub(super) fn has_consumers(&self) -> bool {
         self.stream.has_listeners() || self.is_kept.load(Ordering::Acquire)
     }
 
     /// Tells everybody but webhooks. Waits for nobody.
-    pub fn tell(&self, happening: &Arc<Happening>) {
-        self.trail.load().enter(happening);
-        self.stream.tell(happening);
+    pub fn publish(&self, event: &Arc<Event>) {
+        self.trail.load().enter(event);
+        self.stream.tell(event);
     }
 
     /// Ends the stream, and waits until what was told is written and sent, `at_most` so long.
@@ -86,7 +92,7 @@ impl Herald {
         self.stream.hang_up();
         self.closing.cancel();
         self.is_kept.store(false, Ordering::Release);
-        let ends = self.trail.swap(Arc::new(Trail::default())).ends();
+        let ends = self.trail.swap(Arc::new(AuditTrail::default())).ends();
         self.tasks.close();
         let all = async {
             for end in ends {

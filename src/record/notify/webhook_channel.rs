@@ -14,19 +14,19 @@ use tokio_util::task::TaskTracker;
 use tracing::info;
 use tracing::warn;
 
-use super::Channel;
+use super::ChannelSettings;
 use super::pace::May;
 use super::pace::Pace;
 use super::post::post;
 use crate::clock::Timestamp;
 use crate::key::KeyHash;
-use crate::record::happening::Happening;
+use crate::record::event::Event;
 use crate::record::metrics::NoticeMetrics;
 
 /// The near end. The task ends with the last holder, when everything is sent.
 #[derive(Debug)]
-pub struct Desk {
-    channel: Channel,
+pub struct WebhookChannel {
+    settings: ChannelSettings,
     pace: Mutex<Pace>,
     queue: mpsc::Sender<Notice>,
     counts: NoticeMetrics,
@@ -35,7 +35,7 @@ pub struct Desk {
 /// What is to be told.
 #[derive(Clone, Debug)]
 struct Notice {
-    happening: Arc<Happening>,
+    event: Arc<Event>,
     suppressed: u64,
 }
 
@@ -46,10 +46,10 @@ const QUEUE: usize = 1024;
 const TRIES: u32 = 7;
 const FIRST_WAIT: Duration = Duration::from_millis(500);
 
-impl Desk {
+impl WebhookChannel {
     /// To be called within a runtime. From when `closing` is cancelled, nothing is tried again.
     pub(super) fn open(
-        channel: Channel,
+        channel: ChannelSettings,
         counts: NoticeMetrics,
         tasks: &TaskTracker,
         closing: CancellationToken,
@@ -57,19 +57,19 @@ impl Desk {
         let (queue, notices) = mpsc::channel(QUEUE);
         tasks.spawn(deliver(channel.clone(), notices, counts.clone(), closing));
         let pace = Mutex::new(Pace::new(channel.every));
-        Arc::new(Self { channel, pace, queue, counts })
+        Arc::new(Self { settings: channel, pace, queue, counts })
     }
 
-    pub fn channel(&self) -> &Channel {
-        &self.channel
+    pub fn settings(&self) -> &ChannelSettings {
+        &self.settings
     }
 
     /// Tells of it, unless the same was told lately. Waits for nobody.
-    pub(in crate::record) fn tell(&self, happening: &Arc<Happening>, limit: &Arc<str>, key: KeyHash, now: Timestamp) {
+    pub(in crate::record) fn tell(&self, event: &Arc<Event>, limit: &Arc<str>, key: KeyHash, now: Timestamp) {
         let may = self.pace.lock().ask(limit, key, now);
         match may {
             May::Tell { suppressed } => {
-                let notice = Notice { happening: Arc::clone(happening), suppressed };
+                let notice = Notice { event: Arc::clone(event), suppressed };
                 if self.queue.try_send(notice).is_err() {
                     self.counts.dropped();
                 }
@@ -81,7 +81,7 @@ impl Desk {
 }
 
 async fn deliver(
-    channel: Channel,
+    channel: ChannelSettings,
     mut notices: mpsc::Receiver<Notice>,
     counts: NoticeMetrics,
     closing: CancellationToken,
@@ -116,7 +116,7 @@ async fn deliver(
 }
 
 /// Tries until it arrives, for about half a minute and what the tries themselves take.
-async fn insist(channel: &Channel, notice: &Notice, closing: &CancellationToken) -> bool {
+async fn insist(channel: &ChannelSettings, notice: &Notice, closing: &CancellationToken) -> bool {
     let json = Bytes::from(message(notice).to_string());
     let mut wait = FIRST_WAIT;
     for attempt in 1..=TRIES {
@@ -142,24 +142,24 @@ async fn insist(channel: &Channel, notice: &Notice, closing: &CancellationToken)
 
 /// What the audit trail says, how much was not told, and the same in words for chats.
 fn message(notice: &Notice) -> Value {
-    let Notice { happening, suppressed } = notice;
-    let mut message = json!(&**happening);
+    let Notice { event, suppressed } = notice;
+    let mut message = json!(&**event);
     message["suppressed"] = json!(suppressed);
     message["gateway"] = json!("portcullis");
     message["version"] = json!(env!("CARGO_PKG_VERSION"));
-    message["text"] = json!(words(happening, *suppressed));
+    message["text"] = json!(words(event, *suppressed));
     message
 }
 
-fn words(happening: &Happening, suppressed: u64) -> String {
-    let mut words = format!("portcullis: {}", happening.event.as_str());
-    let key = happening.key.as_deref().unwrap_or_default();
+fn words(event: &Event, suppressed: u64) -> String {
+    let mut words = format!("portcullis: {}", event.kind.as_str());
+    let key = event.key.as_deref().unwrap_or_default();
     let key: Vec<_> = key.iter().map(|(selector, value)| format!("{selector}={value}")).collect();
     let about = [
-        happening.limit.as_deref().map(|limit| format!(" by {limit}")),
+        event.limit.as_deref().map(|limit| format!(" by {limit}")),
         (!key.is_empty()).then(|| format!(" of {}", key.join(" "))),
-        happening.client.map(|client| format!(", client {client}")),
-        happening.until.map(|until| format!(", until {until}")),
+        event.client.map(|client| format!(", client {client}")),
+        event.until.map(|until| format!(", until {until}")),
         (suppressed > 0).then(|| format!(", {suppressed} more since the last message")),
     ];
     words.extend(about.into_iter().flatten());
