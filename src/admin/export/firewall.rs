@@ -1,4 +1,4 @@
-//! AdminRules that can be loaded as they are, again and again: each time what was loaded before is replaced in one step.
+//! Rules for packet filters. Loading them again replaces what was loaded before, in one step.
 
 use std::fmt::Write;
 use std::time::Duration;
