@@ -10,7 +10,7 @@ if #kept % 48 ~= 0 then
 end
 local newest = tonumber(kept:sub(1, 16))
 if not newest or now - newest >= period then
-    kept = (('%016.0f'):format(now) .. ARGV[1] .. kept):sub(1, 48 * MOST_KEYS)
-    call('SET', KEYS[1], kept, 'PX', ('%.0f'):format(period / 1000 * MOST_KEYS))
+    kept = (('%016.0f'):format(now) .. ARGV[1] .. kept):sub(1, 48 * MAX_KEYS)
+    call('SET', KEYS[1], kept, 'PX', ('%.0f'):format(period / 1000 * MAX_KEYS))
 end
 return kept
