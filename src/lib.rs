@@ -14,7 +14,7 @@
 //!    refuses what is not exactly one unambiguous request. [`client`] says who asks:
 //!    [`TrustedProxies::identify`](client::TrustedProxies::identify) judges the peer first, then the header it sent.
 //! 3. **Decide.** [`request`] puts path, host and fields into the one spelling that rules compare:
-//!    [`Head`](request::Head). [`decision`] decides in three pure steps. [`enter`](decision::enter()) looks at lists and
+//!    [`RequestHead`](request::RequestHead). [`decision`] decides in three pure steps. [`enter`](decision::enter()) looks at lists and
 //!    routes and says whether the body must be read; [`plan`](decision::RoutedRequest::plan) extracts the keys into a
 //!    [`Batch`](decision::Batch); [`conclude`](decision::Plan::conclude) turns the store's verdicts into a
 //!    [`Decision`](decision::Decision).
@@ -103,7 +103,7 @@
 //! `client/mod.rs` finds that the peer is no trusted proxy, so that the peer is the client. `request/path.rs` makes the
 //! path `/login`. `decision/enter.rs` finds no list and the route `login`. `decision/plan.rs` asks `key/extract.rs` for
 //! the key and has one charge to ask for. `store/memory` finds that the log of `limit/sliding_log.rs` is full for
-//! another 4 s. `decision/conclude.rs` names the limit; `gateway/decide/decided.rs` makes the denial final;
+//! another 4 s. `decision/conclude.rs` names the limit; `gateway/decide/final_decision.rs` makes the denial final;
 //! `gateway/respond/reply.rs` writes 429, `Retry-After: 4` and a page or a problem document; `record/access_log.rs`
 //! writes the line. The application has seen nothing.
 

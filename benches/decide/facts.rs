@@ -11,9 +11,9 @@ use http::header::CONTENT_TYPE;
 
 use portcullis::client::ForwardingHeader;
 use portcullis::client::TrustedProxies;
+use portcullis::request::BodyFields;
 use portcullis::request::CanonicalHost;
 use portcullis::request::CanonicalPath;
-use portcullis::request::Fields;
 use portcullis::request::text::normalise;
 
 pub(crate) fn benches(criterion: &mut Criterion) {
@@ -48,7 +48,7 @@ pub(crate) fn benches(criterion: &mut Criterion) {
         let body = Bytes::from(body);
         group.bench_function(name, |bencher| {
             bencher.iter(|| {
-                let fields = Fields::read(black_box(&headers), black_box(&body), true, 64 * 1024);
+                let fields = BodyFields::read(black_box(&headers), black_box(&body), true, 64 * 1024);
                 fields
                     .form("username")
                     .chain(fields.json("username"))

@@ -27,8 +27,8 @@ use portcullis::limit::Then;
 use portcullis::list::List;
 use portcullis::list::ListId;
 use portcullis::list::Members;
-use portcullis::request::Fields;
-use portcullis::request::Head;
+use portcullis::request::BodyFields;
+use portcullis::request::RequestHead;
 use portcullis::route::Case;
 use portcullis::route::Condition;
 use portcullis::route::Route;
@@ -54,11 +54,11 @@ fn bench(group: &mut Group<'_>, name: &str, policy: &Policy, path: &str, body: &
         Request::builder().method("POST").uri(path).header("content-type", "application/x-www-form-urlencoded");
     let (parts, ()) = request.body(()).expect("a request").into_parts();
     let client = ClientIp::new([192, 0, 2, 1].into());
-    let head = Head::read(&parts, "www.example.com", client);
+    let head = RequestHead::read(&parts, "www.example.com", client);
     let fields = if body.is_empty() {
-        Fields::none()
+        BodyFields::none()
     } else {
-        Fields::read(&parts.headers, &body.to_owned().into(), true, 65536)
+        BodyFields::read(&parts.headers, &body.to_owned().into(), true, 65536)
     };
     group.bench_function(name, |bench| {
         let hasher = KeyHasher::new([1; 16]);

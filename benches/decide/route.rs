@@ -6,7 +6,7 @@ use criterion::Criterion;
 use http::Request;
 use portcullis::client::ClientIp;
 use portcullis::list::Membership;
-use portcullis::request::Head;
+use portcullis::request::RequestHead;
 use portcullis::route::BodyMethods;
 use portcullis::route::Case;
 use portcullis::route::Condition;
@@ -26,7 +26,7 @@ pub(crate) fn benches(criterion: &mut Criterion) {
     ] {
         let request = Request::builder().method(method).uri(target).header("accept", "*/*").header("cookie", "a=b");
         let (parts, ()) = request.body(()).expect("a request").into_parts();
-        let head = Head::read(&parts, "www.example.com", ClientIp::new([192, 0, 2, 1].into()));
+        let head = RequestHead::read(&parts, "www.example.com", ClientIp::new([192, 0, 2, 1].into()));
         let membership = |_| Membership::None;
         group.bench_function(name, |bench| {
             bench.iter(|| black_box(&table).walk(&RequestReadings::new(&head, BodyMethods::Known(&[]), &membership)));

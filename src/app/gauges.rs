@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::live_snapshot::LiveSnapshot;
 use super::store;
-use crate::gateway::Holding;
+use crate::gateway::HeldRequests;
 use crate::gateway::Snapshot;
 use crate::listen::Connections;
 use crate::record::Gauges;
@@ -16,19 +16,19 @@ pub(super) fn gauge_reader(
     live: &LiveSnapshot,
     store: &Arc<AnyStore>,
     connections: &Connections,
-    holding: &Holding,
+    held_requests: &HeldRequests,
     sinks: &Sinks,
 ) -> Box<dyn Fn() -> Gauges + Send + Sync> {
-    let (live, store, connections, holding, sinks) =
-        (live.shared(), Arc::clone(store), connections.clone(), holding.clone(), sinks.clone());
-    Box::new(move || gauges(&live.load(), &store, &connections, &holding, &sinks))
+    let (live, store, connections, held_requests, sinks) =
+        (live.shared(), Arc::clone(store), connections.clone(), held_requests.clone(), sinks.clone());
+    Box::new(move || gauges(&live.load(), &store, &connections, &held_requests, &sinks))
 }
 
 fn gauges(
     snapshot: &Snapshot,
     store: &AnyStore,
     connections: &Connections,
-    holding: &Holding,
+    held_requests: &HeldRequests,
     sinks: &Sinks,
 ) -> Gauges {
     let (kind, is_up, keys) = match store {
@@ -48,7 +48,7 @@ fn gauges(
     });
     Gauges {
         connections: connections.count(),
-        held: holding.count(),
+        held: held_requests.count(),
         bans: store.bans().count(),
         store: kind,
         store_up: is_up,

@@ -20,7 +20,7 @@ pub struct SnapshotParts {
     pub policy: Policy,
     pub clients: TrustedProxies,
     pub upstreams: Vec<upstream::Settings>,
-    pub requests: gateway::Settings,
+    pub requests: gateway::GatewaySettings,
 }
 
 /// Builds a snapshot. An upstream that did not change is taken over from `previous`.

@@ -35,7 +35,7 @@ use crate::admin::AdminState;
 use crate::clock::Clock;
 use crate::config::Settings;
 use crate::gateway::Gateway;
-use crate::gateway::Holding;
+use crate::gateway::HeldRequests;
 use crate::gateway::Snapshot;
 use crate::listen::Connections;
 use crate::listen::Stack;
@@ -100,9 +100,9 @@ impl App {
         let store_task = store::start_task(&store, &snapshot_writer, &stop_store_task).await;
         let connection_settings = Arc::new(ArcSwap::from_pointee(connections));
         let connections = Connections::within_descriptors(getrlimit(Resource::Nofile).current, cores);
-        let holding = Holding::default();
+        let held_requests = HeldRequests::default();
 
-        let gauges = gauge_reader(&live, &store, &connections, &holding, &sinks);
+        let gauges = gauge_reader(&live, &store, &connections, &held_requests, &sinks);
         let token = bound_admin.as_ref().and_then(|(settings, _)| settings.token.clone());
         let rules = AdminRules { token, on_failure: store_settings.on_failure };
         let control = AdminState::new(admin_sources(&live, &store, &sinks, gauges), rules);
@@ -113,7 +113,7 @@ impl App {
                 gateway: Gateway::new(
                     Arc::clone(&live),
                     Arc::new(store.on_another_core()),
-                    holding.clone(),
+                    held_requests.clone(),
                     clock.clone(),
                 ),
                 settings: Arc::clone(&settings),

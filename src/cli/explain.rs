@@ -26,8 +26,8 @@ use crate::config::Settings;
 use crate::decision::explain;
 use crate::decision::explain::Explanation;
 use crate::gateway::admit::framing;
-use crate::request::Fields;
-use crate::request::Head;
+use crate::request::BodyFields;
+use crate::request::RequestHead;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -83,13 +83,13 @@ fn meet(settings: &Settings, arguments: &Arguments) -> anyhow::Result<Explanatio
     })?;
     let identity = settings.clients.identify(arguments.from, &parts.headers);
     let authority = parts.headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default().to_owned();
-    let head = Head::read(&parts, &authority, identity.client);
+    let head = RequestHead::read(&parts, &authority, identity.client);
     let bound = settings.requests.inspect_body;
     let fields = match &arguments.body {
-        None => Fields::none(),
+        None => BodyFields::none(),
         Some(body) => {
             let seen = Bytes::copy_from_slice(&body.as_bytes()[..body.len().min(bound)]);
-            Fields::read(&parts.headers, &seen, seen.len() == body.len(), bound)
+            BodyFields::read(&parts.headers, &seen, seen.len() == body.len(), bound)
         }
     };
     let upstreams = &settings.upstreams;

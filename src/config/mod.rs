@@ -57,7 +57,7 @@ pub struct Settings {
     pub audit: AuditSettings,
     pub log: LogSettings,
     pub connections: listen::Settings,
-    pub requests: gateway::Settings,
+    pub requests: gateway::GatewaySettings,
     /// Every file that was read, the configuration first: a change of any means reading anew.
     pub files: Vec<Watched>,
     /// Every file that is to be written, with where it is named.

@@ -8,8 +8,8 @@ use super::device::DeviceKeys;
 use super::source::with_source;
 use crate::key::Source;
 use crate::list::ListId;
-use crate::request::Fields;
-use crate::request::Head;
+use crate::request::BodyFields;
+use crate::request::RequestHead;
 use crate::request::header::header_values;
 use crate::request::method::body_overrides;
 use crate::route::BodyMethods;
@@ -21,7 +21,7 @@ use crate::route::Walk;
 #[derive(Debug)]
 pub struct RoutedRequest<'p, 'h> {
     pub(super) policy: &'p Policy,
-    pub(super) head: &'h Head<'h>,
+    pub(super) head: &'h RequestHead<'h>,
     pub(super) admission: Admission,
     pub(super) device_keys: Option<DeviceKeys<'h>>,
     /// The routes that the request may be read as taking.
@@ -40,7 +40,7 @@ pub(super) enum Admission {
 }
 
 /// Looks a request up in the lists and the route table.
-pub fn enter<'p, 'h>(policy: &'p Policy, head: &'h Head<'h>) -> RoutedRequest<'p, 'h> {
+pub fn enter<'p, 'h>(policy: &'p Policy, head: &'h RequestHead<'h>) -> RoutedRequest<'p, 'h> {
     let admission = admission(policy, head);
     RoutedRequest { policy, head, admission, device_keys: None, walk: walk(policy, head, BodyMethods::Known(&[])) }
 }
@@ -92,7 +92,7 @@ impl RoutedRequest<'_, '_> {
     }
 
     /// The same with the routes that the request may be read as taking once the fields of its body are known.
-    pub(super) fn with_body(self, fields: &Fields) -> Self {
+    pub(super) fn with_body(self, fields: &BodyFields) -> Self {
         let widened = with_body_methods(self.head, fields, |methods| match methods {
             BodyMethods::Known([]) => None,
             methods => Some(walk(self.policy, self.head, methods)),
@@ -110,15 +110,19 @@ impl RoutedRequest<'_, '_> {
         if only.peek().is_none() {
             return false;
         }
-        with_source(self.policy, self.head, &Fields::none(), &self.walk, |source| {
+        with_source(self.policy, self.head, &BodyFields::none(), &self.walk, |source| {
             only.any(|lists| self.policy.holding(lists, source).is_none())
         })
     }
 }
 
 /// Hands on what the body says about the method. In a form that was not seen to its end it may say anything.
-pub(super) fn with_body_methods<T>(head: &Head<'_>, fields: &Fields, then: impl FnOnce(BodyMethods<'_>) -> T) -> T {
-    if !fields.seen_whole() && may_hide_a_method(head) {
+pub(super) fn with_body_methods<T>(
+    head: &RequestHead<'_>,
+    fields: &BodyFields,
+    then: impl FnOnce(BodyMethods<'_>) -> T,
+) -> T {
+    if !fields.is_fully_read() && may_hide_a_method(head) {
         return then(BodyMethods::Unknown);
     }
     then(BodyMethods::Known(&body_overrides(fields)))
@@ -126,7 +130,7 @@ pub(super) fn with_body_methods<T>(head: &Head<'_>, fields: &Fields, then: impl 
 
 /// Frameworks look for the field in forms, some of them whatever the method is. Uploads of other kinds are not held to be
 /// forms.
-fn may_hide_a_method(head: &Head<'_>) -> bool {
+fn may_hide_a_method(head: &RequestHead<'_>) -> bool {
     let mut kinds = header_values(head.headers, CONTENT_TYPE).peekable();
     let is_form = |kind: &str| {
         let kind = kind.to_ascii_lowercase();
@@ -135,14 +139,14 @@ fn may_hide_a_method(head: &Head<'_>) -> bool {
     kinds.peek().is_none() || kinds.any(|kind| is_form(&kind))
 }
 
-fn walk(policy: &Policy, head: &Head<'_>, body: BodyMethods<'_>) -> Walk {
-    let fields = Fields::none();
+fn walk(policy: &Policy, head: &RequestHead<'_>, body: BodyMethods<'_>) -> Walk {
+    let fields = BodyFields::none();
     let source = Source { head, fields: &fields, routes: &[], captures: &[], device: None };
     policy.routes.walk(&RequestReadings::new(head, body, &|list| policy.membership(list, &source)))
 }
 
-fn admission(policy: &Policy, head: &Head<'_>) -> Admission {
-    let fields = Fields::none();
+fn admission(policy: &Policy, head: &RequestHead<'_>) -> Admission {
+    let fields = BodyFields::none();
     let source = Source { head, fields: &fields, routes: &[], captures: &[], device: None };
     if let Some(list) = policy.holding(&policy.access.allow, &source) {
         return Admission::Allowed(list);

@@ -25,8 +25,8 @@ use crate::limit::Rule;
 use crate::list::ListId;
 use crate::list::Membership;
 use crate::outcome::Outcome;
-use crate::request::Fields;
-use crate::request::Head;
+use crate::request::BodyFields;
+use crate::request::RequestHead;
 use crate::route::Certainty;
 use crate::route::RequestReadings;
 use crate::route::UpstreamId;
@@ -170,8 +170,8 @@ pub enum LimitOutcome {
 /// What a request with these fields would meet. `upstream` names upstreams.
 pub fn explain(
     policy: &Policy,
-    head: &Head<'_>,
-    fields: &Fields,
+    head: &RequestHead<'_>,
+    fields: &BodyFields,
     upstream: impl FnOnce(UpstreamId) -> String,
 ) -> Explanation {
     let entry = enter(policy, head);
@@ -235,9 +235,9 @@ fn lists(policy: &Policy, source: &Source<'_>) -> Vec<ListExplanation> {
     ids.map(story).collect()
 }
 
-fn routes(entry: &RoutedRequest<'_, '_>, fields: &Fields) -> Vec<RouteExplanation> {
+fn routes(entry: &RoutedRequest<'_, '_>, fields: &BodyFields) -> Vec<RouteExplanation> {
     let RoutedRequest { policy, head, walk, .. } = entry;
-    let nothing = Fields::none();
+    let nothing = BodyFields::none();
     let source = Source { head, fields: &nothing, routes: &[], captures: &[], device: None };
     let membership = |list| policy.membership(list, &source);
     let bars = |lists: &Vec<ListId>| {

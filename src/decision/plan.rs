@@ -34,7 +34,7 @@ use crate::limit::LimitId;
 use crate::limit::Missing;
 use crate::limit::Rule;
 use crate::list::ListId;
-use crate::request::Fields;
+use crate::request::BodyFields;
 use crate::route::KnownBy;
 use crate::route::KnownClients;
 use crate::route::Route;
@@ -45,7 +45,7 @@ use crate::route::RouteId;
 pub struct Plan<'p, 'h> {
     /// What it was made from: the routes are those with the methods that the body names.
     pub(super) entry: RoutedRequest<'p, 'h>,
-    pub(super) fields: &'h Fields,
+    pub(super) fields: &'h BodyFields,
     /// What denies the request before any limit is asked.
     pub(super) refusal: Option<DenialCause>,
     /// The limits that hold for the request: what the charges number.
@@ -85,7 +85,7 @@ pub(super) enum LimitApplication {
 
 impl<'p, 'h> RoutedRequest<'p, 'h> {
     /// Extracts every key and settles which charges the store is asked for. `hasher` is the one of that store.
-    pub fn plan(self, fields: &'h Fields, hasher: &KeyHasher) -> Plan<'p, 'h> {
+    pub fn plan(self, fields: &'h BodyFields, hasher: &KeyHasher) -> Plan<'p, 'h> {
         let mut plan = Plan {
             entry: self.with_body(fields),
             fields,

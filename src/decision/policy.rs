@@ -93,7 +93,7 @@ impl Policy {
                     outside |= !is_member;
                 });
                 // Another value may stand in what was not seen.
-                outside |= part.selector.needs_body() && !source.fields.seen_whole();
+                outside |= part.selector.needs_body() && !source.fields.is_fully_read();
                 match (inside, outside) {
                     (false, _) => Membership::None,
                     (true, true) => Membership::Some,

@@ -5,15 +5,15 @@ use smallvec::SmallVec;
 use super::Policy;
 use crate::key::Captures;
 use crate::key::Source;
-use crate::request::Fields;
-use crate::request::Head;
+use crate::request::BodyFields;
+use crate::request::RequestHead;
 use crate::route::Walk;
 
 /// Hands on everything that selectors read from, for a request that takes these routes.
 pub(super) fn with_source<T>(
     policy: &Policy,
-    head: &Head<'_>,
-    fields: &Fields,
+    head: &RequestHead<'_>,
+    fields: &BodyFields,
     walk: &Walk,
     then: impl FnOnce(&Source<'_>) -> T,
 ) -> T {

@@ -12,14 +12,14 @@ use http::Uri;
 
 use super::admit::progress::BodyProgress;
 use super::admit::request_id::RequestId;
-use super::core::Core;
 use super::decide::record::Decider;
 use super::decide::record::DecisionRecord;
 use super::facts::Facts;
 use super::forward::device;
 use super::reservation::Reservation;
-use super::reservation::Settling;
+use super::reservation::SettlementTask;
 use super::snapshot::Snapshot;
+use super::worker_state::WorkerState;
 use crate::decision::device::DeviceEnrollment;
 use crate::listen::Connection;
 use crate::listen::Interim;
@@ -37,7 +37,7 @@ use crate::upstream::PreviousAttempts;
 /// client left, what is still reserved is given back, and the request is recorded.
 #[derive(Debug)]
 pub struct Exchange {
-    pub core: Arc<Core>,
+    pub worker: Arc<WorkerState>,
     pub live: Arc<Snapshot>,
     pub facts: Facts,
     /// The way of informational answers.
@@ -69,9 +69,9 @@ struct Forwarding {
 
 impl Exchange {
     /// On the heap: it is handed on many times, and at last stands in the body of the answer.
-    pub fn begin(core: Arc<Core>, live: Arc<Snapshot>, facts: Facts, interim: Interim) -> Box<Self> {
+    pub fn begin(worker: Arc<WorkerState>, live: Arc<Snapshot>, facts: Facts, interim: Interim) -> Box<Self> {
         Box::new(Self {
-            core,
+            worker,
             live,
             facts,
             interim,
@@ -88,7 +88,7 @@ impl Exchange {
     }
 
     /// The decision is final, and the exchange holds from now on what was reserved with it.
-    pub fn is_decided(&mut self, decision: DecisionRecord, reservation: Reservation) {
+    pub fn set_decision(&mut self, decision: DecisionRecord, reservation: Reservation) {
         (self.decision, self.reservation) = (decision, reservation);
     }
 
@@ -101,7 +101,7 @@ impl Exchange {
     }
 
     /// Where the bytes of the request's body are counted, or those of its tunnel.
-    pub fn counts_body_by(&mut self, progress: Option<BodyProgress>) {
+    pub fn set_body(&mut self, progress: Option<BodyProgress>) {
         self.body = progress;
     }
 
@@ -110,21 +110,21 @@ impl Exchange {
     }
 
     /// It is on its way to this upstream.
-    pub fn is_sent_to(&mut self, upstream: UpstreamId) {
+    pub fn set_upstream(&mut self, upstream: UpstreamId) {
         self.reservation.is_sent();
         self.forwarding =
             Some(Forwarding { upstream, server: None, failure: None, previous_attempts: PreviousAttempts::new() });
     }
 
     /// By this server, after those that it was tried at before.
-    pub fn is_answered_by(&mut self, server: Option<Arc<str>>, previous_attempts: PreviousAttempts) {
+    pub fn set_server(&mut self, server: Option<Arc<str>>, previous_attempts: PreviousAttempts) {
         if let Some(forwarding) = &mut self.forwarding {
             (forwarding.server, forwarding.previous_attempts) = (server, previous_attempts);
         }
     }
 
     /// The application gave no answer that could be used; `cause` is a metric label.
-    pub fn has_failed(&mut self, cause: &'static str) {
+    pub fn set_failure(&mut self, cause: &'static str) {
         if let Some(forwarding) = &mut self.forwarding {
             forwarding.failure = Some(cause);
         }
@@ -136,22 +136,22 @@ impl Exchange {
     }
 
     /// Why the request was refused or not answered, as a sentence for the log.
-    pub fn is_at_fault(&mut self, error: impl Into<Cow<'static, str>>) {
+    pub fn set_error(&mut self, error: impl Into<Cow<'static, str>>) {
         self.error = Some(error.into());
     }
 
     /// The client gets an answer with this status.
-    pub fn is_answered(&mut self, status: StatusCode) {
+    pub fn set_status(&mut self, status: StatusCode) {
         self.status = Some(status);
     }
 
     /// The client was gone before the answer came.
-    pub fn has_no_reader(&mut self) {
+    pub fn clear_status(&mut self) {
         self.status = None;
     }
 
     /// So much of the answer's body went to the client, beside what went before.
-    pub fn sends(&mut self, bytes: u64) {
+    pub fn add_bytes_out(&mut self, bytes: u64) {
         self.bytes_out += bytes;
     }
 
@@ -161,11 +161,13 @@ impl Exchange {
     }
 
     /// The outcome is there: the store is told, once. `is_through`: so is the answer, and nothing is in flight any more.
-    pub fn settle(&mut self, meaning: ObservedOutcome, is_through: bool) -> Settling {
-        let Some(settled) = self.reservation.settle(meaning.outcome(), is_through) else { return Settling::default() };
+    pub fn settle(&mut self, meaning: ObservedOutcome, is_through: bool) -> SettlementTask {
+        let Some(settled) = self.reservation.settle(meaning.outcome(), is_through) else {
+            return SettlementTask::default();
+        };
         self.meaning = Some(meaning);
         self.enrollment = settled.enrollment.filter(|_| meaning == ObservedOutcome::Known(Outcome::Success));
-        settled.settling
+        settled.settlement
     }
 
     /// Whether a success sets a device cookie.
@@ -176,7 +178,7 @@ impl Exchange {
     /// The device cookie that goes with the answer, where its outcome was a success. Taken once.
     pub fn take_device_cookie(&mut self) -> Option<HeaderValue> {
         let enrollment = self.enrollment.take()?;
-        let (ring, now) = (self.core.store.ring(), self.core.clock.now());
+        let (ring, now) = (self.worker.store.ring(), self.worker.clock.now());
         device::cookie(&self.live.policy, ring, now, &enrollment, self.facts.is_secure)
     }
 }
@@ -218,7 +220,7 @@ impl Drop for Exchange {
                 previous_attempts: &forwarding.previous_attempts,
             }),
             error: self.error.as_deref(),
-            duration: self.core.clock.now().since(facts.started),
+            duration: self.worker.clock.now().since(facts.started),
             decision_duration: decision.took,
             bytes_in: self.body.as_ref().map_or(0, BodyProgress::bytes),
             bytes_out: self.bytes_out,
@@ -228,8 +230,8 @@ impl Drop for Exchange {
 }
 
 /// Records a head that was no request: who sent it is known, and what of it could be read.
-pub(super) fn record_no_request(core: &Core, connection: &Connection, refused: &Refused) {
-    let live = core.live.load();
+pub(super) fn record_malformed_head(worker: &WorkerState, connection: &Connection, refused: &Refused) {
+    let live = worker.live.load();
     let method = refused.method.clone().or_else(|| Method::from_bytes(b"-").ok()).unwrap_or_default();
     live.recorder.record(&RequestRecord {
         request_id: RequestId::random().as_str(),

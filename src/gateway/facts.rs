@@ -10,7 +10,7 @@ use http::request::Parts;
 
 use super::admit::request_id::RequestId;
 use super::forward::headers;
-use super::respond::audience::Audience;
+use super::respond::preference::ReplyPreference;
 use super::snapshot::Snapshot;
 use crate::client::Identity;
 use crate::clock::Timestamp;
@@ -24,7 +24,7 @@ pub struct Facts {
     pub request_id: RequestId,
     pub identity: Identity,
     /// Who reads an answer of our own.
-    pub audience: Audience,
+    pub preference: ReplyPreference,
     pub method: Method,
     pub target: Uri,
     pub version: Version,
@@ -53,7 +53,7 @@ impl Facts {
         Self {
             request_id: RequestId::of(&identity, &parts.headers),
             identity,
-            audience: Audience::of(&parts.headers),
+            preference: ReplyPreference::of(&parts.headers),
             method: parts.method.clone(),
             target: parts.uri.clone(),
             version: parts.version,
@@ -78,6 +78,6 @@ impl Facts {
         self.target = parts.uri.clone();
         self.host = parts.headers.get(HOST).cloned();
         self.user_agent = self.user_agent.take().map(|value| headers::copied(&value));
-        self.audience = Audience::of(&parts.headers);
+        self.preference = ReplyPreference::of(&parts.headers);
     }
 }

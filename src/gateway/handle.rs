@@ -10,51 +10,51 @@ use http::header::EXPECT;
 use http::request::Parts;
 use http_body::Body;
 
-use super::admit::body::Bounds;
+use super::admit::body::BodyBounds;
+use super::admit::body::ClientBody;
 use super::admit::body::RequestBody;
-use super::admit::body::Source;
 use super::admit::framing;
 use super::admit::framing::BadRequest;
-use super::answer::ResponseBody;
-use super::core::Core;
 use super::decide::bans;
 use super::decide::challenge;
 use super::decide::challenge::Proofs;
-use super::decide::decided::Action;
-use super::decide::decided::Decided;
-use super::decide::decided::Undecided;
-use super::decide::decided::reserve;
+use super::decide::final_decision::DecideError;
+use super::decide::final_decision::FinalAction;
+use super::decide::final_decision::FinalDecision;
+use super::decide::final_decision::reserve;
 use super::exchange::Exchange;
 use super::facts::Facts;
 use super::forward::headers;
 use super::forward::send;
-use super::forward::upgrade::Wanted;
+use super::forward::upgrade::UpgradeRequest;
 use super::hold;
 use super::respond::reply;
+use super::response_body::ResponseBody;
 use super::snapshot::Snapshot;
+use super::worker_state::WorkerState;
 use crate::decision;
 use crate::decision::Decision;
 use crate::decision::device::DeviceKeys;
 use crate::listen::Connection;
 use crate::listen::Incoming;
 use crate::listen::Interim;
-use crate::request::Fields;
-use crate::request::Head;
+use crate::request::BodyFields;
+use crate::request::RequestHead;
 use crate::store::Store;
 
 /// Answers one request. Dropped when the client goes away: the exchange is recorded then as well.
 pub(super) fn handle(
-    core: Arc<Core>,
+    worker: Arc<WorkerState>,
     connection: Arc<Connection>,
     request: Request<Incoming>,
     interim: Interim,
 ) -> impl Future<Output = Response<ResponseBody>> + Send + 'static {
     // Out here, or the future would have room for it twice.
-    let (parts, incoming) = Source::of(request);
+    let (parts, incoming) = ClientBody::of(request);
     async move {
         // This request's world, to the end.
-        let live = core.live.load_full();
-        let mut admitted = match admit(core, &live, &connection, parts, incoming, interim) {
+        let live = worker.live.load_full();
+        let mut admitted = match admit(worker, &live, &connection, parts, incoming, interim) {
             Ok(admitted) => admitted,
             Err((exchange, bad_request)) => return reply::refuse(exchange, bad_request),
         };
@@ -74,28 +74,29 @@ struct Admitted {
 
 /// Refuses what is doubtful, and takes out of the head what is not for the application.
 fn admit(
-    core: Arc<Core>,
+    worker: Arc<WorkerState>,
     live: &Arc<Snapshot>,
     connection: &Connection,
     mut parts: Parts,
-    incoming: Source,
+    incoming: ClientBody,
     interim: Interim,
 ) -> Result<Admitted, (Box<Exchange>, BadRequest)> {
     let identity = live.clients.identify(connection.peer.ip(), &parts.headers);
-    let mut facts = Facts::of(&parts, identity, connection, live, core.clock.now());
+    let mut facts = Facts::of(&parts, identity, connection, live, worker.clock.now());
     let length = incoming.size_hint().lower();
     let admitted = framing::admit(&mut parts, &mut facts.host, connection, &live.settings, length);
-    let mut exchange = Exchange::begin(core, Arc::clone(live), facts, interim);
+    let mut exchange = Exchange::begin(worker, Arc::clone(live), facts, interim);
     if let Err(bad_request) = admitted {
         return Err((exchange, bad_request));
     }
-    let asks_for_upgrade = headers::strip_connection(&mut parts.headers, |name| live.looked_at.in_requests(name));
+    let asks_for_upgrade =
+        headers::strip_connection(&mut parts.headers, |name| live.significant_headers.in_requests(name));
     let proofs = if live.challenges { Proofs::take(&mut parts.headers) } else { Proofs::default() };
-    let mut body = RequestBody::new(incoming, Bounds::of(&live.settings));
+    let mut body = RequestBody::new(incoming, BodyBounds::of(&live.settings));
     if parts.version >= Version::HTTP_11 && !body.is_empty() && parts.headers.contains_key(EXPECT) {
-        body.await_invitation(exchange.interim.clone());
+        body.expect_continue(exchange.interim.clone());
     }
-    exchange.counts_body_by(body.progress());
+    exchange.set_body(body.progress());
     Ok(Admitted { exchange, parts, body, proofs, asks_for_upgrade })
 }
 
@@ -104,40 +105,40 @@ async fn decide<'l>(
     admitted: &mut Admitted,
     live: &'l Arc<Snapshot>,
     connection: &Connection,
-) -> Result<Decided<'l>, Undecided> {
+) -> Result<FinalDecision<'l>, DecideError> {
     let Admitted { exchange, parts, body, proofs, .. } = admitted;
-    let (core, facts) = (&exchange.core, &exchange.facts);
-    let store = &core.store;
-    let head = Head::read(parts, facts.host(), facts.identity.client);
+    let (worker, facts) = (&exchange.worker, &exchange.facts);
+    let store = &worker.store;
+    let head = RequestHead::read(parts, facts.host(), facts.identity.client);
     let banned = store.bans().of_address(facts.identity.client.address()).map(|(ban, _)| ban);
     let device_keys = DeviceKeys { ring: store.ring(), now: facts.started };
     let entry = decision::enter(&live.policy, &head).with_device_keys(device_keys).with_ban(banned.is_some());
     let reads_body = !body.is_empty() && entry.needs_body();
     let fields = if reads_body {
         let read = Box::pin(read_fields(body, &parts.headers, live.settings.inspect_body, connection));
-        read.await.map_err(Undecided::BadRequest)?
+        read.await.map_err(DecideError::BadRequest)?
     } else {
-        Fields::none()
+        BodyFields::none()
     };
-    let since = if reads_body { core.clock.now() } else { facts.started };
+    let since = if reads_body { worker.clock.now() } else { facts.started };
     let mut plan = entry.plan(&fields, &store.hasher());
     if store.bans().has_keys() {
-        plan = Box::pin(bans::heed(plan, store)).await;
+        plan = Box::pin(bans::apply(plan, store)).await;
     }
-    let away = |error| Undecided::StoreAway(plan.route(), error);
+    let away = |error| DecideError::StoreDown(plan.route(), error);
     let mut decision = plan.conclude(&store.decide(plan.batch()).await.map_err(away)?);
     let mut reservation = reserve(&mut decision, store, live);
     if let (false, Decision::Deny(denial)) = (proofs.is_empty(), &decision)
-        && Box::pin(challenge::redeem(core, live, denial, proofs)).await
+        && Box::pin(challenge::redeem(worker, live, denial, proofs)).await
     {
         drop(reservation);
         decision = plan.conclude(&Box::pin(store.decide(plan.batch())).await.map_err(away)?);
         reservation = reserve(&mut decision, store, live);
     }
-    let took = core.clock.now().since(since);
+    let took = worker.clock.now().since(since);
     Ok(match decision {
-        Decision::Pass(pass) => Decided::pass(pass, reservation, live, &plan, store, took),
-        Decision::Deny(denial) => Decided::deny(denial, reservation, live, &plan, store, (banned, took)).await,
+        Decision::Pass(pass) => FinalDecision::pass(pass, reservation, live, &plan, store, took),
+        Decision::Deny(denial) => FinalDecision::deny(denial, reservation, live, &plan, store, (banned, took)).await,
     })
 }
 
@@ -147,9 +148,9 @@ async fn read_fields(
     headers: &HeaderMap,
     bound: usize,
     connection: &Connection,
-) -> Result<Fields, BadRequest> {
+) -> Result<BodyFields, BadRequest> {
     let peeked = body.peek(bound, &connection.peeked).await?;
-    Ok(Fields::read(headers, &peeked.start, peeked.is_whole, bound))
+    Ok(BodyFields::read(headers, &peeked.start, peeked.is_whole, bound))
 }
 
 /// Forwards the request or answers it, after a while where a limit holds it.
@@ -157,20 +158,22 @@ async fn act(
     admitted: Admitted,
     live: &Arc<Snapshot>,
     connection: Arc<Connection>,
-    decided: Result<Decided<'_>, Undecided>,
+    decided: Result<FinalDecision<'_>, DecideError>,
 ) -> Response<ResponseBody> {
     let Admitted { mut exchange, mut parts, body, asks_for_upgrade, .. } = admitted;
     let action = match decided {
-        Ok(Decided { record, reservation, action }) => {
-            exchange.is_decided(record, reservation);
+        Ok(FinalDecision { record, reservation, action }) => {
+            exchange.set_decision(record, reservation);
             action
         }
-        Err(Undecided::BadRequest(bad_request)) => return reply::refuse(exchange, bad_request),
-        Err(Undecided::StoreAway(route, error)) => return reply::cannot_decide(exchange, body, route, error).await,
+        Err(DecideError::BadRequest(bad_request)) => return reply::refuse(exchange, bad_request),
+        Err(DecideError::StoreDown(route, error)) => return reply::cannot_decide(exchange, body, route, error).await,
     };
     let (upstream, delay) = match action {
-        Action::Deny(denial) => return Box::pin(hold::deny(exchange, live, connection, parts, body, denial)).await,
-        Action::Forward { upstream, delay } => (upstream, delay),
+        FinalAction::Deny(denial) => {
+            return Box::pin(hold::deny_or_tarpit(exchange, live, connection, parts, body, denial)).await;
+        }
+        FinalAction::Forward { upstream, delay } => (upstream, delay),
     };
     let (exchange, body) = match delay {
         None => (exchange, body),
@@ -179,9 +182,9 @@ async fn act(
             Err(answer) => return answer,
         },
     };
-    let wanted = Wanted::read(&mut parts, asks_for_upgrade, !body.is_empty());
+    let upgrade = UpgradeRequest::read(&mut parts, asks_for_upgrade, !body.is_empty());
     if exchange.outcome_rule().is_some() {
-        return send::to_its_end(exchange, connection, parts, body, upstream, wanted).await;
+        return send::to_its_end(exchange, connection, parts, body, upstream, upgrade).await;
     }
-    send::forward(exchange, connection, parts, body, upstream, wanted).await
+    send::forward(exchange, connection, parts, body, upstream, upgrade).await
 }

@@ -7,11 +7,11 @@ use http::Response;
 use http::request::Parts;
 
 use super::admit::body::RequestBody;
-use super::answer::ResponseBody;
 use super::exchange::Exchange;
-use super::holding::Held;
-use super::holding::until_it_ends;
+use super::held_requests::HoldEnd;
+use super::held_requests::never_answer;
 use super::respond::reply;
+use super::response_body::ResponseBody;
 use super::snapshot::Snapshot;
 use crate::decision::Denial;
 use crate::decision::Penalty;
@@ -19,7 +19,7 @@ use crate::limit::LimitId;
 use crate::listen::Connection;
 
 /// Answers a denied request, after a while where it is tarpitted. Never returns when its client leaves meanwhile.
-pub(super) async fn deny(
+pub(super) async fn deny_or_tarpit(
     mut exchange: Box<Exchange>,
     live: &Arc<Snapshot>,
     connection: Arc<Connection>,
@@ -30,12 +30,12 @@ pub(super) async fn deny(
     let Penalty::Tarpit(span) = denial.penalty else { return reply::deny(exchange, live, body, &denial).await };
     exchange.facts.copy_head(&mut parts);
     drop(parts);
-    match exchange.core.holding.hold(&connection, span, live.settings.max_held).await {
-        Held::Through | Held::Ending => {}
-        Held::Full => exchange.decision_mut().is_denied_unheld(&denial),
-        Held::Left => {
+    match exchange.worker.held_requests.hold(&connection, span, live.settings.max_held).await {
+        HoldEnd::Completed | HoldEnd::ShuttingDown => {}
+        HoldEnd::TooMany => exchange.decision_mut().set_denied_unheld(&denial),
+        HoldEnd::ClientLeft => {
             drop((exchange, body));
-            return until_it_ends().await;
+            return never_answer().await;
         }
     }
     reply::deny(exchange, live, body, &denial).await
@@ -52,16 +52,16 @@ pub(super) async fn delay(
     (limit, span): (LimitId, Duration),
 ) -> Result<(Box<Exchange>, RequestBody), Response<ResponseBody>> {
     exchange.facts.copy_head(parts);
-    match exchange.core.holding.hold(connection, span, live.settings.max_held).await {
-        Held::Through => Ok((exchange, body)),
-        Held::Full | Held::Ending => {
+    match exchange.worker.held_requests.hold(connection, span, live.settings.max_held).await {
+        HoldEnd::Completed => Ok((exchange, body)),
+        HoldEnd::TooMany | HoldEnd::ShuttingDown => {
             let denial = Denial::instead_of_delay(&live.policy, exchange.decision().route, limit, span);
-            exchange.decision_mut().is_denied_unheld(&denial);
+            exchange.decision_mut().set_denied_unheld(&denial);
             Err(reply::deny(exchange, live, body, &denial).await)
         }
-        Held::Left => {
+        HoldEnd::ClientLeft => {
             drop((exchange, body));
-            until_it_ends().await
+            never_answer().await
         }
     }
 }

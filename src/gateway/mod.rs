@@ -3,24 +3,24 @@
 //! [`handle`] tells it from top to bottom; the rooms are its stages.
 
 pub mod admit;
-pub mod answer;
-pub mod core;
 pub mod decide;
 pub mod exchange;
 pub mod facts;
 pub mod forward;
-pub mod front;
 pub mod handle;
+pub mod held_requests;
 pub mod hold;
-pub mod holding;
 pub mod reservation;
 pub mod respond;
+pub mod response_body;
+pub mod service;
 pub mod settings;
 pub mod snapshot;
+pub mod worker_state;
 
-pub use self::answer::ResponseBody;
-pub use self::front::Gateway;
-pub use self::holding::Holding;
+pub use self::held_requests::HeldRequests;
+pub use self::response_body::ResponseBody;
+pub use self::service::Gateway;
+pub use self::settings::GatewaySettings;
 pub use self::settings::HeaderStyle;
-pub use self::settings::Settings;
 pub use self::snapshot::Snapshot;

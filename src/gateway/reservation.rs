@@ -27,40 +27,40 @@ use crate::store::Store;
 #[derive(Debug, Default)]
 pub struct Reservation(
     /// `None` while nothing is reserved: most requests never touch a count that others share.
-    Option<Held>,
+    Option<Reserved>,
 );
 
 #[derive(Debug)]
-struct Held {
+struct Reserved {
     store: Arc<AnyStore>,
     /// Slots in flight.
     slots: SmallVec<[KeyHash; 2]>,
-    pending: Option<Waiting>,
+    pending: Option<AwaitedOutcome>,
     /// Whether the request was on its way to the application.
     is_sent: bool,
 }
 
 /// What waits for the outcome, and the policy that says what the outcome means.
 #[derive(Debug)]
-pub struct Waiting {
+pub struct AwaitedOutcome {
     pub live: Arc<Snapshot>,
     pub pending: Box<PendingOutcome>,
 }
 
 /// What came of a settlement.
 #[derive(Debug)]
-pub struct Settled {
-    pub settling: Settling,
+pub struct SettledRequest {
+    pub settlement: SettlementTask,
     /// The device that a success makes known.
     pub enrollment: Option<Box<DeviceEnrollment>>,
 }
 
 impl Reservation {
-    pub fn of(store: &Arc<AnyStore>, slots: SmallVec<[KeyHash; 2]>, pending: Option<Waiting>) -> Self {
+    pub fn of(store: &Arc<AnyStore>, slots: SmallVec<[KeyHash; 2]>, pending: Option<AwaitedOutcome>) -> Self {
         if slots.is_empty() && pending.is_none() {
             return Self::default();
         }
-        Self(Some(Held { store: Arc::clone(store), slots, pending, is_sent: false }))
+        Self(Some(Reserved { store: Arc::clone(store), slots, pending, is_sent: false }))
     }
 
     /// The request is on its way: what comes of it is unknown until an answer says so.
@@ -72,7 +72,7 @@ impl Reservation {
 
     /// What the answer is to be held against; `None`: nothing depends on what it means.
     pub fn outcome_rule(&self) -> Option<&Arc<OutcomeRule>> {
-        let Waiting { live, pending } = self.0.as_ref()?.pending.as_ref()?;
+        let AwaitedOutcome { live, pending } = self.0.as_ref()?.pending.as_ref()?;
         live.policy.routes.get(pending.route).outcome.as_ref()
     }
 
@@ -85,7 +85,7 @@ impl Reservation {
     /// Tells the store what became of the request; `None`: it was told already, or nothing waits for that. Without an
     /// outcome it reached the application, and what came of that cannot be told. `is_through`: nothing is in flight any
     /// more.
-    pub fn settle(&mut self, outcome: Option<Outcome>, is_through: bool) -> Option<Settled> {
+    pub fn settle(&mut self, outcome: Option<Outcome>, is_through: bool) -> Option<SettledRequest> {
         self.0.as_mut()?.settle(outcome, is_through)
     }
 
@@ -105,7 +105,7 @@ impl Reservation {
 impl Drop for Reservation {
     fn drop(&mut self) {
         self.abandon();
-        let Some(Held { store, slots, .. }) = self.0.take() else { return };
+        let Some(Reserved { store, slots, .. }) = self.0.take() else { return };
         let settlements: SmallVec<[_; 2]> = slots.into_iter().map(Settlement::Release).collect();
         let settled = store.settle_here(&settlements);
         if settled < settlements.len() {
@@ -117,13 +117,13 @@ impl Drop for Reservation {
     }
 }
 
-impl Held {
-    fn settle(&mut self, outcome: Option<Outcome>, is_through: bool) -> Option<Settled> {
-        let Waiting { live, mut pending } = self.pending.take()?;
+impl Reserved {
+    fn settle(&mut self, outcome: Option<Outcome>, is_through: bool) -> Option<SettledRequest> {
+        let AwaitedOutcome { live, mut pending } = self.pending.take()?;
         let enrollment = pending.enrollment.take().map(Box::new);
         let mut settlements = pending.settlements(&live.policy, outcome);
         if settlements.is_empty() {
-            return Some(Settled { settling: Settling::default(), enrollment });
+            return Some(SettledRequest { settlement: SettlementTask::default(), enrollment });
         }
         let gives_back =
             settlements.iter().any(|it| !matches!(it, Settlement::Keep { .. } | Settlement::Charge { .. }));
@@ -132,7 +132,7 @@ impl Held {
         settlements.extend(slots.iter().copied().map(Settlement::Release));
         let settled = self.store.settle_here(&settlements);
         if settled == settlements.len() {
-            return Some(Settled { settling: Settling::default(), enrollment });
+            return Some(SettledRequest { settlement: SettlementTask::default(), enrollment });
         }
         drop(settlements);
         let telling = tell(&self.store, |store| async move {
@@ -141,16 +141,16 @@ impl Held {
             settlements.extend(slots.into_iter().map(Settlement::Release));
             let _ = store.settle(&settlements[settled..]).await;
         });
-        Some(Settled { settling: Settling(telling.filter(|_| gives_back)), enrollment })
+        Some(SettledRequest { settlement: SettlementTask(telling.filter(|_| gives_back)), enrollment })
     }
 }
 
 /// Ends when the store has taken note of what frees a client, so that it is free when it has its answer. Dropped, it
 /// stops nothing.
 #[derive(Debug, Default)]
-pub struct Settling(Option<JoinHandle<()>>);
+pub struct SettlementTask(Option<JoinHandle<()>>);
 
-impl Future for Settling {
+impl Future for SettlementTask {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
@@ -172,7 +172,7 @@ where
         return None;
     }
     let runtime = Handle::try_current().ok()?;
-    // The end of this core waits for what is still to be sent.
+    // The end of this worker waits for what is still to be sent.
     Some(store.tasks().spawn_on(telling, &runtime))
 }
 

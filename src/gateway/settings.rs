@@ -4,7 +4,7 @@ use std::time::Duration;
 
 /// The part of the `server` and `headers` sections that requests meet.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Settings {
+pub struct GatewaySettings {
     /// The longest body that passes; `None`: any.
     pub max_body: Option<u64>,
     /// How much of a body a key may read.

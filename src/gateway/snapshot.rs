@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use super::forward::header_names::LookedAt;
-use super::respond::ratelimit_headers::Shown;
-use super::settings::Settings;
+use super::forward::header_names::SignificantHeaders;
+use super::respond::ratelimit_headers::RateLimitHeaders;
+use super::settings::GatewaySettings;
 use crate::client::TrustedProxies;
 use crate::decision::Policy;
 use crate::limit::Action;
@@ -18,10 +18,10 @@ pub struct Snapshot {
     pub clients: TrustedProxies,
     /// By `UpstreamId`.
     pub upstreams: Vec<Arc<Upstream>>,
-    pub settings: Settings,
+    pub settings: GatewaySettings,
     pub recorder: Recorder,
-    pub(super) shown: Shown,
-    pub(super) looked_at: LookedAt,
+    pub(super) ratelimit_headers: RateLimitHeaders,
+    pub(super) significant_headers: SignificantHeaders,
     /// Whether a limit challenges: without one no cookie is a proof of work.
     pub(super) challenges: bool,
 }
@@ -32,12 +32,12 @@ impl Snapshot {
         policy: Policy,
         clients: TrustedProxies,
         upstreams: Vec<Arc<Upstream>>,
-        settings: Settings,
+        settings: GatewaySettings,
         recorder: Recorder,
     ) -> Self {
-        let shown = Shown::new(&policy, settings.headers);
-        let looked_at = LookedAt::new(&policy, &clients);
+        let ratelimit_headers = RateLimitHeaders::new(&policy, settings.headers);
+        let significant_headers = SignificantHeaders::new(&policy, &clients);
         let challenges = policy.limits.iter().any(|limit| matches!(limit.then.action, Action::Challenge));
-        Self { policy, clients, upstreams, settings, recorder, shown, looked_at, challenges }
+        Self { policy, clients, upstreams, settings, recorder, ratelimit_headers, significant_headers, challenges }
     }
 }

@@ -13,8 +13,8 @@ use super::Selector;
 use crate::client::ClientIp;
 use crate::client::DeviceId;
 use crate::client::Prefix;
-use crate::request::Fields;
-use crate::request::Head;
+use crate::request::BodyFields;
+use crate::request::RequestHead;
 use crate::request::header::basic_users;
 use crate::request::header::bearer_tokens;
 use crate::request::header::header_values;
@@ -28,8 +28,8 @@ use crate::request::query::query_values;
 /// What selectors read from.
 #[derive(Clone, Copy, Debug)]
 pub struct Source<'a> {
-    pub head: &'a Head<'a>,
-    pub fields: &'a Fields,
+    pub head: &'a RequestHead<'a>,
+    pub fields: &'a BodyFields,
     /// The names of the routes the request may be read as taking.
     pub routes: &'a [&'a str],
     /// What the patterns of those routes captured.
@@ -136,13 +136,13 @@ pub fn values<'a>(part: &'a KeyPart, source: &Source<'a>) -> Result<PartValues<'
         }
     });
     // A key is charged once for a request, which must not try the same name twice.
-    let is_done_twice = is_repeated && part.selector.needs_body() && source.fields.holds_calls();
+    let is_done_twice = is_repeated && part.selector.needs_body() && source.fields.is_multicall();
     if values.len() > MAX_VALUES || is_done_twice {
         return Err(TooManyValues);
     }
     let empty = values.iter().any(|value| value.is_empty());
     let absent = empty || values.is_empty();
-    let may_be_missed = part.selector.needs_body() && !source.fields.seen_whole();
+    let may_be_missed = part.selector.needs_body() && !source.fields.is_fully_read();
     if !empty && (values.is_empty() || may_be_missed) {
         values.push(Cow::Borrowed(""));
     }

@@ -9,7 +9,7 @@ use super::Selector;
 use super::Source;
 use super::Spelling;
 use super::extract;
-use crate::request::query::query_leaves_no_doubt;
+use crate::request::query::query_is_unambiguous;
 use crate::request::query::query_values;
 
 /// Whether every part of a key is.
@@ -38,10 +38,10 @@ fn is_read_alike(part: &KeyPart, source: &Source<'_>) -> bool {
     // Some read no body that comes with another method.
     let posts = *head.method == Method::POST;
     match &part.selector {
-        Selector::Query(name) => query_leaves_no_doubt(head.query, name),
-        Selector::Form(name) => posts && fields.form_leaves_no_doubt(name),
-        Selector::Json(path) => posts && fields.json_leaves_no_doubt(path),
-        Selector::Xml(path) => posts && fields.xml_leaves_no_doubt(path),
+        Selector::Query(name) => query_is_unambiguous(head.query, name),
+        Selector::Form(name) => posts && fields.form_is_unambiguous(name),
+        Selector::Json(path) => posts && fields.json_is_unambiguous(path),
+        Selector::Xml(path) => posts && fields.xml_is_unambiguous(path),
         Selector::Param(name) => {
             let stands = [
                 query_values(head.query, name).next().is_some(),
@@ -50,10 +50,10 @@ fn is_read_alike(part: &KeyPart, source: &Source<'_>) -> bool {
                 fields.element(name).next().is_some(),
             ];
             match stands {
-                [true, false, false, false] => query_leaves_no_doubt(head.query, name),
-                [false, true, false, false] => posts && fields.form_leaves_no_doubt(name),
-                [false, false, true, false] => posts && fields.json_leaves_no_doubt(name),
-                [false, false, false, true] => posts && fields.element_leaves_no_doubt(name),
+                [true, false, false, false] => query_is_unambiguous(head.query, name),
+                [false, true, false, false] => posts && fields.form_is_unambiguous(name),
+                [false, false, true, false] => posts && fields.json_is_unambiguous(name),
+                [false, false, false, true] => posts && fields.element_is_unambiguous(name),
                 _ => false,
             }
         }

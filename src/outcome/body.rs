@@ -10,11 +10,11 @@ use regex::bytes::RegexBuilder;
 #[derive(Clone, Debug)]
 pub struct BodyPattern {
     text: Box<str>,
-    sought: Sought,
+    matcher: BodyMatcher,
 }
 
 #[derive(Clone, Debug)]
-enum Sought {
+enum BodyMatcher {
     Text(Box<memmem::Finder<'static>>),
     Regex(Regex),
 }
@@ -26,22 +26,22 @@ impl BodyPattern {
     /// `text`, or `/regex/` between slashes.
     pub fn parse(text: &str) -> Result<Self, InvalidBodyPattern> {
         let regex = text.strip_prefix('/').and_then(|rest| rest.strip_suffix('/'));
-        let sought = match regex {
+        let matcher = match regex {
             _ if text.is_empty() => return Err(InvalidBodyPattern::Empty),
             Some("") => return Err(InvalidBodyPattern::Empty),
             Some(regex) => {
                 let built = RegexBuilder::new(regex).size_limit(MAX_COMPILED_BYTES).build();
-                Sought::Regex(built.map_err(|error| InvalidBodyPattern::from(&error))?)
+                BodyMatcher::Regex(built.map_err(|error| InvalidBodyPattern::from(&error))?)
             }
-            None => Sought::Text(Box::new(memmem::Finder::new(text).into_owned())),
+            None => BodyMatcher::Text(Box::new(memmem::Finder::new(text).into_owned())),
         };
-        Ok(Self { text: text.into(), sought })
+        Ok(Self { text: text.into(), matcher })
     }
 
     pub fn is_in(&self, body: &[u8]) -> bool {
-        match &self.sought {
-            Sought::Text(finder) => finder.find(body).is_some(),
-            Sought::Regex(regex) => regex.is_match(body),
+        match &self.matcher {
+            BodyMatcher::Text(finder) => finder.find(body).is_some(),
+            BodyMatcher::Regex(regex) => regex.is_match(body),
         }
     }
 }

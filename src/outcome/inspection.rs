@@ -11,10 +11,10 @@ use super::Matchers;
 use super::Outcome;
 use super::OutcomeRule;
 use super::json;
-use super::matchers::Match;
 use super::matchers::Side;
+use super::matchers::SideMatch;
 use crate::gather::Parts;
-use crate::request::encoding::Codings;
+use crate::request::encoding::ContentCodings;
 
 /// What was seen of an answer whose head does not say enough. At most a little more than the bound is kept of it, and
 /// at most the bound of decoded text is looked at.
@@ -22,8 +22,8 @@ use crate::request::encoding::Codings;
 pub struct Inspection {
     rule: Arc<OutcomeRule>,
     /// What the head says, success first.
-    sides: (Match, Match),
-    codings: Codings,
+    sides: (SideMatch, SideMatch),
+    codings: ContentCodings,
     bound: usize,
     read: Parts,
     /// There was more than could be kept.
@@ -34,7 +34,7 @@ pub struct Inspection {
 
 /// How a body ended.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Ending {
+pub enum BodyEnd {
     Whole,
     /// There was more, or there was a body and none was sent.
     Cut,
@@ -42,7 +42,7 @@ pub enum Ending {
 
 /// How much of a text was seen.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Seen {
+enum Coverage {
     All,
     /// All that may be looked at.
     Start,
@@ -56,7 +56,7 @@ impl Inspection {
         let sides = rule.sides_of_head(status, headers);
         let is_part = status == StatusCode::PARTIAL_CONTENT;
         let read = Parts::expecting(room(bound));
-        Self { rule, sides, codings: Codings::of(headers), bound, read, is_full: false, is_part }
+        Self { rule, sides, codings: ContentCodings::of(headers), bound, read, is_full: false, is_part }
     }
 
     /// Takes what came next of the body, as it came.
@@ -72,18 +72,18 @@ impl Inspection {
     }
 
     /// What the answer means; `None`: that cannot be told.
-    pub fn conclude(self, ending: Ending) -> Option<Outcome> {
+    pub fn conclude(self, ending: BodyEnd) -> Option<Outcome> {
         let decoded = if self.codings.is_none() {
-            Texts { bodies: vec![Cow::Borrowed(self.read.as_slice())], seen: Seen::All }
+            DecodedTexts { bodies: vec![Cow::Borrowed(self.read.as_slice())], seen: Coverage::All }
         } else {
             let decoded = self.codings.decode(self.read.as_slice(), self.bound);
-            let seen = if decoded.whole { Seen::All } else { Seen::Fragment };
-            Texts { bodies: decoded.bodies, seen }
+            let seen = if decoded.whole { Coverage::All } else { Coverage::Fragment };
+            DecodedTexts { bodies: decoded.bodies, seen }
         };
-        let texts = decoded.bounded(self.bound, self.is_full, ending == Ending::Cut || self.is_part);
+        let texts = decoded.bounded(self.bound, self.is_full, ending == BodyEnd::Cut || self.is_part);
         let documents = texts.documents(&self.rule);
         let ask = |head, matchers: &Option<Matchers>, side| match (head, matchers) {
-            (Match::Unsure, Some(matchers)) => texts.ask(&documents, matchers, side),
+            (SideMatch::Unsure, Some(matchers)) => texts.ask(&documents, matchers, side),
             (known, _) => known,
         };
         let success = ask(self.sides.0, &self.rule.success, Side::Success);
@@ -98,13 +98,13 @@ pub fn room(bound: usize) -> usize {
 }
 
 /// What may be looked at.
-struct Texts<'b> {
+struct DecodedTexts<'b> {
     /// Several where one body can be read in several ways.
     bodies: Vec<Cow<'b, [u8]>>,
-    seen: Seen,
+    seen: Coverage,
 }
 
-impl Texts<'_> {
+impl DecodedTexts<'_> {
     fn bounded(mut self, bound: usize, is_full: bool, is_cut: bool) -> Self {
         let is_long = self.bodies.iter().any(|body| body.len() > bound);
         let fills_it = self.bodies.iter().any(|body| body.len() >= bound);
@@ -118,11 +118,11 @@ impl Texts<'_> {
             };
         }
         self.seen = match self.seen {
-            _ if is_long => Seen::Start,
-            Seen::All if !is_full && !is_cut => Seen::All,
+            _ if is_long => Coverage::Start,
+            Coverage::All if !is_full && !is_cut => Coverage::All,
             // It broke off behind all that may be looked at.
-            _ if is_full || fills_it => Seen::Start,
-            _ => Seen::Fragment,
+            _ if is_full || fills_it => Coverage::Start,
+            _ => Coverage::Fragment,
         };
         self
     }
@@ -140,13 +140,13 @@ impl Texts<'_> {
         self.bodies.iter().filter_map(document).collect()
     }
 
-    fn ask(&self, documents: &[Value], matchers: &Matchers, side: Side) -> Match {
+    fn ask(&self, documents: &[Value], matchers: &Matchers, side: Side) -> SideMatch {
         let unless_found = match (self.seen, side) {
-            (Seen::All, _) | (Seen::Start, Side::Success) => Match::No,
+            (Coverage::All, _) | (Coverage::Start, Side::Success) => SideMatch::No,
             // Whoever makes a page long must not push the mark of a failure out of sight.
-            (Seen::Start, Side::Failure) | (Seen::Fragment, _) => Match::Unsure,
+            (Coverage::Start, Side::Failure) | (Coverage::Fragment, _) => SideMatch::Unsure,
         };
-        let mut all = Match::Yes;
+        let mut all = SideMatch::Yes;
         if let Some(pattern) = &matchers.body
             && !self.bodies.iter().any(|body| pattern.is_in(body))
         {
@@ -156,8 +156,8 @@ impl Texts<'_> {
             if documents.iter().any(|document| json::holds(document, path, expected)) {
                 continue;
             }
-            let is_told = !documents.is_empty() || unless_found == Match::No;
-            all = if is_told || all == Match::No { Match::No } else { Match::Unsure };
+            let is_told = !documents.is_empty() || unless_found == SideMatch::No;
+            all = if is_told || all == SideMatch::No { SideMatch::No } else { SideMatch::Unsure };
         }
         all
     }

@@ -26,7 +26,7 @@ pub struct Matchers {
 
 /// Whether a side matches.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum Match {
+pub(super) enum SideMatch {
     Yes,
     No,
     /// That cannot be told.
@@ -45,7 +45,7 @@ impl Matchers {
         self.body.is_some() || !self.json.is_empty()
     }
 
-    fn of_head(&self, side: Side, status: StatusCode, headers: &HeaderMap) -> Match {
+    fn of_head(&self, side: Side, status: StatusCode, headers: &HeaderMap) -> SideMatch {
         let holds = self.status.as_ref().is_none_or(|set| set.contains(status))
             && self.headers.iter().all(|(name, glob)| {
                 headers.get_all(name).iter().any(|value| glob.matches(&String::from_utf8_lossy(value.as_bytes())))
@@ -56,9 +56,9 @@ impl Matchers {
                 Side::Failure => set_cookie::names(headers, name),
             });
         match holds {
-            false => Match::No,
-            true if self.needs_body() => Match::Unsure,
-            true => Match::Yes,
+            false => SideMatch::No,
+            true if self.needs_body() => SideMatch::Unsure,
+            true => SideMatch::Yes,
         }
     }
 }
@@ -76,22 +76,22 @@ impl OutcomeRule {
     }
 
     /// What both sides say of a head, success first; unsure where it is for the body to say.
-    pub(super) fn sides_of_head(&self, status: StatusCode, headers: &HeaderMap) -> (Match, Match) {
+    pub(super) fn sides_of_head(&self, status: StatusCode, headers: &HeaderMap) -> (SideMatch, SideMatch) {
         let ask = |matchers: &Option<Matchers>, side| {
-            matchers.as_ref().map_or(Match::No, |matchers| matchers.of_head(side, status, headers))
+            matchers.as_ref().map_or(SideMatch::No, |matchers| matchers.of_head(side, status, headers))
         };
         (ask(&self.success, Side::Success), ask(&self.failure, Side::Failure))
     }
 
     /// `None` where what is not known makes a difference.
-    pub(super) fn resolve(&self, success: Match, failure: Match) -> Option<Outcome> {
+    pub(super) fn resolve(&self, success: SideMatch, failure: SideMatch) -> Option<Outcome> {
         match (failure, success) {
-            (Match::Yes, _) => Some(Outcome::Failure),
-            (Match::No, Match::Yes) => Some(Outcome::Success),
-            (Match::No, Match::No) => Some(self.otherwise),
-            (Match::No, Match::Unsure) => Some(Outcome::Success).filter(|it| *it == self.otherwise),
-            (Match::Unsure, Match::No) => Some(Outcome::Failure).filter(|it| *it == self.otherwise),
-            (Match::Unsure, _) => None,
+            (SideMatch::Yes, _) => Some(Outcome::Failure),
+            (SideMatch::No, SideMatch::Yes) => Some(Outcome::Success),
+            (SideMatch::No, SideMatch::No) => Some(self.otherwise),
+            (SideMatch::No, SideMatch::Unsure) => Some(Outcome::Success).filter(|it| *it == self.otherwise),
+            (SideMatch::Unsure, SideMatch::No) => Some(Outcome::Failure).filter(|it| *it == self.otherwise),
+            (SideMatch::Unsure, _) => None,
         }
     }
 }

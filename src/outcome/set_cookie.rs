@@ -32,7 +32,7 @@ struct SetCookie<'h> {
     path: &'h [u8],
     /// Whether its age is above zero, where that is said.
     lives: Option<bool>,
-    expires: Option<Moment>,
+    expires: Option<CookieDate>,
 }
 
 impl<'h> SetCookie<'h> {
@@ -45,7 +45,9 @@ impl<'h> SetCookie<'h> {
                 _ if attribute.eq_ignore_ascii_case(b"domain") => cookie.domain = value,
                 _ if attribute.eq_ignore_ascii_case(b"path") => cookie.path = value,
                 _ if attribute.eq_ignore_ascii_case(b"max-age") => cookie.lives = lives(value).or(cookie.lives),
-                _ if attribute.eq_ignore_ascii_case(b"expires") => cookie.expires = moment(value).or(cookie.expires),
+                _ if attribute.eq_ignore_ascii_case(b"expires") => {
+                    cookie.expires = cookie_date(value).or(cookie.expires);
+                }
                 _ => {}
             }
         }
@@ -82,15 +84,15 @@ fn lives(age: &[u8]) -> Option<bool> {
 }
 
 /// Year, month from 0, day, hour, minute, second, all of them GMT.
-type Moment = (u16, u8, u8, u8, u8, u8);
+type CookieDate = (u16, u8, u8, u8, u8, u8);
 
 /// When the answer was written, by the clock that its other dates are from.
-fn sent(headers: &HeaderMap) -> Moment {
-    headers.get(DATE).and_then(|date| moment(date.as_bytes())).unwrap_or(LONG_AGO)
+fn sent(headers: &HeaderMap) -> CookieDate {
+    headers.get(DATE).and_then(|date| cookie_date(date.as_bytes())).unwrap_or(LONG_AGO)
 }
 
 /// A date as cookies have it, in any of the forms that browsers read (RFC 6265, section 5.1.1).
-fn moment(text: &[u8]) -> Option<Moment> {
+fn cookie_date(text: &[u8]) -> Option<CookieDate> {
     let is_delimiter = |byte: &u8| !byte.is_ascii_alphanumeric() && *byte != b':' && *byte < 0x80;
     let (mut time, mut day, mut month, mut year) = (None, None, None, None);
     for token in text.split(is_delimiter).filter(|token| !token.is_empty()) {
@@ -130,7 +132,7 @@ const MONTHS: [&[u8]; 12] =
 
 /// No answer is older than this line. By it those are judged that have no date of their own: to take a cookie away
 /// frameworks write the start of the epoch, or a day in 1999.
-const LONG_AGO: Moment = (2026, 0, 1, 0, 0, 0);
+const LONG_AGO: CookieDate = (2026, 0, 1, 0, 0, 0);
 
 #[cfg(test)]
 mod tests {

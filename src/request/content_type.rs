@@ -10,7 +10,7 @@ use super::percent;
 /// What a body is, or is read as.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 #[expect(clippy::struct_excessive_bools, reason = "a body may be read as any of these at once")]
-pub(crate) struct Kinds {
+pub(crate) struct BodyKinds {
     pub(crate) urlencoded: bool,
     pub(crate) multipart: bool,
     pub(crate) json: bool,
@@ -19,9 +19,9 @@ pub(crate) struct Kinds {
 
 /// What a body is said to be.
 #[derive(Debug, Default)]
-pub(crate) struct Claim {
+pub(crate) struct ContentType {
     /// Every kind that any reader could take from the header.
-    pub(crate) kinds: Kinds,
+    pub(crate) kinds: BodyKinds,
     /// What separates the parts of a multipart body, in every reading of the parameter.
     pub(crate) boundaries: Vec<Vec<u8>>,
     /// Whether the type, if there is one, is one that is read here.
@@ -31,33 +31,33 @@ pub(crate) struct Claim {
     pub(crate) is_plain: bool,
 }
 
-impl Claim {
+impl ContentType {
     pub(crate) fn read(headers: &HeaderMap) -> Self {
-        let mut claim = Self { is_known: true, is_plain: true, ..Self::default() };
+        let mut content_type = Self { is_known: true, is_plain: true, ..Self::default() };
         for (count, line) in headers.get_all(header::CONTENT_TYPE).iter().enumerate() {
             let line = String::from_utf8_lossy(line.as_bytes());
             let lower = line.to_ascii_lowercase();
-            claim.is_plain &= count == 0;
-            claim.is_known &= is_known(&lower);
-            claim.kinds.urlencoded |= lower.contains("urlencoded");
-            claim.kinds.multipart |= lower.contains("multipart");
-            claim.kinds.json |= lower.contains("json");
-            claim.kinds.xml |= lower.contains("xml");
+            content_type.is_plain &= count == 0;
+            content_type.is_known &= is_known(&lower);
+            content_type.kinds.urlencoded |= lower.contains("urlencoded");
+            content_type.kinds.multipart |= lower.contains("multipart");
+            content_type.kinds.json |= lower.contains("json");
+            content_type.kinds.xml |= lower.contains("xml");
             for charset in parameters(&line, &lower, "charset") {
-                claim.is_plain &= charset.is_plain && is_plain_charset(&charset.value);
+                content_type.is_plain &= charset.is_plain && is_plain_charset(&charset.value);
             }
             for boundary in parameters(&line, &lower, "boundary") {
-                claim.is_plain &= boundary.is_plain;
+                content_type.is_plain &= boundary.is_plain;
                 if boundary.value.is_empty() {
-                    claim.is_plain = false;
+                    content_type.is_plain = false;
                 } else {
-                    claim.boundaries.push(boundary.value.into_owned().into_bytes());
+                    content_type.boundaries.push(boundary.value.into_owned().into_bytes());
                 }
             }
         }
-        claim.is_plain &= claim.boundaries.len() <= 1;
-        claim.boundaries.truncate(MAX_BOUNDARIES);
-        claim
+        content_type.is_plain &= content_type.boundaries.len() <= 1;
+        content_type.boundaries.truncate(MAX_BOUNDARIES);
+        content_type
     }
 }
 
@@ -140,25 +140,25 @@ mod tests {
 
     use super::*;
 
-    fn claim(lines: &[&str]) -> Claim {
+    fn content_type(lines: &[&str]) -> ContentType {
         let lines = lines
             .iter()
             .map(|line| (header::CONTENT_TYPE, HeaderValue::from_bytes(line.as_bytes()).expect("a header value")));
-        Claim::read(&lines.collect())
+        ContentType::read(&lines.collect())
     }
 
     #[track_caller]
-    fn check(line: &str, kinds: Kinds, understood: bool) {
-        let claim = claim(&[line]);
-        assert_eq!(claim.kinds, kinds, "{line}");
-        assert_eq!(claim.is_plain && claim.is_known, understood, "{line}");
+    fn check(line: &str, kinds: BodyKinds, understood: bool) {
+        let content_type = content_type(&[line]);
+        assert_eq!(content_type.kinds, kinds, "{line}");
+        assert_eq!(content_type.is_plain && content_type.is_known, understood, "{line}");
     }
 
-    const OTHER: Kinds = Kinds { urlencoded: false, multipart: false, json: false, xml: false };
-    const FORM: Kinds = Kinds { urlencoded: true, ..OTHER };
-    const PARTS: Kinds = Kinds { multipart: true, ..OTHER };
-    const JSON: Kinds = Kinds { json: true, ..OTHER };
-    const XML: Kinds = Kinds { xml: true, ..OTHER };
+    const OTHER: BodyKinds = BodyKinds { urlencoded: false, multipart: false, json: false, xml: false };
+    const FORM: BodyKinds = BodyKinds { urlencoded: true, ..OTHER };
+    const PARTS: BodyKinds = BodyKinds { multipart: true, ..OTHER };
+    const JSON: BodyKinds = BodyKinds { json: true, ..OTHER };
+    const XML: BodyKinds = BodyKinds { xml: true, ..OTHER };
 
     #[test]
     fn a_type_is_known_by_its_name() {
@@ -183,7 +183,7 @@ mod tests {
         check("application/json; charset=utf-7", JSON, false);
         check(
             "application/json, multipart/form-data; boundary=abc",
-            Kinds { multipart: true, json: true, ..OTHER },
+            BodyKinds { multipart: true, json: true, ..OTHER },
             false,
         );
         check("multipart/form-data; boundary=abc; boundary=def", PARTS, false);
@@ -196,17 +196,17 @@ mod tests {
         check("multipart/form-data; xboundary=abc", PARTS, false);
         check("multipart/mixed; boundary=abc", PARTS, false);
         check("json", JSON, false);
-        assert!(!claim(&["application/json", "application/json"]).is_plain);
+        assert!(!content_type(&["application/json", "application/json"]).is_plain);
     }
 
     #[test]
     fn every_boundary_is_found() {
-        assert_eq!(claim(&["multipart/form-data; boundary=abc"]).boundaries, [b"abc"]);
-        assert_eq!(claim(&["multipart/form-data; boundary=\"abc\""]).boundaries, [b"abc"]);
-        assert_eq!(claim(&["multipart/form-data; BOUNDARY=aBc; x=y"]).boundaries, [b"aBc"]);
-        assert_eq!(claim(&["multipart/form-data; boundary=a, boundary=b"]).boundaries, [b"a", b"b"]);
+        assert_eq!(content_type(&["multipart/form-data; boundary=abc"]).boundaries, [b"abc"]);
+        assert_eq!(content_type(&["multipart/form-data; boundary=\"abc\""]).boundaries, [b"abc"]);
+        assert_eq!(content_type(&["multipart/form-data; BOUNDARY=aBc; x=y"]).boundaries, [b"aBc"]);
+        assert_eq!(content_type(&["multipart/form-data; boundary=a, boundary=b"]).boundaries, [b"a", b"b"]);
         assert_eq!(
-            claim(&["multipart/form-data; boundary=a", "multipart/form-data; boundary=b"]).boundaries,
+            content_type(&["multipart/form-data; boundary=a", "multipart/form-data; boundary=b"]).boundaries,
             [b"a", b"b"]
         );
     }
@@ -215,7 +215,7 @@ mod tests {
         #[test]
         fn any_line_is_read(line in "(boundary|charset|multipart/form-data|;|=|\"|\\*|'|[ -~\u{e9}]){0,12}") {
             if let Ok(value) = HeaderValue::from_bytes(line.as_bytes()) {
-                let _ = Claim::read(&HeaderMap::from_iter([(header::CONTENT_TYPE, value)]));
+                let _ = ContentType::read(&HeaderMap::from_iter([(header::CONTENT_TYPE, value)]));
             }
         }
     }

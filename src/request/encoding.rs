@@ -18,7 +18,7 @@ use smallvec::SmallVec;
 
 /// What a body is behind its encodings.
 #[derive(Debug)]
-pub(crate) struct Decoded<'b> {
+pub(crate) struct DecodedBody<'b> {
     /// The body without its encodings; several where they can be taken away in several ways, none where in none.
     pub(crate) bodies: Vec<Cow<'b, [u8]>>,
     /// Whether every encoding was known and taken away to the end.
@@ -28,10 +28,10 @@ pub(crate) struct Decoded<'b> {
 /// Takes the encodings of `Content-Encoding` away, the last one first, to at most `bound` bytes each.
 ///
 /// Without that header the body is the body, but one that begins like gzip or zstd is decoded as well.
-pub(crate) fn decode<'b>(headers: &HeaderMap, body: &'b [u8], bound: usize) -> Decoded<'b> {
-    let mut decoded = Codings::of(headers).decode(body, bound);
+pub(crate) fn decode<'b>(headers: &HeaderMap, body: &'b [u8], bound: usize) -> DecodedBody<'b> {
+    let mut decoded = ContentCodings::of(headers).decode(body, bound);
     if let [Cow::Borrowed(_)] = &decoded.bodies[..]
-        && let Some(coding) = Coding::of(body)
+        && let Some(coding) = ContentCoding::of(body)
     {
         let found = coding.decode(body, bound);
         decoded.whole = found.whole;
@@ -42,16 +42,16 @@ pub(crate) fn decode<'b>(headers: &HeaderMap, body: &'b [u8], bound: usize) -> D
 
 /// What `Content-Encoding` lists, over all lines; `None` for what is not known.
 #[derive(Clone, Debug)]
-pub(crate) struct Codings(SmallVec<[Option<Coding>; 1]>);
+pub(crate) struct ContentCodings(SmallVec<[Option<ContentCoding>; 1]>);
 
-impl Codings {
+impl ContentCodings {
     pub(crate) fn of(headers: &HeaderMap) -> Self {
         let lines = headers.get_all(header::CONTENT_ENCODING).iter();
         let codings = lines
             .flat_map(|line| line.as_bytes().split(|byte| *byte == b','))
             .map(|coding| coding.trim_ascii().to_ascii_lowercase())
             .filter(|coding| !matches!(&coding[..], b"" | b"identity"))
-            .map(|coding| Coding::named(&coding));
+            .map(|coding| ContentCoding::named(&coding));
         Self(codings.collect())
     }
 
@@ -61,11 +61,11 @@ impl Codings {
     }
 
     /// Takes the encodings away, the last one first, to at most `bound` bytes each. Without any the body is as it is.
-    pub(crate) fn decode<'b>(&self, body: &'b [u8], bound: usize) -> Decoded<'b> {
-        let mut decoded = Decoded { bodies: vec![Cow::Borrowed(body)], whole: self.0.len() <= MAX_CODINGS };
+    pub(crate) fn decode<'b>(&self, body: &'b [u8], bound: usize) -> DecodedBody<'b> {
+        let mut decoded = DecodedBody { bodies: vec![Cow::Borrowed(body)], whole: self.0.len() <= MAX_CODINGS };
         for coding in self.0.iter().rev().take(MAX_CODINGS) {
             let Some(coding) = coding else {
-                return Decoded { bodies: Vec::new(), whole: false };
+                return DecodedBody { bodies: Vec::new(), whole: false };
             };
             let mut next = Vec::new();
             for body in &decoded.bodies {
@@ -81,18 +81,18 @@ impl Codings {
 
 /// Whether bodies in this encoding can be read.
 pub(crate) fn is_known(coding: &[u8]) -> bool {
-    coding.eq_ignore_ascii_case(b"identity") || Coding::named(&coding.to_ascii_lowercase()).is_some()
+    coding.eq_ignore_ascii_case(b"identity") || ContentCoding::named(&coding.to_ascii_lowercase()).is_some()
 }
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Coding {
+enum ContentCoding {
     Gzip,
     Deflate,
     Brotli,
     Zstd,
 }
 
-impl Coding {
+impl ContentCoding {
     /// By its name in lower case.
     fn named(name: &[u8]) -> Option<Self> {
         match name {
@@ -113,23 +113,23 @@ impl Coding {
         }
     }
 
-    fn decode(self, body: &[u8], bound: usize) -> Decoded<'static> {
+    fn decode(self, body: &[u8], bound: usize) -> DecodedBody<'static> {
         match self {
-            Self::Gzip => Decoded::read(MultiGzDecoder::new(body), bound),
+            Self::Gzip => DecodedBody::read(MultiGzDecoder::new(body), bound),
             Self::Brotli => brotli(body, bound),
             Self::Zstd => zstd(body, bound),
             Self::Deflate => {
                 // With zlib's wrapping as the standard says, or without as some send it; applications accept both.
-                let wrapped = Decoded::read(ZlibDecoder::new(body), bound);
-                let bare = Decoded::read(DeflateDecoder::new(body), bound);
+                let wrapped = DecodedBody::read(ZlibDecoder::new(body), bound);
+                let bare = DecodedBody::read(DeflateDecoder::new(body), bound);
                 let whole = wrapped.whole || bare.whole;
-                Decoded { bodies: wrapped.bodies.into_iter().chain(bare.bodies).collect(), whole }
+                DecodedBody { bodies: wrapped.bodies.into_iter().chain(bare.bodies).collect(), whole }
             }
         }
     }
 }
 
-impl Decoded<'static> {
+impl DecodedBody<'static> {
     fn new(mut body: Vec<u8>, whole: bool, bound: usize) -> Self {
         let whole = whole && body.len() <= bound;
         body.truncate(bound);
@@ -152,7 +152,7 @@ fn beyond(bound: usize) -> u64 {
     u64::try_from(bound).unwrap_or(u64::MAX).saturating_add(1)
 }
 
-fn brotli(body: &[u8], bound: usize) -> Decoded<'static> {
+fn brotli(body: &[u8], bound: usize) -> DecodedBody<'static> {
     // Strict: a stream with a large window may ask for a gigabyte.
     let mut state =
         BrotliState::new_strict(StandardAlloc::default(), StandardAlloc::default(), StandardAlloc::default());
@@ -174,13 +174,13 @@ fn brotli(body: &[u8], bound: usize) -> Decoded<'static> {
         plain.extend_from_slice(&chunk[..written]);
         match result {
             BrotliResult::NeedsMoreOutput if plain.len() <= bound => {}
-            BrotliResult::ResultSuccess => return Decoded::new(plain, available_in == 0, bound),
-            _ => return Decoded::new(plain, false, bound),
+            BrotliResult::ResultSuccess => return DecodedBody::new(plain, available_in == 0, bound),
+            _ => return DecodedBody::new(plain, false, bound),
         }
     }
 }
 
-fn zstd(body: &[u8], bound: usize) -> Decoded<'static> {
+fn zstd(body: &[u8], bound: usize) -> DecodedBody<'static> {
     let mut rest = body;
     let mut plain = Vec::new();
     let mut whole = true;
@@ -207,7 +207,7 @@ fn zstd(body: &[u8], bound: usize) -> Decoded<'static> {
         plain.extend(decoder.collect().unwrap_or_default());
         rest = &rest[rest.len() - others.len() - blocks.len()..];
     }
-    Decoded::new(plain, whole, bound)
+    DecodedBody::new(plain, whole, bound)
 }
 
 /// The length of a frame that holds no data, where `bytes` begin with one.

@@ -6,15 +6,15 @@ use std::fmt;
 use bytes::Bytes;
 use http::HeaderMap;
 
-use super::content_type::Claim;
-use super::content_type::Kinds;
+use super::content_type::BodyKinds;
+use super::content_type::ContentType;
 use super::content_type::is_plain_charset;
 use super::encoding;
 use super::json;
 use super::json::WellFormed;
 use super::multipart;
 use super::nul;
-use super::undisputed::Said;
+use super::unambiguous::UnambiguousKind;
 use super::urlencoded;
 use super::utf16;
 use super::xml;
@@ -22,24 +22,24 @@ use super::xml;
 /// The fields of a body: looked for in what the body is and in what it says it is, with and without the encodings it
 /// says it has. The body is kept as it is, where it came plainly without a copy, and read again for every question, so that
 /// what it takes is bounded by its size.
-pub struct Fields {
-    texts: Vec<Text>,
+pub struct BodyFields {
+    texts: Vec<BodyText>,
     boundaries: Vec<Vec<u8>>,
-    seen_whole: bool,
+    is_fully_read: bool,
     /// What the body says it is, where nobody doubts that.
-    said: Option<Said>,
+    unambiguous: Option<UnambiguousKind>,
 }
 
 /// A body, and what it is read as.
-struct Text {
+struct BodyText {
     bytes: Bytes,
-    kinds: Kinds,
+    kinds: BodyKinds,
 }
 
-impl Fields {
+impl BodyFields {
     /// The fields of a request without a body, or of one whose body no rule asks about.
     pub fn none() -> Self {
-        Self { texts: Vec::new(), boundaries: Vec::new(), seen_whole: true, said: None }
+        Self { texts: Vec::new(), boundaries: Vec::new(), is_fully_read: true, unambiguous: None }
     }
 
     /// Whether there is nothing to look a field up in.
@@ -51,12 +51,15 @@ impl Fields {
     /// compressed bodies are decoded to at most `bound` bytes.
     pub fn read(headers: &HeaderMap, start: &Bytes, whole: bool, bound: usize) -> Self {
         if start.is_empty() {
-            return Self { seen_whole: whole, ..Self::none() };
+            return Self { is_fully_read: whole, ..Self::none() };
         }
-        let claim = Claim::read(headers);
+        let content_type = ContentType::read(headers);
         let decoded = encoding::decode(headers, start, bound);
-        let mut fields =
-            Self { seen_whole: whole && decoded.whole && claim.is_plain, said: Said::read(headers), ..Self::none() };
+        let mut fields = Self {
+            is_fully_read: whole && decoded.whole && content_type.is_plain,
+            unambiguous: UnambiguousKind::read(headers),
+            ..Self::none()
+        };
         // The label may lie.
         let is_decoded = !decoded.bodies.iter().any(|body| **body == **start);
         for body in decoded.bodies {
@@ -64,20 +67,20 @@ impl Fields {
                 Cow::Borrowed(_) => start.clone(),
                 Cow::Owned(body) => body.into(),
             };
-            fields.seen_whole &= fields.add(&claim, body);
+            fields.is_fully_read &= fields.add(&content_type, body);
         }
         if is_decoded {
-            fields.add(&claim, start.clone());
+            fields.add(&content_type, start.clone());
         }
-        fields.boundaries = claim.boundaries;
+        fields.boundaries = content_type.boundaries;
         let charsets: Vec<_> = fields.form("_charset_").collect();
-        fields.seen_whole &= charsets.iter().all(|charset| is_plain_charset(charset));
+        fields.is_fully_read &= charsets.iter().all(|charset| is_plain_charset(charset));
         fields
     }
 
     /// Whether all of the body was read and understood: when not, a field may have been missed.
-    pub fn seen_whole(&self) -> bool {
-        self.seen_whole
+    pub fn is_fully_read(&self) -> bool {
+        self.is_fully_read
     }
 
     /// Every value that some application may read for the form field `name`: of a body that is or says it is urlencoded or
@@ -100,116 +103,118 @@ impl Fields {
 
     /// Every text of the elements at a dotted path of an XML body: local names, and among elements of one name a number.
     pub fn xml<'a>(&'a self, path: &'a str) -> impl Iterator<Item = Cow<'a, str>> {
-        self.of_elements(xml::Path::dotted(path))
+        self.of_elements(xml::ElementPath::dotted(path))
     }
 
     /// Every text of the elements of that name in an XML body.
     pub fn element<'a>(&'a self, name: &'a str) -> impl Iterator<Item = Cow<'a, str>> {
-        self.of_elements(xml::Path::name(name))
+        self.of_elements(xml::ElementPath::name(name))
     }
 
-    fn of_elements<'a>(&'a self, path: xml::Path<'a>) -> impl Iterator<Item = Cow<'a, str>> {
+    fn of_elements<'a>(&'a self, path: xml::ElementPath<'a>) -> impl Iterator<Item = Cow<'a, str>> {
         let texts = self.texts.iter().filter(|text| text.kinds.xml);
         texts.flat_map(move |text| xml::values(&text.bytes, &path)).map(Cow::Owned).flat_map(nul::readings)
     }
 
     /// Whether it is one call over XML-RPC that holds others: what stands there twice is done twice.
-    pub fn holds_calls(&self) -> bool {
-        self.texts.iter().filter(|text| text.kinds.xml).any(|text| xml::holds_calls(&text.bytes))
+    pub fn is_multicall(&self) -> bool {
+        self.texts.iter().filter(|text| text.kinds.xml).any(|text| xml::is_multicall(&text.bytes))
     }
 
     /// Whether every application reads the form field alike: it stands there once, under this very name, in a body that
     /// is all there and what it says it is.
-    pub fn form_leaves_no_doubt(&self, name: &str) -> bool {
-        self.undoubted().is_some_and(|(said, text)| said.form_has(text, name))
+    pub fn form_is_unambiguous(&self, name: &str) -> bool {
+        self.unambiguous_text().is_some_and(|(unambiguous, text)| unambiguous.has_sole_form_field(text, name))
     }
 
     /// The same for a scalar at a dotted path of a JSON body.
-    pub fn json_leaves_no_doubt(&self, path: &str) -> bool {
-        self.undoubted().is_some_and(|(said, text)| said.json_has(text, path))
+    pub fn json_is_unambiguous(&self, path: &str) -> bool {
+        self.unambiguous_text().is_some_and(|(unambiguous, text)| unambiguous.has_json_scalar(text, path))
     }
 
     /// The same for an element of XML: one stands at the path, and its text has one reading.
-    pub fn xml_leaves_no_doubt(&self, path: &str) -> bool {
-        self.undoubted().is_some_and(|(said, text)| said.xml_has(text, &xml::Path::dotted(path)))
+    pub fn xml_is_unambiguous(&self, path: &str) -> bool {
+        self.unambiguous_text()
+            .is_some_and(|(unambiguous, text)| unambiguous.has_sole_element(text, &xml::ElementPath::dotted(path)))
     }
 
     /// The same for an element of that name.
-    pub fn element_leaves_no_doubt(&self, name: &str) -> bool {
-        self.undoubted().is_some_and(|(said, text)| said.xml_has(text, &xml::Path::name(name)))
+    pub fn element_is_unambiguous(&self, name: &str) -> bool {
+        self.unambiguous_text()
+            .is_some_and(|(unambiguous, text)| unambiguous.has_sole_element(text, &xml::ElementPath::name(name)))
     }
 
-    fn undoubted(&self) -> Option<(&Said, &[u8])> {
-        let [Text { bytes, .. }] = &self.texts[..] else { return None };
-        self.said.as_ref().filter(|_| self.seen_whole).map(|said| (said, &bytes[..]))
+    fn unambiguous_text(&self) -> Option<(&UnambiguousKind, &[u8])> {
+        let [BodyText { bytes, .. }] = &self.texts[..] else { return None };
+        self.unambiguous.as_ref().filter(|_| self.is_fully_read).map(|unambiguous| (unambiguous, &bytes[..]))
     }
 
     /// Keeps a body and decides what it is read as. Whether that is all it can be read as.
-    fn add(&mut self, claim: &Claim, body: Bytes) -> bool {
-        let begins = Beginning::of(&body);
-        let json = claim.kinds.json || begins == Beginning::Json;
-        let xml = claim.kinds.xml || begins == Beginning::Xml;
-        let multipart = claim.kinds.multipart || begins == Beginning::Multipart;
+    fn add(&mut self, content_type: &ContentType, body: Bytes) -> bool {
+        let sniffed = SniffedKind::of(&body);
+        let json = content_type.kinds.json || sniffed == SniffedKind::Json;
+        let xml = content_type.kinds.xml || sniffed == SniffedKind::Xml;
+        let multipart = content_type.kinds.multipart || sniffed == SniffedKind::Multipart;
         let transcoded = if json || xml { utf16::transcode(&body) } else { None };
         let text = transcoded.as_deref().unwrap_or(&body);
         let is_json = json && json::well_formed(text) != WellFormed::No;
         let is_xml = xml
             && xml::is_well_formed(text)
             && xml::declared_encoding(text).is_none_or(|name| is_plain_charset(name) || transcoded.is_some());
-        let survey = multipart.then(|| multipart::survey(&body, &claim.boundaries));
-        let is_multipart = begins == Beginning::Multipart && survey.is_some_and(|survey| survey.has_parts);
+        let scan = multipart.then(|| multipart::scan(&body, &content_type.boundaries));
+        let is_multipart = sniffed == SniffedKind::Multipart && scan.is_some_and(|scan| scan.has_parts);
 
         // A body that is what it says it is, is nothing else; of any other every reading counts.
-        let settled = match claim.kinds {
-            ONLY_JSON => is_json && begins == Beginning::Json,
-            ONLY_XML => is_xml && begins == Beginning::Xml,
+        let settled = match content_type.kinds {
+            ONLY_JSON => is_json && sniffed == SniffedKind::Json,
+            ONLY_XML => is_xml && sniffed == SniffedKind::Xml,
             ONLY_MULTIPART => is_multipart,
             _ => false,
         };
         // Nothing reads two of these four from one body; under another label it is read as what it is or not at all.
         let is_something = is_multipart
-            || (is_json && begins == Beginning::Json)
-            || (is_xml && begins == Beginning::Xml)
+            || (is_json && sniffed == SniffedKind::Json)
+            || (is_xml && sniffed == SniffedKind::Xml)
             || urlencoded::is_strict(&body);
         let understood = is_something
-            || match claim.kinds {
+            || match content_type.kinds {
                 ONLY_JSON => is_json,
                 ONLY_XML => is_xml,
-                ONLY_MULTIPART => begins == Beginning::Multipart && body.len() <= MAX_EMPTY_MULTIPART,
-                _ => claim.is_known && !matches!(begins, Beginning::Json | Beginning::Xml),
+                ONLY_MULTIPART => sniffed == SniffedKind::Multipart && body.len() <= MAX_EMPTY_MULTIPART,
+                _ => content_type.is_known && !matches!(sniffed, SniffedKind::Json | SniffedKind::Xml),
             };
         if let Some(bytes) = transcoded {
-            self.texts.push(Text { bytes: bytes.into(), kinds: Kinds { json, xml, ..Kinds::default() } });
+            self.texts.push(BodyText { bytes: bytes.into(), kinds: BodyKinds { json, xml, ..BodyKinds::default() } });
         } else if xml && str::from_utf8(&body).is_err() {
             // Letters of one byte each, as the text or its label may say.
             let letters: String = body.iter().copied().map(char::from).collect();
-            self.texts.push(Text { bytes: letters.into(), kinds: ONLY_XML });
+            self.texts.push(BodyText { bytes: letters.into(), kinds: ONLY_XML });
         }
-        self.texts.push(Text { bytes: body, kinds: Kinds { urlencoded: !settled, multipart, json, xml } });
-        understood && survey.is_none_or(|survey| survey.understood)
+        self.texts.push(BodyText { bytes: body, kinds: BodyKinds { urlencoded: !settled, multipart, json, xml } });
+        understood && scan.is_none_or(|scan| scan.understood)
     }
 }
 
-/// Fields hold passwords, so only their number is said.
-impl fmt::Debug for Fields {
+/// Fields hold passwords, so only their number is shown.
+impl fmt::Debug for BodyFields {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Fields")
+        f.debug_struct("BodyFields")
             .field("texts", &self.texts.len())
-            .field("seen_whole", &self.seen_whole)
+            .field("is_fully_read", &self.is_fully_read)
             .finish_non_exhaustive()
     }
 }
 
 /// What a body is by its first letter.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Beginning {
+enum SniffedKind {
     Json,
     Xml,
     Multipart,
     Other,
 }
 
-impl Beginning {
+impl SniffedKind {
     fn of(body: &[u8]) -> Self {
         // UTF-16 puts NULs between, and byte order marks before.
         let letter = body.iter().position(|byte| *byte > b' ' && !matches!(byte, 0xef | 0xbb | 0xbf | 0xfe | 0xff));
@@ -222,11 +227,11 @@ impl Beginning {
     }
 }
 
-const ONLY_JSON: Kinds = Kinds { urlencoded: false, multipart: false, json: true, xml: false };
+const ONLY_JSON: BodyKinds = BodyKinds { urlencoded: false, multipart: false, json: true, xml: false };
 
-const ONLY_XML: Kinds = Kinds { urlencoded: false, multipart: false, json: false, xml: true };
+const ONLY_XML: BodyKinds = BodyKinds { urlencoded: false, multipart: false, json: false, xml: true };
 
-const ONLY_MULTIPART: Kinds = Kinds { urlencoded: false, multipart: true, json: false, xml: false };
+const ONLY_MULTIPART: BodyKinds = BodyKinds { urlencoded: false, multipart: true, json: false, xml: false };
 
 /// In bytes: room for the last boundary of a body without parts, and for nothing else.
 const MAX_EMPTY_MULTIPART: usize = 128;

@@ -34,12 +34,12 @@ pub(crate) fn values<'t>(text: &'t [u8], path: &str) -> Vec<Cow<'t, str>> {
             return;
         }
         match leaf {
-            Leaf::Text(text) => values.push(text),
-            Leaf::Number(text) => {
+            JsonLeaf::Text(text) => values.push(text),
+            JsonLeaf::Number(text) => {
                 values.extend(usual_spelling(text).map(Cow::Owned));
                 values.push(Cow::Borrowed(text));
             }
-            Leaf::Other => hidden = true,
+            JsonLeaf::Other => hidden = true,
         }
     });
     if hidden && !values.is_empty() {
@@ -53,7 +53,7 @@ pub(crate) fn well_formed(text: &[u8]) -> WellFormed {
     scan(text, &mut |_, _| {})
 }
 
-enum Leaf<'t> {
+enum JsonLeaf<'t> {
     Text(Cow<'t, str>),
     Number(&'t str),
     Other,
@@ -61,24 +61,24 @@ enum Leaf<'t> {
 
 /// What comes next inside a bracket.
 #[derive(Clone, Copy, Eq, PartialEq)]
-enum Next {
+enum Expected {
     Name,
     Colon,
     Value,
     Comma,
 }
 
-struct Frame {
+struct OpenBracket {
     bracket: Bracket,
-    next: Next,
+    next: Expected,
     /// How much of the path belongs to what is around this bracket.
     base: usize,
     index: usize,
 }
 
-fn scan<'t>(text: &'t [u8], found: &mut dyn FnMut(&str, Leaf<'t>)) -> WellFormed {
+fn scan<'t>(text: &'t [u8], found: &mut dyn FnMut(&str, JsonLeaf<'t>)) -> WellFormed {
     let mut tokens = Tokens::new(text);
-    let mut stack: Vec<Frame> = Vec::new();
+    let mut stack: Vec<OpenBracket> = Vec::new();
     let mut path = String::new();
     let mut odd = false;
     let mut documents = 0;
@@ -86,7 +86,7 @@ fn scan<'t>(text: &'t [u8], found: &mut dyn FnMut(&str, Leaf<'t>)) -> WellFormed
         let Some(frame) = stack.last_mut() else {
             documents += 1;
             match token {
-                Token::Open(bracket) => stack.push(Frame::new(bracket, 0)),
+                Token::Open(bracket) => stack.push(OpenBracket::new(bracket, 0)),
                 Token::Quoted(_) => {}
                 Token::Bare(word) => _ = bare(word, &mut odd),
                 _ => odd = true,
@@ -94,10 +94,10 @@ fn scan<'t>(text: &'t [u8], found: &mut dyn FnMut(&str, Leaf<'t>)) -> WellFormed
             continue;
         };
         // A name, or a value without one: a comma or a colon was left out.
-        if frame.bracket == Bracket::Object && frame.next != Next::Value {
+        if frame.bracket == Bracket::Object && frame.next != Expected::Value {
             match token {
                 Token::Quoted(name) => {
-                    odd |= frame.next != Next::Name;
+                    odd |= frame.next != Expected::Name;
                     frame.name(&mut path, &name);
                     continue;
                 }
@@ -111,35 +111,36 @@ fn scan<'t>(text: &'t [u8], found: &mut dyn FnMut(&str, Leaf<'t>)) -> WellFormed
         }
         match token {
             Token::Colon => {
-                odd |= frame.next != Next::Colon;
-                frame.next = if frame.bracket == Bracket::Object { Next::Value } else { frame.next };
+                odd |= frame.next != Expected::Colon;
+                frame.next = if frame.bracket == Bracket::Object { Expected::Value } else { frame.next };
             }
             Token::Comma => {
-                odd |= frame.next != Next::Comma;
-                frame.next = if frame.bracket == Bracket::Object { Next::Name } else { Next::Value };
+                odd |= frame.next != Expected::Comma;
+                frame.next = if frame.bracket == Bracket::Object { Expected::Name } else { Expected::Value };
             }
             Token::Close(bracket) if bracket == frame.bracket => {
-                odd |= matches!(frame.next, Next::Colon) || (bracket == Bracket::Object && frame.next == Next::Value);
+                odd |= matches!(frame.next, Expected::Colon)
+                    || (bracket == Bracket::Object && frame.next == Expected::Value);
                 path.truncate(frame.base);
                 stack.pop();
             }
             Token::Close(_) => odd = true,
             Token::Open(bracket) => {
-                odd |= frame.next != Next::Value;
+                odd |= frame.next != Expected::Value;
                 frame.element(&mut path);
-                found(&path, Leaf::Other);
+                found(&path, JsonLeaf::Other);
                 if stack.len() >= MAX_DEPTH {
                     return WellFormed::No;
                 }
-                stack.push(Frame::new(bracket, path.len()));
+                stack.push(OpenBracket::new(bracket, path.len()));
             }
             Token::Quoted(text) => {
-                odd |= frame.next != Next::Value;
+                odd |= frame.next != Expected::Value;
                 frame.element(&mut path);
-                found(&path, Leaf::Text(text));
+                found(&path, JsonLeaf::Text(text));
             }
             Token::Bare(word) => {
-                odd |= frame.next != Next::Value;
+                odd |= frame.next != Expected::Value;
                 frame.element(&mut path);
                 found(&path, bare(word, &mut odd));
             }
@@ -154,9 +155,9 @@ fn scan<'t>(text: &'t [u8], found: &mut dyn FnMut(&str, Leaf<'t>)) -> WellFormed
     }
 }
 
-impl Frame {
+impl OpenBracket {
     fn new(bracket: Bracket, base: usize) -> Self {
-        let next = if bracket == Bracket::Object { Next::Name } else { Next::Value };
+        let next = if bracket == Bracket::Object { Expected::Name } else { Expected::Value };
         Self { bracket, next, base, index: 0 }
     }
 
@@ -167,7 +168,7 @@ impl Frame {
         }
         // As a name in a form, it ends there to those whose texts end there.
         path.push_str(nul::before(name));
-        self.next = Next::Colon;
+        self.next = Expected::Colon;
     }
 
     /// A value begins: in an array it gets its index for a name.
@@ -177,19 +178,19 @@ impl Frame {
             self.name(path, itoa::Buffer::new().format(index));
             self.index += 1;
         }
-        self.next = Next::Comma;
+        self.next = Expected::Comma;
     }
 }
 
-fn bare<'t>(word: &'t [u8], odd: &mut bool) -> Leaf<'t> {
+fn bare<'t>(word: &'t [u8], odd: &mut bool) -> JsonLeaf<'t> {
     match word {
-        b"null" => Leaf::Other,
-        b"true" | b"false" => Leaf::Text(percent::text(Cow::Borrowed(word))),
+        b"null" => JsonLeaf::Other,
+        b"true" | b"false" => JsonLeaf::Text(percent::text(Cow::Borrowed(word))),
         _ => match std::str::from_utf8(word) {
-            Ok(number) if number.parse::<f64>().is_ok_and(f64::is_finite) => Leaf::Number(number),
+            Ok(number) if number.parse::<f64>().is_ok_and(f64::is_finite) => JsonLeaf::Number(number),
             _ => {
                 *odd = true;
-                Leaf::Text(percent::text(Cow::Borrowed(word)))
+                JsonLeaf::Text(percent::text(Cow::Borrowed(word)))
             }
         },
     }

@@ -5,8 +5,8 @@ use std::borrow::Cow;
 use http::HeaderName;
 use smallvec::SmallVec;
 
-use super::Fields;
-use super::Head;
+use super::BodyFields;
+use super::RequestHead;
 use super::header::header_values;
 use super::query::query_values;
 
@@ -24,7 +24,7 @@ const OVERRIDE_FIELD: &str = "_method";
 pub type Overrides<'a> = SmallVec<[Cow<'a, str>; 1]>;
 
 /// What the head says in place of the method.
-pub fn head_overrides<'a>(head: &'a Head<'_>) -> Overrides<'a> {
+pub fn head_overrides<'a>(head: &'a RequestHead<'_>) -> Overrides<'a> {
     let mut overrides = Overrides::new();
     // Hardly any request has one: a glance at the names is quicker than three look-ups.
     if head.headers.keys().any(|name| name.as_str().ends_with("-override") || name.as_str().ends_with("-method")) {
@@ -39,7 +39,7 @@ pub fn head_overrides<'a>(head: &'a Head<'_>) -> Overrides<'a> {
 }
 
 /// What the body says in place of the method.
-pub fn body_overrides(fields: &Fields) -> Overrides<'_> {
+pub fn body_overrides(fields: &BodyFields) -> Overrides<'_> {
     if fields.is_empty() {
         return Overrides::new();
     }

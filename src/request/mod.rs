@@ -14,7 +14,7 @@ pub mod path;
 mod percent;
 pub mod query;
 pub mod text;
-mod undisputed;
+mod unambiguous;
 mod urlencoded;
 mod utf16;
 mod xml;
@@ -27,12 +27,12 @@ use http::request::Parts;
 
 use crate::client::ClientIp;
 
-pub use self::fields::Fields;
+pub use self::fields::BodyFields;
 pub use self::host::CanonicalHost;
 pub use self::path::CanonicalPath;
 
 /// The head of a request as rules see it. Borrows from the request it was read from.
-pub struct Head<'r> {
+pub struct RequestHead<'r> {
     pub method: &'r Method,
     pub host: CanonicalHost<'r>,
     pub path: CanonicalPath<'r>,
@@ -42,7 +42,7 @@ pub struct Head<'r> {
     pub client: ClientIp,
 }
 
-impl<'r> Head<'r> {
+impl<'r> RequestHead<'r> {
     /// Reads what rules need. `authority` is the one host the request is for, settled by framing checks
     /// (absolute target, `:authority` or `Host`), as it came: with its port, if any.
     pub fn read(parts: &'r Parts, authority: &'r str, client: ClientIp) -> Self {
@@ -58,9 +58,9 @@ impl<'r> Head<'r> {
 }
 
 /// Headers and queries hold tokens, so neither is shown.
-impl fmt::Debug for Head<'_> {
+impl fmt::Debug for RequestHead<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Head")
+        f.debug_struct("RequestHead")
             .field("method", self.method)
             .field("host", &self.host)
             .field("path", &self.path)

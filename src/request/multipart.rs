@@ -6,8 +6,8 @@ use std::borrow::Cow;
 
 use memchr::memmem;
 
-use self::parts::Part;
-use self::parts::Parts;
+use self::parts::PartReading;
+use self::parts::PartReadings;
 use self::parts::find_all;
 use super::content_type::is_plain_charset;
 use super::name::is_read_as;
@@ -17,20 +17,20 @@ use crate::base64;
 
 /// What a text looks like as a multipart body.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) struct Survey {
+pub(crate) struct MultipartScan {
     /// Whether there is a part in it.
     pub(crate) has_parts: bool,
     /// Whether all readers read the same: nothing is encoded in a way that only some know.
     pub(crate) understood: bool,
 }
 
-pub(crate) fn survey(text: &[u8], boundaries: &[Vec<u8>]) -> Survey {
-    let mut survey = Survey { has_parts: false, understood: true };
-    for part in Parts::new(text, boundaries) {
-        survey.has_parts = true;
-        survey.understood &= part.is_plain();
+pub(crate) fn scan(text: &[u8], boundaries: &[Vec<u8>]) -> MultipartScan {
+    let mut scan = MultipartScan { has_parts: false, understood: true };
+    for part in PartReadings::new(text, boundaries) {
+        scan.has_parts = true;
+        scan.understood &= part.is_plain();
     }
-    survey
+    scan
 }
 
 /// Every value that some application may read for the field `name`, in order. `boundaries` are those that the header names.
@@ -39,7 +39,7 @@ pub(crate) fn survey(text: &[u8], boundaries: &[Vec<u8>]) -> Survey {
 /// Encoded values are yielded as sent and decoded, and files like any field.
 pub(crate) fn values<'t>(text: &'t [u8], boundaries: &'t [Vec<u8>], name: &str) -> Vec<Cow<'t, str>> {
     let mut values = Vec::new();
-    for part in Parts::new(text, boundaries) {
+    for part in PartReadings::new(text, boundaries) {
         if values.len() >= MAX_VALUES {
             break;
         }
@@ -50,7 +50,7 @@ pub(crate) fn values<'t>(text: &'t [u8], boundaries: &'t [Vec<u8>], name: &str) 
     values
 }
 
-impl<'t> Part<'t> {
+impl<'t> PartReading<'t> {
     fn read(&self, boundaries: &[Vec<u8>], found: &mut dyn FnMut(Cow<'t, str>)) {
         let value = self.value;
         // Some readers end a value where the boundary is, without a line break before it.

@@ -9,7 +9,7 @@ use super::percent;
 use super::percent::Escapes;
 use super::text::is_blank;
 
-use self::readings::Readings;
+use self::readings::PathReadings;
 
 /// A path with its spelling taken away: decoded, resolved, trimmed. Starts with `/`, ends in one only when it
 /// is `/` itself.
@@ -27,18 +27,18 @@ pub struct CanonicalPath<'r> {
     cased: Cow<'r, str>,
     /// `None` when folding case changes nothing.
     folded: Option<String>,
-    readings: Readings,
+    readings: PathReadings,
 }
 
 impl<'r> CanonicalPath<'r> {
     pub fn new(path: &'r str) -> Self {
-        match survey(path.as_bytes()) {
-            Spelling::Canonical { cased, may_name_scripts } => Self {
+        match classify(path.as_bytes()) {
+            PathForm::Canonical { cased, may_name_scripts } => Self {
                 cased: Cow::Borrowed(path),
                 folded: cased.then(|| path.to_ascii_lowercase()),
-                readings: if may_name_scripts { readings::of_canonical(path) } else { Readings::default() },
+                readings: if may_name_scripts { readings::of_canonical(path) } else { PathReadings::default() },
             },
-            Spelling::Other => {
+            PathForm::Other => {
                 let plain = decode(path);
                 let canonical = resolve(&plain);
                 let readings = readings::of(path, &plain, &canonical);
@@ -49,7 +49,7 @@ impl<'r> CanonicalPath<'r> {
 
     fn resolved(cased: String) -> Self {
         let folded = folded(&cased);
-        Self { cased: Cow::Owned(cased), folded, readings: Readings::default() }
+        Self { cased: Cow::Owned(cased), folded, readings: PathReadings::default() }
     }
 
     /// What else an application may take the path for; hardly ever anything.
@@ -74,7 +74,7 @@ impl<'r> CanonicalPath<'r> {
 }
 
 /// How much there is to do to a path.
-enum Spelling {
+enum PathForm {
     /// Nothing, but for capital letters, all of them ASCII, and for scripts.
     Canonical {
         cased: bool,
@@ -84,55 +84,55 @@ enum Spelling {
 }
 
 /// Most paths are canonical as they come; one pass over the bytes finds that out.
-fn survey(path: &[u8]) -> Spelling {
+fn classify(path: &[u8]) -> PathForm {
     if path.first() != Some(&b'/') || (path.len() > 1 && path.last() == Some(&b'/')) {
-        return Spelling::Other;
+        return PathForm::Other;
     }
     let (mut cased, mut last_slash, mut first_dot) = (false, 0, path.len());
     for (at, byte) in path.iter().enumerate() {
-        match LETTERS[usize::from(*byte)] {
+        match BYTE_CLASSES[usize::from(*byte)] {
             // `/(S(1))` may be a session.
-            Letter::Slash if matches!(path.get(at + 1), Some(b'/' | b'(')) => return Spelling::Other,
+            ByteClass::Slash if matches!(path.get(at + 1), Some(b'/' | b'(')) => return PathForm::Other,
             // A name that ends in a dot, or is nothing else.
-            Letter::Dot if matches!(path.get(at + 1), None | Some(b'/')) => return Spelling::Other,
-            Letter::Dot => first_dot = first_dot.min(at),
-            Letter::Slash => last_slash = at,
-            Letter::Capital => cased = true,
-            Letter::Odd => return Spelling::Other,
-            Letter::Plain => {}
+            ByteClass::Dot if matches!(path.get(at + 1), None | Some(b'/')) => return PathForm::Other,
+            ByteClass::Dot => first_dot = first_dot.min(at),
+            ByteClass::Slash => last_slash = at,
+            ByteClass::Capital => cased = true,
+            ByteClass::Special => return PathForm::Other,
+            ByteClass::Plain => {}
         }
     }
     // Hardly any path has a dot before its last name, or a last name with one that begins like an index.
     let may_name_scripts =
         first_dot < last_slash || (first_dot < path.len() && script::begins_like_index(&path[last_slash + 1..]));
-    Spelling::Canonical { cased, may_name_scripts }
+    PathForm::Canonical { cased, may_name_scripts }
 }
 
 /// What a byte of a path may mean.
 #[derive(Clone, Copy)]
-enum Letter {
+enum ByteClass {
     Plain,
     Capital,
     Slash,
     Dot,
-    Odd,
+    Special,
 }
 
-const LETTERS: [Letter; 256] = {
-    let mut letters = [Letter::Odd; 256];
+const BYTE_CLASSES: [ByteClass; 256] = {
+    let mut classes = [ByteClass::Special; 256];
     let mut byte = 0x21_u8;
     while byte < 0x7f {
-        letters[byte as usize] = match byte {
-            b'/' => Letter::Slash,
-            b'.' => Letter::Dot,
+        classes[byte as usize] = match byte {
+            b'/' => ByteClass::Slash,
+            b'.' => ByteClass::Dot,
             // `$` as in `::$DATA`, which names a file in Windows once more.
-            b'%' | b'\\' | b';' | b'$' => Letter::Odd,
-            b'A'..=b'Z' => Letter::Capital,
-            _ => Letter::Plain,
+            b'%' | b'\\' | b';' | b'$' => ByteClass::Special,
+            b'A'..=b'Z' => ByteClass::Capital,
+            _ => ByteClass::Plain,
         };
         byte += 1;
     }
-    letters
+    classes
 };
 
 fn decode(path: &str) -> Cow<'_, str> {

@@ -9,7 +9,7 @@ use super::name::is_read_as;
 use super::nul;
 use super::percent;
 use super::percent::Escapes;
-use super::undisputed;
+use super::unambiguous;
 use super::urlencoded;
 
 /// Every value of `name` in a query, percent-decoded, `+` as space.
@@ -20,8 +20,8 @@ pub fn query_values<'r>(query: &'r str, name: &'r str) -> impl Iterator<Item = C
 }
 
 /// Whether every application reads the parameter alike: it stands there once, under this very name.
-pub fn query_leaves_no_doubt(query: &str, name: &str) -> bool {
-    undisputed::pairs_have(query.as_bytes(), name)
+pub fn query_is_unambiguous(query: &str, name: &str) -> bool {
+    unambiguous::pairs_have_sole(query.as_bytes(), name)
 }
 
 /// Every value of the cookie `name`, over all Cookie lines, without quotes around it.

@@ -2,22 +2,22 @@
 
 /// The text in UTF-8, where its first bytes show that it is in UTF-16 or UTF-32.
 pub(crate) fn transcode(text: &[u8]) -> Option<Vec<u8>> {
-    let (width, order, mark): (usize, Order, usize) = match text {
-        [0xff, 0xfe, 0, 0, ..] => (4, Order::Little, 4),
-        [0, 0, 0xfe, 0xff, ..] => (4, Order::Big, 4),
-        [0xff, 0xfe, ..] => (2, Order::Little, 2),
-        [0xfe, 0xff, ..] => (2, Order::Big, 2),
-        [0, 0, 0, 1..=0xff, ..] => (4, Order::Big, 0),
-        [1..=0xff, 0, 0, 0, ..] => (4, Order::Little, 0),
-        [0, 1..=0xff, ..] => (2, Order::Big, 0),
-        [1..=0xff, 0, ..] => (2, Order::Little, 0),
+    let (width, order, mark): (usize, ByteOrder, usize) = match text {
+        [0xff, 0xfe, 0, 0, ..] => (4, ByteOrder::Little, 4),
+        [0, 0, 0xfe, 0xff, ..] => (4, ByteOrder::Big, 4),
+        [0xff, 0xfe, ..] => (2, ByteOrder::Little, 2),
+        [0xfe, 0xff, ..] => (2, ByteOrder::Big, 2),
+        [0, 0, 0, 1..=0xff, ..] => (4, ByteOrder::Big, 0),
+        [1..=0xff, 0, 0, 0, ..] => (4, ByteOrder::Little, 0),
+        [0, 1..=0xff, ..] => (2, ByteOrder::Big, 0),
+        [1..=0xff, 0, ..] => (2, ByteOrder::Little, 0),
         _ => return None,
     };
     let units = text[mark..].chunks_exact(width).map(|unit| {
         let append = |sum: u32, byte: &u8| (sum << 8) | u32::from(*byte);
         match order {
-            Order::Little => unit.iter().rev().fold(0, append),
-            Order::Big => unit.iter().fold(0, append),
+            ByteOrder::Little => unit.iter().rev().fold(0, append),
+            ByteOrder::Big => unit.iter().fold(0, append),
         }
     });
     let plain: String = if width == 4 {
@@ -30,7 +30,7 @@ pub(crate) fn transcode(text: &[u8]) -> Option<Vec<u8>> {
 }
 
 #[derive(Clone, Copy)]
-enum Order {
+enum ByteOrder {
     Little,
     Big,
 }

@@ -13,23 +13,23 @@ use super::percent;
 /// Which elements are looked for: their local names from the outside in, the last of them the one whose text counts. What
 /// stands around them does not matter, nor do prefixes.
 #[derive(Debug)]
-pub(crate) struct Path<'p>(SmallVec<[Step<'p>; 4]>);
+pub(crate) struct ElementPath<'p>(SmallVec<[PathStep<'p>; 4]>);
 
 #[derive(Clone, Copy, Debug)]
-struct Step<'p> {
+struct PathStep<'p> {
     name: &'p str,
     /// Of elements that are called so beside one another only this one, counted from 0.
     nth: Option<usize>,
 }
 
-impl<'p> Path<'p> {
+impl<'p> ElementPath<'p> {
     /// `params.param.0.value`: names, and numbers of those that stand side by side.
     pub(crate) fn dotted(path: &'p str) -> Self {
-        let mut steps: SmallVec<[Step<'p>; 4]> = SmallVec::new();
+        let mut steps: SmallVec<[PathStep<'p>; 4]> = SmallVec::new();
         for name in path.split('.') {
             match (steps.last_mut(), name.parse()) {
                 (Some(step), Ok(nth)) if step.nth.is_none() => step.nth = Some(nth),
-                _ => steps.push(Step { name, nth: None }),
+                _ => steps.push(PathStep { name, nth: None }),
             }
         }
         Self(steps)
@@ -37,19 +37,20 @@ impl<'p> Path<'p> {
 
     /// Every element of that name.
     pub(crate) fn name(name: &'p str) -> Self {
-        Self(SmallVec::from_slice(&[Step { name, nth: None }]))
+        Self(SmallVec::from_slice(&[PathStep { name, nth: None }]))
     }
 }
 
 /// Every text that some application may read of the elements at a path, in order: of an element with others in it the
 /// text of each of those, and all of it together. Repeated elements yield their texts repeatedly.
-pub(crate) fn values(text: &[u8], path: &Path<'_>) -> Vec<String> {
-    let mut finder = Finder { path: &path.0, stack: vec![Frame::default()], text: String::new(), values: Vec::new() };
+pub(crate) fn values(text: &[u8], path: &ElementPath<'_>) -> Vec<String> {
+    let mut finder =
+        TextFinder { path: &path.0, stack: vec![OpenElement::default()], text: String::new(), values: Vec::new() };
     walk(&percent::text(Cow::Borrowed(text)), &mut |piece| match piece {
-        Piece::Open(name) => finder.open(name),
-        Piece::Text(text) => finder.add(text),
-        Piece::Break => finder.cut(),
-        Piece::Close => finder.close(),
+        XmlPiece::Open(name) => finder.open(name),
+        XmlPiece::Text(text) => finder.add(text),
+        XmlPiece::Break => finder.cut(),
+        XmlPiece::Close => finder.close(),
     });
     finder.values
 }
@@ -60,8 +61,9 @@ pub(crate) fn is_well_formed(text: &[u8]) -> bool {
 }
 
 /// Whether it is one call over XML-RPC that holds others.
-pub(crate) fn holds_calls(text: &[u8]) -> bool {
-    let method = Path(["methodCall", "methodName"].map(|name| Step { name, nth: None }).into_iter().collect());
+pub(crate) fn is_multicall(text: &[u8]) -> bool {
+    let method =
+        ElementPath(["methodCall", "methodName"].map(|name| PathStep { name, nth: None }).into_iter().collect());
     values(text, &method).iter().any(|name| name.trim().eq_ignore_ascii_case("system.multicall"))
 }
 
@@ -75,7 +77,7 @@ pub(crate) fn declared_encoding(text: &[u8]) -> Option<&str> {
     value[1..].split(quote).next()
 }
 
-enum Piece<'t> {
+enum XmlPiece<'t> {
     /// An element, by its local name.
     Open(&'t str),
     Text(&'t str),
@@ -85,7 +87,7 @@ enum Piece<'t> {
 }
 
 /// Hands on what a text consists of; whether all of it was XML.
-fn walk(text: &str, found: &mut dyn FnMut(Piece<'_>)) -> bool {
+fn walk(text: &str, found: &mut dyn FnMut(XmlPiece<'_>)) -> bool {
     let mut reader = Reader::from_str(text.trim_start_matches('\u{feff}').trim_start());
     let config = reader.config_mut();
     config.check_end_names = false;
@@ -98,35 +100,35 @@ fn walk(text: &str, found: &mut dyn FnMut(Piece<'_>)) -> bool {
             Ok(Event::Eof) => break,
             Ok(Event::Start(start)) if open.len() < MAX_DEPTH => {
                 roots += usize::from(open.is_empty());
-                found(Piece::Open(start.local_name().as_ref()));
+                found(XmlPiece::Open(start.local_name().as_ref()));
                 open.push(start.name().as_ref().to_owned());
             }
             Ok(Event::Empty(start)) => {
                 roots += usize::from(open.is_empty());
-                found(Piece::Open(start.local_name().as_ref()));
-                found(Piece::Close);
+                found(XmlPiece::Open(start.local_name().as_ref()));
+                found(XmlPiece::Close);
             }
             Ok(Event::End(end)) => match open.pop() {
                 Some(name) => {
                     odd |= name != end.name().as_ref();
-                    found(Piece::Close);
+                    found(XmlPiece::Close);
                 }
                 None => odd = true,
             },
             Ok(Event::Text(text)) => {
                 odd |= (open.is_empty() && !text.trim().is_empty()) || text.contains('&');
-                found(Piece::Text(&text.xml10_content()));
+                found(XmlPiece::Text(&text.xml10_content()));
             }
             Ok(Event::CData(text)) => {
-                found(Piece::Break);
-                found(Piece::Text(&text.xml10_content()));
+                found(XmlPiece::Break);
+                found(XmlPiece::Text(&text.xml10_content()));
             }
             Ok(Event::GeneralRef(name)) => match character(&name) {
-                Some(char) => found(Piece::Text(char.encode_utf8(&mut [0; 4]))),
+                Some(char) => found(XmlPiece::Text(char.encode_utf8(&mut [0; 4]))),
                 // Whoever knows what it stands for reads something else.
                 None => odd = true,
             },
-            Ok(Event::Comment(_) | Event::PI(_)) => found(Piece::Break),
+            Ok(Event::Comment(_) | Event::PI(_)) => found(XmlPiece::Break),
             Ok(Event::Decl(_)) => {}
             Ok(Event::DocType(text)) => odd |= text.contains('['),
             Ok(Event::Start(_)) | Err(_) => {
@@ -137,7 +139,7 @@ fn walk(text: &str, found: &mut dyn FnMut(Piece<'_>)) -> bool {
     }
     let is_whole = open.is_empty();
     for _ in &open {
-        found(Piece::Close);
+        found(XmlPiece::Close);
     }
     is_whole && roots == 1 && !odd
 }
@@ -163,7 +165,7 @@ fn character(name: &str) -> Option<char> {
 
 /// An element that is open, with what of it may be a value.
 #[derive(Default)]
-struct Frame {
+struct OpenElement {
     name: String,
     /// How many of the same name stand before it.
     nth: usize,
@@ -173,11 +175,11 @@ struct Frame {
     start: usize,
     has_elements: bool,
     /// What only elements at the path have.
-    found: Option<Box<Found>>,
+    found: Option<Box<ElementText>>,
 }
 
 #[derive(Default)]
-struct Found {
+struct ElementText {
     /// The text that stands in it itself, not in others.
     own: String,
     /// Where the first piece of that ends, once it does.
@@ -186,19 +188,19 @@ struct Found {
     leaves: Vec<String>,
 }
 
-struct Finder<'p> {
-    path: &'p [Step<'p>],
+struct TextFinder<'p> {
+    path: &'p [PathStep<'p>],
     /// The first is what stands around the text.
-    stack: Vec<Frame>,
+    stack: Vec<OpenElement>,
     /// All text so far.
     text: String,
     values: Vec<String>,
 }
 
-impl Finder<'_> {
+impl TextFinder<'_> {
     fn open(&mut self, name: &str) {
         self.cut();
-        let mut frame = Frame { name: name.to_owned(), start: self.text.len(), ..Frame::default() };
+        let mut frame = OpenElement { name: name.to_owned(), start: self.text.len(), ..OpenElement::default() };
         let around = self.stack.last_mut().expect("there is something around each element");
         around.has_elements = true;
         around.seen.resize(self.path.len(), 0);
@@ -254,8 +256,8 @@ impl Finder<'_> {
     }
 
     /// An element at the path is over.
-    fn conclude(&mut self, all: String, has_elements: bool, found: Found) {
-        let Found { own, first, leaves } = found;
+    fn conclude(&mut self, all: String, has_elements: bool, found: ElementText) {
+        let ElementText { own, first, leaves } = found;
         let mut readings = vec![all];
         let first = first.map_or("", |end| &own[..end]);
         let own = if has_elements { &own[..] } else { "" };
@@ -269,7 +271,7 @@ impl Finder<'_> {
         self.values.extend(readings.into_iter().chain(leaves).take(room));
     }
 
-    fn top(&mut self) -> &mut Frame {
+    fn top(&mut self) -> &mut OpenElement {
         self.stack.last_mut().expect("there is something around each element")
     }
 }
@@ -299,7 +301,7 @@ mod tests {
 
     #[track_caller]
     fn check(path: &str, text: &str, expected: &[&str]) {
-        assert_eq!(values(text.as_bytes(), &Path::dotted(path)), expected, "{path} of {text}");
+        assert_eq!(values(text.as_bytes(), &ElementPath::dotted(path)), expected, "{path} of {text}");
     }
 
     const CALL: &str = "<?xml version=\"1.0\"?>\n<methodCall><methodName>wp.getUsersBlogs</methodName><params>
@@ -360,8 +362,8 @@ mod tests {
 
     #[test]
     fn a_call_that_holds_others_and_an_encoding_are_known() {
-        assert!(!holds_calls(CALL.as_bytes()));
-        assert!(holds_calls(b"<methodCall><methodName> system.multicall</methodName></methodCall>"));
+        assert!(!is_multicall(CALL.as_bytes()));
+        assert!(is_multicall(b"<methodCall><methodName> system.multicall</methodName></methodCall>"));
         assert_eq!(declared_encoding(b"<?xml version='1.0' encoding='latin1'?><a/>"), Some("latin1"));
         assert_eq!(declared_encoding(b"<?xml version='1.0'?><a encoding='x'/>"), None);
     }
@@ -369,7 +371,7 @@ mod tests {
     proptest! {
         #[test]
         fn any_text_is_read(text in "(<|>|/|u|a|!|--|\\[CDATA\\[|\\]\\]|&|;|#|\\?|'|[ -~\u{e9}]){0,40}") {
-            let found = values(text.as_bytes(), &Path::dotted("u"));
+            let found = values(text.as_bytes(), &ElementPath::dotted("u"));
             prop_assert!(found.len() <= MAX_VALUES);
             is_well_formed(text.as_bytes());
         }

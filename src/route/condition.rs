@@ -20,7 +20,7 @@ use super::readings::of_values;
 use crate::glob::Glob;
 use crate::key::Captures;
 use crate::list::ListId;
-use crate::request::Head;
+use crate::request::RequestHead;
 use crate::request::header::header_values;
 use crate::request::query::cookie_values;
 use crate::request::query::query_values;
@@ -114,7 +114,7 @@ impl Condition {
     }
 
     /// Adds what the path captures of a request that meets this.
-    pub fn capture<'a>(&'a self, head: &'a Head<'_>, captures: &mut Captures<'a>) {
+    pub fn capture<'a>(&'a self, head: &'a RequestHead<'_>, captures: &mut Captures<'a>) {
         for reading in std::iter::once(&head.path).chain(head.path.readings()) {
             if let Some(path) = &self.path
                 && path.captures()
@@ -145,7 +145,7 @@ impl Condition {
 
 impl Mismatch<'_> {
     /// The mismatch in words, and whether only a suffix is in the way: an application may know one page by several.
-    pub fn told_of(&self, head: &Head<'_>) -> String {
+    pub fn told_of(&self, head: &RequestHead<'_>) -> String {
         match self {
             Self::Path(pattern) if pattern.differs_in_suffix(&head.path) => format!(
                 "{self}; where the application takes {} for it, write that path in `match` as well",

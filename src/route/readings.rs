@@ -9,7 +9,7 @@ use super::method::MethodSet;
 use crate::list::ListId;
 use crate::list::Membership;
 use crate::request::CanonicalPath;
-use crate::request::Head;
+use crate::request::RequestHead;
 use crate::request::method::Overrides;
 use crate::request::method::head_overrides;
 use crate::request::method::methods_in;
@@ -36,7 +36,7 @@ pub enum BodyMethods<'a> {
 
 /// A request in all its readings. Nothing that a client adds to a request takes a reading away.
 pub struct RequestReadings<'a> {
-    pub head: &'a Head<'a>,
+    pub head: &'a RequestHead<'a>,
     body: BodyMethods<'a>,
     membership: &'a dyn Fn(ListId) -> Membership,
     overrides: OnceCell<Overrides<'a>>,
@@ -44,7 +44,7 @@ pub struct RequestReadings<'a> {
 
 impl<'a> RequestReadings<'a> {
     /// `membership` says how the request stands to a list.
-    pub fn new(head: &'a Head<'a>, body: BodyMethods<'a>, membership: &'a dyn Fn(ListId) -> Membership) -> Self {
+    pub fn new(head: &'a RequestHead<'a>, body: BodyMethods<'a>, membership: &'a dyn Fn(ListId) -> Membership) -> Self {
         Self { head, body, membership, overrides: OnceCell::new() }
     }
 

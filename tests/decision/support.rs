@@ -46,8 +46,8 @@ use portcullis::list::List;
 use portcullis::list::ListId;
 use portcullis::list::Members;
 use portcullis::list::network;
-use portcullis::request::Fields;
-use portcullis::request::Head;
+use portcullis::request::BodyFields;
+use portcullis::request::RequestHead;
 use portcullis::route::Case;
 use portcullis::route::Condition;
 use portcullis::route::Route;
@@ -183,15 +183,15 @@ impl Ask {
         Self { whole: false, ..self }
     }
 
-    fn head(&self) -> Head<'_> {
-        Head::read(&self.parts, "www.example.com", ClientIp::new(self.from))
+    fn head(&self) -> RequestHead<'_> {
+        RequestHead::read(&self.parts, "www.example.com", ClientIp::new(self.from))
     }
 
-    fn fields(&self) -> Fields {
+    fn fields(&self) -> BodyFields {
         if self.body.is_empty() {
-            Fields::none()
+            BodyFields::none()
         } else {
-            Fields::read(&self.parts.headers, &self.body.clone().into(), self.whole, 65536)
+            BodyFields::read(&self.parts.headers, &self.body.clone().into(), self.whole, 65536)
         }
     }
 }
@@ -286,7 +286,7 @@ impl World {
         let head = ask.head();
         let device_keys = DeviceKeys { ring: self.ring(), now: self.clock.now() };
         let entry = enter(&self.policy, &head).with_device_keys(device_keys);
-        let fields = if entry.needs_body() { ask.fields() } else { Fields::none() };
+        let fields = if entry.needs_body() { ask.fields() } else { BodyFields::none() };
         let mut plan = entry.plan(&fields, &KeyHasher::new([1; 16]));
         let left = |key| self.bans.get(&key).copied();
         let is_known = plan

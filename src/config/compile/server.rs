@@ -80,8 +80,8 @@ impl Compiler {
         settings
     }
 
-    pub(super) fn requests(&mut self, document: &Document, connections: &listen::Settings) -> gateway::Settings {
-        let mut settings = gateway::Settings {
+    pub(super) fn requests(&mut self, document: &Document, connections: &listen::Settings) -> gateway::GatewaySettings {
+        let mut settings = gateway::GatewaySettings {
             max_body: None,
             inspect_body: 64 << 10,
             body_idle: connections.body_idle,

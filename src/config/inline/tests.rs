@@ -7,7 +7,7 @@ use crate::client::ClientIp;
 use crate::limit::LimitId;
 use crate::limit::Rule;
 use crate::list::Membership;
-use crate::request::Head;
+use crate::request::RequestHead;
 use crate::route::BodyMethods;
 use crate::route::RequestReadings;
 
@@ -124,7 +124,7 @@ proptest! {
 /// The rates of all limits that hold for a request.
 fn holding(settings: &Settings, method: &str, path: &str) -> Vec<String> {
     let (parts, ()) = http::Request::builder().method(method).uri(path).body(()).expect("a request").into_parts();
-    let head = Head::read(&parts, "localhost", ClientIp::new(Ipv4Addr::LOCALHOST.into()));
+    let head = RequestHead::read(&parts, "localhost", ClientIp::new(Ipv4Addr::LOCALHOST.into()));
     let readings = RequestReadings::new(&head, BodyMethods::Known(&[]), &|_| Membership::None);
     let routes = &settings.policy.routes;
     let on_routes = routes.walk(&readings).collected.into_iter().flat_map(|id| routes.get(id).limits.clone());

@@ -1,7 +1,7 @@
 //! The body of a request on its way to the application: peeked at, replayed, bounded in length and in silence.
 
-mod again;
-mod source;
+mod client_body;
+mod replay_buffer;
 
 use std::error::Error;
 use std::fmt;
@@ -20,15 +20,15 @@ use http_body::Frame;
 use http_body::SizeHint;
 use tokio::time::timeout;
 
-pub use self::source::Source;
+pub use self::client_body::ClientBody;
 
-use self::again::Given;
-use super::expect::Gate;
+use self::replay_buffer::ReplayBuffer;
+use super::expect::ContinueGate;
 use super::framing::BadRequest;
 use super::progress::BodyProgress;
 use crate::alarm::patience::Patience;
 use crate::gateway::forward::headers;
-use crate::gateway::settings::Settings;
+use crate::gateway::settings::GatewaySettings;
 use crate::gather::Parts;
 use crate::listen::Budget;
 use crate::listen::Interim;
@@ -37,7 +37,7 @@ use crate::listen::Share;
 
 /// A request's body; nothing is allocated for a request without one. `B` is where it comes from.
 #[derive(Debug)]
-pub struct RequestBody<B = Source>(Option<Box<Streaming<B>>>);
+pub struct RequestBody<B = ClientBody>(Option<Box<Streaming<B>>>);
 
 #[derive(Debug)]
 struct Streaming<B> {
@@ -46,12 +46,12 @@ struct Streaming<B> {
     replay: Bytes,
     trailers: Option<HeaderMap>,
     /// What was given on, where it may be needed again.
-    given: Given,
+    given: ReplayBuffer,
     /// Nothing more comes from the source.
     has_ended: bool,
     /// The client may send nothing before it is asked to, this way.
     interim: Option<Interim>,
-    gate: Option<Gate>,
+    gate: Option<ContinueGate>,
     progress: BodyProgress,
     /// It may be as long as this; `None`: any length.
     most: Option<u64>,
@@ -61,7 +61,7 @@ struct Streaming<B> {
 
 /// What a body may cost.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Bounds {
+pub struct BodyBounds {
     /// `None`: any length.
     pub length: Option<u64>,
     /// How long its sender may be silent.
@@ -70,9 +70,9 @@ pub struct Bounds {
     pub rate: u32,
 }
 
-impl Bounds {
+impl BodyBounds {
     /// Those of the configuration.
-    pub fn of(settings: &Settings) -> Self {
+    pub fn of(settings: &GatewaySettings) -> Self {
         Self { length: settings.max_body, idle: settings.body_idle, rate: settings.body_rate }
     }
 }
@@ -87,21 +87,21 @@ pub struct Peeked {
 
 /// A body that broke off under its reader; the progress knows why.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct BrokenOff;
+pub struct BodyAborted;
 
-impl fmt::Display for BrokenOff {
+impl fmt::Display for BodyAborted {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("the client's body broke off")
     }
 }
 
-impl Error for BrokenOff {}
+impl Error for BodyAborted {}
 
 impl<B> RequestBody<B>
 where
     B: Body<Data = Bytes> + Unpin,
 {
-    pub fn new(source: B, bounds: Bounds) -> Self {
+    pub fn new(source: B, bounds: BodyBounds) -> Self {
         if source.is_end_stream() {
             return Self(None);
         }
@@ -109,7 +109,7 @@ where
             source,
             replay: Bytes::new(),
             trailers: None,
-            given: Given::default(),
+            given: ReplayBuffer::default(),
             has_ended: false,
             interim: None,
             gate: None,
@@ -139,7 +139,7 @@ where
                 share = Some(body.find_room(read.len(), at_most, budget).await?);
             }
             let Some(frame) = poll_fn(|cx| body.poll_source(cx)).await else { break };
-            match frame.map_err(|BrokenOff| body.progress.fault().unwrap_or(BadRequest::Body))?.into_data() {
+            match frame.map_err(|BodyAborted| body.progress.fault().unwrap_or(BadRequest::Body))?.into_data() {
                 Ok(data) => read.put(data),
                 Err(frame) => body.trailers = frame.into_trailers().ok(),
             }
@@ -152,19 +152,19 @@ where
     }
 
     /// The client said `Expect: 100-continue`: it is asked for its body when that is read and does not come by itself.
-    pub fn await_invitation(&mut self, interim: Interim) {
+    pub fn expect_continue(&mut self, interim: Interim) {
         if let Some(body) = &mut self.0 {
             body.interim = Some(interim);
         }
     }
 
     /// Whether the client still waits to be asked for its body.
-    pub fn is_awaiting_invitation(&self) -> bool {
+    pub fn expects_continue(&self) -> bool {
         self.0.as_ref().is_some_and(|body| body.interim.is_some())
     }
 
     /// Holds the body back until the application wants it.
-    pub fn hold_behind(&mut self, gate: Gate) {
+    pub fn wait_for(&mut self, gate: ContinueGate) {
         if let Some(body) = &mut self.0 {
             body.gate = Some(gate);
         }
@@ -209,7 +209,7 @@ impl<B> Default for RequestBody<B> {
 
 impl<B: Body<Data = Bytes> + Unpin> Streaming<B> {
     /// What was read ahead, then the rest.
-    fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BrokenOff>>> {
+    fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BodyAborted>>> {
         if !self.replay.is_empty() {
             return Poll::Ready(Some(Ok(Frame::data(mem::take(&mut self.replay)))));
         }
@@ -223,7 +223,7 @@ impl<B: Body<Data = Bytes> + Unpin> Streaming<B> {
     }
 
     /// The next frame of the source, counted and bounded.
-    fn poll_source(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BrokenOff>>> {
+    fn poll_source(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BodyAborted>>> {
         let frame = match Pin::new(&mut self.source).poll_frame(cx) {
             Poll::Ready(frame) => frame,
             Poll::Pending if self.gate.is_some() => return Poll::Pending,
@@ -279,23 +279,23 @@ impl<B: Body<Data = Bytes> + Unpin> Streaming<B> {
         timeout(FOR_ROOM, share).await.map_err(|_| BadRequest::NoRoom)
     }
 
-    fn break_off(&mut self, fault: BadRequest) -> Poll<Option<Result<Frame<Bytes>, BrokenOff>>> {
+    fn break_off(&mut self, fault: BadRequest) -> Poll<Option<Result<Frame<Bytes>, BodyAborted>>> {
         self.progress.fail(fault);
-        Poll::Ready(Some(Err(BrokenOff)))
+        Poll::Ready(Some(Err(BodyAborted)))
     }
 }
 
 impl<B: Body<Data = Bytes> + Unpin> Body for RequestBody<B> {
     type Data = Bytes;
-    type Error = BrokenOff;
+    type Error = BodyAborted;
 
-    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BrokenOff>>> {
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BodyAborted>>> {
         let Some(body) = &mut self.0 else { return Poll::Ready(None) };
         if let Some(gate) = &mut body.gate {
             match gate.poll_open(cx) {
                 Poll::Ready(Ok(())) => body.gate = None,
-                Poll::Ready(Err(_)) => return Poll::Ready(Some(Err(BrokenOff))),
-                Poll::Pending if gate.is_held() => return Poll::Pending,
+                Poll::Ready(Err(_)) => return Poll::Ready(Some(Err(BodyAborted))),
+                Poll::Pending if gate.is_closed() => return Poll::Pending,
                 Poll::Pending => {}
             }
         }

@@ -10,73 +10,73 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::time::Sleep;
 
-/// The application's side: says whether the body is wanted. When it is dropped, the body is given up.
+/// The application's side: says whether the application wants the body. When it is dropped, the body is given up.
 #[derive(Debug)]
-pub struct Invitation(Arc<Mutex<Shared>>);
+pub struct ContinueSignal(Arc<Mutex<GateState>>);
 
-/// The body's side: holds it back until it is wanted.
+/// The body's side: holds it back until the application wants it.
 #[derive(Debug)]
-pub struct Gate {
-    shared: Arc<Mutex<Shared>>,
+pub struct ContinueGate {
+    shared: Arc<Mutex<GateState>>,
     patience: Pin<Box<Sleep>>,
 }
 
-/// A body that nobody wanted.
+/// A body that the application did not want.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Unwanted;
+pub struct BodyRefused;
 
 #[derive(Debug)]
-struct Shared {
-    phase: Phase,
+struct GateState {
+    phase: GatePhase,
     body: Option<Waker>,
 }
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Phase {
+enum GatePhase {
     Waiting,
     Open,
     /// The application answered without the body. It is held back until the answer is through: breaking it off
     /// earlier would end the connection under the answer.
-    Held,
-    Over,
+    Answered,
+    Dropped,
 }
 
 /// An application that knows nothing of 100-continue waits for the body.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// An invitation and the gate it opens.
-pub fn gate() -> (Invitation, Gate) {
-    let shared = Arc::new(Mutex::new(Shared { phase: Phase::Waiting, body: None }));
-    (Invitation(Arc::clone(&shared)), Gate { shared, patience: Box::pin(tokio::time::sleep(PATIENCE)) })
+/// A signal and the gate it opens.
+pub fn continue_gate() -> (ContinueSignal, ContinueGate) {
+    let shared = Arc::new(Mutex::new(GateState { phase: GatePhase::Waiting, body: None }));
+    (ContinueSignal(Arc::clone(&shared)), ContinueGate { shared, patience: Box::pin(tokio::time::sleep(PATIENCE)) })
 }
 
-impl Invitation {
+impl ContinueSignal {
     /// What opens the gate when the application says 100.
     pub fn opener(&self) -> impl Fn() + Send + Sync + use<> {
         let shared = Arc::clone(&self.0);
-        move || turn(&shared, Phase::Open)
+        move || turn(&shared, GatePhase::Open)
     }
 
     /// The application's answer is here: what was not asked for by now never is. Says whether it was.
     pub fn close(&self) -> bool {
-        turn(&self.0, Phase::Held);
-        self.0.lock().phase == Phase::Open
+        turn(&self.0, GatePhase::Answered);
+        self.0.lock().phase == GatePhase::Open
     }
 }
 
-impl Drop for Invitation {
+impl Drop for ContinueSignal {
     fn drop(&mut self) {
-        turn(&self.0, Phase::Over);
+        turn(&self.0, GatePhase::Dropped);
     }
 }
 
 /// An open gate stays open: the body is on its way.
-fn turn(shared: &Mutex<Shared>, phase: Phase) {
+fn turn(shared: &Mutex<GateState>, phase: GatePhase) {
     let mut shared = shared.lock();
     let is_allowed = match shared.phase {
-        Phase::Waiting => true,
-        Phase::Held => phase == Phase::Over,
-        Phase::Open | Phase::Over => false,
+        GatePhase::Waiting => true,
+        GatePhase::Answered => phase == GatePhase::Dropped,
+        GatePhase::Open | GatePhase::Dropped => false,
     };
     if is_allowed {
         shared.phase = phase;
@@ -86,26 +86,26 @@ fn turn(shared: &Mutex<Shared>, phase: Phase) {
     }
 }
 
-impl Gate {
+impl ContinueGate {
     /// Opens it from inside: the client did not wait.
     pub fn open(self) {
-        turn(&self.shared, Phase::Open);
+        turn(&self.shared, GatePhase::Open);
     }
 
     /// Whether the answer came first, so that nothing is to pass.
-    pub fn is_held(&self) -> bool {
-        self.shared.lock().phase == Phase::Held
+    pub fn is_closed(&self) -> bool {
+        self.shared.lock().phase == GatePhase::Answered
     }
 
-    pub fn poll_open(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Unwanted>> {
+    pub fn poll_open(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), BodyRefused>> {
         let mut shared = self.shared.lock();
-        if shared.phase == Phase::Waiting && self.patience.as_mut().poll(cx).is_ready() {
-            shared.phase = Phase::Open;
+        if shared.phase == GatePhase::Waiting && self.patience.as_mut().poll(cx).is_ready() {
+            shared.phase = GatePhase::Open;
         }
         match shared.phase {
-            Phase::Open => Poll::Ready(Ok(())),
-            Phase::Over => Poll::Ready(Err(Unwanted)),
-            Phase::Waiting | Phase::Held => {
+            GatePhase::Open => Poll::Ready(Ok(())),
+            GatePhase::Dropped => Poll::Ready(Err(BodyRefused)),
+            GatePhase::Waiting | GatePhase::Answered => {
                 shared.body = Some(cx.waker().clone());
                 Poll::Pending
             }
@@ -121,15 +121,15 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_hundred_opens_the_gate() {
-        let (invitation, mut gate) = gate();
-        invitation.opener()();
-        assert!(invitation.close());
+        let (continue_signal, mut gate) = continue_gate();
+        continue_signal.opener()();
+        assert!(continue_signal.close());
         assert_eq!(poll_fn(|cx| gate.poll_open(cx)).await, Ok(()));
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_silent_application_gets_the_body_after_a_second() {
-        let (_invitation, mut gate) = gate();
+        let (_continue_signal, mut gate) = continue_gate();
         let before = tokio::time::Instant::now();
         assert_eq!(poll_fn(|cx| gate.poll_open(cx)).await, Ok(()));
         assert_eq!(before.elapsed().as_secs(), 1);
@@ -137,11 +137,11 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn after_the_answer_the_body_is_held_and_then_given_up() {
-        let (invitation, mut gate) = gate();
-        assert!(!invitation.close());
+        let (continue_signal, mut gate) = continue_gate();
+        assert!(!continue_signal.close());
         let waiting = tokio::time::timeout(Duration::from_secs(60), poll_fn(|cx| gate.poll_open(cx)));
         assert!(waiting.await.is_err());
-        drop(invitation);
-        assert_eq!(poll_fn(|cx| gate.poll_open(cx)).await, Err(Unwanted));
+        drop(continue_signal);
+        assert_eq!(poll_fn(|cx| gate.poll_open(cx)).await, Err(BodyRefused));
     }
 }

@@ -17,7 +17,7 @@ use http::header::TRANSFER_ENCODING;
 use http::request::Parts;
 use http::uri::Scheme;
 
-use crate::gateway::settings::Settings;
+use crate::gateway::settings::GatewaySettings;
 use crate::listen::Connection;
 use crate::listen::tls::Secured;
 use crate::request::CanonicalHost;
@@ -44,7 +44,7 @@ pub enum BadRequest {
     #[error("the Transfer-Encoding is not one plain `chunked`")]
     TransferEncoding,
     #[error("the length of the body is stated in two ways")]
-    TwoLengths,
+    ConflictingLengths,
     #[error("the expectation is not 100-continue")]
     Expectation,
     #[error("there are too many header fields")]
@@ -80,7 +80,7 @@ pub fn admit(
     parts: &mut Parts,
     host: &mut Option<HeaderValue>,
     connection: &Connection,
-    settings: &Settings,
+    settings: &GatewaySettings,
     length: u64,
 ) -> Result<(), BadRequest> {
     if parts.headers.len() > connection.max_headers {
@@ -102,7 +102,7 @@ pub fn check(parts: &mut Parts, local: SocketAddr) -> Result<HeaderValue, BadReq
         return Err(BadRequest::Method);
     }
     check_target(parts)?;
-    let framing = Framing::among(&parts.headers);
+    let framing = FramingFields::of(&parts.headers);
     framing.check_lengths(parts.version)?;
     let expects_more = framing.expects_more;
     let host = framing.host()?.cloned();
@@ -113,7 +113,7 @@ pub fn check(parts: &mut Parts, local: SocketAddr) -> Result<HeaderValue, BadReq
 /// The fields that say what a request is and where it ends, gathered in one look over all of them: as many look-ups cost
 /// three times as much.
 #[derive(Debug, Default)]
-struct Framing<'h> {
+struct FramingFields<'h> {
     host: Option<&'h HeaderValue>,
     hosts: usize,
     encoding: Option<&'h HeaderValue>,
@@ -124,8 +124,8 @@ struct Framing<'h> {
     expects_more: bool,
 }
 
-impl<'h> Framing<'h> {
-    fn among(headers: &'h HeaderMap) -> Self {
+impl<'h> FramingFields<'h> {
+    fn of(headers: &'h HeaderMap) -> Self {
         let mut framing = Self::default();
         for (name, value) in headers {
             match *name {
@@ -153,14 +153,14 @@ impl<'h> Framing<'h> {
         if !is_plain || version != Version::HTTP_11 {
             return Err(BadRequest::TransferEncoding);
         }
-        if self.length.is_some() { Err(BadRequest::TwoLengths) } else { Ok(()) }
+        if self.length.is_some() { Err(BadRequest::ConflictingLengths) } else { Ok(()) }
     }
 
     /// Several equal lengths are one; anything else but digits is none.
     fn check_length(&self) -> Result<(), BadRequest> {
         let Some(length) = self.length else { return Ok(()) };
         let is_number = !length.is_empty() && length.as_bytes().iter().all(u8::is_ascii_digit);
-        if is_number && !self.has_different_lengths { Ok(()) } else { Err(BadRequest::TwoLengths) }
+        if is_number && !self.has_different_lengths { Ok(()) } else { Err(BadRequest::ConflictingLengths) }
     }
 
     /// The one line that names the host, if there is one.

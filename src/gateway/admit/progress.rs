@@ -10,10 +10,10 @@ use super::framing::BadRequest;
 
 /// Shared by the body, which moves into the connection to the application, and the request's exchange.
 #[derive(Clone, Debug, Default)]
-pub struct BodyProgress(Arc<Shared>);
+pub struct BodyProgress(Arc<Counters>);
 
 #[derive(Debug, Default)]
-struct Shared {
+struct Counters {
     bytes: AtomicU64,
     fault: AtomicU8,
     is_abandoned: AtomicBool,

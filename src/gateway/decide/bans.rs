@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use smallvec::SmallVec;
 
-use super::suspect;
-use super::suspect::REASON;
-use super::suspect::Suspected;
+use super::suspected_bans;
+use super::suspected_bans::REASON;
+use super::suspected_bans::SuspectedBan;
 use crate::decision::Denial;
 use crate::decision::DenialCause;
 use crate::decision::NewBan;
@@ -27,7 +27,7 @@ use crate::store::bans::BanId;
 use crate::store::bans::BanSubject;
 
 /// Denies the keys that are banned. A store is asked only whether the client is known, where that matters to a ban.
-pub(in crate::gateway) async fn heed<'p, 'h>(mut plan: Plan<'p, 'h>, store: &AnyStore) -> Plan<'p, 'h> {
+pub(in crate::gateway) async fn apply<'p, 'h>(mut plan: Plan<'p, 'h>, store: &AnyStore) -> Plan<'p, 'h> {
     let bans = store.bans();
     let left = |key| bans.left(key);
     let is_known = match plan.known_client_check(left) {
@@ -40,7 +40,7 @@ pub(in crate::gateway) async fn heed<'p, 'h>(mut plan: Plan<'p, 'h>, store: &Any
 }
 
 /// The ban that a denial is about, where it is about one. `address` is that of the client's address.
-pub(in crate::gateway) fn behind(denial: &Denial<'_>, address: Option<BanId>) -> Option<BanId> {
+pub(in crate::gateway) fn ban_of(denial: &Denial<'_>, address: Option<BanId>) -> Option<BanId> {
     match (&denial.cause, denial.penalty) {
         (DenialCause::Banned, _) => address,
         (_, Penalty::Ban) => denial.key.map(BanId::of_key),
@@ -55,7 +55,7 @@ pub(in crate::gateway) async fn begin<'p>(
     plan: &Plan<'_, '_>,
     store: &Arc<AnyStore>,
 ) -> Box<Denial<'p>> {
-    for begun in named(&denial, live, plan, &store.hashers()) {
+    for begun in starting_bans(&denial, live, plan, &store.hashers()) {
         let (limit, key) = (begun.limit, begun.key);
         let is_decisive = denial.limit == Some(limit);
         let left = if store.is_unsettled(key).await {
@@ -65,8 +65,8 @@ pub(in crate::gateway) async fn begin<'p>(
                 denial.is_suspect = true;
             }
             denial.new_bans.retain(|trip| trip.key != key);
-            suspect::look_into(begun.suspected(plan.client()), live, store);
-            A_MOMENT
+            suspected_bans::investigate(begun.suspected(plan.client()), live, store);
+            RETRY_SOON
         } else {
             let ban = store.ban_by_limit(begun.subject, begun.ladder, REASON).await;
             ban.left(store.bans().now())
@@ -85,35 +85,35 @@ pub(in crate::gateway) async fn begin<'p>(
 }
 
 /// A ban that begins, with what people are told of it.
-struct Begun<'l> {
+struct StartingBan<'l> {
     limit: LimitId,
     key: KeyHash,
     ladder: &'l Ladder,
     subject: BanSubject,
 }
 
-impl Begun<'_> {
-    fn suspected(self, client: IpAddr) -> Suspected {
-        Suspected { limit: self.limit, key: self.key, subject: self.subject, client }
+impl StartingBan<'_> {
+    fn suspected(self, client: IpAddr) -> SuspectedBan {
+        SuspectedBan { limit: self.limit, key: self.key, subject: self.subject, client }
     }
 }
 
-fn named<'l>(
+fn starting_bans<'l>(
     denial: &Denial<'_>,
     live: &'l Snapshot,
     plan: &Plan<'_, '_>,
     hashers: &Hashers,
-) -> SmallVec<[Begun<'l>; 1]> {
+) -> SmallVec<[StartingBan<'l>; 1]> {
     let begun = denial.new_bans.iter().filter_map(|&NewBan { limit: id, key }| {
         let limit = live.policy.limit(id);
         let Action::Ban(ladder) = &limit.then.action else { return None };
         let named = plan.named(hashers, id, key).unwrap_or_default();
         let client = Some(plan.client());
         let subject = BanSubject::Key { key, limit: limit.name.clone(), named, client };
-        Some(Begun { limit: id, key, ladder, subject })
+        Some(StartingBan { limit: id, key, ladder, subject })
     });
     begun.collect()
 }
 
 /// When whoever was refused beside slots in flight may come again.
-const A_MOMENT: Duration = Duration::from_secs(1);
+const RETRY_SOON: Duration = Duration::from_secs(1);

@@ -2,7 +2,7 @@
 
 pub mod bans;
 pub mod challenge;
-pub mod decided;
+pub mod final_decision;
 pub mod record;
 pub mod subject;
-pub mod suspect;
+pub mod suspected_bans;

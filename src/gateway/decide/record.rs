@@ -91,12 +91,12 @@ impl DecisionRecord {
     }
 
     /// Whatever was decided, the request was refused or not answered by the application.
-    pub fn is_not_carried_out(&mut self) {
+    pub fn set_error(&mut self) {
         self.label = DecisionLabel::Error;
     }
 
     /// It cannot be held, and is denied by the limit that would have held it.
-    pub fn is_denied_unheld(&mut self, denial: &Denial<'_>) {
+    pub fn set_denied_unheld(&mut self, denial: &Denial<'_>) {
         self.label = DecisionLabel::Denied;
         self.retry_after = retry_after(denial);
     }

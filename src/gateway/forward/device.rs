@@ -16,7 +16,7 @@ use crate::decision::device::DeviceEnrollment;
 
 /// Takes the device cookies out of a request: they are none of the application's business. What is left of each line
 /// stays as it came; a line with nothing left goes.
-pub fn strip_presented(headers: &mut HeaderMap) {
+pub fn strip_request_cookies(headers: &mut HeaderMap) {
     let mut pairs = headers.get_all(COOKIE).iter().flat_map(|line| line.as_bytes().split(|byte| *byte == b';'));
     if !pairs.any(is_device) {
         return;
@@ -29,7 +29,7 @@ pub fn strip_presented(headers: &mut HeaderMap) {
 }
 
 /// Takes device cookies out of an application's answer: nobody but the gateway sets them.
-pub fn strip_set(headers: &mut HeaderMap) {
+pub fn strip_response_cookies(headers: &mut HeaderMap) {
     let is_ours = |line: &HeaderValue| is_device(line.as_bytes());
     if !headers.get_all(SET_COOKIE).iter().any(is_ours) {
         return;
@@ -87,7 +87,7 @@ mod tests {
     #[track_caller]
     fn check(sent: &[&str], left: &[&str]) {
         let mut headers = lines(&COOKIE, sent);
-        strip_presented(&mut headers);
+        strip_request_cookies(&mut headers);
         assert_eq!(headers.get_all(COOKIE).iter().collect::<Vec<_>>(), left, "{sent:?}");
     }
 
@@ -106,7 +106,7 @@ mod tests {
     #[test]
     fn an_application_sets_none() {
         let mut headers = lines(&SET_COOKIE, &["a=1; Path=/", " Portcullis_device_1=x; Path=/", "b=2"]);
-        strip_set(&mut headers);
+        strip_response_cookies(&mut headers);
         assert_eq!(headers.get_all(SET_COOKIE).iter().collect::<Vec<_>>(), ["a=1; Path=/", "b=2"]);
     }
 }

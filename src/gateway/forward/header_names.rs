@@ -21,43 +21,43 @@ use crate::key::Selector;
 
 /// What a field is to a gateway.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Kind {
+pub enum HeaderKind {
     /// From end to end.
-    Plain,
+    EndToEnd,
     /// Between two neighbours, or written anew on each hop.
-    Hop,
+    HopByHop,
     /// Says who asked, and how: believed from trusted proxies alone.
     Forwarding,
     /// Would make an application see another request than the rules saw.
     Misleading,
 }
 
-impl Kind {
+impl HeaderKind {
     /// The kind of a field by its name, which is in lower case as all names of a header map are.
     pub fn of(name: &HeaderName) -> Self {
         // Nearly all fields are among these, whose names need not be read.
         if matches!(*name, HOST | USER_AGENT | ACCEPT | ACCEPT_LANGUAGE | ACCEPT_ENCODING | COOKIE)
             || matches!(*name, REFERER | ORIGIN | CONTENT_TYPE | AUTHORIZATION | CACHE_CONTROL)
         {
-            return Self::Plain;
+            return Self::EndToEnd;
         }
         match dashed(name.as_str()) {
             None => Self::of_proper(name.as_str()),
             // `X_Forwarded_For` is `X-Forwarded-For` to an application behind CGI, WSGI or Rack.
-            Some(meant) if Self::of_proper(&meant) != Self::Plain || is_weighty(&meant) => Self::Misleading,
-            Some(_) => Self::Plain,
+            Some(meant) if Self::of_proper(&meant) != Self::EndToEnd || is_weighty(&meant) => Self::Misleading,
+            Some(_) => Self::EndToEnd,
         }
     }
 
     fn of_proper(name: &str) -> Self {
         match name.as_bytes().first() {
             Some(b'x') => Self::of_x(name),
-            Some(b'c' | b'e' | b'k' | b'p' | b't' | b'u' | b'h') if is_hop(name) => Self::Hop,
+            Some(b'c' | b'e' | b'k' | b'p' | b't' | b'u' | b'h') if is_hop(name) => Self::HopByHop,
             Some(b'p') if name == "proxy" => Self::Misleading,
             Some(b'a' | b'c' | b'd' | b'f' | b'h' | b'i' | b'p' | b'r' | b't' | b'w') if is_vendor(name) => {
                 Self::Forwarding
             }
-            _ => Self::Plain,
+            _ => Self::EndToEnd,
         }
     }
 
@@ -121,14 +121,14 @@ impl Kind {
             | "x-https"
             | "x-request-id" => Self::Forwarding,
             _ if name.starts_with("x-forward") || name.starts_with("x-proxied") => Self::Forwarding,
-            _ => Self::Plain,
+            _ => Self::EndToEnd,
         }
     }
 
     /// Whether a field may stand after a body: one that frames, routes, authorises or describes the message came too
     /// late to be looked at.
     pub fn may_trail(name: &HeaderName) -> bool {
-        if Self::of(name) != Self::Plain {
+        if Self::of(name) != Self::EndToEnd {
             return false;
         }
         match name.as_str() {
@@ -195,7 +195,7 @@ fn is_weighty(name: &str) -> bool {
 
 /// The fields that a configuration looks at: its rules, and its `client_ip`.
 #[derive(Clone, Debug, Default)]
-pub struct LookedAt {
+pub struct SignificantHeaders {
     /// Of requests: as configured, and as an application may read it.
     names: Vec<(HeaderName, Option<String>)>,
     /// Of answers: those that outcomes name.
@@ -204,7 +204,7 @@ pub struct LookedAt {
     forwarding: Option<HeaderName>,
 }
 
-impl LookedAt {
+impl SignificantHeaders {
     pub fn new(policy: &Policy, clients: &TrustedProxies) -> Self {
         let forwarding = clients.single_header().cloned();
         let routes = &policy.routes.routes;
@@ -226,7 +226,9 @@ impl LookedAt {
 
     /// Whether what becomes of a request may depend on this field of it, here or at the application.
     pub fn in_requests(&self, name: &HeaderName) -> bool {
-        Kind::of(name) != Kind::Plain || is_weighty(name.as_str()) || self.names.iter().any(|(known, _)| known == name)
+        HeaderKind::of(name) != HeaderKind::EndToEnd
+            || is_weighty(name.as_str())
+            || self.names.iter().any(|(known, _)| known == name)
     }
 
     /// Whether what an answer means, here or to the client, may depend on this field of it.
@@ -245,9 +247,9 @@ impl LookedAt {
             return false;
         }
         let Some(meant) = dashed(name.as_str()) else { return false };
-        let is_itself = |(looked_at, _): &(HeaderName, Option<String>)| looked_at == name;
-        let is_meant = |(looked_at, dashed): &(HeaderName, Option<String>)| {
-            dashed.as_deref().unwrap_or_else(|| looked_at.as_str()) == meant
+        let is_itself = |(significant_headers, _): &(HeaderName, Option<String>)| significant_headers == name;
+        let is_meant = |(significant_headers, dashed): &(HeaderName, Option<String>)| {
+            dashed.as_deref().unwrap_or_else(|| significant_headers.as_str()) == meant
         };
         self.names.iter().any(is_meant) && !self.names.iter().any(is_itself)
     }
@@ -312,9 +314,9 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(name: &str, expected: Kind) {
+    fn check(name: &str, expected: HeaderKind) {
         let name = HeaderName::from_bytes(name.as_bytes()).expect(name);
-        assert_eq!(Kind::of(&name), expected, "{name}");
+        assert_eq!(HeaderKind::of(&name), expected, "{name}");
     }
 
     #[test]
@@ -322,7 +324,7 @@ mod tests {
         for name in
             ["Connection", "Keep-Alive", "TE", "Transfer-Encoding", "Upgrade", "HTTP2-Settings", "Proxy-Authenticate"]
         {
-            check(name, Kind::Hop);
+            check(name, HeaderKind::HopByHop);
         }
     }
 
@@ -342,7 +344,7 @@ mod tests {
             "X-Request-Id",
             "Front-End-Https",
         ] {
-            check(name, Kind::Forwarding);
+            check(name, HeaderKind::Forwarding);
         }
     }
 
@@ -360,7 +362,7 @@ mod tests {
             "X-Script-Name",
             "X.Real.IP",
         ] {
-            check(name, Kind::Misleading);
+            check(name, HeaderKind::Misleading);
         }
     }
 
@@ -369,27 +371,27 @@ mod tests {
         for name in
             ["Host", "Cookie", "session_token", "X-Api-Key", "X-HTTP-Method-Override", "Trailer", "Via", "Content-Type"]
         {
-            check(name, Kind::Plain);
+            check(name, HeaderKind::EndToEnd);
         }
     }
 
     #[test]
     fn a_field_that_the_rules_look_at_has_one_name() {
-        let looked_at = |names: &[&'static str]| LookedAt {
+        let significant_headers = |names: &[&'static str]| SignificantHeaders {
             names: names.iter().map(|name| (HeaderName::from_static(name), dashed(name))).collect(),
-            ..LookedAt::default()
+            ..SignificantHeaders::default()
         };
         let name = HeaderName::from_static;
-        assert!(looked_at(&["x-tenant"]).is_mistaken_for_one(&name("x_tenant")));
-        assert!(!looked_at(&["x-tenant"]).is_mistaken_for_one(&name("x-tenant")));
-        assert!(!looked_at(&["x-tenant"]).is_mistaken_for_one(&name("x_other")));
-        assert!(!looked_at(&["x_tenant"]).is_mistaken_for_one(&name("x_tenant")));
-        assert!(looked_at(&["x_tenant"]).is_mistaken_for_one(&name("x.tenant")));
+        assert!(significant_headers(&["x-tenant"]).is_mistaken_for_one(&name("x_tenant")));
+        assert!(!significant_headers(&["x-tenant"]).is_mistaken_for_one(&name("x-tenant")));
+        assert!(!significant_headers(&["x-tenant"]).is_mistaken_for_one(&name("x_other")));
+        assert!(!significant_headers(&["x_tenant"]).is_mistaken_for_one(&name("x_tenant")));
+        assert!(significant_headers(&["x_tenant"]).is_mistaken_for_one(&name("x.tenant")));
     }
 
     #[test]
     fn what_frames_routes_or_authorises_may_not_trail() {
-        let may_trail = |name: &str| Kind::may_trail(&HeaderName::from_bytes(name.as_bytes()).expect(name));
+        let may_trail = |name: &str| HeaderKind::may_trail(&HeaderName::from_bytes(name.as_bytes()).expect(name));
         for name in
             ["Host", "Content-Length", "Content-Type", "Authorization", "X-Forwarded-For", "Cookie", "X_Real_IP"]
         {

@@ -18,8 +18,8 @@ use http::request::Parts;
 use smallvec::SmallVec;
 
 use super::device;
-use super::header_names::Kind;
-use super::header_names::LookedAt;
+use super::header_names::HeaderKind;
+use super::header_names::SignificantHeaders;
 use super::header_names::is_hop;
 use crate::client::Identity;
 use crate::gateway::admit::request_id::RequestId;
@@ -64,7 +64,7 @@ pub fn strip_connection(headers: &mut HeaderMap, is_looked_at: impl Fn(&HeaderNa
 
 /// Makes the fields of a request those that the application is to see, all but `Connection` and `Upgrade`. Says whether
 /// it stated a length.
-/// Content-Length, Transfer-Encoding and Expect are taken away: the body knows what they are. `unheeded` is told of each
+/// Content-Length, Transfer-Encoding and Expect are taken away: the body knows what they are. `on_untrusted` is told of each
 /// field that was taken away from a peer that is no trusted proxy.
 pub fn prepare_request(
     headers: &mut HeaderMap,
@@ -72,30 +72,31 @@ pub fn prepare_request(
     is_tls: bool,
     request_id: RequestId,
     host: &HostHeader,
-    looked_at: &LookedAt,
-    unheeded: impl FnMut(&HeaderName),
+    significant_headers: &SignificantHeaders,
+    on_untrusted: impl FnMut(&HeaderName),
 ) -> bool {
     let peer = address_value(identity.peer.address());
     let client = if identity.client == identity.peer { peer.clone() } else { address_value(identity.client.address()) };
-    let forwarded = Forwarded::read(headers, identity, is_tls, peer);
-    let removed = names_where(headers, |name| match Kind::of(name) {
-        Kind::Plain => {
-            looked_at.is_mistaken_for_one(name) || (!identity.peer_is_trusted && looked_at.says_who_asks(name))
+    let forwarded = ForwardingFields::read(headers, identity, is_tls, peer);
+    let removed = names_where(headers, |name| match HeaderKind::of(name) {
+        HeaderKind::EndToEnd => {
+            significant_headers.is_mistaken_for_one(name)
+                || (!identity.peer_is_trusted && significant_headers.says_who_asks(name))
         }
-        Kind::Forwarding => !identity.peer_is_trusted,
-        Kind::Hop | Kind::Misleading => true,
+        HeaderKind::Forwarding => !identity.peer_is_trusted,
+        HeaderKind::HopByHop | HeaderKind::Misleading => true,
     });
     let states_length = removed.contains(&CONTENT_LENGTH);
     let wants_trailers = removed.contains(&TE) && headers.get_all(TE).iter().any(names_trailers);
     remove(headers, &removed);
     if !identity.peer_is_trusted {
-        removed.iter().for_each(unheeded);
+        removed.iter().for_each(on_untrusted);
     }
     if wants_trailers {
         headers.insert(TE, HeaderValue::from_static("trailers"));
         headers.insert(CONNECTION, HeaderValue::from_static("te"));
     }
-    device::strip_presented(headers);
+    device::strip_request_cookies(headers);
     headers.insert(X_FORWARDED_FOR, forwarded.addresses);
     headers.insert(X_FORWARDED_PROTO, forwarded.proto);
     if let Some(original) = forwarded.host.or_else(|| headers.get(HOST).cloned()) {
@@ -142,14 +143,14 @@ fn is_same_or_underscore((expected, written): (u8, u8)) -> bool {
 
 /// What the next hop is told about those before.
 #[derive(Debug)]
-struct Forwarded {
+struct ForwardingFields {
     addresses: HeaderValue,
     proto: HeaderValue,
     host: Option<HeaderValue>,
     elements: Option<HeaderValue>,
 }
 
-impl Forwarded {
+impl ForwardingFields {
     fn read(headers: &HeaderMap, identity: &Identity, is_tls: bool, peer: HeaderValue) -> Self {
         let proto = HeaderValue::from_static(scheme(headers, identity, is_tls));
         let mut anew = Self { addresses: peer, proto, host: None, elements: None };
@@ -206,30 +207,30 @@ pub fn copied(value: &HeaderValue) -> HeaderValue {
 
 /// Makes the fields of an answer those that the client is to see. `Content-Length` is kept where it describes a body
 /// that is not sent.
-pub fn prepare_answer(headers: &mut HeaderMap, length: Length, looked_at: &LookedAt) {
+pub fn prepare_answer(headers: &mut HeaderMap, length: BodyLength, significant_headers: &SignificantHeaders) {
     // Answers have few fields: looking at each costs less than looking up those that may not be there.
     if headers.keys().any(|name| matches!(*name, CONNECTION | SET_COOKIE)) {
-        strip_connection(headers, |name| looked_at.in_answers(name));
-        device::strip_set(headers);
+        strip_connection(headers, |name| significant_headers.in_answers(name));
+        device::strip_response_cookies(headers);
     }
     remove_where(headers, |name| match *name {
-        CONTENT_LENGTH => length == Length::OfTheBody,
+        CONTENT_LENGTH => length == BodyLength::Sent,
         _ => is_hop(name.as_str()),
     });
 }
 
 /// What `Content-Length` means in an answer.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Length {
+pub enum BodyLength {
     /// The body follows, and knows its length.
-    OfTheBody,
+    Sent,
     /// No body follows: this is the length it would have.
-    OfWhatIsNotSent,
+    NotSent,
 }
 
 /// Takes away what may not stand after a body.
 pub fn filter_trailers(trailers: &mut HeaderMap) {
-    remove_where(trailers, |name| !Kind::may_trail(name));
+    remove_where(trailers, |name| !HeaderKind::may_trail(name));
 }
 
 fn remove_where(headers: &mut HeaderMap, is_removed: impl Fn(&HeaderName) -> bool) {
@@ -277,7 +278,7 @@ fn joined(headers: &HeaderMap, name: &HeaderName, separator: &[u8]) -> Vec<u8> {
 }
 
 fn address_value(address: IpAddr) -> HeaderValue {
-    let mut text = Text::default();
+    let mut text = AddressText::default();
     match address {
         // Four small numbers, written for every request: the general formatter costs ten times as much.
         IpAddr::V4(address) => {
@@ -312,9 +313,9 @@ fn forwarded_node(address: IpAddr) -> String {
 
 /// Text on the stack, as long as an address may be.
 #[derive(Default)]
-struct Text(SmallVec<[u8; 48]>);
+struct AddressText(SmallVec<[u8; 48]>);
 
-impl Write for Text {
+impl Write for AddressText {
     fn write_str(&mut self, text: &str) -> std::fmt::Result {
         self.0.extend_from_slice(text.as_bytes());
         Ok(())

@@ -15,10 +15,10 @@ use http_body::Body;
 use http_body::Frame;
 use http_body::SizeHint;
 
-use super::relay::BoxError;
-use super::relay::Relay;
+use super::relayed_body::BoxError;
+use super::relayed_body::RelayedBody;
 use crate::gateway::exchange::Exchange;
-use crate::gateway::reservation::Settling;
+use crate::gateway::reservation::SettlementTask;
 use crate::gather::Parts;
 use crate::listen::Budget;
 use crate::listen::LITTLE;
@@ -26,20 +26,20 @@ use crate::listen::Share;
 use crate::outcome::Inspection;
 use crate::outcome::Outcome;
 use crate::outcome::inspection;
-use crate::outcome::inspection::Ending;
+use crate::outcome::inspection::BodyEnd;
 use crate::record::ObservedOutcome;
 
 /// What is still to be found out about an answer, and to be told. It ends with the answer.
 #[derive(Debug)]
-pub struct Watch {
+pub struct OutcomeWatch {
     /// `None`: the outcome is known.
     inspection: Option<Inspection>,
-    settling: Settling,
+    settlement: SettlementTask,
     /// Of what its connection may keep of answers until they are understood.
     share: Option<Share>,
 }
 
-impl Watch {
+impl OutcomeWatch {
     /// Looks at the head of an answer, as the application sent it. `None`: nobody asks what it means. `is_through`: it
     /// has no body.
     pub fn begin(exchange: &mut Exchange, status: StatusCode, headers: &HeaderMap, is_through: bool) -> Option<Self> {
@@ -47,13 +47,13 @@ impl Watch {
         if let Some(outcome) = rule.of_head(status, headers) {
             return Some(Self {
                 inspection: None,
-                settling: exchange.settle(ObservedOutcome::Known(outcome), is_through),
+                settlement: exchange.settle(ObservedOutcome::Known(outcome), is_through),
                 share: None,
             });
         }
         let bound = exchange.live.settings.inspect_body;
         let inspection = Inspection::begin(Arc::clone(rule), status, headers, bound);
-        Some(Self { inspection: Some(inspection), settling: Settling::default(), share: None })
+        Some(Self { inspection: Some(inspection), settlement: SettlementTask::default(), share: None })
     }
 
     /// Waits until what there is to be kept of a body, as far as its length is known, has room beside that of other
@@ -70,9 +70,9 @@ impl Watch {
 
     /// All that can be looked at has been, whether or not the request is through with that: returns when its client
     /// may hear of it.
-    pub async fn end(mut self, exchange: &mut Exchange, ending: Ending, is_through: bool) {
+    pub async fn end(mut self, exchange: &mut Exchange, ending: BodyEnd, is_through: bool) {
         self.conclude(exchange, ending, is_through);
-        self.settling.await;
+        self.settlement.await;
     }
 
     /// What came of the body.
@@ -80,14 +80,14 @@ impl Watch {
         let Some(inspection) = &mut self.inspection else { return };
         inspection.feed(data);
         if inspection.is_full() {
-            self.conclude(exchange, Ending::Whole, false);
+            self.conclude(exchange, BodyEnd::Whole, false);
         }
     }
 
-    fn conclude(&mut self, exchange: &mut Exchange, ending: Ending, is_through: bool) {
+    fn conclude(&mut self, exchange: &mut Exchange, ending: BodyEnd, is_through: bool) {
         if let Some(inspection) = self.inspection.take() {
             self.share = None;
-            self.settling = exchange.settle(meaning(inspection.conclude(ending)), is_through);
+            self.settlement = exchange.settle(meaning(inspection.conclude(ending)), is_through);
         }
     }
 }
@@ -99,12 +99,12 @@ fn meaning(outcome: Option<Outcome>) -> ObservedOutcome {
 /// The body of such an answer: each part goes on at once, but the end not before the store knows what frees the client.
 /// When its client leaves, the rest is read as far as the outcome needs.
 #[derive(Debug)]
-pub struct Inspected(Option<Box<Inner>>);
+pub struct InspectedBody(Option<Box<Inner>>);
 
 #[derive(Debug)]
 struct Inner {
-    relay: Relay,
-    watch: Watch,
+    relay: RelayedBody,
+    watch: OutcomeWatch,
     /// What was read before the head was sent, and what ended it.
     ahead: Bytes,
     behind: Option<Result<Frame<Bytes>, BoxError>>,
@@ -113,8 +113,8 @@ struct Inner {
     has_ended: bool,
 }
 
-impl Inspected {
-    pub fn new(relay: Relay, watch: Watch) -> Self {
+impl InspectedBody {
+    pub fn new(relay: RelayedBody, watch: OutcomeWatch) -> Self {
         let (ahead, behind) = (Bytes::new(), None);
         Self(Some(Box::new(Inner { relay, watch, ahead, behind, last: None, has_ended: false })))
     }
@@ -165,9 +165,9 @@ impl Inspected {
     }
 
     /// Nobody is there to be sent the head: the client left before it came.
-    pub fn without_reader(&mut self) {
+    pub fn without_client(&mut self) {
         if let Some(inner) = &mut self.0 {
-            inner.relay.exchange.has_no_reader();
+            inner.relay.exchange.clear_status();
         }
     }
 }
@@ -186,7 +186,7 @@ impl Inner {
                 frame => return Poll::Ready(frame),
             }
         }
-        ready!(Pin::new(&mut self.watch.settling).poll(cx));
+        ready!(Pin::new(&mut self.watch.settlement).poll(cx));
         Poll::Ready(self.last.take().map(Ok))
     }
 
@@ -209,31 +209,31 @@ impl Inner {
                 }
                 self.has_ended = frame.is_trailers() || self.relay.body.is_end_stream();
             }
-            Some(Err(_)) => self.watch.conclude(exchange, Ending::Cut, true),
+            Some(Err(_)) => self.watch.conclude(exchange, BodyEnd::Cut, true),
             None => self.has_ended = true,
         }
         if self.has_ended {
-            self.watch.conclude(exchange, Ending::Whole, true);
+            self.watch.conclude(exchange, BodyEnd::Whole, true);
         }
         Poll::Ready(frame)
     }
 
     /// Reads on for the outcome alone.
     async fn read_on(mut self: Box<Self>) {
-        self.relay.loses_reader();
+        self.relay.stop_counting();
         while self.watch.inspection.is_some() {
             drop(poll_fn(|cx| self.poll_relay(cx)).await);
         }
     }
 }
 
-impl Drop for Inspected {
+impl Drop for InspectedBody {
     fn drop(&mut self) {
         let Some(inner) = self.0.take().filter(|inner| inner.watch.inspection.is_some()) else { return };
         if let Some(progress) = inner.relay.exchange.body() {
             progress.abandon();
         }
-        let core = Arc::clone(&inner.relay.exchange.core);
-        core.go_on(inner.read_on());
+        let worker = Arc::clone(&inner.relay.exchange.worker);
+        worker.spawn_detached(inner.read_on());
     }
 }

@@ -21,21 +21,21 @@ use http_body::Body;
 use tracing::warn;
 
 use super::headers;
-use super::headers::Length;
-use super::inspect::Watch;
-use super::outlive::Outliving;
-use super::unheeded;
+use super::headers::BodyLength;
+use super::inspect::OutcomeWatch;
+use super::survive_disconnect::SurviveDisconnect;
+use super::untrusted_forwarding;
 use super::upgrade;
-use super::upgrade::Unsound;
-use super::upgrade::Wanted;
+use super::upgrade::UpgradeError;
+use super::upgrade::UpgradeRequest;
 use crate::gateway::admit::body::RequestBody;
 use crate::gateway::admit::expect;
-use crate::gateway::admit::expect::Invitation;
+use crate::gateway::admit::expect::ContinueSignal;
 use crate::gateway::admit::progress::BodyProgress;
-use crate::gateway::answer::ResponseBody;
 use crate::gateway::exchange::Exchange;
 use crate::gateway::respond::reply;
-use crate::gateway::respond::reply::Connection as Ending;
+use crate::gateway::respond::reply::AfterReply;
+use crate::gateway::response_body::ResponseBody;
 use crate::listen::Connection;
 use crate::outcome::Outcome;
 use crate::outcome::inspection;
@@ -54,29 +54,31 @@ pub fn forward(
     parts: Parts,
     mut body: RequestBody,
     upstream: UpstreamId,
-    wanted: Option<Wanted>,
+    upgrade: Option<UpgradeRequest>,
 ) -> impl Future<Output = Response<ResponseBody>> + Send + 'static {
-    exchange.is_sent_to(upstream);
+    exchange.set_upstream(upstream);
     let has_body = !body.is_empty();
     let is_tls = connection.secured().is_some();
-    let (parts, invitation) = prepare(&exchange, is_tls, parts, &mut body, upstream, wanted.as_ref());
-    let hear = hearing(&exchange, invitation.as_ref());
+    let (parts, continue_signal) = prepare(&exchange, is_tls, parts, &mut body, upstream, upgrade.as_ref());
+    let hear = hearing(&exchange, continue_signal.as_ref());
     let request = outgoing(parts, body);
     async move {
         let Some(target) = exchange.live.upstreams.get(usize::from(upstream.0)) else {
-            exchange.is_at_fault("the upstream does not exist");
-            return reply::fail(exchange, StatusCode::BAD_GATEWAY, NO_ANSWER, Ending::Ends);
+            exchange.set_error("the upstream does not exist");
+            return reply::fail(exchange, StatusCode::BAD_GATEWAY, NO_ANSWER, AfterReply::Close);
         };
-        match exchange.core.pool.send(target, request, exchange.facts.identity.client.address(), hear).await {
+        match exchange.worker.pool.send(target, request, exchange.facts.identity.client.address(), hear).await {
             Ok(answer) if answer.response.status() == StatusCode::SWITCHING_PROTOCOLS => {
-                Box::pin(switch(exchange, &connection, answer, wanted)).await
+                Box::pin(switch(exchange, &connection, answer, upgrade)).await
             }
             Ok(answer) if exchange.facts.asks_for_tunnel && answer.response.status().is_success() => {
-                exchange.is_answered_by(Some(Arc::clone(&answer.server)), answer.previous_attempts);
-                make_no_sense(exchange, &answer.server, Unsound::NotSwitched)
+                exchange.set_server(Some(Arc::clone(&answer.server)), answer.previous_attempts);
+                reject_upgrade(exchange, &answer.server, UpgradeError::NotSwitched)
             }
-            Ok(answer) if exchange.outcome_rule().is_some() => watch(exchange, &connection, answer, invitation).await,
-            Ok(answer) => relay(exchange, answer, invitation, None),
+            Ok(answer) if exchange.outcome_rule().is_some() => {
+                watch(exchange, &connection, answer, continue_signal).await
+            }
+            Ok(answer) => relay(exchange, answer, continue_signal, None),
             Err(error) => {
                 // What never reached the application says nothing about the client.
                 let meaning =
@@ -95,10 +97,10 @@ pub fn to_its_end(
     parts: Parts,
     body: RequestBody,
     upstream: UpstreamId,
-    wanted: Option<Wanted>,
-) -> Outliving {
-    let (core, progress) = (Arc::clone(&exchange.core), exchange.body().cloned());
-    Outliving::new(forward(exchange, connection, parts, body, upstream, wanted), core, progress)
+    upgrade: Option<UpgradeRequest>,
+) -> SurviveDisconnect {
+    let (worker, progress) = (Arc::clone(&exchange.worker), exchange.body().cloned());
+    SurviveDisconnect::new(forward(exchange, connection, parts, body, upstream, upgrade), worker, progress)
 }
 
 /// Makes the head what the application is to see.
@@ -108,49 +110,58 @@ fn prepare(
     mut parts: Parts,
     body: &mut RequestBody,
     upstream: UpstreamId,
-    wanted: Option<&Wanted>,
-) -> (Parts, Option<Invitation>) {
+    upgrade: Option<&UpgradeRequest>,
+) -> (Parts, Option<ContinueSignal>) {
     let live = &exchange.live;
     let settings = live.upstreams.get(usize::from(upstream.0)).map(|it| it.settings());
     let host = settings.map_or(&HostHeader::Preserve, |it| &it.host);
     let (identity, id) = (&exchange.facts.identity, exchange.facts.request_id);
-    let unheeded = |name: &HeaderName| unheeded::notice(name, &live.looked_at, identity.peer, exchange.facts.started);
-    let states_length =
-        headers::prepare_request(&mut parts.headers, identity, is_tls, id, host, &live.looked_at, unheeded);
+    let on_untrusted = |name: &HeaderName| {
+        untrusted_forwarding::report(name, &live.significant_headers, identity.peer, exchange.facts.started);
+    };
+    let states_length = headers::prepare_request(
+        &mut parts.headers,
+        identity,
+        is_tls,
+        id,
+        host,
+        &live.significant_headers,
+        on_untrusted,
+    );
     if let Some(rule) = exchange.outcome_rule() {
         headers::prepare_for_outcome(&mut parts.headers, rule.needs_body());
     }
     if states_length && body.is_empty() {
         parts.headers.insert(CONTENT_LENGTH, HeaderValue::from_static("0"));
     }
-    if let Some(wanted) = wanted {
-        wanted.ask(&mut parts.headers);
+    if let Some(upgrade) = upgrade {
+        upgrade.ask(&mut parts.headers);
     }
-    let invitation = invite(&mut parts, body);
-    (parts, invitation)
+    let continue_signal = invite(&mut parts, body);
+    (parts, continue_signal)
 }
 
 const NO_ANSWER: &str = "the application did not answer";
 
 /// A client that waits to be asked for its body is asked when the application asks.
-fn invite(parts: &mut Parts, body: &mut RequestBody) -> Option<Invitation> {
-    if !body.is_awaiting_invitation() {
+fn invite(parts: &mut Parts, body: &mut RequestBody) -> Option<ContinueSignal> {
+    if !body.expects_continue() {
         return None;
     }
     // Once, however often it was said.
     parts.headers.insert(EXPECT, HeaderValue::from_static("100-continue"));
-    let (invitation, gate) = expect::gate();
-    body.hold_behind(gate);
-    Some(invitation)
+    let (continue_signal, gate) = expect::continue_gate();
+    body.wait_for(gate);
+    Some(continue_signal)
 }
 
 /// What is done with informational answers: one asks for the body, all others are the client's.
-fn hearing(exchange: &Exchange, invitation: Option<&Invitation>) -> impl FnMut(Response<()>) + Send + use<> {
-    let open = invitation.map(Invitation::opener);
+fn hearing(exchange: &Exchange, continue_signal: Option<&ContinueSignal>) -> impl FnMut(Response<()>) + Send + use<> {
+    let open = continue_signal.map(ContinueSignal::opener);
     let (interim, live) = (exchange.interim.clone(), Arc::clone(&exchange.live));
     move |mut answer| {
         if answer.status() != StatusCode::CONTINUE {
-            headers::prepare_answer(answer.headers_mut(), Length::OfTheBody, &live.looked_at);
+            headers::prepare_answer(answer.headers_mut(), BodyLength::Sent, &live.significant_headers);
             interim.send(answer);
         } else if let Some(open) = &open {
             open();
@@ -179,20 +190,20 @@ async fn watch(
     mut exchange: Box<Exchange>,
     connection: &Connection,
     answer: UpstreamResponse,
-    invitation: Option<Invitation>,
+    continue_signal: Option<ContinueSignal>,
 ) -> Response<ResponseBody> {
     let is_through = answer.response.body().is_end_stream();
     let (status, headers) = (answer.response.status(), answer.response.headers());
-    let mut watch = Watch::begin(&mut exchange, status, headers, is_through);
+    let mut watch = OutcomeWatch::begin(&mut exchange, status, headers, is_through);
     if is_through && let Some(watch) = watch.take() {
         // The head is the end. What it stands for was not sent.
-        let ending = if is_bodiless(&exchange, status) { inspection::Ending::Cut } else { inspection::Ending::Whole };
+        let ending = if is_bodiless(&exchange, status) { inspection::BodyEnd::Cut } else { inspection::BodyEnd::Whole };
         watch.end(&mut exchange, ending, true).await;
     }
     if let Some(watch) = &mut watch {
         watch.find_room(&exchange, &answer.response.body().size_hint(), &connection.inspected).await;
     }
-    let mut response = relay(exchange, answer, invitation, watch);
+    let mut response = relay(exchange, answer, continue_signal, watch);
     if let Some(cookie) = response.body_mut().take_device_cookie().await {
         response.headers_mut().append(SET_COOKIE, cookie);
     }
@@ -202,24 +213,24 @@ async fn watch(
 fn relay(
     mut exchange: Box<Exchange>,
     answer: UpstreamResponse,
-    invitation: Option<Invitation>,
-    watch: Option<Watch>,
+    continue_signal: Option<ContinueSignal>,
+    watch: Option<OutcomeWatch>,
 ) -> Response<ResponseBody> {
     let (mut parts, body) = answer.response.into_parts();
     let is_bodiless = is_bodiless(&exchange, parts.status);
-    let length = if is_bodiless { Length::OfWhatIsNotSent } else { Length::OfTheBody };
-    headers::prepare_answer(&mut parts.headers, length, &exchange.live.looked_at);
-    exchange.live.shown.write(&mut parts.headers, &exchange.decision().report.limits);
-    let was_invited = invitation.as_ref().is_none_or(Invitation::close);
-    if !was_invited && exchange.facts.version < Version::HTTP_2 {
+    let length = if is_bodiless { BodyLength::NotSent } else { BodyLength::Sent };
+    headers::prepare_answer(&mut parts.headers, length, &exchange.live.significant_headers);
+    exchange.live.ratelimit_headers.write(&mut parts.headers, &exchange.decision().report.limits);
+    let asked_for_body = continue_signal.as_ref().is_none_or(ContinueSignal::close);
+    if !asked_for_body && exchange.facts.version < Version::HTTP_2 {
         // The body may still come, or may not: nobody can tell what follows on this connection.
         parts.headers.insert(CONNECTION, HeaderValue::from_static("close"));
     }
     // The version is ours to write, whatever the application spoke.
     parts.version = Version::HTTP_11;
-    exchange.is_answered(parts.status);
-    exchange.is_answered_by(Some(answer.server), answer.previous_attempts);
-    Response::from_parts(parts, ResponseBody::relay(body, exchange, invitation, watch))
+    exchange.set_status(parts.status);
+    exchange.set_server(Some(answer.server), answer.previous_attempts);
+    Response::from_parts(parts, ResponseBody::relay(body, exchange, continue_signal, watch))
 }
 
 /// Whether an answer stands for a body that is not sent. Where no request would get one, it stands for itself.
@@ -233,41 +244,41 @@ async fn switch(
     mut exchange: Box<Exchange>,
     connection: &Connection,
     answer: UpstreamResponse,
-    wanted: Option<Wanted>,
+    upgrade: Option<UpgradeRequest>,
 ) -> Response<ResponseBody> {
     let UpstreamResponse { response, server, previous_attempts } = answer;
     let (mut parts, body) = response.into_parts();
-    exchange.is_answered_by(Some(Arc::clone(&server)), previous_attempts);
-    let switched = wanted.ok_or(Unsound::Unasked).and_then(|wanted| {
-        wanted.check(&mut parts.headers)?;
-        Ok((wanted, body.into_tunnel().ok_or(Unsound::Unasked)?))
+    exchange.set_server(Some(Arc::clone(&server)), previous_attempts);
+    let switched = upgrade.ok_or(UpgradeError::Unasked).and_then(|upgrade| {
+        upgrade.check(&mut parts.headers)?;
+        Ok((upgrade, body.into_tunnel().ok_or(UpgradeError::Unasked)?))
     });
-    let (wanted, application) = match switched {
+    let (upgrade, application) = match switched {
         Ok(switched) => switched,
-        Err(unsound) => return make_no_sense(exchange, &server, unsound),
+        Err(error) => return reject_upgrade(exchange, &server, error),
     };
-    if let Some(watch) = Watch::begin(&mut exchange, parts.status, &parts.headers, false) {
-        watch.end(&mut exchange, inspection::Ending::Cut, false).await;
+    if let Some(watch) = OutcomeWatch::begin(&mut exchange, parts.status, &parts.headers, false) {
+        watch.end(&mut exchange, inspection::BodyEnd::Cut, false).await;
     }
     let protocol = parts.headers.get(UPGRADE).cloned();
-    headers::prepare_answer(&mut parts.headers, Length::OfTheBody, &exchange.live.looked_at);
-    exchange.live.shown.write(&mut parts.headers, &exchange.decision().report.limits);
+    headers::prepare_answer(&mut parts.headers, BodyLength::Sent, &exchange.live.significant_headers);
+    exchange.live.ratelimit_headers.write(&mut parts.headers, &exchange.decision().report.limits);
     parts.headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
     if let Some(protocol) = protocol {
         parts.headers.insert(UPGRADE, protocol);
     }
     parts.version = Version::HTTP_11;
-    exchange.is_answered(parts.status);
-    connection.spawn(upgrade::tunnel(wanted.client, application, exchange));
+    exchange.set_status(parts.status);
+    connection.spawn(upgrade::tunnel(upgrade.client, application, exchange));
     Response::from_parts(parts, ResponseBody::Empty)
 }
 
 /// The application's answer is none to what it was asked.
-fn make_no_sense(mut exchange: Box<Exchange>, server: &str, unsound: Unsound) -> Response<ResponseBody> {
-    warn!(request_id = exchange.facts.request_id.as_str(), server, "{unsound}");
-    exchange.has_failed(unsound.label());
-    exchange.is_at_fault(unsound.to_string());
-    reply::fail(exchange, StatusCode::BAD_GATEWAY, "the application's answer makes no sense", Ending::Ends)
+fn reject_upgrade(mut exchange: Box<Exchange>, server: &str, error: UpgradeError) -> Response<ResponseBody> {
+    warn!(request_id = exchange.facts.request_id.as_str(), server, "{error}");
+    exchange.set_failure(error.label());
+    exchange.set_error(error.to_string());
+    reply::fail(exchange, StatusCode::BAD_GATEWAY, "the application's answer makes no sense", AfterReply::Close)
 }
 
 fn fail(mut exchange: Box<Exchange>, has_body: bool, error: ForwardError) -> Response<ResponseBody> {
@@ -282,16 +293,17 @@ fn fail(mut exchange: Box<Exchange>, has_body: bool, error: ForwardError) -> Res
         cause = error.label(),
         "{status} for a request: {cause}"
     );
-    exchange.has_failed(error.label());
-    exchange.is_answered_by(error.server, error.previous_attempts);
-    exchange.is_at_fault(cause);
+    exchange.set_failure(error.label());
+    exchange.set_server(error.server, error.previous_attempts);
+    exchange.set_error(cause);
     let words = match status {
         StatusCode::SERVICE_UNAVAILABLE => "no server of the application is healthy",
         StatusCode::GATEWAY_TIMEOUT => "the application took too long",
         _ => NO_ANSWER,
     };
-    let ending = if has_body && exchange.facts.version < Version::HTTP_2 { Ending::Ends } else { Ending::GoesOn };
-    reply::fail(exchange, status, words, ending)
+    let after =
+        if has_body && exchange.facts.version < Version::HTTP_2 { AfterReply::Close } else { AfterReply::KeepAlive };
+    reply::fail(exchange, status, words, after)
 }
 
 /// An error and what is behind it, as one sentence.

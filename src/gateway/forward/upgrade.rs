@@ -26,7 +26,7 @@ use crate::upstream::Tunnel;
 
 /// What a client wants its connection to become.
 #[derive(Debug)]
-pub struct Wanted {
+pub struct UpgradeRequest {
     pub protocols: HeaderValue,
     pub client: OnUpgrade,
     /// Ours with the application, where its client has none.
@@ -35,7 +35,7 @@ pub struct Wanted {
 
 /// Why an application's answer is none to what it was asked.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
-pub enum Unsound {
+pub enum UpgradeError {
     #[error("the application switched protocols unasked")]
     Unasked,
     #[error("the application's Sec-WebSocket-Accept is not for the key it was sent")]
@@ -44,7 +44,7 @@ pub enum Unsound {
     NotSwitched,
 }
 
-impl Unsound {
+impl UpgradeError {
     /// As the metric of failures has it.
     pub fn label(self) -> &'static str {
         match self {
@@ -55,7 +55,7 @@ impl Unsound {
     }
 }
 
-impl Wanted {
+impl UpgradeRequest {
     /// What a request asks for, `Connection` naming it; `None` where there is nothing to offer. HTTP/2 over the
     /// application's connection is not on offer, and a request with a body ends with its body.
     pub fn read(parts: &mut Parts, is_named_in_connection: bool, has_body: bool) -> Option<Self> {
@@ -77,13 +77,13 @@ impl Wanted {
     }
 
     /// Checks that the application switched to something that was asked for. What was for us alone is taken out.
-    pub fn check(&self, switched: &mut HeaderMap) -> Result<(), Unsound> {
-        let protocol = switched.get(UPGRADE).ok_or(Unsound::Unasked)?.as_bytes().trim_ascii();
-        if !elements(&self.protocols).any(|wanted| wanted.eq_ignore_ascii_case(protocol)) {
-            return Err(Unsound::Unasked);
+    pub fn check(&self, switched: &mut HeaderMap) -> Result<(), UpgradeError> {
+        let protocol = switched.get(UPGRADE).ok_or(UpgradeError::Unasked)?.as_bytes().trim_ascii();
+        if !elements(&self.protocols).any(|upgrade| upgrade.eq_ignore_ascii_case(protocol)) {
+            return Err(UpgradeError::Unasked);
         }
         let is_sound = self.handshake.as_ref().is_none_or(|handshake| handshake.take_accept(switched));
-        if is_sound { Ok(()) } else { Err(Unsound::Handshake) }
+        if is_sound { Ok(()) } else { Err(UpgradeError::Handshake) }
     }
 }
 
@@ -127,9 +127,9 @@ pub async fn tunnel(client: OnUpgrade, application: Tunnel, mut exchange: Box<Ex
     };
     let given_up = client.given_up();
     let (received, sent) = (BodyProgress::default(), BodyProgress::default());
-    exchange.counts_body_by(Some(received.clone()));
-    let mut client = Counted { io: client, read: received.clone() };
-    let mut application = Counted { io: application, read: sent.clone() };
+    exchange.set_body(Some(received.clone()));
+    let mut client = CountedStream { io: client, read: received.clone() };
+    let mut application = CountedStream { io: application, read: sent.clone() };
     let moved = || received.bytes() + sent.bytes();
     tokio::select! {
         // What came before the end goes on first.
@@ -138,7 +138,7 @@ pub async fn tunnel(client: OnUpgrade, application: Tunnel, mut exchange: Box<Ex
         () = given_up => {}
         () = silence(moved) => {}
     }
-    exchange.sends(sent.bytes());
+    exchange.add_bytes_out(sent.bytes());
 }
 
 /// For each direction of a tunnel.
@@ -160,12 +160,12 @@ async fn silence(moved: impl Fn() -> u64) {
 
 /// One end of a tunnel, and how much came out of it.
 #[derive(Debug)]
-struct Counted<T> {
+struct CountedStream<T> {
     io: T,
     read: BodyProgress,
 }
 
-impl<T: AsyncRead + Unpin> AsyncRead for Counted<T> {
+impl<T: AsyncRead + Unpin> AsyncRead for CountedStream<T> {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let before = buffer.filled().len();
         ready!(Pin::new(&mut self.io).poll_read(cx, buffer))?;
@@ -174,7 +174,7 @@ impl<T: AsyncRead + Unpin> AsyncRead for Counted<T> {
     }
 }
 
-impl<T: AsyncWrite + Unpin> AsyncWrite for Counted<T> {
+impl<T: AsyncWrite + Unpin> AsyncWrite for CountedStream<T> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, data: &[u8]) -> Poll<io::Result<usize>> {
         Pin::new(&mut self.io).poll_write(cx, data)
     }

@@ -16,16 +16,16 @@ use crate::limit::Limit;
 
 /// The page that works, and what it may do.
 #[derive(Debug)]
-pub struct Page {
+pub struct ChallengePage {
     pub html: Vec<u8>,
     pub content_security_policy: HeaderValue,
 }
 
 /// The page with a question for this key of this limit.
-pub fn page(exchange: &Exchange, limit: &Limit, key: KeyHash, refusal: &Refusal<'_>) -> Page {
-    let now = exchange.core.clock.now();
+pub fn page(exchange: &Exchange, limit: &Limit, key: KeyHash, refusal: &Refusal<'_>) -> ChallengePage {
+    let now = exchange.worker.clock.now();
     let (for_token, for_scripts) = (random(), random());
-    let token = ChallengeToken::issue(exchange.core.store.ring(), &limit.name, key, now, for_token);
+    let token = ChallengeToken::issue(exchange.worker.store.ring(), &limit.name, key, now, for_token);
     let mut scripts = String::with_capacity(2 * NONCE);
     for byte in for_scripts {
         let _ = write!(scripts, "{byte:02x}");
@@ -45,7 +45,7 @@ pub fn page(exchange: &Exchange, limit: &Limit, key: KeyHash, refusal: &Refusal<
         "default-src 'none'; script-src 'nonce-{scripts}'; style-src 'nonce-{scripts}'; worker-src blob:; \
          base-uri 'none'; form-action 'none'; frame-ancestors 'self'"
     );
-    Page { html, content_security_policy: HeaderValue::try_from(policy).expect("visible characters") }
+    ChallengePage { html, content_security_policy: HeaderValue::try_from(policy).expect("visible characters") }
 }
 
 fn random() -> [u8; NONCE] {

@@ -23,37 +23,37 @@ static DENIED: LazyLock<Template> = LazyLock::new(|| Template::new(include_str!(
 /// standard's, details are plain, ids have safe characters only.
 #[derive(Debug)]
 pub struct Template {
-    pieces: Vec<Piece>,
+    parts: Vec<TemplatePart>,
     length: usize,
 }
 
 #[derive(Debug)]
-enum Piece {
+enum TemplatePart {
     Text(&'static str),
     Mark(&'static str),
 }
 
 impl Template {
     pub fn new(text: &'static str) -> Self {
-        let mut pieces = Vec::new();
+        let mut parts = Vec::new();
         let mut rest = text;
         while let Some((before, marked)) = rest.split_once("{{") {
             let Some((mark, after)) = marked.split_once("}}") else { break };
-            pieces.push(Piece::Text(before));
-            pieces.push(Piece::Mark(mark));
+            parts.push(TemplatePart::Text(before));
+            parts.push(TemplatePart::Mark(mark));
             rest = after;
         }
-        pieces.push(Piece::Text(rest));
-        Self { pieces, length: text.len() }
+        parts.push(TemplatePart::Text(rest));
+        Self { parts, length: text.len() }
     }
 
     /// The page, with what `write` writes where the marks stand.
     pub fn fill(&self, mut write: impl FnMut(&str, &mut Vec<u8>)) -> Vec<u8> {
         let mut html = Vec::with_capacity(self.length + 192);
-        for piece in &self.pieces {
-            match piece {
-                Piece::Text(text) => html.extend_from_slice(text.as_bytes()),
-                Piece::Mark(mark) => write(mark, &mut html),
+        for part in &self.parts {
+            match part {
+                TemplatePart::Text(text) => html.extend_from_slice(text.as_bytes()),
+                TemplatePart::Mark(mark) => write(mark, &mut html),
             }
         }
         html

@@ -11,7 +11,7 @@ pub fn document(refusal: &Refusal<'_>, status: StatusCode, request_id: &RequestI
     json.extend_from_slice(b"{\"type\":\"");
     json.extend_from_slice(match refusal {
         Refusal::Limited { .. } => b"https://iana.org/assignments/http-problem-types#quota-exceeded",
-        Refusal::Forbidden | Refusal::TooManyValues | Refusal::Undecided | Refusal::Failed { .. } => b"about:blank",
+        Refusal::Forbidden | Refusal::TooManyValues | Refusal::Unavailable | Refusal::Failed { .. } => b"about:blank",
     });
     json.extend_from_slice(b"\",\"title\":\"");
     // Ours, and nothing in it is to be escaped.
@@ -81,7 +81,7 @@ mod tests {
     #[test]
     fn what_nobody_can_decide_names_no_limit() {
         let id = RequestId::random();
-        let json = document(&Refusal::Undecided, StatusCode::SERVICE_UNAVAILABLE, &id);
+        let json = document(&Refusal::Unavailable, StatusCode::SERVICE_UNAVAILABLE, &id);
         let parsed: serde_json::Value = serde_json::from_slice(&json).expect("JSON");
         let expected = serde_json::json!({
             "type": "about:blank",

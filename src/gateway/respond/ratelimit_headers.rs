@@ -18,22 +18,22 @@ use crate::units::whole_seconds;
 
 /// What each limit of a policy shows, prepared once: by `LimitId`.
 #[derive(Clone, Debug)]
-pub struct Shown {
+pub struct RateLimitHeaders {
     style: HeaderStyle,
-    limits: Vec<Option<ShownLimit>>,
+    limits: Vec<Option<ExposedLimit>>,
 }
 
 /// A limit whose state responses may show.
 #[derive(Clone, Debug)]
-struct ShownLimit {
+struct ExposedLimit {
     /// `"login-pace";q=1;w=1, "login-pace/2";q=20;w=60`
     policy: HeaderValue,
     /// One for each rate, in their order.
-    rates: Vec<ShownRate>,
+    rates: Vec<ExposedRate>,
 }
 
 #[derive(Clone, Debug)]
-struct ShownRate {
+struct ExposedRate {
     /// The name as a string of structured fields, with its quotes.
     name: String,
     quota: u64,
@@ -41,8 +41,8 @@ struct ShownRate {
 
 /// Where one rate of one limit stands, in units of its quota.
 #[derive(Clone, Copy, Debug)]
-struct Item<'a> {
-    rate: &'a ShownRate,
+struct RateState<'a> {
+    rate: &'a ExposedRate,
     remaining: u64,
     reset: u64,
 }
@@ -53,9 +53,9 @@ const X_RATELIMIT_LIMIT: HeaderName = HeaderName::from_static("x-ratelimit-limit
 const X_RATELIMIT_REMAINING: HeaderName = HeaderName::from_static("x-ratelimit-remaining");
 const X_RATELIMIT_RESET: HeaderName = HeaderName::from_static("x-ratelimit-reset");
 
-impl Shown {
+impl RateLimitHeaders {
     pub fn new(policy: &Policy, style: HeaderStyle) -> Self {
-        Self { style, limits: policy.limits.iter().map(ShownLimit::new).collect() }
+        Self { style, limits: policy.limits.iter().map(ExposedLimit::new).collect() }
     }
 
     /// Adds what a response says of the limits its request met, beside whatever the application says of its own.
@@ -77,24 +77,24 @@ impl Shown {
         }
     }
 
-    fn get(&self, report: &LimitReport) -> Option<&ShownLimit> {
+    fn get(&self, report: &LimitReport) -> Option<&ExposedLimit> {
         if report.shadow || report.standings.is_empty() {
             return None;
         }
         self.limit(report.limit)
     }
 
-    fn limit(&self, id: LimitId) -> Option<&ShownLimit> {
+    fn limit(&self, id: LimitId) -> Option<&ExposedLimit> {
         self.limits.get(usize::from(id.0))?.as_ref()
     }
 
     /// The rate with the least left of its quota; of equal ones the one that takes longer to recover.
-    fn closest(&self, reports: &[LimitReport]) -> Option<Item<'_>> {
-        let mut closest: Option<Item<'_>> = None;
+    fn closest(&self, reports: &[LimitReport]) -> Option<RateState<'_>> {
+        let mut closest: Option<RateState<'_>> = None;
         for report in reports {
             let Some(limit) = self.get(report) else { continue };
             for (rate, standing) in limit.rates.iter().zip(&report.standings) {
-                let item = Item { rate, remaining: standing.remaining, reset: whole_seconds(standing.reset) };
+                let item = RateState { rate, remaining: standing.remaining, reset: whole_seconds(standing.reset) };
                 if closest.is_none_or(|best| item.is_closer_than(best)) {
                     closest = Some(item);
                 }
@@ -117,7 +117,7 @@ impl Shown {
     }
 }
 
-impl ShownLimit {
+impl ExposedLimit {
     /// `None` for a limit that shows no state, or has none to show.
     fn new(limit: &Limit) -> Option<Self> {
         let Rule::Rates { rates, .. } = &limit.rule else { return None };
@@ -134,13 +134,13 @@ impl ShownLimit {
             let separator = if position == 0 { "" } else { ", " };
             // Writing to a string cannot fail.
             let _ = write!(policy, "{separator}{name};q={};w={}", rate.count, whole_seconds(rate.per));
-            shown.push(ShownRate { name, quota: u64::from(rate.count.get()) });
+            shown.push(ExposedRate { name, quota: u64::from(rate.count.get()) });
         }
         Some(Self { policy: HeaderValue::try_from(policy).ok()?, rates: shown })
     }
 }
 
-impl Item<'_> {
+impl RateState<'_> {
     fn is_closer_than(self, other: Self) -> bool {
         let own = u128::from(self.remaining) * u128::from(other.rate.quota);
         let others = u128::from(other.remaining) * u128::from(self.rate.quota);

@@ -16,7 +16,7 @@ pub enum Refusal<'a> {
     Forbidden,
     TooManyValues,
     /// Nobody can say whether the request may pass.
-    Undecided,
+    Unavailable,
     /// The request was malformed, or the application did not answer: in small letters, and without a dot.
     Failed {
         words: &'a str,
@@ -35,7 +35,7 @@ impl Refusal<'_> {
             Self::Limited { wait: None, .. } => text.extend_from_slice(b"Too many requests. Try again later."),
             Self::Forbidden => text.extend_from_slice(b"You may not enter here."),
             Self::TooManyValues => text.extend_from_slice(b"A field was sent too often."),
-            Self::Undecided => {
+            Self::Unavailable => {
                 text.extend_from_slice(b"Requests cannot be decided on right now. Try again in a moment.");
             }
             Self::Failed { words } => {

@@ -19,10 +19,10 @@ use http::header::RETRY_AFTER;
 use http::header::TRANSFER_ENCODING;
 use smallvec::SmallVec;
 
-use super::audience::Format;
 use super::challenge_page;
 use super::grpc;
 use super::page;
+use super::preference::ReplyFormat;
 use super::problem;
 use super::refusal::Refusal;
 use crate::decision::Denial;
@@ -31,10 +31,10 @@ use crate::decision::Penalty;
 use crate::gateway::admit::body::RequestBody;
 use crate::gateway::admit::framing::BadRequest;
 use crate::gateway::admit::request_id::X_REQUEST_ID;
-use crate::gateway::answer::ResponseBody;
 use crate::gateway::decide::record::DecisionRecord;
 use crate::gateway::exchange::Exchange;
 use crate::gateway::reservation::Reservation;
+use crate::gateway::response_body::ResponseBody;
 use crate::gateway::snapshot::Snapshot;
 use crate::key::KeyHash;
 use crate::limit::DenyResponse;
@@ -84,11 +84,11 @@ pub async fn deny(
             answer
         }
         Refusal::Forbidden => Reply::built_in(&exchange, &refusal, StatusCode::FORBIDDEN),
-        Refusal::TooManyValues | Refusal::Undecided | Refusal::Failed { .. } => {
+        Refusal::TooManyValues | Refusal::Unavailable | Refusal::Failed { .. } => {
             Reply::built_in(&exchange, &refusal, StatusCode::BAD_REQUEST)
         }
     };
-    live.shown.write(&mut answer.headers, &exchange.decision().report.limits);
+    live.ratelimit_headers.write(&mut answer.headers, &exchange.decision().report.limits);
     answer.close_unless(is_body_read, exchange.facts.version);
     if let Refusal::Limited { .. } = refusal {
         let kept = question.and_then(|_| answer.headers.get(CONTENT_SECURITY_POLICY).cloned());
@@ -111,8 +111,8 @@ fn challenging<'l>(live: &'l Snapshot, denial: &Denial<'_>) -> Option<(&'l Limit
 /// Answers a request that was refused before any rule was asked. Its connection ends: what follows on it is as
 /// doubtful as what came.
 pub fn refuse(mut exchange: Box<Exchange>, bad_request: BadRequest) -> Response<ResponseBody> {
-    exchange.decision_mut().is_not_carried_out();
-    exchange.is_at_fault(bad_request.to_string());
+    exchange.decision_mut().set_error();
+    exchange.set_error(bad_request.to_string());
     let mut answer =
         Reply::built_in(&exchange, &Refusal::Failed { words: &bad_request.to_string() }, bad_request.status());
     if bad_request == BadRequest::Method {
@@ -125,15 +125,10 @@ pub fn refuse(mut exchange: Box<Exchange>, bad_request: BadRequest) -> Response<
 }
 
 /// Answers for an application that did not; `words` go to the client, the error of the exchange to the log.
-pub fn fail(
-    mut exchange: Box<Exchange>,
-    status: StatusCode,
-    words: &str,
-    connection: Connection,
-) -> Response<ResponseBody> {
-    exchange.decision_mut().is_not_carried_out();
+pub fn fail(mut exchange: Box<Exchange>, status: StatusCode, words: &str, after: AfterReply) -> Response<ResponseBody> {
+    exchange.decision_mut().set_error();
     let mut answer = Reply::built_in(&exchange, &Refusal::Failed { words }, status);
-    if connection == Connection::Ends {
+    if after == AfterReply::Close {
         answer.headers.insert(CONNECTION, CLOSE);
     }
     answer.finish(exchange)
@@ -147,10 +142,10 @@ pub async fn cannot_decide(
     error: StoreError,
 ) -> Response<ResponseBody> {
     let record = DecisionRecord { retry_after: Some(UNDECIDED_WAIT.into()), ..DecisionRecord::undecided(route) };
-    exchange.is_decided(record, Reservation::default());
-    exchange.is_at_fault(error.to_string());
+    exchange.set_decision(record, Reservation::default());
+    exchange.set_error(error.to_string());
     let is_body_read = body.is_empty() || Box::pin(body.discard()).await;
-    let mut answer = Reply::built_in(&exchange, &Refusal::Undecided, StatusCode::SERVICE_UNAVAILABLE);
+    let mut answer = Reply::built_in(&exchange, &Refusal::Unavailable, StatusCode::SERVICE_UNAVAILABLE);
     answer.headers.insert(RETRY_AFTER, HeaderValue::from(UNDECIDED_WAIT));
     answer.close_unless(is_body_read, exchange.facts.version);
     answer.finish(exchange)
@@ -158,9 +153,9 @@ pub async fn cannot_decide(
 
 /// Whether more requests may come over a connection.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Connection {
-    GoesOn,
-    Ends,
+pub enum AfterReply {
+    KeepAlive,
+    Close,
 }
 
 /// An answer in the making.
@@ -183,21 +178,21 @@ impl Reply {
 
     /// A page for browsers, the status of a call for gRPC, a problem document for everyone else.
     fn built_in(exchange: &Exchange, refusal: &Refusal<'_>, status: StatusCode) -> Self {
-        Self::written(exchange, exchange.facts.audience.reads(), refusal, status)
+        Self::written(exchange, exchange.facts.preference.reads(), refusal, status)
     }
 
-    fn written(exchange: &Exchange, format: Format, refusal: &Refusal<'_>, status: StatusCode) -> Self {
+    fn written(exchange: &Exchange, format: ReplyFormat, refusal: &Refusal<'_>, status: StatusCode) -> Self {
         match format {
-            Format::Grpc(content_type) => {
+            ReplyFormat::Grpc(content_type) => {
                 let mut answer = Self::new(exchange, StatusCode::OK, content_type, Bytes::new());
                 grpc::write(&mut answer.headers, refusal, status);
                 answer
             }
-            Format::Html => {
+            ReplyFormat::Html => {
                 let html = page::page(refusal, status, &exchange.facts.request_id);
                 Self::new(exchange, status, HTML, Bytes::from(html))
             }
-            Format::Problem => {
+            ReplyFormat::Problem => {
                 let json = problem::document(refusal, status, &exchange.facts.request_id);
                 Self::new(exchange, status, PROBLEM_JSON, Bytes::from(json))
             }
@@ -215,8 +210,8 @@ impl Reply {
     ) -> Self {
         let configured = response.status.filter(|status| !status.is_redirection() && *status != StatusCode::NO_CONTENT);
         let status = configured.unwrap_or(StatusCode::TOO_MANY_REQUESTS);
-        let format = exchange.facts.audience.reads();
-        if format != Format::Html {
+        let format = exchange.facts.preference.reads();
+        if format != ReplyFormat::Html {
             return Self::written(exchange, format, refusal, status);
         }
         let page = challenge_page::page(exchange, limit, key, refusal);
@@ -227,8 +222,8 @@ impl Reply {
 
     /// As the configuration wants it.
     fn shaped(exchange: &Exchange, refusal: &Refusal<'_>, response: &DenyResponse) -> Self {
-        let format = exchange.facts.audience.reads();
-        if matches!(format, Format::Grpc(_)) {
+        let format = exchange.facts.preference.reads();
+        if matches!(format, ReplyFormat::Grpc(_)) {
             // A call has no page, and follows no redirect.
             return Self::written(exchange, format, refusal, StatusCode::TOO_MANY_REQUESTS);
         }
@@ -238,7 +233,9 @@ impl Reply {
             Some(DenyBody::Verbatim { content_type, content }) => {
                 Self::new(exchange, status, content_type.clone(), content.clone())
             }
-            Some(DenyBody::Page(page)) if format == Format::Html => Self::new(exchange, status, HTML, page.clone()),
+            Some(DenyBody::Page(page)) if format == ReplyFormat::Html => {
+                Self::new(exchange, status, HTML, page.clone())
+            }
             _ => Self::written(exchange, format, refusal, status),
         };
         if let Some(location) = &response.redirect {
@@ -268,10 +265,10 @@ impl Reply {
             self.headers.insert(CONTENT_LENGTH, HeaderValue::from(self.content.len()));
             ResponseBody::Empty
         } else {
-            exchange.sends(self.content.len() as u64);
+            exchange.add_bytes_out(self.content.len() as u64);
             ResponseBody::Full(self.content)
         };
-        exchange.is_answered(self.status);
+        exchange.set_status(self.status);
         let mut response = Response::new(body);
         *response.status_mut() = self.status;
         *response.headers_mut() = self.headers;

@@ -17,8 +17,8 @@ fn parts(request: &str) -> Parts {
     builder.body(()).unwrap().into_parts().0
 }
 
-fn form(parts: &Parts, body: &str, whole: bool) -> Fields {
-    Fields::read(&parts.headers, &body.to_owned().into(), whole, 65536)
+fn form(parts: &Parts, body: &str, whole: bool) -> BodyFields {
+    BodyFields::read(&parts.headers, &body.to_owned().into(), whole, 65536)
 }
 
 fn part(selector: &str) -> KeyPart {
@@ -30,8 +30,8 @@ fn part(selector: &str) -> KeyPart {
 
 fn with_source<T>(request: &str, body: &str, whole: bool, then: impl FnOnce(&Source<'_>) -> T) -> T {
     let parts = parts(request);
-    let head = Head::read(&parts, "Example.com:8080", ClientIp::new("2001:db8::1:2:3:4".parse().unwrap()));
-    let fields = if body.is_empty() { Fields::none() } else { form(&parts, body, whole) };
+    let head = RequestHead::read(&parts, "Example.com:8080", ClientIp::new("2001:db8::1:2:3:4".parse().unwrap()));
+    let fields = if body.is_empty() { BodyFields::none() } else { form(&parts, body, whole) };
     let captures = [("id", Cow::Borrowed("7")), ("id", Cow::Borrowed("seven"))];
     then(&Source { head: &head, fields: &fields, routes: &["login"], captures: &captures, device: None })
 }

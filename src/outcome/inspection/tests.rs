@@ -21,7 +21,7 @@ fn json(path: &str, value: &str) -> Matchers {
     Matchers { json: vec![(path.into(), value.into())], ..Matchers::default() }
 }
 
-fn inspect(rule: &OutcomeRule, coding: Option<&'static str>, frames: &[&[u8]], ending: Ending) -> Option<Outcome> {
+fn inspect(rule: &OutcomeRule, coding: Option<&'static str>, frames: &[&[u8]], ending: BodyEnd) -> Option<Outcome> {
     let headers = coding.map(|coding| (CONTENT_ENCODING, HeaderValue::from_static(coding))).into_iter().collect();
     let mut inspection = Inspection::begin(Arc::new(rule.clone()), StatusCode::OK, &headers, BOUND);
     for frame in frames {
@@ -32,13 +32,13 @@ fn inspect(rule: &OutcomeRule, coding: Option<&'static str>, frames: &[&[u8]], e
 
 #[track_caller]
 fn check(rule: &OutcomeRule, body: &[u8], expected: Option<Outcome>) {
-    assert_eq!(inspect(rule, None, &[body], Ending::Whole), expected);
+    assert_eq!(inspect(rule, None, &[body], BodyEnd::Whole), expected);
     let bytes: Vec<_> = body.chunks(1).collect();
-    assert_eq!(inspect(rule, None, &bytes, Ending::Whole), expected, "byte by byte");
+    assert_eq!(inspect(rule, None, &bytes, BodyEnd::Whole), expected, "byte by byte");
     for (coding, encoded) in [("gzip", gzip(body)), ("zstd", zstd(body))] {
-        assert_eq!(inspect(rule, Some(coding), &[&encoded], Ending::Whole), expected, "{coding}");
+        assert_eq!(inspect(rule, Some(coding), &[&encoded], BodyEnd::Whole), expected, "{coding}");
         let bytes: Vec<_> = encoded.chunks(1).collect();
-        assert_eq!(inspect(rule, Some(coding), &bytes, Ending::Whole), expected, "{coding}, byte by byte");
+        assert_eq!(inspect(rule, Some(coding), &bytes, BodyEnd::Whole), expected, "{coding}, byte by byte");
     }
 }
 
@@ -111,24 +111,24 @@ fn only_the_first_bytes_are_looked_at_and_a_mark_pushed_out_of_sight_frees_nobod
 #[test]
 fn what_broke_off_says_only_what_it_said() {
     let rule = OutcomeRule::new(Some(pattern("welcome")), Some(pattern("invalid")), None);
-    let cut = |body: &[u8]| inspect(&rule, None, &[body], Ending::Cut);
+    let cut = |body: &[u8]| inspect(&rule, None, &[body], BodyEnd::Cut);
     assert_eq!(cut(b"inval"), None);
     assert_eq!(cut(b"invalid"), Some(Outcome::Failure));
     assert_eq!(cut(b"welcome"), None);
     let rule = OutcomeRule::new(Some(pattern("welcome")), None, None);
-    assert_eq!(inspect(&rule, None, &[b"welcome"], Ending::Cut), Some(Outcome::Success));
-    assert_eq!(inspect(&rule, None, &[b"wel"], Ending::Cut), None);
-    assert_eq!(inspect(&rule, None, &[&noise(BOUND)], Ending::Cut), Some(Outcome::Failure));
+    assert_eq!(inspect(&rule, None, &[b"welcome"], BodyEnd::Cut), Some(Outcome::Success));
+    assert_eq!(inspect(&rule, None, &[b"wel"], BodyEnd::Cut), None);
+    assert_eq!(inspect(&rule, None, &[&noise(BOUND)], BodyEnd::Cut), Some(Outcome::Failure));
 }
 
 #[test]
 fn what_cannot_be_decoded_says_nothing() {
     let rule = OutcomeRule::new(None, Some(pattern("invalid")), None);
-    assert_eq!(inspect(&rule, Some("dcb"), &[b"invalid"], Ending::Whole), None);
-    assert_eq!(inspect(&rule, Some("gzip"), &[b"no gzip"], Ending::Whole), None);
-    assert_eq!(inspect(&rule, Some("br"), &[b"\xff\xff\xff"], Ending::Whole), None);
+    assert_eq!(inspect(&rule, Some("dcb"), &[b"invalid"], BodyEnd::Whole), None);
+    assert_eq!(inspect(&rule, Some("gzip"), &[b"no gzip"], BodyEnd::Whole), None);
+    assert_eq!(inspect(&rule, Some("br"), &[b"\xff\xff\xff"], BodyEnd::Whole), None);
     let page = gzip(&noise(500));
-    assert_eq!(inspect(&rule, Some("gzip"), &[&page[..page.len() - 9]], Ending::Whole), None);
+    assert_eq!(inspect(&rule, Some("gzip"), &[&page[..page.len() - 9]], BodyEnd::Whole), None);
 }
 
 #[test]
@@ -136,7 +136,7 @@ fn a_part_of_a_page_says_nothing() {
     let rule = Arc::new(OutcomeRule::new(None, Some(pattern("invalid")), None));
     let mut inspection = Inspection::begin(Arc::clone(&rule), StatusCode::PARTIAL_CONTENT, &HeaderMap::new(), BOUND);
     inspection.feed(b"id password");
-    assert_eq!(inspection.conclude(Ending::Whole), None);
+    assert_eq!(inspection.conclude(BodyEnd::Whole), None);
 }
 
 #[test]
@@ -160,7 +160,7 @@ proptest! {
         let mut cuts: Vec<_> = cuts.into_iter().map(|cut| cut.min(body.len())).chain([0, body.len()]).collect();
         cuts.sort_unstable();
         let frames: Vec<_> = cuts.windows(2).map(|cut| &body[cut[0]..cut[1]]).collect();
-        let whole = inspect(&rule, coding, &[&body], Ending::Whole);
-        prop_assert_eq!(inspect(&rule, coding, &frames, Ending::Whole), whole);
+        let whole = inspect(&rule, coding, &[&body], BodyEnd::Whole);
+        prop_assert_eq!(inspect(&rule, coding, &frames, BodyEnd::Whole), whole);
     }
 }

@@ -19,20 +19,20 @@ fn labelled(kinds: &[&str]) -> HeaderMap {
     kinds.iter().map(|kind| (CONTENT_TYPE, HeaderValue::from_str(kind).expect("a header value"))).collect()
 }
 
-fn read(kind: &str, body: &[u8]) -> Fields {
-    Fields::read(&labelled(&[kind]), &Bytes::copy_from_slice(body), true, BOUND)
+fn read(kind: &str, body: &[u8]) -> BodyFields {
+    BodyFields::read(&labelled(&[kind]), &Bytes::copy_from_slice(body), true, BOUND)
 }
 
-fn param(fields: &Fields) -> Vec<String> {
+fn param(fields: &BodyFields) -> Vec<String> {
     fields.form("username").chain(fields.json("username")).map(Cow::into_owned).collect()
 }
 
 /// The values found, and whether that is surely all.
 #[track_caller]
-fn check(kind: &str, body: &str, expected: &[&str], seen_whole: bool) {
+fn check(kind: &str, body: &str, expected: &[&str], is_fully_read: bool) {
     let fields = read(kind, body.as_bytes());
     assert_eq!(param(&fields), expected, "{kind}: {body}");
-    assert_eq!(fields.seen_whole(), seen_whole, "{kind}: {body}");
+    assert_eq!(fields.is_fully_read(), is_fully_read, "{kind}: {body}");
 }
 
 fn parts(value: &str) -> String {
@@ -62,7 +62,7 @@ fn relabelling_a_body_hides_nothing() {
         }
     }
     for body in ["username=alice".to_owned(), parts("alice"), r#"{"username":"alice"}"#.to_owned()] {
-        assert_eq!(param(&Fields::read(&HeaderMap::new(), &body.clone().into(), true, BOUND)), ["alice"], "{body}");
+        assert_eq!(param(&BodyFields::read(&HeaderMap::new(), &body.clone().into(), true, BOUND)), ["alice"], "{body}");
     }
 }
 
@@ -70,8 +70,8 @@ fn relabelling_a_body_hides_nothing() {
 fn a_body_that_can_be_only_one_thing_is_understood_under_any_label() {
     for kind in [FORM, JSON, PARTS, "application/xml", "application/octet-stream", "nonsense"] {
         check(kind, "username=alice&password=x%26y", &["alice"], true);
-        assert!(read(kind, br#"{"username":"alice"}"#).seen_whole(), "{kind}");
-        assert!(read(kind, parts("alice").as_bytes()).seen_whole(), "{kind}");
+        assert!(read(kind, br#"{"username":"alice"}"#).is_fully_read(), "{kind}");
+        assert!(read(kind, parts("alice").as_bytes()).is_fully_read(), "{kind}");
     }
 }
 
@@ -90,7 +90,7 @@ fn xml_is_nothing_else_where_it_says_so_and_is() {
     check("application/xml", "<username>alice</username><!--&username=decoy&-->", &[], true);
     check("text/plain", "<username>alice</username><!--&username=decoy&-->", &["decoy"], true);
     let element = |kind: &'static str, text: &'static str| {
-        let fields = Fields::read(&labelled(&[kind]), &Bytes::from_static(text.as_bytes()), true, BOUND);
+        let fields = BodyFields::read(&labelled(&[kind]), &Bytes::from_static(text.as_bytes()), true, BOUND);
         fields.element("username").collect::<Vec<_>>().concat()
     };
     assert_eq!(element("text/plain", " <username>alice</username>"), "alice");
@@ -118,8 +118,8 @@ fn a_character_set_that_is_not_read_here_is_not_understood() {
 
 #[test]
 fn several_types_are_all_tried_and_not_understood() {
-    let fields = Fields::read(&labelled(&[JSON, FORM]), &Bytes::from_static(b"username=alice"), true, BOUND);
-    assert_eq!((param(&fields), fields.seen_whole()), (vec!["alice".to_owned()], false));
+    let fields = BodyFields::read(&labelled(&[JSON, FORM]), &Bytes::from_static(b"username=alice"), true, BOUND);
+    assert_eq!((param(&fields), fields.is_fully_read()), (vec!["alice".to_owned()], false));
 }
 
 #[test]
@@ -132,23 +132,24 @@ fn json_in_other_encodings_is_read() {
     for body in [little, big, wide, marked] {
         let fields = read(JSON, &body);
         assert!(fields.json("username").any(|value| value == "alicé"), "{body:?}");
-        assert!(fields.seen_whole(), "{body:?}");
+        assert!(fields.is_fully_read(), "{body:?}");
     }
 }
 
 #[test]
 fn a_body_seen_in_part_is_not_seen_whole() {
-    let fields = Fields::read(&labelled(&[FORM]), &Bytes::from_static(b"username=alice&pass"), false, BOUND);
-    assert_eq!((param(&fields), fields.seen_whole()), (vec!["alice".to_owned()], false));
-    let fields = Fields::read(&labelled(&[JSON]), &Bytes::from_static(br#"{"username":"alice","x":"y"#), false, BOUND);
-    assert_eq!((param(&fields), fields.seen_whole()), (vec!["alice".to_owned()], false));
+    let fields = BodyFields::read(&labelled(&[FORM]), &Bytes::from_static(b"username=alice&pass"), false, BOUND);
+    assert_eq!((param(&fields), fields.is_fully_read()), (vec!["alice".to_owned()], false));
+    let fields =
+        BodyFields::read(&labelled(&[JSON]), &Bytes::from_static(br#"{"username":"alice","x":"y"#), false, BOUND);
+    assert_eq!((param(&fields), fields.is_fully_read()), (vec!["alice".to_owned()], false));
 }
 
 #[test]
 fn an_empty_body_is_whole_whatever_it_says() {
-    assert!(read("application/xml", b"").seen_whole());
-    assert!(!Fields::read(&labelled(&[FORM]), &Bytes::new(), false, BOUND).seen_whole());
-    assert!(Fields::none().seen_whole());
+    assert!(read("application/xml", b"").is_fully_read());
+    assert!(!BodyFields::read(&labelled(&[FORM]), &Bytes::new(), false, BOUND).is_fully_read());
+    assert!(BodyFields::none().is_fully_read());
 }
 
 #[test]
@@ -163,9 +164,9 @@ fn a_compressed_body_is_read() {
                 FORM
             }]);
             headers.extend(label.map(|label| (CONTENT_ENCODING, HeaderValue::from_static(label))));
-            let fields = Fields::read(&headers, &gzip(body.as_bytes()).into(), true, BOUND);
+            let fields = BodyFields::read(&headers, &gzip(body.as_bytes()).into(), true, BOUND);
             assert_eq!(param(&fields), ["alice"], "{label:?}: {body}");
-            assert!(fields.seen_whole() || label.is_none(), "{body}");
+            assert!(fields.is_fully_read() || label.is_none(), "{body}");
         }
     }
 }
@@ -175,8 +176,8 @@ fn a_lie_about_compression_hides_nothing() {
     for coding in ["gzip", "deflate", "br", "zstd", "unheard-of"] {
         let mut headers = labelled(&[FORM]);
         headers.insert(CONTENT_ENCODING, HeaderValue::from_static(coding));
-        let fields = Fields::read(&headers, &Bytes::from_static(b"username=alice"), true, BOUND);
-        assert_eq!((param(&fields), fields.seen_whole()), (vec!["alice".to_owned()], false), "{coding}");
+        let fields = BodyFields::read(&headers, &Bytes::from_static(b"username=alice"), true, BOUND);
+        assert_eq!((param(&fields), fields.is_fully_read()), (vec!["alice".to_owned()], false), "{coding}");
     }
 }
 
@@ -184,8 +185,8 @@ fn a_lie_about_compression_hides_nothing() {
 fn a_bomb_is_not_seen_whole() {
     let mut headers = labelled(&[FORM]);
     headers.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
-    let fields = Fields::read(&headers, &gzip(&b"username=alice&".repeat(100_000)).into(), true, 1000);
-    assert!(!fields.seen_whole());
+    let fields = BodyFields::read(&headers, &gzip(&b"username=alice&".repeat(100_000)).into(), true, 1000);
+    assert!(!fields.is_fully_read());
     assert!(fields.texts.iter().map(|text| text.bytes.len()).sum::<usize>() < 20_000);
 }
 
@@ -205,9 +206,9 @@ proptest! {
     ) {
         let mut headers = labelled(&[kind]);
         headers.insert(CONTENT_ENCODING, HeaderValue::from_static(coding));
-        let fields = Fields::read(&headers, &body.into(), whole, 1000);
+        let fields = BodyFields::read(&headers, &body.into(), whole, 1000);
         let _ = param(&fields);
-        prop_assert!(whole || !fields.seen_whole());
+        prop_assert!(whole || !fields.is_fully_read());
     }
 
     #[test]

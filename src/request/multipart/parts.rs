@@ -3,7 +3,7 @@
 use memchr::memmem;
 
 /// A part as one reader sees it.
-pub(super) struct Part<'t> {
+pub(super) struct PartReading<'t> {
     /// From `Content-Disposition` to the blank line.
     pub(super) headers: &'t [u8],
     /// What stands before that, and may be headers too.
@@ -14,20 +14,25 @@ pub(super) struct Part<'t> {
 }
 
 /// Every part, in each of the ways readers tell its headers from its value.
-pub(super) struct Parts<'t> {
+pub(super) struct PartReadings<'t> {
     text: &'t [u8],
     boundaries: &'t [Vec<u8>],
     /// Parts that begin before this were handed out.
     pub(super) at: usize,
     /// The same part to other readers, the next one last.
-    pub(super) pending: Vec<Part<'t>>,
-    readers: [Reader<'t>; 4],
+    pub(super) pending: Vec<PartReading<'t>>,
+    readers: [LineReader<'t>; 4],
 }
 
-impl<'t> Parts<'t> {
+impl<'t> PartReadings<'t> {
     pub(super) fn new(text: &'t [u8], boundaries: &'t [Vec<u8>]) -> Self {
-        let readers =
-            LINES.map(|lines| Reader { lines, text, searched: 0, found: None, delimiters: Delimiters { text, at: 0 } });
+        let readers = LINE_RULES.map(|rules| LineReader {
+            rules,
+            text,
+            searched: 0,
+            found: None,
+            delimiters: Delimiters { text, at: 0 },
+        });
         Self { text, boundaries, at: 0, pending: Vec::new(), readers }
     }
 
@@ -44,10 +49,10 @@ impl<'t> Parts<'t> {
     }
 }
 
-impl<'t> Iterator for Parts<'t> {
-    type Item = Part<'t>;
+impl<'t> Iterator for PartReadings<'t> {
+    type Item = PartReading<'t>;
 
-    fn next(&mut self) -> Option<Part<'t>> {
+    fn next(&mut self) -> Option<PartReading<'t>> {
         if let Some(part) = self.pending.pop() {
             return Some(part);
         }
@@ -58,7 +63,7 @@ impl<'t> Iterator for Parts<'t> {
         let ends = self.readers.each_mut().map(|reader| reader.blank_line(start, end));
         let Some(first) = ends.iter().flatten().map(|(_, value)| *value).min() else {
             self.at = end;
-            return Some(Part { headers: &self.text[start..end], before, value: &[], is_cut });
+            return Some(PartReading { headers: &self.text[start..end], before, value: &[], is_cut });
         };
         let is_cut = is_cut && ends.iter().any(Option::is_none);
         for (index, end) in ends.iter().enumerate().rev() {
@@ -67,7 +72,7 @@ impl<'t> Iterator for Parts<'t> {
                 continue;
             }
             let value = self.readers[index].delimiters.value(value);
-            self.pending.push(Part { headers: &self.text[start..headers], before, value, is_cut });
+            self.pending.push(PartReading { headers: &self.text[start..headers], before, value, is_cut });
         }
         self.at = first;
         self.pending.pop()
@@ -76,7 +81,7 @@ impl<'t> Iterator for Parts<'t> {
 
 /// How a reader tells lines apart.
 #[derive(Clone, Copy)]
-struct Lines {
+struct LineRules {
     /// Whether a carriage return alone ends a line.
     cr: bool,
     /// Whether a line feed alone does.
@@ -85,7 +90,7 @@ struct Lines {
     trims: bool,
 }
 
-impl Lines {
+impl LineRules {
     fn next(self, text: &[u8], at: usize) -> Option<usize> {
         match text.get(at..)? {
             [b'\r', b'\n', ..] => Some(at + 2),
@@ -97,8 +102,8 @@ impl Lines {
 }
 
 /// One reader's way through a text. Nothing is searched twice, so that hostile bodies take no longer than others.
-struct Reader<'t> {
-    lines: Lines,
+struct LineReader<'t> {
+    rules: LineRules,
     text: &'t [u8],
     /// Between the last one found and this there is no blank line.
     searched: usize,
@@ -107,7 +112,7 @@ struct Reader<'t> {
     delimiters: Delimiters<'t>,
 }
 
-impl Reader<'_> {
+impl LineReader<'_> {
     /// Where headers that begin at `start` end, and what follows the blank line begins: before `end`, or nowhere. `start` never
     /// goes back.
     fn blank_line(&mut self, start: usize, end: usize) -> Option<(usize, usize)> {
@@ -115,11 +120,11 @@ impl Reader<'_> {
             let from = start.max(self.searched).min(end);
             let text = &self.text[..end];
             self.found = memchr::memchr2_iter(b'\r', b'\n', &text[from..]).map(|at| from + at).find_map(|at| {
-                let mut line = self.lines.next(text, at)?;
-                if self.lines.trims {
+                let mut line = self.rules.next(text, at)?;
+                if self.rules.trims {
                     line += text[line..].iter().take_while(|byte| b" \t".contains(byte)).count();
                 }
-                Some((at, self.lines.next(text, line)?))
+                Some((at, self.rules.next(text, line)?))
             });
             if self.found.is_none() {
                 // The last line break may be the beginning of a blank line that ends further on.
@@ -183,11 +188,11 @@ fn rfind_delimiter(text: &[u8], boundary: &[u8]) -> Option<usize> {
 }
 
 /// From the most lenient reader to the strictest.
-const LINES: [Lines; 4] = [
-    Lines { cr: true, lf: true, trims: true },
-    Lines { cr: true, lf: true, trims: false },
-    Lines { cr: false, lf: true, trims: false },
-    Lines { cr: false, lf: false, trims: false },
+const LINE_RULES: [LineRules; 4] = [
+    LineRules { cr: true, lf: true, trims: true },
+    LineRules { cr: true, lf: true, trims: false },
+    LineRules { cr: false, lf: true, trims: false },
+    LineRules { cr: false, lf: false, trims: false },
 ];
 
 /// In bytes: longer headers of a part are not read to their end.

@@ -29,7 +29,7 @@ fn fields_of_an_ordinary_body_are_found() {
         Content-Disposition: form-data; name=\"username\"\r\n\r\nalice\r\n--b\r\n\
         Content-Disposition: form-data; name=\"file\"; filename=\"a.bin\"\r\nContent-Type: application/octet-stream\r\n\r\n\0\x01--\r\n--b--\r\n";
     check(text, &["alice"]);
-    assert_eq!(survey(text.as_bytes(), &[b"b".to_vec()]), Survey { has_parts: true, understood: true });
+    assert_eq!(scan(text.as_bytes(), &[b"b".to_vec()]), MultipartScan { has_parts: true, understood: true });
     assert_eq!(values(text.as_bytes(), &[], "username"), ["alice"]);
     assert_eq!(values(text.as_bytes(), &[b"other".to_vec()], "username"), ["alice"]);
 }
@@ -127,7 +127,7 @@ fn encoded_values_are_yielded_as_sent_and_decoded() {
 #[test]
 fn what_only_some_readers_know_is_not_understood() {
     let boundaries = [b"b".to_vec()];
-    let understood = |headers: &str| survey(part(headers, "alice").as_bytes(), &boundaries).understood;
+    let understood = |headers: &str| scan(part(headers, "alice").as_bytes(), &boundaries).understood;
     for headers in [
         "Content-Transfer-Encoding: 7bit",
         "Content-Type: text/plain; charset=UTF-8",
@@ -155,7 +155,7 @@ fn the_value_before_a_part_says_nothing_about_it() {
         part("Content-Disposition: form-data; name=\"text\"", "Content-Transfer-Encoding: base64 charset=koi8-r")
             + &part(NAME, "YWxpY2U=");
     check(&text, &["YWxpY2U="]);
-    assert!(survey(text.as_bytes(), &[b"b".to_vec()]).understood);
+    assert!(scan(text.as_bytes(), &[b"b".to_vec()]).understood);
 }
 
 #[test]
@@ -175,7 +175,7 @@ fn hostile_bodies_take_no_longer_than_others() {
     ] {
         let text = format!("{NAME};{}", piece.repeat(200_000 / piece.len()));
         let boundaries = [b"b".to_vec()];
-        let _ = survey(text.as_bytes(), &boundaries);
+        let _ = scan(text.as_bytes(), &boundaries);
         let _ = values(text.as_bytes(), &boundaries, "username");
     }
 }
@@ -195,7 +195,7 @@ proptest! {
     ) {
         let text = pieces.concat();
         let boundaries = [b"b".to_vec()];
-        let _ = survey(text.as_bytes(), &boundaries);
+        let _ = scan(text.as_bytes(), &boundaries);
         let _ = values(text.as_bytes(), &boundaries, "username");
     }
 
@@ -206,11 +206,11 @@ proptest! {
         ]), 0..30),
     ) {
         let text = pieces.concat();
-        let whole: Vec<_> = Parts::new(text.as_bytes(), &[]).map(|part| part.value.to_vec()).collect();
+        let whole: Vec<_> = PartReadings::new(text.as_bytes(), &[]).map(|part| part.value.to_vec()).collect();
         let mut alone = Vec::new();
         let mut at = 0;
         loop {
-            let mut parts = Parts::new(&text.as_bytes()[at..], &[]);
+            let mut parts = PartReadings::new(&text.as_bytes()[at..], &[]);
             let Some(first) = parts.next() else { break };
             alone.push(first.value.to_vec());
             while let Some(part) = parts.pending.pop() {

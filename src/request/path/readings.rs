@@ -13,23 +13,23 @@ use crate::request::text::is_blank;
 
 /// What a path may be taken for, beside its canonical form.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
-pub(super) struct Readings {
+pub(super) struct PathReadings {
     pub(super) found: Vec<CanonicalPath<'static>>,
     /// Some were not looked for: there are more than any honest path has.
     pub(super) is_cut_short: bool,
 }
 
 /// The readings of a path that is canonical as it came.
-pub(super) fn of_canonical(path: &str) -> Readings {
-    let mut search = Search::beside(path);
+pub(super) fn of_canonical(path: &str) -> PathReadings {
+    let mut search = ReadingSearch::beside(path);
     search.scripts_in(path);
     search.readings
 }
 
 /// The readings of a path in any other spelling. `plain` is it decoded to the end.
-pub(super) fn of(path: &str, plain: &str, canonical: &str) -> Readings {
-    let mut search = Search::beside(canonical);
-    search.what_becomes_of(canonical);
+pub(super) fn of(path: &str, plain: &str, canonical: &str) -> PathReadings {
+    let mut search = ReadingSearch::beside(canonical);
+    search.add_variants(canonical);
     if let Some(text) = without_broken_escapes(path) {
         search.in_every_grammar(&decode_once(&text).unwrap_or(text));
     }
@@ -116,23 +116,23 @@ impl Grammar {
 }
 
 /// The readings found so far, and how much may still be done to find more: whoever asks chooses the path.
-struct Search<'c> {
+struct ReadingSearch<'c> {
     canonical: &'c str,
-    readings: Readings,
+    readings: PathReadings,
     /// In bytes that may be read.
     work: usize,
     /// In bytes that may be kept.
     room: usize,
 }
 
-impl<'c> Search<'c> {
+impl<'c> ReadingSearch<'c> {
     fn beside(canonical: &'c str) -> Self {
-        Self { canonical, readings: Readings::default(), work: MAX_WORK, room: MAX_KEPT }
+        Self { canonical, readings: PathReadings::default(), work: MAX_WORK, room: MAX_KEPT }
     }
 
     fn in_every_grammar(&mut self, text: &str) {
         for grammar in Grammar::of(text) {
-            if !self.affords(text.len()) {
+            if !self.spend(text.len()) {
                 return;
             }
             let reading = grammar.read(text);
@@ -148,12 +148,12 @@ impl<'c> Search<'c> {
 
     fn found(&mut self, reading: &str) {
         if self.add(reading) {
-            self.what_becomes_of(reading);
+            self.add_variants(reading);
         }
     }
 
     /// Adds what a reading is to those who run scripts, and to Windows.
-    fn what_becomes_of(&mut self, reading: &str) {
+    fn add_variants(&mut self, reading: &str) {
         self.scripts_in(reading);
         let session_apart = windows::without_session(reading);
         let in_windows = windows::named(session_apart.as_deref().unwrap_or(reading));
@@ -173,7 +173,7 @@ impl<'c> Search<'c> {
     /// Whether it is a new one.
     fn add(&mut self, reading: &str) -> bool {
         let known = |reading: &str| self.readings.found.iter().any(|known| known.cased() == reading);
-        if reading == self.canonical || known(reading) || !self.affords(reading.len()) {
+        if reading == self.canonical || known(reading) || !self.spend(reading.len()) {
             return false;
         }
         match self.room.checked_sub(reading.len().max(MIN_KEPT)) {
@@ -186,7 +186,7 @@ impl<'c> Search<'c> {
         !self.readings.is_cut_short
     }
 
-    fn affords(&mut self, work: usize) -> bool {
+    fn spend(&mut self, work: usize) -> bool {
         let left = self.work.checked_sub(work);
         self.work = left.unwrap_or_default();
         self.readings.is_cut_short |= left.is_none();

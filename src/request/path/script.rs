@@ -53,22 +53,22 @@ pub(crate) fn is_among_scripts(path: &str) -> bool {
 
 /// Where a segment stands in a path.
 #[derive(Clone, Copy)]
-struct Segment {
+struct SegmentSpan {
     start: usize,
     end: usize,
 }
 
-impl Segment {
+impl SegmentSpan {
     fn of(self, path: &str) -> &[u8] {
         &path.as_bytes()[self.start..self.end]
     }
 }
 
-fn segments(path: &str) -> impl Iterator<Item = Segment> {
+fn segments(path: &str) -> impl Iterator<Item = SegmentSpan> {
     path.split('/').scan(0, |next, segment| {
         let start = *next;
         *next += segment.len() + 1;
-        Some(Segment { start, end: start + segment.len() })
+        Some(SegmentSpan { start, end: start + segment.len() })
     })
 }
 

@@ -22,7 +22,7 @@ fn parts(request: &str) -> Parts {
 
 fn judged(condition: &Condition, request: &str, body: BodyMethods<'_>, client: Membership) -> Option<Certainty> {
     let parts = parts(request);
-    let head = Head::read(&parts, "www.example.com", ClientIp::new([192, 0, 2, 1].into()));
+    let head = RequestHead::read(&parts, "www.example.com", ClientIp::new([192, 0, 2, 1].into()));
     let membership = |_| client;
     let readings = RequestReadings::new(&head, body, &membership);
     let certainty = condition.judge(&readings).ok();
@@ -138,7 +138,7 @@ fn all_conditions_must_hold() {
 #[test]
 fn the_first_condition_that_fails_is_named() {
     let parts = parts("GET /login");
-    let head = Head::read(&parts, "www.example.com", ClientIp::new([192, 0, 2, 1].into()));
+    let head = RequestHead::read(&parts, "www.example.com", ClientIp::new([192, 0, 2, 1].into()));
     let membership = |_| Membership::None;
     let readings = RequestReadings::new(&head, BodyMethods::Known(&[]), &membership);
     let told = |condition: Condition| condition.mismatch(&readings).unwrap().to_string();

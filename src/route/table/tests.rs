@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::client::ClientIp;
 use crate::list::Membership;
-use crate::request::Head;
+use crate::request::RequestHead;
 use crate::route::BodyMethods;
 use crate::route::Case;
 use crate::route::Condition;
@@ -39,7 +39,7 @@ fn walk<'t>(
         request = request.header("x-http-method-override", *value);
     }
     let (parts, ()) = request.body(()).unwrap().into_parts();
-    let head = Head::read(&parts, "example.com", ClientIp::new([192, 0, 2, 1].into()));
+    let head = RequestHead::read(&parts, "example.com", ClientIp::new([192, 0, 2, 1].into()));
     let walk = table.walk(&RequestReadings::new(&head, body, &|_| Membership::None));
     let name = |id: RouteId| &*table.get(id).name;
     (walk.collected.iter().copied().map(name).collect(), walk.primary.map(name))

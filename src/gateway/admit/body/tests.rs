@@ -48,17 +48,17 @@ fn body(steps: impl IntoIterator<Item = Step>) -> RequestBody<Script> {
 }
 
 fn bounded(steps: impl IntoIterator<Item = Step>, length: Option<u64>) -> RequestBody<Script> {
-    let bounds = Bounds { length, idle: Duration::from_secs(30), rate: 0 };
+    let bounds = BodyBounds { length, idle: Duration::from_secs(30), rate: 0 };
     RequestBody::new(Script { steps: steps.into_iter().collect() }, bounds)
 }
 
-async fn text(body: RequestBody<Script>) -> Result<String, BrokenOff> {
+async fn text(body: RequestBody<Script>) -> Result<String, BodyAborted> {
     let bytes = body.collect().await?.to_bytes();
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
 #[tokio::test]
-async fn what_was_peeked_at_is_replayed() -> Result<(), BrokenOff> {
+async fn what_was_peeked_at_is_replayed() -> Result<(), BodyAborted> {
     let mut body = body([Step::Data("user="), Step::Data("alice"), Step::Data("&x=1")]);
     let peeked = body.peek(8, &Budget::default()).await.expect("a sound body");
     assert_eq!(peeked, Peeked { start: Bytes::from_static(b"user=ali"), is_whole: false });
@@ -67,7 +67,7 @@ async fn what_was_peeked_at_is_replayed() -> Result<(), BrokenOff> {
 }
 
 #[tokio::test]
-async fn a_short_body_is_seen_whole() -> Result<(), BrokenOff> {
+async fn a_short_body_is_seen_whole() -> Result<(), BodyAborted> {
     let mut body = body([Step::Data("user=alice")]);
     let progress = body.progress().expect("a body");
     let peeked = body.peek(64, &Budget::default()).await.expect("a sound body");
@@ -102,7 +102,7 @@ async fn a_silent_client_is_given_up() {
 async fn a_body_beyond_its_bound_breaks_off() {
     let body = bounded([Step::Data("abc"), Step::Data("def")], Some(5));
     let progress = body.progress().expect("a body");
-    assert_eq!(text(body).await, Err(BrokenOff));
+    assert_eq!(text(body).await, Err(BodyAborted));
     assert_eq!(progress.fault(), Some(BadRequest::TooLong));
 }
 
@@ -112,7 +112,7 @@ async fn a_malformed_body_is_the_clients_fault() {
     assert_eq!(peeked.peek(64, &Budget::default()).await, Err(BadRequest::Body));
     let streamed = body([Step::Data("a"), Step::Broken]);
     let progress = streamed.progress().expect("a body");
-    assert_eq!(text(streamed).await, Err(BrokenOff));
+    assert_eq!(text(streamed).await, Err(BodyAborted));
     assert_eq!(progress.fault(), Some(BadRequest::Body));
 }
 
@@ -127,22 +127,24 @@ async fn an_unwanted_body_is_read_if_that_costs_little() {
 
 #[tokio::test(start_paused = true)]
 async fn a_body_behind_a_gate_is_not_asked_for() {
-    let (invitation, gate) = crate::gateway::admit::expect::gate();
+    let (continue_signal, gate) = crate::gateway::admit::expect::continue_gate();
     let mut body = body([Step::Data("a")]);
-    body.hold_behind(gate);
-    invitation.close();
+    body.wait_for(gate);
+    continue_signal.close();
     assert!(timeout(Duration::from_secs(9), body.frame()).await.is_err());
-    drop(invitation);
-    assert!(matches!(body.frame().await, Some(Err(BrokenOff))));
+    drop(continue_signal);
+    assert!(matches!(body.frame().await, Some(Err(BodyAborted))));
 }
 
 #[tokio::test]
 async fn a_request_without_a_body_has_none() {
-    let body =
-        RequestBody::new(http_body_util::Empty::<Bytes>::new(), Bounds { length: None, idle: Duration::ZERO, rate: 0 });
+    let body = RequestBody::new(
+        http_body_util::Empty::<Bytes>::new(),
+        BodyBounds { length: None, idle: Duration::ZERO, rate: 0 },
+    );
     assert!(body.is_empty() && body.is_end_stream());
     assert_eq!(body.size_hint().exact(), Some(0));
-    let collected: Result<_, BrokenOff> = body.collect().await;
+    let collected: Result<_, BodyAborted> = body.collect().await;
     assert!(collected.expect("nothing").to_bytes().is_empty());
 }
 

@@ -138,9 +138,13 @@ fn a_length_is_stated_in_one_way() {
     let line = ("host", "a");
     check_http1("/", &[line, ("content-length", "5")], Ok("a"));
     check_http1("/", &[line, ("content-length", "5"), ("content-length", "5")], Ok("a"));
-    check_http1("/", &[line, ("content-length", "5"), ("content-length", "6")], Err(BadRequest::TwoLengths));
-    check_http1("/", &[line, ("content-length", "5"), ("transfer-encoding", "chunked")], Err(BadRequest::TwoLengths));
-    check_http1("/", &[line, ("content-length", "+5")], Err(BadRequest::TwoLengths));
+    check_http1("/", &[line, ("content-length", "5"), ("content-length", "6")], Err(BadRequest::ConflictingLengths));
+    check_http1(
+        "/",
+        &[line, ("content-length", "5"), ("transfer-encoding", "chunked")],
+        Err(BadRequest::ConflictingLengths),
+    );
+    check_http1("/", &[line, ("content-length", "+5")], Err(BadRequest::ConflictingLengths));
 }
 
 #[test]

@@ -29,7 +29,7 @@ fn prepared(identity: &Identity, lines: &[(&str, &str)]) -> HeaderMap {
         false,
         RequestId::random(),
         &HostHeader::Preserve,
-        &LookedAt::default(),
+        &SignificantHeaders::default(),
         |_| (),
     );
     headers
@@ -46,8 +46,8 @@ fn proxied() -> Identity {
 #[track_caller]
 fn check_connection(lines: &[(&str, &str)], asks_for_upgrade: bool, left: &[&str]) {
     let mut headers = headers(lines);
-    let looked_at = LookedAt::default();
-    assert_eq!(strip_connection(&mut headers, |name| looked_at.in_requests(name)), asks_for_upgrade);
+    let significant_headers = SignificantHeaders::default();
+    assert_eq!(strip_connection(&mut headers, |name| significant_headers.in_requests(name)), asks_for_upgrade);
     let mut names: Vec<_> = headers.keys().map(HeaderName::as_str).collect();
     names.sort_unstable();
     assert_eq!(names, left);
@@ -89,7 +89,7 @@ fn what_is_for_one_hop_alone_goes_no_further_in_an_answer_either() {
         ("proxy-authentication-info", "x"),
         ("www-authenticate", "Basic"),
     ]);
-    prepare_answer(&mut answer, Length::OfTheBody, &LookedAt::default());
+    prepare_answer(&mut answer, BodyLength::Sent, &SignificantHeaders::default());
     let mut left: Vec<_> = answer.keys().map(HeaderName::as_str).collect();
     left.sort_unstable();
     assert_eq!(left, ["content-type", "set-cookie", "www-authenticate"]);
@@ -144,7 +144,7 @@ fn a_trusted_proxys_list_is_carried_on() {
 fn over_tls_the_scheme_is_https_unless_a_trusted_proxy_knows_better() {
     let proto = |identity: &Identity, lines: &[(&str, &str)]| {
         let mut headers = headers(lines);
-        let (host, names) = (HostHeader::Preserve, LookedAt::default());
+        let (host, names) = (HostHeader::Preserve, SignificantHeaders::default());
         prepare_request(&mut headers, identity, true, RequestId::random(), &host, &names, |_| ());
         (headers["x-forwarded-proto"].clone(), headers.get("forwarded").cloned())
     };
@@ -200,7 +200,7 @@ fn fields_between_neighbours_go_no_further() {
 fn an_upstream_may_want_a_host_of_its_own() {
     let mut headers = headers(&[("host", "shop.example")]);
     let host = HostHeader::Fixed(HeaderValue::from_static("app.internal"));
-    prepare_request(&mut headers, &direct(), false, RequestId::random(), &host, &LookedAt::default(), |_| ());
+    prepare_request(&mut headers, &direct(), false, RequestId::random(), &host, &SignificantHeaders::default(), |_| ());
     assert_eq!(headers["host"], "app.internal");
     assert_eq!(headers["x-forwarded-host"], "shop.example");
 }
@@ -209,10 +209,10 @@ fn an_upstream_may_want_a_host_of_its_own() {
 fn an_answers_length_is_its_bodys_unless_no_body_follows() {
     let lines = [("content-length", "5"), ("transfer-encoding", "chunked"), ("connection", "x-a"), ("x-a", "1")];
     let mut answer = headers(&lines);
-    prepare_answer(&mut answer, Length::OfTheBody, &LookedAt::default());
+    prepare_answer(&mut answer, BodyLength::Sent, &SignificantHeaders::default());
     assert!(answer.is_empty());
     let mut answer = headers(&lines);
-    prepare_answer(&mut answer, Length::OfWhatIsNotSent, &LookedAt::default());
+    prepare_answer(&mut answer, BodyLength::NotSent, &SignificantHeaders::default());
     assert_eq!(answer["content-length"], "5");
     assert_eq!(answer.len(), 1);
 }
@@ -229,7 +229,7 @@ fn trailers_lose_what_may_not_trail() {
 fn no_crumb_of_a_device_cookie_reaches_the_application() {
     let mut crumbs =
         headers(&[("cookie", "a=1"), ("cookie", "portcullis_device_0123456789abcdef=x"), ("cookie", "b=2")]);
-    let (host, names) = (HostHeader::Preserve, LookedAt::default());
+    let (host, names) = (HostHeader::Preserve, SignificantHeaders::default());
     prepare_request(&mut crumbs, &direct(), false, RequestId::random(), &host, &names, |_| ());
     assert_eq!(crumbs.get_all(COOKIE).iter().collect::<Vec<_>>(), ["a=1", "b=2"]);
     let whole = [("cookie", "a=1; portcullis_device_0123456789abcdef=x; b=2")];
@@ -253,11 +253,11 @@ proptest! {
         let lines: Vec<(&str, &str)> = lines.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
         let mut headers = headers(&lines);
         headers.insert(HOST, HeaderValue::from_static("a"));
-        let looked_at = LookedAt::default();
-        strip_connection(&mut headers, |name| looked_at.in_requests(name));
+        let significant_headers = SignificantHeaders::default();
+        strip_connection(&mut headers, |name| significant_headers.in_requests(name));
         let who = if is_trusted { proxied() } else { direct() };
         let id = RequestId::random();
-        prepare_request(&mut headers, &who, false, id, &HostHeader::Preserve, &LookedAt::default(), |_| ());
+        prepare_request(&mut headers, &who, false, id, &HostHeader::Preserve, &SignificantHeaders::default(), |_| ());
 
         let (peer, client) = (who.peer.address().to_string(), who.client.address().to_string());
         let all = |name: &HeaderName| headers.get_all(name).iter().map(HeaderValue::as_bytes).collect::<Vec<_>>();
@@ -276,9 +276,9 @@ proptest! {
         for name in headers.keys() {
             let is_te = *name == TE && headers[TE] == "trailers" || *name == CONNECTION && headers[CONNECTION] == "te";
             let own = [X_FORWARDED_FOR, X_FORWARDED_HOST, X_FORWARDED_PROTO, X_REAL_IP, X_REQUEST_ID];
-            let kind = Kind::of(name);
-            let is_passed_on = kind == Kind::Plain || own.contains(name) || is_te;
-            prop_assert!(is_passed_on || is_trusted && kind == Kind::Forwarding, "{}", name);
+            let kind = HeaderKind::of(name);
+            let is_passed_on = kind == HeaderKind::EndToEnd || own.contains(name) || is_te;
+            prop_assert!(is_passed_on || is_trusted && kind == HeaderKind::Forwarding, "{}", name);
         }
     }
 
@@ -287,7 +287,7 @@ proptest! {
         let lines: Vec<(&str, &str)> = names.iter().map(|name| (name.as_str(), "x")).collect();
         let mut trailers = headers(&lines);
         filter_trailers(&mut trailers);
-        prop_assert!(trailers.keys().all(|name| Kind::of(name) == Kind::Plain && *name != HOST && *name != TRAILER));
+        prop_assert!(trailers.keys().all(|name| HeaderKind::of(name) == HeaderKind::EndToEnd && *name != HOST && *name != TRAILER));
     }
 }
 

@@ -31,8 +31,8 @@ fn limit(name: &str, rates: &str) -> Limit {
     }
 }
 
-fn shown(style: HeaderStyle, limits: &[Limit]) -> Shown {
-    Shown { style, limits: limits.iter().map(ShownLimit::new).collect() }
+fn shown(style: HeaderStyle, limits: &[Limit]) -> RateLimitHeaders {
+    RateLimitHeaders { style, limits: limits.iter().map(ExposedLimit::new).collect() }
 }
 
 fn report(limit: u16, standings: &[(u64, u64)]) -> LimitReport {
@@ -46,7 +46,7 @@ fn report(limit: u16, standings: &[(u64, u64)]) -> LimitReport {
 }
 
 #[track_caller]
-fn check(shown: &Shown, reports: &[LimitReport], expected: &[(&str, &str)]) {
+fn check(shown: &RateLimitHeaders, reports: &[LimitReport], expected: &[(&str, &str)]) {
     let mut headers = HeaderMap::new();
     shown.write(&mut headers, reports);
     let found: Vec<_> = headers.iter().map(|(name, value)| (name.as_str(), value.to_str().expect("text"))).collect();

@@ -10,35 +10,35 @@ use std::task::ready;
 use http::Response;
 
 use crate::gateway::admit::progress::BodyProgress;
-use crate::gateway::answer::ResponseBody;
-use crate::gateway::core::Core;
+use crate::gateway::response_body::ResponseBody;
+use crate::gateway::worker_state::WorkerState;
 
 /// The future of an answer. Dropped before it is there, it goes on in a task of its own, and the answer is read as far
 /// as its outcome needs.
-pub struct Outliving {
+pub struct SurviveDisconnect {
     answer: Option<Pin<Box<dyn Future<Output = Response<ResponseBody>> + Send>>>,
-    core: Arc<Core>,
+    worker: Arc<WorkerState>,
     progress: Option<BodyProgress>,
 }
 
-impl Outliving {
+impl SurviveDisconnect {
     /// `progress` is that of the request's body.
     pub fn new(
         answer: impl Future<Output = Response<ResponseBody>> + Send + 'static,
-        core: Arc<Core>,
+        worker: Arc<WorkerState>,
         progress: Option<BodyProgress>,
     ) -> Self {
-        Self { answer: Some(Box::pin(answer)), core, progress }
+        Self { answer: Some(Box::pin(answer)), worker, progress }
     }
 }
 
-impl fmt::Debug for Outliving {
+impl fmt::Debug for SurviveDisconnect {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Outliving").finish_non_exhaustive()
+        f.debug_struct("SurviveDisconnect").finish_non_exhaustive()
     }
 }
 
-impl Future for Outliving {
+impl Future for SurviveDisconnect {
     type Output = Response<ResponseBody>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
@@ -49,12 +49,12 @@ impl Future for Outliving {
     }
 }
 
-impl Drop for Outliving {
+impl Drop for SurviveDisconnect {
     fn drop(&mut self) {
         let Some(answer) = self.answer.take() else { return };
         if let Some(progress) = &self.progress {
             progress.abandon();
         }
-        self.core.go_on(async move { drop(answer.await.into_body().without_reader()) });
+        self.worker.spawn_detached(async move { drop(answer.await.into_body().without_client()) });
     }
 }

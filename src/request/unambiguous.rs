@@ -13,7 +13,7 @@ use super::xml;
 
 /// What a body says it is, where nobody reads that in another way.
 #[derive(Debug)]
-pub(super) enum Said {
+pub(super) enum UnambiguousKind {
     Urlencoded,
     /// With what separates its parts.
     Multipart(Vec<u8>),
@@ -21,7 +21,7 @@ pub(super) enum Said {
     Xml,
 }
 
-impl Said {
+impl UnambiguousKind {
     /// `None`: it says nothing, or something that readers disagree about.
     pub(super) fn read(headers: &HeaderMap) -> Option<Self> {
         let mut lines = headers.get_all(header::CONTENT_TYPE).iter();
@@ -43,16 +43,16 @@ impl Said {
     }
 
     /// Whether a form that is sent as this has the field once, under this very name.
-    pub(super) fn form_has(&self, text: &[u8], name: &str) -> bool {
+    pub(super) fn has_sole_form_field(&self, text: &[u8], name: &str) -> bool {
         match self {
-            Self::Urlencoded => pairs_have(text, name),
-            Self::Multipart(boundary) => parts_have(text, boundary, name).unwrap_or(false),
+            Self::Urlencoded => pairs_have_sole(text, name),
+            Self::Multipart(boundary) => parts_have_sole(text, boundary, name).unwrap_or(false),
             Self::Json | Self::Xml => false,
         }
     }
 
     /// Whether a document that is sent as this has a scalar at this very path.
-    pub(super) fn json_has(&self, text: &[u8], path: &str) -> bool {
+    pub(super) fn has_json_scalar(&self, text: &[u8], path: &str) -> bool {
         let Self::Json = self else { return false };
         let Ok(document) = serde_json::from_slice::<Value>(text) else { return false };
         let found = path.split('.').try_fold(&document, |value, name| match value {
@@ -64,28 +64,28 @@ impl Said {
     }
 
     /// Whether XML that is sent as this has one text at this path.
-    pub(super) fn xml_has(&self, text: &[u8], path: &xml::Path<'_>) -> bool {
+    pub(super) fn has_sole_element(&self, text: &[u8], path: &xml::ElementPath<'_>) -> bool {
         matches!(self, Self::Xml) && xml::is_well_formed(text) && xml::values(text, path).len() == 1
     }
 }
 
 /// Whether these pairs, of a query or a form, have the field once, under this very name, and early enough for everyone.
-pub(super) fn pairs_have(text: &[u8], name: &str) -> bool {
+pub(super) fn pairs_have_sole(text: &[u8], name: &str) -> bool {
     let decoded = |text| percent::decode(text, Escapes { plus: true, code_units: false });
-    let mut once = Once::default();
+    let mut sole = SoleField::default();
     for (position, pair) in text.split(|byte| *byte == b'&').enumerate() {
         let sent = pair.split(|byte| *byte == b'=').next().unwrap_or_default();
         let sent = decoded(sent).unwrap_or_else(|| sent.to_vec());
-        once.see(&sent, name, position);
+        sole.see(&sent, name, position);
     }
-    once.holds()
+    sole.is_sole()
 }
 
 /// The same for parts, of which each is written as browsers write them; `None`: one is not.
-fn parts_have(text: &[u8], boundary: &[u8], name: &str) -> Option<bool> {
+fn parts_have_sole(text: &[u8], boundary: &[u8], name: &str) -> Option<bool> {
     let delimiter = [b"\r\n--", boundary].concat();
     let mut rest = text.strip_prefix(&delimiter[2..])?;
-    let mut once = Once::default();
+    let mut sole = SoleField::default();
     for position in 0.. {
         let Some(part) = rest.strip_prefix(b"\r\n") else { break };
         let headers = memmem::find(part, b"\r\n\r\n")?;
@@ -95,31 +95,31 @@ fn parts_have(text: &[u8], boundary: &[u8], name: &str) -> Option<bool> {
         let is_field = &sent[end..] == b"\"";
         let value = headers + b"\r\n\r\n".len();
         let length = memmem::find(&part[value..], &delimiter)?;
-        once.see(&sent[..end], name, if is_field { position } else { MOST_FIELDS });
+        sole.see(&sent[..end], name, if is_field { position } else { MOST_FIELDS });
         rest = &part[value + length + delimiter.len()..];
     }
-    matches!(rest, b"--" | b"--\r\n").then(|| once.holds())
+    matches!(rest, b"--" | b"--\r\n").then(|| sole.is_sole())
 }
 
 /// Whether one field among all was it.
 #[derive(Default)]
-struct Once {
+struct SoleField {
     found: bool,
-    disputed: bool,
+    is_ambiguous: bool,
 }
 
-impl Once {
+impl SoleField {
     fn see(&mut self, sent: &[u8], name: &str, position: usize) {
         if sent == name.as_bytes() {
-            self.disputed |= self.found || position >= MOST_FIELDS;
+            self.is_ambiguous |= self.found || position >= MOST_FIELDS;
             self.found = true;
         } else {
-            self.disputed |= is_read_as(&String::from_utf8_lossy(sent), name);
+            self.is_ambiguous |= is_read_as(&String::from_utf8_lossy(sent), name);
         }
     }
 
-    fn holds(&self) -> bool {
-        self.found && !self.disputed
+    fn is_sole(&self) -> bool {
+        self.found && !self.is_ambiguous
     }
 }
 
@@ -133,14 +133,14 @@ mod tests {
 
     use super::*;
 
-    fn said(content_type: &'static str) -> Option<Said> {
+    fn kind(content_type: &'static str) -> Option<UnambiguousKind> {
         let headers = HeaderMap::from_iter([(header::CONTENT_TYPE, HeaderValue::from_static(content_type))]);
-        Said::read(&headers)
+        UnambiguousKind::read(&headers)
     }
 
     #[track_caller]
     fn check(content_type: &'static str, text: &str, expected: bool) {
-        let has = said(content_type).is_some_and(|said| said.form_has(text.as_bytes(), "user"));
+        let has = kind(content_type).is_some_and(|kind| kind.has_sole_form_field(text.as_bytes(), "user"));
         assert_eq!(has, expected, "{content_type}: {text}");
     }
 
@@ -200,7 +200,7 @@ mod tests {
 
     #[test]
     fn a_document_has_a_scalar_at_that_very_path() {
-        let has = |path, text: &str| said("application/json").expect("a type").json_has(text.as_bytes(), path);
+        let has = |path, text: &str| kind("application/json").expect("a type").has_json_scalar(text.as_bytes(), path);
         assert!(has("user", r#"{"user": "alice"}"#) && has("user.id", r#"{"user": {"id": 7}}"#));
         assert!(!has("user", r#"{"User": "alice"}"#) && !has("user.id", r#"{"user.id": 7}"#));
         assert!(!has("user", r#"{"user": ["alice"]}"#) && !has("user", r#"{"user": "alice""#));
@@ -209,10 +209,10 @@ mod tests {
     proptest! {
         #[test]
         fn any_body_is_looked_at(bytes in proptest::collection::vec(any::<u8>(), 0..200), text in "(--b|\r\n|[a-z=;\":-]){0,40}") {
-            for kind in [FORM, PARTS, "application/json"] {
-                let said = said(kind).expect("a type");
+            for declared in [FORM, PARTS, "application/json"] {
+                let kind = kind(declared).expect("a type");
                 for body in [&bytes[..], text.as_bytes()] {
-                    let _ = (said.form_has(body, "user"), said.json_has(body, "user"));
+                    let _ = (kind.has_sole_form_field(body, "user"), kind.has_json_scalar(body, "user"));
                 }
             }
         }

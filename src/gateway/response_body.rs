@@ -11,12 +11,12 @@ use http_body::Body;
 use http_body::Frame;
 use http_body::SizeHint;
 
-use crate::gateway::admit::expect::Invitation;
+use crate::gateway::admit::expect::ContinueSignal;
 use crate::gateway::exchange::Exchange;
-use crate::gateway::forward::inspect::Inspected;
-use crate::gateway::forward::inspect::Watch;
-use crate::gateway::forward::relay::BoxError;
-use crate::gateway::forward::relay::Relay;
+use crate::gateway::forward::inspect::InspectedBody;
+use crate::gateway::forward::inspect::OutcomeWatch;
+use crate::gateway::forward::relayed_body::BoxError;
+use crate::gateway::forward::relayed_body::RelayedBody;
 use crate::upstream::UpstreamBody;
 
 /// What a client is sent after the head.
@@ -24,9 +24,9 @@ use crate::upstream::UpstreamBody;
 pub enum ResponseBody {
     Empty,
     Full(Bytes),
-    Relayed(Box<Relay>),
+    Relayed(Box<RelayedBody>),
     /// On a route with an outcome.
-    Inspected(Inspected),
+    Inspected(InspectedBody),
 }
 
 impl ResponseBody {
@@ -34,13 +34,13 @@ impl ResponseBody {
     pub fn relay(
         body: UpstreamBody,
         exchange: Box<Exchange>,
-        invitation: Option<Invitation>,
-        watch: Option<Watch>,
+        continue_signal: Option<ContinueSignal>,
+        watch: Option<OutcomeWatch>,
     ) -> Self {
-        let relay = Relay::new(body, exchange, invitation);
+        let relay = RelayedBody::new(body, exchange, continue_signal);
         match watch {
             None => Self::Relayed(Box::new(relay)),
-            Some(watch) => Self::Inspected(Inspected::new(relay, watch)),
+            Some(watch) => Self::Inspected(InspectedBody::new(relay, watch)),
         }
     }
 
@@ -55,11 +55,11 @@ impl ResponseBody {
 
     /// The client left before the head came.
     #[must_use]
-    pub fn without_reader(mut self) -> Self {
+    pub fn without_client(mut self) -> Self {
         match &mut self {
             Self::Empty | Self::Full(_) => {}
-            Self::Relayed(relay) => relay.exchange.has_no_reader(),
-            Self::Inspected(inspected) => inspected.without_reader(),
+            Self::Relayed(relay) => relay.exchange.clear_status(),
+            Self::Inspected(inspected) => inspected.without_client(),
         }
         self
     }

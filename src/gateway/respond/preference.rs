@@ -9,14 +9,14 @@ use super::accept;
 
 /// What a request says of its reader. Looked at when there is something to be read: most requests never are.
 #[derive(Clone, Debug)]
-pub struct Audience {
+pub struct ReplyPreference {
     accept: Option<HeaderValue>,
     calls: Option<HeaderValue>,
 }
 
 /// How an answer is written.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub enum Format {
+pub enum ReplyFormat {
     /// A page.
     Html,
     /// A problem document.
@@ -25,18 +25,18 @@ pub enum Format {
     Grpc(HeaderValue),
 }
 
-impl Audience {
+impl ReplyPreference {
     pub fn of(headers: &HeaderMap) -> Self {
         let calls = headers.get(CONTENT_TYPE).filter(|content_type| is_grpc(content_type));
         Self { accept: headers.get(ACCEPT).cloned(), calls: calls.cloned() }
     }
 
-    pub fn reads(&self) -> Format {
+    pub fn reads(&self) -> ReplyFormat {
         match (&self.calls, &self.accept) {
-            (Some(content_type), _) if is_web(content_type) => Format::Grpc(GRPC_WEB),
-            (Some(_), _) => Format::Grpc(GRPC),
-            (None, Some(accept)) if accept::prefers_html(accept) => Format::Html,
-            (None, _) => Format::Problem,
+            (Some(content_type), _) if is_web(content_type) => ReplyFormat::Grpc(GRPC_WEB),
+            (Some(_), _) => ReplyFormat::Grpc(GRPC),
+            (None, Some(accept)) if accept::prefers_html(accept) => ReplyFormat::Html,
+            (None, _) => ReplyFormat::Problem,
         }
     }
 }

@@ -8,14 +8,19 @@ use std::time::Duration;
 use http::HeaderName;
 use tracing::warn;
 
-use super::header_names::LookedAt;
+use super::header_names::SignificantHeaders;
 use crate::client::ClientIp;
 use crate::clock::Timestamp;
 
 /// Takes note of a field that was taken away from a request.
-pub(in crate::gateway) fn notice(name: &HeaderName, looked_at: &LookedAt, peer: ClientIp, now: Timestamp) {
+pub(in crate::gateway) fn report(
+    name: &HeaderName,
+    significant_headers: &SignificantHeaders,
+    peer: ClientIp,
+    now: Timestamp,
+) {
     let known = KINDS.iter().position(|kind| *kind == name.as_str());
-    let Some(kind) = known.or_else(|| looked_at.says_who_asks(name).then_some(KINDS.len())) else { return };
+    let Some(kind) = known.or_else(|| significant_headers.says_who_asks(name).then_some(KINDS.len())) else { return };
     let silent_until = SILENT_UNTIL[kind].load(Ordering::Relaxed);
     let next = (now + EVERY).as_micros();
     let is_due = now.as_micros() >= silent_until;

@@ -22,7 +22,7 @@ use crate::store::Store;
 use crate::store::bans::BanSubject;
 
 /// A ban that may begin.
-pub(super) struct Suspected {
+pub(super) struct SuspectedBan {
     pub(super) limit: LimitId,
     pub(super) key: KeyHash,
     pub(super) subject: BanSubject,
@@ -32,14 +32,14 @@ pub(super) struct Suspected {
 
 /// Begins the ban as soon as it is clear that the slots in flight do not come back. Waits for nothing; one at a time
 /// looks into each key.
-pub(super) fn look_into(suspected: Suspected, live: &Arc<Snapshot>, store: &Arc<AnyStore>) {
+pub(super) fn investigate(suspected: SuspectedBan, live: &Arc<Snapshot>, store: &Arc<AnyStore>) {
     let ban = suspected.subject.id();
     if !store.bans().claim_check(ban) {
         return;
     }
     let (live, store) = (Arc::clone(live), Arc::clone(store));
     tokio::spawn(async move {
-        let Suspected { limit: id, key, subject, client } = suspected;
+        let SuspectedBan { limit: id, key, subject, client } = suspected;
         let limit = live.policy.limit(id);
         let is_full = is_full_when_settled(limit, key, &store).await;
         if let (true, Action::Ban(ladder)) = (is_full, &limit.then.action) {

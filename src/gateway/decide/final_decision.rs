@@ -12,8 +12,8 @@ use crate::decision::Denial;
 use crate::decision::Pass;
 use crate::decision::Plan;
 use crate::gateway::admit::framing::BadRequest;
+use crate::gateway::reservation::AwaitedOutcome;
 use crate::gateway::reservation::Reservation;
-use crate::gateway::reservation::Waiting;
 use crate::gateway::snapshot::Snapshot;
 use crate::limit::LimitId;
 use crate::route::RouteId;
@@ -24,14 +24,14 @@ use crate::store::bans::BanId;
 
 /// What is to be done with a request.
 #[derive(Debug)]
-pub struct Decided<'l> {
+pub struct FinalDecision<'l> {
     pub record: DecisionRecord,
     pub reservation: Reservation,
-    pub action: Action<'l>,
+    pub action: FinalAction<'l>,
 }
 
 #[derive(Debug)]
-pub enum Action<'l> {
+pub enum FinalAction<'l> {
     /// `delay`: it is held before it is forwarded, by this limit and for so long.
     Forward {
         upstream: UpstreamId,
@@ -42,11 +42,11 @@ pub enum Action<'l> {
 
 /// Why there is no decision.
 #[derive(Clone, Copy, Debug)]
-pub enum Undecided {
+pub enum DecideError {
     /// The body, which a key reads, is none.
     BadRequest(BadRequest),
     /// The store is away, and a limit denies meanwhile.
-    StoreAway(Option<RouteId>, StoreError),
+    StoreDown(Option<RouteId>, StoreError),
 }
 
 /// What a store has reserved with a decision, and what its outcome will settle. It is the reservation's from now on.
@@ -56,10 +56,10 @@ pub fn reserve(decision: &mut Decision<'_>, store: &Arc<AnyStore>, live: &Arc<Sn
         // What shadows have charged for a request that is denied.
         Decision::Deny(denial) => (mem::take(&mut denial.slots), denial.pending.take()),
     };
-    Reservation::of(store, slots, pending.map(|pending| Waiting { live: Arc::clone(live), pending }))
+    Reservation::of(store, slots, pending.map(|pending| AwaitedOutcome { live: Arc::clone(live), pending }))
 }
 
-impl<'l> Decided<'l> {
+impl<'l> FinalDecision<'l> {
     pub fn pass(
         mut pass: Pass,
         reservation: Reservation,
@@ -70,7 +70,7 @@ impl<'l> Decided<'l> {
     ) -> Self {
         let subject = subject::of_delay(&pass, live, plan, store);
         let record = DecisionRecord::of_pass(&mut pass, subject, took);
-        Self { record, reservation, action: Action::Forward { upstream: pass.upstream, delay: pass.delay } }
+        Self { record, reservation, action: FinalAction::Forward { upstream: pass.upstream, delay: pass.delay } }
     }
 
     /// Begins the bans of a denial. `banned`: the ban of the client's address, where it has one.
@@ -86,8 +86,8 @@ impl<'l> Decided<'l> {
             denial = Box::pin(bans::begin(denial, live, plan, store)).await;
         }
         let subject = subject::of_denial(&denial, live, plan, store);
-        let ban = bans::behind(&denial, banned);
+        let ban = bans::ban_of(&denial, banned);
         let record = DecisionRecord::of_denial(&mut denial, subject, ban, took);
-        Self { record, reservation, action: Action::Deny(denial) }
+        Self { record, reservation, action: FinalAction::Deny(denial) }
     }
 }

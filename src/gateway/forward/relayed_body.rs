@@ -13,7 +13,7 @@ use http_body::SizeHint;
 use tracing::warn;
 
 use super::headers;
-use crate::gateway::admit::expect::Invitation;
+use crate::gateway::admit::expect::ContinueSignal;
 use crate::gateway::exchange::Exchange;
 use crate::upstream::UpstreamBody;
 
@@ -21,23 +21,27 @@ pub(in crate::gateway) type BoxError = Box<dyn Error + Send + Sync>;
 
 /// An application's answer while it streams. The exchange ends with it.
 #[derive(Debug)]
-pub struct Relay {
+pub struct RelayedBody {
     pub(super) body: UpstreamBody,
     pub(in crate::gateway) exchange: Box<Exchange>,
     /// Keeps a body that the application never asked for from ending its connection under the answer.
-    _invitation: Option<Invitation>,
+    _continue_signal: Option<ContinueSignal>,
     /// Whether the client still takes what comes.
-    has_reader: bool,
+    counts_bytes: bool,
 }
 
-impl Relay {
-    pub(in crate::gateway) fn new(body: UpstreamBody, exchange: Box<Exchange>, invitation: Option<Invitation>) -> Self {
-        Self { body, exchange, _invitation: invitation, has_reader: true }
+impl RelayedBody {
+    pub(in crate::gateway) fn new(
+        body: UpstreamBody,
+        exchange: Box<Exchange>,
+        continue_signal: Option<ContinueSignal>,
+    ) -> Self {
+        Self { body, exchange, _continue_signal: continue_signal, counts_bytes: true }
     }
 
     /// The client has left: what comes from now on is not sent.
-    pub(super) fn loses_reader(&mut self) {
-        self.has_reader = false;
+    pub(super) fn stop_counting(&mut self) {
+        self.counts_bytes = false;
     }
 
     pub(in crate::gateway) fn is_end_stream(&self) -> bool {
@@ -55,8 +59,8 @@ impl Relay {
         Poll::Ready(match ready!(Pin::new(&mut self.body).poll_frame(cx)) {
             Some(Ok(mut frame)) => {
                 if let Some(data) = frame.data_ref() {
-                    if self.has_reader {
-                        self.exchange.sends(data.len() as u64);
+                    if self.counts_bytes {
+                        self.exchange.add_bytes_out(data.len() as u64);
                     }
                 } else if let Some(trailers) = frame.trailers_mut() {
                     headers::filter_trailers(trailers);
@@ -70,14 +74,14 @@ impl Relay {
     }
 
     fn cut_short(&mut self, error: BoxError) -> BoxError {
-        self.exchange.has_failed("cut_short");
+        self.exchange.set_failure("cut_short");
         warn!(
             request_id = self.exchange.facts.request_id.as_str(),
             server = self.exchange.server(),
             %error,
             "the application's answer was cut short",
         );
-        self.exchange.is_at_fault("the answer was cut short");
+        self.exchange.set_error("the answer was cut short");
         error
     }
 }

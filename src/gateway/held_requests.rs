@@ -16,41 +16,41 @@ use crate::listen::Connection;
 
 /// The requests that a process holds. Clones are the same.
 #[derive(Clone, Debug, Default)]
-pub struct Holding(Arc<AtomicUsize>);
+pub struct HeldRequests(Arc<AtomicUsize>);
 
 /// How a hold ended.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Held {
+pub enum HoldEnd {
     /// After its whole span.
-    Through,
+    Completed,
     /// At once: as many are held as may be.
-    Full,
+    TooMany,
     /// Early: the process is about to end.
-    Ending,
+    ShuttingDown,
     /// Early: the client has closed its side, which is all that one does who leaves. Of who may be held for long nobody
     /// waits for an answer that way, and nobody is answered.
-    Left,
+    ClientLeft,
 }
 
-impl Holding {
+impl HeldRequests {
     /// How many are held.
     pub fn count(&self) -> usize {
         self.0.load(Ordering::Relaxed)
     }
 
     /// Holds a request of this connection for so long, unless `most` are held already.
-    pub async fn hold(&self, connection: &Connection, span: Duration, most: usize) -> Held {
-        let Some(_place) = self.enter(most) else { return Held::Full };
+    pub async fn hold(&self, connection: &Connection, span: Duration, most: usize) -> HoldEnd {
+        let Some(_place) = self.enter(most) else { return HoldEnd::TooMany };
         let mut ending = pin!(connection.ending());
         let mut sleep = pin!(sleep(span));
         let mut has_asked = false;
         poll_fn(|cx| {
             if connection.has_left() {
                 connection.abandon();
-                return Poll::Ready(Held::Left);
+                return Poll::Ready(HoldEnd::ClientLeft);
             }
             if ending.as_mut().poll(cx).is_ready() {
-                return Poll::Ready(Held::Ending);
+                return Poll::Ready(HoldEnd::ShuttingDown);
             }
             ready!(sleep.as_mut().poll(cx));
             if !has_asked {
@@ -60,28 +60,28 @@ impl Holding {
                 cx.waker().wake_by_ref();
                 return Poll::Pending;
             }
-            Poll::Ready(Held::Through)
+            Poll::Ready(HoldEnd::Completed)
         })
         .await
     }
 
-    fn enter(&self, most: usize) -> Option<Place> {
+    fn enter(&self, most: usize) -> Option<HeldRequest> {
         let entered =
             self.0.fetch_update(Ordering::AcqRel, Ordering::Relaxed, |count| (count < most).then_some(count + 1));
-        entered.is_ok().then(|| Place(Arc::clone(&self.0)))
+        entered.is_ok().then(|| HeldRequest(Arc::clone(&self.0)))
     }
 }
 
 /// Waits for the end of a connection whose client has left. An answer would be the reward for half a goodbye.
-pub async fn until_it_ends<T>() -> T {
+pub async fn never_answer<T>() -> T {
     future::pending().await
 }
 
 /// One request that is held.
 #[derive(Debug)]
-struct Place(Arc<AtomicUsize>);
+struct HeldRequest(Arc<AtomicUsize>);
 
-impl Drop for Place {
+impl Drop for HeldRequest {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::AcqRel);
     }
@@ -93,13 +93,13 @@ mod tests {
 
     #[test]
     fn no_more_are_held_than_may_be_and_a_place_comes_back() {
-        let holding = Holding::default();
-        let first = holding.enter(2).expect("a place");
-        let _second = holding.clone().enter(2).expect("a place");
-        assert!(holding.enter(2).is_none());
-        assert_eq!(holding.count(), 2);
+        let held_requests = HeldRequests::default();
+        let first = held_requests.enter(2).expect("a place");
+        let _second = held_requests.clone().enter(2).expect("a place");
+        assert!(held_requests.enter(2).is_none());
+        assert_eq!(held_requests.count(), 2);
         drop(first);
-        assert!(holding.enter(2).is_some());
-        assert!(holding.enter(0).is_none());
+        assert!(held_requests.enter(2).is_some());
+        assert!(held_requests.enter(0).is_none());
     }
 }

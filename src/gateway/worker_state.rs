@@ -1,4 +1,4 @@
-//! What the requests of one core share.
+//! What the requests of one worker share.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use arc_swap::ArcSwap;
 use tokio::runtime::Handle;
 use tokio_util::task::TaskTracker;
 
-use super::holding::Holding;
+use super::held_requests::HeldRequests;
 use super::snapshot::Snapshot;
 use crate::clock::Clock;
 use crate::store::AnyStore;
@@ -14,22 +14,22 @@ use crate::upstream::Pool;
 
 /// The parts of a gateway; every request under way holds on to them.
 #[derive(Debug)]
-pub struct Core {
+pub struct WorkerState {
     pub(super) live: Arc<ArcSwap<Snapshot>>,
     pub(super) store: Arc<AnyStore>,
     pub(super) pool: Pool,
-    pub(super) holding: Holding,
+    pub(super) held_requests: HeldRequests,
     /// Requests whose client has left while their outcome is awaited.
-    pub(super) left_behind: TaskTracker,
+    pub(super) detached: TaskTracker,
     pub(super) clock: Clock,
 }
 
-impl Core {
+impl WorkerState {
     /// Runs what is left of a request whose client has left.
-    pub(super) fn go_on(&self, rest: impl Future<Output = ()> + Send + 'static) {
-        // Without a runtime this core is at its end.
+    pub(super) fn spawn_detached(&self, rest: impl Future<Output = ()> + Send + 'static) {
+        // Without a runtime this worker is at its end.
         if let Ok(runtime) = Handle::try_current() {
-            self.left_behind.spawn_on(rest, &runtime);
+            self.detached.spawn_on(rest, &runtime);
         }
     }
 }

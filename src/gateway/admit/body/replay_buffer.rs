@@ -10,13 +10,13 @@ use crate::upstream::ReplayBody;
 
 /// What was given on of a body since it was told to keep it.
 #[derive(Debug, Default)]
-pub(super) struct Given {
+pub(super) struct ReplayBuffer {
     parts: Parts,
     /// So many bytes more are kept; `None`: nothing is.
     room: Option<usize>,
 }
 
-impl Given {
+impl ReplayBuffer {
     pub(super) fn note(&mut self, frame: &Frame<Bytes>) {
         let Some(room) = self.room else { return };
         match frame.data_ref().and_then(|data| Some((data, room.checked_sub(data.len())?))) {
@@ -35,12 +35,13 @@ impl<B: Body> ReplayBody for RequestBody<B> {
     fn keep(&mut self) {
         let Some(body) = &mut self.0 else { return };
         let is_here = body.has_ended || body.source.is_end_stream();
-        body.given = Given { parts: Parts::expecting(KEPT), room: Some(if is_here { usize::MAX } else { KEPT }) };
+        body.given =
+            ReplayBuffer { parts: Parts::expecting(KEPT), room: Some(if is_here { usize::MAX } else { KEPT }) };
     }
 
     fn replay(&mut self) -> bool {
         let Some(body) = &mut self.0 else { return true };
-        let Given { parts, room } = std::mem::take(&mut body.given);
+        let ReplayBuffer { parts, room } = std::mem::take(&mut body.given);
         // What was read ahead is given on first, and at once: none of it is left when there is something else.
         if !parts.is_empty() {
             body.replay = parts.into_bytes();
@@ -50,7 +51,7 @@ impl<B: Body> ReplayBody for RequestBody<B> {
 
     fn forget(&mut self) {
         if let Some(body) = &mut self.0 {
-            body.given = Given::default();
+            body.given = ReplayBuffer::default();
         }
     }
 }
@@ -66,11 +67,11 @@ mod tests {
     use http_body_util::Full;
 
     use super::*;
-    use crate::gateway::admit::body::Bounds;
+    use crate::gateway::admit::body::BodyBounds;
     use crate::listen::Budget;
 
     fn body(length: usize) -> RequestBody<Full<Bytes>> {
-        let bounds = Bounds { length: None, idle: Duration::from_secs(30), rate: 0 };
+        let bounds = BodyBounds { length: None, idle: Duration::from_secs(30), rate: 0 };
         RequestBody::new(Full::from(vec![b'x'; length]), bounds)
     }
 

@@ -19,13 +19,13 @@ use crate::listen::Incoming;
 
 /// A client's body.
 #[derive(Debug)]
-pub struct Source {
+pub struct ClientBody {
     /// Until it is dropped.
     incoming: Option<Incoming>,
     is_stream: bool,
 }
 
-impl Source {
+impl ClientBody {
     /// The head of a request, and its body.
     pub fn of(request: Request<Incoming>) -> (Parts, Self) {
         let (parts, incoming) = request.into_parts();
@@ -34,7 +34,7 @@ impl Source {
     }
 }
 
-impl Body for Source {
+impl Body for ClientBody {
     type Data = Bytes;
     type Error = BrokenOff;
 
@@ -51,7 +51,7 @@ impl Body for Source {
     }
 }
 
-impl Drop for Source {
+impl Drop for ClientBody {
     /// Of a stream that was answered but not read to its end the client is told with a reset, right behind the answer.
     /// Clients that read both at once (curl before version 8) take it for a failure and show no answer. So the reset
     /// comes by itself.

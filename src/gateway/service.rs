@@ -1,0 +1,77 @@
+//! The gateway as connections see it: what answers their requests.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use http::Request;
+use http::Response;
+use tokio::time::timeout;
+use tokio_util::task::TaskTracker;
+
+use super::exchange;
+use super::handle;
+use super::held_requests::HeldRequests;
+use super::response_body::ResponseBody;
+use super::snapshot::Snapshot;
+use super::worker_state::WorkerState;
+use crate::clock::Clock;
+use crate::listen::Connection;
+use crate::listen::Handle;
+use crate::listen::Incoming;
+use crate::listen::Interim;
+use crate::listen::Refused;
+use crate::store::AnyStore;
+use crate::upstream::Pool;
+
+/// What answers the requests of one worker. Clones are the same gateway.
+#[derive(Clone, Debug)]
+pub struct Gateway {
+    worker: Arc<WorkerState>,
+}
+
+impl Gateway {
+    /// One for each worker: connections to applications are kept by worker. `live`, `store` and
+    /// `held_requests` are shared by all.
+    pub fn new(live: Arc<ArcSwap<Snapshot>>, store: Arc<AnyStore>, held_requests: HeldRequests, clock: Clock) -> Self {
+        Self {
+            worker: Arc::new(WorkerState {
+                live,
+                store,
+                pool: Pool::new(),
+                held_requests,
+                detached: TaskTracker::new(),
+                clock,
+            }),
+        }
+    }
+
+    /// Waits a moment for answers whose client has left, and for what this worker still has to tell its store. Asked when
+    /// its last request is through.
+    pub async fn finish(&self) {
+        let detached = &self.worker.detached;
+        detached.close();
+        drop(timeout(MAX_DRAIN, detached.wait()).await);
+        self.worker.store.finish().await;
+    }
+}
+
+/// Whoever left before the answer and before the end keeps the slot.
+const MAX_DRAIN: Duration = Duration::from_millis(500);
+
+impl Handle for Gateway {
+    type Body = ResponseBody;
+
+    fn handle(
+        &self,
+        connection: Arc<Connection>,
+        request: Request<Incoming>,
+        interim: Interim,
+    ) -> impl Future<Output = Response<ResponseBody>> + Send + 'static {
+        handle::handle(Arc::clone(&self.worker), connection, request, interim)
+    }
+
+    fn refused(&self, connection: &Connection, refused: Refused) {
+        exchange::record_malformed_head(&self.worker, connection, &refused);
+    }
+}
