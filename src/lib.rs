@@ -33,7 +33,7 @@
 //!
 //! # Who may import whom
 //!
-//! The modules below are listed in reading order, and each uses only modules above it; `tests/architecture.rs` holds
+//! The modules below are listed in reading order, and each uses only modules above it; `tests/architecture` holds
 //! the table and reads the sources.
 //!
 //! | layer | modules | what they know |

@@ -60,6 +60,27 @@ fn every_picture_is_shown() {
 }
 
 #[test]
+fn every_file_that_contributors_are_told_of_exists() {
+    let mut missing = Vec::new();
+    for (page, folder) in [("CONTRIBUTING.md", ""), ("src/lib.rs", "src")] {
+        let text = std::fs::read_to_string(page).expect("the page");
+        let spans = text.split('`').skip(1).step_by(2);
+        let files: Vec<&str> = spans.filter(|span| is_file(span)).collect();
+        assert!(files.len() > 10, "{page}: only {files:?}");
+        let exists = |file: &&str| Path::new(file).exists() || Path::new(folder).join(file).exists();
+        missing.extend(files.into_iter().filter(|file| !exists(file)).map(|file| format!("{page}: {file}")));
+    }
+    assert!(missing.is_empty(), "{}", missing.join("\n"));
+}
+
+/// Whether what stands in backticks is the path of a file or folder, and not a command or a pattern.
+fn is_file(span: &str) -> bool {
+    let is_path =
+        span.contains('/') && span.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-/".contains(&byte));
+    is_path && !span.starts_with('/')
+}
+
+#[test]
 fn the_readme_is_short() {
     let readme = std::fs::read_to_string("README.md").expect("the README");
     assert!(readme.lines().count() <= 150, "{} lines: the rest belongs into the book", readme.lines().count());

@@ -33,7 +33,7 @@ pub(crate) struct Block {
 }
 
 /// The pages at the root of the repository.
-const AT_THE_ROOT: [&str; 2] = ["README.md", "SECURITY.md"];
+const AT_THE_ROOT: [&str; 3] = ["README.md", "CONTRIBUTING.md", "SECURITY.md"];
 
 /// The pages at the root of the repository, and every page of the book.
 pub(crate) fn pages() -> Vec<Page> {
