@@ -38,7 +38,7 @@
 //!
 //! | layer | modules | what they know |
 //! | --- | --- | --- |
-//! | words | [`units`] [`spelling`] [`glob`] [`clock`] [`alarm`] [`base64`] [`files`] [`gather`] [`http1`] [`http2`] | nothing of the crate |
+//! | words | [`units`] [`spelling`] [`glob`] [`clock`] [`alarm`] [`base64`] [`files`] [`gather`] [`http1`] [`http2`] [`http_client`] [`tls`] | nothing of the crate |
 //! | facts | [`client`] [`request`] | who asks, and what for |
 //! | rules | [`list`] [`key`] [`challenge`] [`outcome`] [`limit`] [`route`] | one kind of rule each |
 //! | decision | [`decision`] | the rules together |
@@ -117,7 +117,9 @@ pub mod gather;
 pub mod glob;
 pub mod http1;
 pub mod http2;
+pub mod http_client;
 pub mod spelling;
+pub mod tls;
 pub mod units;
 
 pub mod client;

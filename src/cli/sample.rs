@@ -1,26 +1,21 @@
-//! The application of the demo: a login that answers each guess, as fast as one can guess.
+//! The application of the demo: a login form that answers every attempt at once.
 
-use std::convert::Infallible;
 use std::io;
 use std::net::Ipv4Addr;
 use std::net::SocketAddr;
 use std::thread;
 
-use bytes::Bytes;
-use http::HeaderValue;
+use axum::Router;
+use axum::body::Bytes;
+use axum::extract::DefaultBodyLimit;
+use axum::extract::rejection::BytesRejection;
+use axum::response::Html;
+use axum::response::IntoResponse;
+use axum::response::Response;
 use http::Method;
-use http::Request;
-use http::Response;
 use http::StatusCode;
-use http::header::CONTENT_TYPE;
+use http::Uri;
 use http::header::LOCATION;
-use http_body_util::BodyExt;
-use http_body_util::Full;
-use http_body_util::Limited;
-use hyper::body::Incoming;
-use hyper::server::conn::http1;
-use hyper::service::service_fn;
-use hyper_util::rt::TokioIo;
 use tokio::net::TcpListener;
 use tokio::runtime;
 use tokio::signal::unix::SignalKind;
@@ -44,64 +39,50 @@ pub(super) fn serve(address: SocketAddr, started: impl FnOnce(SocketAddr)) -> io
         let listener = TcpListener::bind(address).await?;
         started(listener.local_addr()?);
         tokio::select! {
-            () = accept(listener) => {}
-            _ = interrupt.recv() => {}
-            _ = terminate.recv() => {}
+            served = accept(listener) => served,
+            _ = interrupt.recv() => Ok(()),
+            _ = terminate.recv() => Ok(()),
         }
-        Ok(())
     })
 }
 
-async fn accept(listener: TcpListener) {
-    loop {
-        let Ok((stream, _)) = listener.accept().await else { continue };
-        tokio::spawn(http1::Builder::new().serve_connection(TokioIo::new(stream), service_fn(answer)));
-    }
+async fn accept(listener: TcpListener) -> io::Result<()> {
+    let application = Router::new().fallback(answer).layer(DefaultBodyLimit::max(MAX_FORM));
+    axum::serve(listener, application).await
 }
 
-async fn answer(request: Request<Incoming>) -> Result<Response<Full<Bytes>>, Infallible> {
-    let page = match (request.method().clone(), request.uri().path().trim_end_matches('/')) {
+async fn answer(method: Method, target: Uri, body: Result<Bytes, BytesRejection>) -> Response {
+    match (method, target.path().trim_end_matches('/')) {
         (Method::GET | Method::HEAD, "") => page(StatusCode::OK, HOME),
         (Method::GET | Method::HEAD, "/login") => page(StatusCode::OK, &login_form("")),
         (Method::GET | Method::HEAD, "/account") => page(StatusCode::OK, ACCOUNT),
         (Method::GET | Method::HEAD, "/healthz") => page(StatusCode::OK, "ok"),
-        (Method::POST, path) if path.trim_matches('/').to_ascii_lowercase().starts_with("login") => {
-            log_in(request.into_body()).await
-        }
+        (Method::POST, path) if path.trim_matches('/').to_ascii_lowercase().starts_with("login") => log_in(body),
         _ => page(StatusCode::NOT_FOUND, "<h1>Nothing here</h1><p><a href=\"/\">Home</a></p>"),
-    };
-    Ok(page)
+    }
 }
 
-async fn log_in(body: Incoming) -> Response<Full<Bytes>> {
-    let Ok(body) = Limited::new(body, MAX_FORM).collect().await else {
-        return page(StatusCode::BAD_REQUEST, &login_form("That was no form."));
-    };
-    let body = body.to_bytes();
-    let field = |name: &str| form_urlencoded::parse(&body).find(|(key, _)| key == name).map(|(_, value)| value);
+fn log_in(form: Result<Bytes, BytesRejection>) -> Response {
+    let Ok(form) = form else { return page(StatusCode::BAD_REQUEST, &login_form("That was no form.")) };
+    let field = |name: &str| form_urlencoded::parse(&form).find(|(key, _)| key == name).map(|(_, value)| value);
     let is_right = field("username").as_deref() == Some(USER) && field("password").as_deref() == Some(PASSWORD);
     if !is_right {
         return page(StatusCode::UNAUTHORIZED, &login_form("Wrong user name or password."));
     }
-    let mut response = page(StatusCode::FOUND, "");
-    response.headers_mut().insert(LOCATION, HeaderValue::from_static("/account"));
-    response
+    ([(LOCATION, "/account")], page(StatusCode::FOUND, "")).into_response()
 }
 
 const USER: &str = "alice";
 const PASSWORD: &str = "open sesame";
 const MAX_FORM: usize = 16 * 1024;
 
-fn page(status: StatusCode, content: &str) -> Response<Full<Bytes>> {
+fn page(status: StatusCode, content: &str) -> Response {
     let html = format!(
         "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width\">\n<title>Sample application</title>\n\
          <style>{STYLE}</style>\n<main>{content}</main>\n</html>\n"
     );
-    let mut response = Response::new(Full::new(Bytes::from(html)));
-    *response.status_mut() = status;
-    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8"));
-    response
+    (status, Html(html)).into_response()
 }
 
 const STYLE: &str = "\

@@ -6,6 +6,8 @@ use std::sync::Arc;
 
 use http::StatusCode;
 
+use crate::http_client::root_cause;
+
 /// A request that got no answer. `server` is the last one tried.
 #[derive(Debug, thiserror::Error)]
 #[error("{cause}")]
@@ -44,7 +46,7 @@ pub enum FailureCause {
     InvalidResponse(BoxError),
     #[error("the server switched protocols without being asked to")]
     UnexpectedUpgrade,
-    #[error("the request's body broke off: {}", deepest(&**.0))]
+    #[error("the request's body broke off: {}", root_cause(&**.0))]
     RequestBody(BoxError),
 }
 
@@ -134,14 +136,6 @@ pub(super) enum AttemptError {
     Disconnected(BoxError),
     #[error("{0}")]
     Failed(FailureCause),
-}
-
-/// Libraries name their part in it; the cause is below.
-fn deepest<'a>(mut error: &'a (dyn Error + 'static)) -> &'a (dyn Error + 'static) {
-    while let Some(source) = error.source() {
-        error = source;
-    }
-    error
 }
 
 #[cfg(test)]

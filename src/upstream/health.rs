@@ -1,21 +1,20 @@
 //! Asking servers whether they are well.
 
 use std::sync::Arc;
-use std::sync::Weak;
 use std::time::Duration;
 
-use bytes::Bytes;
-use h2::client;
 use http::Request;
 use http::StatusCode;
+use http::Uri;
 use http::header::CONNECTION;
 use http::header::HOST;
 use http::header::USER_AGENT;
-use http_body_util::Empty;
+use http_body_util::Full;
+use hyper_util::rt::TokioIo;
 use tokio::time::MissedTickBehavior;
 use tokio::time::interval;
 use tokio::time::timeout;
-use tokio_util::task::AbortOnDropHandle;
+use tower::service_fn;
 use tracing::info;
 use tracing::warn;
 
@@ -28,7 +27,10 @@ use super::Timeouts;
 use super::connect::Protocol;
 use super::connect::connect;
 use super::connect::descriptor_shortages;
-use super::http1::Link;
+use super::error::FailureCause;
+use crate::http_client;
+use crate::http_client::Client;
+use crate::http_client::root_cause;
 
 /// Asks a server again and again, forever.
 pub(super) async fn watch(settings: &Settings, server: &Arc<Server>, check: &HealthCheck) {
@@ -71,40 +73,43 @@ pub(super) async fn watch(settings: &Settings, server: &Arc<Server>, check: &Hea
     }
 }
 
-/// One GET on a connection of its own, for the fixed host where there is one; any answer below 400 is good.
+/// Sends one GET on a connection of its own. Any answer below 400 is good, and its body is not read.
 async fn ask(server: &Arc<Server>, check: &HealthCheck, host: &HostHeader) -> Result<(), String> {
-    let timeouts = Timeouts { connect: check.timeout, ..Timeouts::default() };
-    let protocol = if server.speaks_http2 { Protocol::Http2 } else { Protocol::Http1 };
     let host = match host {
         HostHeader::Preserve => server.name(),
         HostHeader::Fixed(host) => host.to_str().map_err(|error| error.to_string())?,
     };
-    let stream = connect(server, &timeouts, protocol).await.map_err(|cause| cause.to_string())?;
-    server.note_connected();
-    let answered = match protocol {
-        Protocol::Http1 => {
-            let request = Request::get(check.path.as_str()).header(HOST, host).header(CONNECTION, "close");
-            let request = request.header(USER_AGENT, "portcullis").body(Empty::<Bytes>::new());
-            let mut request = request.map_err(|error| error.to_string())?;
-            // The body of the answer is not read: the connection goes with the check.
-            let link = Box::new(Link::new(stream, Arc::clone(server), Duration::ZERO, Weak::new()));
-            let answered =
-                link.exchange(&mut request, &mut None, check.timeout, HeadBounds::default(), &mut |_| ()).await;
-            answered.map(|response| response.status()).map_err(|failed| failed.to_string())
-        }
-        Protocol::Http2 => {
-            let scheme = if server.secure.is_some() { "https" } else { "http" };
-            let request = Request::get(format!("{scheme}://{host}{}", check.path));
-            let request = request.header(USER_AGENT, "portcullis").body(()).map_err(|error| error.to_string())?;
-            let (sender, connection) = client::handshake(stream).await.map_err(|error| error.to_string())?;
-            let _driven = AbortOnDropHandle::new(tokio::spawn(connection));
-            let mut sender = sender.ready().await.map_err(|error| error.to_string())?;
-            let (answer, _) = sender.send_request(request, true).map_err(|error| error.to_string())?;
-            answer.await.map(|response| response.status()).map_err(|error| error.to_string())
-        }
+    let scheme = if server.secure.is_some() { "https" } else { "http" };
+    // HTTP/2 has the host in its target, HTTP/1.1 in a field.
+    let request = if server.speaks_http2 {
+        Request::get(format!("{scheme}://{host}{}", check.path))
+    } else {
+        let request = Request::get(format!("{scheme}://{}{}", server.name(), check.path));
+        request.header(HOST, host).header(CONNECTION, "close")
     };
-    let status = answered?;
-    if status < StatusCode::BAD_REQUEST { Ok(()) } else { Err(format!("answered {status}")) }
+    let request = request.header(USER_AGENT, "portcullis").body(Full::default()).map_err(|error| error.to_string())?;
+    let bounds = HeadBounds::default();
+    let mut builder = http_client::builder();
+    builder.http1_max_buf_size(bounds.bytes).http1_max_headers(bounds.fields);
+    builder.http2_only(server.speaks_http2).http2_max_header_list_size(bounds.http2_list_size());
+    let timeouts = Timeouts { connect: check.timeout, ..Timeouts::default() };
+    let protocol = if server.speaks_http2 { Protocol::Http2 } else { Protocol::Http1 };
+    let server = Arc::clone(server);
+    // The connection is made as for requests, whatever the URL says.
+    let connector = service_fn(move |_: Uri| {
+        let server = Arc::clone(&server);
+        Box::pin(async move {
+            let stream = connect(&server, &timeouts, protocol).await?;
+            server.note_connected();
+            Ok::<_, FailureCause>(TokioIo::new(stream))
+        })
+    });
+    let client: Client<_> = builder.build(connector);
+    match client.request(request).await {
+        Ok(response) if response.status() < StatusCode::BAD_REQUEST => Ok(()),
+        Ok(response) => Err(format!("answered {}", response.status())),
+        Err(error) => Err(root_cause(&error).to_string()),
+    }
 }
 
 /// More often than this would be load, not a check.

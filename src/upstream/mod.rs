@@ -124,6 +124,11 @@ impl HeadBounds {
         let least = Self::default();
         Self { bytes: bytes.max(least.bytes), fields: fields.max(least.fields) }
     }
+
+    /// Both bounds in one number, as HTTP/2 counts: a field is 32 bytes longer than its text (RFC 9113, section 6.5.2).
+    fn http2_list_size(self) -> u32 {
+        u32::try_from(self.bytes + self.fields * 32).unwrap_or(u32::MAX)
+    }
 }
 
 impl Default for HeadBounds {

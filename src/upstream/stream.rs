@@ -6,6 +6,8 @@ use std::pin::Pin;
 use std::task::Context;
 use std::task::Poll;
 
+use hyper_util::client::legacy::connect::Connected;
+use hyper_util::client::legacy::connect::Connection;
 use tokio::io::AsyncRead;
 use tokio::io::AsyncWrite;
 use tokio::io::ReadBuf;
@@ -74,5 +76,12 @@ impl AsyncWrite for ServerStream {
             Self::Tls(stream) => Pin::new(stream).poll_shutdown(cx),
             Self::Reading(_) => Poll::Ready(Err(io::ErrorKind::Unsupported.into())),
         }
+    }
+}
+
+/// What the HTTP client of health checks knows of a connection.
+impl Connection for ServerStream {
+    fn connected(&self) -> Connected {
+        Connected::new()
     }
 }

@@ -1,7 +1,7 @@
 //! One request to an admin listener, and its answer.
 
+use std::borrow::Cow;
 use std::fmt;
-use std::io;
 use std::net::Ipv4Addr;
 use std::net::Ipv6Addr;
 use std::net::SocketAddr;
@@ -23,14 +23,12 @@ use http_body_util::BodyExt;
 use http_body_util::Full;
 use http_body_util::Limited;
 use hyper::body::Incoming;
-use hyper::client::conn::http1;
-use hyper_util::rt::TokioIo;
 use serde_json::Value;
-use tokio::net::TcpStream;
-use tokio::net::lookup_host;
 use tokio::runtime;
-use tokio::task::JoinHandle;
 use tokio::time::timeout;
+
+use crate::http_client;
+use crate::http_client::root_cause;
 
 /// An admin listener, and the token that it is shown.
 pub(in crate::cli) struct Client {
@@ -51,15 +49,6 @@ pub(in crate::cli) enum Followed {
     /// The gateway has no more to say, or nobody wants to hear more.
     ToTheEnd,
     Refused(Answer),
-}
-
-/// Ends the connection when the answer is done with.
-struct Driving(JoinHandle<hyper::Result<()>>);
-
-impl Drop for Driving {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
 }
 
 impl Client {
@@ -113,8 +102,7 @@ impl Client {
         let followed = runtime.block_on(async {
             let silent = || format!("no answer within {} s", PATIENCE.as_secs());
             let opened = timeout(PATIENCE, self.open(Method::GET, target, None)).await.map_err(|_| silent())?;
-            let (answer, _driving) = opened.map_err(|error| format!("{error:#}"))?;
-            let (parts, mut body) = answer.into_parts();
+            let (parts, mut body) = opened.map_err(|error| format!("{error:#}"))?.into_parts();
             if !parts.status.is_success() {
                 let whole = timeout(PATIENCE, Limited::new(body, LARGEST_ANSWER).collect()).await;
                 let body = whole.map_err(|_| silent())?.map_err(|error| error.to_string())?.to_bytes();
@@ -140,24 +128,16 @@ impl Client {
     }
 
     async fn exchange(&self, method: Method, target: &str, document: Option<&Value>) -> anyhow::Result<Answer> {
-        let (answer, _driving) = self.open(method, target, document).await?;
-        let (parts, body) = answer.into_parts();
+        let (parts, body) = self.open(method, target, document).await?.into_parts();
         let body = Limited::new(body, LARGEST_ANSWER).collect().await;
         let body = body.map_err(|error| anyhow::anyhow!("the answer broke off: {error}"))?.to_bytes();
         Ok(Answer { status: parts.status, body })
     }
 
-    /// The head of the answer, and the task without which the rest does not come.
-    async fn open(
-        &self,
-        method: Method,
-        target: &str,
-        document: Option<&Value>,
-    ) -> anyhow::Result<(Response<Incoming>, Driving)> {
-        let stream = self.connect().await?;
-        let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
-        let driving = Driving(tokio::spawn(connection));
-        let mut request = Request::builder().method(method).uri(target).header(HOST, &self.authority);
+    /// Sends a request, and returns the head of the answer. The body comes later.
+    async fn open(&self, method: Method, target: &str, document: Option<&Value>) -> anyhow::Result<Response<Incoming>> {
+        let url = format!("http://{}{target}", reachable(&self.authority));
+        let mut request = Request::builder().method(method).uri(url).header(HOST, &self.authority);
         if let Some(authorization) = &self.authorization {
             request = request.header(AUTHORIZATION, authorization);
         }
@@ -165,21 +145,11 @@ impl Client {
             request = request.header(CONTENT_TYPE, "application/json");
         }
         let body = Full::<Bytes>::from(document.map(Value::to_string).unwrap_or_default());
-        let answer = sender.send_request(request.body(body)?).await;
-        Ok((answer.context("what answers there is not the gateway")?, driving))
-    }
-
-    async fn connect(&self) -> anyhow::Result<TcpStream> {
-        let mut failure: Option<io::Error> = None;
-        for address in lookup_host(&self.authority).await? {
-            // An address to listen on everywhere is here, too.
-            let address = if address.ip().is_unspecified() { loopback_of(address) } else { address };
-            match TcpStream::connect(address).await {
-                Ok(stream) => return Ok(stream),
-                Err(error) => failure = Some(error),
-            }
-        }
-        Err(failure.context("the name has no address")?.into())
+        let answer = http_client::builder().build(http_client::tcp()).request(request.body(body)?).await;
+        answer.map_err(|error| match root_cause(&error) {
+            cause if error.is_connect() => anyhow::anyhow!("{cause}"),
+            cause => anyhow::anyhow!("what answers there is not the gateway: {cause}"),
+        })
     }
 }
 
@@ -200,9 +170,17 @@ fn authority(url: &str) -> anyhow::Result<String> {
     Ok(format!("{host}:{}", uri.port_u16().unwrap_or(DEFAULT_PORT)))
 }
 
-fn loopback_of(address: SocketAddr) -> SocketAddr {
-    let host = if address.is_ipv4() { Ipv4Addr::LOCALHOST.into() } else { Ipv6Addr::LOCALHOST.into() };
-    SocketAddr::new(host, address.port())
+/// Where to connect to: an address to listen on everywhere is here, too.
+fn reachable(authority: &str) -> Cow<'_, str> {
+    match authority.parse::<SocketAddr>() {
+        Ok(SocketAddr::V4(address)) if address.ip().is_unspecified() => {
+            SocketAddr::from((Ipv4Addr::LOCALHOST, address.port())).to_string().into()
+        }
+        Ok(SocketAddr::V6(address)) if address.ip().is_unspecified() => {
+            SocketAddr::from((Ipv6Addr::LOCALHOST, address.port())).to_string().into()
+        }
+        _ => authority.into(),
+    }
 }
 
 const DEFAULT_PORT: u16 = 80;
@@ -237,6 +215,14 @@ mod tests {
         for text in ["", "https://gateway:9090", "not an address"] {
             assert!(authority(text).is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn a_gateway_that_listens_everywhere_is_asked_on_this_machine() {
+        assert_eq!(reachable("0.0.0.0:9090"), "127.0.0.1:9090");
+        assert_eq!(reachable("[::]:9090"), "[::1]:9090");
+        assert_eq!(reachable("10.0.0.5:9090"), "10.0.0.5:9090");
+        assert_eq!(reachable("gateway:9090"), "gateway:9090");
     }
 
     #[test]

@@ -10,10 +10,11 @@ use crate::config::raw::Text;
 use crate::config::source;
 use crate::config::source::Unreadable;
 use crate::files::Watched;
-use crate::listen::tls::Authorities;
 use crate::listen::tls::Certificate;
 use crate::listen::tls::InvalidCertificate;
 use crate::listen::tls::Settings;
+use crate::tls::CaCertificates;
+use crate::tls::InvalidCaCertificates;
 
 impl Compiler {
     pub(super) fn listener_tls(&mut self, tls: &raw::server::ListenerTls) -> Option<Settings> {
@@ -44,13 +45,13 @@ impl Compiler {
         }
     }
 
-    fn authorities(&mut self, file: &Text) -> Option<Authorities> {
+    fn authorities(&mut self, file: &Text) -> Option<CaCertificates> {
         let pem = self.pem(file, "client_ca")?;
-        let unfit = |error: InvalidCertificate| {
+        let unfit = |error: InvalidCaCertificates| {
             let help = "it is a text with `-----BEGIN CERTIFICATE-----`, one for each authority";
             self.mistakes.report(file.at, format!("`{}`: {error}", file.value), help);
         };
-        Authorities::from_pem(&pem).map_err(unfit).ok()
+        CaCertificates::from_pem(&pem).map_err(unfit).ok()
     }
 
     /// A certificate that is out of date is served: without it there would be none, and clients judge by themselves.

@@ -19,6 +19,8 @@ use crate::config::raw::field::nearest;
 use crate::config::raw::leaf::Problem;
 use crate::glob::Glob;
 use crate::route::UpstreamId;
+use crate::tls::CaCertificates;
+use crate::tls::InvalidCaCertificates;
 use crate::upstream::Balance;
 use crate::upstream::HeadBounds;
 use crate::upstream::HealthCheck;
@@ -28,8 +30,6 @@ use crate::upstream::ServerVerification;
 use crate::upstream::Settings;
 use crate::upstream::Timeouts;
 use crate::upstream::server::bare_host;
-use crate::upstream::tls::CaCertificates;
-use crate::upstream::tls::InvalidCaCertificates;
 
 /// The upstreams of a configuration: those with names, and those that are a URL where they are needed.
 #[derive(Debug, Default)]

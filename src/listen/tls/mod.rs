@@ -9,10 +9,8 @@ mod x509;
 use std::fmt;
 use std::sync::Arc;
 
-use rustls::RootCertStore;
 use rustls::ServerConfig;
 use rustls::crypto::aws_lc_rs;
-use rustls::pki_types::CertificateDer;
 use rustls::server::ProducesTickets;
 use rustls::server::WebPkiClientVerifier;
 use rustls::server::danger::ClientCertVerifier;
@@ -25,6 +23,7 @@ pub(super) use self::handshake::Greeted;
 pub(super) use self::handshake::shake_hands;
 
 use self::choice::Choice;
+use crate::tls::CaCertificates;
 
 /// What the `tls` of a listener says.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -32,28 +31,7 @@ pub struct Settings {
     /// At least one: the first is for clients that name nobody who is known.
     pub certificates: Vec<Certificate>,
     /// Clients must present a certificate of one of these.
-    pub client_ca: Option<Authorities>,
-}
-
-/// Who may vouch for clients.
-#[derive(Clone, Eq, PartialEq)]
-pub struct Authorities(Vec<CertificateDer<'static>>);
-
-impl Authorities {
-    /// Takes every certificate of a text of PEM.
-    pub fn from_pem(pem: &str) -> Result<Self, InvalidCertificate> {
-        let found = certificate::certificates(pem).ok_or(InvalidCertificate::Malformed)?;
-        if found.is_empty() {
-            return Err(InvalidCertificate::NoCertificate);
-        }
-        let authorities = Self(found);
-        authorities.roots().map(|_| authorities).ok_or(InvalidCertificate::Malformed)
-    }
-
-    fn roots(&self) -> Option<RootCertStore> {
-        let mut roots = RootCertStore::empty();
-        self.0.iter().try_for_each(|authority| roots.add(authority.clone())).ok().map(|()| roots)
-    }
+    pub client_ca: Option<CaCertificates>,
 }
 
 /// TLS as one listener speaks it. What a client was told to resume with is good for this listener, for as long as
@@ -85,8 +63,7 @@ impl Tls {
         let verifier = match &settings.client_ca {
             None => None,
             Some(authorities) => {
-                let malformed = || NoTls(rustls::Error::General("the authorities are malformed".to_owned()));
-                let roots = Arc::new(authorities.roots().ok_or_else(malformed)?);
+                let roots = Arc::new(authorities.roots());
                 let builder = WebPkiClientVerifier::builder_with_provider(roots, Arc::clone(&provider));
                 Some(builder.build().map_err(|error| NoTls(rustls::Error::General(error.to_string())))?)
             }
@@ -109,12 +86,6 @@ impl Tls {
 /// What clients may choose from, by preference.
 const PROTOCOLS: [&[u8]; 3] = [HTTP2, b"http/1.1", b"http/1.0"];
 const HTTP2: &[u8] = b"h2";
-
-impl fmt::Debug for Authorities {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Authorities({})", self.0.len())
-    }
-}
 
 impl fmt::Debug for Tls {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

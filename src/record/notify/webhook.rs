@@ -50,9 +50,9 @@ impl Webhook {
         self.0.authority().map(Authority::as_str).unwrap_or_default()
     }
 
-    /// Path and query: the secret.
-    pub(super) fn target(&self) -> &str {
-        self.0.path_and_query().map_or("/", |target| target.as_str())
+    /// All of it, the secret in its path too.
+    pub(super) fn url(&self) -> &Uri {
+        &self.0
     }
 }
 
@@ -77,9 +77,9 @@ mod tests {
         let webhook = Webhook::parse("https://hooks.example.com/T0/s3cret?token=abc").unwrap();
         assert_eq!(format!("{webhook} {webhook:?}"), "https://hooks.example.com/*** https://hooks.example.com/***");
         assert_eq!((webhook.host(), webhook.port(), webhook.is_https()), ("hooks.example.com", 443, true));
-        assert_eq!(webhook.target(), "/T0/s3cret?token=abc");
+        assert_eq!(webhook.url().path_and_query().unwrap(), "/T0/s3cret?token=abc");
         let local = Webhook::parse("http://[::1]:8065").unwrap();
-        assert_eq!((local.host(), local.port(), local.target()), ("::1", 8065, "/"));
+        assert_eq!((local.host(), local.port(), local.url().path()), ("::1", 8065, "/"));
     }
 
     #[test]

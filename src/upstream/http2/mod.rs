@@ -196,7 +196,7 @@ async fn open(
         // Whoever does not read his answer is not to hold up the others.
         .initial_connection_window_size(STREAM_WINDOW * MOST_STREAMS)
         .max_frame_size(MAX_FRAME)
-        .max_header_list_size(list_size(heads))
+        .max_header_list_size(heads.http2_list_size())
         .max_send_buffer_size(MAX_BUFFER);
     let (sender, mut connection) =
         builder.handshake(read_monitor).await.map_err(|error| FailureCause::Closed(error.into()))?;
@@ -308,11 +308,6 @@ async fn unused(load: &ConnectionState, idle: Duration, server: &Server) {
     }
 }
 
-/// As HTTP/2 counts it.
-fn list_size(heads: HeadBounds) -> u32 {
-    u32::try_from(heads.bytes + heads.fields * FIELD).unwrap_or(u32::MAX)
-}
-
 fn not_http2() -> FailureCause {
     FailureCause::Connect(io::Error::new(io::ErrorKind::InvalidData, "it does not speak HTTP/2"))
 }
@@ -325,9 +320,6 @@ const STREAM_WINDOW: u32 = 64 * 1024;
 
 /// What it may send in one frame.
 const MAX_FRAME: u32 = 16 * 1024;
-
-/// What each field counts beyond its bytes (RFC 9113, section 6.5.2).
-const FIELD: usize = 32;
 
 /// What is taken of one request's body before the server reads it.
 const MAX_BUFFER: usize = 64 * 1024;

@@ -15,7 +15,6 @@ use redis::RedisError;
 use redis::Value;
 use redis::aio::MultiplexedConnection;
 use rustls::ClientConfig;
-use rustls::RootCertStore;
 use rustls::pki_types::ServerName;
 use tokio::io::AsyncRead;
 use tokio::io::AsyncWrite;
@@ -33,6 +32,8 @@ use super::fault::Fault;
 use super::pipeline::Pipeline;
 use super::url::Address;
 use super::url::Login;
+use crate::tls::client::client_config;
+use crate::tls::client::system_roots;
 
 /// What all connections of a process have in common.
 #[derive(Debug)]
@@ -142,22 +143,9 @@ impl Connector {
         if let Some(config) = self.tls.get() {
             return Ok(Arc::clone(config));
         }
-        let config = Arc::new(verifying()?);
+        let config = Arc::new(client_config(system_roots().map_err(io::Error::other)?));
         Ok(Arc::clone(self.tls.get_or_init(|| config)))
     }
-}
-
-/// TLS that believes whom the system believes.
-fn verifying() -> io::Result<ClientConfig> {
-    let mut roots = RootCertStore::empty();
-    let (_, unreadable) = roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-    if roots.is_empty() {
-        return Err(io::Error::other(format!("the system has no root certificates, {unreadable} cannot be read")));
-    }
-    // Named here, not looked up in the process: nobody else's choice can be in force.
-    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-    let builder = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
-    Ok(builder.map_err(io::Error::other)?.with_root_certificates(roots).with_no_client_auth())
 }
 
 async fn tcp(host: &str, port: u16) -> io::Result<TcpStream> {
