@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::bans::Bans;
-use super::bans::shared;
+use super::bans::message;
 use super::denied_until::DeniedUntil;
 use super::memory::MemoryStore;
 use crate::clock::Timestamp;
@@ -28,8 +28,8 @@ impl Resets {
 
     /// What is no key in the message says nothing.
     pub fn apply_message(&self, message: &[u8]) {
-        if shared::is_about_bans(message) {
-            return shared::heard(self.local.bans(), message);
+        if message::is_about_bans(message) {
+            return message::apply_message(self.local.bans(), message);
         }
         let mut until = None;
         for word in message.split(|byte| *byte == b' ') {
@@ -55,25 +55,25 @@ impl Resets {
     pub fn reset(&self, key: KeyHash, until: Option<Timestamp>) {
         let key = local_key(key);
         self.denied.reset(key);
-        self.local.forget_now(key, until);
+        self.local.reset_now(key, until);
     }
 
     /// From now on every reset is heard of; earlier ones may not have been. The same goes for bans.
     pub fn subscribed(&self) {
         self.denied.subscribed();
-        self.bans().listens(true);
+        self.bans().set_subscribed(true);
     }
 
     /// A server may have lost what it held.
     pub fn server_emptied(&self) {
         self.denied.server_emptied();
-        self.bans().ask();
+        self.bans().request_sync();
     }
 
     /// Resets are not heard of any more.
     pub fn unsubscribed(&self) {
         self.denied.unsubscribed();
-        self.bans().listens(false);
+        self.bans().set_subscribed(false);
     }
 }
 

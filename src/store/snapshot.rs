@@ -27,7 +27,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::info;
 use tracing::warn;
 
-use super::bans::shared::Written;
+use super::bans::saved::SavedBan;
 use super::memory::MemoryStore;
 use crate::client::keyring::KeySeed;
 use crate::clock::Timestamp;
@@ -47,7 +47,7 @@ const IDLE_PARTS: u32 = 20;
 #[derive(Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 pub(super) struct SnapshotContent {
     pub(super) secret: [u8; 16],
-    bans: Vec<Written>,
+    bans: Vec<SavedBan>,
     seeds: Vec<(u64, [u8; 32])>,
     known: Vec<(u128, Vec<(u64, u64)>)>,
 }
@@ -145,17 +145,17 @@ pub async fn write_changes(writer: Arc<SnapshotWriter>, store: Arc<MemoryStore>,
     let mut is_well = true;
     loop {
         let is_last = stop.run_until_cancelled(time::sleep(pace)).await.is_none();
-        store.bans().sweep();
+        store.bans().remove_expired();
         pace = PACE;
-        let state = store.state();
-        if let Some(path) = writer.path.as_ref().filter(|_| written.as_ref() != Some(&state)) {
+        let mark = store.change_mark();
+        if let Some(path) = writer.path.as_ref().filter(|_| written.as_ref() != Some(&mark)) {
             let begun = Instant::now();
             let (with, to, of) = (Arc::clone(&writer), path.clone(), Arc::clone(&store));
             let outcome = task::spawn_blocking(move || with.write(&to, &of));
             let outcome = outcome.await.unwrap_or_else(|error| Err(io::Error::other(error)));
             pace = pace.max(begun.elapsed() * IDLE_PARTS);
             match outcome {
-                Ok(()) => (written, is_well) = (Some(state), true),
+                Ok(()) => (written, is_well) = (Some(mark), true),
                 Err(error) => {
                     if is_well {
                         let name = path.display();
@@ -173,9 +173,9 @@ pub async fn write_changes(writer: Arc<SnapshotWriter>, store: Arc<MemoryStore>,
 
 impl SnapshotContent {
     fn of(store: &MemoryStore) -> Self {
-        let bans = store.bans().records().into_iter().map(|record| Written::of(&record));
+        let bans = store.bans().records().into_iter().map(|record| SavedBan::of(&record));
         let seeds = store.ring().export().into_iter().map(|seed| (seed.made.as_micros(), seed.secret));
-        let known = store.acquaintances().into_iter().map(|(subject, clients)| {
+        let known = store.known_clients().into_iter().map(|(subject, clients)| {
             (subject.0, clients.into_iter().map(|(client, until)| (client, until.as_micros())).collect())
         });
         Self { secret: store.secret(), bans: bans.collect(), seeds: seeds.collect(), known: known.collect() }
@@ -184,13 +184,13 @@ impl SnapshotContent {
     /// Replaces what the store knew.
     fn put_into(self, store: &MemoryStore) {
         let before = store.bans().mark();
-        self.bans.iter().filter_map(Written::read).for_each(|record| store.bans().keep(record));
-        store.bans().only(before);
+        self.bans.iter().filter_map(SavedBan::read).for_each(|record| store.bans().insert(record));
+        store.bans().remove_unchanged_since(before);
         let seeds = self.seeds.into_iter();
         let seeds: Vec<KeySeed> =
             seeds.map(|(made, secret)| KeySeed { made: Timestamp::from_micros(made), secret }).collect();
         store.import_seeds(&seeds);
-        store.meet_again(self.known.into_iter().map(|(subject, clients)| {
+        store.restore_known_clients(self.known.into_iter().map(|(subject, clients)| {
             let clients = clients.into_iter().map(|(client, until)| (client, Timestamp::from_micros(until)));
             (KeyHash(subject), clients.collect())
         }));

@@ -1,4 +1,4 @@
-//! What a ban is, and what it is called.
+//! A ban, its subject and its id.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -17,11 +17,11 @@ use crate::key::Key;
 use crate::key::KeyHash;
 use crate::key::KeyHasher;
 
-/// Which ban: by what is banned, so that every gateway calls it the same. Printed as 32 hexadecimal digits.
+/// The id of a ban, derived from its subject, so that every gateway uses the same id. Printed as 32 hexadecimal digits.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, Hash, Ord, PartialEq, PartialOrd, Serialize)]
 pub struct BanId(pub u128);
 
-/// A ban.
+/// A ban that lasts or has ended.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Ban {
     pub id: BanId,
@@ -29,7 +29,7 @@ pub struct Ban {
     pub since: Timestamp,
     pub until: Timestamp,
     pub reason: Arc<str>,
-    /// By a person, not by a limit.
+    /// An operator set it, not a limit.
     pub by_operator: bool,
 }
 
@@ -37,7 +37,8 @@ pub struct Ban {
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum BanSubject {
     Address(IpNet),
-    /// A key of a limit. What it is called is for people, and so is who asked when it began, where that is known.
+    /// A key of a limit. `named` and `client` are for logs and operators; `client` sent the request that began the ban,
+    /// where that is known.
     Key {
         key: KeyHash,
         limit: Arc<str>,
@@ -46,18 +47,18 @@ pub enum BanSubject {
     },
 }
 
-/// What is remembered of the bans of one subject.
+/// The last ban of a subject, and where the subject stands on the ladder of its limit.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub(in crate::store) struct Record {
+pub(in crate::store) struct BanRecord {
     pub ban: Ban,
-    /// How many steps of the ladder of its limit were taken; 0: none, it was banned by hand alone.
+    /// How many steps of the ladder were taken; 0: only operators have banned it.
     pub step: u32,
-    /// How long the last ban is, or was.
+    /// How long the last ban lasts or lasted.
     pub length: Duration,
 }
 
-/// How long it takes at most until a gateway hears of a ban.
-const ON_THE_WAY: Duration = Duration::from_secs(1);
+/// How long the message about a ban takes at most to reach a gateway.
+const LONGEST_DELIVERY: Duration = Duration::from_secs(1);
 
 impl BanId {
     pub fn of_key(key: KeyHash) -> Self {
@@ -68,7 +69,7 @@ impl BanId {
         Self::named("addresses", network.trunc().to_string().as_bytes())
     }
 
-    /// It tells nothing of the hash that counters are kept under.
+    /// Hashed again, so that the id does not reveal the hash under which the key is counted.
     fn named(space: &str, name: &[u8]) -> Self {
         let mut key = Key::default();
         key.push(name);
@@ -86,12 +87,12 @@ impl BanSubject {
 }
 
 impl Ban {
-    /// How much of it is left; nothing of one that is over.
+    /// How long it still lasts; zero when it is over.
     pub fn left(&self, now: Timestamp) -> Duration {
         self.until.since(now)
     }
 
-    /// The network it is about, where that is known in clear.
+    /// The banned network, where it is known unhashed.
     pub fn network(&self) -> Option<IpNet> {
         match &self.subject {
             BanSubject::Address(network) => Some(*network),
@@ -100,23 +101,24 @@ impl Ban {
     }
 }
 
-impl Record {
-    /// Until when it has any say: as `Ladder::expires` of its rung.
+impl BanRecord {
+    /// When it can be removed: its step no longer matters then. The same moment as `Ladder::expires` of its rung.
     pub(in crate::store) fn expires(&self) -> Timestamp {
         self.ban.until + self.length.saturating_mul(self.step)
     }
 
-    /// Takes from what was known before what is known better: what is shown of the key; and when the ban began and ends,
-    /// if it is the same ban, and the news of it took a moment.
-    pub(super) fn learn(&mut self, known: &Self) {
+    /// Keeps from the `known` record what this process knows better: the clear name of the key, and, when both describe
+    /// the same ban, its begin and end, because the delivery of the message has shifted them a little.
+    pub(super) fn merge_known(&mut self, known: &Self) {
         if let (BanSubject::Key { named, .. }, BanSubject::Key { .. }) = (&self.ban.subject, &known.ban.subject)
             && named.clear.is_none()
         {
             self.ban.subject = known.ban.subject.clone();
         }
-        let what = |record: &Self| (record.step, record.length, record.ban.by_operator, Arc::clone(&record.ban.reason));
-        let apart = self.ban.until.since(known.ban.until).max(known.ban.until.since(self.ban.until));
-        if what(self) == what(known) && apart < ON_THE_WAY {
+        let facts =
+            |record: &Self| (record.step, record.length, record.ban.by_operator, Arc::clone(&record.ban.reason));
+        let difference = self.ban.until.since(known.ban.until).max(known.ban.until.since(self.ban.until));
+        if facts(self) == facts(known) && difference < LONGEST_DELIVERY {
             (self.ban.since, self.ban.until) = (known.ban.since, known.ban.until);
         }
     }
@@ -129,20 +131,20 @@ impl fmt::Display for BanId {
 }
 
 impl FromStr for BanId {
-    type Err = InvalidId;
+    type Err = InvalidBanId;
 
-    fn from_str(text: &str) -> Result<Self, InvalidId> {
+    fn from_str(text: &str) -> Result<Self, InvalidBanId> {
         let is_plain = text.len() == 32 && text.bytes().all(|digit| digit.is_ascii_hexdigit());
-        if is_plain { Ok(Self(u128::from_str_radix(text, 16)?)) } else { Err(InvalidId) }
+        if is_plain { Ok(Self(u128::from_str_radix(text, 16)?)) } else { Err(InvalidBanId) }
     }
 }
 
-/// It is no name of a ban.
+/// The text is not the id of a ban.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
-#[error("an id of a ban has 32 hexadecimal digits")]
-pub struct InvalidId;
+#[error("a ban id has 32 hexadecimal digits")]
+pub struct InvalidBanId;
 
-impl From<ParseIntError> for InvalidId {
+impl From<ParseIntError> for InvalidBanId {
     fn from(_: ParseIntError) -> Self {
         Self
     }
@@ -158,7 +160,7 @@ mod tests {
         assert_eq!(id.to_string().parse(), Ok(id));
         assert_eq!(BanId(1).to_string(), "00000000000000000000000000000001");
         for wrong in ["", "1", "+0000000000000000000000000000001", "0000000000000000000000000000000g"] {
-            assert_eq!(wrong.parse::<BanId>(), Err(InvalidId), "{wrong}");
+            assert_eq!(wrong.parse::<BanId>(), Err(InvalidBanId), "{wrong}");
         }
     }
 

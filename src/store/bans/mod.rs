@@ -1,33 +1,30 @@
-//! Who is banned: a table of this process that is asked without a round trip.
+//! Bans: a table in this process, looked up without a round trip.
 //!
-//! - [`ban`]: what a ban is, and what it is called.
-//! - [`table`]: all bans that are known here, and how long each still lasts.
-//! - [`networks`]: the banned addresses among them.
-//! - [`shared`], [`followed`]: what gateways tell each other of them, and what of it is known.
-//! - [`begin`]: bans that begin and end, in memory or by way of Redis.
+//! - [`ban`]: a ban, its subject and its id.
+//! - [`table`]: all bans that this process knows; `index` and [`networks`] are how it finds them.
+//! - `any_store`: bans that begin and end, in memory or through Redis.
+//! - `version`, `text`, [`message`], `saved`: bans as gateways and processes send them to each other.
+//! - `sync`, `sync_state`: how the table follows the bans in Redis.
+//! - `observer`: is called when this process sets or lifts a ban.
 
 pub mod ban;
 pub mod networks;
 pub mod table;
 
-mod begin;
-mod followed;
+mod any_store;
+pub(in crate::store) mod index;
+mod observer;
+mod sync;
+mod sync_state;
 
-pub(in crate::store) mod shared;
+pub(in crate::store) mod message;
+pub(in crate::store) mod saved;
+pub(in crate::store) mod text;
+pub(in crate::store) mod version;
 
 pub use self::ban::Ban;
 pub use self::ban::BanId;
 pub use self::ban::BanSubject;
+pub use self::observer::BanObserver;
 pub use self::table::BanTableFull;
 pub use self::table::Bans;
-
-/// Who is told of bans that begin and end by the doing of this process: for the audit trail and the live stream.
-///
-/// Called on the way of a request, and not to wait for anything. What other gateways do is told by them.
-pub trait BanObserver: Send + Sync + std::fmt::Debug {
-    /// It begins now.
-    fn banned(&self, ban: &Ban);
-
-    /// It was lifted by hand before its end.
-    fn lifted(&self, ban: &Ban);
-}

@@ -1,4 +1,4 @@
-//! Banned addresses, asked for each request once there is one: a look-up for each length of prefix that there is.
+//! Banned networks, looked up for each request: one look-up for each prefix length that is in use.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -7,24 +7,24 @@ use ipnet::IpNet;
 
 use crate::clock::Timestamp;
 
-/// Networks, each until a moment. IPv4-mapped addresses are to be given as IPv4.
+/// Networks and until when each is banned. Callers pass IPv4-mapped addresses as IPv4.
 #[derive(Debug, Default)]
 pub(super) struct Networks {
-    v4: Family,
-    v6: Family,
+    v4: AddressFamily,
+    v6: AddressFamily,
 }
 
-/// Networks of one kind of address, by their prefix and their bits.
+/// Networks of one address family, by prefix length and bits.
 #[derive(Debug, Default)]
-struct Family {
+struct AddressFamily {
     until: HashMap<(u8, u128), Timestamp>,
-    /// How many there are of each length.
+    /// How many networks there are of each prefix length.
     lengths: Vec<(u8, usize)>,
 }
 
 impl Networks {
     pub(super) fn insert(&mut self, network: IpNet, until: Timestamp) {
-        let (family, at) = self.place(network);
+        let (family, at) = self.locate(network);
         if family.until.insert(at, until).is_none() {
             match family.lengths.iter_mut().find(|(length, _)| *length == at.0) {
                 Some((_, count)) => *count += 1,
@@ -34,7 +34,7 @@ impl Networks {
     }
 
     pub(super) fn remove(&mut self, network: IpNet) {
-        let (family, at) = self.place(network);
+        let (family, at) = self.locate(network);
         if family.until.remove(&at).is_some() {
             family.lengths.iter_mut().filter(|(length, _)| *length == at.0).for_each(|(_, count)| *count -= 1);
             family.lengths.retain(|(_, count)| *count > 0);
@@ -45,7 +45,7 @@ impl Networks {
         self.v4.until.len() + self.v6.until.len()
     }
 
-    /// Until when an address is banned, and as part of what: whichever of its networks is so longest.
+    /// Until when an address is banned, and the network whose ban ends last.
     pub(super) fn until(&self, address: IpAddr) -> Option<(Timestamp, IpNet)> {
         let (family, bits, width) = match address {
             IpAddr::V4(address) => (&self.v4, u128::from(address.to_bits()), 32),
@@ -59,7 +59,7 @@ impl Networks {
         Some((until, IpNet::new(address, length).ok()?.trunc()))
     }
 
-    fn place(&mut self, network: IpNet) -> (&mut Family, (u8, u128)) {
+    fn locate(&mut self, network: IpNet) -> (&mut AddressFamily, (u8, u128)) {
         match network.trunc() {
             IpNet::V4(network) => (&mut self.v4, (network.prefix_len(), u128::from(network.network().to_bits()))),
             IpNet::V6(network) => (&mut self.v6, (network.prefix_len(), network.network().to_bits())),

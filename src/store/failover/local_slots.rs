@@ -1,4 +1,4 @@
-//! Slots in flight that Redis knows nothing of: taken while it was away.
+//! Slots that were taken during an outage, so that Redis does not know them.
 
 use std::collections::HashMap;
 
@@ -6,52 +6,52 @@ use parking_lot::Mutex;
 
 use crate::key::KeyHash;
 
-/// Requests of this core that hold a slot here alone, or none at all, though they are to give one back.
+/// Requests of this core whose slot is only in this process, or counted nowhere, although they will give one back.
 #[derive(Debug, Default)]
-pub(super) struct LocalSlots(Mutex<HashMap<KeyHash, Slots>>);
+pub(super) struct LocalSlots(Mutex<HashMap<KeyHash, SlotCounts>>);
 
 #[derive(Debug, Default)]
-struct Slots {
+struct SlotCounts {
     uncounted: u32,
     in_memory: u32,
 }
 
-/// Where a request holds the slot that it gives back.
+/// Where the slot of a request is counted.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum Place {
-    /// It passed uncounted.
+pub(super) enum SlotLocation {
+    /// The request passed uncounted.
     Nowhere,
     InMemory,
-    /// In Redis, and in memory as what Redis admits is.
+    /// In Redis, and in memory as every charge of Redis is.
     InRedis,
 }
 
 impl LocalSlots {
-    pub(super) fn take(&self, key: KeyHash, place: Place) {
+    pub(super) fn take(&self, key: KeyHash, location: SlotLocation) {
         let mut keys = self.0.lock();
-        match place {
-            Place::Nowhere => keys.entry(key).or_default().uncounted += 1,
-            Place::InMemory => keys.entry(key).or_default().in_memory += 1,
-            Place::InRedis => {}
+        match location {
+            SlotLocation::Nowhere => keys.entry(key).or_default().uncounted += 1,
+            SlotLocation::InMemory => keys.entry(key).or_default().in_memory += 1,
+            SlotLocation::InRedis => {}
         }
     }
 
-    /// Where a slot of this key is given back. Nobody knows which of several requests of a key is through: the slots
-    /// that hold back least go first, so that in between too many are counted rather than too few.
-    pub(super) fn give_back(&self, key: KeyHash) -> Place {
+    /// Where a slot of this key is given back. It is not known which of several requests of a key has ended. Slots that
+    /// count least go first, so that until all have ended too many slots are counted rather than too few.
+    pub(super) fn give_back(&self, key: KeyHash) -> SlotLocation {
         let mut keys = self.0.lock();
-        let Some(slots) = keys.get_mut(&key) else { return Place::InRedis };
-        let place = if slots.uncounted > 0 {
+        let Some(slots) = keys.get_mut(&key) else { return SlotLocation::InRedis };
+        let location = if slots.uncounted > 0 {
             slots.uncounted -= 1;
-            Place::Nowhere
+            SlotLocation::Nowhere
         } else {
             slots.in_memory -= 1;
-            Place::InMemory
+            SlotLocation::InMemory
         };
         if slots.uncounted == 0 && slots.in_memory == 0 {
             keys.remove(&key);
         }
-        place
+        location
     }
 }
 
@@ -60,14 +60,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_holds_back_least_goes_first() {
+    fn slots_that_count_least_go_first() {
         let (local_slots, key) = (LocalSlots::default(), KeyHash(7));
-        local_slots.take(key, Place::InMemory);
-        local_slots.take(key, Place::Nowhere);
-        local_slots.take(key, Place::InRedis);
-        assert_eq!(local_slots.give_back(KeyHash(8)), Place::InRedis);
+        local_slots.take(key, SlotLocation::InMemory);
+        local_slots.take(key, SlotLocation::Nowhere);
+        local_slots.take(key, SlotLocation::InRedis);
+        assert_eq!(local_slots.give_back(KeyHash(8)), SlotLocation::InRedis);
         let order = [(); 3].map(|()| local_slots.give_back(key));
-        assert_eq!(order, [Place::Nowhere, Place::InMemory, Place::InRedis]);
+        assert_eq!(order, [SlotLocation::Nowhere, SlotLocation::InMemory, SlotLocation::InRedis]);
         assert!(local_slots.0.lock().is_empty());
     }
 }

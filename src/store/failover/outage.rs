@@ -1,8 +1,8 @@
-//! What becomes of charges that Redis does not answer: `on_failure`.
+//! Decides charges that Redis does not answer: `on_failure`.
 
-use super::Failover;
-use super::local_slots::Place;
+use super::local_slots::SlotLocation;
 use super::share::share;
+use super::store::Failover;
 use crate::decision::Batch;
 use crate::decision::Charge;
 use crate::decision::Verdict;
@@ -12,14 +12,14 @@ use crate::limit::Rule;
 use crate::store::StoreError;
 use crate::store::redis::RedisDecision;
 
-/// What is known of each charge of a batch so far.
+/// The verdicts that are known so far, in the order of the batch.
 type Verdicts = Vec<Option<Verdict>>;
 
 impl Failover {
-    /// Decides what Redis has not, together with what it has: all or none of it passes.
+    /// Decides the charges that Redis has not decided, together with those it has: all of them pass, or none.
     ///
-    /// What Redis refused before it went away stays refused. Then `deny` stands before everything, and what is counted
-    /// here is decided last. Whatever denies, Redis is given back what it charged.
+    /// First, charges that Redis denied before the outage stay denied. Then `on_failure: deny` applies, and the charges
+    /// counted in this process are decided last. If anything denies, the charges of Redis are given back.
     pub(super) fn decide_in_outage(
         &self,
         batch: &Batch<'_>,
@@ -31,7 +31,7 @@ impl Failover {
         if remembered {
             exempt(here, &mut verdicts);
         }
-        self.fill_known(here, &mut verdicts);
+        self.fill_denied(here, &mut verdicts);
         if !is_refused(here, &verdicts, |charge| charge.force == Force::Binding) && must_deny(here, &verdicts) {
             let all = places(here, |place, charge| decided.is_charged(place) && !charge.is_attempt());
             self.redis.give_back(batch, decided, &all);
@@ -53,8 +53,8 @@ impl Failover {
         {
             let verdict = &verdicts[place];
             if decided.verdicts[place].is_none() && verdict.passes() && !verdict.is_exempt {
-                let held = if is_counted_here(charge) { Place::InMemory } else { Place::Nowhere };
-                self.local_slots.take(batch.charges[place].key, held);
+                let location = if is_counted_here(charge) { SlotLocation::InMemory } else { SlotLocation::Nowhere };
+                self.local_slots.take(batch.charges[place].key, location);
             }
         }
         let for_nothing =
@@ -66,7 +66,7 @@ impl Failover {
         Ok(verdicts)
     }
 
-    /// Where keys stand whose servers do not answer.
+    /// Looks at the keys whose servers do not answer.
     pub(super) fn look_in_outage(
         &self,
         here: &Batch<'_>,
@@ -77,7 +77,7 @@ impl Failover {
             if remembered {
                 exempt(here, &mut verdicts);
             }
-            self.fill_known(here, &mut verdicts);
+            self.fill_denied(here, &mut verdicts);
             if must_deny(here, &verdicts) {
                 return Err(StoreError::Outage);
             }
@@ -93,29 +93,29 @@ impl Failover {
         Ok(verdicts.into_iter().map(|verdict| verdict.unwrap_or_else(uncounted)).collect())
     }
 
-    /// What Redis refused until a moment that has not come.
-    fn fill_known(&self, here: &Batch<'_>, verdicts: &mut Verdicts) {
+    /// Fills in the denials of Redis that have not ended.
+    fn fill_denied(&self, here: &Batch<'_>, verdicts: &mut Verdicts) {
         let now = self.clock.now();
         for (charge, verdict) in here.charges.iter().zip(verdicts).filter(|(_, verdict)| verdict.is_none()) {
             *verdict = self.denied.known(charge, now).map(|denial| self.denied_verdict(charge, denial));
         }
     }
 
-    /// Decides here what is counted here, at this gateway's share.
+    /// Decides the charges that are counted in this process, at this gateway's share.
     fn fill_local(&self, here: &Batch<'_>, verdicts: &mut Verdicts) {
-        let asked = places(here, |place, charge| verdicts[place].is_none() && is_counted_here(charge));
-        if asked.is_empty() {
+        let undecided = places(here, |place, charge| verdicts[place].is_none() && is_counted_here(charge));
+        if undecided.is_empty() {
             return;
         }
-        let rules: Vec<Rule> = asked.iter().map(|place| share(here.charges[*place].rule, self.nodes)).collect();
-        // Two batches: what is denied already by something it passes together with, and what is not.
+        let rules: Vec<Rule> = undecided.iter().map(|place| share(here.charges[*place].rule, self.nodes)).collect();
+        // Two batches: charges that pass only together with a denied charge, and all others.
         for is_denied in [true, false] {
             let mut batch = Batch::default();
             let mut at = Vec::new();
-            for (place, rule) in asked.iter().zip(&rules) {
+            for (place, rule) in undecided.iter().zip(&rules) {
                 let charge = &here.charges[*place];
                 if is_denied == is_refused(here, verdicts, |other| charge.passes_with(other)) {
-                    // Beside what binds, a shadow would be decided alone.
+                    // In a batch with binding charges, a shadow would be decided on its own.
                     let force = if is_denied { Force::Binding } else { charge.force };
                     batch.charges.push(Charge { rule, force, ..charge.clone() });
                     at.push(*place);
@@ -132,7 +132,7 @@ fn is_counted_here(charge: &Charge<'_>) -> bool {
     charge.on_failure == OnFailure::Local
 }
 
-/// Whether a limit that lets nothing pass unasked has no answer. A shadow applies to nobody.
+/// Whether a binding limit with `on_failure: deny` has no verdict. A shadow denies no request.
 fn must_deny(here: &Batch<'_>, verdicts: &Verdicts) -> bool {
     let mut unanswered = here.charges.iter().zip(verdicts).filter(|(_, verdict)| verdict.is_none());
     unanswered.any(|(charge, _)| charge.force == Force::Binding && charge.on_failure == OnFailure::Deny)
@@ -147,10 +147,10 @@ fn places(here: &Batch<'_>, which: impl Fn(usize, &Charge<'_>) -> bool) -> Vec<u
     here.charges.iter().enumerate().filter(|(place, charge)| which(*place, charge)).map(|(place, _)| place).collect()
 }
 
-/// What does not hold for the client, which is known.
+/// Exempts a known client from the charges that do not hold for known clients.
 fn exempt(here: &Batch<'_>, verdicts: &mut Verdicts) {
-    let concerned = here.charges.iter().zip(verdicts).filter(|(charge, _)| charge.unless_known);
-    concerned.for_each(|(_, verdict)| _ = verdict.get_or_insert_with(Verdict::exempt));
+    let exempted = here.charges.iter().zip(verdicts).filter(|(charge, _)| charge.unless_known);
+    exempted.for_each(|(_, verdict)| _ = verdict.get_or_insert_with(Verdict::exempt));
 }
 
 fn uncounted() -> Verdict {

@@ -1,11 +1,12 @@
-//! What became of requests: told to Redis, and to the copy in this process.
+//! Settles requests in Redis and in the copy of its counts in this process.
 
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-use super::Failover;
-use super::local_slots::Place;
+use super::local_keys::local_client;
+use super::local_slots::SlotLocation;
 use super::share::share;
+use super::store::Failover;
 use crate::decision::Batch;
 use crate::decision::Settlement;
 use crate::decision::batch::Charged;
@@ -15,20 +16,20 @@ use crate::key::KeyHash;
 use crate::store::resets;
 
 impl Failover {
-    /// Whether reservations of this key wait for their outcome in this process, or are being decided on.
+    /// Whether reservations of this key wait for their outcome in this process, or may be made by a decision under way.
     pub(in crate::store) fn is_unsettled(&self, key: KeyHash) -> bool {
         self.local.unsettled().may_be_any(resets::local_key(key))
     }
 
-    /// Settles here what is counted here, and says what is to be settled in Redis.
+    /// Settles the copy in this process. Returns what is still to be settled in Redis.
     pub(super) fn settle_here<'p>(&self, settlement: &Settlement<'p>) -> Option<Settlement<'p>> {
         match *settlement {
             Settlement::Release(key) => {
-                let place = self.local_slots.give_back(key);
-                if place != Place::Nowhere {
+                let location = self.local_slots.give_back(key);
+                if location != SlotLocation::Nowhere {
                     self.local.release(resets::local_key(key));
                 }
-                return (place == Place::InRedis).then(|| settlement.clone());
+                return (location == SlotLocation::InRedis).then(|| settlement.clone());
             }
             Settlement::TakeBack { key, rule, charged } => match charged.ledger {
                 Ledger::Local => {
@@ -49,29 +50,25 @@ impl Failover {
                 }
             }
             Settlement::Charge { key, rule, items } => self.local.charge_now(resets::local_key(key), rule, items),
-            // When Redis has forgotten it: what is asked in between would be mirrored again.
+            // Reset here only after Redis: a decision in between would be mirrored again.
             Settlement::Reset { .. } => {}
             Settlement::Remember { of, most, keep } => {
-                self.local.settle_now(&Settlement::Remember { of: known_here(of), most, keep });
+                self.local.settle_now(&Settlement::Remember { of: local_client(of), most, keep });
             }
         }
         Some(settlement.clone())
     }
 
-    /// Redis knows this client. So does this process for a while, should Redis go away; it was not told for how long.
-    pub(super) fn acquaint(&self, here: &Batch<'_>) {
+    /// Redis knows this client, so this process remembers it for the next outage. Redis does not say for how long it is
+    /// known.
+    pub(super) fn remember_known_client(&self, here: &Batch<'_>) {
         for of in &here.known {
-            self.local.settle_now(&Settlement::Remember { of: *of, most: TOLD, keep: BELIEVED });
+            self.local.settle_now(&Settlement::Remember { of: *of, most: REMEMBERED_CLIENTS, keep: REMEMBERED_FOR });
         }
     }
 }
 
-/// A client as the tables of this process know it.
-pub(super) fn known_here(of: KnownClientKey) -> KnownClientKey {
-    KnownClientKey { subject: resets::local_key(of.subject), ..of }
-}
+/// How many clients of one subject are remembered because Redis knows them.
+const REMEMBERED_CLIENTS: NonZeroU32 = NonZeroU32::new(16).expect("above zero");
 
-/// How many clients of one subject are remembered that Redis named.
-const TOLD: NonZeroU32 = NonZeroU32::new(16).expect("above zero");
-
-const BELIEVED: Duration = Duration::from_secs(3600);
+const REMEMBERED_FOR: Duration = Duration::from_secs(3600);

@@ -1,4 +1,4 @@
-//! What one gateway grants alone of what several grant together.
+//! The share of one gateway in a limit that several gateways have together.
 
 use std::num::NonZeroU32;
 
@@ -7,8 +7,8 @@ use crate::limit::Rate;
 use crate::limit::Rates;
 use crate::limit::Rule;
 
-/// The share of one of `nodes` gateways: of each count as much as divides evenly, but never so little that no request
-/// would pass at all.
+/// The share of one of `nodes` gateways: each count divided by their number and rounded down, but at least enough for one
+/// request.
 pub(super) fn share(rule: &Rule, nodes: NonZeroU32) -> Rule {
     let part = |count: NonZeroU32, least: NonZeroU32| NonZeroU32::new(count.get() / nodes).unwrap_or(least).max(least);
     match rule {

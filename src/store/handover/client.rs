@@ -1,4 +1,4 @@
-//! Asking the successor what it counts.
+//! Sends requests to the successor, which has the counts.
 
 use std::collections::HashMap;
 use std::io;
@@ -17,105 +17,109 @@ use tokio::sync::oneshot;
 use tracing::warn;
 
 use super::frame;
-use super::message::Answer;
-use super::message::Answered;
-use super::message::Asked;
+use super::message::HandoverReply;
+use super::message::HandoverRequest;
 use super::message::OwnedSettlement;
-use super::message::Question;
+use super::message::ReplyFrame;
+use super::message::RequestFrame;
 use crate::decision::OwnedBatch;
 use crate::store::Bans;
 use crate::store::StoreError;
-use crate::store::bans::shared::Written;
+use crate::store::bans::saved::SavedBan;
 
-/// The way to the successor. It ends when that does.
+/// A connection to the successor, shared by all callers of this process.
 #[derive(Debug)]
 pub struct SuccessorClient {
-    desk: Mutex<Desk>,
-    /// There is something to be sent.
+    state: Mutex<ClientState>,
+    /// There are bytes to send.
     wake: Notify,
-    /// For as many questions as may wait for their answer at a time.
+    /// Bounds how many requests wait for their reply.
     room: Arc<Semaphore>,
-    /// Those of this process, which hears of the successor's.
+    /// The bans of this process; the successor sends its new bans.
     bans: Arc<Bans>,
 }
 
-/// What is under way.
+/// Requests that are under way.
 #[derive(Debug, Default)]
-struct Desk {
+struct ClientState {
     unsent: Vec<u8>,
-    asked: HashMap<u64, Waiting>,
-    /// How many questions there were.
+    pending: HashMap<u64, PendingRequest>,
+    /// How many requests there were so far.
     count: u64,
     is_gone: bool,
 }
 
-/// Who waits for an answer.
+/// A request that waits for its reply.
 #[derive(Debug)]
-struct Waiting {
-    tell: oneshot::Sender<Told>,
-    /// What was to be decided.
+struct PendingRequest {
+    sender: oneshot::Sender<DeliveredReply>,
+    /// The batch, if the request is to decide one.
     batch: Option<OwnedBatch>,
     _room: OwnedSemaphorePermit,
 }
 
-/// An answer on its way to whoever asked. Where nobody takes it, what it says was charged is given back.
+/// A reply on its way to the caller. If the caller has left, dropping it gives back what was charged.
 #[derive(Debug)]
-struct Told {
-    answer: Option<Answer>,
+struct DeliveredReply {
+    reply: Option<HandoverReply>,
     batch: Option<OwnedBatch>,
-    relay: Weak<SuccessorClient>,
+    client: Weak<SuccessorClient>,
 }
 
 impl SuccessorClient {
-    /// Begins to carry questions and answers, on the runtime of the caller.
+    /// Starts a task that exchanges requests and replies, on the runtime of the caller.
     pub(super) fn begin(stream: net::UnixStream, bans: &Arc<Bans>) -> Arc<Self> {
-        let room = Arc::new(Semaphore::new(MOST_UNANSWERED));
-        let relay = Arc::new(Self { desk: Mutex::default(), wake: Notify::new(), room, bans: Arc::clone(bans) });
-        let carrying = Arc::clone(&relay);
+        let room = Arc::new(Semaphore::new(MOST_PENDING));
+        let client = Arc::new(Self { state: Mutex::default(), wake: Notify::new(), room, bans: Arc::clone(bans) });
+        let running = Arc::clone(&client);
         tokio::spawn(async move {
-            let ended = carrying.carry(stream).await;
-            carrying.end(ended);
+            let ended = running.exchange(stream).await;
+            running.end(ended);
         });
-        relay
+        client
     }
 
-    /// Has a batch decided. Slots it takes are given back, and so is what waits for an outcome, if the caller leaves.
-    pub(in crate::store) async fn decide(self: &Arc<Self>, batch: OwnedBatch) -> Result<Answer, StoreError> {
-        self.put(Question::Decide(batch.clone()), Some(batch)).await
+    /// Has the successor decide a batch. If the caller is dropped, the slots and reservations of the batch are given back.
+    pub(in crate::store) async fn decide(self: &Arc<Self>, batch: OwnedBatch) -> Result<HandoverReply, StoreError> {
+        self.request(HandoverRequest::Decide(batch.clone()), Some(batch)).await
     }
 
-    pub(in crate::store) async fn ask(self: &Arc<Self>, question: Question) -> Result<Answer, StoreError> {
-        self.put(question, None).await
+    pub(in crate::store) async fn ask(self: &Arc<Self>, request: HandoverRequest) -> Result<HandoverReply, StoreError> {
+        self.request(request, None).await
     }
 
-    /// Says what needs no answer.
-    pub(in crate::store) fn tell(&self, question: Question) {
-        let mut desk = self.desk.lock();
-        if desk.is_gone {
+    /// Sends a request without waiting for its reply.
+    pub(in crate::store) fn send(&self, request: HandoverRequest) {
+        let mut state = self.state.lock();
+        if state.is_gone {
             return;
         }
-        desk.send(question);
-        drop(desk);
+        state.push(request);
+        drop(state);
         self.wake.notify_one();
     }
 
-    async fn put(self: &Arc<Self>, question: Question, batch: Option<OwnedBatch>) -> Result<Answer, StoreError> {
+    async fn request(
+        self: &Arc<Self>,
+        request: HandoverRequest,
+        batch: Option<OwnedBatch>,
+    ) -> Result<HandoverReply, StoreError> {
         let room = Arc::clone(&self.room).acquire_owned().await.map_err(|_| StoreError::SuccessorGone)?;
-        let (tell, told) = oneshot::channel();
+        let (sender, delivered) = oneshot::channel();
         {
-            let mut desk = self.desk.lock();
-            if desk.is_gone {
+            let mut state = self.state.lock();
+            if state.is_gone {
                 return Err(StoreError::SuccessorGone);
             }
-            let number = desk.send(question);
-            desk.asked.insert(number, Waiting { tell, batch, _room: room });
+            let number = state.push(request);
+            state.pending.insert(number, PendingRequest { sender, batch, _room: room });
         }
         self.wake.notify_one();
-        let mut told = told.await.map_err(|_| StoreError::SuccessorGone)?;
-        told.answer.take().ok_or(StoreError::SuccessorGone)
+        let mut delivered = delivered.await.map_err(|_| StoreError::SuccessorGone)?;
+        delivered.reply.take().ok_or(StoreError::SuccessorGone)
     }
 
-    async fn carry(self: &Arc<Self>, stream: net::UnixStream) -> io::Result<()> {
+    async fn exchange(self: &Arc<Self>, stream: net::UnixStream) -> io::Result<()> {
         stream.set_nonblocking(true)?;
         let stream = UnixStream::from_std(stream)?;
         let (mut received, mut sending, mut sent) = (Vec::new(), Vec::new(), 0);
@@ -123,7 +127,7 @@ impl SuccessorClient {
             if sent == sending.len() {
                 sending.clear();
                 sent = 0;
-                mem::swap(&mut sending, &mut self.desk.lock().unsent);
+                mem::swap(&mut sending, &mut self.state.lock().unsent);
             }
             let is_sending = !sending.is_empty();
             tokio::select! {
@@ -132,7 +136,7 @@ impl SuccessorClient {
                     received.reserve(READ);
                     match stream.try_read_buf(&mut received) {
                         Ok(0) => return Ok(()),
-                        Ok(_) => self.hear(&mut received)?,
+                        Ok(_) => self.deliver(&mut received)?,
                         Err(error) if error.kind() == ErrorKind::WouldBlock => {}
                         Err(error) => return Err(error),
                     }
@@ -150,59 +154,63 @@ impl SuccessorClient {
         }
     }
 
-    fn hear(self: &Arc<Self>, received: &mut Vec<u8>) -> io::Result<()> {
+    fn deliver(self: &Arc<Self>, received: &mut Vec<u8>) -> io::Result<()> {
         let mut at = 0;
-        while let Some(Answered { number, answer }) = frame::next(received, &mut at)? {
-            if let Answer::Banned(begun) = answer {
-                begun.iter().filter_map(Written::read).for_each(|record| self.bans.keep(record));
+        while let Some(ReplyFrame { number, reply }) = frame::next(received, &mut at)? {
+            if let HandoverReply::NewBans(bans) = reply {
+                bans.iter().filter_map(SavedBan::read).for_each(|record| self.bans.insert(record));
                 continue;
             }
-            let Some(Waiting { tell, batch, .. }) = self.desk.lock().asked.remove(&number) else { continue };
-            // Dropped, here or on its way, it gives back what was charged.
-            drop(tell.send(Told { answer: Some(answer), batch, relay: Arc::downgrade(self) }));
+            let Some(PendingRequest { sender, batch, .. }) = self.state.lock().pending.remove(&number) else {
+                continue;
+            };
+            // If it is dropped, here or on its way, it gives back what was charged.
+            drop(sender.send(DeliveredReply { reply: Some(reply), batch, client: Arc::downgrade(self) }));
         }
         received.drain(..at);
         Ok(())
     }
 
-    /// Whoever waits learns that there is no answer.
+    /// Fails all requests that wait.
     fn end(&self, ended: io::Result<()>) {
         let how = ended.err().map(|error| format!(": {error}")).unwrap_or_default();
         warn!(
-            "the process that has taken over is gone{how}; what this one still serves and limits hold for is denied \
+            "the process that has taken over is gone{how}: this process denies every request that a limit holds for \
              until it has drained"
         );
-        let asked = {
-            let mut desk = self.desk.lock();
-            desk.is_gone = true;
-            desk.unsent = Vec::new();
-            mem::take(&mut desk.asked)
+        let pending = {
+            let mut state = self.state.lock();
+            state.is_gone = true;
+            state.unsent = Vec::new();
+            mem::take(&mut state.pending)
         };
-        drop(asked);
+        drop(pending);
     }
 }
 
-impl Desk {
-    /// Answers the number of the question.
-    fn send(&mut self, question: Question) -> u64 {
+impl ClientState {
+    /// Appends a request to the bytes to be sent, and returns its number.
+    fn push(&mut self, request: HandoverRequest) -> u64 {
         self.count += 1;
-        frame::push(&mut self.unsent, &Asked { number: self.count, question });
+        frame::push(&mut self.unsent, &RequestFrame { number: self.count, request });
         self.count
     }
 }
 
-impl Drop for Told {
+impl Drop for DeliveredReply {
     fn drop(&mut self) {
-        let (Some(Answer::Verdicts(verdicts)), Some(batch)) = (self.answer.take(), self.batch.take()) else { return };
-        let undone = OwnedSettlement::undoing(&batch.batch(), verdicts);
-        if let Some(relay) = self.relay.upgrade().filter(|_| !undone.is_empty()) {
-            relay.tell(Question::Settle(undone));
+        let (Some(HandoverReply::Verdicts(verdicts)), Some(batch)) = (self.reply.take(), self.batch.take()) else {
+            return;
+        };
+        let undo = OwnedSettlement::to_undo(&batch.batch(), verdicts);
+        if let Some(client) = self.client.upgrade().filter(|_| !undo.is_empty()) {
+            client.send(HandoverRequest::Settle(undo));
         }
     }
 }
 
-/// How much is read at a time, at least.
+/// At least this much is read at a time.
 const READ: usize = 16 << 10;
 
-/// More than cores can make at once of requests that each wait for one; what comes beyond waits here.
-const MOST_UNANSWERED: usize = 4096;
+/// More requests than this wait for room before they are sent.
+const MOST_PENDING: usize = 4096;

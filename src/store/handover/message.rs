@@ -1,4 +1,4 @@
-//! What a predecessor asks, and what its successor answers.
+//! Requests of a predecessor, and replies of its successor.
 
 use std::net::IpAddr;
 use std::num::NonZeroU32;
@@ -22,28 +22,28 @@ use crate::limit::Ladder;
 use crate::limit::Rule;
 use crate::limit::Standings;
 use crate::store::bans::BanId;
-use crate::store::bans::shared::Written;
+use crate::store::bans::saved::SavedBan;
 
-/// A question, and the number by which its answer is known.
+/// A request and its number, which the reply repeats.
 #[derive(Debug, Deserialize, Serialize)]
-pub(super) struct Asked {
+pub(super) struct RequestFrame {
     pub(super) number: u64,
-    pub(super) question: Question,
+    pub(super) request: HandoverRequest,
 }
 
 #[derive(Debug, Deserialize, Serialize)]
-pub(in crate::store) enum Question {
+pub(in crate::store) enum HandoverRequest {
     Decide(OwnedBatch),
     Look(OwnedBatch),
     Settle(Vec<OwnedSettlement>),
-    /// A limit that bans was reached. `subject` is a ban of that subject, of which nothing else counts.
-    Trip {
-        subject: Written,
+    /// A limit that bans was reached. Of the saved ban only subject and reason count.
+    BanByLimit {
+        saved: SavedBan,
         client: Option<IpAddr>,
         ladder: Ladder,
     },
-    Ban {
-        subject: Written,
+    BanByOperator {
+        saved: SavedBan,
         client: Option<IpAddr>,
         span: Duration,
     },
@@ -54,26 +54,26 @@ pub(in crate::store) enum Question {
 }
 
 #[derive(Debug, Deserialize, Serialize)]
-pub(super) struct Answered {
+pub(super) struct ReplyFrame {
     pub(super) number: u64,
-    pub(super) answer: Answer,
+    pub(super) reply: HandoverReply,
 }
 
 #[derive(Debug, Deserialize, Serialize)]
-pub(in crate::store) enum Answer {
+pub(in crate::store) enum HandoverReply {
     Done,
     Verdicts(Vec<OwnedVerdict>),
-    /// The ban that holds; `None`: there is no such ban, or no room for one.
-    Ban(Option<Written>),
+    /// The ban that holds; `None`: there is no such ban, or no room for it.
+    Ban(Option<SavedBan>),
     Unsettled(bool),
-    /// These bans hold, which nobody asked for.
-    Banned(Vec<Written>),
+    /// New bans of the successor, sent without a request.
+    NewBans(Vec<SavedBan>),
 }
 
-/// The number of an answer that nobody asked for.
-pub(super) const NOBODY: u64 = 0;
+/// The number of a reply that was sent without a request.
+pub(super) const UNREQUESTED: u64 = 0;
 
-/// As a [`Settlement`], with a rule of its own.
+/// A [`Settlement`] that owns its rule.
 #[derive(Debug, Deserialize, Serialize)]
 pub(in crate::store) enum OwnedSettlement {
     Release(KeyHash),
@@ -84,7 +84,7 @@ pub(in crate::store) enum OwnedSettlement {
     Remember { of: KnownClientKey, most: NonZeroU32, keep: Duration },
 }
 
-/// As a [`Verdict`].
+/// A [`Verdict`] that can be sent.
 #[derive(Debug, Deserialize, Serialize)]
 pub(in crate::store) struct OwnedVerdict {
     retry_after: Option<Duration>,
@@ -93,7 +93,7 @@ pub(in crate::store) struct OwnedVerdict {
     is_exempt: bool,
 }
 
-/// As a [`Charged`]. A ticket is known by its key, and by how often that had been reset when it was written.
+/// A [`Charged`] that can be sent. In place of the ticket it has how often the key had been reset when it was written.
 #[derive(Debug, Deserialize, Serialize)]
 pub(in crate::store) struct OwnedCharged {
     moment: Timestamp,
@@ -117,8 +117,8 @@ impl OwnedSettlement {
         }
     }
 
-    /// What gives back all that was taken for a request which nobody waits for any more.
-    pub(super) fn undoing(batch: &Batch<'_>, verdicts: Vec<OwnedVerdict>) -> Vec<Self> {
+    /// The settlements that give back everything that was charged for a request whose caller has left.
+    pub(super) fn to_undo(batch: &Batch<'_>, verdicts: Vec<OwnedVerdict>) -> Vec<Self> {
         let charged = batch.charges.iter().zip(verdicts);
         let charged = charged.filter_map(|(charge, verdict)| Some((charge, verdict.charged?)));
         let undone = charged.filter_map(|(charge, charged)| match charge.rule {
@@ -137,7 +137,7 @@ impl OwnedVerdict {
         Self { retry_after: *retry_after, standings: standings.clone(), charged, is_exempt: *is_exempt }
     }
 
-    /// `ticket` makes the ticket of a key that was reset so often.
+    /// `ticket` makes a ticket from how often its key had been reset.
     pub(in crate::store) fn verdict(self, ticket: impl Fn(u32) -> Ticket) -> Verdict {
         let Self { retry_after, standings, charged, is_exempt } = self;
         let charged = charged.map(|charged| charged.charged(|resets| Some(ticket(resets))));

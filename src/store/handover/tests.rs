@@ -220,8 +220,8 @@ proptest! {
 
     #[test]
     fn no_bytes_are_taken_for_more_than_they_are(bytes in vec(any::<u8>(), 0..200)) {
-        let _ = frame::next::<super::message::Asked>(&bytes, &mut 0);
-        let _ = frame::receive::<super::message::Answered>(&*bytes);
+        let _ = frame::next::<super::message::RequestFrame>(&bytes, &mut 0);
+        let _ = frame::receive::<super::message::ReplyFrame>(&*bytes);
     }
 }
 

@@ -1,4 +1,4 @@
-//! How the counts move: all of them, and with them the predecessors that ask this process.
+//! Moves all counts to the successor, and with them the sessions of predecessors that ask this process.
 
 use std::collections::HashMap;
 use std::io;
@@ -19,96 +19,97 @@ use tokio::sync::oneshot;
 
 use super::client::SuccessorClient;
 use super::frame;
-use super::message::Question;
-use super::session::Held;
-use super::session::Parked;
+use super::message::HandoverRequest;
+use super::paused::PausedSession;
+use super::paused::SessionHandle;
+use super::reservations::PredecessorReservations;
 use crate::decision::ticket::Ticket;
 use crate::key::KeyHash;
 use crate::store::MemoryStore;
 use crate::store::snapshot;
 
-/// Counts that are about to move. They stay where they are, and thaw, when this is dropped before they have.
+/// Counts that are about to move. If this is dropped before they have moved, they stay here and thaw.
 #[derive(Debug)]
 pub struct FrozenCounts {
     store: Arc<MemoryStore>,
-    /// Those that ask this process, and are to ask the next one.
-    parked: Vec<Parked>,
-    /// Who answers them, should it come to that.
+    /// The sessions of predecessors, which move with the counts.
+    paused: Vec<PausedSession>,
+    /// Runs these sessions again if the counts thaw.
     runtime: Handle,
     has_moved: bool,
 }
 
-/// Counts that have come, and whose predecessors are not being answered yet.
+/// Counts that have arrived, while no reply is sent to their predecessors yet.
 #[derive(Debug)]
 pub struct ReceivedCounts {
     store: Arc<MemoryStore>,
-    /// What the process holds that they came from.
-    held: Held,
-    parked: Vec<Parked>,
+    /// What the process that sent them has reserved.
+    reservations: PredecessorReservations,
+    paused: Vec<PausedSession>,
 }
 
-/// What is sent, in this order; the keys in several pieces.
+/// The messages of a transfer, in the order in which they are sent. Keys come in several pieces.
 #[derive(Debug, Deserialize, Serialize)]
-enum Part {
-    /// Bans and known clients, as a snapshot has them.
-    Known(Vec<u8>),
-    /// A predecessor of the predecessor. Its socket follows.
+enum TransferMessage {
+    /// Bans and known clients, in the form of a snapshot.
+    Snapshot(Vec<u8>),
+    /// The session of a predecessor of the predecessor. Its socket follows.
     Session {
         received: Vec<u8>,
         unsent: Vec<u8>,
         slots: Vec<(KeyHash, u32)>,
         tickets: Vec<(KeyHash, u32)>,
     },
-    /// So many bytes of keys follow.
+    /// This many bytes of keys follow.
     Keys {
         length: u32,
     },
-    /// Reservations that wait for their outcome: of which key, how many, and how often it was reset before.
-    Waiting(Vec<(KeyHash, u32, u32)>),
+    /// Reservations that wait for their outcome: key, count, and how often the key was reset before.
+    Unsettled(Vec<(KeyHash, u32, u32)>),
     End,
 }
 
 impl FrozenCounts {
-    /// Freezes the counts. Blocks; to be called within the runtime that answers predecessors, on another thread.
+    /// Freezes the counts. Blocks; called on a blocking thread of the runtime that runs the sessions.
     pub fn begin(store: &Arc<MemoryStore>) -> Self {
         let sessions = mem::take(&mut *store.handover().sessions.lock());
-        let parked = sessions.into_iter().filter_map(super::session::Parking::park).collect();
-        // Nobody asks any more from outside: what the others ask from here on waits.
+        let paused = sessions.into_iter().filter_map(SessionHandle::pause).collect();
+        // No predecessor asks any more. Requests of this process wait from here on.
         store.freeze();
-        Self { store: Arc::clone(store), parked, runtime: Handle::current(), has_moved: false }
+        Self { store: Arc::clone(store), paused, runtime: Handle::current(), has_moved: false }
     }
 
-    /// Sends all of them; `pass` hands a socket over.
+    /// Sends all counts; `pass` passes a socket to the other process.
     pub fn send(
         &self,
         mut stream: &UnixStream,
         mut pass: impl FnMut(BorrowedFd<'_>) -> io::Result<()>,
     ) -> io::Result<()> {
-        send(stream, &Part::Known(snapshot::export(&self.store)?))?;
-        for Parked { stream: socket, received, unsent, held, .. } in &self.parked {
-            let slots = held.slots.iter().map(|(key, count)| (*key, *count)).collect();
-            let tickets = held.tickets.iter().map(|(key, tickets)| (*key, count(tickets))).collect();
+        send(stream, &TransferMessage::Snapshot(snapshot::export(&self.store)?))?;
+        for PausedSession { stream: socket, received, unsent, reservations, .. } in &self.paused {
+            let slots = reservations.slots.iter().map(|(key, count)| (*key, *count)).collect();
+            let tickets = reservations.tickets.iter().map(|(key, tickets)| (*key, count(tickets))).collect();
             let (received, unsent) = (received.clone(), unsent.clone());
-            send(stream, &Part::Session { received, unsent, slots, tickets })?;
+            send(stream, &TransferMessage::Session { received, unsent, slots, tickets })?;
             pass(socket.as_fd())?;
         }
         self.store.write_keys(|piece| {
             let length = u32::try_from(piece.len()).map_err(io::Error::other)?;
-            send(stream, &Part::Keys { length })?;
+            send(stream, &TransferMessage::Keys { length })?;
             stream.write_all(piece)
         })?;
-        send(stream, &Part::Waiting(self.store.unsettled().all()))?;
-        send(stream, &Part::End)
+        send(stream, &TransferMessage::Unsettled(self.store.unsettled().all()))?;
+        send(stream, &TransferMessage::End)
     }
 
-    /// The counts are those of the process at the other end, which is asked from here on. Nothing is counted here again.
+    /// Completes the move: the process at the other end has the counts and is asked from now on.
     pub fn move_to(mut self, stream: UnixStream) -> Arc<SuccessorClient> {
         let client = {
             let _runtime = self.runtime.enter();
             SuccessorClient::begin(stream, self.store.bans())
         };
         self.has_moved = true;
-        self.store.handover().end_there(Arc::clone(&client));
+        self.store.handover().complete_move(Arc::clone(&client));
         self.store.clear();
         client
     }
@@ -121,13 +122,13 @@ impl Drop for FrozenCounts {
         }
         self.store.thaw();
         let _runtime = self.runtime.enter();
-        let resumed = self.parked.drain(..).map(|parked| parked.resume(&self.store));
+        let resumed = self.paused.drain(..).map(|session| session.resume(&self.store));
         self.store.handover().sessions.lock().extend(resumed);
     }
 }
 
 impl ReceivedCounts {
-    /// Takes in everything that is sent. Where it does not come whole, nothing was. Blocks.
+    /// Receives all counts. If they do not arrive completely, none are kept. Blocks.
     pub fn receive(
         store: &Arc<MemoryStore>,
         stream: &UnixStream,
@@ -140,33 +141,34 @@ impl ReceivedCounts {
         received
     }
 
-    /// How many keys there are.
+    /// How many keys were received.
     pub fn keys(&self) -> usize {
         self.store.len()
     }
 
-    /// Answers all predecessors from here on, on the runtime of the caller: the one at the other end of this, which says
-    /// `draining` when it accepts no more connections, and those before it.
+    /// Starts the sessions of all predecessors on the runtime of the caller: of the one at the other end of `stream`, and
+    /// of those before it. `draining` is sent when the one at the other end accepts no more connections.
     pub fn begin(self, stream: UnixStream, draining: oneshot::Sender<()>) {
-        let Self { store, held, mut parked } = self;
+        let Self { store, reservations, mut paused } = self;
         let (received, unsent) = (Vec::new(), Vec::new());
-        let bans = store.bans().mark();
-        parked.push(Parked { stream, received, unsent, held, bans, draining: Some(draining) });
-        let sessions = parked.into_iter().map(|parked| parked.resume(&store));
+        let bans_mark = store.bans().mark();
+        let draining = Some(draining);
+        paused.push(PausedSession { stream, received, unsent, reservations, bans_mark, draining });
+        let sessions = paused.into_iter().map(|session| session.resume(&store));
         store.handover().sessions.lock().extend(sessions);
     }
 }
 
 impl SuccessorClient {
-    /// This process accepts no more connections.
+    /// Tells the successor that this process accepts no more connections.
     pub fn announce_draining(&self) {
-        self.tell(Question::Draining);
+        self.send(HandoverRequest::Draining);
     }
 }
 
-fn send(mut stream: &UnixStream, part: &Part) -> io::Result<()> {
+fn send(mut stream: &UnixStream, message: &TransferMessage) -> io::Result<()> {
     let mut frame = Vec::new();
-    frame::push(&mut frame, part);
+    frame::push(&mut frame, message);
     stream.write_all(&frame)
 }
 
@@ -179,62 +181,38 @@ fn receive(
     let mut sessions = Vec::new();
     loop {
         match frame::receive(stream)? {
-            Part::Known(known) if snapshot::import_update(&known, store) => {}
-            Part::Known(_) => return Err(damaged()),
-            Part::Session { received, unsent, slots, tickets } => {
+            TransferMessage::Snapshot(bytes) if snapshot::import_update(&bytes, store) => {}
+            TransferMessage::Snapshot(_) => return Err(unreadable()),
+            TransferMessage::Session { received, unsent, slots, tickets } => {
                 sessions.push((UnixStream::from(accept()?), received, unsent, slots, tickets));
             }
-            Part::Keys { length } => {
+            TransferMessage::Keys { length } => {
                 let mut piece = vec![0; length as usize];
                 stream.read_exact(&mut piece)?;
                 store.read_keys(&piece, &mut slots)?;
             }
-            Part::Waiting(waiting) => {
-                let taken = waiting.into_iter();
+            TransferMessage::Unsettled(waiting) => {
+                let waiting = waiting.into_iter();
                 tickets
-                    .extend(taken.map(|(key, count, resets)| (key, store.unsettled().take_over(key, count, resets))));
+                    .extend(waiting.map(|(key, count, resets)| (key, store.unsettled().take_over(key, count, resets))));
             }
-            Part::End => break,
+            TransferMessage::End => break,
         }
     }
-    // What those before it hold is among what the predecessor counted, and is not its own.
-    let mut held = Held { slots, tickets };
-    let parked = sessions.into_iter().map(|(stream, received, unsent, slots, tickets)| {
-        let held = held.part(&slots, &tickets);
-        Parked { stream, received, unsent, held, bans: 0, draining: None }
+    // The counts of the predecessor include what its own predecessors have reserved.
+    let mut reservations = PredecessorReservations { slots, tickets };
+    let paused = sessions.into_iter().map(|(stream, received, unsent, slots, tickets)| {
+        let reservations = reservations.split_off(&slots, &tickets);
+        PausedSession { stream, received, unsent, reservations, bans_mark: 0, draining: None }
     });
-    let parked = parked.collect();
-    Ok(ReceivedCounts { store: Arc::clone(store), held, parked })
-}
-
-impl Held {
-    /// Takes so much out of it.
-    fn part(&mut self, slots: &[(KeyHash, u32)], tickets: &[(KeyHash, u32)]) -> Self {
-        let mut part = Self::default();
-        for (key, count) in slots {
-            if let Some(all) = self.slots.get_mut(key) {
-                let taken = (*all).min(*count);
-                *all -= taken;
-                part.slots.insert(*key, taken);
-            }
-        }
-        self.slots.retain(|_, count| *count > 0);
-        part.slots.retain(|_, count| *count > 0);
-        for (key, count) in tickets {
-            if let Some(all) = self.tickets.get_mut(key) {
-                let left = all.len().saturating_sub(*count as usize);
-                part.tickets.insert(*key, all.split_off(left));
-            }
-        }
-        self.tickets.retain(|_, tickets| !tickets.is_empty());
-        part
-    }
+    let paused = paused.collect();
+    Ok(ReceivedCounts { store: Arc::clone(store), reservations, paused })
 }
 
 fn count(tickets: &[Ticket]) -> u32 {
     u32::try_from(tickets.len()).unwrap_or(u32::MAX)
 }
 
-fn damaged() -> io::Error {
-    io::Error::new(ErrorKind::InvalidData, "bans and known clients that cannot be read")
+fn unreadable() -> io::Error {
+    io::Error::new(ErrorKind::InvalidData, "the bans and known clients of the other process cannot be read")
 }

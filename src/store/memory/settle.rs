@@ -1,6 +1,6 @@
-//! What became of requests that were let pass.
+//! Settles requests that have passed, when their outcome is known.
 
-use super::MemoryStore;
+use super::store::MemoryStore;
 use crate::clock::Timestamp;
 use crate::decision::Batch;
 use crate::decision::Settlement;
@@ -8,16 +8,16 @@ use crate::decision::batch::Charged;
 use crate::decision::batch::Items;
 use crate::key::KeyHash;
 use crate::limit::Rule;
-use crate::store::handover::Moved;
+use crate::store::handover::CountsMoved;
 
 impl MemoryStore {
-    /// Settles what is counted here, in this order; answers how many that were. The others are counted elsewhere.
+    /// Settles in this order, and returns how many were settled. The counts of the others have moved to another process.
     pub(in crate::store) fn settle_here(&self, settlements: &[Settlement<'_>]) -> usize {
         let moved = settlements.iter().position(|settlement| self.try_settle(settlement).is_err());
         moved.unwrap_or(settlements.len())
     }
 
-    pub(super) fn try_settle(&self, settlement: &Settlement<'_>) -> Result<(), Moved> {
+    pub(super) fn try_settle(&self, settlement: &Settlement<'_>) -> Result<(), CountsMoved> {
         match *settlement {
             Settlement::Release(key) => self.try_release(key),
             Settlement::TakeBack { key, rule, charged } => self.try_take_back(key, rule, charged),
@@ -28,24 +28,23 @@ impl MemoryStore {
                 drop(shard);
                 if was_reset { self.try_charge(key, rule, items) } else { Ok(()) }
             }
-            Settlement::Reset { key, .. } => self.try_forget(key, None),
+            Settlement::Reset { key, .. } => self.try_reset(key, None),
             Settlement::Remember { of, most, keep } => {
                 let _here = self.handover.here()?;
                 let now = self.clock.now();
-                self.known.remember(of, most, now + keep, now);
+                self.known_clients.remember(of, most, now + keep, now);
                 Ok(())
             }
         }
     }
 
-    pub(super) fn try_release(&self, key: KeyHash) -> Result<(), Moved> {
+    pub(super) fn try_release(&self, key: KeyHash) -> Result<(), CountsMoved> {
         self.shard(key)?.release(key);
         Ok(())
     }
 
-    /// Counts no more what was charged. What was reset since is forgotten already, and what was charged after that is
-    /// another's.
-    pub(super) fn try_take_back(&self, key: KeyHash, rule: &Rule, charged: &Charged) -> Result<(), Moved> {
+    /// Takes back a charge. A charge that was reset since is gone already, and later charges belong to other requests.
+    pub(super) fn try_take_back(&self, key: KeyHash, rule: &Rule, charged: &Charged) -> Result<(), CountsMoved> {
         let mut shard = self.shard(key)?;
         if !charged.was_reset() {
             shard.take_back(key, rule, charged, self.clock.now());
@@ -53,8 +52,8 @@ impl MemoryStore {
         Ok(())
     }
 
-    /// Counts a request, whether or not there is room. A key that cannot be remembered goes without.
-    pub(super) fn try_charge(&self, key: KeyHash, rule: &Rule, items: &Items) -> Result<(), Moved> {
+    /// Counts a request, whether or not the limit has room. It is not counted if the shard has no room for its key.
+    pub(super) fn try_charge(&self, key: KeyHash, rule: &Rule, items: &Items) -> Result<(), CountsMoved> {
         let mut shard = self.shard(key)?;
         let now = self.clock.now();
         let known = shard.find(key);
@@ -62,16 +61,17 @@ impl MemoryStore {
             shard.charge(place, rule, items, now);
         }
         if known.is_none() {
-            shard.sweep(now, 1);
+            shard.remove_expired(now, 1);
         }
         Ok(())
     }
 
-    /// `until`: when a shared store did, by its clock, if that is known. What it has charged since still counts there.
-    pub(super) fn try_forget(&self, key: KeyHash, until: Option<Timestamp>) -> Result<(), Moved> {
+    /// Resets a key. `until`: when a shared store reset it, by its clock, if that is known; later charges still count
+    /// there.
+    pub(super) fn try_reset(&self, key: KeyHash, until: Option<Timestamp>) -> Result<(), CountsMoved> {
         let mut shard = self.shard(key)?;
-        shard.forget_key(key);
-        // Before the lock is gone: whoever is charged from now on is not washed clean by this.
+        shard.reset(key);
+        // While the lock is held, so that this does not void the ticket of a later charge.
         self.unsettled.reset(key, until);
         Ok(())
     }

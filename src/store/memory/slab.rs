@@ -1,12 +1,12 @@
-//! A dense table that grows and shrinks in small pieces: nothing is ever moved to make room, and memory goes back.
+//! A dense table that grows and shrinks in small pieces: growing moves no item, and shrinking frees memory.
 
 use std::ops::Index;
 use std::ops::IndexMut;
 
-/// Items in places from zero on, without a gap.
+/// Items at places from zero on, without gaps.
 #[derive(Debug)]
 pub(super) struct Slab<T> {
-    /// Each of room for [`PIECE`] items; all are full but the last, and none is empty.
+    /// Each has room for [`PIECE`] items. All but the last are full, and none is empty.
     pieces: Vec<Vec<T>>,
 }
 
@@ -23,7 +23,7 @@ impl<T> Slab<T> {
         self.pieces.get(place / PIECE)?.get(place % PIECE)
     }
 
-    /// Puts an item behind the last one.
+    /// Appends an item.
     pub(super) fn push(&mut self, item: T) {
         match self.pieces.last_mut() {
             Some(last) if last.len() < PIECE => last.push(item),
@@ -35,7 +35,7 @@ impl<T> Slab<T> {
         }
     }
 
-    /// Takes the item at `place` out; the last one moves there.
+    /// Removes the item at `place`; the last item moves there.
     pub(super) fn swap_remove(&mut self, place: usize) {
         let Some(last) = self.pieces.last_mut() else { return };
         let moved = last.pop();
@@ -64,7 +64,7 @@ impl<T> IndexMut<usize> for Slab<T> {
     }
 }
 
-/// With keys of 56 bytes 14 KiB: little to begin with, and few pieces for a million keys.
+/// 14 KiB with keys of 56 bytes: little for the first key, and few pieces for a million keys.
 const PIECE: usize = 256;
 
 #[cfg(test)]

@@ -6,10 +6,17 @@ use proptest::collection::vec;
 use proptest::prelude::any;
 use proptest::proptest;
 
-use super::forget::Hold;
-use super::shard::Seconds;
+use super::eviction_rank::EvictionRank;
+use super::seconds::Seconds;
+use super::shard::Shard;
 use super::*;
+use crate::clock::Clock;
+use crate::clock::Timestamp;
+use crate::decision::Batch;
+use crate::decision::Charge;
+use crate::decision::batch::Force;
 use crate::decision::batch::Items;
+use crate::key::KeyHash;
 use crate::limit::Count;
 use crate::limit::OnFailure;
 use crate::limit::Rule;
@@ -71,31 +78,31 @@ fn a_store_of_no_keys_refuses_and_remembers_nothing() {
 }
 
 #[test]
-fn a_hold_says_who_may_go_first() {
+fn the_key_with_the_most_budget_left_goes_first() {
     let rule = pace("4/minute; 100/hour");
-    let hold = |charges| {
+    let rank = |charges| {
         let mut state = State::fresh(&rule);
         for _ in 0..charges {
             state.charge(&rule, &[], at(1000));
         }
-        Hold::of(&state, &rule, &state.standings(&rule, at(1000)), at(1000))
+        EvictionRank::of(&state, &rule, &state.standings(&rule, at(1000)), at(1000))
     };
     let second = |seconds| Seconds::before(at(seconds));
-    assert_eq!(hold(0), Hold::default());
-    assert!(hold(1).left > hold(2).left && hold(2).left > hold(3).left);
-    assert!(!hold(3).binds(second(1000)));
-    assert!(hold(4).binds(second(1000)) && hold(4).binds(second(1059)));
-    assert!(!hold(4).binds(second(1060)));
-    assert_eq!(hold(4).left, hold(3).left, "when it opens, one is left as well");
+    assert_eq!(rank(0), EvictionRank::default());
+    assert!(rank(1).left > rank(2).left && rank(2).left > rank(3).left);
+    assert!(!rank(3).must_stay(second(1000)));
+    assert!(rank(4).must_stay(second(1000)) && rank(4).must_stay(second(1059)));
+    assert!(!rank(4).must_stay(second(1060)));
+    assert_eq!(rank(4).left, rank(3).left, "when it opens, one is left as well");
 }
 
 #[test]
-fn a_slot_in_flight_is_held_for_ever() {
+fn a_key_with_requests_in_flight_always_stays() {
     let rule = Rule::Concurrent(NonZeroU32::MIN);
     let mut state = State::fresh(&rule);
     state.charge(&rule, &[], at(0));
-    let hold = Hold::of(&state, &rule, &state.standings(&rule, at(0)), at(0));
-    assert!(hold.binds(Seconds(u32::MAX - 1)));
+    let rank = EvictionRank::of(&state, &rule, &state.standings(&rule, at(0)), at(0));
+    assert!(rank.must_stay(Seconds(u32::MAX - 1)));
 }
 
 #[test]
@@ -118,7 +125,7 @@ proptest! {
         for (number, wait) in steps {
             now += wait / 10;
             if number % 5 == 0 {
-                shard.sweep(at(now), 3);
+                shard.remove_expired(at(now), 3);
             }
             let place = match shard.find(key(number)) {
                 Some(place) => place,

@@ -41,21 +41,21 @@ fn a_burst_is_one_step_and_each_further_ban_is_the_next() {
 }
 
 #[test]
-fn steps_outlive_the_ban_and_are_forgotten_after_quiet() {
+fn steps_outlive_the_ban_and_are_reset_after_quiet() {
     let (bans, clock) = bans();
     let ladder = ladder(&[10, 60]);
     bans.ban_by_limit(key(7), &ladder, &"".into());
     clock.advance(19 * SECOND);
-    bans.sweep();
+    bans.remove_expired();
     assert!(bans.has_keys());
     clock.advance(SECOND);
-    bans.sweep();
+    bans.remove_expired();
     assert!(!bans.has_keys());
     assert_eq!(bans.ban_by_limit(key(7), &ladder, &"".into()).0.length, 10 * SECOND);
 }
 
 #[test]
-fn addresses_are_banned_by_network_and_freed_by_time_or_hand() {
+fn addresses_are_banned_by_network_and_freed_by_time_or_operator() {
     let (bans, clock) = bans();
     let left = |bans: &Bans, text: &str| bans.of_address(text.parse().expect("an address")).map(|(_, left)| left);
     let record = bans.ban_by_operator(address("198.51.100.0/24"), 10 * SECOND, "scans".into()).expect("room");
@@ -70,7 +70,7 @@ fn addresses_are_banned_by_network_and_freed_by_time_or_hand() {
 }
 
 #[test]
-fn a_ban_by_hand_is_no_step() {
+fn a_ban_by_an_operator_is_no_step() {
     let (bans, clock) = bans();
     bans.ban_by_operator(key(7), 5 * SECOND, "".into()).expect("room");
     assert_eq!(bans.left(KeyHash(7)), Some(5 * SECOND));
@@ -79,29 +79,29 @@ fn a_ban_by_hand_is_no_step() {
 }
 
 #[test]
-fn when_full_those_that_end_first_go_and_never_one_by_hand() {
+fn when_full_bans_that_end_first_go_but_never_one_by_an_operator() {
     let (bans, _clock) = bans();
     bans.ban_by_operator(address("203.0.113.1/32"), SECOND, "".into()).expect("room");
-    for number in 0..u128::try_from(MOST).expect("a number") - 1 {
+    for number in 0..u128::try_from(MOST_BANS).expect("a number") - 1 {
         bans.ban_by_limit(key(number), &ladder(&[if number == 0 { 10 } else { 60 }]), &"".into());
     }
-    assert_eq!(bans.count(), MOST);
+    assert_eq!(bans.count(), MOST_BANS);
     bans.ban_by_limit(key(u128::MAX), &ladder(&[3600]), &"".into());
-    assert_eq!(bans.count(), MOST);
+    assert_eq!(bans.count(), MOST_BANS);
     assert_eq!(bans.left(KeyHash(0)), None, "it would have ended first");
     assert!(bans.left(KeyHash(1)).is_some() && bans.left(KeyHash(u128::MAX)).is_some());
     assert!(bans.of_address([203, 0, 113, 1].into()).is_some());
 }
 
 #[test]
-fn what_redis_forgot_goes_but_what_it_was_not_told_stays() {
+fn a_ban_that_redis_lost_goes_but_one_it_never_had_stays() {
     let (bans, _clock) = bans();
-    let (told, _) = bans.ban_by_limit(key(1), &ladder(&[10]), &"".into());
-    bans.keep(told);
+    let (sent, _) = bans.ban_by_limit(key(1), &ladder(&[10]), &"".into());
+    bans.insert(sent);
     bans.ban_by_limit(key(2), &ladder(&[10]), &"".into());
     let mark = bans.mark();
     bans.ban_by_limit(key(3), &ladder(&[10]), &"".into());
-    assert_eq!(bans.untold().len(), 2);
-    bans.only(mark);
+    assert_eq!(bans.unsent().len(), 2);
+    bans.remove_unchanged_since(mark);
     assert_eq!([1, 2, 3].map(|number| bans.left(KeyHash(number)).is_some()), [false, true, true]);
 }

@@ -132,7 +132,7 @@ proptest! {
                 }
                 Event::Elsewhere(key) => drop(truth.decide_now(&batch([charge(key, &rules[place(key)])]))),
                 Event::Reset(key) => {
-                    truth.forget_now(KeyHash(key), None);
+                    truth.reset_now(KeyHash(key), None);
                     denied.reset(KeyHash(key));
                 }
             }

@@ -8,7 +8,7 @@ use crate::store::redis::settings::Time;
 
 /// One call of the script.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::store::redis) struct Call<'c> {
+pub(in crate::store::redis) struct BanCall<'c> {
     pub prefix: &'c str,
     /// Where changes are told.
     pub channel: &'c str,
@@ -17,7 +17,7 @@ pub(in crate::store::redis) struct Call<'c> {
 
 /// What a gateway decided by itself, as the script is told of it: spans in microseconds.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::store::redis) struct Decided {
+pub(in crate::store::redis) struct OutageBan {
     pub left: u128,
     pub length: u128,
     pub step: u32,
@@ -37,7 +37,7 @@ pub(in crate::store::redis) fn version(prefix: &str) -> redis::Cmd {
     command
 }
 
-impl Call<'_> {
+impl BanCall<'_> {
     /// The next step of a ladder, unless a ban lasts.
     pub(in crate::store::redis) fn trip(&self, id: BanId, blob: &str, ladder: &Ladder) -> Invocation {
         let mut invocation = self.of("trip", &id.to_string());
@@ -56,8 +56,8 @@ impl Call<'_> {
     }
 
     /// A ban that this gateway decided on while Redis was away.
-    pub(in crate::store::redis) fn tell(&self, id: BanId, blob: &str, decided: Decided) -> Invocation {
-        let Decided { left, length, step, by_operator, age } = decided;
+    pub(in crate::store::redis) fn tell(&self, id: BanId, blob: &str, decided: OutageBan) -> Invocation {
+        let OutageBan { left, length, step, by_operator, age } = decided;
         let mut invocation = self.of("tell", &id.to_string());
         let command = invocation.command.arg(blob).arg(left.to_string()).arg(length.to_string());
         command.arg(step).arg(if by_operator { "h" } else { "l" }).arg(age.to_string());

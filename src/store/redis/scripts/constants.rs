@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::client::keyring::MAX_KEYS;
 use crate::limit::Algorithm;
 use crate::limit::Rule;
-use crate::store::bans::table::MOST;
+use crate::store::bans::index::MOST_BANS;
 
 /// How a key is counted: what looks at it, and what charges it.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -197,7 +197,7 @@ pub(super) static CONSTANTS: LazyLock<Vec<(String, String)>> = LazyLock::new(|| 
         ("SLACK_MS", SLACK_MS.to_string()),
         ("GIVEN_SLACK_MS", GIVEN_SLACK_MS.to_string()),
         ("MAX_KEYS", MAX_KEYS.to_string()),
-        ("MOST_BANS", MOST.to_string()),
+        ("MOST_BANS", MOST_BANS.to_string()),
     ];
     all.extend(shared.map(|(name, value)| (name.to_owned(), value)));
     all

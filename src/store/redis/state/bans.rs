@@ -17,13 +17,13 @@ use crate::store::bans::Ban;
 use crate::store::bans::BanId;
 use crate::store::bans::BanSubject;
 use crate::store::bans::Bans;
-use crate::store::bans::ban::Record;
-use crate::store::bans::shared;
-use crate::store::bans::shared::Told;
-use crate::store::bans::shared::Version;
+use crate::store::bans::ban::BanRecord;
+use crate::store::bans::text;
+use crate::store::bans::text::BanUpdate;
+use crate::store::bans::version::BanVersion;
 use crate::store::redis::scripts;
-use crate::store::redis::scripts::bans::Call;
-use crate::store::redis::scripts::bans::Decided;
+use crate::store::redis::scripts::bans::BanCall;
+use crate::store::redis::scripts::bans::OutageBan;
 use crate::store::redis::scripts::bans::name;
 use crate::store::redis::topology::links::Failure;
 use crate::store::redis::topology::links::Links;
@@ -60,26 +60,26 @@ impl RedisStore {
         subject: &BanSubject,
         ladder: &Ladder,
         reason: &Arc<str>,
-    ) -> Option<(Record, bool)> {
-        let blob = shared::blob(subject, reason);
+    ) -> Option<(BanRecord, bool)> {
+        let blob = text::blob(subject, reason);
         let invocation = call(&self.core.shared, &self.core.shared.channel()).trip(subject.id(), &blob, ladder);
         let (begins, told) = answered(ask(&self.core.shared, &self.core.links, invocation).await.ok()?)?;
         let mut record = told.record(subject.id(), bans.now())?;
         // Of the key this gateway knows more than it told.
         record.ban.subject = subject.clone();
-        bans.answered(told.version, &record, begins);
+        bans.receive_answer(told.version, &record, begins);
         Some((record, begins))
     }
 
     /// Tells of a ban by hand. `false`: nobody knows whether Redis knows.
-    pub(in crate::store) async fn ban_by_operator(&self, bans: &Bans, record: &Record) -> bool {
-        let blob = shared::blob(&record.ban.subject, &record.ban.reason);
+    pub(in crate::store) async fn ban_by_operator(&self, bans: &Bans, record: &BanRecord) -> bool {
+        let blob = text::blob(&record.ban.subject, &record.ban.reason);
         let channel = self.core.shared.channel();
         let invocation = call(&self.core.shared, &channel).ban(record.ban.id, &blob, record.length.as_micros());
         let told = ask(&self.core.shared, &self.core.links, invocation).await.ok().and_then(answered);
         let Some((_, told)) = told else { return false };
-        bans.answered(told.version, record, true);
-        bans.told(record.ban.id);
+        bans.receive_answer(told.version, record, true);
+        bans.mark_sent(record.ban.id);
         true
     }
 
@@ -90,7 +90,7 @@ impl RedisStore {
         let answer = ask(&self.core.shared, &self.core.links, invocation).await?;
         let words = words(answer);
         let [_, now, text, ..] = words.as_slice() else { return Ok(None) };
-        let lifted = now.parse().ok().and_then(|now| shared::stored(id, text, now, bans.now()));
+        let lifted = now.parse().ok().and_then(|now| text::read_stored(id, text, now, bans.now()));
         Ok(lifted.map(|record| record.ban))
     }
 }
@@ -100,10 +100,10 @@ impl RedisStore {
 pub(in crate::store::redis) async fn follow(shared: Arc<SharedRedis>, bans: Arc<Bans>) {
     let links = Links::unobserved(&shared);
     let name = name(&shared.settings.key_prefix);
-    let mut voice = Voice::default();
+    let mut permission = PublishPermission::default();
     let mut warned = false;
     loop {
-        bans.sweep();
+        bans.remove_expired();
         // While there is none, it is still swept now and then.
         let Ok(node) = time::timeout(SWEEP, shared.found(&name)).await else { continue };
         let asked = round(&shared, &links, &bans).await;
@@ -115,7 +115,7 @@ pub(in crate::store::redis) async fn follow(shared: Arc<SharedRedis>, bans: Arc<
         let (pace, heeds) = match asked {
             Ok(pace) => {
                 warned = false;
-                let pace = if voice.is_mute(&shared, &links).await { PACE } else { pace };
+                let pace = if permission.is_mute(&shared, &links).await { PACE } else { pace };
                 (pace, true)
             }
             Err(Failure::Refused) => {
@@ -136,12 +136,12 @@ pub(in crate::store::redis) async fn follow(shared: Arc<SharedRedis>, bans: Arc<
         };
         tokio::select! {
             // Where the subscription went, the server may have gone too.
-            () = bans.asked(), if heeds => {
-                if !bans.is_listening() {
+            () = bans.sync_requested(), if heeds => {
+                if !bans.is_subscribed() {
                     drop(time::timeout(PACE, shared.gone(&name, &node)).await);
                 }
             }
-            () = shared.gone(&name, &node) => voice = Voice::default(),
+            () = shared.gone(&name, &node) => permission = PublishPermission::default(),
             () = time::sleep(pace) => {}
         }
     }
@@ -149,13 +149,13 @@ pub(in crate::store::redis) async fn follow(shared: Arc<SharedRedis>, bans: Arc<
 
 /// Whether this gateway may tell the others what it does.
 #[derive(Debug, Default)]
-struct Voice {
+struct PublishPermission {
     /// When it was tried last.
     tried: Option<Instant>,
     is_mute: bool,
 }
 
-impl Voice {
+impl PublishPermission {
     /// Others most likely have the same rights: who may not tell will not hear either, and has to ask.
     async fn is_mute(&mut self, shared: &SharedRedis, links: &Links) -> bool {
         if self.tried.is_some_and(|tried| !self.is_mute || tried.elapsed() < MUTE_PACE) {
@@ -193,41 +193,41 @@ async fn round(shared: &SharedRedis, links: &Links, bans: &Bans) -> Result<Durat
     // Redis has lost what it knew, also when nobody heard which change that was: what was told before is told again.
     let is_lost = now.is_none_or(|now| before.is_some_and(|before| !now.follows(before)));
     if is_lost {
-        bans.untell(bans.mark());
+        bans.mark_unsent_until(bans.mark());
     }
     let is_known = now.is_none_or(|now| bans.version().is_some_and(|known| known.follows(now)));
     if is_lost || !is_known {
         if now.is_some() {
             load(shared, links, bans, call).await?;
         }
-        bans.is_at(now);
+        bans.set_version(now);
     }
-    let untold = bans.untold();
-    for record in untold.iter().take(TOLD_AT_ONCE) {
+    let unsent = bans.unsent();
+    for record in unsent.iter().take(TOLD_AT_ONCE) {
         let moment = bans.now();
-        let decided = Decided {
+        let decided = OutageBan {
             left: record.ban.left(moment).as_micros(),
             length: record.length.as_micros(),
             step: record.step,
             by_operator: record.ban.by_operator,
             age: moment.since(record.ban.since).as_micros(),
         };
-        let blob = shared::blob(&record.ban.subject, &record.ban.reason);
+        let blob = text::blob(&record.ban.subject, &record.ban.reason);
         let answer = ask(shared, links, call.tell(record.ban.id, &blob, decided)).await?;
-        bans.told(record.ban.id);
+        bans.mark_sent(record.ban.id);
         if let Some((_, told)) = answered(answer)
             && let Some(record) = told.record(record.ban.id, bans.now())
         {
-            bans.answered(told.version, &record, true);
+            bans.receive_answer(told.version, &record, true);
         }
     }
     let is_mute = mute.is_some_and(|until| until > bans.now());
-    let is_told = bans.is_listening() && !is_mute && untold.len() <= TOLD_AT_ONCE;
+    let is_told = bans.is_subscribed() && !is_mute && unsent.len() <= TOLD_AT_ONCE;
     Ok(if is_told { Duration::from_millis(fastrand::u64(ROUND)) } else { PACE })
 }
 
 /// Which changes there were, and until when there may be some that nobody is told of.
-async fn version(shared: &SharedRedis, links: &Links) -> Result<(Option<Version>, Option<Timestamp>), Failure> {
+async fn version(shared: &SharedRedis, links: &Links) -> Result<(Option<BanVersion>, Option<Timestamp>), Failure> {
     let prefix = &shared.settings.key_prefix;
     let answer = links.beside(links.slot(name(prefix).as_bytes()), &scripts::bans::version(prefix)).await?;
     match answer {
@@ -237,13 +237,13 @@ async fn version(shared: &SharedRedis, links: &Links) -> Result<(Option<Version>
         answer => {
             let words: Vec<String> = word(&answer).unwrap_or_default().split(' ').map(str::to_owned).collect();
             let mute = words.get(2).and_then(|until| until.parse().ok()).map(Timestamp::from_micros);
-            Ok((Version::read(&words), mute))
+            Ok((BanVersion::read(&words), mute))
         }
     }
 }
 
 /// Reads them all. What is heard of meanwhile holds.
-async fn load(shared: &SharedRedis, links: &Links, bans: &Bans, call: Call<'_>) -> Result<(), Failure> {
+async fn load(shared: &SharedRedis, links: &Links, bans: &Bans, call: BanCall<'_>) -> Result<(), Failure> {
     let mark = bans.begin_load();
     let mut cursor = "0".to_owned();
     loop {
@@ -253,8 +253,8 @@ async fn load(shared: &SharedRedis, links: &Links, bans: &Bans, call: Call<'_>) 
         for pair in fields.chunks_exact(2) {
             let (Some(id), Some(text)) = (word(&pair[0]), word(&pair[1])) else { continue };
             let Ok(id) = id.parse::<BanId>() else { continue };
-            if let Some(record) = shared::stored(id, &text, now, bans.now()) {
-                bans.loaded(record);
+            if let Some(record) = text::read_stored(id, &text, now, bans.now()) {
+                bans.load(record);
             }
         }
         cursor = word(next).unwrap_or_default();
@@ -266,8 +266,8 @@ async fn load(shared: &SharedRedis, links: &Links, bans: &Bans, call: Call<'_>) 
     Ok(())
 }
 
-fn call<'c>(shared: &'c SharedRedis, channel: &'c str) -> Call<'c> {
-    Call { prefix: &shared.settings.key_prefix, channel, time: &shared.time }
+fn call<'c>(shared: &'c SharedRedis, channel: &'c str) -> BanCall<'c> {
+    BanCall { prefix: &shared.settings.key_prefix, channel, time: &shared.time }
 }
 
 async fn ask(shared: &SharedRedis, links: &Links, invocation: scripts::Invocation) -> Result<Value, Failure> {
@@ -276,10 +276,10 @@ async fn ask(shared: &SharedRedis, links: &Links, invocation: scripts::Invocatio
 }
 
 /// Whether it begins, and what it is.
-fn answered(answer: Value) -> Option<(bool, Told)> {
+fn answered(answer: Value) -> Option<(bool, BanUpdate)> {
     let words = words(answer);
     let begins = words.first()? == "1";
-    Some((begins, Told::read(Version::read(words.get(1..3)?)?, words.get(3..)?)?))
+    Some((begins, BanUpdate::read(BanVersion::read(words.get(1..3)?)?, words.get(3..)?)?))
 }
 
 fn words(answer: Value) -> Vec<String> {

@@ -1,4 +1,4 @@
-//! Bans that begin and end, whichever store there is.
+//! Bans that begin and end, in memory or through Redis.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use crate::store::AnyStore;
 use crate::store::StoreError;
 
 impl AnyStore {
-    /// The bans that this process knows of.
+    /// The bans that this process knows.
     pub fn bans(&self) -> &Arc<Bans> {
         match self {
             Self::Memory(store) => store.bans(),
@@ -21,8 +21,8 @@ impl AnyStore {
         }
     }
 
-    /// A limit that bans was reached: the ban that lasts from now on, or already did. In Redis this goes on though the
-    /// caller leaves; while it is away the ban holds here.
+    /// Bans because a limit was reached. Returns the ban that begins now, or the one that lasts already. With Redis the
+    /// work continues if the caller is dropped; during an outage the ban holds in this process.
     pub async fn ban_by_limit(&self, subject: BanSubject, ladder: &Ladder, reason: &str) -> Ban {
         let (bans, reason) = (self.bans(), Arc::from(reason));
         if let Some(lasting) = bans.find(subject.id()) {
@@ -40,7 +40,7 @@ impl AnyStore {
         }
     }
 
-    /// Bans by hand, for so long from now.
+    /// Bans for an operator, for `span` from now on.
     pub async fn ban_by_operator(
         &self,
         subject: BanSubject,
@@ -52,7 +52,7 @@ impl AnyStore {
             Self::Memory(store) => store.ban_by_operator(subject, span, reason).await,
             Self::Shared(store) => {
                 let record = self.bans().ban_by_operator(subject, span, reason)?;
-                store.ban_in_redis(&record).await;
+                store.send_ban(&record).await;
                 if let Some(observer) = self.bans().observer() {
                     observer.banned(&record.ban);
                 }
@@ -61,10 +61,10 @@ impl AnyStore {
         }
     }
 
-    /// Lifts a ban: the one it was, or `None` if there was none. Fails where Redis, which holds it, does not answer.
+    /// Lifts a ban and returns it, or `None` if there was none. Fails while Redis, which has it, does not answer.
     pub async fn lift(&self, id: BanId) -> Result<Option<Ban>, StoreError> {
         let now = self.bans().now();
-        // Asked before: what Redis tells of it is heard here too.
+        // Looked up first: the message from Redis about this very change removes it here too.
         let known = self.bans().find(id);
         let shared = match self {
             Self::Memory(store) => return store.lift(id).await,

@@ -1,4 +1,4 @@
-//! One charge of a batch on its way to a verdict.
+//! Evaluates one charge of a batch.
 
 use super::shard::Shard;
 use crate::clock::Timestamp;
@@ -11,18 +11,18 @@ use crate::limit::Standing;
 use crate::limit::State;
 use crate::store::unsettled::Unsettled;
 
-/// A charge, and what its shard says to it.
-pub(super) struct Case<'b, 'p> {
+/// A charge and what its shard knows about its key.
+pub(super) struct ChargeEvaluation<'b, 'p> {
     pub(super) charge: &'b Charge<'p>,
-    /// Where in the shard; `None` while the key is unknown.
+    /// The place of the key in the shard; `None`: the shard does not remember it.
     pub(super) place: Option<usize>,
-    /// When there is room; `None` when that is now.
+    /// When there is room; `None`: now.
     opens: Option<Timestamp>,
-    /// There is no room to remember this key.
+    /// The shard has no room to remember the key.
     pub(super) turned_away: bool,
 }
 
-impl<'b, 'p> Case<'b, 'p> {
+impl<'b, 'p> ChargeEvaluation<'b, 'p> {
     pub(super) fn look_up(charge: &'b Charge<'p>, shard: &Shard, now: Timestamp) -> Self {
         let place = shard.find(charge.key);
         let opens = match place {
@@ -36,12 +36,13 @@ impl<'b, 'p> Case<'b, 'p> {
         self.opens.is_none()
     }
 
-    /// Whether it is counted when it passes, or does not. A request that is denied is an attempt, but never in flight.
+    /// Whether it is charged, given whether the request passes. A denied request counts as an attempt, but never takes a
+    /// slot.
     pub(super) fn is_charged(&self, passes: bool) -> bool {
         (passes && self.charge.is_charged_with(self.has_room())) || self.charge.is_attempt()
     }
 
-    /// Begins to remember the key; where there is no room for it, it is refused.
+    /// Begins to remember the key. If there is no room for the key, the charge is refused.
     pub(super) fn admit(&mut self, shard: &mut Shard, batch: &Batch<'_>, now: Timestamp) {
         match shard.admit(self.charge.key, self.charge.rule, batch, now) {
             Ok(place) => self.place = Some(place),
@@ -52,7 +53,7 @@ impl<'b, 'p> Case<'b, 'p> {
         }
     }
 
-    /// Counts it or not, and says where the key stands then.
+    /// Charges it if it `is_charged`, and returns the verdict with where the key stands then.
     pub(super) fn conclude(
         &self,
         is_charged: bool,
@@ -67,7 +68,7 @@ impl<'b, 'p> Case<'b, 'p> {
             (Some(place), _) if is_charged => {
                 let fresh = shard.state(place).unseen(rule, items, now);
                 let (moment, standings) = shard.charge(place, rule, items, now);
-                // Under the lock of the shard: a reset comes before all of this, or after it.
+                // Made under the lock of the shard, so that a reset comes before all of this or after it.
                 let ticket = self.charge.waits_for_outcome().then(|| unsettled.watch(self.charge.key).reserve());
                 charged = Some(Charged { moment, ledger: Ledger::Local, fresh, ticket });
                 standings

@@ -1,38 +1,37 @@
-//! Counts that leave for another process, and those that come from one.
+//! Moves the counts to another process, or takes them over from one.
 
 use std::collections::HashMap;
 use std::io;
 use std::io::ErrorKind;
 
-use super::MemoryStore;
-use super::Padded;
-use super::shard::Entry;
-use super::shard::Seconds;
+use super::seconds::Seconds;
+use super::shard::KeyEntry;
 use super::shard::Shard;
+use super::store::MemoryStore;
+use super::store::Padded;
 use crate::key::KeyHash;
 
 impl MemoryStore {
-    /// From here on nobody counts here: whoever comes finds that the counts have moved.
+    /// Stops counting in this process: callers find that the counts have moved.
     pub(in crate::store) fn freeze(&self) {
-        self.handover.begin();
+        self.handover.begin_move();
         self.each_shard(|shard| shard.has_moved = true);
     }
 
-    /// They have not moved after all.
+    /// Counts in this process again: the counts have not moved after all.
     pub(in crate::store) fn thaw(&self) {
         self.each_shard(|shard| shard.has_moved = false);
-        self.handover.end_here();
+        self.handover.cancel_move();
     }
 
-    /// Every key that counts something, written one after the other, in pieces of about [`PIECE`] bytes. What expired
-    /// stays behind.
+    /// Writes every key that has not expired, in pieces of about [`PIECE`] bytes.
     pub(in crate::store) fn write_keys(&self, mut write: impl FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
         let now = Seconds::before(self.clock.now());
         let mut piece = Vec::with_capacity(2 * PIECE);
         for Padded(shard) in &self.shards {
             let mut place = 0;
             loop {
-                // Whoever comes meanwhile does not wait for the other process. What is frozen stays where it is.
+                // The lock is not held while the other process reads. Frozen keys keep their places meanwhile.
                 let is_whole = {
                     let shard = shard.lock();
                     while let Some(entry) = shard.entries.get(place).filter(|_| piece.len() < PIECE) {
@@ -53,25 +52,25 @@ impl MemoryStore {
         if piece.is_empty() { Ok(()) } else { write(&piece) }
     }
 
-    /// Takes in a piece of what another process counted, and notes how many slots in flight there are of each key.
+    /// Takes over a piece of the keys of another process, and notes how many slots of each key are taken.
     pub(in crate::store) fn read_keys(&self, mut piece: &[u8], slots: &mut HashMap<KeyHash, u32>) -> io::Result<()> {
         while !piece.is_empty() {
-            let (entry, rest): (Entry, _) =
+            let (entry, rest): (KeyEntry, _) =
                 postcard::take_from_bytes(piece).map_err(|error| io::Error::new(ErrorKind::InvalidData, error))?;
             piece = rest;
             let (key, in_flight) = (entry.key(), entry.state().in_flight());
             if in_flight > 0 {
                 slots.insert(key, in_flight);
             }
-            self.shards[self.shard_of(key)].0.lock().take_in(entry);
+            self.shards[self.shard_of(key)].0.lock().take_over(entry);
         }
         Ok(())
     }
 
-    /// Forgets every key: another process has them, or they did not come whole.
+    /// Removes every key: another process has them now, or they did not arrive completely.
     pub(in crate::store) fn clear(&self) {
         for Padded(shard) in &self.shards {
-            // Freed when the lock is not held any more.
+            // Freed after the lock is released.
             let keys = shard.lock().take_all();
             drop(keys);
         }
@@ -82,5 +81,5 @@ impl MemoryStore {
     }
 }
 
-/// Small enough that the other side has something to do while this one writes on.
+/// Small enough that the other process can read a piece while this one writes the next.
 const PIECE: usize = 256 << 10;

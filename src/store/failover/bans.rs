@@ -1,17 +1,18 @@
-//! Bans that all gateways share, and what holds while Redis is away.
+//! Bans that all gateways share, and bans during an outage.
 
 use std::sync::Arc;
 
-use super::Failover;
+use super::store::Failover;
 use crate::limit::Ladder;
 use crate::store::StoreError;
 use crate::store::bans::Ban;
 use crate::store::bans::BanId;
 use crate::store::bans::BanSubject;
-use crate::store::bans::ban::Record;
+use crate::store::bans::ban::BanRecord;
 
 impl Failover {
-    /// The ban that begins now, and whether it does: one that lasts stays what it is. Goes on though the caller leaves.
+    /// Returns the ban, and whether it begins now: a ban that lasts already stays as it is. The work continues if the caller
+    /// is dropped.
     pub(in crate::store) async fn ban_by_limit(
         &self,
         subject: BanSubject,
@@ -20,32 +21,32 @@ impl Failover {
     ) -> (Ban, bool) {
         let (redis, bans) = (self.redis.on_same_core(), Arc::clone(self.bans()));
         let ladder = ladder.clone();
-        let tripping = self.tasks().spawn(async move {
+        let banning = self.tasks().spawn(async move {
             if let Some((record, begins)) = redis.ban_by_limit(&bans, &subject, &ladder, &reason).await {
                 return (record.ban, begins);
             }
-            // Redis is told when it is back, if it still lasts.
+            // Sent to Redis after the outage, if it still lasts then.
             let (record, begins) = bans.ban_by_limit(subject, &ladder, &reason);
-            bans.ask();
+            bans.request_sync();
             (record.ban, begins)
         });
-        tripping.await.expect("it neither panics nor is stopped before its core")
+        banning.await.expect("the task neither panics nor is stopped before its core")
     }
 
-    /// Tells every gateway of a ban by hand, now or when Redis is back.
-    pub(in crate::store) async fn ban_in_redis(&self, record: &Record) {
+    /// Sends a ban of an operator to all gateways, now or after the outage.
+    pub(in crate::store) async fn send_ban(&self, record: &BanRecord) {
         if !self.redis.ban_by_operator(self.bans(), record).await {
-            self.bans().ask();
+            self.bans().request_sync();
         }
     }
 
-    /// Lifts a ban for every gateway: the one that Redis knew of.
+    /// Lifts a ban for all gateways, and returns the ban that Redis had.
     pub(in crate::store) async fn lift(&self, id: BanId) -> Result<Option<Ban>, StoreError> {
-        // Of what it was never told, it will not be told.
-        let is_ours_alone = self.bans().is_untold(id) && !self.redis.shared().status().up;
+        // A ban that Redis never had is not sent to it any more.
+        let is_only_here = self.bans().is_unsent(id) && !self.redis.shared().status().up;
         match self.redis.lift_ban(self.bans(), id).await {
             Ok(lifted) => Ok(lifted),
-            Err(_) if is_ours_alone => Ok(None),
+            Err(_) if is_only_here => Ok(None),
             Err(_) => Err(StoreError::Outage),
         }
     }

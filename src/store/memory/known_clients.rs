@@ -1,4 +1,4 @@
-//! Which clients succeeded lately, and for whom.
+//! Which clients are known for which subject.
 
 use std::collections::HashMap;
 use std::collections::VecDeque;
@@ -10,39 +10,39 @@ use crate::clock::Timestamp;
 use crate::decision::batch::KnownClientKey;
 use crate::key::KeyHash;
 
-/// The known clients of each subject, the latest first. Who did not succeed adds nothing to it.
+/// The known clients of each subject, the latest first. Only a success makes a client known.
 ///
-/// Bounded apart from the keys that are counted, which anyone can make up: when it is full, the subject goes for which
-/// the longest time no client succeeded.
+/// It has a bound of its own, because anyone can make up keys that are counted. When it is full, it drops the subject
+/// whose last success is the longest ago.
 #[derive(Debug)]
-pub(super) struct Known {
+pub(super) struct KnownClientTable {
     most: usize,
     subjects: Mutex<Subjects>,
 }
 
 #[derive(Debug, Default)]
 struct Subjects {
-    clients: HashMap<KeyHash, Subject>,
-    /// Subjects in the order of their successes. Only the last mention of a subject counts.
+    clients: HashMap<KeyHash, SubjectClients>,
+    /// Subjects in the order of their successes. Only the last entry of a subject counts.
     order: VecDeque<(u64, KeyHash)>,
     successes: u64,
 }
 
 #[derive(Debug)]
-struct Subject {
-    /// Which success the last one was.
+struct SubjectClients {
+    /// The number of its last success.
     last: u64,
-    clients: Vec<Client>,
+    clients: Vec<KnownClient>,
 }
 
 #[derive(Debug)]
-struct Client {
+struct KnownClient {
     item: u64,
     until: Timestamp,
 }
 
-impl Known {
-    /// Remembers at most so many subjects.
+impl KnownClientTable {
+    /// Remembers the clients of at most `most` subjects.
     pub(super) fn new(most: usize) -> Self {
         Self { most, subjects: Mutex::default() }
     }
@@ -53,7 +53,7 @@ impl Known {
         clients.unwrap_or_default().iter().any(|client| client.item == of.client && now < client.until)
     }
 
-    /// The client is the latest that is known, of `most`.
+    /// Makes the client the latest known client of the subject, which keeps `most` of them.
     pub(super) fn remember(&self, of: KnownClientKey, most: NonZeroU32, until: Timestamp, now: Timestamp) {
         if self.most == 0 {
             return;
@@ -61,10 +61,11 @@ impl Known {
         let mut subjects = self.subjects.lock();
         subjects.successes += 1;
         let last = subjects.successes;
-        let subject = subjects.clients.entry(of.subject).or_insert_with(|| Subject { last, clients: Vec::new() });
+        let subject =
+            subjects.clients.entry(of.subject).or_insert_with(|| SubjectClients { last, clients: Vec::new() });
         subject.last = last;
         subject.clients.retain(|client| client.item != of.client && now < client.until);
-        subject.clients.insert(0, Client { item: of.client, until });
+        subject.clients.insert(0, KnownClient { item: of.client, until });
         subject.clients.truncate(most.get() as usize);
         subjects.order.push_back((last, of.subject));
         subjects.make_room(self.most, now);
@@ -80,7 +81,7 @@ impl Known {
         let subjects = self.subjects.lock();
         let mut all: Vec<_> = subjects.clients.iter().collect();
         all.sort_by_key(|(_, subject)| subject.last);
-        let lasting = |subject: &Subject| {
+        let lasting = |subject: &SubjectClients| {
             let clients = subject.clients.iter().filter(|client| now < client.until);
             clients.map(|client| (client.item, client.until)).collect::<Vec<_>>()
         };
@@ -88,30 +89,30 @@ impl Known {
         all.filter(|(_, clients)| !clients.is_empty()).collect()
     }
 
-    /// Nobody is known.
+    /// Removes all known clients.
     pub(super) fn clear(&self) {
         let mut subjects = self.subjects.lock();
         subjects.clients.clear();
         subjects.order.clear();
     }
 
-    /// A subject as it was before, the latest so far.
-    pub(super) fn put_back(&self, subject: KeyHash, clients: Vec<(u64, Timestamp)>, now: Timestamp) {
+    /// Restores the clients of a subject, as the latest subject so far.
+    pub(super) fn restore(&self, subject: KeyHash, clients: Vec<(u64, Timestamp)>, now: Timestamp) {
         if self.most == 0 {
             return;
         }
         let mut subjects = self.subjects.lock();
         subjects.successes += 1;
         let last = subjects.successes;
-        let clients = clients.into_iter().map(|(item, until)| Client { item, until }).collect();
-        subjects.clients.insert(subject, Subject { last, clients });
+        let clients = clients.into_iter().map(|(item, until)| KnownClient { item, until }).collect();
+        subjects.clients.insert(subject, SubjectClients { last, clients });
         subjects.order.push_back((last, subject));
         subjects.make_room(self.most, now);
     }
 }
 
 impl Subjects {
-    /// Forgets the oldest ones that are too many, or known to nobody any more.
+    /// Removes the oldest subjects: those beyond the bound, and those whose clients are all expired.
     fn make_room(&mut self, most: usize, now: Timestamp) {
         while let Some((success, key)) = self.order.front() {
             let is_last = self.clients.get(key).is_some_and(|subject| subject.last == *success);
@@ -124,7 +125,7 @@ impl Subjects {
             }
             self.order.pop_front();
         }
-        // One who succeeds again and again is mentioned as often.
+        // A subject with many successes has many entries in the order.
         if self.order.len() > 2 * self.clients.len() + SPARE {
             let clients = &self.clients;
             self.order.retain(|(success, key)| clients.get(key).is_some_and(|subject| subject.last == *success));
@@ -149,8 +150,8 @@ mod tests {
     }
 
     #[test]
-    fn the_subject_that_waited_longest_makes_way() {
-        let known = Known::new(3);
+    fn the_subject_with_the_oldest_success_makes_way() {
+        let known = KnownClientTable::new(3);
         let five = NonZeroU32::new(5).expect("five");
         for subject in [1, 2, 3, 1, 4] {
             known.remember(of(subject, 9), five, at(100), at(0));
@@ -160,8 +161,8 @@ mod tests {
     }
 
     #[test]
-    fn what_is_over_takes_no_room() {
-        let known = Known::new(1000);
+    fn expired_clients_take_no_room() {
+        let known = KnownClientTable::new(1000);
         for second in 0..10_000 {
             let subject = of(u128::from(second), second);
             for _ in 0..3 {
@@ -174,8 +175,8 @@ mod tests {
     }
 
     #[test]
-    fn a_store_of_nothing_knows_nobody() {
-        let known = Known::new(0);
+    fn a_store_of_no_keys_knows_no_client() {
+        let known = KnownClientTable::new(0);
         known.remember(of(1, 1), NonZeroU32::MIN, at(10), at(0));
         assert!(!known.is_known(of(1, 1), at(1)));
     }

@@ -1,0 +1,127 @@
+//! The stores as one type.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::timeout;
+use tokio_util::task::TaskTracker;
+
+use super::contract::Store;
+use super::contract::StoreError;
+use super::failover::Failover;
+use super::memory::MemoryStore;
+use crate::client::KeyRing;
+use crate::decision::Batch;
+use crate::decision::Settlement;
+use crate::decision::Verdict;
+use crate::key::Hashers;
+use crate::key::KeyHash;
+use crate::key::KeyHasher;
+
+/// The stores as one type, so that no request needs a box. Each core has its own, and all of one process count together.
+#[derive(Debug)]
+pub enum AnyStore {
+    Memory(Arc<MemoryStore>),
+    /// Redis, and this process during an outage.
+    Shared(Failover),
+}
+
+impl AnyStore {
+    /// The same counts for another core, with connections of its own.
+    #[must_use]
+    pub fn on_another_core(&self) -> Self {
+        match self {
+            Self::Memory(store) => Self::Memory(Arc::clone(store)),
+            Self::Shared(store) => Self::Shared(store.on_another_core()),
+        }
+    }
+
+    /// Hashes keys for this store: with a secret of this process, or one that all gateways on a Redis share.
+    pub fn hasher(&self) -> KeyHasher {
+        match self {
+            Self::Memory(store) => store.hasher(),
+            Self::Shared(store) => store.hasher(),
+        }
+    }
+
+    /// The keys that the gateway signs with: the same for all gateways that share the store.
+    pub fn ring(&self) -> &Arc<KeyRing> {
+        match self {
+            Self::Memory(store) => store.ring(),
+            Self::Shared(store) => store.ring(),
+        }
+    }
+
+    /// The hashers for counting, and for keys shown in logs and masks. All gateways on the store show a key alike, and
+    /// the hash cannot be computed without their secret.
+    pub fn hashers(&self) -> Hashers {
+        Hashers { counted: self.hasher(), shown: KeyHasher::new(self.ring().shown()) }
+    }
+
+    /// Whether requests of this process that passed under this key wait for their outcome, and may give back their charge.
+    pub async fn is_unsettled(&self, key: KeyHash) -> bool {
+        match self {
+            Self::Memory(store) => store.is_unsettled(key).await,
+            Self::Shared(store) => store.is_unsettled(key),
+        }
+    }
+
+    /// Tasks of this core that no request waits for, above all those that give slots back.
+    pub fn tasks(&self) -> &TaskTracker {
+        match self {
+            Self::Memory(store) => store.handover().tasks(),
+            Self::Shared(store) => store.tasks(),
+        }
+    }
+
+    /// Settles in this order what needs no call to another process, and returns how many were settled. The rest is for
+    /// [`settle`](Store::settle).
+    pub fn settle_here(&self, settlements: &[Settlement<'_>]) -> usize {
+        match self {
+            Self::Memory(store) => store.settle_here(settlements),
+            Self::Shared(_) => 0,
+        }
+    }
+
+    /// Waits until the tasks of this core have ended, but no longer than [`FINISH_TIMEOUT`]. Slots that are not given back
+    /// by then end with their leases.
+    pub async fn finish(&self) {
+        let tasks = self.tasks();
+        tasks.close();
+        drop(timeout(FINISH_TIMEOUT, tasks.wait()).await);
+    }
+}
+
+// Calls to Redis are boxed, so that the future of a request that memory decides stays small.
+impl Store for AnyStore {
+    async fn decide(&self, batch: &Batch<'_>) -> Result<Vec<Verdict>, StoreError> {
+        match self {
+            Self::Memory(store) => store.decide(batch).await,
+            Self::Shared(store) => Box::pin(store.decide(batch)).await,
+        }
+    }
+
+    async fn look(&self, batch: &Batch<'_>) -> Result<Vec<Verdict>, StoreError> {
+        match self {
+            Self::Memory(store) => store.look(batch).await,
+            Self::Shared(store) => Box::pin(store.look(batch)).await,
+        }
+    }
+
+    async fn settle(&self, settlements: &[Settlement<'_>]) -> Result<(), StoreError> {
+        match self {
+            Self::Memory(store) => store.settle(settlements).await,
+            Self::Shared(store) => Box::pin(store.settle(settlements)).await,
+        }
+    }
+
+    async fn reset(&self, keys: &[KeyHash]) -> Result<(), StoreError> {
+        match self {
+            Self::Memory(store) => store.reset(keys).await,
+            Self::Shared(store) => Box::pin(store.reset(keys)).await,
+        }
+    }
+}
+
+/// How long a process that ends waits for a Redis that does not answer.
+const FINISH_TIMEOUT: Duration = Duration::from_millis(500);

@@ -1,0 +1,48 @@
+//! Bans as one process of a gateway saves them for another.
+
+use std::time::Duration;
+
+use serde::Deserialize;
+use serde::Serialize;
+
+use super::ban::Ban;
+use super::ban::BanRecord;
+use super::text::blob;
+use super::text::micros;
+use super::text::read_blob;
+use crate::clock::Timestamp;
+
+/// A ban and its step on the ladder, in a snapshot or on the way to the process that takes over. Moments and spans are
+/// microseconds.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+pub(in crate::store) struct SavedBan {
+    blob: String,
+    since: u64,
+    until: u64,
+    by_operator: bool,
+    step: u32,
+    length: u64,
+}
+
+impl SavedBan {
+    pub(in crate::store) fn of(record: &BanRecord) -> Self {
+        let BanRecord { ban, step, length } = record;
+        Self {
+            blob: blob(&ban.subject, &ban.reason),
+            since: ban.since.as_micros(),
+            until: ban.until.as_micros(),
+            by_operator: ban.by_operator,
+            step: *step,
+            length: micros(*length),
+        }
+    }
+
+    /// `None`: it is not a ban.
+    pub(in crate::store) fn read(&self) -> Option<BanRecord> {
+        let (subject, reason) = read_blob(&self.blob)?;
+        let moment = Timestamp::from_micros;
+        let (since, until) = (moment(self.since), moment(self.until));
+        let ban = Ban { id: subject.id(), subject, since, until, reason, by_operator: self.by_operator };
+        Some(BanRecord { ban, step: self.step, length: Duration::from_micros(self.length) })
+    }
+}

@@ -1,0 +1,211 @@
+//! How the table of bans follows the bans in Redis.
+
+use std::collections::HashSet;
+
+use super::ban::Ban;
+use super::ban::BanRecord;
+use super::sync_state::BanSyncState;
+use super::table::Bans;
+use super::version::BanChange;
+use super::version::BanVersion;
+
+impl Bans {
+    /// Applies a change from a message. Messages arrive in the order of the changes; a change that is known already is
+    /// not applied again. Requests a sync where a change is missing.
+    pub(in crate::store) fn receive_change(&self, version: BanVersion, change: &BanChange) {
+        let mut state = self.sync_state.lock();
+        if self.apply(&mut state, version, change) && !state.receive(version) {
+            self.request_sync();
+        }
+    }
+
+    /// Applies an answer of Redis: this ban holds, at that version. The messages about changes that other gateways made
+    /// before it may still be on their way.
+    pub(in crate::store) fn receive_answer(&self, version: BanVersion, record: &BanRecord, is_change: bool) {
+        let mut state = self.sync_state.lock();
+        let is_new = self.apply(&mut state, version, &BanChange::Ban(record.clone().into()));
+        if is_new && is_change && state.is_next(version) {
+            state.version = Some(version);
+            state.advance();
+        }
+    }
+
+    /// `false`: this change, or a later one, was known.
+    fn apply(&self, state: &mut BanSyncState, version: BanVersion, change: &BanChange) -> bool {
+        if state.version.is_some_and(|known| known.follows(version)) {
+            return false;
+        }
+        let id = match change {
+            BanChange::Ban(record) => {
+                self.insert(BanRecord::clone(record));
+                record.ban.id
+            }
+            BanChange::Lift(id) => {
+                self.lift(*id);
+                *id
+            }
+        };
+        state.changed_during_load.iter_mut().for_each(|changed| _ = changed.insert(id));
+        true
+    }
+
+    pub(in crate::store) fn version(&self) -> Option<BanVersion> {
+        self.sync_state.lock().version
+    }
+
+    /// Every change up to this version is known.
+    pub(in crate::store) fn set_version(&self, version: Option<BanVersion>) {
+        let mut state = self.sync_state.lock();
+        state.version = version;
+        state.advance();
+    }
+
+    /// Begins to load all bans from Redis. Returns the mark for [`Bans::end_load`].
+    pub(in crate::store) fn begin_load(&self) -> u64 {
+        self.sync_state.lock().changed_during_load = Some(HashSet::new());
+        self.mark()
+    }
+
+    /// Takes in one of the loaded bans. A ban that this process has set and not sent yet stays if it ends later.
+    pub(in crate::store) fn load(&self, record: BanRecord) {
+        let state = self.sync_state.lock();
+        let is_stale = state.changed_during_load.as_ref().is_some_and(|changed| changed.contains(&record.ban.id));
+        let ends_later = |known: Ban| self.is_unsent(known.id) && known.until > record.ban.until;
+        if !is_stale && !self.find(record.ban.id).is_some_and(ends_later) {
+            self.insert(record);
+        }
+    }
+
+    /// All bans were loaded: removes those that were not among them.
+    pub(in crate::store) fn end_load(&self, mark: u64) {
+        self.sync_state.lock().changed_during_load = None;
+        self.remove_unchanged_since(mark);
+    }
+
+    /// Notes whether this process receives changes from now on. It has missed those made while it was not subscribed.
+    pub(in crate::store) fn set_subscribed(&self, is_subscribed: bool) {
+        self.sync_state.lock().is_subscribed = is_subscribed;
+        self.request_sync();
+    }
+
+    pub(in crate::store) fn is_subscribed(&self) -> bool {
+        self.sync_state.lock().is_subscribed
+    }
+
+    /// Wakes the task that waits in [`Bans::sync_requested`]: it asks Redis for changes and sends it unsent bans.
+    pub(in crate::store) fn request_sync(&self) {
+        self.sync_request.notify_one();
+    }
+
+    /// Waits until a sync is requested.
+    pub(in crate::store) async fn sync_requested(&self) {
+        self.sync_request.notified().await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::clock::Clock;
+    use crate::clock::ManualClock;
+    use crate::clock::Timestamp;
+    use crate::key::DisplayKey;
+    use crate::key::KeyHash;
+    use crate::store::bans::BanSubject;
+    use crate::store::bans::text::read_stored;
+
+    fn version(changes: u64) -> BanVersion {
+        BanVersion { begun: 1, changes }
+    }
+
+    fn bans() -> Bans {
+        Bans::new(Clock::Manual(ManualClock::at(Timestamp::from_micros(1_000_000_000))))
+    }
+
+    fn ban(bans: &Bans, key: u128, seconds: u64) -> BanRecord {
+        let (now, length) = (bans.now(), Duration::from_secs(seconds));
+        let subject =
+            BanSubject::Key { key: KeyHash(key), limit: "login".into(), named: DisplayKey::default(), client: None };
+        let ban =
+            Ban { id: subject.id(), subject, since: now, until: now + length, reason: "".into(), by_operator: false };
+        BanRecord { ban, step: 1, length }
+    }
+
+    fn left(bans: &Bans, key: u128) -> Option<u64> {
+        bans.left(KeyHash(key)).map(|left| left.as_secs())
+    }
+
+    /// Whether a sync is requested.
+    fn is_due(bans: &Bans) -> bool {
+        futures_util::FutureExt::now_or_never(bans.sync_requested()).is_some()
+    }
+
+    #[test]
+    fn an_old_change_is_ignored_and_a_missed_one_requests_a_sync() {
+        let bans = bans();
+        let record = ban(&bans, 7, 5);
+        let lift = BanChange::Lift(record.ban.id);
+        bans.set_version(Some(version(6)));
+        bans.receive_change(version(5), &BanChange::Ban(record.clone().into()));
+        assert_eq!((left(&bans, 7), bans.version()), (None, Some(version(6))));
+        bans.receive_change(version(7), &BanChange::Ban(record.into()));
+        assert_eq!((left(&bans, 7), bans.version()), (Some(5), Some(version(7))));
+        assert!(!is_due(&bans));
+        bans.receive_change(version(9), &lift);
+        assert_eq!((left(&bans, 7), bans.version()), (None, Some(version(7))), "one was missed");
+        assert!(is_due(&bans));
+        bans.set_version(Some(version(8)));
+        assert_eq!(bans.version(), Some(version(9)), "that one was received before");
+    }
+
+    #[test]
+    fn an_answer_overtakes_no_message() {
+        let bans = bans();
+        let record = ban(&bans, 7, 5);
+        bans.receive_change(version(1), &BanChange::Ban(ban(&bans, 8, 9).into()));
+        assert_eq!(bans.version(), Some(version(1)), "nothing comes before the first");
+        // Another gateway lifts the ban; that message arrives after the answer to a later change.
+        bans.receive_answer(version(3), &record, true);
+        assert_eq!((left(&bans, 7), bans.version()), (Some(5), Some(version(1))));
+        bans.receive_change(version(2), &BanChange::Lift(record.ban.id));
+        bans.receive_change(version(3), &BanChange::Ban(record.clone().into()));
+        assert_eq!((left(&bans, 7), bans.version()), (Some(5), Some(version(3))));
+        bans.receive_answer(version(4), &ban(&bans, 9, 5), true);
+        assert_eq!(bans.version(), Some(version(4)));
+        bans.receive_answer(version(5), &record, false);
+        assert_eq!(bans.version(), Some(version(4)), "the change itself was not received");
+        assert!(!is_due(&bans));
+    }
+
+    #[test]
+    fn a_new_hash_of_bans_requests_a_sync() {
+        let bans = bans();
+        bans.set_version(Some(version(6)));
+        bans.receive_change(BanVersion { begun: 2, changes: 1 }, &BanChange::Ban(ban(&bans, 7, 5).into()));
+        assert_eq!((left(&bans, 7), bans.version()), (Some(5), Some(version(6))));
+        assert!(is_due(&bans));
+    }
+
+    #[test]
+    fn a_load_undoes_no_change_made_during_it() {
+        let bans = bans();
+        let record = ban(&bans, 7, 9);
+        let id = record.ban.id;
+        let key = "0".repeat(31) + "7";
+        let text = format!("2000000 1000000 1 1000000 l {{\"key\": \"{key}\", \"reason\": \"\"}}");
+        let page = || read_stored(id, &text, 1_500_000, bans.now()).expect("a ban");
+        for (change, expected) in [(BanChange::Lift(id), None), (BanChange::Ban(record.into()), Some(9))] {
+            let mark = bans.begin_load();
+            bans.receive_change(version(2), &change);
+            bans.load(page());
+            bans.end_load(mark);
+            assert_eq!(left(&bans, 7), expected);
+        }
+        let mark = bans.begin_load();
+        bans.load(page());
+        bans.end_load(mark);
+        assert_eq!(bans.left(KeyHash(7)), Some(Duration::from_millis(500)));
+    }
+}

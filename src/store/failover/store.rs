@@ -1,0 +1,242 @@
+//! The store that asks Redis and decides by itself during an outage.
+
+use std::num::NonZeroU32;
+use std::sync::Arc;
+
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use super::local_keys::local_batch;
+use super::local_slots::LocalSlots;
+use super::skew::ClockSkew;
+use crate::client::KeyRing;
+use crate::clock::Clock;
+use crate::decision::Batch;
+use crate::decision::Charge;
+use crate::decision::Settlement;
+use crate::decision::Verdict;
+use crate::key::KeyHash;
+use crate::key::KeyHasher;
+use crate::store::Bans;
+use crate::store::Observer;
+use crate::store::Settings;
+use crate::store::Store;
+use crate::store::StoreError;
+use crate::store::denied_until::Denial;
+use crate::store::denied_until::Denials;
+use crate::store::denied_until::DeniedUntil;
+use crate::store::memory::MemoryStore;
+use crate::store::redis;
+use crate::store::redis::RedisDecision;
+use crate::store::redis::RedisStore;
+use crate::store::redis::Time;
+use crate::store::resets::Resets;
+
+/// A shared store that never makes a request wait for a Redis that is down.
+///
+/// Charges of Redis are counted in memory too, so that `on_failure: local` continues from there during an outage.
+#[derive(Debug)]
+pub struct Failover {
+    pub(super) redis: RedisStore,
+    pub(super) local: Arc<MemoryStore>,
+    pub(super) denied: Arc<DeniedUntil>,
+    pub(super) local_slots: LocalSlots,
+    pub(super) skew: Arc<ClockSkew>,
+    pub(super) nodes: NonZeroU32,
+    pub(super) clock: Clock,
+}
+
+impl Failover {
+    /// The store of the first core. Nothing is connected yet. A manual clock is used for Redis too.
+    pub fn new(settings: &Settings, redis: redis::Settings, clock: Clock, observer: Arc<dyn Observer>) -> Self {
+        let time = match &clock {
+            Clock::System { .. } => Time::OfServer,
+            Clock::Manual(_) => Time::Given(clock.clone()),
+        };
+        Self {
+            redis: RedisStore::new(redis, time, observer),
+            local: Arc::new(MemoryStore::new(&settings.memory, clock.clone())),
+            denied: Arc::new(DeniedUntil::new(MOST_DENIED)),
+            local_slots: LocalSlots::default(),
+            skew: Arc::default(),
+            nodes: settings.nodes,
+            clock,
+        }
+    }
+
+    /// The same counts for another core, with connections of its own.
+    #[must_use]
+    pub fn on_another_core(&self) -> Self {
+        Self {
+            redis: self.redis.on_another_core(),
+            local: Arc::clone(&self.local),
+            denied: Arc::clone(&self.denied),
+            local_slots: LocalSlots::default(),
+            skew: Arc::clone(&self.skew),
+            nodes: self.nodes,
+            clock: self.clock.clone(),
+        }
+    }
+
+    /// The bans that this process knows.
+    pub fn bans(&self) -> &Arc<Bans> {
+        self.local.bans()
+    }
+
+    pub fn hasher(&self) -> KeyHasher {
+        self.redis.hasher()
+    }
+
+    /// Monitors the servers and receives resets and bans until it is stopped: one task for the process.
+    pub fn watch(&self, stop: CancellationToken) -> impl Future<Output = ()> + Send + use<> {
+        redis::watch::watch(Arc::clone(self.redis.shared()), self.resets(), stop)
+    }
+
+    /// What the cores of this process share about Redis.
+    pub fn shared(&self) -> &Arc<redis::SharedRedis> {
+        self.redis.shared()
+    }
+
+    /// Appends an entry to a stream in Redis, and trims the stream to about `max` entries. Fails with the error text of the
+    /// server.
+    pub async fn append(
+        &self,
+        key: &str,
+        max: u64,
+        fields: &[(&'static str, String)],
+    ) -> Result<(), (redis::links::Failure, String)> {
+        self.redis.append(key, max, fields).await
+    }
+
+    /// Applies the resets of all gateways in this process.
+    fn resets(&self) -> Resets {
+        Resets::new(&self.denied, &self.local)
+    }
+
+    /// The keys that the gateway signs with: those of all gateways on this Redis, as soon as Redis has sent them.
+    pub fn ring(&self) -> &Arc<KeyRing> {
+        self.shared().ring()
+    }
+
+    /// How many keys are remembered in memory.
+    pub fn len(&self) -> usize {
+        self.local.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.local.is_empty()
+    }
+
+    /// Tasks of this core that no request waits for.
+    pub fn tasks(&self) -> &TaskTracker {
+        self.redis.tasks()
+    }
+
+    /// The verdicts for a batch that Redis has denied before. Keys without a known denial stand as they are counted in this
+    /// process. That is never more than Redis has counted, so whatever denies here would deny there as well.
+    fn deny(&self, here: &Batch<'_>, denials: Denials) -> Vec<Verdict> {
+        let remembered = self.local.is_known(here);
+        let verdict = |(charge, denial): (&Charge<'_>, Option<Denial>)| match denial {
+            Some(denial) => self.denied_verdict(charge, denial),
+            None if charge.unless_known && remembered => Verdict::exempt(),
+            // Redis was not asked whether the client is known, so this charge must not deny.
+            None if charge.unless_known && !here.known.is_empty() => {
+                Verdict { retry_after: None, ..self.local.look_at(charge) }
+            }
+            None => self.local.look_at(charge),
+        };
+        here.charges.iter().zip(denials).map(verdict).collect()
+    }
+
+    /// Counts in memory what Redis has charged.
+    fn mirror(&self, here: &Batch<'_>, decided: &RedisDecision) {
+        let charged = |place: usize| Some(decided.verdicts[place].as_ref()?.charged.as_ref()?.moment);
+        if let Some(moment) = (0..decided.verdicts.len()).find_map(charged) {
+            self.skew.learn(moment, self.clock.now());
+            self.local.mirror(here, |place| charged(place).map(|moment| self.skew.here(moment)));
+        }
+    }
+
+    /// The verdict for a denial that Redis has sent before, as far as it still holds.
+    pub(super) fn denied_verdict(&self, charge: &Charge<'_>, denial: Denial) -> Verdict {
+        let Denial { retry_after, standings } = denial;
+        let standings = if standings.iter().all(Option::is_some) {
+            standings.into_iter().flatten().collect()
+        } else {
+            let counted = self.local.look_at(charge).standings;
+            standings.into_iter().zip(counted).map(|(known, counted)| known.unwrap_or(counted)).collect()
+        };
+        let retry_after = Some(self.local.unsettled().shortened(charge, retry_after));
+        Verdict { retry_after, standings, charged: None, is_exempt: false }
+    }
+}
+
+impl Store for Failover {
+    async fn decide(&self, batch: &Batch<'_>) -> Result<Vec<Verdict>, StoreError> {
+        if batch.charges.is_empty() {
+            return Ok(Vec::new());
+        }
+        let sent = self.clock.now();
+        let (watches, remembered) = {
+            let here = local_batch(batch);
+            if let Some(denials) = self.denied.answer(&here, sent) {
+                return Ok(self.deny(&here, denials));
+            }
+            (self.local.unsettled().watches(&here), self.local.is_known(&here))
+        };
+        let epoch = self.denied.epoch();
+        let mut decided = self.redis.decide(batch, remembered).await;
+        let here = local_batch(batch);
+        let mut verdicts = if decided.verdicts.iter().all(Option::is_some) {
+            Ok(decided.verdicts.iter().flatten().cloned().collect())
+        } else {
+            self.decide_in_outage(batch, &here, remembered, &mut decided)
+        };
+        if let Ok(verdicts) = &mut verdicts {
+            self.local.unsettled().note(&here, watches, verdicts);
+        }
+        // Last, because only now it is certain which charges stay.
+        self.denied.note(&here, &decided.verdicts, sent, epoch, |key| self.local.unsettled().any(key));
+        self.mirror(&here, &decided);
+        if !remembered && decided.verdicts.iter().flatten().any(|verdict| verdict.is_exempt) {
+            self.remember_known_client(&here);
+        }
+        verdicts
+    }
+
+    async fn look(&self, batch: &Batch<'_>) -> Result<Vec<Verdict>, StoreError> {
+        let here = local_batch(batch);
+        let remembered = self.local.is_known(&here);
+        let verdicts = self.redis.look(batch, remembered).await;
+        self.look_in_outage(&here, remembered, verdicts)
+    }
+
+    async fn settle(&self, settlements: &[Settlement<'_>]) -> Result<(), StoreError> {
+        let in_redis: Vec<Settlement<'_>> = settlements.iter().filter_map(|one| self.settle_here(one)).collect();
+        if in_redis.is_empty() {
+            return Ok(());
+        }
+        let settled = self.redis.settle(&in_redis).await;
+        // Redis publishes the resets to all gateways; this process applies them at once.
+        let resets = self.resets();
+        settled.reopened.iter().for_each(|key| resets.reopened(*key));
+        for settlement in settlements {
+            if let Settlement::Reset { key, .. } = settlement {
+                resets.reset(*key, settled.reset_at(*key));
+            }
+        }
+        Ok(())
+    }
+
+    async fn reset(&self, keys: &[KeyHash]) -> Result<(), StoreError> {
+        let settled = self.redis.reset(keys).await;
+        let resets = self.resets();
+        for key in keys {
+            resets.reset(*key, settled.reset_at(*key));
+        }
+        if settled.complete { Ok(()) } else { Err(StoreError::Outage) }
+    }
+}
+
+/// About 150 bytes each. With more exhausted keys than this, some denials need a call to Redis.
+const MOST_DENIED: usize = 100_000;

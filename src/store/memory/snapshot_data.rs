@@ -1,0 +1,55 @@
+//! What a snapshot reads from a memory store, and restores into the next one.
+
+use super::store::MemoryStore;
+use crate::client::keyring::KeySeed;
+use crate::clock::Timestamp;
+use crate::key::KeyHash;
+
+/// A subject, and its known clients with the time until which each is known.
+pub(in crate::store) type KnownClients = (KeyHash, Vec<(u64, Timestamp)>);
+
+/// Tells cheaply whether anything changed since the last snapshot: if two marks are equal, no new one is needed.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(in crate::store) struct ChangeMark {
+    bans: u64,
+    successes: u64,
+    newest_key: Option<Timestamp>,
+}
+
+impl MemoryStore {
+    pub(in crate::store) fn change_mark(&self) -> ChangeMark {
+        ChangeMark {
+            bans: self.bans.mark(),
+            successes: self.known_clients.successes(),
+            newest_key: self.ring.export().first().map(|seed| seed.made),
+        }
+    }
+
+    /// The secret that keys are hashed with.
+    pub(in crate::store) fn secret(&self) -> [u8; 16] {
+        self.secret
+    }
+
+    /// Hashes keys with this secret from now on. Called before there are any keys.
+    pub(in crate::store) fn hash_with(&mut self, secret: [u8; 16]) {
+        self.secret = secret;
+    }
+
+    pub(in crate::store) fn import_seeds(&self, seeds: &[KeySeed]) {
+        self.ring.import(seeds, self.clock.now());
+    }
+
+    /// All known clients, in the order of the last success of their subject.
+    pub(in crate::store) fn known_clients(&self) -> Vec<KnownClients> {
+        self.known_clients.all(self.clock.now())
+    }
+
+    /// Makes these clients known, and no others.
+    pub(in crate::store) fn restore_known_clients(&self, all: impl Iterator<Item = KnownClients>) {
+        let now = self.clock.now();
+        self.known_clients.clear();
+        for (subject, clients) in all {
+            self.known_clients.restore(subject, clients, now);
+        }
+    }
+}
