@@ -10,7 +10,6 @@ use super::store::Failover;
 use crate::decision::Batch;
 use crate::decision::Settlement;
 use crate::decision::batch::Charged;
-use crate::decision::batch::KnownClientKey;
 use crate::decision::batch::Ledger;
 use crate::key::KeyHash;
 use crate::store::resets;
