@@ -14,13 +14,11 @@ pub(in crate::store) fn apply_message(bans: &Bans, message: &[u8]) {
         let words: Vec<&str> = text.splitn(10, ' ').collect();
         let version = BanVersion::read(&[(*words.get(1)?).to_owned(), (*words.get(2)?).to_owned()])?;
         let id: BanId = words.get(3)?.parse().ok()?;
-        match words[0] {
-            "unban" => Some((version, BanChange::Lift(id))),
-            _ => {
-                let update = BanUpdate::read(version, words.get(4..)?)?;
-                Some((version, BanChange::Ban(update.record(id, bans.now())?.into())))
-            }
+        if words[0] == "unban" {
+            return Some((version, BanChange::Lift(id)));
         }
+        let update = BanUpdate::read(version, words.get(4..)?)?;
+        Some((version, BanChange::Ban(update.record(id, bans.now())?.into())))
     };
     if let Some((version, change)) = read() {
         bans.receive_change(version, &change);
