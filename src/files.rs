@@ -50,7 +50,7 @@ pub fn read_to_end(stream: impl Read, expected: u64, most: u64) -> io::Result<Op
 }
 
 /// Whether a name leads to a regular file, or to nothing yet.
-pub fn is_regular_or_absent(path: &Path) -> io::Result<()> {
+pub fn check_regular_or_absent(path: &Path) -> io::Result<()> {
     match fs::metadata(path) {
         Ok(metadata) => regular(metadata.file_type()),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
@@ -59,7 +59,7 @@ pub fn is_regular_or_absent(path: &Path) -> io::Result<()> {
 }
 
 /// Whether lines can be appended to what a name leads to, if it leads anywhere yet.
-pub fn takes_lines(path: &Path) -> io::Result<()> {
+pub fn check_appendable(path: &Path) -> io::Result<()> {
     match fs::metadata(path).map(|metadata| metadata.file_type()) {
         Ok(found) if found.is_fifo() || found.is_char_device() => Ok(()),
         Ok(found) => regular(found),
@@ -69,51 +69,51 @@ pub fn takes_lines(path: &Path) -> io::Result<()> {
 }
 
 /// Makes a regular file with these rights, less the umask, where there is none.
-pub fn make(path: &Path, mode: u32) -> io::Result<()> {
-    is_regular_or_absent(path)?;
+pub fn create(path: &Path, mode: u32) -> io::Result<()> {
+    check_regular_or_absent(path)?;
     OpenOptions::new().append(true).create(true).mode(mode).custom_flags(without_blocking()).open(path).map(drop)
 }
 
 /// A file that is read, and what it was like before it was: who reads first and looks then misses a change in between.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Watched {
+pub struct WatchedFile {
     pub path: PathBuf,
-    pub seen: Seen,
+    pub seen: LastSeen,
 }
 
 /// A file as it was last seen.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Seen {
+pub enum LastSeen {
     /// Nobody has looked yet.
     Never,
     /// `None` where there is no file.
-    As(Option<State>),
+    As(Option<FileStamp>),
 }
 
 /// What tells one state of a file from another without reading it.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct State {
+pub struct FileStamp {
     modified: Option<SystemTime>,
     length: u64,
     /// Device and number: another file in the place of this one.
     identity: (u64, u64),
 }
 
-impl Watched {
+impl WatchedFile {
     /// A file that is about to be read.
     pub fn as_it_is(path: &Path) -> Self {
-        Self { path: path.to_owned(), seen: Seen::now(path) }
+        Self { path: path.to_owned(), seen: LastSeen::now(path) }
     }
 
     /// A file that was read by somebody who did not look before.
     pub fn unseen(path: &Path) -> Self {
-        Self { path: path.to_owned(), seen: Seen::Never }
+        Self { path: path.to_owned(), seen: LastSeen::Never }
     }
 }
 
-impl Seen {
+impl LastSeen {
     pub fn now(path: &Path) -> Self {
-        let state = |metadata: fs::Metadata| State {
+        let state = |metadata: fs::Metadata| FileStamp {
             modified: metadata.modified().ok(),
             length: metadata.len(),
             identity: identity(&metadata),
@@ -150,16 +150,16 @@ fn regular(found: FileType) -> io::Result<()> {
 
 /// What lines are appended to: a regular file, a FIFO that somebody reads, or a terminal and the like.
 #[derive(Debug)]
-pub struct Appended {
+pub struct AppendFile {
     file: File,
     /// Device and number: what tells a file from another of its name.
     identity: (u64, u64),
 }
 
-impl Appended {
+impl AppendFile {
     /// Opens it, and makes it with these rights, less the umask, where it is not there.
     pub fn open(path: &Path, mode: u32) -> io::Result<Self> {
-        takes_lines(path)?;
+        check_appendable(path)?;
         let opened =
             OpenOptions::new().append(true).create(true).mode(mode).custom_flags(without_blocking()).open(path);
         let file = opened.map_err(|error| if error.raw_os_error() == Some(NOBODY) { nobody() } else { error })?;
@@ -243,9 +243,9 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let pipe = folder.path().join("fifo");
         fifo(&pipe);
-        assert_eq!(Appended::open(&pipe, 0o640).unwrap_err().to_string(), "it is a FIFO that nobody reads");
+        assert_eq!(AppendFile::open(&pipe, 0o640).unwrap_err().to_string(), "it is a FIFO that nobody reads");
         let mut reader = OpenOptions::new().read(true).custom_flags(without_blocking()).open(&pipe).unwrap();
-        let mut writer = Appended::open(&pipe, 0o640).unwrap();
+        let mut writer = AppendFile::open(&pipe, 0o640).unwrap();
         writer.write(b"line\n", Duration::ZERO).unwrap();
         let mut line = [0; 5];
         reader.read_exact(&mut line).unwrap();

@@ -34,7 +34,7 @@ impl Glob {
     }
 
     /// Whether a text is probably meant as a pattern.
-    pub fn is_meant_by(text: &str) -> bool {
+    pub fn looks_like_glob(text: &str) -> bool {
         text.contains(['*', '?'])
     }
 

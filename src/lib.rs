@@ -38,7 +38,7 @@
 //!
 //! | layer | modules | what they know |
 //! | --- | --- | --- |
-//! | words | [`units`] [`spelling`] [`glob`] [`clock`] [`alarm`] [`base64`] [`files`] [`gather`] [`http1`] [`http2`] [`http_client`] [`tls`] | nothing of the crate |
+//! | words | [`units`] [`spelling`] [`glob`] [`clock`] [`timer`] [`base64`] [`files`] [`coalesce`] [`http1`] [`http2`] [`http_client`] [`tls`] | nothing of the crate |
 //! | facts | [`client`] [`request`] | who asks, and what for |
 //! | rules | [`list`] [`key`] [`challenge`] [`outcome`] [`limit`] [`route`] | one kind of rule each |
 //! | decision | [`decision`] | the rules together |
@@ -107,18 +107,18 @@
 //! `gateway/respond/reply.rs` writes 429, `Retry-After: 4` and a page or a problem document; `record/access_log.rs`
 //! writes the line. The application has seen nothing.
 
-pub mod alarm;
 pub mod base64;
 pub mod clock;
+pub mod coalesce;
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod corpus;
 pub mod files;
-pub mod gather;
 pub mod glob;
 pub mod http1;
 pub mod http2;
 pub mod http_client;
 pub mod spelling;
+pub mod timer;
 pub mod tls;
 pub mod units;
 

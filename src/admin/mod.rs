@@ -37,9 +37,9 @@ use tower::ServiceExt;
 use crate::decision::Policy;
 use crate::limit::OnFailure;
 use crate::listen;
+use crate::listen::AcceptStop;
 use crate::listen::Connections;
-use crate::listen::Door;
-use crate::listen::Stop;
+use crate::listen::ListenerState;
 use crate::listen::connection::Connection;
 use crate::record::EventBus;
 use crate::record::Gauges;
@@ -126,10 +126,10 @@ impl fmt::Debug for AdminState {
 }
 
 /// Answers on one socket until told to stop.
-pub async fn serve(socket: TcpListener, state: Arc<AdminState>, stop: Stop) {
+pub async fn serve(socket: TcpListener, state: Arc<AdminState>, stop: AcceptStop) {
     let settings = Arc::new(ArcSwap::from_pointee(CONNECTIONS));
-    let door = Arc::new(Door::default());
-    listen::serve(socket, door, settings, Admin { router: router(state) }, Connections::default(), stop).await;
+    let listener = Arc::new(ListenerState::default());
+    listen::serve(socket, listener, settings, Admin { router: router(state) }, Connections::default(), stop).await;
 }
 
 fn router(state: Arc<AdminState>) -> Router {
@@ -183,8 +183,8 @@ impl listen::Handle for Admin {
     fn handle(
         &self,
         connection: Arc<Connection>,
-        mut request: Request<listen::Incoming>,
-        interim: listen::Interim,
+        mut request: Request<listen::IncomingBody>,
+        interim: listen::InterimSender,
     ) -> impl Future<Output = Response<Body>> + Send + 'static {
         if request.headers().contains_key(EXPECT) {
             interim.invite();

@@ -10,14 +10,14 @@ use tracing::error;
 use super::sockets::BoundSockets;
 use crate::admin;
 use crate::admin::AdminState;
-use crate::listen::Stopper;
+use crate::listen::AcceptStopper;
 
 pub(super) struct AdminListener {
     /// As configured.
     pub(super) configured: SocketAddr,
     /// As bound: with the port that was free where the configuration says 0.
     pub(super) address: SocketAddr,
-    pub(super) stopper: Stopper,
+    pub(super) stopper: AcceptStopper,
     /// Kept to be handed to a process that takes over.
     pub(super) sockets: Vec<TcpListener>,
 }
@@ -25,7 +25,7 @@ pub(super) struct AdminListener {
 impl AdminListener {
     pub(super) fn serve(bound: BoundSockets, control: &Arc<AdminState>) -> Self {
         let BoundSockets { configured, address, sockets } = bound;
-        let stopper = Stopper::default();
+        let stopper = AcceptStopper::default();
         for socket in &sockets {
             match socket.try_clone() {
                 Ok(socket) => drop(tokio::spawn(admin::serve(socket, Arc::clone(control), stopper.stop()))),

@@ -10,8 +10,8 @@ use tokio::task;
 use tokio::task::JoinHandle;
 use tokio::time;
 
-use crate::files::Seen;
-use crate::files::Watched;
+use crate::files::LastSeen;
+use crate::files::WatchedFile;
 
 /// How often files are looked at.
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
@@ -22,7 +22,7 @@ const SETTLE_TIME: Duration = Duration::from_millis(50);
 /// The files of a configuration as they were last seen.
 #[derive(Debug, Default)]
 pub struct FileWatcher {
-    seen: Vec<Watched>,
+    seen: Vec<WatchedFile>,
     /// The poll under way. One thread waits for a file system that hangs, not one for each poll.
     polling: Option<JoinHandle<Observations>>,
     /// A file has changed, and [`FileWatcher::changed`] has not returned since.
@@ -30,23 +30,23 @@ pub struct FileWatcher {
 }
 
 /// Each path with what was found there.
-type Observations = Vec<(PathBuf, Seen)>;
+type Observations = Vec<(PathBuf, LastSeen)>;
 
 impl FileWatcher {
     /// Watches `files` from the state in which they were read. A file that is watched already keeps the state in which it
     /// was last seen, so that a change in between is not missed.
-    pub fn follow(&mut self, files: &[Watched]) {
+    pub fn follow(&mut self, files: &[WatchedFile]) {
         if files.iter().map(|file| &file.path).eq(self.seen.iter().map(|file| &file.path)) {
             return;
         }
         let before = std::mem::take(&mut self.seen);
-        let known = |file: &Watched| before.iter().find(|known| known.path == file.path).cloned();
+        let known = |file: &WatchedFile| before.iter().find(|known| known.path == file.path).cloned();
         self.seen = files.iter().map(|file| known(file).unwrap_or_else(|| file.clone())).collect();
     }
 
     /// Returns when a file has changed and no file changes any more. May be dropped at any time and called again.
     pub async fn changed(&mut self) {
-        if self.seen.iter().any(|file| file.seen == Seen::Never) {
+        if self.seen.iter().any(|file| file.seen == LastSeen::Never) {
             self.poll().await;
         }
         while !self.is_changed {
@@ -66,15 +66,15 @@ impl FileWatcher {
     async fn poll(&mut self) -> bool {
         let polling = self.polling.get_or_insert_with(|| {
             let paths: Vec<PathBuf> = self.seen.iter().map(|file| file.path.clone()).collect();
-            let observe = |path: PathBuf| (Seen::now(&path), path);
+            let observe = |path: PathBuf| (LastSeen::now(&path), path);
             task::spawn_blocking(move || paths.into_iter().map(observe).map(|(seen, path)| (path, seen)).collect())
         });
         let observations = polling.await.unwrap_or_default();
         self.polling = None;
         let mut changed = false;
-        for Watched { path, seen } in &mut self.seen {
+        for WatchedFile { path, seen } in &mut self.seen {
             let Some((_, now)) = observations.iter().find(|(observed, _)| observed == path) else { continue };
-            changed |= *seen != Seen::Never && seen != now;
+            changed |= *seen != LastSeen::Never && seen != now;
             *seen = *now;
         }
         self.is_changed |= changed;
@@ -89,8 +89,8 @@ mod tests {
 
     use super::*;
 
-    fn files<'p>(paths: impl IntoIterator<Item = &'p Path>) -> Vec<Watched> {
-        paths.into_iter().map(Watched::as_it_is).collect()
+    fn files<'p>(paths: impl IntoIterator<Item = &'p Path>) -> Vec<WatchedFile> {
+        paths.into_iter().map(WatchedFile::as_it_is).collect()
     }
 
     #[tokio::test]

@@ -14,13 +14,13 @@ use super::sockets::InheritedSockets;
 use super::sockets::bind;
 use super::start_error::StartError;
 use super::workers::Workers;
+use crate::listen::AcceptStopper;
 use crate::listen::Connections;
-use crate::listen::Door;
-use crate::listen::Entrance;
-use crate::listen::Reception;
+use crate::listen::ListenerConfig;
+use crate::listen::ListenerRuntime;
+use crate::listen::ListenerSettings;
+use crate::listen::ListenerState;
 use crate::listen::Stack;
-use crate::listen::Stopper;
-use crate::listen::Terms;
 
 /// The listeners in force, in the order of the configuration.
 #[derive(Debug, Default)]
@@ -30,10 +30,10 @@ pub struct Listeners(Vec<Listener>);
 struct Listener {
     configured: SocketAddr,
     address: SocketAddr,
-    door: Arc<Door>,
+    state: Arc<ListenerState>,
     /// The connections that were accepted here.
     connections: Connections,
-    stopper: Stopper,
+    stopper: AcceptStopper,
     /// Kept to be handed to a process that takes over.
     sockets: Vec<TcpListener>,
 }
@@ -48,7 +48,7 @@ pub struct ListenerPlan {
 #[derive(Debug)]
 enum ListenerAction {
     /// The listener with that address stays.
-    Keep(SocketAddr, Reception),
+    Keep(SocketAddr, ListenerRuntime),
     Open(BoundListener),
 }
 
@@ -56,45 +56,49 @@ enum ListenerAction {
 #[derive(Debug)]
 pub(super) struct BoundListener {
     bound: BoundSockets,
-    reception: Reception,
+    runtime: ListenerRuntime,
 }
 
 impl BoundListener {
     /// Every address, or none.
     pub(super) fn prepare_all(
-        entrances: Vec<Entrance>,
+        listeners: Vec<ListenerConfig>,
         cores: usize,
         inherited: &mut InheritedSockets,
     ) -> Result<Vec<Self>, StartError> {
-        let stacks = stacks(&entrances);
-        let prepare = |(entrance, stack)| Self::prepare(entrance, stack, cores, inherited);
-        entrances.into_iter().zip(stacks).map(prepare).collect()
+        let stacks = stacks(&listeners);
+        let prepare = |(listener, stack)| Self::prepare(listener, stack, cores, inherited);
+        listeners.into_iter().zip(stacks).map(prepare).collect()
     }
 
     /// Takes inherited sockets over, or binds one for each core.
     fn prepare(
-        entrance: Entrance,
+        listener: ListenerConfig,
         stack: Stack,
         cores: usize,
         inherited: &mut InheritedSockets,
     ) -> Result<Self, StartError> {
-        let Entrance { address, terms } = entrance;
-        let reception = prepare_reception(address, terms, None)?;
-        Ok(Self { bound: bind(address, stack, cores, inherited)?, reception })
+        let ListenerConfig { address, settings } = listener;
+        let runtime = prepare_runtime(address, settings, None)?;
+        Ok(Self { bound: bind(address, stack, cores, inherited)?, runtime })
     }
 }
 
 /// Whether each listener accepts IPv4 too. `[::]` does, unless an IPv4 address with the same port is configured beside it.
-fn stacks(entrances: &[Entrance]) -> Vec<Stack> {
+fn stacks(listeners: &[ListenerConfig]) -> Vec<Stack> {
     let is_beside = |port: u16, other: SocketAddr| other.is_ipv4() && other.port() == port && port != 0;
-    let has_beside = |port| entrances.iter().any(|entrance| is_beside(port, entrance.address));
-    let stack = |it: &Entrance| if has_beside(it.address.port()) { Stack::Single } else { Stack::Dual };
-    entrances.iter().map(stack).collect()
+    let has_beside = |port| listeners.iter().any(|listener| is_beside(port, listener.address));
+    let stack = |it: &ListenerConfig| if has_beside(it.address.port()) { Stack::Single } else { Stack::Dual };
+    listeners.iter().map(stack).collect()
 }
 
 /// Prepares what new connections to an address need, such as TLS.
-fn prepare_reception(address: SocketAddr, terms: Terms, before: Option<&Door>) -> Result<Reception, StartError> {
-    Reception::prepare(terms, before).map_err(|source| StartError::Tls { address, source })
+fn prepare_runtime(
+    address: SocketAddr,
+    settings: ListenerSettings,
+    before: Option<&ListenerState>,
+) -> Result<ListenerRuntime, StartError> {
+    ListenerRuntime::prepare(settings, before).map_err(|source| StartError::Tls { address, source })
 }
 
 /// What a new configuration changed, by address.
@@ -121,13 +125,13 @@ impl Listeners {
     }
 
     fn serve(&mut self, listener: BoundListener, workers: &Workers, all: &Connections) {
-        let BoundListener { bound: BoundSockets { configured, address, sockets }, reception } = listener;
-        let (connections, stopper) = (all.of_listener(), Stopper::default());
-        let door = Arc::new(Door::new(reception));
-        if let Err(error) = workers.serve(&sockets, &door, &connections, &stopper) {
+        let BoundListener { bound: BoundSockets { configured, address, sockets }, runtime } = listener;
+        let (connections, stopper) = (all.of_listener(), AcceptStopper::default());
+        let state = Arc::new(ListenerState::new(runtime));
+        if let Err(error) = workers.serve(&sockets, &state, &connections, &stopper) {
             error!(%address, %error, "not every core accepts connections on {address}: {error}");
         }
-        self.0.push(Listener { configured, address, door, connections, stopper, sockets });
+        self.0.push(Listener { configured, address, state, connections, stopper, sockets });
     }
 
     /// The same sockets once more, for another process.
@@ -140,18 +144,18 @@ impl Listeners {
     }
 
     /// Binds the addresses of `wanted` that have no listener yet.
-    pub(super) fn prepare(&self, wanted: Vec<Entrance>, workers: &Workers) -> Result<ListenerPlan, StartError> {
+    pub(super) fn prepare(&self, wanted: Vec<ListenerConfig>, workers: &Workers) -> Result<ListenerPlan, StartError> {
         let mut existing: Vec<&Listener> = self.0.iter().collect();
         let stacks = stacks(&wanted);
-        let actions = wanted.into_iter().zip(stacks).map(|(entrance, stack)| {
+        let actions = wanted.into_iter().zip(stacks).map(|(config, stack)| {
             // Port 0 may be configured several times, each time for another port.
-            let found = existing.iter().position(|listener| listener.configured == entrance.address);
+            let found = existing.iter().position(|listener| listener.configured == config.address);
             let Some(found) = found.map(|found| existing.remove(found)) else {
                 let nothing = &mut InheritedSockets::default();
-                return BoundListener::prepare(entrance, stack, workers.count(), nothing).map(ListenerAction::Open);
+                return BoundListener::prepare(config, stack, workers.count(), nothing).map(ListenerAction::Open);
             };
-            let reception = prepare_reception(entrance.address, entrance.terms, Some(&found.door))?;
-            Ok(ListenerAction::Keep(entrance.address, reception))
+            let runtime = prepare_runtime(config.address, config.settings, Some(&found.state))?;
+            Ok(ListenerAction::Keep(config.address, runtime))
         });
         Ok(ListenerPlan { actions: actions.collect::<Result<_, _>>()? })
     }
@@ -173,12 +177,12 @@ impl Listeners {
                     changes.opened.push(listener.bound.address);
                     self.serve(listener, workers, all);
                 }
-                ListenerAction::Keep(configured, reception) => {
+                ListenerAction::Keep(configured, runtime) => {
                     let Some(found) = existing.iter().position(|listener| listener.configured == configured) else {
                         continue;
                     };
                     let listener = existing.remove(found);
-                    let updated = listener.door.change(reception);
+                    let updated = listener.state.change(runtime);
                     changes.proxy_protocol.extend(updated.proxy_protocol.map(|required| (listener.address, required)));
                     changes.tls.extend(updated.tls.then_some(listener.address));
                     self.0.push(listener);
@@ -231,8 +235,11 @@ mod tests {
     #[test]
     fn ipv6_accepts_ipv4_that_has_no_listener_of_its_own() {
         let stacks = |addresses: &[&str]| {
-            let entrance = |address: &&str| Entrance { address: address.parse().unwrap(), terms: Terms::default() };
-            stacks(&addresses.iter().map(entrance).collect::<Vec<_>>())
+            let listener = |address: &&str| ListenerConfig {
+                address: address.parse().unwrap(),
+                settings: ListenerSettings::default(),
+            };
+            stacks(&addresses.iter().map(listener).collect::<Vec<_>>())
         };
         assert_eq!(stacks(&["[::]:80"]), [Stack::Dual]);
         assert_eq!(stacks(&["[::]:80", "0.0.0.0:80"]), [Stack::Single; 2]);

@@ -124,7 +124,7 @@ async fn start(
     takeover: &TakeoverOptions,
 ) -> Result<Started, StartError> {
     let socket_names = {
-        let addresses: Vec<_> = settings.listen.iter().map(|entrance| entrance.address).collect();
+        let addresses: Vec<_> = settings.listen.iter().map(|listener| listener.address).collect();
         let origin = origin.clone();
         // Resolving the links of a path may block on its file system.
         task::spawn_blocking(move || socket_names(&origin, &addresses)).await.unwrap_or_default()

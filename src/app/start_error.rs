@@ -4,7 +4,7 @@ use std::io;
 use std::net::SocketAddr;
 
 use crate::config::Diagnostic;
-use crate::listen::tls::NoTls;
+use crate::listen::tls::TlsSetupError;
 
 /// Why the gateway did not start.
 #[derive(Debug, thiserror::Error)]
@@ -12,7 +12,7 @@ pub enum StartError {
     #[error("cannot listen on {address}: {}", describe(.source))]
     Bind { address: SocketAddr, source: io::Error },
     #[error("cannot speak TLS on {address}: {source}")]
-    Tls { address: SocketAddr, source: NoTls },
+    Tls { address: SocketAddr, source: TlsSetupError },
     /// Something that the configuration names cannot be used.
     #[error("{} mistakes in the configuration", .0.len())]
     Mistakes(Vec<Diagnostic>),

@@ -20,7 +20,7 @@ use super::workers::Workers;
 use crate::admin::AdminState;
 use crate::clock::Clock;
 use crate::config::Warnings;
-use crate::files::Watched;
+use crate::files::WatchedFile;
 use crate::listen;
 use crate::listen::Connections;
 use crate::record::LogSettings;
@@ -60,7 +60,7 @@ pub struct App {
     pub(super) control: Arc<AdminState>,
     pub(super) upstream_tasks: UpstreamTasks,
     pub(super) load: Arc<Load>,
-    pub(super) files: Vec<Watched>,
+    pub(super) files: Vec<WatchedFile>,
     /// The warnings that were logged last.
     pub(super) warnings: Warnings,
 }
@@ -76,7 +76,7 @@ impl App {
     }
 
     /// Every file the configuration was read from.
-    pub fn files(&self) -> &[Watched] {
+    pub fn files(&self) -> &[WatchedFile] {
         &self.files
     }
 

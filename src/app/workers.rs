@@ -19,10 +19,10 @@ use tokio::sync::oneshot;
 use super::allocator_trim::trim_allocator;
 use crate::gateway::Gateway;
 use crate::listen;
+use crate::listen::AcceptStop;
+use crate::listen::AcceptStopper;
 use crate::listen::Connections;
-use crate::listen::Door;
-use crate::listen::Stop;
-use crate::listen::Stopper;
+use crate::listen::ListenerState;
 
 /// The threads that serve, with a channel to each.
 #[derive(Debug)]
@@ -41,7 +41,7 @@ pub struct Worker {
 #[derive(Debug)]
 enum Job {
     /// Accept connections from a socket until `stop`.
-    Serve { socket: TcpListener, door: Arc<Door>, connections: Connections, stop: Stop },
+    Serve { socket: TcpListener, listener: Arc<ListenerState>, connections: Connections, stop: AcceptStop },
     /// Answer, to show that the thread is not stuck.
     Ping(oneshot::Sender<()>),
 }
@@ -78,16 +78,16 @@ impl Workers {
     pub fn serve(
         &self,
         sockets: &[TcpListener],
-        door: &Arc<Door>,
+        listener: &Arc<ListenerState>,
         connections: &Connections,
-        stopper: &Stopper,
+        stopper: &AcceptStopper,
     ) -> io::Result<()> {
         let all = (0..sockets.len().max(self.threads.len())).zip(sockets.iter().cycle());
         for ((_, socket), (jobs, _)) in all.zip(self.threads.iter().cycle()) {
             let socket = socket.try_clone()?;
-            let (door, connections, stop) = (Arc::clone(door), connections.clone(), stopper.stop());
+            let (listener, connections, stop) = (Arc::clone(listener), connections.clone(), stopper.stop());
             // Fails only when that thread is gone. The kernel then gives its connections to the others.
-            drop(jobs.send(Job::Serve { socket, door, connections, stop }));
+            drop(jobs.send(Job::Serve { socket, listener, connections, stop }));
         }
         Ok(())
     }
@@ -132,9 +132,9 @@ fn work(runtime: Runtime, mut queue: UnboundedReceiver<Job>, worker: &dyn Fn() -
         tokio::spawn(trim_allocator());
         while let Some(job) = queue.recv().await {
             match job {
-                Job::Serve { socket, door, connections, stop } => {
+                Job::Serve { socket, listener, connections, stop } => {
                     let (settings, gateway) = (Arc::clone(&settings), gateway.clone());
-                    tokio::spawn(listen::serve(socket, door, settings, gateway, connections, stop));
+                    tokio::spawn(listen::serve(socket, listener, settings, gateway, connections, stop));
                 }
                 Job::Ping(answer) => drop(answer.send(())),
             }

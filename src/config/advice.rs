@@ -66,7 +66,7 @@ impl From<InvalidPathPattern> for Problem {
 
 impl From<InvalidMethod> for Problem {
     fn from(error: InvalidMethod) -> Self {
-        if Glob::is_meant_by(&error.0) {
+        if Glob::looks_like_glob(&error.0) {
             return Self::of_glob(&error.0, "a method", "name each, or leave the methods out: that is any method");
         }
         Self::with(error.to_string(), "write one such as `GET` or `POST`; several are a list: `[GET, POST]`")
@@ -94,7 +94,7 @@ impl From<InvalidHostPattern> for Problem {
 impl From<InvalidNetwork> for Problem {
     fn from(error: InvalidNetwork) -> Self {
         if let InvalidNetwork::NotAnAddress(text) = &error
-            && Glob::is_meant_by(text)
+            && Glob::looks_like_glob(text)
         {
             return Self::of_glob(text, "an address", "write a network such as `198.51.100.0/24`");
         }

@@ -28,7 +28,7 @@ use self::source::Unreadable;
 use crate::admin::AdminSettings;
 use crate::client::TrustedProxies;
 use crate::decision::Policy;
-use crate::files::Watched;
+use crate::files::WatchedFile;
 use crate::gateway;
 use crate::listen;
 use crate::record::LogSettings;
@@ -46,7 +46,7 @@ pub use self::schema::schema;
 /// A configuration, checked.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    pub listen: Vec<listen::Entrance>,
+    pub listen: Vec<listen::ListenerConfig>,
     pub admin: Option<AdminSettings>,
     pub clients: TrustedProxies,
     pub store: store::Settings,
@@ -59,7 +59,7 @@ pub struct Settings {
     pub connections: listen::Settings,
     pub requests: gateway::GatewaySettings,
     /// Every file that was read, the configuration first: a change of any means reading anew.
-    pub files: Vec<Watched>,
+    pub files: Vec<WatchedFile>,
     /// Every file that is to be written, with where it is named.
     pub outputs: Vec<Output>,
     pub warnings: Warnings,
@@ -112,7 +112,7 @@ pub fn load(file: &Path) -> Result<Settings, Vec<Diagnostic>> {
 /// As [`load`], with an environment of the caller's own.
 pub fn load_with(file: &Path, environment: Environment<'_>) -> Result<Settings, Vec<Diagnostic>> {
     let is_file = file.as_os_str() != source::STANDARD_INPUT;
-    let watched = if is_file { Watched::as_it_is(file) } else { Watched::unseen(file) };
+    let watched = if is_file { WatchedFile::as_it_is(file) } else { WatchedFile::unseen(file) };
     let text = if is_file { source::read_text(file) } else { source::read_standard_input() };
     let text = match text {
         Ok(text) => text,
@@ -132,10 +132,10 @@ pub fn load_with(file: &Path, environment: Environment<'_>) -> Result<Settings, 
 
 /// Checks a text as if it stood in `file`, next to which the files that it names are looked for.
 pub fn read(file: &Path, text: String, environment: Environment<'_>) -> Result<Settings, Vec<Diagnostic>> {
-    read_from(Watched::unseen(file), text, environment)
+    read_from(WatchedFile::unseen(file), text, environment)
 }
 
-fn read_from(watched: Watched, text: String, environment: Environment<'_>) -> Result<Settings, Vec<Diagnostic>> {
+fn read_from(watched: WatchedFile, text: String, environment: Environment<'_>) -> Result<Settings, Vec<Diagnostic>> {
     let file = &*watched.path;
     let mut mistakes = Mistakes::default();
     // Columns are counted without the mark that some editors put first.

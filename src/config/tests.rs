@@ -5,9 +5,9 @@ use std::time::Instant;
 use proptest::prelude::*;
 
 use super::*;
-use crate::files::Watched;
-use crate::listen::Entrance;
-use crate::listen::Terms;
+use crate::files::WatchedFile;
+use crate::listen::ListenerConfig;
+use crate::listen::ListenerSettings;
 
 const SMALLEST: &str = "\
 listen: 0.0.0.0:8080
@@ -25,8 +25,9 @@ fn check(text: &str) -> Result<Settings, Vec<Diagnostic>> {
 #[test]
 fn the_smallest_useful_file_has_every_default() {
     let settings = check(SMALLEST).expect("a good file");
-    let entrance = Entrance { address: "0.0.0.0:8080".parse().expect("an address"), terms: Terms::default() };
-    assert_eq!(settings.listen, [entrance]);
+    let listener =
+        ListenerConfig { address: "0.0.0.0:8080".parse().expect("an address"), settings: ListenerSettings::default() };
+    assert_eq!(settings.listen, [listener]);
     assert!(settings.admin.is_none());
     assert_eq!(settings.store.memory.max_keys, 1_000_000);
     assert_eq!(settings.upstreams[0].servers[0].authority.as_str(), "127.0.0.1:8000");
@@ -36,7 +37,7 @@ fn the_smallest_useful_file_has_every_default() {
     assert_eq!((settings.connections.body_rate, settings.requests.body_rate), (100, 100));
     assert_eq!(settings.policy.routes.routes[0].name.as_ref(), "POST /login");
     assert_eq!(settings.policy.limits[0].name.as_ref(), "post-login-1");
-    assert_eq!(settings.files, [Watched::unseen(Path::new("portcullis.yaml"))]);
+    assert_eq!(settings.files, [WatchedFile::unseen(Path::new("portcullis.yaml"))]);
 }
 
 #[test]
@@ -82,7 +83,8 @@ fn files_are_found_beside_the_configuration_and_all_of_them_are_known() {
     std::fs::write(folder.path().join("bad.txt"), "198.51.100.7 # once\n").expect("written");
     std::fs::write(folder.path().join("page.html"), "<p>Slow down").expect("written");
     let settings = load(&file).expect("a good file");
-    let expected = ["portcullis.yaml", "bad.txt", "page.html"].map(|name| Watched::as_it_is(&folder.path().join(name)));
+    let expected =
+        ["portcullis.yaml", "bad.txt", "page.html"].map(|name| WatchedFile::as_it_is(&folder.path().join(name)));
     assert_eq!(settings.files, expected);
 }
 

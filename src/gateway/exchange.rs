@@ -22,7 +22,7 @@ use super::snapshot::Snapshot;
 use super::worker_state::WorkerState;
 use crate::decision::device::DeviceEnrollment;
 use crate::listen::Connection;
-use crate::listen::Interim;
+use crate::listen::InterimSender;
 use crate::listen::Refused;
 use crate::outcome::Outcome;
 use crate::outcome::OutcomeRule;
@@ -41,7 +41,7 @@ pub struct Exchange {
     pub live: Arc<Snapshot>,
     pub facts: Facts,
     /// The way of informational answers.
-    pub interim: Interim,
+    pub interim: InterimSender,
     decision: DecisionRecord,
     reservation: Reservation,
     /// Counts the body of the request, where it has one.
@@ -69,7 +69,7 @@ struct Forwarding {
 
 impl Exchange {
     /// On the heap: it is handed on many times, and at last stands in the body of the answer.
-    pub fn begin(worker: Arc<WorkerState>, live: Arc<Snapshot>, facts: Facts, interim: Interim) -> Box<Self> {
+    pub fn begin(worker: Arc<WorkerState>, live: Arc<Snapshot>, facts: Facts, interim: InterimSender) -> Box<Self> {
         Box::new(Self {
             worker,
             live,
@@ -241,7 +241,7 @@ pub(super) fn record_malformed_head(worker: &WorkerState, connection: &Connectio
         path: refused.target.as_ref().map(Uri::path).unwrap_or_default(),
         query: refused.target.as_ref().and_then(Uri::query),
         version: None,
-        scheme: if connection.secured().is_some() { "https" } else { "http" },
+        scheme: if connection.tls_info().is_some() { "https" } else { "http" },
         user_agent: None,
         trace: None,
         route: None,

@@ -48,7 +48,7 @@ impl Facts {
         } else {
             (None, None)
         };
-        let is_tls = connection.secured().is_some();
+        let is_tls = connection.tls_info().is_some();
         let scheme = headers::scheme(&parts.headers, &identity, is_tls);
         Self {
             request_id: RequestId::of(&identity, &parts.headers),

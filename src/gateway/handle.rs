@@ -36,8 +36,8 @@ use crate::decision;
 use crate::decision::Decision;
 use crate::decision::device::DeviceKeys;
 use crate::listen::Connection;
-use crate::listen::Incoming;
-use crate::listen::Interim;
+use crate::listen::IncomingBody;
+use crate::listen::InterimSender;
 use crate::request::BodyFields;
 use crate::request::RequestHead;
 use crate::store::Store;
@@ -46,8 +46,8 @@ use crate::store::Store;
 pub(super) fn handle(
     worker: Arc<WorkerState>,
     connection: Arc<Connection>,
-    request: Request<Incoming>,
-    interim: Interim,
+    request: Request<IncomingBody>,
+    interim: InterimSender,
 ) -> impl Future<Output = Response<ResponseBody>> + Send + 'static {
     // Out here, or the future would have room for it twice.
     let (parts, incoming) = ClientBody::of(request);
@@ -79,7 +79,7 @@ fn admit(
     connection: &Connection,
     mut parts: Parts,
     incoming: ClientBody,
-    interim: Interim,
+    interim: InterimSender,
 ) -> Result<Admitted, (Box<Exchange>, BadRequest)> {
     let identity = live.clients.identify(connection.peer.ip(), &parts.headers);
     let mut facts = Facts::of(&parts, identity, connection, live, worker.clock.now());

@@ -18,8 +18,8 @@ use super::worker_state::WorkerState;
 use crate::clock::Clock;
 use crate::listen::Connection;
 use crate::listen::Handle;
-use crate::listen::Incoming;
-use crate::listen::Interim;
+use crate::listen::IncomingBody;
+use crate::listen::InterimSender;
 use crate::listen::Refused;
 use crate::store::AnyStore;
 use crate::upstream::Pool;
@@ -65,8 +65,8 @@ impl Handle for Gateway {
     fn handle(
         &self,
         connection: Arc<Connection>,
-        request: Request<Incoming>,
-        interim: Interim,
+        request: Request<IncomingBody>,
+        interim: InterimSender,
     ) -> impl Future<Output = Response<ResponseBody>> + Send + 'static {
         handle::handle(Arc::clone(&self.worker), connection, request, interim)
     }

@@ -17,24 +17,24 @@ use tracing::error;
 use tracing::info;
 use tracing::warn;
 
+use super::AcceptStop;
 use super::Connections;
-use super::Door;
 use super::Handle;
+use super::ListenerState;
 use super::Settings;
-use super::Stop;
-use super::newcomer::Newcomer;
-use super::newcomer::turn_away;
+use super::accepted_socket::AcceptedSocket;
+use super::accepted_socket::turn_away;
 use super::proxy_protocol::Ends;
 use crate::client::ClientIp;
 
 /// Accepts connections on one core until told to stop; those that stand go on until they are drained.
 pub async fn serve<H: Handle>(
     socket: std::net::TcpListener,
-    door: Arc<Door>,
+    state: Arc<ListenerState>,
     settings: Arc<ArcSwap<Settings>>,
     handler: H,
     connections: Connections,
-    stop: Stop,
+    stop: AcceptStop,
 ) {
     let listener = match TcpListener::from_std(socket) {
         Ok(listener) => listener,
@@ -44,7 +44,7 @@ pub async fn serve<H: Handle>(
         Ok(local) => local,
         Err(error) => return error!(%error, "cannot accept connections: the socket has no address"),
     };
-    let accepting = Accepting { local, door, settings, handler, connections };
+    let accepting = Accepting { local, state, settings, handler, connections };
     accepting.run(&listener, &stop).await;
     if !stop.leaves() {
         accepting.finish(listener).await;
@@ -53,7 +53,7 @@ pub async fn serve<H: Handle>(
 
 struct Accepting<H> {
     local: SocketAddr,
-    door: Arc<Door>,
+    state: Arc<ListenerState>,
     settings: Arc<ArcSwap<Settings>>,
     handler: H,
     connections: Connections,
@@ -61,8 +61,8 @@ struct Accepting<H> {
 
 impl<H: Handle> Accepting<H> {
     /// Who was accepted is welcomed, whatever is said meanwhile.
-    async fn run(&self, listener: &TcpListener, stop: &Stop) {
-        let mut trouble = Trouble::default();
+    async fn run(&self, listener: &TcpListener, stop: &AcceptStop) {
+        let mut trouble = AcceptFailure::default();
         loop {
             let accepted = select! {
                 biased;
@@ -103,22 +103,22 @@ impl<H: Handle> Accepting<H> {
 
     async fn welcome(&self, stream: TcpStream, peer: SocketAddr) {
         let (is_trusted, tls) = {
-            let asked = self.door.reception();
+            let asked = self.state.runtime();
             let is_trusted = asked.proxy_protocol.as_ref().map(|proxies| proxies.trusts(ClientIp::new(peer.ip())));
             (is_trusted, asked.tls.clone())
         };
         if is_trusted == Some(false) {
-            return turn_away(&self.door, peer, &"the peer is not in `client_ip.trusted_proxies`");
+            return turn_away(&self.state, peer, &"the peer is not in `client_ip.trusted_proxies`");
         }
         let settings = self.settings.load_full();
-        let standing = self.connections.admit(&settings).await;
+        let permit = self.connections.admit(&settings).await;
         // Only a wildcard leaves open which of its addresses a client came to.
         let local = if self.local.ip().is_unspecified() { stream.local_addr().ok() } else { None };
         let ends = Ends { source: peer, destination: local.unwrap_or(self.local) };
-        let newcomer = Newcomer { stream, ends, standing, tls, settings };
+        let accepted = AcceptedSocket { stream, ends, permit, tls, settings };
         if is_trusted.is_some() {
-            tokio::spawn(newcomer.introduced(Arc::clone(&self.door), self.handler.clone()));
-        } else if let Some(conversation) = newcomer.converse(self.handler.clone()) {
+            tokio::spawn(accepted.read_proxy_header(Arc::clone(&self.state), self.handler.clone()));
+        } else if let Some(conversation) = accepted.converse(self.handler.clone()) {
             tokio::spawn(conversation);
         }
     }
@@ -139,13 +139,13 @@ impl<H: Handle> Accepting<H> {
 /// That connections cannot be accepted. It may come and go with each descriptor that is freed and taken: an operator is
 /// told now and then.
 #[derive(Debug, Default)]
-struct Trouble {
+struct AcceptFailure {
     told: Option<Instant>,
     /// That it has ended is to be said.
     is_known: bool,
 }
 
-impl Trouble {
+impl AcceptFailure {
     fn lasts(&mut self, local: SocketAddr, error: &io::Error) {
         if self.told.is_none_or(|told| told.elapsed() >= TELLING) {
             self.told = Some(Instant::now());

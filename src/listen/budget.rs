@@ -20,28 +20,28 @@ struct Total {
 
 /// A part of a budget, which goes back when this is dropped.
 #[derive(Debug)]
-pub struct Share(OwnedSemaphorePermit);
+pub struct BudgetShare(OwnedSemaphorePermit);
 
 impl Budget {
     /// Waits for so many bytes of a budget that has room for some that are `whole`, the most that one has a use for, as
     /// the first to ask says. Who wants more than there is gets all of it.
     ///
     /// A request asks once, for all that it may come to need, so that none waits for another that waits for it.
-    pub async fn share(&self, bytes: usize, whole: usize) -> Share {
+    pub async fn share(&self, bytes: usize, whole: usize) -> BudgetShare {
         let total = self.0.get_or_init(|| {
             let bytes = whole.saturating_mul(AT_A_TIME).min(Semaphore::MAX_PERMITS);
             Total { bytes, left: Arc::new(Semaphore::new(bytes)) }
         });
         let bytes = u32::try_from(bytes.min(total.bytes)).unwrap_or(u32::MAX);
         match Arc::clone(&total.left).acquire_many_owned(bytes).await {
-            Ok(share) => Share(share),
+            Ok(share) => BudgetShare(share),
             // It is never closed.
             Err(_) => pending().await,
         }
     }
 }
 
-impl Share {
+impl BudgetShare {
     /// Bytes, and the share that was asked for them, if one was: what they do not need of it goes back now, and the rest
     /// once they are let go.
     pub fn of(share: Option<Self>, bytes: Bytes) -> Bytes {
@@ -55,7 +55,7 @@ impl Share {
 
 struct Shared {
     bytes: Bytes,
-    _share: Share,
+    _share: BudgetShare,
 }
 
 impl AsRef<[u8]> for Shared {
@@ -65,7 +65,7 @@ impl AsRef<[u8]> for Shared {
 }
 
 /// In bytes: who needs no more than this needs no share. Logins are shorter.
-pub const LITTLE: usize = 4 * 1024;
+pub const SHARE_FREE: usize = 4 * 1024;
 
 /// So many that are whole have room at a time.
 pub const AT_A_TIME: usize = 32;
@@ -83,7 +83,7 @@ mod tests {
     const TOTAL: usize = AT_A_TIME * WHOLE;
 
     /// The share, if it is there at once.
-    fn share(budget: &Budget, bytes: usize) -> Option<Share> {
+    fn share(budget: &Budget, bytes: usize) -> Option<BudgetShare> {
         match pin!(budget.share(bytes, WHOLE)).poll(&mut Context::from_waker(Waker::noop())) {
             Poll::Ready(share) => Some(share),
             Poll::Pending => None,
@@ -104,7 +104,7 @@ mod tests {
     #[test]
     fn a_share_is_as_long_as_its_bytes_and_as_long_there() {
         let budget = Budget::default();
-        let bytes = Share::of(share(&budget, TOTAL), Bytes::from_static(b"user=alice"));
+        let bytes = BudgetShare::of(share(&budget, TOTAL), Bytes::from_static(b"user=alice"));
         assert!(share(&budget, TOTAL - 9).is_none() && share(&budget, TOTAL - 10).is_some());
         let part = bytes.slice(..1);
         drop(bytes);

@@ -13,7 +13,7 @@ use std::sync::atomic::Ordering;
 use super::budget::Budget;
 use super::connections::Group;
 use super::connections::Order;
-use super::tls::Secured;
+use super::tls::TlsInfo;
 
 /// The facts of a connection.
 #[derive(Debug)]
@@ -28,7 +28,7 @@ pub struct Connection {
     pub peeked: Budget,
     /// For what is kept of answers until it is known what they mean.
     pub inspected: Budget,
-    secured: OnceLock<Secured>,
+    tls_info: OnceLock<TlsInfo>,
     group: Arc<Group>,
     pub(super) progress: Progress,
 }
@@ -42,7 +42,7 @@ impl Connection {
             max_headers,
             peeked: Budget::default(),
             inspected: Budget::default(),
-            secured: OnceLock::new(),
+            tls_info: OnceLock::new(),
             group: Arc::clone(group),
             progress: Progress::default(),
         }
@@ -81,14 +81,14 @@ impl Connection {
     }
 
     /// What is known of the client's TLS; `None`: it speaks in clear.
-    pub fn secured(&self) -> Option<&Secured> {
-        self.secured.get()
+    pub fn tls_info(&self) -> Option<&TlsInfo> {
+        self.tls_info.get()
     }
 
     /// The handshake is through.
-    pub(super) fn is_secured(&self, secured: Secured) {
+    pub(super) fn set_tls_info(&self, tls_info: TlsInfo) {
         // There is only one handshake.
-        let _ = self.secured.set(secured);
+        let _ = self.tls_info.set(tls_info);
     }
 
     /// Whether it should end as soon as nobody minds.

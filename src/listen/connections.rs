@@ -87,7 +87,7 @@ impl Connections {
     }
 
     /// A place for a connection, as soon as there is one.
-    pub(super) async fn admit(&self, settings: &Settings) -> Standing {
+    pub(super) async fn admit(&self, settings: &Settings) -> ConnectionPermit {
         let root = self.group.root();
         loop {
             let left = root.left.notified();
@@ -101,7 +101,7 @@ impl Connections {
             group.count.fetch_add(1, Ordering::Relaxed);
             group = parent;
         }
-        Standing { group: Arc::clone(&self.group), place: None }
+        ConnectionPermit { group: Arc::clone(&self.group), place: None }
     }
 
     /// Returns when the process has room for one more connection.
@@ -207,12 +207,12 @@ const OF_APPLICATIONS: usize = 4096;
 
 /// The place of one connection; it goes with its socket.
 #[derive(Debug)]
-pub(super) struct Standing {
+pub(super) struct ConnectionPermit {
     group: Arc<Group>,
     place: Option<Place>,
 }
 
-impl Standing {
+impl ConnectionPermit {
     pub(super) fn group(&self) -> &Arc<Group> {
         &self.group
     }
@@ -228,7 +228,7 @@ impl Standing {
     }
 }
 
-impl Drop for Standing {
+impl Drop for ConnectionPermit {
     fn drop(&mut self) {
         self.group.leave();
     }

@@ -1,4 +1,4 @@
-//! One connection from its first byte to its last: secured, recognized, spoken with, watched, drained.
+//! One connection from its first byte to its last: TLS handshake, protocol, requests, timeouts, drain.
 
 use std::any::Any;
 use std::future::poll_fn;
@@ -25,12 +25,12 @@ use super::http1;
 use super::http1::Conversation;
 use super::http1::End;
 use super::http2;
-use super::minder::Minder;
-use super::minder::Verdict;
 use super::recognize::Protocol;
 use super::recognize::poll_recognize;
 use super::socket::Socket;
-use super::tls::Greeted;
+use super::supervisor::ConnectionSupervisor;
+use super::supervisor::Verdict;
+use super::tls::TlsHandshake;
 use super::tls::shake_hands;
 
 /// Speaks with one client until either side has had enough.
@@ -41,13 +41,13 @@ pub(super) async fn converse<H: Handle>(
     settings: Arc<Settings>,
     handler: H,
 ) {
-    let mut minder = Minder::new(&connection, &settings);
-    match open(socket, tls, &connection, &mut minder).await {
+    let mut supervisor = ConnectionSupervisor::new(&connection, &settings);
+    match open(socket, tls, &connection, &mut supervisor).await {
         None => {}
-        Some((opened, Protocol::Http1)) => http1(opened, &connection, &settings, handler, &mut minder).await,
+        Some((opened, Protocol::Http1)) => http1(opened, &connection, &settings, handler, &mut supervisor).await,
         // On the heap: connections of HTTP/1 have no room for it.
         Some((opened, Protocol::Http2)) => {
-            Box::pin(http2(opened, &connection, &settings, handler, &mut minder)).await;
+            Box::pin(http2(opened, &connection, &settings, handler, &mut supervisor)).await;
         }
     }
 }
@@ -60,13 +60,13 @@ async fn open(
     socket: Socket,
     tls: Option<Arc<Tls>>,
     connection: &Arc<Connection>,
-    minder: &mut Minder<'_>,
+    supervisor: &mut ConnectionSupervisor<'_>,
 ) -> Option<(Opened, Protocol)> {
     let (mut channel, agreed) = match &tls {
         None => (Channel::Plain(socket), None),
         Some(tls) => {
-            let Greeted { stream, secured, protocol } = secure(socket, tls, connection, minder).await?;
-            connection.is_secured(secured);
+            let TlsHandshake { stream, tls_info, protocol } = secure(socket, tls, connection, supervisor).await?;
+            connection.set_tls_info(tls_info);
             (Channel::Tls(stream), protocol)
         }
     };
@@ -78,7 +78,7 @@ async fn open(
     }
     let recognized = poll_fn(|cx| match poll_recognize(&mut channel, &mut read, cx) {
         Poll::Ready(protocol) => Poll::Ready(protocol.ok().flatten()),
-        Poll::Pending => minder.poll(Protocol::Http1, cx).map(|_| None),
+        Poll::Pending => supervisor.poll(Protocol::Http1, cx).map(|_| None),
     });
     let protocol = recognized.await?;
     Some(((channel, read), protocol))
@@ -86,7 +86,12 @@ async fn open(
 
 /// The handshake, which may not take longer than a first byte. Anyone can fail here, as often as they like: nothing is
 /// said of it but to those who look for it.
-async fn secure(socket: Socket, tls: &Tls, connection: &Connection, minder: &mut Minder<'_>) -> Option<Greeted> {
+async fn secure(
+    socket: Socket,
+    tls: &Tls,
+    connection: &Connection,
+    supervisor: &mut ConnectionSupervisor<'_>,
+) -> Option<TlsHandshake> {
     // On the heap, and gone when it is done.
     let mut handshake = Box::pin(shake_hands(tls, socket));
     poll_fn(|cx| match handshake.as_mut().poll(cx) {
@@ -95,7 +100,7 @@ async fn secure(socket: Socket, tls: &Tls, connection: &Connection, minder: &mut
             debug!(peer = %connection.peer, %error, "TLS handshake failed");
             Poll::Ready(None)
         }
-        Poll::Pending => minder.poll(Protocol::Http1, cx).map(|_| None),
+        Poll::Pending => supervisor.poll(Protocol::Http1, cx).map(|_| None),
     })
     .await
 }
@@ -105,11 +110,11 @@ async fn http1<H: Handle>(
     connection: &Arc<Connection>,
     settings: &Settings,
     handler: H,
-    minder: &mut Minder<'_>,
+    supervisor: &mut ConnectionSupervisor<'_>,
 ) {
     let answer = |request, interim| handler.handle(Arc::clone(connection), request, interim);
     let mut conversation = Conversation::new(connection, settings, channel, read, answer);
-    let end = drive(&mut conversation, Conversation::poll, |_| {}, Protocol::Http1, minder).await;
+    let end = drive(&mut conversation, Conversation::poll, |_| {}, Protocol::Http1, supervisor).await;
     let is_unread = match end {
         Some(End::Said) => conversation.is_unread(),
         Some(End::Refused(status)) => {
@@ -120,7 +125,7 @@ async fn http1<H: Handle>(
         Some(End::Broken) | None => return,
     };
     if let Some(channel) = conversation.into_channel() {
-        close(channel, is_unread && !connection.has_left(), minder).await;
+        close(channel, is_unread && !connection.has_left(), supervisor).await;
     }
 }
 
@@ -128,8 +133,8 @@ async fn http1<H: Handle>(
 ///
 /// A socket closed with something unread resets the connection, and an answer that says why may be lost with it. So
 /// what the client still sends is thrown away until it closes too, for a moment.
-async fn close(mut channel: Channel, is_unread: bool, minder: &mut Minder<'_>) {
-    poll_fn(|cx| match (Pin::new(&mut channel).poll_shutdown(cx), minder.poll_closing(cx)) {
+async fn close(mut channel: Channel, is_unread: bool, supervisor: &mut ConnectionSupervisor<'_>) {
+    poll_fn(|cx| match (Pin::new(&mut channel).poll_shutdown(cx), supervisor.poll_closing(cx)) {
         (Poll::Pending, Poll::Pending) => Poll::Pending,
         _ => Poll::Ready(()),
     })
@@ -137,7 +142,7 @@ async fn close(mut channel: Channel, is_unread: bool, minder: &mut Minder<'_>) {
     if !is_unread {
         return;
     }
-    poll_fn(|cx| match (poll_discard(&mut channel, cx), minder.poll_closing(cx)) {
+    poll_fn(|cx| match (poll_discard(&mut channel, cx), supervisor.poll_closing(cx)) {
         (Poll::Pending, Poll::Pending) => Poll::Pending,
         _ => Poll::Ready(()),
     })
@@ -155,11 +160,11 @@ async fn http2<H: Handle>(
     connection: &Arc<Connection>,
     settings: &Arc<Settings>,
     handler: H,
-    minder: &mut Minder<'_>,
+    supervisor: &mut ConnectionSupervisor<'_>,
 ) {
     let mut conversation = http2::Conversation::new(connection, settings, channel, read, handler);
     let (poll, wind_down) = (http2::Conversation::poll, http2::Conversation::wind_down);
-    let ended = drive(&mut conversation, poll, wind_down, Protocol::Http2, minder).await;
+    let ended = drive(&mut conversation, poll, wind_down, Protocol::Http2, supervisor).await;
     if let Some(Err(error)) = ended {
         debug!(peer = %connection.peer, %error, "connection ended");
     }
@@ -171,7 +176,7 @@ async fn drive<C, T>(
     poll: impl Fn(&mut C, &mut Context<'_>) -> Poll<T>,
     wind_down: impl Fn(&mut C),
     protocol: Protocol,
-    minder: &mut Minder<'_>,
+    supervisor: &mut ConnectionSupervisor<'_>,
 ) -> Option<T> {
     poll_fn(|cx| {
         loop {
@@ -183,7 +188,7 @@ async fn drive<C, T>(
                     return Poll::Ready(None);
                 }
             }
-            match minder.poll(protocol, cx) {
+            match supervisor.poll(protocol, cx) {
                 Poll::Pending => return Poll::Pending,
                 Poll::Ready(Verdict::End) => return Poll::Ready(None),
                 Poll::Ready(Verdict::TryOn) => {}

@@ -16,7 +16,7 @@ use crate::http2;
 
 /// A client's body. Nothing of it is read before it is asked for.
 #[derive(Debug, Default)]
-pub struct Incoming(Kind);
+pub struct IncomingBody(Kind);
 
 #[derive(Debug, Default)]
 enum Kind {
@@ -28,7 +28,7 @@ enum Kind {
 
 /// Why a body has no end.
 #[derive(Debug, thiserror::Error)]
-pub enum BrokenOff {
+pub enum IncomingBodyError {
     #[error("{0}")]
     Malformed(#[from] Malformed),
     #[error("{0}")]
@@ -37,27 +37,30 @@ pub enum BrokenOff {
     Stream(#[from] h2::Error),
 }
 
-impl From<http1::Body> for Incoming {
+impl From<http1::Body> for IncomingBody {
     fn from(body: http1::Body) -> Self {
         Self(Kind::Http1(body))
     }
 }
 
-impl From<http2::Body> for Incoming {
+impl From<http2::Body> for IncomingBody {
     fn from(body: http2::Body) -> Self {
         Self(Kind::Http2(body))
     }
 }
 
-impl Body for Incoming {
+impl Body for IncomingBody {
     type Data = Bytes;
-    type Error = BrokenOff;
+    type Error = IncomingBodyError;
 
-    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BrokenOff>>> {
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, IncomingBodyError>>> {
         match &mut self.0 {
             Kind::Empty => Poll::Ready(None),
             Kind::Http1(body) => body.poll_frame(cx),
-            Kind::Http2(body) => body.poll_frame(cx).map_err(BrokenOff::Stream),
+            Kind::Http2(body) => body.poll_frame(cx).map_err(IncomingBodyError::Stream),
         }
     }
 

@@ -9,7 +9,7 @@ use super::http2;
 /// The way of informational answers to the client of one request, as long as it is not answered. What the client does
 /// not take in time, and what comes too late, is dropped: nothing depends on it.
 #[derive(Clone, Debug, Default)]
-pub struct Interim(To);
+pub struct InterimSender(To);
 
 #[derive(Clone, Debug, Default)]
 enum To {
@@ -20,7 +20,7 @@ enum To {
     Http2(http2::Ahead),
 }
 
-impl Interim {
+impl InterimSender {
     /// Sends one. What is between neighbours is not among its fields.
     pub fn send(&self, answer: Response<()>) {
         match &self.0 {
@@ -38,13 +38,13 @@ impl Interim {
     }
 }
 
-impl From<http1::Ahead> for Interim {
+impl From<http1::Ahead> for InterimSender {
     fn from(ahead: http1::Ahead) -> Self {
         Self(To::Http1(ahead))
     }
 }
 
-impl From<http2::Ahead> for Interim {
+impl From<http2::Ahead> for InterimSender {
     fn from(ahead: http2::Ahead) -> Self {
         Self(To::Http2(ahead))
     }

@@ -5,10 +5,11 @@ pub mod bind;
 pub mod budget;
 pub mod connection;
 pub mod connections;
-pub mod door;
+pub mod listener;
 pub mod stop;
 pub mod tls;
 
+mod accepted_socket;
 mod channel;
 mod conversation;
 mod date;
@@ -16,12 +17,11 @@ mod http1;
 pub(crate) mod http2;
 mod incoming;
 mod interim;
-mod minder;
-mod newcomer;
 mod per_client;
 pub(crate) mod proxy_protocol;
 mod recognize;
 mod socket;
+mod supervisor;
 mod target;
 mod upgrade;
 mod watchdog;
@@ -43,19 +43,19 @@ pub use self::bind::Stack;
 pub use self::bind::adopt;
 pub use self::bind::bind;
 pub use self::budget::Budget;
-pub use self::budget::LITTLE;
-pub use self::budget::Share;
+pub use self::budget::BudgetShare;
+pub use self::budget::SHARE_FREE;
 pub use self::connection::Connection;
 pub use self::connections::Connections;
-pub use self::door::Door;
-pub use self::door::Entrance;
-pub use self::door::Reception;
-pub use self::door::Terms;
-pub use self::incoming::BrokenOff;
-pub use self::incoming::Incoming;
-pub use self::interim::Interim;
-pub use self::stop::Stop;
-pub use self::stop::Stopper;
+pub use self::incoming::IncomingBody;
+pub use self::incoming::IncomingBodyError;
+pub use self::interim::InterimSender;
+pub use self::listener::ListenerConfig;
+pub use self::listener::ListenerRuntime;
+pub use self::listener::ListenerSettings;
+pub use self::listener::ListenerState;
+pub use self::stop::AcceptStop;
+pub use self::stop::AcceptStopper;
 pub use self::tls::Tls;
 pub use self::upgrade::NotUpgraded;
 pub use self::upgrade::OnUpgrade;
@@ -97,8 +97,8 @@ pub trait Handle: Clone + Send + Sync + 'static {
     fn handle(
         &self,
         connection: Arc<Connection>,
-        request: Request<Incoming>,
-        interim: Interim,
+        request: Request<IncomingBody>,
+        interim: InterimSender,
     ) -> impl Future<Output = Response<Self::Body>> + Send + 'static;
 
     /// Learns of a head that was no request, and was answered. Over HTTP/1 its connection is closed.

@@ -20,20 +20,20 @@ use tokio::net::TcpStream;
 
 use super::Connection;
 use super::connection::Progress;
-use super::connections::Standing;
-use crate::gather::poll_write_gathered;
+use super::connections::ConnectionPermit;
+use crate::coalesce::poll_write_coalesced;
 
 /// A socket, and its place among the connections.
 #[derive(Debug)]
 pub(super) struct Socket {
     stream: TcpStream,
     connection: Arc<Connection>,
-    _standing: Standing,
+    _permit: ConnectionPermit,
 }
 
 impl Socket {
-    pub(super) fn new(stream: TcpStream, connection: Arc<Connection>, standing: Standing) -> Self {
-        Self { stream, connection, _standing: standing }
+    pub(super) fn new(stream: TcpStream, connection: Arc<Connection>, permit: ConnectionPermit) -> Self {
+        Self { stream, connection, _permit: permit }
     }
 
     /// Whether the client has closed its side, perhaps behind something unread.
@@ -105,7 +105,7 @@ impl AsyncWrite for Socket {
         cx: &mut Context<'_>,
         slices: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        let written = poll_write_gathered(Pin::new(&mut self.stream), cx, slices);
+        let written = poll_write_coalesced(Pin::new(&mut self.stream), cx, slices);
         let first = slices.iter().find(|slice| !slice.is_empty());
         let written = self.insist(written, first.map_or(&[], |first| first));
         self.note_write(&written);

@@ -8,9 +8,9 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
-/// Ends the accept loops that were given a [`Stop`] of it.
+/// Ends the accept loops that were given an [`AcceptStop`] of it.
 #[derive(Debug, Default)]
-pub struct Stopper {
+pub struct AcceptStopper {
     told: CancellationToken,
     leaves: Arc<AtomicBool>,
     accepting: TaskTracker,
@@ -18,15 +18,15 @@ pub struct Stopper {
 
 /// What an accept loop listens to, and holds as long as it runs.
 #[derive(Clone, Debug)]
-pub struct Stop {
+pub struct AcceptStop {
     told: CancellationToken,
     leaves: Arc<AtomicBool>,
     _accepting: TaskTrackerToken,
 }
 
-impl Stopper {
-    pub fn stop(&self) -> Stop {
-        Stop { told: self.told.clone(), leaves: Arc::clone(&self.leaves), _accepting: self.accepting.token() }
+impl AcceptStopper {
+    pub fn stop(&self) -> AcceptStop {
+        AcceptStop { told: self.told.clone(), leaves: Arc::clone(&self.leaves), _accepting: self.accepting.token() }
     }
 
     /// Whoever waits in an accept queue is taken in, since closing the socket would reset them; nobody else.
@@ -47,7 +47,7 @@ impl Stopper {
     }
 }
 
-impl Stop {
+impl AcceptStop {
     pub(super) async fn told(&self) {
         self.told.cancelled().await;
     }

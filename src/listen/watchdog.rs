@@ -12,8 +12,8 @@ use super::Settings;
 use super::connection::Phase;
 use super::connection::Progress;
 use super::recognize::Protocol;
-use crate::alarm::Alarm;
-use crate::alarm::pace::Pace;
+use crate::timer::LazyTimer;
+use crate::timer::MinRate;
 
 /// What a connection waits for. The numbers tell one such wait from the next.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -45,7 +45,7 @@ pub(super) struct Watchdog {
     keepalive: Duration,
     body_idle: Duration,
     /// At which the client takes what waits for it.
-    pace: Pace,
+    pace: MinRate,
     /// So much it had taken when that was last looked at.
     taken: u64,
     closing: bool,
@@ -55,7 +55,7 @@ pub(super) struct Watchdog {
     deadline: Instant,
     /// The last wait for a request, and its end: what interrupts it and is no request does not begin it anew.
     silence: Option<(Waiting, Instant)>,
-    alarm: Alarm,
+    timer: LazyTimer,
 }
 
 impl Watchdog {
@@ -64,14 +64,14 @@ impl Watchdog {
             header: settings.header,
             keepalive: settings.keepalive,
             body_idle: settings.body_idle,
-            pace: Pace::new(settings.body_rate, settings.body_idle),
+            pace: MinRate::new(settings.body_rate, settings.body_idle),
             taken: 0,
             closing: false,
             waiting: Waiting::Nothing,
             tries: 0,
             deadline: Instant::now(),
             silence: None,
-            alarm: Alarm::default(),
+            timer: LazyTimer::default(),
         }
     }
 
@@ -79,11 +79,11 @@ impl Watchdog {
     pub(super) fn poll(&mut self, progress: &Progress, protocol: Protocol, cx: &mut Context<'_>) -> Poll<Waiting> {
         let all_said = self.closing && progress.active() == 0;
         let waiting = if all_said { Waiting::Closing } else { waiting(progress, protocol) };
-        if waiting == self.waiting && !self.alarm.rang() {
+        if waiting == self.waiting && !self.timer.has_fired() {
             return Poll::Pending;
         }
         if waiting != self.waiting {
-            if self.pace.is_kept() {
+            if self.pace.is_set() {
                 self.keep_pace(waiting, progress);
             }
             self.wait_for(waiting, protocol);
@@ -91,7 +91,7 @@ impl Watchdog {
         if waiting == Waiting::Nothing {
             return Poll::Pending;
         }
-        ready!(self.alarm.poll_at(self.deadline, cx));
+        ready!(self.timer.poll_at(self.deadline, cx));
         let is_slow = matches!(waiting, Waiting::Write(_)) && self.is_slow(progress);
         Poll::Ready(if is_slow { Waiting::SlowReader } else { waiting })
     }
@@ -99,8 +99,8 @@ impl Watchdog {
     /// The wait changes: the client is waited for from now on, or no more. Between two writes it has not been judged yet.
     fn keep_pace(&mut self, waiting: Waiting, progress: &Progress) {
         match (matches!(self.waiting, Waiting::Write(_)), matches!(waiting, Waiting::Write(_))) {
-            (false, true) => self.pace.waits(Instant::now()),
-            (true, false) => self.pace.rests(Instant::now()),
+            (false, true) => self.pace.start_wait(Instant::now()),
+            (true, false) => self.pace.end_wait(Instant::now()),
             _ => {}
         }
         self.note_taken(progress);
@@ -114,7 +114,7 @@ impl Watchdog {
 
     fn note_taken(&mut self, progress: &Progress) {
         let taken = progress.written();
-        self.pace.moves(taken.wrapping_sub(self.taken));
+        self.pace.add_moved(taken.wrapping_sub(self.taken));
         self.taken = taken;
     }
 

@@ -13,7 +13,7 @@ use super::OutcomeRule;
 use super::json;
 use super::matchers::Side;
 use super::matchers::SideMatch;
-use crate::gather::Parts;
+use crate::coalesce::BodyBuffer;
 use crate::request::encoding::ContentCodings;
 
 /// What was seen of an answer whose head does not say enough. At most a little more than the bound is kept of it, and
@@ -25,7 +25,7 @@ pub struct Inspection {
     sides: (SideMatch, SideMatch),
     codings: ContentCodings,
     bound: usize,
-    read: Parts,
+    read: BodyBuffer,
     /// There was more than could be kept.
     is_full: bool,
     /// It is a part of something, whatever comes.
@@ -55,7 +55,7 @@ impl Inspection {
     pub fn begin(rule: Arc<OutcomeRule>, status: StatusCode, headers: &HeaderMap, bound: usize) -> Self {
         let sides = rule.sides_of_head(status, headers);
         let is_part = status == StatusCode::PARTIAL_CONTENT;
-        let read = Parts::expecting(room(bound));
+        let read = BodyBuffer::expecting(room(bound));
         Self { rule, sides, codings: ContentCodings::of(headers), bound, read, is_full: false, is_part }
     }
 

@@ -23,7 +23,7 @@ use super::http1;
 use super::http2;
 use super::server::InFlight;
 use super::tunnel::Tunnel;
-use crate::alarm::Alarm;
+use crate::timer::LazyTimer;
 
 /// What an application answered. Its body gives the connection back when it has ended.
 #[derive(Debug)]
@@ -154,7 +154,7 @@ impl ResponseBody {
         }
     }
 
-    fn patience(&mut self) -> &mut Alarm {
+    fn patience(&mut self) -> &mut LazyTimer {
         match self {
             Self::Http1(incoming) => incoming.patience(),
             Self::Http2(incoming) => incoming.patience(),

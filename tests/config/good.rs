@@ -49,8 +49,8 @@ fn one_of_a_list_needs_no_brackets() {
 #[test]
 fn the_proxy_protocol_is_required_where_it_says_so_from_the_proxies_that_are_trusted() {
     let settings = load("proxy-protocol.yaml");
-    assert_eq!(settings.listen[0].terms.proxy_protocol, None);
-    assert_eq!(settings.listen[1].terms.proxy_protocol, Some(settings.clients));
+    assert_eq!(settings.listen[0].settings.proxy_protocol, None);
+    assert_eq!(settings.listen[1].settings.proxy_protocol, Some(settings.clients));
 }
 
 #[test]

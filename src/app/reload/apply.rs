@@ -24,7 +24,7 @@ use crate::app::sockets::InheritedSockets;
 use crate::app::sockets::bind;
 use crate::app::store;
 use crate::config::Diagnostic;
-use crate::files::Watched;
+use crate::files::WatchedFile;
 use crate::gateway::Snapshot;
 use crate::listen::Stack;
 use crate::record::metrics::ReloadResult;
@@ -148,7 +148,7 @@ impl App {
         let known: BTreeSet<&Path> = self.files.iter().map(|file| &*file.path).collect();
         let new: BTreeSet<&Path> =
             mistakes.iter().map(|mistake| &*mistake.file).filter(|file| !known.contains(file)).collect();
-        let new: Vec<Watched> = new.into_iter().map(Watched::unseen).collect();
+        let new: Vec<WatchedFile> = new.into_iter().map(WatchedFile::unseen).collect();
         self.files.extend(new);
     }
 }

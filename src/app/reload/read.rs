@@ -15,10 +15,10 @@ use crate::app::snapshot;
 use crate::app::snapshot::SnapshotParts;
 use crate::config::Settings;
 use crate::config::Warnings;
-use crate::files::Watched;
+use crate::files::WatchedFile;
 use crate::gateway::Snapshot;
 use crate::listen;
-use crate::listen::Entrance;
+use crate::listen::ListenerConfig;
 use crate::record::LogSettings;
 use crate::record::Sinks;
 use crate::record::audit::AuditTrail;
@@ -30,7 +30,7 @@ use crate::store;
 pub(in crate::app) struct BuiltConfig {
     pub(super) snapshot: Snapshot,
     pub(super) changes: Changes,
-    pub(super) listen: Vec<Entrance>,
+    pub(super) listen: Vec<ListenerConfig>,
     pub(super) admin: Option<AdminSettings>,
     pub(super) other: OtherSettings,
 }
@@ -42,7 +42,7 @@ pub(super) struct OtherSettings {
     pub(super) trail: AuditTrail,
     pub(super) channels: WebhookChannels,
     pub(super) connections: listen::Settings,
-    pub(super) files: Vec<Watched>,
+    pub(super) files: Vec<WatchedFile>,
     pub(super) warnings: Warnings,
 }
 

@@ -12,8 +12,8 @@ use crate::config::raw::Document;
 use crate::config::raw::Spanned;
 use crate::config::raw::server::Listen;
 use crate::config::source::Place;
-use crate::listen::Entrance;
-use crate::listen::Terms;
+use crate::listen::ListenerConfig;
+use crate::listen::ListenerSettings;
 use crate::listen::tls;
 
 /// An entry of `listen`.
@@ -25,7 +25,7 @@ pub(super) struct Described {
 }
 
 impl Compiler {
-    /// Every entrance, each address once.
+    /// Every listener, each address once.
     pub(super) fn listen(&mut self, document: &Document) -> Vec<Described> {
         let Some(entries) = document.listen.get() else { return Vec::new() };
         if entries.items.is_empty() && self.mistakes.is_empty() {
@@ -56,14 +56,14 @@ impl Compiler {
     }
 
     /// What is asked of connections at each address.
-    pub(super) fn entrances(
+    pub(super) fn listeners(
         &mut self,
         document: &Document,
         described: Vec<Described>,
         proxies: &TrustedProxies,
-    ) -> Vec<Entrance> {
+    ) -> Vec<ListenerConfig> {
         let trusts_nobody = trusts_nobody(document);
-        let entrances = described.into_iter().map(|Described { address, proxy_protocol, tls }| {
+        let listeners = described.into_iter().map(|Described { address, proxy_protocol, tls }| {
             if let Some(at) = proxy_protocol.filter(|_| trusts_nobody) {
                 self.mistakes.report(
                     at,
@@ -71,10 +71,10 @@ impl Compiler {
                     "add `client_ip:` with `trusted_proxies:`, the networks of the proxies in front, or write `false`",
                 );
             }
-            let terms = Terms { proxy_protocol: proxy_protocol.map(|_| proxies.clone()), tls };
-            Entrance { address: address.value, terms }
+            let settings = ListenerSettings { proxy_protocol: proxy_protocol.map(|_| proxies.clone()), tls };
+            ListenerConfig { address: address.value, settings }
         });
-        entrances.collect()
+        listeners.collect()
     }
 
     pub(super) fn admin(&mut self, document: &Document, listen: &[Described]) -> Option<AdminSettings> {

@@ -40,7 +40,7 @@ use super::raw::leaf::Problem;
 use super::source::Place;
 use crate::client::Prefix;
 use crate::decision::Policy;
-use crate::files::Watched;
+use crate::files::WatchedFile;
 use crate::limit::OnFailure;
 use crate::route::RouteTable;
 use crate::route::UpstreamId;
@@ -57,7 +57,7 @@ struct Compiler {
     /// Paths are relative to this.
     base: PathBuf,
     /// Every file read so far.
-    files: Vec<Watched>,
+    files: Vec<WatchedFile>,
     /// Every file that is to be written.
     outputs: Vec<Output>,
     /// How wide a net one client is, where a key does not say.
@@ -71,7 +71,7 @@ struct Compiler {
 pub fn compile(
     document: Option<&Document>,
     base: PathBuf,
-    files: Vec<Watched>,
+    files: Vec<WatchedFile>,
     mistakes: Mistakes,
 ) -> Result<Settings, Vec<Diagnostic>> {
     let Some(document) = document else { return Err(mistakes.into_sorted()) };
@@ -94,7 +94,7 @@ impl Compiler {
         let listen = self.listen(document);
         let admin = self.admin(document, &listen);
         let clients = self.clients(document);
-        let listen = self.entrances(document, listen, &clients);
+        let listen = self.listeners(document, listen, &clients);
         let mut upstreams = Upstreams::default();
         self.declare_upstreams(document, &mut upstreams);
         let upstream = self.default_upstream(document, &mut upstreams);

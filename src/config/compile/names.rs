@@ -12,7 +12,7 @@ use crate::glob::Glob;
 impl Compiler {
     /// Refuses what looks like a glob where a text is taken as it stands; whether it did.
     pub(super) fn refuse_glob(&mut self, text: &Text, what: &str, help: &str) -> bool {
-        let is_glob = Glob::is_meant_by(&text.value);
+        let is_glob = Glob::looks_like_glob(&text.value);
         if is_glob {
             Problem::of_glob(&text.value, what, help).report(text.at, &mut self.mistakes);
         }

@@ -20,7 +20,7 @@ use crate::config::raw::then::Status;
 use crate::config::source;
 use crate::config::source::Unreadable;
 use crate::files;
-use crate::files::Watched;
+use crate::files::WatchedFile;
 use crate::limit::DenyResponse;
 use crate::limit::action::DenyBody;
 
@@ -35,7 +35,7 @@ impl Compiler {
     /// Reads a file that the configuration names: `kind` says what it is, in a message.
     pub(super) fn file(&mut self, name: &Text, kind: &str) -> Option<Found> {
         let path = self.base.join(&name.value);
-        self.files.push(Watched::as_it_is(&path));
+        self.files.push(WatchedFile::as_it_is(&path));
         let content = if kind == "list" { source::read_list(&path) } else { source::read_text(&path) };
         let error = match content {
             Ok(content) => return Some(Found { path, content }),
@@ -60,12 +60,12 @@ impl Compiler {
 
     /// A file that will be written; it need not be there yet.
     pub(super) fn output(&mut self, name: &Text) -> Option<PathBuf> {
-        self.writable(name, files::is_regular_or_absent)
+        self.writable(name, files::check_regular_or_absent)
     }
 
     /// The same for lines, which a FIFO or a terminal takes as well.
     pub(super) fn output_of_lines(&mut self, name: &Text) -> Option<PathBuf> {
-        self.writable(name, files::takes_lines)
+        self.writable(name, files::check_appendable)
     }
 
     fn writable(&mut self, name: &Text, fits: fn(&Path) -> io::Result<()>) -> Option<PathBuf> {

@@ -9,7 +9,7 @@ use crate::config::raw;
 use crate::config::raw::Text;
 use crate::config::source;
 use crate::config::source::Unreadable;
-use crate::files::Watched;
+use crate::files::WatchedFile;
 use crate::listen::tls::Certificate;
 use crate::listen::tls::InvalidCertificate;
 use crate::listen::tls::Settings;
@@ -99,7 +99,7 @@ impl Compiler {
     /// Reads a file whose content no message may show.
     fn pem(&mut self, name: &Text, kind: &str) -> Option<String> {
         let path = self.base.join(&name.value);
-        self.files.push(Watched::as_it_is(&path));
+        self.files.push(WatchedFile::as_it_is(&path));
         let error = match source::read_text(&path) {
             Ok(content) if kind == "key" => {
                 self.warn_of_readers(name, &path, kind);

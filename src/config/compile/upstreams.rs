@@ -300,7 +300,7 @@ fn server(url: &str) -> Result<ServerUrl, Problem> {
             format!("write `{scheme}://{authority}`: requests go there with the path they came with"),
         ));
     }
-    if Glob::is_meant_by(authority) {
+    if Glob::looks_like_glob(authority) {
         return Err(Problem::of_glob(url, "a server's URL", "write each server, in a list under `servers`"));
     }
     let malformed = || {

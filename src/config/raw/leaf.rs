@@ -246,7 +246,7 @@ pub fn unknown_word(text: &str, words: &[&str]) -> Problem {
         Some(near) => format!("did you mean `{near}`?"),
         None => format!("write {}", either(words)),
     };
-    if Glob::is_meant_by(text) {
+    if Glob::looks_like_glob(text) {
         return Problem::of_glob(text, "a word", help);
     }
     Problem::with(format!("unknown value `{text}`"), help)

@@ -26,14 +26,14 @@ use self::replay_buffer::ReplayBuffer;
 use super::expect::ContinueGate;
 use super::framing::BadRequest;
 use super::progress::BodyProgress;
-use crate::alarm::patience::Patience;
+use crate::coalesce::BodyBuffer;
 use crate::gateway::forward::headers;
 use crate::gateway::settings::GatewaySettings;
-use crate::gather::Parts;
 use crate::listen::Budget;
-use crate::listen::Interim;
-use crate::listen::LITTLE;
-use crate::listen::Share;
+use crate::listen::BudgetShare;
+use crate::listen::InterimSender;
+use crate::listen::SHARE_FREE;
+use crate::timer::ProgressTimeout;
 
 /// A request's body; nothing is allocated for a request without one. `B` is where it comes from.
 #[derive(Debug)]
@@ -50,7 +50,7 @@ struct Streaming<B> {
     /// Nothing more comes from the source.
     has_ended: bool,
     /// The client may send nothing before it is asked to, this way.
-    interim: Option<Interim>,
+    interim: Option<InterimSender>,
     gate: Option<ContinueGate>,
     progress: BodyProgress,
     /// It may be as long as this; `None`: any length.
@@ -132,7 +132,7 @@ where
     /// than a little, the bodies of a connection keep so much together; one that finds no room soon is refused.
     pub async fn peek(&mut self, at_most: usize, budget: &Budget) -> Result<Peeked, BadRequest> {
         let Some(body) = &mut self.0 else { return Ok(Peeked { start: Bytes::new(), is_whole: true }) };
-        let mut read = Parts::expecting(at_most);
+        let mut read = BodyBuffer::expecting(at_most);
         let mut share = None;
         while read.len() < at_most && !body.has_ended {
             if share.is_none() && body.is_more_than_little(read.len()) {
@@ -147,12 +147,12 @@ where
             body.has_ended |= body.source.is_end_stream();
         }
         let is_whole = body.has_ended && read.len() <= at_most;
-        body.replay = Share::of(share, read.into_bytes());
+        body.replay = BudgetShare::of(share, read.into_bytes());
         Ok(Peeked { start: body.replay.slice(..at_most.min(body.replay.len())), is_whole })
     }
 
     /// The client said `Expect: 100-continue`: it is asked for its body when that is read and does not come by itself.
-    pub fn expect_continue(&mut self, interim: Interim) {
+    pub fn expect_continue(&mut self, interim: InterimSender) {
         if let Some(body) = &mut self.0 {
             body.interim = Some(interim);
         }
@@ -231,7 +231,7 @@ impl<B: Body<Data = Bytes> + Unpin> Streaming<B> {
                 if let Some(interim) = self.interim.take() {
                     interim.invite();
                 }
-                ready!(self.patience.poll_lost(cx));
+                ready!(self.patience.poll_expired(cx));
                 return self.break_off(BadRequest::Slow);
             }
         };
@@ -267,11 +267,11 @@ impl<B: Body<Data = Bytes> + Unpin> Streaming<B> {
 
     /// Whether so much was read, or will be as far as is known, that it has its share of the budget.
     fn is_more_than_little(&self, read: usize) -> bool {
-        read.max(usize::try_from(self.source.size_hint().lower()).unwrap_or(usize::MAX)) > LITTLE
+        read.max(usize::try_from(self.source.size_hint().lower()).unwrap_or(usize::MAX)) > SHARE_FREE
     }
 
     /// Waits for room for all that may be read, in line with other bodies of the connection.
-    async fn find_room(&self, read: usize, at_most: usize, budget: &Budget) -> Result<Share, BadRequest> {
+    async fn find_room(&self, read: usize, at_most: usize, budget: &Budget) -> Result<BudgetShare, BadRequest> {
         let whole = at_most.saturating_add(A_PART);
         let left = self.source.size_hint().upper().and_then(|left| usize::try_from(left).ok());
         let bytes = left.map_or(whole, |left| whole.min(read.saturating_add(left)));

@@ -19,7 +19,7 @@ use http::uri::Scheme;
 
 use crate::gateway::settings::GatewaySettings;
 use crate::listen::Connection;
-use crate::listen::tls::Secured;
+use crate::listen::tls::TlsInfo;
 use crate::request::CanonicalHost;
 
 /// Why a request is refused before any rule is asked.
@@ -87,7 +87,7 @@ pub fn admit(
         return Err(BadRequest::TooManyFields);
     }
     let host = host.insert(check(parts, connection.local)?);
-    check_direction(host, connection.secured())?;
+    check_direction(host, connection.tls_info())?;
     if settings.max_body.is_some_and(|most| length > most) {
         return Err(BadRequest::TooLong);
     }
@@ -176,8 +176,8 @@ fn is_refused(method: &Method) -> bool {
 
 /// Checks that a client which was let in for one host (by its certificate, and the name it asked for) speaks to that one.
 /// One that named no host in its handshake was let in for none: it may ask for an address, which is never named there.
-pub fn check_direction(host: &HeaderValue, secured: Option<&Secured>) -> Result<(), BadRequest> {
-    let Some(Secured { server_name, client_is_certified: true }) = secured else { return Ok(()) };
+pub fn check_direction(host: &HeaderValue, secured: Option<&TlsInfo>) -> Result<(), BadRequest> {
+    let Some(TlsInfo { server_name, client_is_certified: true }) = secured else { return Ok(()) };
     let host = host.to_str().unwrap_or_default();
     let is_for_it = match server_name {
         Some(name) => CanonicalHost::new(host) == CanonicalHost::new(name),

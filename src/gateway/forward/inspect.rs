@@ -17,12 +17,12 @@ use http_body::SizeHint;
 
 use super::relayed_body::BoxError;
 use super::relayed_body::RelayedBody;
+use crate::coalesce::BodyBuffer;
 use crate::gateway::exchange::Exchange;
 use crate::gateway::reservation::SettlementTask;
-use crate::gather::Parts;
 use crate::listen::Budget;
-use crate::listen::LITTLE;
-use crate::listen::Share;
+use crate::listen::BudgetShare;
+use crate::listen::SHARE_FREE;
 use crate::outcome::Inspection;
 use crate::outcome::Outcome;
 use crate::outcome::inspection;
@@ -36,7 +36,7 @@ pub struct OutcomeWatch {
     inspection: Option<Inspection>,
     settlement: SettlementTask,
     /// Of what its connection may keep of answers until they are understood.
-    share: Option<Share>,
+    share: Option<BudgetShare>,
 }
 
 impl OutcomeWatch {
@@ -61,7 +61,7 @@ impl OutcomeWatch {
     pub async fn find_room(&mut self, exchange: &Exchange, body: &SizeHint, budget: &Budget) {
         let whole = inspection::room(exchange.live.settings.inspect_body);
         let length = body.upper().and_then(|length| usize::try_from(length).ok()).map_or(whole, |it| it.min(whole));
-        if self.inspection.is_some() && length > LITTLE {
+        if self.inspection.is_some() && length > SHARE_FREE {
             // What is read ahead is kept beside what is looked at.
             let copies = if exchange.may_set_device_cookie() { 2 } else { 1 };
             self.share = Some(budget.share(length.saturating_mul(copies), whole).await);
@@ -127,7 +127,7 @@ impl InspectedBody {
     /// looked for, and never longer for one part than an application may take for it.
     pub async fn look_ahead(&mut self) -> Option<&mut Exchange> {
         let inner = self.0.as_mut()?;
-        let mut read = Parts::expecting(inner.relay.exchange.live.settings.inspect_body);
+        let mut read = BodyBuffer::expecting(inner.relay.exchange.live.settings.inspect_body);
         let share = inner.watch.share.take();
         while inner.watch.inspection.is_some() && inner.relay.exchange.may_set_device_cookie() {
             let frame = poll_fn(|cx| inner.poll_relay(cx)).await;
@@ -138,7 +138,7 @@ impl InspectedBody {
                 None => {}
             }
         }
-        inner.ahead = Share::of(share, read.into_bytes());
+        inner.ahead = BudgetShare::of(share, read.into_bytes());
         Some(&mut inner.relay.exchange)
     }
 

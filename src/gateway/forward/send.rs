@@ -58,7 +58,7 @@ pub fn forward(
 ) -> impl Future<Output = Response<ResponseBody>> + Send + 'static {
     exchange.set_upstream(upstream);
     let has_body = !body.is_empty();
-    let is_tls = connection.secured().is_some();
+    let is_tls = connection.tls_info().is_some();
     let (parts, continue_signal) = prepare(&exchange, is_tls, parts, &mut body, upstream, upgrade.as_ref());
     let hear = hearing(&exchange, continue_signal.as_ref());
     let request = outgoing(parts, body);

@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 
 use super::wire::Wire;
 use crate::http1::Length;
-use crate::listen::BrokenOff;
+use crate::listen::IncomingBodyError;
 
 /// What of a body was not given out yet. Dropped before its end, it ends the connection behind the answer.
 #[derive(Debug)]
@@ -29,7 +29,7 @@ impl Body {
     pub(in crate::listen) fn poll_frame(
         &mut self,
         cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, BrokenOff>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, IncomingBodyError>>> {
         if self.is_through {
             return Poll::Ready(None);
         }

@@ -22,9 +22,9 @@ use super::answer;
 use super::answer::Asked;
 use super::answer::Extent;
 use super::body::Body;
+use super::buffer_pool;
 use super::head::Head;
 use super::reader::Reader;
-use super::scratch;
 use super::sending::Sending;
 use super::tunnel::Tunnel;
 use super::wire::Next;
@@ -32,8 +32,8 @@ use super::wire::Wire;
 use crate::http1::Length;
 use crate::http1::Outbox;
 use crate::listen::Connection;
-use crate::listen::Incoming;
-use crate::listen::Interim;
+use crate::listen::IncomingBody;
+use crate::listen::InterimSender;
 use crate::listen::OnUpgrade;
 use crate::listen::Settings;
 use crate::listen::Upgraded;
@@ -77,7 +77,7 @@ enum At<F, B> {
 
 impl<'c, S, F, B> Conversation<'c, S, F, B>
 where
-    S: Fn(Request<Incoming>, Interim) -> F,
+    S: Fn(Request<IncomingBody>, InterimSender) -> F,
     F: Future<Output = Response<B>>,
     B: http_body::Body<Data = Bytes> + Unpin,
 {
@@ -149,7 +149,7 @@ where
         self.progress().begin();
         self.wire.lock().begin(framing.body);
         let body = match framing.body {
-            Length::Known(0) => Incoming::default(),
+            Length::Known(0) => IncomingBody::default(),
             length => Body::new(Arc::clone(&self.wire), length).into(),
         };
         self.asked = Asked {
@@ -160,7 +160,7 @@ where
         };
         let interim = match head.version {
             Version::HTTP_11 => Ahead::new(Arc::clone(&self.wire)).into(),
-            _ => Interim::default(),
+            _ => InterimSender::default(),
         };
         let mut request = Request::new(body);
         *request.method_mut() = head.method;
@@ -194,11 +194,11 @@ where
         self.at = At::Body;
         // Who learns with the answer that it is the last one does not send a request that nobody reads.
         self.asked.keeps_alive &= !self.connection.is_retiring() && !self.wire.lock().is_lost();
-        self.outbox = scratch::outbox();
+        self.outbox = buffer_pool::outbox();
         let extent = Extent::of(body.is_end_stream(), &body.size_hint());
         let framed = answer::write(&parts, extent, self.asked, &mut self.outbox);
         self.outbox.fit();
-        scratch::keep_fields(mem::take(&mut parts.headers));
+        buffer_pool::keep_fields(mem::take(&mut parts.headers));
         if parts.status == StatusCode::SWITCHING_PROTOCOLS {
             self.progress().enter(Phase::Tunnel);
             self.at = At::Sending(Sending::of_nothing(End::Upgraded));
@@ -230,7 +230,7 @@ where
             }
         }
         let end = sending.end;
-        scratch::keep_outbox(mem::take(&mut self.outbox));
+        buffer_pool::keep_outbox(mem::take(&mut self.outbox));
         if end.is_none() {
             self.progress().enter(Phase::Idle);
             self.at = At::Body;

@@ -15,7 +15,7 @@ use http::header::TRANSFER_ENCODING;
 use http::header::UPGRADE;
 use memchr::memchr;
 
-use super::scratch;
+use super::buffer_pool;
 use crate::http1::Length;
 use crate::http1::fields;
 use crate::listen::target;
@@ -65,7 +65,7 @@ impl Head {
         }
         let Some(first) = line(&mut rest)? else { return check_method(rest).map(|()| None) };
         let (method, target, version) = request_line(first, read)?;
-        let mut fields = scratch::fields();
+        let mut fields = buffer_pool::fields();
         loop {
             let Some(line) = line(&mut rest)? else { return Ok(None) };
             if line.is_empty() {
@@ -153,7 +153,7 @@ impl Framing {
     /// Reads it from all fields at once. Afterwards a length stands there once, and not beside chunks.
     fn among(fields: &mut HeaderMap, version: Version) -> Result<Self, StatusCode> {
         let is_persistent = version == Version::HTTP_11;
-        let mut said = Said::default();
+        let mut said = FramingFields::default();
         for (name, value) in &*fields {
             if *name == CONTENT_LENGTH {
                 said.lengths += 1;
@@ -190,7 +190,7 @@ impl Framing {
 
 /// What the fields say, word by word.
 #[derive(Debug, Default)]
-struct Said<'f> {
+struct FramingFields<'f> {
     length: Option<&'f HeaderValue>,
     lengths: usize,
     /// They differ, or are none.
@@ -202,7 +202,7 @@ struct Said<'f> {
     wishes: Wishes,
 }
 
-impl Said<'_> {
+impl FramingFields<'_> {
     fn body(&self, knows_chunks: bool) -> Result<Length, StatusCode> {
         if let Some(encoding) = self.encoding {
             let last = encoding.as_bytes().rsplit(|byte| *byte == b',').next().unwrap_or_default();

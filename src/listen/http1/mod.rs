@@ -8,17 +8,17 @@
 mod ahead;
 mod answer;
 mod body;
+mod buffer_pool;
 mod conversation;
 mod head;
 mod reader;
-mod scratch;
 mod sending;
 mod tunnel;
 mod wire;
 
 pub(super) use self::ahead::Ahead;
 pub(super) use self::body::Body;
+pub(super) use self::buffer_pool::poll_read;
 pub(super) use self::conversation::Conversation;
 pub(super) use self::conversation::End;
-pub(super) use self::scratch::poll_read;
 pub(super) use self::tunnel::Tunnel;

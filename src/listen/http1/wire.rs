@@ -19,13 +19,13 @@ use tokio::io::AsyncWrite;
 use tokio_util::io::poll_read_buf;
 
 use super::answer;
-use super::scratch;
+use super::buffer_pool;
 use crate::http1::CutShort;
 use crate::http1::Decoder;
 use crate::http1::Length;
 use crate::http1::Outbox;
-use crate::listen::BrokenOff;
 use crate::listen::Connection;
+use crate::listen::IncomingBodyError;
 use crate::listen::channel::Channel;
 use crate::listen::connection::Phase;
 use crate::listen::connection::Progress;
@@ -99,7 +99,7 @@ impl Wire {
         look: impl FnOnce(&mut BytesMut, &[u8]),
     ) -> Poll<io::Result<bool>> {
         let read = &mut self.read;
-        let is_open = ready!(scratch::poll_read(channel(&mut self.channel)?, cx, |fresh| {
+        let is_open = ready!(buffer_pool::poll_read(channel(&mut self.channel)?, cx, |fresh| {
             look(read, fresh);
             !fresh.is_empty()
         }))?;
@@ -121,7 +121,7 @@ impl Wire {
     }
 
     /// The next part of the body.
-    pub(super) fn poll_body(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BrokenOff>>> {
+    pub(super) fn poll_body(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, IncomingBodyError>>> {
         let read = self.poll_part(cx);
         if read.is_pending() {
             self.reader = Some(cx.waker().clone());
@@ -131,7 +131,7 @@ impl Wire {
         read
     }
 
-    fn poll_part(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BrokenOff>>> {
+    fn poll_part(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, IncomingBodyError>>> {
         loop {
             let decoder = match &mut self.body {
                 Reading::Open(decoder) => decoder,
@@ -222,7 +222,7 @@ impl Wire {
         Poll::Ready(())
     }
 
-    fn lose(&mut self, fault: BrokenOff) -> Poll<Option<Result<Frame<Bytes>, BrokenOff>>> {
+    fn lose(&mut self, fault: IncomingBodyError) -> Poll<Option<Result<Frame<Bytes>, IncomingBodyError>>> {
         self.body = Reading::Lost;
         Poll::Ready(Some(Err(fault)))
     }

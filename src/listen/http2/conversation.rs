@@ -22,18 +22,18 @@ use tokio::time::timeout;
 
 use super::ahead::Ahead;
 use super::answer;
+use super::frame_tap::FrameTap;
 use super::head::Head;
 use super::head::Whole;
 use super::stream::Open;
 use super::stream::Stream;
-use super::tapped::Tapped;
 use super::tunnel::Wanted;
 use super::unwritten::Unwritten;
 use super::waiting::Waiting;
 use crate::http2::Body;
 use crate::listen::Connection;
 use crate::listen::Handle;
-use crate::listen::Incoming;
+use crate::listen::IncomingBody;
 use crate::listen::Refused;
 use crate::listen::Settings;
 use crate::listen::channel::Channel;
@@ -50,8 +50,8 @@ pub(in crate::listen) struct Conversation<'c, H> {
 }
 
 enum At {
-    Shaking(Handshake<Tapped, Bytes>),
-    Speaking(Speaking<Tapped, Bytes>),
+    Shaking(Handshake<FrameTap, Bytes>),
+    Speaking(Speaking<FrameTap, Bytes>),
 }
 
 impl<'c, H: Handle> Conversation<'c, H> {
@@ -66,7 +66,7 @@ impl<'c, H: Handle> Conversation<'c, H> {
         let waiting = Waiting::default();
         let most = settings.max_header_bytes;
         let unwritten = Unwritten::default();
-        let tapped = Tapped::new(channel, Arc::clone(connection), read, most, waiting.clone(), unwritten.clone());
+        let frame_tap = FrameTap::new(channel, Arc::clone(connection), read, most, waiting.clone(), unwritten.clone());
         let shaking = Builder::new()
             .initial_window_size(STREAM_WINDOW)
             .initial_connection_window_size(CONNECTION_WINDOW)
@@ -74,7 +74,7 @@ impl<'c, H: Handle> Conversation<'c, H> {
             .max_header_list_size(u32::try_from(most).unwrap_or(u32::MAX))
             .max_send_buffer_size(SEND_BUFFER)
             .enable_connect_protocol()
-            .handshake(tapped);
+            .handshake(frame_tap);
         Self { connection, settings, handler, waiting, unwritten, at: At::Shaking(shaking), winds_down: false }
     }
 
@@ -133,7 +133,7 @@ impl<'c, H: Handle> Conversation<'c, H> {
             return respond.send_reset(Reason::REFUSED_STREAM);
         }
         self.connection.progress.begin();
-        let (mut incoming, mut tunnel) = (Incoming::default(), None);
+        let (mut incoming, mut tunnel) = (IncomingBody::default(), None);
         if asks_for_tunnel {
             let (wanted, upgrade) = Wanted::new(body);
             request.extensions_mut().insert(upgrade);

@@ -1,18 +1,18 @@
 //! HTTP/2 with one client. Frames, windows and streams are h2's; the heads of requests are read here, before it sees
-//! them (`tapped`, `frames`, `heads`), so that a malformed one is answered and no other stream notices. Each request is
+//! them (`frame_tap`, `frames`, `heads`), so that a malformed one is answered and no other stream notices. Each request is
 //! a task of its own (`stream`), and a tunnel once it asked for one (`tunnel`).
 
 mod ahead;
 mod answer;
 mod conversation;
 mod frame_budget;
+mod frame_tap;
 mod frames;
 mod head;
 mod heads;
 pub(crate) mod hpack;
 mod sending;
 mod stream;
-mod tapped;
 mod tunnel;
 mod unwritten;
 mod waiting;

@@ -13,24 +13,24 @@ use http_body::Body;
 use http_body::Frame;
 
 use super::unwritten::Unwritten;
-use crate::alarm::patience::Patience;
-use crate::gather::Gathering;
+use crate::coalesce::CoalescingBody;
 use crate::http2::poll_room;
 use crate::listen::Settings;
+use crate::timer::ProgressTimeout;
 
 /// Why a body broke off.
 pub(super) type Fault = Box<dyn Error + Send + Sync>;
 
 #[derive(Debug)]
 pub(super) struct Sending<B> {
-    body: Gathering<B>,
+    body: CoalescingBody<B>,
     stream: SendStream<Bytes>,
     /// What there is no room for yet, and whether it is the last.
     part: Option<(Bytes, bool)>,
     /// The body broke off, and the client gets what came before.
     has_broken_off: bool,
     /// With a client that makes no room.
-    patience: Patience,
+    patience: ProgressTimeout,
     unwritten: Unwritten,
 }
 
@@ -39,8 +39,8 @@ where
     B: Body<Data = Bytes, Error: Into<Fault>> + Unpin,
 {
     pub(super) fn new(body: B, stream: SendStream<Bytes>, settings: &Settings, unwritten: Unwritten) -> Self {
-        let patience = Patience::new(settings.body_idle, settings.body_rate);
-        Self { body: Gathering::new(body), stream, part: None, has_broken_off: false, patience, unwritten }
+        let patience = ProgressTimeout::new(settings.body_idle, settings.body_rate);
+        Self { body: CoalescingBody::new(body), stream, part: None, has_broken_off: false, patience, unwritten }
     }
 
     /// Ready when all is sent, or the client has gone, or makes no room for too long, or too little.
@@ -56,7 +56,7 @@ where
             if let Some((part, is_last)) = self.part.take() {
                 if poll_room(&mut self.stream, cx).is_pending() {
                     self.part = Some((part, is_last));
-                    return self.patience.poll_lost(cx);
+                    return self.patience.poll_expired(cx);
                 }
                 self.patience.moved(part.len());
                 self.unwritten.add(part.len());

@@ -24,7 +24,7 @@ pub(super) use self::header::Ends;
 
 /// Why there is no header to go by.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum NotIntroduced {
+pub(super) enum ProxyHeaderError {
     #[error("{0}")]
     Malformed(#[from] Malformed),
     #[error("the header is cut short")]
@@ -37,24 +37,24 @@ pub(super) enum NotIntroduced {
 
 /// Reads the header off a fresh connection, for so long and less when connections are drained. `None`: the proxy speaks
 /// for itself.
-pub(super) async fn introduced(
+pub(super) async fn read_proxy_header(
     stream: &TcpStream,
     group: &Group,
     patience: Duration,
-) -> Result<Option<Ends>, NotIntroduced> {
+) -> Result<Option<Ends>, ProxyHeaderError> {
     let hurried = async {
         ordered(group, Order::Drain).await;
         sleep(HURRY).await;
     };
     select! {
         header = read(stream) => header,
-        () = sleep(patience) => Err(NotIntroduced::Late),
-        () = hurried => Err(NotIntroduced::Late),
-        () = ordered(group, Order::Cut) => Err(NotIntroduced::Late),
+        () = sleep(patience) => Err(ProxyHeaderError::Late),
+        () = hurried => Err(ProxyHeaderError::Late),
+        () = ordered(group, Order::Cut) => Err(ProxyHeaderError::Late),
     }
 }
 
-async fn read(stream: &TcpStream) -> Result<Option<Ends>, NotIntroduced> {
+async fn read(stream: &TcpStream) -> Result<Option<Ends>, ProxyHeaderError> {
     let mut reader = Reader::default();
     loop {
         let taken = poll_fn(|cx| {
@@ -65,7 +65,7 @@ async fn read(stream: &TcpStream) -> Result<Option<Ends>, NotIntroduced> {
         });
         let (length, header) = taken.await??;
         if length == 0 {
-            return Err(NotIntroduced::CutShort);
+            return Err(ProxyHeaderError::CutShort);
         }
         take_out(stream, length)?;
         match header {
@@ -77,9 +77,9 @@ async fn read(stream: &TcpStream) -> Result<Option<Ends>, NotIntroduced> {
 }
 
 /// Reads what was looked at before.
-fn take_out(stream: &TcpStream, length: usize) -> Result<(), NotIntroduced> {
+fn take_out(stream: &TcpStream, length: usize) -> Result<(), ProxyHeaderError> {
     let mut scratch = [0; SCRATCH];
-    if stream.try_read(&mut scratch[..length])? == length { Ok(()) } else { Err(NotIntroduced::CutShort) }
+    if stream.try_read(&mut scratch[..length])? == length { Ok(()) } else { Err(ProxyHeaderError::CutShort) }
 }
 
 /// Most headers are shorter.

@@ -82,7 +82,7 @@ async fn who_waits_in_the_accept_queue_is_left_to_whoever_goes_on_with_the_socke
     let server = Server::start(settings());
     let first = bind((Ipv4Addr::LOCALHOST, 0).into(), Stack::Dual, 1).unwrap().remove(0);
     let (address, second) = (first.local_addr().unwrap(), first.try_clone().unwrap());
-    let start = |socket, stopper: &Stopper| {
+    let start = |socket, stopper: &AcceptStopper| {
         let settings = Arc::clone(&server.settings);
         tokio::spawn(serve(
             socket,
@@ -93,7 +93,7 @@ async fn who_waits_in_the_accept_queue_is_left_to_whoever_goes_on_with_the_socke
             stopper.stop(),
         ));
     };
-    let stopper = Stopper::default();
+    let stopper = AcceptStopper::default();
     start(first, &stopper);
     Client::connect(address).await.get("/").await;
     stopper.leave();
@@ -101,7 +101,7 @@ async fn who_waits_in_the_accept_queue_is_left_to_whoever_goes_on_with_the_socke
     let mut client = Client::connect(address).await;
     client.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n").await;
 
-    start(second, &Stopper::default());
+    start(second, &AcceptStopper::default());
 
     assert!(client.answer().await.contains("hello"));
 }
@@ -129,7 +129,7 @@ async fn one_listener_is_drained_without_the_others() {
     let listener = server.connections.of_listener();
     let socket = bind((Ipv4Addr::LOCALHOST, 0).into(), Stack::Dual, 1).unwrap().remove(0);
     let address = socket.local_addr().unwrap();
-    let stopper = Stopper::default();
+    let stopper = AcceptStopper::default();
     tokio::spawn(serve(
         socket,
         Arc::default(),

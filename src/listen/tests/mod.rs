@@ -5,7 +5,7 @@ mod client;
 mod drain;
 mod http1;
 mod http2;
-mod introduced;
+mod proxy_protocol;
 mod timeouts;
 
 use std::net::Ipv4Addr;
@@ -33,20 +33,20 @@ use tokio::io::copy_bidirectional;
 use tokio::sync::Semaphore;
 
 use self::client::Client;
-use super::BrokenOff;
+use super::AcceptStopper;
 use super::Connection;
 use super::Connections;
-use super::Door;
 use super::Handle;
-use super::Incoming;
-use super::Interim;
+use super::IncomingBody;
+use super::IncomingBodyError;
+use super::InterimSender;
+use super::ListenerRuntime;
+use super::ListenerSettings;
+use super::ListenerState;
 use super::OnUpgrade;
-use super::Reception;
 use super::Refused;
 use super::Settings;
 use super::Stack;
-use super::Stopper;
-use super::Terms;
 use super::bind;
 use super::serve;
 
@@ -75,26 +75,26 @@ fn settings() -> Settings {
 struct Server {
     address: SocketAddr,
     connections: Connections,
-    stop: Stopper,
+    stop: AcceptStopper,
     app: App,
     settings: Arc<ArcSwap<Settings>>,
-    door: Arc<Door>,
+    door: Arc<ListenerState>,
 }
 
 impl Server {
     fn start(settings: Settings) -> Self {
-        Self::with_terms(settings, Terms::default())
+        Self::with_terms(settings, ListenerSettings::default())
     }
 
-    fn with_terms(settings: Settings, terms: Terms) -> Self {
+    fn with_terms(settings: Settings, terms: ListenerSettings) -> Self {
         let socket = bind((Ipv4Addr::LOCALHOST, 0).into(), Stack::Dual, 1).unwrap().remove(0);
         let server = Self {
             address: socket.local_addr().unwrap(),
             connections: Connections::default(),
-            stop: Stopper::default(),
+            stop: AcceptStopper::default(),
             app: App::default(),
             settings: Arc::new(ArcSwap::from_pointee(settings)),
-            door: Arc::new(Door::new(Reception::prepare(terms, None).unwrap())),
+            door: Arc::new(ListenerState::new(ListenerRuntime::prepare(terms, None).unwrap())),
         };
         tokio::spawn(serve(
             socket,
@@ -158,8 +158,8 @@ impl Handle for App {
     fn handle(
         &self,
         connection: Arc<Connection>,
-        mut request: Request<Incoming>,
-        interim: Interim,
+        mut request: Request<IncomingBody>,
+        interim: InterimSender,
     ) -> impl Future<Output = Response<Reply>> + Send + 'static {
         let app = self.clone();
         async move {
@@ -221,14 +221,17 @@ impl Handle for App {
 enum Reply {
     Text(Option<Bytes>),
     Endless,
-    Echo(Incoming),
+    Echo(IncomingBody),
 }
 
 impl Body for Reply {
     type Data = Bytes;
-    type Error = BrokenOff;
+    type Error = IncomingBodyError;
 
-    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BrokenOff>>> {
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, IncomingBodyError>>> {
         match &mut *self {
             Self::Text(text) => Poll::Ready(text.take().map(|text| Ok(Frame::data(text)))),
             Self::Endless => Poll::Ready(Some(Ok(Frame::data(Bytes::from_static(&[b'x'; 16 * 1024]))))),

@@ -15,7 +15,7 @@ use crate::listen::socket::Socket;
 
 /// What a handshake has told of a connection.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Secured {
+pub struct TlsInfo {
     /// Whom the client said it wants to speak with (SNI).
     pub server_name: Option<Box<str>>,
     /// It has presented a certificate, as it must here.
@@ -23,20 +23,20 @@ pub struct Secured {
 }
 
 /// An encrypted connection, and what is spoken on it where the two agreed on that.
-pub(in crate::listen) struct Greeted {
+pub(in crate::listen) struct TlsHandshake {
     pub(in crate::listen) stream: Box<TlsStream<Socket>>,
-    pub(in crate::listen) secured: Secured,
+    pub(in crate::listen) tls_info: TlsInfo,
     pub(in crate::listen) protocol: Option<Protocol>,
 }
 
 /// Speaks first. Whoever fails hears of it in an alert, and no more.
-pub(in crate::listen) async fn shake_hands(tls: &Tls, socket: Socket) -> io::Result<Greeted> {
+pub(in crate::listen) async fn shake_hands(tls: &Tls, socket: Socket) -> io::Result<TlsHandshake> {
     let acceptor = TlsAcceptor::from(tls.config.clone());
     let bounded = |session: &mut ServerConnection| session.set_buffer_limit(Some(BUFFER));
     let stream = Box::new(acceptor.accept_with(socket, bounded).await?);
     let (_, session) = stream.get_ref();
     certify(tls, session)?;
-    let secured = Secured {
+    let tls_info = TlsInfo {
         server_name: session.server_name().map(Into::into),
         client_is_certified: session.peer_certificates().is_some(),
     };
@@ -45,7 +45,7 @@ pub(in crate::listen) async fn shake_hands(tls: &Tls, socket: Socket) -> io::Res
         Some(HTTP2) => Some(Protocol::Http2),
         Some(_) => Some(Protocol::Http1),
     };
-    Ok(Greeted { stream, secured, protocol })
+    Ok(TlsHandshake { stream, tls_info, protocol })
 }
 
 /// A client that resumes shows nothing: what it showed the first time must be good still.

@@ -17,9 +17,9 @@ use rustls::server::danger::ClientCertVerifier;
 
 pub use self::certificate::Certificate;
 pub use self::certificate::InvalidCertificate;
-pub use self::handshake::Secured;
+pub use self::handshake::TlsInfo;
 
-pub(super) use self::handshake::Greeted;
+pub(super) use self::handshake::TlsHandshake;
 pub(super) use self::handshake::shake_hands;
 
 use self::choice::Choice;
@@ -46,18 +46,18 @@ pub struct Tls {
 /// Why TLS cannot be spoken: the system has no random numbers, for instance.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
-pub struct NoTls(rustls::Error);
+pub struct TlsSetupError(rustls::Error);
 
 impl Tls {
     /// `before` is what the same listener spoke until now.
-    pub fn new(settings: Settings, before: Option<&Arc<Self>>) -> Result<Arc<Self>, NoTls> {
+    pub fn new(settings: Settings, before: Option<&Arc<Self>>) -> Result<Arc<Self>, TlsSetupError> {
         if let Some(before) = before.filter(|before| before.settings == settings) {
             return Ok(Arc::clone(before));
         }
         let same_clients = before.filter(|before| before.settings.client_ca == settings.client_ca);
         let tickets = match same_clients {
             Some(before) => Arc::clone(&before.tickets),
-            None => aws_lc_rs::Ticketer::new().map_err(NoTls)?,
+            None => aws_lc_rs::Ticketer::new().map_err(TlsSetupError)?,
         };
         let provider = Arc::new(aws_lc_rs::default_provider());
         let verifier = match &settings.client_ca {
@@ -65,11 +65,11 @@ impl Tls {
             Some(authorities) => {
                 let roots = Arc::new(authorities.roots());
                 let builder = WebPkiClientVerifier::builder_with_provider(roots, Arc::clone(&provider));
-                Some(builder.build().map_err(|error| NoTls(rustls::Error::General(error.to_string())))?)
+                Some(builder.build().map_err(|error| TlsSetupError(rustls::Error::General(error.to_string())))?)
             }
         };
         let builder = ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
-        let builder = builder.map_err(NoTls)?;
+        let builder = builder.map_err(TlsSetupError)?;
         let builder = match &verifier {
             Some(verifier) => builder.with_client_cert_verifier(Arc::clone(verifier)),
             None => builder.with_no_client_auth(),

@@ -8,13 +8,13 @@ use std::time::Duration;
 
 use super::MODE;
 use super::clerk::Book;
-use crate::files::Appended;
+use crate::files::AppendFile;
 use crate::record::event::Event;
 
 #[derive(Debug)]
 pub(super) struct Pages {
     path: PathBuf,
-    file: Appended,
+    file: AppendFile,
     /// A write broke off within a line.
     is_torn: bool,
     lines: Vec<u8>,
@@ -22,7 +22,7 @@ pub(super) struct Pages {
 
 impl Pages {
     pub(super) fn open(path: &Path) -> io::Result<Self> {
-        let file = Appended::open(path, MODE)?;
+        let file = AppendFile::open(path, MODE)?;
         Ok(Self { path: path.to_owned(), file, is_torn: false, lines: Vec::new() })
     }
 

@@ -147,7 +147,7 @@ impl AuditTrail {
 #[cfg(feature = "sqlite")]
 fn database(path: &Path, metrics: &Metrics) -> io::Result<Clerk> {
     // The library would make it for everybody to read. What it puts beside the file has the rights of the file.
-    files::make(path, MODE)?;
+    files::create(path, MODE)?;
     let database = sqlite::Database::open(path).map_err(io::Error::other)?;
     Clerk::start(database, metrics.audit_dropped("sqlite"), "sqlite")
 }

@@ -12,9 +12,9 @@ use tokio_util::io::poll_read_buf;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::Link;
-use crate::alarm::Alarm;
 use crate::http1::Decoder;
 use crate::http1::Length;
+use crate::timer::LazyTimer;
 use crate::upstream::error::BoxError;
 use crate::upstream::server::InFlight;
 use crate::upstream::tunnel::Tunnel;
@@ -71,7 +71,7 @@ impl Http1ResponseBody {
         self.body.left().map_or_else(SizeHint::new, SizeHint::with_exact)
     }
 
-    pub(in crate::upstream) fn patience(&mut self) -> &mut Alarm {
+    pub(in crate::upstream) fn patience(&mut self) -> &mut LazyTimer {
         &mut self.link.patience
     }
 

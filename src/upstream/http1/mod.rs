@@ -27,7 +27,7 @@ pub(super) use self::sending::Sending;
 use super::pool::IdleConnections;
 use super::server::Server;
 use super::stream::ServerStream;
-use crate::alarm::Alarm;
+use crate::timer::LazyTimer;
 
 /// A connection.
 #[derive(Debug)]
@@ -35,7 +35,7 @@ pub(super) struct Link {
     stream: ServerStream,
     /// What was read and belongs to nothing yet.
     inbox: BytesMut,
-    patience: Alarm,
+    patience: LazyTimer,
     pub(super) server: Arc<Server>,
     /// How long it is kept without a request.
     pub(super) idle: Duration,
@@ -44,7 +44,7 @@ pub(super) struct Link {
 
 impl Link {
     pub(super) fn new(stream: ServerStream, server: Arc<Server>, idle: Duration, home: Weak<IdleConnections>) -> Self {
-        Self { stream, inbox: BytesMut::new(), patience: Alarm::default(), server, idle, home }
+        Self { stream, inbox: BytesMut::new(), patience: LazyTimer::default(), server, idle, home }
     }
 
     /// Whether it can carry a request: the server has neither closed it nor sent what nobody asked for, as far as is

@@ -15,9 +15,9 @@ use tokio::time::Instant;
 use tokio_util::io::poll_write_buf;
 
 use super::head;
-use crate::alarm::Alarm;
 use crate::http1::Encoder;
 use crate::http1::Outbox;
+use crate::timer::LazyTimer;
 use crate::upstream::error::BoxError;
 
 /// A request of which nothing, some or all is written. As long as nothing is, it can go over another connection.
@@ -146,7 +146,7 @@ impl Sending {
     where
         B: Body<Data = Bytes, Error: Into<BoxError>> + Unpin,
     {
-        let mut alarm = Alarm::default();
+        let mut alarm = LazyTimer::default();
         poll_fn(|cx| {
             if self.poll(&mut body, Pin::new(&mut stream), cx).is_ready() {
                 return Poll::Ready(());

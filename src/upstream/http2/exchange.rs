@@ -31,8 +31,8 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::StreamGuard;
 use super::upload::Upload;
-use crate::alarm::Alarm;
 use crate::http2;
+use crate::timer::LazyTimer;
 use crate::upstream::ReplayBody;
 use crate::upstream::error::AttemptError;
 use crate::upstream::error::BoxError;
@@ -46,7 +46,7 @@ use crate::upstream::server::Server;
 pub(in crate::upstream) struct Http2Stream {
     sender: SendRequest<Bytes>,
     place: StreamGuard,
-    patience: Alarm,
+    patience: LazyTimer,
     is_https: bool,
     fallback: Arc<str>,
 }
@@ -54,7 +54,7 @@ pub(in crate::upstream) struct Http2Stream {
 impl Http2Stream {
     pub(super) fn new(sender: SendRequest<Bytes>, place: StreamGuard, server: &Server) -> Self {
         let (is_https, fallback) = (server.secure.is_some(), Arc::clone(server.name()));
-        Self { sender, place, patience: Alarm::default(), is_https, fallback }
+        Self { sender, place, patience: LazyTimer::default(), is_https, fallback }
     }
 
     /// Sends a request, and waits for the head of its answer, `patience` long from when the server is due. What of it
@@ -205,7 +205,7 @@ pub(in crate::upstream) struct Http2ResponseBody {
     body: http2::Body,
     /// What of the request is still being sent. Given up when this is dropped before its end.
     upload: Option<AbortOnDropHandle<()>>,
-    patience: Alarm,
+    patience: LazyTimer,
     /// As long as the request is under way.
     _place: StreamGuard,
 }
@@ -227,7 +227,7 @@ impl Http2ResponseBody {
         self.body.size_hint()
     }
 
-    pub(in crate::upstream) fn patience(&mut self) -> &mut Alarm {
+    pub(in crate::upstream) fn patience(&mut self) -> &mut LazyTimer {
         &mut self.patience
     }
 

@@ -15,7 +15,7 @@ use tokio::io::ReadBuf;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-use crate::gather::poll_write_gathered;
+use crate::coalesce::poll_write_coalesced;
 use crate::upstream::stream::ServerStream;
 
 #[derive(Debug)]
@@ -68,7 +68,7 @@ impl AsyncWrite for ReadMonitor {
         cx: &mut Context<'_>,
         slices: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        poll_write_gathered(Pin::new(&mut self.stream), cx, slices)
+        poll_write_coalesced(Pin::new(&mut self.stream), cx, slices)
     }
 
     fn is_write_vectored(&self) -> bool {

@@ -12,7 +12,7 @@ use h2::SendStream;
 use http_body::Body;
 use tokio::time::Instant;
 
-use crate::gather::Gathering;
+use crate::coalesce::CoalescingBody;
 use crate::http2::poll_room;
 use crate::upstream::error::BoxError;
 use crate::upstream::replay::ReplayBody;
@@ -20,7 +20,7 @@ use crate::upstream::replay::ReplayBody;
 /// A body that is not empty, and that the server may refuse unread.
 #[derive(Debug)]
 pub(super) struct Upload<B> {
-    body: Gathering<B>,
+    body: CoalescingBody<B>,
     stream: SendStream<Bytes>,
     /// When the request, or a part of its body, last went out.
     moved: Instant,
@@ -40,7 +40,7 @@ enum At {
 impl<B: ReplayBody> Upload<B> {
     pub(super) fn new(mut body: B, stream: SendStream<Bytes>) -> Self {
         body.keep();
-        Self { body: Gathering::new(body), stream, moved: Instant::now(), at: At::Room }
+        Self { body: CoalescingBody::new(body), stream, moved: Instant::now(), at: At::Room }
     }
 
     /// Since when it is the server's turn; `None`: it is the client's.

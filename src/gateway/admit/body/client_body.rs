@@ -14,20 +14,20 @@ use http_body::Frame;
 use http_body::SizeHint;
 use tokio::runtime::Handle;
 
-use crate::listen::BrokenOff;
-use crate::listen::Incoming;
+use crate::listen::IncomingBody;
+use crate::listen::IncomingBodyError;
 
 /// A client's body.
 #[derive(Debug)]
 pub struct ClientBody {
     /// Until it is dropped.
-    incoming: Option<Incoming>,
+    incoming: Option<IncomingBody>,
     is_stream: bool,
 }
 
 impl ClientBody {
     /// The head of a request, and its body.
-    pub fn of(request: Request<Incoming>) -> (Parts, Self) {
+    pub fn of(request: Request<IncomingBody>) -> (Parts, Self) {
         let (parts, incoming) = request.into_parts();
         let is_stream = parts.version == Version::HTTP_2;
         (parts, Self { incoming: Some(incoming), is_stream })
@@ -36,9 +36,12 @@ impl ClientBody {
 
 impl Body for ClientBody {
     type Data = Bytes;
-    type Error = BrokenOff;
+    type Error = IncomingBodyError;
 
-    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BrokenOff>>> {
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, IncomingBodyError>>> {
         self.incoming.as_mut().map_or(Poll::Ready(None), |incoming| Pin::new(incoming).poll_frame(cx))
     }
 

@@ -5,13 +5,13 @@ use http_body::Body;
 use http_body::Frame;
 
 use super::RequestBody;
-use crate::gather::Parts;
+use crate::coalesce::BodyBuffer;
 use crate::upstream::ReplayBody;
 
 /// What was given on of a body since it was told to keep it.
 #[derive(Debug, Default)]
 pub(super) struct ReplayBuffer {
-    parts: Parts,
+    parts: BodyBuffer,
     /// So many bytes more are kept; `None`: nothing is.
     room: Option<usize>,
 }
@@ -36,7 +36,7 @@ impl<B: Body> ReplayBody for RequestBody<B> {
         let Some(body) = &mut self.0 else { return };
         let is_here = body.has_ended || body.source.is_end_stream();
         body.given =
-            ReplayBuffer { parts: Parts::expecting(KEPT), room: Some(if is_here { usize::MAX } else { KEPT }) };
+            ReplayBuffer { parts: BodyBuffer::expecting(KEPT), room: Some(if is_here { usize::MAX } else { KEPT }) };
     }
 
     fn replay(&mut self) -> bool {

@@ -149,7 +149,7 @@ async fn a_request_without_a_body_has_none() {
 }
 
 /// More than a little of a body, of which a byte more is looked at.
-const LONG: &str = match str::from_utf8(&[b'x'; LITTLE + 1]) {
+const LONG: &str = match str::from_utf8(&[b'x'; SHARE_FREE + 1]) {
     Ok(text) => text,
     Err(_) => "",
 };

@@ -168,7 +168,7 @@ fn a_client_let_in_by_its_certificate_speaks_to_the_host_it_asked_for() {
     #[track_caller]
     fn check(host: &'static str, server_name: Option<&str>, client_is_certified: bool, fits: bool) {
         let host = HeaderValue::from_static(host);
-        let secured = Secured { server_name: server_name.map(Into::into), client_is_certified };
+        let secured = TlsInfo { server_name: server_name.map(Into::into), client_is_certified };
         let expected = if fits { Ok(()) } else { Err(BadRequest::Misdirected) };
         assert_eq!(check_direction(&host, Some(&secured)), expected, "{host:?} {server_name:?}");
     }

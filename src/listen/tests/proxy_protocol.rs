@@ -4,16 +4,16 @@ use super::*;
 use crate::client::ForwardingHeader;
 use crate::client::TrustedProxies;
 
-fn proxied(trusted: &str) -> Terms {
+fn proxied(trusted: &str) -> ListenerSettings {
     let networks = vec![trusted.parse().unwrap()];
-    Terms { proxy_protocol: Some(TrustedProxies::new(networks, ForwardingHeader::XForwardedFor)), tls: None }
+    ListenerSettings { proxy_protocol: Some(TrustedProxies::new(networks, ForwardingHeader::XForwardedFor)), tls: None }
 }
 
 fn behind_loopback(settings: Settings) -> Server {
     Server::with_terms(settings, proxied("127.0.0.0/8"))
 }
 
-async fn introduced(server: &Server, source: &str) -> Client {
+async fn connect_through_proxy(server: &Server, source: &str) -> Client {
     let mut client = server.connect().await;
     client.send(format!("PROXY TCP4 {source} 192.0.2.1 4711 80\r\n")).await;
     client
@@ -22,7 +22,7 @@ async fn introduced(server: &Server, source: &str) -> Client {
 #[tokio::test]
 async fn the_source_of_the_header_is_the_peer_and_its_destination_where_it_came_to() {
     let server = behind_loopback(settings());
-    let mut client = introduced(&server, "203.0.113.9").await;
+    let mut client = connect_through_proxy(&server, "203.0.113.9").await;
 
     assert!(client.get("/ends").await.ends_with("\r\n203.0.113.9:4711 192.0.2.1:80\r\n0\r\n\r\n"));
 }
@@ -66,19 +66,19 @@ async fn a_header_that_trickles_is_closed_by_the_header_timeout() {
 #[tokio::test]
 async fn who_is_no_trusted_proxy_is_closed_at_once_whatever_it_says() {
     let server = Server::with_terms(settings(), proxied("192.0.2.0/24"));
-    introduced(&server, "203.0.113.9").await.closed().await;
+    connect_through_proxy(&server, "203.0.113.9").await.closed().await;
     server.connect().await.closed().await;
 }
 
 #[tokio::test]
 async fn connections_are_counted_by_who_is_behind_the_proxy() {
     let server = behind_loopback(Settings { max_connections_per_client: 1, ..settings() });
-    let mut first = introduced(&server, "203.0.113.9").await;
+    let mut first = connect_through_proxy(&server, "203.0.113.9").await;
     first.get("/").await;
 
-    introduced(&server, "203.0.113.9").await.closed().await;
+    connect_through_proxy(&server, "203.0.113.9").await.closed().await;
 
-    assert!(introduced(&server, "203.0.113.10").await.get("/").await.contains("hello"));
+    assert!(connect_through_proxy(&server, "203.0.113.10").await.get("/").await.contains("hello"));
     assert!(first.get("/").await.contains("hello"));
 }
 
@@ -87,7 +87,7 @@ async fn connections_without_their_header_are_bounded_too() {
     let server = behind_loopback(Settings { max_connections: 1, ..settings() });
     let mut silent = server.connect().await;
     eventually(|| server.connections.count() == 1).await;
-    let mut second = introduced(&server, "203.0.113.9").await;
+    let mut second = connect_through_proxy(&server, "203.0.113.9").await;
     second.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n").await;
     assert!(second.is_silent(SHORT).await);
 
@@ -118,14 +118,14 @@ async fn terms_that_change_hold_for_new_connections_alone() {
     let mut standing = server.connect().await;
     standing.get("/").await;
 
-    server.door.change(Reception::prepare(proxied("127.0.0.0/8"), None).unwrap());
+    server.door.change(ListenerRuntime::prepare(proxied("127.0.0.0/8"), None).unwrap());
 
     assert!(standing.get("/").await.contains("hello"));
     let mut plain = server.connect().await;
     plain.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n").await;
     plain.closed().await;
-    assert!(introduced(&server, "203.0.113.9").await.get("/").await.contains("hello"));
+    assert!(connect_through_proxy(&server, "203.0.113.9").await.get("/").await.contains("hello"));
 
-    server.door.change(Reception::default());
+    server.door.change(ListenerRuntime::default());
     assert!(server.connect().await.get("/").await.contains("hello"));
 }

@@ -10,39 +10,39 @@ use arc_swap::Guard;
 
 use super::Tls;
 use super::tls;
-use super::tls::NoTls;
+use super::tls::TlsSetupError;
 use crate::client::TrustedProxies;
 
 /// An address where clients come in.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Entrance {
+pub struct ListenerConfig {
     pub address: SocketAddr,
-    pub terms: Terms,
+    pub settings: ListenerSettings,
 }
 
 /// What is asked of a connection before anything is said on it.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
-pub struct Terms {
+pub struct ListenerSettings {
     /// It is from one of these, and begins with a header of the PROXY protocol.
     pub proxy_protocol: Option<TrustedProxies>,
     /// It is encrypted.
     pub tls: Option<tls::Settings>,
 }
 
-/// The terms, ready to be met: nothing of them can fail any more.
+/// The settings, ready to be met: nothing of them can fail any more.
 #[derive(Debug, Default)]
-pub struct Reception {
+pub struct ListenerRuntime {
     pub(super) proxy_protocol: Option<TrustedProxies>,
     pub(super) tls: Option<Arc<Tls>>,
 }
 
-impl Reception {
-    /// Makes terms ready. What is the same as at this door until now is taken over from there.
-    pub fn prepare(terms: Terms, before: Option<&Door>) -> Result<Self, NoTls> {
-        let before = before.map(|door| door.reception.load_full());
+impl ListenerRuntime {
+    /// Makes settings ready. What is the same as at this door until now is taken over from there.
+    pub fn prepare(settings: ListenerSettings, before: Option<&ListenerState>) -> Result<Self, TlsSetupError> {
+        let before = before.map(|door| door.runtime.load_full());
         let before = before.as_ref().and_then(|before| before.tls.as_ref());
-        let tls = terms.tls.map(|settings| Tls::new(settings, before)).transpose()?;
-        Ok(Self { proxy_protocol: terms.proxy_protocol, tls })
+        let tls = settings.tls.map(|settings| Tls::new(settings, before)).transpose()?;
+        Ok(Self { proxy_protocol: settings.proxy_protocol, tls })
     }
 
     pub fn requires_proxy_protocol(&self) -> bool {
@@ -67,38 +67,38 @@ pub struct Changed {
     pub tls: bool,
 }
 
-/// The terms in force.
+/// The settings in force.
 #[derive(Debug, Default)]
-pub struct Door {
-    reception: ArcSwap<Reception>,
+pub struct ListenerState {
+    runtime: ArcSwap<ListenerRuntime>,
     /// That someone was turned away has been told.
     told: AtomicBool,
 }
 
-impl Door {
-    pub fn new(reception: Reception) -> Self {
-        Self { reception: ArcSwap::from_pointee(reception), told: AtomicBool::new(false) }
+impl ListenerState {
+    pub fn new(runtime: ListenerRuntime) -> Self {
+        Self { runtime: ArcSwap::from_pointee(runtime), told: AtomicBool::new(false) }
     }
 
     /// Asks this of those who come from now on.
-    pub fn change(&self, reception: Reception) -> Changed {
-        let required = reception.requires_proxy_protocol();
-        let reception = Arc::new(reception);
-        let before = self.reception.swap(Arc::clone(&reception));
-        if before.proxy_protocol != reception.proxy_protocol {
+    pub fn change(&self, runtime: ListenerRuntime) -> Changed {
+        let required = runtime.requires_proxy_protocol();
+        let runtime = Arc::new(runtime);
+        let before = self.runtime.swap(Arc::clone(&runtime));
+        if before.proxy_protocol != runtime.proxy_protocol {
             self.told.store(false, Ordering::Relaxed);
         }
         Changed {
             proxy_protocol: (before.requires_proxy_protocol() != required).then_some(required),
-            tls: !before.has_same_tls(&reception),
+            tls: !before.has_same_tls(&runtime),
         }
     }
 
-    pub(super) fn reception(&self) -> Guard<Arc<Reception>> {
-        self.reception.load()
+    pub(super) fn runtime(&self) -> Guard<Arc<ListenerRuntime>> {
+        self.runtime.load()
     }
 
-    /// Whether this is the first one turned away on these terms: one line tells an operator, and one for each would let
+    /// Whether this is the first one turned away on these settings: one line tells an operator, and one for each would let
     /// anyone fill the disk.
     pub(super) fn is_first_turned_away(&self) -> bool {
         !self.told.swap(true, Ordering::Relaxed)

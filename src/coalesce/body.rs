@@ -11,13 +11,13 @@ use http_body::Body;
 use http_body::Frame;
 use http_body::SizeHint;
 
-use super::Parts;
+use super::BodyBuffer;
 
 /// A body whose small parts are handed on as one, as far as they are here already: nothing waits.
 ///
 /// For HTTP/2, where each part becomes a frame of its own, which costs some hundred bytes until it is written.
 #[derive(Debug)]
-pub struct Gathering<B> {
+pub struct CoalescingBody<B> {
     body: B,
     /// What stands behind the last part that was handed on.
     next: Next,
@@ -34,7 +34,7 @@ enum Next {
 /// Why a body broke off.
 type Fault = Box<dyn Error + Send + Sync>;
 
-impl<B> Gathering<B> {
+impl<B> CoalescingBody<B> {
     pub fn new(body: B) -> Self {
         Self { body, next: Next::Unknown }
     }
@@ -48,13 +48,13 @@ impl<B> Gathering<B> {
     }
 }
 
-impl<B> Gathering<B>
+impl<B> CoalescingBody<B>
 where
     B: Body<Data = Bytes, Error: Into<Fault>> + Unpin,
 {
     /// Adds what is here already to a part.
-    fn gather(&mut self, first: Bytes, cx: &mut Context<'_>) -> Bytes {
-        let mut parts = Parts::expecting(ENOUGH);
+    fn coalesce(&mut self, first: Bytes, cx: &mut Context<'_>) -> Bytes {
+        let mut parts = BodyBuffer::expecting(ENOUGH);
         parts.put(first);
         while parts.len() < ENOUGH && !self.body.is_end_stream() {
             let Poll::Ready(next) = Pin::new(&mut self.body).poll_frame(cx) else { break };
@@ -74,7 +74,7 @@ where
     }
 }
 
-impl<B> Body for Gathering<B>
+impl<B> Body for CoalescingBody<B>
 where
     B: Body<Data = Bytes, Error: Into<Fault>> + Unpin,
 {
@@ -92,7 +92,7 @@ where
         }
         let frame = ready!(Pin::new(&mut self.body).poll_frame(cx));
         Poll::Ready(match frame.map(|frame| frame.map(Frame::into_data)) {
-            Some(Ok(Ok(data))) if data.len() < SMALL => Some(Ok(Frame::data(self.gather(data, cx)))),
+            Some(Ok(Ok(data))) if data.len() < SMALL => Some(Ok(Frame::data(self.coalesce(data, cx)))),
             Some(Ok(Ok(data))) => Some(Ok(Frame::data(data))),
             Some(Ok(Err(frame))) => Some(Ok(frame)),
             Some(Err(fault)) => Some(Err(fault.into())),
@@ -179,7 +179,7 @@ mod tests {
 
     /// What is handed on: lengths of parts, then what ends them.
     async fn check(steps: &[Step], expected: &[usize], end: &str) {
-        let mut body = Gathering::new(Script(steps.iter().copied().collect()));
+        let mut body = CoalescingBody::new(Script(steps.iter().copied().collect()));
         let mut lengths = Vec::new();
         let ended: String = loop {
             match poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)).await {

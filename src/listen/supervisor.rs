@@ -16,7 +16,7 @@ use super::watchdog::Waiting;
 use super::watchdog::Watchdog;
 
 /// Minds one connection.
-pub(super) struct Minder<'a> {
+pub(super) struct ConnectionSupervisor<'a> {
     connection: &'a Connection,
     watchdog: Watchdog,
     orders: Orders<'a>,
@@ -31,7 +31,7 @@ pub(super) enum Verdict {
     End,
 }
 
-impl<'a> Minder<'a> {
+impl<'a> ConnectionSupervisor<'a> {
     pub(super) fn new(connection: &'a Connection, settings: &Settings) -> Self {
         Self { connection, watchdog: Watchdog::new(settings), orders: Orders::new(connection.group()) }
     }

@@ -1,8 +1,4 @@
-//! A timer that costs nothing while deadlines only move away: it is armed again when it goes off, not when the
-//! deadline moves.
-
-pub mod pace;
-pub mod patience;
+//! A timer that is cheap while its deadline only moves away: it is rearmed when it fires, not when the deadline moves.
 
 use std::pin::Pin;
 use std::task::Context;
@@ -12,14 +8,14 @@ use tokio::time::Instant;
 use tokio::time::Sleep;
 use tokio::time::sleep_until;
 
-/// One timer for many deadlines, one after the other.
+/// One timer for many deadlines in a row.
 #[derive(Debug, Default)]
-pub struct Alarm {
+pub struct LazyTimer {
     sleep: Option<Pin<Box<Sleep>>>,
 }
 
-impl Alarm {
-    /// Ready once `deadline` has passed; otherwise the task is woken then, or earlier.
+impl LazyTimer {
+    /// Ready once `deadline` has passed. Until then the task is woken at the deadline or earlier.
     pub fn poll_at(&mut self, deadline: Instant, cx: &mut Context<'_>) -> Poll<()> {
         let sleep = self.sleep.get_or_insert_with(|| Box::pin(sleep_until(deadline)));
         if deadline < sleep.deadline() {
@@ -29,14 +25,14 @@ impl Alarm {
             if deadline <= Instant::now() {
                 return Poll::Ready(());
             }
-            // It was armed for a deadline that has moved away since.
+            // The deadline has moved away since the timer was armed.
             sleep.as_mut().reset(deadline);
         }
         Poll::Pending
     }
 
-    /// Whether it has gone off since it was last armed.
-    pub fn rang(&self) -> bool {
+    /// Whether it has fired since it was last armed.
+    pub fn has_fired(&self) -> bool {
         self.sleep.as_ref().is_some_and(|sleep| sleep.is_elapsed())
     }
 }
@@ -50,28 +46,28 @@ mod tests {
 
     #[tokio::test]
     async fn a_deadline_that_moved_away_is_awaited_whole() {
-        let mut alarm = Alarm::default();
+        let mut timer = LazyTimer::default();
         let start = Instant::now();
         let near = start + Duration::from_millis(20);
         let far = start + Duration::from_millis(80);
 
-        let first = poll_fn(|cx| Poll::Ready(alarm.poll_at(near, cx))).await;
+        let first = poll_fn(|cx| Poll::Ready(timer.poll_at(near, cx))).await;
         assert!(first.is_pending());
-        poll_fn(|cx| alarm.poll_at(far, cx)).await;
+        poll_fn(|cx| timer.poll_at(far, cx)).await;
 
         assert!(start.elapsed() >= Duration::from_millis(80));
     }
 
     #[tokio::test]
     async fn a_nearer_deadline_is_met() {
-        let mut alarm = Alarm::default();
+        let mut timer = LazyTimer::default();
         let start = Instant::now();
 
-        let first = poll_fn(|cx| Poll::Ready(alarm.poll_at(start + Duration::from_secs(60), cx))).await;
+        let first = poll_fn(|cx| Poll::Ready(timer.poll_at(start + Duration::from_secs(60), cx))).await;
         assert!(first.is_pending());
-        poll_fn(|cx| alarm.poll_at(start + Duration::from_millis(20), cx)).await;
+        poll_fn(|cx| timer.poll_at(start + Duration::from_millis(20), cx)).await;
 
         assert!(start.elapsed() < Duration::from_secs(30));
-        assert!(alarm.rang());
+        assert!(timer.has_fired());
     }
 }

@@ -24,7 +24,7 @@ use crate::listen::channel::Channel;
 
 /// What HTTP/2 is read from and written to.
 #[derive(Debug)]
-pub(super) struct Tapped {
+pub(super) struct FrameTap {
     channel: Channel,
     connection: Arc<Connection>,
     frames: Frames,
@@ -36,7 +36,7 @@ pub(super) struct Tapped {
     unwritten: Unwritten,
 }
 
-impl Tapped {
+impl FrameTap {
     /// `read` was read to recognize the protocol. Heads may be `most` bytes long, and are left with `waiting`.
     pub(super) fn new(
         channel: Channel,
@@ -93,7 +93,7 @@ impl Tapped {
     }
 }
 
-impl AsyncRead for Tapped {
+impl AsyncRead for FrameTap {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let this = &mut *self;
         let before = buf.filled().len();
@@ -127,7 +127,7 @@ impl AsyncRead for Tapped {
     }
 }
 
-impl AsyncWrite for Tapped {
+impl AsyncWrite for FrameTap {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.channel).poll_write(cx, bytes);
         self.note_write(&written);

@@ -10,7 +10,7 @@ use std::task::Poll;
 use tokio::io::AsyncWrite;
 
 /// Writes what the slices hold, one after the other, as far as the socket takes it.
-pub fn poll_write_gathered<S: AsyncWrite>(
+pub fn poll_write_coalesced<S: AsyncWrite>(
     socket: Pin<&mut S>,
     cx: &mut Context<'_>,
     slices: &[IoSlice<'_>],
@@ -53,7 +53,7 @@ mod tests {
         let (near, mut far) = tokio::io::duplex(64 * 1024);
         let mut near = pin!(near);
 
-        let written = poll_fn(|cx| poll_write_gathered(near.as_mut(), cx, &slices)).await.unwrap();
+        let written = poll_fn(|cx| poll_write_coalesced(near.as_mut(), cx, &slices)).await.unwrap();
 
         let mut read = vec![0; written];
         far.read_exact(&mut read).await.unwrap();

@@ -1,19 +1,19 @@
-//! Parts of a body that are kept for a while.
+//! Keeps the parts of a body in one buffer.
 
 use bytes::Bytes;
 
-/// What was kept of a body, in one piece: it takes the memory of its bytes, however small the parts they came in, and
-/// holds on to no buffer that a part was cut out of, but for a large one that is all of it.
+/// The parts of a body in one piece. It takes the memory of their bytes, however small the parts are. It keeps no read
+/// buffer alive that a part was cut out of, except when a single large part is all of it.
 #[derive(Debug, Default)]
-pub struct Parts {
-    /// The first, as long as there is no other.
+pub struct BodyBuffer {
+    /// The first part while it is the only one.
     only: Bytes,
     joined: Vec<u8>,
-    /// So much is expected: memory grows in steps up to there, and beyond by what is needed.
+    /// The expected length in bytes. Capacity grows in steps up to it, and beyond it by exactly what is needed.
     expected: usize,
 }
 
-impl Parts {
+impl BodyBuffer {
     pub fn expecting(bytes: usize) -> Self {
         Self { expected: bytes, ..Self::default() }
     }
@@ -26,7 +26,7 @@ impl Parts {
         self.len() == 0
     }
 
-    /// Keeps a part behind what is here.
+    /// Appends a part.
     pub fn put(&mut self, part: Bytes) {
         if self.is_empty() && part.len() > WORTH_SHARING {
             self.only = part;
@@ -35,7 +35,7 @@ impl Parts {
         }
     }
 
-    /// Keeps a copy of a part behind what is here.
+    /// Appends a copy of a part.
     pub fn copy(&mut self, part: &[u8]) {
         let first = std::mem::take(&mut self.only);
         self.join(&first);
@@ -60,10 +60,10 @@ impl Parts {
     }
 }
 
-/// In bytes: what is smaller may hold on to a buffer many times its size.
+/// In bytes. A smaller part may keep a buffer alive that is many times its size.
 const WORTH_SHARING: usize = 4096;
 
-/// In bytes: less is not worth growing from.
+/// In bytes: the smallest allocation.
 const SMALLEST: usize = 1024;
 
 #[cfg(test)]
@@ -75,7 +75,7 @@ mod tests {
     #[test]
     fn one_part_is_kept_as_it_is() {
         let part = Bytes::from(vec![7; WORTH_SHARING + 1]);
-        let mut parts = Parts::expecting(1000);
+        let mut parts = BodyBuffer::expecting(1000);
         parts.put(part.clone());
         assert_eq!(parts.into_bytes().as_ptr(), part.as_ptr());
     }
@@ -83,14 +83,14 @@ mod tests {
     #[test]
     fn a_small_part_holds_on_to_no_large_buffer() {
         let buffer = Bytes::from(vec![7; 16 * 1024]);
-        let mut parts = Parts::expecting(1000);
+        let mut parts = BodyBuffer::expecting(1000);
         parts.put(buffer.slice(..1));
         assert!(parts.len() == 1 && buffer.is_unique());
     }
 
     #[test]
     fn many_small_parts_take_no_more_than_was_expected() {
-        let mut parts = Parts::expecting(65_536);
+        let mut parts = BodyBuffer::expecting(65_536);
         (0..65_536).for_each(|_| parts.put(Bytes::from_static(b"x")));
         assert_eq!((parts.len(), parts.joined.capacity()), (65_536, 65_536));
         parts.put(Bytes::from_static(b"xy"));
@@ -103,7 +103,7 @@ mod tests {
             pieces in prop::collection::vec((prop::collection::vec(any::<u8>(), 0..5000), any::<bool>()), 0..10),
             expected in 0..2000_usize,
         ) {
-            let mut parts = Parts::expecting(expected);
+            let mut parts = BodyBuffer::expecting(expected);
             for (piece, is_copied) in &pieces {
                 if *is_copied { parts.copy(piece) } else { parts.put(piece.clone().into()) }
             }

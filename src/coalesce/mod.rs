@@ -1,0 +1,9 @@
+//! Small pieces made one, where each would cost more than it holds.
+
+mod body;
+mod buffer;
+mod writes;
+
+pub use self::body::CoalescingBody;
+pub use self::buffer::BodyBuffer;
+pub use self::writes::poll_write_coalesced;
