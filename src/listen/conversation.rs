@@ -21,6 +21,8 @@ use super::Refused;
 use super::Settings;
 use super::Tls;
 use super::channel::Channel;
+use super::connection_supervisor::ConnectionSupervisor;
+use super::connection_supervisor::Verdict;
 use super::http1;
 use super::http1::Conversation;
 use super::http1::End;
@@ -28,8 +30,6 @@ use super::http2;
 use super::recognize::Protocol;
 use super::recognize::poll_recognize;
 use super::socket::Socket;
-use super::supervisor::ConnectionSupervisor;
-use super::supervisor::Verdict;
 use super::tls::TlsHandshake;
 use super::tls::shake_hands;
 

@@ -11,6 +11,7 @@ pub mod tls;
 
 mod accepted_socket;
 mod channel;
+mod connection_supervisor;
 mod conversation;
 mod date;
 mod http1;
@@ -21,7 +22,6 @@ mod per_client;
 pub(crate) mod proxy_protocol;
 mod recognize;
 mod socket;
-mod supervisor;
 mod target;
 mod upgrade;
 mod watchdog;
