@@ -56,7 +56,7 @@ struct Streaming<B> {
     /// It may be as long as this; `None`: any length.
     most: Option<u64>,
     /// With its sender.
-    patience: Patience,
+    patience: ProgressTimeout,
 }
 
 /// What a body may cost.
@@ -115,7 +115,7 @@ where
             gate: None,
             progress: BodyProgress::default(),
             most: bounds.length,
-            patience: Patience::new(bounds.idle, bounds.rate),
+            patience: ProgressTimeout::new(bounds.idle, bounds.rate),
         })))
     }
 
