@@ -104,7 +104,7 @@
 //! path `/login`. `decision/enter.rs` finds no list and the route `login`. `decision/plan.rs` asks `key/extract.rs` for
 //! the key and has one charge to ask for. `store/memory` finds that the log of `limit/sliding_log.rs` is full for
 //! another 4 s. `decision/conclude.rs` names the limit; `gateway/decide/final_decision.rs` makes the denial final;
-//! `gateway/respond/reply.rs` writes 429, `Retry-After: 4` and a page or a problem document; `record/access_log.rs`
+//! `gateway/respond/reply.rs` writes 429, `Retry-After: 4` and a page or a problem document; `record/access_log/write.rs`
 //! writes the line. The application has seen nothing.
 
 pub mod base64;

@@ -19,8 +19,8 @@ use tokio::time::timeout;
 
 use super::AdminState;
 use super::problem::Problem;
-use crate::record::stream::Subscription;
-use crate::record::stream::Told;
+use crate::record::event_stream::StreamItem;
+use crate::record::event_stream::Subscription;
 
 const EVENT_STREAM: HeaderValue = HeaderValue::from_static("text/event-stream");
 
@@ -56,12 +56,12 @@ async fn next(mut subscription: Subscription) -> Option<(Bytes, Subscription)> {
 }
 
 /// JSON has no line ends in it, so it is one line of data.
-fn written(told: &Told) -> String {
+fn written(told: &StreamItem) -> String {
     match told {
-        Told::Event(number, event) => {
+        StreamItem::Event(number, event) => {
             format!("id: {number}\nevent: {}\ndata: {}\n\n", event.kind.as_str(), event.to_json())
         }
-        Told::Lost(lost) => format!("event: lost\ndata: {{\"event\":\"lost\",\"lost\":{lost}}}\n\n"),
+        StreamItem::Lost(lost) => format!("event: lost\ndata: {{\"event\":\"lost\",\"lost\":{lost}}}\n\n"),
     }
 }
 
@@ -97,10 +97,10 @@ mod tests {
     #[test]
     fn each_event_is_numbered_named_and_one_line_of_data() {
         let event = Event { reason: Some("two\nlines".into()), ..Event::new(EventKind::Reload) };
-        let text = written(&Told::Event(7, Arc::new(event)));
+        let text = written(&StreamItem::Event(7, Arc::new(event)));
         assert!(text.starts_with("id: 7\nevent: reload\ndata: {\"time\":"), "{text}");
         assert!(text.ends_with("\"reason\":\"two\\nlines\"}\n\n"), "{text}");
         assert_eq!(text.lines().count(), 4);
-        assert_eq!(written(&Told::Lost(3)), "event: lost\ndata: {\"event\":\"lost\",\"lost\":3}\n\n");
+        assert_eq!(written(&StreamItem::Lost(3)), "event: lost\ndata: {\"event\":\"lost\",\"lost\":3}\n\n");
     }
 }

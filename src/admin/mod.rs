@@ -99,7 +99,7 @@ impl AdminState {
         let before = self.rules.swap(Arc::new(rules));
         // Whoever listens showed the token of before.
         if before.token != self.rules.load().token {
-            self.event_bus.stream().hang_up();
+            self.event_bus.stream().close_subscriptions();
         }
     }
 

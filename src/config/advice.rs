@@ -146,7 +146,7 @@ impl From<InvalidBodyPattern> for Problem {
 impl From<InvalidWebhook> for Problem {
     fn from(error: InvalidWebhook) -> Self {
         let help = match error {
-            InvalidWebhook::NoUrl => "write one such as `https://hooks.example.com/...`, with the secret in its path",
+            InvalidWebhook::NotHttp => "write one such as `https://hooks.example.com/...`, with the secret in its path",
             InvalidWebhook::Credentials => "remove what stands before the `@`",
         };
         Self::with(error.to_string(), help)

@@ -1,4 +1,4 @@
-//! What was done to somebody, as the audit trail, webhooks and the live stream tell it: never a key in clear.
+//! A denial, delay, ban, unban or reload, as the audit trail, webhooks and the event stream report it. Keys are masked.
 
 use std::borrow::Cow;
 use std::net::IpAddr;
@@ -12,7 +12,7 @@ use serde::ser::SerializeMap;
 use crate::clock::Timestamp;
 use crate::clock::wall;
 
-/// One entry, told once and read by many.
+/// Built once and shared by all that report it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Event {
     pub time: Timestamp,
@@ -21,25 +21,25 @@ pub struct Event {
     pub limit: Option<Arc<str>>,
     /// Each selector of the key and its value, masked; `None` where there is no key.
     pub key: Option<Vec<(String, String)>>,
-    /// Who asked.
+    /// The client whose request caused it.
     pub client: Option<IpAddr>,
-    /// When it ends, if that is known.
+    /// When the denial, delay or ban ends, if that is known.
     pub until: Option<Timestamp>,
-    /// How long it lasts from `time`.
+    /// How long it lasts, from `time`.
     pub span: Option<Duration>,
     pub route: Option<Arc<str>>,
     pub request_id: Option<Box<str>>,
-    /// The word of the request log.
+    /// As in the request log.
     pub decision: Option<&'static str>,
-    /// The address or net that is banned, where no key is.
+    /// The banned address or network, where no key is banned.
     pub address: Option<Box<str>>,
     /// The id of the ban.
     pub ban: Option<Box<str>>,
-    /// In words.
+    /// As a sentence.
     pub reason: Option<Box<str>>,
 }
 
-/// The `event`.
+/// The `event` of the JSON.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum EventKind {
     Denial,
@@ -62,7 +62,7 @@ impl EventKind {
 }
 
 impl Event {
-    /// Now, and nothing else known of it yet.
+    /// An event that happens now. Only its kind is known yet.
     pub fn new(kind: EventKind) -> Self {
         Self {
             time: wall(),
@@ -81,22 +81,22 @@ impl Event {
         }
     }
 
-    /// It lasts for `span` from now on.
+    /// An event that lasts for `span`, from its time.
     #[must_use]
     pub fn lasting(self, span: Duration) -> Self {
         Self { until: Some(self.time + span), span: Some(span), ..self }
     }
 
-    /// One line of JSON, without its end.
+    /// One line of JSON, without a line end.
     pub fn to_json(&self) -> String {
         serde_json::to_string(self).expect("keys are text, and writing to a string does not fail")
     }
 
-    /// Everything that is known of it, by the names of the JSON, as texts: for places that hold nothing else.
+    /// Every known field as text, under its name in the JSON. For sinks that store only text.
     pub(super) fn texts(&self) -> Vec<(&'static str, Cow<'_, str>)> {
         let owned = |text: String| Some(Cow::Owned(text));
         let key = self.key.as_deref().map(|key| {
-            let json = serde_json::to_string(&Parts(key)).expect("texts under texts");
+            let json = serde_json::to_string(&KeyObject(key)).expect("a map of strings is JSON");
             Cow::Owned(json)
         });
         let all = [
@@ -108,11 +108,11 @@ impl Event {
             ("until", self.until.and_then(|until| owned(until.to_string()))),
             ("for", self.span.and_then(|span| owned(span.as_secs_f64().to_string()))),
         ];
-        let others = self.others().map(|(name, text)| (name, text.map(Cow::Borrowed)));
-        all.into_iter().chain(others).filter_map(|(name, text)| Some((name, text?))).collect()
+        let optional = self.optional_texts().map(|(name, text)| (name, text.map(Cow::Borrowed)));
+        all.into_iter().chain(optional).filter_map(|(name, text)| Some((name, text?))).collect()
     }
 
-    fn others(&self) -> [(&'static str, Option<&str>); 6] {
+    fn optional_texts(&self) -> [(&'static str, Option<&str>); 6] {
         [
             ("route", self.route.as_deref()),
             ("request_id", self.request_id.as_deref()),
@@ -124,18 +124,18 @@ impl Event {
     }
 }
 
-/// The six that every entry has come first, `null` where unknown; the others only where they are known.
+/// The first six fields are always there, `null` where unknown. The others are there only where they are known.
 impl Serialize for Event {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
         map.serialize_entry("time", &self.time.to_string())?;
         map.serialize_entry("event", self.kind.as_str())?;
         map.serialize_entry("limit", &self.limit.as_deref())?;
-        map.serialize_entry("key", &self.key.as_deref().map(Parts))?;
+        map.serialize_entry("key", &self.key.as_deref().map(KeyObject))?;
         map.serialize_entry("client", &self.client.map(|client| client.to_string()))?;
         map.serialize_entry("until", &self.until.map(|until| until.to_string()))?;
         if let Some(span) = self.span {
-            // Whole seconds are read best.
+            // Whole seconds without a decimal point.
             let millis = u64::try_from(span.as_millis()).unwrap_or(u64::MAX);
             if millis.is_multiple_of(1000) {
                 map.serialize_entry("for", &(millis / 1000))?;
@@ -143,7 +143,7 @@ impl Serialize for Event {
                 map.serialize_entry("for", &span.as_secs_f64())?;
             }
         }
-        for (name, text) in self.others() {
+        for (name, text) in self.optional_texts() {
             if let Some(text) = text {
                 map.serialize_entry(name, text)?;
             }
@@ -152,11 +152,11 @@ impl Serialize for Event {
     }
 }
 
-/// A key as an object: its selectors name its values.
+/// A key as a JSON object: selector to masked value.
 #[derive(Clone, Copy)]
-struct Parts<'a>(&'a [(String, String)]);
+struct KeyObject<'a>(&'a [(String, String)]);
 
-impl Serialize for Parts<'_> {
+impl Serialize for KeyObject<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_map(self.0.iter().map(|(selector, value)| (selector, value)))
     }
@@ -166,13 +166,13 @@ impl Serialize for Parts<'_> {
 mod tests {
     use super::*;
 
-    fn at(kind: EventKind) -> Event {
+    fn event_of(kind: EventKind) -> Event {
         Event { time: Timestamp::from_micros(1_700_000_000_250_000), ..Event::new(kind) }
     }
 
     #[test]
-    fn what_every_entry_has_is_there_though_unknown() {
-        let json = at(EventKind::Reload).to_json();
+    fn the_first_six_fields_are_there_even_where_unknown() {
+        let json = event_of(EventKind::Reload).to_json();
         assert_eq!(
             json,
             r#"{"time":"2023-11-14T22:13:20.250Z","event":"reload","limit":null,"key":null,"client":null,"until":null}"#
@@ -180,14 +180,14 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_says_who_what_why_and_until_when() {
+    fn an_event_says_who_what_why_and_until_when() {
         let event = Event {
             limit: Some("login".into()),
             key: Some(vec![("client_ip".into(), "198.51.100.*".into()), ("param.u".into(), "a***".into())]),
             client: Some([198, 51, 100, 7].into()),
             request_id: Some("r1".into()),
             reason: Some("a \"word\"".into()),
-            ..at(EventKind::Ban).lasting(Duration::from_secs(900))
+            ..event_of(EventKind::Ban).lasting(Duration::from_secs(900))
         };
         assert_eq!(
             event.to_json(),
@@ -199,6 +199,6 @@ mod tests {
         let text = |name| texts.iter().find(|(known, _)| *known == name).map(|(_, text)| &**text);
         assert_eq!(text("key"), Some(r#"{"client_ip":"198.51.100.*","param.u":"a***"}"#));
         assert_eq!((text("for"), text("client"), text("route")), (Some("900"), Some("198.51.100.7"), None));
-        assert!(at(EventKind::Delay).lasting(Duration::from_millis(1500)).to_json().contains(r#""for":1.5"#));
+        assert!(event_of(EventKind::Delay).lasting(Duration::from_millis(1500)).to_json().contains(r#""for":1.5"#));
     }
 }

@@ -1,4 +1,4 @@
-//! Whoever wants to know of what was done to somebody: the audit trail, webhooks, the live stream.
+//! Hands events to the audit trail and the event stream, and opens the webhook channels.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -10,24 +10,24 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use super::Event;
 use super::Metrics;
 use super::audit::AuditContext;
 use super::audit::AuditError;
 use super::audit::AuditSettings;
 use super::audit::AuditTrail;
 use super::audit::StreamAppender;
-use super::event::Event;
+use super::event_stream::EventStream;
 use super::notify::NotifySettings;
 use super::notify::WebhookChannels;
-use super::stream::Stream;
 
-/// Lives as long as the process; what it tells changes with the configuration.
+/// Lives as long as the process. A reload replaces the audit trail and the webhook channels.
 #[derive(Debug)]
 pub struct EventBus {
     trail: ArcSwap<AuditTrail>,
-    /// Whether the trail has any place: asked of every denial.
-    is_kept: AtomicBool,
-    stream: Stream,
+    /// Whether the trail has any sink. Every denial reads this.
+    has_trail: AtomicBool,
+    stream: EventStream,
     tasks: TaskTracker,
     closing: CancellationToken,
 }
@@ -36,14 +36,14 @@ impl EventBus {
     pub(super) fn new() -> Self {
         Self {
             trail: ArcSwap::from_pointee(AuditTrail::default()),
-            is_kept: AtomicBool::new(false),
-            stream: Stream::new(),
+            has_trail: AtomicBool::new(false),
+            stream: EventStream::new(),
             tasks: TaskTracker::new(),
             closing: CancellationToken::new(),
         }
     }
 
-    /// Opens the places of the audit trail; [`Self::set_trail`] puts them in force. To be called within a runtime.
+    /// Opens the sinks of the audit trail. [`Self::set_trail`] puts them in force. To be called within a runtime.
     pub fn open_trail(
         &self,
         settings: &AuditSettings,
@@ -53,15 +53,14 @@ impl EventBus {
         AuditTrail::open(settings, Some(&self.trail.load()), AuditContext { metrics, redis, tasks: &self.tasks })
     }
 
-    /// From now on entries go there.
     pub fn set_trail(&self, trail: AuditTrail) {
-        let is_kept = !trail.is_empty();
+        let has_trail = !trail.is_empty();
         self.trail.store(Arc::new(trail));
-        self.is_kept.store(is_kept, Ordering::Release);
+        self.has_trail.store(has_trail, Ordering::Release);
     }
 
-    /// Opens the channels for a policy; those that did not change are taken over from `previous`. To be called within a
-    /// runtime.
+    /// Opens the webhook channels of a configuration. Those that did not change are taken from `previous`. To be called
+    /// within a runtime.
     pub fn open_channels(
         &self,
         settings: &NotifySettings,
@@ -71,32 +70,31 @@ impl EventBus {
         previous.reopen(settings, metrics, &self.tasks, &self.closing)
     }
 
-    /// Where one can listen.
-    pub fn stream(&self) -> &Stream {
+    pub fn stream(&self) -> &EventStream {
         &self.stream
     }
 
-    /// Whether anybody at all would be told.
+    /// Whether an event would reach the audit trail or a subscriber of the stream.
     pub(super) fn has_consumers(&self) -> bool {
-        self.stream.has_listeners() || self.is_kept.load(Ordering::Acquire)
+        self.stream.has_subscribers() || self.has_trail.load(Ordering::Acquire)
     }
 
-    /// Tells everybody but webhooks. Waits for nobody.
+    /// Hands an event to the audit trail and the stream. The recorder notifies the webhooks. Does not wait.
     pub fn publish(&self, event: &Arc<Event>) {
-        self.trail.load().enter(event);
-        self.stream.tell(event);
+        self.trail.load().append(event);
+        self.stream.publish(event);
     }
 
-    /// Ends the stream, and waits until what was told is written and sent, `at_most` so long.
+    /// Ends the stream, and waits until all published events are written and sent, but no longer than `at_most`.
     pub async fn close(&self, at_most: Duration) {
-        self.stream.hang_up();
+        self.stream.close_subscriptions();
         self.closing.cancel();
-        self.is_kept.store(false, Ordering::Release);
-        let ends = self.trail.swap(Arc::new(AuditTrail::default())).ends();
+        self.has_trail.store(false, Ordering::Release);
+        let writers = self.trail.swap(Arc::new(AuditTrail::default())).finished();
         self.tasks.close();
         let all = async {
-            for end in ends {
-                end.reached().await;
+            for writer in writers {
+                writer.wait().await;
             }
             self.tasks.wait().await;
         };

@@ -1,4 +1,4 @@
-//! Pieces of lines: JSON that is written as it goes, and text that is safe on a terminal.
+//! Writes the parts of a log line: JSON without an intermediate value, and text that is safe on a terminal.
 
 use std::cell::RefCell;
 use std::fmt::Display;
@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::clock::Timestamp;
 
-/// The version of the Elastic Common Schema that lines are written by.
+/// The version of the Elastic Common Schema that lines follow.
 pub(super) const ECS_VERSION: &str = "8.17.0";
 
 pub(super) fn raw(line: &mut Vec<u8>, text: &str) {
@@ -23,14 +23,14 @@ pub(super) fn number(line: &mut Vec<u8>, value: u64) {
     raw(line, itoa::Buffer::new().format(value));
 }
 
-/// Text as a string of JSON.
+/// Text as a JSON string.
 pub(super) fn quoted(line: &mut Vec<u8>, value: &str) {
     line.push(b'"');
     escaped(line, value);
     line.push(b'"');
 }
 
-/// The same of what may be no text at all.
+/// Bytes as a JSON string. They need not be UTF-8.
 pub(super) fn quoted_bytes(line: &mut Vec<u8>, value: &[u8]) {
     match std::str::from_utf8(value) {
         Ok(text) => quoted(line, text),
@@ -38,9 +38,9 @@ pub(super) fn quoted_bytes(line: &mut Vec<u8>, value: &[u8]) {
     }
 }
 
-/// Text within a string of JSON.
+/// Text within a JSON string.
 pub(super) fn escaped(line: &mut Vec<u8>, value: &str) {
-    // Nearly all values need no escape, and the general writer looks at each byte.
+    // Nearly all values need no escape, and the general writer is slow because it branches on each byte.
     if value.bytes().fold(false, |any, byte| any | needs_escape(byte)) {
         let string = serde_json::to_string(value).expect("text is JSON");
         raw(line, &string[1..string.len() - 1]);
@@ -49,12 +49,12 @@ pub(super) fn escaped(line: &mut Vec<u8>, value: &str) {
     }
 }
 
-/// All bytes of a value are asked, without a branch for each: so the compiler asks many at once.
+/// The caller checks all bytes of a value without a branch, so that the compiler checks many at once.
 fn needs_escape(byte: u8) -> bool {
     byte < b' ' || byte == b'"' || byte == b'\\' || byte == 0x7f
 }
 
-/// An address, as its `Display` has it.
+/// An address in the form of its `Display`.
 pub(super) fn address(line: &mut Vec<u8>, address: IpAddr) {
     let IpAddr::V4(address) = address else { return put(line, address) };
     for (position, octet) in address.octets().into_iter().enumerate() {
@@ -65,7 +65,7 @@ pub(super) fn address(line: &mut Vec<u8>, address: IpAddr) {
     }
 }
 
-/// Text as it is, except that nothing in it can move a terminal's cursor or begin another line.
+/// Text in which control characters are escaped, so that it cannot move a terminal's cursor or begin another line.
 pub(super) fn plain(line: &mut Vec<u8>, text: &str) {
     if text.bytes().all(|byte| (b' '..0x7f).contains(&byte)) {
         raw(line, text);
@@ -82,7 +82,7 @@ pub(super) fn millis(line: &mut Vec<u8>, duration: Duration) {
     digits(line, micros % 1000);
 }
 
-/// RFC 3339 in UTC, to the millisecond. What is above the second is formatted once a second.
+/// RFC 3339 in UTC, to the millisecond. The part down to the second is formatted once a second.
 pub(super) fn time(line: &mut Vec<u8>, at: Timestamp) {
     thread_local! {
         static SECOND: RefCell<(u64, String)> = const { RefCell::new((u64::MAX, String::new())) };
@@ -101,7 +101,7 @@ pub(super) fn time(line: &mut Vec<u8>, at: Timestamp) {
     line.push(b'Z');
 }
 
-/// Nanoseconds since 1970, which OpenTelemetry writes as text: JSON has no such numbers.
+/// Nanoseconds since 1970 as text, as OpenTelemetry writes them: JSON numbers need not hold 64 bits.
 pub(super) fn nanos(line: &mut Vec<u8>, at: Timestamp) {
     line.push(b'"');
     number(line, at.as_micros());

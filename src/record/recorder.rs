@@ -1,4 +1,4 @@
-//! The sinks as one configuration names them: each request finds its counters by position.
+//! Records requests under the names of one configuration.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -16,20 +16,23 @@ use super::RequestRecord;
 use super::ServerNames;
 use super::Sinks;
 use super::access_log;
+use super::access_log::LineContext;
 use super::event::EventKind;
-use super::meters::LimitMeter;
-use super::meters::RouteMeter;
-use super::meters::UpstreamMeter;
+use super::metrics::LimitMetrics;
+use super::metrics::RouteMetrics;
+use super::metrics::UpstreamMetrics;
+use super::notify::WebhookChannel;
 use super::notify::WebhookChannels;
 use crate::clock;
 use crate::clock::Clock;
 use crate::decision::Policy;
 use crate::key::KeyHash;
+use crate::limit::Limit;
 use crate::limit::LimitId;
 use crate::route::RouteId;
 use crate::route::UpstreamId;
 
-/// Tells the sinks about requests, in the names of one configuration.
+/// Hands each request to the request log, the metrics, the event bus and the webhooks. Counters are found by position.
 #[derive(Debug)]
 pub struct Recorder {
     metrics: Arc<Metrics>,
@@ -37,20 +40,22 @@ pub struct Recorder {
     clock: Clock,
     /// `None`: requests are not logged.
     log: Option<RequestLog>,
-    /// Those that took no route first, then by `RouteId`.
-    routes: Vec<RouteMeter>,
+    /// First those of requests without a route, then by `RouteId`.
+    routes: Vec<RouteMetrics>,
     /// By `LimitId`.
-    limits: Vec<LimitMeter>,
+    limits: Vec<LimitMetrics>,
+    /// The channels that each limit notifies, by `LimitId`.
+    channels: Vec<Vec<Arc<WebhookChannel>>>,
     /// By `UpstreamId`.
-    upstreams: Vec<UpstreamMeter>,
+    upstreams: Vec<UpstreamMetrics>,
 }
 
-/// Where lines of requests go, and how they look.
+/// Where the lines of requests go, and in which format.
 #[derive(Debug)]
 struct RequestLog {
     lines: Arc<LineWriter>,
     format: LogFormat,
-    /// Whether they have the query.
+    /// Whether lines have the query.
     query: bool,
 }
 
@@ -72,154 +77,167 @@ impl Recorder {
                 format,
                 query: settings.query,
             }),
-            routes: names.map(|name| RouteMeter::new(metrics, name)).collect(),
-            limits: policy.limits.iter().map(|limit| LimitMeter::new(&limit.name, &limit.then.action)).collect(),
+            routes: names.map(|name| RouteMetrics::new(metrics, name)).collect(),
+            limits: policy.limits.iter().map(|limit| LimitMetrics::new(&limit.name, &limit.then.action)).collect(),
+            channels: Vec::new(),
             event_bus: Arc::clone(&sinks.event_bus),
             clock: Clock::system(),
-            upstreams: upstreams.into_iter().map(|names| UpstreamMeter::new(metrics, names)).collect(),
+            upstreams: upstreams.into_iter().map(|names| UpstreamMetrics::new(metrics, names)).collect(),
             metrics: Arc::clone(metrics),
         }
     }
 
-    /// The limits of `policy` tell the channels that they name.
+    /// Sets the webhook channels that the limits of `policy` notify. A shadow limit notifies none.
     #[must_use]
     pub fn with_channels(mut self, policy: &Policy, channels: &WebhookChannels) -> Self {
-        for (meter, limit) in self.limits.iter_mut().zip(&policy.limits) {
-            // A shadow tells nobody.
-            let named = limit.then.notify.iter().filter(|_| !limit.shadow);
-            meter.channels = named.filter_map(|channel| channels.get(*channel)).map(Arc::clone).collect();
-        }
+        let channels_of = |limit: &Limit| {
+            let ids = limit.then.notify.iter().filter(|_| !limit.shadow);
+            ids.filter_map(|id| channels.get(*id)).map(Arc::clone).collect()
+        };
+        self.channels = policy.limits.iter().map(channels_of).collect();
         self
     }
 
-    /// Whether anybody wants to know what this limit, or a list, does to a request.
+    /// Whether the audit trail, the event stream or a webhook would report what this limit, or a list, does.
     pub fn has_consumers_for(&self, limit: Option<LimitId>) -> bool {
-        self.event_bus.has_consumers()
-            || limit.is_some_and(|limit| !self.limits[usize::from(limit.0)].channels.is_empty())
+        self.event_bus.has_consumers() || limit.is_some_and(|limit| !self.channels_of(limit).is_empty())
     }
 
-    /// Whether requests are lines.
     pub fn logs_requests(&self) -> bool {
         self.log.is_some()
     }
 
-    /// Whether anybody is told which key of this limit a request has.
+    /// Whether the log or an event would show which key of this limit a request has.
     pub fn needs_key(&self, limit: LimitId) -> bool {
         self.logs_requests() || self.has_consumers_for(Some(limit))
     }
 
-    /// Counts a request, logs it, and tells of it where something was done to it. Waits for nobody.
+    /// Counts a request, logs it, and reports what a limit or a list did to it. Does not wait.
     pub fn record(&self, request: &RequestRecord<'_>) {
         self.count(request);
-        self.tell_of(request);
+        self.report(request);
         if let Some(RequestLog { lines, format, query }) = &self.log {
-            let named = access_log::Named {
+            let context = LineContext {
                 route: request.route.map(|route| &*self.route(Some(route)).name),
-                upstream: request.upstream.map(|forwarded| &*self.upstream(forwarded.id).name),
+                upstream: request.upstream.map(|upstream| &*self.upstream(upstream.id).name),
                 query: request.query.filter(|_| *query),
                 limits: &self.limits,
             };
-            lines.append(|line| access_log::write(line, *format, clock::wall(), request, &named));
+            lines.append(|line| access_log::write(line, *format, clock::wall(), request, &context));
         }
     }
 
-    fn tell_of(&self, request: &RequestRecord<'_>) {
-        let kind = match request.decision {
-            DecisionLabel::Allowed | DecisionLabel::Error => return,
-            DecisionLabel::Denied
-            | DecisionLabel::Banned
-            | DecisionLabel::Listed
-            | DecisionLabel::Tarpitted
-            | DecisionLabel::Challenged => EventKind::Denial,
-            DecisionLabel::Delayed => EventKind::Delay,
-        };
+    /// Publishes the event of a denied or delayed request, and notifies the channels of its limit.
+    fn report(&self, request: &RequestRecord<'_>) {
         let limit = request.applied_limit.map(|applied| applied.limit);
-        if !self.has_consumers_for(limit) {
+        let Some(kind) = event_kind(request.decision).filter(|_| self.has_consumers_for(limit)) else { return };
+        let event = Arc::new(self.event(kind, request));
+        self.event_bus.publish(&event);
+        let Some(AppliedLimit { limit, key, is_ban, is_suspect, .. }) = request.applied_limit else { return };
+        if self.channels_of(*limit).is_empty() || *is_suspect {
             return;
         }
-        let told = Event::new(kind);
-        let told = Event {
-            limit: match limit {
-                Some(limit) => Some(Arc::clone(&self.limits[usize::from(limit.0)].name)),
+        // A channel gets one notification in a while: the ban matters more than the denial that began it.
+        let event = if *is_ban { Arc::new(Event { kind: EventKind::Ban, ..Event::clone(&event) }) } else { event };
+        self.notify(*limit, *key, &event);
+    }
+
+    fn event(&self, kind: EventKind, request: &RequestRecord<'_>) -> Event {
+        let applied = request.applied_limit;
+        let event = Event::new(kind);
+        Event {
+            limit: match applied {
+                Some(applied) => Some(Arc::clone(self.limit_name(applied.limit))),
                 None => request.limit.map(Arc::from),
             },
-            key: request.applied_limit.and_then(|applied| applied.masked_key.as_ref()).map(|key| key.parts.clone()),
+            key: applied.and_then(|applied| applied.masked_key.as_ref()).map(|key| key.parts.clone()),
             client: Some(request.identity.client.address()),
             route: request.route.map(|route| Arc::clone(&self.route(Some(route)).name)),
             request_id: Some(request.request_id.into()),
             decision: Some(request.decision.as_str()),
             ban: request.ban.map(Box::from),
-            ..match request.applied_limit.and_then(|applied| applied.span) {
-                Some(span) => told.lasting(span),
-                None => told,
+            ..match applied.and_then(|applied| applied.span) {
+                Some(span) => event.lasting(span),
+                None => event,
             }
-        };
-        let told = Arc::new(told);
-        self.event_bus.publish(&told);
-        let Some(AppliedLimit { limit, key, is_ban, is_suspect, .. }) = request.applied_limit else { return };
-        if self.limits[usize::from(limit.0)].channels.is_empty() || *is_suspect {
-            return;
-        }
-        // Whoever is told once in a while is told of the ban, not that its first knock was denied.
-        let told = if *is_ban { Arc::new(Event { kind: EventKind::Ban, ..Event::clone(&told) }) } else { told };
-        self.notify(*limit, *key, &told);
-    }
-
-    /// Tells the channels of a limit.
-    fn notify(&self, limit: LimitId, key: Option<KeyHash>, told: &Arc<Event>) {
-        let LimitMeter { name, channels, .. } = &self.limits[usize::from(limit.0)];
-        for channel in channels {
-            channel.tell(told, name, key.unwrap_or(KeyHash(0)), self.clock.now());
         }
     }
 
-    /// Tells the channels of a limit of a ban that began after the request was answered that it began with.
+    /// Notifies the channels of a limit.
+    fn notify(&self, limit: LimitId, key: Option<KeyHash>, event: &Arc<Event>) {
+        for channel in self.channels_of(limit) {
+            channel.notify(event, self.limit_name(limit), key.unwrap_or(KeyHash(0)), self.clock.now());
+        }
+    }
+
+    /// Notifies the channels of a limit of a ban that began after its request was answered.
     pub fn notify_of_ban(
         &self,
         limit: LimitId,
         key: KeyHash,
-        shown: Vec<(String, String)>,
+        masked_key: Vec<(String, String)>,
         client: IpAddr,
         left: Duration,
     ) {
-        let told = Event {
-            limit: Some(Arc::clone(&self.limits[usize::from(limit.0)].name)),
-            key: Some(shown),
+        let event = Event {
+            limit: Some(Arc::clone(self.limit_name(limit))),
+            key: Some(masked_key),
             client: Some(client),
             decision: Some(DecisionLabel::Banned.as_str()),
             ..Event::new(EventKind::Ban).lasting(left)
         };
-        self.notify(limit, Some(key), &Arc::new(told));
+        self.notify(limit, Some(key), &Arc::new(event));
     }
 
     fn count(&self, request: &RequestRecord<'_>) {
         let route = self.route(request.route);
         route.requests(&self.metrics, request.decision, request.status).inc();
         route.request_duration.observe(request.duration);
-        if let Some(meaning) = request.outcome {
-            route.outcomes(&self.metrics, meaning).inc();
+        if let Some(outcome) = request.outcome {
+            route.outcomes(&self.metrics, outcome).inc();
         }
-        if let Some(deciding) = request.decision_duration {
-            route.decision_duration.observe(deciding);
+        if let Some(duration) = request.decision_duration {
+            route.decision_duration.observe(duration);
         }
         for report in request.limits {
             self.limits[usize::from(report.limit.0)].decisions(&self.metrics, report).inc();
         }
-        if let Some(forwarded) = request.upstream {
-            self.upstream(forwarded.id).count(&self.metrics, forwarded);
+        if let Some(upstream) = request.upstream {
+            self.upstream(upstream.id).count(&self.metrics, upstream);
         }
     }
 
-    fn route(&self, route: Option<RouteId>) -> &RouteMeter {
+    fn limit_name(&self, limit: LimitId) -> &Arc<str> {
+        &self.limits[usize::from(limit.0)].name
+    }
+
+    fn channels_of(&self, limit: LimitId) -> &[Arc<WebhookChannel>] {
+        self.channels.get(usize::from(limit.0)).map_or(&[], Vec::as_slice)
+    }
+
+    fn route(&self, route: Option<RouteId>) -> &RouteMetrics {
         &self.routes[route.map_or(0, |id| usize::from(id.0) + 1)]
     }
 
-    fn upstream(&self, upstream: UpstreamId) -> &UpstreamMeter {
+    fn upstream(&self, upstream: UpstreamId) -> &UpstreamMetrics {
         &self.upstreams[usize::from(upstream.0)]
     }
 }
 
-/// How requests that took no route are labelled.
+/// `None`: neither a limit nor a list acted on the request.
+fn event_kind(decision: DecisionLabel) -> Option<EventKind> {
+    match decision {
+        DecisionLabel::Allowed | DecisionLabel::Error => None,
+        DecisionLabel::Denied
+        | DecisionLabel::Banned
+        | DecisionLabel::Listed
+        | DecisionLabel::Tarpitted
+        | DecisionLabel::Challenged => Some(EventKind::Denial),
+        DecisionLabel::Delayed => Some(EventKind::Delay),
+    }
+}
+
+/// The route label of requests without a route.
 const NO_ROUTE: &str = "none";
 
 #[cfg(test)]

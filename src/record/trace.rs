@@ -1,4 +1,4 @@
-//! The trace that a request belongs to, as its `traceparent` says (W3C Trace Context).
+//! The trace of a request, from its `traceparent` (W3C Trace Context).
 
 use http::HeaderMap;
 use http::HeaderName;
@@ -15,10 +15,10 @@ const DIGITS: usize = 32;
 const LENGTH: usize = 3 + DIGITS + 1 + 16 + 1 + 2;
 
 impl TraceId {
-    /// `None`: no trace is named, or more than one, or none that there can be.
+    /// `None`: there is no `traceparent`, more than one, or an invalid one.
     pub fn of(headers: &HeaderMap) -> Option<Self> {
-        let mut named = headers.get_all(TRACEPARENT).iter();
-        let only = named.next().filter(|_| named.next().is_none())?;
+        let mut fields = headers.get_all(TRACEPARENT).iter();
+        let only = fields.next().filter(|_| fields.next().is_none())?;
         Self::read(only.as_bytes())
     }
 
@@ -27,14 +27,14 @@ impl TraceId {
         let [version, id, span, flags] = [&known[..2], &known[3..35], &known[36..52], &known[53..]];
         let is_hex = |digits: &[u8]| digits.iter().all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f'));
         let is_null = |digits: &[u8]| digits.iter().all(|digit| *digit == b'0');
-        let is_sound = [2, 35, 52].iter().all(|&dash| known[dash] == b'-')
+        let is_valid = [2, 35, 52].iter().all(|&dash| known[dash] == b'-')
             && [version, id, span, flags].into_iter().all(is_hex)
             && version != b"ff"
             && !is_null(id)
             && !is_null(span);
-        // Later versions may say more; this one does not.
+        // Later versions may append more fields. Version 00 has no more.
         let ends = if version == b"00" { more.is_empty() } else { matches!(more, [] | [b'-', ..]) };
-        (is_sound && ends).then(|| Self(id.try_into().expect("as many as there are between the dashes")))
+        (is_valid && ends).then(|| Self(id.try_into().expect("32 digits stand between the dashes")))
     }
 
     pub fn as_str(&self) -> &str {
@@ -57,14 +57,14 @@ mod tests {
     }
 
     #[test]
-    fn the_id_of_a_sound_field_is_known() {
+    fn the_id_of_a_valid_field_is_taken() {
         check(&format!("00-{ID}-00f067aa0ba902b7-01"), Some(ID));
         check(&format!("cc-{ID}-00f067aa0ba902b7-00"), Some(ID));
         check(&format!("cc-{ID}-00f067aa0ba902b7-00-what-comes"), Some(ID));
     }
 
     #[test]
-    fn what_is_not_sound_names_no_trace() {
+    fn an_invalid_field_names_no_trace() {
         for wrong in [
             String::new(),
             ID.to_owned(),

@@ -10,7 +10,7 @@ use crate::page::Page;
 
 #[test]
 fn every_metric_is_in_the_table() {
-    let names = fs::read_to_string("src/record/names.rs").expect("the names of the metrics");
+    let names = fs::read_to_string("src/record/metrics/names.rs").expect("the names of the metrics");
     let names: Vec<&str> = names.split('"').filter(|text| text.starts_with("portcullis_")).collect();
     let page = fs::read_to_string(format!("{BOOK}/observability.md")).expect("the page");
     for name in &names {

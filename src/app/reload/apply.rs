@@ -57,14 +57,14 @@ impl App {
         match &result {
             Ok(changes) => {
                 info!("configuration reloaded; {changes}");
-                self.sinks.metrics().reloaded(ReloadResult::Success);
+                self.sinks.metrics().count_reload(ReloadResult::Success);
             }
             Err(error) => {
                 error.log();
                 if let ReloadError::Mistakes(mistakes) = error {
                     self.watch_also(mistakes);
                 }
-                self.sinks.metrics().reloaded(ReloadResult::Failure);
+                self.sinks.metrics().count_reload(ReloadResult::Failure);
             }
         }
         // Written by the new audit settings, so that each trail holds the reload that it began with.

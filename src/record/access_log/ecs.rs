@@ -1,14 +1,13 @@
-//! Lines in the words of the Elastic Common Schema.
+//! Lines in the Elastic Common Schema.
 
-use http::Version;
-
-use super::Named;
+use super::LineContext;
 use super::fields;
-use super::fields::Value;
-use super::json::names;
-use super::json::plain;
-use super::sentence;
-use super::shadow;
+use super::fields::FieldValue;
+use super::message::message;
+use super::value::common_value;
+use super::value::names;
+use super::value::split_port;
+use super::value::version_number;
 use crate::clock::Timestamp;
 use crate::record::DecisionLabel;
 use crate::record::RequestRecord;
@@ -18,34 +17,34 @@ use crate::record::line::quoted;
 use crate::record::line::raw;
 use crate::record::line::time;
 
-/// What is unknown is left out.
-pub(super) fn write(line: &mut Vec<u8>, at: Timestamp, request: &RequestRecord<'_>, named: &Named<'_>) {
+/// Unknown fields are left out.
+pub(super) fn write(line: &mut Vec<u8>, at: Timestamp, request: &RequestRecord<'_>, context: &LineContext<'_>) {
     raw(line, "{\"@timestamp\":\"");
     time(line, at);
     raw(line, "\",\"log.level\":\"info\",\"message\":\"");
-    sentence(line, request);
+    message(line, request);
     raw(line, "\",\"ecs.version\":\"");
     raw(line, ECS_VERSION);
     raw(line, "\",\"service.name\":\"portcullis\",\"event.dataset\":\"portcullis.requests\",\"event.kind\":\"event\"");
     raw(line, ",\"event.category\":[\"web\"],\"event.type\":[\"access\",\"");
-    raw(line, kind(request.decision));
+    raw(line, event_type(request.decision));
     raw(line, "\"],\"event.outcome\":\"");
-    raw(line, outcome(request));
+    raw(line, event_outcome(request));
     line.push(b'"');
-    fields::each(request, named, |name, value| match value {
-        Value::Unknown => {}
-        Value::Shadows(request, named) => {
-            if shadow(request, named).next().is_some() {
+    fields::each(request, context, |name, value| match value {
+        FieldValue::Unknown => {}
+        FieldValue::ShadowLimits(request, context) => {
+            if context.shadow_limits(request).next().is_some() {
                 raw(line, name.ecs);
-                names(line, shadow(request, named));
+                names(line, context.shadow_limits(request));
             }
         }
-        Value::Protocol(version) => {
+        FieldValue::Protocol(version) => {
             raw(line, name.ecs);
-            quoted(line, number_of(version));
+            quoted(line, version_number(version));
         }
-        Value::Host(host) => {
-            let (domain, port) = apart(host);
+        FieldValue::Host(host) => {
+            let (domain, port) = split_port(host);
             raw(line, name.ecs);
             quoted(line, domain);
             if let Some(port) = port {
@@ -53,19 +52,19 @@ pub(super) fn write(line: &mut Vec<u8>, at: Timestamp, request: &RequestRecord<'
                 number(line, port.into());
             }
         }
-        Value::Span(span) => {
+        FieldValue::Span(span) => {
             raw(line, name.ecs);
             number(line, u64::try_from(span.as_nanos()).unwrap_or(u64::MAX));
         }
         value => {
             raw(line, name.ecs);
-            plain(line, value);
+            common_value(line, value);
         }
     });
     raw(line, "}\n");
 }
 
-fn kind(decision: DecisionLabel) -> &'static str {
+fn event_type(decision: DecisionLabel) -> &'static str {
     match decision {
         DecisionLabel::Allowed | DecisionLabel::Delayed => "allowed",
         DecisionLabel::Error => "error",
@@ -73,27 +72,10 @@ fn kind(decision: DecisionLabel) -> &'static str {
     }
 }
 
-fn outcome(request: &RequestRecord<'_>) -> &'static str {
+fn event_outcome(request: &RequestRecord<'_>) -> &'static str {
     match request.status {
         None => "unknown",
         Some(status) if status.is_client_error() || status.is_server_error() => "failure",
         Some(_) => "success",
     }
-}
-
-/// `1.1`, `2`: both schemas have the name apart.
-pub(super) fn number_of(version: Version) -> &'static str {
-    match version {
-        Version::HTTP_10 => "1.0",
-        Version::HTTP_2 => "2",
-        Version::HTTP_3 => "3",
-        _ => "1.1",
-    }
-}
-
-/// A host and its port, where it has one.
-pub(super) fn apart(host: &str) -> (&str, Option<u16>) {
-    let split = host.rsplit_once(':').and_then(|(name, port)| Some((name, port.parse().ok()?)));
-    // The last piece of an address in brackets is no port.
-    split.filter(|_| !host.ends_with(']')).map_or((host, None), |(name, port)| (name, Some(port)))
 }

@@ -1,7 +1,6 @@
 //! Lines for people.
 
-use super::Named;
-use super::shadow;
+use super::LineContext;
 use crate::clock::Timestamp;
 use crate::record::ObservedOutcome;
 use crate::record::RequestRecord;
@@ -12,7 +11,7 @@ use crate::record::line::put;
 use crate::record::line::raw;
 use crate::record::line::time;
 
-pub(super) fn write(line: &mut Vec<u8>, at: Timestamp, request: &RequestRecord<'_>, named: &Named<'_>) {
+pub(super) fn write(line: &mut Vec<u8>, at: Timestamp, request: &RequestRecord<'_>, context: &LineContext<'_>) {
     time(line, at);
     line.push(b' ');
     address(line, request.identity.client.address());
@@ -21,7 +20,7 @@ pub(super) fn write(line: &mut Vec<u8>, at: Timestamp, request: &RequestRecord<'
         plain(line, word);
     }
     plain(line, request.path);
-    if let Some(query) = named.query {
+    if let Some(query) = context.query {
         line.push(b'?');
         plain(line, query);
     }
@@ -41,10 +40,10 @@ pub(super) fn write(line: &mut Vec<u8>, at: Timestamp, request: &RequestRecord<'
         put(line, seconds);
     }
     labelled(line, "outcome", request.outcome.map(ObservedOutcome::as_str));
-    labelled(line, "route", named.route);
-    labelled(line, "upstream", named.upstream);
+    labelled(line, "route", context.route);
+    labelled(line, "upstream", context.upstream);
     labelled(line, "server", request.upstream.and_then(|forwarded| forwarded.server));
-    for limit in shadow(request, named) {
+    for limit in context.shadow_limits(request) {
         labelled(line, "shadow", Some(limit));
     }
     line.push(b' ');

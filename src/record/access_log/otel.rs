@@ -1,13 +1,12 @@
-//! Lines in the log data model of OpenTelemetry: each is a `LogRecord` in the JSON of its protocol.
+//! Lines in the log data model of OpenTelemetry. Each line is a `LogRecord` in OTLP's JSON.
 
-use super::Named;
-use super::ecs::apart;
-use super::ecs::number_of;
+use super::LineContext;
 use super::fields;
-use super::fields::Value;
-use super::json::plain;
-use super::sentence;
-use super::shadow;
+use super::fields::FieldValue;
+use super::message::message;
+use super::value::common_value;
+use super::value::split_port;
+use super::value::version_number;
 use crate::clock::Timestamp;
 use crate::record::RequestRecord;
 use crate::record::line::millis;
@@ -16,56 +15,56 @@ use crate::record::line::number;
 use crate::record::line::quoted;
 use crate::record::line::raw;
 
-/// What is unknown is left out.
-pub(super) fn write(line: &mut Vec<u8>, at: Timestamp, request: &RequestRecord<'_>, named: &Named<'_>) {
+/// Unknown fields are left out.
+pub(super) fn write(line: &mut Vec<u8>, at: Timestamp, request: &RequestRecord<'_>, context: &LineContext<'_>) {
     raw(line, "{\"timeUnixNano\":");
     nanos(line, at);
     raw(line, ",\"severityNumber\":9,\"severityText\":\"INFO\",\"body\":{\"stringValue\":\"");
-    sentence(line, request);
+    message(line, request);
     raw(line, "\"}");
     if let Some(id) = request.trace {
         raw(line, ",\"traceId\":");
         quoted(line, id.as_str());
     }
     raw(line, ",\"attributes\":[{\"key\":\"network.protocol.name\",\"value\":{\"stringValue\":\"http\"}}");
-    fields::each(request, named, |name, value| match value {
-        // The record says by itself to which trace it belongs.
-        Value::Unknown | Value::Trace(_) => {}
-        Value::Shadows(request, named) => {
-            if shadow(request, named).next().is_none() {
+    fields::each(request, context, |name, value| match value {
+        // A `LogRecord` has a field of its own for the trace.
+        FieldValue::Unknown | FieldValue::Trace(_) => {}
+        FieldValue::ShadowLimits(request, context) => {
+            if context.shadow_limits(request).next().is_none() {
                 return;
             }
             raw(line, name.otel);
             raw(line, "{\"arrayValue\":{\"values\":[");
-            for (position, limit) in shadow(request, named).enumerate() {
+            for (position, limit) in context.shadow_limits(request).enumerate() {
                 raw(line, if position > 0 { ",{\"stringValue\":" } else { "{\"stringValue\":" });
                 quoted(line, limit);
                 line.push(b'}');
             }
             raw(line, "]}}}");
         }
-        Value::Number(value) => {
+        FieldValue::Number(value) => {
             raw(line, name.otel);
             integer(line, value);
         }
-        Value::Span(span) => {
+        FieldValue::Span(span) => {
             raw(line, name.otel);
             raw(line, "{\"doubleValue\":");
             millis(line, span);
             raw(line, "}}");
         }
-        Value::Host(host) => {
-            let (name_of_host, port) = apart(host);
+        FieldValue::Host(host) => {
+            let (name_of_host, port) = split_port(host);
             raw(line, name.otel);
-            text(line, Value::Text(name_of_host));
+            text(line, FieldValue::Text(name_of_host));
             if let Some(port) = port {
                 raw(line, ",{\"key\":\"server.port\",\"value\":");
                 integer(line, port.into());
             }
         }
-        Value::Protocol(version) => {
+        FieldValue::Protocol(version) => {
             raw(line, name.otel);
-            text(line, Value::Text(number_of(version)));
+            text(line, FieldValue::Text(version_number(version)));
         }
         value => {
             raw(line, name.otel);
@@ -75,14 +74,14 @@ pub(super) fn write(line: &mut Vec<u8>, at: Timestamp, request: &RequestRecord<'
     raw(line, "]}\n");
 }
 
-/// What is a string in JSON is one here.
-fn text(line: &mut Vec<u8>, value: Value<'_>) {
+/// A value that is a string in JSON.
+fn text(line: &mut Vec<u8>, value: FieldValue<'_>) {
     raw(line, "{\"stringValue\":");
-    plain(line, value);
+    common_value(line, value);
     raw(line, "}}");
 }
 
-/// Whole numbers are written as text: JSON has none of 64 bits.
+/// OTLP writes integers as text, because JSON numbers need not hold 64 bits.
 fn integer(line: &mut Vec<u8>, value: u64) {
     raw(line, "{\"intValue\":\"");
     number(line, value);

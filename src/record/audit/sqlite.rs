@@ -1,4 +1,4 @@
-//! A database of one table. Rows are never deleted: how long they are kept is for others to say.
+//! An SQLite database of one table. Rows are never deleted: how long they are kept is the operator's decision.
 
 use std::io;
 use std::path::Path;
@@ -9,13 +9,13 @@ use rusqlite::Connection;
 use rusqlite::Statement;
 use rusqlite::params_from_iter;
 
-use super::clerk::Book;
-use crate::record::event::Event;
+use super::writer::AuditSink;
+use crate::record::Event;
 
 #[derive(Debug)]
-pub(super) struct Database(Connection);
+pub(super) struct AuditDatabase(Connection);
 
-/// Named as in the JSON. Times sort as text; `for` is in seconds.
+/// Columns are named as in the JSON. Times sort as text. `for` is in seconds.
 const SCHEMA: &str = r#"
 CREATE TABLE IF NOT EXISTS audit (
     id INTEGER PRIMARY KEY,
@@ -39,7 +39,7 @@ CREATE INDEX IF NOT EXISTS audit_limit ON audit ("limit", "time");
 CREATE INDEX IF NOT EXISTS audit_request ON audit (request_id);
 "#;
 
-/// In the order of the statement.
+/// In the order of [`INSERT`].
 const COLUMNS: [&str; 13] = [
     "time",
     "event",
@@ -62,14 +62,14 @@ INSERT INTO audit
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 "#;
 
-/// How long somebody else may be writing.
-const BUSY: Duration = Duration::from_secs(5);
+/// How long to wait for another process that writes.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
-impl Database {
+impl AuditDatabase {
     pub(super) fn open(path: &Path) -> rusqlite::Result<Self> {
         let connection = Connection::open(path)?;
-        connection.busy_timeout(BUSY)?;
-        // Whoever reads does not wait for who writes. A crash of the machine may lose the last rows, never the database.
+        connection.busy_timeout(BUSY_TIMEOUT)?;
+        // Readers do not wait for the writer. A crash of the machine may lose the last rows, but never the database.
         connection.pragma_update(None, "journal_mode", "wal")?;
         connection.pragma_update(None, "synchronous", "normal")?;
         connection.execute_batch(SCHEMA)?;
@@ -77,25 +77,25 @@ impl Database {
     }
 }
 
-impl Book for Database {
-    fn write(&mut self, entries: &[Arc<Event>]) -> io::Result<()> {
-        insert(&mut self.0, entries).map_err(io::Error::other)
+impl AuditSink for AuditDatabase {
+    fn write(&mut self, events: &[Arc<Event>]) -> io::Result<()> {
+        insert_all(&mut self.0, events).map_err(io::Error::other)
     }
 }
 
-fn insert(connection: &mut Connection, entries: &[Arc<Event>]) -> rusqlite::Result<()> {
-    let together = connection.transaction()?;
+fn insert_all(connection: &mut Connection, events: &[Arc<Event>]) -> rusqlite::Result<()> {
+    let transaction = connection.transaction()?;
     {
-        let mut row = together.prepare(INSERT)?;
-        for event in entries {
-            fill(&mut row, event)?;
+        let mut insert = transaction.prepare(INSERT)?;
+        for event in events {
+            insert_event(&mut insert, event)?;
         }
     }
-    together.commit()
+    transaction.commit()
 }
 
-fn fill(row: &mut Statement<'_>, event: &Event) -> rusqlite::Result<usize> {
+fn insert_event(insert: &mut Statement<'_>, event: &Event) -> rusqlite::Result<usize> {
     let texts = event.texts();
     let column = |name: &&str| texts.iter().find(|(known, _)| known == name).map(|(_, text)| &**text);
-    row.execute(params_from_iter(COLUMNS.iter().map(column)))
+    insert.execute(params_from_iter(COLUMNS.iter().map(column)))
 }

@@ -1,4 +1,4 @@
-//! Sends one message to one webhook, over a connection of its own.
+//! Sends one notification to one webhook, over a connection of its own.
 
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -25,12 +25,12 @@ use crate::tls::client::NoSystemRoots;
 use crate::tls::client::client_config;
 use crate::tls::client::system_roots;
 
-/// Why a message did not arrive; without the secret of the address.
+/// Why a notification was not delivered. Does not show the secret URL.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum Undelivered {
-    #[error("it answered {0}")]
+pub(super) enum DeliveryError {
+    #[error("the webhook answered {0}")]
     Status(StatusCode),
-    #[error("it did not answer within {} s", TIMEOUT.as_secs())]
+    #[error("the webhook did not answer within {} s", TIMEOUT.as_secs())]
     Timeout,
     #[error("{0}")]
     NoSystemRoots(#[from] NoSystemRoots),
@@ -40,16 +40,16 @@ pub(super) enum Undelivered {
     Client(#[from] legacy::Error),
 }
 
-/// From looking its name up to the head of its answer.
+/// From the name lookup to the head of the answer.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Sends `json`. Only a status of success means that it arrived: a redirection is not followed.
-pub(super) async fn post(webhook: &Webhook, json: Bytes) -> Result<(), Undelivered> {
-    let status = timeout(TIMEOUT, exchange(webhook, json)).await.map_err(|_| Undelivered::Timeout)??;
-    if status.is_success() { Ok(()) } else { Err(Undelivered::Status(status)) }
+/// Sends `json`. Only a success status means that it was delivered. Redirections are not followed.
+pub(super) async fn post(webhook: &Webhook, json: Bytes) -> Result<(), DeliveryError> {
+    let status = timeout(TIMEOUT, exchange(webhook, json)).await.map_err(|_| DeliveryError::Timeout)??;
+    if status.is_success() { Ok(()) } else { Err(DeliveryError::Status(status)) }
 }
 
-async fn exchange(webhook: &Webhook, json: Bytes) -> Result<StatusCode, Undelivered> {
+async fn exchange(webhook: &Webhook, json: Bytes) -> Result<StatusCode, DeliveryError> {
     let request = Request::post(webhook.url())
         .header(HOST, webhook.authority())
         .header(CONTENT_TYPE, "application/json")

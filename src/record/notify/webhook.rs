@@ -1,33 +1,33 @@
-//! Where a message goes. The address of a webhook is its password, so nothing shows it.
+//! The URL of a webhook. Its path is its password, so it is never shown.
 
 use std::fmt;
 
 use http::Uri;
 use http::uri::Authority;
 
-/// An http or https URL. Only its scheme and host are ever shown.
+/// An http or https URL. Only its scheme and host are shown.
 #[derive(Clone, Eq, PartialEq)]
 pub struct Webhook(Uri);
 
-/// Why a text is no webhook; never the text itself.
+/// Why a text is not a webhook URL. Never shows the text itself.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
 pub enum InvalidWebhook {
     #[error("a webhook is an http:// or https:// URL")]
-    NoUrl,
+    NotHttp,
     #[error("a webhook's URL has no user name or password: the secret stands in its path")]
     Credentials,
 }
 
 impl Webhook {
     pub fn parse(text: &str) -> Result<Self, InvalidWebhook> {
-        let uri = text.trim().parse::<Uri>().map_err(|_| InvalidWebhook::NoUrl)?;
+        let uri = text.trim().parse::<Uri>().map_err(|_| InvalidWebhook::NotHttp)?;
         let is_http = uri.scheme_str().is_some_and(|scheme| scheme == "http" || scheme == "https");
         let authority = uri.authority().map(Authority::as_str).unwrap_or_default();
         if authority.contains('@') {
             return Err(InvalidWebhook::Credentials);
         }
         if !is_http || uri.host().is_none_or(str::is_empty) || authority.ends_with(':') {
-            return Err(InvalidWebhook::NoUrl);
+            return Err(InvalidWebhook::NotHttp);
         }
         Ok(Self(uri))
     }
@@ -36,7 +36,7 @@ impl Webhook {
         self.0.scheme_str() == Some("https")
     }
 
-    /// The name or address, without the brackets of IPv6.
+    /// The host name or address, without the brackets of IPv6.
     pub fn host(&self) -> &str {
         self.0.host().unwrap_or_default().trim_start_matches('[').trim_end_matches(']')
     }
@@ -45,12 +45,12 @@ impl Webhook {
         self.0.port_u16().unwrap_or(if self.is_https() { 443 } else { 80 })
     }
 
-    /// As the Host field says it.
+    /// The value of the Host field.
     pub(super) fn authority(&self) -> &str {
         self.0.authority().map(Authority::as_str).unwrap_or_default()
     }
 
-    /// All of it, the secret in its path too.
+    /// The whole URL, with the secret in its path.
     pub(super) fn url(&self) -> &Uri {
         &self.0
     }
@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_webhook_shows_whom_it_reaches_and_never_its_path() {
+    fn a_webhook_shows_its_host_and_never_its_path() {
         let webhook = Webhook::parse("https://hooks.example.com/T0/s3cret?token=abc").unwrap();
         assert_eq!(format!("{webhook} {webhook:?}"), "https://hooks.example.com/*** https://hooks.example.com/***");
         assert_eq!((webhook.host(), webhook.port(), webhook.is_https()), ("hooks.example.com", 443, true));
@@ -83,9 +83,9 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_http_url_is_refused() {
+    fn only_http_urls_are_taken() {
         for text in ["", "hooks.example.com/T0", "ftp://example.com/", "https://", "/T0", "https://example.com:/"] {
-            assert_eq!(Webhook::parse(text), Err(InvalidWebhook::NoUrl), "{text}");
+            assert_eq!(Webhook::parse(text), Err(InvalidWebhook::NotHttp), "{text}");
         }
         assert_eq!(Webhook::parse("https://me:secret@example.com/"), Err(InvalidWebhook::Credentials));
     }

@@ -1,12 +1,10 @@
-//! A channel that runs: who may be told of what, a queue, and a task that sees to it that messages arrive.
+//! A running channel: suppresses repeated notifications, queues the others, and sends them from a task of its own.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use parking_lot::Mutex;
-use serde_json::Value;
-use serde_json::json;
 use tokio::sync::mpsc;
 use tokio::time;
 use tokio_util::sync::CancellationToken;
@@ -15,153 +13,127 @@ use tracing::info;
 use tracing::warn;
 
 use super::ChannelSettings;
-use super::pace::May;
-use super::pace::Pace;
+use super::notification::Notification;
 use super::post::post;
+use super::suppression::SendVerdict;
+use super::suppression::Suppression;
 use crate::clock::Timestamp;
 use crate::key::KeyHash;
-use crate::record::event::Event;
-use crate::record::metrics::NoticeMetrics;
+use crate::record::Event;
+use crate::record::metrics::NotificationMetrics;
 
-/// The near end. The task ends with the last holder, when everything is sent.
+/// The sending end of the queue. When the last holder drops it, the task sends what is queued and ends.
 #[derive(Debug)]
 pub struct WebhookChannel {
     settings: ChannelSettings,
-    pace: Mutex<Pace>,
-    queue: mpsc::Sender<Notice>,
-    counts: NoticeMetrics,
+    suppression: Mutex<Suppression>,
+    queue: mpsc::Sender<Notification>,
+    counters: NotificationMetrics,
 }
 
-/// What is to be told.
-#[derive(Clone, Debug)]
-struct Notice {
-    event: Arc<Event>,
-    suppressed: u64,
-}
+/// More notifications than this would arrive too late to help.
+const MAX_QUEUED: usize = 1024;
 
-/// More than this is told to nobody in time.
-const QUEUE: usize = 1024;
+/// How often a notification is sent at most.
+const MAX_ATTEMPTS: u32 = 7;
 
-/// How often a message is tried, and how long is waited before the second time; each further wait is twice as long.
-const TRIES: u32 = 7;
+/// The wait before the second attempt. Each further wait is twice as long.
 const FIRST_WAIT: Duration = Duration::from_millis(500);
 
 impl WebhookChannel {
-    /// To be called within a runtime. From when `closing` is cancelled, nothing is tried again.
+    /// To be called within a runtime. When `closing` is cancelled, the task tries what is queued once more and ends.
     pub(super) fn open(
-        channel: ChannelSettings,
-        counts: NoticeMetrics,
+        settings: ChannelSettings,
+        counters: NotificationMetrics,
         tasks: &TaskTracker,
         closing: CancellationToken,
     ) -> Arc<Self> {
-        let (queue, notices) = mpsc::channel(QUEUE);
-        tasks.spawn(deliver(channel.clone(), notices, counts.clone(), closing));
-        let pace = Mutex::new(Pace::new(channel.every));
-        Arc::new(Self { settings: channel, pace, queue, counts })
+        let (queue, notifications) = mpsc::channel(MAX_QUEUED);
+        tasks.spawn(send_queued(settings.clone(), notifications, counters.clone(), closing));
+        let suppression = Mutex::new(Suppression::new(settings.every));
+        Arc::new(Self { settings, suppression, queue, counters })
     }
 
     pub fn settings(&self) -> &ChannelSettings {
         &self.settings
     }
 
-    /// Tells of it, unless the same was told lately. Waits for nobody.
-    pub(in crate::record) fn tell(&self, event: &Arc<Event>, limit: &Arc<str>, key: KeyHash, now: Timestamp) {
-        let may = self.pace.lock().ask(limit, key, now);
-        match may {
-            May::Tell { suppressed } => {
-                let notice = Notice { event: Arc::clone(event), suppressed };
-                if self.queue.try_send(notice).is_err() {
-                    self.counts.dropped();
+    /// Queues a notification, unless the same limit and key had one lately. Does not wait.
+    pub(in crate::record) fn notify(&self, event: &Arc<Event>, limit: &Arc<str>, key: KeyHash, now: Timestamp) {
+        let verdict = self.suppression.lock().check(limit, key, now);
+        match verdict {
+            SendVerdict::Send { suppressed } => {
+                let notification = Notification { event: Arc::clone(event), suppressed };
+                if self.queue.try_send(notification).is_err() {
+                    self.counters.dropped();
                 }
             }
-            May::Wait => self.counts.suppressed(),
-            May::Full => self.counts.dropped(),
+            SendVerdict::Suppress => self.counters.suppressed(),
+            SendVerdict::Full => self.counters.dropped(),
         }
     }
 }
 
-async fn deliver(
-    channel: ChannelSettings,
-    mut notices: mpsc::Receiver<Notice>,
-    counts: NoticeMetrics,
+async fn send_queued(
+    settings: ChannelSettings,
+    mut notifications: mpsc::Receiver<Notification>,
+    counters: NotificationMetrics,
     closing: CancellationToken,
 ) {
-    let mut is_well = true;
+    let mut is_healthy = true;
     loop {
-        let notice = tokio::select! {
+        let notification = tokio::select! {
             biased;
-            notice = notices.recv() => notice,
-            () = closing.cancelled(), if !notices.is_closed() => {
-                notices.close();
+            notification = notifications.recv() => notification,
+            () = closing.cancelled(), if !notifications.is_closed() => {
+                notifications.close();
                 continue;
             }
         };
-        let Some(notice) = notice else { return };
-        let arrived = insist(&channel, &notice, &closing).await;
-        if arrived {
-            counts.delivered();
+        let Some(notification) = notification else { return };
+        let is_delivered = send_with_retries(&settings, &notification, &closing).await;
+        if is_delivered {
+            counters.delivered();
         } else {
-            counts.failed();
+            counters.failed();
         }
-        let name = &*channel.name;
-        match (is_well, arrived) {
-            (false, true) => info!(channel = name, "messages reach the webhook of `{name}` again"),
+        let name = &*settings.name;
+        match (is_healthy, is_delivered) {
+            (false, true) => info!(channel = name, "the webhook of `{name}` takes notifications again"),
             (true, false) => {
-                warn!(channel = name, "messages do not reach the webhook of `{name}`, this one is given up");
+                warn!(channel = name, "the webhook of `{name}` takes no notifications: this one is given up");
             }
             _ => {}
         }
-        is_well = arrived;
+        is_healthy = is_delivered;
     }
 }
 
-/// Tries until it arrives, for about half a minute and what the tries themselves take.
-async fn insist(channel: &ChannelSettings, notice: &Notice, closing: &CancellationToken) -> bool {
-    let json = Bytes::from(message(notice).to_string());
+/// Retries for about half a minute, besides the time of the attempts themselves. Returns whether it was delivered.
+async fn send_with_retries(
+    settings: &ChannelSettings,
+    notification: &Notification,
+    closing: &CancellationToken,
+) -> bool {
+    let json = Bytes::from(notification.to_json().to_string());
     let mut wait = FIRST_WAIT;
-    for attempt in 1..=TRIES {
-        match post(&channel.webhook, json.clone()).await {
+    for attempt in 1..=MAX_ATTEMPTS {
+        match post(&settings.webhook, json.clone()).await {
             Ok(()) => return true,
             Err(error) => {
-                let name = &*channel.name;
-                info!(channel = name, attempt, "the webhook of `{name}` did not take a message: {error}");
+                let name = &*settings.name;
+                info!(channel = name, attempt, "the webhook of `{name}` did not take a notification: {error}");
             }
         }
-        if attempt == TRIES || closing.is_cancelled() {
+        if attempt == MAX_ATTEMPTS || closing.is_cancelled() {
             break;
         }
         tokio::select! {
             () = time::sleep(wait) => {}
-            // Once more, and that is it.
+            // The gateway stops: one more attempt at once, the last.
             () = closing.cancelled() => {}
         }
         wait *= 2;
     }
     false
-}
-
-/// What the audit trail says, how much was not told, and the same in words for chats.
-fn message(notice: &Notice) -> Value {
-    let Notice { event, suppressed } = notice;
-    let mut message = json!(&**event);
-    message["suppressed"] = json!(suppressed);
-    message["gateway"] = json!("portcullis");
-    message["version"] = json!(env!("CARGO_PKG_VERSION"));
-    message["text"] = json!(words(event, *suppressed));
-    message
-}
-
-fn words(event: &Event, suppressed: u64) -> String {
-    let mut words = format!("portcullis: {}", event.kind.as_str());
-    let key = event.key.as_deref().unwrap_or_default();
-    let key: Vec<_> = key.iter().map(|(selector, value)| format!("{selector}={value}")).collect();
-    let about = [
-        event.limit.as_deref().map(|limit| format!(" by {limit}")),
-        (!key.is_empty()).then(|| format!(" of {}", key.join(" "))),
-        event.client.map(|client| format!(", client {client}")),
-        event.until.map(|until| format!(", until {until}")),
-        (suppressed > 0).then(|| format!(", {suppressed} more since the last message")),
-    ];
-    words.extend(about.into_iter().flatten());
-    words
 }

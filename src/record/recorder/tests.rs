@@ -70,7 +70,7 @@ fn a_server_that_did_not_answer_is_counted_by_cause() {
 }
 
 #[test]
-fn counters_go_on_when_the_configuration_is_read_anew() {
+fn counters_go_on_after_a_reload() {
     let sinks = Sinks::discard();
     recorder(&sinks).record(&request());
     recorder(&sinks).record(&request());
@@ -78,7 +78,7 @@ fn counters_go_on_when_the_configuration_is_read_anew() {
 }
 
 #[test]
-fn who_left_before_the_answer_has_no_status() {
+fn a_client_that_left_before_the_answer_has_no_status() {
     let sinks = Sinks::discard();
     recorder(&sinks).record(&RequestRecord { status: None, ..request() });
     has(&exposition(&sinks), "portcullis_requests_total{route=\"none\",decision=\"allowed\",status=\"none\"} 1");

@@ -6,7 +6,7 @@ fn counters_come_out_by_the_names_that_were_promised() {
     metrics.requests("login", "denied", "4xx").inc();
     metrics.limit_decisions("login-pace", "denied").inc();
     metrics.upstream_errors("app", "10.0.1.5:8000", "connect").inc();
-    metrics.reloaded(ReloadResult::Failure);
+    metrics.count_reload(ReloadResult::Failure);
 
     let text = metrics.expose(&gauges(), Exposition::Prometheus);
 

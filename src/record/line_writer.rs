@@ -1,4 +1,4 @@
-//! Lines for a slow reader from threads that must not wait: buffers per core, one thread that writes them out.
+//! Takes lines from threads that must not wait, and writes them from a thread of its own.
 
 use std::cell::Cell;
 use std::io::Write;
@@ -15,50 +15,50 @@ use std::time::Duration;
 use parking_lot::Condvar;
 use parking_lot::Mutex;
 
-/// Gathers lines and writes them in the background. What does not fit is dropped and counted, never waited for.
+/// Buffers lines and writes them in the background. Lines that do not fit are dropped and counted.
 #[derive(Debug)]
 pub struct LineWriter {
     buffers: Vec<Buffer>,
     dropped: AtomicU64,
-    /// Whether the writing thread waits to be woken; whoever finds it so wakes it.
+    /// Whether the writing thread sleeps. A thread that appends a line then wakes it.
     asleep: AtomicBool,
     rounds: Mutex<Rounds>,
     wake: Condvar,
     written: Condvar,
 }
 
-/// On a cache line of its own, or cores would slow each other down.
+/// On a cache line of its own, so that cores do not slow each other down.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 struct Buffer(Mutex<Vec<u8>>);
 
-/// What the writing thread and those who wait for it tell each other.
+/// Shared by the writing thread and the threads that wait in `flush`.
 #[derive(Debug, Default)]
 struct Rounds {
-    /// A round writes all that was appended before it began.
+    /// How many rounds are finished. A round writes all lines that were appended before it began.
     finished: u64,
-    /// Up to this one there is no pause between rounds.
+    /// The writing thread makes no pause before this round is finished.
     wanted: u64,
 }
 
-/// Of one buffer: beyond it the reader has stopped reading.
+/// The most bytes in one buffer. A reader that lets it fill up has stopped reading.
 const MAX_BUFFERED: usize = 2 * 1024 * 1024;
-/// Of an empty buffer: a burst does not keep its memory for ever.
+/// The most memory of an empty buffer, so that a burst does not keep its memory for ever.
 const MAX_KEPT: usize = 256 * 1024;
 const BUFFERS: usize = 16;
-/// How long lines are gathered before they are written together.
-const GATHERING: Duration = Duration::from_millis(10);
+/// How long lines are buffered before they are written together.
+const WRITE_INTERVAL: Duration = Duration::from_millis(10);
 
 impl LineWriter {
-    /// Starts the thread that writes to `out`. It ends when nobody else holds the writer.
+    /// Starts the thread that writes to `out`. It ends when the last holder drops the writer.
     pub fn start(out: impl Write + Send + 'static) -> std::io::Result<Arc<Self>> {
         let lines = Arc::new(Self::detached());
         let writer = Arc::downgrade(&lines);
-        thread::Builder::new().name("lines".to_owned()).spawn(move || write_out(&writer, out))?;
+        thread::Builder::new().name("lines".to_owned()).spawn(move || write_lines(&writer, out))?;
         Ok(lines)
     }
 
-    /// One that nobody writes out.
+    /// A writer without a thread: its lines are never written.
     pub fn detached() -> Self {
         Self {
             buffers: (0..BUFFERS).map(|_| Buffer::default()).collect(),
@@ -70,9 +70,9 @@ impl LineWriter {
         }
     }
 
-    /// Appends what `write` puts at the end, whole lines only.
+    /// Appends what `write` adds, which must be whole lines.
     pub fn append(&self, write: impl FnOnce(&mut Vec<u8>)) {
-        let mut buffer = self.buffers[home()].0.lock();
+        let mut buffer = self.buffers[buffer_of_this_thread()].0.lock();
         if buffer.len() >= MAX_BUFFERED {
             self.dropped.fetch_add(1, Ordering::Relaxed);
             return;
@@ -80,16 +80,16 @@ impl LineWriter {
         write(&mut buffer);
         drop(buffer);
         if self.asleep.load(Ordering::SeqCst) && self.asleep.swap(false, Ordering::SeqCst) {
-            // Under the lock, so that the wake-up cannot fall between the writer's last look and its sleep.
+            // Under the lock, so that the thread is not woken between its last check and its sleep.
             let _rounds = self.rounds.lock();
             self.wake.notify_one();
         }
     }
 
-    /// Waits until everything appended so far is written, `at_most` so long.
+    /// Waits until everything appended so far is written, but no longer than `at_most`.
     pub fn flush(&self, at_most: Duration) {
         let mut rounds = self.rounds.lock();
-        // The round under way may have begun before the last line: only the one after it is sure to have seen it.
+        // The present round may have begun before the last line was appended. The round after it writes that line.
         let enough = rounds.finished + 2;
         rounds.wanted = rounds.wanted.max(enough);
         self.asleep.store(false, Ordering::SeqCst);
@@ -97,12 +97,12 @@ impl LineWriter {
         self.written.wait_while_for(&mut rounds, |rounds| rounds.finished < enough, at_most);
     }
 
-    /// How many lines nobody read in time.
+    /// How many lines were dropped because the reader was too slow.
     pub fn dropped(&self) -> u64 {
         self.dropped.load(Ordering::Relaxed)
     }
 
-    /// Takes what has gathered in one buffer, leaving `spare` in its place.
+    /// Swaps one buffer with `spare`.
     fn take(&self, index: usize, spare: &mut Vec<u8>) {
         let mut buffer = self.buffers[index].0.lock();
         mem::swap(&mut *buffer, spare);
@@ -112,7 +112,7 @@ impl LineWriter {
         self.buffers.iter().all(|buffer| buffer.0.lock().is_empty())
     }
 
-    /// Pauses until the next round is due: soon after a round that wrote something, else when there is a line.
+    /// Pauses before the next round: shortly after a round that wrote something, else until a line is appended.
     fn pause(&self, idle: bool) {
         let mut rounds = self.rounds.lock();
         rounds.finished += 1;
@@ -121,22 +121,22 @@ impl LineWriter {
             return;
         }
         if !idle {
-            self.wake.wait_for(&mut rounds, GATHERING);
+            self.wake.wait_for(&mut rounds, WRITE_INTERVAL);
             return;
         }
-        // Whoever appends after this store wakes us; what was appended before it is seen by `is_empty`.
+        // A thread that appends after this store wakes this one. Lines appended before it are seen by `is_empty`.
         self.asleep.store(true, Ordering::SeqCst);
         if self.is_empty() {
-            self.wake.wait_while_for(&mut rounds, |_| self.asleep.load(Ordering::SeqCst), LONGEST_SLEEP);
+            self.wake.wait_while_for(&mut rounds, |_| self.asleep.load(Ordering::SeqCst), MAX_SLEEP);
         }
         self.asleep.store(false, Ordering::SeqCst);
     }
 }
 
-/// So that the thread notices when nobody is left who could wake it.
-const LONGEST_SLEEP: Duration = Duration::from_secs(1);
+/// After this time the thread checks whether the writer still has a holder.
+const MAX_SLEEP: Duration = Duration::from_secs(1);
 
-fn write_out(lines: &Weak<LineWriter>, mut out: impl Write) {
+fn write_lines(lines: &Weak<LineWriter>, mut out: impl Write) {
     let mut spare = Vec::new();
     while let Some(lines) = lines.upgrade() {
         let mut idle = true;
@@ -157,17 +157,17 @@ fn write_out(lines: &Weak<LineWriter>, mut out: impl Write) {
     }
 }
 
-/// The buffer of this thread, the same one always.
-fn home() -> usize {
+/// The index of this thread's buffer, always the same one.
+fn buffer_of_this_thread() -> usize {
     static NEXT: AtomicUsize = AtomicUsize::new(0);
     thread_local! {
-        static HOME: Cell<usize> = const { Cell::new(usize::MAX) };
+        static INDEX: Cell<usize> = const { Cell::new(usize::MAX) };
     }
-    HOME.with(|home| {
-        if home.get() == usize::MAX {
-            home.set(NEXT.fetch_add(1, Ordering::Relaxed) % BUFFERS);
+    INDEX.with(|index| {
+        if index.get() == usize::MAX {
+            index.set(NEXT.fetch_add(1, Ordering::Relaxed) % BUFFERS);
         }
-        home.get()
+        index.get()
     })
 }
 
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_after_a_long_silence_is_written_without_being_asked_for() {
+    fn a_line_after_a_long_silence_is_written_without_a_flush() {
         let out = Shared::default();
         let lines = LineWriter::start(out.clone()).unwrap();
         lines.flush(LONG);
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_reads_is_dropped_and_counted() {
+    fn lines_that_are_not_read_are_dropped_and_counted() {
         let lines = LineWriter::detached();
         let line = vec![b'x'; MAX_BUFFERED];
         lines.append(|buffer| buffer.extend_from_slice(&line));

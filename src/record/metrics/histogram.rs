@@ -1,4 +1,4 @@
-//! A histogram that cores add to without waiting for each other.
+//! A histogram that cores add to without a lock.
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,13 +12,13 @@ use prometheus_client::encoding::NoLabelSet;
 use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::TypedMetric;
 
-/// How often a duration fell below each bound. Clones share the counts.
+/// Counts durations by bucket. Clones share the counts.
 #[derive(Clone, Debug, Default)]
 pub struct Histogram(Arc<Counts>);
 
 #[derive(Debug, Default)]
 struct Counts {
-    /// One for each of [`BOUNDS`], and one for what is above them all.
+    /// One for each of [`BOUNDS`], and one for longer durations.
     buckets: [AtomicU64; BOUNDS.len() + 1],
     sum_nanos: AtomicU64,
 }
@@ -56,7 +56,7 @@ const BOUNDS: [u64; 19] = [
 ];
 
 impl EncodeMetric for Histogram {
-    #[expect(clippy::cast_precision_loss, reason = "an exposition has floats, and nobody waits 104 days")]
+    #[expect(clippy::cast_precision_loss, reason = "an exposition has floats, and the sum is exact up to 104 days")]
     fn encode(&self, mut encoder: MetricEncoder<'_>) -> Result<(), fmt::Error> {
         let counts = self.0.buckets.each_ref().map(|bucket| bucket.load(Ordering::Relaxed));
         let bounds = BOUNDS.iter().map(|nanos| *nanos as f64 / 1e9).chain([f64::INFINITY]);

@@ -1,11 +1,8 @@
-//! Counters and histograms for Prometheus, labelled only by names from the configuration.
+//! Every metric of the process.
 
-use std::sync::Arc;
 use std::sync::atomic::AtomicI64;
-use std::time::Duration;
 
 use parking_lot::Mutex;
-use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::encoding::text;
 use prometheus_client::metrics::TypedMetric;
 use prometheus_client::metrics::counter::Counter;
@@ -14,11 +11,28 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Metric;
 use prometheus_client::registry::Registry;
 
-use super::histogram::Histogram;
+use super::Exposition;
+use super::Gauges;
+use super::Histogram;
+use super::NotificationMetrics;
+use super::ReloadResult;
+use super::StoreMetrics;
+use super::exposition::as_prometheus;
+use super::labels::BuildLabels;
+use super::labels::FailureLabels;
+use super::labels::LimitLabels;
+use super::labels::NotificationLabels;
+use super::labels::OutcomeLabels;
+use super::labels::PlaceLabels;
+use super::labels::ReloadLabels;
+use super::labels::RequestLabels;
+use super::labels::RouteLabels;
+use super::labels::ServerLabels;
+use super::labels::StoreLabels;
 use super::names;
-use super::names::Name;
+use super::names::MetricName;
 
-/// Every metric of the process. A reload keeps them: names that stay go on counting, names that go stay readable.
+/// A reload keeps all counters: those of names that stay go on counting, those of removed names stay readable.
 #[derive(Debug)]
 pub struct Metrics {
     registry: Registry,
@@ -40,26 +54,10 @@ pub struct Metrics {
     reloads: Family<ReloadLabels, Counter>,
     last_reload_success: Gauge,
     dropped_lines: Gauge<i64, AtomicI64>,
-    notifications: Family<NoticeLabels, Counter>,
+    notifications: Family<NotificationLabels, Counter>,
     audit_dropped: Family<PlaceLabels, Counter>,
-    /// Held from setting the gauges to reading them: two readers never see half of each other.
-    reading: Mutex<()>,
-}
-
-/// What is asked for rather than counted: how things stand at the moment of reading.
-#[derive(Clone, Debug, Default)]
-pub struct Gauges {
-    pub connections: usize,
-    /// Requests that are delayed or tarpitted.
-    pub held: usize,
-    /// Keys and addresses that are banned.
-    pub bans: usize,
-    pub store: &'static str,
-    pub store_up: bool,
-    pub store_keys: usize,
-    /// Upstream, server, whether it is healthy.
-    pub servers: Vec<(Arc<str>, Arc<str>, bool)>,
-    pub dropped_lines: u64,
+    /// Locked from setting the gauges to reading them, so that two scrapes do not mix their values.
+    scrape: Mutex<()>,
 }
 
 impl Metrics {
@@ -86,12 +84,12 @@ impl Metrics {
             dropped_lines: register(&mut registry, names::ACCESS_LOG_DROPPED),
             notifications: register(&mut registry, names::NOTIFICATIONS),
             audit_dropped: register(&mut registry, names::AUDIT_DROPPED),
-            reading: Mutex::new(()),
+            scrape: Mutex::new(()),
             registry: Registry::default(),
         };
         let build: Family<BuildLabels, Gauge> = register(&mut registry, names::BUILD_INFO);
         build.get_or_create(&BuildLabels { version: env!("CARGO_PKG_VERSION") }).set(1);
-        // What was read at the start is in force.
+        // The process runs, so the configuration that it read at the start is in force.
         metrics.last_reload_success.set(1);
         for result in [ReloadResult::Success, ReloadResult::Failure] {
             drop(metrics.reloads.get_or_create(&ReloadLabels { result: result.as_str() }));
@@ -99,15 +97,15 @@ impl Metrics {
         Self { registry, ..metrics }
     }
 
-    /// A configuration was read anew.
-    pub fn reloaded(&self, result: ReloadResult) {
+    /// Counts a reload.
+    pub fn count_reload(&self, result: ReloadResult) {
         self.reloads.get_or_create(&ReloadLabels { result: result.as_str() }).inc();
         self.last_reload_success.set(i64::from(result == ReloadResult::Success));
     }
 
-    /// All of it as text, in the syntax a scraper asked for.
+    /// All metrics as text, in the format that the scraper asked for.
     pub fn expose(&self, gauges: &Gauges, exposition: Exposition) -> String {
-        let _reading = self.reading.lock();
+        let _scrape = self.scrape.lock();
         self.set(gauges);
         let mut text = String::with_capacity(16 * 1024);
         text::encode(&mut text, &self.registry).expect("writing to a string does not fail");
@@ -125,7 +123,7 @@ impl Metrics {
         self.held.set(signed(gauges.held));
         self.bans.set(signed(gauges.bans));
         self.dropped_lines.set(i64::try_from(gauges.dropped_lines).unwrap_or(i64::MAX));
-        // A server that left the configuration is neither well nor ill.
+        // A server that a reload removed is no longer reported.
         self.upstream_healthy.clear();
         for (upstream, server, healthy) in &gauges.servers {
             let labels = ServerLabels { upstream: upstream.to_string(), server: server.to_string() };
@@ -133,7 +131,7 @@ impl Metrics {
         }
     }
 
-    /// What a store that is asked over a network adds to.
+    /// The metrics of a store that is reached over the network.
     pub fn store(&self, kind: &'static str) -> StoreMetrics {
         let labels = StoreLabels { kind };
         StoreMetrics {
@@ -142,13 +140,13 @@ impl Metrics {
         }
     }
 
-    /// What a webhook adds to.
-    pub(super) fn notices(&self, channel: &str) -> NoticeMetrics {
+    /// The counters of a webhook.
+    pub(in crate::record) fn notifications(&self, channel: &str) -> NotificationMetrics {
         let of = |result| {
-            let labels = NoticeLabels { channel: channel.to_owned(), result };
+            let labels = NotificationLabels { channel: channel.to_owned(), result };
             self.notifications.get_or_create_owned(&labels)
         };
-        NoticeMetrics {
+        NotificationMetrics {
             delivered: of("delivered"),
             failed: of("failed"),
             dropped: of("dropped"),
@@ -156,36 +154,36 @@ impl Metrics {
         }
     }
 
-    pub(super) fn audit_dropped(&self, place: &'static str) -> Counter {
+    pub(in crate::record) fn audit_dropped(&self, place: &'static str) -> Counter {
         self.audit_dropped.get_or_create_owned(&PlaceLabels { place })
     }
 
-    pub(super) fn requests(&self, route: &str, decision: &'static str, status: &'static str) -> Counter {
+    pub(in crate::record) fn requests(&self, route: &str, decision: &'static str, status: &'static str) -> Counter {
         self.requests.get_or_create_owned(&RequestLabels { route: route.to_owned(), decision, status })
     }
 
-    pub(super) fn limit_decisions(&self, limit: &str, decision: &'static str) -> Counter {
+    pub(in crate::record) fn limit_decisions(&self, limit: &str, decision: &'static str) -> Counter {
         self.limit_decisions.get_or_create_owned(&LimitLabels { limit: limit.to_owned(), decision })
     }
 
-    pub(super) fn outcomes(&self, route: &str, outcome: &'static str) -> Counter {
+    pub(in crate::record) fn outcomes(&self, route: &str, outcome: &'static str) -> Counter {
         self.outcomes.get_or_create_owned(&OutcomeLabels { route: route.to_owned(), outcome })
     }
 
-    pub(super) fn request_duration(&self, route: &str) -> Histogram {
+    pub(in crate::record) fn request_duration(&self, route: &str) -> Histogram {
         self.request_duration.get_or_create_owned(&RouteLabels { route: route.to_owned() })
     }
 
-    pub(super) fn decision_duration(&self, route: &str) -> Histogram {
+    pub(in crate::record) fn decision_duration(&self, route: &str) -> Histogram {
         self.decision_duration.get_or_create_owned(&RouteLabels { route: route.to_owned() })
     }
 
-    pub(super) fn upstream_requests(&self, upstream: &str, server: &str) -> Counter {
+    pub(in crate::record) fn upstream_requests(&self, upstream: &str, server: &str) -> Counter {
         let labels = ServerLabels { upstream: upstream.to_owned(), server: server.to_owned() };
         self.upstream_requests.get_or_create_owned(&labels)
     }
 
-    pub(super) fn upstream_errors(&self, upstream: &str, server: &str, cause: &'static str) -> Counter {
+    pub(in crate::record) fn upstream_errors(&self, upstream: &str, server: &str, cause: &'static str) -> Counter {
         let labels = FailureLabels { upstream: upstream.to_owned(), server: server.to_owned(), cause };
         self.upstream_errors.get_or_create_owned(&labels)
     }
@@ -197,174 +195,14 @@ impl Default for Metrics {
     }
 }
 
-/// How a store does, told by whoever asks it.
-#[derive(Clone, Debug)]
-pub struct StoreMetrics {
-    errors: Counter,
-    round_trip: Histogram,
-}
-
-impl StoreMetrics {
-    /// A decision was asked for and answered within this span.
-    pub fn answered(&self, span: Duration) {
-        self.round_trip.observe(span);
-    }
-
-    /// A decision was not answered.
-    pub fn failed(&self) {
-        self.errors.inc();
-    }
-}
-
-/// What became of the messages for a webhook.
-#[derive(Clone, Debug)]
-pub(super) struct NoticeMetrics {
-    delivered: Counter,
-    failed: Counter,
-    dropped: Counter,
-    suppressed: Counter,
-}
-
-impl NoticeMetrics {
-    pub(super) fn delivered(&self) {
-        self.delivered.inc();
-    }
-
-    /// It was tried until it was given up.
-    pub(super) fn failed(&self) {
-        self.failed.inc();
-    }
-
-    /// There was no room for it.
-    pub(super) fn dropped(&self) {
-        self.dropped.inc();
-    }
-
-    /// The same was told lately.
-    pub(super) fn suppressed(&self) {
-        self.suppressed.inc();
-    }
-}
-
-/// What became of a reload.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum ReloadResult {
-    Success,
-    Failure,
-}
-
-impl ReloadResult {
-    fn as_str(self) -> &'static str {
-        match self {
-            Self::Success => "success",
-            Self::Failure => "failure",
-        }
-    }
-}
-
-/// The two syntaxes there are; they differ in how a counter is introduced.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Exposition {
-    OpenMetrics,
-    Prometheus,
-}
-
-fn register<M: Metric + Clone + Default + TypedMetric>(registry: &mut Registry, name: Name) -> M {
+fn register<M: Metric + Clone + Default + TypedMetric>(registry: &mut Registry, name: MetricName) -> M {
     let metric = M::default();
     registry.register(name.name, name.help, metric.clone());
     metric
 }
 
-/// `OpenMetrics` introduces a counter by its name without `_total`; the older syntax wants the name of its samples.
-fn as_prometheus(open_metrics: &str) -> String {
-    let mut text = String::with_capacity(open_metrics.len() + 512);
-    let mut help = None;
-    for line in open_metrics.lines() {
-        if line.starts_with("# HELP ") {
-            help = Some(line);
-            continue;
-        }
-        let counter = line.strip_prefix("# TYPE ").and_then(|rest| rest.strip_suffix(" counter"));
-        if let Some(line) = help.take() {
-            match (counter, line.splitn(4, ' ').last()) {
-                (Some(name), Some(said)) => text.extend(["# HELP ", name, "_total ", said, "\n"]),
-                _ => text.extend([line, "\n"]),
-            }
-        }
-        match counter {
-            Some(name) => text.extend(["# TYPE ", name, "_total counter\n"]),
-            None if line == "# EOF" => {}
-            None => text.extend([line, "\n"]),
-        }
-    }
-    text
-}
-
 fn signed(count: usize) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)
-}
-
-#[derive(Clone, Debug, EncodeLabelSet, Eq, Hash, PartialEq)]
-struct RequestLabels {
-    route: String,
-    decision: &'static str,
-    status: &'static str,
-}
-
-#[derive(Clone, Debug, EncodeLabelSet, Eq, Hash, PartialEq)]
-struct LimitLabels {
-    limit: String,
-    decision: &'static str,
-}
-
-#[derive(Clone, Debug, EncodeLabelSet, Eq, Hash, PartialEq)]
-struct OutcomeLabels {
-    route: String,
-    outcome: &'static str,
-}
-
-#[derive(Clone, Debug, EncodeLabelSet, Eq, Hash, PartialEq)]
-struct RouteLabels {
-    route: String,
-}
-
-#[derive(Clone, Debug, EncodeLabelSet, Eq, Hash, PartialEq)]
-struct ServerLabels {
-    upstream: String,
-    server: String,
-}
-
-#[derive(Clone, Debug, EncodeLabelSet, Eq, Hash, PartialEq)]
-struct FailureLabels {
-    upstream: String,
-    server: String,
-    cause: &'static str,
-}
-
-#[derive(Clone, Debug, EncodeLabelSet, Eq, Hash, PartialEq)]
-struct StoreLabels {
-    kind: &'static str,
-}
-
-#[derive(Clone, Debug, EncodeLabelSet, Eq, Hash, PartialEq)]
-struct NoticeLabels {
-    channel: String,
-    result: &'static str,
-}
-
-#[derive(Clone, Debug, EncodeLabelSet, Eq, Hash, PartialEq)]
-struct PlaceLabels {
-    place: &'static str,
-}
-
-#[derive(Clone, Debug, EncodeLabelSet, Eq, Hash, PartialEq)]
-struct ReloadLabels {
-    result: &'static str,
-}
-
-#[derive(Clone, Debug, EncodeLabelSet, Eq, Hash, PartialEq)]
-struct BuildLabels {
-    version: &'static str,
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! One message of the operational log as JSON, in the words of each format.
+//! One message of the operational log, in each of the JSON formats.
 
 use std::fmt;
 
@@ -16,18 +16,18 @@ use crate::record::line::quoted;
 use crate::record::line::raw;
 use crate::record::line::time;
 
-/// What was said, and the values that were said with it, in their order.
+/// The sentence of a log event, and its fields in order.
 #[derive(Debug, Default)]
-pub(super) struct Said {
+pub(super) struct LogMessage {
     message: String,
     fields: Vec<(&'static str, Value)>,
 }
 
-impl Said {
+impl LogMessage {
     pub(super) fn of(event: &Event<'_>) -> Self {
-        let mut said = Self::default();
-        event.record(&mut said);
-        said
+        let mut message = Self::default();
+        event.record(&mut message);
+        message
     }
 
     /// `{"time": .., "level": "INFO", "message": .., ..}`
@@ -48,7 +48,7 @@ impl Said {
         line
     }
 
-    /// In the Elastic Common Schema; what it has no word for stands under `portcullis`.
+    /// In the Elastic Common Schema. Fields that it does not know are put under `portcullis`.
     pub(super) fn as_ecs(&self, at: Timestamp, level: Level) -> Vec<u8> {
         let mut line = b"{\"@timestamp\":\"".to_vec();
         time(&mut line, at);
@@ -61,7 +61,7 @@ impl Said {
         raw(&mut line, "\",\"service.name\":\"portcullis\",\"event.dataset\":\"portcullis.log\"");
         for (name, value) in &self.fields {
             raw(&mut line, ",\"");
-            name_within(&mut line, name, "client.ip", "error.stack_trace");
+            schema_name(&mut line, name, "client.ip", "error.stack_trace");
             raw(&mut line, "\":");
             put(&mut line, value);
         }
@@ -82,7 +82,7 @@ impl Said {
         raw(&mut line, "},\"attributes\":[");
         for (position, (name, value)) in self.fields.iter().enumerate() {
             raw(&mut line, if position > 0 { ",{\"key\":\"" } else { "{\"key\":\"" });
-            name_within(&mut line, name, "client.address", "exception.stacktrace");
+            schema_name(&mut line, name, "client.address", "exception.stacktrace");
             raw(&mut line, "\",\"value\":{");
             match value {
                 Value::Bool(_) => put(&mut line, format_args!("\"boolValue\":{value}")),
@@ -104,8 +104,8 @@ impl Said {
     }
 }
 
-/// A field of ours in the words of others. Names in the source are plain.
-fn name_within(line: &mut Vec<u8>, name: &str, client: &str, backtrace: &str) {
+/// The name of a field in another schema. `client` and `backtrace` are the schema's names for these fields.
+fn schema_name(line: &mut Vec<u8>, name: &str, client: &str, backtrace: &str) {
     match name {
         "client" => raw(line, client),
         "error" => raw(line, "error.message"),
@@ -124,7 +124,7 @@ fn severity(level: Level) -> u8 {
     }
 }
 
-impl Visit for Said {
+impl Visit for LogMessage {
     fn record_f64(&mut self, field: &Field, value: f64) {
         self.add(field, value.into());
     }

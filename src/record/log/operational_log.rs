@@ -1,7 +1,5 @@
-//! The operational log: what the gateway says about itself, to stderr. Libraries have no say: their warnings are about
-//! what clients send, and a client could fill the log with them.
-
-mod said;
+//! Starts the operational log and changes its level and format. Libraries do not log: their warnings are about what
+//! clients send, so a client could fill the log with them.
 
 use std::backtrace::Backtrace;
 use std::backtrace::BacktraceStatus;
@@ -30,12 +28,12 @@ use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::reload;
 use tracing_subscriber::util::SubscriberInitExt;
 
-use self::said::Said;
-use super::LogFormat;
-use super::LogSettings;
+use super::message::LogMessage;
 use crate::clock;
+use crate::record::LogFormat;
+use crate::record::LogSettings;
 
-/// The operational log of the process. Lines still on their way are written when it is dropped.
+/// The operational log of the process. Dropping it writes the lines that are still queued.
 #[derive(Debug)]
 pub struct OperationalLog {
     level: reload::Handle<Targets, Registry>,
@@ -45,34 +43,34 @@ pub struct OperationalLog {
 }
 
 impl OperationalLog {
-    /// Everything that is logged from here on goes to stderr. A second call in one process changes nothing.
+    /// Sends everything that is logged from now on to stderr. A second call in one process has no effect.
     pub fn start(settings: &LogSettings, default_format: LogFormat) -> Self {
         let (stderr, guard) = tracing_appender::non_blocking(io::stderr());
-        let (level, handle) = reload::Layer::new(ours_from(settings.level));
+        let (level, handle) = reload::Layer::new(from_level(settings.level));
         let format = Arc::new(ArcSwap::from_pointee(settings.format.unwrap_or(default_format)));
         let lines = tracing_subscriber::fmt::layer()
             .with_writer(stderr)
             .with_ansi(false)
             .event_format(AnyFormat::new(Arc::clone(&format)));
-        // Fails only where a subscriber stands already, which then has the lines.
+        // Fails only where the process has a subscriber already, which then gets the lines.
         drop(tracing_subscriber::registry().with(level).with(lines).try_init());
         log_panics();
         Self { level: handle, format, default_format, _flushed_when_dropped: guard }
     }
 
-    /// Takes up changed settings.
+    /// Applies changed settings.
     pub fn change(&self, settings: &LogSettings) {
-        drop(self.level.modify(|level| *level = ours_from(settings.level)));
+        drop(self.level.modify(|level| *level = from_level(settings.level)));
         self.format.store(Arc::new(settings.format.unwrap_or(self.default_format)));
     }
 }
 
-/// What this crate says, from that level on.
-fn ours_from(level: Level) -> Targets {
+/// The lines of this crate, from that level on.
+fn from_level(level: Level) -> Targets {
     Targets::new().with_target(env!("CARGO_CRATE_NAME"), level)
 }
 
-/// A panic is a defect, and a line like any other: it ends one request, and whoever reads the log is to learn of it.
+/// A panic is a defect that ends one request. It is logged like any other error.
 fn log_panics() {
     panic::set_hook(Box::new(|panic| {
         let place = panic.location().map(ToString::to_string).unwrap_or_default();
@@ -85,7 +83,7 @@ fn log_panics() {
     }));
 }
 
-/// Every format; which one holds may change while the process runs.
+/// Formats lines in the configured format, which a reload may change.
 struct AnyFormat {
     format: Arc<ArcSwap<LogFormat>>,
     as_text: Format<Compact>,
@@ -106,9 +104,9 @@ where
         let (at, level) = (clock::wall(), *event.metadata().level());
         let line = match **self.format.load() {
             LogFormat::Human => return self.as_text.format_event(context, writer, event),
-            LogFormat::Json => Said::of(event).as_json(at, level),
-            LogFormat::Ecs => Said::of(event).as_ecs(at, level),
-            LogFormat::Otel => Said::of(event).as_otel(at, level),
+            LogFormat::Json => LogMessage::of(event).as_json(at, level),
+            LogFormat::Ecs => LogMessage::of(event).as_ecs(at, level),
+            LogFormat::Otel => LogMessage::of(event).as_otel(at, level),
         };
         writer.write_str(&String::from_utf8_lossy(&line))
     }

@@ -18,6 +18,7 @@ use crate::record::DecisionLabel;
 use crate::record::MaskedKey;
 use crate::record::TraceId;
 use crate::record::UpstreamRecord;
+use crate::record::metrics::LimitMetrics;
 use crate::route::UpstreamId;
 
 #[test]
@@ -180,13 +181,13 @@ fn line(format: LogFormat, request: &RequestRecord<'_>) -> String {
 
 fn line_with(format: LogFormat, request: &RequestRecord<'_>, query: Option<&str>) -> String {
     let limits = [
-        LimitMeter::new(&"login-pace".into(), &Action::default()),
-        LimitMeter::new(&"login-new".into(), &Action::default()),
+        LimitMetrics::new(&"login-pace".into(), &Action::default()),
+        LimitMetrics::new(&"login-new".into(), &Action::default()),
     ];
     let upstream = request.upstream.map(|_| "app");
-    let named = Named { route: Some("login"), upstream, query, limits: &limits };
+    let context = LineContext { route: Some("login"), upstream, query, limits: &limits };
     let mut line = Vec::new();
-    write(&mut line, format, Timestamp::from_micros(1_795_247_932_045_678), request, &named);
+    write(&mut line, format, Timestamp::from_micros(1_795_247_932_045_678), request, &context);
     String::from_utf8(line).unwrap()
 }
 

@@ -3,6 +3,7 @@
 use std::fs;
 
 use super::*;
+use crate::record::audit::writer::AuditSink;
 use crate::record::event::EventKind;
 
 fn open(settings: &AuditSettings, previous: Option<&AuditTrail>, metrics: &Metrics) -> Result<AuditTrail, AuditError> {
@@ -15,10 +16,10 @@ fn denial_of(name: &str) -> Arc<Event> {
 }
 
 async fn close(trail: AuditTrail) {
-    let ends = trail.ends();
+    let writers = trail.finished();
     drop(trail);
-    for end in ends {
-        end.reached().await;
+    for writer in writers {
+        writer.wait().await;
     }
 }
 
@@ -28,14 +29,14 @@ fn lines(path: &Path) -> Vec<serde_json::Value> {
 }
 
 #[tokio::test]
-async fn a_file_holds_a_line_for_each_entry_when_its_trail_has_ended() {
+async fn a_file_holds_a_line_for_each_event_when_its_trail_has_ended() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("audit.jsonl");
     fs::write(&path, "{\"event\":\"before\"}\n").unwrap();
     let settings = AuditSettings { file: Some(path.clone()), ..AuditSettings::default() };
     let trail = open(&settings, None, &Metrics::new()).unwrap();
     for _ in 0..3000 {
-        trail.enter(&denial_of("a"));
+        trail.append(&denial_of("a"));
     }
     close(trail).await;
     let lines = lines(&path);
@@ -44,19 +45,19 @@ async fn a_file_holds_a_line_for_each_entry_when_its_trail_has_ended() {
 }
 
 #[tokio::test]
-async fn a_file_that_was_rotated_away_is_begun_anew() {
+async fn a_new_file_is_begun_when_the_old_one_was_rotated_away() {
     let folder = tempfile::tempdir().unwrap();
     let (path, rotated) = (folder.path().join("audit.jsonl"), folder.path().join("audit.jsonl.1"));
-    let mut pages = Pages::open(&path).unwrap();
-    clerk::Book::write(&mut pages, &[denial_of("a")]).unwrap();
+    let mut file = AuditFile::open(&path).unwrap();
+    AuditSink::write(&mut file, &[denial_of("a")]).unwrap();
     fs::rename(&path, &rotated).unwrap();
-    clerk::Book::write(&mut pages, &[denial_of("b")]).unwrap();
+    AuditSink::write(&mut file, &[denial_of("b")]).unwrap();
     assert_eq!(lines(&rotated)[0]["key"]["param.username"], "a***");
     assert_eq!(lines(&path)[0]["key"]["param.username"], "b***");
 }
 
 #[tokio::test]
-async fn a_place_that_did_not_change_goes_on_and_one_that_cannot_be_opened_is_named() {
+async fn a_sink_that_did_not_change_is_kept_and_one_that_cannot_be_opened_is_named() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("audit.jsonl");
     let metrics = Metrics::new();
@@ -72,14 +73,14 @@ async fn a_place_that_did_not_change_goes_on_and_one_that_cannot_be_opened_is_na
 
 #[cfg(feature = "sqlite")]
 #[tokio::test]
-async fn a_database_holds_a_row_for_each_entry_and_those_from_before() {
+async fn a_database_holds_a_row_for_each_event_and_those_from_before() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("audit.db");
     let settings = AuditSettings { sqlite: Some(path.clone()), ..AuditSettings::default() };
     for name in ["a", "b"] {
         let trail = open(&settings, None, &Metrics::new()).unwrap();
         for _ in 0..1500 {
-            trail.enter(&denial_of(name));
+            trail.append(&denial_of(name));
         }
         close(trail).await;
     }

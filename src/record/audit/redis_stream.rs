@@ -1,0 +1,83 @@
+//! Sends events to a stream in the store's Redis.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use prometheus_client::metrics::counter::Counter;
+use tokio::sync::mpsc;
+use tokio::time;
+use tokio_util::task::TaskTracker;
+use tracing::error;
+use tracing::info;
+
+use super::AppendOutcome;
+use super::RedisStream;
+use super::StreamAppender;
+use crate::record::Event;
+
+/// The sending end of the queue. When the last holder drops it, the task sends what is queued and ends.
+#[derive(Debug)]
+pub(super) struct RedisStreamWriter {
+    queue: mpsc::Sender<Arc<Event>>,
+    dropped: Counter,
+}
+
+/// How many events wait while Redis is down; about 10 MB.
+const MAX_QUEUED: usize = 16 * 1024;
+
+/// How long to wait before an event is sent again to a Redis that is down.
+const RETRY_INTERVAL: Duration = Duration::from_millis(250);
+
+impl RedisStreamWriter {
+    pub(super) fn start(
+        stream: RedisStream,
+        redis: Arc<dyn StreamAppender>,
+        dropped: Counter,
+        tasks: &TaskTracker,
+    ) -> Self {
+        let (queue, events) = mpsc::channel(MAX_QUEUED);
+        tasks.spawn(send_queued(stream, redis, events, dropped.clone()));
+        Self { queue, dropped }
+    }
+
+    pub(super) fn append(&self, event: &Arc<Event>) {
+        if self.queue.try_send(Arc::clone(event)).is_err() {
+            self.dropped.inc();
+        }
+    }
+}
+
+async fn send_queued(
+    stream: RedisStream,
+    redis: Arc<dyn StreamAppender>,
+    mut events: mpsc::Receiver<Arc<Event>>,
+    dropped: Counter,
+) {
+    let mut is_healthy = true;
+    while let Some(event) = events.recv().await {
+        let texts = event.texts();
+        let fields: Vec<_> = texts.into_iter().map(|(name, text)| (name, text.into_owned())).collect();
+        let outcome = loop {
+            match redis.append(&stream, &fields).await {
+                AppendOutcome::Unavailable => time::sleep(RETRY_INTERVAL).await,
+                other => break other,
+            }
+        };
+        match outcome {
+            AppendOutcome::Lost(reason) => {
+                dropped.inc();
+                if is_healthy {
+                    let key = &stream.key;
+                    error!(%key, "the audit trail cannot be written to the stream `{key}`, events are lost: {reason}");
+                }
+                is_healthy = false;
+            }
+            AppendOutcome::Appended | AppendOutcome::Unavailable => {
+                if !is_healthy {
+                    info!("the audit trail is written to the stream `{}` again", stream.key);
+                }
+                is_healthy = true;
+            }
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! The open sinks of the audit trail.
+
+use std::io;
+use std::path::Path;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use tokio_util::task::TaskTracker;
+
+use super::AuditSettings;
+use super::StreamAppender;
+use super::file::AuditFile;
+#[cfg(feature = "sqlite")]
+use super::file::MODE;
+use super::redis_stream::RedisStreamWriter;
+#[cfg(feature = "sqlite")]
+use super::sqlite::AuditDatabase;
+use super::writer::AuditWriter;
+use super::writer::WriterFinished;
+use crate::files;
+use crate::record::Event;
+use crate::record::Metrics;
+
+/// A sink of the audit trail that cannot be opened.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot write the audit trail to {}: {}", path.display(), files::describe(source))]
+pub struct AuditError {
+    pub path: PathBuf,
+    pub source: io::Error,
+}
+
+/// The sinks in force.
+#[derive(Debug, Default)]
+pub struct AuditTrail {
+    settings: AuditSettings,
+    file: Option<Arc<AuditWriter>>,
+    sqlite: Option<Arc<AuditWriter>>,
+    redis_stream: Option<Arc<RedisStreamWriter>>,
+}
+
+/// What a trail needs besides its settings.
+#[derive(Clone, Copy, Debug)]
+pub struct AuditContext<'a> {
+    pub metrics: &'a Metrics,
+    /// `None`: the store is not Redis.
+    pub redis: Option<&'a Arc<dyn StreamAppender>>,
+    /// Runs the tasks of the trail.
+    pub tasks: &'a TaskTracker,
+}
+
+impl AuditTrail {
+    /// Opens every sink. Those that did not change are taken from `previous`, with the events in their queues. To be
+    /// called within a runtime.
+    pub fn open(
+        settings: &AuditSettings,
+        previous: Option<&Self>,
+        context: AuditContext<'_>,
+    ) -> Result<Self, AuditError> {
+        let failed = |path: &Path| {
+            let path = path.to_owned();
+            |source| AuditError { path, source }
+        };
+        let unchanged =
+            |same: fn(&AuditSettings, &AuditSettings) -> bool| previous.filter(|trail| same(&trail.settings, settings));
+        let kept = unchanged(|old, new| old.file == new.file).and_then(|trail| trail.file.clone());
+        let file = match (&settings.file, kept) {
+            (None, _) => None,
+            (Some(_), Some(kept)) => Some(kept),
+            (Some(path), None) => Some(Arc::new(file_writer(path, context.metrics).map_err(failed(path))?)),
+        };
+        let kept = unchanged(|old, new| old.sqlite == new.sqlite).and_then(|trail| trail.sqlite.clone());
+        let sqlite = match (&settings.sqlite, kept) {
+            (None, _) => None,
+            (Some(_), Some(kept)) => Some(kept),
+            (Some(path), None) => Some(Arc::new(database_writer(path, context.metrics).map_err(failed(path))?)),
+        };
+        let kept =
+            unchanged(|old, new| old.redis_stream == new.redis_stream).and_then(|trail| trail.redis_stream.clone());
+        let redis_stream = match (&settings.redis_stream, kept, context.redis) {
+            (Some(_), Some(kept), _) => Some(kept),
+            (Some(stream), None, Some(redis)) => {
+                let dropped = context.metrics.audit_dropped("redis_stream");
+                Some(Arc::new(RedisStreamWriter::start(stream.clone(), Arc::clone(redis), dropped, context.tasks)))
+            }
+            // A configuration with a stream and without a Redis store is refused when it is read.
+            (Some(_), None, None) | (None, _, _) => None,
+        };
+        Ok(Self { settings: settings.clone(), file, sqlite, redis_stream })
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.file.is_none() && self.sqlite.is_none() && self.redis_stream.is_none()
+    }
+
+    /// Queues an event for every sink. Does not wait.
+    pub(in crate::record) fn append(&self, event: &Arc<Event>) {
+        for writer in [&self.file, &self.sqlite].into_iter().flatten() {
+            writer.append(event);
+        }
+        if let Some(stream) = &self.redis_stream {
+            stream.append(event);
+        }
+    }
+
+    /// One for each writer thread. It resolves when the trail is dropped and the thread has written its queue.
+    pub(in crate::record) fn finished(&self) -> Vec<WriterFinished> {
+        [&self.file, &self.sqlite].into_iter().flatten().map(|writer| writer.finished()).collect()
+    }
+}
+
+fn file_writer(path: &Path, metrics: &Metrics) -> io::Result<AuditWriter> {
+    AuditWriter::start(AuditFile::open(path)?, metrics.audit_dropped("file"), "file")
+}
+
+#[cfg(feature = "sqlite")]
+fn database_writer(path: &Path, metrics: &Metrics) -> io::Result<AuditWriter> {
+    // SQLite would create the file readable by everyone. The files that SQLite puts beside it get the same mode.
+    files::create(path, MODE)?;
+    let database = AuditDatabase::open(path).map_err(io::Error::other)?;
+    AuditWriter::start(database, metrics.audit_dropped("sqlite"), "sqlite")
+}
+
+#[cfg(not(feature = "sqlite"))]
+fn database_writer(_: &Path, _: &Metrics) -> io::Result<AuditWriter> {
+    Err(io::Error::new(io::ErrorKind::Unsupported, "this portcullis was built without the feature `sqlite`"))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,27 @@
+//! Counters, gauges and histograms for Prometheus, labelled only by names from the configuration.
+
+pub mod names;
+
+mod exposition;
+mod gauges;
+mod histogram;
+mod labels;
+mod limit;
+mod notification;
+mod registry;
+mod reload;
+mod route;
+mod store;
+mod upstream;
+
+pub use self::exposition::Exposition;
+pub use self::gauges::Gauges;
+pub use self::histogram::Histogram;
+pub(in crate::record) use self::limit::LimitMetrics;
+pub(in crate::record) use self::notification::NotificationMetrics;
+pub use self::registry::Metrics;
+pub use self::reload::ReloadResult;
+pub(in crate::record) use self::route::RouteMetrics;
+pub use self::store::StoreMetrics;
+pub use self::upstream::ServerNames;
+pub(in crate::record) use self::upstream::UpstreamMetrics;

@@ -1,0 +1,59 @@
+//! The name and help of every metric. Counters are named without `_total`, which the exposition adds.
+
+#[derive(Clone, Copy, Debug)]
+pub struct MetricName {
+    pub name: &'static str,
+    pub help: &'static str,
+}
+
+pub const REQUESTS: MetricName =
+    MetricName { name: "portcullis_requests", help: "Requests by route, decision and class of the status answered" };
+pub const LIMIT_DECISIONS: MetricName =
+    MetricName { name: "portcullis_limit_decisions", help: "Decisions of each limit" };
+pub const OUTCOMES: MetricName = MetricName {
+    name: "portcullis_outcomes",
+    help: "Outcomes of the applications' answers; unknown: there was no answer, or it does not say",
+};
+pub const REQUEST_DURATION: MetricName = MetricName {
+    name: "portcullis_request_duration_seconds",
+    help: "From the head of a request to the end of its answer, the application included",
+};
+pub const DECISION_DURATION: MetricName = MetricName {
+    name: "portcullis_decision_duration_seconds",
+    help: "From reading the keys of a request to the decision, the store included",
+};
+pub const UPSTREAM_REQUESTS: MetricName =
+    MetricName { name: "portcullis_upstream_requests", help: "Requests sent to each server of an upstream" };
+pub const UPSTREAM_ERRORS: MetricName =
+    MetricName { name: "portcullis_upstream_errors", help: "Requests that a server did not answer, by cause" };
+pub const UPSTREAM_HEALTHY: MetricName =
+    MetricName { name: "portcullis_upstream_healthy", help: "1 while the server gets requests" };
+pub const STORE_UP: MetricName = MetricName { name: "portcullis_store_up", help: "1 while the store answers" };
+pub const STORE_ERRORS: MetricName =
+    MetricName { name: "portcullis_store_errors", help: "Decisions that the store did not answer" };
+pub const STORE_ROUND_TRIP: MetricName = MetricName {
+    name: "portcullis_store_round_trip_seconds",
+    help: "Time that Redis takes for a decision, the network included",
+};
+pub const STORE_KEYS: MetricName = MetricName { name: "portcullis_store_keys", help: "Keys in the store" };
+pub const CONNECTIONS: MetricName = MetricName { name: "portcullis_connections", help: "Open connections of clients" };
+pub const HELD_REQUESTS: MetricName =
+    MetricName { name: "portcullis_held_requests", help: "Requests held now by delay and tarpit" };
+pub const BANS: MetricName = MetricName { name: "portcullis_bans", help: "Bans in force" };
+pub const CONFIG_RELOADS: MetricName =
+    MetricName { name: "portcullis_config_reloads", help: "Reloads of the configuration, by result" };
+pub const CONFIG_LAST_RELOAD_SUCCESS: MetricName =
+    MetricName { name: "portcullis_config_last_reload_success", help: "1 while the configuration on disk is in force" };
+pub const ACCESS_LOG_DROPPED: MetricName = MetricName {
+    name: "portcullis_access_log_dropped_lines",
+    help: "Lines of the request log that were dropped because their reader was too slow",
+};
+pub const NOTIFICATIONS: MetricName = MetricName {
+    name: "portcullis_notifications",
+    help: "Messages for each webhook: delivered, failed, dropped because the queue was full, or suppressed by `every`",
+};
+pub const AUDIT_DROPPED: MetricName = MetricName {
+    name: "portcullis_audit_dropped_entries",
+    help: "Entries of the audit trail that were dropped, by place: file, redis_stream or sqlite",
+};
+pub const BUILD_INFO: MetricName = MetricName { name: "portcullis_build_info", help: "The version of this process" };
