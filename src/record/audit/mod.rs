@@ -1,4 +1,4 @@
-//! The audit trail: every event, in a file, a Redis stream or an SQLite database.
+//! The audit trail: every event, in a file, a Redis stream or an `SQLite` database.
 //!
 //! Each sink has a queue and a writer of its own, so that none waits for another and no request waits for any of them.
 //! Events that a full queue has no room for are dropped and counted.

@@ -1,4 +1,4 @@
-//! An SQLite database of one table. Rows are never deleted: how long they are kept is the operator's decision.
+//! An `SQLite` database of one table. Rows are never deleted: how long they are kept is the operator's decision.
 
 use std::io;
 use std::path::Path;
