@@ -12,7 +12,7 @@ use super::start_error::StartError;
 use super::store;
 use super::takeover::Predecessor;
 use crate::clock::Clock;
-use crate::config::Output;
+use crate::config::OutputFile;
 use crate::gateway::Snapshot;
 use crate::record::LogSettings;
 use crate::record::Sinks;
@@ -28,7 +28,7 @@ pub(super) struct Preparation {
     pub(super) store: crate::store::Settings,
     pub(super) clock: Clock,
     pub(super) audit: AuditSettings,
-    pub(super) outputs: Vec<Output>,
+    pub(super) outputs: Vec<OutputFile>,
     pub(super) notify: NotifySettings,
     pub(super) parts: SnapshotParts,
     pub(super) log_settings: LogSettings,
@@ -77,10 +77,10 @@ pub(super) fn open_trail(
     sinks: &Sinks,
     settings: &AuditSettings,
     streams: Option<&Arc<dyn StreamAppender>>,
-    outputs: &[Output],
+    outputs: &[OutputFile],
 ) -> Result<AuditTrail, StartError> {
     sinks
         .event_bus()
         .open_trail(settings, streams, sinks.metrics())
-        .map_err(|error| StartError::Mistakes(vec![Output::unwritable(outputs, &error.path, &error.to_string())]))
+        .map_err(|error| StartError::Mistakes(vec![OutputFile::unwritable(outputs, &error.path, &error.to_string())]))
 }

@@ -20,7 +20,7 @@ use crate::app::takeover::CommandLine;
 use crate::app::takeover::TakeoverOptions;
 use crate::config;
 use crate::config::inline::Flags;
-use crate::config::source::STANDARD_INPUT;
+use crate::config::text_file::STANDARD_INPUT;
 use crate::record::LogFormat;
 use crate::record::Sinks;
 use crate::record::log::OperationalLog;

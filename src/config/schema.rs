@@ -6,7 +6,7 @@ use serde_json::Value;
 use serde_json::json;
 
 use super::raw::Document;
-use super::raw::Raw;
+use super::raw::RawValue;
 
 /// The schema, as draft 2020-12 has it.
 pub fn schema() -> Value {

@@ -1,14 +1,11 @@
 //! The text that mistakes point into: files and flags, and what `${NAME}` in a value stands for.
 
-use std::borrow::Cow;
 use std::path::Path;
 use std::path::PathBuf;
 
-use crate::files;
-
 /// A stretch of a source, within one line.
 #[derive(Clone, Copy, Debug, Default, Eq, Ord, PartialEq, PartialOrd)]
-pub struct Place {
+pub struct SourceRange {
     /// Which of the sources.
     pub source: u16,
     /// From 1.
@@ -59,164 +56,9 @@ impl Source {
     }
 }
 
-/// Why a file cannot be read as text.
-#[derive(Debug, thiserror::Error)]
-pub enum Unreadable {
-    #[error("{}", files::describe(.0))]
-    Io(#[from] std::io::Error),
-    #[error("the file is larger than {most_mebibytes} MiB")]
-    TooLarge { most_mebibytes: u64 },
-    #[error("this is not UTF-8 text")]
-    NotUtf8 {
-        /// From 1.
-        line: usize,
-        /// From 1, in characters.
-        column: usize,
-    },
-}
-
-/// The name of a configuration that is read from standard input.
-pub const STANDARD_INPUT: &str = "-";
-
-/// Reads a file that people write: a configuration, a page, a token.
-pub fn read_text(file: &Path) -> Result<String, Unreadable> {
-    text_of(files::read(file, MOST << 20)?, MOST)
-}
-
-/// Reads a file that programs may write: a list.
-pub fn read_list(file: &Path) -> Result<String, Unreadable> {
-    text_of(files::read(file, MOST_OF_LIST << 20)?, MOST_OF_LIST)
-}
-
-/// Reads standard input to its end, once.
-pub fn read_standard_input() -> Result<String, Unreadable> {
-    text_of(files::read_to_end(std::io::stdin().lock(), 0, MOST << 20)?, MOST)
-}
-
-/// In MiB: people do not write more.
-const MOST: u64 = 16;
-
-/// In MiB: some fifty million addresses.
-const MOST_OF_LIST: u64 = 1024;
-
-fn text_of(bytes: Option<Vec<u8>>, most_mebibytes: u64) -> Result<String, Unreadable> {
-    let bytes = bytes.ok_or(Unreadable::TooLarge { most_mebibytes })?;
-    String::from_utf8(bytes).map_err(|error| Unreadable::not_utf8(&error))
-}
-
-impl Unreadable {
-    /// Finds the place of the first byte that is no text.
-    fn not_utf8(error: &std::string::FromUtf8Error) -> Self {
-        let good = String::from_utf8_lossy(&error.as_bytes()[..error.utf8_error().valid_up_to()]);
-        let line_start = good.rfind('\n').map_or(0, |at| at + 1);
-        Self::NotUtf8 { line: good.matches('\n').count() + 1, column: good[line_start..].chars().count() + 1 }
-    }
-}
-
-/// Where values of `${NAME}` come from; `None`: not set.
-pub type Environment<'e> = &'e dyn Fn(&str) -> Option<String>;
-
-/// Why a `${` stands for nothing.
-#[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
-pub enum Unresolved {
-    #[error("the environment variable `{0}` is not set")]
-    Unset(String),
-    #[error("`${{` is not closed by a `}}`")]
-    Open,
-    #[error("`{0}` is not the name of an environment variable")]
-    Name(String),
-}
-
-/// Puts the environment's values in place of `${NAME}` and `${NAME:-default}`; the default also stands in for an empty
-/// value. `$${` is a literal `${`. What is put in place is not looked at again.
-pub fn substitute<'t>(text: &'t str, environment: Environment<'_>) -> Result<Cow<'t, str>, Unresolved> {
-    if !text.contains("${") {
-        return Ok(Cow::Borrowed(text));
-    }
-    let mut result = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some(at) = rest.find("${") {
-        if rest[..at].ends_with('$') {
-            result.push_str(&rest[..at - 1]);
-            result.push_str("${");
-            rest = &rest[at + 2..];
-            continue;
-        }
-        result.push_str(&rest[..at]);
-        let (inside, after) = rest[at + 2..].split_once('}').ok_or(Unresolved::Open)?;
-        result.push_str(&resolve(inside, environment)?);
-        rest = after;
-    }
-    result.push_str(rest);
-    Ok(Cow::Owned(result))
-}
-
-fn resolve(inside: &str, environment: Environment<'_>) -> Result<String, Unresolved> {
-    let (name, default) = match inside.split_once(":-") {
-        Some((name, default)) => (name, Some(default)),
-        None => (inside, None),
-    };
-    let is_name = name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
-        && name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
-    if !is_name {
-        return Err(Unresolved::Name(name.to_owned()));
-    }
-    match (environment(name), default) {
-        (Some(value), None) => Ok(value),
-        (Some(value), Some(_)) if !value.is_empty() => Ok(value),
-        (_, Some(default)) => Ok(default.to_owned()),
-        (None, None) => Err(Unresolved::Unset(name.to_owned())),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[track_caller]
-    fn check(text: &str, expected: &Result<&str, Unresolved>) {
-        let environment = |name: &str| match name {
-            "PORT" => Some("8080".to_owned()),
-            "EMPTY" => Some(String::new()),
-            "NESTED" => Some("${PORT}".to_owned()),
-            _ => None,
-        };
-        assert_eq!(substitute(text, &environment).as_deref(), expected.as_ref().copied());
-    }
-
-    #[test]
-    fn names_stand_for_their_values() {
-        check("no names", &Ok("no names"));
-        check("0.0.0.0:${PORT}", &Ok("0.0.0.0:8080"));
-        check("${PORT}${PORT}", &Ok("80808080"));
-        check("${GONE:-7}", &Ok("7"));
-        check("${GONE:-}", &Ok(""));
-        check("${PORT:-7}", &Ok("8080"));
-        check("${EMPTY:-7}", &Ok("7"));
-        check("a${EMPTY}b", &Ok("ab"));
-        check("$PORT $ {PORT} $", &Ok("$PORT $ {PORT} $"));
-    }
-
-    #[test]
-    fn a_doubled_dollar_is_a_dollar() {
-        check("$${PORT}", &Ok("${PORT}"));
-        check("$${GONE", &Ok("${GONE"));
-        check("é$${a}${PORT}", &Ok("é${a}8080"));
-    }
-
-    #[test]
-    fn a_value_is_not_looked_at_again() {
-        check("${NESTED}", &Ok("${PORT}"));
-    }
-
-    #[test]
-    fn what_stands_for_nothing_is_said() {
-        check("${GONE}", &Err(Unresolved::Unset("GONE".to_owned())));
-        check("${PORT", &Err(Unresolved::Open));
-        check("${}", &Err(Unresolved::Name(String::new())));
-        check("${a b}", &Err(Unresolved::Name("a b".to_owned())));
-        check("${1A}", &Err(Unresolved::Name("1A".to_owned())));
-    }
 
     #[test]
     fn lines_are_found_by_number() {

@@ -1,5 +1,6 @@
 use std::fmt::Write;
 use std::net::Ipv4Addr;
+use std::path::Path;
 use std::time::Instant;
 
 use proptest::prelude::*;

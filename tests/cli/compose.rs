@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::process::Command;
 
-use portcullis::config::diagnostic::Mistakes;
+use portcullis::config::mistakes::Mistakes;
 use portcullis::config::source::Source;
 use portcullis::config::yaml;
 use portcullis::config::yaml::Content;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 
-use portcullis::config::diagnostic::Mistakes;
+use portcullis::config::mistakes::Mistakes;
 use portcullis::config::schema;
 use portcullis::config::source::Source;
 use portcullis::config::yaml;

@@ -19,7 +19,7 @@ impl ReloadError {
     /// The only mistakes are certificates and keys that do not belong together. They are two files, and perhaps only one
     /// of them has been renewed so far.
     pub(super) fn is_half_renewed(&self) -> bool {
-        matches!(self, Self::Mistakes(mistakes) if mistakes.iter().all(|mistake| mistake.is_of_a_pair))
+        matches!(self, Self::Mistakes(mistakes) if mistakes.iter().all(|mistake| mistake.is_certificate_mismatch))
     }
 
     pub(super) fn log(&self) {

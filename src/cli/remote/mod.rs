@@ -23,7 +23,7 @@ use self::client::PATIENCE;
 use super::Exit;
 use super::Format;
 use super::output;
-use crate::config::source;
+use crate::config::text_file;
 
 /// Which gateway is asked, and who asks.
 #[derive(Clone, Debug, clap::Args)]
@@ -57,7 +57,7 @@ impl Gateway {
     fn token(&self) -> anyhow::Result<Option<String>> {
         let text = match &self.token_file {
             Some(file) => {
-                let read = source::read_text(file).map_err(anyhow::Error::from);
+                let read = text_file::read_text(file).map_err(anyhow::Error::from);
                 read.with_context(|| format!("cannot read the token file `{}`", file.display()))?
             }
             None => std::env::var("PORTCULLIS_TOKEN").unwrap_or_default(),

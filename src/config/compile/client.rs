@@ -3,7 +3,7 @@
 use http::HeaderName;
 use ipnet::IpNet;
 
-use super::Compiler;
+use super::compiler::Compiler;
 use crate::client::ForwardingHeader;
 use crate::client::Prefix;
 use crate::client::TrustedProxies;
@@ -89,7 +89,7 @@ impl Compiler {
         }
     }
 
-    fn unused_header(&mut self, key: Option<crate::config::source::Place>) {
+    fn unused_header(&mut self, key: Option<crate::config::source::SourceRange>) {
         if let Some(at) = key {
             self.mistakes.report(
                 at,

@@ -1,25 +1,27 @@
 //! Keys of limits, and selectors with the nets they are cut to.
 
-use super::Compiler;
-use super::standing::Captures;
-use super::standing::Standing;
+use super::compiler::Compiler;
+use super::limit_context::Captures;
+use super::limit_context::LimitContext;
 use crate::config::raw;
 use crate::config::raw::Text;
-use crate::config::raw::field::listed;
-use crate::config::raw::field::nearest;
 use crate::config::raw::limit::KeyOptions;
+use crate::config::source::SourceRange;
 use crate::key::InvalidSelector;
 use crate::key::KeyPart;
 use crate::key::KeySpec;
 use crate::key::Selector;
+use crate::key::Spelling;
+use crate::spelling::listed;
+use crate::spelling::nearest;
 
 impl Compiler {
     /// The key of a limit that stands there.
-    pub(super) fn key(&mut self, limit: &raw::limit::Limit, standing: Standing<'_>) -> Option<KeySpec> {
+    pub(super) fn key(&mut self, limit: &raw::limit::Limit, context: LimitContext<'_>) -> Option<KeySpec> {
         let key = limit.key.get()?;
         let mut parts = Vec::with_capacity(key.items.len());
         for raw_part in &key.items {
-            let Some(part) = self.standing_part(raw_part, standing) else { continue };
+            let Some(part) = self.limit_part(raw_part, context) else { continue };
             if parts.contains(&part) {
                 let message = format!("`{}` stands in this key twice", part.selector);
                 self.mistakes.report(raw_part.selector.at, message, "remove one of the two");
@@ -30,9 +32,9 @@ impl Compiler {
     }
 
     /// A selector of a limit that stands there.
-    pub(super) fn standing_part(&mut self, raw: &raw::limit::KeyPart, standing: Standing<'_>) -> Option<KeyPart> {
-        let part = self.captured_part(raw, standing.captures)?;
-        self.check_device(raw.selector.at, &part.selector, standing.reach);
+    pub(super) fn limit_part(&mut self, raw: &raw::limit::KeyPart, context: LimitContext<'_>) -> Option<KeyPart> {
+        let part = self.captured_part(raw, context.captures)?;
+        self.check_device(raw.selector.at, &part.selector, context.availability);
         Some(part)
     }
 
@@ -43,6 +45,52 @@ impl Compiler {
             self.check_capture(&raw.selector, name, captures);
         }
         Some(part)
+    }
+
+    /// One selector with its options.
+    pub(super) fn key_part(&mut self, part: &raw::limit::KeyPart) -> Option<KeyPart> {
+        let selector = self.selector(&part.selector)?;
+        let Some(options) = &part.options else {
+            return Some(KeyPart { selector: self.filled(selector, None), spelling: Spelling::Usual });
+        };
+        let is_client = matches!(selector, Selector::ClientIp(_));
+        if !is_client {
+            self.misplaced(options.v4.key().or(options.v6.key()), "`v4` and `v6` are options of `client_ip`");
+        }
+        if !selector.normalises() {
+            let message = format!("`raw` changes nothing about `{selector}`, which is taken as sent anyway");
+            self.misplaced(options.raw.key(), &message);
+        }
+        let is_text = !matches!(
+            selector,
+            Selector::ClientIp(_)
+                | Selector::Host
+                | Selector::Method
+                | Selector::Path
+                | Selector::Route
+                | Selector::Device
+        );
+        if !is_text {
+            let message = format!("`{selector}` is no name of anybody, so it has no local part");
+            self.misplaced(options.normalise.key(), &message);
+        }
+        let as_sent = options.raw.get().is_some_and(|raw| raw.value);
+        if as_sent && let Some(key) = options.normalise.key() {
+            let help = "remove one of the two: what is taken as sent has no local part";
+            self.mistakes.report(key, "`normalise` beside `raw: true`", help);
+        }
+        let spelling = match options.normalise.get().map(|word| word.value) {
+            Some(raw::limit::Normalise::LocalPart) => Spelling::LocalPart,
+            None if as_sent => Spelling::AsSent,
+            None => Spelling::Usual,
+        };
+        Some(KeyPart { selector: self.filled(selector, Some(options)), spelling })
+    }
+
+    fn misplaced(&mut self, key: Option<SourceRange>, message: &str) {
+        if let Some(at) = key {
+            self.mistakes.report(at, message, "remove it");
+        }
     }
 
     pub(super) fn selector(&mut self, text: &Text) -> Option<Selector> {

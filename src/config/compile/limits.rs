@@ -4,15 +4,15 @@ use std::collections::HashMap;
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use super::Compiler;
+use super::availability::Availability;
+use super::channels::Channels;
+use super::compiler::Compiler;
+use super::limit_context::Captures;
+use super::limit_context::LimitContext;
 use super::lists::Lists;
-use super::reach::Reach;
-use super::record::Channels;
-use super::standing::Captures;
-use super::standing::Standing;
 use crate::config::raw;
 use crate::config::raw::Document;
-use crate::config::source::Place;
+use crate::config::source::SourceRange;
 use crate::limit::Count;
 use crate::limit::Detail;
 use crate::limit::Limit;
@@ -27,7 +27,7 @@ pub(super) struct Limits {
     /// Names that people chose, so that no made one collides with them.
     chosen: HashSet<String>,
     /// With the place of the definition.
-    by_name: HashMap<Arc<str>, (LimitId, Place)>,
+    by_name: HashMap<Arc<str>, (LimitId, SourceRange)>,
     /// By `LimitId`.
     definitions: Vec<Limit>,
 }
@@ -70,26 +70,26 @@ impl Compiler {
         limits: &mut Limits,
     ) -> Vec<LimitId> {
         let Some(raw) = document.limits.get() else { return Vec::new() };
-        let reach = Reach::everywhere(document);
-        let standing = Standing { owner: "limit", captures: Captures::Nowhere, reach, lists, channels };
-        self.limits(&raw.items, standing, limits)
+        let availability = Availability::everywhere(document);
+        let context = LimitContext { owner: "limit", captures: Captures::Nowhere, availability, lists, channels };
+        self.limits(&raw.items, context, limits)
     }
 
     /// The limits of one place, in order.
     pub(super) fn limits(
         &mut self,
         raw: &[raw::limit::Limit],
-        standing: Standing<'_>,
+        context: LimitContext<'_>,
         limits: &mut Limits,
     ) -> Vec<LimitId> {
         let mut ids = Vec::with_capacity(raw.len());
         for (index, raw_limit) in raw.iter().enumerate() {
             let name = match raw_limit.name.get() {
                 Some(text) => self.name(text),
-                None => Some(limits.made(standing.owner, index + 1)),
+                None => Some(limits.made(context.owner, index + 1)),
             };
             // Everything is checked, so that every mistake is found, before one of them ends it.
-            let limit = self.limit(raw_limit, standing);
+            let limit = self.limit(raw_limit, context);
             let (Some(name), Some(limit)) = (name, limit) else { continue };
             let at = raw_limit.name.get().map_or(raw_limit.at, |name| name.at);
             ids.extend(self.intern(Limit { name, ..limit }, at, limits));
@@ -100,7 +100,7 @@ impl Compiler {
     }
 
     /// One limit for one name: the same definition again is the same limit.
-    fn intern(&mut self, limit: Limit, at: Place, limits: &mut Limits) -> Option<LimitId> {
+    fn intern(&mut self, limit: Limit, at: SourceRange, limits: &mut Limits) -> Option<LimitId> {
         if let Some((id, first)) = limits.by_name.get(&limit.name) {
             let known = &limits.definitions[usize::from(id.0)];
             if *known != limit {
@@ -132,17 +132,17 @@ impl Compiler {
     }
 
     /// A limit without its name.
-    fn limit(&mut self, raw: &raw::limit::Limit, standing: Standing<'_>) -> Option<Limit> {
-        let key = self.key(raw, standing);
-        let distinct = raw.distinct.get().and_then(|distinct| self.standing_part(distinct, standing));
-        let (unless, unless_known) = self.unless(&raw.unless, standing.lists, standing.reach);
-        let then = self.then(raw, standing.channels);
+    fn limit(&mut self, raw: &raw::limit::Limit, context: LimitContext<'_>) -> Option<Limit> {
+        let key = self.key(raw, context);
+        let distinct = raw.distinct.get().and_then(|distinct| self.limit_part(distinct, context));
+        let (unless, unless_known) = self.unless(&raw.unless, context.lists, context.availability);
+        let then = self.then(raw, context.channels);
         let count = count(raw);
         let reset_on = raw.reset_on.get().map(|answer| match answer.value {
             raw::limit::Answer::Success => Outcome::Success,
             raw::limit::Answer::Failure => Outcome::Failure,
         });
-        self.check_answers(raw, count, reset_on, standing.reach);
+        self.check_answers(raw, count, reset_on, context.availability);
         let rule = self.rule(raw);
         let key = key?;
         if let (Some(part), Some(raw)) = (&distinct, raw.distinct.get())
@@ -181,10 +181,16 @@ impl Compiler {
     }
 
     /// Refuses to wait for answers that never come.
-    fn check_answers(&mut self, raw: &raw::limit::Limit, count: Count, reset_on: Option<Outcome>, reach: Reach) {
+    fn check_answers(
+        &mut self,
+        raw: &raw::limit::Limit,
+        count: Count,
+        reset_on: Option<Outcome>,
+        availability: Availability,
+    ) {
         if let (Some(counted), Some(word)) = (count.outcome(), raw.count.get()) {
             let what = if counted == Outcome::Failure { "count: failures" } else { "count: successes" };
-            self.check_awaited(word.at, what, counted, reach);
+            self.check_awaited(word.at, what, counted, availability);
             if reset_on == Some(counted)
                 && let Some(reset) = raw.reset_on.get()
             {
@@ -193,7 +199,7 @@ impl Compiler {
             }
         }
         if let (Some(awaited), Some(reset)) = (reset_on, raw.reset_on.get()) {
-            self.check_awaited(reset.at, &format!("reset_on: {}", awaited.as_str()), awaited, reach);
+            self.check_awaited(reset.at, &format!("reset_on: {}", awaited.as_str()), awaited, availability);
         }
     }
 }

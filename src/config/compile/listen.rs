@@ -1,42 +1,39 @@
-//! The `listen` and `admin` sections.
+//! The `listen` section.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
 
-use super::Compiler;
-use super::response::Found;
-use crate::admin::AdminSettings;
-use crate::admin::Token;
+use super::compiler::Compiler;
 use crate::client::TrustedProxies;
 use crate::config::raw::Document;
 use crate::config::raw::Spanned;
 use crate::config::raw::server::Listen;
-use crate::config::source::Place;
+use crate::config::source::SourceRange;
 use crate::listen::ListenerConfig;
 use crate::listen::ListenerSettings;
 use crate::listen::tls;
 
 /// An entry of `listen`.
-pub(super) struct Described {
-    address: Spanned<SocketAddr>,
+pub(super) struct ListenEntry {
+    pub(super) address: Spanned<SocketAddr>,
     /// Where it says that a PROXY header is required.
-    proxy_protocol: Option<Place>,
+    proxy_protocol: Option<SourceRange>,
     tls: Option<tls::Settings>,
 }
 
 impl Compiler {
-    /// Every listener, each address once.
-    pub(super) fn listen(&mut self, document: &Document) -> Vec<Described> {
+    /// every listener, each address once.
+    pub(super) fn listen(&mut self, document: &Document) -> Vec<ListenEntry> {
         let Some(entries) = document.listen.get() else { return Vec::new() };
         if entries.items.is_empty() && self.mistakes.is_empty() {
             self.mistakes.report(entries.at, "an empty list: nothing would listen", "write `listen: 0.0.0.0:8080`");
         }
-        let mut described: Vec<Described> = Vec::new();
+        let mut described: Vec<ListenEntry> = Vec::new();
         let mut seen: HashMap<SocketAddr, u32> = HashMap::new();
         for entry in &entries.items {
             let (address, proxy_protocol, tls) = match entry {
                 Listen::Address(address) => (address, None, None),
-                Listen::Described(listener) => {
+                Listen::Listener(listener) => {
                     let tls = listener.tls.get().and_then(|tls| self.listener_tls(tls));
                     let Some(address) = listener.address.get() else { continue };
                     (address, listener.proxy_protocol.get().filter(|required| required.value), tls)
@@ -50,7 +47,7 @@ impl Compiler {
                 continue;
             }
             let address = address.clone();
-            described.push(Described { address, proxy_protocol: proxy_protocol.map(|required| required.at), tls });
+            described.push(ListenEntry { address, proxy_protocol: proxy_protocol.map(|required| required.at), tls });
         }
         described
     }
@@ -59,11 +56,11 @@ impl Compiler {
     pub(super) fn listeners(
         &mut self,
         document: &Document,
-        described: Vec<Described>,
+        described: Vec<ListenEntry>,
         proxies: &TrustedProxies,
     ) -> Vec<ListenerConfig> {
         let trusts_nobody = trusts_nobody(document);
-        let listeners = described.into_iter().map(|Described { address, proxy_protocol, tls }| {
+        let listeners = described.into_iter().map(|ListenEntry { address, proxy_protocol, tls }| {
             if let Some(at) = proxy_protocol.filter(|_| trusts_nobody) {
                 self.mistakes.report(
                     at,
@@ -75,44 +72,6 @@ impl Compiler {
             ListenerConfig { address: address.value, settings }
         });
         listeners.collect()
-    }
-
-    pub(super) fn admin(&mut self, document: &Document, listen: &[Described]) -> Option<AdminSettings> {
-        let admin = document.admin.get()?;
-        let token = admin.token_file.get().and_then(|file| self.token(file));
-        let Spanned { value: address, at } = *admin.address.get()?;
-        if !address.ip().to_canonical().is_loopback() && admin.token_file.is_absent() {
-            self.mistakes.report(
-                at,
-                format!("`{address}` can be reached from other machines, and there is no `token_file`"),
-                "write `127.0.0.1`, or add `token_file:` with a file that holds a secret token",
-            );
-        }
-        if address.port() != 0 && listen.iter().any(|other| other.address.value == address) {
-            self.mistakes.report(
-                at,
-                format!("`{address}` is in `listen` too"),
-                "the admin listener needs a port of its own, such as `127.0.0.1:9090`",
-            );
-        }
-        Some(AdminSettings { address, token })
-    }
-
-    /// Reads the file with the admin token. What it holds is for the admin API, and for no message.
-    fn token(&mut self, file: &crate::config::raw::Text) -> Option<Token> {
-        let Found { path, content } = self.file(file, "token")?;
-        let lines = content.lines().filter(|line| !line.trim().is_empty()).count();
-        let message = match lines {
-            0 => format!("the token file `{}` is empty", file.value),
-            1 => {
-                self.warn_of_readers(file, &path, "token");
-                self.warn_of_token(file, &path, &content);
-                return Token::new(&content);
-            }
-            _ => format!("the token file `{}` has several lines", file.value),
-        };
-        self.mistakes.report(file.at, message, "write one line into it, for instance from `openssl rand -hex 32`");
-        None
     }
 }
 

@@ -6,22 +6,20 @@ use std::sync::Arc;
 
 use ipnet::IpNet;
 
-use super::Compiler;
-use super::reach::Reach;
-use super::response::Found;
+use super::availability::Availability;
+use super::compiler::Compiler;
+use super::files::NamedFile;
 use crate::config::Diagnostic;
 use crate::config::raw;
 use crate::config::raw::Document;
 use crate::config::raw::Field;
+use crate::config::raw::InvalidValue;
 use crate::config::raw::Text;
-use crate::config::raw::forms::OneOrMany;
-use crate::config::raw::leaf::Problem;
-use crate::config::source::Place;
+use crate::config::raw::forms::OneOrList;
 use crate::decision::policy::Access;
 use crate::decision::policy::PolicyList;
 use crate::key::KeyPart;
 use crate::key::Selector;
-use crate::key::Spelling;
 use crate::list::List;
 use crate::list::ListId;
 use crate::list::Members;
@@ -45,7 +43,7 @@ impl Lists {
 
 /// Where a list is referred to: not everything is known everywhere.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum Use {
+pub(super) enum ListUse {
     /// `access` and `match.client`: before the route is known and the body read.
     BeforeRoute,
     /// `only`: before the body is read.
@@ -81,17 +79,17 @@ impl Compiler {
     pub(super) fn access(&mut self, document: &Document, lists: &Lists) -> Access {
         let Some(access) = document.access.get() else { return Access::default() };
         Access {
-            allow: self.references(&access.allow, lists, Use::BeforeRoute).unwrap_or_default(),
-            deny: self.references(&access.deny, lists, Use::BeforeRoute).unwrap_or_default(),
+            allow: self.references(&access.allow, lists, ListUse::BeforeRoute).unwrap_or_default(),
+            deny: self.references(&access.deny, lists, ListUse::BeforeRoute).unwrap_or_default(),
         }
     }
 
     /// The lists that are named; `None`: the key is not there.
     pub(super) fn references(
         &mut self,
-        names: &Field<OneOrMany<Text>>,
+        names: &Field<OneOrList<Text>>,
         lists: &Lists,
-        place: Use,
+        place: ListUse,
     ) -> Option<Vec<ListId>> {
         if names.is_absent() {
             return None;
@@ -103,20 +101,20 @@ impl Compiler {
     /// What a limit does not hold for: lists, and whether known clients are among it.
     pub(super) fn unless(
         &mut self,
-        names: &Field<OneOrMany<Text>>,
+        names: &Field<OneOrList<Text>>,
         lists: &Lists,
-        reach: Reach,
+        availability: Availability,
     ) -> (Vec<ListId>, bool) {
         let names = names.get().map(|names| &names.items[..]).unwrap_or_default();
         let (known, names): (Vec<_>, Vec<_>) = names.iter().partition(|name| name.value == KNOWN_CLIENT);
         if let Some(name) = known.first() {
-            self.check_known(name.at, reach);
+            self.check_known(name.at, availability);
         }
-        let lists = names.into_iter().filter_map(|name| self.reference(name, lists, Use::Unless)).collect();
+        let lists = names.into_iter().filter_map(|name| self.reference(name, lists, ListUse::Unless)).collect();
         (lists, !known.is_empty())
     }
 
-    fn reference(&mut self, name: &Text, lists: &Lists, place: Use) -> Option<ListId> {
+    fn reference(&mut self, name: &Text, lists: &Lists, place: ListUse) -> Option<ListId> {
         let Some(id) = lists.by_name.get(&name.value) else {
             if name.value == KNOWN_CLIENT {
                 let message = format!("`{KNOWN_CLIENT}` is no list: who is one shows when a login is tried");
@@ -124,7 +122,7 @@ impl Compiler {
                 return None;
             }
             let mut known: Vec<&str> = lists.by_name.keys().map(String::as_str).collect();
-            if place == Use::Unless && nearest(&name.value, &[KNOWN_CLIENT]).is_some() {
+            if place == ListUse::Unless && nearest(&name.value, &[KNOWN_CLIENT]).is_some() {
                 known.push(KNOWN_CLIENT);
             }
             known.sort_unstable();
@@ -138,13 +136,13 @@ impl Compiler {
     }
 
     /// A list of what is not known yet would hold nobody.
-    fn check_use(&mut self, name: &Text, selector: &Selector, place: Use) {
+    fn check_use(&mut self, name: &Text, selector: &Selector, place: ListUse) {
         let known_later = matches!(selector, Selector::Route | Selector::Capture(_));
         let reason = match place {
-            Use::Unless => return,
+            ListUse::Unless => return,
             _ if selector.needs_body() => "is asked before the body is read",
-            Use::BeforeRoute if known_later => "is asked before the route is known",
-            Use::BeforeRoute | Use::BeforeBody => return,
+            ListUse::BeforeRoute if known_later => "is asked before the route is known",
+            ListUse::BeforeRoute | ListUse::BeforeBody => return,
         };
         self.mistakes.report(
             name.at,
@@ -194,7 +192,7 @@ impl Compiler {
     fn networks(&mut self, list: &raw::list::List) -> Vec<IpNet> {
         let inline = list.addresses.get().map(|addresses| &addresses.items[..]).unwrap_or_default();
         let mut networks: Vec<_> = inline.iter().map(|network| network.value).collect();
-        if let Some(Found { path, content }) = list.file.get().and_then(|file| self.file(file, "list")) {
+        if let Some(NamedFile { path, content }) = list.file.get().and_then(|file| self.file(file, "list")) {
             let mut wrong = 0;
             for entry in lines::entries(&content) {
                 match network(entry.text) {
@@ -202,7 +200,7 @@ impl Compiler {
                     Err(_) if wrong == MAX_WRONG_LINES => break,
                     Err(error) => {
                         wrong += 1;
-                        let Problem { message, help } = Problem::from(error);
+                        let InvalidValue { message, help } = InvalidValue::from(error);
                         let line =
                             content.trim_start_matches('\u{feff}').lines().nth(entry.line - 1).unwrap_or_default();
                         let length = entry.text.chars().count();
@@ -217,57 +215,11 @@ impl Compiler {
     }
 
     fn values(&mut self, name: &Text, list: &raw::list::List, part: &KeyPart) -> crate::list::ValueSet {
-        let Some(Found { content, .. }) = list.file.get().and_then(|file| self.file(file, "list")) else {
+        let Some(NamedFile { content, .. }) = list.file.get().and_then(|file| self.file(file, "list")) else {
             return crate::list::ValueSet::default();
         };
         self.warn_of_example_values(name.at, lines::entries(&content).map(|entry| entry.text));
         lines::entries(&content).map(|entry| Cow::into_owned(part.as_compared(entry.text))).collect()
-    }
-
-    /// One selector with its options.
-    pub(super) fn key_part(&mut self, part: &raw::limit::KeyPart) -> Option<KeyPart> {
-        let selector = self.selector(&part.selector)?;
-        let Some(options) = &part.options else {
-            return Some(KeyPart { selector: self.filled(selector, None), spelling: Spelling::Usual });
-        };
-        let is_client = matches!(selector, Selector::ClientIp(_));
-        if !is_client {
-            self.misplaced(options.v4.key().or(options.v6.key()), "`v4` and `v6` are options of `client_ip`");
-        }
-        if !selector.normalises() {
-            let message = format!("`raw` changes nothing about `{selector}`, which is taken as sent anyway");
-            self.misplaced(options.raw.key(), &message);
-        }
-        let is_text = !matches!(
-            selector,
-            Selector::ClientIp(_)
-                | Selector::Host
-                | Selector::Method
-                | Selector::Path
-                | Selector::Route
-                | Selector::Device
-        );
-        if !is_text {
-            let message = format!("`{selector}` is no name of anybody, so it has no local part");
-            self.misplaced(options.normalise.key(), &message);
-        }
-        let as_sent = options.raw.get().is_some_and(|raw| raw.value);
-        if as_sent && let Some(key) = options.normalise.key() {
-            let help = "remove one of the two: what is taken as sent has no local part";
-            self.mistakes.report(key, "`normalise` beside `raw: true`", help);
-        }
-        let spelling = match options.normalise.get().map(|word| word.value) {
-            Some(raw::limit::Normalise::LocalPart) => Spelling::LocalPart,
-            None if as_sent => Spelling::AsSent,
-            None => Spelling::Usual,
-        };
-        Some(KeyPart { selector: self.filled(selector, Some(options)), spelling })
-    }
-
-    fn misplaced(&mut self, key: Option<Place>, message: &str) {
-        if let Some(at) = key {
-            self.mistakes.report(at, message, "remove it");
-        }
     }
 }
 

@@ -2,19 +2,19 @@
 
 use std::sync::Arc;
 
-use super::Compiler;
+use super::compiler::Compiler;
+use crate::config::raw::InvalidValue;
 use crate::config::raw::Text;
-use crate::config::raw::field::listed;
-use crate::config::raw::field::nearest;
-use crate::config::raw::leaf::Problem;
 use crate::glob::Glob;
+use crate::spelling::listed;
+use crate::spelling::nearest;
 
 impl Compiler {
     /// Refuses what looks like a glob where a text is taken as it stands; whether it did.
     pub(super) fn refuse_glob(&mut self, text: &Text, what: &str, help: &str) -> bool {
         let is_glob = Glob::looks_like_glob(&text.value);
         if is_glob {
-            Problem::of_glob(&text.value, what, help).report(text.at, &mut self.mistakes);
+            InvalidValue::of_glob(&text.value, what, help).report(text.at, &mut self.mistakes);
         }
         is_glob
     }

@@ -4,14 +4,14 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::Compiler;
-use super::reach::Reach;
-use super::reach::otherwise;
-use super::standing::Captures;
+use super::availability::Availability;
+use super::availability::otherwise;
+use super::compiler::Compiler;
+use super::limit_context::Captures;
 use crate::config::raw;
 use crate::config::raw::Field;
 use crate::config::raw::Text;
-use crate::config::raw::forms::OneOrMany;
+use crate::config::raw::forms::OneOrList;
 use crate::config::raw::outcome::JsonValues;
 use crate::glob::Glob;
 use crate::key::Selector;
@@ -51,12 +51,12 @@ impl Compiler {
             status: raw.status.get().and_then(|status| self.status(status)),
             headers: self.header_globs(&raw.header),
             cookies: self.cookies(&raw.cookie),
-            body: raw.body.get().and_then(|text| self.meant(text, BodyPattern::parse(&text.value))),
+            body: raw.body.get().and_then(|text| self.parsed(text, BodyPattern::parse(&text.value))),
             json: self.json_values(raw),
         }
     }
 
-    fn status(&mut self, raw: &OneOrMany<Text>) -> Option<StatusSet> {
+    fn status(&mut self, raw: &OneOrList<Text>) -> Option<StatusSet> {
         if raw.items.is_empty() {
             self.mistakes.report(
                 raw.at,
@@ -68,7 +68,7 @@ impl Compiler {
         sets.into_iter().collect()
     }
 
-    fn cookies(&mut self, field: &Field<OneOrMany<Text>>) -> Vec<Glob> {
+    fn cookies(&mut self, field: &Field<OneOrList<Text>>) -> Vec<Glob> {
         let Some(raw) = field.get() else { return Vec::new() };
         if raw.items.is_empty() {
             self.mistakes.report(raw.at, "an empty list of cookies", "name one such as `session`, or remove `cookie`");
@@ -105,10 +105,10 @@ impl Compiler {
         &mut self,
         field: &Field<raw::outcome::KnownClients>,
         captures: Captures<'_>,
-        reach: Reach,
+        availability: Availability,
     ) -> Option<KnownClients> {
         let raw = field.get()?;
-        if !reach.succeeds() {
+        if !availability.succeeds() {
             self.mistakes.report(
                 field.key().unwrap_or(raw.at),
                 "nobody becomes known here: no answer of this route is a success",

@@ -3,16 +3,16 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::Compiler;
+use super::availability::Availability;
+use super::channels::Channels;
+use super::compiler::Compiler;
+use super::default_names::RouteNames;
+use super::default_names::slug;
+use super::limit_context::Captures;
+use super::limit_context::LimitContext;
 use super::limits::Limits;
+use super::lists::ListUse;
 use super::lists::Lists;
-use super::lists::Use;
-use super::reach::Reach;
-use super::record::Channels;
-use super::standing::Captures;
-use super::standing::Standing;
-use super::titles::Titles;
-use super::titles::slug;
 use super::upstreams::Upstreams;
 use crate::config::raw;
 use crate::config::raw::Document;
@@ -22,7 +22,7 @@ use crate::route::UpstreamId;
 
 /// What is known of the whole file when a route is compiled, and what routes add to.
 #[derive(Debug)]
-pub(super) struct Surroundings<'s> {
+pub(super) struct RouteContext<'s> {
     pub default: Option<UpstreamId>,
     pub upstreams: &'s mut Upstreams,
     pub lists: &'s Lists,
@@ -31,7 +31,7 @@ pub(super) struct Surroundings<'s> {
 }
 
 impl Compiler {
-    pub(super) fn routes(&mut self, document: &Document, mut around: Surroundings<'_>) -> Vec<Route> {
+    pub(super) fn routes(&mut self, document: &Document, mut shared: RouteContext<'_>) -> Vec<Route> {
         let Some(raw) = document.routes.get() else { return Vec::new() };
         if raw.items.len() > usize::from(u16::MAX) {
             let message = format!("there are more than {} routes", u16::MAX);
@@ -39,18 +39,18 @@ impl Compiler {
             return Vec::new();
         }
         self.refuse_repeated_names(&raw.items);
-        let mut titles = Titles::reserving(&raw.items);
-        raw.items.iter().map(|route| self.route(route, &mut titles, &mut around)).collect()
+        let mut route_names = RouteNames::reserving(&raw.items);
+        raw.items.iter().map(|route| self.route(route, &mut route_names, &mut shared)).collect()
     }
 
-    fn route(&mut self, raw: &raw::route::Route, titles: &mut Titles, around: &mut Surroundings<'_>) -> Route {
+    fn route(&mut self, raw: &raw::route::Route, route_names: &mut RouteNames, shared: &mut RouteContext<'_>) -> Route {
         let case = match raw.case_sensitive.get().map(|sensitive| sensitive.value) {
             Some(true) => Case::Sensitive,
             Some(false) | None => Case::Ignored,
         };
         let mistakes_before = self.mistakes.len();
         let matched = raw.r#match.get();
-        let condition = matched.map(|matched| self.condition(matched, case, around.lists)).unwrap_or_default();
+        let condition = matched.map(|matched| self.condition(matched, case, shared.lists)).unwrap_or_default();
         let condition_is_known = matched.is_some() && self.mistakes.len() == mistakes_before;
 
         // The limits of a route without a name are called by a tidier one than its match.
@@ -58,7 +58,7 @@ impl Compiler {
             let name = self.name(name).unwrap_or_else(|| Arc::from(""));
             (Arc::clone(&name), name.to_string())
         } else {
-            let title = titles.made(matched);
+            let title = route_names.made(matched);
             let slug = slug(&title);
             (title, slug)
         };
@@ -67,21 +67,22 @@ impl Compiler {
         let captures = if condition_is_known { Captures::Named(&names) } else { Captures::Unknown };
         let limits = raw.limits.get().map(|limits| &limits.items[..]).unwrap_or_default();
         let outcome = self.outcome(&raw.outcome);
-        let reach = Reach::of(raw);
-        let known_clients = self.known_clients(&raw.known_clients, captures, reach);
-        let standing = Standing { owner: &owner, captures, reach, lists: around.lists, channels: around.channels };
-        let limits = self.limits(limits, standing, around.limits);
+        let availability = Availability::of(raw);
+        let known_clients = self.known_clients(&raw.known_clients, captures, availability);
+        let limit_context =
+            LimitContext { owner: &owner, captures, availability, lists: shared.lists, channels: shared.channels };
+        let limits = self.limits(limits, limit_context, shared.limits);
 
         if let Some(empty) = raw.only.get().filter(|only| only.items.is_empty()) {
             let help = "name a list, or remove `only`";
             self.mistakes.report(empty.at, "an empty `only` lets nobody through", help);
         }
-        let own = raw.upstream.get().and_then(|upstream| self.upstream(upstream, around.upstreams));
+        let own = raw.upstream.get().and_then(|upstream| self.upstream(upstream, shared.upstreams));
         Route {
             name,
             condition,
-            upstream: own.or(around.default).unwrap_or(UpstreamId(0)),
-            only: self.references(&raw.only, around.lists, Use::BeforeBody),
+            upstream: own.or(shared.default).unwrap_or(UpstreamId(0)),
+            only: self.references(&raw.only, shared.lists, ListUse::BeforeBody),
             limits,
             outcome,
             known_clients,

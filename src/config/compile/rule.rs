@@ -2,12 +2,12 @@
 
 use std::num::NonZeroU32;
 
-use super::Compiler;
+use super::compiler::Compiler;
 use crate::config::raw;
 use crate::config::raw::Field;
+use crate::config::raw::InvalidValue;
 use crate::config::raw::Spanned;
-use crate::config::raw::leaf::Problem;
-use crate::config::source::Place;
+use crate::config::source::SourceRange;
 use crate::limit::Algorithm;
 use crate::limit::InvalidRule;
 use crate::limit::Rule;
@@ -62,7 +62,7 @@ impl Compiler {
             InvalidRule::TooManyToLog { .. } | InvalidRule::TooManyDistinct { .. } => None,
         };
         let at = blamed.or(raw.rate.get().map(|rate| rate.at)).unwrap_or(raw.at);
-        Problem::from(error).report(at, &mut self.mistakes);
+        InvalidValue::from(error).report(at, &mut self.mistakes);
         None
     }
 
@@ -132,13 +132,13 @@ impl Compiler {
         }
     }
 
-    fn refuse_option(&mut self, at: Option<Place>, message: &str, help: &str) {
+    fn refuse_option(&mut self, at: Option<SourceRange>, message: &str, help: &str) {
         if let Some(at) = at {
             self.mistakes.report(at, message, help);
         }
     }
 }
 
-fn place<T>(field: &Field<Spanned<T>>) -> Option<Place> {
+fn place<T>(field: &Field<Spanned<T>>) -> Option<SourceRange> {
     field.get().map(|value| value.at)
 }

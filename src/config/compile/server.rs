@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::Compiler;
+use super::compiler::Compiler;
 use crate::config::raw;
 use crate::config::raw::Document;
 use crate::config::raw::Field;
@@ -113,7 +113,7 @@ impl Compiler {
     fn within(
         &mut self,
         value: u64,
-        at: crate::config::source::Place,
+        at: crate::config::source::SourceRange,
         (least, most): (u64, u64),
         show: impl Fn(u64) -> String,
     ) -> usize {

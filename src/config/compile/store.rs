@@ -3,15 +3,15 @@
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-use super::Compiler;
+use super::compiler::Compiler;
 use crate::config::raw;
 use crate::config::raw::Document;
 use crate::config::raw::Field;
+use crate::config::raw::InvalidValue;
 use crate::config::raw::Spanned;
 use crate::config::raw::Text;
-use crate::config::raw::field::nearest;
-use crate::config::raw::leaf::Problem;
 use crate::limit::OnFailure;
+use crate::spelling::nearest;
 use crate::store;
 use crate::store::redis;
 use crate::store::redis::url::Url;
@@ -131,8 +131,8 @@ impl Compiler {
             self.mistakes.report_secret(text.at, message, help);
             return None;
         }
-        let url = text.value.parse::<Url>().map_err(Problem::from);
-        url.map_err(|Problem { message, help }| self.mistakes.report_secret(text.at, message, help)).ok()
+        let url = text.value.parse::<Url>().map_err(InvalidValue::from);
+        url.map_err(|InvalidValue { message, help }| self.mistakes.report_secret(text.at, message, help)).ok()
     }
 
     fn key_prefix(&mut self, field: &Field<Text>) -> String {

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use super::Compiler;
-use super::record::Channels;
+use super::channels::Channels;
+use super::compiler::Compiler;
 use crate::config::raw;
 use crate::config::raw::Field;
 use crate::config::raw::Spanned;
-use crate::config::raw::forms::OneOrMany;
+use crate::config::raw::forms::OneOrList;
 use crate::config::raw::then::Actions;
 use crate::limit::Action;
 use crate::limit::DenyResponse;
@@ -98,7 +98,7 @@ impl Compiler {
         Some(span.0)
     }
 
-    fn ladder(&mut self, raw: &OneOrMany<Spanned<Span>>) -> Option<Ladder> {
+    fn ladder(&mut self, raw: &OneOrList<Spanned<Span>>) -> Option<Ladder> {
         let mut before: Option<Span> = None;
         for Spanned { value: span, at } in &raw.items {
             if span.0.is_zero() {

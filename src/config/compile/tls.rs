@@ -2,13 +2,13 @@
 
 use jiff::Timestamp;
 
-use super::Compiler;
-use super::response::ONE_FILE;
+use super::compiler::Compiler;
+use super::files::ONE_FILE;
 use crate::clock::wall;
 use crate::config::raw;
 use crate::config::raw::Text;
-use crate::config::source;
-use crate::config::source::Unreadable;
+use crate::config::text_file;
+use crate::config::text_file::UnreadableFile;
 use crate::files::WatchedFile;
 use crate::listen::tls::Certificate;
 use crate::listen::tls::InvalidCertificate;
@@ -39,7 +39,7 @@ impl Compiler {
                 Some(certificate)
             }
             Err(error) => {
-                self.unfit(cert, key, error);
+                self.report_unusable(cert, key, error);
                 None
             }
         }
@@ -47,11 +47,11 @@ impl Compiler {
 
     fn authorities(&mut self, file: &Text) -> Option<CaCertificates> {
         let pem = self.pem(file, "client_ca")?;
-        let unfit = |error: InvalidCaCertificates| {
+        let report_unusable = |error: InvalidCaCertificates| {
             let help = "it is a text with `-----BEGIN CERTIFICATE-----`, one for each authority";
             self.mistakes.report(file.at, format!("`{}`: {error}", file.value), help);
         };
-        CaCertificates::from_pem(&pem).map_err(unfit).ok()
+        CaCertificates::from_pem(&pem).map_err(report_unusable).ok()
     }
 
     /// A certificate that is out of date is served: without it there would be none, and clients judge by themselves.
@@ -73,7 +73,7 @@ impl Compiler {
         }
     }
 
-    fn unfit(&mut self, cert: &Text, key: &Text, error: InvalidCertificate) {
+    fn report_unusable(&mut self, cert: &Text, key: &Text, error: InvalidCertificate) {
         let (file, help) = match error {
             InvalidCertificate::NoCertificate => {
                 (cert, "it is a text with `-----BEGIN CERTIFICATE-----`, the server's own first")
@@ -89,7 +89,7 @@ impl Compiler {
             InvalidCertificate::Mismatch => {
                 let message = format!("the key `{}` does not belong to the certificate `{}`", key.value, cert.value);
                 let help = "name the key it was made with; the server's own certificate comes first in its file";
-                self.mistakes.report_pair(key.at, message, help);
+                self.mistakes.report_certificate_mismatch(key.at, message, help);
                 return;
             }
         };
@@ -100,7 +100,7 @@ impl Compiler {
     fn pem(&mut self, name: &Text, kind: &str) -> Option<String> {
         let path = self.base.join(&name.value);
         self.files.push(WatchedFile::as_it_is(&path));
-        let error = match source::read_text(&path) {
+        let error = match text_file::read_text(&path) {
             Ok(content) if kind == "key" => {
                 self.warn_of_readers(name, &path, kind);
                 return Some(content);
@@ -112,7 +112,7 @@ impl Compiler {
             return None;
         }
         let (message, help) = match error {
-            Unreadable::NotUtf8 { .. } => (
+            UnreadableFile::NotUtf8 { .. } => (
                 format!("the {kind} file `{}` is not PEM", path.display()),
                 "convert it: `openssl x509 -inform der` for a certificate, `openssl pkey -inform der` for a key",
             ),

@@ -4,21 +4,19 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use http::HeaderValue;
-use http::Uri;
 use http::uri::Authority;
 use http::uri::PathAndQuery;
 use rustls::pki_types::ServerName;
 
-use super::Compiler;
+use super::compiler::Compiler;
+use super::server_url::server_url;
 use crate::config::raw;
 use crate::config::raw::Document;
 use crate::config::raw::Field;
 use crate::config::raw::Text;
-use crate::config::raw::field::listed;
-use crate::config::raw::field::nearest;
-use crate::config::raw::leaf::Problem;
-use crate::glob::Glob;
 use crate::route::UpstreamId;
+use crate::spelling::listed;
+use crate::spelling::nearest;
 use crate::tls::CaCertificates;
 use crate::tls::InvalidCaCertificates;
 use crate::upstream::Balance;
@@ -29,7 +27,6 @@ use crate::upstream::ServerUrl;
 use crate::upstream::ServerVerification;
 use crate::upstream::Settings;
 use crate::upstream::Timeouts;
-use crate::upstream::server::bare_host;
 
 /// The upstreams of a configuration: those with names, and those that are a URL where they are needed.
 #[derive(Debug, Default)]
@@ -107,7 +104,7 @@ impl Compiler {
             self.unknown_upstream(text, &known);
             return None;
         }
-        let server = match server(&text.value) {
+        let server = match server_url(&text.value) {
             Ok(server) => server,
             Err(problem) => {
                 problem.report(text.at, &mut self.mistakes);
@@ -191,7 +188,7 @@ impl Compiler {
         }
         let mut servers: Vec<ServerUrl> = Vec::new();
         for text in &texts.items {
-            match server(&text.value) {
+            match server_url(&text.value) {
                 Err(problem) => problem.report(text.at, &mut self.mistakes),
                 Ok(server) if servers.iter().any(|known| known.authority == server.authority) => {
                     let message = format!("the server `{}` is named twice", text.value);
@@ -262,104 +259,6 @@ impl Compiler {
             timeout: self.span(&raw.timeout, std::time::Duration::from_secs(2)),
             healthy: self.positive(&raw.healthy, 2),
             unhealthy: self.positive(&raw.unhealthy, 3),
-        }
-    }
-}
-
-/// What a server's URL says.
-fn server(url: &str) -> Result<ServerUrl, Problem> {
-    if url.contains('@') {
-        // What stands before it may be a password: it is in no message.
-        return Err(Problem::with(
-            "a server's URL holds no user name or password",
-            "remove what stands before the `@`",
-        ));
-    }
-    let Some((scheme, rest)) = url.split_once("://") else {
-        let meant = if url.contains("//") { String::new() } else { format!(": `http://{}`", url.trim_matches('/')) };
-        return Err(Problem::with(
-            format!("`{url}` is not a URL"),
-            format!("a server's URL begins with `http://`{meant}"),
-        ));
-    };
-    let scheme = scheme.to_ascii_lowercase();
-    let is_https = match scheme.as_str() {
-        "http" => false,
-        "https" => true,
-        _ => {
-            return Err(Problem::with(
-                format!("`{scheme}://` is not a way to reach a server"),
-                format!("write `http://{rest}` or `https://{rest}`"),
-            ));
-        }
-    };
-    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
-    if rest.len() > authority.len() && &rest[authority.len()..] != "/" {
-        return Err(Problem::with(
-            format!("a server's URL ends after the port, but here follows `{}`", &rest[authority.len()..]),
-            format!("write `{scheme}://{authority}`: requests go there with the path they came with"),
-        ));
-    }
-    if Glob::looks_like_glob(authority) {
-        return Err(Problem::of_glob(url, "a server's URL", "write each server, in a list under `servers`"));
-    }
-    let malformed = || {
-        Problem::with(
-            format!("`{url}` is not a server's URL"),
-            "write one such as `http://127.0.0.1:8000` or `http://app.internal`",
-        )
-    };
-    let parsed: Authority = authority.to_ascii_lowercase().parse().map_err(|_| malformed())?;
-    // A colon without a number behind it is a port left out by mistake.
-    let port = authority.rsplit_once(']').map_or(authority, |(_, after)| after).rsplit_once(':').map(|(_, port)| port);
-    let port_is_number = port.is_none_or(|port| port.parse::<u16>().is_ok_and(|port| port > 0));
-    if parsed.host().is_empty() || !port_is_number || Uri::try_from(format!("http://{parsed}/")).is_err() {
-        return Err(malformed());
-    }
-    if !is_https {
-        return Ok(parsed.into());
-    }
-    let name = ServerName::try_from(bare_host(&parsed).to_owned());
-    let name = name.map_err(|_| {
-        Problem::with(format!("no certificate can be for `{}`", parsed.host()), "write a DNS name or an IP address")
-    })?;
-    Ok(ServerUrl { authority: parsed, verified_as: Some(name) })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[track_caller]
-    fn check(url: &str, expected: Result<&str, &str>) {
-        let found = server(url).map(|server| server.authority.to_string()).map_err(|problem| problem.help);
-        assert_eq!(found, expected.map(str::to_owned).map_err(str::to_owned), "{url}");
-    }
-
-    #[test]
-    fn a_server_is_a_url_without_a_path() {
-        check("http://127.0.0.1:8000", Ok("127.0.0.1:8000"));
-        check("http://127.0.0.1:8000/", Ok("127.0.0.1:8000"));
-        check("HTTP://App.internal", Ok("app.internal"));
-        check("http://[::1]:8000", Ok("[::1]:8000"));
-        check("http://[::1]", Ok("[::1]"));
-        check("HTTPS://App.internal:8443/", Ok("app.internal:8443"));
-    }
-
-    #[test]
-    fn what_is_no_server_says_what_to_write() {
-        const EXAMPLE: &str = "write one such as `http://127.0.0.1:8000` or `http://app.internal`";
-        check("127.0.0.1:8000", Err("a server's URL begins with `http://`: `http://127.0.0.1:8000`"));
-        check("//app", Err("a server's URL begins with `http://`"));
-        check("ftp://app", Err("write `http://app` or `https://app`"));
-        check("http://app/api", Err("write `http://app`: requests go there with the path they came with"));
-        check("http://app?x=1", Err("write `http://app`: requests go there with the path they came with"));
-        check("http://u:p@app", Err("remove what stands before the `@`"));
-        check("https://a_b.-", Err("write a DNS name or an IP address"));
-        for url in
-            ["http://", "http://:80", "http://app:", "http://app:0", "http://app:99999", "http://a b", "http://[::1"]
-        {
-            check(url, Err(EXAMPLE));
         }
     }
 }

@@ -4,6 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::client::ClientIp;
+use crate::config::Settings;
 use crate::limit::LimitId;
 use crate::limit::Rule;
 use crate::list::Membership;

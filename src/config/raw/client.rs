@@ -2,17 +2,17 @@
 
 use ipnet::IpNet;
 
-use super::Spanned;
-use super::Text;
-use super::forms::OneOrMany;
-use super::section;
+use super::forms::OneOrList;
+use super::section::section;
+use super::value::Spanned;
+use super::value::Text;
 
 section! {
     /// How the gateway finds the address of a client.
     ClientIp {
         /// Addresses or networks of the proxies in front whose forwarding header the gateway believes. Default: none,
         /// so every forwarding header is ignored.
-        trusted_proxies: OneOrMany<Spanned<IpNet>>,
+        trusted_proxies: OneOrList<Spanned<IpNet>>,
         /// The header in which a trusted proxy names the client: `x-forwarded-for` (default), `forwarded`, or a
         /// header that holds one address, such as `cf-connecting-ip`.
         header: Text,

@@ -1,17 +1,16 @@
 //! The top of the file.
 
-use super::Text;
 use super::client::ClientIp;
-use super::forms::Many;
-use super::forms::Named;
-use super::forms::OneOrMany;
+use super::forms::ListOf;
+use super::forms::MapOf;
+use super::forms::OneOrList;
 use super::limit::Limit;
 use super::list::Access;
 use super::list::List;
 use super::record::Audit;
 use super::record::Channel;
 use super::route::Route;
-use super::section;
+use super::section::section;
 use super::server::Admin;
 use super::server::HeaderStyle;
 use super::server::Listen;
@@ -20,14 +19,15 @@ use super::server::Server;
 use super::store::Store;
 use super::then::DenyResponse;
 use super::upstream::Upstream;
-use crate::config::raw::Spanned;
+use super::value::Spanned;
+use super::value::Text;
 
 section! {
     /// The configuration of portcullis.
     Document {
         /// Where the gateway accepts requests: an address with a port, or a list of them. HTTP/1.1, and HTTP/2 with
         /// prior knowledge; with `tls`, HTTP/2 by ALPN.
-        listen: OneOrMany<Listen>,
+        listen: OneOrList<Listen>,
         /// The admin listener: health, metrics and the API. Default: there is none.
         admin: Admin,
         /// How the gateway finds the address of a client.
@@ -38,22 +38,22 @@ section! {
         /// where `upstreams` has one entry.
         upstream: Text,
         /// The applications behind the gateway, by name.
-        upstreams: Named<Upstream>,
+        upstreams: MapOf<Upstream>,
         /// Named sets of addresses or other values, for `access`, `only`, `unless` and `match.client`.
-        lists: Named<List>,
+        lists: MapOf<List>,
         /// Lists that are looked at before any limit.
         access: Access,
         /// Limits that hold for every request.
-        limits: Many<Limit>,
+        limits: ListOf<Limit>,
         /// Rules for some requests. The first route that matches a request applies to it.
-        routes: Many<Route>,
+        routes: ListOf<Route>,
         /// The response to a denied request, unless the route or the limit has its own.
         deny_response: DenyResponse,
         /// Which rate limit headers responses carry: `ietf` (default: `RateLimit` and `RateLimit-Policy`), `legacy`
         /// (`X-RateLimit-*`), `both` or `off`. `Retry-After` is sent in any case.
         headers: Spanned<HeaderStyle>,
         /// Webhooks by name, for `then: {notify: [...]}`.
-        notify: Named<Channel>,
+        notify: MapOf<Channel>,
         /// The audit trail: where denials, delays, bans, unbans and reloads are recorded.
         audit: Audit,
         /// The request log and the operational log.

@@ -6,15 +6,14 @@ use serde_json::Map;
 use serde_json::Value;
 use serde_json::json;
 
-use super::Raw;
-use crate::config::diagnostic::Mistakes;
-use crate::config::source::Place;
+use super::value::RawValue;
+use crate::config::mistakes::Mistakes;
+use crate::config::source::SourceRange;
 use crate::config::yaml::Content;
-use crate::config::yaml::Name;
+use crate::config::yaml::MapKey;
 use crate::config::yaml::Node;
-
-pub use crate::spelling::listed;
-pub use crate::spelling::nearest;
+use crate::spelling::listed;
+use crate::spelling::nearest;
 
 /// What stands under a key.
 #[derive(Clone, Debug, Default)]
@@ -25,7 +24,7 @@ pub enum Field<T> {
     /// It is, with a mistake that has been reported.
     Wrong,
     Given {
-        key: Place,
+        key: SourceRange,
         value: T,
     },
 }
@@ -39,7 +38,7 @@ impl<T> Field<T> {
     }
 
     /// Where the key stands, when its value is good.
-    pub fn key(&self) -> Option<Place> {
+    pub fn key(&self) -> Option<SourceRange> {
         match self {
             Self::Given { key, .. } => Some(*key),
             Self::Absent | Self::Wrong => None,
@@ -51,7 +50,7 @@ impl<T> Field<T> {
     }
 }
 
-impl<T: Raw> Field<T> {
+impl<T: RawValue> Field<T> {
     pub fn read(entries: &Entries<'_>, key: &str, mistakes: &mut Mistakes) -> Self {
         let Some((name, node)) = entries.known.iter().find(|(name, _)| name.text == key) else {
             // Whoever misspelt a key did not leave it out.
@@ -85,7 +84,7 @@ pub struct Keys {
 /// What stands in a section's map.
 #[derive(Clone, Debug)]
 pub struct Entries<'n> {
-    known: &'n [(Name, Node)],
+    known: &'n [(MapKey, Node)],
     /// Keys that were probably meant by unknown ones.
     misspelt: Vec<&'static str>,
 }
@@ -110,7 +109,7 @@ pub fn entries<'n>(node: &'n Node, keys: &Keys, mistakes: &mut Mistakes) -> Opti
 }
 
 /// Reports a key that is not known; the one that was probably meant.
-fn refuse_unknown(name: &Name, keys: &Keys, mistakes: &mut Mistakes) -> Option<&'static str> {
+fn refuse_unknown(name: &MapKey, keys: &Keys, mistakes: &mut Mistakes) -> Option<&'static str> {
     let key = name.text.as_str();
     if keys.known.contains(&key) {
         return None;
@@ -129,7 +128,7 @@ fn refuse_unknown(name: &Name, keys: &Keys, mistakes: &mut Mistakes) -> Option<&
 }
 
 /// Refuses what the format knows and this version does not: nothing is ever silently ignored.
-pub fn not_built(at: Place, what: &str, help: &str, mistakes: &mut Mistakes) {
+pub fn not_built(at: SourceRange, what: &str, help: &str, mistakes: &mut Mistakes) {
     mistakes.report(at, format!("`{what}` is not built into this version yet"), help);
 }
 

@@ -5,21 +5,21 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 use serde_json::json;
 
-use super::Raw;
-use super::Text;
-use crate::config::diagnostic::Mistakes;
-use crate::config::source::Place;
+use super::value::RawValue;
+use super::value::Text;
+use crate::config::mistakes::Mistakes;
+use crate::config::source::SourceRange;
 use crate::config::yaml::Content;
 use crate::config::yaml::Node;
 
 /// A list.
 #[derive(Clone, Debug)]
-pub struct Many<T> {
-    pub at: Place,
+pub struct ListOf<T> {
+    pub at: SourceRange,
     pub items: Vec<T>,
 }
 
-impl<T: Raw> Raw for Many<T> {
+impl<T: RawValue> RawValue for ListOf<T> {
     fn read(node: &Node, mistakes: &mut Mistakes) -> Option<Self> {
         let Content::List(nodes) = &node.content else {
             mistakes.report(
@@ -39,12 +39,12 @@ impl<T: Raw> Raw for Many<T> {
 
 /// A list, or its one entry without the brackets.
 #[derive(Clone, Debug)]
-pub struct OneOrMany<T> {
-    pub at: Place,
+pub struct OneOrList<T> {
+    pub at: SourceRange,
     pub items: Vec<T>,
 }
 
-impl<T: Raw> Raw for OneOrMany<T> {
+impl<T: RawValue> RawValue for OneOrList<T> {
     fn read(node: &Node, mistakes: &mut Mistakes) -> Option<Self> {
         let items = match &node.content {
             Content::List(nodes) => read_all(nodes, mistakes),
@@ -60,7 +60,7 @@ impl<T: Raw> Raw for OneOrMany<T> {
 }
 
 /// The good entries; the others have been reported.
-fn read_all<T: Raw>(nodes: &[Node], mistakes: &mut Mistakes) -> Vec<T> {
+fn read_all<T: RawValue>(nodes: &[Node], mistakes: &mut Mistakes) -> Vec<T> {
     nodes.iter().filter_map(|node| present(node, mistakes).and_then(|node| T::read(node, mistakes))).collect()
 }
 
@@ -74,12 +74,12 @@ fn present<'n>(node: &'n Node, mistakes: &mut Mistakes) -> Option<&'n Node> {
 
 /// A map from names to one kind of value, in the order of the file.
 #[derive(Clone, Debug)]
-pub struct Named<T> {
-    pub at: Place,
+pub struct MapOf<T> {
+    pub at: SourceRange,
     pub entries: Vec<(Text, T)>,
 }
 
-impl<T: Raw> Raw for Named<T> {
+impl<T: RawValue> RawValue for MapOf<T> {
     fn read(node: &Node, mistakes: &mut Mistakes) -> Option<Self> {
         let Content::Map(entries) = &node.content else {
             mistakes.report(

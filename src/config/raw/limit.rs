@@ -5,17 +5,17 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 use serde_json::json;
 
-use super::Raw;
-use super::Spanned;
-use super::Text;
-use super::forms::OneOrMany;
-use super::leaf::Leaf;
-use super::leaf::Problem;
-use super::leaf::words;
-use super::section;
+use super::forms::OneOrList;
+use super::invalid_value::InvalidValue;
+use super::scalar::ScalarValue;
+use super::section::section;
 use super::store::OnFailure;
 use super::then::Then;
-use crate::config::diagnostic::Mistakes;
+use super::value::RawValue;
+use super::value::Spanned;
+use super::value::Text;
+use super::words::words;
+use crate::config::mistakes::Mistakes;
 use crate::config::yaml::Content;
 use crate::config::yaml::Node;
 use crate::key::Selector;
@@ -30,7 +30,7 @@ section! {
         name: Text,
         /// What is counted separately: a selector such as `client_ip`, a list of selectors for one key of several
         /// parts, or `[]` for one count of all requests.
-        key: OneOrMany<KeyPart>,
+        key: OneOrList<KeyPart>,
         /// How many requests in how much time: `10/minute`, `10 per 3 minutes`, `1/second; 20/minute`. All rates of a
         /// limit apply at once.
         rate: Spanned<Rates>,
@@ -60,7 +60,7 @@ section! {
         shadow: Spanned<bool>,
         /// Names of lists whose members this limit does not apply to. `known_client` stands for clients that the
         /// route's `known_clients` recognises.
-        unless: OneOrMany<Text>,
+        unless: OneOrList<Text>,
         /// What to do while Redis does not answer: `local`, `allow` or `deny`. Default: `store.on_failure`.
         on_failure: Spanned<OnFailure>,
         /// Which headers this limit shows to clients: `full` (`RateLimit` and `Retry-After`), `retry_after` or
@@ -77,13 +77,13 @@ section! {
 }
 
 /// One or several rates in one text.
-impl Leaf for Rates {
+impl ScalarValue for Rates {
     const EXPECTED: &'static str = "rates in one text";
     const IS_TEXT: bool = true;
     const INSTEAD: &'static str = "write them with `;` between them: `rate: 1/second; 20/minute`";
 
-    fn parse(text: &str) -> Result<Self, Problem> {
-        text.parse().map_err(|error: InvalidRate| Problem::from(error))
+    fn parse(text: &str) -> Result<Self, InvalidValue> {
+        text.parse().map_err(|error: InvalidRate| InvalidValue::from(error))
     }
 
     fn schema() -> Value {
@@ -168,7 +168,7 @@ words! {
     }
 }
 
-impl Raw for KeyPart {
+impl RawValue for KeyPart {
     fn read(node: &Node, mistakes: &mut Mistakes) -> Option<Self> {
         match &node.content {
             Content::Scalar(text) => Some(Self { selector: Text { value: text.clone(), at: node.at }, options: None }),

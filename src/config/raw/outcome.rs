@@ -5,15 +5,15 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 use serde_json::json;
 
-use super::Raw;
-use super::Spanned;
-use super::Text;
-use super::forms::Named;
-use super::forms::OneOrMany;
-use super::leaf::words;
+use super::forms::MapOf;
+use super::forms::OneOrList;
 use super::limit::KeyPart;
-use super::section;
-use crate::config::diagnostic::Mistakes;
+use super::section::section;
+use super::value::RawValue;
+use super::value::Spanned;
+use super::value::Text;
+use super::words::words;
+use crate::config::mistakes::Mistakes;
 use crate::config::yaml::Content;
 use crate::config::yaml::Node;
 use crate::units::Span;
@@ -35,12 +35,12 @@ section! {
     /// Conditions on an answer, all of which must hold.
     Matchers {
         /// Its status: `401`, `4xx`, `400-499`, or a list of them.
-        status: OneOrMany<Text>,
+        status: OneOrList<Text>,
         /// Header names and globs for their values: `*` stands for any text, `?` for one character.
-        header: Named<Text>,
+        header: MapOf<Text>,
         /// A glob for the name of a cookie that the answer sets, compared with case: `wordpress_logged_in_*`. Of a
         /// list, the answer must set one cookie for each.
-        cookie: OneOrMany<Text>,
+        cookie: OneOrList<Text>,
         /// What its body contains, within the first `server.inspect_body` bytes: a text, or a regular expression
         /// written as `/.../`.
         body: Text,
@@ -51,9 +51,9 @@ section! {
 
 /// Dotted paths and the values there, spelt as JSON spells them, texts without quotes.
 #[derive(Clone, Debug)]
-pub struct JsonValues(pub Named<Text>);
+pub struct JsonValues(pub MapOf<Text>);
 
-impl Raw for JsonValues {
+impl RawValue for JsonValues {
     fn read(node: &Node, mistakes: &mut Mistakes) -> Option<Self> {
         let mut node = node.clone();
         if let Content::Map(entries) = &mut node.content {
@@ -61,7 +61,7 @@ impl Raw for JsonValues {
             let nothing = entries.iter_mut().map(|(_, value)| value).filter(|value| value.content == Content::Nothing);
             nothing.for_each(|value| value.content = Content::Scalar("null".to_owned()));
         }
-        Named::read(&node, mistakes).map(Self)
+        MapOf::read(&node, mistakes).map(Self)
     }
 
     fn schema(_: &mut BTreeMap<&'static str, Value>) -> Value {

@@ -1,8 +1,8 @@
 //! Who is told, and what is written down: the `notify` and `audit` sections.
 
-use super::Spanned;
-use super::Text;
-use super::section;
+use super::section::section;
+use super::value::Spanned;
+use super::value::Text;
 use crate::units::Span;
 
 section! {

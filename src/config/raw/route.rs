@@ -5,18 +5,18 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 use serde_json::json;
 
-use super::Raw;
-use super::Spanned;
-use super::Text;
-use super::forms::Many;
-use super::forms::Named;
-use super::forms::OneOrMany;
+use super::forms::ListOf;
+use super::forms::MapOf;
+use super::forms::OneOrList;
 use super::limit::Limit;
 use super::outcome::KnownClients;
 use super::outcome::Outcome;
-use super::section;
+use super::section::section;
 use super::then::DenyResponse;
-use crate::config::diagnostic::Mistakes;
+use super::value::RawValue;
+use super::value::Spanned;
+use super::value::Text;
+use crate::config::mistakes::Mistakes;
 use crate::config::yaml::Content;
 use crate::config::yaml::Node;
 
@@ -32,13 +32,13 @@ section! {
         /// Where these requests go: a URL, or a name from `upstreams`. Default: the default upstream.
         upstream: Text,
         /// Names of lists. A client that is on none of them gets 403.
-        only: OneOrMany<Text>,
+        only: OneOrList<Text>,
         /// What the application's answers mean, for limits that count failures or successes.
         outcome: Outcome,
         /// Clients that have logged in here before.
         known_clients: KnownClients,
         /// Limits for these requests, beside those for every request.
-        limits: Many<Limit>,
+        limits: ListOf<Limit>,
         /// The response to a request that is denied on this route.
         deny_response: DenyResponse,
     }
@@ -59,7 +59,7 @@ section! {
     /// Conditions that must all hold.
     Conditions {
         /// Methods, compared without case. HEAD matches where GET does.
-        methods: OneOrMany<Text>,
+        methods: OneOrList<Text>,
         /// A path, exact, or a prefix when it ends in `/*` (`/admin/*` matches `/admin` too). `{name}` captures one
         /// segment.
         path: Text,
@@ -69,17 +69,17 @@ section! {
         /// A host name, exact or as `*.example.com`.
         host: Text,
         /// Header names and globs for their values: `*` stands for any text, `?` for one character.
-        header: Named<Text>,
+        header: MapOf<Text>,
         /// Names of query parameters and globs for their values.
-        query: Named<Text>,
+        query: MapOf<Text>,
         /// Names of cookies and globs for their values.
-        cookie: Named<Text>,
+        cookie: MapOf<Text>,
         /// Names of lists, one of which the client must be on.
-        client: OneOrMany<Text>,
+        client: OneOrList<Text>,
     }
 }
 
-impl Raw for Match {
+impl RawValue for Match {
     fn read(node: &Node, mistakes: &mut Mistakes) -> Option<Self> {
         match &node.content {
             Content::Scalar(text) => Some(Self::Short(Text { value: text.clone(), at: node.at })),

@@ -6,13 +6,13 @@ use std::net::SocketAddr;
 use serde_json::Value;
 use serde_json::json;
 
-use super::Raw;
-use super::Spanned;
-use super::Text;
-use super::forms::Many;
-use super::leaf::words;
-use super::section;
-use crate::config::diagnostic::Mistakes;
+use super::forms::ListOf;
+use super::section::section;
+use super::value::RawValue;
+use super::value::Spanned;
+use super::value::Text;
+use super::words::words;
+use crate::config::mistakes::Mistakes;
 use crate::config::yaml::Content;
 use crate::config::yaml::Node;
 use crate::units::Size;
@@ -22,13 +22,13 @@ use crate::units::Span;
 #[derive(Clone, Debug)]
 pub enum Listen {
     Address(Spanned<SocketAddr>),
-    Described(Box<Listener>),
+    Listener(Box<Listener>),
 }
 
-impl Raw for Listen {
+impl RawValue for Listen {
     fn read(node: &Node, mistakes: &mut Mistakes) -> Option<Self> {
         match node.content {
-            Content::Map(_) => Listener::read(node, mistakes).map(Box::new).map(Self::Described),
+            Content::Map(_) => Listener::read(node, mistakes).map(Box::new).map(Self::Listener),
             _ => Spanned::read(node, mistakes).map(Self::Address),
         }
     }
@@ -59,7 +59,7 @@ section! {
     ListenerTls {
         /// Certificates. The one for the name that the client asks for (SNI) is used, the first one where none
         /// matches. The gateway reads the files again when they change.
-        certificates: Many<CertificateFiles>,
+        certificates: ListOf<CertificateFiles>,
         /// A file with CA certificates in PEM. Clients must present a certificate that one of them has issued.
         /// Default: clients need no certificate.
         client_ca: Text,

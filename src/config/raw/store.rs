@@ -1,10 +1,10 @@
 //! The `store` section: where counts are kept.
 
-use super::Spanned;
-use super::Text;
-use super::forms::OneOrMany;
-use super::leaf::words;
-use super::section;
+use super::forms::OneOrList;
+use super::section::section;
+use super::value::Spanned;
+use super::value::Text;
+use super::words::words;
 use crate::units::Span;
 
 section! {
@@ -28,7 +28,7 @@ section! {
     Redis {
         /// The URL: `redis://user:password@host:6379/0`, or `rediss://` for TLS. Several for `cluster` and
         /// `sentinel`.
-        url: OneOrMany<Text>,
+        url: OneOrList<Text>,
         /// `single` (default) server, `cluster`, or servers found through `sentinel`.
         mode: Spanned<Mode>,
         /// How long a request waits for Redis. After that, requests are decided without Redis until it answers again.

@@ -5,19 +5,20 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 use serde_json::json;
 
-use super::Raw;
-use super::Spanned;
-use super::Text;
-use super::forms::Named;
-use super::forms::OneOrMany;
-use super::leaf::Leaf;
-use super::leaf::Problem;
-use super::leaf::words;
-use super::section;
-use crate::config::diagnostic::Mistakes;
-use crate::config::source::Place;
+use super::forms::MapOf;
+use super::forms::OneOrList;
+use super::invalid_value::InvalidValue;
+use super::scalar::ScalarValue;
+use super::section::section;
+use super::value::RawValue;
+use super::value::Spanned;
+use super::value::Text;
+use super::words::words;
+use crate::config::mistakes::Mistakes;
+use crate::config::source::SourceRange;
 use crate::config::yaml::Content;
 use crate::config::yaml::Node;
+use crate::spelling::nearest;
 use crate::units::Span;
 
 /// What happens beyond a limit.
@@ -38,11 +39,11 @@ section! {
         /// Hold the request for this long, then deny it.
         tarpit: Spanned<Span>,
         /// Deny the key for this long, whatever its counters say. Of a list, each further ban takes the next length.
-        ban: OneOrMany<Spanned<Span>>,
+        ban: OneOrList<Spanned<Span>>,
         /// Deny with a page whose proof of work buys one more budget: `pow`.
         challenge: Spanned<Challenge>,
         /// Names of webhooks in the `notify` section that get a message.
-        notify: OneOrMany<Text>,
+        notify: OneOrList<Text>,
     }
 }
 
@@ -53,7 +54,7 @@ words! {
     }
 }
 
-impl Raw for Then {
+impl RawValue for Then {
     fn read(node: &Node, mistakes: &mut Mistakes) -> Option<Self> {
         match &node.content {
             Content::Scalar(text) if text == "deny" => Some(Self::Deny),
@@ -88,7 +89,7 @@ fn with_bare_deny(node: &Node) -> Node {
     node
 }
 
-fn refuse_word(word: &str, at: Place, mistakes: &mut Mistakes) {
+fn refuse_word(word: &str, at: SourceRange, mistakes: &mut Mistakes) {
     let message = format!("`{word}` needs to say more");
     match word {
         "delay" | "tarpit" => mistakes.report(at, message, format!("write how long: `{{{word}: 20s}}`")),
@@ -96,7 +97,7 @@ fn refuse_word(word: &str, at: Place, mistakes: &mut Mistakes) {
         "challenge" => mistakes.report(at, message, "write `{challenge: pow}`"),
         "notify" => mistakes.report(at, message, "write who is told: `{notify: [ops]}`"),
         _ => {
-            let help = match super::field::nearest(word, Actions::KEYS.known) {
+            let help = match nearest(word, Actions::KEYS.known) {
                 Some(near) => format!("did you mean `{near}`?"),
                 None => FORMS.to_owned(),
             };
@@ -117,7 +118,7 @@ section! {
         /// A file with an HTML page for browsers. Other clients get the problem document.
         body_file: Text,
         /// Further response headers, by name.
-        headers: Named<Text>,
+        headers: MapOf<Text>,
         /// A URL for the `Location` header: clients are redirected, with status 303 unless `status` is another
         /// redirect.
         redirect: Text,
@@ -128,16 +129,19 @@ section! {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Status(pub http::StatusCode);
 
-impl Leaf for Status {
+impl ScalarValue for Status {
     const EXPECTED: &'static str = "a status such as `429`";
 
-    fn parse(text: &str) -> Result<Self, Problem> {
+    fn parse(text: &str) -> Result<Self, InvalidValue> {
         let refused = || {
-            Problem::with(format!("`{text}` is not the status of a denial"), "write one from 200 to 599, such as `429`")
+            InvalidValue::with(
+                format!("`{text}` is not the status of a denial"),
+                "write one from 200 to 599, such as `429`",
+            )
         };
         let status = text.parse::<http::StatusCode>().map_err(|_| refused())?;
         match status.as_u16() {
-            204 | 205 | 304 => Err(Problem::with(
+            204 | 205 | 304 => Err(InvalidValue::with(
                 format!("a response with status {text} has no body"),
                 "a denial says why: write a status such as `429` or `403`",
             )),

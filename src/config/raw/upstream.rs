@@ -1,10 +1,10 @@
 //! An entry of the `upstreams` section.
 
-use super::Spanned;
-use super::Text;
-use super::forms::OneOrMany;
-use super::leaf::words;
-use super::section;
+use super::forms::OneOrList;
+use super::section::section;
+use super::value::Spanned;
+use super::value::Text;
+use super::words::words;
 use crate::units::Span;
 
 section! {
@@ -12,7 +12,7 @@ section! {
     Upstream {
         /// URLs of its servers, such as `http://10.0.1.5:8000`. The gateway verifies the certificate of an `https://`
         /// server.
-        servers: OneOrMany<Text>,
+        servers: OneOrList<Text>,
         /// Which server gets the next request: the one with the fewest (`least_requests`, default), the next in turn
         /// (`round_robin`), or always the same for one client (`client_ip`).
         balance: Spanned<Balance>,

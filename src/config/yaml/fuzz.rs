@@ -3,13 +3,13 @@
 use std::path::Path;
 
 use super::Content;
-use super::MAX_DEPTH;
-use super::MAX_NODES;
 use super::Node;
 use super::parse;
-use crate::config::diagnostic::Mistakes;
+use super::parse::MAX_DEPTH;
+use super::parse::MAX_NODES;
+use crate::config::mistakes::Mistakes;
 use crate::config::raw::Document;
-use crate::config::raw::Raw;
+use crate::config::raw::RawValue;
 use crate::config::source::Source;
 #[cfg(test)]
 use crate::corpus;
@@ -27,7 +27,7 @@ pub fn check(bytes: &[u8]) {
     }
     for mistake in mistakes.into_sorted() {
         assert!(mistake.line >= 1 && mistake.column >= 1 && !mistake.message.is_empty(), "{mistake:?}");
-        let _ = crate::config::diagnostic::render(&[mistake], false);
+        let _ = crate::config::render(&[mistake], false);
     }
 }
 

@@ -3,6 +3,7 @@ use std::fmt::Write;
 use proptest::prelude::*;
 
 use super::*;
+use crate::config::mistakes::Mistakes;
 use crate::config::source::Source;
 
 fn environment(name: &str) -> Option<String> {
@@ -25,7 +26,7 @@ fn shown(node: &Node) -> String {
         Content::Scalar(text) => format!("{text}{at}"),
         Content::List(items) => format!("[{}]", items.iter().map(shown).collect::<Vec<_>>().join(" ")),
         Content::Map(entries) => {
-            let entry = |(name, node): &(Name, Node)| format!("{}@{}: {}", name.text, name.at.column, shown(node));
+            let entry = |(name, node): &(MapKey, Node)| format!("{}@{}: {}", name.text, name.at.column, shown(node));
             format!("{{{}}}", entries.iter().map(entry).collect::<Vec<_>>().join(" "))
         }
     }

@@ -1,6 +1,6 @@
 //! Bans that meet those who merely mistype.
 
-use super::Compiler;
+use crate::config::compile::compiler::Compiler;
 use crate::config::compile::lists::KNOWN_CLIENT;
 use crate::config::raw::limit::Count;
 use crate::config::raw::limit::Limit;

@@ -2,9 +2,9 @@
 
 use ipnet::IpNet;
 
-use super::Compiler;
+use crate::config::compile::compiler::Compiler;
 use crate::config::raw::Text;
-use crate::config::source::Place;
+use crate::config::source::SourceRange;
 
 impl Compiler {
     pub(in crate::config::compile) fn warn_of_example_webhook(&mut self, text: &Text, host: &str) {
@@ -21,7 +21,7 @@ impl Compiler {
     }
 
     /// Nobody has an address that is for documentation (RFC 5737, 3849, 9637).
-    pub(in crate::config::compile) fn warn_of_example_addresses(&mut self, at: Place, networks: &[IpNet]) {
+    pub(in crate::config::compile) fn warn_of_example_addresses(&mut self, at: SourceRange, networks: &[IpNet]) {
         let ranges = || EXAMPLE_NETWORKS.iter().filter_map(|range| range.parse::<IpNet>().ok());
         if !networks.is_empty() && networks.iter().all(|network| ranges().any(|range| range.contains(network))) {
             self.mistakes.warn(
@@ -34,7 +34,7 @@ impl Compiler {
 
     pub(in crate::config::compile) fn warn_of_example_values<'v>(
         &mut self,
-        at: Place,
+        at: SourceRange,
         mut values: impl Iterator<Item = &'v str>,
     ) {
         if values.any(|value| value.starts_with(EXAMPLE_VALUE)) {

@@ -1,6 +1,6 @@
 //! Texts that look like globs, in places where they are something else.
 
-use super::Compiler;
+use crate::config::compile::compiler::Compiler;
 use crate::config::raw;
 use crate::config::raw::Text;
 use crate::config::raw::route::Match;

@@ -1,6 +1,6 @@
 //! Logins of which only one side is guarded.
 
-use super::Compiler;
+use crate::config::compile::compiler::Compiler;
 use crate::config::raw;
 use crate::config::raw::Document;
 use crate::config::raw::limit::Count;

@@ -2,7 +2,7 @@
 
 use http::StatusCode;
 
-use super::Compiler;
+use crate::config::compile::compiler::Compiler;
 use crate::config::raw;
 use crate::glob::Glob;
 use crate::outcome::Matchers;

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use ipnet::IpNet;
 
-use super::Compiler;
+use crate::config::compile::compiler::Compiler;
 use crate::config::raw::Document;
 use crate::config::raw::server::Listen;
 
@@ -14,7 +14,7 @@ impl Compiler {
         let listeners = document.listen.get().map(|listen| &listen.items[..]).unwrap_or_default();
         let addresses = listeners.iter().filter_map(|entry| match entry {
             Listen::Address(address) => Some(address.value),
-            Listen::Described(listener) => Some(listener.address.get()?.value),
+            Listen::Listener(listener) => Some(listener.address.get()?.value),
         });
         let Some(public) = addresses.into_iter().find(|address| is_public(address.ip())) else { return };
         let proxies = document.client_ip.get().and_then(|client| client.trusted_proxies.get());

@@ -1,9 +1,9 @@
 //! Routes that no request reaches.
 
-use super::Compiler;
+use crate::config::compile::compiler::Compiler;
 use crate::config::raw;
 use crate::config::raw::route::Match;
-use crate::config::source::Place;
+use crate::config::source::SourceRange;
 use crate::route::Route;
 
 impl Compiler {
@@ -22,7 +22,7 @@ impl Compiler {
     }
 }
 
-fn place(route: &raw::route::Route) -> Option<Place> {
+fn place(route: &raw::route::Route) -> Option<SourceRange> {
     Some(match route.r#match.get()? {
         Match::Short(text) => text.at,
         Match::Long(conditions) => conditions.at,

@@ -3,7 +3,7 @@
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use super::Compiler;
+use crate::config::compile::compiler::Compiler;
 use crate::config::raw::Text;
 
 impl Compiler {

@@ -1,16 +1,16 @@
 //! Where a limit stands in a configuration.
 
+use super::availability::Availability;
+use super::channels::Channels;
 use super::lists::Lists;
-use super::reach::Reach;
-use super::record::Channels;
 
 /// Where a limit stands, and what may be referred to there.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Standing<'s> {
+pub(super) struct LimitContext<'s> {
     /// How limits without a name are called, before their number.
     pub owner: &'s str,
     pub captures: Captures<'s>,
-    pub reach: Reach,
+    pub availability: Availability,
     pub lists: &'s Lists,
     pub channels: &'s Channels,
 }

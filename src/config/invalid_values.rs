@@ -1,6 +1,6 @@
 //! What to write instead of what the types of the core refuse. Most of them say it themselves, after what is wrong.
 
-use super::raw::leaf::Problem;
+use super::raw::InvalidValue;
 use crate::glob::Glob;
 use crate::limit::InvalidRate;
 use crate::limit::InvalidRule;
@@ -17,7 +17,7 @@ use crate::store::redis::url::InvalidUrl;
 use crate::units::InvalidSize;
 use crate::units::InvalidSpan;
 
-impl From<InvalidRate> for Problem {
+impl From<InvalidRate> for InvalidValue {
     fn from(error: InvalidRate) -> Self {
         let otherwise = match error {
             InvalidRate::Zero => "write 1 or more; who is never to pass goes on a list under `access.deny`",
@@ -27,7 +27,7 @@ impl From<InvalidRate> for Problem {
     }
 }
 
-impl From<InvalidRule> for Problem {
+impl From<InvalidRule> for InvalidValue {
     fn from(error: InvalidRule) -> Self {
         let otherwise = match error {
             InvalidRule::CostAboveCount { .. } => "lower the cost, or raise the rate",
@@ -40,7 +40,7 @@ impl From<InvalidRule> for Problem {
     }
 }
 
-impl From<InvalidMatch> for Problem {
+impl From<InvalidMatch> for InvalidValue {
     fn from(error: InvalidMatch) -> Self {
         match error {
             InvalidMatch::Short(text) => Self::with(
@@ -53,7 +53,7 @@ impl From<InvalidMatch> for Problem {
     }
 }
 
-impl From<InvalidPathPattern> for Problem {
+impl From<InvalidPathPattern> for InvalidValue {
     fn from(error: InvalidPathPattern) -> Self {
         let otherwise = match &error {
             InvalidPathPattern::Relative(path) => format!("write `/{}`", path.trim_start_matches("./")),
@@ -64,7 +64,7 @@ impl From<InvalidPathPattern> for Problem {
     }
 }
 
-impl From<InvalidMethod> for Problem {
+impl From<InvalidMethod> for InvalidValue {
     fn from(error: InvalidMethod) -> Self {
         if Glob::looks_like_glob(&error.0) {
             return Self::of_glob(&error.0, "a method", "name each, or leave the methods out: that is any method");
@@ -73,7 +73,7 @@ impl From<InvalidMethod> for Problem {
     }
 }
 
-impl From<InvalidPathRegex> for Problem {
+impl From<InvalidPathRegex> for InvalidValue {
     fn from(error: InvalidPathRegex) -> Self {
         let help = match error {
             InvalidPathRegex::Syntax(_) => {
@@ -85,13 +85,13 @@ impl From<InvalidPathRegex> for Problem {
     }
 }
 
-impl From<InvalidHostPattern> for Problem {
+impl From<InvalidHostPattern> for InvalidValue {
     fn from(error: InvalidHostPattern) -> Self {
         split(&error.to_string(), "write a name such as `example.com` or `*.example.com`")
     }
 }
 
-impl From<InvalidNetwork> for Problem {
+impl From<InvalidNetwork> for InvalidValue {
     fn from(error: InvalidNetwork) -> Self {
         if let InvalidNetwork::NotAnAddress(text) = &error
             && Glob::looks_like_glob(text)
@@ -102,7 +102,7 @@ impl From<InvalidNetwork> for Problem {
     }
 }
 
-impl From<InvalidSpan> for Problem {
+impl From<InvalidSpan> for InvalidValue {
     fn from(error: InvalidSpan) -> Self {
         if let InvalidSpan::NoUnit(number) = &error {
             let help = format!("write `{number}ms`, `{number}s`, `{number}m`, `{number}h` or `{number}d`");
@@ -112,25 +112,25 @@ impl From<InvalidSpan> for Problem {
     }
 }
 
-impl From<InvalidSize> for Problem {
+impl From<InvalidSize> for InvalidValue {
     fn from(error: InvalidSize) -> Self {
         split(&error.to_string(), "write a number and a unit such as `64KiB` or `10MiB`")
     }
 }
 
-impl From<InvalidUrl> for Problem {
+impl From<InvalidUrl> for InvalidValue {
     fn from(error: InvalidUrl) -> Self {
         split(&error.to_string(), "write one such as `redis://127.0.0.1:6379/0`")
     }
 }
 
-impl From<InvalidStatus> for Problem {
+impl From<InvalidStatus> for InvalidValue {
     fn from(error: InvalidStatus) -> Self {
         split(&error.to_string(), "write one such as `401`, `4xx` or `400-499`")
     }
 }
 
-impl From<InvalidBodyPattern> for Problem {
+impl From<InvalidBodyPattern> for InvalidValue {
     fn from(error: InvalidBodyPattern) -> Self {
         let help = match error {
             InvalidBodyPattern::Empty => "write a text that only such answers hold, or remove `body`",
@@ -143,7 +143,7 @@ impl From<InvalidBodyPattern> for Problem {
     }
 }
 
-impl From<InvalidWebhook> for Problem {
+impl From<InvalidWebhook> for InvalidValue {
     fn from(error: InvalidWebhook) -> Self {
         let help = match error {
             InvalidWebhook::NotHttp => "write one such as `https://hooks.example.com/...`, with the secret in its path",
@@ -154,13 +154,13 @@ impl From<InvalidWebhook> for Problem {
 }
 
 /// Takes what an error says to write, after what is wrong, as the help; an error that says nothing gets `otherwise`.
-fn split(message: &str, otherwise: &str) -> Problem {
+fn split(message: &str, otherwise: &str) -> InvalidValue {
     for (between, help) in SEPARATORS {
         if let Some((wrong, instead)) = message.rsplit_once(between) {
-            return Problem::with(wrong, format!("{help}{instead}"));
+            return InvalidValue::with(wrong, format!("{help}{instead}"));
         }
     }
-    Problem::with(message, otherwise)
+    InvalidValue::with(message, otherwise)
 }
 
 /// What stands between the two halves of a message, and how the second begins as a sentence of its own.
@@ -183,7 +183,7 @@ mod tests {
 
     #[track_caller]
     fn check(text: &str, message: &str, help: &str) {
-        let problem = text.parse::<crate::limit::Rates>().map_err(Problem::from).unwrap_err();
+        let problem = text.parse::<crate::limit::Rates>().map_err(InvalidValue::from).unwrap_err();
         assert_eq!((problem.message.as_str(), problem.help.as_str()), (message, help));
     }
 

@@ -2,14 +2,14 @@
 
 use http::HeaderName;
 
-use super::Compiler;
+use super::compiler::Compiler;
+use super::default_names::entries;
+use super::lists::ListUse;
 use super::lists::Lists;
-use super::lists::Use;
-use super::titles::entries;
 use crate::config::raw::Field;
 use crate::config::raw::Text;
-use crate::config::raw::forms::Named;
-use crate::config::raw::forms::OneOrMany;
+use crate::config::raw::forms::MapOf;
+use crate::config::raw::forms::OneOrList;
 use crate::config::raw::route::Conditions;
 use crate::config::raw::route::Match;
 use crate::glob::Glob;
@@ -23,7 +23,7 @@ impl Compiler {
     /// What a route matches; conditions with mistakes are left out, for the mistakes are reported.
     pub(super) fn condition(&mut self, matched: &Match, case: Case, lists: &Lists) -> Condition {
         match matched {
-            Match::Short(text) => self.meant(text, Condition::short(&text.value, case)).unwrap_or_default(),
+            Match::Short(text) => self.parsed(text, Condition::short(&text.value, case)).unwrap_or_default(),
             Match::Long(conditions) => self.long_condition(conditions, case, lists),
         }
     }
@@ -36,8 +36,8 @@ impl Compiler {
             let help = "name a list, or remove `client`";
             self.mistakes.report(empty.at, "an empty list of lists holds no client", help);
         }
-        let path = raw.path.get().and_then(|text| self.meant(text, PathPattern::new(&text.value, case)));
-        let path_regex = raw.path_regex.get().and_then(|text| self.meant(text, PathRegex::new(&text.value, case)));
+        let path = raw.path.get().and_then(|text| self.parsed(text, PathPattern::new(&text.value, case)));
+        let path_regex = raw.path_regex.get().and_then(|text| self.parsed(text, PathRegex::new(&text.value, case)));
         Condition {
             methods: raw.methods.get().and_then(|methods| self.methods(methods)),
             host: raw.host.get().and_then(|text| self.parse(text)),
@@ -46,11 +46,11 @@ impl Compiler {
             headers: self.header_globs(&raw.header),
             queries: self.named_globs(&raw.query, "the name of a parameter"),
             cookies: self.named_globs(&raw.cookie, "the name of a cookie"),
-            client: self.references(&raw.client, lists, Use::BeforeRoute).unwrap_or_default(),
+            client: self.references(&raw.client, lists, ListUse::BeforeRoute).unwrap_or_default(),
         }
     }
 
-    fn methods(&mut self, raw: &OneOrMany<Text>) -> Option<MethodSet> {
+    fn methods(&mut self, raw: &OneOrList<Text>) -> Option<MethodSet> {
         if raw.items.is_empty() {
             let help = "name some, or remove `methods`";
             self.mistakes.report(raw.at, "an empty list of methods matches no request", help);
@@ -60,7 +60,7 @@ impl Compiler {
         parsed.into_iter().collect()
     }
 
-    pub(super) fn header_globs(&mut self, field: &Field<Named<Text>>) -> Vec<(HeaderName, Glob)> {
+    pub(super) fn header_globs(&mut self, field: &Field<MapOf<Text>>) -> Vec<(HeaderName, Glob)> {
         let mut result = Vec::new();
         for (name, glob) in entries(field) {
             if self.refuse_glob(name, "the name of a header", VALUES_ARE_GLOBS) {
@@ -76,7 +76,7 @@ impl Compiler {
         result
     }
 
-    fn named_globs(&mut self, field: &Field<Named<Text>>, what: &str) -> Vec<(Box<str>, Glob)> {
+    fn named_globs(&mut self, field: &Field<MapOf<Text>>, what: &str) -> Vec<(Box<str>, Glob)> {
         let named = entries(field).iter().filter(|(name, _)| !self.refuse_glob(name, what, VALUES_ARE_GLOBS));
         named.map(|(name, glob)| (name.value.as_str().into(), Glob::new(&glob.value))).collect()
     }

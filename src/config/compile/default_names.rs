@@ -6,15 +6,15 @@ use std::sync::Arc;
 
 use crate::config::raw::Field;
 use crate::config::raw::Text;
-use crate::config::raw::forms::Named;
+use crate::config::raw::forms::MapOf;
 use crate::config::raw::route::Match;
 use crate::config::raw::route::Route;
 
 /// Names that routes have or will have.
 #[derive(Debug)]
-pub(super) struct Titles(HashSet<String>);
+pub(super) struct RouteNames(HashSet<String>);
 
-impl Titles {
+impl RouteNames {
     /// Knows every name that people chose, so that no made one collides with it.
     pub(super) fn reserving(routes: &[Route]) -> Self {
         Self(routes.iter().filter_map(|route| route.name.get()).map(|name| name.value.clone()).collect())
@@ -58,7 +58,7 @@ fn title(matched: &Match) -> String {
 }
 
 /// The entries of a map that may be left out.
-pub(super) fn entries(field: &Field<Named<Text>>) -> &[(Text, Text)] {
+pub(super) fn entries(field: &Field<MapOf<Text>>) -> &[(Text, Text)] {
     field.get().map(|named| &named.entries[..]).unwrap_or_default()
 }
 

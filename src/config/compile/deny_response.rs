@@ -1,96 +1,21 @@
-//! Deny responses, and the files that a configuration names.
-
-use std::io;
-use std::path::Path;
-use std::path::PathBuf;
+//! Deny responses.
 
 use bytes::Bytes;
 use http::HeaderName;
 use http::HeaderValue;
 use http::header;
 
-use super::Compiler;
-use crate::config::Diagnostic;
-use crate::config::Output;
+use super::compiler::Compiler;
+use super::files::NamedFile;
 use crate::config::raw;
 use crate::config::raw::Field;
 use crate::config::raw::Spanned;
 use crate::config::raw::Text;
 use crate::config::raw::then::Status;
-use crate::config::source;
-use crate::config::source::Unreadable;
-use crate::files;
-use crate::files::WatchedFile;
 use crate::limit::DenyResponse;
 use crate::limit::action::DenyBody;
 
-/// A file that was named and read.
-#[derive(Debug)]
-pub(super) struct Found {
-    pub path: PathBuf,
-    pub content: String,
-}
-
 impl Compiler {
-    /// Reads a file that the configuration names: `kind` says what it is, in a message.
-    pub(super) fn file(&mut self, name: &Text, kind: &str) -> Option<Found> {
-        let path = self.base.join(&name.value);
-        self.files.push(WatchedFile::as_it_is(&path));
-        let content = if kind == "list" { source::read_list(&path) } else { source::read_text(&path) };
-        let error = match content {
-            Ok(content) => return Some(Found { path, content }),
-            Err(error) => error,
-        };
-        if let Unreadable::NotUtf8 { line, column } = error {
-            let diagnostic = Diagnostic::new(&path, line, column, format!("{kind} file: {error}"));
-            self.mistakes.push(diagnostic.help("save it as UTF-8"));
-            return None;
-        }
-        if self.refuse_glob(name, "the path of a file", ONE_FILE) {
-            return None;
-        }
-        let message = format!("cannot read the {kind} file `{}`: {error}", path.display());
-        if Path::new(&name.value).is_relative() {
-            self.mistakes.report(name.at, message, "paths are relative to the configuration file");
-        } else {
-            self.mistakes.report(name.at, message, "check the path, and who may read it");
-        }
-        None
-    }
-
-    /// A file that will be written; it need not be there yet.
-    pub(super) fn output(&mut self, name: &Text) -> Option<PathBuf> {
-        self.writable(name, files::check_regular_or_absent)
-    }
-
-    /// The same for lines, which a FIFO or a terminal takes as well.
-    pub(super) fn output_of_lines(&mut self, name: &Text) -> Option<PathBuf> {
-        self.writable(name, files::check_appendable)
-    }
-
-    fn writable(&mut self, name: &Text, fits: fn(&Path) -> io::Result<()>) -> Option<PathBuf> {
-        if self.refuse_glob(name, "the path of a file", ONE_FILE) {
-            return None;
-        }
-        let path = self.base.join(&name.value);
-        let is_no_name = name.value.trim().is_empty() || name.value.ends_with('/');
-        let message = match fits(&path) {
-            Err(error) if error.kind() == io::ErrorKind::InvalidInput => {
-                format!("cannot write to `{}`: {error}", name.value)
-            }
-            Err(error) if error.kind() == io::ErrorKind::IsADirectory => format!("`{}` is no file", name.value),
-            _ if is_no_name => format!("`{}` is no file", name.value),
-            // What else is wrong shows when it is opened.
-            _ => {
-                self.outputs.extend(self.mistakes.at(name.at).map(|place| Output::new(&path, place)));
-                return Some(path);
-            }
-        };
-        let help = "write the path of a file; it is made when it is not there, its folder is not";
-        self.mistakes.report(name.at, message, help);
-        None
-    }
-
     pub(super) fn response(&mut self, response: &Field<raw::then::DenyResponse>) -> Option<DenyResponse> {
         response.get().map(|response| self.deny_response(response))
     }
@@ -123,7 +48,7 @@ impl Compiler {
 
     fn body(&mut self, response: &raw::then::DenyResponse, headers: &[(HeaderName, HeaderValue)]) -> Option<DenyBody> {
         if let Some(file) = response.body_file.get() {
-            let Found { content, .. } = self.file(file, "page")?;
+            let NamedFile { content, .. } = self.file(file, "page")?;
             return Some(DenyBody::Page(Bytes::from(content)));
         }
         let body = response.body.get()?;
@@ -178,9 +103,6 @@ impl Compiler {
         }
     }
 }
-
-/// What to do about a path that looks like a glob.
-pub(super) const ONE_FILE: &str = "name one file";
 
 /// What an inline body is, where no `content-type` says it.
 fn guessed_type(body: &str) -> &'static str {

@@ -1,5 +1,4 @@
-//! YAML text as a tree in which every part knows its place. Nothing is typed yet: whether `429` is a number is for the
-//! key to say under which it stands.
+//! Builds the tree from the events of the YAML parser, and reports what the configuration does not allow.
 
 use std::collections::HashMap;
 
@@ -9,53 +8,21 @@ use saphyr_parser::ScalarStyle;
 use saphyr_parser::ScanError;
 use saphyr_parser::Span;
 
-use super::diagnostic::Mistakes;
-use super::source::Environment;
-use super::source::Place;
-use super::source::Unresolved;
-use super::source::substitute;
-
-/// A part of the tree.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Node {
-    pub at: Place,
-    pub content: Content,
-}
-
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub enum Content {
-    /// Nothing stands there, or `null`, or `~`.
-    Nothing,
-    Scalar(String),
-    List(Vec<Node>),
-    /// In the order of the file, each key once.
-    Map(Vec<(Name, Node)>),
-}
-
-/// A key of a map.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Name {
-    pub at: Place,
-    pub text: String,
-}
-
-impl Node {
-    /// What it is, in the words of a message.
-    pub fn kind(&self) -> &'static str {
-        match self.content {
-            Content::Nothing => "nothing",
-            Content::Scalar(_) => "a single value",
-            Content::List(_) => "a list",
-            Content::Map(_) => "a map",
-        }
-    }
-}
+use super::node::Content;
+use super::node::MapKey;
+use super::node::Node;
+use super::syntax_help::syntax_help;
+use crate::config::environment::Environment;
+use crate::config::environment::InvalidVariable;
+use crate::config::environment::substitute;
+use crate::config::mistakes::Mistakes;
+use crate::config::source::SourceRange;
 
 /// Reads the one document of a text. `None`: there is none, or a mistake was found that leaves no tree.
 pub fn parse(text: &str, source: u16, environment: Environment<'_>, mistakes: &mut Mistakes) -> Option<Node> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut tree =
-        Tree { source, environment, mistakes, stack: Vec::new(), anchors: HashMap::new(), root: None, nodes: 0 };
+        TreeBuilder { source, environment, mistakes, stack: Vec::new(), anchors: HashMap::new(), root: None, nodes: 0 };
     let mut documents = 0;
     for event in Parser::new_from_str(text) {
         let (event, span) = match event {
@@ -85,11 +52,11 @@ pub fn parse(text: &str, source: u16, environment: Environment<'_>, mistakes: &m
 /// Why reading stops: the mistake has been reported.
 struct Stop;
 
-struct Tree<'t> {
+struct TreeBuilder<'t> {
     source: u16,
     environment: Environment<'t>,
     mistakes: &'t mut Mistakes,
-    stack: Vec<Frame>,
+    stack: Vec<OpenNode>,
     /// Whole nodes by anchor, and of how many nodes each consists.
     anchors: HashMap<usize, (Node, usize)>,
     root: Option<Node>,
@@ -97,27 +64,27 @@ struct Tree<'t> {
 }
 
 /// A list or map whose end has not come yet.
-struct Frame {
-    at: Place,
+struct OpenNode {
+    at: SourceRange,
     anchor: usize,
     /// How many nodes there were before it.
     nodes_before: usize,
-    inside: Inside,
+    inside: OpenContent,
 }
 
-enum Inside {
+enum OpenContent {
     List(Vec<Node>),
-    Map { entries: Vec<(Name, Node)>, seen: HashMap<String, Place>, key: Option<Key> },
+    Map { entries: Vec<(MapKey, Node)>, seen: HashMap<String, SourceRange>, key: Option<Key> },
 }
 
 /// A key whose value has not come yet.
 enum Key {
-    New(Name),
+    New(MapKey),
     /// A mistake, reported; its value is read and dropped.
     Refused,
 }
 
-impl Tree<'_> {
+impl TreeBuilder<'_> {
     fn take(&mut self, event: Event<'_>, span: Span) -> Result<(), Stop> {
         let at = self.place(span);
         match event {
@@ -128,18 +95,18 @@ impl Tree<'_> {
             }
             Event::SequenceStart(anchor, tag) => {
                 self.refuse_tag(at, tag.as_deref());
-                self.open(Place { length: 1, ..at }, anchor, Inside::List(Vec::new()))
+                self.open(SourceRange { length: 1, ..at }, anchor, OpenContent::List(Vec::new()))
             }
             Event::MappingStart(anchor, tag) => {
                 self.refuse_tag(at, tag.as_deref());
-                let inside = Inside::Map { entries: Vec::new(), seen: HashMap::new(), key: None };
-                self.open(Place { length: 1, ..at }, anchor, inside)
+                let inside = OpenContent::Map { entries: Vec::new(), seen: HashMap::new(), key: None };
+                self.open(SourceRange { length: 1, ..at }, anchor, inside)
             }
             Event::SequenceEnd | Event::MappingEnd => {
                 let Some(frame) = self.stack.pop() else { return Ok(()) };
                 let content = match frame.inside {
-                    Inside::List(items) => Content::List(items),
-                    Inside::Map { entries, .. } => Content::Map(entries),
+                    OpenContent::List(items) => Content::List(items),
+                    OpenContent::Map { entries, .. } => Content::Map(entries),
                 };
                 self.finish(Node { at: frame.at, content }, frame.anchor, frame.nodes_before)
             }
@@ -163,13 +130,13 @@ impl Tree<'_> {
         }
     }
 
-    fn open(&mut self, at: Place, anchor: usize, inside: Inside) -> Result<(), Stop> {
+    fn open(&mut self, at: SourceRange, anchor: usize, inside: OpenContent) -> Result<(), Stop> {
         if self.stack.len() == MAX_DEPTH {
             let message = format!("lists and maps stand more than {MAX_DEPTH} deep in each other");
             self.mistakes.report(at, message, "no part of a configuration is that deep: is a bracket left open?");
             return Err(Stop);
         }
-        self.stack.push(Frame { at, anchor, nodes_before: self.nodes, inside });
+        self.stack.push(OpenNode { at, anchor, nodes_before: self.nodes, inside });
         Ok(())
     }
 
@@ -189,8 +156,8 @@ impl Tree<'_> {
         }
         match self.stack.last_mut().map(|frame| &mut frame.inside) {
             None => self.root = Some(node),
-            Some(Inside::List(items)) => items.push(node),
-            Some(Inside::Map { entries, seen, key }) => match key.take() {
+            Some(OpenContent::List(items)) => items.push(node),
+            Some(OpenContent::Map { entries, seen, key }) => match key.take() {
                 Some(Key::New(name)) => entries.push((name, node)),
                 Some(Key::Refused) => {}
                 None => *key = Some(accept_key(node, seen, self.mistakes)),
@@ -199,7 +166,7 @@ impl Tree<'_> {
         Ok(())
     }
 
-    fn scalar(&mut self, text: &str, style: ScalarStyle, at: Place) -> Content {
+    fn scalar(&mut self, text: &str, style: ScalarStyle, at: SourceRange) -> Content {
         if style == ScalarStyle::Plain && matches!(text, "" | "~" | "null" | "Null" | "NULL") {
             return Content::Nothing;
         }
@@ -210,7 +177,7 @@ impl Tree<'_> {
             Ok(text) => Content::Scalar(text.into_owned()),
             Err(error) => {
                 let help = match &error {
-                    Unresolved::Unset(name) => format!("set it, or give a default: `${{{name}:-...}}`"),
+                    InvalidVariable::Unset(name) => format!("set it, or give a default: `${{{name}:-...}}`"),
                     _ => "write `${NAME}` or `${NAME:-default}`; a literal `${` is written `$${`".to_owned(),
                 };
                 self.mistakes.report_unknown(at, error.to_string(), help);
@@ -220,10 +187,10 @@ impl Tree<'_> {
     }
 
     fn expects_key(&self) -> bool {
-        matches!(self.stack.last(), Some(Frame { inside: Inside::Map { key: None, .. }, .. }))
+        matches!(self.stack.last(), Some(OpenNode { inside: OpenContent::Map { key: None, .. }, .. }))
     }
 
-    fn refuse_tag(&mut self, at: Place, tag: Option<&saphyr_parser::Tag>) {
+    fn refuse_tag(&mut self, at: SourceRange, tag: Option<&saphyr_parser::Tag>) {
         if let Some(tag) = tag {
             let shown = if tag.is_yaml_core_schema() { format!("!!{}", tag.suffix) } else { tag.to_string() };
             self.mistakes.report(at, format!("the tag `{shown}` has no meaning here"), "remove the tag");
@@ -238,16 +205,16 @@ impl Tree<'_> {
             Some(_) => (marker.line(), marker.col()),
             None => (lines, text.lines().last().map_or(0, |last| last.chars().count())),
         };
-        let at = Place { source: self.source, line: number(line), column: number(column + 1), length: 1 };
+        let at = SourceRange { source: self.source, line: number(line), column: number(column + 1), length: 1 };
         let line = text.lines().nth(line.saturating_sub(1)).unwrap_or_default();
         let message = format!("this is not YAML: {}", error.info());
-        self.mistakes.report(at, message, advice(error.info(), line));
+        self.mistakes.report(at, message, syntax_help(error.info(), line));
     }
 
-    fn place(&self, span: Span) -> Place {
+    fn place(&self, span: Span) -> SourceRange {
         let length =
             if span.start.line() == span.end.line() { span.end.col().saturating_sub(span.start.col()) } else { 1 };
-        Place {
+        SourceRange {
             source: self.source,
             line: number(span.start.line()),
             column: number(span.start.col() + 1),
@@ -256,7 +223,7 @@ impl Tree<'_> {
     }
 }
 
-fn accept_key(node: Node, seen: &mut HashMap<String, Place>, mistakes: &mut Mistakes) -> Key {
+fn accept_key(node: Node, seen: &mut HashMap<String, SourceRange>, mistakes: &mut Mistakes) -> Key {
     let Content::Scalar(text) = node.content else {
         mistakes.report(
             node.at,
@@ -283,32 +250,7 @@ fn accept_key(node: Node, seen: &mut HashMap<String, Place>, mistakes: &mut Mist
         return Key::Refused;
     }
     seen.insert(text.clone(), node.at);
-    Key::New(Name { at: node.at, text })
-}
-
-/// What a person can do about a text that is not YAML.
-fn advice(info: &str, line: &str) -> &'static str {
-    let indentation = &line[..line.len() - line.trim_start().len()];
-    let says = |words: &[&str]| words.iter().any(|word| info.contains(word));
-    if indentation.contains('\t') {
-        "indent with spaces: YAML knows no tabs there"
-    } else if says(&["quote"]) {
-        "close the text with the quote it begins with"
-    } else if says(&["anchor", "alias"]) {
-        "a text that begins with `*` or `&` is written in quotes; an alias `*name` needs its `&name` before it"
-    } else if says(&["mapping values are not allowed", "simple key"]) {
-        "a value that holds `: ` is written in quotes; keys of one map begin in one column"
-    } else if says(&["flow"]) && (line.contains("${") || line.contains("/{")) {
-        "inside `{ }` and `[ ]` a text that holds a `{` is written in quotes: `\"/users/{id}\"`, `\"${NAME}\"`"
-    } else if says(&["flow", "bracket", "illegal placement"]) {
-        "close every `[` with `]` and every `{` with `}`, and put `,` between entries"
-    } else if says(&["block", "indentation"]) {
-        "keys of one map, and dashes of one list, begin in one column"
-    } else if says(&["unexpected character"]) {
-        "a text that begins with `%`, `@` or a backtick is written in quotes"
-    } else {
-        "look for a quote or bracket that is left open, and for a line that begins in another column than its neighbours"
-    }
+    Key::New(MapKey { at: node.at, text })
 }
 
 fn number(value: usize) -> u32 {
@@ -316,12 +258,7 @@ fn number(value: usize) -> u32 {
 }
 
 /// No section of the configuration is half as deep.
-const MAX_DEPTH: usize = 32;
+pub(super) const MAX_DEPTH: usize = 32;
 
 /// Enough for the longest file anyone writes, little enough that aliases of aliases stay harmless.
-const MAX_NODES: usize = 200_000;
-
-#[cfg(any(test, feature = "fuzzing"))]
-pub(crate) mod fuzz;
-#[cfg(test)]
-mod tests;
+pub(super) const MAX_NODES: usize = 200_000;

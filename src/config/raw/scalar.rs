@@ -8,18 +8,17 @@ use ipnet::IpNet;
 use serde_json::Value;
 use serde_json::json;
 
-use super::Raw;
-use super::Spanned;
-use crate::config::diagnostic::Mistakes;
-use crate::config::source::Place;
+use super::invalid_value::InvalidValue;
+use super::value::RawValue;
+use super::value::Spanned;
+use crate::config::mistakes::Mistakes;
 use crate::config::yaml::Content;
 use crate::config::yaml::Node;
-use crate::glob::Glob;
 use crate::list::network;
 use crate::units;
 
 /// A value that is one text.
-pub trait Leaf: Sized {
+pub trait ScalarValue: Sized {
     /// What a person should write: "expected ..., found a list".
     const EXPECTED: &'static str;
 
@@ -29,34 +28,12 @@ pub trait Leaf: Sized {
     /// What to do about a list or a map in its place.
     const INSTEAD: &'static str = "write one value, without brackets or dashes";
 
-    fn parse(text: &str) -> Result<Self, Problem>;
+    fn parse(text: &str) -> Result<Self, InvalidValue>;
 
     fn schema() -> Value;
 }
 
-/// Why a text is not what its key needs, and what to write instead.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Problem {
-    pub message: String,
-    pub help: String,
-}
-
-impl Problem {
-    pub fn report(self, at: Place, mistakes: &mut Mistakes) {
-        mistakes.report(at, self.message, self.help);
-    }
-
-    /// Of a text that would be more than itself as a glob, where none is taken.
-    pub fn of_glob(text: &str, what: &str, help: impl Into<String>) -> Self {
-        Self::with(format!("`{text}` looks like a glob, and {what} is taken as it stands"), help)
-    }
-
-    pub fn with(message: impl Into<String>, help: impl Into<String>) -> Self {
-        Self { message: message.into(), help: help.into() }
-    }
-}
-
-impl<T: Leaf> Raw for Spanned<T> {
+impl<T: ScalarValue> RawValue for Spanned<T> {
     fn read(node: &Node, mistakes: &mut Mistakes) -> Option<Self> {
         let Content::Scalar(text) = &node.content else {
             let message = format!("expected {}, found {}", T::EXPECTED, node.kind());
@@ -79,11 +56,11 @@ impl<T: Leaf> Raw for Spanned<T> {
     }
 }
 
-impl Leaf for String {
+impl ScalarValue for String {
     const EXPECTED: &'static str = "a text";
     const IS_TEXT: bool = true;
 
-    fn parse(text: &str) -> Result<Self, Problem> {
+    fn parse(text: &str) -> Result<Self, InvalidValue> {
         Ok(text.to_owned())
     }
 
@@ -92,14 +69,14 @@ impl Leaf for String {
     }
 }
 
-impl Leaf for bool {
+impl ScalarValue for bool {
     const EXPECTED: &'static str = "`true` or `false`";
 
-    fn parse(text: &str) -> Result<Self, Problem> {
+    fn parse(text: &str) -> Result<Self, InvalidValue> {
         match text {
             "true" | "True" | "TRUE" => Ok(true),
             "false" | "False" | "FALSE" => Ok(false),
-            _ => Err(Problem::with(format!("`{text}` is neither true nor false"), "write `true` or `false`")),
+            _ => Err(InvalidValue::with(format!("`{text}` is neither true nor false"), "write `true` or `false`")),
         }
     }
 
@@ -108,14 +85,17 @@ impl Leaf for bool {
     }
 }
 
-impl Leaf for u64 {
+impl ScalarValue for u64 {
     const EXPECTED: &'static str = "a number";
 
-    fn parse(text: &str) -> Result<Self, Problem> {
+    fn parse(text: &str) -> Result<Self, InvalidValue> {
         if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_digit()) {
-            return Err(Problem::with(format!("`{text}` is not a whole number"), "write digits only, such as `20`"));
+            return Err(InvalidValue::with(
+                format!("`{text}` is not a whole number"),
+                "write digits only, such as `20`",
+            ));
         }
-        text.parse().map_err(|_| Problem::with(format!("`{text}` is too large"), "write a smaller number"))
+        text.parse().map_err(|_| InvalidValue::with(format!("`{text}` is too large"), "write a smaller number"))
     }
 
     fn schema() -> Value {
@@ -123,11 +103,11 @@ impl Leaf for u64 {
     }
 }
 
-impl Leaf for units::Span {
+impl ScalarValue for units::Span {
     const EXPECTED: &'static str = "a duration such as `20s`";
 
-    fn parse(text: &str) -> Result<Self, Problem> {
-        text.parse().map_err(|error: units::InvalidSpan| Problem::from(error))
+    fn parse(text: &str) -> Result<Self, InvalidValue> {
+        text.parse().map_err(|error: units::InvalidSpan| InvalidValue::from(error))
     }
 
     fn schema() -> Value {
@@ -140,11 +120,11 @@ impl Leaf for units::Span {
     }
 }
 
-impl Leaf for units::Size {
+impl ScalarValue for units::Size {
     const EXPECTED: &'static str = "a size such as `64KiB`";
 
-    fn parse(text: &str) -> Result<Self, Problem> {
-        text.parse().map_err(|error: units::InvalidSize| Problem::from(error))
+    fn parse(text: &str) -> Result<Self, InvalidValue> {
+        text.parse().map_err(|error: units::InvalidSize| InvalidValue::from(error))
     }
 
     fn schema() -> Value {
@@ -152,12 +132,13 @@ impl Leaf for units::Size {
     }
 }
 
-impl Leaf for SocketAddr {
+impl ScalarValue for SocketAddr {
     const EXPECTED: &'static str = "an address with a port";
     const IS_TEXT: bool = true;
 
-    fn parse(text: &str) -> Result<Self, Problem> {
-        text.parse().map_err(|_| Problem::with(format!("`{text}` is not an address with a port"), socket_advice(text)))
+    fn parse(text: &str) -> Result<Self, InvalidValue> {
+        text.parse()
+            .map_err(|_| InvalidValue::with(format!("`{text}` is not an address with a port"), socket_advice(text)))
     }
 
     fn schema() -> Value {
@@ -193,71 +174,16 @@ fn socket_advice(text: &str) -> String {
 }
 
 /// An address or network; a bare address is a network of one.
-impl Leaf for IpNet {
+impl ScalarValue for IpNet {
     const EXPECTED: &'static str = "an address or network";
     const IS_TEXT: bool = true;
 
-    fn parse(text: &str) -> Result<Self, Problem> {
-        network(text).map_err(Problem::from)
+    fn parse(text: &str) -> Result<Self, InvalidValue> {
+        network(text).map_err(InvalidValue::from)
     }
 
     fn schema() -> Value {
         json!({ "type": "string", "examples": ["198.51.100.0/24", "2001:db8::/32"] })
-    }
-}
-
-/// Defines an enum of the words that may stand under a key. Words after `later` are known but not built.
-macro_rules! words {
-    (
-        $(#[doc = $about:literal])+
-        $name:ident { $( $word:literal => $variant:ident, )+ }
-        $( later { $( $late:literal => $help:literal, )+ } )?
-    ) => {
-        $(#[doc = $about])+
-        #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-        pub enum $name { $( $variant, )+ }
-
-        impl $crate::config::raw::leaf::Leaf for $name {
-            const EXPECTED: &'static str = "one word";
-            const INSTEAD: &'static str = concat!("write one of"$(, " `", $word, "`")+);
-
-            fn parse(text: &str) -> Result<Self, $crate::config::raw::leaf::Problem> {
-                match text {
-                    $( $word => Ok(Self::$variant), )+
-                    $( $( $late => Err($crate::config::raw::leaf::Problem::with(
-                        format!("`{text}` is not built into this version yet"), $help,
-                    )), )+ )?
-                    _ => Err($crate::config::raw::leaf::unknown_word(text, &[ $( $word ),+ ])),
-                }
-            }
-
-            fn schema() -> serde_json::Value {
-                serde_json::json!({ "enum": [ $( $word ),+ ] })
-            }
-        }
-    };
-}
-
-pub(super) use words;
-
-/// A word that is none of the few.
-pub fn unknown_word(text: &str, words: &[&str]) -> Problem {
-    let help = match super::field::nearest(text, words) {
-        Some(near) => format!("did you mean `{near}`?"),
-        None => format!("write {}", either(words)),
-    };
-    if Glob::looks_like_glob(text) {
-        return Problem::of_glob(text, "a word", help);
-    }
-    Problem::with(format!("unknown value `{text}`"), help)
-}
-
-/// `a`, `b` or `c`.
-fn either(words: &[&str]) -> String {
-    let quoted: Vec<_> = words.iter().map(|word| format!("`{word}`")).collect();
-    match quoted.split_last() {
-        Some((last, others)) if !others.is_empty() => format!("{} or {last}", others.join(", ")),
-        _ => quoted.concat(),
     }
 }
 

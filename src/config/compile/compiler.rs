@@ -1,0 +1,84 @@
+//! What every part of the compilation shares: the mistakes found so far, and how simple values are checked.
+
+use std::num::NonZeroU32;
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::time::Duration;
+
+use crate::client::Prefix;
+use crate::config::mistakes::Mistakes;
+use crate::config::raw::Field;
+use crate::config::raw::InvalidValue;
+use crate::config::raw::Spanned;
+use crate::config::raw::Text;
+use crate::config::settings::OutputFile;
+use crate::config::source::SourceRange;
+use crate::files::WatchedFile;
+use crate::limit::OnFailure;
+use crate::units::Span;
+
+/// What the sections share while they are compiled.
+pub(super) struct Compiler {
+    pub(super) mistakes: Mistakes,
+    /// Paths are relative to this.
+    pub(super) base: PathBuf,
+    /// Every file read so far.
+    pub(super) files: Vec<WatchedFile>,
+    /// Every file that is to be written.
+    pub(super) outputs: Vec<OutputFile>,
+    /// How wide a net one client is, where a key does not say.
+    pub(super) prefix: Prefix,
+    /// What holds while Redis is away, where a limit does not say.
+    pub(super) on_failure: OnFailure,
+    pub(super) has_redis: bool,
+}
+
+impl Compiler {
+    /// A number from 1; what is left out is the default.
+    pub(super) fn positive(&mut self, field: &Field<Spanned<u64>>, default: u32) -> u32 {
+        self.count(field).map_or(default, NonZeroU32::get)
+    }
+
+    /// A number from 1 to the largest of 32 bits; `None` where it is left out or wrong.
+    pub(super) fn count(&mut self, field: &Field<Spanned<u64>>) -> Option<NonZeroU32> {
+        let Spanned { value, at } = field.get()?;
+        match u32::try_from(*value).map(NonZeroU32::new) {
+            Ok(Some(count)) => Some(count),
+            Ok(None) => {
+                self.mistakes.report(*at, "`0` is too small", "write 1 or more");
+                None
+            }
+            Err(_) => {
+                self.mistakes.report(*at, format!("`{value}` is too large"), format!("write at most {}", u32::MAX));
+                None
+            }
+        }
+    }
+
+    /// A number that memory can hold; zero is for the caller to judge.
+    pub(super) fn size(&mut self, value: u64, at: SourceRange) -> usize {
+        usize::try_from(value).unwrap_or_else(|_| {
+            self.mistakes.report(at, format!("`{value}` is too large"), "write a smaller number");
+            0
+        })
+    }
+
+    /// A span above zero; what is left out is the default.
+    pub(super) fn span(&mut self, field: &Field<Spanned<Span>>, default: Duration) -> Duration {
+        let Some(Spanned { value: Span(span), at }) = field.get() else { return default };
+        if span.is_zero() {
+            self.mistakes.report(*at, "a time of zero leaves no time at all", "write one such as `500ms` or `20s`");
+        }
+        *span
+    }
+
+    /// Parses a text by the type that knows its meaning.
+    pub(super) fn parse<T: FromStr<Err: Into<InvalidValue>>>(&mut self, text: &Text) -> Option<T> {
+        self.parsed(text, text.value.parse())
+    }
+
+    /// Reports why a text means nothing.
+    pub(super) fn parsed<T>(&mut self, text: &Text, parsed: Result<T, impl Into<InvalidValue>>) -> Option<T> {
+        parsed.map_err(|error| error.into().report(text.at, &mut self.mistakes)).ok()
+    }
+}

@@ -1,0 +1,97 @@
+//! Compiles a document, section by section.
+
+use std::path::PathBuf;
+
+use super::compiler::Compiler;
+use super::limits::Limits;
+use super::routes::RouteContext;
+use super::store;
+use super::upstreams::Upstreams;
+use crate::client::Prefix;
+use crate::config::diagnostic::Diagnostic;
+use crate::config::mistakes::Mistakes;
+use crate::config::raw::Document;
+use crate::config::settings::Settings;
+use crate::config::settings::Warnings;
+use crate::decision::Policy;
+use crate::files::WatchedFile;
+use crate::route::RouteTable;
+use crate::route::UpstreamId;
+use crate::upstream::HeadBounds;
+
+/// Compiles a document; `None`: it was no map, which has been reported.
+pub fn compile(
+    document: Option<&Document>,
+    base: PathBuf,
+    files: Vec<WatchedFile>,
+    mistakes: Mistakes,
+) -> Result<Settings, Vec<Diagnostic>> {
+    let Some(document) = document else { return Err(mistakes.into_sorted()) };
+    let mut compiler = Compiler {
+        mistakes,
+        base,
+        files,
+        outputs: Vec::new(),
+        prefix: Prefix::default(),
+        on_failure: store::default_on_failure(document),
+        has_redis: store::has_redis(document),
+    };
+    let settings = compiler.settings(document);
+    if compiler.mistakes.is_empty() { Ok(settings) } else { Err(compiler.mistakes.into_sorted()) }
+}
+
+impl Compiler {
+    /// Settings that are right only if no mistake was reported: what is wrong is filled in with defaults.
+    fn settings(&mut self, document: &Document) -> Settings {
+        let listen = self.listen(document);
+        let admin = self.admin(document, &listen);
+        let clients = self.clients(document);
+        let listen = self.listeners(document, listen, &clients);
+        let mut upstreams = Upstreams::default();
+        self.declare_upstreams(document, &mut upstreams);
+        let upstream = self.default_upstream(document, &mut upstreams);
+        let lists = self.lists(document);
+        let access = self.access(document, &lists);
+        let deny_response = self.response(&document.deny_response).unwrap_or_default();
+        let channels = self.channels(document);
+        let mut limits = Limits::reserving(document);
+        let everywhere = self.global_limits(document, &lists, &channels, &mut limits);
+        let context = RouteContext {
+            default: upstream,
+            upstreams: &mut upstreams,
+            lists: &lists,
+            channels: &channels,
+            limits: &mut limits,
+        };
+        let routes = self.routes(document, context);
+        self.warn(document, &routes);
+        let policy = Policy {
+            lists: lists.compiled(),
+            access,
+            limits: limits.compiled(),
+            everywhere,
+            routes: RouteTable { routes },
+            upstream: upstream.unwrap_or(UpstreamId(0)),
+            deny_response,
+            channels: channels.names(),
+        };
+        let connections = self.connections(document);
+        let heads = HeadBounds::beside_requests(connections.max_header_bytes, connections.max_headers);
+        Settings {
+            listen,
+            admin,
+            clients,
+            store: self.store(document),
+            upstreams: upstreams.compiled(heads),
+            policy,
+            notify: channels.compiled(),
+            audit: self.audit(document),
+            log: Self::log(document),
+            requests: self.requests(document, &connections),
+            connections,
+            files: std::mem::take(&mut self.files),
+            outputs: std::mem::take(&mut self.outputs),
+            warnings: Warnings::new(self.mistakes.take_warnings(), self.mistakes.texts()),
+        }
+    }
+}

@@ -1,0 +1,24 @@
+//! Every warning that needs the whole document.
+
+use crate::config::compile::compiler::Compiler;
+use crate::config::raw::Document;
+use crate::route::Route;
+
+impl Compiler {
+    /// Warns of what shows when all has been read. Of a text with mistakes nobody knows what is meant.
+    pub(in crate::config::compile) fn warn(&mut self, document: &Document, routes: &[Route]) {
+        if !self.mistakes.is_empty() {
+            return;
+        }
+        self.warn_of_proxies(document);
+        let raw = document.routes.get().map(|routes| &routes.items[..]).unwrap_or_default();
+        self.warn_of_unreachable_routes(raw, routes);
+        for (raw, route) in raw.iter().zip(routes) {
+            self.warn_of_globs(raw);
+            self.warn_of_outcome(raw, route);
+            self.warn_of_login(raw, document);
+        }
+        let everywhere = document.limits.get().into_iter().chain(raw.iter().filter_map(|route| route.limits.get()));
+        everywhere.flat_map(|limits| &limits.items).for_each(|limit| self.warn_of_ban(limit));
+    }
+}

@@ -1,0 +1,80 @@
+//! A configuration without errors, as the rest of the crate uses it.
+
+use std::hash::DefaultHasher;
+use std::hash::Hash;
+use std::hash::Hasher;
+use std::path::Path;
+use std::path::PathBuf;
+
+use super::diagnostic::Diagnostic;
+use crate::admin::AdminSettings;
+use crate::client::TrustedProxies;
+use crate::decision::Policy;
+use crate::files::WatchedFile;
+use crate::gateway;
+use crate::listen;
+use crate::record::LogSettings;
+use crate::record::audit::AuditSettings;
+use crate::record::notify::NotifySettings;
+use crate::store;
+use crate::upstream;
+
+/// A configuration, checked.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    pub listen: Vec<listen::ListenerConfig>,
+    pub admin: Option<AdminSettings>,
+    pub clients: TrustedProxies,
+    pub store: store::Settings,
+    /// By `UpstreamId`.
+    pub upstreams: Vec<upstream::Settings>,
+    pub policy: Policy,
+    pub notify: NotifySettings,
+    pub audit: AuditSettings,
+    pub log: LogSettings,
+    pub connections: listen::Settings,
+    pub requests: gateway::GatewaySettings,
+    /// Every file that was read, the configuration first: a change of any means reading anew.
+    pub files: Vec<WatchedFile>,
+    /// Every file that is to be written, with where it is named.
+    pub outputs: Vec<OutputFile>,
+    pub warnings: Warnings,
+}
+
+/// What is no mistake, and probably not meant, and the text it was found in: of the same text it is said once.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct Warnings {
+    /// A hash of it.
+    text: u64,
+    pub found: Vec<Diagnostic>,
+}
+
+impl Warnings {
+    pub(super) fn new<'t>(found: Vec<Diagnostic>, texts: impl Iterator<Item = &'t str>) -> Self {
+        let mut hasher = DefaultHasher::new();
+        texts.for_each(|text| text.hash(&mut hasher));
+        Self { text: hasher.finish(), found }
+    }
+}
+
+/// A file that is to be written. Whether that is possible shows when it is opened.
+#[derive(Clone, Debug)]
+pub struct OutputFile {
+    path: PathBuf,
+    /// Where it is named.
+    place: Diagnostic,
+}
+
+impl OutputFile {
+    pub(super) fn new(path: &Path, place: Diagnostic) -> Self {
+        Self { path: path.to_owned(), place }
+    }
+
+    /// The mistake that one of `outputs` is, now that it could not be opened.
+    pub fn unwritable(outputs: &[Self], path: &Path, message: &str) -> Diagnostic {
+        let named = outputs.iter().find(|output| output.path == path).map(|output| output.place.clone());
+        let mistake = named.unwrap_or_else(|| Diagnostic::new(path, 1, 1, ""));
+        let help = "check the path, who may write there, and that a FIFO has its reader";
+        Diagnostic { message: message.to_owned(), ..mistake }.help(help)
+    }
+}

@@ -1,0 +1,16 @@
+//! YAML text as a tree in which every part knows its place. Nothing is typed yet: whether `429` is a number is for the
+//! key to say under which it stands.
+
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) mod fuzz;
+mod node;
+mod parse;
+mod syntax_help;
+
+pub use self::node::Content;
+pub use self::node::MapKey;
+pub use self::node::Node;
+pub use self::parse::parse;
+
+#[cfg(test)]
+mod tests;
