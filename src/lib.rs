@@ -38,8 +38,8 @@
 //!
 //! | layer | modules | what they know |
 //! | --- | --- | --- |
-//! | words | [`units`] [`spelling`] [`glob`] [`clock`] [`timer`] [`base64`] [`files`] [`coalesce`] [`http1`] [`http2`] [`http_client`] [`tls`] | nothing of the crate |
-//! | facts | [`client`] [`request`] | who asks, and what for |
+//! | words | [`units`] [`spelling`] [`glob`] [`clock`] [`pending_reservations`] [`timer`] [`base64`] [`files`] [`coalesce`] [`http1`] [`http2`] [`http_client`] [`tls`] | nothing of the crate |
+//! | facts | [`signing`] [`client`] [`request`] | who asks, and what for |
 //! | rules | [`list`] [`key`] [`challenge`] [`outcome`] [`limit`] [`route`] | one kind of rule each |
 //! | decision | [`decision`] | the rules together |
 //! | adapters | [`store`] [`upstream`] [`listen`] [`record`] | the outside; never one another |
@@ -117,10 +117,13 @@ pub mod glob;
 pub mod http1;
 pub mod http2;
 pub mod http_client;
+pub mod pending_reservations;
 pub mod spelling;
 pub mod timer;
 pub mod tls;
 pub mod units;
+
+pub mod signing;
 
 pub mod client;
 pub mod request;

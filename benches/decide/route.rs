@@ -29,7 +29,9 @@ pub(crate) fn benches(criterion: &mut Criterion) {
         let head = RequestHead::read(&parts, "www.example.com", ClientIp::new([192, 0, 2, 1].into()));
         let membership = |_| Membership::None;
         group.bench_function(name, |bench| {
-            bench.iter(|| black_box(&table).walk(&RequestReadings::new(&head, BodyMethods::Known(&[]), &membership)));
+            bench.iter(|| {
+                black_box(&table).walk(&mut RequestReadings::new(&head, BodyMethods::Known(&[]), &membership))
+            });
         });
     }
     group.finish();

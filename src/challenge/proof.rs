@@ -5,9 +5,9 @@ use aws_lc_rs::digest;
 use super::ChallengeToken;
 use super::token::LENGTH;
 use super::token::NONCE;
-use crate::client::KeyRing;
 use crate::clock::Timestamp;
 use crate::key::KeyHash;
+use crate::signing::KeyRing;
 
 /// A proof that holds.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -51,9 +51,14 @@ mod tests {
     use super::*;
     use crate::challenge::DIFFICULTY;
     use crate::challenge::LIFETIME;
+    use crate::signing::KeySeed;
 
     const NOW: Timestamp = Timestamp::from_micros(1_700_000_000_000_000);
     const KEY: KeyHash = KeyHash(7);
+
+    fn ring_of(secret: u8) -> KeyRing {
+        KeyRing::new(KeySeed { made: NOW, secret: [secret; 32] })
+    }
 
     fn solve(token: &ChallengeToken) -> String {
         let text = token.to_text();
@@ -64,7 +69,7 @@ mod tests {
 
     #[test]
     fn work_done_for_a_key_counts_for_that_key_and_limit_until_it_is_over() {
-        let ring = KeyRing::new(NOW);
+        let ring = ring_of(1);
         let token = ChallengeToken::issue(&ring, "login", KEY, NOW, [3; NONCE]);
         assert_eq!(token.difficulty(), DIFFICULTY);
         assert_eq!(ChallengeToken::parse(&token.to_text()), Some(token.clone()));
@@ -76,14 +81,14 @@ mod tests {
         assert_eq!(verify(&proof, "login", KEY, late), None);
         assert_eq!(verify(&proof, "login", KeyHash(8), NOW), None);
         assert_eq!(verify(&proof, "other", KEY, NOW), None);
-        assert_eq!(super::verify(&KeyRing::new(NOW), &proof, "login", KEY, NOW), None);
+        assert_eq!(super::verify(&ring_of(2), &proof, "login", KEY, NOW), None);
         // By a clock that is far behind the one it was made by.
         assert_eq!(verify(&proof, "login", KEY, Timestamp::from_micros(NOW.as_micros() - 600_000_000)), None);
     }
 
     #[test]
     fn what_was_changed_or_is_no_proof_proves_nothing() {
-        let ring = KeyRing::new(NOW);
+        let ring = ring_of(1);
         let token = ChallengeToken::issue(&ring, "login", KEY, NOW, [3; NONCE]);
         let proof = solve(&token);
         let is_taken = |proof: &str| verify(&ring, proof, "login", KEY, NOW).is_some();
@@ -103,7 +108,7 @@ mod tests {
     proptest! {
         #[test]
         fn a_token_has_one_spelling_and_nothing_else_is_one(nonce in any::<[u8; NONCE]>(), noise in "[0-9a-fA-F.]{0,130}", at in 0..LENGTH) {
-            let ring = KeyRing::new(NOW);
+            let ring = ring_of(1);
             let text = ChallengeToken::issue(&ring, "login", KEY, NOW, nonce).to_text();
             let token = ChallengeToken::parse(&text).expect("what was written is read");
             prop_assert_eq!(token.to_text(), text.as_str());

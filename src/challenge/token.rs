@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use super::DIFFICULTY;
 use super::LIFETIME;
-use crate::client::KeyRing;
-use crate::client::keyring::SIGNATURE_LENGTH;
-use crate::client::keyring::Signature;
 use crate::clock::Timestamp;
 use crate::key::KeyHash;
+use crate::signing::KeyRing;
+use crate::signing::SIGNATURE_LENGTH;
+use crate::signing::Signature;
 
 /// A signed question. It names neither the limit nor the key: only who knows both can tell what it is for.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -40,7 +40,7 @@ impl ChallengeToken {
     pub fn issue(ring: &KeyRing, limit: &str, key: KeyHash, now: Timestamp, nonce: [u8; NONCE]) -> Self {
         let expires = (now + LIFETIME).as_micros().div_ceil(MICROS);
         let signed = signed(DIFFICULTY, expires, &nonce);
-        let mac = ring.sign(now, PURPOSE, &message(&signed, limit, &key.0.to_le_bytes()));
+        let mac = ring.sign(PURPOSE, &message(&signed, limit, &key.0.to_le_bytes()));
         Self { expires, difficulty: DIFFICULTY, nonce, mac }
     }
 

@@ -7,11 +7,11 @@ use http::HeaderMap;
 use http::header::COOKIE;
 use smallvec::SmallVec;
 
-use super::keyring::KeyRing;
-use super::keyring::SIGNATURE_LENGTH;
-use super::keyring::Signature;
 use crate::base64;
 use crate::clock::Timestamp;
+use crate::signing::KeyRing;
+use crate::signing::SIGNATURE_LENGTH;
+use crate::signing::Signature;
 
 /// What the name of every device cookie begins with; 16 hexadecimal digits follow, which say for whom it is to nobody
 /// but the gateway.
@@ -76,10 +76,10 @@ impl<'h> DeviceCookies<'h> {
         // A name is computed once for each key that signed any of them: there are few.
         let mut names: SmallVec<[(Signature, [u8; 16]); 2]> = SmallVec::new();
         let mut is_for_it = |cookie: &&Cookie<'_>| {
-            if let Some((_, name)) = names.iter().find(|(mac, _)| mac.is_by_key_of(&cookie.mac)) {
+            if let Some((_, name)) = names.iter().find(|(mac, _)| mac.has_key_of(&cookie.mac)) {
                 return cookie.name == name;
             }
-            let Some(mac) = ring.sign_like(&cookie.mac, NAMES, &subject.parts()) else { return false };
+            let Some(mac) = ring.sign_with_key_of(&cookie.mac, NAMES, &subject.parts()) else { return false };
             let name = digits(&mac);
             names.push((mac, name));
             cookie.name == name
@@ -104,8 +104,8 @@ pub fn issue(
 ) -> IssuedCookie {
     let expires = seconds(now).saturating_add(keep.as_secs()).to_be_bytes();
     let [route, name] = subject.parts();
-    let mac = ring.sign(now, VALUES, &[route, name, &device.0, &expires]);
-    let named = ring.sign_like(&mac, NAMES, &subject.parts()).unwrap_or(mac);
+    let mac = ring.sign(VALUES, &[route, name, &device.0, &expires]);
+    let named = ring.sign_with_key_of(&mac, NAMES, &subject.parts()).unwrap_or(mac);
     let mut name = COOKIE_PREFIX.to_owned();
     name.extend(digits(&named).map(char::from));
     let content = [&[VERSION][..], &device.0, &expires, &mac.0].concat();
@@ -113,10 +113,9 @@ pub fn issue(
 }
 
 impl DeviceId {
-    pub fn random() -> Self {
-        let mut id = [0; 16];
-        getrandom::fill(&mut id).expect("the system has random bytes");
-        Self(id)
+    /// `bytes` are random.
+    pub fn new(bytes: [u8; 16]) -> Self {
+        Self(bytes)
     }
 }
 

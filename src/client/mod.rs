@@ -2,7 +2,6 @@
 
 pub mod device;
 pub mod forwarded;
-pub mod keyring;
 pub mod prefix;
 
 use std::net::IpAddr;
@@ -14,7 +13,6 @@ use ipnet::Ipv4Net;
 
 pub use self::device::DeviceId;
 pub use self::forwarded::ForwardingHeader;
-pub use self::keyring::KeyRing;
 pub use self::prefix::Prefix;
 
 /// An address in its one canonical spelling: an IPv4-mapped IPv6 address is the IPv4 address.

@@ -7,13 +7,13 @@ use serde::Deserialize;
 use serde::Serialize;
 use smallvec::SmallVec;
 
-use super::ticket::Ticket;
 use crate::clock::Timestamp;
 use crate::key::KeyHash;
 use crate::limit::Count;
 use crate::limit::OnFailure;
 use crate::limit::Rule;
 use crate::limit::Standings;
+use crate::pending_reservations::ReservationGuard;
 
 /// All charges of one request. A store decides them in one step.
 ///
@@ -92,7 +92,7 @@ pub struct Charged {
     /// Those of the items that were not in the window before.
     pub fresh: Items,
     /// Held until the outcome is known; `None` where none is waited for.
-    pub ticket: Option<Ticket>,
+    pub reservation: Option<ReservationGuard>,
 }
 
 /// Where a charge stands.
@@ -151,13 +151,6 @@ impl Charge<'_> {
     /// Whether what is charged is a slot in flight.
     pub fn is_slot(&self) -> bool {
         matches!(self.rule, Rule::Concurrent(_))
-    }
-}
-
-impl Charged {
-    /// Whether the key was reset since, so that nothing of this is left.
-    pub fn was_reset(&self) -> bool {
-        self.ticket.as_ref().is_some_and(Ticket::was_reset)
     }
 }
 

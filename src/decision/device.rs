@@ -6,7 +6,6 @@ use smallvec::SmallVec;
 
 use super::Policy;
 use crate::client::DeviceId;
-use crate::client::KeyRing;
 use crate::client::device::DeviceCookies;
 use crate::client::device::DeviceOwner;
 use crate::clock::Timestamp;
@@ -17,6 +16,7 @@ use crate::route::KnownBy;
 use crate::route::KnownClients;
 use crate::route::Route;
 use crate::route::RouteId;
+use crate::signing::KeyRing;
 
 /// What tells genuine device cookies from others.
 #[derive(Clone, Copy, Debug)]

@@ -48,8 +48,8 @@ pub fn enter<'p, 'h>(policy: &'p Policy, head: &'h RequestHead<'h>) -> RoutedReq
 impl<'h> RoutedRequest<'_, 'h> {
     /// Has device cookies verified. Without it no device is known.
     #[must_use]
-    pub fn with_device_keys(self, device_keys: DeviceKeys<'h>) -> Self {
-        Self { device_keys: Some(device_keys), ..self }
+    pub fn with_device_keys(self, device_keys: Option<DeviceKeys<'h>>) -> Self {
+        Self { device_keys, ..self }
     }
 }
 
@@ -142,7 +142,7 @@ fn may_hide_a_method(head: &RequestHead<'_>) -> bool {
 fn walk(policy: &Policy, head: &RequestHead<'_>, body: BodyMethods<'_>) -> Walk {
     let fields = BodyFields::none();
     let source = Source { head, fields: &fields, routes: &[], captures: &[], device: None };
-    policy.routes.walk(&RequestReadings::new(head, body, &|list| policy.membership(list, &source)))
+    policy.routes.walk(&mut RequestReadings::new(head, body, &|list| policy.membership(list, &source)))
 }
 
 fn admission(policy: &Policy, head: &RequestHead<'_>) -> Admission {

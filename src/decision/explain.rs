@@ -244,10 +244,10 @@ fn routes(entry: &RoutedRequest<'_, '_>, fields: &BodyFields) -> Vec<RouteExplan
         with_source(policy, head, &nothing, walk, |source| policy.holding(lists, source).is_none())
     };
     with_body_methods(head, fields, |methods| {
-        let readings = RequestReadings::new(head, methods, &membership);
+        let mut readings = RequestReadings::new(head, methods, &membership);
         let mut decided = false;
         let story = |route: &crate::route::Route| {
-            let judged = if decided { None } else { Some(route.condition.judge(&readings)) };
+            let judged = if decided { None } else { Some(route.condition.judge(&mut readings)) };
             decided |= matches!(judged, Some(Ok(Certainty::Surely)));
             let (matches, reason) = match judged {
                 None => (RouteMatch::NotTried, None),

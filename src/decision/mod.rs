@@ -19,7 +19,6 @@ pub mod policy;
 pub mod report;
 pub mod settle;
 mod source;
-pub mod ticket;
 
 pub use self::batch::Batch;
 pub use self::batch::Charge;

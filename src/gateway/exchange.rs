@@ -178,8 +178,9 @@ impl Exchange {
     /// The device cookie that goes with the answer, where its outcome was a success. Taken once.
     pub fn take_device_cookie(&mut self) -> Option<HeaderValue> {
         let enrollment = self.enrollment.take()?;
-        let (ring, now) = (self.worker.store.ring(), self.worker.clock.now());
-        device::cookie(&self.live.policy, ring, now, &enrollment, self.facts.is_secure)
+        let now = self.worker.clock.now();
+        let ring = self.worker.store.key_ring().load_for_signing(now);
+        device::cookie(&self.live.policy, &ring, now, &enrollment, self.facts.is_secure)
     }
 }
 

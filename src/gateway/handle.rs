@@ -111,7 +111,8 @@ async fn decide<'l>(
     let store = &worker.store;
     let head = RequestHead::read(parts, facts.host(), facts.identity.client);
     let banned = store.bans().of_address(facts.identity.client.address()).map(|(ban, _)| ban);
-    let device_keys = DeviceKeys { ring: store.ring(), now: facts.started };
+    let key_ring = live.device_cookies.then(|| store.key_ring().load());
+    let device_keys = key_ring.as_deref().map(|ring| DeviceKeys { ring, now: facts.started });
     let entry = decision::enter(&live.policy, &head).with_device_keys(device_keys).with_ban(banned.is_some());
     let reads_body = !body.is_empty() && entry.needs_body();
     let fields = if reads_body {

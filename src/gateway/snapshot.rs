@@ -9,6 +9,7 @@ use crate::client::TrustedProxies;
 use crate::decision::Policy;
 use crate::limit::Action;
 use crate::record::Recorder;
+use crate::route::KnownBy;
 use crate::upstream::Upstream;
 
 /// Everything a request needs of the configuration, swapped whole; a request keeps the one it started with.
@@ -24,6 +25,8 @@ pub struct Snapshot {
     pub(super) significant_headers: SignificantHeaders,
     /// Whether a limit challenges: without one no cookie is a proof of work.
     pub(super) challenges: bool,
+    /// Whether a route knows clients by a device cookie: without one no request needs the key ring.
+    pub(super) device_cookies: bool,
 }
 
 impl Snapshot {
@@ -38,6 +41,8 @@ impl Snapshot {
         let ratelimit_headers = RateLimitHeaders::new(&policy, settings.headers);
         let significant_headers = SignificantHeaders::new(&policy, &clients);
         let challenges = policy.limits.iter().any(|limit| matches!(limit.then.action, Action::Challenge));
-        Self { policy, clients, upstreams, settings, recorder, ratelimit_headers, significant_headers, challenges }
+        let known_clients = policy.routes.routes.iter().filter_map(|route| route.known_clients.as_ref());
+        let device_cookies = known_clients.into_iter().any(|known| known.by == KnownBy::Cookie);
+        Self { policy, clients, upstreams, settings, recorder, ratelimit_headers, significant_headers, challenges, device_cookies }
     }
 }

@@ -1,7 +1,6 @@
 //! Keys as stores and logs know them: keyed hashes, from which nobody learns a value.
 
 use std::hash::Hasher;
-use std::sync::OnceLock;
 
 use serde::Deserialize;
 use serde::Serialize;
@@ -32,17 +31,6 @@ pub struct Hashers {
 impl KeyHasher {
     pub fn new(secret: [u8; 16]) -> Self {
         Self { secret }
-    }
-
-    /// With the secret of this process: the same each time, so that counters in memory outlive a reload.
-    pub fn of_process() -> Self {
-        static SECRET: OnceLock<[u8; 16]> = OnceLock::new();
-        let secret = SECRET.get_or_init(|| {
-            let mut secret = [0; 16];
-            getrandom::fill(&mut secret).expect("the system has random bytes");
-            secret
-        });
-        Self { secret: *secret }
     }
 
     /// The same for all gateways that count under one prefix in one Redis, so that they need agree on nothing.
@@ -135,13 +123,5 @@ mod tests {
         assert_eq!(rehash([1; 16]), rehash([1; 16]));
         assert_ne!(rehash([1; 16]), rehash([2; 16]));
         assert_ne!(rehash([1; 16]), hash);
-    }
-
-    #[test]
-    fn a_reload_hashes_as_before_and_nobody_sees_with_what() {
-        let hash = || KeyHasher::of_process().hash("login", &key("alice"));
-        assert_eq!(hash(), hash());
-        assert_ne!(hash(), KeyHasher::new([0; 16]).hash("login", &key("alice")));
-        assert_eq!(format!("{:?}", KeyHasher::of_process()), "KeyHasher(***)");
     }
 }

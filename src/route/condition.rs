@@ -67,7 +67,7 @@ impl Condition {
     }
 
     /// How surely a request meets every condition, or the first that it does not meet.
-    pub fn judge<'c>(&'c self, request: &RequestReadings<'_>) -> Result<Certainty, Mismatch<'c>> {
+    pub fn judge<'c>(&'c self, request: &mut RequestReadings<'_>) -> Result<Certainty, Mismatch<'c>> {
         let head = request.head;
         let mut least = Certainty::Surely;
         // The path first: it is what most routes differ in.
@@ -105,11 +105,11 @@ impl Condition {
     }
 
     /// Why a request cannot be read as meeting this; `None`: it can.
-    pub fn mismatch<'c>(&'c self, request: &RequestReadings<'_>) -> Option<Mismatch<'c>> {
+    pub fn mismatch<'c>(&'c self, request: &mut RequestReadings<'_>) -> Option<Mismatch<'c>> {
         self.judge(request).err()
     }
 
-    pub fn matches(&self, request: &RequestReadings<'_>) -> bool {
+    pub fn matches(&self, request: &mut RequestReadings<'_>) -> bool {
         self.mismatch(request).is_none()
     }
 

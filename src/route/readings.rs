@@ -2,7 +2,6 @@
 //! repeated values.
 
 use std::borrow::Cow;
-use std::cell::OnceCell;
 use std::fmt;
 
 use super::method::MethodSet;
@@ -39,19 +38,21 @@ pub struct RequestReadings<'a> {
     pub head: &'a RequestHead<'a>,
     body: BodyMethods<'a>,
     membership: &'a dyn Fn(ListId) -> Membership,
-    overrides: OnceCell<Overrides<'a>>,
+    /// Read when the first route asks for a method.
+    overrides: Option<Overrides<'a>>,
 }
 
 impl<'a> RequestReadings<'a> {
     /// `membership` says how the request stands to a list.
     pub fn new(head: &'a RequestHead<'a>, body: BodyMethods<'a>, membership: &'a dyn Fn(ListId) -> Membership) -> Self {
-        Self { head, body, membership, overrides: OnceCell::new() }
+        Self { head, body, membership, overrides: None }
     }
 
     /// Whether the request's method is in a set; `None` when it is under no reading.
-    pub(super) fn method(&self, set: &MethodSet) -> Option<Certainty> {
+    pub(super) fn method(&mut self, set: &MethodSet) -> Option<Certainty> {
         let plain = set.contains(self.head.method.as_str());
-        let overrides = self.overrides.get_or_init(|| head_overrides(self.head));
+        let head = self.head;
+        let overrides = self.overrides.get_or_insert_with(|| head_overrides(head));
         let (body, unknown) = match self.body {
             BodyMethods::Known(methods) => (methods, false),
             BodyMethods::Unknown => (&[][..], true),

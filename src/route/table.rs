@@ -28,7 +28,7 @@ impl RouteTable {
         &self.routes[usize::from(id.0)]
     }
 
-    pub fn walk(&self, request: &RequestReadings<'_>) -> Walk {
+    pub fn walk(&self, request: &mut RequestReadings<'_>) -> Walk {
         let mut walk = Walk::default();
         for (id, route) in (0..).map(RouteId).zip(&self.routes) {
             let Ok(certainty) = route.condition.judge(request) else { continue };

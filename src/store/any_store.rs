@@ -10,7 +10,7 @@ use super::contract::Store;
 use super::contract::StoreError;
 use super::failover::Failover;
 use super::memory::MemoryStore;
-use crate::client::KeyRing;
+use crate::store::LiveKeyRing;
 use crate::decision::Batch;
 use crate::decision::Settlement;
 use crate::decision::Verdict;
@@ -45,17 +45,17 @@ impl AnyStore {
     }
 
     /// The keys that the gateway signs with: the same for all gateways that share the store.
-    pub fn ring(&self) -> &Arc<KeyRing> {
+    pub fn key_ring(&self) -> &Arc<LiveKeyRing> {
         match self {
-            Self::Memory(store) => store.ring(),
-            Self::Shared(store) => store.ring(),
+            Self::Memory(store) => store.key_ring(),
+            Self::Shared(store) => store.key_ring(),
         }
     }
 
     /// The hashers for counting, and for keys shown in logs and masks. All gateways on the store show a key alike, and
     /// the hash cannot be computed without their secret.
     pub fn hashers(&self) -> Hashers {
-        Hashers { counted: self.hasher(), shown: KeyHasher::new(self.ring().shown()) }
+        Hashers { counted: self.hasher(), shown: KeyHasher::new(self.key_ring().load().display_secret()) }
     }
 
     /// Whether requests of this process that passed under this key wait for their outcome, and may give back their charge.

@@ -14,7 +14,10 @@ pub mod contract;
 pub mod denied_until;
 pub mod failover;
 pub mod handover;
+pub mod key_ring;
 pub mod memory;
+pub mod process_hasher;
+mod random;
 pub mod redis;
 pub mod resets;
 pub mod settings;
@@ -22,6 +25,7 @@ pub mod snapshot;
 pub mod unsettled;
 
 pub use self::any_store::AnyStore;
+pub use self::key_ring::LiveKeyRing;
 pub use self::bans::Bans;
 pub use self::contract::Observer;
 pub use self::contract::Store;

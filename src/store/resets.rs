@@ -1,5 +1,6 @@
 //! What this process does about resets, whichever gateway was asked for one.
 
+use super::process_hasher::process_hasher;
 use std::sync::Arc;
 
 use super::bans::Bans;
@@ -8,7 +9,6 @@ use super::denied_until::DeniedUntil;
 use super::memory::MemoryStore;
 use crate::clock::Timestamp;
 use crate::key::KeyHash;
-use crate::key::KeyHasher;
 
 /// What is to be forgotten here when a key is reset.
 ///
@@ -80,7 +80,7 @@ impl Resets {
 /// A shared key as the tables of this process know it: under a hash that nobody outside can compute, so that no
 /// stranger can choose keys that collide in them.
 pub fn local_key(key: KeyHash) -> KeyHash {
-    KeyHasher::of_process().rehash(key)
+    process_hasher().rehash(key)
 }
 
 fn key_of(word: &[u8]) -> Option<KeyHash> {

@@ -29,7 +29,7 @@ use tracing::warn;
 
 use super::bans::saved::SavedBan;
 use super::memory::MemoryStore;
-use crate::client::keyring::KeySeed;
+use crate::signing::KeySeed;
 use crate::clock::Timestamp;
 use crate::files;
 use crate::key::KeyHash;
@@ -174,7 +174,7 @@ pub async fn write_changes(writer: Arc<SnapshotWriter>, store: Arc<MemoryStore>,
 impl SnapshotContent {
     fn of(store: &MemoryStore) -> Self {
         let bans = store.bans().records().into_iter().map(|record| SavedBan::of(&record));
-        let seeds = store.ring().export().into_iter().map(|seed| (seed.made.as_micros(), seed.secret));
+        let seeds = store.key_ring().load().own_seeds().into_iter().map(|seed| (seed.made.as_micros(), seed.secret));
         let known = store.known_clients().into_iter().map(|(subject, clients)| {
             (subject.0, clients.into_iter().map(|(client, until)| (client, until.as_micros())).collect())
         });

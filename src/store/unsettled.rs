@@ -14,15 +14,16 @@ use crate::clock::Timestamp;
 use crate::decision::Batch;
 use crate::decision::Charge;
 use crate::decision::Verdict;
-use crate::decision::ticket::Ticket;
-use crate::decision::ticket::Waiting;
-use crate::decision::ticket::Watch;
+use crate::decision::batch::Charged;
+use crate::pending_reservations::ReservationGuard;
+use crate::pending_reservations::PendingReservations;
+use crate::pending_reservations::ResetWatch;
 use crate::key::KeyHash;
 
 /// The keys under which a slot is reserved for a request whose outcome is not known. One for the process; only charges
 /// that count by outcome touch it.
 ///
-/// A key is noted for as long as someone watches it or holds a ticket for it, and leaves by itself. In front of a
+/// A key is noted for as long as someone watches it or holds a reservation for it, and leaves by itself. In front of a
 /// shared store keys are those of this process, see [`local_key`](super::resets::local_key).
 #[derive(Debug)]
 pub struct Unsettled {
@@ -31,11 +32,11 @@ pub struct Unsettled {
 }
 
 /// The keys of a batch that wait for their outcome if they are charged, in its order.
-pub type Watches = SmallVec<[Option<Watch>; 4]>;
+pub type Watches = SmallVec<[Option<ResetWatch>; 4]>;
 
 #[derive(Debug, Default)]
 struct Part {
-    keys: HashMap<KeyHash, Weak<Waiting>>,
+    keys: HashMap<KeyHash, Weak<PendingReservations>>,
     /// How many keys there may be before those that left are looked for.
     enough: usize,
 }
@@ -51,9 +52,9 @@ impl Unsettled {
     pub fn note(&self, batch: &Batch<'_>, watches: Watches, verdicts: &mut [Verdict]) {
         for (watch, verdict) in watches.into_iter().zip(&mut *verdicts) {
             if let (Some(watch), Some(charged)) = (watch, &mut verdict.charged) {
-                // What was counted in this process has its ticket.
+                // What was counted in this process has its reservation.
                 let moment = charged.moment;
-                charged.ticket.get_or_insert_with(|| watch.reserve_shared(moment));
+                charged.reservation.get_or_insert_with(|| watch.reserve_shared(moment));
             }
         }
         // Of the watches that are left none is this batch's own.
@@ -63,7 +64,7 @@ impl Unsettled {
     }
 
     /// To be called before anything is charged: a reset that is heard of meanwhile may have forgotten it.
-    pub fn watch(&self, key: KeyHash) -> Watch {
+    pub fn watch(&self, key: KeyHash) -> ResetWatch {
         let mut part = self.part(key).lock();
         if let Some(waiting) = part.keys.get(&key).and_then(Weak::upgrade) {
             return waiting.watch();
@@ -72,7 +73,7 @@ impl Unsettled {
             part.keys.retain(|_, waiting| waiting.strong_count() > 0);
             part.enough = (2 * part.keys.len()).max(FEW);
         }
-        let waiting = Arc::new(Waiting::default());
+        let waiting = Arc::new(PendingReservations::default());
         part.keys.insert(key, Arc::downgrade(&waiting));
         waiting.watch()
     }
@@ -90,15 +91,15 @@ impl Unsettled {
     }
 
     /// Reservations that another process made before: so many of a key that was reset so often.
-    pub fn take_over(&self, key: KeyHash, count: u32, resets: u32) -> Vec<Ticket> {
+    pub fn take_over(&self, key: KeyHash, count: u32, resets: u32) -> Vec<ReservationGuard> {
         let mut part = self.part(key).lock();
         let known = part.keys.get(&key).and_then(Weak::upgrade);
         let waiting = known.unwrap_or_else(|| {
-            let waiting = Arc::new(Waiting::after(resets));
+            let waiting = Arc::new(PendingReservations::with_resets(resets));
             part.keys.insert(key, Arc::downgrade(&waiting));
             waiting
         });
-        (0..count).map(|_| waiting.watch().after(resets).reserve()).collect()
+        (0..count).map(|_| waiting.watch().with_resets(resets).reserve()).collect()
     }
 
     /// Whether a reservation of this key waits for its outcome, and may come back.
@@ -136,6 +137,11 @@ impl Unsettled {
     }
 }
 
+/// Whether the key was reset since it was charged, so that nothing is left of the charge.
+pub fn was_reset(charged: &Charged) -> bool {
+    charged.reservation.as_ref().is_some_and(ReservationGuard::was_reset)
+}
+
 impl Default for Unsettled {
     fn default() -> Self {
         Self { places: RandomState::new(), parts: (0..PARTS).map(|_| Mutex::default()).collect() }
@@ -158,15 +164,15 @@ mod tests {
     const BOB: KeyHash = KeyHash(2);
 
     #[test]
-    fn a_reservation_waits_until_its_last_ticket_is_dropped() {
+    fn a_reservation_waits_until_its_last_guard_is_dropped() {
         let unsettled = Unsettled::default();
         let watch = unsettled.watch(ALICE);
         assert!(!unsettled.any(ALICE), "nothing was charged yet");
-        let ticket = watch.reserve();
+        let reservation = watch.reserve();
         assert!(unsettled.any(ALICE) && !unsettled.any(BOB));
         let other = unsettled.watch(ALICE).reserve();
-        let clone = ticket.clone();
-        drop((ticket, other));
+        let clone = reservation.clone();
+        drop((reservation, other));
         assert!(unsettled.any(ALICE));
         drop(clone);
         assert!(!unsettled.any(ALICE));
@@ -177,10 +183,10 @@ mod tests {
         let unsettled = Unsettled::default();
         let (first, second) = (unsettled.watch(ALICE), unsettled.watch(ALICE));
         assert!(unsettled.may_be_any(ALICE) && !unsettled.any(ALICE) && !unsettled.may_be_any(BOB));
-        let ticket = first.reserve();
+        let reservation = first.reserve();
         drop(second);
         assert!(unsettled.may_be_any(ALICE) && unsettled.any(ALICE));
-        drop(ticket);
+        drop(reservation);
         assert!(!unsettled.may_be_any(ALICE));
     }
 

@@ -25,16 +25,18 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("http2", &[]),
     ("http_client", &[]),
     ("tls", &[]),
-    ("client", &["clock", "base64"]),
+    ("pending_reservations", &["clock"]),
+    ("signing", &["clock"]),
+    ("client", &["clock", "base64", "signing"]),
     ("request", &["base64", "corpus", "client"]),
     ("list", &["client"]),
     ("key", &["client", "request"]),
-    ("challenge", &["clock", "client", "key"]),
+    ("challenge", &["clock", "signing", "key"]),
     ("outcome", &["coalesce", "glob", "request"]),
     ("limit", &["clock", "key", "list", "outcome"]),
     ("route", &["glob", "client", "request", "list", "key", "limit", "outcome"]),
-    ("decision", &["units", "spelling", "clock", "client", "request", "list", "key", "limit", "outcome", "route"]),
-    ("store", &["units", "clock", "corpus", "files", "tls", "client", "key", "limit", "decision"]),
+    ("decision", &["units", "spelling", "clock", "pending_reservations", "signing", "client", "request", "list", "key", "limit", "outcome", "route"]),
+    ("store", &["units", "clock", "pending_reservations", "corpus", "files", "tls", "signing", "client", "key", "limit", "decision"]),
     ("upstream", &["timer", "coalesce", "http1", "http2", "http_client", "tls"]),
     ("listen", &["clock", "timer", "corpus", "coalesce", "http1", "http2", "tls", "client"]),
     ("record", &["clock", "files", "http_client", "tls", "client", "key", "limit", "outcome", "route", "decision"]),
@@ -47,6 +49,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
             "coalesce",
             "units",
             "clock",
+            "signing",
             "client",
             "request",
             "list",
@@ -121,6 +124,7 @@ const PURE: &[&str] = &[
     "glob",
     "http1",
     "http2",
+    "signing",
     "client",
     "request",
     "list",
@@ -132,9 +136,36 @@ const PURE: &[&str] = &[
     "decision",
 ];
 
-/// Words that give an effect away. `now()` also catches a clock that is asked instead of given.
-const EFFECTS: &[&str] =
-    &["async fn", ".await", "tokio::", "hyper::", "std::fs", "std::net::Tcp", "std::thread", "now()", "tracing::"];
+/// Words that give an effect away: waiting, the outside, a clock that is asked instead of given, randomness, and state that
+/// changes behind a shared reference. `now()` also catches our own clock. `Arc`, and a `LazyLock` of a constant, are no
+/// effects.
+const EFFECTS: &[&str] = &[
+    "async fn",
+    ".await",
+    "tokio::",
+    "hyper::",
+    "std::fs",
+    "std::net::Tcp",
+    "std::thread",
+    "tracing::",
+    "now()",
+    "SystemTime",
+    "Instant",
+    "getrandom",
+    "fastrand",
+    "rand::",
+    "RandomState",
+    "ArcSwap",
+    "arc_swap",
+    "Atomic",
+    "Mutex",
+    "RwLock",
+    "OnceLock",
+    "OnceCell",
+    "RefCell",
+    "Cell<",
+    "thread_local!",
+];
 
 /// The home of `anyhow`, the only one.
 const EDGE: &[&str] = &["cli", "main"];

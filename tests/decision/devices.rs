@@ -42,9 +42,13 @@ fn for_all_but_known(limit: Limit) -> Limit {
     Limit { unless_known: true, ..limit }
 }
 
+fn device(number: u8) -> DeviceId {
+    DeviceId::new([number; 16])
+}
+
 fn cookie(world: &World, name: &str, device: DeviceId) -> String {
     let subject = DeviceOwner { route: "POST /login", name };
-    let issued = issue(world.ring(), world.clock.now(), subject, device, MONTH);
+    let issued = issue(&world.key_ring(), world.clock.now(), subject, device, MONTH);
     format!("{}={}", issued.name, issued.value)
 }
 
@@ -56,7 +60,7 @@ fn attempt(cookies: &str, body: &str) -> Ask {
 fn a_limit_that_spares_known_clients_is_not_asked_about_one() {
     let world = login(vec![for_all_but_known(limit("guesses", "param.username", "1/hour"))]);
     assert_eq!(world.passing(&form("/login", "username=alice"), 3), 1);
-    let known = cookie(&world, "alice", DeviceId::random());
+    let known = cookie(&world, "alice", device(1));
     let told = world.decide(&attempt(&known, "username= ALICE "));
     assert!(told.passes && told.charges == 0, "{told:?}");
     // For anyone else, and where it is not certain who is meant, the cookie is nothing.
@@ -71,7 +75,7 @@ fn a_limit_that_spares_known_clients_is_not_asked_about_one() {
 #[test]
 fn who_names_several_is_known_when_known_to_each() {
     let world = login(vec![for_all_but_known(limit("guesses", "param.username", "1/hour"))]);
-    let both = ["alice", "bob"].map(|name| cookie(&world, name, DeviceId::random())).join("; ");
+    let both = ["alice", "bob"].map(|name| cookie(&world, name, device(1))).join("; ");
     assert_eq!(world.passing(&attempt(&both, "username=alice&username=bob"), 5), 5);
     let told = world.decide(&attempt(&both, "username=alice&username=bob"));
     assert!(told.pending.unwrap().enrollment.is_none(), "nobody can tell which of them succeeds");
@@ -80,10 +84,10 @@ fn who_names_several_is_known_when_known_to_each() {
 #[test]
 fn a_known_device_has_a_budget_of_its_own_and_all_others_share_one() {
     let world = login(vec![limit("devices", "param.username device", "2/hour")]);
-    let [mine, other] = [DeviceId::random(), DeviceId::random()].map(|device| cookie(&world, "alice", device));
+    let [mine, other] = [device(1), device(2)].map(|device| cookie(&world, "alice", device));
     assert_eq!(world.passing(&form("/login", "username=alice"), 3), 2);
     assert_eq!(world.passing(&attempt("portcullis_device_0123456789abcdef=forged", "username=alice"), 3), 0);
-    assert_eq!(world.passing(&attempt(&cookie(&world, "bob", DeviceId::random()), "username=alice"), 3), 0);
+    assert_eq!(world.passing(&attempt(&cookie(&world, "bob", device(3)), "username=alice"), 3), 0);
     assert_eq!(world.passing(&attempt(&mine, "username=alice"), 3), 2);
     assert_eq!(world.passing(&attempt(&other, "username=alice"), 3), 2);
     // One that fails too often is as good as none.
@@ -95,7 +99,7 @@ fn an_unknown_device_is_not_missing() {
     let world =
         login(vec![Limit { missing: portcullis::limit::Missing::Deny, ..limit("devices", "device", "2/hour") }]);
     assert_eq!(world.passing(&form("/login", "username=alice"), 3), 2);
-    let known = cookie(&world, "alice", DeviceId::random());
+    let known = cookie(&world, "alice", device(1));
     assert_eq!(world.passing(&attempt(&known, "username=alice&username=bob"), 3), 0);
     let told = world.explain(&form("/login", "username=alice"));
     assert_eq!(told.limits[0].key[0].values, ["untrusted"]);
@@ -107,7 +111,7 @@ fn who_succeeds_is_to_be_given_a_cookie_for_the_device_it_has() {
     let enrollment = |ask: &Ask| world.decide(ask).pending.unwrap().enrollment;
     let new = enrollment(&form("/login", "username=Alice")).unwrap();
     assert_eq!((&*new.name, new.device), ("alice", None));
-    let device = DeviceId::random();
+    let device = device(1);
     let known = enrollment(&attempt(&cookie(&world, "alice", device), "username=alice")).unwrap();
     assert_eq!(known.device, Some(device));
     assert!(enrollment(&form("/login", "username=&x=1")).is_none());

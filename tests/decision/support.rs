@@ -13,7 +13,6 @@ use http::Request;
 use http::StatusCode;
 use http::request::Parts;
 use portcullis::client::ClientIp;
-use portcullis::client::KeyRing;
 use portcullis::clock::Clock;
 use portcullis::clock::ManualClock;
 use portcullis::clock::Timestamp;
@@ -53,6 +52,7 @@ use portcullis::route::Condition;
 use portcullis::route::Route;
 use portcullis::route::RouteTable;
 use portcullis::route::UpstreamId;
+use portcullis::signing::KeyRing;
 use portcullis::store::MemoryStore;
 use portcullis::store::Store;
 use portcullis::store::memory::Settings;
@@ -272,8 +272,8 @@ impl World {
     }
 
     /// What device cookies are signed with.
-    pub(crate) fn ring(&self) -> &KeyRing {
-        self.store.ring()
+    pub(crate) fn key_ring(&self) -> Arc<KeyRing> {
+        self.store.key_ring().load_for_signing(self.clock.now())
     }
 
     pub(crate) fn settle(&self, slots: &[KeyHash]) {
@@ -284,8 +284,9 @@ impl World {
     /// What becomes of a request, as the gateway asks for it.
     pub(crate) fn decide(&self, ask: &Ask) -> Told {
         let head = ask.head();
-        let device_keys = DeviceKeys { ring: self.ring(), now: self.clock.now() };
-        let entry = enter(&self.policy, &head).with_device_keys(device_keys);
+        let key_ring = self.key_ring();
+        let device_keys = DeviceKeys { ring: &key_ring, now: self.clock.now() };
+        let entry = enter(&self.policy, &head).with_device_keys(Some(device_keys));
         let fields = if entry.needs_body() { ask.fields() } else { BodyFields::none() };
         let mut plan = entry.plan(&fields, &KeyHasher::new([1; 16]));
         let left = |key| self.bans.get(&key).copied();

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use portcullis::client::keyring::MAX_KEYS;
-use portcullis::client::keyring::PERIOD;
 use portcullis::clock::Clock;
 use portcullis::clock::ManualClock;
 use portcullis::clock::Timestamp;
+use portcullis::signing::key_ring::MAX_KEYS;
+use portcullis::signing::key_ring::ROTATION_PERIOD;
 use portcullis::store::redis::Time;
 use portcullis::store::redis::scripts;
 use redis::Value;
@@ -20,8 +20,8 @@ const MESSAGE: &[&[u8]] = &[b"alice"];
 
 /// Whether what one signs the other believes.
 fn agree(one: &Reach, other: &Reach) -> bool {
-    let mac = one.shared.ring().sign(NOW, "test", MESSAGE);
-    other.shared.ring().verify("test", MESSAGE, &mac)
+    let mac = one.shared.key_ring().load_for_signing(NOW).sign("test", MESSAGE);
+    other.shared.key_ring().load().verify("test", MESSAGE, &mac)
 }
 
 #[tokio::test]
@@ -53,24 +53,26 @@ async fn a_gateway_that_begins_without_redis_signs_by_itself_until_it_is_there()
     let mut server = RedisServer::start();
     server.kill();
     let (one, other) = (Reach::single(server.url()).await, Reach::single(server.url()).await);
-    let alone = one.shared.ring().sign(NOW, "test", MESSAGE);
+    let alone = one.shared.key_ring().load_for_signing(NOW).sign("test", MESSAGE);
     assert!(!agree(&one, &other));
     server.restart();
     eventually("both have learnt the keys", || agree(&one, &other) && agree(&other, &one));
-    assert!(one.shared.ring().verify("test", MESSAGE, &alone));
+    assert!(one.shared.key_ring().load().verify("test", MESSAGE, &alone));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_redis_that_comes_back_empty_costs_nobody_what_was_signed() {
     let mut server = RedisServer::start();
     let (one, other) = (Reach::single(server.url()).await, Reach::single(server.url()).await);
-    let before = one.shared.ring().sign(NOW, "test", MESSAGE);
+    let before = one.shared.key_ring().load_for_signing(NOW).sign("test", MESSAGE);
     server.restart();
     eventually("there are new keys", || {
-        one.shared.ring().sign(NOW, "test", MESSAGE) != before && agree(&one, &other) && agree(&other, &one)
+        one.shared.key_ring().load_for_signing(NOW).sign("test", MESSAGE) != before
+            && agree(&one, &other)
+            && agree(&other, &one)
     });
-    assert!(one.shared.ring().verify("test", MESSAGE, &before));
-    assert!(other.shared.ring().verify("test", MESSAGE, &before));
+    assert!(one.shared.key_ring().load().verify("test", MESSAGE, &before));
+    assert!(other.shared.key_ring().load().verify("test", MESSAGE, &before));
 }
 
 #[tokio::test]
@@ -87,13 +89,13 @@ async fn whoever_comes_first_makes_the_next_key_and_the_oldest_goes() {
     };
     assert_eq!(ask(1).await, [1]);
     assert_eq!(ask(2).await, [1]);
-    clock.advance(PERIOD.checked_sub(Duration::from_secs(1)).unwrap());
+    clock.advance(ROTATION_PERIOD.checked_sub(Duration::from_secs(1)).unwrap());
     assert_eq!(ask(3).await, [1]);
     clock.advance(Duration::from_secs(1));
     assert_eq!(ask(4).await, [4, 1]);
     assert_eq!(ask(5).await, [4, 1]);
     for secret in 10..20 {
-        clock.advance(PERIOD);
+        clock.advance(ROTATION_PERIOD);
         ask(secret).await;
     }
     let kept = ask(99).await;

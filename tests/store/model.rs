@@ -141,7 +141,7 @@ async fn play<F: Fixture>(fixture: &F, limits: &[Drawn], steps: &[Step]) {
             if is_charged || limit.count == Count::Attempts {
                 histories.entry(*charge).or_default().0.push(entry);
             }
-            let taken = verdicts[at].charged.as_ref().map(|taken| Charged { ticket: None, ..taken.clone() });
+            let taken = verdicts[at].charged.as_ref().map(|taken| Charged { reservation: None, ..taken.clone() });
             if let (Some(steps), Some(charged)) = (step.taken_back, taken)
                 && limit.is_reserved()
             {

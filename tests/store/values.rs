@@ -100,7 +100,7 @@ async fn play<F: Fixture>(fixture: &F, rates: &Rates, hammers: bool, steps: &[St
             assert!(hammers || charged.fresh == told, "{:?} {history:?}", charged.fresh);
             history.0.extend(step.values.iter().map(|value| (now, *value)));
             if let Some(steps) = step.taken_back.filter(|_| !hammers) {
-                reserved.push((number + 1 + steps, Charged { ticket: None, ..charged.clone() }, fresh));
+                reserved.push((number + 1 + steps, Charged { reservation: None, ..charged.clone() }, fresh));
             }
         }
         check_standings(rates, &history, &verdict, now);

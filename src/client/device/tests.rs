@@ -4,11 +4,18 @@ use http::HeaderValue;
 use proptest::prelude::*;
 
 use super::*;
+use crate::signing::KeySeed;
 
 const NOW: Timestamp = Timestamp::from_micros(1_700_000_000_000_000);
 const MONTH: Duration = Duration::from_secs(30 * 24 * 3600);
 const ALICE: DeviceOwner<'_> = DeviceOwner { route: "login", name: "alice" };
 const BOB: DeviceOwner<'_> = DeviceOwner { route: "login", name: "bob" };
+
+const DEVICE: DeviceId = DeviceId([7; 16]);
+
+fn key_ring(secret: u8) -> KeyRing {
+    KeyRing::new(KeySeed { made: NOW, secret: [secret; 32] })
+}
 
 fn headers(lines: &[String]) -> HeaderMap {
     lines.iter().map(|line| (COOKIE, HeaderValue::from_str(line).expect("a header value"))).collect()
@@ -24,19 +31,19 @@ fn found(ring: &KeyRing, now: Timestamp, subject: DeviceOwner<'_>, lines: &[Stri
 
 #[test]
 fn a_device_is_known_to_whom_it_was_issued_for_and_to_nobody_else() {
-    let (ring, device) = (KeyRing::new(NOW), DeviceId::random());
+    let (ring, device) = (key_ring(1), DEVICE);
     let cookie = pair(&issue(&ring, NOW, ALICE, device, MONTH));
     let of = |subject| found(&ring, NOW, subject, std::slice::from_ref(&cookie));
     assert_eq!(of(ALICE), Some(device));
     assert_eq!(of(BOB), None);
     assert_eq!(of(DeviceOwner { route: "admin", name: "alice" }), None);
-    assert_eq!(found(&KeyRing::new(NOW), NOW, ALICE, &[cookie]), None);
+    assert_eq!(found(&key_ring(2), NOW, ALICE, &[cookie]), None);
 }
 
 #[test]
 fn a_cookie_under_another_name_is_nothing() {
-    let ring = KeyRing::new(NOW);
-    let (alice, bob) = [ALICE, BOB].map(|subject| issue(&ring, NOW, subject, DeviceId::random(), MONTH)).into();
+    let ring = key_ring(1);
+    let (alice, bob) = [ALICE, BOB].map(|subject| issue(&ring, NOW, subject, DEVICE, MONTH)).into();
     let swapped = format!("{}={}", bob.name, alice.value);
     assert_eq!(found(&ring, NOW, ALICE, std::slice::from_ref(&swapped)), None);
     assert_eq!(found(&ring, NOW, BOB, &[swapped]), None);
@@ -44,13 +51,15 @@ fn a_cookie_under_another_name_is_nothing() {
 
 #[test]
 fn it_expires() {
-    let (ring, device) = (KeyRing::new(NOW), DeviceId::random());
+    let (ring, device) = (key_ring(1), DEVICE);
     let cookie = pair(&issue(&ring, NOW, ALICE, device, MONTH));
     let at = |span| found(&ring, NOW + span, ALICE, std::slice::from_ref(&cookie));
     assert_eq!(at(MONTH * 9 / 10), Some(device));
     assert_eq!(at(MONTH), None);
     // An older key is still believed.
     let long = pair(&issue(&ring, NOW, ALICE, device, MONTH * 12));
+    assert!(ring.needs_rotation(NOW + MONTH * 3));
+    let ring = ring.rotated(KeySeed { made: NOW + MONTH * 3, secret: [2; 32] });
     let new = issue(&ring, NOW + MONTH * 3, ALICE, device, MONTH);
     assert!(!long.starts_with(&new.name), "there is a new key");
     assert_eq!(found(&ring, NOW + MONTH * 4, ALICE, &[long]), Some(device));
@@ -58,8 +67,8 @@ fn it_expires() {
 
 #[test]
 fn two_people_on_one_browser_keep_a_cookie_each() {
-    let ring = KeyRing::new(NOW);
-    let devices = [DeviceId::random(), DeviceId::random()];
+    let ring = key_ring(1);
+    let devices = [DEVICE, DeviceId::new([8; 16])];
     let [alice, bob] =
         [(ALICE, devices[0]), (BOB, devices[1])].map(|(subject, device)| issue(&ring, NOW, subject, device, MONTH));
     assert_ne!(alice.name, bob.name);
@@ -72,7 +81,7 @@ fn two_people_on_one_browser_keep_a_cookie_each() {
 
 #[test]
 fn a_cookie_is_short_and_says_nothing() {
-    let issued = issue(&KeyRing::new(NOW), NOW, ALICE, DeviceId::random(), MONTH);
+    let issued = issue(&key_ring(1), NOW, ALICE, DEVICE, MONTH);
     assert_eq!(issued.name.len(), COOKIE_PREFIX.len() + 16);
     assert_eq!(issued.value.len(), DIGITS);
     assert!(issued.value.bytes().all(|byte| base64::URL.contains(&byte)));
@@ -81,7 +90,7 @@ fn a_cookie_is_short_and_says_nothing() {
 
 #[test]
 fn whatever_is_changed_in_it_makes_it_worthless() {
-    let (ring, device) = (KeyRing::new(NOW), DeviceId::random());
+    let (ring, device) = (key_ring(1), DEVICE);
     let IssuedCookie { name, value } = issue(&ring, NOW, ALICE, device, MONTH);
     let of = |value: String| found(&ring, NOW, ALICE, &[format!("{name}={value}")]);
     assert_eq!(of(value.clone()), Some(device));
@@ -100,7 +109,7 @@ fn whatever_is_changed_in_it_makes_it_worthless() {
 
 #[test]
 fn a_few_forged_ones_of_its_name_do_not_hide_a_genuine_one_and_many_cost_little() {
-    let (ring, device) = (KeyRing::new(NOW), DeviceId::random());
+    let (ring, device) = (key_ring(1), DEVICE);
     let genuine = issue(&ring, NOW, ALICE, device, MONTH);
     let forged = issue(&ring, NOW, BOB, device, MONTH).value;
     let line = |count: usize| {
@@ -123,7 +132,7 @@ proptest! {
         let line = [COOKIE_PREFIX.as_bytes(), &line].concat();
         if let Ok(value) = HeaderValue::from_bytes(&line) {
             let headers = HeaderMap::from_iter([(COOKIE, value)]);
-            prop_assert!(DeviceCookies::read(&headers).find(&KeyRing::new(NOW), NOW, ALICE).is_none());
+            prop_assert!(DeviceCookies::read(&headers).find(&key_ring(1), NOW, ALICE).is_none());
         }
     }
 }

@@ -126,9 +126,9 @@ proptest! {
 fn holding(settings: &Settings, method: &str, path: &str) -> Vec<String> {
     let (parts, ()) = http::Request::builder().method(method).uri(path).body(()).expect("a request").into_parts();
     let head = RequestHead::read(&parts, "localhost", ClientIp::new(Ipv4Addr::LOCALHOST.into()));
-    let readings = RequestReadings::new(&head, BodyMethods::Known(&[]), &|_| Membership::None);
+    let mut readings = RequestReadings::new(&head, BodyMethods::Known(&[]), &|_| Membership::None);
     let routes = &settings.policy.routes;
-    let on_routes = routes.walk(&readings).collected.into_iter().flat_map(|id| routes.get(id).limits.clone());
+    let on_routes = routes.walk(&mut readings).collected.into_iter().flat_map(|id| routes.get(id).limits.clone());
     let all = settings.policy.everywhere.iter().copied().chain(on_routes);
     let mut rates: Vec<String> = all
         .map(|id| match &settings.policy.limits[usize::from(id.0)].rule {

@@ -53,8 +53,8 @@ pub async fn redeem(worker: &WorkerState, live: &Snapshot, denial: &Denial<'_>, 
     let (Penalty::Challenge(key), Some(limit)) = (denial.penalty, denial.limit) else { return false };
     let limit = live.policy.limit(limit);
     let now = worker.clock.now();
-    let mut solved =
-        proofs.0.iter().filter_map(|proof| challenge::verify(worker.store.ring(), proof, &limit.name, key, now));
+    let ring = worker.store.key_ring().load();
+    let mut solved = proofs.0.iter().filter_map(|proof| challenge::verify(&ring, proof, &limit.name, key, now));
     let Some(solved) = solved.next() else { return false };
     if !is_first_use(worker, limit, &solved.id).await {
         return false;

@@ -6,13 +6,13 @@ use http::header::COOKIE;
 use http::header::SET_COOKIE;
 
 use crate::client::DeviceId;
-use crate::client::KeyRing;
 use crate::client::device;
 use crate::client::device::COOKIE_PREFIX;
 use crate::client::device::DeviceOwner;
 use crate::clock::Timestamp;
 use crate::decision::Policy;
 use crate::decision::device::DeviceEnrollment;
+use crate::signing::KeyRing;
 
 /// Takes the device cookies out of a request: they are none of the application's business. What is left of each line
 /// stays as it came; a line with nothing left goes.
@@ -51,12 +51,18 @@ pub fn cookie(
 ) -> Option<HeaderValue> {
     let route = policy.routes.get(enrollment.route);
     let keep = route.known_clients.as_ref()?.keep;
-    let device = enrollment.device.unwrap_or_else(DeviceId::random);
+    let device = enrollment.device.unwrap_or_else(random_device);
     let subject = DeviceOwner { route: &route.name, name: &enrollment.name };
     let device::IssuedCookie { name, value } = device::issue(ring, now, subject, device, keep);
     let secure = if is_secure { "; Secure" } else { "" };
     let cookie = format!("{name}={value}; Path=/; Max-Age={}; HttpOnly; SameSite=Lax{secure}", keep.as_secs());
     HeaderValue::try_from(cookie).ok()
+}
+
+fn random_device() -> DeviceId {
+    let mut bytes = [0; 16];
+    getrandom::fill(&mut bytes).expect("the system has random bytes");
+    DeviceId::new(bytes)
 }
 
 /// Without the device cookies; `None`: nothing is left.

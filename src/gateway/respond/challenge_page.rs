@@ -25,7 +25,8 @@ pub struct ChallengePage {
 pub fn page(exchange: &Exchange, limit: &Limit, key: KeyHash, refusal: &Refusal<'_>) -> ChallengePage {
     let now = exchange.worker.clock.now();
     let (for_token, for_scripts) = (random(), random());
-    let token = ChallengeToken::issue(exchange.worker.store.ring(), &limit.name, key, now, for_token);
+    let ring = exchange.worker.store.key_ring().load_for_signing(now);
+    let token = ChallengeToken::issue(&ring, &limit.name, key, now, for_token);
     let mut scripts = String::with_capacity(2 * NONCE);
     for byte in for_scripts {
         let _ = write!(scripts, "{byte:02x}");

@@ -24,9 +24,9 @@ fn judged(condition: &Condition, request: &str, body: BodyMethods<'_>, client: M
     let parts = parts(request);
     let head = RequestHead::read(&parts, "www.example.com", ClientIp::new([192, 0, 2, 1].into()));
     let membership = |_| client;
-    let readings = RequestReadings::new(&head, body, &membership);
-    let certainty = condition.judge(&readings).ok();
-    assert_eq!(certainty.is_some(), condition.matches(&readings));
+    let mut readings = RequestReadings::new(&head, body, &membership);
+    let certainty = condition.judge(&mut readings).ok();
+    assert_eq!(certainty.is_some(), condition.matches(&mut readings));
     certainty
 }
 
@@ -140,8 +140,8 @@ fn the_first_condition_that_fails_is_named() {
     let parts = parts("GET /login");
     let head = RequestHead::read(&parts, "www.example.com", ClientIp::new([192, 0, 2, 1].into()));
     let membership = |_| Membership::None;
-    let readings = RequestReadings::new(&head, BodyMethods::Known(&[]), &membership);
-    let told = |condition: Condition| condition.mismatch(&readings).unwrap().to_string();
+    let mut readings = RequestReadings::new(&head, BodyMethods::Known(&[]), &membership);
+    let mut told = |condition: Condition| condition.mismatch(&mut readings).unwrap().to_string();
     assert_eq!(told(short("POST /login")), "the method is not POST");
     assert_eq!(told(short("/admin/*")), "the path is not /admin/*");
     let host = Some("api.example.com".parse().unwrap());

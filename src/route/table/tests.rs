@@ -40,7 +40,7 @@ fn walk<'t>(
     }
     let (parts, ()) = request.body(()).unwrap().into_parts();
     let head = RequestHead::read(&parts, "example.com", ClientIp::new([192, 0, 2, 1].into()));
-    let walk = table.walk(&RequestReadings::new(&head, body, &|_| Membership::None));
+    let walk = table.walk(&mut RequestReadings::new(&head, body, &|_| Membership::None));
     let name = |id: RouteId| &*table.get(id).name;
     (walk.collected.iter().copied().map(name).collect(), walk.primary.map(name))
 }

@@ -103,7 +103,7 @@ fn what_is_reserved_after_all_ends_a_refusal_and_begins_none() {
     let mut charged = denied_for(30);
     let moment = at(101);
     charged[0].as_mut().expect("it is").charged =
-        Some(Charged { moment, ledger: Ledger::Shared, fresh: Items::new(), ticket: None });
+        Some(Charged { moment, ledger: Ledger::Shared, fresh: Items::new(), reservation: None });
     note(charged);
     assert!(denied.answer(&failures, at(101)).is_none());
 }

@@ -1,5 +1,6 @@
 //! Settles requests in Redis and in the copy of its counts in this process.
 
+use crate::store::unsettled::was_reset;
 use std::num::NonZeroU32;
 use std::time::Duration;
 
@@ -41,10 +42,10 @@ impl Failover {
                 }
             },
             Settlement::Keep { key, rule, items, charged } => {
-                if charged.was_reset() {
+                if was_reset(charged) {
                     self.local.charge_now(resets::local_key(key), rule, items);
                 }
-                if !(charged.was_reset() && charged.ledger == Ledger::Shared) {
+                if !(was_reset(charged) && charged.ledger == Ledger::Shared) {
                     return None;
                 }
             }

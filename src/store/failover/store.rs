@@ -9,7 +9,7 @@ use tokio_util::task::TaskTracker;
 use super::local_keys::local_batch;
 use super::local_slots::LocalSlots;
 use super::skew::ClockSkew;
-use crate::client::KeyRing;
+use crate::store::LiveKeyRing;
 use crate::clock::Clock;
 use crate::decision::Batch;
 use crate::decision::Charge;
@@ -114,8 +114,8 @@ impl Failover {
     }
 
     /// The keys that the gateway signs with: those of all gateways on this Redis, as soon as Redis has sent them.
-    pub fn ring(&self) -> &Arc<KeyRing> {
-        self.shared().ring()
+    pub fn key_ring(&self) -> &Arc<LiveKeyRing> {
+        self.shared().key_ring()
     }
 
     /// How many keys are remembered in memory.

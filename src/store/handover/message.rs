@@ -16,7 +16,7 @@ use crate::decision::batch::Charged;
 use crate::decision::batch::Items;
 use crate::decision::batch::KnownClientKey;
 use crate::decision::batch::Ledger;
-use crate::decision::ticket::Ticket;
+use crate::pending_reservations::ReservationGuard;
 use crate::key::KeyHash;
 use crate::limit::Ladder;
 use crate::limit::Rule;
@@ -93,7 +93,7 @@ pub(in crate::store) struct OwnedVerdict {
     is_exempt: bool,
 }
 
-/// A [`Charged`] that can be sent. In place of the ticket it has how often the key had been reset when it was written.
+/// A [`Charged`] that can be sent. In place of the reservation it has how often the key had been reset when it was written.
 #[derive(Debug, Deserialize, Serialize)]
 pub(in crate::store) struct OwnedCharged {
     moment: Timestamp,
@@ -137,26 +137,26 @@ impl OwnedVerdict {
         Self { retry_after: *retry_after, standings: standings.clone(), charged, is_exempt: *is_exempt }
     }
 
-    /// `ticket` makes a ticket from how often its key had been reset.
-    pub(in crate::store) fn verdict(self, ticket: impl Fn(u32) -> Ticket) -> Verdict {
+    /// `reservation` makes a reservation from how often its key had been reset.
+    pub(in crate::store) fn verdict(self, reservation: impl Fn(u32) -> ReservationGuard) -> Verdict {
         let Self { retry_after, standings, charged, is_exempt } = self;
-        let charged = charged.map(|charged| charged.charged(|resets| Some(ticket(resets))));
+        let charged = charged.map(|charged| charged.charged(|resets| Some(reservation(resets))));
         Verdict { retry_after, standings, charged, is_exempt }
     }
 }
 
 impl OwnedCharged {
     fn of(charged: &Charged) -> Self {
-        let Charged { moment, fresh, ticket, .. } = charged;
-        Self { moment: *moment, fresh: fresh.clone(), resets: ticket.as_ref().map(Ticket::resets) }
+        let Charged { moment, fresh, reservation, .. } = charged;
+        Self { moment: *moment, fresh: fresh.clone(), resets: reservation.as_ref().map(ReservationGuard::resets) }
     }
 
-    pub(super) fn has_ticket(&self) -> bool {
+    pub(super) fn has_reservation(&self) -> bool {
         self.resets.is_some()
     }
 
-    pub(super) fn charged(self, ticket: impl FnOnce(u32) -> Option<Ticket>) -> Charged {
+    pub(super) fn charged(self, reservation: impl FnOnce(u32) -> Option<ReservationGuard>) -> Charged {
         let Self { moment, fresh, resets } = self;
-        Charged { moment, ledger: Ledger::Local, fresh, ticket: resets.and_then(ticket) }
+        Charged { moment, ledger: Ledger::Local, fresh, reservation: resets.and_then(reservation) }
     }
 }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use crate::decision::Batch;
 use crate::decision::batch::Charged;
-use crate::decision::ticket::Ticket;
+use crate::pending_reservations::ReservationGuard;
 use crate::key::KeyHash;
 
 /// What one predecessor has reserved in the counts of this process.
@@ -13,7 +13,7 @@ pub(super) struct PredecessorReservations {
     /// How many slots of each key are taken.
     pub(super) slots: HashMap<KeyHash, u32>,
     /// Reservations that wait for their outcome.
-    pub(super) tickets: HashMap<KeyHash, Vec<Ticket>>,
+    pub(super) guards: HashMap<KeyHash, Vec<ReservationGuard>>,
 }
 
 impl PredecessorReservations {
@@ -24,8 +24,8 @@ impl PredecessorReservations {
             if charge.is_slot() {
                 *self.slots.entry(charge.key).or_default() += 1;
             }
-            if let Some(ticket) = charged.ticket {
-                self.tickets.entry(charge.key).or_default().push(ticket);
+            if let Some(guard) = charged.reservation {
+                self.guards.entry(charge.key).or_default().push(guard);
             }
         }
     }
@@ -40,18 +40,18 @@ impl PredecessorReservations {
         true
     }
 
-    /// Removes one ticket of this key, if there is one.
-    pub(super) fn remove_ticket(&mut self, key: KeyHash) {
-        if let Some(tickets) = self.tickets.get_mut(&key) {
-            tickets.pop();
-            if tickets.is_empty() {
-                self.tickets.remove(&key);
+    /// Removes one guard of this key, if there is one.
+    pub(super) fn remove_guard(&mut self, key: KeyHash) {
+        if let Some(guards) = self.guards.get_mut(&key) {
+            guards.pop();
+            if guards.is_empty() {
+                self.guards.remove(&key);
             }
         }
     }
 
-    /// Moves so many slots and tickets of each key into reservations of their own.
-    pub(super) fn split_off(&mut self, slots: &[(KeyHash, u32)], tickets: &[(KeyHash, u32)]) -> Self {
+    /// Moves so many slots and guards of each key into reservations of their own.
+    pub(super) fn split_off(&mut self, slots: &[(KeyHash, u32)], guards: &[(KeyHash, u32)]) -> Self {
         let mut part = Self::default();
         for (key, count) in slots {
             if let Some(all) = self.slots.get_mut(key) {
@@ -62,13 +62,13 @@ impl PredecessorReservations {
         }
         self.slots.retain(|_, count| *count > 0);
         part.slots.retain(|_, count| *count > 0);
-        for (key, count) in tickets {
-            if let Some(all) = self.tickets.get_mut(key) {
+        for (key, count) in guards {
+            if let Some(all) = self.guards.get_mut(key) {
                 let left = all.len().saturating_sub(*count as usize);
-                part.tickets.insert(*key, all.split_off(left));
+                part.guards.insert(*key, all.split_off(left));
             }
         }
-        self.tickets.retain(|_, tickets| !tickets.is_empty());
+        self.guards.retain(|_, guards| !guards.is_empty());
         part
     }
 }

@@ -203,13 +203,13 @@ impl PredecessorReservations {
         }
     }
 
-    /// The charge of a settlement, with its ticket.
+    /// The charge of a settlement, with its guard.
     fn settled(&mut self, store: &MemoryStore, key: KeyHash, charged: OwnedCharged) -> Charged {
-        let has_ticket = charged.has_ticket();
-        // The key is watched as long as any of its tickets exists, so its resets are counted without a gap.
-        let charged = charged.charged(|resets| Some(store.unsettled().watch(key).after(resets).reserve()));
-        if has_ticket {
-            self.remove_ticket(key);
+        let has_reservation = charged.has_reservation();
+        // The key is watched as long as any of its guards exists, so its resets are counted without a gap.
+        let charged = charged.charged(|resets| Some(store.unsettled().watch(key).with_resets(resets).reserve()));
+        if has_reservation {
+            self.remove_guard(key);
         }
         charged
     }

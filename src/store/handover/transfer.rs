@@ -23,7 +23,7 @@ use super::message::HandoverRequest;
 use super::paused::PausedSession;
 use super::paused::SessionHandle;
 use super::reservations::PredecessorReservations;
-use crate::decision::ticket::Ticket;
+use crate::pending_reservations::ReservationGuard;
 use crate::key::KeyHash;
 use crate::store::MemoryStore;
 use crate::store::snapshot;
@@ -58,7 +58,7 @@ enum TransferMessage {
         received: Vec<u8>,
         unsent: Vec<u8>,
         slots: Vec<(KeyHash, u32)>,
-        tickets: Vec<(KeyHash, u32)>,
+        guards: Vec<(KeyHash, u32)>,
     },
     /// This many bytes of keys follow.
     Keys {
@@ -88,9 +88,9 @@ impl FrozenCounts {
         send(stream, &TransferMessage::Snapshot(snapshot::export(&self.store)?))?;
         for PausedSession { stream: socket, received, unsent, reservations, .. } in &self.paused {
             let slots = reservations.slots.iter().map(|(key, count)| (*key, *count)).collect();
-            let tickets = reservations.tickets.iter().map(|(key, tickets)| (*key, count(tickets))).collect();
+            let guards = reservations.guards.iter().map(|(key, guards)| (*key, count(guards))).collect();
             let (received, unsent) = (received.clone(), unsent.clone());
-            send(stream, &TransferMessage::Session { received, unsent, slots, tickets })?;
+            send(stream, &TransferMessage::Session { received, unsent, slots, guards })?;
             pass(socket.as_fd())?;
         }
         self.store.write_keys(|piece| {
@@ -177,14 +177,14 @@ fn receive(
     mut stream: &UnixStream,
     mut accept: impl FnMut() -> io::Result<OwnedFd>,
 ) -> io::Result<ReceivedCounts> {
-    let (mut slots, mut tickets) = (HashMap::new(), HashMap::new());
+    let (mut slots, mut guards) = (HashMap::new(), HashMap::new());
     let mut sessions = Vec::new();
     loop {
         match frame::receive(stream)? {
             TransferMessage::Snapshot(bytes) if snapshot::import_update(&bytes, store) => {}
             TransferMessage::Snapshot(_) => return Err(unreadable()),
-            TransferMessage::Session { received, unsent, slots, tickets } => {
-                sessions.push((UnixStream::from(accept()?), received, unsent, slots, tickets));
+            TransferMessage::Session { received, unsent, slots, guards } => {
+                sessions.push((UnixStream::from(accept()?), received, unsent, slots, guards));
             }
             TransferMessage::Keys { length } => {
                 let mut piece = vec![0; length as usize];
@@ -193,24 +193,24 @@ fn receive(
             }
             TransferMessage::Unsettled(waiting) => {
                 let waiting = waiting.into_iter();
-                tickets
+                guards
                     .extend(waiting.map(|(key, count, resets)| (key, store.unsettled().take_over(key, count, resets))));
             }
             TransferMessage::End => break,
         }
     }
     // The counts of the predecessor include what its own predecessors have reserved.
-    let mut reservations = PredecessorReservations { slots, tickets };
-    let paused = sessions.into_iter().map(|(stream, received, unsent, slots, tickets)| {
-        let reservations = reservations.split_off(&slots, &tickets);
+    let mut reservations = PredecessorReservations { slots, guards };
+    let paused = sessions.into_iter().map(|(stream, received, unsent, slots, guards)| {
+        let reservations = reservations.split_off(&slots, &guards);
         PausedSession { stream, received, unsent, reservations, bans_mark: 0, draining: None }
     });
     let paused = paused.collect();
     Ok(ReceivedCounts { store: Arc::clone(store), reservations, paused })
 }
 
-fn count(tickets: &[Ticket]) -> u32 {
-    u32::try_from(tickets.len()).unwrap_or(u32::MAX)
+fn count(guards: &[ReservationGuard]) -> u32 {
+    u32::try_from(guards.len()).unwrap_or(u32::MAX)
 }
 
 fn unreadable() -> io::Error {

@@ -69,8 +69,8 @@ impl<'b, 'p> ChargeEvaluation<'b, 'p> {
                 let fresh = shard.state(place).unseen(rule, items, now);
                 let (moment, standings) = shard.charge(place, rule, items, now);
                 // Made under the lock of the shard, so that a reset comes before all of this or after it.
-                let ticket = self.charge.waits_for_outcome().then(|| unsettled.watch(self.charge.key).reserve());
-                charged = Some(Charged { moment, ledger: Ledger::Local, fresh, ticket });
+                let reservation = self.charge.waits_for_outcome().then(|| unsettled.watch(self.charge.key).reserve());
+                charged = Some(Charged { moment, ledger: Ledger::Local, fresh, reservation });
                 standings
             }
             (Some(place), Some(opens)) => shard.refuse(place, rule, opens, now),

@@ -1,5 +1,6 @@
 //! Settles requests that have passed, when their outcome is known.
 
+use crate::store::unsettled::was_reset;
 use super::store::MemoryStore;
 use crate::clock::Timestamp;
 use crate::decision::Batch;
@@ -24,7 +25,7 @@ impl MemoryStore {
             Settlement::Charge { key, rule, items } => self.try_charge(key, rule, items),
             Settlement::Keep { key, rule, items, charged } => {
                 let shard = self.shard(key)?;
-                let was_reset = charged.was_reset();
+                let was_reset = was_reset(charged);
                 drop(shard);
                 if was_reset { self.try_charge(key, rule, items) } else { Ok(()) }
             }
@@ -46,7 +47,7 @@ impl MemoryStore {
     /// Takes back a charge. A charge that was reset since is gone already, and later charges belong to other requests.
     pub(super) fn try_take_back(&self, key: KeyHash, rule: &Rule, charged: &Charged) -> Result<(), CountsMoved> {
         let mut shard = self.shard(key)?;
-        if !charged.was_reset() {
+        if !was_reset(charged) {
             shard.take_back(key, rule, charged, self.clock.now());
         }
         Ok(())
@@ -71,7 +72,7 @@ impl MemoryStore {
     pub(super) fn try_reset(&self, key: KeyHash, until: Option<Timestamp>) -> Result<(), CountsMoved> {
         let mut shard = self.shard(key)?;
         shard.reset(key);
-        // While the lock is held, so that this does not void the ticket of a later charge.
+        // While the lock is held, so that this does not void the reservation of a later charge.
         self.unsettled.reset(key, until);
         Ok(())
     }

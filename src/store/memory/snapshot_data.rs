@@ -1,7 +1,7 @@
 //! What a snapshot reads from a memory store, and restores into the next one.
 
 use super::store::MemoryStore;
-use crate::client::keyring::KeySeed;
+use crate::signing::KeySeed;
 use crate::clock::Timestamp;
 use crate::key::KeyHash;
 
@@ -21,7 +21,7 @@ impl MemoryStore {
         ChangeMark {
             bans: self.bans.mark(),
             successes: self.known_clients.successes(),
-            newest_key: self.ring.export().first().map(|seed| seed.made),
+            newest_key: self.key_ring.load().own_seeds().first().map(|seed| seed.made),
         }
     }
 
@@ -36,7 +36,7 @@ impl MemoryStore {
     }
 
     pub(in crate::store) fn import_seeds(&self, seeds: &[KeySeed]) {
-        self.ring.import(seeds, self.clock.now());
+        self.key_ring.import(seeds, self.clock.now());
     }
 
     /// All known clients, in the order of the last success of their subject.

@@ -1,5 +1,6 @@
 //! The memory store.
 
+use crate::store::random::random_bytes;
 use std::fmt;
 use std::sync::Arc;
 
@@ -10,7 +11,7 @@ use smallvec::SmallVec;
 use super::known_clients::KnownClientTable;
 use super::settings::Settings;
 use super::shard::Shard;
-use crate::client::KeyRing;
+use crate::store::LiveKeyRing;
 use crate::clock::Clock;
 use crate::decision::Batch;
 use crate::decision::Settlement;
@@ -34,7 +35,7 @@ use crate::store::unsettled::Unsettled;
 pub struct MemoryStore {
     pub(super) clock: Clock,
     pub(super) shards: Box<[Padded<Mutex<Shard>>]>,
-    pub(super) ring: Arc<KeyRing>,
+    pub(super) key_ring: Arc<LiveKeyRing>,
     pub(super) known_clients: KnownClientTable,
     pub(super) unsettled: Unsettled,
     pub(super) secret: [u8; 16],
@@ -57,11 +58,11 @@ impl MemoryStore {
         let bounds =
             (0..count).map(|number| settings.max_keys / count + usize::from(number < settings.max_keys % count));
         Self {
-            ring: Arc::new(KeyRing::new(clock.now())),
+            key_ring: Arc::new(LiveKeyRing::new(clock.now())),
             shards: bounds.map(|bound| Padded(Mutex::new(Shard::new(bound)))).collect(),
             known_clients: KnownClientTable::new(settings.max_keys),
             unsettled: Unsettled::default(),
-            secret: random(),
+            secret: random_bytes(),
             bans: Arc::new(Bans::new(clock.clone())),
             handover: Handover::default(),
             clock,
@@ -69,8 +70,8 @@ impl MemoryStore {
     }
 
     /// The keys that the gateway signs with.
-    pub fn ring(&self) -> &Arc<KeyRing> {
-        &self.ring
+    pub fn key_ring(&self) -> &Arc<LiveKeyRing> {
+        &self.key_ring
     }
 
     /// Hashes keys for this store.
@@ -168,12 +169,6 @@ impl fmt::Debug for MemoryStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("MemoryStore").field("shards", &self.shards.len()).finish_non_exhaustive()
     }
-}
-
-fn random() -> [u8; 16] {
-    let mut secret = [0; 16];
-    getrandom::fill(&mut secret).expect("the system has random bytes");
-    secret
 }
 
 /// More shards than cores, so that two cores seldom want the same one.

@@ -62,11 +62,11 @@ impl MemoryStore {
         self.unsettled.any(key)
     }
 
-    /// Gives the verdicts tickets of this process as well, because its requests wait for their outcome.
+    /// Gives the verdicts reservations of this process as well, because its requests wait for their outcome.
     fn verdicts(&self, batch: &Batch<'_>, answer: HandoverReply) -> Result<Vec<Verdict>, StoreError> {
         let HandoverReply::Verdicts(verdicts) = answer else { return Err(StoreError::SuccessorGone) };
         let verdict = |(key, verdict): (KeyHash, OwnedVerdict)| {
-            verdict.verdict(|resets| self.unsettled.watch(key).after(resets).reserve())
+            verdict.verdict(|resets| self.unsettled.watch(key).with_resets(resets).reserve())
         };
         Ok(batch.charges.iter().map(|charge| charge.key).zip(verdicts).map(verdict).collect())
     }

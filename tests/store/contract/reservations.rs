@@ -81,7 +81,7 @@ pub(crate) async fn what_is_taken_back_makes_room_for_what_costs_more(fixture: i
     for (limit, name) in Limit::each("4/minute").map(|(limit, name)| (limit.failures(), name)) {
         let mut reserved = ask_one(&fixture, &limit, &name).await;
         // As if another gateway waited for the outcome.
-        reserved.charged.as_mut().expect("there is room").ticket = None;
+        reserved.charged.as_mut().expect("there is room").reservation = None;
         let dear = limit.clone().cost(4);
         assert!(!ask_one(&fixture, &dear, &name).await.passes(), "{name}");
         take_back(&fixture, &limit, &name, &reserved).await;

@@ -42,7 +42,7 @@ pub(in crate::store::redis) fn read(value: &Value, charges: &[&Charge<'_>]) -> O
             Rule::Distinct(_) => fresh(next()?, &charge.items),
             _ => Items::new(),
         };
-        let taken = since.map(|moment| Charged { moment, ledger: Ledger::Shared, fresh, ticket: None });
+        let taken = since.map(|moment| Charged { moment, ledger: Ledger::Shared, fresh, reservation: None });
         verdicts.push(Verdict { retry_after: span(waits), standings, charged: taken, is_exempt: false });
     }
     numbers.next().is_none().then_some(verdicts)
@@ -109,7 +109,7 @@ mod tests {
     fn numbers_become_verdicts() {
         let verdicts = answer(&[1000, -1, 0, 7, -1, 0, 7, 3, 60]).expect("an answer");
         let charged =
-            Charged { moment: Timestamp::from_micros(1000), ledger: Ledger::Shared, fresh: Items::new(), ticket: None };
+            Charged { moment: Timestamp::from_micros(1000), ledger: Ledger::Shared, fresh: Items::new(), reservation: None };
         assert_eq!(verdicts[0].charged, Some(charged));
         assert!(verdicts[0].passes());
         assert_eq!(verdicts[1].charged, None);

@@ -4,7 +4,7 @@ use std::fmt::Debug;
 use std::sync::LazyLock;
 use std::time::Duration;
 
-use crate::client::keyring::MAX_KEYS;
+use crate::signing::key_ring::MAX_KEYS;
 use crate::limit::Algorithm;
 use crate::limit::Rule;
 use crate::store::bans::index::MOST_BANS;

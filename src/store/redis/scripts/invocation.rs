@@ -9,7 +9,7 @@ use super::constants::Purpose;
 use super::encode;
 use super::text;
 use super::text::Script;
-use crate::client::keyring::PERIOD;
+use crate::signing::key_ring::ROTATION_PERIOD;
 use crate::decision::Charge;
 use crate::decision::batch::Charged;
 use crate::decision::batch::KnownClientKey;
@@ -148,7 +148,7 @@ pub fn keyring(name: &str, candidate: &[u8; 32], time: &Time) -> Invocation {
     let script = text::keyring();
     let mut command = redis::cmd("EVALSHA");
     command.arg(&script.sha).arg(1).arg(name).arg(candidate.as_slice());
-    command.arg(PERIOD.as_micros().to_string());
+    command.arg(ROTATION_PERIOD.as_micros().to_string());
     if let Time::Given(clock) = time {
         command.arg(clock.now().as_micros());
     }

@@ -1,5 +1,6 @@
 //! The keys that all gateways on one Redis sign with: random seeds that Redis keeps, and the password that it does not.
 
+use crate::store::key_ring::random_seed;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -8,7 +9,7 @@ use redis::Value;
 use tokio::time;
 use tokio::time::Instant;
 
-use crate::client::keyring::KeySeed;
+use crate::signing::KeySeed;
 use crate::clock::Timestamp;
 use crate::store::redis::scripts;
 use crate::store::redis::topology::node::Node;
@@ -50,7 +51,7 @@ pub(in crate::store::redis) async fn follow(shared: Arc<SharedRedis>) {
 async fn learn(shared: &SharedRedis, node: &Node, name: &str) -> Result<(), Fault> {
     let connection = shared.connector.connect(&node.address).await?;
     // Whose clock it is matters only to who keeps the seed.
-    let candidate = KeySeed::random(Timestamp::EPOCH);
+    let candidate = random_seed(Timestamp::EPOCH);
     let scripts::Invocation { script, command } = scripts::keyring(name, &candidate.secret, &shared.time);
     let answer = match connection.send(&command).await? {
         Value::ServerError(error) if error.code() == "NOSCRIPT" => {
@@ -67,7 +68,7 @@ async fn learn(shared: &SharedRedis, node: &Node, name: &str) -> Result<(), Faul
     };
     let Value::BulkString(kept) = answer else { return Err(Fault::nonsense()) };
     let seeds = read(&kept).ok_or_else(Fault::nonsense)?;
-    shared.ring.share(&seeds, &pepper(shared));
+    shared.key_ring.share(&seeds, &pepper(shared));
     Ok(())
 }
 

@@ -1,5 +1,6 @@
 //! What became of requests: one script for everything in one slot, and all slots at once.
 
+use crate::store::unsettled::was_reset;
 use redis::Value;
 
 use super::core::Core;
@@ -87,11 +88,11 @@ impl Core {
             Settlement::TakeBack { key, rule, charged } => {
                 // Values that were there before stay; of what was reset nothing is left.
                 let is_some = !(charged.fresh.is_empty() && matches!(rule, Rule::Distinct(_)));
-                let is_some = is_some && charged.ledger == Ledger::Shared && !charged.was_reset();
+                let is_some = is_some && charged.ledger == Ledger::Shared && !was_reset(charged);
                 (key, is_some.then_some(What::TakeBack { rule, charged })?)
             }
             Settlement::Keep { key, rule, items, charged } => {
-                let is_some = charged.ledger == Ledger::Shared && charged.was_reset();
+                let is_some = charged.ledger == Ledger::Shared && was_reset(charged);
                 (key, is_some.then_some(What::Charge { rule, items })?)
             }
             Settlement::Charge { key, rule, items } => (key, What::Charge { rule, items }),

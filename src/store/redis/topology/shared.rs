@@ -12,7 +12,7 @@ use tokio::time;
 use super::map::Topology;
 use super::node::Node;
 use super::slot;
-use crate::client::KeyRing;
+use crate::store::LiveKeyRing;
 use crate::clock::Clock;
 use crate::key::KeyHasher;
 use crate::store::Observer;
@@ -38,7 +38,7 @@ pub struct SharedRedis {
     /// It was asked at least once which servers there are, where that is to be asked.
     pub(in crate::store::redis) surveyed: AtomicBool,
     /// The keys that the gateway signs with: of this process until Redis tells those of all gateways.
-    pub(in crate::store::redis) ring: Arc<KeyRing>,
+    pub(in crate::store::redis) key_ring: Arc<LiveKeyRing>,
     /// It was asked for them at least once.
     pub(in crate::store::redis) asked_for_keys: AtomicBool,
     /// It was asked at least once who is banned.
@@ -78,7 +78,7 @@ impl SharedRedis {
             Time::Given(clock) => clock.clone(),
         };
         Self {
-            ring: Arc::new(KeyRing::new(clock.now())),
+            key_ring: Arc::new(LiveKeyRing::new(clock.now())),
             asked_for_keys: AtomicBool::new(false),
             hasher: KeyHasher::shared(&settings.key_prefix),
             connector: Connector::new(first.login.clone(), first.database),
@@ -94,8 +94,8 @@ impl SharedRedis {
     }
 
     /// What the gateway signs with.
-    pub fn ring(&self) -> &Arc<KeyRing> {
-        &self.ring
+    pub fn key_ring(&self) -> &Arc<LiveKeyRing> {
+        &self.key_ring
     }
 
     /// Waits until every server was asked once whether it answers, and those that keep them for the keys and the bans,

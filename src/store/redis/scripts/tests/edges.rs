@@ -165,7 +165,7 @@ fn what_nobody_can_read_begins_anew() {
         let items = if matches!(rule, Rule::Distinct(_)) { smallvec![5, 6] } else { Items::new() };
         let alice = Charge { items, ..charge(ALICE, rule) };
         let fresh = smallvec![5, 6];
-        let charged = Charged { moment: keys.hand.now(), ledger: Ledger::Shared, fresh, ticket: None };
+        let charged = Charged { moment: keys.hand.now(), ledger: Ledger::Shared, fresh, reservation: None };
         for bytes in &rubbish {
             set(&mut keys, ALICE, &[b"SET", bytes]);
             keys.decide(Purpose::Look, &[&alice]);
