@@ -43,6 +43,16 @@ impl Snapshot {
         let challenges = policy.limits.iter().any(|limit| matches!(limit.then.action, Action::Challenge));
         let known_clients = policy.routes.routes.iter().filter_map(|route| route.known_clients.as_ref());
         let device_cookies = known_clients.into_iter().any(|known| known.by == KnownBy::Cookie);
-        Self { policy, clients, upstreams, settings, recorder, ratelimit_headers, significant_headers, challenges, device_cookies }
+        Self {
+            policy,
+            clients,
+            upstreams,
+            settings,
+            recorder,
+            ratelimit_headers,
+            significant_headers,
+            challenges,
+            device_cookies,
+        }
     }
 }

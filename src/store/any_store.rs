@@ -10,13 +10,13 @@ use super::contract::Store;
 use super::contract::StoreError;
 use super::failover::Failover;
 use super::memory::MemoryStore;
-use crate::store::LiveKeyRing;
 use crate::decision::Batch;
 use crate::decision::Settlement;
 use crate::decision::Verdict;
 use crate::key::Hashers;
 use crate::key::KeyHash;
 use crate::key::KeyHasher;
+use crate::store::LiveKeyRing;
 
 /// The stores as one type, so that no request needs a box. Each core has its own, and all of one process count together.
 #[derive(Debug)]

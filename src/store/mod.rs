@@ -25,11 +25,11 @@ pub mod snapshot;
 pub mod unsettled;
 
 pub use self::any_store::AnyStore;
-pub use self::key_ring::LiveKeyRing;
 pub use self::bans::Bans;
 pub use self::contract::Observer;
 pub use self::contract::Store;
 pub use self::contract::StoreError;
 pub use self::failover::Failover;
+pub use self::key_ring::LiveKeyRing;
 pub use self::memory::MemoryStore;
 pub use self::settings::Settings;

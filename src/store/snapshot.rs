@@ -29,10 +29,10 @@ use tracing::warn;
 
 use super::bans::saved::SavedBan;
 use super::memory::MemoryStore;
-use crate::signing::KeySeed;
 use crate::clock::Timestamp;
 use crate::files;
 use crate::key::KeyHash;
+use crate::signing::KeySeed;
 
 /// What the file begins with; the digit is the version of what follows.
 const MAGIC: &[u8] = b"portcullis state 1\n";

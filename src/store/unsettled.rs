@@ -15,10 +15,10 @@ use crate::decision::Batch;
 use crate::decision::Charge;
 use crate::decision::Verdict;
 use crate::decision::batch::Charged;
-use crate::pending_reservations::ReservationGuard;
-use crate::pending_reservations::PendingReservations;
-use crate::pending_reservations::ResetWatch;
 use crate::key::KeyHash;
+use crate::pending_reservations::PendingReservations;
+use crate::pending_reservations::ReservationGuard;
+use crate::pending_reservations::ResetWatch;
 
 /// The keys under which a slot is reserved for a request whose outcome is not known. One for the process; only charges
 /// that count by outcome touch it.

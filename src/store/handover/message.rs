@@ -16,11 +16,11 @@ use crate::decision::batch::Charged;
 use crate::decision::batch::Items;
 use crate::decision::batch::KnownClientKey;
 use crate::decision::batch::Ledger;
-use crate::pending_reservations::ReservationGuard;
 use crate::key::KeyHash;
 use crate::limit::Ladder;
 use crate::limit::Rule;
 use crate::limit::Standings;
+use crate::pending_reservations::ReservationGuard;
 use crate::store::bans::BanId;
 use crate::store::bans::saved::SavedBan;
 

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use crate::decision::Batch;
 use crate::decision::batch::Charged;
-use crate::pending_reservations::ReservationGuard;
 use crate::key::KeyHash;
+use crate::pending_reservations::ReservationGuard;
 
 /// What one predecessor has reserved in the counts of this process.
 #[derive(Debug, Default)]

@@ -23,8 +23,8 @@ use super::message::HandoverRequest;
 use super::paused::PausedSession;
 use super::paused::SessionHandle;
 use super::reservations::PredecessorReservations;
-use crate::pending_reservations::ReservationGuard;
 use crate::key::KeyHash;
+use crate::pending_reservations::ReservationGuard;
 use crate::store::MemoryStore;
 use crate::store::snapshot;
 

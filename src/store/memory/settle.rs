@@ -1,6 +1,5 @@
 //! Settles requests that have passed, when their outcome is known.
 
-use crate::store::unsettled::was_reset;
 use super::store::MemoryStore;
 use crate::clock::Timestamp;
 use crate::decision::Batch;
@@ -10,6 +9,7 @@ use crate::decision::batch::Items;
 use crate::key::KeyHash;
 use crate::limit::Rule;
 use crate::store::handover::CountsMoved;
+use crate::store::unsettled::was_reset;
 
 impl MemoryStore {
     /// Settles in this order, and returns how many were settled. The counts of the others have moved to another process.

@@ -1,9 +1,9 @@
 //! What a snapshot reads from a memory store, and restores into the next one.
 
 use super::store::MemoryStore;
-use crate::signing::KeySeed;
 use crate::clock::Timestamp;
 use crate::key::KeyHash;
+use crate::signing::KeySeed;
 
 /// A subject, and its known clients with the time until which each is known.
 pub(in crate::store) type KnownClients = (KeyHash, Vec<(u64, Timestamp)>);

@@ -108,8 +108,12 @@ mod tests {
     #[test]
     fn numbers_become_verdicts() {
         let verdicts = answer(&[1000, -1, 0, 7, -1, 0, 7, 3, 60]).expect("an answer");
-        let charged =
-            Charged { moment: Timestamp::from_micros(1000), ledger: Ledger::Shared, fresh: Items::new(), reservation: None };
+        let charged = Charged {
+            moment: Timestamp::from_micros(1000),
+            ledger: Ledger::Shared,
+            fresh: Items::new(),
+            reservation: None,
+        };
         assert_eq!(verdicts[0].charged, Some(charged));
         assert!(verdicts[0].passes());
         assert_eq!(verdicts[1].charged, None);

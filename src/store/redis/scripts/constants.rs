@@ -4,9 +4,9 @@ use std::fmt::Debug;
 use std::sync::LazyLock;
 use std::time::Duration;
 
-use crate::signing::key_ring::MAX_KEYS;
 use crate::limit::Algorithm;
 use crate::limit::Rule;
+use crate::signing::key_ring::MAX_KEYS;
 use crate::store::bans::index::MOST_BANS;
 
 /// How a key is counted: what looks at it, and what charges it.

@@ -9,12 +9,12 @@ use super::constants::Purpose;
 use super::encode;
 use super::text;
 use super::text::Script;
-use crate::signing::key_ring::ROTATION_PERIOD;
 use crate::decision::Charge;
 use crate::decision::batch::Charged;
 use crate::decision::batch::KnownClientKey;
 use crate::key::KeyHash;
 use crate::limit::Rule;
+use crate::signing::key_ring::ROTATION_PERIOD;
 use crate::store::redis::settings::Time;
 
 /// One command for one server: all its keys are in one slot.

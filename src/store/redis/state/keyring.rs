@@ -9,8 +9,8 @@ use redis::Value;
 use tokio::time;
 use tokio::time::Instant;
 
-use crate::signing::KeySeed;
 use crate::clock::Timestamp;
+use crate::signing::KeySeed;
 use crate::store::redis::scripts;
 use crate::store::redis::topology::node::Node;
 use crate::store::redis::topology::shared::SharedRedis;

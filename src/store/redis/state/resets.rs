@@ -1,6 +1,5 @@
 //! Hears which keys were reset, and who is banned, from whichever gateway.
 
-use super::process_hasher::process_hasher;
 use std::sync::Arc;
 use std::time::Duration;
 

@@ -34,7 +34,8 @@ fn batch<'p>(charges: impl IntoIterator<Item = Charge<'p>>) -> Batch<'p> {
 
 /// `None`: it is not known what came of it; `Some(true)`: it passes and was charged.
 fn verdicts(passes: &[Option<bool>]) -> Verdicts {
-    let charged = || Charged { moment: Timestamp::EPOCH, ledger: Ledger::Shared, fresh: Items::new(), reservation: None };
+    let charged =
+        || Charged { moment: Timestamp::EPOCH, ledger: Ledger::Shared, fresh: Items::new(), reservation: None };
     let verdict = |passes: bool| Verdict {
         retry_after: (!passes).then_some(Duration::from_secs(1)),
         standings: smallvec![],
