@@ -90,7 +90,7 @@ impl KeyRing {
         let shared = newest_keys(seeds.iter().cloned(), pepper);
         let is_lost = |key: &&SigningKey| !shared.iter().any(|kept| kept.id == key.id);
         let own = self.shared.iter().filter(is_lost).chain(&self.own).take(MAX_KEYS).cloned().collect();
-        Self { own, shared }
+        Self { shared, own }
     }
 
     fn newest(&self) -> &SigningKey {
