@@ -1,4 +1,4 @@
-//! What is tried at a login that somebody guards, and must come to nothing.
+//! The attacks on a login, none of which may succeed.
 
 use std::fmt::Write;
 use std::fs;

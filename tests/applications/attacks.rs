@@ -1,4 +1,5 @@
-//! Attacks on a login form behind the recipe for it: how many attempts reach the application, and who gets in meanwhile.
+//! Runs attacks on a login form behind its recipe: how many attempts reach the application, and whether the owner can
+//! still log in.
 
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering;

@@ -1,4 +1,4 @@
-//! A browser, as far as a login form needs one: it keeps cookies and fills in forms.
+//! As much of a browser as a login form needs: cookies and forms.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Logins that answer in other ways.
+//! Logins that report success and failure in other ways.
 
 use std::fs;
 

@@ -1,4 +1,4 @@
-//! A tool that guesses passwords for a living, with and without the gateway.
+//! Hydra, a password guesser, with the gateway and without it.
 
 use std::fmt::Write;
 use std::fs;

@@ -1,4 +1,4 @@
-//! The login is throttled, for each client and for each account; the rest of the site notices nothing.
+//! The login is limited for each client and for each account. The rest of the site is not.
 
 use crate::browser::Browser;
 use crate::django::Django;

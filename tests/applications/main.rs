@@ -1,4 +1,4 @@
-//! In front of real applications that nobody here wrote, and of logins that answer as others do.
+//! The gateway in front of real applications: Django, WordPress, DokuWiki, Express, and login forms of other kinds.
 
 mod admin;
 mod attack;

@@ -1,4 +1,4 @@
-//! Servers of PHP from Debian's packages, and a database for what they serve.
+//! PHP servers from Debian packages, and the database of their applications.
 
 use std::fs;
 use std::path::Path;

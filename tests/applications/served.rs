@@ -1,4 +1,4 @@
-//! An application of Python's, served by uvicorn on a free port, and what it says.
+//! A Python application, served by uvicorn on a free port, and its output.
 
 use std::io::BufRead;
 use std::io::BufReader;

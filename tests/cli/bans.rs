@@ -1,4 +1,4 @@
-//! `portcullis bans` against a gateway that runs.
+//! `portcullis bans` against a running gateway.
 
 use crate::command::Ended;
 use crate::command::Folder;

@@ -1,5 +1,5 @@
-//! docker-compose.yml, config/compose.yaml, the Dockerfile and the book agree, and what they say works: the processes
-//! that compose would run, on loopback.
+//! docker-compose.yml, config/compose.yaml, the Dockerfile and the book agree, and their commands work: the tests start
+//! the processes that Compose would start, on loopback.
 
 use std::collections::BTreeMap;
 use std::fs;

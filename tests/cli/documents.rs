@@ -1,4 +1,4 @@
-//! What is made from the definition of the command line: completions and manual pages.
+//! Shell completions and manual pages, generated from the definition of the command line.
 
 use std::fs;
 use std::process::Command;

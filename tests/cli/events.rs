@@ -1,4 +1,4 @@
-//! `portcullis events` against a gateway that runs.
+//! `portcullis events` against a running gateway.
 
 use std::io::BufRead;
 use std::io::BufReader;

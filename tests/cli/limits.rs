@@ -1,4 +1,4 @@
-//! `portcullis limits` against a gateway that runs.
+//! `portcullis limits` against a running gateway.
 
 use crate::command::Ended;
 use crate::command::Folder;

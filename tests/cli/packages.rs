@@ -1,4 +1,4 @@
-//! What is installed beside the binary: the unit for systemd, its user, and what of `config/` is in the image.
+//! Files installed beside the binary: the systemd unit, its user, and the part of `config/` that the image has.
 
 use std::fs;
 use std::path::Path;

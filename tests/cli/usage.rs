@@ -1,4 +1,4 @@
-//! Help, versions, and command lines that mean nothing.
+//! Help, versions, and invalid command lines.
 
 use crate::command::Folder;
 

@@ -1,4 +1,4 @@
-//! What a file says about answers, penalties and who is told.
+//! The configuration of outcomes, penalties and notifications.
 
 use std::path::Path;
 use std::path::PathBuf;

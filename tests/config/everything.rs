@@ -1,4 +1,4 @@
-//! `everything.yaml` and the schema name the same keys, each once, each with a word about it.
+//! `everything.yaml` and the schema have the same keys, each once and each with a description.
 
 use std::collections::BTreeMap;
 use std::fs;

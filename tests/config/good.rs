@@ -1,4 +1,4 @@
-//! Spellings that are accepted, and what they mean.
+//! Accepted spellings, and what they mean.
 
 use std::path::Path;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! What `check` warns of, and files that it has nothing to say about.
+//! Warnings of `check`, and files without any.
 
 use std::fs;
 use std::path::Path;

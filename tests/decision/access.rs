@@ -1,4 +1,4 @@
-//! Lists: allow, deny, only, unless; who is on them and what wins.
+//! Lists: `allow`, `deny`, `only`, `unless`, and which of them wins.
 
 use portcullis::decision::DenialCause;
 use portcullis::limit::Limit;

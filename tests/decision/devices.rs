@@ -1,4 +1,4 @@
-//! Clients that are known by a device cookie: what they pass, and what their device is counted under.
+//! Clients known by a device cookie: which limits they pass, and which key counts their device.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! What an operator is told about a request.
+//! The explanation of a request that an operator gets.
 
 use std::num::NonZeroU32;
 use std::sync::Arc;

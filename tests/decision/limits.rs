@@ -1,4 +1,4 @@
-//! Limits together: all or none, several keys, shadows, attempts, slots in flight.
+//! Several limits on one request: all or none are charged; several keys, shadow limits, attempts, slots.
 
 use std::time::Duration;
 

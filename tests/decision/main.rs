@@ -1,4 +1,4 @@
-//! The decision from end to end: a request in, the memory store between, what becomes of it out.
+//! The decision from end to end: a request, the memory store, the decision.
 
 mod access;
 mod devices;

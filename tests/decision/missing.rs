@@ -1,4 +1,4 @@
-//! What a request is counted under that lacks a part of a key.
+//! The key of a request that lacks a part of it.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! One limit and one key of it, named by hand: the same key as that of a request, and what is unclear said.
+//! An operator's query for one key of one limit: the same key as a request has, or a message that says what is unclear.
 
 use std::borrow::Cow;
 use std::num::NonZeroU32;

@@ -1,4 +1,4 @@
-//! What the application's answer means for what was counted.
+//! What the application's answer does to the counts.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Requests that an application may read in more than one way, and when the body must be read to know.
+//! Requests that applications read in more than one way, and when the body must be read to decide.
 
 use portcullis::decision::DenialCause;
 use portcullis::limit::Limit;

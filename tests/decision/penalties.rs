@@ -1,4 +1,4 @@
-//! What becomes of a request beyond a limit that does not just deny.
+//! Penalties beyond a limit: delay, tarpit, ban, challenge.
 
 use std::time::Duration;
 

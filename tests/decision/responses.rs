@@ -1,4 +1,4 @@
-//! How a denial looks, and where what passes goes.
+//! The response of a denial, and the upstream of a request that passes.
 
 use http::StatusCode;
 use portcullis::limit::Action;

@@ -1,4 +1,4 @@
-//! A policy in prose, requests in prose, and what becomes of them.
+//! Builders: a policy, a request and its decision in one line each.
 
 use std::collections::HashMap;
 use std::net::IpAddr;

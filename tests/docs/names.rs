@@ -1,4 +1,4 @@
-//! What the program offers to other programs is in the book by name: metrics, and the requests of the admin API.
+//! The book lists every metric and every request of the admin API.
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -1,4 +1,4 @@
-//! A shell in a folder and a network of its own, in which the commands of a page are run as they stand.
+//! A shell in its own folder and network, which runs the commands of a page as they are written.
 
 use std::fs;
 use std::io::BufRead;

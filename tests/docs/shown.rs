@@ -1,4 +1,4 @@
-//! What a page shows of a command's output: `...` stands for any text of a line, or alone for any lines.
+//! Compares a command's output with a page: `...` stands for any text of a line, or alone for any lines.
 
 /// Whether a text is what a page shows of it.
 pub(crate) fn is_like(shown: &str, printed: &str) -> bool {

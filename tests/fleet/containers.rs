@@ -1,4 +1,4 @@
-//! Containers on a private network: they have nothing of their own but an address, and see `/usr` of this machine.
+//! Containers on a private network. Each has its own address and sees this machine's `/usr`.
 
 use std::net::Ipv4Addr;
 use std::net::SocketAddr;

@@ -1,4 +1,4 @@
-//! Clients who ask for more than the limits admit, all the time, and what they got.
+//! Clients that always ask for more than the limits admit, and the answers they got.
 
 use std::net::SocketAddr;
 use std::sync::atomic::AtomicBool;

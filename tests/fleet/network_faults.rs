@@ -1,4 +1,4 @@
-//! Links are cut, slowed down and made lossy for a while each, and healed; the application counts what passes meanwhile.
+//! Cuts, slows and disturbs links for a while, heals them, and counts what the application got meanwhile.
 
 use std::sync::atomic::AtomicBool;
 use std::thread;

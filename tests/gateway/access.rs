@@ -1,4 +1,4 @@
-//! Who may pass at all: allow, deny, only.
+//! Lists: allow, deny, only.
 
 use crate::support::Gateway;
 use crate::support::Origin;

@@ -1,4 +1,4 @@
-//! What the admin listener says.
+//! The health checks and metrics of the admin listener.
 
 use crate::support::Gateway;
 use crate::support::Origin;

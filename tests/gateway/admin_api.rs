@@ -1,4 +1,4 @@
-//! The admin API: who may ask, where keys stand, and what is done by hand.
+//! The admin API: authorisation, limits and their keys, resets.
 
 use serde_json::Value;
 use serde_json::json;

@@ -1,4 +1,4 @@
-//! What each algorithm promises, seen from outside in real seconds.
+//! The promises of each algorithm, measured from outside in real seconds.
 
 use std::thread;
 use std::time::Duration;

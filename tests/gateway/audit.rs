@@ -1,4 +1,4 @@
-//! The audit trail: what was done to somebody, in every place, and no key in clear.
+//! The audit trail: every event in every sink, and no key in clear.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

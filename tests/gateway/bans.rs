@@ -1,4 +1,4 @@
-//! Bans: keys that reached a limit, and what is banned by hand.
+//! Bans by limits, and bans by operators.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;

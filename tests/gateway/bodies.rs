@@ -1,4 +1,4 @@
-//! Bodies that a key looks into: relabelled, compressed, too long, in pieces.
+//! Bodies that a key reads: with a wrong type, compressed, too long, in parts.
 
 use std::io::Write;
 

@@ -1,4 +1,4 @@
-//! A body that makes some progress for ever is no body: a least rate over a while, for whoever sends or reads one.
+//! Bodies that are sent or read too slowly are cut off.
 
 use std::thread;
 use std::time::Duration;

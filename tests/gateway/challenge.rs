@@ -1,4 +1,4 @@
-//! The challenge: a page that works, a proof that buys one budget, once.
+//! The challenge: the page works, and a proof of work buys one budget once.
 
 use std::thread;
 

@@ -1,4 +1,4 @@
-//! What a denied client sees.
+//! The page and the problem document of a denial.
 
 use crate::support::Gateway;
 use crate::support::Origin;

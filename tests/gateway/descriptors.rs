@@ -1,4 +1,5 @@
-//! Descriptors run out: accepting pauses and goes on by itself, without spinning, and who is there is served.
+//! Without free descriptors the gateway stops accepting, without spinning, and goes on by itself. Open connections are
+//! served meanwhile.
 
 use std::fs;
 use std::num::NonZeroUsize;

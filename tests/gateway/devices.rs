@@ -1,4 +1,4 @@
-//! Device cookies, over real sockets: who is given one, what it is worth, and who never sees it.
+//! Device cookies over real sockets: which client gets one, what it is worth, and that the application never sees it.
 
 use crate::support::Answer;
 use crate::support::Gateway;

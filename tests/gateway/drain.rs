@@ -1,4 +1,4 @@
-//! The end: what is under way is finished, nothing new is begun.
+//! Draining: requests under way are finished, and no new ones begin.
 
 use std::net::TcpStream;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! The live stream of the admin API.
+//! The event stream of the admin API.
 
 use std::io::BufRead;
 use std::io::BufReader;

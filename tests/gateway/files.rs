@@ -1,4 +1,4 @@
-//! Whatever stands under a name that the configuration gives: nothing but a file is read, and nothing holds anybody up.
+//! Paths in the configuration that are no regular files: the gateway reads none of them and does not hang.
 
 use std::fs;
 use std::fs::File;

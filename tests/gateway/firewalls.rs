@@ -1,4 +1,5 @@
-//! Exports of bans, loaded for real: by firewalls in a network namespace of their own, by servers with their own check.
+//! Exports of bans, loaded for real: by firewalls in their own network namespace, and by servers with their own
+//! configuration check.
 
 use std::fs;
 use std::process::Command;

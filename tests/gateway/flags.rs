@@ -1,4 +1,4 @@
-//! A gateway with no file at all, and starts that fail.
+//! A gateway without a configuration file, and starts that fail.
 
 use std::net::TcpListener;
 use std::process::Command;

@@ -1,4 +1,4 @@
-//! What is let through arrives unharmed, and comes back so.
+//! Requests and answers are forwarded unchanged, apart from what must change.
 
 use crate::support::Answer;
 use crate::support::Gateway;

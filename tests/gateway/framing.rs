@@ -1,4 +1,5 @@
-//! What is forwarded is exactly one unambiguous request; anything else is refused and nothing of it reaches the origin.
+//! The gateway forwards exactly one unambiguous request. It refuses anything else, and no byte of it reaches the
+//! origin.
 
 use std::time::Duration;
 

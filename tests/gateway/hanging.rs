@@ -1,4 +1,4 @@
-//! A file system that hangs stands between no signal and its effect, and no client notices it.
+//! A file system that hangs delays no signal and no client.
 
 use std::process::Child;
 use std::process::Command;

@@ -1,4 +1,4 @@
-//! Delay and tarpit: held without a thread, ended with their client, bounded.
+//! Delay and tarpit: held without a thread, ended when the client leaves, bounded in number.
 
 use std::thread;
 use std::time::Duration;

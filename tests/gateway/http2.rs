@@ -1,4 +1,4 @@
-//! HTTP/2 with prior knowledge in, HTTP/1.1 out.
+//! HTTP/2 with prior knowledge from the client, HTTP/1.1 to the application.
 
 use std::net::SocketAddr;
 

@@ -1,5 +1,5 @@
-//! HTTP/2 that is allowed frame by frame and meant to wear the gateway out: the connection ends, and nobody else
-//! notices.
+//! HTTP/2 frames that are valid one by one and meant to wear the gateway out: the connection is closed, and other
+//! clients do not notice.
 
 use std::io::Read;
 use std::io::Write;

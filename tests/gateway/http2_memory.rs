@@ -1,5 +1,5 @@
-//! What one HTTP/2 connection takes in memory, however many streams it has and whatever they leave unfinished; and that
-//! those who finish what they begin do not notice.
+//! The memory of one HTTP/2 connection is bounded, whatever its streams leave unfinished. Clients that finish their
+//! requests do not notice the bound.
 
 use std::io::Write;
 use std::net::TcpStream;

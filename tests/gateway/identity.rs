@@ -1,4 +1,4 @@
-//! Who asks: the peer, or what trusted proxies say of it.
+//! The client address: the peer, or what a trusted proxy says.
 
 use crate::support::Gateway;
 use crate::support::Origin;

@@ -1,4 +1,4 @@
-//! Informational answers: a body that is asked for, and what an application says ahead of its answer.
+//! Informational answers: 100 for a body that waits for it, and 103 from the application.
 
 use std::io::Write;
 use std::time::Duration;

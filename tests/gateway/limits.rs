@@ -1,4 +1,4 @@
-//! What is counted, against whom, and that it is exact.
+//! Limits: which requests are counted, by which key, and that the count is exact.
 
 use std::sync::Barrier;
 use std::sync::Mutex;

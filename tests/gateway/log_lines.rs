@@ -1,4 +1,4 @@
-//! What is written about each request, and what never is.
+//! The request log: what it has, and what it never has.
 
 use http::Request;
 use serde_json::Value;

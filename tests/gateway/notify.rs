@@ -1,4 +1,4 @@
-//! Webhooks: told once in a while, until they hear it, and on nobody's time.
+//! Webhooks: rate-limited, retried, and never in the way of a request.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;

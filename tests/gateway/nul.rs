@@ -1,4 +1,4 @@
-//! What follows a NUL makes no other key: many an application reads `alice`, whatever stands behind.
+//! A NUL and the text behind it make no other key: many applications read `alice\0x` as `alice`.
 
 use std::fmt::Write;
 

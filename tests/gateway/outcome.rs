@@ -1,4 +1,4 @@
-//! What answers mean: by status, header, cookie, body and JSON, whatever they are wrapped in.
+//! The outcome of an answer: by status, header, cookie, body and JSON, compressed or not.
 
 use std::io::Write;
 use std::thread;

@@ -1,4 +1,4 @@
-//! What a success clears, and what it does not: no login of one's own buys guesses at somebody else's.
+//! What a success clears: a client's own login buys no guesses at another account.
 
 use crate::support::Answer;
 use crate::support::Gateway;

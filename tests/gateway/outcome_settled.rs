@@ -1,4 +1,4 @@
-//! What an answer means is told to the store exactly once, whatever becomes of client and application.
+//! The store settles each outcome exactly once, whatever the client and the application do.
 
 use std::sync::Barrier;
 use std::sync::atomic::AtomicUsize;

@@ -1,4 +1,4 @@
-//! Answers of the gateway's own that are no denials: for people, for programs, and for gRPC.
+//! The gateway's own answers that are no denials: for browsers, for programs, and for gRPC.
 
 use std::path::Path;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Requests behind one another on a connection: each is read by itself, wherever it begins and however it is cut.
+//! Pipelined requests: each is read by itself, wherever it begins and however it is cut.
 
 use std::collections::BTreeSet;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! The PROXY protocol: required where it says so, from trusted proxies only; its source is the peer from there on.
+//! The PROXY protocol: required where it is configured, from trusted proxies only. Its source address becomes the peer.
 
 use std::net::SocketAddr;
 use std::thread;

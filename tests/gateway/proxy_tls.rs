@@ -1,4 +1,4 @@
-//! A PROXY header, and TLS behind it, on one listener.
+//! A PROXY header before TLS, on one listener.
 
 use std::io;
 use std::io::Write;

@@ -1,4 +1,4 @@
-//! What a client is told of its budget.
+//! The `RateLimit` fields of answers.
 
 use crate::support::Answer;
 use crate::support::Gateway;

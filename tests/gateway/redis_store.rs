@@ -1,4 +1,4 @@
-//! A gateway that counts in Redis, seen by its operator: what it says, and what clients get while Redis is away.
+//! A gateway with Redis as its operator sees it: logs and metrics, and what clients get during an outage.
 
 use std::time::Duration;
 

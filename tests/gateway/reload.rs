@@ -1,4 +1,4 @@
-//! A new configuration is swapped in at once, or not at all.
+//! A new configuration is used at once, or not at all.
 
 use std::fmt::Write;
 use std::net::TcpStream;

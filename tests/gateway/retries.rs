@@ -1,4 +1,4 @@
-//! What is sent again, and what never is.
+//! Which requests are sent to the application again, and which never are.
 
 use std::net::TcpListener;
 use std::sync::atomic::AtomicUsize;

@@ -1,4 +1,4 @@
-//! Which route a request takes, and where it goes then.
+//! The route of a request, and its upstream.
 
 use crate::support::Answer;
 use crate::support::Gateway;

@@ -1,4 +1,4 @@
-//! What a request is counted by: every selector, its normalisation, repeated and missing values.
+//! Every selector: normalisation, repeated values, missing values.
 
 use crate::support::Gateway;
 use crate::support::Origin;

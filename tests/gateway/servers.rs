@@ -1,4 +1,4 @@
-//! Several servers: who gets what, and what becomes of requests when one of them leaves or returns.
+//! Several servers of one upstream: balancing, and requests while a server leaves or returns.
 
 use std::net::IpAddr;
 use std::net::SocketAddr;

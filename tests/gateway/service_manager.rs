@@ -1,4 +1,4 @@
-//! What a service manager is told, and sockets that it has opened.
+//! The notifications to systemd, and socket activation.
 
 use std::net::TcpListener;
 use std::os::linux::net::SocketAddrExt;

@@ -1,4 +1,4 @@
-//! What a connection takes in memory whose body a key looks into, however the body is cut into chunks and frames.
+//! The memory of a connection whose body a key reads, however the body is cut into chunks and frames.
 
 use std::io::Read;
 use std::io::Write;

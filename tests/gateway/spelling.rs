@@ -1,4 +1,4 @@
-//! No spelling of a request slips past the limit that was meant for it.
+//! Every spelling of a path meets the limit of that path.
 
 use crate::support::Gateway;
 use crate::support::Origin;

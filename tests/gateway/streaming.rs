@@ -1,4 +1,4 @@
-//! Bodies are streams: large ones arrive whole, slow ones hold up nobody and fill no memory.
+//! Bodies are streamed: large ones arrive whole, and slow ones delay no other client and fill no memory.
 
 use std::io::Write;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Counts in memory go on with a takeover, exactly, and so does what the old process still serves.
+//! Counts in memory survive a takeover exactly, and the old process keeps serving its requests.
 
 use std::io::BufRead;
 use std::io::BufReader;

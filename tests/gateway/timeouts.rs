@@ -1,4 +1,4 @@
-//! Every wait has a bound, on both sides, and a status of its own.
+//! Every wait has a timeout, on both sides, and each timeout has its own status.
 
 use std::net::TcpListener;
 use std::thread;

@@ -1,4 +1,4 @@
-//! TLS towards clients, with real ones: which certificate, which version, which protocol, and what the application hears.
+//! TLS with real clients: certificate, version, protocol, and what the application is told.
 
 use std::io::Write;
 use std::process::Command;

@@ -1,4 +1,4 @@
-//! Clients that must show who they are, and connections that go on where earlier ones ended.
+//! Client certificates and session resumption.
 
 use std::net::SocketAddr;
 

@@ -1,5 +1,4 @@
-//! The end of connections with TLS or a PROXY header: streams under way are finished, whoever has asked for nothing is let
-//! go at once.
+//! Draining with TLS and the PROXY protocol: streams under way are finished, idle connections are closed at once.
 
 use std::io::Write;
 use std::net::TcpStream;

@@ -1,4 +1,4 @@
-//! Clients with TLS that ask nothing for a while, or do not read: they are treated as those without, and cost little more.
+//! TLS clients that are idle or do not read are treated like others, and cost little more memory.
 
 use std::io::Read;
 use std::io::Write;

@@ -1,4 +1,4 @@
-//! TLS that goes wrong: certificates that are renewed, mistaken or expired, and clients that do not get through.
+//! TLS that fails: renewed, wrong and expired certificates, and handshakes that do not finish.
 
 use std::io::Read;
 use std::net::TcpStream;

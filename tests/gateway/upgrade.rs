@@ -1,4 +1,4 @@
-//! `WebSocket` and other upgrades: tunnelled, but only after the application's 101.
+//! `WebSocket` and other upgrades: a tunnel, but only after the application's 101.
 
 use std::io::Read;
 use std::io::Write;

@@ -1,4 +1,4 @@
-//! TLS to the applications: nobody is believed who is not vouched for.
+//! TLS to the applications: their certificates are verified.
 
 use std::net::TcpListener;
 

@@ -1,4 +1,5 @@
-//! `WebSocket` over HTTP/2 (RFC 8441): an extended CONNECT in, an upgrade of HTTP/1.1 out, bytes both ways in one stream.
+//! `WebSocket` over HTTP/2 (RFC 8441): an extended CONNECT becomes an HTTP/1.1 upgrade, and its stream carries bytes
+//! both ways.
 
 use std::net::TcpStream;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Tunnels in streams of HTTP/2: how they are bounded, how each side ends them, and what a client cannot do with them.
+//! Tunnels in HTTP/2 streams: their bounds, how each side ends them, and what a client cannot do with them.
 
 use std::io::Read;
 use std::io::Write;

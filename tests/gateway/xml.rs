@@ -1,4 +1,4 @@
-//! Logins over XML-RPC and SOAP, and names that are addresses of mail.
+//! Logins over XML-RPC and SOAP, and user names that are mail addresses.
 
 use crate::bodies::gzip;
 use crate::support::Gateway;

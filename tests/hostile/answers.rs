@@ -1,5 +1,5 @@
-//! Hostile answers: what the client gets of each, whether its connection goes on, and that nothing behind an answer is
-//! ever the answer to something else.
+//! Hostile answers: what the client gets, whether its connection stays open, and that bytes behind an answer never
+//! become the answer to another request.
 
 use std::time::Duration;
 

@@ -1,5 +1,4 @@
-//! Thousands of requests that are almost right, and what the application makes of them: nothing that the gateway did
-//! not mean.
+//! Thousands of almost correct requests: the application gets only requests that the gateway decided on.
 
 use std::collections::HashMap;
 use std::thread;

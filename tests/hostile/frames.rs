@@ -1,4 +1,4 @@
-//! HTTP/2 by hand: frames as bytes, heads without compression, so that a test can say what no library would.
+//! HTTP/2 frames as bytes, with uncompressed heads, so that a test can send what no library would.
 
 use std::io::Read;
 use std::io::Write;

@@ -1,4 +1,4 @@
-//! Hostile requests over HTTP/2, each on a connection that then carries an honest one.
+//! Hostile requests over HTTP/2, each on a connection that then carries a valid one.
 
 mod rows;
 

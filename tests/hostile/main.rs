@@ -1,4 +1,4 @@
-//! Hostile bytes in, from clients and from applications: what each side gets, byte by byte.
+//! Hostile bytes from clients and from applications: what the other side gets, byte by byte.
 
 mod answers;
 mod differential;

@@ -1,5 +1,5 @@
-//! Requests that are almost right: built from a grammar of HTTP/1.1 with its classic mistakes, then damaged here and
-//! there. The same seed makes the same bytes.
+//! Almost correct requests: built from a grammar of HTTP/1.1 with its classic mistakes, then damaged at random. The
+//! same seed makes the same bytes.
 
 use fastrand::Rng;
 

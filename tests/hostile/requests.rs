@@ -1,4 +1,4 @@
-//! The table of hostile requests: each alone, and each with an honest request behind it on the same connection.
+//! The table of hostile requests: each alone, and each with a valid request behind it on the same connection.
 
 use std::time::Duration;
 

@@ -1,5 +1,4 @@
-//! HTTP/1.1 requests as RFC 9112 has them, read by a parser of our own that forgives nothing: what it takes for one
-//! request, every application takes for the same one.
+//! A strict parser of HTTP/1.1 requests (RFC 9112): every application reads what it accepts in the same way.
 
 /// One request, with the bytes it was read from.
 #[derive(Clone, Debug)]

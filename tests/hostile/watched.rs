@@ -1,4 +1,4 @@
-//! A gateway before an application that keeps every byte: what arrived, and whether the gateway knew what it sent.
+//! A gateway in front of an application that keeps every byte: what arrived, and whether the gateway logged it.
 
 use std::collections::HashMap;
 

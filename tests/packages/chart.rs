@@ -1,4 +1,4 @@
-//! The Helm chart: rendered by Helm's own engine, valid for Kubernetes, and of parts that fit together.
+//! The Helm chart: rendered by Helm's own engine, valid for Kubernetes, and consistent.
 
 use std::fs;
 use std::fs::Permissions;

@@ -1,4 +1,4 @@
-//! The image and the Compose file: built, run, broken and mended.
+//! The image and the Compose file: built, run, broken and repaired.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -1,4 +1,4 @@
-//! A machine to install packages on: a container in which systemd runs as on a machine of its own.
+//! A machine to install packages on: a container that runs systemd.
 
 use std::path::Path;
 use std::process::Command;

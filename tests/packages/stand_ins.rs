@@ -1,4 +1,4 @@
-//! Images to start from, made here where no registry is reached; see the script `stand-ins`.
+//! Base images made on this machine, because the tests reach no registry; see the script `stand-ins`.
 
 use std::process::Command;
 use std::process::Stdio;

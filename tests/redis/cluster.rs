@@ -1,4 +1,4 @@
-//! Six servers that share the slots.
+//! A Redis Cluster of six servers.
 
 use portcullis::store::redis::Mode;
 use portcullis::store::redis::links::Failure;

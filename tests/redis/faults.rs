@@ -1,4 +1,4 @@
-//! A server that answers, but does not do what it is told: each fault has its name, and ends by itself.
+//! A server that answers with errors: each fault has a name in the metrics, and the gateway recovers by itself.
 
 use std::time::Duration;
 

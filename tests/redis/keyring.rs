@@ -1,4 +1,4 @@
-//! The keys that all gateways on one Redis sign with.
+//! The key ring that all gateways on one Redis share.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! How Redis is reached and watched: real servers that fail in every way there is, and what a caller saw meanwhile.
+//! The connection to Redis and its monitor: real servers that fail in every way, and what callers get meanwhile.
 
 mod cluster;
 mod faults;

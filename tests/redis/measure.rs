@@ -1,4 +1,4 @@
-//! Prints what callers saw of each fault. Promises nothing: the other tests do.
+//! Prints what callers got during each fault. It asserts nothing; the other tests do.
 //!
 //! `cargo nextest run --test redis --run-ignored only --no-capture measure`
 

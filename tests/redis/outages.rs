@@ -1,4 +1,4 @@
-//! A server that is away, in whichever way: callers wait for it once, then not at all, and it is back within a second.
+//! Outages: callers wait once, then fail at once, and succeed again within a second of its return.
 
 use std::net::TcpListener;
 use std::net::TcpStream;

@@ -1,4 +1,4 @@
-//! What became of requests, told to servers that share the slots, and to the other gateways.
+//! Outcomes, settled on the servers of a cluster and seen by other gateways.
 
 use std::num::NonZeroU32;
 use std::sync::Arc;

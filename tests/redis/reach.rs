@@ -1,4 +1,4 @@
-//! One gateway's way to Redis: its connections, the task that watches, and what it said.
+//! One gateway's connections to Redis, the task that monitors them, and their log.
 
 use std::io;
 use std::io::Write;

@@ -1,4 +1,4 @@
-//! A master, its replica, and sentinels that know who is who.
+//! A master, its replica, and sentinels.
 
 use std::process::Command;
 

@@ -1,4 +1,4 @@
-//! What is sent to a server that is well.
+//! The commands that a healthy server gets.
 
 use portcullis::store::redis::links::Failure;
 

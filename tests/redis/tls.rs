@@ -1,4 +1,4 @@
-//! TLS: the server must be who the system says it is.
+//! TLS: the server must have a certificate that the system trusts.
 
 use std::io;
 use std::io::Write;

@@ -1,4 +1,4 @@
-//! A Redis that is not there at the start, or not as it should be.
+//! A Redis that is down at the start, or is configured wrongly.
 
 use std::thread;
 use std::time::Duration;

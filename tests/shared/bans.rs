@@ -1,4 +1,4 @@
-//! Whom one gateway bans, every gateway bans, and nobody asks Redis for it.
+//! A ban by one gateway is a ban on every gateway, without a query to Redis for each request.
 
 use std::thread;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Six nodes: keys in different slots are decided all or none, and a master that dies is replaced.
+//! Six nodes: keys in different slots are decided all or none, and a dead master is replaced.
 
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering;

@@ -1,4 +1,4 @@
-//! No window of W ever sees more than N pass, whatever happens to the gateways: read off at the application.
+//! No window of length W has more than N passed requests, whatever happens to the gateways: counted at the application.
 
 use std::fs;
 use std::net::SocketAddr;

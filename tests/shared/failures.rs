@@ -1,4 +1,4 @@
-//! Every way in which Redis goes away, and what clients see of it.
+//! Every kind of Redis outage, and what clients notice.
 //!
 //! `cargo test --test shared failures -- --nocapture --test-threads 1` prints the table of docs/src/redis.md: what clients get under
 //! `local`, `allow` and `deny`; how much longer than usual the first requests take; the median of the later ones, the

@@ -1,4 +1,4 @@
-//! A flood against one exhausted key stays at the gateways.
+//! A flood of one exhausted key is refused by the gateways without asking Redis.
 
 use std::thread;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! A login form behind several gateways on one Redis, and when each attempt reached it.
+//! A login form behind several gateways on one Redis, which records when each attempt reached it.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;

@@ -1,5 +1,5 @@
-//! Several gateways on one real Redis: what the application receives is what the limits admit, and nobody notices when
-//! Redis dies except in the metrics.
+//! Several gateways on one real Redis: the application receives what the limits admit, and an outage of Redis shows in
+//! the metrics alone.
 
 mod absent;
 mod bans;

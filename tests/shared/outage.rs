@@ -1,4 +1,4 @@
-//! What clients see while Redis is away: asked all the time, under every policy at once.
+//! Measures what clients get during an outage, under every policy at once.
 
 use std::net::SocketAddr;
 use std::sync::atomic::AtomicBool;

@@ -1,5 +1,5 @@
-//! Guesses and logins at several gateways at once: the application hears as many guesses as the limit admits, and who
-//! knows the password gets in.
+//! Guesses and logins at several gateways at once: the application gets as many guesses as the limit admits, and the
+//! right password gets in.
 
 use std::sync::Barrier;
 use std::thread;

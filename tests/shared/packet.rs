@@ -1,4 +1,4 @@
-//! Requests over HTTP/2 that all leave in one packet, as whoever looks for a race sends them.
+//! Requests over HTTP/2 that all leave in one packet, as in an attack on races.
 
 use std::collections::HashSet;
 use std::io::Read;

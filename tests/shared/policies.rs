@@ -1,4 +1,4 @@
-//! What readiness says under each policy while Redis is away.
+//! What `/readyz` answers under each policy during an outage.
 
 use crate::site::RAW;
 use crate::site::Site;

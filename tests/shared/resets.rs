@@ -1,4 +1,4 @@
-//! What one gateway resets, every gateway has forgotten.
+//! A reset by one gateway is seen by all.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! A user of Redis with the rights that the book lists, and no others.
+//! A Redis user with exactly the rights that the book lists.
 
 use std::fs;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! What a login costs Redis, read off at Redis.
+//! What a login costs Redis: commands and round trips, counted at Redis.
 
 use std::io::BufRead;
 use std::io::BufReader;

@@ -1,4 +1,4 @@
-//! A master that dies, and sentinels that name another.
+//! A master dies, and the sentinels name another.
 
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering;

@@ -1,4 +1,4 @@
-//! An application, a Redis, and gateways before them.
+//! An application, a Redis, and gateways in front of the application.
 
 use std::net::SocketAddr;
 use std::sync::Mutex;

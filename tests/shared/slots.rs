@@ -1,4 +1,4 @@
-//! Requests in flight are counted together, and a gateway that dies takes no slot with it for long.
+//! Concurrency slots are counted for all gateways together, and those of a dead gateway are freed after their lease.
 
 use std::sync::Mutex;
 use std::sync::mpsc;

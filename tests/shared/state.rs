@@ -1,4 +1,5 @@
-//! What gateways leave in Redis: everything expires, nothing grows, and no value that a client sent can be read there.
+//! What gateways leave in Redis: every key expires, nothing grows without bound, and no value that a client sent is
+//! readable there.
 
 use serde_json::json;
 

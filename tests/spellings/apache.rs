@@ -1,4 +1,4 @@
-//! Apache with PHP and CGI in it, negotiation of names, and a rewrite to the entrance of the application.
+//! Apache with PHP and CGI, content negotiation, and a rewrite to the application's front controller.
 
 use std::fs;
 use std::os::unix::process::CommandExt;

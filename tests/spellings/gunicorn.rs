@@ -1,4 +1,4 @@
-//! gunicorn, which decodes a path once and believes headers of those it trusts.
+//! gunicorn, which decodes a path once and believes headers of trusted proxies.
 
 use crate::login::check;
 use crate::support::Program;

@@ -1,4 +1,4 @@
-//! The check: asks a server directly, then through the gateway.
+//! The check: sends a request to the server directly, then through the gateway.
 
 use std::net::SocketAddr;
 use std::thread;

@@ -1,4 +1,4 @@
-//! What stands for another method than the one sent: headers with their twins, and fields.
+//! Method overrides: headers, their alternative spellings, and form fields.
 
 use std::net::SocketAddr;
 

@@ -1,4 +1,4 @@
-//! nginx with php-fpm, as Debian's snippet has it and as most guides have it, and nginx in front of a plain server.
+//! nginx with php-fpm, configured as in Debian's snippet and as in most guides, and nginx in front of a plain server.
 
 use crate::fpm::Fpm;
 use crate::gunicorn;

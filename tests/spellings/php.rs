@@ -1,4 +1,4 @@
-//! The server that comes with PHP.
+//! PHP's built-in server.
 
 use std::process::Command;
 

@@ -1,4 +1,4 @@
-//! The files of a site with a login: a script, an entrance for every path, an index, and programs for CGI.
+//! The files of a site with a login: a script, a front controller, an index, and CGI programs.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

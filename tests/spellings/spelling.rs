@@ -1,4 +1,4 @@
-//! Spellings of a path: what attackers, scanners and advisories write before, behind and inside it.
+//! Spellings of a path, as attackers, scanners and advisories write them.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! Tomcat, to which what follows a `;` is no part of the path.
+//! Tomcat, which cuts a path segment at `;`.
 
 use std::fs;
 use std::process::Command;

@@ -1,4 +1,4 @@
-//! uWSGI, which resolves dots and passes over what is broken.
+//! uWSGI, which resolves dots and ignores malformed escapes.
 
 use std::process::Command;
 

@@ -1,4 +1,4 @@
-//! The store that goes on without Redis, held to the contract while Redis answers: with what it refuses without asking.
+//! The store with failover, held to the contract while Redis answers, its cache of denials included.
 
 use std::num::NonZeroU32;
 use std::sync::Arc;

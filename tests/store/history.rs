@@ -1,4 +1,4 @@
-//! All that was ever charged to a key, and what that leaves by the definitions of the algorithms.
+//! Every charge of a key, and the budget that is left by the definition of each algorithm.
 
 use portcullis::limit::Algorithm;
 

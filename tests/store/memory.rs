@@ -1,4 +1,4 @@
-//! The store in memory: the contract, and what its bound must not undo.
+//! The store in memory: the contract, and what must hold when it is full.
 
 use std::collections::HashSet;
 use std::time::Duration;

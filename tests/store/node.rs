@@ -1,4 +1,4 @@
-//! A gateway as far as its store over a real Redis goes.
+//! A gateway reduced to its store, with a real Redis.
 
 use std::num::NonZeroU32;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! The store in Redis: the contract, by a real server, and what is to be found in it afterwards.
+//! The store in Redis: the contract on a real server, and the keys it leaves there.
 
 use std::sync::Arc;
 use std::sync::Mutex;

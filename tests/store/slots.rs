@@ -1,4 +1,4 @@
-//! Slots in flight over a real Redis: shared, leased, and given back where they were taken.
+//! Concurrency slots in a real Redis: shared, leased, and released where they were taken.
 
 use std::sync::Arc;
 use std::time::Duration;

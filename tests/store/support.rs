@@ -1,4 +1,4 @@
-//! How tests speak to a store: limits in one line, a clock with a hand, questions with an answer.
+//! Builders for tests of stores: limits in one line, a manual clock, and one question with its answer.
 
 use std::num::NonZeroU32;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Random values, told apart by a store and by brute force.
+//! Random values, counted as distinct by a store and by brute force.
 
 use std::collections::BTreeSet;
 use std::time::Duration;

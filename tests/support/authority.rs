@@ -1,4 +1,4 @@
-//! Certificates made for a test, each good for a while from now.
+//! Certificate authorities and certificates for tests.
 
 use rcgen::BasicConstraints;
 use rcgen::CertificateParams;

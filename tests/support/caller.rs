@@ -1,4 +1,5 @@
-//! A client for load: keep-alive, with sending and reading apart, so that one thread has many requests under way.
+//! A client for load: it keeps its connection, and sends and reads separately, so that one thread can have many
+//! requests under way.
 
 use std::io::Read;
 use std::io::Write;

@@ -1,4 +1,4 @@
-//! A file system that hangs when it is told to.
+//! A file system that hangs on demand.
 
 use std::fs;
 use std::io::BufRead;

@@ -1,4 +1,4 @@
-//! An application that writes down when each request reached it.
+//! An application that records when each request reached it.
 
 use std::net::Ipv4Addr;
 use std::net::SocketAddr;

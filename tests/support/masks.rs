@@ -1,4 +1,4 @@
-//! Masks as logs, audit trails and the API show them.
+//! Masked keys as logs, audit trails and the API show them.
 
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! HTTP/1.1 messages as a test reads them off a socket, byte by byte, believing nothing.
+//! HTTP/1.1 messages, read from a socket byte by byte by a strict parser.
 
 use std::io::ErrorKind;
 use std::io::Read;

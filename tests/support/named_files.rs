@@ -1,4 +1,4 @@
-//! The files that configurations and pages name, as their user would have them.
+//! A folder with the files that configurations and pages name.
 
 use std::fs;
 use std::fs::Permissions;

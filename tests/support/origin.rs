@@ -1,4 +1,4 @@
-//! The application behind the gateway: it records every byte it gets and answers as told.
+//! The application behind the gateway: it records every byte and answers as the test says.
 
 use std::io::ErrorKind;
 use std::io::Read;

@@ -1,4 +1,4 @@
-//! A server of somebody else's, on a free port.
+//! A server program on a free port.
 
 use std::fs;
 use std::net::SocketAddr;

@@ -1,4 +1,4 @@
-//! A client that sends exactly the bytes it is told to.
+//! A client that sends exactly the given bytes.
 
 use std::io::Write;
 use std::net::IpAddr;

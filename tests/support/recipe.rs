@@ -1,4 +1,4 @@
-//! The files of `config/`, each in front of the application that it is for.
+//! Starts a recipe of `config/` in front of its application.
 
 use std::fs;
 use std::net::SocketAddr;

@@ -1,4 +1,4 @@
-//! A cluster of six, and a master under three sentinels: real servers on the loopback.
+//! A Redis Cluster of six servers, and a master with three sentinels: real servers on loopback.
 
 use std::fs;
 use std::net::SocketAddr;

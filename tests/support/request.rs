@@ -1,4 +1,4 @@
-//! One request, said in a line.
+//! A builder for one request.
 
 use std::net::IpAddr;
 use std::net::SocketAddr;

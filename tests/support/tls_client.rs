@@ -1,4 +1,4 @@
-//! A client that speaks TLS as it is told to, and HTTP by hand.
+//! A TLS client that can be configured in detail, with HTTP written by the test.
 
 use std::io;
 use std::io::Read;

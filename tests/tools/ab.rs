@@ -1,4 +1,4 @@
-//! ab, of Apache: many requests of HTTP/1.0, on connections that stay and on ones that do not.
+//! ab (Apache): many HTTP/1.0 requests, with and without keep-alive.
 
 use std::fs;
 

@@ -1,4 +1,4 @@
-//! Exchanges of every kind, whoever stands between the client and the application.
+//! Exchanges of every kind, with any proxy between the client and the application.
 
 use std::net::SocketAddr;
 

@@ -1,4 +1,4 @@
-//! h2load and nghttp: many streams at once, and exactly as many of them as may pass.
+//! h2load and nghttp: many streams at once, of which exactly the allowed number passes.
 
 use std::fs;
 

@@ -1,4 +1,4 @@
-//! `HAProxy` before the gateway and behind it, in every protocol that both speak.
+//! `HAProxy` in front of the gateway and behind it, in every protocol that both speak.
 
 use crate::exchanges;
 use crate::site::Site;

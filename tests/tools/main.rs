@@ -1,4 +1,4 @@
-//! Programs of Debian's that the world knows the web with, as clients of the gateway and as its neighbours.
+//! Well-known programs from Debian packages, as clients of the gateway and as its neighbours.
 
 mod ab;
 mod curl;

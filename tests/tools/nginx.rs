@@ -1,4 +1,4 @@
-//! nginx before the gateway and behind it.
+//! nginx in front of the gateway and behind it.
 
 use crate::exchanges;
 use crate::site::Site;

@@ -1,4 +1,4 @@
-//! openssl `s_client`: versions, protocols, names, resumption, and what is refused.
+//! openssl `s_client`: versions, protocols, names, resumption, and refusals.
 
 use std::fs;
 use std::io::Write;

@@ -1,4 +1,4 @@
-//! A gateway that is asked in clear, and over TLS as `a.test`.
+//! A gateway with a plain listener, and a TLS listener for `a.test`.
 
 use std::net::SocketAddr;
 

@@ -1,5 +1,5 @@
-//! slowhttptest in all its modes: clients that are slow on purpose are closed by their timeouts, cost bounded memory, and
-//! hold up nobody.
+//! slowhttptest in all its modes: timeouts close slow clients, their memory is bounded, and other clients are not
+//! delayed.
 
 use std::fs;
 use std::sync::atomic::AtomicBool;

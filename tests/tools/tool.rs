@@ -1,4 +1,4 @@
-//! Runs a program, and keeps what it said.
+//! Runs a program and keeps its output.
 
 use std::path::Path;
 use std::process::Command;

@@ -1,4 +1,4 @@
-//! The `websockets` package of Python's as client and as application, through the gateway, in clear and over TLS.
+//! The Python package `websockets` as client and as application, through the gateway, in clear and over TLS.
 
 use std::io::BufRead;
 use std::io::BufReader;

@@ -1,4 +1,4 @@
-//! WordPress of Debian's package, installed for a test: its own database, its own folder, PHP's own server.
+//! WordPress from the Debian package, installed for one test: its own database, its own folder, PHP's built-in server.
 
 use std::fs;
 use std::net::SocketAddr;

@@ -1,4 +1,4 @@
-//! The rows: what is sent on stream 1, what becomes of it, and what the application gets for it.
+//! The rows: what is sent on stream 1, how the gateway answers, and what the application gets.
 
 use super::Arrives;
 use super::Row;

@@ -1,4 +1,4 @@
-//! Fields: their syntax, names that an application could mistake, and what is between two neighbours alone.
+//! Fields: their syntax, names that applications confuse, and hop-by-hop fields.
 
 use super::Row;
 use super::passes;

@@ -1,4 +1,4 @@
-//! Hostile requests as data: what is sent, what the client gets, and which bytes the application gets for it.
+//! Hostile requests as data: what is sent, what the client gets, and which bytes the application gets.
 
 mod bodies;
 mod fields;

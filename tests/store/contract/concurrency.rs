@@ -1,4 +1,4 @@
-//! Slots in flight, and requests that come at the same moment.
+//! Concurrency slots, and requests that come at the same moment.
 
 use std::sync::Arc;
 use std::time::Duration;

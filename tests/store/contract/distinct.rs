@@ -1,4 +1,4 @@
-//! Limits that count different values.
+//! Limits that count distinct values.
 
 use std::time::Duration;
 

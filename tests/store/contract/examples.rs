@@ -1,4 +1,4 @@
-//! The worked examples, with the times of day they are told with.
+//! The worked examples of the specification, with their times of day.
 
 use std::time::Duration;
 

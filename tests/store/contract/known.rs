@@ -1,4 +1,4 @@
-//! Known clients, and limits that do not hold for them.
+//! Known clients, and the limits that do not apply to them.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Keys whose reservations wait for their outcome: what others are told meanwhile, and what a reset cannot wash away.
+//! Keys with reservations whose outcome is open: what other requests get, and what a reset does not clear.
 
 use std::time::Duration;
 
