@@ -15,7 +15,7 @@ use crate::site::MOST;
 use crate::site::WINDOW_SECONDS;
 use crate::support::Arrival;
 use crate::support::Caller;
-use crate::support::Over;
+use crate::support::StopOnDrop;
 use crate::support::Stopwatch;
 use crate::support::eventually;
 use crate::support::surely_decided_within;
@@ -90,7 +90,7 @@ fn limits_hold_whatever_the_network_does() {
     let clock = fleet.application.clock();
     let over = AtomicBool::new(false);
     let (spans, samples) = thread::scope(|scope| {
-        let ended = Over(&over);
+        let ended = StopOnDrop(&over);
         decided_by_redis(&fleet);
         let over = &over;
         let clients: Vec<_> = doors

@@ -110,7 +110,7 @@ fn a_place_that_cannot_be_written_ends_the_start_and_leaves_a_running_gateway_as
     let origin = Origin::start();
     let config = format!("upstream: {}\n", origin.url());
     let gateway = Gateway::start(&config);
-    gateway.rewrite(format!("{config}audit: {{file: absent/audit.jsonl}}\n"));
+    gateway.write_config(format!("{config}audit: {{file: absent/audit.jsonl}}\n"));
     eventually("the reload is refused", || gateway.failed_reloads() == 1);
     assert_eq!(gateway.get("/").status(), 200);
 }

@@ -57,7 +57,7 @@ routes:
         assert_eq!((&line["decision"], &line["limit"]), (&json!("banned"), &json!("per-client")));
         let id = listed(gateway)[0]["id"].clone();
         assert_eq!((&line["ban"], gateway.log_line("/")["ban"].is_null()), (&id, true));
-        let said = gateway.said().into_iter().filter(|said| said.contains(" bans ")).collect::<Vec<_>>();
+        let said = gateway.log_messages().into_iter().filter(|said| said.contains(" bans ")).collect::<Vec<_>>();
         assert!(
             matches!(&said[..], [said] if said.starts_with("per-client bans header.x-key=***") && said.ends_with(" for 1h")),
             "{said:?}"
@@ -196,7 +196,7 @@ fn a_banned_address_may_not_enter_until_it_is_unbanned() {
         let line = gateway.log_line("/secret");
         assert_eq!((&line["decision"], &line["limit"]), (&json!("banned"), &Value::Null));
         assert_eq!(line["ban"], ban["id"]);
-        assert!(!gateway.said().iter().any(|said| said.contains(" bans ")), "by hand is no ban by a limit");
+        assert!(!gateway.log_messages().iter().any(|said| said.contains(" bans ")), "by hand is no ban by a limit");
         assert_eq!((listed(gateway), metric(gateway)), (json!([ban]), "1".to_owned()));
         let export = api(gateway, "GET", "/export?format=nginx").send();
         assert_eq!((export.status, export.text()), (200, "deny 127.0.0.0/8;\n".to_owned()));
@@ -484,6 +484,6 @@ fn in_memory_bans_survive_a_restart_and_a_kill() {
     std::fs::write(&path, "nonsense").expect("it is written");
     let fourth = Gateway::start(&config);
     assert_eq!((ask(&fourth, "bob").status, listed(&fourth)), (200, json!([])));
-    let said = fourth.said();
+    let said = fourth.log_messages();
     assert!(said.iter().any(|said| said.contains("state: it is damaged")), "{said:?}");
 }

@@ -39,7 +39,7 @@ fn trickle(client: &mut RawClient, at_a_time: usize, all: usize) {
 
 /// An application whose answer has no end.
 fn endless() -> Origin {
-    Origin::conversing(|mut exchange| {
+    Origin::scripted(|mut exchange| {
         exchange.request();
         exchange.write("HTTP/1.1 200 OK\r\nContent-Length: 10000000000\r\n\r\n");
         while exchange.write(vec![b'x'; 65536]) {}
@@ -104,7 +104,7 @@ fn a_body_that_keeps_the_pace_arrives_however_long_it_takes_and_without_a_rate_a
 
 #[test]
 fn an_application_that_holds_a_body_back_is_not_the_clients_fault() {
-    let origin = Origin::conversing(|mut exchange| {
+    let origin = Origin::scripted(|mut exchange| {
         let Some(mut received) = exchange.head() else { return };
         thread::sleep(6 * IDLE);
         exchange.body(&mut received);
@@ -117,7 +117,7 @@ fn an_application_that_holds_a_body_back_is_not_the_clients_fault() {
 
 #[test]
 fn an_application_that_says_little_now_and_then_is_let_go_on() {
-    let origin = Origin::conversing(|mut exchange| {
+    let origin = Origin::scripted(|mut exchange| {
         exchange.request();
         exchange.write("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n");
         for _ in 0..8 {

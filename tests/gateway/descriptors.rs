@@ -53,7 +53,7 @@ fn flip(urls: &[String; 2], http2: bool) {
     let before = open(&gateway);
     for turn in 1..=60 {
         let told = gateway.reloads();
-        gateway.rewrite(config(turn));
+        gateway.write_config(config(turn));
         gateway.signal("HUP");
         eventually("it is reloaded", || gateway.reloads() > told);
         ask_on_all_cores();
@@ -103,7 +103,7 @@ fn ticks(gateway: &Gateway) -> u64 {
 fn with_every_descriptor_taken_new_clients_wait_and_those_that_stand_are_served() {
     // Each request needs a connection to the application.
     let origin = Origin::answering(|_| Answer::new(200, &[("Connection", "close")], "there").closing());
-    let gateway = Gateway::with_descriptors(format!("upstream: {}", origin.url()), descriptors());
+    let gateway = Gateway::with_descriptor_limit(format!("upstream: {}", origin.url()), descriptors());
     let mut standing: Vec<RawClient> = (0..20).map(|_| gateway.connect()).collect();
     let mut all_are_served = || {
         for client in &mut standing {
@@ -139,7 +139,7 @@ fn slow_origin() -> Origin {
 #[test]
 fn more_clients_at_once_than_there_are_descriptors_are_all_answered() {
     let origin = slow_origin();
-    let gateway = Gateway::with_descriptors(format!("upstream: {}", origin.url()), descriptors());
+    let gateway = Gateway::with_descriptor_limit(format!("upstream: {}", origin.url()), descriptors());
     let mut clients: Vec<RawClient> = (0..SILENT).map(|_| gateway.connect()).collect();
     for client in &mut clients {
         client.send(gateway.get("/").header("Connection", "close").bytes());
@@ -160,7 +160,7 @@ fn more_requests_on_one_connection_than_there_are_descriptors_wait_for_one_and_b
         "upstream: app\nupstreams:\n  app: {{servers: [{}], timeouts: {{connect: 60s}}, health: {{path: /healthz, every: 100ms, timeout: 1s}}}}",
         origin.url()
     );
-    let gateway = Gateway::with_descriptors(configuration, descriptors());
+    let gateway = Gateway::with_descriptor_limit(configuration, descriptors());
     over_http2(&gateway, async |sender| {
         let mut asked = JoinSet::new();
         for _ in 0..REQUESTS {

@@ -218,7 +218,7 @@ fn a_known_device_has_its_own_budget_and_strangers_share_one() {
 fn the_head_waits_for_what_the_page_says_and_the_page_comes_whole() {
     let filler = "x".repeat(20_000);
     let page = format!("{filler} welcome {filler}");
-    let origin = Origin::conversing(move |mut exchange| {
+    let origin = Origin::scripted(move |mut exchange| {
         while let Some(received) = exchange.request() {
             let page = if received.text().contains("password=right") {
                 page.clone()

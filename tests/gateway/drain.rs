@@ -73,7 +73,7 @@ fn a_lame_duck_ends_at_once_with_a_second_signal_and_waits_for_nothing_where_ano
     eventually("it is not ready", || crate::support::Request::new(next.admin(), "GET", "/readyz").status() == 503);
     next.signal("TERM");
     assert_eq!(next.ended().code(), Some(0));
-    assert!(next.said().iter().any(|line| line == "ended at once"), "{:?}", next.said());
+    assert!(next.log_messages().iter().any(|line| line == "ended at once"), "{:?}", next.log_messages());
 }
 
 #[test]
@@ -116,7 +116,7 @@ fn streams_of_http2_are_finished() {
 
 #[test]
 fn an_upgraded_connection_goes_on_until_the_client_closes_it() {
-    let origin = Origin::conversing(crate::upgrade::echo);
+    let origin = Origin::scripted(crate::upgrade::echo);
     let mut gateway = Gateway::start(format!("upstream: {}", origin.url()));
     let address = gateway.address();
     let mut socket = crate::upgrade::open(&gateway);

@@ -153,9 +153,11 @@ fn a_gateway_from_standard_input_says_that_it_cannot_read_it_again() {
     );
     assert_eq!(gateway.get("/").status(), 200);
     gateway.signal("HUP");
-    eventually("it says so", || gateway.said().iter().any(|line| line.starts_with("nothing to reload")));
+    eventually("it says so", || gateway.log_messages().iter().any(|line| line.starts_with("nothing to reload")));
     gateway.signal("USR2");
-    eventually("that too", || gateway.said().iter().any(|line| line.contains("which cannot be read again: start")));
+    eventually("that too", || {
+        gateway.log_messages().iter().any(|line| line.contains("which cannot be read again: start"))
+    });
     assert_eq!((gateway.get("/").status(), gateway.reloads()), (200, 0));
 }
 
@@ -177,7 +179,7 @@ fn an_audit_fifo_that_nobody_reads_is_refused_at_the_start_and_at_a_reload() {
     fifo(&gateway.path("trail"));
     gateway.reload(format!("{config}audit: {{file: trail}}"));
     assert_eq!(gateway.failed_reloads(), 1);
-    let told = gateway.said().join("\n");
+    let told = gateway.log_messages().join("\n");
     assert!(told.contains("portcullis.yaml:5:15: ") && told.contains("a FIFO that nobody reads"), "{told}");
     gateway.reload(format!("{config}audit: {{file: trail.jsonl}}"));
     assert_eq!((gateway.get("/").status(), gateway.failed_reloads()), (200, 1));
@@ -241,7 +243,11 @@ fn a_fifo_in_the_place_of_what_was_a_file_is_refused_and_signals_are_heard() {
         fifo(&gateway.path("next"));
         fs::rename(gateway.path("next"), gateway.path(name)).expect("both are in the folder");
         eventually("it is refused", || gateway.failed_reloads() == 1);
-        assert!(gateway.said().join("\n").contains("it is a FIFO, and not a regular file"), "{:?}", gateway.said());
+        assert!(
+            gateway.log_messages().join("\n").contains("it is a FIFO, and not a regular file"),
+            "{:?}",
+            gateway.log_messages()
+        );
         gateway.signal("HUP");
         eventually("it is refused again", || gateway.failed_reloads() == 2);
         assert_eq!(gateway.get("/").status(), 403);

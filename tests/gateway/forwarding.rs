@@ -335,7 +335,7 @@ fn an_expectation_to_continue_is_passed_to_the_application() {
 
 #[test]
 fn an_application_may_refuse_before_the_body_comes() {
-    let origin = Origin::conversing(|mut exchange| {
+    let origin = Origin::scripted(|mut exchange| {
         exchange.head();
         exchange.write("HTTP/1.1 413 Too Large\r\nContent-Length: 2\r\nConnection: close\r\n\r\nno");
     });

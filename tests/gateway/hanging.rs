@@ -22,7 +22,7 @@ fn reading(files: &mut HangingFiles, origin: &Origin) -> Gateway {
     ));
     files.hang();
     gateway.signal("HUP");
-    files.holds_somebody();
+    files.wait_for_blocked_reader();
     gateway
 }
 
@@ -40,7 +40,7 @@ fn while_a_list_cannot_be_read_reloads_are_answered_and_take_place_when_it_can()
     for expected in 1..=3 {
         goes_on(&gateway);
         gateway.signal("HUP");
-        let answers = || gateway.said().iter().filter(|line| line.starts_with("a reload is under way")).count();
+        let answers = || gateway.log_messages().iter().filter(|line| line.starts_with("a reload is under way")).count();
         eventually("the reload is answered", || answers() == expected);
     }
     assert_eq!(gateway.reloads(), 0);
@@ -56,7 +56,7 @@ fn while_a_list_cannot_be_read_the_gateway_drains_when_it_is_told_to() {
     let mut gateway = reading(&mut files, &origin);
     gateway.signal("TERM");
     assert_eq!(gateway.ended().code(), Some(0));
-    assert!(gateway.said().iter().any(|line| line.starts_with("drained")), "{:?}", gateway.said());
+    assert!(gateway.log_messages().iter().any(|line| line.starts_with("drained")), "{:?}", gateway.log_messages());
 }
 
 #[test]
@@ -68,10 +68,10 @@ fn while_a_list_cannot_be_read_a_second_signal_ends_the_gateway_at_once() {
     client.send(gateway.get("/").bytes());
     eventually("the request is under way", || origin.count() == 1);
     gateway.signal("TERM");
-    eventually("it drains", || gateway.said().iter().any(|line| line.starts_with("draining")));
+    eventually("it drains", || gateway.log_messages().iter().any(|line| line.starts_with("draining")));
     gateway.signal("TERM");
     assert_eq!(gateway.ended().code(), Some(0));
-    assert!(gateway.said().iter().any(|line| line == "ended at once"), "{:?}", gateway.said());
+    assert!(gateway.log_messages().iter().any(|line| line == "ended at once"), "{:?}", gateway.log_messages());
 }
 
 #[test]
@@ -82,8 +82,8 @@ fn an_audit_trail_that_cannot_be_opened_holds_up_nothing_but_its_reload() {
         let config = format!("upstream: {}\nadmin: {{address: 127.0.0.1:0}}\n", origin.url());
         let mut gateway = Gateway::start(&config);
         files.hang();
-        gateway.rewrite(format!("{config}audit: {{{place}: {}}}", files.path("audit").display()));
-        files.holds_somebody();
+        gateway.write_config(format!("{config}audit: {{{place}: {}}}", files.path("audit").display()));
+        files.wait_for_blocked_reader();
         goes_on(&gateway);
         gateway.signal("TERM");
         assert_eq!(gateway.ended().code(), Some(0));
@@ -108,7 +108,7 @@ fn a_start_that_cannot_read_its_list_or_its_configuration_ends_with_a_signal() {
             .stderr(Stdio::null())
             .spawn()
             .expect("the binary starts");
-        files.holds_somebody();
+        files.wait_for_blocked_reader();
         signal(&starting, "TERM");
         eventually("it ends", || starting.try_wait().expect("a child of ours").is_some());
     }

@@ -96,7 +96,7 @@ fn a_request_whose_client_leaves_is_not_forwarded() {
     let sent = [gateway.get("/left").bytes(), [gateway.get("/left").bytes(), b"GET".to_vec()].concat(), post];
     for bytes in sent {
         let mut client = gateway.connect();
-        client.send_what_is_taken(&bytes);
+        client.send_until_full(&bytes);
         eventually("it is held", || held(&gateway) == 1);
         drop(client);
         eventually("its place is free again", || held(&gateway) == 0);

@@ -171,11 +171,11 @@ fn an_authority_and_a_host_that_disagree_never_reach_the_application_so() {
 
 #[test]
 fn a_stream_that_is_reset_ends_its_request_upstream_and_no_other() {
-    let origin = Origin::conversing(|mut exchange| {
+    let origin = Origin::scripted(|mut exchange| {
         while let Some(received) = exchange.request() {
             match received.target.as_str() {
                 "/slow" => {
-                    exchange.is_left();
+                    exchange.client_has_left();
                     return;
                 }
                 _ => exchange.write("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"),

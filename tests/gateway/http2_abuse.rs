@@ -13,7 +13,7 @@ use std::time::Duration;
 use crate::support::Answer;
 use crate::support::Gateway;
 use crate::support::Origin;
-use crate::support::Over;
+use crate::support::StopOnDrop;
 use crate::support::Stopwatch;
 use crate::support::eventually;
 
@@ -117,7 +117,7 @@ fn others_are_served(gateway: &Gateway, during: impl FnOnce()) {
             }
             slowest
         });
-        let end = Over(&over);
+        let end = StopOnDrop(&over);
         during();
         drop(end);
         let slowest = client.join().expect("every request is answered");

@@ -19,7 +19,7 @@ const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 
 /// An application that says nothing of 100, and reads the body before it answers.
 fn unknowing() -> Origin {
-    Origin::conversing(|mut exchange| {
+    Origin::scripted(|mut exchange| {
         while exchange.request().is_some() {
             exchange.write(OK);
         }
@@ -28,7 +28,7 @@ fn unknowing() -> Origin {
 
 /// One that asks for the body.
 fn asking() -> Origin {
-    Origin::conversing(|mut exchange| {
+    Origin::scripted(|mut exchange| {
         while let Some(mut received) = exchange.head() {
             exchange.write("HTTP/1.1 100 Continue\r\n\r\n");
             exchange.body(&mut received);
@@ -121,7 +121,7 @@ fn over_http2_a_client_that_waits_is_asked_after_a_while_though_the_application_
 
 /// An application that gives hints before it answers.
 fn hinting() -> Origin {
-    Origin::conversing(|mut exchange| {
+    Origin::scripted(|mut exchange| {
         while exchange.request().is_some() {
             exchange.write(
                 "HTTP/1.1 103 Early Hints\r\nLink: </a.css>; rel=preload\r\nConnection: x-hop\r\nX-Hop: 1\r\n\r\nHTTP/1.1 102 Processing\r\n\r\n",
@@ -221,7 +221,7 @@ fn an_application_of_http2_asks_a_client_that_waits_for_its_body() {
 
 #[test]
 fn hints_without_end_are_cut_and_those_now_and_then_as_well() {
-    let origin = Origin::conversing(|mut exchange| {
+    let origin = Origin::scripted(|mut exchange| {
         let Some(received) = exchange.request() else { return };
         let pause = if received.target == "/slow" { Duration::from_millis(100) } else { Duration::ZERO };
         let mut stream = exchange.into_stream();

@@ -215,9 +215,9 @@ fn requests_in_flight_are_bounded_and_a_slot_is_free_again_after_the_answer() {
 #[test]
 fn a_client_that_hangs_up_gives_its_slot_back() {
     let origin = Origin::start();
-    let slow = Origin::conversing(|mut exchange| {
+    let slow = Origin::scripted(|mut exchange| {
         exchange.request();
-        exchange.is_left();
+        exchange.client_has_left();
     });
     let gateway = Gateway::start(format!(
         "upstream: {}\nlimits:\n  - {{name: busy, key: client_ip, concurrent: 1}}\nroutes:\n  - {{match: /slow, upstream: {}}}",

@@ -148,7 +148,7 @@ fn both_logs_are_written_in_the_schema_that_is_asked_for() {
     let gateway = logged(&origin, "");
     let more = "routes: [{match: /x, limits: [{name: knocks, key: client_ip, rate: 1/hour, then: {ban: 1h}}]}]";
     let lines = |format: &str, find: &dyn Fn(&Value) -> bool| {
-        gateway.rewrite(format!("log: {{format: {format}}}\nupstream: {}\n{more}", origin.url()));
+        gateway.write_config(format!("log: {{format: {format}}}\nupstream: {}\n{more}", origin.url()));
         let mut found = Vec::new();
         eventually("both logs have lines in that format", || {
             gateway.get("/x").status();
@@ -239,7 +239,7 @@ fn requests_are_logged_only_where_that_is_wanted() {
 fn people_get_lines_they_can_read() {
     let origin = Origin::start();
     let gateway = logged(&origin, "");
-    gateway.rewrite(format!("log: {{format: human}}\nupstream: {}", origin.url()));
+    gateway.write_config(format!("log: {{format: human}}\nupstream: {}", origin.url()));
     eventually("a line for people", || {
         gateway.get("/readable").status();
         gateway

@@ -19,12 +19,12 @@ use socket2::Type;
 
 use crate::bodies::gzip;
 use crate::support::Answer;
-use crate::support::Authority;
+use crate::support::CertificateAuthority;
 use crate::support::Gateway;
 use crate::support::Origin;
 use crate::support::Stopwatch;
-use crate::support::TlsCaller;
 use crate::support::TlsClient;
+use crate::support::TlsClientConfig;
 use crate::tls;
 
 /// Raises the bound on descriptors as far as the system allows, and says how many connections a gateway takes then, at
@@ -94,11 +94,11 @@ fn idle_connections_are_printed() {
 fn idle_connections_with_tls_are_printed() {
     let most = connections(10_000);
     for count in [1000, most] {
-        let (origin, authority) = (Origin::start(), Authority::fresh());
+        let (origin, authority) = (Origin::start(), CertificateAuthority::new());
         let certified = [authority.server(&["a.test"])];
         let rest = "log: {requests: false}\nserver: {timeouts: {keepalive: 600s}}";
         let gateway = tls::gateway(&origin, &authority, &certified, rest);
-        let caller = TlsCaller::new(&authority, None);
+        let caller = TlsClientConfig::new(&authority, None);
         let (mut clients, each): (Vec<TlsClient>, f64) = kib_of_the_idle(&gateway, count, || {
             let mut client = caller.connect(gateway.address(), "a.test");
             assert_eq!(client.get("a.test").status, 200);
@@ -145,7 +145,7 @@ const LARGE: usize = 20 << 20;
 #[expect(clippy::print_stdout, reason = "a measurement is read")]
 fn slow_readers_of_large_answers_are_printed() {
     connections(READERS);
-    let origin = Origin::conversing(|mut exchange| {
+    let origin = Origin::scripted(|mut exchange| {
         while let Some(received) = exchange.request() {
             let length = if received.target == "/large" { LARGE } else { 5 };
             let block = vec![b'x'; length.min(64 * 1024)];

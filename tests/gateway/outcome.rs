@@ -71,7 +71,7 @@ fn wrapped(coding: &str, body: &[u8]) -> Vec<u8> {
 
 #[test]
 fn a_mark_is_found_in_every_encoding_and_however_the_page_is_cut_into_frames() {
-    let origin = Origin::conversing(|mut exchange| {
+    let origin = Origin::scripted(|mut exchange| {
         while let Some(received) = exchange.request() {
             let (coding, mark) =
                 received.target.rsplit_once("user=").and_then(|(_, user)| user.split_once('-')).expect("a target");
@@ -212,7 +212,7 @@ fn conditions_and_ranges_do_not_reach_the_application_and_encodings_only_that_ca
 
 #[test]
 fn an_answer_without_the_page_it_stands_for_says_nothing_of_it() {
-    let origin = Origin::conversing(|mut exchange| {
+    let origin = Origin::scripted(|mut exchange| {
         while let Some(received) = exchange.request() {
             let head = match (received.method.as_str(), received.target.as_str()) {
                 ("HEAD", _) => "200 OK\r\nContent-Length: 7",
@@ -234,7 +234,7 @@ fn an_answer_without_the_page_it_stands_for_says_nothing_of_it() {
 
 #[test]
 fn a_page_goes_on_while_it_is_looked_at() {
-    let origin = Origin::conversing(|mut exchange| {
+    let origin = Origin::scripted(|mut exchange| {
         while exchange.request().is_some() {
             exchange.write("HTTP/1.1 200 OK\r\nContent-Length: 14\r\n\r\nfirst");
             // The rest comes when the client has the first part.

@@ -131,7 +131,7 @@ fn a_correct_login_whose_client_hangs_up_gives_its_slot_back() {
 fn a_client_that_hangs_up_in_the_middle_of_the_answer_learns_nothing_and_gains_nothing() {
     let ends = ["welcome", "invalid password"];
     let asked = AtomicUsize::new(0);
-    let origin = Origin::conversing(move |mut exchange| {
+    let origin = Origin::scripted(move |mut exchange| {
         while exchange.request().is_some() {
             let end = ends[asked.fetch_add(1, Ordering::SeqCst).min(1)];
             let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", 1000 + end.len());

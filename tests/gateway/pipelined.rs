@@ -71,7 +71,7 @@ fn requests_may_come_together_and_cut_anywhere() {
 #[test]
 fn what_is_left_of_a_body_is_no_request_however_early_the_answer_and_late_the_rest() {
     // It answers before it reads the body, and never reads it.
-    let origin = Origin::conversing(|mut exchange| {
+    let origin = Origin::scripted(|mut exchange| {
         while exchange.head().is_some() && exchange.write("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok") {}
     });
     let gateway = Gateway::start(format!("upstream: {}", origin.url()));

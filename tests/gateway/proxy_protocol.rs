@@ -261,7 +261,8 @@ fn who_is_no_trusted_proxy_is_closed_without_an_answer_and_told_of_once() {
         assert!(client.ends_within(AT_ONCE));
     }
     assert_eq!(origin.count(), 0);
-    let told = || gateway.said().iter().filter(|line| line.contains("not in `client_ip.trusted_proxies`")).count();
+    let told =
+        || gateway.log_messages().iter().filter(|line| line.contains("not in `client_ip.trusted_proxies`")).count();
     eventually("it is told of", || told() == 1);
 }
 

@@ -11,17 +11,17 @@ use crate::proxy_protocol::V4;
 use crate::proxy_protocol::telling;
 use crate::proxy_protocol::v1;
 use crate::proxy_protocol::v2;
-use crate::support::Authority;
+use crate::support::CertificateAuthority;
 use crate::support::Gateway;
 use crate::support::Origin;
 use crate::support::RawClient;
-use crate::support::TlsCaller;
 use crate::support::TlsClient;
+use crate::support::TlsClientConfig;
 
 const TOLD: &str = "203.0.113.9 | 203.0.113.9";
 
 /// A gateway that wants a header, then TLS as `a.test`, and with `client_ca` a certificate.
-fn gateway(origin: &Origin, authority: &Authority, client_ca: Option<&Authority>) -> Gateway {
+fn gateway(origin: &Origin, authority: &CertificateAuthority, client_ca: Option<&CertificateAuthority>) -> Gateway {
     let certified = authority.server(&["a.test"]);
     let clients = client_ca.map_or("", |_| ", client_ca: clients.pem");
     let config = format!(
@@ -29,7 +29,7 @@ fn gateway(origin: &Origin, authority: &Authority, client_ca: Option<&Authority>
          upstream: {}\nclient_ip: {{trusted_proxies: [127.0.0.1]}}",
         origin.url()
     );
-    let clients = client_ca.map_or("", Authority::pem);
+    let clients = client_ca.map_or("", CertificateAuthority::pem);
     Gateway::with_files(
         config,
         &[("site.pem", &certified.cert), ("site.key", &certified.key), ("clients.pem", clients)],
@@ -37,18 +37,18 @@ fn gateway(origin: &Origin, authority: &Authority, client_ca: Option<&Authority>
 }
 
 /// Says this, and shakes hands behind it.
-fn behind(header: &[u8], caller: &TlsCaller, gateway: &Gateway) -> io::Result<TlsClient> {
+fn behind(header: &[u8], caller: &TlsClientConfig, gateway: &Gateway) -> io::Result<TlsClient> {
     let mut socket = TcpStream::connect(gateway.address())?;
     socket.write_all(header)?;
-    caller.shake_hands(socket, "a.test")
+    caller.handshake(socket, "a.test")
 }
 
 #[test]
 fn the_client_is_the_one_of_the_header_and_its_connection_is_secure() {
-    let (origin, authority) = (telling(), Authority::fresh());
+    let (origin, authority) = (telling(), CertificateAuthority::new());
     let gateway = gateway(&origin, &authority, None);
     for protocol in [&[][..], &["http/1.1"]] {
-        let caller = TlsCaller::new(&authority, None).offering(protocol);
+        let caller = TlsClientConfig::new(&authority, None).offering(protocol);
         for header in [v1("203.0.113.9"), v2(0x21, 0x11, V4)] {
             let mut client = behind(&header, &caller, &gateway).expect("a handshake");
             assert_eq!([client.get("a.test").text(), client.get("a.test").text()], [TOLD, TOLD]);
@@ -61,9 +61,9 @@ fn the_client_is_the_one_of_the_header_and_its_connection_is_secure() {
 
 #[test]
 fn the_hello_may_come_with_the_header() {
-    let (origin, authority) = (telling(), Authority::fresh());
+    let (origin, authority) = (telling(), CertificateAuthority::new());
     let gateway = gateway(&origin, &authority, None);
-    let caller = TlsCaller::new(&authority, None);
+    let caller = TlsClientConfig::new(&authority, None);
     for header in [v1("203.0.113.9"), v2(0x21, 0x11, V4)] {
         let name = "a.test".try_into().expect("a name");
         let mut session = ClientConnection::new(Arc::clone(&caller.config()), name).expect("a session");
@@ -80,25 +80,25 @@ fn the_hello_may_come_with_the_header() {
 
 #[test]
 fn clients_show_their_certificate_behind_the_header() {
-    let (origin, authority, clients) = (telling(), Authority::fresh(), Authority::fresh());
+    let (origin, authority, clients) = (telling(), CertificateAuthority::new(), CertificateAuthority::new());
     let gateway = gateway(&origin, &authority, Some(&clients));
     let header = v2(0x21, 0x11, V4);
-    let asked = |caller: &TlsCaller, host: &str| {
+    let asked = |caller: &TlsClientConfig, host: &str| {
         let response = behind(&header, caller, &gateway).ok()?.try_get(host)?;
         Some((response.status, response.text()))
     };
-    let caller = TlsCaller::new(&authority, Some(&clients.client()));
+    let caller = TlsClientConfig::new(&authority, Some(&clients.client()));
     assert_eq!(asked(&caller, "a.test"), Some((200, TOLD.to_owned())));
     assert_eq!(asked(&caller, "b.test").map(|(status, _)| status), Some(421));
-    assert_eq!(asked(&TlsCaller::new(&authority, None), "a.test"), None);
+    assert_eq!(asked(&TlsClientConfig::new(&authority, None), "a.test"), None);
     assert_eq!(origin.count(), 1);
 }
 
 #[test]
 fn neither_goes_without_the_other_nor_the_other_way_round() {
-    let (origin, authority) = (telling(), Authority::fresh());
+    let (origin, authority) = (telling(), CertificateAuthority::new());
     let gateway = gateway(&origin, &authority, None);
-    let caller = TlsCaller::new(&authority, None);
+    let caller = TlsClientConfig::new(&authority, None);
     assert!(caller.try_connect(gateway.address(), "a.test").is_err(), "no header");
     let mut clear = RawClient::connect(gateway.address());
     clear.send(v1("203.0.113.9")).send(gateway.get("/").bytes());

@@ -44,7 +44,7 @@ fn the_start_says_where_counts_are_kept_and_no_password() {
         origin.url()
     ));
     let expected = format!("counts are kept in redis at {} (single), prefix {{site}}", redis.address());
-    assert!(gateway.said().contains(&expected), "{:?}", gateway.said());
+    assert!(gateway.log_messages().contains(&expected), "{:?}", gateway.log_messages());
     assert_eq!(gateway.get("/").status(), 200);
     assert_eq!(
         ready(&gateway),
@@ -169,7 +169,7 @@ fn a_start_without_redis_serves_by_itself_until_it_comes() {
     assert_eq!(statuses, [200, 200, 429]);
     let (status, told) = ready(&gateway);
     assert_eq!((status, &told["store"]["up"]), (200, &json!(false)));
-    assert!(gateway.said().iter().any(|said| said.contains("is away")), "{:?}", gateway.said());
+    assert!(gateway.log_messages().iter().any(|said| said.contains("is away")), "{:?}", gateway.log_messages());
     redis.restart();
     eventually("redis is found", || ready(&gateway).1["store"]["up"] == true);
 }
@@ -185,7 +185,7 @@ fn another_store_waits_for_the_next_start_and_is_named() {
         "admin: {{address: 127.0.0.1:0}}\nupstream: {}\nstore: {{redis: {{url: \"redis://:s3cret@127.0.0.1:1\", timeout: 50ms}}, on_failure: deny{LIMITED}",
         origin.url()
     ));
-    let said = gateway.said();
+    let said = gateway.log_messages();
     let waits = "store.redis.url, store.redis.timeout: the change takes effect with the next start";
     assert!(said.iter().any(|said| said.starts_with(waits)), "{said:?}");
     assert!(!gateway.stderr().join("\n").contains("s3cret"));

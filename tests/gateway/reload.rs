@@ -24,7 +24,7 @@ fn a_changed_file_is_read_without_being_asked() {
     let gateway = Gateway::start(format!("upstream: {}", old.url()));
     let mut client = gateway.connect();
     assert_eq!(gateway.get("/").send_on(&mut client).text(), "old");
-    gateway.rewrite(format!("upstream: {}", new.url()));
+    gateway.write_config(format!("upstream: {}", new.url()));
     eventually("the new application answers", || gateway.get("/").send_on(&mut client).text() == "new");
 }
 
@@ -32,7 +32,7 @@ fn a_changed_file_is_read_without_being_asked() {
 fn a_signal_reloads() {
     let (old, new) = (named("old"), named("new"));
     let gateway = Gateway::start(format!("upstream: {}", old.url()));
-    gateway.rewrite(format!("upstream: {}", new.url()));
+    gateway.write_config(format!("upstream: {}", new.url()));
     gateway.signal("HUP");
     eventually("the new application answers", || gateway.get("/").send().text() == "new");
     let told = gateway.reloads();

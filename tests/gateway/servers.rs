@@ -151,7 +151,7 @@ fn a_name_is_all_of_its_addresses_and_counted_as_what_was_written() {
     let port = origin.address().port();
     let gateway = among(&[format!("http://localhost:{port}")], "balance: round_robin");
     eventually("the name is looked up", || {
-        gateway.said().iter().any(|line| line.contains("a server's name has these addresses now"))
+        gateway.log_messages().iter().any(|line| line.contains("a server's name has these addresses now"))
     });
     for number in 0..20 {
         assert_eq!(gateway.post("/").form(&format!("n={number}")).status(), 200);
@@ -181,7 +181,7 @@ fn a_server_that_is_away_costs_others_nothing_and_is_used_again_when_it_is_back(
         let has = |name: &str, end: &str| of_server.clone().any(|line| line.starts_with(name) && line.ends_with(end));
         has("portcullis_upstream_errors_total{", "") && has("portcullis_upstream_healthy{", " 0")
     });
-    let back = Origin::back_on(address);
+    let back = Origin::start_on(address);
     eventually("the server is used again", || {
         assert_eq!(gateway.get("/").status(), 200);
         back.count() > 0

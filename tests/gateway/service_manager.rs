@@ -62,7 +62,7 @@ fn readiness_reloads_and_the_end_are_told() {
     gateway.signal("HUP");
     manager.hears(&["RELOADING=1", "MONOTONIC_USEC="]);
     manager.hears(&["READY=1"]);
-    gateway.rewrite("nonsense");
+    gateway.write_config("nonsense");
     manager.hears(&["RELOADING=1"]);
     manager.hears(&["READY=1"]);
     assert!(!manager.has_heard("WATCHDOG=1"));
@@ -153,7 +153,7 @@ fn a_socket_of_the_service_manager_is_served() {
     for _ in 0..20 {
         assert_eq!(gateway.get("/").status(), 200);
     }
-    let said = gateway.said();
+    let said = gateway.log_messages();
     let unwanted: Vec<_> = said.iter().filter(|line| line.contains("does not listen there")).collect();
     assert_eq!(unwanted.len(), 1, "{said:?}");
 

@@ -54,7 +54,7 @@ fn a_large_chunked_upload_arrives_whole() {
 #[test]
 fn a_large_download_arrives_whole_within_little_memory() {
     let body = Arc::new(pattern(LARGE));
-    let origin = Origin::conversing({
+    let origin = Origin::scripted({
         let body = Arc::clone(&body);
         move |mut exchange| {
             exchange.request();
@@ -73,7 +73,7 @@ fn a_large_download_arrives_whole_within_little_memory() {
 
 #[test]
 fn the_first_bytes_of_an_answer_do_not_wait_for_the_last() {
-    let origin = Origin::conversing(|mut exchange| {
+    let origin = Origin::scripted(|mut exchange| {
         exchange.request();
         exchange.write(
             "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nContent-Type: text/event-stream\r\n\r\n5\r\nfirst\r\n",
@@ -120,7 +120,7 @@ pub(crate) fn kib_for_each<C>(gateway: &Gateway, mut connect: impl FnMut() -> C)
 #[test]
 fn clients_that_do_not_read_hold_up_the_application_and_fill_no_memory() {
     let written = Arc::new(AtomicUsize::new(0));
-    let origin = Origin::conversing({
+    let origin = Origin::scripted({
         let written = Arc::clone(&written);
         move |mut exchange| {
             exchange.request();
@@ -147,7 +147,7 @@ fn clients_that_do_not_read_hold_up_the_application_and_fill_no_memory() {
 
 #[test]
 fn long_heads_that_clients_do_not_read_fill_no_memory_either() {
-    let origin = Origin::conversing(|mut exchange| {
+    let origin = Origin::scripted(|mut exchange| {
         exchange.request();
         exchange.write(format!("HTTP/1.1 200 OK\r\nX: {}\r\nContent-Length: {LARGE}\r\n\r\n", "y".repeat(99 << 10)));
         let block = vec![b'x'; 64 * 1024];
@@ -165,7 +165,7 @@ fn long_heads_that_clients_do_not_read_fill_no_memory_either() {
 
 #[test]
 fn applications_that_do_not_read_hold_up_their_clients_and_fill_no_memory() {
-    let origin = Origin::conversing(|mut exchange| {
+    let origin = Origin::scripted(|mut exchange| {
         exchange.head();
         // Until the client has gone.
         thread::sleep(Duration::from_secs(30));
@@ -175,7 +175,7 @@ fn applications_that_do_not_read_hold_up_their_clients_and_fill_no_memory() {
     let each = kib_for_each(&gateway, || {
         let mut client = gateway.connect();
         client.send(format!("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: {LARGE}\r\n\r\n"));
-        client.send_what_is_taken(&block);
+        client.send_until_full(&block);
         client
     });
     assert!(each <= BUSY, "{each} KiB");
@@ -184,7 +184,7 @@ fn applications_that_do_not_read_hold_up_their_clients_and_fill_no_memory() {
 #[test]
 fn an_answer_cut_short_is_seen_cut_short() {
     for head in ["Content-Length: 10\r\n\r\nhello", "Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n"] {
-        let origin = Origin::conversing(move |mut exchange| {
+        let origin = Origin::scripted(move |mut exchange| {
             exchange.request();
             exchange.write(format!("HTTP/1.1 200 OK\r\n{head}"));
         });
@@ -198,13 +198,13 @@ fn an_answer_cut_short_is_seen_cut_short() {
 /// Begins an answer that never ends, and goes on with it every while where it is told to; counts who leaves it.
 fn endless(left: &Arc<AtomicUsize>, goes_on: bool) -> Origin {
     let left = Arc::clone(left);
-    Origin::conversing(move |mut exchange| {
+    Origin::scripted(move |mut exchange| {
         exchange.request();
         exchange.write("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n");
         while goes_on && exchange.write("5\r\nhello\r\n") {
             thread::sleep(Duration::from_millis(50));
         }
-        if goes_on || exchange.is_left() {
+        if goes_on || exchange.client_has_left() {
             left.fetch_add(1, Ordering::SeqCst);
         }
     })

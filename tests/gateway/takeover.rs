@@ -53,7 +53,7 @@ fn two_hundred_reloads_under_load_fail_no_request() {
     let gateway = Gateway::start(config(100_000));
     under_load(&gateway.get("/"), || {
         for number in 1..=200 {
-            gateway.rewrite(config(100_000 + number));
+            gateway.write_config(config(100_000 + number));
             gateway.signal("HUP");
             eventually("it is reloaded", || gateway.reloads() >= number);
         }
@@ -110,7 +110,7 @@ fn a_bad_file_ends_the_new_process_and_the_old_one_goes_on() {
     let (status, told) = gateway.failing_successor();
     assert_eq!(status.code(), Some(1));
     assert!(told.contains("already in use"), "{told}");
-    eventually("the old one says so", || gateway.said().iter().any(|line| line.contains("this one goes on")));
+    eventually("the old one says so", || gateway.log_messages().iter().any(|line| line.contains("this one goes on")));
     assert_eq!(gateway.get("/").status(), 200);
 
     gateway.write("portcullis.yaml", &config);
@@ -124,7 +124,7 @@ fn without_a_running_gateway_it_simply_starts() {
     let mut gateway = Gateway::start(format!("upstream: {}", origin.url()));
     gateway.kill();
     let next = gateway.successor();
-    assert!(next.said().iter().any(|line| line.contains("nothing to take over")), "{:?}", next.said());
+    assert!(next.log_messages().iter().any(|line| line.contains("nothing to take over")), "{:?}", next.log_messages());
     assert_eq!(next.get("/").status(), 200);
 }
 
@@ -152,15 +152,15 @@ fn a_signal_starts_the_process_that_takes_over() {
     gateway.write("portcullis.yaml", "nonsense");
     gateway.signal("USR2");
     let failed = |line: &String| line.contains("did not take over: exit status: 1");
-    eventually("the failure is told", || gateway.said().iter().any(failed));
+    eventually("the failure is told", || gateway.log_messages().iter().any(failed));
     assert_eq!(gateway.get("/").status(), 200);
 
     gateway.write("portcullis.yaml", &config);
     under_load(&gateway.get("/"), || {
         gateway.signal("USR2");
-        eventually("the new one serves", || gateway.said().iter().any(|line| line.contains("has taken over")));
+        eventually("the new one serves", || gateway.log_messages().iter().any(|line| line.contains("has taken over")));
     });
-    let said = gateway.said();
+    let said = gateway.log_messages();
     let process =
         said.iter().find_map(|line| line.strip_prefix("process ")?.split(" has taken over").next()?.parse().ok());
     let _successor = Orphan(process.expect("its number"));
@@ -246,7 +246,7 @@ fn another_user_is_handed_nothing() {
         open(path);
     }
     assert_eq!(stranger(), Some(0));
-    eventually("it is told", || gateway.said().iter().any(|line| line.contains("of another user")));
+    eventually("it is told", || gateway.log_messages().iter().any(|line| line.contains("of another user")));
     assert_eq!(gateway.get("/").status(), 200);
 }
 
@@ -311,7 +311,7 @@ pub(crate) fn hatch(gateway: &Gateway) -> PathBuf {
 }
 
 fn complaints(gateway: &Gateway) -> usize {
-    gateway.said().iter().filter(|line| line.contains("does not serve")).count()
+    gateway.log_messages().iter().filter(|line| line.contains("does not serve")).count()
 }
 
 /// A process that outlives the one that started it.

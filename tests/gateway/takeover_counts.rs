@@ -57,7 +57,7 @@ fn gated() -> (Origin, Gate) {
 
 fn taken_over(gateway: &Gateway) -> Gateway {
     let next = gateway.successor();
-    assert!(next.said().iter().any(|line| line.starts_with("the counts of ")), "{:?}", next.said());
+    assert!(next.log_messages().iter().any(|line| line.starts_with("the counts of ")), "{:?}", next.log_messages());
     next
 }
 
@@ -330,7 +330,7 @@ fn a_killed_successor_leaves_nothing_hanging_and_admits_nothing_more() {
     for client in &mut standing {
         assert_eq!(gateway.get("/").send_on(client).status, 503);
     }
-    let told = gateway.said().iter().filter(|line| line.contains("has taken over is gone")).count();
+    let told = gateway.log_messages().iter().filter(|line| line.contains("has taken over is gone")).count();
     assert_eq!(told, 1);
     gate.open();
     assert_eq!(under_way.remove(0).response().status, 200);
@@ -455,7 +455,7 @@ fn a_new_process_of_the_version_before_counts_anew() {
     newcomer.read_to_string(&mut told).unwrap_or_default();
     assert!(told.ends_with("draining\n") && !told.contains("clock"), "{told}");
     assert_eq!(gateway.ended().code(), Some(0));
-    let warned = gateway.said().iter().filter(|line| line.contains("counts begin anew")).count();
+    let warned = gateway.log_messages().iter().filter(|line| line.contains("counts begin anew")).count();
     assert_eq!(warned, 1);
 }
 
@@ -488,7 +488,7 @@ fn a_running_gateway_of_the_version_before_is_taken_over_from() {
     let mut before = std::process::Command::new("python3").args(["-c", BEFORE]).arg(&hatch).spawn().expect("python3");
     eventually("it listens", || UnixStream::connect(&hatch).is_ok());
     let next = gateway.successor();
-    assert!(next.said().iter().any(|line| line.contains("of an older version")), "{:?}", next.said());
+    assert!(next.log_messages().iter().any(|line| line.contains("of an older version")), "{:?}", next.log_messages());
     assert_eq!(next.get("/").status(), 200);
     assert!(before.wait().expect("a child").success());
 }

@@ -136,7 +136,7 @@ fn a_body_that_goes_on_slowly_is_let_go_on() {
 
 #[test]
 fn a_client_that_does_not_read_is_cut_off() {
-    let origin = Origin::conversing(|mut exchange| {
+    let origin = Origin::scripted(|mut exchange| {
         exchange.request();
         exchange.write("HTTP/1.1 200 OK\r\nContent-Length: 100000000\r\n\r\n");
         while exchange.write(vec![b'x'; 65536]) {}
@@ -210,7 +210,7 @@ fn an_application_that_comes_back_is_used_at_once() {
     assert_eq!(gateway.get("/").status(), 200);
     drop(origin);
     assert_eq!(gateway.get("/").status(), 502);
-    let _back = Origin::back_on(address);
+    let _back = Origin::start_on(address);
     assert_eq!(gateway.get("/").send().text(), "back");
 }
 
@@ -227,7 +227,7 @@ fn with_no_healthy_server_requests_are_503_until_one_is_back() {
     let response = gateway.get("/none").send();
     assert!(response.header("content-type").expect("a type").starts_with("application/problem+json"));
     assert_eq!(gateway.log_line("/none")["decision"], "error");
-    let _back = Origin::back_on(address);
+    let _back = Origin::start_on(address);
     eventually("the server is healthy again", || gateway.get("/").status() == 200);
 }
 

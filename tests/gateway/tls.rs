@@ -14,16 +14,21 @@ use tokio_tungstenite::tungstenite::Message;
 
 use crate::http2::ask;
 use crate::support::Answer;
-use crate::support::Authority;
+use crate::support::CertificateAuthority;
 use crate::support::Certified;
 use crate::support::Gateway;
 use crate::support::Origin;
-use crate::support::TlsCaller;
+use crate::support::TlsClientConfig;
 use crate::support::certificate;
 use crate::upgrade::echo;
 
 /// A gateway with TLS in front of an application, and who vouches for it. `certified` becomes `0.pem`, `0.key` and so on.
-pub(crate) fn gateway(origin: &Origin, authority: &Authority, certified: &[Certified], rest: &str) -> Gateway {
+pub(crate) fn gateway(
+    origin: &Origin,
+    authority: &CertificateAuthority,
+    certified: &[Certified],
+    rest: &str,
+) -> Gateway {
     let mut files = vec![("ca.pem".to_owned(), authority.pem().to_owned())];
     let mut pairs = Vec::new();
     for (number, Certified { cert, key }) in certified.iter().enumerate() {
@@ -38,20 +43,20 @@ pub(crate) fn gateway(origin: &Origin, authority: &Authority, certified: &[Certi
 }
 
 /// One that is `a.test`.
-pub(crate) fn simple(origin: &Origin, authority: &Authority) -> Gateway {
+pub(crate) fn simple(origin: &Origin, authority: &CertificateAuthority) -> Gateway {
     gateway(origin, authority, &[authority.server(&["a.test"])], "")
 }
 
 #[test]
 fn a_client_that_says_goodbye_behind_its_request_is_answered() {
     let origin = Origin::answering(|_| Answer::ok("late").after(Duration::from_millis(2500)));
-    let authority = Authority::fresh();
+    let authority = CertificateAuthority::new();
     let gateway = simple(&origin, &authority);
-    let mut client = TlsCaller::new(&authority, None).connect(gateway.address(), "a.test");
+    let mut client = TlsClientConfig::new(&authority, None).connect(gateway.address(), "a.test");
     client.send("GET / HTTP/1.1\r\nHost: a.test\r\n\r\n");
     client.finish();
     assert_eq!(client.response().text(), "late");
-    assert!(client.is_told_goodbye());
+    assert!(client.gets_close_notify());
 }
 
 /// What curl says when it asks `a.test` for `/`.
@@ -91,7 +96,7 @@ pub(crate) fn s_client(gateway: &Gateway, arguments: &[&str]) -> String {
 
 #[test]
 fn curl_speaks_both_versions_of_http() {
-    let (origin, authority) = (Origin::answering(|_| Answer::ok("hello")), Authority::fresh());
+    let (origin, authority) = (Origin::answering(|_| Answer::ok("hello")), CertificateAuthority::new());
     let gateway = simple(&origin, &authority);
     assert_eq!(curl(&gateway, &["--http1.1"]), "hello HTTP/1.1 200");
     assert_eq!(curl(&gateway, &["--http2"]), "hello HTTP/2 200");
@@ -110,7 +115,7 @@ fn curl_speaks_both_versions_of_http() {
 
 #[test]
 fn versions_from_1_2_on_are_spoken() {
-    let (origin, authority) = (Origin::start(), Authority::fresh());
+    let (origin, authority) = (Origin::start(), CertificateAuthority::new());
     let gateway = simple(&origin, &authority);
     for (version, name) in [("-tls1_2", "TLSv1.2"), ("-tls1_3", "TLSv1.3")] {
         let said = s_client(&gateway, &[version, "-servername", "a.test"]);
@@ -123,7 +128,7 @@ fn versions_from_1_2_on_are_spoken() {
 
 #[test]
 fn a_certificate_is_chosen_by_the_name_that_is_asked_for() {
-    let (origin, authority) = (Origin::start(), Authority::fresh());
+    let (origin, authority) = (Origin::start(), CertificateAuthority::new());
     let certified =
         [authority.server(&["a.test"]), authority.server(&["*.b.test", "b.test"]), authority.server(&["c.b.test"])];
     let gateway = gateway(&origin, &authority, &certified, "");
@@ -145,9 +150,9 @@ fn a_certificate_is_chosen_by_the_name_that_is_asked_for() {
 
 #[test]
 fn the_protocol_is_what_the_two_agree_on() {
-    let (origin, authority) = (Origin::start(), Authority::fresh());
+    let (origin, authority) = (Origin::start(), CertificateAuthority::new());
     let gateway = simple(&origin, &authority);
-    let caller = TlsCaller::new(&authority, None);
+    let caller = TlsClientConfig::new(&authority, None);
     let agreed =
         |offered: &[&str]| caller.offering(offered).try_connect(gateway.address(), "a.test").map(|it| it.protocol());
     assert_eq!(agreed(&["http/1.1", "h2"]).expect("a handshake").as_deref(), Some("h2"));
@@ -164,11 +169,11 @@ fn the_protocol_is_what_the_two_agree_on() {
 
 #[test]
 fn http2_without_alpn_is_known_by_its_preface() {
-    let (origin, authority) = (Origin::start(), Authority::fresh());
+    let (origin, authority) = (Origin::start(), CertificateAuthority::new());
     let gateway = simple(&origin, &authority);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     for protocols in [&[][..], &["h2"]] {
-        let connector = TlsConnector::from(TlsCaller::new(&authority, None).offering(protocols).config());
+        let connector = TlsConnector::from(TlsClientConfig::new(&authority, None).offering(protocols).config());
         runtime.block_on(async {
             let socket = TcpStream::connect(gateway.address()).await.expect("a connection");
             let name = "a.test".try_into().expect("a name");
@@ -186,7 +191,7 @@ fn http2_without_alpn_is_known_by_its_preface() {
 
 #[test]
 fn the_application_hears_that_the_scheme_is_https() {
-    let (origin, authority) = (Origin::start(), Authority::fresh());
+    let (origin, authority) = (Origin::start(), CertificateAuthority::new());
     let gateway = simple(&origin, &authority);
     curl(&gateway, &["-H", "X-Forwarded-Proto: http"]);
     assert_eq!(origin.last().header("x-forwarded-proto"), Some("https"));
@@ -195,7 +200,7 @@ fn the_application_hears_that_the_scheme_is_https() {
 #[test]
 fn device_cookies_are_secure() {
     let origin = Origin::answering(|_| Answer::new(302, &[("Location", "/account")], ""));
-    let authority = Authority::fresh();
+    let authority = CertificateAuthority::new();
     let known = "routes:\n  - match: POST /*\n    outcome: {success: {status: 302}}\n    known_clients: {of: param.u, by: cookie}\n    \
                  limits: [{key: client_ip, rate: 9/hour, unless: [known_client]}]\n";
     let gateway = gateway(&origin, &authority, &[authority.server(&["a.test"])], known);
@@ -206,9 +211,9 @@ fn device_cookies_are_secure() {
 
 #[test]
 fn connections_stay_open_between_requests_also_after_a_rest() {
-    let (origin, authority) = (Origin::start(), Authority::fresh());
+    let (origin, authority) = (Origin::start(), CertificateAuthority::new());
     let gateway = simple(&origin, &authority);
-    let mut client = TlsCaller::new(&authority, None).connect(gateway.address(), "a.test");
+    let mut client = TlsClientConfig::new(&authority, None).connect(gateway.address(), "a.test");
     assert_eq!(client.get("a.test").status, 200);
     assert_eq!(client.get("a.test").status, 200);
     std::thread::sleep(Duration::from_millis(1500));
@@ -219,9 +224,9 @@ fn connections_stay_open_between_requests_also_after_a_rest() {
 
 #[test]
 fn websockets_work() {
-    let (origin, authority) = (Origin::conversing(echo), Authority::fresh());
+    let (origin, authority) = (Origin::scripted(echo), CertificateAuthority::new());
     let gateway = simple(&origin, &authority);
-    let stream = TlsCaller::new(&authority, None).connect(gateway.address(), "a.test").into_stream();
+    let stream = TlsClientConfig::new(&authority, None).connect(gateway.address(), "a.test").into_stream();
     let (mut socket, response) = tungstenite::client("wss://a.test/live", stream).expect("a WebSocket");
     assert_eq!(response.status(), 101);
     for length in [1, 70_000, 300_000] {
@@ -235,9 +240,9 @@ fn websockets_work() {
 #[test]
 fn draining_finishes_what_is_under_way_and_says_goodbye() {
     let origin = Origin::answering(|_| Answer::ok("slow").after(Duration::from_secs(1)));
-    let authority = Authority::fresh();
+    let authority = CertificateAuthority::new();
     let mut gateway = simple(&origin, &authority);
-    let caller = TlsCaller::new(&authority, None);
+    let caller = TlsClientConfig::new(&authority, None);
     let mut idle = caller.connect(gateway.address(), "a.test");
     assert_eq!(idle.get("a.test").status, 200);
     let mut resting = caller.connect(gateway.address(), "a.test");
@@ -249,6 +254,6 @@ fn draining_finishes_what_is_under_way_and_says_goodbye() {
     crate::support::eventually("the request is under way", || origin.count() == 4);
     gateway.signal("TERM");
     assert_eq!(busy.response().text(), "slow");
-    assert!(busy.is_told_goodbye() && idle.is_told_goodbye() && resting.is_told_goodbye());
+    assert!(busy.gets_close_notify() && idle.gets_close_notify() && resting.gets_close_notify());
     assert_eq!(gateway.ended().code(), Some(0));
 }

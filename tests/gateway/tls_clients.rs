@@ -8,11 +8,11 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
 use crate::http2::ask;
-use crate::support::Authority;
+use crate::support::CertificateAuthority;
 use crate::support::Certified;
 use crate::support::Gateway;
 use crate::support::Origin;
-use crate::support::TlsCaller;
+use crate::support::TlsClientConfig;
 use crate::support::certificate;
 use crate::support::eventually;
 use crate::tls::s_client;
@@ -21,16 +21,16 @@ use crate::tls::simple;
 /// Everything a gateway needs that lets in only clients of an authority.
 struct Site {
     origin: Origin,
-    authority: Authority,
-    clients: Authority,
+    authority: CertificateAuthority,
+    clients: CertificateAuthority,
     certified: Certified,
 }
 
 impl Site {
     fn new() -> Self {
-        let authority = Authority::fresh();
+        let authority = CertificateAuthority::new();
         let certified = authority.server(&["a.test", "b.test"]);
-        Self { origin: Origin::start(), authority, clients: Authority::fresh(), certified }
+        Self { origin: Origin::start(), authority, clients: CertificateAuthority::new(), certified }
     }
 
     /// One listener for each file of authorities; the empty one lets in everybody.
@@ -45,7 +45,7 @@ impl Site {
 
     fn gateway(&self, client_cas: &[&str]) -> Gateway {
         let (ca, clients) = (self.authority.pem(), self.clients.pem());
-        let more = format!("{clients}{}", Authority::fresh().pem());
+        let more = format!("{clients}{}", CertificateAuthority::new().pem());
         let files = [
             ("ca.pem", ca),
             ("site.pem", &self.certified.cert),
@@ -57,17 +57,17 @@ impl Site {
     }
 
     /// A client that shows a certificate of this authority.
-    fn caller_of(&self, clients: &Authority) -> TlsCaller {
-        TlsCaller::new(&self.authority, Some(&clients.client()))
+    fn caller_of(&self, clients: &CertificateAuthority) -> TlsClientConfig {
+        TlsClientConfig::new(&self.authority, Some(&clients.client()))
     }
 
-    fn caller(&self) -> TlsCaller {
+    fn caller(&self) -> TlsClientConfig {
         self.caller_of(&self.clients)
     }
 }
 
 /// The status, or none where the gateway did not let it in.
-fn asked(caller: &TlsCaller, gateway: &Gateway) -> Option<u16> {
+fn asked(caller: &TlsClientConfig, gateway: &Gateway) -> Option<u16> {
     Some(caller.try_connect(gateway.address(), "a.test").ok()?.try_get("a.test")?.status)
 }
 
@@ -76,9 +76,9 @@ fn only_clients_with_a_certificate_of_the_authority_are_let_in() {
     let site = Site::new();
     let gateway = site.gateway(&["clients.pem"]);
     assert_eq!(asked(&site.caller(), &gateway), Some(200));
-    assert_eq!(asked(&TlsCaller::new(&site.authority, None), &gateway), None);
+    assert_eq!(asked(&TlsClientConfig::new(&site.authority, None), &gateway), None);
     assert_eq!(asked(&site.caller_of(&site.authority), &gateway), None);
-    assert_eq!(asked(&site.caller_of(&Authority::fresh()), &gateway), None, "only the name is the same");
+    assert_eq!(asked(&site.caller_of(&CertificateAuthority::new()), &gateway), None, "only the name is the same");
     assert_eq!(site.origin.count(), 1);
     let told = gateway.stderr().join("\n");
     assert!(!told.contains("certificate") && !told.contains("handshake"), "{told}");
@@ -121,7 +121,7 @@ fn whoever_named_no_host_may_speak_to_an_address_only() {
     let site = Site::new();
     let gateway = site.gateway(&["clients.pem", ""]);
     let [strict, open] = gateway.addresses()[..] else { panic!("two listeners") };
-    let caller = site.caller().unnamed();
+    let caller = site.caller().without_sni();
     let status = |address, host: &str| caller.connect(address, "a.test").try_get(host).map(|response| response.status);
     for (host, expected) in [("127.0.0.1:8443", 200), ("[::1]:8443", 200), ("a.test", 421), ("b.test", 421)] {
         assert_eq!(status(strict, host), Some(expected), "{host}");
@@ -151,7 +151,7 @@ fn over_http2_each_request_is_held_to_the_name_of_the_handshake() {
 
 #[test]
 fn connections_are_resumed() {
-    let (origin, authority) = (Origin::start(), Authority::fresh());
+    let (origin, authority) = (Origin::start(), CertificateAuthority::new());
     let gateway = simple(&origin, &authority);
     let reconnect = s_client(&gateway, &["-tls1_2", "-servername", "a.test", "-reconnect"]);
     assert_eq!(reconnect.matches("Reused, TLSv1.2").count(), 5, "{reconnect}");
@@ -168,7 +168,7 @@ fn connections_are_resumed() {
 
 /// Asks twice there, so that there is something to resume with; whether the second connection was resumed.
 #[track_caller]
-fn resumes(caller: &TlsCaller, address: SocketAddr) -> bool {
+fn resumes(caller: &TlsClientConfig, address: SocketAddr) -> bool {
     for _ in 0..2 {
         let mut client = caller.connect(address, "a.test");
         let resumed = client.is_resumed();
@@ -185,7 +185,7 @@ fn what_one_listener_gave_to_resume_with_is_worth_nothing_on_another() {
     let site = Site::new();
     let gateway = site.gateway(&["", "clients.pem", "more.pem"]);
     let [open, strict, more] = gateway.addresses()[..] else { panic!("three listeners") };
-    let stranger = TlsCaller::new(&site.authority, None);
+    let stranger = TlsClientConfig::new(&site.authority, None);
     assert!(resumes(&stranger, open));
     let got_in = stranger.try_connect(strict, "a.test").ok().and_then(|mut client| client.try_get("a.test"));
     assert!(got_in.is_none());
@@ -207,7 +207,7 @@ fn what_was_given_to_resume_with_ends_with_the_authority_and_not_with_the_certif
     let fresh = || site.caller().connect(gateway.address(), "a.test");
     eventually("the new certificate is shown", || fresh().certificate() == certificate(&renewed.cert));
     assert!(caller.connect(gateway.address(), "a.test").is_resumed());
-    let others = Authority::fresh();
+    let others = CertificateAuthority::new();
     gateway.write("clients.pem", others.pem());
     eventually("nobody is let in by the old authority", || asked(&caller, &gateway).is_none());
     assert_eq!(asked(&site.caller_of(&others), &gateway), Some(200));

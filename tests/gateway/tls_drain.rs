@@ -14,10 +14,10 @@ use tokio_rustls::TlsConnector;
 
 use crate::http2::ask;
 use crate::support::Answer;
-use crate::support::Authority;
+use crate::support::CertificateAuthority;
 use crate::support::Gateway;
 use crate::support::Origin;
-use crate::support::TlsCaller;
+use crate::support::TlsClientConfig;
 use crate::support::eventually;
 use crate::tls::simple;
 
@@ -33,9 +33,9 @@ fn origin() -> Origin {
 fn speak(
     runtime: &Runtime,
     gateway: &Gateway,
-    authority: &Authority,
+    authority: &CertificateAuthority,
 ) -> (SendRequest<Bytes>, JoinHandle<Result<(), h2::Error>>) {
-    let connector = TlsConnector::from(TlsCaller::new(authority, None).offering(&["h2"]).config());
+    let connector = TlsConnector::from(TlsClientConfig::new(authority, None).offering(&["h2"]).config());
     let address = gateway.address();
     runtime.block_on(async {
         let socket = tokio::net::TcpStream::connect(address).await.expect("a connection");
@@ -52,7 +52,7 @@ fn get(path: &str) -> Request<()> {
 /// Has five streams under way, and another client asking one request after the other, while `end` ends the gateway.
 #[track_caller]
 fn check(end: impl FnOnce(&Gateway) -> Option<Gateway>) {
-    let (origin, authority) = (origin(), Authority::fresh());
+    let (origin, authority) = (origin(), CertificateAuthority::new());
     let mut gateway = simple(&origin, &authority);
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
     let runtime = runtime.expect("a runtime");
@@ -114,7 +114,7 @@ const LONG: &str = "server: {timeouts: {header: 10m, keepalive: 10m, drain: 10m}
 
 #[test]
 fn handshakes_and_headers_that_do_not_come_hold_up_no_end() {
-    let (origin, authority) = (origin(), Authority::fresh());
+    let (origin, authority) = (origin(), CertificateAuthority::new());
     let certified = authority.server(&["a.test"]);
     let tls = "tls: {certificates: [{cert: 0.pem, key: 0.key}]}";
     let config = format!(
@@ -151,9 +151,9 @@ fn handshakes_and_headers_that_do_not_come_hold_up_no_end() {
 
 #[test]
 fn connections_at_rest_hold_up_no_end() {
-    let (origin, authority) = (origin(), Authority::fresh());
+    let (origin, authority) = (origin(), CertificateAuthority::new());
     let mut gateway = crate::tls::gateway(&origin, &authority, &[authority.server(&["a.test"])], LONG);
-    let mut client = TlsCaller::new(&authority, None).connect(gateway.address(), "a.test");
+    let mut client = TlsClientConfig::new(&authority, None).connect(gateway.address(), "a.test");
     assert_eq!(client.get("a.test").status, 200);
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
     let runtime = runtime.expect("a runtime");
@@ -162,7 +162,7 @@ fn connections_at_rest_hold_up_no_end() {
     // By then the first one has been taken apart.
     std::thread::sleep(Duration::from_millis(1500));
     gateway.signal("TERM");
-    assert!(client.is_told_goodbye());
+    assert!(client.gets_close_notify());
     let _ = runtime.block_on(connection).expect("no panic");
     assert_eq!(gateway.ended().code(), Some(0));
 }

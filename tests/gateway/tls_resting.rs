@@ -10,9 +10,9 @@ use std::time::Duration;
 
 use crate::streaming::BUSY;
 use crate::streaming::kib_for_each;
-use crate::support::Authority;
+use crate::support::CertificateAuthority;
 use crate::support::Origin;
-use crate::support::TlsCaller;
+use crate::support::TlsClientConfig;
 use crate::support::eventually;
 use crate::tls::gateway;
 use crate::tls::simple;
@@ -22,9 +22,9 @@ const RESTED: Duration = Duration::from_millis(500);
 
 #[test]
 fn a_connection_that_has_rested_is_served_again_as_often_as_it_likes() {
-    let (origin, authority) = (Origin::start(), Authority::fresh());
+    let (origin, authority) = (Origin::start(), CertificateAuthority::new());
     let gateway = simple(&origin, &authority);
-    let mut client = TlsCaller::new(&authority, None).connect(gateway.address(), "a.test");
+    let mut client = TlsClientConfig::new(&authority, None).connect(gateway.address(), "a.test");
     for _ in 0..3 {
         assert_eq!([client.get("a.test").status, client.get("a.test").status], [200, 200]);
         thread::sleep(RESTED);
@@ -45,19 +45,19 @@ fn a_connection_that_has_rested_is_served_again_as_often_as_it_likes() {
 
 #[test]
 fn a_connection_that_has_rested_is_told_goodbye_when_its_time_is_over() {
-    let (origin, authority) = (Origin::start(), Authority::fresh());
+    let (origin, authority) = (Origin::start(), CertificateAuthority::new());
     let certified = [authority.server(&["a.test"])];
     let gateway = gateway(&origin, &authority, &certified, "server: {timeouts: {keepalive: 700ms}}");
-    let mut client = TlsCaller::new(&authority, None).connect(gateway.address(), "a.test");
+    let mut client = TlsClientConfig::new(&authority, None).connect(gateway.address(), "a.test");
     assert_eq!(client.get("a.test").status, 200);
-    assert!(client.is_told_goodbye());
+    assert!(client.gets_close_notify());
 }
 
 #[test]
 fn resting_connections_take_little() {
-    let (origin, authority) = (Origin::start(), Authority::fresh());
+    let (origin, authority) = (Origin::start(), CertificateAuthority::new());
     let gateway = simple(&origin, &authority);
-    let caller = TlsCaller::new(&authority, None);
+    let caller = TlsClientConfig::new(&authority, None);
     let each = kib_for_each(&gateway, || {
         let mut client = caller.connect(gateway.address(), "a.test");
         assert_eq!(client.get("a.test").status, 200);
@@ -74,7 +74,7 @@ const LARGE: usize = 100_000_000;
 /// Answers without end, and counts how often it was left before that.
 fn endless(left: &Arc<AtomicUsize>) -> Origin {
     let left = Arc::clone(left);
-    Origin::conversing(move |mut exchange| {
+    Origin::scripted(move |mut exchange| {
         exchange.request();
         exchange.write(format!("HTTP/1.1 200 OK\r\nContent-Length: {LARGE}\r\n\r\n"));
         let block = vec![b'x'; 64 * 1024];
@@ -87,10 +87,10 @@ fn endless(left: &Arc<AtomicUsize>) -> Origin {
 #[test]
 fn a_client_that_does_not_read_is_cut_off() {
     let left = Arc::default();
-    let (origin, authority) = (endless(&left), Authority::fresh());
+    let (origin, authority) = (endless(&left), CertificateAuthority::new());
     let certified = [authority.server(&["a.test"])];
     let gateway = gateway(&origin, &authority, &certified, "server: {timeouts: {body_idle: 400ms}}");
-    let mut client = TlsCaller::new(&authority, None).connect(gateway.address(), "a.test");
+    let mut client = TlsClientConfig::new(&authority, None).connect(gateway.address(), "a.test");
     client.send("GET / HTTP/1.1\r\nHost: a.test\r\n\r\n");
     eventually("the application is left", || left.load(Ordering::SeqCst) == 1);
     let mut got = Vec::new();
@@ -101,9 +101,9 @@ fn a_client_that_does_not_read_is_cut_off() {
 
 #[test]
 fn clients_that_do_not_read_fill_no_memory() {
-    let (origin, authority) = (endless(&Arc::default()), Authority::fresh());
+    let (origin, authority) = (endless(&Arc::default()), CertificateAuthority::new());
     let gateway = simple(&origin, &authority);
-    let caller = TlsCaller::new(&authority, None);
+    let caller = TlsClientConfig::new(&authority, None);
     let each = kib_for_each(&gateway, || {
         let mut client = caller.connect(gateway.address(), "a.test").into_stream();
         client.write_all(b"GET / HTTP/1.1\r\nHost: a.test\r\n\r\n").expect("a request is taken");

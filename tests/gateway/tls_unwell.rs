@@ -8,13 +8,13 @@ use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::Duration;
 
-use crate::support::Authority;
+use crate::support::CertificateAuthority;
 use crate::support::Gateway;
 use crate::support::Origin;
-use crate::support::Over;
 use crate::support::RawClient;
+use crate::support::StopOnDrop;
 use crate::support::Stopwatch;
-use crate::support::TlsCaller;
+use crate::support::TlsClientConfig;
 use crate::support::certificate;
 use crate::support::eventually;
 use crate::tls::gateway;
@@ -22,17 +22,17 @@ use crate::tls::simple;
 
 #[test]
 fn a_certificate_is_renewed_under_load_without_a_failed_request() {
-    let (origin, authority) = (Origin::start(), Authority::fresh());
+    let (origin, authority) = (Origin::start(), CertificateAuthority::new());
     let gateway = simple(&origin, &authority);
     let address = gateway.address();
-    let mut standing = TlsCaller::new(&authority, None).connect(address, "a.test");
+    let mut standing = TlsClientConfig::new(&authority, None).connect(address, "a.test");
     let (over, asked) = (AtomicBool::new(false), AtomicUsize::new(0));
     thread::scope(|scope| {
-        let _over = Over(&over);
+        let _over = StopOnDrop(&over);
         for _ in 0..3 {
             scope.spawn(|| {
                 while !over.load(Ordering::SeqCst) {
-                    let mut client = TlsCaller::new(&authority, None).connect(address, "a.test");
+                    let mut client = TlsClientConfig::new(&authority, None).connect(address, "a.test");
                     assert_eq!([client.get("a.test").status, client.get("a.test").status], [200, 200]);
                     asked.fetch_add(1, Ordering::SeqCst);
                 }
@@ -43,7 +43,7 @@ fn a_certificate_is_renewed_under_load_without_a_failed_request() {
             gateway.write("0.key", &renewed.key);
             gateway.write("0.pem", &renewed.cert);
             eventually("the new certificate is shown", || {
-                let client = TlsCaller::new(&authority, None).connect(address, "a.test");
+                let client = TlsClientConfig::new(&authority, None).connect(address, "a.test");
                 client.certificate() == certificate(&renewed.cert)
             });
             let before = asked.load(Ordering::SeqCst);
@@ -55,11 +55,11 @@ fn a_certificate_is_renewed_under_load_without_a_failed_request() {
 
 #[test]
 fn a_key_renewed_before_its_certificate_is_waited_for() {
-    let (origin, authority) = (Origin::start(), Authority::fresh());
+    let (origin, authority) = (Origin::start(), CertificateAuthority::new());
     let served = [authority.server(&["a.test"])];
     let gateway = gateway(&origin, &authority, &served, "log: {level: debug, format: json}");
-    let shown = || TlsCaller::new(&authority, None).connect(gateway.address(), "a.test").certificate();
-    let waits = || gateway.said().iter().filter(|line| line.contains("yet to be renewed")).count();
+    let shown = || TlsClientConfig::new(&authority, None).connect(gateway.address(), "a.test").certificate();
+    let waits = || gateway.log_messages().iter().filter(|line| line.contains("yet to be renewed")).count();
     let mut before = certificate(&served[0].cert);
     // A machine that is slow enough loses patience meanwhile.
     let renewed_unnoticed = (0..10).any(|_| {
@@ -73,12 +73,12 @@ fn a_key_renewed_before_its_certificate_is_waited_for() {
         assert!(gateway.failed_reloads() <= told + 1);
         gateway.failed_reloads() == told
     });
-    assert!(renewed_unnoticed, "{:?}", gateway.said());
+    assert!(renewed_unnoticed, "{:?}", gateway.log_messages());
 }
 
 #[test]
 fn a_key_that_does_not_fit_is_told_with_its_place_and_changes_nothing() {
-    let (origin, authority) = (Origin::start(), Authority::fresh());
+    let (origin, authority) = (Origin::start(), CertificateAuthority::new());
     let served = authority.server(&["a.test"]);
     let gateway = gateway(&origin, &authority, std::slice::from_ref(&served), "");
     gateway.write("0.key", &authority.server(&["a.test"]).key);
@@ -86,7 +86,7 @@ fn a_key_that_does_not_fit_is_told_with_its_place_and_changes_nothing() {
     let told = gateway.stderr().join("\n");
     assert!(told.contains("portcullis.yaml:2:73: ") && told.contains("does not belong"), "{told}");
     assert!(!told.contains("PRIVATE"), "{told}");
-    let mut client = TlsCaller::new(&authority, None).connect(gateway.address(), "a.test");
+    let mut client = TlsClientConfig::new(&authority, None).connect(gateway.address(), "a.test");
     assert_eq!(client.certificate(), certificate(&served.cert));
     assert_eq!(client.get("a.test").status, 200);
     // Putting it right is a change again.
@@ -98,10 +98,10 @@ fn a_key_that_does_not_fit_is_told_with_its_place_and_changes_nothing() {
 
 #[test]
 fn tls_comes_and_goes_on_an_address_without_dropping_a_connection() {
-    let (origin, authority) = (Origin::start(), Authority::fresh());
+    let (origin, authority) = (Origin::start(), CertificateAuthority::new());
     let gateway = simple(&origin, &authority);
     let address = gateway.address();
-    let caller = TlsCaller::new(&authority, None);
+    let caller = TlsClientConfig::new(&authority, None);
     let mut secret = caller.connect(address, "a.test");
     assert_eq!(secret.get("a.test").status, 200);
     gateway.reload(format!("listen: 127.0.0.1:0\nupstream: {}", origin.url()));
@@ -114,18 +114,22 @@ fn tls_comes_and_goes_on_an_address_without_dropping_a_connection() {
     assert_eq!(gateway.get("/").send_on(&mut clear).status, 200);
     assert_eq!(secret.get("a.test").status, 200);
     assert!(
-        gateway.said().iter().any(|line| line.contains(&format!("other TLS on {address}"))),
+        gateway.log_messages().iter().any(|line| line.contains(&format!("other TLS on {address}"))),
         "{:?}",
-        gateway.said()
+        gateway.log_messages()
     );
 }
 
 #[test]
 fn an_expired_certificate_is_warned_of_and_served() {
-    let (origin, authority) = (Origin::start(), Authority::fresh());
+    let (origin, authority) = (Origin::start(), CertificateAuthority::new());
     let gateway = gateway(&origin, &authority, &[authority.expired("a.test")], "");
-    assert!(gateway.said().iter().any(|line| line.contains("has expired on 2020-01-01")), "{:?}", gateway.said());
-    assert!(TlsCaller::new(&authority, None).try_connect(gateway.address(), "a.test").is_err());
+    assert!(
+        gateway.log_messages().iter().any(|line| line.contains("has expired on 2020-01-01")),
+        "{:?}",
+        gateway.log_messages()
+    );
+    assert!(TlsClientConfig::new(&authority, None).try_connect(gateway.address(), "a.test").is_err());
 }
 
 /// How long the gateway bears a client that has said this.
@@ -140,7 +144,7 @@ fn closed_after(gateway: &Gateway, said: &[u8]) -> Duration {
 
 #[test]
 fn silent_and_half_handshakes_are_closed_by_the_header_timeout_and_told_to_nobody() {
-    let (origin, authority) = (Origin::start(), Authority::fresh());
+    let (origin, authority) = (Origin::start(), CertificateAuthority::new());
     let certified = [authority.server(&["a.test"])];
     let gateway = gateway(&origin, &authority, &certified, "server: {timeouts: {header: 700ms}}");
     let half_a_hello = b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03";
@@ -154,17 +158,17 @@ fn silent_and_half_handshakes_are_closed_by_the_header_timeout_and_told_to_nobod
     }
     // Through the handshake, and then silent.
     let waited = Stopwatch::start();
-    let mut client = TlsCaller::new(&authority, None).connect(gateway.address(), "a.test");
+    let mut client = TlsClientConfig::new(&authority, None).connect(gateway.address(), "a.test");
     assert!(client.ends());
     assert!(waited.elapsed() < Duration::from_secs(5), "{:?}", waited.elapsed());
-    assert_eq!(TlsCaller::new(&authority, None).connect(gateway.address(), "a.test").get("a.test").status, 200);
-    let told = gateway.said();
+    assert_eq!(TlsClientConfig::new(&authority, None).connect(gateway.address(), "a.test").get("a.test").status, 200);
+    let told = gateway.log_messages();
     assert!(!told.iter().any(|line| line.contains("TLS handshake")), "{told:?}");
 }
 
 #[test]
 fn a_handshake_under_way_counts_as_a_connection_and_holds_up_no_other() {
-    let (origin, authority) = (Origin::start(), Authority::fresh());
+    let (origin, authority) = (Origin::start(), CertificateAuthority::new());
     let certified = [authority.server(&["a.test"])];
     let rest = "admin: {address: 127.0.0.1:0}\nserver: {max_connections_per_client: 20}";
     let gateway = gateway(&origin, &authority, &certified, rest);
@@ -172,7 +176,7 @@ fn a_handshake_under_way_counts_as_a_connection_and_holds_up_no_other() {
         (0..19).map(|_| TcpStream::connect(gateway.address()).expect("a connection")).collect();
     // Each core accepts its own, when it comes to it.
     eventually("all of them are accepted", || gateway.connections() == hanging.len());
-    let caller = TlsCaller::new(&authority, None);
+    let caller = TlsClientConfig::new(&authority, None);
     let mut client = caller.connect(gateway.address(), "a.test");
     assert_eq!(client.get("a.test").status, 200);
     assert!(caller.try_connect(gateway.address(), "a.test").is_err());

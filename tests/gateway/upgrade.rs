@@ -48,7 +48,7 @@ pub(crate) fn open(gateway: &Gateway) -> WebSocket<TcpStream> {
 
 #[test]
 fn messages_pass_both_ways() {
-    let origin = Origin::conversing(echo);
+    let origin = Origin::scripted(echo);
     let gateway = Gateway::start(format!("upstream: {}", origin.url()));
     let mut socket = open(&gateway);
     let large = Message::binary(vec![7; 1 << 20]);
@@ -64,7 +64,7 @@ fn messages_pass_both_ways() {
 
 #[test]
 fn an_open_socket_outlives_the_timeouts_of_requests() {
-    let origin = Origin::conversing(echo);
+    let origin = Origin::scripted(echo);
     let gateway = Gateway::start(format!(
         "upstream: app\nupstreams:\n  app: {{servers: [{}], timeouts: {{response: 300ms}}}}\nserver: {{timeouts: {{header: 300ms, keepalive: 300ms}}}}",
         origin.url()
@@ -77,7 +77,7 @@ fn an_open_socket_outlives_the_timeouts_of_requests() {
 
 #[test]
 fn either_side_may_end_it() {
-    let origin = Origin::conversing(echo);
+    let origin = Origin::scripted(echo);
     let gateway = Gateway::start(format!("upstream: {}", origin.url()));
     let mut socket = open(&gateway);
     socket.close(None).expect("an open socket");
@@ -106,7 +106,7 @@ fn a_refused_upgrade_is_an_ordinary_answer() {
 
 #[test]
 fn upgrades_are_limited_like_any_request() {
-    let origin = Origin::conversing(echo);
+    let origin = Origin::scripted(echo);
     let gateway = Gateway::start(format!(
         "upstream: {}\nroutes:\n  - match: /live\n    limits:\n      - {{name: live, key: client_ip, rate: 1/hour}}",
         origin.url()
@@ -131,7 +131,7 @@ fn an_unasked_for_101_is_502() {
 
 #[test]
 fn half_closed_tunnels_deliver_what_is_left() {
-    let origin = Origin::conversing(|mut exchange| {
+    let origin = Origin::scripted(|mut exchange| {
         exchange.request();
         exchange.write("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: lines\r\n\r\nready\n");
         let mut stream = exchange.into_stream();

@@ -27,7 +27,7 @@ use tokio::sync::Barrier;
 
 use crate::forwarding::cookie_lines;
 use crate::http2::over_http2;
-use crate::support::Authority;
+use crate::support::CertificateAuthority;
 use crate::support::Gateway;
 use crate::support::Origin;
 use crate::support::SecureOrigin;
@@ -398,7 +398,7 @@ fn grpc_passes_with_trailers_and_streams_both_ways() {
 
 #[test]
 fn over_tls_http2_is_agreed_on_or_the_server_counts_as_down() {
-    let (authority, origin) = (Authority::fresh(), Http2Origin::start());
+    let (authority, origin) = (CertificateAuthority::new(), Http2Origin::start());
     for (offered, status) in [(&["h2"][..], 200), (&["http/1.1"], 502), (&[], 502)] {
         let server = SecureOrigin::offering(origin.address, &authority, &["127.0.0.1"], offered);
         let config = format!(

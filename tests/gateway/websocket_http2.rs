@@ -31,12 +31,12 @@ use crate::chromium::Chromium;
 use crate::http2::ask;
 use crate::http2::over_http2;
 use crate::support::Answer;
-use crate::support::Authority;
+use crate::support::CertificateAuthority;
 use crate::support::Exchange;
 use crate::support::Gateway;
 use crate::support::Origin;
 use crate::support::Received;
-use crate::support::TlsCaller;
+use crate::support::TlsClientConfig;
 use crate::support::eventually;
 use crate::tls::simple;
 use crate::upgrade::echo;
@@ -131,7 +131,7 @@ async fn converse(sender: &SendRequest<Bytes>) {
 
 /// Answers the handshake as it should be answered, and goes on as it likes.
 pub(crate) fn accepting(then: impl Fn(TcpStream) + Send + Sync + 'static) -> Origin {
-    Origin::conversing(move |mut exchange| {
+    Origin::scripted(move |mut exchange| {
         if let Some(received) = exchange.request() {
             accept(&mut exchange, &received);
             then(exchange.into_stream());
@@ -148,7 +148,7 @@ pub(crate) fn accept(exchange: &mut Exchange, received: &Received) {
 
 #[test]
 fn messages_pass_both_ways_over_cleartext() {
-    let origin = Origin::conversing(echo);
+    let origin = Origin::scripted(echo);
     let gateway = Gateway::start(format!("upstream: {}", origin.url()));
     over_http2(&gateway, async |sender| {
         tokio::join!(converse(&sender), converse(&sender), converse(&sender));
@@ -162,9 +162,9 @@ fn messages_pass_both_ways_over_cleartext() {
 
 #[test]
 fn messages_pass_both_ways_over_tls() {
-    let (origin, authority) = (Origin::conversing(echo), Authority::fresh());
+    let (origin, authority) = (Origin::scripted(echo), CertificateAuthority::new());
     let gateway = simple(&origin, &authority);
-    let connector = TlsConnector::from(TlsCaller::new(&authority, None).offering(&["h2"]).config());
+    let connector = TlsConnector::from(TlsClientConfig::new(&authority, None).offering(&["h2"]).config());
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     runtime.block_on(async {
         let socket = tokio::net::TcpStream::connect(gateway.address()).await.expect("a connection");
@@ -190,7 +190,7 @@ fn a_real_browser_opens_one_in_its_connection() {
         socket.onmessage = ({data}) => { socket.close(4001, 'enough'); fetch(`/told?${encodeURIComponent(data)}`); };\
         socket.onclose = ({code, wasClean}) => fetch(`/closed?${code},${wasClean}`);\
         </script>";
-    let origin = Origin::conversing(|mut exchange| {
+    let origin = Origin::scripted(|mut exchange| {
         while let Some(received) = exchange.request() {
             if received.target == "/live" {
                 return echo_to(&received, exchange);
@@ -200,7 +200,7 @@ fn a_real_browser_opens_one_in_its_connection() {
                 .write(format!("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: {length}\r\n\r\n{PAGE}"));
         }
     });
-    let gateway = simple(&origin, &Authority::fresh());
+    let gateway = simple(&origin, &CertificateAuthority::new());
     let _browser = Chromium::visits(&format!("https://a.test:{}/", gateway.address().port()));
     let is_told = |target: &str| origin.requests().iter().any(|request| request.target == target);
     eventually("the page gets its echo", || is_told("/told?hello%20from%20the%20page"));
@@ -257,7 +257,7 @@ fn each_tunnel_has_a_key_of_its_own() {
 
 #[test]
 fn an_application_that_speaks_http2_is_asked_over_http1() {
-    let origin = Origin::conversing(echo);
+    let origin = Origin::scripted(echo);
     let gateway =
         Gateway::start(format!("upstream: app\nupstreams: {{app: {{servers: ['{}'], http2: true}}}}", origin.url()));
     over_http2(&gateway, async |sender| converse(&sender).await);
@@ -288,10 +288,10 @@ fn another_answer_passes_as_it_is_and_the_connection_goes_on() {
 /// What a client is answered that asks for a tunnel to such an application.
 #[track_caller]
 fn check_no_tunnel(answer: impl Fn(&str) -> String + Send + Sync + 'static, why: &str) {
-    let origin = Origin::conversing(move |mut exchange| {
+    let origin = Origin::scripted(move |mut exchange| {
         let Some(received) = exchange.request() else { return };
         exchange.write(answer(&derive_accept_key(received.header("sec-websocket-key").expect("a key").as_bytes())));
-        exchange.is_left();
+        exchange.client_has_left();
     });
     let gateway = Gateway::start(format!("upstream: {}", origin.url()));
     let status = over_http2(&gateway, async |sender| asked(&sender).await.0.status());

@@ -329,7 +329,7 @@ fn many_small_messages_for_an_application_that_is_busy_do_not_end_the_connection
     const COUNT: usize = 10_000;
     let (release, held) = mpsc::channel::<()>();
     let held = Mutex::new(held);
-    let origin = Origin::conversing(move |mut exchange| {
+    let origin = Origin::scripted(move |mut exchange| {
         let Some(received) = exchange.request() else { return };
         let _ = held.lock().expect("no panic here").recv_timeout(3 * LONG);
         accept(&mut exchange, &received);

@@ -32,7 +32,7 @@ const NEXT: &str = "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nnext";
 
 #[test]
 fn each_hostile_answer_reaches_its_client_as_one_answer_or_as_none() {
-    let origin = Origin::conversing(|mut exchange| {
+    let origin = Origin::scripted(|mut exchange| {
         let rows = rows();
         while let Some(received) = exchange.request() {
             let number = received.target.strip_prefix("/row/").and_then(|number| number.parse::<usize>().ok());

@@ -177,8 +177,9 @@ fn who_may_not_tell_of_bans_is_believed_within_a_second_all_the_same() {
     let config = config(&application.url(), &format!("url: \"{url}\", timeout: 10s"), "", LIMITS);
     let gateways = [Gateway::start(&config), Gateway::start(&config)];
     eventually("both have found Redis", || gateways.iter().all(store_up));
-    let is_said =
-        |gateway: &Gateway| gateway.said().iter().any(|said| said.contains("does not let this gateway publish"));
+    let is_said = |gateway: &Gateway| {
+        gateway.log_messages().iter().any(|said| said.contains("does not let this gateway publish"))
+    };
     eventually("both say what is amiss", || gateways.iter().all(is_said));
     let ban = ban_by_hand(&gateways[0], &json!({"address": "203.0.113.9", "for": "1h"}));
     know(&gateways, 1);

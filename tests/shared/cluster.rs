@@ -13,9 +13,9 @@ use crate::state;
 use crate::support::Caller;
 use crate::support::Gateway;
 use crate::support::Ledger;
-use crate::support::Over;
 use crate::support::RedisCluster;
 use crate::support::Request;
+use crate::support::StopOnDrop;
 use crate::support::Stopwatch;
 use crate::support::eventually;
 
@@ -106,7 +106,7 @@ fn requests_go_on_while_a_master_of_the_cluster_is_replaced() {
     let clock = application.clock();
     let over = AtomicBool::new(false);
     thread::scope(|scope| {
-        let ended = Over(&over);
+        let ended = StopOnDrop(&over);
         let clients: Vec<_> = (0..8)
             .map(|number: usize| {
                 let (address, over) = (gateways[number % 2].address(), &over);

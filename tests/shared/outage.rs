@@ -12,7 +12,7 @@ use crate::site::TIMEOUT;
 use crate::site::said_of_redis;
 use crate::support::Caller;
 use crate::support::Gateway;
-use crate::support::Over;
+use crate::support::StopOnDrop;
 use crate::support::Stopwatch;
 use crate::support::eventually;
 
@@ -84,7 +84,7 @@ pub(super) fn measure(
     let mut span = [Duration::ZERO; 4];
     let mut alone = Vec::new();
     let mut samples = thread::scope(|scope| {
-        let ended = Over(&over);
+        let ended = StopOnDrop(&over);
         let ask = |policy| {
             let over = &over;
             scope.spawn(move || {

@@ -13,8 +13,8 @@ use crate::state;
 use crate::support::Caller;
 use crate::support::Gateway;
 use crate::support::Ledger;
-use crate::support::Over;
 use crate::support::RedisSentinels;
+use crate::support::StopOnDrop;
 use crate::support::Stopwatch;
 use crate::support::eventually;
 
@@ -32,7 +32,7 @@ fn requests_go_on_while_the_sentinels_elect_a_new_master() {
     let clock = application.clock();
     let over = AtomicBool::new(false);
     thread::scope(|scope| {
-        let ended = Over(&over);
+        let ended = StopOnDrop(&over);
         let clients: Vec<_> = (0..8)
             .map(|number: usize| {
                 let (address, over) = (gateways[number % 2].address(), &over);
@@ -55,7 +55,7 @@ fn requests_go_on_while_the_sentinels_elect_a_new_master() {
         redis.servers[0].kill();
         eventually("the replica is the master", || redis.servers[1].cli(&["ROLE"]).starts_with("master"));
         // They look at it once a second before they say so.
-        eventually("the sentinels tell of it", || redis.tell_of(&redis.servers[1]));
+        eventually("the sentinels tell of it", || redis.agree_on_master(&redis.servers[1]));
         let elected = Stopwatch::start();
         eventually("the gateways have found the new master", || gateways.iter().all(store_up));
         assert!(elected.elapsed() < Duration::from_secs(1), "{:?}", elected.elapsed());

@@ -107,7 +107,7 @@ pub(super) fn store_up_at(admin: SocketAddr) -> bool {
 
 /// What the gateway said about its Redis, in order; not where it is, which it says at the start.
 pub(super) fn said_of_redis(gateway: &Gateway) -> Vec<String> {
-    let said = gateway.said().into_iter().filter(|sentence| sentence.to_ascii_lowercase().contains("redis"));
+    let said = gateway.log_messages().into_iter().filter(|sentence| sentence.to_ascii_lowercase().contains("redis"));
     said.filter(|sentence| !sentence.starts_with("counts are kept in")).collect()
 }
 

@@ -15,7 +15,7 @@ use super::tls_client::certificate;
 
 /// Who issues certificates.
 #[derive(Debug)]
-pub struct Authority {
+pub struct CertificateAuthority {
     issuer: CertifiedIssuer<'static, KeyPair>,
     pem: String,
 }
@@ -27,9 +27,9 @@ pub struct Certified {
     pub key: String,
 }
 
-impl Authority {
+impl CertificateAuthority {
     /// All have the same name.
-    pub fn fresh() -> Self {
+    pub fn new() -> Self {
         let mut params = CertificateParams::default();
         // Not that of those it vouches for, who would seem to vouch for themselves.
         params.distinguished_name.push(DnType::CommonName, "authority");
@@ -40,7 +40,7 @@ impl Authority {
 
     /// An authority that this one vouches for.
     #[must_use]
-    pub fn under(&self) -> Self {
+    pub fn intermediate(&self) -> Self {
         let mut params = CertificateParams::default();
         params.distinguished_name.push(DnType::CommonName, "authority between");
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -55,7 +55,7 @@ impl Authority {
     }
 
     /// A certificate for these names and addresses, and its key.
-    pub fn vouch_for(&self, names: &[&str]) -> (CertificateDer<'static>, PrivateKeyDer<'static>) {
+    pub fn key_pair(&self, names: &[&str]) -> (CertificateDer<'static>, PrivateKeyDer<'static>) {
         let Certified { cert, key } = self.server(names);
         (certificate(&cert), PrivateKeyDer::from_pem_slice(key.as_bytes()).expect("a key"))
     }

@@ -114,7 +114,7 @@ impl Gateway {
 
     /// Starts with a bound on its descriptors that it cannot raise.
     #[track_caller]
-    pub fn with_descriptors(config: impl AsRef<str>, most: u32) -> Self {
+    pub fn with_descriptor_limit(config: impl AsRef<str>, most: u32) -> Self {
         let folder = tempfile::tempdir().expect("a folder for the configuration");
         fs::write(folder.path().join("portcullis.yaml"), completed(config.as_ref())).expect("a file in the folder");
         let mut command = Command::new("sh");
@@ -191,7 +191,7 @@ impl Gateway {
             panic!("the gateway ended with {status}:\n{}", self.stderr().join("\n"));
         }
         // The admin line is the last of the start.
-        let said = self.said();
+        let said = self.log_messages();
         let started = said.iter().any(|line| line.contains("admin address") || line.starts_with(ADMIN));
         self.listeners = addresses_after(&said, LISTENING);
         self.admin = addresses_after(&said, ADMIN).pop();
@@ -206,7 +206,7 @@ impl Gateway {
 
     /// Every listener that was ever announced, in order.
     pub fn addresses(&self) -> Vec<SocketAddr> {
-        addresses_after(&self.said(), LISTENING)
+        addresses_after(&self.log_messages(), LISTENING)
     }
 
     #[track_caller]
@@ -240,7 +240,7 @@ impl Gateway {
     }
 
     /// Writes the configuration anew; whether and when it is read is up to the gateway.
-    pub fn rewrite(&self, config: impl AsRef<str>) {
+    pub fn write_config(&self, config: impl AsRef<str>) {
         self.write("portcullis.yaml", &completed(config.as_ref()));
     }
 
@@ -261,18 +261,18 @@ impl Gateway {
     #[track_caller]
     pub fn reload(&self, config: impl AsRef<str>) {
         let before = self.reloads();
-        self.rewrite(config);
+        self.write_config(config);
         eventually("the configuration is reloaded", || self.reloads() > before);
     }
 
     /// How many reloads were told of, good and bad.
     pub fn reloads(&self) -> usize {
-        self.said().iter().filter(|line| line.starts_with(RELOADED) || line.starts_with(NOT_RELOADED)).count()
+        self.log_messages().iter().filter(|line| line.starts_with(RELOADED) || line.starts_with(NOT_RELOADED)).count()
     }
 
     /// How many reloads changed nothing, because something was wrong.
     pub fn failed_reloads(&self) -> usize {
-        self.said().iter().filter(|line| line.starts_with(NOT_RELOADED)).count()
+        self.log_messages().iter().filter(|line| line.starts_with(NOT_RELOADED)).count()
     }
 
     /// Waits for the process to end by itself.
@@ -291,7 +291,7 @@ impl Gateway {
     }
 
     /// The sentences of the operational log, what a reload changed among them.
-    pub fn said(&self) -> Vec<String> {
+    pub fn log_messages(&self) -> Vec<String> {
         let sentence = |line: &String| {
             let line: Value = serde_json::from_str(line).ok()?;
             let changes = line["changes"].as_str().map_or(String::new(), |changes| format!(", {changes}"));

@@ -51,7 +51,7 @@ impl HangingFiles {
 
     /// Returns when somebody waits.
     #[track_caller]
-    pub fn holds_somebody(&mut self) {
+    pub fn wait_for_blocked_reader(&mut self) {
         self.is_told("held");
     }
 

@@ -38,7 +38,7 @@ impl Ledger {
         let since = Stopwatch::start();
         let arrivals = Arc::new(Mutex::new(Vec::new()));
         let lines = Arc::clone(&arrivals);
-        let origin = Origin::conversing_on(address, move |mut exchange| {
+        let origin = Origin::scripted_on(address, move |mut exchange| {
             while let Some(head) = exchange.head() {
                 let arrived = since.elapsed();
                 let sent = head.header("x-sent").and_then(|sent| sent.parse().ok()).unwrap_or_default();

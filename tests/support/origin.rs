@@ -153,7 +153,7 @@ impl Exchange {
     }
 
     /// Waits until the other side has gone; false when it stays.
-    pub fn is_left(&mut self) -> bool {
+    pub fn client_has_left(&mut self) -> bool {
         while self.wire.fill().is_ok() {}
         !self.wire.stream.timed_out
     }
@@ -214,7 +214,7 @@ impl Origin {
 
     /// Answers each request, once it has come whole.
     pub fn answering(answer: impl Fn(&Received) -> Answer + Send + Sync + 'static) -> Self {
-        Self::conversing(move |mut exchange| {
+        Self::scripted(move |mut exchange| {
             while let Some(received) = exchange.request() {
                 let answer = answer(&received);
                 thread::sleep(answer.delay);
@@ -226,18 +226,18 @@ impl Origin {
     }
 
     /// Leaves each connection to a script.
-    pub fn conversing(script: impl Fn(Exchange) + Send + Sync + 'static) -> Self {
-        Self::conversing_on(Ipv4Addr::LOCALHOST, script)
+    pub fn scripted(script: impl Fn(Exchange) + Send + Sync + 'static) -> Self {
+        Self::scripted_on(Ipv4Addr::LOCALHOST, script)
     }
 
     /// The same on another address of this machine.
-    pub fn conversing_on(address: Ipv4Addr, script: impl Fn(Exchange) + Send + Sync + 'static) -> Self {
+    pub fn scripted_on(address: Ipv4Addr, script: impl Fn(Exchange) + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind((address, 0)).expect("a free port");
         Self::on(listener, script)
     }
 
     /// Answers everything with 200, on an address where an origin stood before.
-    pub fn back_on(address: SocketAddr) -> Self {
+    pub fn start_on(address: SocketAddr) -> Self {
         let listener = TcpListener::bind(address).expect("the port is free again");
         Self::on(listener, |mut exchange| {
             while exchange.request().is_some() && exchange.write("HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nback") {}

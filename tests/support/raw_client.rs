@@ -45,7 +45,7 @@ impl RawClient {
     }
 
     /// Sends as much as the other side takes without waiting for long.
-    pub fn send_what_is_taken(&mut self, bytes: &[u8]) {
+    pub fn send_until_full(&mut self, bytes: &[u8]) {
         self.wire.stream.set_write_timeout(Some(Duration::from_millis(20))).expect("a timeout above zero");
         self.send(bytes);
         self.wire.stream.set_write_timeout(Some(PATIENCE)).expect("a timeout above zero");

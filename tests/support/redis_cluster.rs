@@ -115,7 +115,7 @@ impl RedisSentinels {
     }
 
     /// Whether every sentinel says that this server is the master.
-    pub fn tell_of(&self, server: &RedisServer) -> bool {
+    pub fn agree_on_master(&self, server: &RedisServer) -> bool {
         let port = server.address().port().to_string();
         let told = |sentinel: &Sentinel| sentinel.cli(&["SENTINEL", "get-master-addr-by-name", "sessions"]);
         self.sentinels.iter().all(|sentinel| told(sentinel).lines().nth(1) == Some(&*port))

@@ -14,7 +14,7 @@ use tokio::net::TcpStream;
 use tokio::runtime::Runtime;
 use tokio_rustls::TlsAcceptor;
 
-use super::authority::Authority;
+use super::authority::CertificateAuthority;
 
 /// TLS before an application that has none.
 #[derive(Debug)]
@@ -32,13 +32,18 @@ struct Handshakes {
 
 impl SecureOrigin {
     /// Speaks TLS as these names, and hands what comes to `application`.
-    pub fn before(application: SocketAddr, authority: &Authority, names: &[&str]) -> Self {
+    pub fn before(application: SocketAddr, authority: &CertificateAuthority, names: &[&str]) -> Self {
         Self::offering(application, authority, names, &[])
     }
 
     /// The same, with a choice of protocols.
-    pub fn offering(application: SocketAddr, authority: &Authority, names: &[&str], protocols: &[&str]) -> Self {
-        let (certificate, key) = authority.vouch_for(names);
+    pub fn offering(
+        application: SocketAddr,
+        authority: &CertificateAuthority,
+        names: &[&str],
+        protocols: &[&str],
+    ) -> Self {
+        let (certificate, key) = authority.key_pair(names);
         let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
         let mut config = ServerConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
@@ -71,7 +76,7 @@ impl SecureOrigin {
     }
 
     /// The names asked for in handshakes that came to their end.
-    pub fn asked_for(&self) -> Vec<Option<String>> {
+    pub fn requested_names(&self) -> Vec<Option<String>> {
         self.handshakes.asked_for.lock().expect("no panic here").clone()
     }
 

@@ -18,7 +18,7 @@ use rustls::pki_types::PrivateKeyDer;
 use rustls::pki_types::ServerName;
 use rustls::pki_types::pem::PemObject;
 
-use super::authority::Authority;
+use super::authority::CertificateAuthority;
 use super::authority::Certified;
 use super::clock::PATIENCE;
 use super::message::Response;
@@ -26,14 +26,14 @@ use super::message::Wire;
 
 /// How a client speaks TLS; clones share what they were given to resume with.
 #[derive(Clone, Debug)]
-pub struct TlsCaller(Arc<ClientConfig>);
+pub struct TlsClientConfig(Arc<ClientConfig>);
 
 /// A connection.
 pub type TlsStream = StreamOwned<ClientConnection, TcpStream>;
 
-impl TlsCaller {
+impl TlsClientConfig {
     /// Believes this authority, and presents a certificate where it has one.
-    pub fn new(authority: &Authority, certified: Option<&Certified>) -> Self {
+    pub fn new(authority: &CertificateAuthority, certified: Option<&Certified>) -> Self {
         let mut roots = RootCertStore::empty();
         roots.add(certificate(authority.pem())).expect("an authority");
         let builder = ClientConfig::builder_with_provider(Arc::new(default_provider()));
@@ -57,7 +57,7 @@ impl TlsCaller {
 
     /// Does not say with whom it wants to speak.
     #[must_use]
-    pub fn unnamed(&self) -> Self {
+    pub fn without_sni(&self) -> Self {
         let mut config = ClientConfig::clone(&self.0);
         config.enable_sni = false;
         Self(Arc::new(config))
@@ -69,11 +69,11 @@ impl TlsCaller {
 
     /// Connects, and shakes hands.
     pub fn try_connect(&self, address: SocketAddr, name: &str) -> io::Result<TlsClient> {
-        self.shake_hands(TcpStream::connect(address)?, name)
+        self.handshake(TcpStream::connect(address)?, name)
     }
 
     /// Shakes hands on a connection on which something else was said before.
-    pub fn shake_hands(&self, socket: TcpStream, name: &str) -> io::Result<TlsClient> {
+    pub fn handshake(&self, socket: TcpStream, name: &str) -> io::Result<TlsClient> {
         socket.set_nodelay(true)?;
         socket.set_read_timeout(Some(PATIENCE))?;
         socket.set_write_timeout(Some(PATIENCE))?;
@@ -144,7 +144,7 @@ impl TlsClient {
     }
 
     /// Reads to the end, and tells whether the server said that it is one.
-    pub fn is_told_goodbye(&mut self) -> bool {
+    pub fn gets_close_notify(&mut self) -> bool {
         self.wire.stream.read_to_end(&mut Vec::new()).is_ok()
     }
 

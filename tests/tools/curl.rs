@@ -4,7 +4,7 @@ use std::fs;
 
 use crate::site::Site;
 use crate::support::Answer;
-use crate::support::Authority;
+use crate::support::CertificateAuthority;
 use crate::support::Certified;
 use crate::support::Exchange;
 use crate::support::Gateway;
@@ -111,7 +111,7 @@ fn store(mut exchange: Exchange) {
 
 #[test]
 fn large_bodies_arrive_whole_both_ways() {
-    let origin = Origin::conversing(store);
+    let origin = Origin::scripted(store);
     let site = Site::before(&origin.url(), "");
     let content = big();
     let expected = digest(&content);
@@ -133,7 +133,7 @@ fn large_bodies_arrive_whole_both_ways() {
 
 #[test]
 fn a_body_is_sent_when_the_application_asks_for_it_and_never_when_the_request_is_refused() {
-    let origin = Origin::conversing(store);
+    let origin = Origin::scripted(store);
     let site = Site::before(&origin.url(), "limits: [{name: once, key: header.x-key, rate: 1/hour}]");
     let content = vec![b'x'; 2 << 20];
     let expected = digest(&content);
@@ -176,10 +176,10 @@ fn of_many_requests_at_once_exactly_as_many_pass_as_may() {
 
 #[test]
 fn an_answer_that_comes_before_the_whole_upload_reaches_the_client() {
-    let origin = Origin::conversing(|mut exchange| {
+    let origin = Origin::scripted(|mut exchange| {
         if exchange.head().is_some() {
             exchange.write("HTTP/1.1 413 Too Large\r\nContent-Length: 3\r\nConnection: close\r\n\r\nbig");
-            exchange.is_left();
+            exchange.client_has_left();
         }
     });
     let site = Site::before(&origin.url(), "");
@@ -193,9 +193,9 @@ fn an_answer_that_comes_before_the_whole_upload_reaches_the_client() {
 #[test]
 fn certificates_are_verified_on_both_sides() {
     let origin = Origin::start();
-    let (authority, clients) = (Authority::fresh(), Authority::fresh());
+    let (authority, clients) = (CertificateAuthority::new(), CertificateAuthority::new());
     let Certified { cert, key } = authority.server(&["a.test", "b.test"]);
-    let (client, stranger) = (clients.client(), Authority::fresh().client());
+    let (client, stranger) = (clients.client(), CertificateAuthority::new().client());
     let files = [
         ("ca.pem", authority.pem()),
         ("clients.pem", clients.pem()),

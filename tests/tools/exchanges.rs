@@ -17,11 +17,11 @@ fn large() -> Vec<u8> {
 
 /// An application that has an answer of every kind.
 pub(crate) fn application() -> Origin {
-    Origin::conversing(|mut exchange| {
+    Origin::scripted(|mut exchange| {
         while let Some(mut received) = exchange.head() {
             if received.target == "/early" {
                 exchange.write("HTTP/1.1 413 Too Large\r\nContent-Length: 3\r\nConnection: close\r\n\r\nbig");
-                exchange.is_left();
+                exchange.client_has_left();
                 return;
             }
             exchange.body(&mut received);

@@ -6,7 +6,7 @@ use std::process::Command;
 use std::process::Stdio;
 
 use crate::site::Site;
-use crate::support::Authority;
+use crate::support::CertificateAuthority;
 use crate::support::Certified;
 use crate::support::Origin;
 use crate::support::certificate;
@@ -92,8 +92,8 @@ fn a_protocol_is_agreed_on_or_none_is_spoken() {
 #[test]
 fn the_name_chooses_the_certificate_and_its_chain_is_shown() {
     let origin = Origin::start();
-    let authority = Authority::fresh();
-    let between = authority.under();
+    let authority = CertificateAuthority::new();
+    let between = authority.intermediate();
     let Certified { cert, key } = authority.server(&["a.test"]);
     let chained = between.server(&["b.test"]);
     let chain = format!("{}{}", chained.cert, between.pem());

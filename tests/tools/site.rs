@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use crate::support::Authority;
+use crate::support::CertificateAuthority;
 use crate::support::Certified;
 use crate::support::Gateway;
 use crate::tool::Said;
@@ -12,7 +12,7 @@ use crate::tool::run;
 #[derive(Debug)]
 pub(crate) struct Site {
     pub(crate) gateway: Gateway,
-    pub(crate) authority: Authority,
+    pub(crate) authority: CertificateAuthority,
     pub(crate) plain: SocketAddr,
     pub(crate) secure: SocketAddr,
 }
@@ -21,14 +21,19 @@ impl Site {
     /// In front of this application, with more of a configuration.
     #[track_caller]
     pub(crate) fn before(application: &str, more: &str) -> Self {
-        let authority = Authority::fresh();
+        let authority = CertificateAuthority::new();
         let Certified { cert, key } = authority.server(&["a.test"]);
         Self::certified(application, more, authority, &[("site.pem", &cert), ("site.key", &key)])
     }
 
     /// The same, with the certificate in `site.pem`, and other files.
     #[track_caller]
-    pub(crate) fn certified(application: &str, more: &str, authority: Authority, files: &[(&str, &str)]) -> Self {
+    pub(crate) fn certified(
+        application: &str,
+        more: &str,
+        authority: CertificateAuthority,
+        files: &[(&str, &str)],
+    ) -> Self {
         let config = format!(
             "listen:\n  - 127.0.0.1:0\n  - address: 127.0.0.1:0\n    \
              tls: {{certificates: [{{cert: site.pem, key: site.key}}]}}\nupstream: {application}\n{more}"

@@ -16,8 +16,8 @@ use rustix::process::setrlimit;
 use crate::support::Exchange;
 use crate::support::Gateway;
 use crate::support::Origin;
-use crate::support::Over;
 use crate::support::Request;
+use crate::support::StopOnDrop;
 use crate::support::Stopwatch;
 use crate::support::eventually;
 use crate::tool::Said;
@@ -54,7 +54,7 @@ struct Outcome {
 }
 
 fn application() -> Origin {
-    Origin::conversing(|mut exchange: Exchange| {
+    Origin::scripted(|mut exchange: Exchange| {
         let large = vec![b'x'; 1 << 20];
         while let Some(received) = exchange.request() {
             let length = if received.target == "/large" { LARGE } else { 5 };
@@ -108,7 +108,7 @@ fn attack(gateway: &Gateway, origin: &Origin, mode: &[&str], connections: u64, l
             }
             (waits, direct)
         });
-        let over = Over(&is_over);
+        let over = StopOnDrop(&is_over);
         let said = run(&gateway.path("."), "slowhttptest", &arguments);
         drop(over);
         let (waits, direct) = asked.join().expect("everybody else is served");
