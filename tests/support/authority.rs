@@ -13,7 +13,7 @@ use rustls::pki_types::pem::PemObject;
 
 use super::tls_client::certificate;
 
-/// Who issues certificates.
+/// A certificate authority.
 #[derive(Debug)]
 pub struct CertificateAuthority {
     issuer: CertifiedIssuer<'static, KeyPair>,
@@ -28,17 +28,17 @@ pub struct Certified {
 }
 
 impl CertificateAuthority {
-    /// All have the same name.
+    /// A new root. All roots have the same name.
     pub fn new() -> Self {
         let mut params = CertificateParams::default();
-        // Not that of those it vouches for, who would seem to vouch for themselves.
+        // Another name than the certificates have: they would seem self-signed.
         params.distinguished_name.push(DnType::CommonName, "authority");
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         let issuer = CertifiedIssuer::self_signed(params, KeyPair::generate().expect("a key")).expect("a certificate");
         Self { pem: issuer.pem(), issuer }
     }
 
-    /// An authority that this one vouches for.
+    /// An intermediate authority under this one.
     #[must_use]
     pub fn intermediate(&self) -> Self {
         let mut params = CertificateParams::default();
@@ -60,18 +60,18 @@ impl CertificateAuthority {
         (certificate(&cert), PrivateKeyDer::from_pem_slice(key.as_bytes()).expect("a key"))
     }
 
-    /// For a server of these names and addresses.
+    /// A certificate for a server with these names and addresses.
     pub fn server(&self, names: &[&str]) -> Certified {
         let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
         self.issue(CertificateParams::new(names).expect("names"), ExtendedKeyUsagePurpose::ServerAuth)
     }
 
-    /// For a client.
+    /// A certificate for a client.
     pub fn client(&self) -> Certified {
         self.issue(CertificateParams::default(), ExtendedKeyUsagePurpose::ClientAuth)
     }
 
-    /// For a server, long expired.
+    /// An expired certificate for a server.
     pub fn expired(&self, name: &str) -> Certified {
         let mut params = CertificateParams::new([name.to_owned()]).expect("a name");
         params.not_before = rcgen::date_time_ymd(2019, 1, 1);

@@ -9,7 +9,7 @@ use std::net::TcpStream;
 use super::clock::PATIENCE;
 use super::clock::Stopwatch;
 
-/// One connection; made when it is needed, and again when it was lost.
+/// One connection. It is opened with the first request, and again after it was lost.
 #[derive(Debug, Default)]
 pub struct Caller {
     stream: Option<TcpStream>,
@@ -17,7 +17,8 @@ pub struct Caller {
 }
 
 impl Caller {
-    /// Sends a request with `X-Key`, and with the time of `clock` at which it was sent. What fails shows in the answer.
+    /// Sends a request with `X-Key`, and with the time of `clock` at which it was sent. A failure shows in
+    /// [`Self::answer`].
     pub fn ask(&mut self, address: SocketAddr, target: &str, key: &str, clock: Stopwatch) {
         if self.stream.is_none() {
             self.unread.clear();
@@ -31,7 +32,7 @@ impl Caller {
         }
     }
 
-    /// The status of the next answer; `None`: the connection is lost.
+    /// Waits for the next answer and returns its status, or `None` if the connection was lost.
     pub fn answer(&mut self) -> Option<u16> {
         let status = self.read();
         if status.is_none() {
@@ -40,7 +41,7 @@ impl Caller {
         status
     }
 
-    /// Asks and waits.
+    /// Sends a request and waits for its answer.
     pub fn call(&mut self, address: SocketAddr, target: &str, key: &str, clock: Stopwatch) -> Option<u16> {
         self.ask(address, target, key, clock);
         self.answer()

@@ -4,10 +4,10 @@ use std::thread;
 use std::time::Duration;
 use std::time::Instant;
 
-/// Nothing a test waits for takes longer than this on a machine that works.
+/// The longest that a test waits for anything.
 pub(super) const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Time passed since a moment of the test.
+/// Measures the time since it was started.
 #[derive(Clone, Copy, Debug)]
 pub struct Stopwatch(Instant);
 
@@ -22,7 +22,7 @@ impl Stopwatch {
     }
 }
 
-/// Waits until `promise` holds, and fails with its name when it does not hold in time.
+/// Waits until `holds` returns true. After [`PATIENCE`] the test fails with `promise`.
 #[track_caller]
 pub fn eventually(promise: &str, mut holds: impl FnMut() -> bool) {
     let waited = Stopwatch::start();

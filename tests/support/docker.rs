@@ -8,7 +8,7 @@ pub fn docker(arguments: &[&str]) -> String {
     succeed(Command::new("docker").args(arguments))
 }
 
-/// Runs a command that is to succeed and returns what it printed.
+/// Runs a command, fails the test if the command fails, and returns what it printed.
 #[track_caller]
 pub fn succeed(command: &mut Command) -> String {
     let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}; tests/run installs it"));

@@ -25,19 +25,19 @@ use super::clock::eventually;
 use super::raw_client::RawClient;
 use super::request::Request;
 
-/// What the configuration gets where the test does not say it itself.
+/// Sections that are added to a configuration without them.
 const LISTEN: &str = "listen: 127.0.0.1:0\n";
 const LOG: &str = "log: {level: info, format: json, requests: true}\n";
 
-/// What the log says before an address.
+/// The log messages that name an address.
 const LISTENING: &str = "listening on ";
 const ADMIN: &str = "health and metrics on ";
 
-/// How the log begins to tell of a reload.
+/// The log messages of a reload begin so.
 const RELOADED: &str = "configuration reloaded";
 const NOT_RELOADED: &str = "configuration not reloaded";
 
-/// Where a gateway is found by one that takes over.
+/// Where a gateway has its control socket.
 const RUNTIME: &str = "XDG_RUNTIME_DIR";
 
 type Lines = Arc<Mutex<Vec<String>>>;
@@ -68,7 +68,7 @@ impl Gateway {
         Self::in_environment(config, files, &[])
     }
 
-    /// Starts with files beside the configuration, and with more in its environment.
+    /// Starts with files beside the configuration, and with these environment variables.
     #[track_caller]
     pub fn in_environment(config: impl AsRef<str>, files: &[(&str, &str)], environment: &[(&str, &str)]) -> Self {
         let folder = tempfile::tempdir().expect("a folder for the configuration");
@@ -80,7 +80,7 @@ impl Gateway {
         Self::spawn(from_file(), Arc::new(folder), environment)
     }
 
-    /// Starts as a service manager does that has opened this socket, and another one that nobody has asked for.
+    /// Starts by socket activation: with this socket, and another one that the configuration does not name.
     #[track_caller]
     pub fn activated(config: impl AsRef<str>, socket: TcpListener) -> Self {
         const SCRIPT: &str = "import os, socket, sys; other = socket.create_server(('127.0.0.1', 0)); \
@@ -94,7 +94,7 @@ impl Gateway {
         Self::spawn(command, Arc::new(folder), Vec::new())
     }
 
-    /// Starts another one from the same file, to take over from this one, and waits until it serves.
+    /// Starts a second process with the same configuration, which takes over from this one, and waits until it serves.
     #[must_use]
     #[track_caller]
     pub fn successor(&self) -> Self {
@@ -103,8 +103,7 @@ impl Gateway {
         Self::spawn(command, Arc::clone(&self.folder), self.environment.clone())
     }
 
-    /// Starts another one from the same file, to take over from this one, and returns when it has ended: how, and what
-    /// it said.
+    /// Starts a second process with the same configuration, whose takeover fails. Returns its exit status and its log.
     pub fn failing_successor(&self) -> (ExitStatus, String) {
         let ended =
             from_file().arg("--takeover").current_dir(self.folder.path()).env(RUNTIME, self.folder.path()).output();
@@ -112,7 +111,7 @@ impl Gateway {
         (ended.status, String::from_utf8_lossy(&ended.stderr).into_owned())
     }
 
-    /// Starts with a bound on its descriptors that it cannot raise.
+    /// Starts with a limit on file descriptors that the gateway cannot raise.
     #[track_caller]
     pub fn with_descriptor_limit(config: impl AsRef<str>, most: u32) -> Self {
         let folder = tempfile::tempdir().expect("a folder for the configuration");
@@ -132,7 +131,7 @@ impl Gateway {
         Self::spawn(command, Arc::new(folder), Vec::new())
     }
 
-    /// Starts with a configuration that stands in no file, in a folder with these.
+    /// Starts with the configuration on standard input, in a folder with these files.
     #[track_caller]
     pub fn from_standard_input(config: impl AsRef<str>, files: &[(&str, &str)]) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
@@ -147,13 +146,13 @@ impl Gateway {
         Self::spawn(command, Arc::new(folder), Vec::new())
     }
 
-    /// Ends it at once, as a crash does.
+    /// Kills the process, as a crash does.
     pub fn kill(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 
-    /// Ends it at once, and starts it again from the same file; on other ports, where the file leaves them open.
+    /// Kills the process and starts it again with the same configuration. Ports that are 0 there become others.
     #[track_caller]
     pub fn restart(&mut self) {
         self.kill();
@@ -190,7 +189,7 @@ impl Gateway {
         if let Some(status) = self.child.try_wait().expect("a child of ours") {
             panic!("the gateway ended with {status}:\n{}", self.stderr().join("\n"));
         }
-        // The admin line is the last of the start.
+        // The admin address is the last log line of the start.
         let said = self.log_messages();
         let started = said.iter().any(|line| line.contains("admin address") || line.starts_with(ADMIN));
         self.listeners = addresses_after(&said, LISTENING);
@@ -198,13 +197,13 @@ impl Gateway {
         started
     }
 
-    /// Where the first listener is.
+    /// The address of the first listener.
     #[track_caller]
     pub fn address(&self) -> SocketAddr {
         *self.listeners.first().expect("a listener")
     }
 
-    /// Every listener that was ever announced, in order.
+    /// The address of every listener in the log, in order.
     pub fn addresses(&self) -> Vec<SocketAddr> {
         addresses_after(&self.log_messages(), LISTENING)
     }
@@ -234,17 +233,17 @@ impl Gateway {
         self.child.id()
     }
 
-    /// Where a file of that name is, or would be.
+    /// The path of a file beside the configuration.
     pub fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
 
-    /// Writes the configuration anew; whether and when it is read is up to the gateway.
+    /// Replaces the configuration file and does not wait for the reload.
     pub fn write_config(&self, config: impl AsRef<str>) {
         self.write("portcullis.yaml", &completed(config.as_ref()));
     }
 
-    /// Swaps a file beside the configuration in one step, as editors and orchestrators do.
+    /// Replaces a file beside the configuration by renaming, as editors and orchestrators do.
     pub fn write(&self, name: &str, text: &str) {
         let draft = self.path(&format!(".{name}.draft"));
         fs::write(&draft, text).expect("a file in the folder");
@@ -257,7 +256,7 @@ impl Gateway {
         assert!(status.expect("kill is installed").success(), "no process to signal");
     }
 
-    /// Rewrites the configuration and waits until it was read: once, since nobody asks for it but the change itself.
+    /// Replaces the configuration file and waits for the reload.
     #[track_caller]
     pub fn reload(&self, config: impl AsRef<str>) {
         let before = self.reloads();
@@ -265,17 +264,17 @@ impl Gateway {
         eventually("the configuration is reloaded", || self.reloads() > before);
     }
 
-    /// How many reloads were told of, good and bad.
+    /// The number of reloads in the log, successful and failed.
     pub fn reloads(&self) -> usize {
         self.log_messages().iter().filter(|line| line.starts_with(RELOADED) || line.starts_with(NOT_RELOADED)).count()
     }
 
-    /// How many reloads changed nothing, because something was wrong.
+    /// The number of failed reloads in the log.
     pub fn failed_reloads(&self) -> usize {
         self.log_messages().iter().filter(|line| line.starts_with(NOT_RELOADED)).count()
     }
 
-    /// Waits for the process to end by itself.
+    /// Waits until the process ends by itself.
     #[track_caller]
     pub fn ended(&mut self) -> ExitStatus {
         eventually("the gateway ends", || self.child.try_wait().expect("a child of ours").is_some());
@@ -290,7 +289,7 @@ impl Gateway {
         self.stderr.lock().expect("no panic here").clone()
     }
 
-    /// The sentences of the operational log, what a reload changed among them.
+    /// The messages of the operational log, each with the changes of a reload.
     pub fn log_messages(&self) -> Vec<String> {
         let sentence = |line: &String| {
             let line: Value = serde_json::from_str(line).ok()?;
@@ -318,7 +317,7 @@ impl Gateway {
         found.expect("just found")
     }
 
-    /// How many connections of clients stand, as the metrics say; needs an admin listener.
+    /// The number of client connections in the metrics. Needs an admin listener.
     #[track_caller]
     pub fn connections(&self) -> usize {
         let metrics = Request::new(self.admin(), "GET", "/metrics").send().text();
@@ -373,7 +372,7 @@ fn completed(config: &str) -> String {
     format!("{listen}{log}{config}\n")
 }
 
-/// The addresses that follow these words, in sentences that begin with them or in clauses of such.
+/// The addresses behind these words, in messages that begin with the words or have a clause that does.
 fn addresses_after(said: &[String], words: &str) -> Vec<SocketAddr> {
     let clauses = said.iter().flat_map(|sentence| sentence.split([',', ';']));
     clauses.filter_map(|clause| clause.trim().strip_prefix(words)?.parse().ok()).collect()

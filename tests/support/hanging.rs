@@ -12,7 +12,7 @@ use std::process::Stdio;
 
 use tempfile::TempDir;
 
-/// Mounted at a folder of its own; every name in it is a file of one line, `192.0.2.1`. Needs the right to mount.
+/// A mounted file system. Every name in it is a file with the line `192.0.2.1`. Needs the right to mount.
 #[derive(Debug)]
 pub struct HangingFiles {
     folder: TempDir,
@@ -44,18 +44,18 @@ impl HangingFiles {
         self.folder.path().join("files").join(name)
     }
 
-    /// From here on whoever asks anything of it waits.
+    /// Blocks every access from now on.
     pub fn hang(&self) {
         fs::write(self.switch(), "").expect("a file in the folder");
     }
 
-    /// Returns when somebody waits.
+    /// Waits until an access is blocked.
     #[track_caller]
     pub fn wait_for_blocked_reader(&mut self) {
         self.is_told("held");
     }
 
-    /// It is as before, and answers all that waited.
+    /// Lets the blocked accesses continue, and blocks no more.
     pub fn recover(&self) {
         fs::remove_file(self.switch()).expect("it hangs");
     }
@@ -74,7 +74,7 @@ impl HangingFiles {
 
 impl Drop for HangingFiles {
     fn drop(&mut self) {
-        // Whoever waits gets an error.
+        // Blocked accesses fail.
         let _ = self.server.kill();
         let _ = self.server.wait();
         let _ = Command::new("umount").arg("-l").arg(self.folder.path().join("files")).status();

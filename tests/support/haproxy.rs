@@ -11,8 +11,7 @@ use super::program::Program;
 pub struct Haproxy(Program);
 
 impl Haproxy {
-    /// Passes on bytes to that address, which it checks with requests of its own; `options` are those of its `server`
-    /// line.
+    /// Forwards TCP to that address, with health checks. `options` stand in its `server` line.
     #[track_caller]
     pub fn in_front_of(address: SocketAddr, options: &str) -> Self {
         Self::start(&[], |front| {
@@ -23,8 +22,8 @@ impl Haproxy {
         })
     }
 
-    /// Speaks HTTP with both sides; `bind` and `server` are what follows the address on either line. Files are beside
-    /// its configuration.
+    /// Forwards HTTP. `bind` and `server` stand behind the address in these lines. `files` are beside the
+    /// configuration.
     #[track_caller]
     pub fn between(bind: &str, address: SocketAddr, server: &str, files: &[(&str, &str)]) -> Self {
         Self::start(files, |front| {
@@ -35,7 +34,7 @@ impl Haproxy {
         })
     }
 
-    /// With the rest of a configuration, which begins inside its defaults.
+    /// `rest` is the configuration from inside its `defaults` section on.
     #[track_caller]
     fn start(files: &[(&str, &str)], rest: impl Fn(SocketAddr) -> String) -> Self {
         Self(Program::start(files, |folder, address| {

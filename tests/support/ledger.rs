@@ -15,12 +15,12 @@ pub struct Arrival {
     pub target: String,
     /// The `X-Key` of it.
     pub key: String,
-    /// When the client began to send it, as the client said.
+    /// When the client began to send it, as `X-Sent` says.
     pub sent: Duration,
     pub arrived: Duration,
 }
 
-/// Answers everything with 200 at once, and keeps a line about each request.
+/// Answers every request with 200 at once and records its arrival.
 #[derive(Debug)]
 pub struct Ledger {
     origin: Origin,
@@ -33,7 +33,7 @@ impl Ledger {
         Self::on(Ipv4Addr::LOCALHOST)
     }
 
-    /// On another address of this machine than the loopback.
+    /// Listens on another address of this machine than 127.0.0.1.
     pub fn on(address: Ipv4Addr) -> Self {
         let since = Stopwatch::start();
         let arrivals = Arc::new(Mutex::new(Vec::new()));
@@ -61,7 +61,7 @@ impl Ledger {
         self.origin.address()
     }
 
-    /// The clock that arrivals are told by.
+    /// The clock of the arrivals.
     pub fn clock(&self) -> Stopwatch {
         self.since
     }
@@ -70,7 +70,7 @@ impl Ledger {
         self.arrivals.lock().expect("no panic here").clone()
     }
 
-    /// How many requests with this target came.
+    /// The number of requests with this target.
     pub fn count(&self, target: &str) -> usize {
         self.arrivals.lock().expect("no panic here").iter().filter(|arrival| arrival.target == target).count()
     }

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-/// Checks that behind each `***` stand the four digits that tell masks apart, and takes them away.
+/// Removes the four digits behind each `***`, and fails if they are missing.
 #[track_caller]
 pub fn without_digits(shown: &str) -> String {
     let mut pieces = shown.split("***");
@@ -16,7 +16,7 @@ pub fn without_digits(shown: &str) -> String {
     plain
 }
 
-/// The same of a key in JSON.
+/// The same for a key in JSON.
 #[track_caller]
 pub fn key_without_digits(key: &Value) -> Value {
     serde_json::from_str(&without_digits(&key.to_string())).expect("it was JSON before")

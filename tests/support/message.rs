@@ -3,7 +3,7 @@
 use std::io::ErrorKind;
 use std::io::Read;
 
-/// Bodies are kept up to here; of longer ones only length and digest are known.
+/// Bodies are kept up to this length. Of longer ones only length and digest are known.
 const KEPT: usize = 4 * 1024 * 1024;
 
 /// Header lines in the order they came, names as they were spelled.
@@ -11,7 +11,7 @@ const KEPT: usize = 4 * 1024 * 1024;
 pub struct Headers(Vec<(String, String)>);
 
 impl Headers {
-    /// The only value of that name; fails when there are several.
+    /// The value of that name. Fails if there are several.
     #[track_caller]
     pub fn get(&self, name: &str) -> Option<&str> {
         let values = self.all(name);
@@ -41,7 +41,7 @@ impl Headers {
     }
 }
 
-/// What a client got.
+/// A response as the client received it.
 #[derive(Clone, Debug)]
 pub struct Response {
     pub status: u16,
@@ -71,14 +71,14 @@ impl Response {
     }
 }
 
-/// A stream of bytes with what was read too far.
+/// A stream with the bytes that were read and not used yet.
 #[derive(Debug)]
 pub(super) struct Wire<S> {
     pub(super) stream: S,
     pub(super) unread: Vec<u8>,
 }
 
-/// The end of the bytes, or of patience.
+/// The stream ended, or the read timed out.
 #[derive(Debug)]
 pub(super) struct Ended;
 
@@ -87,7 +87,7 @@ impl<S: Read> Wire<S> {
         Self { stream, unread: Vec::new() }
     }
 
-    /// Reads some more; nothing more comes after a close, a reset, or the read timeout.
+    /// Reads more bytes. Fails after a close, a reset or the read timeout.
     pub(super) fn fill(&mut self) -> Result<usize, Ended> {
         let mut chunk = vec![0; 64 * 1024];
         loop {
@@ -103,7 +103,7 @@ impl<S: Read> Wire<S> {
         }
     }
 
-    /// One head with its blank line, as it came.
+    /// One head with its blank line, as received.
     pub(super) fn head(&mut self) -> Result<String, Ended> {
         loop {
             if let Some(end) = self.unread.windows(4).position(|four| four == b"\r\n\r\n") {
@@ -158,7 +158,7 @@ impl<S: Read> Wire<S> {
         }
     }
 
-    /// The body these headers announce. The flag says whether it came whole; `until_close` what no framing means.
+    /// The body that these headers announce, and whether it is complete. `until_close` says what missing framing means.
     pub(super) fn body(&mut self, headers: &Headers, until_close: bool) -> (Body, Headers, bool) {
         let mut body = Body::default();
         if headers.lists("transfer-encoding", "chunked") {
@@ -184,7 +184,7 @@ impl<S: Read> Wire<S> {
         (body, Headers::default(), true)
     }
 
-    /// One final response to a request of that method; informational ones before it are skipped.
+    /// The final response to a request of that method. Informational ones before it are skipped.
     pub(super) fn response(&mut self, method: &str) -> Result<Response, Ended> {
         loop {
             let head = self.head()?;
@@ -210,7 +210,7 @@ impl<S: Read> Wire<S> {
     }
 }
 
-/// Bytes that are counted and digested, and kept while there are few.
+/// Counts and digests bytes, and keeps the first ones.
 #[derive(Debug, Default)]
 pub(super) struct Body {
     pub(super) kept: Vec<u8>,
@@ -227,7 +227,7 @@ impl Body {
     }
 }
 
-/// Says whether two long bodies are the same, without keeping either. Not cryptographic.
+/// Compares two long bodies without keeping them. Not cryptographic.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Digest {
     state: u64,
@@ -271,7 +271,7 @@ impl Digest {
     }
 }
 
-/// The [`Digest`] of bytes at hand.
+/// The [`Digest`] of these bytes.
 pub fn digest(bytes: &[u8]) -> u64 {
     let mut digest = Digest::default();
     digest.update(bytes);

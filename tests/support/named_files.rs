@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 
 use tempfile::TempDir;
 
-/// A folder with all of them; none can be read by others.
+/// A folder with all of them, readable by their owner alone.
 pub fn named_files() -> TempDir {
     let folder = tempfile::tempdir().expect("a folder");
     let write = |name: &str, content: &[u8]| {

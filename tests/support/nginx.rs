@@ -11,7 +11,8 @@ use super::program::Program;
 pub struct Nginx(Program);
 
 impl Nginx {
-    /// With this inside its `http` block, where `LISTEN` is the address it gets, and with files beside its configuration.
+    /// `http` is the content of the `http` block, in which `LISTEN` stands for the address. `files` are beside the
+    /// configuration.
     #[track_caller]
     pub fn start(http: &str, files: &[(&str, &str)]) -> Self {
         Self(Program::start(files, |folder, address| {

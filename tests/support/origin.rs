@@ -21,7 +21,7 @@ use super::message::Headers;
 use super::message::Wire;
 use super::message::split_head;
 
-/// Raw bytes are kept up to here for each connection.
+/// Of each connection so many raw bytes are kept.
 const KEPT: usize = 8 * 1024 * 1024;
 
 /// One request as the application saw it.
@@ -52,7 +52,7 @@ impl Received {
     }
 }
 
-/// What the application says to one request.
+/// The answer to one request.
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct Answer {
@@ -86,7 +86,7 @@ impl Answer {
         Self { bytes: bytes.as_ref().to_vec(), delay: Duration::ZERO, closes: false }
     }
 
-    /// Closes without a byte.
+    /// Closes the connection without an answer.
     pub fn silence() -> Self {
         Self::raw("").closing()
     }
@@ -110,7 +110,7 @@ pub struct Exchange {
 }
 
 impl Exchange {
-    /// The head of the next request; recorded at once, its body not yet read.
+    /// The head of the next request. It is recorded before its body is read.
     pub fn head(&mut self) -> Option<Received> {
         let head = self.wire.head().ok()?;
         let (first, headers) = split_head(&head);
@@ -126,7 +126,7 @@ impl Exchange {
         Some(received)
     }
 
-    /// The body that belongs to a head; a client that asked for it is told to go on.
+    /// Reads the body of a request, and answers `Expect: 100-continue` with 100.
     pub fn body(&mut self, received: &mut Received) {
         if received.header("expect").is_some() {
             self.write("HTTP/1.1 100 Continue\r\n\r\n");
@@ -147,12 +147,12 @@ impl Exchange {
         received.whole.then_some(received)
     }
 
-    /// Says these bytes; false when nobody is there to hear them.
+    /// Writes these bytes. Returns false if the connection is closed.
     pub fn write(&mut self, bytes: impl AsRef<[u8]>) -> bool {
         self.wire.stream.stream.write_all(bytes.as_ref()).is_ok()
     }
 
-    /// Waits until the other side has gone; false when it stays.
+    /// Waits until the client closes the connection. Returns false if it does not.
     pub fn client_has_left(&mut self) -> bool {
         while self.wire.fill().is_ok() {}
         !self.wire.stream.timed_out
@@ -212,7 +212,7 @@ impl Origin {
         Self::answering(|_| Answer::ok("origin"))
     }
 
-    /// Answers each request, once it has come whole.
+    /// Answers each request when it is complete.
     pub fn answering(answer: impl Fn(&Received) -> Answer + Send + Sync + 'static) -> Self {
         Self::scripted(move |mut exchange| {
             while let Some(received) = exchange.request() {
@@ -225,7 +225,7 @@ impl Origin {
         })
     }
 
-    /// Leaves each connection to a script.
+    /// Runs a script for each connection.
     pub fn scripted(script: impl Fn(Exchange) + Send + Sync + 'static) -> Self {
         Self::scripted_on(Ipv4Addr::LOCALHOST, script)
     }
@@ -236,7 +236,7 @@ impl Origin {
         Self::on(listener, script)
     }
 
-    /// Answers everything with 200, on an address where an origin stood before.
+    /// Answers everything with 200, on the address of an earlier origin.
     pub fn start_on(address: SocketAddr) -> Self {
         let listener = TcpListener::bind(address).expect("the port is free again");
         Self::on(listener, |mut exchange| {
@@ -271,12 +271,12 @@ impl Origin {
         format!("http://{}", self.address)
     }
 
-    /// Every request that came whole, or was cut short in its body.
+    /// Every request, complete or cut short in its body.
     pub fn requests(&self) -> Vec<Received> {
         self.record.requests.lock().expect("no panic here").clone()
     }
 
-    /// Every head that came, its body or not.
+    /// Every head, with or without its body.
     pub fn heads(&self) -> Vec<Received> {
         self.record.heads.lock().expect("no panic here").clone()
     }

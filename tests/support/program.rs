@@ -16,7 +16,7 @@ use tempfile::TempDir;
 
 use super::clock::eventually;
 
-/// A running program; killed with all that it has started when it is dropped.
+/// A running program. When it is dropped, its whole process group is killed.
 #[derive(Debug)]
 pub struct Program {
     child: Child,
@@ -25,8 +25,8 @@ pub struct Program {
 }
 
 impl Program {
-    /// Starts it in a folder with these files and waits until it accepts connections. The command is made for the folder
-    /// and a port that was free a moment ago; where somebody else was faster, for another one.
+    /// Starts it in a folder with these files and waits until it accepts connections. `command` gets the folder and a
+    /// free port, and is called again with another port if another process takes that one first.
     #[track_caller]
     pub fn start(files: &[(&str, &str)], command: impl Fn(&Path, SocketAddr) -> Command) -> Self {
         for _ in 0..5 {
@@ -59,7 +59,7 @@ impl Program {
         Self { child, _folder: folder, address }
     }
 
-    /// Whether it listens; if not, someone else has taken the port.
+    /// Whether it listens. If not, another process has taken the port.
     fn accepts(&mut self) -> bool {
         let mut is_there = false;
         eventually("it listens, or ends", || {

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::path::PathBuf;
 use std::process::Command;
 
-/// Runs there, with what `tests/requirements.txt` names.
+/// Runs in this folder, with the packages of `tests/requirements.txt`.
 pub fn python(folder: &Path) -> Command {
     let python: PathBuf = [env!("CARGO_MANIFEST_DIR"), "target", "application", "bin", "python"].iter().collect();
     assert!(python.exists(), "{} is missing: ./tests/run installs it", python.display());

@@ -38,13 +38,13 @@ impl RawClient {
         Self { wire: Wire::new(stream) }
     }
 
-    /// Sends bytes. That the other side has closed by now shows when reading.
+    /// Sends bytes. If the connection is closed, reading fails later.
     pub fn send(&mut self, bytes: impl AsRef<[u8]>) -> &mut Self {
         let _ = self.wire.stream.write_all(bytes.as_ref());
         self
     }
 
-    /// Sends as much as the other side takes without waiting for long.
+    /// Sends as much as the gateway takes without a long wait.
     pub fn send_until_full(&mut self, bytes: &[u8]) {
         self.wire.stream.set_write_timeout(Some(Duration::from_millis(20))).expect("a timeout above zero");
         self.send(bytes);
@@ -67,13 +67,13 @@ impl RawClient {
         self.wire.response(method).ok()
     }
 
-    /// The next head, informational ones too, and not its body.
+    /// The next head, also of an informational response, without its body.
     #[track_caller]
     pub fn head(&mut self) -> String {
         self.wire.head().expect("a head before the connection ends")
     }
 
-    /// Some bytes that were not read yet; empty at the end.
+    /// Reads some bytes. Empty at the end of the connection.
     pub fn some(&mut self) -> Vec<u8> {
         if self.wire.unread.is_empty() {
             let _ = self.wire.fill();
@@ -101,18 +101,18 @@ impl RawClient {
         end
     }
 
-    /// No more will be sent.
+    /// Closes the sending side.
     pub fn finish(&mut self) {
         let _ = self.wire.stream.shutdown(std::net::Shutdown::Write);
     }
 
-    /// The socket, for another protocol to go on with.
-    /// Leaves at once, and in such a way that the other side learns of it.
+    /// Resets the connection.
     pub fn abort(self) {
         let linger = socket2::SockRef::from(&self.wire.stream).set_linger(Some(Duration::ZERO));
         linger.expect("a connected socket");
     }
 
+    /// The socket, for another protocol.
     pub fn into_stream(self) -> TcpStream {
         self.wire.stream
     }

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 
 use super::gateway::Gateway;
 
-/// A gateway with what such a file says, but for its addresses. `changes` are further words to replace.
+/// A gateway with this file, whose addresses are replaced. `changes` are more texts to replace.
 #[track_caller]
 pub fn recipe(name: &str, application: SocketAddr, changes: &[(&str, &str)]) -> Gateway {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/config");

@@ -20,7 +20,7 @@ pub struct RedisServer {
 }
 
 impl RedisServer {
-    /// A server as Debian ships it, that writes nothing to disk.
+    /// A server with default settings that writes nothing to disk.
     #[track_caller]
     pub fn start() -> Self {
         Self::with_options(&[])
@@ -32,8 +32,7 @@ impl RedisServer {
         Self::on_a_free_port(|| options.iter().map(|option| (*option).to_owned()).collect())
     }
 
-    /// `options` are asked for again with every port that is tried: another process may take a free one before the
-    /// server does.
+    /// `options` is called for every port that is tried: another process may take a free port before the server does.
     #[track_caller]
     pub(super) fn on_a_free_port(options: impl Fn() -> Vec<String>) -> Self {
         for _ in 0..5 {
@@ -56,7 +55,7 @@ impl RedisServer {
         format!("redis://{}/0", self.address)
     }
 
-    /// Runs one command with `redis-cli` and answers what it printed, without the last line break.
+    /// Runs one command with `redis-cli` and returns its output, without the last line break.
     #[track_caller]
     pub fn cli(&self, command: &[&str]) -> String {
         let output = Command::new("redis-cli")
@@ -67,7 +66,7 @@ impl RedisServer {
         String::from_utf8_lossy(&output.stdout).trim_end_matches('\n').to_owned()
     }
 
-    /// Stops the process without ending it: it goes on accepting connections and answers nothing.
+    /// Stops the process with SIGSTOP: the kernel still accepts connections, and nothing is answered.
     pub fn pause(&self) {
         self.signal("STOP");
     }
@@ -76,7 +75,7 @@ impl RedisServer {
         self.signal("CONT");
     }
 
-    /// Ends it at once; what it held is lost.
+    /// Kills the process. Its data is lost.
     pub fn kill(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
@@ -96,7 +95,7 @@ impl RedisServer {
         assert!(status.expect("kill is installed").success(), "no process to signal");
     }
 
-    /// Waits until it answers anything at all; `false` when it ended instead.
+    /// Waits until it answers. Returns `false` if it ended.
     fn answers(&mut self) -> bool {
         let mut ended = false;
         eventually("redis-server answers", || {

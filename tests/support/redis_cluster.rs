@@ -12,7 +12,7 @@ use super::clock::eventually;
 use super::redis::RedisServer;
 use super::redis::free_address;
 
-/// How long a server is silent until the others take it for dead.
+/// A server that is silent for so long counts as dead.
 const DEAD_AFTER: &str = "1000";
 
 /// Three masters that share the slots, and a replica of each; killed when it is dropped.
@@ -47,7 +47,7 @@ impl RedisCluster {
         cluster
     }
 
-    /// Waits until these replicas have a copy, and everyone has heard of them.
+    /// Waits until these replicas are in step and every node knows them.
     #[track_caller]
     pub fn is_whole(&self, replicas: &[RedisServer]) {
         eventually("replicas are in step", || {
@@ -68,7 +68,7 @@ impl RedisCluster {
         format!("[{}]", urls.join(", "))
     }
 
-    /// Those that are masters now, of the nodes that answer.
+    /// The nodes that answer and are masters now.
     pub fn masters(&self) -> Vec<&RedisServer> {
         self.nodes.iter().filter(|node| node.cli(&["ROLE"]).starts_with("master")).collect()
     }
@@ -114,7 +114,7 @@ impl RedisSentinels {
         format!("[{}]", self.sentinels.iter().map(url).collect::<Vec<_>>().join(", "))
     }
 
-    /// Whether every sentinel says that this server is the master.
+    /// Whether every sentinel names this server as the master.
     pub fn agree_on_master(&self, server: &RedisServer) -> bool {
         let port = server.address().port().to_string();
         let told = |sentinel: &Sentinel| sentinel.cli(&["SENTINEL", "get-master-addr-by-name", "sessions"]);

@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use super::message::Response;
 use super::raw_client::RawClient;
 
-/// A request on a connection of its own, built and sent.
+/// A request on its own connection.
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct Request {
@@ -38,7 +38,7 @@ impl Request {
         self
     }
 
-    /// The same for something else.
+    /// The same request with another target.
     pub fn target(mut self, target: &str) -> Self {
         target.clone_into(&mut self.target);
         self
@@ -67,7 +67,7 @@ impl Request {
         self.body("application/json", text)
     }
 
-    /// The bytes of it.
+    /// The request as bytes.
     pub fn bytes(&self) -> Vec<u8> {
         let mut head = format!("{} {} HTTP/1.1\r\nHost: {}\r\n", self.method, self.target, self.host);
         for (name, value) in &self.headers {
@@ -94,13 +94,13 @@ impl Request {
         self.send_on(&mut self.connect())
     }
 
-    /// Sends it on a connection that stays.
+    /// Sends it on an open connection.
     #[track_caller]
     pub fn send_on(&self, client: &mut RawClient) -> Response {
         client.send(self.bytes()).response_to(&self.method)
     }
 
-    /// Sends it and says only what the status was.
+    /// Sends it and returns the status of the response.
     #[track_caller]
     pub fn status(&self) -> u16 {
         self.send().status

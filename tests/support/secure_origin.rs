@@ -16,7 +16,7 @@ use tokio_rustls::TlsAcceptor;
 
 use super::authority::CertificateAuthority;
 
-/// TLS before an application that has none.
+/// Terminates TLS in front of an application without TLS.
 #[derive(Debug)]
 pub struct SecureOrigin {
     address: SocketAddr,
@@ -31,12 +31,12 @@ struct Handshakes {
 }
 
 impl SecureOrigin {
-    /// Speaks TLS as these names, and hands what comes to `application`.
+    /// Has a certificate for these names and forwards to `application`.
     pub fn before(application: SocketAddr, authority: &CertificateAuthority, names: &[&str]) -> Self {
         Self::offering(application, authority, names, &[])
     }
 
-    /// The same, with a choice of protocols.
+    /// The same, with these ALPN protocols.
     pub fn offering(
         application: SocketAddr,
         authority: &CertificateAuthority,
@@ -75,12 +75,12 @@ impl SecureOrigin {
         format!("https://{}", self.address)
     }
 
-    /// The names asked for in handshakes that came to their end.
+    /// The server names (SNI) of completed handshakes.
     pub fn requested_names(&self) -> Vec<Option<String>> {
         self.handshakes.asked_for.lock().expect("no panic here").clone()
     }
 
-    /// How many of them went on with an earlier session.
+    /// How many handshakes resumed a session.
     pub fn resumed(&self) -> usize {
         self.handshakes.resumed.load(Ordering::SeqCst)
     }

@@ -1,9 +1,9 @@
-//! The end of a test's traffic.
+//! Ends the traffic of a test.
 
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering;
 
-/// Says that it is over when it is dropped, by a test that fails too: so that threads that go on until then end.
+/// Sets the flag when it is dropped, also by a test that fails: the threads of the traffic end when the flag is set.
 #[derive(Debug)]
 pub struct StopOnDrop<'f>(pub &'f AtomicBool);
 

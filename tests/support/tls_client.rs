@@ -24,7 +24,7 @@ use super::clock::PATIENCE;
 use super::message::Response;
 use super::message::Wire;
 
-/// How a client speaks TLS; clones share what they were given to resume with.
+/// The TLS settings of a client. Clones share their session tickets.
 #[derive(Clone, Debug)]
 pub struct TlsClientConfig(Arc<ClientConfig>);
 
@@ -32,7 +32,7 @@ pub struct TlsClientConfig(Arc<ClientConfig>);
 pub type TlsStream = StreamOwned<ClientConnection, TcpStream>;
 
 impl TlsClientConfig {
-    /// Believes this authority, and presents a certificate where it has one.
+    /// Trusts this authority, and presents the certificate if there is one.
     pub fn new(authority: &CertificateAuthority, certified: Option<&Certified>) -> Self {
         let mut roots = RootCertStore::empty();
         roots.add(certificate(authority.pem())).expect("an authority");
@@ -47,7 +47,7 @@ impl TlsClientConfig {
         }))
     }
 
-    /// Offers these protocols.
+    /// Offers these ALPN protocols.
     #[must_use]
     pub fn offering(&self, protocols: &[&str]) -> Self {
         let mut config = ClientConfig::clone(&self.0);
@@ -55,7 +55,7 @@ impl TlsClientConfig {
         Self(Arc::new(config))
     }
 
-    /// Does not say with whom it wants to speak.
+    /// Sends no server name (SNI).
     #[must_use]
     pub fn without_sni(&self) -> Self {
         let mut config = ClientConfig::clone(&self.0);
@@ -67,12 +67,12 @@ impl TlsClientConfig {
         Arc::clone(&self.0)
     }
 
-    /// Connects, and shakes hands.
+    /// Connects and completes the handshake.
     pub fn try_connect(&self, address: SocketAddr, name: &str) -> io::Result<TlsClient> {
         self.handshake(TcpStream::connect(address)?, name)
     }
 
-    /// Shakes hands on a connection on which something else was said before.
+    /// Completes the handshake on an open connection.
     pub fn handshake(&self, socket: TcpStream, name: &str) -> io::Result<TlsClient> {
         socket.set_nodelay(true)?;
         socket.set_read_timeout(Some(PATIENCE))?;
@@ -99,7 +99,7 @@ pub struct TlsClient {
 }
 
 impl TlsClient {
-    /// Asks and waits; `None`: the connection ended instead.
+    /// Sends a request and waits for its response. `None`: the connection ended.
     pub fn try_get(&mut self, host: &str) -> Option<Response> {
         self.send(format!("GET / HTTP/1.1\r\nHost: {host}\r\n\r\n"));
         self.wire.response("GET").ok()
@@ -110,7 +110,7 @@ impl TlsClient {
         self.try_get(host).expect("an answer")
     }
 
-    /// Sends bytes. That the other side has closed by now shows when reading.
+    /// Sends bytes. If the connection is closed, reading fails later.
     pub fn send(&mut self, bytes: impl AsRef<[u8]>) {
         let _ = self.wire.stream.write_all(bytes.as_ref()).and_then(|()| self.wire.stream.flush());
     }
@@ -120,14 +120,14 @@ impl TlsClient {
         self.wire.response("GET").expect("an answer")
     }
 
-    /// Says that nothing follows, in TLS and beneath it, and reads on.
+    /// Sends `close_notify` and closes the sending side of the socket. Reading goes on.
     pub fn finish(&mut self) {
         self.wire.stream.conn.send_close_notify();
         self.wire.stream.flush().expect("the other side still reads");
         self.wire.stream.sock.shutdown(std::net::Shutdown::Write).expect("a connected socket");
     }
 
-    /// Whether it went on where an earlier connection ended.
+    /// Whether the handshake resumed a session.
     pub fn is_resumed(&self) -> bool {
         self.wire.stream.conn.handshake_kind() == Some(HandshakeKind::Resumed)
     }
@@ -136,14 +136,14 @@ impl TlsClient {
         self.wire.stream.conn.alpn_protocol().map(|name| String::from_utf8_lossy(name).into_owned())
     }
 
-    /// The certificate that the server has shown.
+    /// The certificate of the server.
     #[track_caller]
     pub fn certificate(&self) -> CertificateDer<'static> {
         let chain = self.wire.stream.conn.peer_certificates().expect("a certificate");
         chain.first().expect("a certificate").clone().into_owned()
     }
 
-    /// Reads to the end, and tells whether the server said that it is one.
+    /// Reads to the end, and returns whether the server sent `close_notify`.
     pub fn gets_close_notify(&mut self) -> bool {
         self.wire.stream.read_to_end(&mut Vec::new()).is_ok()
     }
@@ -158,7 +158,7 @@ impl TlsClient {
         }
     }
 
-    /// For another protocol to go on with.
+    /// The stream, for another protocol.
     pub fn into_stream(self) -> TlsStream {
         self.wire.stream
     }
