@@ -94,7 +94,7 @@ fn idle_connections_are_printed() {
 fn idle_connections_with_tls_are_printed() {
     let most = connections(10_000);
     for count in [1000, most] {
-        let (origin, authority) = (Origin::start(), CertificateAuthority::new());
+        let (origin, authority) = (Origin::start(), CertificateAuthority::generate());
         let certified = [authority.server(&["a.test"])];
         let rest = "log: {requests: false}\nserver: {timeouts: {keepalive: 600s}}";
         let gateway = tls::gateway(&origin, &authority, &certified, rest);

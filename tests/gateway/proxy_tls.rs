@@ -45,7 +45,7 @@ fn behind(header: &[u8], caller: &TlsClientConfig, gateway: &Gateway) -> io::Res
 
 #[test]
 fn the_client_is_the_one_of_the_header_and_its_connection_is_secure() {
-    let (origin, authority) = (telling(), CertificateAuthority::new());
+    let (origin, authority) = (telling(), CertificateAuthority::generate());
     let gateway = gateway(&origin, &authority, None);
     for protocol in [&[][..], &["http/1.1"]] {
         let caller = TlsClientConfig::new(&authority, None).offering(protocol);
@@ -61,7 +61,7 @@ fn the_client_is_the_one_of_the_header_and_its_connection_is_secure() {
 
 #[test]
 fn the_hello_may_come_with_the_header() {
-    let (origin, authority) = (telling(), CertificateAuthority::new());
+    let (origin, authority) = (telling(), CertificateAuthority::generate());
     let gateway = gateway(&origin, &authority, None);
     let caller = TlsClientConfig::new(&authority, None);
     for header in [v1("203.0.113.9"), v2(0x21, 0x11, V4)] {
@@ -80,7 +80,7 @@ fn the_hello_may_come_with_the_header() {
 
 #[test]
 fn clients_show_their_certificate_behind_the_header() {
-    let (origin, authority, clients) = (telling(), CertificateAuthority::new(), CertificateAuthority::new());
+    let (origin, authority, clients) = (telling(), CertificateAuthority::generate(), CertificateAuthority::generate());
     let gateway = gateway(&origin, &authority, Some(&clients));
     let header = v2(0x21, 0x11, V4);
     let asked = |caller: &TlsClientConfig, host: &str| {
@@ -96,7 +96,7 @@ fn clients_show_their_certificate_behind_the_header() {
 
 #[test]
 fn neither_goes_without_the_other_nor_the_other_way_round() {
-    let (origin, authority) = (telling(), CertificateAuthority::new());
+    let (origin, authority) = (telling(), CertificateAuthority::generate());
     let gateway = gateway(&origin, &authority, None);
     let caller = TlsClientConfig::new(&authority, None);
     assert!(caller.try_connect(gateway.address(), "a.test").is_err(), "no header");

@@ -50,7 +50,7 @@ pub(crate) fn simple(origin: &Origin, authority: &CertificateAuthority) -> Gatew
 #[test]
 fn a_client_that_says_goodbye_behind_its_request_is_answered() {
     let origin = Origin::answering(|_| Answer::ok("late").after(Duration::from_millis(2500)));
-    let authority = CertificateAuthority::new();
+    let authority = CertificateAuthority::generate();
     let gateway = simple(&origin, &authority);
     let mut client = TlsClientConfig::new(&authority, None).connect(gateway.address(), "a.test");
     client.send("GET / HTTP/1.1\r\nHost: a.test\r\n\r\n");
@@ -96,7 +96,7 @@ pub(crate) fn s_client(gateway: &Gateway, arguments: &[&str]) -> String {
 
 #[test]
 fn curl_speaks_both_versions_of_http() {
-    let (origin, authority) = (Origin::answering(|_| Answer::ok("hello")), CertificateAuthority::new());
+    let (origin, authority) = (Origin::answering(|_| Answer::ok("hello")), CertificateAuthority::generate());
     let gateway = simple(&origin, &authority);
     assert_eq!(curl(&gateway, &["--http1.1"]), "hello HTTP/1.1 200");
     assert_eq!(curl(&gateway, &["--http2"]), "hello HTTP/2 200");
@@ -115,7 +115,7 @@ fn curl_speaks_both_versions_of_http() {
 
 #[test]
 fn versions_from_1_2_on_are_spoken() {
-    let (origin, authority) = (Origin::start(), CertificateAuthority::new());
+    let (origin, authority) = (Origin::start(), CertificateAuthority::generate());
     let gateway = simple(&origin, &authority);
     for (version, name) in [("-tls1_2", "TLSv1.2"), ("-tls1_3", "TLSv1.3")] {
         let said = s_client(&gateway, &[version, "-servername", "a.test"]);
@@ -128,7 +128,7 @@ fn versions_from_1_2_on_are_spoken() {
 
 #[test]
 fn a_certificate_is_chosen_by_the_name_that_is_asked_for() {
-    let (origin, authority) = (Origin::start(), CertificateAuthority::new());
+    let (origin, authority) = (Origin::start(), CertificateAuthority::generate());
     let certified =
         [authority.server(&["a.test"]), authority.server(&["*.b.test", "b.test"]), authority.server(&["c.b.test"])];
     let gateway = gateway(&origin, &authority, &certified, "");
@@ -150,7 +150,7 @@ fn a_certificate_is_chosen_by_the_name_that_is_asked_for() {
 
 #[test]
 fn the_protocol_is_what_the_two_agree_on() {
-    let (origin, authority) = (Origin::start(), CertificateAuthority::new());
+    let (origin, authority) = (Origin::start(), CertificateAuthority::generate());
     let gateway = simple(&origin, &authority);
     let caller = TlsClientConfig::new(&authority, None);
     let agreed =
@@ -169,7 +169,7 @@ fn the_protocol_is_what_the_two_agree_on() {
 
 #[test]
 fn http2_without_alpn_is_known_by_its_preface() {
-    let (origin, authority) = (Origin::start(), CertificateAuthority::new());
+    let (origin, authority) = (Origin::start(), CertificateAuthority::generate());
     let gateway = simple(&origin, &authority);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     for protocols in [&[][..], &["h2"]] {
@@ -191,7 +191,7 @@ fn http2_without_alpn_is_known_by_its_preface() {
 
 #[test]
 fn the_application_hears_that_the_scheme_is_https() {
-    let (origin, authority) = (Origin::start(), CertificateAuthority::new());
+    let (origin, authority) = (Origin::start(), CertificateAuthority::generate());
     let gateway = simple(&origin, &authority);
     curl(&gateway, &["-H", "X-Forwarded-Proto: http"]);
     assert_eq!(origin.last().header("x-forwarded-proto"), Some("https"));
@@ -200,7 +200,7 @@ fn the_application_hears_that_the_scheme_is_https() {
 #[test]
 fn device_cookies_are_secure() {
     let origin = Origin::answering(|_| Answer::new(302, &[("Location", "/account")], ""));
-    let authority = CertificateAuthority::new();
+    let authority = CertificateAuthority::generate();
     let known = "routes:\n  - match: POST /*\n    outcome: {success: {status: 302}}\n    known_clients: {of: param.u, by: cookie}\n    \
                  limits: [{key: client_ip, rate: 9/hour, unless: [known_client]}]\n";
     let gateway = gateway(&origin, &authority, &[authority.server(&["a.test"])], known);
@@ -211,7 +211,7 @@ fn device_cookies_are_secure() {
 
 #[test]
 fn connections_stay_open_between_requests_also_after_a_rest() {
-    let (origin, authority) = (Origin::start(), CertificateAuthority::new());
+    let (origin, authority) = (Origin::start(), CertificateAuthority::generate());
     let gateway = simple(&origin, &authority);
     let mut client = TlsClientConfig::new(&authority, None).connect(gateway.address(), "a.test");
     assert_eq!(client.get("a.test").status, 200);
@@ -224,7 +224,7 @@ fn connections_stay_open_between_requests_also_after_a_rest() {
 
 #[test]
 fn websockets_work() {
-    let (origin, authority) = (Origin::scripted(echo), CertificateAuthority::new());
+    let (origin, authority) = (Origin::scripted(echo), CertificateAuthority::generate());
     let gateway = simple(&origin, &authority);
     let stream = TlsClientConfig::new(&authority, None).connect(gateway.address(), "a.test").into_stream();
     let (mut socket, response) = tungstenite::client("wss://a.test/live", stream).expect("a WebSocket");
@@ -240,7 +240,7 @@ fn websockets_work() {
 #[test]
 fn draining_finishes_what_is_under_way_and_says_goodbye() {
     let origin = Origin::answering(|_| Answer::ok("slow").after(Duration::from_secs(1)));
-    let authority = CertificateAuthority::new();
+    let authority = CertificateAuthority::generate();
     let mut gateway = simple(&origin, &authority);
     let caller = TlsClientConfig::new(&authority, None);
     let mut idle = caller.connect(gateway.address(), "a.test");

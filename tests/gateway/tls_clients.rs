@@ -28,9 +28,9 @@ struct Site {
 
 impl Site {
     fn new() -> Self {
-        let authority = CertificateAuthority::new();
+        let authority = CertificateAuthority::generate();
         let certified = authority.server(&["a.test", "b.test"]);
-        Self { origin: Origin::start(), authority, clients: CertificateAuthority::new(), certified }
+        Self { origin: Origin::start(), authority, clients: CertificateAuthority::generate(), certified }
     }
 
     /// One listener for each file of authorities; the empty one lets in everybody.
@@ -45,7 +45,7 @@ impl Site {
 
     fn gateway(&self, client_cas: &[&str]) -> Gateway {
         let (ca, clients) = (self.authority.pem(), self.clients.pem());
-        let more = format!("{clients}{}", CertificateAuthority::new().pem());
+        let more = format!("{clients}{}", CertificateAuthority::generate().pem());
         let files = [
             ("ca.pem", ca),
             ("site.pem", &self.certified.cert),
@@ -78,7 +78,7 @@ fn only_clients_with_a_certificate_of_the_authority_are_let_in() {
     assert_eq!(asked(&site.caller(), &gateway), Some(200));
     assert_eq!(asked(&TlsClientConfig::new(&site.authority, None), &gateway), None);
     assert_eq!(asked(&site.caller_of(&site.authority), &gateway), None);
-    assert_eq!(asked(&site.caller_of(&CertificateAuthority::new()), &gateway), None, "only the name is the same");
+    assert_eq!(asked(&site.caller_of(&CertificateAuthority::generate()), &gateway), None, "only the name is the same");
     assert_eq!(site.origin.count(), 1);
     let told = gateway.stderr().join("\n");
     assert!(!told.contains("certificate") && !told.contains("handshake"), "{told}");
@@ -151,7 +151,7 @@ fn over_http2_each_request_is_held_to_the_name_of_the_handshake() {
 
 #[test]
 fn connections_are_resumed() {
-    let (origin, authority) = (Origin::start(), CertificateAuthority::new());
+    let (origin, authority) = (Origin::start(), CertificateAuthority::generate());
     let gateway = simple(&origin, &authority);
     let reconnect = s_client(&gateway, &["-tls1_2", "-servername", "a.test", "-reconnect"]);
     assert_eq!(reconnect.matches("Reused, TLSv1.2").count(), 5, "{reconnect}");
@@ -207,7 +207,7 @@ fn what_was_given_to_resume_with_ends_with_the_authority_and_not_with_the_certif
     let fresh = || site.caller().connect(gateway.address(), "a.test");
     eventually("the new certificate is shown", || fresh().certificate() == certificate(&renewed.cert));
     assert!(caller.connect(gateway.address(), "a.test").is_resumed());
-    let others = CertificateAuthority::new();
+    let others = CertificateAuthority::generate();
     gateway.write("clients.pem", others.pem());
     eventually("nobody is let in by the old authority", || asked(&caller, &gateway).is_none());
     assert_eq!(asked(&site.caller_of(&others), &gateway), Some(200));

@@ -52,7 +52,7 @@ fn get(path: &str) -> Request<()> {
 /// Has five streams under way, and another client asking one request after the other, while `end` ends the gateway.
 #[track_caller]
 fn check(end: impl FnOnce(&Gateway) -> Option<Gateway>) {
-    let (origin, authority) = (origin(), CertificateAuthority::new());
+    let (origin, authority) = (origin(), CertificateAuthority::generate());
     let mut gateway = simple(&origin, &authority);
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
     let runtime = runtime.expect("a runtime");
@@ -114,7 +114,7 @@ const LONG: &str = "server: {timeouts: {header: 10m, keepalive: 10m, drain: 10m}
 
 #[test]
 fn handshakes_and_headers_that_do_not_come_hold_up_no_end() {
-    let (origin, authority) = (origin(), CertificateAuthority::new());
+    let (origin, authority) = (origin(), CertificateAuthority::generate());
     let certified = authority.server(&["a.test"]);
     let tls = "tls: {certificates: [{cert: 0.pem, key: 0.key}]}";
     let config = format!(
@@ -151,7 +151,7 @@ fn handshakes_and_headers_that_do_not_come_hold_up_no_end() {
 
 #[test]
 fn connections_at_rest_hold_up_no_end() {
-    let (origin, authority) = (origin(), CertificateAuthority::new());
+    let (origin, authority) = (origin(), CertificateAuthority::generate());
     let mut gateway = crate::tls::gateway(&origin, &authority, &[authority.server(&["a.test"])], LONG);
     let mut client = TlsClientConfig::new(&authority, None).connect(gateway.address(), "a.test");
     assert_eq!(client.get("a.test").status, 200);

@@ -22,7 +22,7 @@ const RESTED: Duration = Duration::from_millis(500);
 
 #[test]
 fn a_connection_that_has_rested_is_served_again_as_often_as_it_likes() {
-    let (origin, authority) = (Origin::start(), CertificateAuthority::new());
+    let (origin, authority) = (Origin::start(), CertificateAuthority::generate());
     let gateway = simple(&origin, &authority);
     let mut client = TlsClientConfig::new(&authority, None).connect(gateway.address(), "a.test");
     for _ in 0..3 {
@@ -45,7 +45,7 @@ fn a_connection_that_has_rested_is_served_again_as_often_as_it_likes() {
 
 #[test]
 fn a_connection_that_has_rested_is_told_goodbye_when_its_time_is_over() {
-    let (origin, authority) = (Origin::start(), CertificateAuthority::new());
+    let (origin, authority) = (Origin::start(), CertificateAuthority::generate());
     let certified = [authority.server(&["a.test"])];
     let gateway = gateway(&origin, &authority, &certified, "server: {timeouts: {keepalive: 700ms}}");
     let mut client = TlsClientConfig::new(&authority, None).connect(gateway.address(), "a.test");
@@ -55,7 +55,7 @@ fn a_connection_that_has_rested_is_told_goodbye_when_its_time_is_over() {
 
 #[test]
 fn resting_connections_take_little() {
-    let (origin, authority) = (Origin::start(), CertificateAuthority::new());
+    let (origin, authority) = (Origin::start(), CertificateAuthority::generate());
     let gateway = simple(&origin, &authority);
     let caller = TlsClientConfig::new(&authority, None);
     let each = kib_for_each(&gateway, || {
@@ -87,7 +87,7 @@ fn endless(left: &Arc<AtomicUsize>) -> Origin {
 #[test]
 fn a_client_that_does_not_read_is_cut_off() {
     let left = Arc::default();
-    let (origin, authority) = (endless(&left), CertificateAuthority::new());
+    let (origin, authority) = (endless(&left), CertificateAuthority::generate());
     let certified = [authority.server(&["a.test"])];
     let gateway = gateway(&origin, &authority, &certified, "server: {timeouts: {body_idle: 400ms}}");
     let mut client = TlsClientConfig::new(&authority, None).connect(gateway.address(), "a.test");
@@ -101,7 +101,7 @@ fn a_client_that_does_not_read_is_cut_off() {
 
 #[test]
 fn clients_that_do_not_read_fill_no_memory() {
-    let (origin, authority) = (endless(&Arc::default()), CertificateAuthority::new());
+    let (origin, authority) = (endless(&Arc::default()), CertificateAuthority::generate());
     let gateway = simple(&origin, &authority);
     let caller = TlsClientConfig::new(&authority, None);
     let each = kib_for_each(&gateway, || {

@@ -22,7 +22,7 @@ use crate::tls::simple;
 
 #[test]
 fn a_certificate_is_renewed_under_load_without_a_failed_request() {
-    let (origin, authority) = (Origin::start(), CertificateAuthority::new());
+    let (origin, authority) = (Origin::start(), CertificateAuthority::generate());
     let gateway = simple(&origin, &authority);
     let address = gateway.address();
     let mut standing = TlsClientConfig::new(&authority, None).connect(address, "a.test");
@@ -55,7 +55,7 @@ fn a_certificate_is_renewed_under_load_without_a_failed_request() {
 
 #[test]
 fn a_key_renewed_before_its_certificate_is_waited_for() {
-    let (origin, authority) = (Origin::start(), CertificateAuthority::new());
+    let (origin, authority) = (Origin::start(), CertificateAuthority::generate());
     let served = [authority.server(&["a.test"])];
     let gateway = gateway(&origin, &authority, &served, "log: {level: debug, format: json}");
     let shown = || TlsClientConfig::new(&authority, None).connect(gateway.address(), "a.test").certificate();
@@ -78,7 +78,7 @@ fn a_key_renewed_before_its_certificate_is_waited_for() {
 
 #[test]
 fn a_key_that_does_not_fit_is_told_with_its_place_and_changes_nothing() {
-    let (origin, authority) = (Origin::start(), CertificateAuthority::new());
+    let (origin, authority) = (Origin::start(), CertificateAuthority::generate());
     let served = authority.server(&["a.test"]);
     let gateway = gateway(&origin, &authority, std::slice::from_ref(&served), "");
     gateway.write("0.key", &authority.server(&["a.test"]).key);
@@ -98,7 +98,7 @@ fn a_key_that_does_not_fit_is_told_with_its_place_and_changes_nothing() {
 
 #[test]
 fn tls_comes_and_goes_on_an_address_without_dropping_a_connection() {
-    let (origin, authority) = (Origin::start(), CertificateAuthority::new());
+    let (origin, authority) = (Origin::start(), CertificateAuthority::generate());
     let gateway = simple(&origin, &authority);
     let address = gateway.address();
     let caller = TlsClientConfig::new(&authority, None);
@@ -122,7 +122,7 @@ fn tls_comes_and_goes_on_an_address_without_dropping_a_connection() {
 
 #[test]
 fn an_expired_certificate_is_warned_of_and_served() {
-    let (origin, authority) = (Origin::start(), CertificateAuthority::new());
+    let (origin, authority) = (Origin::start(), CertificateAuthority::generate());
     let gateway = gateway(&origin, &authority, &[authority.expired("a.test")], "");
     assert!(
         gateway.log_messages().iter().any(|line| line.contains("has expired on 2020-01-01")),
@@ -144,7 +144,7 @@ fn closed_after(gateway: &Gateway, said: &[u8]) -> Duration {
 
 #[test]
 fn silent_and_half_handshakes_are_closed_by_the_header_timeout_and_told_to_nobody() {
-    let (origin, authority) = (Origin::start(), CertificateAuthority::new());
+    let (origin, authority) = (Origin::start(), CertificateAuthority::generate());
     let certified = [authority.server(&["a.test"])];
     let gateway = gateway(&origin, &authority, &certified, "server: {timeouts: {header: 700ms}}");
     let half_a_hello = b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03";
@@ -168,7 +168,7 @@ fn silent_and_half_handshakes_are_closed_by_the_header_timeout_and_told_to_nobod
 
 #[test]
 fn a_handshake_under_way_counts_as_a_connection_and_holds_up_no_other() {
-    let (origin, authority) = (Origin::start(), CertificateAuthority::new());
+    let (origin, authority) = (Origin::start(), CertificateAuthority::generate());
     let certified = [authority.server(&["a.test"])];
     let rest = "admin: {address: 127.0.0.1:0}\nserver: {max_connections_per_client: 20}";
     let gateway = gateway(&origin, &authority, &certified, rest);

@@ -398,7 +398,7 @@ fn grpc_passes_with_trailers_and_streams_both_ways() {
 
 #[test]
 fn over_tls_http2_is_agreed_on_or_the_server_counts_as_down() {
-    let (authority, origin) = (CertificateAuthority::new(), Http2Origin::start());
+    let (authority, origin) = (CertificateAuthority::generate(), Http2Origin::start());
     for (offered, status) in [(&["h2"][..], 200), (&["http/1.1"], 502), (&[], 502)] {
         let server = SecureOrigin::offering(origin.address, &authority, &["127.0.0.1"], offered);
         let config = format!(

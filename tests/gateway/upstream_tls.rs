@@ -24,7 +24,7 @@ fn check_distrusted(gateway: &Gateway, origin: &Origin, reason: &str) {
 
 #[test]
 fn a_server_is_verified_against_the_named_authority_and_bodies_go_both_ways() {
-    let (authority, origin) = (CertificateAuthority::new(), Origin::answering(|received| Answer::ok(&received.body)));
+    let (authority, origin) = (CertificateAuthority::generate(), Origin::answering(|received| Answer::ok(&received.body)));
     let server = SecureOrigin::before(origin.address(), &authority, &["127.0.0.1"]);
     let gateway = before(&server, &authority, ", tls: {ca: ca.pem}");
     let body = "0123456789abcdef".repeat(20_000);
@@ -35,7 +35,7 @@ fn a_server_is_verified_against_the_named_authority_and_bodies_go_both_ways() {
 
 #[test]
 fn the_host_in_the_url_is_verified_and_asked_for() {
-    let (authority, origin) = (CertificateAuthority::new(), Origin::start());
+    let (authority, origin) = (CertificateAuthority::generate(), Origin::start());
     let server = SecureOrigin::before(origin.address(), &authority, &["localhost"]);
     let config = format!(
         "upstream: app\nupstreams:\n  app: {{servers: ['https://localhost:{}'], tls: {{ca: ca.pem}}}}",
@@ -48,7 +48,7 @@ fn the_host_in_the_url_is_verified_and_asked_for() {
 
 #[test]
 fn server_name_is_verified_and_asked_for_in_place_of_the_host() {
-    let (authority, origin) = (CertificateAuthority::new(), Origin::start());
+    let (authority, origin) = (CertificateAuthority::generate(), Origin::start());
     let server = SecureOrigin::before(origin.address(), &authority, &["app.internal"]);
     let gateway = before(&server, &authority, ", tls: {ca: ca.pem, server_name: app.internal}");
     assert_eq!(gateway.get("/").status(), 200);
@@ -59,7 +59,7 @@ fn server_name_is_verified_and_asked_for_in_place_of_the_host() {
 
 #[test]
 fn without_a_named_authority_those_of_the_system_count() {
-    let (authority, origin) = (CertificateAuthority::new(), Origin::start());
+    let (authority, origin) = (CertificateAuthority::generate(), Origin::start());
     let server = SecureOrigin::before(origin.address(), &authority, &["127.0.0.1"]);
     check_distrusted(&before(&server, &authority, ""), &origin, "UnknownIssuer");
     let folder = tempfile::tempdir().expect("a folder");
@@ -72,13 +72,13 @@ fn without_a_named_authority_those_of_the_system_count() {
 
 #[test]
 fn a_certificate_of_somebody_else_is_502_logged_and_counted_as_a_failure_to_connect() {
-    let (authority, origin) = (CertificateAuthority::new(), Origin::start());
+    let (authority, origin) = (CertificateAuthority::generate(), Origin::start());
     let server = SecureOrigin::before(origin.address(), &authority, &["127.0.0.1"]);
     let config = format!(
         "admin: {{address: 127.0.0.1:0}}\nupstream: app\nupstreams:\n  app: {{servers: [{}], tls: {{ca: ca.pem}}}}",
         server.url()
     );
-    let gateway = Gateway::with_files(config, &[("ca.pem", CertificateAuthority::new().pem())]);
+    let gateway = Gateway::with_files(config, &[("ca.pem", CertificateAuthority::generate().pem())]);
     check_distrusted(&gateway, &origin, "invalid peer certificate");
     let metrics = crate::support::Request::new(gateway.admin(), "GET", "/metrics").send().text();
     let counted = metrics.lines().find(|line| line.starts_with("portcullis_upstream_errors_total{"));
@@ -87,16 +87,16 @@ fn a_certificate_of_somebody_else_is_502_logged_and_counted_as_a_failure_to_conn
 
 #[test]
 fn a_certificate_for_another_name_is_502() {
-    let (authority, origin) = (CertificateAuthority::new(), Origin::start());
+    let (authority, origin) = (CertificateAuthority::generate(), Origin::start());
     let server = SecureOrigin::before(origin.address(), &authority, &["127.0.0.2", "localhost"]);
     check_distrusted(&before(&server, &authority, ", tls: {ca: ca.pem}"), &origin, "not valid for name");
 }
 
 #[test]
 fn the_next_server_is_tried_when_one_cannot_be_believed() {
-    let (authority, origin) = (CertificateAuthority::new(), Origin::start());
+    let (authority, origin) = (CertificateAuthority::generate(), Origin::start());
     let good = SecureOrigin::before(origin.address(), &authority, &["127.0.0.1"]);
-    let bad = SecureOrigin::before(origin.address(), &CertificateAuthority::new(), &["127.0.0.1"]);
+    let bad = SecureOrigin::before(origin.address(), &CertificateAuthority::generate(), &["127.0.0.1"]);
     let config = format!(
         "upstream: app\nupstreams:\n  app: {{servers: [{}, {}], balance: round_robin, tls: {{ca: ca.pem}}}}",
         bad.url(),
@@ -111,11 +111,11 @@ fn the_next_server_is_tried_when_one_cannot_be_believed() {
 
 #[test]
 fn a_changed_authority_is_read_anew_and_holds_for_connections_kept_from_before() {
-    let (authority, origin) = (CertificateAuthority::new(), Origin::start());
+    let (authority, origin) = (CertificateAuthority::generate(), Origin::start());
     let server = SecureOrigin::before(origin.address(), &authority, &["127.0.0.1"]);
     let gateway = before(&server, &authority, ", tls: {ca: ca.pem}");
     assert_eq!(gateway.get("/").status(), 200);
-    gateway.write("ca.pem", CertificateAuthority::new().pem());
+    gateway.write("ca.pem", CertificateAuthority::generate().pem());
     eventually("the other authority counts", || gateway.get("/").status() == 502);
     gateway.write("ca.pem", authority.pem());
     eventually("the first authority counts again", || gateway.get("/").status() == 200);
@@ -137,7 +137,7 @@ fn a_server_that_does_not_shake_hands_is_given_up_in_the_time_to_connect() {
 
 #[test]
 fn sessions_are_resumed() {
-    let (authority, origin) = (CertificateAuthority::new(), Origin::answering(|_| Answer::ok("once").closing()));
+    let (authority, origin) = (CertificateAuthority::generate(), Origin::answering(|_| Answer::ok("once").closing()));
     let server = SecureOrigin::before(origin.address(), &authority, &["127.0.0.1"]);
     let gateway = before(&server, &authority, ", tls: {ca: ca.pem}");
     eventually("a later connection goes on with an earlier session", || {
@@ -148,7 +148,7 @@ fn sessions_are_resumed() {
 
 #[test]
 fn health_is_asked_over_tls_too() {
-    let (authority, origin) = (CertificateAuthority::new(), Origin::start());
+    let (authority, origin) = (CertificateAuthority::generate(), Origin::start());
     let server = SecureOrigin::before(origin.address(), &authority, &["127.0.0.1"]);
     let health = "health: {path: /healthz, every: 20ms, unhealthy: 1, healthy: 1}";
     let gateway = before(&server, &authority, &format!(", tls: {{ca: ca.pem}}, {health}"));

@@ -162,7 +162,7 @@ fn messages_pass_both_ways_over_cleartext() {
 
 #[test]
 fn messages_pass_both_ways_over_tls() {
-    let (origin, authority) = (Origin::scripted(echo), CertificateAuthority::new());
+    let (origin, authority) = (Origin::scripted(echo), CertificateAuthority::generate());
     let gateway = simple(&origin, &authority);
     let connector = TlsConnector::from(TlsClientConfig::new(&authority, None).offering(&["h2"]).config());
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
@@ -200,7 +200,7 @@ fn a_real_browser_opens_one_in_its_connection() {
                 .write(format!("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: {length}\r\n\r\n{PAGE}"));
         }
     });
-    let gateway = simple(&origin, &CertificateAuthority::new());
+    let gateway = simple(&origin, &CertificateAuthority::generate());
     let _browser = Chromium::visits(&format!("https://a.test:{}/", gateway.address().port()));
     let is_told = |target: &str| origin.requests().iter().any(|request| request.target == target);
     eventually("the page gets its echo", || is_told("/told?hello%20from%20the%20page"));

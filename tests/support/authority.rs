@@ -29,7 +29,7 @@ pub struct Certified {
 
 impl CertificateAuthority {
     /// A new root. All roots have the same name.
-    pub fn new() -> Self {
+    pub fn generate() -> Self {
         let mut params = CertificateParams::default();
         // Another name than the certificates have: they would seem self-signed.
         params.distinguished_name.push(DnType::CommonName, "authority");

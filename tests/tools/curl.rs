@@ -193,9 +193,9 @@ fn an_answer_that_comes_before_the_whole_upload_reaches_the_client() {
 #[test]
 fn certificates_are_verified_on_both_sides() {
     let origin = Origin::start();
-    let (authority, clients) = (CertificateAuthority::new(), CertificateAuthority::new());
+    let (authority, clients) = (CertificateAuthority::generate(), CertificateAuthority::generate());
     let Certified { cert, key } = authority.server(&["a.test", "b.test"]);
-    let (client, stranger) = (clients.client(), CertificateAuthority::new().client());
+    let (client, stranger) = (clients.client(), CertificateAuthority::generate().client());
     let files = [
         ("ca.pem", authority.pem()),
         ("clients.pem", clients.pem()),

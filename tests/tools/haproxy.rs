@@ -39,7 +39,7 @@ fn behind_haproxy_every_exchange_is_as_it_is_without_it() {
 #[test]
 fn the_proxy_protocol_comes_before_tls_and_http2() {
     let origin = exchanges::application();
-    let authority = CertificateAuthority::new();
+    let authority = CertificateAuthority::generate();
     let Certified { cert, key } = authority.server(&["a.test"]);
     let listen = "{address: 127.0.0.1:0, proxy_protocol: true, tls: {certificates: [{cert: site.pem, key: site.key}]}}";
     let gateway = Gateway::with_files(
@@ -70,7 +70,7 @@ fn clients_of_haproxy_are_counted_apart() {
 #[test]
 fn before_haproxy_every_exchange_is_as_it_is_without_it() {
     let origin = exchanges::application();
-    let authority = CertificateAuthority::new();
+    let authority = CertificateAuthority::generate();
     let Certified { cert, key } = authority.server(&["app.internal"]);
     let pem = format!("{cert}{key}");
     for (scheme, http2, bind) in [

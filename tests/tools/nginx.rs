@@ -61,7 +61,7 @@ const BEHIND: [(&str, &str, bool); 4] =
 
 /// The gateway before an nginx with the rest of a `server` block.
 fn before(listen: &str, scheme: &str, http2: bool, server: &str) -> (Nginx, Gateway) {
-    let authority = CertificateAuthority::new();
+    let authority = CertificateAuthority::generate();
     let Certified { cert, key } = authority.server(&["app.internal"]);
     let http = format!(
         "ssl_certificate site.pem; ssl_certificate_key site.key; server {{ listen LISTEN {listen}; {server} }}"

@@ -92,7 +92,7 @@ fn a_protocol_is_agreed_on_or_none_is_spoken() {
 #[test]
 fn the_name_chooses_the_certificate_and_its_chain_is_shown() {
     let origin = Origin::start();
-    let authority = CertificateAuthority::new();
+    let authority = CertificateAuthority::generate();
     let between = authority.intermediate();
     let Certified { cert, key } = authority.server(&["a.test"]);
     let chained = between.server(&["b.test"]);

@@ -21,7 +21,7 @@ impl Site {
     /// In front of this application, with more of a configuration.
     #[track_caller]
     pub(crate) fn before(application: &str, more: &str) -> Self {
-        let authority = CertificateAuthority::new();
+        let authority = CertificateAuthority::generate();
         let Certified { cert, key } = authority.server(&["a.test"]);
         Self::certified(application, more, authority, &[("site.pem", &cert), ("site.key", &key)])
     }
