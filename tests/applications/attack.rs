@@ -59,7 +59,7 @@ pub(crate) fn a_thousand_words_find_nothing(login: &impl Login, gateway: &Gatewa
     let unguarded = login.judged("alice");
     assert!(unguarded > PLACE, "{unguarded} attempts");
 
-    assert!(login.gets_in(gateway, "127.0.0.77", "alice"), "nobody has guessed yet");
+    assert!(login.gets_in(gateway, "127.0.0.77", "alice"), "no guess was made yet");
     let mut successes = 1;
     let said = thread::scope(|scope| {
         let attack = scope.spawn(|| hydra(login, &folder, gateway.address()));
@@ -79,7 +79,7 @@ pub(crate) fn a_thousand_words_find_nothing(login: &impl Login, gateway: &Gatewa
 }
 
 /// Something that may look like a success, done again and again beside guesses at a name, gives no further guess, and
-/// makes nobody known who is not.
+/// makes no client known that is not.
 #[track_caller]
 pub(crate) fn buys_nothing(login: &impl Login, gateway: &Gateway, name: &str, look_alike: impl Fn(&str)) {
     let forger = "127.0.0.66";

@@ -105,15 +105,14 @@ impl Attack {
         self.logged().iter().filter(|line| line["limit"] == limit && line["decision"] == decision).count()
     }
 
-    /// How many were refused by this limit that bans. Beside slots in flight that is a denial: nobody has guessed yet.
+    /// How many were refused by this limit that bans. While slots are taken that is a denial without a ban: no guess has an
+    /// outcome yet.
     fn refused_by(&self, limit: &str) -> usize {
         self.decided(limit, "banned") + self.decided(limit, "denied")
     }
 
     fn ends_with_bans(&self, count: usize) {
-        eventually("the guesses are settled and whoever made them is banned", || {
-            self.metric("portcullis_bans") == count
-        });
+        eventually("the guesses are settled and their client is banned", || self.metric("portcullis_bans") == count);
     }
 
     /// How often this limit decided so, by the metrics.

@@ -89,10 +89,10 @@ fn what_looks_like_a_success_of_express_buys_nothing() {
     let shapes: [(&str, &str, Option<&str>, String); 5] = [
         // Back to the form with the account in the address, and with the cookie that everybody gets.
         ("alice", "/login?next=/account", None, "username=alice&password=guess".to_owned()),
-        // On to the account, since somebody else is logged in.
+        // A redirect to the account, because another user is logged in.
         ("bob", "/login", Some(&own), "username=bob&password=guess".to_owned()),
         ("carol", "/login", Some(&own), "username=carol".to_owned()),
-        // As somebody else, with the name where the application does not look.
+        // As another user, with the name where the application does not look.
         ("dave", "/login?username=dave", None, "username=mallory&password=correct+horse".to_owned()),
         ("erin", "/login", None, "USERNAME=erin&username=mallory&password=correct+horse".to_owned()),
     ];

@@ -97,7 +97,7 @@ fn a_crowd_is_slowed_down_and_then_locked_out_except_for_those_who_are_known() {
     };
     let begun = Stopwatch::start();
     assert!((0..50).all(|number| guess(number) == 200));
-    assert!(begun.elapsed().as_secs() < 2, "nobody waits yet");
+    assert!(begun.elapsed().as_secs() < 2, "no request waits yet");
     let delayed = Stopwatch::start();
     assert_eq!(guess(50), 200);
     assert!(delayed.elapsed().as_secs() >= 2, "from then on they wait");

@@ -62,7 +62,7 @@ fn a_thousand_words_do_not_find_a_password_of_wordpress() {
     a_thousand_words_find_nothing(&site, &guarded(&site));
 }
 
-/// What WordPress answers where nobody has logged in: with a redirect, with cookies, or with both.
+/// What WordPress answers without a login: a redirect, cookies, or both.
 #[test]
 fn what_looks_like_a_success_of_wordpress_buys_nothing() {
     let site = WordPress::start();
@@ -195,7 +195,7 @@ fn passwords_of_programs_are_judged_as_often_as_the_limit_says_wherever_they_are
     assert!(refused.status == 200 && refused.text().contains("401"), "{}: {}", refused.status, refused.text());
     let statuses: Vec<u16> = (0..150).map(|round| ask("127.0.0.66", targets[round % 3]).status).collect();
     assert_eq!(statuses.iter().filter(|status| **status != 429).count(), 119, "{statuses:?}");
-    assert_eq!(ask("127.0.0.67", targets[1]).status, 429, "whoever asks");
+    assert_eq!(ask("127.0.0.67", targets[1]).status, 429, "from another client too");
     assert!((1..=120).contains(&site.judged("bob")), "{}", site.judged("bob"));
 }
 

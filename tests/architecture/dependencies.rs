@@ -28,7 +28,7 @@ fn dependencies_stand_above_their_floors() {
 
 #[test]
 fn nothing_unwanted_is_compiled() {
-    // Second cryptography providers, C parsers and crates nobody looks after. The lock names some that another
+    // Second cryptography providers, C parsers and unmaintained crates. The lock names some that another
     // crate could be told to use, and is not.
     let unwanted = ["ring", "unsafe-libyaml", "serde_yml", "rustls-pemfile", "openssl-sys", "native-tls"];
     let compiled = compiled();

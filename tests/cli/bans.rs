@@ -2,7 +2,7 @@
 
 use crate::command::Ended;
 use crate::command::Folder;
-use crate::command::nobody;
+use crate::command::unused_address;
 use crate::support::Gateway;
 
 const CONFIG: &str = "\
@@ -140,6 +140,7 @@ fn what_is_wrong_is_said_and_usage_and_reach_have_codes_of_their_own() {
     wrong(&["add", "127.0.0.1", "--for", "soon"], 2, "duration");
     wrong(&["add", "--for", "1h"], 2, "required");
     wrong(&["export", "--format", "fail2ban"], 2, "nginx");
-    let ended = Folder::empty().run_in(&["bans", "list"], &[("PORTCULLIS_ADMIN", &format!("http://{}", nobody()))]);
+    let ended =
+        Folder::empty().run_in(&["bans", "list"], &[("PORTCULLIS_ADMIN", &format!("http://{}", unused_address()))]);
     assert_eq!(ended.code, Some(3), "{ended:?}");
 }

@@ -71,8 +71,8 @@ impl Ended {
     }
 }
 
-/// An address where nobody listens: it was free a moment ago.
-pub(crate) fn nobody() -> SocketAddr {
+/// An address without a listener: it was free a moment ago.
+pub(crate) fn unused_address() -> SocketAddr {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
     listener.local_addr().expect("a bound socket")
 }

@@ -41,7 +41,7 @@ fn the_demo_answers_the_other_commands() {
 
 #[test]
 fn where_the_usual_admin_address_is_taken_the_demo_has_another() {
-    // Either this takes it, or somebody else has.
+    // Either this takes it, or another process has.
     let _taken = TcpListener::bind("127.0.0.1:9090");
     assert_ne!(Demo::with(&[]).admin.port(), 9090);
 }

@@ -8,7 +8,7 @@ use std::process::Stdio;
 use serde_json::Value;
 
 use crate::command::Folder;
-use crate::command::nobody;
+use crate::command::unused_address;
 use crate::support::Gateway;
 use crate::support::eventually;
 
@@ -52,7 +52,7 @@ fn each_event_is_a_line_until_the_gateway_ends() {
 #[test]
 fn a_gateway_that_is_not_there_is_another_exit_than_one_that_refuses() {
     let folder = Folder::empty();
-    let ended = folder.run(&["events", "--admin", &format!("http://{}", nobody())]);
+    let ended = folder.run(&["events", "--admin", &format!("http://{}", unused_address())]);
     assert_eq!(ended.code, Some(3), "{ended:?}");
     let gateway = Gateway::with_files(CONFIG, &[("token", "s3cret\n")]);
     let ended = folder.run(&["events", "--admin", &format!("http://{}", gateway.admin())]);

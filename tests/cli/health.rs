@@ -6,7 +6,7 @@ use std::net::TcpListener;
 use std::thread;
 
 use crate::command::Folder;
-use crate::command::nobody;
+use crate::command::unused_address;
 use crate::support::Gateway;
 
 const CONFIG: &str = "admin: {address: 127.0.0.1:0}\nupstream: http://127.0.0.1:1\n";
@@ -29,7 +29,7 @@ fn the_address_may_come_from_a_configuration() {
 
 #[test]
 fn where_nobody_answers_the_gateway_is_unreachable() {
-    let ended = Folder::empty().run(&["health", "--admin", &format!("http://{}", nobody())]);
+    let ended = Folder::empty().run(&["health", "--admin", &format!("http://{}", unused_address())]);
     assert_eq!(ended.code, Some(3), "{ended:?}");
     assert!(ended.stderr.contains("could not be reached"), "{ended:?}");
 }

@@ -2,7 +2,7 @@
 
 use crate::command::Ended;
 use crate::command::Folder;
-use crate::command::nobody;
+use crate::command::unused_address;
 use crate::support::Gateway;
 
 const CONFIG: &str = "\
@@ -166,7 +166,8 @@ fn usage_and_a_gateway_that_is_not_there_have_codes_of_their_own() {
     assert_eq!(run(&["limits"]), Some(2));
     assert_eq!(run(&["limits", "show"]), Some(2));
     assert_eq!(run(&["limits", "show", "a", "without-a-value"]), Some(2));
-    let ended = Folder::empty().run_in(&["limits", "list"], &[("PORTCULLIS_ADMIN", &format!("http://{}", nobody()))]);
+    let ended =
+        Folder::empty().run_in(&["limits", "list"], &[("PORTCULLIS_ADMIN", &format!("http://{}", unused_address()))]);
     assert_eq!(ended.code, Some(3), "{ended:?}");
     assert!(ended.stderr.contains("could not be reached"), "{ended:?}");
 }

@@ -112,7 +112,7 @@ fn unless_may_look_into_the_body() {
     assert!(world.needs_body(&form("/login", "username=alice")));
     assert_eq!(world.passing(&form("/login", "username=ALICE"), 3), 3);
     assert_eq!(world.passing(&form("/login", "username=alice&username=bob"), 3), 1);
-    // Another name may stand where nobody looked.
+    // Another name may stand in the part that was not read.
     assert_eq!(world.passing(&form("/login", "username=alice&pad=x").cut_short(), 3), 0);
 }
 

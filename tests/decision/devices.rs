@@ -78,7 +78,7 @@ fn who_names_several_is_known_when_known_to_each() {
     let both = ["alice", "bob"].map(|name| cookie(&world, name, device(1))).join("; ");
     assert_eq!(world.passing(&attempt(&both, "username=alice&username=bob"), 5), 5);
     let told = world.decide(&attempt(&both, "username=alice&username=bob"));
-    assert!(told.pending.unwrap().enrollment.is_none(), "nobody can tell which of them succeeds");
+    assert!(told.pending.unwrap().enrollment.is_none(), "it is unknown which of them succeeds");
 }
 
 #[test]

@@ -96,6 +96,6 @@ fn a_decoy_in_front_of_a_body_not_seen_whole_buys_no_attempts() {
     let decoys =
         ["one", "two", "three", "four"].map(|decoy| form("/login", &format!("user={decoy}&pad=xx")).cut_short());
     assert_eq!(decoys.iter().filter(|decoy| world.passes(decoy)).count(), 2);
-    // Who is seen whole pays for nobody else.
+    // A request that is read whole is not charged for others.
     assert!(world.passes(&form("/login", "user=alice")));
 }

@@ -34,7 +34,7 @@ const NOTICING: Duration = Duration::from_secs(3);
 /// One kind of broken network.
 struct Fault {
     name: &'static str,
-    break_it: fn(&Fleet),
+    inject: fn(&Fleet),
     /// These gateways surely have no Redis while it lasts.
     without_redis: &'static [usize],
     /// A master is replaced: what it had not told its replica is lost.
@@ -44,31 +44,31 @@ struct Fault {
 const FAULTS: &[Fault] = &[
     Fault {
         name: "one gateway cut off from Redis",
-        break_it: |fleet| Fleet::cut(&[&fleet.gateways[0]], &fleet.redis.iter().collect::<Vec<_>>()),
+        inject: |fleet| Fleet::cut(&[&fleet.gateways[0]], &fleet.redis.iter().collect::<Vec<_>>()),
         without_redis: &[0],
         fails_over: false,
     },
     Fault {
         name: "one master cut off from all",
-        break_it: |fleet| Fleet::cut(&[&fleet.redis[0]], &fleet.all()),
+        inject: |fleet| Fleet::cut(&[&fleet.redis[0]], &fleet.all()),
         without_redis: &[],
         fails_over: true,
     },
     Fault {
         name: "a master and its replica apart",
-        break_it: |fleet| Fleet::cut(&[&fleet.redis[1]], &[&fleet.redis[4]]),
+        inject: |fleet| Fleet::cut(&[&fleet.redis[1]], &[&fleet.redis[4]]),
         without_redis: &[],
         fails_over: false,
     },
     Fault {
         name: "every packet delayed by 200 ms",
-        break_it: |fleet| Fleet::delay(&fleet.all(), "200"),
+        inject: |fleet| Fleet::delay(&fleet.all(), "200"),
         without_redis: &[2],
         fails_over: false,
     },
     Fault {
         name: "5 % of the packets lost",
-        break_it: |fleet| Fleet::lose(&fleet.all(), "0.05"),
+        inject: |fleet| Fleet::lose(&fleet.all(), "0.05"),
         without_redis: &[],
         fails_over: false,
     },
@@ -86,21 +86,21 @@ struct Span {
 #[test]
 fn limits_hold_whatever_the_network_does() {
     let fleet = Fleet::start();
-    let doors = fleet.doors();
+    let addresses = fleet.addresses();
     let clock = fleet.application.clock();
     let over = AtomicBool::new(false);
     let (spans, samples) = thread::scope(|scope| {
         let ended = StopOnDrop(&over);
         decided_by_redis(&fleet);
         let over = &over;
-        let clients: Vec<_> = doors
+        let clients: Vec<_> = addresses
             .iter()
             .enumerate()
             .flat_map(|(gateway, &address)| (0..2).map(move |_| (gateway, address)))
             .map(|(gateway, address)| scope.spawn(move || load::ask(gateway, address, clock, over)))
             .collect();
         thread::sleep(2 * WINDOW);
-        let spans: Vec<Span> = FAULTS.iter().map(|fault| suffer(&fleet, fault, clock)).collect();
+        let spans: Vec<Span> = FAULTS.iter().map(|fault| measure(&fleet, fault, clock)).collect();
         drop(ended);
         let samples = clients.into_iter().flat_map(|client| client.join().expect("no panic here"));
         (spans, samples.collect::<Vec<Sample>>())
@@ -114,9 +114,9 @@ fn limits_hold_whatever_the_network_does() {
 }
 
 /// Breaks the network for a while, heals it, and waits until the windows are those of a whole network again.
-fn suffer(fleet: &Fleet, fault: &Fault, clock: Stopwatch) -> Span {
+fn measure(fleet: &Fleet, fault: &Fault, clock: Stopwatch) -> Span {
     let broken = clock.elapsed();
-    (fault.break_it)(fleet);
+    (fault.inject)(fleet);
     thread::sleep(FAULT);
     let healing = clock.elapsed();
     fleet.heal();
@@ -130,7 +130,7 @@ fn suffer(fleet: &Fleet, fault: &Fault, clock: Stopwatch) -> Span {
 /// Waits until no gateway answers 503 for want of Redis, whichever of its masters is asked.
 #[track_caller]
 fn decided_by_redis(fleet: &Fleet) {
-    for (number, door) in fleet.doors().into_iter().enumerate() {
+    for (number, door) in fleet.addresses().into_iter().enumerate() {
         eventually("Redis decides", || {
             let mut caller = Caller::default();
             (0..KEYS).all(|key| {

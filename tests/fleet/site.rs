@@ -65,7 +65,7 @@ impl Fleet {
     }
 
     /// Where on the loopback each gateway answers.
-    pub(super) fn doors(&self) -> Vec<SocketAddr> {
+    pub(super) fn addresses(&self) -> Vec<SocketAddr> {
         self.gateways.iter().map(|gateway| gateway.published(GATEWAY_PORT)).collect()
     }
 

@@ -196,7 +196,10 @@ fn a_banned_address_may_not_enter_until_it_is_unbanned() {
         let line = gateway.log_line("/secret");
         assert_eq!((&line["decision"], &line["limit"]), (&json!("banned"), &Value::Null));
         assert_eq!(line["ban"], ban["id"]);
-        assert!(!gateway.log_messages().iter().any(|said| said.contains(" bans ")), "by hand is no ban by a limit");
+        assert!(
+            !gateway.log_messages().iter().any(|said| said.contains(" bans ")),
+            "an operator's ban is no ban by a limit"
+        );
         assert_eq!((listed(gateway), metric(gateway)), (json!([ban]), "1".to_owned()));
         let export = api(gateway, "GET", "/export?format=nginx").send();
         assert_eq!((export.status, export.text()), (200, "deny 127.0.0.0/8;\n".to_owned()));
@@ -422,13 +425,16 @@ fn a_ban_begun_while_redis_is_away_holds_and_is_told_when_it_is_back() {
     let ask = |gateway: usize, key: &str| gateways[gateway].get("/").header("X-Key", key).send();
     assert_eq!((ask(0, "before").status, ask(0, "before").status), (200, 429));
     redis.kill();
-    assert_eq!(post(&gateways[0], &json!({"limit": "pace", "key": {"header.x-key": "by hand"}, "for": "1h"})).0, 201);
+    assert_eq!(
+        post(&gateways[0], &json!({"limit": "pace", "key": {"header.x-key": "an operator"}, "for": "1h"})).0,
+        201
+    );
     eventually("alice is banned", || ask(0, "alice").status == 429);
-    assert_eq!((ask(0, "before").status, ask(0, "by hand").status), (429, 429));
+    assert_eq!((ask(0, "before").status, ask(0, "an operator").status), (429, 429));
     // It comes back with nothing.
     redis.restart();
     eventually("the other hears of all of them", || listed(&gateways[1]).as_array().map(Vec::len) == Some(3));
-    for key in ["alice", "before", "by hand"] {
+    for key in ["alice", "before", "an operator"] {
         let banned = ask(1, key);
         assert!(banned.status == 429 && wait(&banned) > 3500, "{key}: {}", wait(&banned));
     }

@@ -10,7 +10,7 @@ use crate::support::eventually;
 
 const PREFIX: &str = "portcullis_device_";
 
-/// 302 for whoever knows the password.
+/// 302 for the right password.
 fn application() -> Origin {
     Origin::answering(|received| {
         if received.text().contains("password=right") {

@@ -74,11 +74,11 @@ fn who_listens_hears_of_denials_and_bans_as_they_happen_and_of_the_end() {
     let ban = Request::new(gateway.admin(), "POST", "/api/v1/bans")
         .host(&gateway.admin().to_string())
         .header("Authorization", "Bearer s3cret")
-        .json(r#"{"address": "198.51.100.7/32", "for": "1h", "reason": "by hand"}"#)
+        .json(r#"{"address": "198.51.100.7/32", "for": "1h", "reason": "an operator"}"#)
         .send();
     assert_eq!(ban.status, 201, "{}", ban.text());
     let (name, data) = first.next().expect("an event");
-    assert_eq!((&*name, &data["address"], &data["reason"]), ("ban", &"198.51.100.7/32".into(), &"by hand".into()));
+    assert_eq!((&*name, &data["address"], &data["reason"]), ("ban", &"198.51.100.7/32".into(), &"an operator".into()));
     gateway.signal("TERM");
     assert_eq!(first.next(), None);
     assert!(gateway.ended().success());

@@ -55,7 +55,7 @@ const JUDGED: &str = "\
 2001:db9::1 passes
 ";
 
-/// A folder with the export of these bans in a file `bans`, and of nobody's in `nobody`.
+/// A folder with the export of these bans in a file `bans`, and an export without bans in `nobody`.
 fn exported(format: &str) -> TempDir {
     let folder = tempfile::tempdir().expect("a folder");
     let gateway = Gateway::start("admin: {address: 127.0.0.1:0}\nupstream: http://127.0.0.1:1\n");

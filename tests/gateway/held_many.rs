@@ -74,6 +74,6 @@ routes:
     println!("processor while held {} ms in {:.1} s", spent * 10, idle.elapsed().as_secs_f64());
     println!("latency of others    {free:?} µs before, {:?} µs meanwhile (median, worst of 500)", latency(&gateway));
     drop(clients);
-    eventually("nobody is held", || metrics().contains("portcullis_held_requests 0\n"));
+    eventually("no request is held", || metrics().contains("portcullis_held_requests 0\n"));
     assert_eq!(origin.requests().iter().filter(|request| request.head.starts_with("GET /held ")).count(), 1);
 }

@@ -92,7 +92,7 @@ fn a_request_whose_client_leaves_is_not_forwarded() {
     let origin = Origin::start();
     let gateway = holding(&origin, "{delay: 1s}", "");
     let post = gateway.post("/left").body("text/plain", vec![b'x'; 40_000]).bytes();
-    // Plainly, with another request behind it, and with a body that nobody has read yet: however it left.
+    // Plainly, with another request behind it, and with a body that was not read yet: it does not matter how the client left.
     let sent = [gateway.get("/left").bytes(), [gateway.get("/left").bytes(), b"GET".to_vec()].concat(), post];
     for bytes in sent {
         let mut client = gateway.connect();

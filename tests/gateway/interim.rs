@@ -44,7 +44,7 @@ fn a_body_that_is_sent_at_once_is_forwarded_at_once() {
     let asked = Stopwatch::start();
     let mut client = gateway.connect();
     client.send("POST / HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 5\r\n\r\nhello");
-    assert!(client.head().starts_with("HTTP/1.1 200"), "nobody waits for a 100");
+    assert!(client.head().starts_with("HTTP/1.1 200"), "the client does not wait for 100");
     over_http2(&gateway, async |sender| {
         let (response, mut upload) = expecting(&sender).await;
         upload.send_data(Bytes::from_static(b"hello"), true).expect("room");

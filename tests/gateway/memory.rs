@@ -171,7 +171,7 @@ fn slow_readers_of_large_answers_are_printed() {
     let mut got = 0;
     while read.elapsed() < Duration::from_secs(15) {
         for reader in &mut readers {
-            got += reader.read(&mut [0; 512]).expect("nobody is cut off who reads");
+            got += reader.read(&mut [0; 512]).expect("a client that reads is not cut off");
         }
         let asked = Stopwatch::start();
         assert_eq!(gateway.get("/").status(), 200);

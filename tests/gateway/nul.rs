@@ -7,7 +7,7 @@ use crate::support::Gateway;
 use crate::support::Origin;
 use crate::support::Request;
 
-/// A request by somebody, said in one of the ways in which a NUL comes in.
+/// A request with a user name, sent in one of the ways that can hold a NUL.
 struct Way {
     selector: &'static str,
     spelt: String,

@@ -106,7 +106,7 @@ fn whoever_is_known_for_one_of_two_users_is_a_stranger_to_both_together() {
     assert_eq!(origin.count(), 5);
 }
 
-/// Whoever has a session is sent on, where a request names nobody: as blogs and wikis do.
+/// A client with a session is redirected if its request has no user name, as by blogs and wikis.
 fn application_with_sessions() -> Origin {
     Origin::answering(|received| {
         let has_session = received.headers.get("cookie") == Some("session=of-mallory");

@@ -151,7 +151,7 @@ fn listeners_come_and_go_without_dropping_a_connection() {
     assert_eq!(RawClient::connect(second).send(gateway.get("/").bytes()).response().status, 200);
     assert_eq!(gateway.get("/").send_on(&mut standing).status, 200);
     gateway.reload(format!("listen: ['[::1]:0']\n{upstream}"));
-    eventually("nobody listens on the first address", || TcpStream::connect(first).is_err());
+    eventually("the first address has no listener", || TcpStream::connect(first).is_err());
     assert_eq!(RawClient::connect(second).send(gateway.get("/").bytes()).response().status, 200);
 }
 

@@ -125,7 +125,7 @@ fn check_http2(name: &str, data: usize, padding: usize) {
         let mut client = Http2::posting(&gateway);
         for (number, piece) in form.as_bytes()[..LENGTH - 1].chunks(data).enumerate() {
             client.data(piece, padding, 0);
-            // h2 takes so many small frames that nobody has read yet, and no more.
+            // h2 takes so many small frames that were not read yet, and no more.
             if number % 100 == 99 {
                 client.ping();
             }

@@ -17,7 +17,7 @@ fn impatient(origin: &Origin, timeouts: &str) -> Gateway {
     Gateway::start(format!("upstream: {}\nserver: {{timeouts: {{{timeouts}}}}}", origin.url()))
 }
 
-/// An address where nobody listens.
+/// An address without a listener.
 pub(crate) fn nowhere() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     format!("http://{}", listener.local_addr().expect("bound"))

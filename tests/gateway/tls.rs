@@ -159,7 +159,7 @@ fn the_protocol_is_what_the_two_agree_on() {
     assert_eq!(agreed(&["http/1.1"]).expect("a handshake").as_deref(), Some("http/1.1"));
     assert_eq!(agreed(&[]).expect("a handshake"), None);
     assert!(agreed(&["spdy/3"]).is_err());
-    // Whoever agreed on HTTP/1.1 does not get to speak HTTP/2.
+    // A client that agreed on HTTP/1.1 cannot speak HTTP/2.
     let mut client = caller.offering(&["http/1.1"]).connect(gateway.address(), "a.test");
     client.send("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0");
     assert_eq!(client.response().status, 400);

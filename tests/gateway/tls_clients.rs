@@ -209,6 +209,6 @@ fn what_was_given_to_resume_with_ends_with_the_authority_and_not_with_the_certif
     assert!(caller.connect(gateway.address(), "a.test").is_resumed());
     let others = CertificateAuthority::generate();
     gateway.write("clients.pem", others.pem());
-    eventually("nobody is let in by the old authority", || asked(&caller, &gateway).is_none());
+    eventually("certificates of the old authority are refused", || asked(&caller, &gateway).is_none());
     assert_eq!(asked(&site.caller_of(&others), &gateway), Some(200));
 }

@@ -83,7 +83,7 @@ fn check(end: impl FnOnce(&Gateway) -> Option<Gateway>) {
         assert_eq!(status, 200);
     }
     let answered: usize = runtime.block_on(asking).expect("no panic");
-    // What was not answered had not been begun: the client may ask somebody else.
+    // A request without an answer was not processed: the client may retry it elsewhere.
     assert_eq!(count("/"), answered);
     for connection in [connection, busy_connection] {
         // How it ends for the client depends on who closes first.

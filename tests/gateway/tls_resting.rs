@@ -94,7 +94,7 @@ fn a_client_that_does_not_read_is_cut_off() {
     client.send("GET / HTTP/1.1\r\nHost: a.test\r\n\r\n");
     eventually("the application is left", || left.load(Ordering::SeqCst) == 1);
     let mut got = Vec::new();
-    // Cut short, not ended: nobody takes this for all there is.
+    // Cut short, not ended: no client takes this for the whole answer.
     assert!(client.into_stream().read_to_end(&mut got).is_err());
     assert!(got.len() < LARGE, "{}", got.len());
 }

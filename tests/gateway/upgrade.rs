@@ -23,7 +23,7 @@ pub(crate) fn echo(mut exchange: Exchange) {
     }
 }
 
-/// Accepts a WebSocket by hand, since the head was read already, and echoes.
+/// Completes the WebSocket handshake itself, because the head was read already, and echoes.
 pub(crate) fn echo_to(received: &Received, mut exchange: Exchange) {
     let key = received.header("sec-websocket-key").expect("a key");
     let accept = tungstenite::handshake::derive_accept_key(key.as_bytes());

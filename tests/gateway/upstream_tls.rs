@@ -24,7 +24,8 @@ fn check_distrusted(gateway: &Gateway, origin: &Origin, reason: &str) {
 
 #[test]
 fn a_server_is_verified_against_the_named_authority_and_bodies_go_both_ways() {
-    let (authority, origin) = (CertificateAuthority::generate(), Origin::answering(|received| Answer::ok(&received.body)));
+    let (authority, origin) =
+        (CertificateAuthority::generate(), Origin::answering(|received| Answer::ok(&received.body)));
     let server = SecureOrigin::before(origin.address(), &authority, &["127.0.0.1"]);
     let gateway = before(&server, &authority, ", tls: {ca: ca.pem}");
     let body = "0123456789abcdef".repeat(20_000);

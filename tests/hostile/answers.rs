@@ -64,7 +64,7 @@ fn meets(gateway: &Gateway, number: usize, row: &Row) -> Result<(), String> {
         return Err(format!("{}: no answer", row.name));
     };
     let goes_on = next_is_next(gateway, &mut client);
-    // Whoever comes next may get the connection to the application that the hostile answer was on.
+    // The next request may use the connection to the application that the hostile answer was on.
     let others = (0..3).all(|_| next_is_next(gateway, &mut gateway.connect()));
     let text = answer.text();
     let (status, body, whole, on) = match row.got {
@@ -152,12 +152,12 @@ fn heads() -> Vec<Row> {
         ),
         nonsense("nothing but informational answers, then the end", "HTTP/1.1 103 Early Hints\r\n\r\n"),
         nonsense(
-            "a switch nobody asked for",
+            "a protocol switch without a request for it",
             "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n",
         ),
         stays("a head that never ends", "HTTP/1.1 200 OK\r\nX: y\r\n", Got::Instead(504)),
         stays("silence", "", Got::Instead(504)),
-        stays("a status nobody knows", "HTTP/1.1 799 Odd\r\nContent-Length: 2\r\n\r\nok", Got::Whole(799, "ok")),
+        stays("an unknown status", "HTTP/1.1 799 Odd\r\nContent-Length: 2\r\n\r\nok", Got::Whole(799, "ok")),
         stays("no reason", "HTTP/1.1 200\r\nContent-Length: 2\r\n\r\nok", Got::Whole(200, "ok")),
         stays("a reason beyond ASCII", "HTTP/1.1 200 \u{e9}\r\nContent-Length: 2\r\n\r\nok", Got::Whole(200, "ok")),
         stays(
@@ -194,7 +194,7 @@ fn codings() -> Vec<Row> {
         nonsense("chunks with a parameter", "Transfer-Encoding: chunked;q=1\r\n"),
         nonsense("chunks in quotes", "Transfer-Encoding: \"chunked\"\r\n"),
         nonsense("chunks and a word that ends in identity", "Transfer-Encoding: x-identity, chunked\r\n"),
-        nonsense("a coding nobody knows", "Transfer-Encoding: xchunked\r\n"),
+        nonsense("an unknown coding", "Transfer-Encoding: xchunked\r\n"),
         nonsense("a vertical tab before chunked", "Transfer-Encoding: \x0bchunked\r\n"),
         nonsense("identity around gzip", "Transfer-Encoding: identity, gzip, identity\r\n"),
         chunked("chunks in capitals", "Transfer-Encoding: CHUNKED\r\n"),
@@ -292,7 +292,7 @@ fn bodies() -> Vec<Row> {
     ]
 }
 
-/// Bytes behind a whole answer: they belong to nobody.
+/// Bytes behind a complete answer: they belong to no request.
 fn what_follows() -> Vec<Row> {
     let evil = "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil";
     vec![

@@ -32,7 +32,7 @@ pub(crate) fn data(stream: u32, ends: bool, content: &[u8]) -> Vec<u8> {
     frame(DATA, if ends { END_STREAM } else { 0 }, stream, content)
 }
 
-/// Each field a literal that nobody is to remember.
+/// Each field is a literal without indexing.
 pub(crate) fn block(fields: &[Field<'_>]) -> Vec<u8> {
     let mut block = Vec::new();
     for (name, value) in fields {

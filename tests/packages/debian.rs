@@ -44,7 +44,7 @@ fn installs(machine: &Machine) {
     assert_eq!(machine.succeed(&format!("stat -c %U /proc/{process}")), "portcullis");
     assert_eq!(machine.succeed("stat -c '%a %U %G' /etc/portcullis"), "750 root portcullis");
     assert_eq!(machine.succeed("stat -c '%U %G' /var/lib/portcullis"), "portcullis portcullis");
-    // Whoever is at a shell finds help.
+    // A shell has manual pages and completions.
     machine.succeed("man -w portcullis portcullis-run portcullis-bans-add");
     let offered =
         "source /usr/share/bash-completion/bash_completion; _completion_loader portcullis; complete -p portcullis";

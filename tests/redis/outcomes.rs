@@ -151,7 +151,7 @@ async fn a_flood_of_what_is_exhausted_is_answered_here_until_someone_says_that_t
     assert_eq!(one.trips(), before + 1, "and a success one more");
     let begun = crate::support::Stopwatch::start();
     while !other.store.decide(&batch).await.expect("an answer")[0].passes() {
-        assert!(begun.elapsed() < Duration::from_secs(1), "nobody told it");
+        assert!(begun.elapsed() < Duration::from_secs(1), "it was not told");
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
 }

@@ -54,7 +54,7 @@ pub(crate) struct Seen(Mutex<Vec<&'static str>>);
 
 impl Seen {
     pub(crate) fn failures(&self) -> Vec<&'static str> {
-        self.0.lock().expect("nobody panicked").clone()
+        self.0.lock().expect("no panic here").clone()
     }
 }
 
@@ -62,7 +62,7 @@ impl Observer for Seen {
     fn round_trip(&self, _span: Duration) {}
 
     fn failed(&self, cause: &'static str) {
-        self.0.lock().expect("nobody panicked").push(cause);
+        self.0.lock().expect("no panic here").push(cause);
     }
 }
 
@@ -169,7 +169,7 @@ static LOG: Mutex<Vec<u8>> = Mutex::new(Vec::new());
 
 /// The lines of the log that hold all of these words.
 pub(crate) fn logged(words: &[&str]) -> Vec<String> {
-    let text = String::from_utf8_lossy(&LOG.lock().expect("nobody panicked")).into_owned();
+    let text = String::from_utf8_lossy(&LOG.lock().expect("no panic here")).into_owned();
     let lines = text.lines().filter(|line| words.iter().all(|word| line.contains(word)));
     lines.map(str::to_owned).collect()
 }
@@ -178,7 +178,7 @@ fn log() {
     struct Lines;
     impl Write for Lines {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            LOG.lock().expect("nobody panicked").extend_from_slice(bytes);
+            LOG.lock().expect("no panic here").extend_from_slice(bytes);
             Ok(bytes.len())
         }
 

@@ -68,7 +68,7 @@ async fn a_master_that_becomes_a_replica_is_left_for_the_new_one() {
     eventually("the gateway has changed over", listens);
     let before: i64 = sentinels.servers[1].cli(&["GET", "gate:a"]).parse().expect("a number");
     assert_eq!(reach.call("a").await.0, Ok(before + 1));
-    assert_eq!(reach.seen.failures(), [""; 0], "nobody was turned away");
+    assert_eq!(reach.seen.failures(), [""; 0], "no call failed");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

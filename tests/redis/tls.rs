@@ -98,7 +98,7 @@ async fn a_server_that_the_system_vouches_for_is_believed() {
     assert_eq!(says("127.0.0.1", "ca.pem"), "connection", "the certificate has another name");
     let stranger = Authority::new();
     std::fs::copy(stranger.file("ca.pem"), authority.file("other.pem")).expect("a copy");
-    assert_eq!(says("localhost", "other.pem"), "connection", "nobody here knows that authority");
+    assert_eq!(says("localhost", "other.pem"), "connection", "the system does not trust that authority");
 }
 
 /// The system's roots are read from a file that the environment names, and a test cannot change its own.

@@ -140,7 +140,7 @@ fn a_redis_that_was_emptied_is_told_of_the_bans_and_of_those_lifted_before_none(
     let begun = Stopwatch::start();
     eventually("it is told again", || kept(&site.redis));
     assert!(begun.elapsed() < SOON, "{:?}", begun.elapsed());
-    // Whoever comes now learns what is left of it, and nothing else.
+    // A gateway that starts now learns what is left of it, and nothing else.
     site.add(&[]);
     for gateway in &site.gateways {
         let bans = listed(gateway);

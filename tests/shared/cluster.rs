@@ -135,7 +135,7 @@ fn requests_go_on_while_a_master_of_the_cluster_is_replaced() {
         drop(ended);
         for client in clients {
             let slowest = client.join().expect("every request is answered");
-            // The election takes more than a second: nobody waits for it.
+            // The election takes more than a second: no request waits for it.
             assert!(slowest < Duration::from_millis(500), "a request took {slowest:?}");
         }
     });

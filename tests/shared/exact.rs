@@ -33,7 +33,7 @@ const RATES: [(usize, Duration); 4] = [
 ];
 const LIMIT: &str = "limits:\n  - {name: of-the-test, key: header.x-key, rate: 4/second; 10 per 4 seconds; 20 per 10 seconds; 30 per 20 seconds}";
 
-/// Nobody decides without Redis, and a busy machine is no outage: so nothing but its answers is seen.
+/// No gateway decides without Redis, and a busy machine is no outage: every decision is one of Redis.
 const PATIENT: &str = "timeout: 15s";
 const STRICT: &str = "  on_failure: deny";
 
@@ -41,8 +41,8 @@ const STRICT: &str = "  on_failure: deny";
 fn four_gateways_never_let_more_pass_than_the_limit_in_any_window() {
     let _alone = alone();
     let site = Site::start(GATEWAYS, PATIENT, STRICT, LIMIT);
-    let doors = doors(&site);
-    let seen = crowd(&site, &doors, REQUESTS, || {});
+    let addresses = addresses(&site);
+    let seen = crowd(&site, &addresses, REQUESTS, || {});
     assert_eq!(seen.lost, 0);
     assert_eq!(seen.passed, site.application.count("/"));
     prove(&site, &seen);
@@ -56,16 +56,16 @@ fn a_gateway_killed_on_the_way_and_one_whose_clock_is_wrong_let_no_more_pass() {
     site.add(&[("LD_PRELOAD", &library), ("FAKETIME", "+30s"), ("FAKETIME_DONT_FAKE_MONOTONIC", "1")]);
     let ahead = (seconds_of_clock(&site, GATEWAYS - 1) - seconds_of_clock(&site, 0)).rem_euclid(24 * 3600);
     assert!((20..60).contains(&ahead), "the clock of one gateway is {ahead} s ahead");
-    let doors = doors(&site);
+    let addresses = addresses(&site);
     let mut victim = site.gateways.remove(1);
-    let seen = crowd(&site, &doors, REQUESTS, || {
+    let seen = crowd(&site, &addresses, REQUESTS, || {
         for _ in 0..2 {
             thread::sleep(Duration::from_secs(4));
             victim.restart();
-            *doors[1].lock().expect("no panic here") = victim.address();
+            *addresses[1].lock().expect("no panic here") = victim.address();
         }
     });
-    assert!(seen.lost > 0, "nobody was connected to the gateway that was killed");
+    assert!(seen.lost > 0, "no client was connected to the gateway that was killed");
     eventually("the new gateway has found Redis", || store_up(&victim));
     prove(&site, &seen);
 }
@@ -104,14 +104,14 @@ struct Seen {
     other: Vec<u16>,
 }
 
-type Doors = Vec<Mutex<SocketAddr>>;
+type Addresses = Vec<Mutex<SocketAddr>>;
 
-fn doors(site: &Site) -> Doors {
+fn addresses(site: &Site) -> Addresses {
     site.gateways.iter().map(|gateway| Mutex::new(gateway.address())).collect()
 }
 
 /// Clients on many connections to each gateway, who know few keys well and many a little, while something else happens.
-fn crowd(site: &Site, doors: &Doors, requests: usize, meanwhile: impl FnOnce()) -> Seen {
+fn crowd(site: &Site, addresses: &Addresses, requests: usize, meanwhile: impl FnOnce()) -> Seen {
     let clock = site.application.clock();
     let began = Stopwatch::start();
     let asked = AtomicUsize::new(0);
@@ -119,7 +119,7 @@ fn crowd(site: &Site, doors: &Doors, requests: usize, meanwhile: impl FnOnce()) 
     thread::scope(|scope| {
         for number in 0..GATEWAYS * 2 {
             let (asked, seen) = (&asked, &seen);
-            let door = &doors[number % GATEWAYS];
+            let door = &addresses[number % GATEWAYS];
             scope.spawn(move || {
                 let mut callers: Vec<Caller> = (0..CONNECTIONS / 2).map(|_| Caller::default()).collect();
                 let mut mine = Seen::default();

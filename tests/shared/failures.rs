@@ -26,15 +26,15 @@ fn passes(site: &Site, gateway: usize, target: &str, key: &str, asked: usize) ->
 }
 
 /// Before it: some clients have been counted, one has been refused.
-fn prepare(site: &Site) {
+fn count_some_clients(site: &Site) {
     // Admitted and refused through the other gateway: this one knows of its last refusal only.
     assert_eq!(passes(site, 1, "/local", &format!("{RAW}-exhausted"), 11), 10);
     assert_eq!(site.status(0, "/local", &format!("{RAW}-exhausted")), 429);
     assert_eq!(passes(site, 0, "/local", &format!("{RAW}-warm"), 3), 3);
 }
 
-/// While it lasts: limits hold at this gateway's share, and whoever looks is told.
-fn look(site: &Site) {
+/// During the outage: limits hold at this gateway's share, and readiness and metrics report the outage.
+fn check_during_outage(site: &Site) {
     assert_eq!(passes(site, 0, "/local", &format!("{RAW}-exhausted"), 5), 0, "refused before, and still");
     assert_eq!(passes(site, 0, "/local", &format!("{RAW}-warm"), 9), 2, "three of its five were used");
     assert_eq!(passes(site, 0, "/local", &format!("{RAW}-fresh"), 9), 5, "half of ten, on two gateways");
@@ -58,10 +58,10 @@ fn is_normal(site: &Site) {
     assert_eq!((0..12).filter(|number| site.status(number % 2, "/local", &key) == 200).count(), 10);
 }
 
-fn bear(name: &str, site: &mut Site, break_it: impl FnOnce(&mut Site), mend: impl FnOnce(&mut Site)) {
-    prepare(site);
-    let outage = outage::measure(site, break_it, |site| look(site), mend);
-    outage.is_borne(name, site);
+fn survive(name: &str, site: &mut Site, break_it: impl FnOnce(&mut Site), mend: impl FnOnce(&mut Site)) {
+    count_some_clients(site);
+    let outage = outage::measure(site, break_it, |site| check_during_outage(site), mend);
+    outage.is_survived(name, site);
     is_normal(site);
 }
 
@@ -69,7 +69,7 @@ fn bear(name: &str, site: &mut Site, break_it: impl FnOnce(&mut Site), mend: imp
 fn stopped() {
     let _alone = alone();
     let mut site = site();
-    bear("stopped (SIGSTOP)", &mut site, |site| site.redis.pause(), |site| site.redis.resume());
+    survive("stopped (SIGSTOP)", &mut site, |site| site.redis.pause(), |site| site.redis.resume());
     // What was counted before is counted still.
     assert_eq!(site.status(1, "/local", &format!("{RAW}-exhausted")), 429);
 }
@@ -78,7 +78,7 @@ fn stopped() {
 fn killed_and_started_again_empty() {
     let _alone = alone();
     let mut site = site();
-    bear("killed, started again empty", &mut site, |site| site.redis.kill(), |site| site.redis.restart());
+    survive("killed, started again empty", &mut site, |site| site.redis.kill(), |site| site.redis.restart());
 }
 
 #[test]
@@ -98,11 +98,11 @@ fn loading() {
         assert!(site.redis.cli(&["GET", "any"]).starts_with("LOADING"), "it was to take longer");
         eventually("the file is loaded", || site.redis.cli(&["PING"]) == "PONG");
     };
-    bear("loading its file", &mut site, restart, loaded);
+    survive("loading its file", &mut site, restart, loaded);
     assert_eq!(site.status(1, "/local", &format!("{RAW}-exhausted")), 429);
 }
 
-/// Some thousands of keys that belong to nobody.
+/// Some thousands of keys that no gateway uses.
 fn fill(server: &RedisServer) {
     let script = "for i = 1, 4000 do redis.call('SET', 'filler:' .. i, string.rep('x', 100), 'PX', 600000) end";
     server.cli(&["EVAL", script, "0"]);
@@ -115,7 +115,7 @@ fn read_only_after_a_failover() {
     // The master it is told to follow does not exist, so that it keeps what it has.
     let demote = |site: &mut Site| assert_eq!(site.redis.cli(&["REPLICAOF", "127.0.0.1", "1"]), "OK");
     let promote = |site: &mut Site| assert_eq!(site.redis.cli(&["REPLICAOF", "NO", "ONE"]), "OK");
-    bear("READONLY, a replica", &mut site, demote, promote);
+    survive("READONLY, a replica", &mut site, demote, promote);
     assert_eq!(site.status(1, "/local", &format!("{RAW}-exhausted")), 429);
 }
 
@@ -125,7 +125,7 @@ fn out_of_memory() {
     let mut site = site();
     let full = |site: &mut Site| assert_eq!(site.redis.cli(&["CONFIG", "SET", "maxmemory", "1"]), "OK");
     let room = |site: &mut Site| assert_eq!(site.redis.cli(&["CONFIG", "SET", "maxmemory", "0"]), "OK");
-    bear("out of memory", &mut site, full, room);
+    survive("out of memory", &mut site, full, room);
     assert_eq!(site.status(1, "/local", &format!("{RAW}-exhausted")), 429);
 }
 
@@ -143,7 +143,7 @@ fn the_password_changed() {
         let answer = site.redis.cli(&["-a", "another", "--no-auth-warning", "CONFIG", "SET", "requirepass", ""]);
         assert_eq!(answer, "OK");
     };
-    bear("another password", &mut site, lock, unlock);
+    survive("another password", &mut site, lock, unlock);
     assert_eq!(site.status(1, "/local", &format!("{RAW}-exhausted")), 429);
 }
 
@@ -151,7 +151,7 @@ fn the_password_changed() {
 fn scripts_flushed() {
     let _alone = alone();
     let mut site = site();
-    prepare(&site);
+    count_some_clients(&site);
     let flush = |site: &mut Site| assert_eq!(site.redis.cli(&["SCRIPT", "FLUSH"]), "OK");
     let outage = outage::measure(&mut site, flush, flush, flush);
     outage.is_none("scripts flushed", &site);
@@ -164,11 +164,11 @@ fn a_gateway_and_redis_killed_amid_a_burst_leave_nothing_behind() {
     let _alone = alone();
     let mut site = site();
     let clock = site.application.clock();
-    let doors: Vec<_> = site.gateways.iter().map(crate::support::Gateway::address).collect();
+    let addresses: Vec<_> = site.gateways.iter().map(crate::support::Gateway::address).collect();
     let mut victim = site.gateways.remove(1);
     std::thread::scope(|scope| {
         for number in 0..8 {
-            let (address, dies) = (doors[number % 2], doors[1]);
+            let (address, dies) = (addresses[number % 2], addresses[1]);
             scope.spawn(move || {
                 let mut callers: Vec<_> = (0..16).map(|_| crate::support::Caller::default()).collect();
                 for round in 0..60 {

@@ -137,7 +137,7 @@ impl Outage {
     /// Fails unless this outage was as every outage is to be; prints it as a row of the table of docs/src/redis.md.
     #[track_caller]
     #[expect(clippy::print_stdout, reason = "the table of docs/src/redis.md is made of these lines")]
-    pub(super) fn is_borne(&self, name: &str, site: &Site) {
+    pub(super) fn is_survived(&self, name: &str, site: &Site) {
         let log = || said_of_redis(&site.gateways[0]).split_off(self.told);
         // That it is back is said once it stays.
         eventually("its return is told", || log().len() >= 2);
@@ -163,7 +163,7 @@ impl Outage {
         self.nothing_denied_reached(site);
     }
 
-    /// Fails unless nobody noticed anything.
+    /// Fails if a client noticed anything.
     #[track_caller]
     pub(super) fn is_none(&self, name: &str, site: &Site) {
         assert_eq!(POLICIES.map(|policy| self.statuses(policy)), ["200", "200", "200"], "{name}");

@@ -168,7 +168,7 @@ fn clients_that_hang_up_before_the_answer_gain_no_guess_at_any_gateway() {
 fn slots_of_a_gateway_that_is_killed_amid_guesses_stay_taken() {
     let _alone = alone();
     let mut form = Form::start(2, CLEARED, "");
-    // The last one would succeed: nobody is there any more to say so.
+    // The last one would succeed, but its gateway is gone.
     let mut clients: Vec<RawClient> = (0..3).map(|_| form.gateways[0].connect()).collect();
     for (client, login) in clients.iter_mut().zip([guess(2000), guess(2000), right(2000)]) {
         client.send(form.request(0, login).bytes());

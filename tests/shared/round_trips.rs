@@ -43,7 +43,7 @@ impl Overheard {
             }
         });
         let overheard = Self { monitor, lines, reader: Some(reader) };
-        eventually("somebody listens", || !overheard.lines.lock().expect("no panic here").is_empty());
+        eventually("the monitor listens", || !overheard.lines.lock().expect("no panic here").is_empty());
         overheard
     }
 

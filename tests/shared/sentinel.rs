@@ -62,7 +62,7 @@ fn requests_go_on_while_the_sentinels_elect_a_new_master() {
         drop(ended);
         for client in clients {
             let slowest = client.join().expect("every request is answered");
-            // The election takes more than a second: nobody waits for it.
+            // The election takes more than a second: no request waits for it.
             assert!(slowest < Duration::from_millis(500), "a request took {slowest:?}");
         }
     });

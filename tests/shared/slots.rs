@@ -45,7 +45,7 @@ fn slots_of_a_killed_gateway_are_free_again_after_their_lease() {
     waiting.drain(..2);
     // A probe is answered at once and holds no slot for longer.
     let probe = || two.get("/").header("X-Probe", "1").status();
-    assert_eq!(probe(), 429, "nobody gave the slots back");
+    assert_eq!(probe(), 429, "the slots were not given back");
     while probe() == 429 {
         assert!(died.elapsed() < Duration::from_secs(40), "the slots are held still");
         thread::sleep(Duration::from_millis(200));

@@ -141,7 +141,7 @@ fn nothing_that_a_login_sends_can_be_found_in_redis() {
         let form = format!("username={name}&password={password}-geheim");
         gateway.post(path).header("Authorization", &format!("Bearer {token}")).form(&form).send()
     };
-    // Somebody succeeds and is known, a name is guessed at and banned, and so is a token.
+    // A client succeeds and becomes known; a name and a token are guessed at and banned.
     assert_eq!(ask("/login", "margarethe", "right", "token-a").status, 302);
     let answers = [(); 3].map(|()| ask("/login", "wolfgang", "wrong", "token-b").status);
     assert_eq!(answers, [401, 401, 429]);
@@ -157,7 +157,7 @@ fn nothing_that_a_login_sends_can_be_found_in_redis() {
     let post = Request::new(gateway.admin(), "POST", "/api/v1/bans").host(&own).json(&by_hand.to_string());
     assert_eq!(post.status(), 201);
 
-    // Two bans by limits, one by hand; the keys that were counted, and those that gateways sign with.
+    // Two bans by limits, one by an operator; the keys that were counted, and those that gateways sign with.
     eventually("the bans are told", || redis.cli(&["HLEN", "portcullis:{bans}"]) == "4");
     let keys = redis.cli(&["KEYS", "*"]).lines().count();
     assert!(keys >= 10, "{keys} keys are not all that is remembered");

@@ -16,7 +16,7 @@ pub(crate) const SITE: &[(&str, &str)] = &[
     ("site/.htaccess", include_str!("site/.htaccess")),
 ];
 
-/// Lets everybody read what is in a folder, and run the programs: a server started as root becomes somebody else.
+/// Makes a folder readable and its programs executable for all users: a server started as root changes its user.
 pub(crate) fn open(folder: &Path) {
     let allow = |path: &Path, mode| fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("it is ours");
     allow(folder, 0o755);

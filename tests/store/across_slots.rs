@@ -161,7 +161,7 @@ async fn a_part_of_the_cluster_away_is_decided_by_policy_and_the_rest_by_redis()
     let lost = cluster.nodes[1].address().port();
     let gone = *keys.iter().find(|key| holder(**key, &cluster) == Some(lost)).expect("a third of the keys is there");
     let here = *keys.iter().find(|key| holder(**key, &cluster) != Some(lost)).expect("two thirds are elsewhere");
-    // Nobody takes over, and the others go on.
+    // No replica takes over, and the other nodes go on.
     for server in &cluster.nodes {
         assert_eq!(server.cli(&["CONFIG", "SET", "cluster-require-full-coverage", "no"]), "OK");
     }

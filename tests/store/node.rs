@@ -37,9 +37,9 @@ pub(crate) struct Node {
 }
 
 #[derive(Debug)]
-struct Nobody;
+struct NoObserver;
 
-impl Observer for Nobody {
+impl Observer for NoObserver {
     fn round_trip(&self, _span: Duration) {}
 
     fn failed(&self, _cause: &'static str) {}
@@ -66,7 +66,7 @@ impl Node {
             timeout: Duration::from_millis(200),
             key_prefix: PREFIX.to_owned(),
         };
-        let store = Failover::new(&settings, redis, Clock::system(), Arc::new(Nobody));
+        let store = Failover::new(&settings, redis, Clock::system(), Arc::new(NoObserver));
         let stop = CancellationToken::new();
         tokio::spawn(store.watch(stop.clone()));
         store.shared().first_contact(Duration::from_secs(10)).await;

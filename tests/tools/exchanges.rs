@@ -60,7 +60,7 @@ fn chunked(exchange: &mut Exchange) -> bool {
         && exchange.write("0\r\n\r\n")
 }
 
-/// Has exchanges of every kind with [`application`], through whoever listens there.
+/// Has exchanges of every kind with [`application`], through the server at this address.
 #[track_caller]
 pub(crate) fn check(address: SocketAddr, way: &str) {
     let (content, ask) = (large(), |method: &str, target: &str| Request::new(address, method, target));

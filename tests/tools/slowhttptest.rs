@@ -26,7 +26,7 @@ use crate::tool::run;
 /// What a connection may cost, in KiB.
 const BUSY: u64 = 128;
 
-/// More than the kernel takes on a socket that nobody reads.
+/// More than the kernel buffers for a socket that is not read.
 const LARGE: usize = 6 << 20;
 
 const SHORT: &str = "{header: 2s, body_idle: 2s, keepalive: 2s}";
@@ -72,7 +72,7 @@ fn application() -> Origin {
 }
 
 fn gateway(origin: &Origin, timeouts: &str) -> Gateway {
-    // Whoever starts it bounds how many connections it can have, and slowhttptest, too.
+    // The limit on descriptors bounds the connections of the gateway, and those of slowhttptest.
     let limit = getrlimit(Resource::Nofile);
     setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit }).expect("as many as the system allows");
     Gateway::start(format!(

@@ -75,7 +75,7 @@ fn pseudo_headers() -> Vec<Row> {
         malformed("two schemes", &and(GET, &[(b":scheme", b"http")])),
         malformed("two authorities", &and(GET, &[(b":authority", b"b")])),
         malformed("a pseudo-header behind a field", &[GET[0], GET[1], (b"x", b"y"), GET[2], GET[3]]),
-        malformed("a pseudo-header nobody knows", &and(GET, &[(b":x", b"y")])),
+        malformed("an unknown pseudo-header", &and(GET, &[(b":x", b"y")])),
         malformed("a pseudo-header without a name", &and(GET, &[(b":", b"y")])),
         malformed("a status", &and(GET, &[(b":status", b"200")])),
         malformed("a path in capitals", &[GET[0], GET[1], GET[2], (b":Path", b"/")]),
@@ -85,7 +85,7 @@ fn pseudo_headers() -> Vec<Row> {
         status("CONNECT", 405, &[(b":method", b"CONNECT"), (b":authority", b"a:80")]),
         malformed("CONNECT with a path", &with(":method", b"CONNECT")),
         status(
-            "CONNECT with a protocol nobody carries",
+            "CONNECT with an unsupported protocol",
             501,
             &and(&with(":method", b"CONNECT"), &[(b":protocol", b"x")]),
         ),
@@ -264,7 +264,7 @@ fn bad_frames() -> Vec<Row> {
             Arrives::Exactly(PLAIN),
         ),
         row(
-            "a frame of a kind nobody knows",
+            "a frame of an unknown type",
             [frame(0xfa, 0xff, 1, b"x"), head(1, true, GET)].concat(),
             Fate::Answered(200),
             Arrives::Exactly(PLAIN),

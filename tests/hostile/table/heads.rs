@@ -31,7 +31,7 @@ pub(crate) fn lines() -> Vec<Row> {
             "get / HTTP/1.1\r\nhost: a\r\n\r\n",
         ),
         passes(
-            "a method nobody knows",
+            "an unknown method",
             "FR0B!NICATE / HTTP/1.1\r\nHost: a\r\n\r\n",
             "FR0B!NICATE / HTTP/1.1\r\nhost: a\r\n\r\n",
         ),
@@ -69,7 +69,7 @@ pub(crate) fn lines() -> Vec<Row> {
         refused("a NUL behind the version", "GET / HTTP/1.1\0\r\nHost: a\r\n\r\n", 400),
         refused("a handshake of TLS", b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n", 400),
         refused(
-            "a PROXY line nobody asked for",
+            "a PROXY line without the PROXY protocol",
             "PROXY TCP4 6.6.6.6 1.1.1.1 1 80\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\n",
             400,
         ),
