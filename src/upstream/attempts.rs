@@ -6,15 +6,15 @@ use std::sync::Arc;
 use http::Response;
 use smallvec::SmallVec;
 
-use super::ForwardError;
-use super::PreviousAttempts;
-use super::Server;
-use super::Upstream;
-use super::UpstreamResponse;
 use super::error::AttemptError;
 use super::error::FailureCause;
+use super::error::ForwardError;
+use super::error::PreviousAttempts;
 use super::response::UpstreamBody;
+use super::response::UpstreamResponse;
+use super::server::Server;
 use super::server::ServerId;
+use super::servers::Upstream;
 
 #[derive(Debug)]
 pub(super) struct Attempts {
@@ -74,7 +74,7 @@ impl Attempts {
                 return Err(self.give_up(server, cause, self.is_sent));
             }
             AttemptError::NotConnected(cause) => {
-                server.rest(&cause);
+                server.note_not_connected(&cause);
                 self.tried.push(server.id);
                 self.blame(server, &cause);
                 self.note(server, cause);

@@ -1,5 +1,4 @@
-//! What is done for an upstream beside its requests: its servers' names are looked up, and they are asked whether they
-//! are well.
+//! What runs for an upstream beside its requests: looking up the names of its servers, and health checks.
 
 use std::sync::Arc;
 
@@ -8,15 +7,15 @@ use tokio::select;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use super::Upstream;
 use super::health;
 use super::resolve;
 use super::server::ServerId;
+use super::servers::Upstream;
 
-/// Attends to an upstream until `stop` is cancelled.
+/// Runs the tasks of an upstream until `stop` is cancelled.
 pub async fn run_background_tasks(upstream: Arc<Upstream>, stop: CancellationToken) {
-    let mut checks = Checks::default();
-    let resolving = resolve::resolve(&upstream);
+    let mut checks = HealthCheckTasks::default();
+    let resolving = resolve::resolve_forever(&upstream);
     let checking = async {
         loop {
             let changed = upstream.changed.notified();
@@ -30,11 +29,12 @@ pub async fn run_background_tasks(upstream: Arc<Upstream>, stop: CancellationTok
     }
 }
 
-/// One task for each server that is asked.
+/// One task for each server that is checked.
 #[derive(Debug, Default)]
-struct Checks(HashMap<ServerId, JoinHandle<()>>);
+struct HealthCheckTasks(HashMap<ServerId, JoinHandle<()>>);
 
-impl Checks {
+impl HealthCheckTasks {
+    /// Starts tasks for new servers, and ends those of servers that are gone.
     fn follow(&mut self, upstream: &Upstream) {
         let Some(check) = &upstream.settings.health else { return };
         let servers = upstream.servers();
@@ -48,13 +48,13 @@ impl Checks {
         for server in servers.iter() {
             self.0.entry(server.id).or_insert_with(|| {
                 let (server, check, settings) = (Arc::clone(server), check.clone(), upstream.settings.clone());
-                tokio::spawn(async move { health::watch(&settings, &server, &check).await })
+                tokio::spawn(async move { health::check_forever(&settings, &server, &check).await })
             });
         }
     }
 }
 
-impl Drop for Checks {
+impl Drop for HealthCheckTasks {
     fn drop(&mut self) {
         self.0.values().for_each(JoinHandle::abort);
     }

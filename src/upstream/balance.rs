@@ -1,4 +1,4 @@
-//! Which server gets a request.
+//! Chooses the server for a request.
 
 use std::hash::Hasher;
 use std::net::IpAddr;
@@ -7,24 +7,23 @@ use std::sync::atomic::Ordering;
 
 use siphasher::sip::SipHasher13;
 
-use super::Balance;
-use super::Server;
-use super::Upstream;
-use super::server::FULL;
+use super::server::FULL_SHARE;
+use super::server::Server;
 use super::server::ServerId;
+use super::servers::Upstream;
+use super::settings::Balance;
 
 impl Upstream {
-    /// The server for the next request, other than those tried; `None` when none of the rest is healthy.
+    /// The server for the next attempt, none of those tried. `None`: no other server is healthy.
     ///
-    /// One that gave no connection a moment ago is chosen only when there is no other, and one that has just returned
-    /// not every time that it could be.
+    /// A server that backs off is chosen only when there is no other. A server in its slow start is chosen less often.
     pub(super) fn pick(&self, tried: &[ServerId], client: IpAddr) -> Option<Arc<Server>> {
-        let servers = self.servers.load();
+        let servers = self.load_servers();
         loop {
             let (rank, chosen) = self.first(&servers, tried, client)?;
             if self.settings.balance == Balance::RoundRobin {
                 let turn = self.turn.fetch_add(1, Ordering::Relaxed) + 1;
-                // Another core has just chosen it: it is the next one's turn.
+                // Another core has just chosen this server: the next server is to be chosen.
                 if chosen.turn.compare_exchange(rank.load, turn, Ordering::Relaxed, Ordering::Relaxed).is_err() {
                     continue;
                 }
@@ -42,49 +41,50 @@ impl Upstream {
     ) -> Option<(Rank, &'s Arc<Server>)> {
         let count = servers.len();
         let start = match self.settings.balance {
-            // Ties are broken by chance: every core would flock to the first of equals.
+            // Begins anywhere: otherwise every core would choose the first of equals.
             Balance::LeastRequests if count > 1 => fastrand::usize(..count),
             Balance::LeastRequests | Balance::RoundRobin | Balance::ClientIp => 0,
         };
         let candidates = (0..count).map(|step| &servers[(start + step) % count]);
         let candidates = candidates.filter(|server| server.is_healthy() && !tried.contains(&server.id));
         let ranked = candidates.map(|server| {
-            let warmth = server.warmth();
-            let (is_held_back, load) = match self.settings.balance {
-                Balance::LeastRequests => (is_held_back(warmth), server.in_flight() as u64),
-                // Whoever waits longest, so that the others share alike what one of them does not get.
-                Balance::RoundRobin => (is_held_back(warmth), server.turn.load(Ordering::Relaxed)),
+            let share = server.slow_start_share();
+            let (is_skipped, load) = match self.settings.balance {
+                Balance::LeastRequests => (is_skipped(share), server.in_flight() as u64),
+                // The server that waits longest, so that the others share evenly what one of them does not get.
+                Balance::RoundRobin => (is_skipped(share), server.turn.load(Ordering::Relaxed)),
                 Balance::ClientIp => {
                     let weight = weight(server, client);
-                    // Always the same clients wait: each comes back once.
-                    (weight % u64::from(FULL) >= u64::from(warmth), u64::MAX - weight)
+                    // Always the same clients wait, so that each moves back to its server once.
+                    (weight % u64::from(FULL_SHARE) >= u64::from(share), u64::MAX - weight)
                 }
             };
-            (Rank { rests: server.rests(), is_held_back, load }, server)
+            (Rank { backs_off: server.backs_off(), is_skipped, load }, server)
         });
         ranked.min_by_key(|(rank, _)| *rank)
     }
 
     /// Whether there is a healthy server other than those tried.
     pub(super) fn has_other(&self, tried: &[ServerId]) -> bool {
-        self.servers.load().iter().any(|server| server.is_healthy() && !tried.contains(&server.id))
+        self.load_servers().iter().any(|server| server.is_healthy() && !tried.contains(&server.id))
     }
 }
 
-/// What speaks against a server, the gravest first.
+/// The reasons against a server, the strongest first.
 #[derive(Clone, Copy, Eq, Ord, PartialEq, PartialOrd)]
 struct Rank {
-    rests: bool,
-    is_held_back: bool,
+    backs_off: bool,
+    is_skipped: bool,
     load: u64,
 }
 
-fn is_held_back(warmth: u16) -> bool {
-    warmth < FULL && fastrand::u16(..FULL) >= warmth
+/// Whether a server in its slow start leaves this request to the others.
+fn is_skipped(share: u16) -> bool {
+    share < FULL_SHARE && fastrand::u16(..FULL_SHARE) >= share
 }
 
-/// How well a client and a server go together. The same on every gateway and after every start; when a server leaves,
-/// the order of the others is what it was, so that only its own clients move.
+/// Rendezvous hashing: a client goes to the server with the highest weight. It is the same on every gateway and after every
+/// start, and only the clients of a server that leaves move.
 fn weight(server: &Server, client: IpAddr) -> u64 {
     let mut hasher = SipHasher13::new();
     hasher.write(server.name().as_bytes());
@@ -93,7 +93,7 @@ fn weight(server: &Server, client: IpAddr) -> u64 {
     }
     match client {
         IpAddr::V4(address) => hasher.write(&address.octets()),
-        // One client has the whole network, and changes addresses in it.
+        // A client has a whole /64, and changes addresses in it.
         IpAddr::V6(address) => hasher.write(&address.octets()[..8]),
     }
     hasher.finish()
@@ -149,7 +149,7 @@ mod tests {
     #[test]
     fn round_robin_without_one_of_three_is_even() {
         let upstream = upstream(Balance::RoundRobin, 3);
-        upstream.servers()[2].rest(&FailureCause::ConnectTimeout);
+        upstream.servers()[2].note_not_connected(&FailureCause::ConnectTimeout);
         let picks: Vec<_> = (0..6).map(|_| pick(&upstream, &[], CLIENT).unwrap()).collect();
         assert_eq!(picks, [0, 1, 0, 1, 0, 1]);
         let settings = Settings {
@@ -178,8 +178,8 @@ mod tests {
     #[test]
     fn least_requests_takes_the_least_busy() {
         let upstream = upstream(Balance::LeastRequests, 3);
-        let _zero = upstream.servers()[0].begin();
-        let _two = upstream.servers()[2].begin();
+        let _zero = upstream.servers()[0].begin_request();
+        let _two = upstream.servers()[2].begin_request();
         assert_eq!(pick(&upstream, &[], CLIENT), Some(1));
     }
 
@@ -203,7 +203,7 @@ mod tests {
     #[test]
     fn a_server_that_gave_no_connection_is_the_last_choice_and_never_none() {
         let upstream = upstream(Balance::RoundRobin, 2);
-        upstream.servers()[0].rest(&FailureCause::ConnectTimeout);
+        upstream.servers()[0].note_not_connected(&FailureCause::ConnectTimeout);
         assert_eq!([(); 2].map(|()| pick(&upstream, &[], CLIENT)), [Some(1), Some(1)]);
         assert_eq!(pick(&upstream, &[1], CLIENT), Some(0));
         assert_eq!(pick(&upstream, &[0, 1], CLIENT), None);
@@ -212,7 +212,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn only_one_request_finds_out_whether_a_server_is_back() {
         let upstream = upstream(Balance::RoundRobin, 2);
-        upstream.servers()[0].rest(&FailureCause::ConnectTimeout);
+        upstream.servers()[0].note_not_connected(&FailureCause::ConnectTimeout);
         tokio::time::advance(Duration::from_millis(1100)).await;
         let picks: Vec<_> = (0..10).map(|_| pick(&upstream, &[], CLIENT).unwrap()).collect();
         assert_eq!(picks.iter().filter(|index| **index == 0).count(), 1, "{picks:?}");

@@ -1,4 +1,4 @@
-//! New connections to a server: address, socket, and TLS where the server has it.
+//! Opens connections to a server: looks up its name, connects, and begins TLS if the server speaks it.
 
 use std::io;
 use std::net::SocketAddr;
@@ -15,27 +15,21 @@ use tokio::time::Instant;
 use tokio::time::sleep;
 use tokio::time::timeout_at;
 
-use super::Timeouts;
+use super::address::ServerAddress;
 use super::error::FailureCause;
+use super::protocol::Protocol;
 use super::server::Server;
-use super::server::ServerAddress;
+use super::settings::Timeouts;
 use super::stream::ServerStream;
 
-/// What is to be spoken over a connection.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum Protocol {
-    Http1,
-    Http2,
-}
-
-/// Opens a connection. Of several addresses each is tried in turn, with its share of the time.
+/// Opens a connection. Several addresses are tried in turn, each with its share of the time.
 pub(super) async fn connect(
     server: &Server,
     timeouts: &Timeouts,
     protocol: Protocol,
 ) -> Result<ServerStream, FailureCause> {
     let deadline = Instant::now() + timeouts.connect;
-    match &server.place {
+    match &server.address {
         ServerAddress::Address(address) => connect_to(*address, server, timeouts, protocol, deadline).await,
         ServerAddress::Name { host, port } => {
             let found = timeout_at(deadline, lookup_host((host.as_str(), *port))).await;
@@ -76,9 +70,9 @@ async fn connect_to(
     let connected = async {
         let stream = socket_to(address, &mut lacks_descriptor).await?;
         prepare(&stream, timeouts.response)?;
-        match &server.secure {
+        match &server.tls {
             None => Ok(ServerStream::Plain(stream)),
-            Some(secure) => secure.handshake(stream, protocol).await.map(|stream| ServerStream::Tls(Box::new(stream))),
+            Some(tls) => tls.handshake(stream, protocol).await.map(|stream| ServerStream::Tls(Box::new(stream))),
         }
     };
     match timeout_at(deadline, connected).await {
@@ -88,7 +82,7 @@ async fn connect_to(
     }
 }
 
-/// A connected socket. While the process may open no more, it waits for requests to end that have one.
+/// A connected socket. While the process has no descriptor left, this waits until other requests close theirs.
 async fn socket_to(address: SocketAddr, lacks_descriptor: &mut bool) -> io::Result<TcpStream> {
     loop {
         let connected = TcpStream::connect(address).await;
@@ -96,17 +90,17 @@ async fn socket_to(address: SocketAddr, lacks_descriptor: &mut bool) -> io::Resu
         if !*lacks_descriptor {
             return connected;
         }
-        MISSED.fetch_add(1, Ordering::Relaxed);
+        SHORTAGES.fetch_add(1, Ordering::Relaxed);
         sleep(PAUSE).await;
     }
 }
 
-/// Changes with each descriptor that this process could not have: connections that rest had better make room.
+/// How often a descriptor was missing. When this has changed, idle connections are closed to make room.
 pub(super) fn descriptor_shortages() -> u64 {
-    MISSED.load(Ordering::Relaxed)
+    SHORTAGES.load(Ordering::Relaxed)
 }
 
-static MISSED: AtomicU64 = AtomicU64::new(0);
+static SHORTAGES: AtomicU64 = AtomicU64::new(0);
 
 fn is_lack_of_descriptors(error: &io::Error) -> bool {
     matches!(Errno::from_io_error(error), Some(Errno::MFILE | Errno::NFILE))
@@ -116,7 +110,7 @@ fn prepare(stream: &TcpStream, response: Duration) -> io::Result<()> {
     stream.set_nodelay(true)?;
     let socket = SockRef::from(stream);
     socket.set_tcp_keepalive(&TcpKeepalive::new().with_time(KEEPALIVE).with_interval(KEEPALIVE / 4))?;
-    // A server that vanished is not waited for longer than one that is silent.
+    // A server that vanished is noticed no later than one that is silent.
     #[cfg(any(target_os = "linux", target_os = "android"))]
     socket.set_tcp_user_timeout(Some(response.max(KEEPALIVE)))?;
     #[cfg(not(any(target_os = "linux", target_os = "android")))]
@@ -124,8 +118,8 @@ fn prepare(stream: &TcpStream, response: Duration) -> io::Result<()> {
     Ok(())
 }
 
-/// Between two tries to open a socket: descriptors that came free do not announce themselves.
+/// Between two attempts to open a socket: nothing tells when a descriptor has become free.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// How soon a server that vanished is noticed on a connection that nothing is sent on.
+/// How soon a vanished server is noticed on a connection over which nothing is sent.
 const KEEPALIVE: Duration = Duration::from_secs(15);

@@ -1,4 +1,4 @@
-//! Why an application did not answer: whose fault it is, and which status says so.
+//! Why an application did not answer, and which status the client gets for it.
 
 use std::error::Error;
 use std::io;
@@ -8,23 +8,23 @@ use http::StatusCode;
 
 use crate::http_client::root_cause;
 
-/// A request that got no answer. `server` is the last one tried.
+/// Why a request got no answer. `server` is the last one tried.
 #[derive(Debug, thiserror::Error)]
 #[error("{cause}")]
 pub struct ForwardError {
     pub server: Option<Arc<str>>,
     pub cause: FailureCause,
-    /// Those tried before it.
+    /// The attempts before the last.
     pub previous_attempts: PreviousAttempts,
     /// Some of it may have been written to a server.
     pub is_sent: bool,
 }
 
-/// What a protocol has to say of a failure.
+/// An error of a protocol library.
 pub(super) type BoxError = Box<dyn Error + Send + Sync>;
 
-/// Servers that a request was tried at before the last one, as written in the configuration, and why not there: a label
-/// as of [`ForwardError::label`].
+/// The attempts before the last: the server as written in the configuration, and the failure as in
+/// [`ForwardError::label`].
 pub type PreviousAttempts = Vec<(Arc<str>, &'static str)>;
 
 #[derive(Debug, thiserror::Error)]
@@ -51,7 +51,7 @@ pub enum FailureCause {
 }
 
 impl FailureCause {
-    /// The same for another request that waited for the same connection.
+    /// The same cause for another request that waited for the same connection.
     pub(super) fn again(&self) -> Self {
         match self {
             Self::Connect(error) => Self::Connect(io::Error::new(error.kind(), error.to_string())),
@@ -86,8 +86,8 @@ impl ForwardError {
         Self { server: Some(Arc::clone(server)), cause, previous_attempts, is_sent }
     }
 
-    /// 502 down or nonsense, 503 no healthy server or no descriptor, 504 too slow. A body that broke off is the client's
-    /// fault, 400.
+    /// 502: down, or its answer is not HTTP. 503: no server is healthy, or no descriptor is left. 504: too slow. 400: the
+    /// client did not send its whole body.
     pub fn status(&self) -> StatusCode {
         match self.cause {
             FailureCause::NoHealthyServer | FailureCause::NoDescriptor => StatusCode::SERVICE_UNAVAILABLE,
@@ -106,7 +106,7 @@ impl ForwardError {
     }
 }
 
-/// An answer's body that broke off; the client sees it cut short.
+/// Why the body of an answer broke off. The client gets it cut short.
 #[derive(Debug, thiserror::Error)]
 pub enum BodyError {
     #[error("the server took too long to go on with its answer")]
@@ -115,20 +115,20 @@ pub enum BodyError {
     Broken(BoxError),
 }
 
-/// Why a request got no answer on a connection.
+/// Why an attempt got no answer.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum AttemptError {
-    /// There was no connection.
+    /// No connection could be made.
     #[error("{0}")]
     NotConnected(FailureCause),
-    /// No byte of it was written: it is what it was.
+    /// No byte of the request was written: it is as it was.
     #[error("the connection had ended: {0}")]
     Unwritten(BoxError),
-    /// The server says that it did nothing with it.
+    /// The server says that it did not process the request.
     #[error("the server refused it: {error}")]
     Refused {
         error: BoxError,
-        /// The request is what it was; otherwise more of its body was sent than is kept.
+        /// The request is as it was. Otherwise more of its body was sent than is kept.
         is_whole: bool,
     },
     /// The connection ended before a byte of an answer.

@@ -1,4 +1,4 @@
-//! Asking servers whether they are well.
+//! Health checks: asks each server at intervals whether it is healthy.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,55 +18,55 @@ use tower::service_fn;
 use tracing::info;
 use tracing::warn;
 
-use super::HeadBounds;
-use super::HealthCheck;
-use super::HostHeader;
-use super::Server;
-use super::Settings;
-use super::Timeouts;
-use super::connect::Protocol;
 use super::connect::connect;
 use super::connect::descriptor_shortages;
 use super::error::FailureCause;
+use super::protocol::Protocol;
+use super::server::Server;
+use super::settings::HeadBounds;
+use super::settings::HealthCheck;
+use super::settings::HostHeader;
+use super::settings::Settings;
+use super::settings::Timeouts;
 use crate::http_client;
 use crate::http_client::Client;
 use crate::http_client::root_cause;
 
-/// Asks a server again and again, forever.
-pub(super) async fn watch(settings: &Settings, server: &Arc<Server>, check: &HealthCheck) {
+/// Checks a server until the future is dropped.
+pub(super) async fn check_forever(settings: &Settings, server: &Arc<Server>, check: &HealthCheck) {
     let upstream = &*settings.name;
-    let mut times = interval(check.every.max(LEAST_INTERVAL));
-    times.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    // Answers in a row that speak against what is thought of it.
-    let mut against = 0;
+    let mut ticks = interval(check.every.max(MIN_INTERVAL));
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    // Answers in a row that contradict its present state.
+    let mut contradictions = 0;
     loop {
-        times.tick().await;
-        let missed = descriptor_shortages();
-        let asked = timeout(check.timeout, ask(server, check, &settings.host)).await;
-        let fault = match asked {
+        ticks.tick().await;
+        let shortages = descriptor_shortages();
+        let answered = timeout(check.timeout, ask(server, check, &settings.host)).await;
+        let fault = match answered {
             Ok(Ok(())) => None,
             Ok(Err(fault)) => Some(fault),
-            Err(_) => Some("no answer in time".to_owned()),
+            Err(_) => Some(format!("no answer within {} ms", check.timeout.as_millis())),
         };
-        if fault.is_some() && missed != descriptor_shortages() {
-            // It may never have been asked: the fault is ours.
+        if fault.is_some() && shortages != descriptor_shortages() {
+            // The gateway lacked a descriptor: the server may not have been asked.
             continue;
         }
         if fault.is_none() == server.is_healthy() {
-            against = 0;
+            contradictions = 0;
             continue;
         }
-        against += 1;
+        contradictions += 1;
         match fault {
-            Some(fault) if against >= check.unhealthy => {
-                against = 0;
+            Some(fault) if contradictions >= check.unhealthy => {
+                contradictions = 0;
                 server.set_healthy(false);
-                warn!(upstream, server = %server.name(), fault, "a server is unhealthy, it gets no requests");
+                warn!(upstream, server = %server.name(), fault, "a server is unhealthy, sending it no requests");
             }
-            None if against >= check.healthy => {
-                against = 0;
+            None if contradictions >= check.healthy => {
+                contradictions = 0;
                 server.set_healthy(true);
-                info!(upstream, server = %server.name(), "a server is healthy again");
+                info!(upstream, server = %server.name(), "a server is healthy again, sending it requests");
             }
             _ => {}
         }
@@ -79,7 +79,7 @@ async fn ask(server: &Arc<Server>, check: &HealthCheck, host: &HostHeader) -> Re
         HostHeader::Preserve => server.name(),
         HostHeader::Fixed(host) => host.to_str().map_err(|error| error.to_string())?,
     };
-    let scheme = if server.secure.is_some() { "https" } else { "http" };
+    let scheme = if server.tls.is_some() { "https" } else { "http" };
     // HTTP/2 has the host in its target, HTTP/1.1 in a field.
     let request = if server.speaks_http2 {
         Request::get(format!("{scheme}://{host}{}", check.path))
@@ -113,4 +113,4 @@ async fn ask(server: &Arc<Server>, check: &HealthCheck, host: &HostHeader) -> Re
 }
 
 /// More often than this would be load, not a check.
-const LEAST_INTERVAL: Duration = Duration::from_millis(10);
+const MIN_INTERVAL: Duration = Duration::from_millis(10);

@@ -1,13 +1,13 @@
-//! Bodies of requests that may be needed a second time: a server that speaks HTTP/2 can refuse what it has not looked at.
+//! Bodies of requests that may be sent a second time: a server that speaks HTTP/2 can refuse a request unprocessed.
 
-/// A body that can begin again, within reason.
+/// A body that can be read again from a point on, if not too much of it was read since.
 pub trait ReplayBody {
-    /// What is given from here on is kept.
+    /// From here on the body keeps what it gives.
     fn keep(&mut self);
 
-    /// Is what it was when it was told to keep. `false`: it gave more than it keeps.
+    /// Goes back to where [`Self::keep`] was called. `false`: the body gave more than it keeps.
     fn replay(&mut self) -> bool;
 
-    /// It will not be asked to begin again.
-    fn forget(&mut self);
+    /// The body is not replayed, and keeps nothing.
+    fn stop_keeping(&mut self);
 }

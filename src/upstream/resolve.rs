@@ -1,4 +1,4 @@
-//! The addresses behind the names of servers, looked up again and again.
+//! Looks up the names of servers at intervals, and adds and removes servers as the addresses change.
 
 use std::io;
 use std::net::SocketAddr;
@@ -11,46 +11,46 @@ use tokio::time::timeout;
 use tracing::info;
 use tracing::warn;
 
-use super::Server;
-use super::ServerUrl;
-use super::Upstream;
-use super::server::ServerAddress;
+use super::address::ServerAddress;
+use super::server::Server;
+use super::servers::Upstream;
+use super::settings::ServerUrl;
 
-/// Looks up every name among the servers, and goes on with it; returns at once where there is none.
+/// Looks up every name among the servers at intervals. Returns at once if there is none.
 ///
-/// Every address is a server. One that is gone gets no further requests, and ends those it has; while a name cannot be
-/// looked up its servers stay.
-pub(super) async fn resolve(upstream: &Upstream) {
-    let named = |location: &&ServerUrl| matches!(ServerAddress::of(location), ServerAddress::Name { .. });
-    let mut failing = false;
-    while upstream.settings.servers.iter().any(|location| named(&location)) {
-        let mut failed = None;
-        for location in upstream.settings.servers.iter().filter(named) {
-            match look_up(location).await {
-                Ok(addresses) => upstream.take_over(location, &addresses),
-                Err(error) => failed = Some((location, error)),
+/// Every address is a server. When an address disappears its server gets no further requests, and ends those it has.
+/// While a name cannot be looked up its servers stay.
+pub(super) async fn resolve_forever(upstream: &Upstream) {
+    let is_name = |url: &&ServerUrl| matches!(ServerAddress::of(url), ServerAddress::Name { .. });
+    let mut is_failing = false;
+    while upstream.settings.servers.iter().any(|url| is_name(&url)) {
+        let mut failure = None;
+        for url in upstream.settings.servers.iter().filter(is_name) {
+            match look_up(url).await {
+                Ok(addresses) => upstream.set_addresses(url, &addresses),
+                Err(error) => failure = Some((url, error)),
             }
         }
-        match &failed {
-            Some((location, error)) if !failing => {
-                let (upstream, server) = (&upstream.settings.name, &location.authority);
-                warn!(%upstream, %server, %error, "the name of a server cannot be looked up, its last addresses stay");
+        match &failure {
+            Some((url, error)) if !is_failing => {
+                let (upstream, server) = (&upstream.settings.name, &url.authority);
+                warn!(%upstream, %server, %error, "cannot look up the name of a server, keeping its last addresses");
             }
-            None if failing => {
+            None if is_failing => {
                 info!(upstream = %upstream.settings.name, "the names of all servers can be looked up again");
             }
             Some(_) | None => {}
         }
-        failing = failed.is_some();
-        sleep(EVERY).await;
+        is_failing = failure.is_some();
+        sleep(INTERVAL).await;
     }
 }
 
-async fn look_up(location: &ServerUrl) -> io::Result<Vec<SocketAddr>> {
-    let ServerAddress::Name { host, port } = ServerAddress::of(location) else { return Ok(Vec::new()) };
-    let found = timeout(PATIENCE, lookup_host((host.as_str(), port))).await;
+async fn look_up(url: &ServerUrl) -> io::Result<Vec<SocketAddr>> {
+    let ServerAddress::Name { host, port } = ServerAddress::of(url) else { return Ok(Vec::new()) };
+    let found = timeout(TIMEOUT, lookup_host((host.as_str(), port))).await;
     let mut addresses: Vec<SocketAddr> = found.map_err(|_| io::ErrorKind::TimedOut)??.collect();
-    // In no order of theirs: name servers turn the list at every look-up.
+    // Sorted: name servers rotate the list with every look-up.
     addresses.sort_unstable();
     addresses.dedup();
     if addresses.is_empty() {
@@ -60,10 +60,10 @@ async fn look_up(location: &ServerUrl) -> io::Result<Vec<SocketAddr>> {
 }
 
 impl Upstream {
-    /// From now on a name has these addresses.
-    fn take_over(&self, location: &ServerUrl, addresses: &[SocketAddr]) {
+    /// Makes these addresses the servers of a name. Servers whose address stays are kept.
+    fn set_addresses(&self, url: &ServerUrl, addresses: &[SocketAddr]) {
         let before = self.servers();
-        let mut of_name = before.iter().filter(|server| server.location == *location);
+        let mut of_name = before.iter().filter(|server| server.url == *url);
         if of_name.clone().count() == addresses.len()
             && of_name.all(|server| server.resolved().is_some_and(|address| addresses.contains(&address)))
         {
@@ -71,30 +71,27 @@ impl Upstream {
         }
         let mut servers: Vec<Arc<Server>> = Vec::with_capacity(before.len() + addresses.len());
         for known in &self.settings.servers {
-            let of_name = before.iter().filter(|server| server.location == *known);
-            if known != location {
+            let of_name = before.iter().filter(|server| server.url == *known);
+            if known != url {
                 servers.extend(of_name.cloned());
                 continue;
             }
             servers.extend(addresses.iter().map(|address| {
-                let stays = of_name.clone().find(|server| server.resolved() == Some(*address));
-                let anew = || self.settings.server(location, ServerAddress::Address(*address), self.client.as_ref());
-                stays.map_or_else(anew, Arc::clone)
+                let kept = of_name.clone().find(|server| server.resolved() == Some(*address));
+                kept.map_or_else(|| self.new_server(url, ServerAddress::Address(*address)), Arc::clone)
             }));
         }
-        let (upstream, server) = (&self.settings.name, &location.authority);
+        let (upstream, server) = (&self.settings.name, &url.authority);
         info!(%upstream, %server, ?addresses, "a server's name has these addresses now");
-        Server::close_removed(&before, &servers);
-        self.servers.store(Arc::new(servers));
-        self.changed.notify_one();
+        self.replace_servers(servers);
     }
 }
 
-/// How soon a name that moved is noticed.
-const EVERY: Duration = Duration::from_secs(3);
+/// How soon a changed address is noticed.
+const INTERVAL: Duration = Duration::from_secs(3);
 
-/// Name servers that are silent longer are asked again.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// A look-up that takes longer has failed.
+const TIMEOUT: Duration = Duration::from_secs(5);
 
 #[cfg(test)]
 mod tests {
@@ -119,7 +116,7 @@ mod tests {
             .map(|server| server.resolved().map_or_else(|| "?".to_owned(), |address| address.to_string()))
             .collect();
         assert_eq!(found, expected);
-        assert!(servers.iter().all(|server| **server.name() == *server.location.authority.as_str()));
+        assert!(servers.iter().all(|server| **server.name() == *server.url.authority.as_str()));
     }
 
     #[test]
@@ -137,14 +134,14 @@ mod tests {
         });
         let addresses = |all: &[&str]| -> Vec<SocketAddr> { all.iter().map(|one| one.parse().unwrap()).collect() };
         check(&upstream, &["10.0.0.9:80", "?"]);
-        upstream.take_over(&location("app.internal:80"), &addresses(&["10.0.0.1:80", "10.0.0.2:80"]));
+        upstream.set_addresses(&location("app.internal:80"), &addresses(&["10.0.0.1:80", "10.0.0.2:80"]));
         check(&upstream, &["10.0.0.9:80", "10.0.0.1:80", "10.0.0.2:80"]);
         let before = upstream.servers();
-        upstream.take_over(&location("app.internal:80"), &addresses(&["10.0.0.2:80", "10.0.0.3:80"]));
+        upstream.set_addresses(&location("app.internal:80"), &addresses(&["10.0.0.2:80", "10.0.0.3:80"]));
         check(&upstream, &["10.0.0.9:80", "10.0.0.2:80", "10.0.0.3:80"]);
         assert!(Arc::ptr_eq(&before[2], &upstream.servers()[1]));
         let before = upstream.servers();
-        upstream.take_over(&location("app.internal:80"), &addresses(&["10.0.0.2:80", "10.0.0.3:80"]));
+        upstream.set_addresses(&location("app.internal:80"), &addresses(&["10.0.0.2:80", "10.0.0.3:80"]));
         assert!(Arc::ptr_eq(&before, &upstream.servers()));
     }
 }

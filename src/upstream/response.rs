@@ -1,7 +1,8 @@
-//! What an application answered, its body as it comes in.
+//! The answer of an application, and its body as it arrives.
 
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::Weak;
 use std::task::Context;
 use std::task::Poll;
 use std::time::Duration;
@@ -19,82 +20,92 @@ use tokio::time::Instant;
 use super::error::BodyError;
 use super::error::BoxError;
 use super::error::PreviousAttempts;
-use super::http1;
-use super::http2;
+use super::http1::Http1ResponseBody;
+use super::http2::Http2ResponseBody;
+use super::idle::IdleConnections;
 use super::server::InFlight;
 use super::tunnel::Tunnel;
 use crate::timer::LazyTimer;
 
-/// What an application answered. Its body gives the connection back when it has ended.
+/// The answer of an application. Its connection goes back to the pool when the body has ended.
 #[derive(Debug)]
 pub struct UpstreamResponse {
     pub response: Response<UpstreamBody>,
     /// The server that answered, as written in the configuration.
     pub server: Arc<str>,
-    /// Those tried before it.
+    /// The attempts before it.
     pub previous_attempts: PreviousAttempts,
 }
 
-/// The body of an answer. The request counts as under way until it has ended or is dropped.
+/// The body of an answer. The request counts as in flight until the body has ended or is dropped.
 #[derive(Debug)]
 pub struct UpstreamBody {
     /// `None`: it has ended.
-    incoming: Option<ResponseBody>,
+    body: Option<ResponseBody>,
     in_flight: Option<InFlight>,
+    /// Where a connection of HTTP/1.1 goes when its answer has ended.
+    idle: Weak<IdleConnections>,
     /// How long the server may take for the next part.
-    patience: Duration,
-    /// Since when it is waited for.
-    since: Option<Instant>,
+    timeout: Duration,
+    /// Since when the next part is awaited.
+    waiting_since: Option<Instant>,
 }
 
-/// Where a body comes from.
+/// The body of an answer by protocol.
 #[derive(Debug)]
 pub(super) enum ResponseBody {
-    Http1(http1::Http1ResponseBody),
-    Http2(Box<http2::Http2ResponseBody>),
+    Http1(Http1ResponseBody),
+    Http2(Box<Http2ResponseBody>),
 }
 
 impl UpstreamBody {
-    /// The answer as it may go on: its body has the length it has, whatever two framing headers said of it.
+    /// The answer as it is forwarded. `Content-Length` is removed where the server sent `Transfer-Encoding` as well.
     pub(super) fn attach(
         mut response: Response<ResponseBody>,
         in_flight: InFlight,
-        patience: Duration,
+        idle: Weak<IdleConnections>,
+        timeout: Duration,
     ) -> Response<Self> {
         if response.headers_mut().remove(TRANSFER_ENCODING).is_some() {
             response.headers_mut().remove(CONTENT_LENGTH);
         }
         let has_switched = response.status() == StatusCode::SWITCHING_PROTOCOLS;
-        response.map(|incoming| {
-            let is_through = incoming.is_through() && !has_switched;
-            let mut body = Self { incoming: Some(incoming), in_flight: Some(in_flight), patience, since: None };
-            if is_through {
+        response.map(|body| {
+            let is_complete = body.is_complete() && !has_switched;
+            let mut body = Self { body: Some(body), in_flight: Some(in_flight), idle, timeout, waiting_since: None };
+            if is_complete {
                 body.end();
             }
             body
         })
     }
 
-    /// The connection that a 101 came over, which counts as a request under way as long as it is kept.
+    /// The connection of a 101. The request counts as in flight until the tunnel is dropped.
     pub fn into_tunnel(self) -> Option<Tunnel> {
-        match (self.incoming, self.in_flight) {
-            (Some(ResponseBody::Http1(incoming)), Some(in_flight)) => Some(incoming.into_tunnel(in_flight)),
+        match (self.body, self.in_flight) {
+            (Some(ResponseBody::Http1(body)), Some(in_flight)) => Some(body.into_tunnel(in_flight)),
             _ => None,
         }
     }
 
     fn end(&mut self) {
         self.in_flight = None;
-        match self.incoming.take() {
-            Some(ResponseBody::Http1(incoming)) => incoming.rest(),
-            Some(ResponseBody::Http2(incoming)) => incoming.rest(),
+        match self.body.take() {
+            Some(ResponseBody::Http1(body)) => {
+                if let Some(link) = body.finish()
+                    && let Some(idle) = self.idle.upgrade()
+                {
+                    idle.put(link);
+                }
+            }
+            Some(ResponseBody::Http2(body)) => body.finish(),
             None => {}
         }
     }
 
     fn break_off(&mut self) {
         self.in_flight = None;
-        self.incoming = None;
+        self.body = None;
     }
 }
 
@@ -104,18 +115,18 @@ impl Body for UpstreamBody {
 
     fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
         let this = &mut *self;
-        let Some(incoming) = &mut this.incoming else { return Poll::Ready(None) };
-        let Poll::Ready(frame) = incoming.poll_frame(cx) else {
-            let since = *this.since.get_or_insert_with(Instant::now);
-            return incoming.patience().poll_at(since + this.patience, cx).map(|()| {
+        let Some(body) = &mut this.body else { return Poll::Ready(None) };
+        let Poll::Ready(frame) = body.poll_frame(cx) else {
+            let since = *this.waiting_since.get_or_insert_with(Instant::now);
+            return body.timer().poll_at(since + this.timeout, cx).map(|()| {
                 this.break_off();
                 Some(Err(BodyError::Stalled))
             });
         };
-        this.since = None;
+        this.waiting_since = None;
         match &frame {
-            // Nobody may ask again after the last part, so the end is seen here.
-            Some(Ok(frame)) if frame.is_trailers() || incoming.is_through() => this.end(),
+            // The caller may not poll again after the last part, so the end is noticed here.
+            Some(Ok(frame)) if frame.is_trailers() || body.is_complete() => this.end(),
             Some(Ok(_)) => {}
             Some(Err(_)) => this.break_off(),
             None => this.end(),
@@ -124,40 +135,40 @@ impl Body for UpstreamBody {
     }
 
     fn is_end_stream(&self) -> bool {
-        self.incoming.as_ref().is_none_or(ResponseBody::is_through)
+        self.body.as_ref().is_none_or(ResponseBody::is_complete)
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.incoming.as_ref().map_or_else(|| SizeHint::with_exact(0), ResponseBody::size_hint)
+        self.body.as_ref().map_or_else(|| SizeHint::with_exact(0), ResponseBody::size_hint)
     }
 }
 
 impl ResponseBody {
     fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
         match self {
-            Self::Http1(incoming) => incoming.poll_frame(cx),
-            Self::Http2(incoming) => incoming.poll_frame(cx),
+            Self::Http1(body) => body.poll_frame(cx),
+            Self::Http2(body) => body.poll_frame(cx),
         }
     }
 
-    fn is_through(&self) -> bool {
+    fn is_complete(&self) -> bool {
         match self {
-            Self::Http1(incoming) => incoming.is_through(),
-            Self::Http2(incoming) => incoming.is_through(),
+            Self::Http1(body) => body.is_complete(),
+            Self::Http2(body) => body.is_complete(),
         }
     }
 
     fn size_hint(&self) -> SizeHint {
         match self {
-            Self::Http1(incoming) => incoming.size_hint(),
-            Self::Http2(incoming) => incoming.size_hint(),
+            Self::Http1(body) => body.size_hint(),
+            Self::Http2(body) => body.size_hint(),
         }
     }
 
-    fn patience(&mut self) -> &mut LazyTimer {
+    fn timer(&mut self) -> &mut LazyTimer {
         match self {
-            Self::Http1(incoming) => incoming.patience(),
-            Self::Http2(incoming) => incoming.patience(),
+            Self::Http1(body) => body.timer(),
+            Self::Http2(body) => body.timer(),
         }
     }
 }

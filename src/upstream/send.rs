@@ -1,4 +1,4 @@
-//! The way of one request to a server, and to the next when that one does not take it.
+//! Sends one request to a server, and to the next if the first one fails.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -11,32 +11,33 @@ use http::StatusCode;
 use http::header::UPGRADE;
 use http_body::Body;
 
-use super::ForwardError;
-use super::Pool;
-use super::ReplayBody;
-use super::Server;
-use super::Settings;
-use super::Upstream;
-use super::UpstreamBody;
-use super::UpstreamResponse;
 use super::attempts::Attempts;
-use super::connect::Protocol;
 use super::connect::connect;
 use super::error::AttemptError;
 use super::error::BoxError;
 use super::error::FailureCause;
+use super::error::ForwardError;
 use super::http1::Link;
 use super::http1::Sending;
+use super::informational::OnInformational;
+use super::pool::Pool;
+use super::protocol::Protocol;
+use super::replay::ReplayBody;
 use super::response::ResponseBody;
+use super::response::UpstreamBody;
+use super::response::UpstreamResponse;
+use super::server::Server;
+use super::servers::Upstream;
+use super::settings::Settings;
 
 impl Pool {
-    /// Sends a request, its target in origin form and every header as the application is to see it, to one of the
-    /// upstream's servers. `client` is who asks, as far as that decides which. A 101 is an answer only to a request
-    /// with `Upgrade`; its body becomes a [`Tunnel`](super::Tunnel). `on_informational` is told of informational answers.
+    /// Sends a request to one of the servers. The target is in origin form, and every header is as the application is to
+    /// see it. `client` matters where it decides which server is chosen. A 101 is an answer only to a request with
+    /// `Upgrade`; its body becomes a [`Tunnel`](super::Tunnel). `on_informational` is called with informational answers.
     ///
-    /// A request of which nothing was written goes on to a new connection, or to the next server, each of which is
-    /// tried once. GET, HEAD and OPTIONS without a body are sent once more when a connection ended before any byte
-    /// of an answer. What an HTTP/2 server refused unprocessed is sent again, unless more of its body was sent than
+    /// A request of which nothing was written goes on to a new connection, or to the next server. Each server is tried
+    /// once. GET, HEAD and OPTIONS without a body are sent once more when a connection ended before any byte of an
+    /// answer. A request that an HTTP/2 server refused unprocessed is sent again, unless more of its body was sent than
     /// the body keeps.
     pub fn send<B>(
         &self,
@@ -48,7 +49,7 @@ impl Pool {
     where
         B: Body<Data = Bytes, Error: Into<BoxError>> + ReplayBody + Default + Send + Unpin + std::fmt::Debug + 'static,
     {
-        // Outside of the future, which would otherwise have room for the request twice.
+        // Outside of the future: inside, it would have room for the request twice.
         let may_switch = request.headers().contains_key(UPGRADE);
         let may_repeat = is_repeatable(&request);
         async move {
@@ -59,7 +60,7 @@ impl Pool {
             while let Some(server) = upstream.pick(&attempts.tried, client) {
                 let server = &server;
                 attempts.begin();
-                let in_flight = server.begin();
+                let in_flight = server.begin_request();
                 let is_shared = server.speaks_http2 && !may_switch;
                 let kept = if attempts.may_reuse && !is_shared { self.idle.take(server.id) } else { None };
                 let is_new = !is_shared && kept.is_none();
@@ -69,7 +70,7 @@ impl Pool {
                         link.exchange(&mut request, &mut sending, timeouts.response, settings.heads, on_informational)
                             .await
                     }
-                    // Seldom: they take no room in every request's future.
+                    // On the heap: these are seldom, and would take room in every request's future.
                     None if is_shared => {
                         Box::pin(self.over_http2(server, &mut request, settings, on_informational)).await
                     }
@@ -83,13 +84,14 @@ impl Pool {
                         return Err(attempts.give_up(server, FailureCause::UnexpectedUpgrade, true));
                     }
                     Ok(response) => {
-                        server.answered();
-                        let response = UpstreamBody::attach(response, in_flight, timeouts.response);
+                        server.note_answered();
+                        let response =
+                            UpstreamBody::attach(response, in_flight, Arc::downgrade(&self.idle), timeouts.response);
                         return Ok(attempts.succeeded(server, response));
                     }
                     Err(error) => {
                         if matches!(error, AttemptError::Disconnected(_)) {
-                            // From its beginning.
+                            // The request is written from its beginning.
                             sending = None;
                         }
                         attempts.failed(error, upstream, server, is_new)?;
@@ -114,7 +116,7 @@ impl Pool {
         let timeouts = &settings.timeouts;
         let stream = connect(server, timeouts, Protocol::Http1).await.map_err(AttemptError::NotConnected)?;
         server.note_connected();
-        let link = Link::new(stream, Arc::clone(server), timeouts.idle, Arc::downgrade(&self.idle));
+        let link = Link::new(stream, Arc::clone(server), timeouts.idle);
         Box::new(link).exchange(request, sending, timeouts.response, settings.heads, on_informational).await
     }
 
@@ -128,7 +130,7 @@ impl Pool {
     where
         B: Body<Data = Bytes, Error: Into<BoxError>> + ReplayBody + Default + Send + Unpin + 'static,
     {
-        let stream = match self.http2.at_hand(server) {
+        let stream = match self.http2.open_stream(server) {
             Some(stream) => stream,
             None => self.http2.stream(server, settings).await.map_err(AttemptError::NotConnected)?,
         };
@@ -137,12 +139,7 @@ impl Pool {
     }
 }
 
-/// Who is told of informational answers.
-pub(super) type OnInformational<'h> = &'h mut (dyn FnMut(Response<()>) + Send);
-
-/// Informational answers to one request: more is no application's habit.
-pub(super) const MAX_INFORMATIONAL: u32 = 100;
-
+/// Whether a request may reach an application twice without harm.
 fn is_repeatable<B: Body>(request: &Request<B>) -> bool {
     matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS) && request.body().is_end_stream()
 }

@@ -19,7 +19,7 @@ use tokio_rustls::client::TlsStream;
 pub(super) enum ServerStream {
     Plain(TcpStream),
     Tls(Box<TlsStream<TcpStream>>),
-    /// Somebody else does the writing.
+    /// Only for reading: another task writes.
     Reading(Box<ReadHalf<Self>>),
 }
 

@@ -1,4 +1,4 @@
-//! TLS towards the servers: whose word counts, and who a server must be.
+//! TLS to the servers: which authorities are trusted, and which name a server must have.
 
 use std::fmt;
 use std::io;
@@ -14,7 +14,7 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 use tracing::warn;
 
-use super::connect::Protocol;
+use super::protocol::Protocol;
 use crate::tls;
 use crate::tls::CaCertificates;
 use crate::tls::client::client_config;
@@ -22,16 +22,15 @@ use crate::tls::client::client_config;
 /// How servers that speak TLS are verified.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct ServerVerification {
-    /// Whose word counts, and nobody else's. Left out: whoever the system believes.
+    /// The only authorities that are trusted. `None`: those of the system.
     pub ca: Option<CaCertificates>,
-    /// Who every server must be, in place of the host in its URL.
+    /// The name that every server must have, in place of the host in its URL.
     pub server_name: Option<ServerName<'static>>,
 }
 
 impl ServerVerification {
-    /// What connections are made with. Reads the system's certificates when they are needed for the first time, which
-    /// takes a while.
-    pub(super) fn client(&self) -> ClientConfig {
+    /// The TLS of connections. The first call that needs the system's certificates reads them, which takes a while.
+    pub(super) fn client_config(&self) -> ClientConfig {
         let roots = match &self.ca {
             None => Arc::clone(system_roots()),
             Some(certificates) => Arc::new(certificates.roots()),
@@ -58,10 +57,10 @@ pub(super) struct ServerTls {
 }
 
 impl ServerTls {
-    /// `client` is of the upstream. Sessions are resumed with the server that began them.
+    /// `client` is the upstream's. Sessions are resumed with the server that began them.
     pub(super) fn new(client: &ClientConfig, name: ServerName<'static>) -> Self {
         let mut client = client.clone();
-        client.resumption = Resumption::in_memory_sessions(MOST_SESSIONS);
+        client.resumption = Resumption::in_memory_sessions(MAX_SESSIONS);
         let speaking = |protocol: &[u8]| {
             let mut client = client.clone();
             client.alpn_protocols = vec![protocol.to_vec()];
@@ -70,14 +69,14 @@ impl ServerTls {
         Self { http1: speaking(b"http/1.1"), http2: speaking(b"h2"), name }
     }
 
-    /// Makes sure who is on the other side.
+    /// Begins TLS, and verifies the server.
     pub(super) async fn handshake(&self, stream: TcpStream, protocol: Protocol) -> io::Result<TlsStream<TcpStream>> {
         let connector = match protocol {
             Protocol::Http1 => &self.http1,
             Protocol::Http2 => &self.http2,
         };
-        let shaken = connector.connect(self.name.clone(), stream).await;
-        let stream = shaken.map_err(|error| io::Error::new(error.kind(), format!("TLS: {error}")))?;
+        let handshake = connector.connect(self.name.clone(), stream).await;
+        let stream = handshake.map_err(|error| io::Error::new(error.kind(), format!("TLS: {error}")))?;
         if protocol == Protocol::Http2 && stream.get_ref().1.alpn_protocol() != Some(b"h2") {
             return Err(io::Error::new(io::ErrorKind::InvalidData, "TLS: the server does not speak HTTP/2"));
         }
@@ -91,5 +90,5 @@ impl fmt::Debug for ServerTls {
     }
 }
 
-/// Kept for each server; tickets are used once, and several connections begin at a time.
-const MOST_SESSIONS: usize = 32;
+/// Sessions kept for each server: a ticket is used once, and several connections begin at a time.
+const MAX_SESSIONS: usize = 32;

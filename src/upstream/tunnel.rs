@@ -1,4 +1,4 @@
-//! A connection that no longer speaks HTTP.
+//! A connection to a server that has switched to another protocol than HTTP.
 
 use std::io;
 use std::pin::Pin;
@@ -14,11 +14,11 @@ use tokio::io::ReadBuf;
 use super::server::InFlight;
 use super::stream::ServerStream;
 
-/// The way to a server that has switched protocols.
+/// The connection of an upgraded request.
 #[derive(Debug)]
 pub struct Tunnel {
     stream: ServerStream,
-    /// What came together with the head of its answer.
+    /// Bytes that arrived together with the head of the answer.
     read_ahead: BytesMut,
     _in_flight: InFlight,
 }

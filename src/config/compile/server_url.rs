@@ -7,7 +7,7 @@ use rustls::pki_types::ServerName;
 use crate::config::raw::InvalidValue;
 use crate::glob::Glob;
 use crate::upstream::ServerUrl;
-use crate::upstream::server::bare_host;
+use crate::upstream::address::bare_host;
 
 /// What a server's URL says.
 pub(super) fn server_url(url: &str) -> Result<ServerUrl, InvalidValue> {

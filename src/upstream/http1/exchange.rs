@@ -32,9 +32,9 @@ use crate::upstream::HeadBounds;
 use crate::upstream::error::AttemptError;
 use crate::upstream::error::BoxError;
 use crate::upstream::error::FailureCause;
+use crate::upstream::informational::MAX_INFORMATIONAL;
+use crate::upstream::informational::OnInformational;
 use crate::upstream::response::ResponseBody;
-use crate::upstream::send::MAX_INFORMATIONAL;
-use crate::upstream::send::OnInformational;
 
 /// How far the head of an answer came.
 struct Reading {

@@ -41,7 +41,7 @@ impl Http1ResponseBody {
         Self { link, body: Decoder::new(length), goes_on: false, upload: Some(upload) }
     }
 
-    /// The next part. After the last one nobody has to ask again: [`Self::is_through`] tells.
+    /// The next part. After the last one nobody has to ask again: [`Self::is_complete`] tells.
     pub(in crate::upstream) fn poll_frame(
         &mut self,
         cx: &mut Context<'_>,
@@ -63,7 +63,7 @@ impl Http1ResponseBody {
         }
     }
 
-    pub(in crate::upstream) fn is_through(&self) -> bool {
+    pub(in crate::upstream) fn is_complete(&self) -> bool {
         self.body.is_through()
     }
 
@@ -71,18 +71,16 @@ impl Http1ResponseBody {
         self.body.left().map_or_else(SizeHint::new, SizeHint::with_exact)
     }
 
-    pub(in crate::upstream) fn patience(&mut self) -> &mut LazyTimer {
+    pub(in crate::upstream) fn timer(&mut self) -> &mut LazyTimer {
         &mut self.link.patience
     }
 
-    /// It is through: what its connection can still be used for, it is kept for.
-    pub(in crate::upstream) fn rest(self) {
+    /// The body is complete. Returns the connection if it can carry a further request.
+    pub(in crate::upstream) fn finish(self) -> Option<Box<Link>> {
         if let Some(upload) = self.upload {
             upload.detach();
         }
-        if self.goes_on {
-            self.link.rest();
-        }
+        if self.goes_on { self.link.rest() } else { None }
     }
 
     /// The server has switched protocols.

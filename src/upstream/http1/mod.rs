@@ -9,7 +9,6 @@ use std::future::poll_fn;
 use std::pin::Pin;
 use std::pin::pin;
 use std::sync::Arc;
-use std::sync::Weak;
 use std::task::Context;
 use std::task::Waker;
 use std::time::Duration;
@@ -24,7 +23,6 @@ use tokio::task::coop::unconstrained;
 pub(super) use self::incoming::Http1ResponseBody;
 pub(super) use self::sending::Sending;
 
-use super::pool::IdleConnections;
 use super::server::Server;
 use super::stream::ServerStream;
 use crate::timer::LazyTimer;
@@ -39,12 +37,11 @@ pub(super) struct Link {
     pub(super) server: Arc<Server>,
     /// How long it is kept without a request.
     pub(super) idle: Duration,
-    home: Weak<IdleConnections>,
 }
 
 impl Link {
-    pub(super) fn new(stream: ServerStream, server: Arc<Server>, idle: Duration, home: Weak<IdleConnections>) -> Self {
-        Self { stream, inbox: BytesMut::new(), patience: LazyTimer::default(), server, idle, home }
+    pub(super) fn new(stream: ServerStream, server: Arc<Server>, idle: Duration) -> Self {
+        Self { stream, inbox: BytesMut::new(), patience: LazyTimer::default(), server, idle }
     }
 
     /// Whether it can carry a request: the server has neither closed it nor sent what nobody asked for, as far as is
@@ -60,23 +57,18 @@ impl Link {
         pin!(unconstrained(read)).poll(&mut Context::from_waker(Waker::noop())).is_pending()
     }
 
-    /// Its answer has ended: it goes back to where it came from.
-    fn rest(mut self: Box<Self>) {
+    /// Its answer has ended: the connection is kept, unless it can carry no further request.
+    fn rest(mut self: Box<Self>) -> Option<Box<Self>> {
         if self.inbox.capacity() > MOST_KEPT {
             self.inbox = BytesMut::new();
         }
-        if self.inbox.is_empty()
-            && !self.server.gone.is_cancelled()
-            && let Some(home) = self.home.upgrade()
-        {
-            home.put(self);
-        }
+        (self.inbox.is_empty() && !self.server.removed.is_cancelled()).then_some(self)
     }
 
     /// Leaves the writing to somebody else, and can carry no further request.
     fn lend_writer(self) -> (Self, WriteHalf<ServerStream>) {
         let (reading, writing) = split(self.stream);
-        (Self { stream: ServerStream::Reading(Box::new(reading)), home: Weak::new(), ..self }, writing)
+        (Self { stream: ServerStream::Reading(Box::new(reading)), ..self }, writing)
     }
 }
 
@@ -94,7 +86,7 @@ mod tests {
 
     use super::*;
     use crate::upstream::ServerUrl;
-    use crate::upstream::server::ServerAddress;
+    use crate::upstream::address::ServerAddress;
 
     #[tokio::test]
     async fn what_nobody_asked_for_is_seen_by_a_task_that_has_done_much() {
@@ -105,7 +97,7 @@ mod tests {
         stream.readable().await.unwrap();
         let location = ServerUrl::from(Authority::from_static("a:1"));
         let server = Arc::new(Server::new(&location, ServerAddress::of(&location), None, false));
-        let mut link = Link::new(ServerStream::Plain(stream), server, Duration::MAX, Weak::new());
+        let mut link = Link::new(ServerStream::Plain(stream), server, Duration::MAX);
         while has_budget_remaining() {
             consume_budget().await;
         }

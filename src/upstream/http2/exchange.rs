@@ -1,4 +1,4 @@
-//! One request, and the head of its answer.
+//! Sends one request over a connection, and reads the head of its answer.
 
 use std::future::poll_fn;
 use std::mem;
@@ -29,50 +29,50 @@ use http_body::SizeHint;
 use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
 
-use super::StreamGuard;
+use super::connection::StreamGuard;
 use super::upload::Upload;
 use crate::http2;
 use crate::timer::LazyTimer;
-use crate::upstream::ReplayBody;
 use crate::upstream::error::AttemptError;
 use crate::upstream::error::BoxError;
 use crate::upstream::error::FailureCause;
-use crate::upstream::send::MAX_INFORMATIONAL;
-use crate::upstream::send::OnInformational;
+use crate::upstream::informational::MAX_INFORMATIONAL;
+use crate::upstream::informational::OnInformational;
+use crate::upstream::replay::ReplayBody;
 use crate::upstream::server::Server;
 
-/// The way of one request over a connection with others.
+/// The stream of one request, on a connection that it shares with others.
 #[derive(Debug)]
 pub(in crate::upstream) struct Http2Stream {
     sender: SendRequest<Bytes>,
-    place: StreamGuard,
-    patience: LazyTimer,
+    guard: StreamGuard,
+    timer: LazyTimer,
     is_https: bool,
+    /// The authority of a request whose `Host` is no authority.
     fallback: Arc<str>,
 }
 
 impl Http2Stream {
-    pub(super) fn new(sender: SendRequest<Bytes>, place: StreamGuard, server: &Server) -> Self {
-        let (is_https, fallback) = (server.secure.is_some(), Arc::clone(server.name()));
-        Self { sender, place, patience: LazyTimer::default(), is_https, fallback }
+    pub(super) fn new(sender: SendRequest<Bytes>, guard: StreamGuard, server: &Server) -> Self {
+        let (is_https, fallback) = (server.tls.is_some(), Arc::clone(server.name()));
+        Self { sender, guard, timer: LazyTimer::default(), is_https, fallback }
     }
 
-    /// Sends a request, and waits for the head of its answer, `patience` long from when the server is due. What of it
-    /// is not sent by then is sent beside the answer.
+    /// Sends a request, and waits for the head of its answer. `timeout` runs while the server is to move. The rest of a
+    /// request whose answer came early is sent in a task beside the answer.
     ///
-    /// After a failure the request is what it was as far as [`AttemptError`] says so, but for its body where the connection
-    /// died.
+    /// After a failure [`AttemptError`] says whether the request is as it was. After a lost connection its body is not.
     pub(in crate::upstream) async fn exchange<B>(
         mut self,
         request: &mut Request<B>,
-        patience: Duration,
+        timeout: Duration,
         on_informational: OnInformational<'_>,
     ) -> Result<Response<Http2ResponseBody>, AttemptError>
     where
         B: Body<Data = Bytes, Error: Into<BoxError>> + ReplayBody + Default + Send + Unpin + 'static,
     {
         if let Err(error) = poll_fn(|cx| self.sender.poll_ready(cx)).await {
-            self.place.retire();
+            self.guard.retire_connection();
             return Err(AttemptError::Unwritten(error.into()));
         }
         let is_upload = !request.body().is_end_stream();
@@ -91,31 +91,31 @@ impl Http2Stream {
             if let Poll::Ready(answered) = poll_answer(&mut answer, &mut informational, on_informational, cx) {
                 return Poll::Ready(answered.map_err(AttemptError::Failed));
             }
-            let due = upload.as_ref().map_or(Some(began), Upload::server_is_due_since);
-            match due {
+            let server_is_due = upload.as_ref().map_or(Some(began), Upload::server_is_due_since);
+            match server_is_due {
                 Some(since) => self
-                    .patience
-                    .poll_at(since + patience, cx)
+                    .timer
+                    .poll_at(since + timeout, cx)
                     .map(|()| Err(AttemptError::Failed(FailureCause::ResponseTimeout))),
                 None => Poll::Pending,
             }
         });
         match answered.await? {
             Ok(response) => {
-                let rest = upload.filter(|upload| !upload.is_through()).map(|mut upload| {
-                    upload.forget();
+                let rest = upload.filter(|upload| !upload.is_complete()).map(|mut upload| {
+                    upload.stop_keeping();
                     AbortOnDropHandle::new(tokio::spawn(async move {
-                        // The client sees in its answer what became of it.
+                        // A failure shows in the answer.
                         let _ = poll_fn(|cx| upload.poll(cx)).await;
                     }))
                 });
                 let length = stated_length(response.headers());
-                let Self { place, patience, .. } = self;
+                let Self { guard, timer, .. } = self;
                 Ok(response.map(|stream| Http2ResponseBody {
                     body: http2::Body::new(stream, length),
                     upload: rest,
-                    patience,
-                    _place: place,
+                    timer,
+                    _guard: guard,
                 }))
             }
             Err(error) => {
@@ -127,15 +127,15 @@ impl Http2Stream {
                 }
                 let failed = blame(error, is_whole);
                 if !matches!(failed, AttemptError::Failed(_)) {
-                    // Its connection may be at its end.
-                    self.place.retire();
+                    // The connection may be ending.
+                    self.guard.retire_connection();
                 }
                 Err(failed)
             }
         }
     }
 
-    /// The head of a request as HTTP/2 has it: Host becomes the authority; what holds for one connection of HTTP/1.1 goes.
+    /// The head of a request in HTTP/2: `Host` becomes the authority, and fields about a connection of HTTP/1.1 are left out.
     fn outgoing<B: Body>(&self, request: &Request<B>) -> Request<()> {
         let mut head = Request::new(());
         *head.method_mut() = request.method().clone();
@@ -157,7 +157,7 @@ impl Http2Stream {
     }
 }
 
-/// Ready with the answer, or why there is none; informational ones ahead of it go to `on_informational`.
+/// Ready with the answer, or with why there is none. Informational answers ahead of it go to `on_informational`.
 fn poll_answer(
     answer: &mut ResponseFuture,
     informational: &mut u32,
@@ -179,12 +179,12 @@ fn means_a_body(method: &Method) -> bool {
     !matches!(*method, Method::GET | Method::HEAD | Method::DELETE | Method::CONNECT)
 }
 
-/// h2 holds the server to the first that it states.
+/// The first `Content-Length`: h2 holds the server to it.
 fn stated_length(headers: &HeaderMap) -> Option<u64> {
     headers.get(CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
 }
 
-/// What went wrong. `is_whole`: the request is what it was.
+/// Whose fault an error is. `is_whole`: the request is as it was.
 fn blame(error: h2::Error, is_whole: bool) -> AttemptError {
     // A GOAWAY reaches only requests above the last one that the server looked at.
     if error.is_remote() && (error.is_go_away() || error.reason() == Some(Reason::REFUSED_STREAM)) {
@@ -203,15 +203,15 @@ fn blame(error: h2::Error, is_whole: bool) -> AttemptError {
 #[derive(Debug)]
 pub(in crate::upstream) struct Http2ResponseBody {
     body: http2::Body,
-    /// What of the request is still being sent. Given up when this is dropped before its end.
+    /// Sends the rest of the request. Stops when this is dropped before its end.
     upload: Option<AbortOnDropHandle<()>>,
-    patience: LazyTimer,
-    /// As long as the request is under way.
-    _place: StreamGuard,
+    timer: LazyTimer,
+    /// Counts the request as under way.
+    _guard: StreamGuard,
 }
 
 impl Http2ResponseBody {
-    /// The next part. After the last one nobody has to ask again: [`Self::is_through`] tells.
+    /// The next part. [`Self::is_complete`] says whether it was the last.
     pub(in crate::upstream) fn poll_frame(
         &mut self,
         cx: &mut Context<'_>,
@@ -219,7 +219,7 @@ impl Http2ResponseBody {
         self.body.poll_frame(cx).map_err(Into::into)
     }
 
-    pub(in crate::upstream) fn is_through(&self) -> bool {
+    pub(in crate::upstream) fn is_complete(&self) -> bool {
         self.body.is_through()
     }
 
@@ -227,12 +227,12 @@ impl Http2ResponseBody {
         self.body.size_hint()
     }
 
-    pub(in crate::upstream) fn patience(&mut self) -> &mut LazyTimer {
-        &mut self.patience
+    pub(in crate::upstream) fn timer(&mut self) -> &mut LazyTimer {
+        &mut self.timer
     }
 
-    /// It is through: what is left of the request may still be of use.
-    pub(in crate::upstream) fn rest(self) {
+    /// The answer is complete. The rest of the request is still sent.
+    pub(in crate::upstream) fn finish(self) {
         if let Some(upload) = self.upload {
             upload.detach();
         }

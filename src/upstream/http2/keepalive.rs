@@ -1,7 +1,6 @@
-//! Whether a connection with requests under way still has somebody at its other end.
+//! Notices a server that vanished while requests are under way.
 
 use std::future::pending;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use h2::Ping;
@@ -10,27 +9,25 @@ use tokio::time::Instant;
 use tokio::time::sleep_until;
 use tokio::time::timeout;
 
-use super::ConnectionState;
+use super::connection::ConnectionState;
 use super::read_monitor::LastRead;
 
-/// Returns when requests are under way, nothing came for long, and a ping was not answered.
-pub(super) async fn lost(pings: Option<PingPong>, last_read: &LastRead, load: &ConnectionState) {
+/// Returns when requests are under way, nothing has been read for long, and the server did not answer a ping.
+pub(super) async fn ping_unanswered(pings: Option<PingPong>, last_read: &LastRead, state: &ConnectionState) {
     let Some(mut pings) = pings else { return pending().await };
-    let mut look = Instant::now() + PING_AFTER;
+    let mut next_check = Instant::now() + PING_AFTER;
     loop {
-        sleep_until(look).await;
-        let due = last_read.last() + PING_AFTER;
-        look = Instant::now() + PING_AFTER;
+        sleep_until(next_check).await;
+        let due = last_read.at() + PING_AFTER;
+        next_check = Instant::now() + PING_AFTER;
         if due > Instant::now() {
-            look = due;
-        } else if load.streams.load(Ordering::Relaxed) > 0
-            && !matches!(timeout(PONG_WITHIN, pings.ping(Ping::opaque())).await, Ok(Ok(_)))
-        {
+            next_check = due;
+        } else if state.streams() > 0 && !matches!(timeout(PONG_WITHIN, pings.ping(Ping::opaque())).await, Ok(Ok(_))) {
             return;
         }
     }
 }
 
-/// A connection with requests under way on which nothing came for so long is asked whether it lives.
+/// The server is pinged when requests are under way and nothing was read for so long.
 const PING_AFTER: Duration = Duration::from_secs(10);
 const PONG_WITHIN: Duration = Duration::from_secs(5);

@@ -1,4 +1,4 @@
-//! A stream that tells when the first byte has come, and when the last.
+//! A stream that knows when its first and its last byte arrived.
 
 use std::io;
 use std::io::IoSlice;
@@ -18,28 +18,30 @@ use tokio::time::Instant;
 use crate::coalesce::poll_write_coalesced;
 use crate::upstream::stream::ServerStream;
 
+/// A stream that reports its first byte, and keeps when it was last read from.
 #[derive(Debug)]
 pub(super) struct ReadMonitor {
     stream: ServerStream,
-    first: Option<oneshot::Sender<()>>,
+    first_byte: Option<oneshot::Sender<()>>,
     last_read: LastRead,
 }
 
-/// When something came. Both who write and who read it are on one core: the lock is for the compiler.
+/// When bytes last arrived. Reader and writer are on one core: the compiler asks for the lock.
 #[derive(Clone, Debug)]
 pub(super) struct LastRead(Arc<Mutex<Instant>>);
 
 impl LastRead {
-    pub(super) fn last(&self) -> Instant {
+    pub(super) fn at(&self) -> Instant {
         *self.0.lock()
     }
 }
 
 impl ReadMonitor {
+    /// The receiver gets `()` with the first byte.
     pub(super) fn new(stream: ServerStream) -> (Self, oneshot::Receiver<()>, LastRead) {
-        let (first, came) = oneshot::channel();
+        let (sender, first_byte) = oneshot::channel();
         let last_read = LastRead(Arc::new(Mutex::new(Instant::now())));
-        (Self { stream, first: Some(first), last_read: last_read.clone() }, came, last_read)
+        (Self { stream, first_byte: Some(sender), last_read: last_read.clone() }, first_byte, last_read)
     }
 }
 
@@ -49,9 +51,9 @@ impl AsyncRead for ReadMonitor {
         ready!(Pin::new(&mut self.stream).poll_read(cx, buf))?;
         if buf.filled().len() > before {
             *self.last_read.0.lock() = Instant::now();
-            if let Some(first) = self.first.take() {
-                // Nobody may be waiting any more.
-                let _ = first.send(());
+            if let Some(sender) = self.first_byte.take() {
+                // The receiver may be gone.
+                let _ = sender.send(());
             }
         }
         Poll::Ready(Ok(()))

@@ -1,5 +1,5 @@
-//! A request's body on its way to a server. What passes is noted, so that waiting for the server can be told from waiting
-//! for the client.
+//! A request's body on its way to a server. It knows whether it waits for the server or for the client, for the timeout
+//! of the server.
 
 use std::pin::Pin;
 use std::task::Context;
@@ -23,44 +23,44 @@ pub(super) struct Upload<B> {
     body: CoalescingBody<B>,
     stream: SendStream<Bytes>,
     /// When the request, or a part of its body, last went out.
-    moved: Instant,
-    at: At,
+    progress: Instant,
+    state: UploadState,
 }
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum At {
+enum UploadState {
     /// The server takes no more for now.
-    Room,
-    /// The next part has not come yet.
-    Body,
-    /// All is sent, or no more is wanted.
-    End,
+    WaitsForServer,
+    /// The client has not sent the next part.
+    WaitsForClient,
+    /// All is sent, or the server wants no more.
+    Complete,
 }
 
 impl<B: ReplayBody> Upload<B> {
     pub(super) fn new(mut body: B, stream: SendStream<Bytes>) -> Self {
         body.keep();
-        Self { body: CoalescingBody::new(body), stream, moved: Instant::now(), at: At::Room }
+        Self { body: CoalescingBody::new(body), stream, progress: Instant::now(), state: UploadState::WaitsForServer }
     }
 
-    /// Since when it is the server's turn; `None`: it is the client's.
+    /// Since when the server is to move. `None`: the client is.
     pub(super) fn server_is_due_since(&self) -> Option<Instant> {
-        (self.at != At::Body).then_some(self.moved)
+        (self.state != UploadState::WaitsForClient).then_some(self.progress)
     }
 
-    pub(super) fn is_through(&self) -> bool {
-        self.at == At::End
+    pub(super) fn is_complete(&self) -> bool {
+        self.state == UploadState::Complete
     }
 
-    /// The body from its beginning. `None`: too much of it was sent.
+    /// The body from its beginning. `None`: more of it was sent than it keeps.
     pub(super) fn take_back(self) -> Option<B> {
         let mut body = self.body.into_inner();
         body.replay().then_some(body)
     }
 
-    /// It will not be asked for its body again.
-    pub(super) fn forget(&mut self) {
-        self.body.get_mut().forget();
+    /// The body is not needed a second time.
+    pub(super) fn stop_keeping(&mut self) {
+        self.body.get_mut().stop_keeping();
     }
 }
 
@@ -68,21 +68,21 @@ impl<B> Upload<B>
 where
     B: Body<Data = Bytes, Error: Into<BoxError>> + Unpin,
 {
-    /// Ready when all is sent, or the server wants no more; fails where the body does.
+    /// Ready when all is sent, or when the server wants no more. Fails if the body fails.
     pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
-        while self.at != At::End {
+        while self.state != UploadState::Complete {
             if self.stream.poll_reset(cx).is_ready() {
                 self.end();
                 break;
             }
-            self.at = At::Room;
-            // Not all of it: what one stream was promised, others do not get.
+            self.state = UploadState::WaitsForServer;
+            // One byte only: capacity that one stream reserves is missing to the others.
             self.stream.reserve_capacity(1);
             ready!(poll_room(&mut self.stream, cx));
-            self.at = At::Body;
+            self.state = UploadState::WaitsForClient;
             let part = ready!(Pin::new(&mut self.body).poll_frame(cx));
-            self.moved = Instant::now();
-            // That the server wants no more shows in its answer.
+            self.progress = Instant::now();
+            // If the server wants no more, its answer says so.
             match part.map(|part| part.map(http_body::Frame::into_data)) {
                 Some(Ok(Ok(data))) => {
                     let is_last = self.body.is_end_stream();
@@ -111,6 +111,6 @@ where
     }
 
     fn end(&mut self) {
-        (self.at, self.moved) = (At::End, Instant::now());
+        (self.state, self.progress) = (UploadState::Complete, Instant::now());
     }
 }

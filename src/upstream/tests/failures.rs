@@ -1,4 +1,5 @@
 use http::StatusCode;
+use http::uri::Authority;
 
 use super::origin::HELLO;
 use super::*;
@@ -306,14 +307,14 @@ async fn a_server_that_answers_again_is_served_again() {
     let upstream = Upstream::new(settings(&[&Origin::down().await]));
     let server = &upstream.servers()[0];
     (0..2).for_each(|_| server.note_unanswered(&FailureCause::ResponseTimeout));
-    server.answered();
+    server.note_answered();
     (0..2).for_each(|_| server.note_unanswered(&FailureCause::ResponseTimeout));
-    assert!(!server.rests() && upstream.is_served_by(server.name()));
+    assert!(!server.backs_off() && upstream.is_served_by(server.name()));
     server.note_unanswered(&FailureCause::ResponseTimeout);
-    assert!(server.rests() && !upstream.is_served_by(server.name()));
-    server.answered();
-    assert!(!server.rests() && upstream.is_served_by(server.name()));
-    server.rest(&FailureCause::ConnectTimeout);
+    assert!(server.backs_off() && !upstream.is_served_by(server.name()));
+    server.note_answered();
+    assert!(!server.backs_off() && upstream.is_served_by(server.name()));
+    server.note_not_connected(&FailureCause::ConnectTimeout);
     assert!(!upstream.is_served_by(server.name()));
     // Nobody has asked it since: nobody knows.
     tokio::time::advance(Duration::from_secs(3)).await;

@@ -1,38 +1,62 @@
 use std::sync::atomic::AtomicU16;
 
 use http::HeaderValue;
+use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
 
 use super::*;
+use crate::upstream::background_tasks::run_background_tasks;
 
-/// An origin whose every answer has the status in the cell; zero is silence.
-async fn origin(status: &Arc<AtomicU16>) -> Origin {
-    named("127.0.0.1:", status).await
+/// An application that answers every health check with one status.
+struct Application {
+    origin: Origin,
+    /// Zero is silence.
+    status: Arc<AtomicU16>,
+    requests: Arc<Mutex<Vec<String>>>,
 }
 
-/// One that is asked under this name.
-async fn named(host: &'static str, status: &Arc<AtomicU16>) -> Origin {
-    let status = Arc::clone(status);
-    Origin::start(move |_, mut peer| {
-        let status = Arc::clone(&status);
-        async move {
-            let request = peer.request().await.unwrap_or_default();
-            assert!(request.starts_with(&format!("GET /healthz HTTP/1.1\r\nhost: {host}")), "{request}");
-            match status.load(Ordering::SeqCst) {
-                0 => peer.closed().await,
-                status => assert!(peer.send(&format!("HTTP/1.1 {status} X\r\nContent-Length: 0\r\n\r\n")).await),
+impl Application {
+    async fn start(status: u16) -> Self {
+        let status = Arc::new(AtomicU16::new(status));
+        let requests = Arc::new(Mutex::new(Vec::new()));
+        let shared = (Arc::clone(&status), Arc::clone(&requests));
+        let origin = Origin::start(move |_, mut peer| {
+            let (status, requests) = shared.clone();
+            async move {
+                let request = peer.request().await.unwrap_or_default();
+                requests.lock().push(request);
+                match status.load(Ordering::SeqCst) {
+                    0 => peer.closed().await,
+                    // The gateway may have stopped meanwhile.
+                    status => drop(peer.send(&format!("HTTP/1.1 {status} X\r\nContent-Length: 0\r\n\r\n")).await),
+                }
             }
-        }
-    })
-    .await
+        })
+        .await;
+        Self { origin, status, requests }
+    }
+
+    fn answer(&self, status: u16) {
+        self.status.store(status, Ordering::SeqCst);
+    }
+
+    fn checks(&self) -> usize {
+        self.requests.lock().len()
+    }
+
+    /// Every request so far was a health check for this host.
+    #[track_caller]
+    fn was_checked_as(&self, host: &str) {
+        let requests = self.requests.lock();
+        let expected = format!("GET /healthz HTTP/1.1\r\nhost: {host}\r\n");
+        assert!(!requests.is_empty());
+        assert!(requests.iter().all(|request| request.starts_with(&expected)), "{expected:?} {requests:?}");
+    }
 }
 
-fn watched(origins: &[&Origin]) -> (Arc<Upstream>, CancellationToken) {
-    watched_as(HostHeader::Preserve, origins)
-}
-
-fn watched_as(host: HostHeader, origins: &[&Origin]) -> (Arc<Upstream>, CancellationToken) {
-    let upstream = Upstream::new(Settings {
+fn checked(host: HostHeader, origins: &[&Origin]) -> Arc<Upstream> {
+    Upstream::new(Settings {
         host,
         health: Some(HealthCheck {
             path: "/healthz".to_owned(),
@@ -42,59 +66,77 @@ fn watched_as(host: HostHeader, origins: &[&Origin]) -> (Arc<Upstream>, Cancella
             unhealthy: 3,
         }),
         ..settings(origins)
-    });
+    })
+}
+
+/// Ends its tasks when it is dropped.
+fn run(upstream: &Arc<Upstream>) -> (AbortOnDropHandle<()>, CancellationToken) {
     let stop = CancellationToken::new();
-    tokio::spawn(background_tasks::run_background_tasks(Arc::clone(&upstream), stop.clone()));
-    (upstream, stop)
+    let tasks = tokio::spawn(run_background_tasks(Arc::clone(upstream), stop.clone()));
+    (AbortOnDropHandle::new(tasks), stop)
 }
 
 #[tokio::test]
 async fn a_server_is_unhealthy_after_bad_answers_in_a_row_and_healthy_after_good_ones() {
-    let status = Arc::new(AtomicU16::new(200));
-    let origin = origin(&status).await;
-    let (upstream, stop) = watched(&[&origin]);
+    let application = Application::start(200).await;
+    let upstream = checked(HostHeader::Preserve, &[&application.origin]);
+    let _tasks = run(&upstream);
     let server = &upstream.servers()[0];
-    eventually(|| origin.accepted() > 3).await;
+    eventually(|| application.checks() > 3).await;
     assert!(server.is_healthy());
+    application.was_checked_as(application.origin.authority().as_str());
 
-    let before = origin.accepted();
-    status.store(500, Ordering::SeqCst);
+    let before = application.checks();
+    application.answer(500);
     eventually(|| !server.is_healthy()).await;
-    // One that was accepted before may have been answered after.
-    assert!(origin.accepted() >= before + 2);
+    // A check that came before may have been answered after.
+    assert!(application.checks() >= before + 2);
 
-    let before = origin.accepted();
-    status.store(302, Ordering::SeqCst);
+    let before = application.checks();
+    application.answer(302);
     eventually(|| server.is_healthy()).await;
-    assert!(origin.accepted() > before);
-    stop.cancel();
+    assert!(application.checks() > before);
 }
 
 #[tokio::test]
 async fn a_server_that_is_silent_or_gone_is_unhealthy_and_the_other_is_not() {
-    let silent = origin(&Arc::new(AtomicU16::new(0))).await;
-    let well = origin(&Arc::new(AtomicU16::new(204))).await;
+    let silent = Application::start(0).await;
+    let well = Application::start(204).await;
     let gone = Origin::down().await;
-    let (upstream, _stop) = watched(&[&silent, &well, &gone]);
+    let upstream = checked(HostHeader::Preserve, &[&silent.origin, &well.origin, &gone]);
+    let _tasks = run(&upstream);
 
     eventually(|| !upstream.servers()[0].is_healthy() && !upstream.servers()[2].is_healthy()).await;
 
+    eventually(|| well.checks() > 3).await;
     assert!(upstream.servers()[1].is_healthy());
 }
 
 #[tokio::test]
 async fn an_application_of_one_host_is_asked_under_its_name() {
-    let origin = named("app.internal\r\n", &Arc::new(AtomicU16::new(204))).await;
-    let (upstream, _stop) = watched_as(HostHeader::Fixed(HeaderValue::from_static("app.internal")), &[&origin]);
+    let application = Application::start(204).await;
+    let host = HostHeader::Fixed(HeaderValue::from_static("app.internal"));
+    let upstream = checked(host, &[&application.origin]);
     upstream.servers()[0].set_healthy(false);
+    let _tasks = run(&upstream);
+    eventually(|| application.checks() > 0).await;
+    application.was_checked_as("app.internal");
     eventually(|| upstream.servers()[0].is_healthy()).await;
 }
 
 #[tokio::test]
-async fn watching_ends_when_stopped() {
-    let origin = origin(&Arc::new(AtomicU16::new(200))).await;
-    let upstream = watched(&[&origin]).0;
-    let stop = CancellationToken::new();
+async fn checking_ends_when_stopped() {
+    let application = Application::start(200).await;
+    let upstream = checked(HostHeader::Preserve, &[&application.origin]);
+    let (tasks, stop) = run(&upstream);
+    eventually(|| application.checks() > 0).await;
+
     stop.cancel();
-    background_tasks::run_background_tasks(upstream, stop).await;
+    tokio::time::timeout(LONG, tasks).await.expect("it ends").unwrap();
+
+    // A check that was under way may still arrive.
+    tokio::time::sleep(SHORT).await;
+    let before = application.origin.accepted();
+    tokio::time::sleep(SHORT).await;
+    assert_eq!(application.origin.accepted(), before);
 }

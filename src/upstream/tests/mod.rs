@@ -1,4 +1,4 @@
-//! Real sockets: what becomes of a request, sentence by sentence.
+//! What becomes of a request, over real sockets.
 
 mod bodies;
 mod failures;
@@ -26,7 +26,7 @@ use super::*;
 /// Short where a test waits for it, and nothing else takes as long.
 const SHORT: Duration = Duration::from_millis(150);
 
-/// What never happens in a test.
+/// Longer than any test takes.
 const LONG: Duration = Duration::from_secs(60);
 
 const CLIENT: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
@@ -40,7 +40,7 @@ impl ReplayBody for TestBody {
         false
     }
 
-    fn forget(&mut self) {}
+    fn stop_keeping(&mut self) {}
 }
 
 fn settings(origins: &[&Origin]) -> Settings {

@@ -49,7 +49,7 @@ impl<B: Body> ReplayBody for RequestBody<B> {
         room.is_some()
     }
 
-    fn forget(&mut self) {
+    fn stop_keeping(&mut self) {
         if let Some(body) = &mut self.0 {
             body.given = ReplayBuffer::default();
         }
@@ -110,7 +110,7 @@ mod tests {
     async fn what_will_not_be_needed_is_not_kept() {
         let mut body = body(10);
         body.keep();
-        body.forget();
+        body.stop_keeping();
         assert_eq!(rest(&mut body).await, 10);
         assert!(!body.replay());
     }
