@@ -1,8 +1,8 @@
 //! `portcullis check`: every mistake of a configuration at once, or what is probably not meant.
 
-use super::ConfigFile;
-use super::Exit;
-use super::Format;
+use super::arguments::ConfigFile;
+use super::arguments::Format;
+use super::exit::Exit;
 use super::output;
 use crate::config;
 use crate::config::Settings;

@@ -4,7 +4,7 @@ use clap::Command;
 use clap::ValueEnum;
 use clap_complete::aot;
 
-use super::Exit;
+use super::exit::Exit;
 use super::output;
 
 #[derive(Debug, clap::Args)]

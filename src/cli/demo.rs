@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use anyhow::Context;
 
-use super::Exit;
+use super::exit::Exit;
 use super::output;
 use super::run;
 use super::sample;

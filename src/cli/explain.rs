@@ -17,9 +17,9 @@ use http::header::CONTENT_TYPE;
 use http::header::HOST;
 use http::request::Parts;
 
-use super::ConfigFile;
-use super::Exit;
-use super::Format;
+use super::arguments::ConfigFile;
+use super::arguments::Format;
+use super::exit::Exit;
 use super::output;
 use crate::config;
 use crate::config::Settings;

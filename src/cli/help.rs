@@ -3,7 +3,7 @@
 use clap::Command;
 use clap::error::ErrorKind;
 
-use super::Exit;
+use super::exit::Exit;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {

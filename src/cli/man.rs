@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use anyhow::Context;
 use clap::Command;
 
-use super::Exit;
+use super::exit::Exit;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\

@@ -1,143 +1,18 @@
 //! The command line: commands, output, exit codes.
 
+mod arguments;
 mod check;
 mod completions;
 mod demo;
+mod exit;
 mod explain;
 mod help;
 mod man;
 mod output;
+mod program;
 mod remote;
 mod run;
 mod sample;
 mod schema;
 
-use std::path::PathBuf;
-use std::process::ExitCode;
-
-use clap::CommandFactory;
-use clap::Parser;
-use clap::Subcommand;
-use clap::ValueEnum;
-
-/// Stands in front of web applications nobody wants to touch, and decides for every request, before the application
-/// spends anything on it, whether it may pass.
-#[derive(Debug, Parser)]
-#[command(name = "portcullis", version = VERSION, about, long_about = None, after_help = AFTER_HELP, max_term_width = 100, disable_help_subcommand = true)]
-struct CommandLine {
-    #[command(subcommand)]
-    command: Command,
-}
-
-/// With what it was built from, which the build script finds out.
-const VERSION: &str = env!("PORTCULLIS_VERSION");
-
-const AFTER_HELP: &str = "\
-Begin with:
-  portcullis demo                                 a login that is throttled, on this machine
-  portcullis run --upstream http://127.0.0.1:8000 --limit 'POST /login client_ip 5/minute'
-                                                  the same in front of your own application
-
-Exit codes: 0 done, 1 the input was wrong, 2 usage, 3 the gateway could not be reached.";
-
-#[derive(Debug, Subcommand)]
-enum Command {
-    /// Run the gateway
-    Run(run::Arguments),
-    /// Run a sample login application with the gateway in front of it, and print curl lines worth trying
-    Demo(demo::Arguments),
-    /// Check a configuration: every mistake at once, and what to write instead
-    Check(check::Arguments),
-    /// Say which client, lists, route, limits and keys a request would meet, and why; touches no state
-    Explain(explain::Arguments),
-    /// Print the JSON Schema of the configuration, for editors
-    Schema,
-    /// Ask a running gateway whether it is well
-    Health(remote::health::Arguments),
-    /// List the limits of a running gateway, show where a key stands, or reset it
-    Limits(remote::limits::Arguments),
-    /// List who is banned by a running gateway, ban and unban by hand, or export bans for a firewall
-    Bans(remote::bans::Arguments),
-    /// Print what a running gateway does to clients, as it happens
-    Events(remote::events::Arguments),
-    /// Print the completions of a shell
-    Completions(completions::Arguments),
-    /// Write the manual pages, one for each command
-    Man(man::Arguments),
-    /// Print this message, or the help of a command
-    Help(help::Arguments),
-}
-
-/// How a command ended. Usage errors (2) are reported by the parser of the command line.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Exit {
-    Done,
-    /// The input was wrong.
-    Wrong,
-    /// The gateway could not be reached.
-    Unreachable,
-}
-
-impl From<Exit> for ExitCode {
-    fn from(exit: Exit) -> Self {
-        match exit {
-            Exit::Done => Self::SUCCESS,
-            Exit::Wrong => Self::from(1),
-            Exit::Unreachable => Self::from(3),
-        }
-    }
-}
-
-/// Parses the command line and does what it says.
-pub fn main() -> ExitCode {
-    let exit = match CommandLine::parse().command {
-        Command::Run(arguments) => run::run(arguments),
-        Command::Demo(arguments) => demo::demo(&arguments),
-        Command::Check(arguments) => Ok(check::check(&arguments)),
-        Command::Explain(arguments) => explain::explain(&arguments),
-        Command::Schema => Ok(schema::schema()),
-        Command::Health(arguments) => remote::health::health(&arguments),
-        Command::Limits(arguments) => remote::limits::limits(&arguments),
-        Command::Bans(arguments) => remote::bans::bans(&arguments),
-        Command::Events(arguments) => remote::events::events(&arguments),
-        Command::Completions(arguments) => Ok(completions::completions(CommandLine::command(), &arguments)),
-        Command::Man(arguments) => man::man(CommandLine::command(), &arguments),
-        Command::Help(arguments) => help::help(CommandLine::command(), &arguments),
-    };
-    match exit {
-        Ok(exit) => exit.into(),
-        Err(error) => {
-            output::complain(&format!("{error:#}"));
-            Exit::Wrong.into()
-        }
-    }
-}
-
-/// Which configuration a command is about.
-#[derive(Debug, clap::Args)]
-struct ConfigFile {
-    /// The configuration; `-` is standard input
-    #[arg(short = 'c', long = "config", value_name = "FILE", default_value = DEFAULT_FILE)]
-    file: PathBuf,
-}
-
-const DEFAULT_FILE: &str = "portcullis.yaml";
-
-/// For whom something is printed.
-#[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
-enum Format {
-    /// For people
-    Human,
-    /// For programs
-    Json,
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_command_line_is_sound() {
-        CommandLine::command().debug_assert();
-    }
-}
+pub use self::program::main;

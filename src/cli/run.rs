@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use anyhow::Context;
 
-use super::DEFAULT_FILE;
-use super::Exit;
+use super::arguments::DEFAULT_FILE;
+use super::exit::Exit;
 use super::output;
 use crate::app::App;
 use crate::app::Load;

@@ -1,6 +1,6 @@
 //! `portcullis schema`: the JSON Schema of the configuration.
 
-use super::Exit;
+use super::exit::Exit;
 use super::output;
 use crate::config;
 

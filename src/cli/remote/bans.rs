@@ -9,12 +9,12 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::json;
 
-use super::Common;
-use super::Gateway;
-use super::pair;
-use super::segment;
-use crate::cli::Exit;
-use crate::cli::Format;
+use super::gateway::GatewayArguments;
+use super::gateway::RemoteArguments;
+use super::selector_value::parse_pair;
+use super::selector_value::path_segment;
+use crate::cli::arguments::Format;
+use crate::cli::exit::Exit;
 use crate::cli::output;
 use crate::cli::output::Table;
 use crate::units::Span;
@@ -44,7 +44,7 @@ pub(in crate::cli) struct Arguments {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Every ban that lasts
-    List(Common),
+    List(RemoteArguments),
     /// Ban an address, or a key of a limit, for a while
     Add(Add),
     /// Lift bans, and forget what was counted under their keys
@@ -71,7 +71,7 @@ struct Add {
     #[arg(long)]
     force: bool,
     #[command(flatten)]
-    common: Common,
+    remote: RemoteArguments,
 }
 
 #[derive(Debug, clap::Args)]
@@ -87,7 +87,7 @@ struct Remove {
     #[arg(long, conflicts_with_all = ["what", "limit"])]
     all: bool,
     #[command(flatten)]
-    common: Common,
+    remote: RemoteArguments,
 }
 
 #[derive(Debug, clap::Args)]
@@ -96,7 +96,7 @@ struct Export {
     #[arg(long, value_name = "F", value_parser = PossibleValuesParser::new(FORMATS), default_value = "plain")]
     format: String,
     #[command(flatten)]
-    gateway: Gateway,
+    gateway: GatewayArguments,
 }
 
 /// As the admin API knows them.
@@ -104,14 +104,14 @@ const FORMATS: [&str; 9] = ["plain", "nft", "ipset", "iptables", "pf", "hosts.de
 
 pub(in crate::cli) fn bans(arguments: &Arguments) -> anyhow::Result<Exit> {
     match &arguments.command {
-        Command::List(common) => list(common),
+        Command::List(remote) => list(remote),
         Command::Add(wanted) => add(wanted),
         Command::Remove(wanted) => remove(wanted),
         Command::Export(wanted) => export(wanted),
     }
 }
 
-fn list(Common { gateway, format }: &Common) -> anyhow::Result<Exit> {
+fn list(RemoteArguments { gateway, format }: &RemoteArguments) -> anyhow::Result<Exit> {
     let answer = match gateway.ask(Method::GET, BANS)? {
         Ok(answer) => answer,
         Err(exit) => return Ok(exit),
@@ -138,11 +138,11 @@ fn add(wanted: &Add) -> anyhow::Result<Exit> {
             return Ok(Exit::Wrong);
         }
     };
-    let answer = match wanted.common.gateway.send(Method::POST, BANS, &document)? {
+    let answer = match wanted.remote.gateway.send(Method::POST, BANS, &document)? {
         Ok(answer) => answer,
         Err(exit) => return Ok(exit),
     };
-    match wanted.common.format {
+    match wanted.remote.format {
         Format::Json => output::say_json(&answer),
         Format::Human => {
             let ban: Ban = serde_json::from_value(answer)?;
@@ -155,17 +155,17 @@ fn add(wanted: &Add) -> anyhow::Result<Exit> {
 fn remove(wanted: &Remove) -> anyhow::Result<Exit> {
     let query = match wanted.query() {
         Ok(Named::Query(query)) => query,
-        Ok(Named::Id(id)) => return remove_one(id, &wanted.common),
+        Ok(Named::Id(id)) => return remove_one(id, &wanted.remote),
         Err(wrong) => {
             output::complain(&wrong);
             return Ok(Exit::Wrong);
         }
     };
-    let answer = match wanted.common.gateway.ask_patiently(Method::DELETE, &format!("{BANS}?{query}"))? {
+    let answer = match wanted.remote.gateway.ask_patiently(Method::DELETE, &format!("{BANS}?{query}"))? {
         Ok(answer) => answer,
         Err(exit) => return Ok(exit),
     };
-    match wanted.common.format {
+    match wanted.remote.format {
         Format::Json => output::say_json(&answer),
         Format::Human => {
             let Lifted { lifted, remaining } = serde_json::from_value(answer)?;
@@ -183,8 +183,8 @@ fn remove(wanted: &Remove) -> anyhow::Result<Exit> {
     Ok(Exit::Done)
 }
 
-fn remove_one(id: &str, Common { gateway, format }: &Common) -> anyhow::Result<Exit> {
-    if let Err(exit) = gateway.ask(Method::DELETE, &format!("{BANS}/{}", segment(id)))? {
+fn remove_one(id: &str, RemoteArguments { gateway, format }: &RemoteArguments) -> anyhow::Result<Exit> {
+    if let Err(exit) = gateway.ask(Method::DELETE, &format!("{BANS}/{}", path_segment(id)))? {
         return Ok(exit);
     }
     match format {
@@ -249,7 +249,7 @@ impl Remove {
 fn key(parts: &[String]) -> Result<BTreeMap<String, String>, String> {
     let mut key = BTreeMap::new();
     for part in parts {
-        let (name, value) = pair(part).map_err(|wrong| format!("`--limit` goes with a key: {wrong}"))?;
+        let (name, value) = parse_pair(part).map_err(|wrong| format!("`--limit` goes with a key: {wrong}"))?;
         if key.insert(name.clone(), value).is_some() {
             return Err(format!("several values for `{name}`: a key has one of each part"));
         }

@@ -4,11 +4,12 @@ use std::ops::ControlFlow;
 
 use serde_json::Value;
 
-use super::Gateway;
 use super::client::Followed;
-use super::unreachable;
-use crate::cli::Exit;
-use crate::cli::Format;
+use super::gateway::GatewayArguments;
+use super::gateway::read_response;
+use super::gateway::report_unreachable;
+use crate::cli::arguments::Format;
+use crate::cli::exit::Exit;
 use crate::cli::output;
 
 #[derive(Debug, clap::Args)]
@@ -23,7 +24,7 @@ Keys are masked. A reader who is too slow is told how much was lost.
 Exit codes: 0 the gateway ended the stream, 1 it refused it, 3 it could not be reached, or broke off.")]
 pub(in crate::cli) struct Arguments {
     #[command(flatten)]
-    gateway: Gateway,
+    gateway: GatewayArguments,
     /// For whom it is printed
     #[arg(long, value_enum, default_value = "human")]
     format: Format,
@@ -47,8 +48,8 @@ pub(in crate::cli) fn events(Arguments { gateway, format }: &Arguments) -> anyho
     });
     Ok(match followed {
         Ok(Followed::ToTheEnd) => Exit::Done,
-        Ok(Followed::Refused(answer)) => super::told(&client, &answer).err().unwrap_or(Exit::Wrong),
-        Err(error) => unreachable(&client, &error),
+        Ok(Followed::Refused(answer)) => read_response(&client, &answer).err().unwrap_or(Exit::Wrong),
+        Err(error) => report_unreachable(&client, &error),
     })
 }
 

@@ -6,11 +6,11 @@ use anyhow::Context;
 use http::Method;
 use http::StatusCode;
 
-use super::DEFAULT_ADMIN;
 use super::client::Client;
 use super::client::PATIENCE;
-use super::or_usual;
-use crate::cli::Exit;
+use super::gateway::DEFAULT_ADMIN;
+use super::gateway::or_default;
+use crate::cli::exit::Exit;
 use crate::cli::output;
 use crate::config;
 
@@ -33,7 +33,7 @@ pub(in crate::cli) struct Arguments {
 
 pub(in crate::cli) fn health(arguments: &Arguments) -> anyhow::Result<Exit> {
     let client = match &arguments.config {
-        None => Client::new(or_usual(&arguments.admin), None)?,
+        None => Client::new(or_default(&arguments.admin), None)?,
         Some(file) => match config::load(file) {
             Ok(settings) => {
                 let admin = settings.admin.with_context(|| format!("{} has no `admin` section", file.display()))?;

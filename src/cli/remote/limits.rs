@@ -10,11 +10,11 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::json;
 
-use super::Common;
-use super::pair;
-use super::segment;
-use crate::cli::Exit;
-use crate::cli::Format;
+use super::gateway::RemoteArguments;
+use super::selector_value::parse_pair;
+use super::selector_value::path_segment;
+use crate::cli::arguments::Format;
+use crate::cli::exit::Exit;
 use crate::cli::output;
 use crate::cli::output::Table;
 use crate::limit::Rate;
@@ -36,34 +36,34 @@ pub(in crate::cli) struct Arguments {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Every limit in force
-    List(Common),
+    List(RemoteArguments),
     /// Where one key stands; charges nothing
-    Show(OneKey),
+    Show(KeyArguments),
     /// Forget what was counted under one key, on every gateway of the same store
-    Reset(OneKey),
+    Reset(KeyArguments),
 }
 
 #[derive(Debug, clap::Args)]
-struct OneKey {
+struct KeyArguments {
     /// The name of the limit
     #[arg(value_name = "NAME")]
     name: String,
     /// The key: a value for each of its selectors
-    #[arg(value_name = "SELECTOR=VALUE", value_parser = pair)]
+    #[arg(value_name = "SELECTOR=VALUE", value_parser = parse_pair)]
     values: Vec<(String, String)>,
     #[command(flatten)]
-    common: Common,
+    remote: RemoteArguments,
 }
 
 pub(in crate::cli) fn limits(arguments: &Arguments) -> anyhow::Result<Exit> {
     match &arguments.command {
-        Command::List(common) => list(common),
+        Command::List(remote) => list(remote),
         Command::Show(key) => show(key),
         Command::Reset(key) => reset(key),
     }
 }
 
-fn list(Common { gateway, format }: &Common) -> anyhow::Result<Exit> {
+fn list(RemoteArguments { gateway, format }: &RemoteArguments) -> anyhow::Result<Exit> {
     let answer = match gateway.ask(Method::GET, "/api/v1/limits")? {
         Ok(answer) => answer,
         Err(exit) => return Ok(exit),
@@ -89,36 +89,36 @@ fn list(Common { gateway, format }: &Common) -> anyhow::Result<Exit> {
     Ok(Exit::Done)
 }
 
-fn show(key: &OneKey) -> anyhow::Result<Exit> {
-    let answer = match key.common.gateway.ask(Method::GET, &key.target())? {
+fn show(key: &KeyArguments) -> anyhow::Result<Exit> {
+    let answer = match key.remote.gateway.ask(Method::GET, &key.target())? {
         Ok(answer) => answer,
         Err(exit) => return Ok(exit),
     };
-    match key.common.format {
+    match key.remote.format {
         Format::Json => output::say_json(&answer),
-        Format::Human => output::say(&serde_json::from_value::<Standing>(answer)?.told()),
+        Format::Human => output::say(&serde_json::from_value::<KeyState>(answer)?.told()),
     }
     Ok(Exit::Done)
 }
 
-fn reset(key: &OneKey) -> anyhow::Result<Exit> {
-    if let Err(exit) = key.common.gateway.ask(Method::DELETE, &key.target())? {
+fn reset(key: &KeyArguments) -> anyhow::Result<Exit> {
+    if let Err(exit) = key.remote.gateway.ask(Method::DELETE, &key.target())? {
         return Ok(exit);
     }
-    match key.common.format {
+    match key.remote.format {
         Format::Json => output::say_json(&json!({"limit": key.name, "reset": true})),
         Format::Human => output::say(&format!("{}: nothing is counted under this key any more", key.name)),
     }
     Ok(Exit::Done)
 }
 
-impl OneKey {
+impl KeyArguments {
     fn target(&self) -> String {
         let mut query = form_urlencoded::Serializer::new(String::new());
         query.extend_pairs(&self.values);
         let query = query.finish();
         let mark = if query.is_empty() { "" } else { "?" };
-        format!("/api/v1/limits/{}/state{mark}{query}", segment(&self.name))
+        format!("/api/v1/limits/{}/state{mark}{query}", path_segment(&self.name))
     }
 }
 
@@ -127,7 +127,7 @@ impl OneKey {
 struct Limit {
     name: String,
     key: Vec<String>,
-    rates: Vec<RateOf>,
+    rates: Vec<RateView>,
     concurrent: Option<NonZeroU32>,
     algorithm: Option<String>,
     burst: Option<NonZeroU32>,
@@ -153,7 +153,7 @@ struct Then {
 }
 
 #[derive(Clone, Copy, Debug, Deserialize)]
-struct RateOf {
+struct RateView {
     limit: NonZeroU32,
     window: u64,
     #[serde(default)]
@@ -163,14 +163,14 @@ struct RateOf {
 }
 
 #[derive(Debug, Deserialize)]
-struct Standing {
+struct KeyState {
     limit: String,
     key: Vec<String>,
     allowed: bool,
     retry_after: u64,
     shadow: bool,
     ban: Option<Ban>,
-    rates: Vec<RateOf>,
+    rates: Vec<RateView>,
 }
 
 /// The ban of a key, or of the address in it.
@@ -183,7 +183,7 @@ struct Ban {
     reason: String,
 }
 
-impl RateOf {
+impl RateView {
     /// `10/minute`
     fn rate(self) -> String {
         Rate { count: self.limit, per: Duration::from_secs(self.window) }.to_string()
@@ -250,7 +250,7 @@ impl Ban {
     }
 }
 
-impl Standing {
+impl KeyState {
     fn told(&self) -> String {
         let key = if self.key.is_empty() { "one key for all".to_owned() } else { self.key.join(", ") };
         let verdict = match &self.ban {
@@ -278,13 +278,13 @@ mod tests {
 
     #[test]
     fn any_name_is_one_segment() {
-        assert_eq!(segment("login-pace_1.~"), "login-pace_1.~");
-        assert_eq!(segment("a/b ?%ü"), "a%2Fb%20%3F%25%C3%BC");
+        assert_eq!(path_segment("login-pace_1.~"), "login-pace_1.~");
+        assert_eq!(path_segment("a/b ?%ü"), "a%2Fb%20%3F%25%C3%BC");
     }
 
     #[test]
     fn a_standing_is_told_in_a_table() {
-        let standing: Standing = serde_json::from_value(json!({
+        let standing: KeyState = serde_json::from_value(json!({
             "limit": "pace", "key": ["client_ip"], "allowed": false, "retry_after": 7, "shadow": false, "ban": null,
             "rates": [{"limit": 1, "window": 1, "remaining": 1, "reset": 0}, {"limit": 20, "window": 60, "remaining": 0, "reset": 7}],
         }))
@@ -299,8 +299,8 @@ RATE       REMAINING  MORE IN
 
     #[test]
     fn a_value_may_hold_what_separates_it() {
-        assert_eq!(pair("query.a=b=c"), Ok(("query.a".to_owned(), "b=c".to_owned())));
-        assert_eq!(pair("param.a="), Ok(("param.a".to_owned(), String::new())));
-        assert!(pair("alice").is_err());
+        assert_eq!(parse_pair("query.a=b=c"), Ok(("query.a".to_owned(), "b=c".to_owned())));
+        assert_eq!(parse_pair("param.a="), Ok(("param.a".to_owned(), String::new())));
+        assert!(parse_pair("alice").is_err());
     }
 }

@@ -1,0 +1,102 @@
+//! The program: parses the command line and runs the command.
+
+use std::process::ExitCode;
+
+use clap::CommandFactory;
+use clap::Parser;
+use clap::Subcommand;
+
+use super::check;
+use super::completions;
+use super::demo;
+use super::exit::Exit;
+use super::explain;
+use super::help;
+use super::man;
+use super::output;
+use super::remote;
+use super::run;
+use super::schema;
+
+/// Stands in front of web applications nobody wants to touch, and decides for every request, before the application
+/// spends anything on it, whether it may pass.
+#[derive(Debug, Parser)]
+#[command(name = "portcullis", version = VERSION, about, long_about = None, after_help = AFTER_HELP, max_term_width = 100, disable_help_subcommand = true)]
+struct CommandLine {
+    #[command(subcommand)]
+    command: Command,
+}
+
+/// With what it was built from, which the build script finds out.
+const VERSION: &str = env!("PORTCULLIS_VERSION");
+
+const AFTER_HELP: &str = "\
+Begin with:
+  portcullis demo                                 a login that is throttled, on this machine
+  portcullis run --upstream http://127.0.0.1:8000 --limit 'POST /login client_ip 5/minute'
+                                                  the same in front of your own application
+
+Exit codes: 0 done, 1 the input was wrong, 2 usage, 3 the gateway could not be reached.";
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Run the gateway
+    Run(run::Arguments),
+    /// Run a sample login application with the gateway in front of it, and print curl lines worth trying
+    Demo(demo::Arguments),
+    /// Check a configuration: every mistake at once, and what to write instead
+    Check(check::Arguments),
+    /// Say which client, lists, route, limits and keys a request would meet, and why; touches no state
+    Explain(explain::Arguments),
+    /// Print the JSON Schema of the configuration, for editors
+    Schema,
+    /// Ask a running gateway whether it is well
+    Health(remote::health::Arguments),
+    /// List the limits of a running gateway, show where a key stands, or reset it
+    Limits(remote::limits::Arguments),
+    /// List who is banned by a running gateway, ban and unban by hand, or export bans for a firewall
+    Bans(remote::bans::Arguments),
+    /// Print what a running gateway does to clients, as it happens
+    Events(remote::events::Arguments),
+    /// Print the completions of a shell
+    Completions(completions::Arguments),
+    /// Write the manual pages, one for each command
+    Man(man::Arguments),
+    /// Print this message, or the help of a command
+    Help(help::Arguments),
+}
+
+/// Parses the command line and does what it says.
+pub fn main() -> ExitCode {
+    let exit = match CommandLine::parse().command {
+        Command::Run(arguments) => run::run(arguments),
+        Command::Demo(arguments) => demo::demo(&arguments),
+        Command::Check(arguments) => Ok(check::check(&arguments)),
+        Command::Explain(arguments) => explain::explain(&arguments),
+        Command::Schema => Ok(schema::schema()),
+        Command::Health(arguments) => remote::health::health(&arguments),
+        Command::Limits(arguments) => remote::limits::limits(&arguments),
+        Command::Bans(arguments) => remote::bans::bans(&arguments),
+        Command::Events(arguments) => remote::events::events(&arguments),
+        Command::Completions(arguments) => Ok(completions::completions(CommandLine::command(), &arguments)),
+        Command::Man(arguments) => man::man(CommandLine::command(), &arguments),
+        Command::Help(arguments) => help::help(CommandLine::command(), &arguments),
+    };
+    match exit {
+        Ok(exit) => exit.into(),
+        Err(error) => {
+            output::complain(&format!("{error:#}"));
+            Exit::Wrong.into()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_sound() {
+        CommandLine::command().debug_assert();
+    }
+}

@@ -1,0 +1,153 @@
+//! Which gateway a command talks to, and one exchange with its admin API.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::Context;
+use anyhow::bail;
+use http::Method;
+use http::StatusCode;
+use serde_json::Value;
+
+use super::client::Answer;
+use super::client::Client;
+use super::client::MUCH_PATIENCE;
+use super::client::PATIENCE;
+use crate::cli::arguments::Format;
+use crate::cli::exit::Exit;
+use crate::cli::output;
+
+use crate::config::text_file;
+
+/// Which gateway is asked, and who asks.
+#[derive(Clone, Debug, clap::Args)]
+pub(super) struct GatewayArguments {
+    /// Where the gateway's admin listener is
+    #[arg(long, value_name = "URL", env = "PORTCULLIS_ADMIN", default_value = DEFAULT_ADMIN)]
+    admin: String,
+    /// A file with the token of the admin API; `PORTCULLIS_TOKEN` is the token itself
+    #[arg(long, value_name = "FILE")]
+    token_file: Option<PathBuf>,
+}
+
+/// What most of these commands take.
+#[derive(Debug, clap::Args)]
+pub(super) struct RemoteArguments {
+    #[command(flatten)]
+    pub(super) gateway: GatewayArguments,
+    /// For whom to print
+    #[arg(long, value_enum, default_value_t = Format::Human)]
+    pub(super) format: Format,
+}
+
+pub(super) const DEFAULT_ADMIN: &str = "http://127.0.0.1:9090";
+
+impl GatewayArguments {
+    pub(super) fn client(&self) -> anyhow::Result<Client> {
+        Client::new(or_default(&self.admin), self.token()?.as_deref())
+    }
+
+    /// What is named on the command line wins over the environment.
+    fn token(&self) -> anyhow::Result<Option<String>> {
+        let text = match &self.token_file {
+            Some(file) => {
+                let read = text_file::read_text(file).map_err(anyhow::Error::from);
+                read.with_context(|| format!("cannot read the token file `{}`", file.display()))?
+            }
+            None => std::env::var("PORTCULLIS_TOKEN").unwrap_or_default(),
+        };
+        let token = text.trim();
+        if token.is_empty() && self.token_file.is_some() {
+            bail!("the token file is empty");
+        }
+        Ok((!token.is_empty()).then(|| token.to_owned()))
+    }
+
+    /// Asks, and hands on what came back with a status of success: JSON, or nothing at all. Everything else is told
+    /// to the person who asked, and is how the command ends.
+    pub(super) fn ask(&self, method: Method, target: &str) -> anyhow::Result<Result<Value, Exit>> {
+        self.exchange(method, target, None, PATIENCE)
+    }
+
+    /// The same where much is to be done before there is an answer.
+    pub(super) fn ask_patiently(&self, method: Method, target: &str) -> anyhow::Result<Result<Value, Exit>> {
+        self.exchange(method, target, None, MUCH_PATIENCE)
+    }
+
+    /// The same with a document.
+    pub(super) fn send(&self, method: Method, target: &str, document: &Value) -> anyhow::Result<Result<Value, Exit>> {
+        self.exchange(method, target, Some(document), PATIENCE)
+    }
+
+    /// The same where the answer is text.
+    pub(super) fn ask_for_text(&self, method: Method, target: &str) -> anyhow::Result<Result<String, Exit>> {
+        let (client, answer) = match self.answer(method, target, None, PATIENCE)? {
+            Ok(answered) => answered,
+            Err(exit) => return Ok(Err(exit)),
+        };
+        if answer.status.is_success() {
+            return Ok(Ok(String::from_utf8_lossy(&answer.body).into_owned()));
+        }
+        Ok(read_response(&client, &answer).map(|_| String::new()))
+    }
+
+    fn exchange(
+        &self,
+        method: Method,
+        target: &str,
+        document: Option<&Value>,
+        patience: Duration,
+    ) -> anyhow::Result<Result<Value, Exit>> {
+        Ok(match self.answer(method, target, document, patience)? {
+            Ok((client, answer)) => read_response(&client, &answer),
+            Err(exit) => Err(exit),
+        })
+    }
+
+    fn answer(
+        &self,
+        method: Method,
+        target: &str,
+        document: Option<&Value>,
+        patience: Duration,
+    ) -> anyhow::Result<Result<(Client, Answer), Exit>> {
+        let client = self.client()?;
+        let answer = match client.ask(method, target, document, patience) {
+            Ok(answer) => answer,
+            Err(error) => return Ok(Err(report_unreachable(&client, &error))),
+        };
+        Ok(Ok((client, answer)))
+    }
+}
+
+/// What an answer says, as JSON or nothing at all; what is wrong is told to the person who asked.
+pub(super) fn read_response(client: &Client, Answer { status, body }: &Answer) -> Result<Value, Exit> {
+    if *status == StatusCode::NO_CONTENT {
+        return Ok(Value::Null);
+    }
+    let content: Option<Value> = serde_json::from_slice(body).ok();
+    let wrong = match (*status, content) {
+        (status, Some(content)) if status.is_success() => return Ok(content),
+        (StatusCode::UNAUTHORIZED, _) if client.has_token() => "the gateway has another token".to_owned(),
+        (StatusCode::UNAUTHORIZED, _) => {
+            "the gateway wants its token: `--token-file FILE`, or PORTCULLIS_TOKEN in the environment".to_owned()
+        }
+        (_, Some(problem)) if problem["detail"].is_string() => {
+            problem["detail"].as_str().unwrap_or_default().to_owned()
+        }
+        (status, _) => format!("what answers at {} is no admin API: it said {status}", client.authority()),
+    };
+    output::complain(&wrong);
+    Err(Exit::Wrong)
+}
+
+/// Tells the person who asked that there is nobody who could answer.
+pub(super) fn report_unreachable(client: &Client, error: &str) -> Exit {
+    output::complain(&format!("the gateway at {} could not be reached: {error}", client.authority()));
+    Exit::Unreachable
+}
+
+/// A variable that is set to nothing says nothing.
+pub(super) fn or_default(admin: &str) -> &str {
+    if admin.is_empty() { DEFAULT_ADMIN } else { admin }
+}
