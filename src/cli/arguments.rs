@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::ValueEnum;
 
-/// Which configuration a command is about.
+/// The configuration file of a command.
 #[derive(Debug, clap::Args)]
 pub(super) struct ConfigFile {
     /// The configuration; `-` is standard input
@@ -14,7 +14,7 @@ pub(super) struct ConfigFile {
 
 pub(super) const DEFAULT_FILE: &str = "portcullis.yaml";
 
-/// For whom something is printed.
+/// The output format.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
 pub(super) enum Format {
     /// For people

@@ -1,4 +1,4 @@
-//! `portcullis check`: every mistake of a configuration at once, or what is probably not meant.
+//! `portcullis check`: prints every mistake of a configuration at once, or its warnings.
 
 use super::arguments::ConfigFile;
 use super::arguments::Format;
@@ -14,15 +14,15 @@ Examples:
   portcullis check --deny-warnings && systemctl reload portcullis
   portcullis check --format json | jq -r '.[] | \"\\(.file):\\(.line): \\(.severity): \\(.message)\"'
 
-With --format json: a list of {file, line, column, severity, message, help}, empty when all is well; severity is error or warning.
+With --format json: a list of {file, line, column, severity, message, help}, empty when nothing is wrong; severity is error or warning.
 A configuration with warnings is used as it is, and the same warnings are logged at the start and on reload.")]
 pub(super) struct Arguments {
     #[command(flatten)]
     config: ConfigFile,
-    /// For whom to print
+    /// The output format
     #[arg(long, value_enum, default_value_t = Format::Human)]
     format: Format,
-    /// Exit 1 where there are warnings, too
+    /// Exit 1 for warnings too
     #[arg(long)]
     deny_warnings: bool,
 }
@@ -36,12 +36,12 @@ pub(super) fn check(arguments: &Arguments) -> Exit {
     let is_good = settings.is_some() && (diagnostics.is_empty() || !arguments.deny_warnings);
     match arguments.format {
         Format::Human => {
-            output::report(&diagnostics);
+            output::print_report(&diagnostics);
             if let Some(settings) = settings.filter(|_| is_good) {
-                output::say(&format!("{}: ok ({})", file.display(), summary(&settings)));
+                output::print(&format!("{}: ok ({})", file.display(), summary(&settings)));
             }
         }
-        Format::Json => output::say_json(&diagnostics),
+        Format::Json => output::print_json(&diagnostics),
     }
     if is_good { Exit::Done } else { Exit::Wrong }
 }

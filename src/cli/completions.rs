@@ -1,4 +1,4 @@
-//! `portcullis completions`: what a shell completes after `portcullis`, from the same definition as the help.
+//! `portcullis completions`: the completions of a shell, made from the same definition as the help.
 
 use clap::Command;
 use clap::ValueEnum;
@@ -15,7 +15,7 @@ Examples:
   portcullis completions zsh > /usr/local/share/zsh/site-functions/_portcullis
   portcullis completions fish > ~/.config/fish/completions/portcullis.fish")]
 pub(super) struct Arguments {
-    /// The shell that reads them
+    /// The shell to complete in
     #[arg(value_enum)]
     shell: Shell,
 }
@@ -36,6 +36,6 @@ pub(super) fn completions(mut program: Command, arguments: &Arguments) -> Exit {
     let name = program.get_name().to_owned();
     let mut script = Vec::new();
     aot::generate(shell, &mut program, name, &mut script);
-    output::say_as_is(&String::from_utf8_lossy(&script));
+    output::print_as_is(&String::from_utf8_lossy(&script));
     Exit::Done
 }

@@ -1,4 +1,4 @@
-//! `portcullis demo`: the main job in one process, to be tried with curl.
+//! `portcullis demo`: a sample application with a limited login, to be tried with curl.
 
 use std::net::Ipv4Addr;
 use std::net::SocketAddr;
@@ -19,23 +19,24 @@ use crate::config::inline::Flags;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
-    /// Where to accept requests
+    /// The address to accept requests on
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8080")]
     listen: SocketAddr,
-    /// Where health, metrics and the API are [default: 127.0.0.1:9090, or a free port where that is taken]
+    /// The address of the admin listener: health, metrics and the API [default: 127.0.0.1:9090, or a free port where that
+    /// is taken]
     #[arg(long, value_name = "ADDR")]
     admin: Option<SocketAddr>,
-    /// Run the sample application alone, on this address: for a gateway elsewhere to stand in front of
+    /// Run the sample application alone on this address, for a gateway elsewhere
     #[arg(long, value_name = "ADDR", conflicts_with_all = ["listen", "admin"])]
     application_only: Option<SocketAddr>,
 }
 
-/// Tight enough to be seen by hand, loose enough to log in at the first try.
+/// Low enough to be reached with a few curl commands, high enough to log in at the first try.
 const LIMIT: &str = "POST /login client_ip 5/minute";
 
 pub(super) fn demo(arguments: &Arguments) -> anyhow::Result<Exit> {
     if let Some(address) = arguments.application_only {
-        let started = |address| output::say(&format!("A sample login application runs on {address}."));
+        let started = |address| output::print(&format!("A sample login application runs on {address}."));
         sample::serve(address, started).with_context(|| format!("cannot listen on {address}"))?;
         return Ok(Exit::Done);
     }
@@ -43,17 +44,17 @@ pub(super) fn demo(arguments: &Arguments) -> anyhow::Result<Exit> {
     let flags = Flags {
         upstream: format!("http://{application}"),
         listen: Some(arguments.listen.to_string()),
-        admin: Some(arguments.admin.unwrap_or_else(usual_or_free).to_string()),
+        admin: Some(arguments.admin.unwrap_or_else(default_or_free).to_string()),
         limits: vec![LIMIT.to_owned()],
     };
-    let introduce = |app: &App| output::say(&introduction(app, application));
+    let introduce = |app: &App| output::print(&introduction(app, application));
     run::serve(Arc::new(move || config::inline(&flags)), &Origin::Flags, &TakeoverOptions::default(), introduce)
 }
 
-/// Where the other commands look for a gateway, unless another one is there already.
-fn usual_or_free() -> SocketAddr {
-    let usual = SocketAddr::from((Ipv4Addr::LOCALHOST, 9090));
-    if TcpListener::bind(usual).is_ok() { usual } else { SocketAddr::from((Ipv4Addr::LOCALHOST, 0)) }
+/// The default admin address, which the other commands use, or a free port where that is taken.
+fn default_or_free() -> SocketAddr {
+    let default = SocketAddr::from((Ipv4Addr::LOCALHOST, 9090));
+    if TcpListener::bind(default).is_ok() { default } else { SocketAddr::from((Ipv4Addr::LOCALHOST, 0)) }
 }
 
 fn introduction(app: &App, application: SocketAddr) -> String {
@@ -62,35 +63,35 @@ fn introduction(app: &App, application: SocketAddr) -> String {
     format!(
         "
 A sample login application runs on {application}, the gateway in front of it on {gateway}.
-One limit stands on the login, `{LIMIT}`. Everything else passes untouched.
+The login has one limit, `{LIMIT}`. All other requests pass.
 
 Try in another terminal:
 
   # the application, through the gateway
   curl -i http://{gateway}/
 
-  # a wrong password six times: the application answers 401 five times, the gateway 429 the sixth
+  # six wrong passwords: the application answers 401 to five, the gateway answers 429 to the sixth
   for i in 1 2 3 4 5 6; do
     curl -s -o /dev/null -w '%{{http_code}}\\n' -d 'username=alice&password=wrong' http://{gateway}/login
   done
 
-  # the denial itself: Retry-After, RateLimit, and a problem document; nothing reaches the application
+  # the denial: Retry-After, RateLimit and a problem document; the application sees nothing of it
   curl -i -d 'username=alice&password=wrong' http://{gateway}/login
 
-  # as a browser sees it
+  # the same denial as a browser sees it
   curl -i -H 'Accept: text/html' -d 'username=alice&password=wrong' http://{gateway}/login
 
-  # another spelling is the same route: still 429
+  # another spelling of the path is the same route: still 429
   curl -i -d 'username=alice&password=wrong' http://{gateway}//LOGIN/
 
-  # looking at the form is not limited: 200
+  # the login form itself is not limited: 200
   curl -i http://{gateway}/login
 
-In a minute the right password (alice, open sesame) is answered with 302:
+After a minute the right password (alice, open sesame) gets a 302:
 
   curl -i -d 'username=alice' --data-urlencode 'password=open sesame' http://{gateway}/login
 
-The gateway itself answers on {admin}:
+The admin listener is on {admin}:
 
   export PORTCULLIS_ADMIN=http://{admin}
   portcullis health

@@ -1,4 +1,4 @@
-//! `portcullis explain`: what a request would meet, and why.
+//! `portcullis explain`: which client, lists, route, limits and keys a request would meet, and why.
 
 use std::net::IpAddr;
 use std::net::Ipv4Addr;
@@ -47,13 +47,13 @@ pub(super) struct Arguments {
     /// The body; a form, unless a Content-Type says otherwise
     #[arg(short = 'd', long = "data", value_name = "BODY")]
     body: Option<String>,
-    /// Who connects
+    /// The address that connects
     #[arg(long, value_name = "IP", default_value_t = IpAddr::V4(Ipv4Addr::LOCALHOST))]
     from: IpAddr,
-    /// For whom to print
+    /// The output format
     #[arg(long, value_enum, default_value_t = Format::Human)]
     format: Format,
-    /// What is asked for: a URL, or a path
+    /// The URL of the request, or its path
     #[arg(value_name = "URL")]
     url: String,
 }
@@ -62,23 +62,23 @@ pub(super) fn explain(arguments: &Arguments) -> anyhow::Result<Exit> {
     let settings = match config::load(&arguments.config.file) {
         Ok(settings) => settings,
         Err(mistakes) => {
-            output::complain_of(&mistakes);
+            output::print_mistakes(&mistakes);
             return Ok(Exit::Wrong);
         }
     };
-    let explanation = meet(&settings, arguments)?;
+    let explanation = explain_request(&settings, arguments)?;
     match arguments.format {
-        Format::Human => output::say(explanation.to_string().trim_end()),
-        Format::Json => output::say_json(&explanation),
+        Format::Human => output::print(explanation.to_string().trim_end()),
+        Format::Json => output::print_json(&explanation),
     }
     Ok(Exit::Done)
 }
 
-/// Lets the request go the way it would go in the gateway, up to the store.
-fn meet(settings: &Settings, arguments: &Arguments) -> anyhow::Result<Explanation> {
+/// Takes the request through the steps of the gateway, up to the store.
+fn explain_request(settings: &Settings, arguments: &Arguments) -> anyhow::Result<Explanation> {
     let mut parts = request(arguments)?;
-    let here = SocketAddr::new(Ipv4Addr::LOCALHOST.into(), 80);
-    framing::check(&mut parts, here).map_err(|bad_request| {
+    let local_address = SocketAddr::new(Ipv4Addr::LOCALHOST.into(), 80);
+    framing::check(&mut parts, local_address).map_err(|bad_request| {
         anyhow!("the gateway answers {} to this request: {bad_request}", bad_request.status())
     })?;
     let identity = settings.clients.identify(arguments.from, &parts.headers);
@@ -95,7 +95,7 @@ fn meet(settings: &Settings, arguments: &Arguments) -> anyhow::Result<Explanatio
     let upstreams = &settings.upstreams;
     let mut explanation =
         explain::explain(&settings.policy, &head, &fields, |id| upstreams[usize::from(id.0)].name.to_string());
-    // The gateway does not wait for a body that is not there.
+    // The gateway waits only for a body that is there.
     explanation.reads_body &= arguments.body.as_ref().is_some_and(|body| !body.is_empty());
     Ok(explanation)
 }

@@ -1,4 +1,4 @@
-//! `portcullis help`: the same as `--help`, a command like any other, so that it has help of its own.
+//! `portcullis help`: the same as `--help`. It is a command like any other, so that it has a help text of its own.
 
 use clap::Command;
 use clap::error::ErrorKind;
@@ -7,7 +7,7 @@ use super::exit::Exit;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
-    /// The command, and the one below it
+    /// The command, and its subcommand
     #[arg(value_name = "COMMAND")]
     command: Vec<String>,
 }

@@ -13,7 +13,7 @@ use super::exit::Exit;
 Example:
   portcullis man /usr/local/share/man/man1 && man portcullis-run")]
 pub(super) struct Arguments {
-    /// The directory for `portcullis.1`, `portcullis-run.1` and so on; it is made where it is missing
+    /// The directory for `portcullis.1`, `portcullis-run.1` and so on; it is created if missing
     #[arg(value_name = "DIR")]
     directory: PathBuf,
 }

@@ -1,4 +1,4 @@
-//! Where commands print: the only place of the crate that does.
+//! Printing: the only file of the crate that writes to standard output and standard error.
 
 use std::fmt;
 use std::io::IsTerminal;
@@ -10,48 +10,48 @@ use serde::Serialize;
 use crate::config;
 use crate::config::Diagnostic;
 
-/// What a command has to say.
-pub(super) fn say(text: &str) {
-    // Whoever closed the pipe has read enough.
+/// Prints the output of a command and ends the line.
+pub(super) fn print(text: &str) {
+    // An error means that the reader has closed the pipe and wants no more.
     drop(writeln!(anstream::stdout(), "{text}"));
 }
 
-/// The same for what ends its lines itself.
-pub(super) fn say_as_is(text: &str) {
+/// Prints text that ends its lines itself.
+pub(super) fn print_as_is(text: &str) {
     drop(write!(anstream::stdout(), "{text}"));
 }
 
-/// The same of what goes on, for as long as somebody reads it.
-pub(super) fn go_on_saying(text: &str) -> ControlFlow<()> {
+/// Prints a line of a stream at once. Breaks when the reader has closed the pipe.
+pub(super) fn print_event_line(text: &str) -> ControlFlow<()> {
     let mut out = anstream::stdout();
     let written = writeln!(out, "{text}").and_then(|()| out.flush());
     if written.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
 }
 
-/// The same for programs.
-pub(super) fn say_json(value: &impl Serialize) {
-    let json = serde_json::to_string_pretty(value).expect("what commands print has text for keys");
-    say(&json);
+/// Prints JSON, for programs.
+pub(super) fn print_json(value: &impl Serialize) {
+    let json = serde_json::to_string_pretty(value).expect("the keys of all printed values are text");
+    print(&json);
 }
 
-/// What went wrong.
-pub(super) fn complain(text: &str) {
+/// Prints an error message.
+pub(super) fn print_error(text: &str) {
     drop(writeln!(anstream::stderr(), "portcullis: {text}"));
 }
 
-/// Mistakes of a configuration that was to be used.
-pub(super) fn complain_of(mistakes: &[Diagnostic]) {
+/// Prints the mistakes of a configuration that cannot be used, to standard error.
+pub(super) fn print_mistakes(mistakes: &[Diagnostic]) {
     let text = config::render(mistakes, std::io::stderr().is_terminal());
     drop(write!(anstream::stderr(), "{text}"));
 }
 
-/// Mistakes of a configuration that was to be checked.
-pub(super) fn report(mistakes: &[Diagnostic]) {
+/// Prints what `check` has found, to standard output.
+pub(super) fn print_report(mistakes: &[Diagnostic]) {
     let text = config::render(mistakes, std::io::stdout().is_terminal());
     drop(write!(anstream::stdout(), "{text}"));
 }
 
-/// Rows of texts below their titles, in columns that are as wide as they must be.
+/// Rows below their titles, in columns as wide as their widest cell.
 #[derive(Clone, Debug)]
 pub(super) struct Table<const COLUMNS: usize> {
     rows: Vec<[String; COLUMNS]>,

@@ -18,8 +18,8 @@ use super::remote;
 use super::run;
 use super::schema;
 
-/// Stands in front of web applications nobody wants to touch, and decides for every request, before the application
-/// spends anything on it, whether it may pass.
+/// A reverse proxy and rate limiter: decides for every request whether it may pass, before the application spends
+/// anything on it
 #[derive(Debug, Parser)]
 #[command(name = "portcullis", version = VERSION, about, long_about = None, after_help = AFTER_HELP, max_term_width = 100, disable_help_subcommand = true)]
 struct CommandLine {
@@ -27,12 +27,12 @@ struct CommandLine {
     command: Command,
 }
 
-/// With what it was built from, which the build script finds out.
+/// With the commit it was built from, which the build script finds out.
 const VERSION: &str = env!("PORTCULLIS_VERSION");
 
 const AFTER_HELP: &str = "\
 Begin with:
-  portcullis demo                                 a login that is throttled, on this machine
+  portcullis demo                                 a sample login with a limit, on this machine
   portcullis run --upstream http://127.0.0.1:8000 --limit 'POST /login client_ip 5/minute'
                                                   the same in front of your own application
 
@@ -46,19 +46,19 @@ enum Command {
     Demo(demo::Arguments),
     /// Check a configuration: every mistake at once, and what to write instead
     Check(check::Arguments),
-    /// Say which client, lists, route, limits and keys a request would meet, and why; touches no state
+    /// Print which client, lists, route, limits and keys a request would meet, and why; touches no state
     Explain(explain::Arguments),
     /// Print the JSON Schema of the configuration, for editors
     Schema,
-    /// Ask a running gateway whether it is well
+    /// Ask a running gateway whether it is healthy
     Health(remote::health::Arguments),
-    /// List the limits of a running gateway, show where a key stands, or reset it
+    /// List the limits of a running gateway, show the state of a key, or reset it
     Limits(remote::limits::Arguments),
-    /// List who is banned by a running gateway, ban and unban by hand, or export bans for a firewall
+    /// List, add and lift the bans of a running gateway, or export them for a firewall
     Bans(remote::bans::Arguments),
-    /// Print what a running gateway does to clients, as it happens
+    /// Print denials, bans and other events of a running gateway as they happen
     Events(remote::events::Arguments),
-    /// Print the completions of a shell
+    /// Print the completions for a shell
     Completions(completions::Arguments),
     /// Write the manual pages, one for each command
     Man(man::Arguments),
@@ -85,7 +85,7 @@ pub fn main() -> ExitCode {
     match exit {
         Ok(exit) => exit.into(),
         Err(error) => {
-            output::complain(&format!("{error:#}"));
+            output::print_error(&format!("{error:#}"));
             Exit::Wrong.into()
         }
     }

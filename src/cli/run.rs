@@ -1,4 +1,4 @@
-//! `portcullis run`: the gateway itself.
+//! `portcullis run`: runs the gateway.
 
 use std::io;
 use std::io::IsTerminal;
@@ -34,9 +34,10 @@ Examples:
   portcullis run --upstream http://127.0.0.1:8000 --admin 127.0.0.1:9090 --limit 'POST /login client_ip 5/minute'
   portcullis run -c /etc/portcullis/portcullis.yaml --takeover
 
-SIGHUP reads the configuration anew, as does a change of any file it names. SIGTERM and SIGINT finish the requests
-under way and end, after `server.timeouts.lame_duck`; a second one ends at once. SIGUSR2 starts this command line anew, as --takeover does: a new version of the
-program takes over without one refused or reset connection. Requests are logged to stdout, everything else to stderr.")]
+SIGHUP reloads the configuration, as does a change of any file it names. SIGTERM and SIGINT wait for
+`server.timeouts.lame_duck`, finish the requests under way and end the gateway; a second one ends it at once. SIGUSR2 starts
+this command line again with --takeover: a new version of the program takes over without one refused or reset
+connection. Requests are logged to stdout, everything else to stderr.")]
 pub(super) struct Arguments {
     /// The configuration; `-` is standard input, which is read once: paths are then relative to the current folder, and
     /// nothing is reloaded
@@ -45,17 +46,17 @@ pub(super) struct Arguments {
     /// Run without a file, in front of this application
     #[arg(long, value_name = "URL")]
     upstream: Option<String>,
-    /// Where to accept requests, without a file [default: 0.0.0.0:8080]
+    /// The address to accept requests on, without a file [default: 0.0.0.0:8080]
     #[arg(long, value_name = "ADDR", requires = "upstream")]
     listen: Option<String>,
-    /// Where health, metrics and the API are, without a file; an address of this machine alone. Left out: nowhere
+    /// The address of the admin listener, without a file; it must be loopback. Left out: there is none
     #[arg(long, value_name = "ADDR", requires = "upstream")]
     admin: Option<String>,
     /// A limit, without a file: methods, if not all, then a path, a key and a rate; may be given several times
     #[arg(long = "limit", value_name = "LIMIT", requires = "upstream")]
     limits: Vec<String>,
-    /// Take the listening sockets over from the running gateway of the same configuration, which then drains; if anything
-    /// is wrong, it goes on. Where none is running, this one starts
+    /// Take the listening sockets over from the running gateway of the same configuration, which then drains. If anything
+    /// is wrong, that gateway goes on. If none is running, this one starts
     #[arg(long)]
     takeover: bool,
 }
@@ -65,7 +66,7 @@ pub(super) fn run(arguments: Arguments) -> anyhow::Result<Exit> {
     let takeover = TakeoverOptions { takes_over: takeover, successor_command: CommandLine::of_this_process() };
     let Some(upstream) = upstream else {
         if !file.exists() && file.as_os_str() == DEFAULT_FILE {
-            output::complain(&format!("there is no {DEFAULT_FILE} here\n{FIRST_STEPS}"));
+            output::print_error(&format!("there is no {DEFAULT_FILE} here\n{FIRST_STEPS}"));
             return Ok(Exit::Wrong);
         }
         let read = file.clone();
@@ -83,7 +84,7 @@ pub(super) fn run(arguments: Arguments) -> anyhow::Result<Exit> {
 }
 
 const FIRST_STEPS: &str = "
-  portcullis demo                                    shows a throttled login on this machine
+  portcullis demo                                    runs a sample login with a limit, on this machine
   portcullis run --upstream http://127.0.0.1:8000    runs without a file, in front of that application
   portcullis run -c FILE                             runs from another file";
 
@@ -98,7 +99,7 @@ pub(super) fn serve(
     let settings = match read {
         Ok(settings) => settings,
         Err(mistakes) => {
-            output::complain_of(&mistakes);
+            output::print_mistakes(&mistakes);
             return Ok(Exit::Wrong);
         }
     };
@@ -108,14 +109,14 @@ pub(super) fn serve(
     match process.serve(settings, context, origin, takeover, on_started) {
         Ok(()) => Ok(Exit::Done),
         Err(StartError::Mistakes(mistakes)) => {
-            output::complain_of(&mistakes);
+            output::print_mistakes(&mistakes);
             Ok(Exit::Wrong)
         }
         Err(error) => Err(error.into()),
     }
 }
 
-/// Lines for people on a terminal, for programs everywhere else.
+/// `human` on a terminal, `json` everywhere else.
 fn format_for(stream: &impl IsTerminal) -> LogFormat {
     if stream.is_terminal() { LogFormat::Human } else { LogFormat::Json }
 }

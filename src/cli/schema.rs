@@ -5,6 +5,6 @@ use super::output;
 use crate::config;
 
 pub(super) fn schema() -> Exit {
-    output::say_json(&config::schema());
+    output::print_json(&config::schema());
     Exit::Done
 }

@@ -26,7 +26,7 @@ fn bans(gateway: &Gateway, arguments: &[&str]) -> Ended {
 #[test]
 fn an_address_is_banned_listed_exported_and_freed() {
     let gateway = start();
-    assert_eq!(bans(&gateway, &["list"]).stdout, "nobody is banned\n");
+    assert_eq!(bans(&gateway, &["list"]).stdout, "no bans\n");
     let ended = bans(&gateway, &["add", "127.0.0.1", "--for", "1h", "--reason", "scans"]);
     assert_eq!(ended.code, Some(0), "{ended:?}");
     assert!(ended.stdout.starts_with("127.0.0.1/32 is banned until 20"), "{ended:?}");
@@ -85,9 +85,9 @@ fn a_ban_is_lifted_by_its_address_by_its_key_or_with_all_others() {
     add(&["203.0.113.0/24"]);
     add(&alice);
     assert_eq!(remove(&["--all"]).stdout.lines().count(), 2);
-    assert_eq!(bans(&gateway, &["list"]).stdout, "nobody is banned\n");
+    assert_eq!(bans(&gateway, &["list"]).stdout, "no bans\n");
     let ended = remove(&["--all"]);
-    assert_eq!((ended.code, &*ended.stdout), (Some(0), "nobody is banned\n"));
+    assert_eq!((ended.code, &*ended.stdout), (Some(0), "no bans\n"));
 }
 
 #[test]
@@ -105,7 +105,7 @@ fn a_network_as_large_as_a_country_is_banned_only_when_it_is_meant() {
         let ended = add(network, &["--force"]);
         assert!(ended.code == Some(1) && ended.stderr.contains("everyone"), "{ended:?}");
     }
-    assert_eq!(bans(&gateway, &["list"]).stdout, "nobody is banned\n");
+    assert_eq!(bans(&gateway, &["list"]).stdout, "no bans\n");
     for network in ["10.0.0.0/8", "2001::/16"] {
         assert_eq!(add(network, &[]).code, Some(0));
     }

@@ -62,7 +62,7 @@ fn a_key_is_shown_as_requests_left_it_and_reset() {
     assert_eq!(gateway.get("/").status(), 429);
 
     let ended = limits(&gateway, &["reset", "per-client", "client_ip=127.0.0.1"]);
-    let said = "per-client: nothing is counted under this key any more\n";
+    let said = "per-client: the counters of this key are reset\n";
     assert_eq!((ended.code, &*ended.stdout), (Some(0), said), "{ended:?}");
     assert_eq!(gateway.get("/").status(), 502);
     let json = limits(&gateway, &["reset", "per-client", "client_ip=127.0.0.1", "--format", "json"]).json();

@@ -1,4 +1,4 @@
-//! `portcullis bans`: who is banned by a running gateway, and bans by hand.
+//! `portcullis bans`: lists, adds, lifts and exports the bans of a running gateway.
 
 use std::collections::BTreeMap;
 
@@ -33,7 +33,7 @@ Examples:
   portcullis bans export --format nft | nft -f -
   portcullis bans export --format iptables | iptables-restore --noflush
 
-A ban of a key holds on every route that its limit stands on; a ban of an address holds everywhere. Every gateway on
+A ban of a key applies on every route that has the limit. A ban of an address applies everywhere. Every gateway on
 the same store sees a ban, and its end, within a second.
 Exit codes: 0 done, 1 the input was wrong, 2 usage, 3 the gateway could not be reached.")]
 pub(in crate::cli) struct Arguments {
@@ -43,13 +43,13 @@ pub(in crate::cli) struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Every ban that lasts
+    /// List the bans in force
     List(RemoteArguments),
     /// Ban an address, or a key of a limit, for a while
     Add(Add),
-    /// Lift bans, and forget what was counted under their keys
+    /// Lift bans, and reset the counters of their keys
     Remove(Remove),
-    /// Banned networks in the words of a firewall or a server
+    /// Print banned networks in the format of a firewall or a server
     Export(Export),
 }
 
@@ -64,10 +64,10 @@ struct Add {
     /// How long: 15m, 1h, 7d
     #[arg(long = "for", value_name = "D")]
     span: Span,
-    /// Why, for whoever reads the list
+    /// The reason, shown in the list
     #[arg(long, value_name = "R", default_value = "")]
     reason: String,
-    /// Ban a network of more than a /8 (IPv6: a /16) all the same
+    /// Ban a network larger than a /8 (IPv6: a /16)
     #[arg(long)]
     force: bool,
     #[command(flatten)]
@@ -83,7 +83,7 @@ struct Remove {
     /// Lift the ban of a key of this limit
     #[arg(long, value_name = "NAME")]
     limit: Option<String>,
-    /// Lift every ban there is
+    /// Lift every ban
     #[arg(long, conflicts_with_all = ["what", "limit"])]
     all: bool,
     #[command(flatten)]
@@ -92,14 +92,14 @@ struct Remove {
 
 #[derive(Debug, clap::Args)]
 struct Export {
-    /// Who is to read it
+    /// The firewall or server
     #[arg(long, value_name = "F", value_parser = PossibleValuesParser::new(FORMATS), default_value = "plain")]
     format: String,
     #[command(flatten)]
     gateway: GatewayArguments,
 }
 
-/// As the admin API knows them.
+/// The formats of the admin API.
 const FORMATS: [&str; 9] = ["plain", "nft", "ipset", "iptables", "pf", "hosts.deny", "nginx", "haproxy", "cisco"];
 
 pub(in crate::cli) fn bans(arguments: &Arguments) -> anyhow::Result<Exit> {
@@ -117,14 +117,14 @@ fn list(RemoteArguments { gateway, format }: &RemoteArguments) -> anyhow::Result
         Err(exit) => return Ok(exit),
     };
     match format {
-        Format::Json => output::say_json(&answer),
+        Format::Json => output::print_json(&answer),
         Format::Human => {
-            let bans: Vec<Ban> = serde_json::from_value(answer)?;
+            let bans: Vec<BanView> = serde_json::from_value(answer)?;
             let mut table = Table::new(["ID", "BANNED", "UNTIL", "REASON"]);
             for ban in &bans {
-                table.row([ban.id.clone(), ban.what(), ban.until.clone(), ban.reason.clone()]);
+                table.row([ban.id.clone(), ban.subject(), ban.until.clone(), ban.reason.clone()]);
             }
-            if bans.is_empty() { output::say("nobody is banned") } else { output::say(&table.to_string()) }
+            if bans.is_empty() { output::print("no bans") } else { output::print(&table.to_string()) }
         }
     }
     Ok(Exit::Done)
@@ -134,7 +134,7 @@ fn add(wanted: &Add) -> anyhow::Result<Exit> {
     let document = match wanted.document() {
         Ok(document) => document,
         Err(wrong) => {
-            output::complain(&wrong);
+            output::print_error(&wrong);
             return Ok(Exit::Wrong);
         }
     };
@@ -143,10 +143,10 @@ fn add(wanted: &Add) -> anyhow::Result<Exit> {
         Err(exit) => return Ok(exit),
     };
     match wanted.remote.format {
-        Format::Json => output::say_json(&answer),
+        Format::Json => output::print_json(&answer),
         Format::Human => {
-            let ban: Ban = serde_json::from_value(answer)?;
-            output::say(&format!("{} is banned until {}: {}", ban.what(), ban.until, ban.id));
+            let ban: BanView = serde_json::from_value(answer)?;
+            output::print(&format!("{} is banned until {}: {}", ban.subject(), ban.until, ban.id));
         }
     }
     Ok(Exit::Done)
@@ -154,10 +154,10 @@ fn add(wanted: &Add) -> anyhow::Result<Exit> {
 
 fn remove(wanted: &Remove) -> anyhow::Result<Exit> {
     let query = match wanted.query() {
-        Ok(Named::Query(query)) => query,
-        Ok(Named::Id(id)) => return remove_one(id, &wanted.remote),
+        Ok(BanSelection::Query(query)) => query,
+        Ok(BanSelection::Id(id)) => return remove_one(id, &wanted.remote),
         Err(wrong) => {
-            output::complain(&wrong);
+            output::print_error(&wrong);
             return Ok(Exit::Wrong);
         }
     };
@@ -166,17 +166,17 @@ fn remove(wanted: &Remove) -> anyhow::Result<Exit> {
         Err(exit) => return Ok(exit),
     };
     match wanted.remote.format {
-        Format::Json => output::say_json(&answer),
+        Format::Json => output::print_json(&answer),
         Format::Human => {
-            let Lifted { lifted, remaining } = serde_json::from_value(answer)?;
+            let LiftedBans { lifted, remaining } = serde_json::from_value(answer)?;
             for ban in &lifted {
-                output::say(&format!("{}: the ban of {} is lifted", ban.id, ban.what()));
+                output::print(&format!("{}: the ban of {} is lifted", ban.id, ban.subject()));
             }
             if lifted.is_empty() {
-                output::say("nobody is banned");
+                output::print("no bans");
             }
             if let Some(wider) = remaining {
-                output::say(&format!("{}: still banned, as part of {}", wider.id, wider.what()));
+                output::print(&format!("{}: still banned, as part of {}", wider.id, wider.subject()));
             }
         }
     }
@@ -188,8 +188,8 @@ fn remove_one(id: &str, RemoteArguments { gateway, format }: &RemoteArguments) -
         return Ok(exit);
     }
     match format {
-        Format::Json => output::say_json(&json!({"id": id, "removed": true})),
-        Format::Human => output::say(&format!("{id}: the ban is lifted")),
+        Format::Json => output::print_json(&json!({"id": id, "removed": true})),
+        Format::Human => output::print(&format!("{id}: the ban is lifted")),
     }
     Ok(Exit::Done)
 }
@@ -198,7 +198,7 @@ fn export(wanted: &Export) -> anyhow::Result<Exit> {
     let target = format!("{BANS}/export?format={}", wanted.format);
     Ok(match wanted.gateway.ask_for_text(Method::GET, &target)? {
         Ok(text) => {
-            output::say_as_is(&text);
+            output::print_as_is(&text);
             Exit::Done
         }
         Err(exit) => exit,
@@ -208,12 +208,12 @@ fn export(wanted: &Export) -> anyhow::Result<Exit> {
 const BANS: &str = "/api/v1/bans";
 
 impl Add {
-    /// What the API is asked for, or what is wrong.
+    /// The body of the request, or an error message.
     fn document(&self) -> Result<Value, String> {
         let mut document = json!({"for": self.span.to_string(), "reason": self.reason, "force": self.force});
         match (&self.limit, self.what.as_slice()) {
             (None, [address]) => document["address"] = json!(address),
-            (None, _) => return Err("one address at a time".to_owned()),
+            (None, _) => return Err("write one address at a time".to_owned()),
             (Some(limit), parts) => {
                 document["limit"] = json!(limit);
                 document["key"] = json!(key(parts)?);
@@ -223,33 +223,33 @@ impl Add {
     }
 }
 
-/// How bans are named that are to be lifted.
-enum Named<'w> {
+/// Which bans to lift.
+enum BanSelection<'w> {
     Id(&'w str),
     Query(String),
 }
 
 impl Remove {
-    /// What the API is asked to lift, or what is wrong.
-    fn query(&self) -> Result<Named<'_>, String> {
+    /// The bans to lift, or an error message.
+    fn query(&self) -> Result<BanSelection<'_>, String> {
         let mut query = form_urlencoded::Serializer::new(String::new());
         match (&self.limit, self.what.as_slice()) {
             _ if self.all => query.append_pair("all", "true"),
             (Some(limit), parts) => query.append_pair("limit", limit).extend_pairs(key(parts)?),
-            // Only an address has these.
+            // Only addresses contain these characters, ids do not.
             (None, [address]) if address.contains(['.', ':']) => query.append_pair("address", address),
-            (None, [id]) => return Ok(Named::Id(id)),
-            (None, _) => return Err("one at a time, or `--all`".to_owned()),
+            (None, [id]) => return Ok(BanSelection::Id(id)),
+            (None, _) => return Err("write one id or address at a time, or `--all`".to_owned()),
         };
-        Ok(Named::Query(query.finish()))
+        Ok(BanSelection::Query(query.finish()))
     }
 }
 
-/// A key of a limit, a value for each of its selectors.
+/// A key of a limit: a value for each of its selectors.
 fn key(parts: &[String]) -> Result<BTreeMap<String, String>, String> {
     let mut key = BTreeMap::new();
     for part in parts {
-        let (name, value) = parse_pair(part).map_err(|wrong| format!("`--limit` goes with a key: {wrong}"))?;
+        let (name, value) = parse_pair(part).map_err(|wrong| format!("`--limit` needs a key: {wrong}"))?;
         if key.insert(name.clone(), value).is_some() {
             return Err(format!("several values for `{name}`: a key has one of each part"));
         }
@@ -257,17 +257,17 @@ fn key(parts: &[String]) -> Result<BTreeMap<String, String>, String> {
     Ok(key)
 }
 
-/// What became of bans that were to be lifted.
+/// The answer to a request to lift bans.
 #[derive(Debug, Deserialize)]
-struct Lifted {
-    lifted: Vec<Ban>,
+struct LiftedBans {
+    lifted: Vec<BanView>,
     /// The ban of a wider network.
-    remaining: Option<Ban>,
+    remaining: Option<BanView>,
 }
 
-/// What of a ban a person is shown.
+/// The fields of a ban that are printed.
 #[derive(Debug, Deserialize)]
-struct Ban {
+struct BanView {
     id: String,
     address: Option<String>,
     limit: Option<String>,
@@ -277,9 +277,9 @@ struct Ban {
     reason: String,
 }
 
-impl Ban {
+impl BanView {
     /// `198.51.100.0/24`, or `login-failures: param.username=a***`
-    fn what(&self) -> String {
+    fn subject(&self) -> String {
         if let Some(address) = &self.address {
             return address.clone();
         }
@@ -294,14 +294,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_ban_is_told_by_what_is_banned() {
-        let what = |document: Value| serde_json::from_value::<Ban>(document).unwrap().what();
-        assert_eq!(what(json!({"id": "1", "address": "10.0.0.0/8", "until": "", "reason": ""})), "10.0.0.0/8");
+    fn a_ban_is_printed_with_its_address_or_key() {
+        let subject = |document: Value| serde_json::from_value::<BanView>(document).unwrap().subject();
+        assert_eq!(subject(json!({"id": "1", "address": "10.0.0.0/8", "until": "", "reason": ""})), "10.0.0.0/8");
         let key = json!({"param.user": "a***", "client_ip": "10.0.*.*"});
         let ban = json!({"id": "1", "limit": "pace", "key": key, "until": "", "reason": ""});
-        assert_eq!(what(ban), "pace: client_ip=10.0.*.* param.user=a***");
+        assert_eq!(subject(ban), "pace: client_ip=10.0.*.* param.user=a***");
         assert_eq!(
-            what(json!({"id": "1", "limit": "all", "key": {}, "until": "", "reason": ""})),
+            subject(json!({"id": "1", "limit": "all", "key": {}, "until": "", "reason": ""})),
             "all: one key for all"
         );
     }

@@ -1,4 +1,4 @@
-//! `portcullis events`: what a running gateway does to clients, as it happens.
+//! `portcullis events`: prints the events of a running gateway as they happen.
 
 use std::ops::ControlFlow;
 
@@ -18,29 +18,29 @@ Examples:
   portcullis events
   portcullis events --format json | jq 'select(.event == \"ban\")'
 
-One line for each denial, delay, ban, unban and reload from now on, until the gateway ends or you do.
-Keys are masked. A reader who is too slow is told how much was lost.
+One line for each denial, delay, ban, unban and reload from now on, until the gateway ends or Ctrl-C.
+Keys are masked. A reader that is too slow gets a line with the number of lost events.
 
-Exit codes: 0 the gateway ended the stream, 1 it refused it, 3 it could not be reached, or broke off.")]
+Exit codes: 0 the gateway ended the stream, 1 it refused the request, 3 it could not be reached or the connection broke.")]
 pub(in crate::cli) struct Arguments {
     #[command(flatten)]
     gateway: GatewayArguments,
-    /// For whom it is printed
+    /// The output format
     #[arg(long, value_enum, default_value = "human")]
     format: Format,
 }
 
 pub(in crate::cli) fn events(Arguments { gateway, format }: &Arguments) -> anyhow::Result<Exit> {
     let client = gateway.client()?;
-    let mut lines = Lines::default();
+    let mut parser = EventParser::default();
     let followed = client.follow("/api/v1/events", |chunk| {
-        for data in lines.data(chunk) {
+        for data in parser.data(chunk) {
             let Ok(event) = serde_json::from_str::<Value>(&data) else { continue };
             let line = match format {
-                Format::Human => told(&event),
+                Format::Human => event_line(&event),
                 Format::Json => data,
             };
-            if output::go_on_saying(&line).is_break() {
+            if output::print_event_line(&line).is_break() {
                 return ControlFlow::Break(());
             }
         }
@@ -53,14 +53,14 @@ pub(in crate::cli) fn events(Arguments { gateway, format }: &Arguments) -> anyho
     })
 }
 
-/// A stream cut into lines wherever its pieces end.
+/// Finds the events in a stream that comes in pieces of any size.
 #[derive(Debug, Default)]
-struct Lines {
+struct EventParser {
     rest: Vec<u8>,
 }
 
-impl Lines {
-    /// The data of each event whose line is whole.
+impl EventParser {
+    /// The data of each event whose line is complete.
     fn data(&mut self, chunk: &[u8]) -> Vec<String> {
         self.rest.extend_from_slice(chunk);
         let whole = self.rest.iter().rposition(|&byte| byte == b'\n').map_or(0, |last| last + 1);
@@ -71,7 +71,7 @@ impl Lines {
 }
 
 /// `12:03:04  ban  login-guessing  client_ip=198.51.100.*  until ...`
-fn told(event: &Value) -> String {
+fn event_line(event: &Value) -> String {
     let text = |name: &str| event[name].as_str();
     if let Some(lost) = event["lost"].as_u64() {
         return format!("{lost} events were lost: they came faster than they were read");
@@ -93,7 +93,7 @@ fn told(event: &Value) -> String {
         text("request_id").map(|id| format!("request {id}")),
         text("reason").map(|reason| format!("({reason})")),
     ];
-    // Nothing in it can move a terminal's cursor or begin another line.
+    // Without control characters it cannot move a terminal's cursor or begin another line.
     let line = parts.into_iter().flatten().collect::<Vec<_>>().join("  ");
     line.chars().filter(|letter| !letter.is_control()).collect()
 }
@@ -110,9 +110,9 @@ mod tests {
     fn events_are_found_wherever_the_stream_is_cut() {
         let stream = b": hello\n\nid: 1\nevent: ban\ndata: {\"a\":1}\n\nid: 2\nevent: ban\ndata: {\"b\":2}\n\n";
         for cut in 0..stream.len() {
-            let mut lines = Lines::default();
+            let mut parser = EventParser::default();
             let (first, second) = stream.split_at(cut);
-            let found = [lines.data(first), lines.data(second)].concat();
+            let found = [parser.data(first), parser.data(second)].concat();
             assert_eq!(found, ["{\"a\":1}", "{\"b\":2}"], "{cut}");
         }
     }
@@ -124,12 +124,12 @@ mod tests {
             "key": {"param.username": "a***"}, "until": "2026-11-21T12:15:00.000Z", "reason": "a\u{1b}[31m\nb",
         });
         assert_eq!(
-            told(&event),
+            event_line(&event),
             "2026-11-21T12:00:00.000Z  ban        login  param.username=a***  client 198.51.100.7  \
              until 2026-11-21T12:15:00.000Z  (a[31mb)"
         );
         assert_eq!(
-            told(&json!({"event": "lost", "lost": 7})),
+            event_line(&json!({"event": "lost", "lost": 7})),
             "7 events were lost: they came faster than they were read"
         );
     }
@@ -137,11 +137,11 @@ mod tests {
     proptest! {
         #[test]
         fn events_are_the_same_wherever_the_stream_is_cut(stream in "(data: x|data:|: y|\n|\r\n|\u{e9}){0,16}", cut in 0..80_usize) {
-            let whole = Lines::default().data(stream.as_bytes());
+            let whole = EventParser::default().data(stream.as_bytes());
             let (first, second) = stream.as_bytes().split_at(cut.min(stream.len()));
-            let mut lines = Lines::default();
-            let mut parts = lines.data(first);
-            parts.extend(lines.data(second));
+            let mut parser = EventParser::default();
+            let mut parts = parser.data(first);
+            parts.extend(parser.data(second));
             prop_assert_eq!(parts, whole);
         }
     }

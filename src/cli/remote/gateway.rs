@@ -19,10 +19,10 @@ use crate::cli::output;
 
 use crate::config::text_file;
 
-/// Which gateway is asked, and who asks.
+/// The gateway to talk to, and the token for it.
 #[derive(Clone, Debug, clap::Args)]
 pub(super) struct GatewayArguments {
-    /// Where the gateway's admin listener is
+    /// The URL of the gateway's admin listener
     #[arg(long, value_name = "URL", env = "PORTCULLIS_ADMIN", default_value = DEFAULT_ADMIN)]
     admin: String,
     /// A file with the token of the admin API; `PORTCULLIS_TOKEN` is the token itself
@@ -30,12 +30,12 @@ pub(super) struct GatewayArguments {
     token_file: Option<PathBuf>,
 }
 
-/// What most of these commands take.
+/// The arguments that most of these commands take.
 #[derive(Debug, clap::Args)]
 pub(super) struct RemoteArguments {
     #[command(flatten)]
     pub(super) gateway: GatewayArguments,
-    /// For whom to print
+    /// The output format
     #[arg(long, value_enum, default_value_t = Format::Human)]
     pub(super) format: Format,
 }
@@ -47,7 +47,7 @@ impl GatewayArguments {
         Client::new(or_default(&self.admin), self.token()?.as_deref())
     }
 
-    /// What is named on the command line wins over the environment.
+    /// The command line wins over the environment.
     fn token(&self) -> anyhow::Result<Option<String>> {
         let text = match &self.token_file {
             Some(file) => {
@@ -63,23 +63,23 @@ impl GatewayArguments {
         Ok((!token.is_empty()).then(|| token.to_owned()))
     }
 
-    /// Asks, and hands on what came back with a status of success: JSON, or nothing at all. Everything else is told
-    /// to the person who asked, and is how the command ends.
+    /// Sends a request and returns the JSON of a successful response, or `null`. Everything else is printed and is how the
+    /// command ends.
     pub(super) fn ask(&self, method: Method, target: &str) -> anyhow::Result<Result<Value, Exit>> {
         self.exchange(method, target, None, PATIENCE)
     }
 
-    /// The same where much is to be done before there is an answer.
+    /// The same with a long timeout, for requests that take a while.
     pub(super) fn ask_patiently(&self, method: Method, target: &str) -> anyhow::Result<Result<Value, Exit>> {
         self.exchange(method, target, None, MUCH_PATIENCE)
     }
 
-    /// The same with a document.
+    /// The same with a JSON body.
     pub(super) fn send(&self, method: Method, target: &str, document: &Value) -> anyhow::Result<Result<Value, Exit>> {
         self.exchange(method, target, Some(document), PATIENCE)
     }
 
-    /// The same where the answer is text.
+    /// The same for a response that is text.
     pub(super) fn ask_for_text(&self, method: Method, target: &str) -> anyhow::Result<Result<String, Exit>> {
         let (client, answer) = match self.answer(method, target, None, PATIENCE)? {
             Ok(answered) => answered,
@@ -120,7 +120,7 @@ impl GatewayArguments {
     }
 }
 
-/// What an answer says, as JSON or nothing at all; what is wrong is told to the person who asked.
+/// The JSON of a response, or `null`. Prints an error.
 pub(super) fn read_response(client: &Client, Answer { status, body }: &Answer) -> Result<Value, Exit> {
     if *status == StatusCode::NO_CONTENT {
         return Ok(Value::Null);
@@ -128,26 +128,28 @@ pub(super) fn read_response(client: &Client, Answer { status, body }: &Answer) -
     let content: Option<Value> = serde_json::from_slice(body).ok();
     let wrong = match (*status, content) {
         (status, Some(content)) if status.is_success() => return Ok(content),
-        (StatusCode::UNAUTHORIZED, _) if client.has_token() => "the gateway has another token".to_owned(),
+        (StatusCode::UNAUTHORIZED, _) if client.has_token() => "the gateway does not accept this token".to_owned(),
         (StatusCode::UNAUTHORIZED, _) => {
-            "the gateway wants its token: `--token-file FILE`, or PORTCULLIS_TOKEN in the environment".to_owned()
+            "the gateway needs its token: `--token-file FILE`, or PORTCULLIS_TOKEN in the environment".to_owned()
         }
         (_, Some(problem)) if problem["detail"].is_string() => {
             problem["detail"].as_str().unwrap_or_default().to_owned()
         }
-        (status, _) => format!("what answers at {} is no admin API: it said {status}", client.authority()),
+        (status, _) => {
+            format!("the server at {} is not the admin API of a gateway: it answered {status}", client.authority())
+        }
     };
-    output::complain(&wrong);
+    output::print_error(&wrong);
     Err(Exit::Wrong)
 }
 
-/// Tells the person who asked that there is nobody who could answer.
+/// Prints that the gateway could not be reached.
 pub(super) fn report_unreachable(client: &Client, error: &str) -> Exit {
-    output::complain(&format!("the gateway at {} could not be reached: {error}", client.authority()));
+    output::print_error(&format!("the gateway at {} could not be reached: {error}", client.authority()));
     Exit::Unreachable
 }
 
-/// A variable that is set to nothing says nothing.
+/// A variable that is set to an empty text counts as not set.
 pub(super) fn or_default(admin: &str) -> &str {
     if admin.is_empty() { DEFAULT_ADMIN } else { admin }
 }

@@ -1,4 +1,4 @@
-//! `portcullis health`: asks a running gateway whether it is well.
+//! `portcullis health`: asks a running gateway whether it is healthy.
 
 use std::path::PathBuf;
 
@@ -21,9 +21,9 @@ Examples:
   portcullis health --admin http://10.0.0.5:9090
   portcullis health -c /etc/portcullis/portcullis.yaml
 
-Exit codes: 0 the gateway is well, 1 it is not, 3 it could not be reached.")]
+Exit codes: 0 the gateway is healthy, 1 it is not, 3 it could not be reached.")]
 pub(in crate::cli) struct Arguments {
-    /// Where the gateway's admin listener is
+    /// The URL of the gateway's admin listener
     #[arg(long, value_name = "URL", env = "PORTCULLIS_ADMIN", default_value = DEFAULT_ADMIN)]
     admin: String,
     /// Take the address from this configuration instead
@@ -40,7 +40,7 @@ pub(in crate::cli) fn health(arguments: &Arguments) -> anyhow::Result<Exit> {
                 Client::new(&admin.address.to_string(), None)?
             }
             Err(mistakes) => {
-                output::complain_of(&mistakes);
+                output::print_mistakes(&mistakes);
                 return Ok(Exit::Wrong);
             }
         },
@@ -48,16 +48,16 @@ pub(in crate::cli) fn health(arguments: &Arguments) -> anyhow::Result<Exit> {
     let authority = client.authority();
     match client.ask(Method::GET, "/healthz", None, PATIENCE) {
         Ok(answer) if answer.status == StatusCode::OK => {
-            output::say("ok");
+            output::print("ok");
             Ok(Exit::Done)
         }
         Ok(answer) => {
             let status = answer.status.as_u16();
-            output::complain(&format!("the gateway at {authority} is not well: it answered {status}"));
+            output::print_error(&format!("the gateway at {authority} is not healthy: it answered {status}"));
             Ok(Exit::Wrong)
         }
         Err(error) => {
-            output::complain(&format!("the gateway at {authority} could not be reached: {error}"));
+            output::print_error(&format!("the gateway at {authority} could not be reached: {error}"));
             Ok(Exit::Unreachable)
         }
     }

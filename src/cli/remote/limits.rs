@@ -1,4 +1,4 @@
-//! `portcullis limits`: the limits of a running gateway, and where one key of one of them stands.
+//! `portcullis limits`: lists the limits of a running gateway, and shows or resets one key.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
@@ -35,11 +35,11 @@ pub(in crate::cli) struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Every limit in force
+    /// List the limits in force
     List(RemoteArguments),
-    /// Where one key stands; charges nothing
+    /// Show the state of one key; charges nothing
     Show(KeyArguments),
-    /// Forget what was counted under one key, on every gateway of the same store
+    /// Reset the counters of one key, on every gateway of the same store
     Reset(KeyArguments),
 }
 
@@ -69,21 +69,21 @@ fn list(RemoteArguments { gateway, format }: &RemoteArguments) -> anyhow::Result
         Err(exit) => return Ok(exit),
     };
     match format {
-        Format::Json => output::say_json(&answer),
+        Format::Json => output::print_json(&answer),
         Format::Human => {
-            let limits: Vec<Limit> = serde_json::from_value(answer)?;
+            let limits: Vec<LimitView> = serde_json::from_value(answer)?;
             let mut table = Table::new(["NAME", "RULE", "KEY", "WHERE", "THEN", "MORE"]);
             for limit in &limits {
                 table.row([
                     limit.name.clone(),
                     limit.rule(),
                     limit.key(),
-                    limit.places(),
-                    limit.then.told(),
+                    limit.scope(),
+                    limit.then.to_words(),
                     limit.more(),
                 ]);
             }
-            if limits.is_empty() { output::say("no limits") } else { output::say(&table.to_string()) }
+            if limits.is_empty() { output::print("no limits") } else { output::print(&table.to_string()) }
         }
     }
     Ok(Exit::Done)
@@ -95,8 +95,8 @@ fn show(key: &KeyArguments) -> anyhow::Result<Exit> {
         Err(exit) => return Ok(exit),
     };
     match key.remote.format {
-        Format::Json => output::say_json(&answer),
-        Format::Human => output::say(&serde_json::from_value::<KeyState>(answer)?.told()),
+        Format::Json => output::print_json(&answer),
+        Format::Human => output::print(&serde_json::from_value::<KeyState>(answer)?.to_words()),
     }
     Ok(Exit::Done)
 }
@@ -106,8 +106,8 @@ fn reset(key: &KeyArguments) -> anyhow::Result<Exit> {
         return Ok(exit);
     }
     match key.remote.format {
-        Format::Json => output::say_json(&json!({"limit": key.name, "reset": true})),
-        Format::Human => output::say(&format!("{}: nothing is counted under this key any more", key.name)),
+        Format::Json => output::print_json(&json!({"limit": key.name, "reset": true})),
+        Format::Human => output::print(&format!("{}: the counters of this key are reset", key.name)),
     }
     Ok(Exit::Done)
 }
@@ -122,9 +122,9 @@ impl KeyArguments {
     }
 }
 
-/// What of a limit a person is shown.
+/// The fields of a limit that are printed.
 #[derive(Debug, Deserialize)]
-struct Limit {
+struct LimitView {
     name: String,
     key: Vec<String>,
     rates: Vec<RateView>,
@@ -137,16 +137,16 @@ struct Limit {
     distinct: Option<String>,
     #[serde(default)]
     reset_on: Option<String>,
-    then: Then,
+    then: ThenView,
     shadow: bool,
     unless: Vec<String>,
     everywhere: bool,
     routes: Vec<String>,
 }
 
-/// What it does when it is reached: one action, and who is told.
+/// What happens when the limit is reached: one action, and the channels that are notified.
 #[derive(Debug, Deserialize)]
-struct Then {
+struct ThenView {
     #[serde(flatten)]
     action: BTreeMap<String, Value>,
     notify: Vec<String>,
@@ -169,13 +169,13 @@ struct KeyState {
     allowed: bool,
     retry_after: u64,
     shadow: bool,
-    ban: Option<Ban>,
+    ban: Option<KeyBan>,
     rates: Vec<RateView>,
 }
 
 /// The ban of a key, or of the address in it.
 #[derive(Debug, Deserialize)]
-struct Ban {
+struct KeyBan {
     id: String,
     address: Option<String>,
     until: String,
@@ -190,7 +190,7 @@ impl RateView {
     }
 }
 
-impl Limit {
+impl LimitView {
     fn rule(&self) -> String {
         match self.concurrent {
             Some(most) => format!("{most} in flight"),
@@ -202,12 +202,12 @@ impl Limit {
         if self.key.is_empty() { "one for all".to_owned() } else { self.key.join(", ") }
     }
 
-    fn places(&self) -> String {
+    fn scope(&self) -> String {
         let everywhere = self.everywhere.then_some("every request");
         everywhere.into_iter().chain(self.routes.iter().map(String::as_str)).collect::<Vec<_>>().join(", ")
     }
 
-    /// What is not as usual.
+    /// The settings that are not the default.
     fn more(&self) -> String {
         let mut more = Vec::new();
         more.extend(self.shadow.then(|| "shadow".to_owned()));
@@ -217,14 +217,14 @@ impl Limit {
         more.extend(self.cost.filter(|cost| cost.get() > 1).map(|cost| format!("each costs {cost}")));
         more.extend((self.count != "requests").then(|| format!("counts {}", self.count)));
         more.extend(self.distinct.as_ref().map(|part| format!("counts different {part}")));
-        more.extend(self.reset_on.as_ref().map(|outcome| format!("a {outcome} forgets")));
+        more.extend(self.reset_on.as_ref().map(|outcome| format!("reset on {outcome}")));
         more.join(", ")
     }
 }
 
-impl Then {
+impl ThenView {
     /// `ban 15m, 1h`, `delay 20s, notify ops`
-    fn told(&self) -> String {
+    fn to_words(&self) -> String {
         let action = self.action.iter().map(|(action, how)| match how {
             Value::String(word) => format!("{action} {word}"),
             Value::Array(words) => {
@@ -241,8 +241,8 @@ impl Then {
     }
 }
 
-impl Ban {
-    fn told(&self) -> String {
+impl KeyBan {
+    fn to_words(&self) -> String {
         let Self { id, address, until, left, reason } = self;
         let what = address.as_ref().map(|address| format!(" as {address}")).unwrap_or_default();
         let why = if reason.is_empty() { String::new() } else { format!(", {reason}") };
@@ -251,10 +251,10 @@ impl Ban {
 }
 
 impl KeyState {
-    fn told(&self) -> String {
+    fn to_words(&self) -> String {
         let key = if self.key.is_empty() { "one key for all".to_owned() } else { self.key.join(", ") };
         let verdict = match &self.ban {
-            Some(ban) => ban.told(),
+            Some(ban) => ban.to_words(),
             None if self.allowed => "passes".to_owned(),
             None => format!("denied for another {} s", self.retry_after),
         };
@@ -277,14 +277,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn any_name_is_one_segment() {
+    fn any_name_becomes_one_path_segment() {
         assert_eq!(path_segment("login-pace_1.~"), "login-pace_1.~");
         assert_eq!(path_segment("a/b ?%ü"), "a%2Fb%20%3F%25%C3%BC");
     }
 
     #[test]
-    fn a_standing_is_told_in_a_table() {
-        let standing: KeyState = serde_json::from_value(json!({
+    fn the_state_of_a_key_is_printed_as_a_table() {
+        let state: KeyState = serde_json::from_value(json!({
             "limit": "pace", "key": ["client_ip"], "allowed": false, "retry_after": 7, "shadow": false, "ban": null,
             "rates": [{"limit": 1, "window": 1, "remaining": 1, "reset": 0}, {"limit": 20, "window": 60, "remaining": 0, "reset": 7}],
         }))
@@ -294,11 +294,11 @@ pace by client_ip: denied for another 7 s
 RATE       REMAINING  MORE IN
 1/second   1
 20/minute  0          7 s";
-        assert_eq!(standing.told(), expected);
+        assert_eq!(state.to_words(), expected);
     }
 
     #[test]
-    fn a_value_may_hold_what_separates_it() {
+    fn a_value_may_contain_an_equals_sign() {
         assert_eq!(parse_pair("query.a=b=c"), Ok(("query.a".to_owned(), "b=c".to_owned())));
         assert_eq!(parse_pair("param.a="), Ok(("param.a".to_owned(), String::new())));
         assert!(parse_pair("alice").is_err());

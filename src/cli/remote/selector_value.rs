@@ -2,13 +2,13 @@
 
 use std::fmt::Write;
 
-/// `param.username=alice`
+/// Parses `param.username=alice`.
 pub(super) fn parse_pair(text: &str) -> Result<(String, String), String> {
     let (name, value) = text.split_once('=').ok_or("write it as SELECTOR=VALUE")?;
     Ok((name.to_owned(), value.to_owned()))
 }
 
-/// A name as one segment of a path.
+/// A name encoded as one segment of a path.
 pub(super) fn path_segment(name: &str) -> String {
     let mut segment = String::with_capacity(name.len());
     for byte in name.bytes() {
