@@ -1,7 +1,6 @@
-//! Who may use the API: whoever has the token; without one, programs of this machine, and no page in its browsers.
+//! Who may use the API: holders of the token, or without a token programs of this machine, but no web page in a
+//! browser.
 
-use std::fmt;
-use std::hash::Hasher;
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -20,63 +19,23 @@ use http::header::HOST;
 use http::header::ORIGIN;
 use http::header::WWW_AUTHENTICATE;
 use http::uri::Authority;
-use siphasher::sip128::Hasher128;
-use siphasher::sip128::SipHasher24;
 
 use super::AdminState;
 use super::problem::Problem;
 
-/// The token of the API. Only a hash of it is kept, under a secret of this process: comparing takes the same time
-/// whatever is compared, and there is nothing to print.
-#[derive(Clone, Eq, PartialEq)]
-pub struct Token {
-    secret: [u8; 16],
-    hash: u128,
-}
-
-impl Token {
-    /// The token without the white space around it; `None`: nothing is left.
-    pub fn new(text: &str) -> Option<Self> {
-        static SECRET: std::sync::OnceLock<[u8; 16]> = std::sync::OnceLock::new();
-        let secret = *SECRET.get_or_init(|| {
-            let mut secret = [0; 16];
-            getrandom::fill(&mut secret).expect("the system has random bytes");
-            secret
-        });
-        let text = text.trim();
-        (!text.is_empty()).then(|| Self { secret, hash: hash(&secret, text.as_bytes()) })
-    }
-
-    fn is(&self, presented: &[u8]) -> bool {
-        hash(&self.secret, presented) == self.hash
-    }
-}
-
-fn hash(secret: &[u8; 16], text: &[u8]) -> u128 {
-    let mut hasher = SipHasher24::new_with_key(secret);
-    hasher.write(text);
-    hasher.finish128().as_u128()
-}
-
-impl fmt::Debug for Token {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Token(***)")
-    }
-}
-
-/// Who connected.
+/// The address of the peer, as an extension of the request.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Peer(pub IpAddr);
+pub(super) struct PeerAddress(pub IpAddr);
 
-/// Lets through who may ask. What probes and scrapers ask needs no token.
+/// Answers 401 or 403 where the request may not use the API. Probes and scrapers need no token.
 pub(super) async fn guard(State(state): State<Arc<AdminState>>, request: Request<Body>, next: Next) -> Response {
-    if OPEN.contains(&request.uri().path()) {
+    if PUBLIC_PATHS.contains(&request.uri().path()) {
         return next.run(request).await;
     }
     let allowed = match &state.rules.load().token {
-        Some(token) => presented(request.headers()).is_some_and(|presented| token.is(presented)),
-        None if is_of_this_machine(&request) => true,
-        None => return Problem::new(StatusCode::FORBIDDEN, FOREIGN).into_response(),
+        Some(token) => presented(request.headers()).is_some_and(|presented| token.matches(presented)),
+        None if is_local_program(&request) => true,
+        None => return Problem::new(StatusCode::FORBIDDEN, NOT_LOCAL).into_response(),
     };
     if allowed {
         let mut answer = next.run(request).await;
@@ -88,15 +47,15 @@ pub(super) async fn guard(State(state): State<Arc<AdminState>>, request: Request
     refusal
 }
 
-/// For whoever watches over the process.
-pub(super) const OPEN: [&str; 3] = ["/healthz", "/readyz", "/metrics"];
+/// The paths of monitoring tools.
+pub(super) const PUBLIC_PATHS: [&str; 3] = ["/healthz", "/readyz", "/metrics"];
 
 const NO_TOKEN: &str = "the API needs the token of `admin.token_file`: `Authorization: Bearer TOKEN`";
 
-const FOREIGN: &str = "the API has no token, so it answers programs of this machine only: ask by its address or as \
-                       localhost, and not from a page of another site";
+const NOT_LOCAL: &str = "the API has no token, so it answers only programs of this machine: call it by its address or \
+                         as localhost, not from a web page of another site";
 
-/// The token of the one Authorization line.
+/// The token of the Authorization field. `None`: there is none, or more than one.
 fn presented(headers: &HeaderMap) -> Option<&[u8]> {
     let mut lines = headers.get_all(AUTHORIZATION).iter();
     let (Some(line), None) = (lines.next(), lines.next()) else { return None };
@@ -105,19 +64,20 @@ fn presented(headers: &HeaderMap) -> Option<&[u8]> {
     scheme.eq_ignore_ascii_case(b"bearer").then(|| token.trim_ascii())
 }
 
-/// Whether this was not sent by a page in a browser that happens to run here: such a page says where it is from, and
-/// one that had its own name point here asks under that name.
-fn is_of_this_machine(request: &Request<Body>) -> bool {
+/// Whether a program of this machine sent the request, and not a web page in a browser here. A browser sends the page's
+/// origin. A page whose host name was rebound to this address (DNS rebinding) sends that name as the host.
+fn is_local_program(request: &Request<Body>) -> bool {
     let header = |name| request.headers().get(name).map(|value: &HeaderValue| value.to_str().unwrap_or_default());
     let of_target = request.uri().authority().map(Authority::as_str);
     let Some(host) = of_target.or_else(|| header(HOST.as_str())) else { return false };
-    let is_here = request.extensions().get::<Peer>().is_some_and(|Peer(peer)| peer.to_canonical().is_loopback());
-    let site = header("sec-fetch-site").is_none_or(|site| site == "same-origin" || site == "none");
-    let origin = header(ORIGIN.as_str()).is_none_or(|origin| origin.strip_prefix("http://") == Some(host));
-    is_here && is_local_name(host) && site && origin
+    let is_loopback =
+        request.extensions().get::<PeerAddress>().is_some_and(|PeerAddress(peer)| peer.to_canonical().is_loopback());
+    let is_same_site = header("sec-fetch-site").is_none_or(|site| site == "same-origin" || site == "none");
+    let is_same_origin = header(ORIGIN.as_str()).is_none_or(|origin| origin.strip_prefix("http://") == Some(host));
+    is_loopback && is_local_name(host) && is_same_site && is_same_origin
 }
 
-/// An address, or a name that no name server answers for.
+/// An address, or `localhost`, which no name server can point elsewhere.
 fn is_local_name(host: &str) -> bool {
     let Ok(authority) = host.parse::<Authority>() else { return false };
     let name = authority.host().trim_start_matches('[').trim_end_matches(']');
@@ -129,18 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_token_is_compared_whole_and_never_shown() {
-        let token = Token::new(" s3cret\n").unwrap();
-        assert!(token.is(b"s3cret"));
-        assert!(!token.is(b"s3cre") && !token.is(b"s3crets") && !token.is(b""));
-        assert_eq!(token, Token::new("s3cret").unwrap());
-        assert_ne!(token, Token::new("s3cret2").unwrap());
-        assert_eq!(Token::new(" \n"), None);
-        assert_eq!(format!("{token:?}"), "Token(***)");
-    }
-
-    #[test]
-    fn a_token_is_presented_once_under_the_scheme_bearer() {
+    fn a_token_is_sent_once_under_the_scheme_bearer() {
         let of = |lines: &[&str]| {
             let mut headers = HeaderMap::new();
             for line in lines {
@@ -160,7 +109,7 @@ mod tests {
         let ask = |headers: &[(&str, &str)]| {
             let request =
                 headers.iter().fold(Request::builder(), |request, (name, value)| request.header(*name, *value));
-            is_of_this_machine(&request.extension(Peer([127, 0, 0, 1].into())).body(Body::empty()).unwrap())
+            is_local_program(&request.extension(PeerAddress([127, 0, 0, 1].into())).body(Body::empty()).unwrap())
         };
         for host in ["127.0.0.1:9090", "[::1]:9090", "localhost", "LOCALHOST:9090"] {
             assert!(ask(&[("host", host)]), "{host}");
@@ -171,8 +120,9 @@ mod tests {
             ("sec-fetch-site", "same-origin")
         ]));
         assert!(!ask(&[]));
-        let elsewhere = Request::builder().header("host", "127.0.0.1:9090").extension(Peer([10, 0, 0, 1].into()));
-        assert!(!is_of_this_machine(&elsewhere.body(Body::empty()).unwrap()));
+        let elsewhere =
+            Request::builder().header("host", "127.0.0.1:9090").extension(PeerAddress([10, 0, 0, 1].into()));
+        assert!(!is_local_program(&elsewhere.body(Body::empty()).unwrap()));
         assert!(!ask(&[("host", "evil.example:9090")]));
         assert!(!ask(&[("host", "localhost.evil.example")]));
         assert!(!ask(&[("host", "127.0.0.1:9090"), ("origin", "https://evil.example")]));

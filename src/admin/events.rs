@@ -1,4 +1,4 @@
-//! What happens, as server-sent events, for as long as somebody reads them.
+//! The event stream, as server-sent events.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -24,23 +24,26 @@ use crate::record::event_stream::Subscription;
 
 const EVENT_STREAM: HeaderValue = HeaderValue::from_static("text/event-stream");
 
-/// What keeps a silent stream from being taken for a dead one, here and by whatever stands in between.
+/// A comment this often keeps proxies and this listener from closing a silent stream.
 const HEARTBEAT: Duration = Duration::from_secs(15);
 
-pub(super) async fn follow(State(state): State<Arc<AdminState>>) -> Result<impl IntoResponse, Problem> {
+pub(super) async fn stream(State(state): State<Arc<AdminState>>) -> Result<impl IntoResponse, Problem> {
     let subscription = state.event_bus.stream().subscribe().ok_or_else(|| {
-        Problem::new(StatusCode::SERVICE_UNAVAILABLE, "as many listen already as may: try again when one has left")
+        Problem::new(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "the stream has its most readers already: try again when one of them has left",
+        )
     })?;
-    let first = Bytes::from_static(b": what happens from now on\n\n");
+    let first = Bytes::from_static(b": events from now on\n\n");
     let next = Some(Box::pin(next(subscription)) as Next);
-    Ok(([(CONTENT_TYPE, EVENT_STREAM)], Body::new(Events { first: Some(first), next })))
+    Ok(([(CONTENT_TYPE, EVENT_STREAM)], Body::new(EventBody { first: Some(first), next })))
 }
 
-/// The chunks of a stream, each when there is one.
-struct Events {
-    /// So that the reader knows at once that it is heard.
+/// The body of the answer.
+struct EventBody {
+    /// Sent at once, so that the reader knows that the stream works.
     first: Option<Bytes>,
-    /// `None`: it has ended.
+    /// `None`: the stream has ended.
     next: Option<Next>,
 }
 
@@ -49,15 +52,15 @@ type Next = Pin<Box<dyn Future<Output = Option<(Bytes, Subscription)>> + Send>>;
 async fn next(mut subscription: Subscription) -> Option<(Bytes, Subscription)> {
     let chunk = match timeout(HEARTBEAT, subscription.next()).await {
         Err(_) => Bytes::from_static(b": still here\n\n"),
-        Ok(Some(told)) => Bytes::from(written(&told)),
+        Ok(Some(item)) => Bytes::from(sse(&item)),
         Ok(None) => return None,
     };
     Some((chunk, subscription))
 }
 
-/// JSON has no line ends in it, so it is one line of data.
-fn written(told: &StreamItem) -> String {
-    match told {
+/// One server-sent event. JSON has no line ends, so it is one line of data.
+fn sse(item: &StreamItem) -> String {
+    match item {
         StreamItem::Event(number, event) => {
             format!("id: {number}\nevent: {}\ndata: {}\n\n", event.kind.as_str(), event.to_json())
         }
@@ -65,7 +68,7 @@ fn written(told: &StreamItem) -> String {
     }
 }
 
-impl http_body::Body for Events {
+impl http_body::Body for EventBody {
     type Data = Bytes;
     type Error = Infallible;
 
@@ -73,8 +76,8 @@ impl http_body::Body for Events {
         if let Some(first) = self.first.take() {
             return Poll::Ready(Some(Ok(Frame::data(first))));
         }
-        let Some(coming) = &mut self.next else { return Poll::Ready(None) };
-        match coming.as_mut().poll(cx) {
+        let Some(pending) = &mut self.next else { return Poll::Ready(None) };
+        match pending.as_mut().poll(cx) {
             Poll::Pending => Poll::Pending,
             Poll::Ready(Some((chunk, subscription))) => {
                 self.next = Some(Box::pin(next(subscription)));
@@ -97,10 +100,10 @@ mod tests {
     #[test]
     fn each_event_is_numbered_named_and_one_line_of_data() {
         let event = Event { reason: Some("two\nlines".into()), ..Event::new(EventKind::Reload) };
-        let text = written(&StreamItem::Event(7, Arc::new(event)));
+        let text = sse(&StreamItem::Event(7, Arc::new(event)));
         assert!(text.starts_with("id: 7\nevent: reload\ndata: {\"time\":"), "{text}");
         assert!(text.ends_with("\"reason\":\"two\\nlines\"}\n\n"), "{text}");
         assert_eq!(text.lines().count(), 4);
-        assert_eq!(written(&StreamItem::Lost(3)), "event: lost\ndata: {\"event\":\"lost\",\"lost\":3}\n\n");
+        assert_eq!(sse(&StreamItem::Lost(3)), "event: lost\ndata: {\"event\":\"lost\",\"lost\":3}\n\n");
     }
 }

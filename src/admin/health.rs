@@ -1,4 +1,4 @@
-//! Whether the process lives, and whether it should be sent requests.
+//! Liveness and readiness of the gateway.
 
 use std::sync::Arc;
 
@@ -9,25 +9,25 @@ use serde_json::Value;
 use serde_json::json;
 
 use super::AdminState;
-use super::limits::word;
+use super::limits::on_failure_name;
 use crate::limit::OnFailure;
 use crate::store::AnyStore;
 
-/// It answers, so it lives; also while it drains.
+/// Liveness: `ok` whenever the process can answer, also while it drains.
 pub(super) async fn healthz() -> Json<Value> {
     Json(json!({"status": "ok"}))
 }
 
-/// Ready is who accepts connections and can decide.
+/// Readiness: the gateway accepts connections and can decide.
 pub(super) async fn readyz(State(state): State<Arc<AdminState>>) -> (StatusCode, Json<Value>) {
     let gauges = (state.gauges)();
     let on_failure = state.rules.load().on_failure;
     let mut store = json!({"kind": gauges.store, "up": gauges.store_up});
     if let AnyStore::Shared(shared) = &*state.store {
-        let away = shared.shared().status().down;
-        store["on_failure"] = json!(word(on_failure));
-        if !away.is_empty() {
-            store["away"] = away.iter().map(|away| json!({"server": away.server, "cause": away.cause})).collect();
+        let down = shared.shared().status().down;
+        store["on_failure"] = json!(on_failure_name(on_failure));
+        if !down.is_empty() {
+            store["away"] = down.iter().map(|down| json!({"server": down.server, "cause": down.cause})).collect();
         }
     }
     let (status, word) = if state.is_draining() {

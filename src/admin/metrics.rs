@@ -1,4 +1,4 @@
-//! The metrics, in whichever syntax the scraper knows.
+//! The metrics, in the format that the scraper asks for.
 
 use std::sync::Arc;
 

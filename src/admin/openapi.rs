@@ -1,4 +1,4 @@
-//! What the admin listener answers, described for programs.
+//! The OpenAPI description of the admin listener.
 
 use axum::response::IntoResponse;
 use http::header::CONTENT_TYPE;
@@ -7,5 +7,5 @@ pub(super) async fn document() -> impl IntoResponse {
     ([(CONTENT_TYPE, "application/json")], DOCUMENT)
 }
 
-/// Written by hand; a test holds it to the routes.
+/// Written by hand. A test compares it with the routes.
 pub(super) const DOCUMENT: &str = include_str!("openapi.json");

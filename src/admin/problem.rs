@@ -13,7 +13,7 @@ use serde_json::json;
 
 use crate::decision::operator::InvalidLimitQuery;
 
-/// Why a question has no answer.
+/// Why a request failed.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(super) struct Problem {
     status: StatusCode,
@@ -25,13 +25,18 @@ impl Problem {
         Self { status, detail: detail.into() }
     }
 
-    /// A key that was named by hand, and names none.
-    pub(super) fn unclear(unclear: &InvalidLimitQuery) -> Self {
-        let status = match unclear {
+    /// 400: the request is wrong in a way that `detail` explains.
+    pub(super) fn bad_request(detail: impl Into<Cow<'static, str>>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, detail)
+    }
+
+    /// The request names a limit or a key that does not exist.
+    pub(super) fn invalid_query(error: &InvalidLimitQuery) -> Self {
+        let status = match error {
             InvalidLimitQuery::NoSuchLimit { .. } => StatusCode::NOT_FOUND,
             _ => StatusCode::BAD_REQUEST,
         };
-        Self::new(status, unclear.to_string())
+        Self::new(status, error.to_string())
     }
 }
 

@@ -1,16 +1,24 @@
 use std::num::NonZeroU32;
+use std::sync::Arc;
 
 use arc_swap::access::Constant;
+use axum::Router;
+use axum::body::Body;
+use http::Request;
 use http::StatusCode;
 use http::header::CONTENT_TYPE;
 use http_body_util::BodyExt;
 use serde_json::Value;
 use serde_json::json;
+use tower::ServiceExt;
 
+use super::router::router;
+use super::router::routes;
 use super::*;
 use crate::clock::Clock;
 use crate::clock::ManualClock;
 use crate::clock::Timestamp;
+use crate::decision::Policy;
 use crate::decision::policy::Access;
 use crate::key::KeyPart;
 use crate::key::KeySpec;
@@ -22,16 +30,20 @@ use crate::limit::Detail;
 use crate::limit::Limit;
 use crate::limit::LimitId;
 use crate::limit::Missing;
+use crate::limit::OnFailure;
 use crate::limit::Rule;
 use crate::limit::Then;
+use crate::record::Gauges;
+use crate::record::Metrics;
 use crate::record::Sinks;
 use crate::route::RouteTable;
 use crate::route::UpstreamId;
+use crate::store::AnyStore;
 use crate::store::MemoryStore;
 use crate::store::memory;
 
 #[tokio::test]
-async fn it_is_ready_until_it_drains_and_healthy_throughout() {
+async fn the_gateway_is_ready_until_it_drains_and_healthy_throughout() {
     let state = state();
     let router = router(Arc::clone(&state));
     assert_eq!(ask(&router, "GET", "/healthz").await.0, StatusCode::OK);
@@ -53,7 +65,7 @@ async fn metrics_are_text_for_prometheus() {
 }
 
 #[tokio::test]
-async fn what_is_not_there_is_a_problem() {
+async fn an_unknown_path_or_method_is_a_problem() {
     let (status, content_type, body) = ask(&router(state()), "GET", "/nothing").await;
     assert_eq!((status, &*content_type), (StatusCode::NOT_FOUND, "application/problem+json"));
     assert!(body.contains("/nothing"), "{body}");
@@ -63,7 +75,7 @@ async fn what_is_not_there_is_a_problem() {
 }
 
 #[tokio::test]
-async fn what_is_described_is_what_is_there() {
+async fn the_description_has_every_route_and_no_other() {
     let document: Value = serde_json::from_str(openapi::DOCUMENT).unwrap();
     let described = document["paths"].as_object().unwrap();
     let there: Vec<_> = routes().iter().map(|(path, _)| *path).collect();
@@ -77,7 +89,7 @@ async fn what_is_described_is_what_is_there() {
             let is_described = operations.get(method.to_lowercase()).is_some();
             assert_eq!(status != StatusCode::METHOD_NOT_ALLOWED, is_described, "{method} {path}");
             let open = operations[method.to_lowercase()]["security"] == json!([]);
-            assert_eq!(is_described && auth::OPEN.contains(&path.as_str()), open, "{method} {path}");
+            assert_eq!(is_described && auth::PUBLIC_PATHS.contains(&path.as_str()), open, "{method} {path}");
             if is_described {
                 let responses = &operations[method.to_lowercase()]["responses"];
                 assert!(responses[status.as_str()].is_object(), "{method} {path} answers {status}: {body}");
@@ -87,7 +99,7 @@ async fn what_is_described_is_what_is_there() {
 }
 
 #[tokio::test]
-async fn every_reference_of_the_description_leads_somewhere() {
+async fn every_reference_of_the_description_has_a_target() {
     let document: Value = serde_json::from_str(openapi::DOCUMENT).unwrap();
     let mut open = vec![&document];
     while let Some(value) = open.pop() {
@@ -128,7 +140,7 @@ async fn answers_have_the_fields_that_are_described() {
 }
 
 #[tokio::test]
-async fn a_hit_charges_a_look_does_not_and_a_reset_forgets() {
+async fn a_hit_charges_a_look_does_not_and_a_reset_empties_the_counters() {
     let router = router(state());
     let state = async || json_of(&router, "GET", "/api/v1/limits/pace/state?client_ip=10.0.0.1").await;
     let hit = async || json_of(&router, "POST", "/api/v1/limits/pace/hit?client_ip=10.0.0.1").await;
@@ -171,7 +183,7 @@ async fn a_hit_costs_what_it_says_and_takes_no_slot_for_long() {
 }
 
 #[tokio::test]
-async fn what_is_unclear_is_a_problem_that_repeats_no_value() {
+async fn an_unclear_query_is_a_problem_that_repeats_no_value() {
     let router = router(state());
     let problem = async |path: &str| {
         let (status, content_type, body) = ask(&router, "GET", &format!("/api/v1/limits/{path}")).await;
@@ -191,10 +203,10 @@ async fn what_is_unclear_is_a_problem_that_repeats_no_value() {
 }
 
 #[tokio::test]
-async fn with_a_token_only_its_owner_may_ask() {
+async fn with_a_token_only_its_holder_may_use_the_api() {
     let state = state();
     let router = router(Arc::clone(&state));
-    state.follow(AdminRules { token: Token::new("s3cret"), on_failure: OnFailure::Local });
+    state.set_rules(AdminRules { token: Token::new("s3cret"), on_failure: OnFailure::Local });
     let with = async |path: &str, token: &str| {
         let request = Request::get(path).header("authorization", token).body(Body::empty()).unwrap();
         let Ok(response) = router.clone().oneshot(request).await;
@@ -210,16 +222,16 @@ async fn with_a_token_only_its_owner_may_ask() {
     assert_eq!(with("/healthz", "Bearer other").await.status(), StatusCode::OK);
 
     // As a reload does it.
-    state.follow(AdminRules { token: Token::new("next"), on_failure: OnFailure::Local });
+    state.set_rules(AdminRules { token: Token::new("next"), on_failure: OnFailure::Local });
     assert_eq!(with("/api/v1/limits", "Bearer s3cret").await.status(), StatusCode::UNAUTHORIZED);
     assert_eq!(with("/api/v1/limits", "Bearer next").await.status(), StatusCode::OK);
 }
 
 #[tokio::test]
-async fn without_a_token_pages_of_other_sites_may_not_ask() {
+async fn without_a_token_pages_of_other_sites_may_not_use_the_api() {
     let router = router(state());
     let request = Request::get("/api/v1/limits")
-        .extension(auth::Peer([127, 0, 0, 1].into()))
+        .extension(auth::PeerAddress([127, 0, 0, 1].into()))
         .header("host", "rebound.example:9090")
         .body(Body::empty());
     let Ok(response) = router.clone().oneshot(request.unwrap()).await;
@@ -291,7 +303,7 @@ async fn ask(router: &Router, method: &str, path: &str) -> (StatusCode, String, 
         .method(method)
         .uri(path)
         .header("host", "127.0.0.1:9090")
-        .extension(auth::Peer([127, 0, 0, 1].into()));
+        .extension(auth::PeerAddress([127, 0, 0, 1].into()));
     let Ok(response) = router.clone().oneshot(request.body(Body::empty()).unwrap()).await;
     let status = response.status();
     let content_type = response.headers().get(CONTENT_TYPE).map_or("", |value| value.to_str().unwrap()).to_owned();

@@ -107,7 +107,7 @@ impl App {
         let listener_changes = self.listeners.apply(listeners, &self.workers, &self.connections, drain);
         changes.add_listeners(listener_changes);
         // The token first: a listener that opens to other machines must not answer without it.
-        self.control.follow(rules);
+        self.control.set_rules(rules);
         self.change_admin(admin, &mut changes);
 
         if let Some(log) = &self.log {

@@ -1,57 +1,21 @@
-//! Banned networks in the words of firewalls and servers.
-
-mod apart;
-mod firewall;
+//! Writes banned networks in a format.
 
 use std::fmt::Write;
-use std::str::FromStr;
 use std::time::Duration;
 
 use ipnet::IpNet;
 use ipnet::Ipv4Net;
 use ipnet::Ipv6Net;
 
-/// Who is to read it.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum Format {
-    Plain,
-    Nft,
-    Ipset,
-    Iptables,
-    Pf,
-    HostsDeny,
-    Nginx,
-    Haproxy,
-    Cisco,
-}
+use super::firewall;
+use super::format::Format;
+use super::networks::outermost;
+use super::networks::short;
 
-impl FromStr for Format {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let known = FORMATS.iter().find(|(name, _)| *name == text).map(|(_, format)| *format);
-        known.ok_or_else(|| {
-            let names: Vec<_> = FORMATS.iter().map(|(name, _)| format!("`{name}`")).collect();
-            format!("there is no such format, expected one of {}", names.join(", "))
-        })
-    }
-}
-
-const FORMATS: [(&str, Format); 9] = [
-    ("plain", Format::Plain),
-    ("nft", Format::Nft),
-    ("ipset", Format::Ipset),
-    ("iptables", Format::Iptables),
-    ("pf", Format::Pf),
-    ("hosts.deny", Format::HostsDeny),
-    ("nginx", Format::Nginx),
-    ("haproxy", Format::Haproxy),
-    ("cisco", Format::Cisco),
-];
-
-/// What keeps these networks out, each for so long. Networks within others are left out, where no time is said.
+/// Rules that deny these networks, each for the time that its ban has left. Formats without times leave out networks that
+/// lie within others.
 ///
-/// What can be loaded again replaces what was loaded before: nft, ipset, iptables, pf, cisco.
+/// In nft, ipset, iptables, pf and cisco, loading the text again replaces what was loaded before.
 pub(super) fn text(format: Format, banned: &[(IpNet, Duration)]) -> String {
     let mut v4: Vec<Ipv4Net> = Vec::new();
     let mut v6: Vec<Ipv6Net> = Vec::new();
@@ -85,20 +49,6 @@ pub(super) fn text(format: Format, banned: &[(IpNet, Duration)]) -> String {
         }
         Format::Cisco => cisco(&v4, &v6),
     }
-}
-
-/// In order, each as it was banned: neighbours stay apart, so that whoever looks for one finds it.
-fn outermost(banned: &[(IpNet, Duration)]) -> Vec<IpNet> {
-    let mut networks: Vec<IpNet> = banned.iter().map(|(network, _)| network.trunc()).collect();
-    // A network comes before those within it.
-    networks.sort_unstable_by_key(|network| (network.network(), network.prefix_len()));
-    networks.dedup_by(|next, kept| kept.contains(&*next));
-    networks
-}
-
-/// A host without its prefix.
-fn short(network: &IpNet) -> String {
-    if network.prefix_len() == network.max_prefix_len() { network.addr().to_string() } else { network.to_string() }
 }
 
 fn lines(networks: &[String], line: impl Fn(&str) -> String) -> String {
@@ -144,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn each_reader_gets_its_own_words() {
+    fn each_program_gets_its_own_format() {
         let plain = "198.51.100.0/24\n203.0.113.9\n2001:db8::/32\n";
         check("plain", plain);
         check("haproxy", plain);
@@ -164,13 +114,13 @@ mod tests {
     }
 
     #[test]
-    fn neighbours_are_not_made_one() {
+    fn neighbours_are_not_merged() {
         let networks = ["198.51.100.7/32", "198.51.100.6/32", "198.51.100.6/32"].map(hour);
         assert_eq!(text(Format::Plain, &networks), "198.51.100.6\n198.51.100.7\n");
     }
 
     #[test]
-    fn nobody_banned_is_an_empty_list_and_no_mistake() {
+    fn without_bans_the_list_is_empty_and_valid() {
         assert_eq!(text(Format::Plain, &[]), "");
         assert!(!text(Format::Nft, &[]).contains("elements"));
         assert!("fail2ban".parse::<Format>().unwrap_err().contains("`hosts.deny`"));

@@ -5,22 +5,22 @@ use std::time::Duration;
 
 use ipnet::IpNet;
 
-use super::apart::Range;
-use super::apart::apart;
-use super::outermost;
-use super::short;
+use super::networks::outermost;
+use super::networks::short;
+use super::ranges::BannedRange;
+use super::ranges::disjoint_ranges;
 use crate::units::whole_seconds;
 
-/// A table of its own for `nft -f`, with a set for each kind of address, and the rules that drop what is in them. Each
-/// entry ends with its ban, whether or not anything is loaded again.
+/// A table of its own for `nft -f`, with a set for IPv4, a set for IPv6, and rules that drop packets from them. Each
+/// entry times out when its ban ends, even if nothing is loaded again.
 pub(super) fn nft(banned: &[(IpNet, Duration)]) -> String {
-    let ranges = apart(banned);
+    let ranges = disjoint_ranges(banned);
     let (v4, v6): (Vec<_>, Vec<_>) = ranges.iter().partition(|range| range.is_v4());
-    // To delete what is not there is a mistake; to add what is there is none.
+    // Deleting a table that is not there is an error, and adding one that is there is not. So it is added first.
     let mut text = "add table inet portcullis\ndelete table inet portcullis\n\ntable inet portcullis {\n".to_owned();
     set(&mut text, "banned4", "ipv4_addr", &v4);
     set(&mut text, "banned6", "ipv6_addr", &v6);
-    // Before anything else looks at a packet, also where containers are: it comes to nobody here.
+    // Priority -300 is before all other rules, so the packet is dropped before it is routed to a container.
     text.push_str(
         "\tchain drop_banned {\n\t\ttype filter hook prerouting priority -300; policy accept;\n\
          \t\tip saddr @banned4 drop\n\t\tip6 saddr @banned6 drop\n\t}\n}\n",
@@ -28,7 +28,7 @@ pub(super) fn nft(banned: &[(IpNet, Duration)]) -> String {
     text
 }
 
-fn set(text: &mut String, name: &str, kind: &str, ranges: &[&Range]) {
+fn set(text: &mut String, name: &str, kind: &str, ranges: &[&BannedRange]) {
     let _ = write!(text, "\tset {name} {{\n\t\ttype {kind}\n\t\tflags interval, timeout\n");
     if !ranges.is_empty() {
         let elements: Vec<_> = ranges
@@ -40,11 +40,11 @@ fn set(text: &mut String, name: &str, kind: &str, ranges: &[&Range]) {
     text.push_str("\t}\n");
 }
 
-/// What every nft takes, in seconds: 2^32 milliseconds.
+/// The longest timeout that every version of nft takes, in seconds: 2^32 milliseconds.
 const LONGEST_TIMEOUT: u64 = 4_294_967;
 
-/// A chain of its own for `iptables-restore --noflush` and, the same text, `ip6tables-restore --noflush`: each takes the
-/// lines that are for it.
+/// A chain of its own. The same text works with `iptables-restore --noflush` and `ip6tables-restore --noflush`: each
+/// takes the lines of its address family.
 pub(super) fn iptables(banned: &[(IpNet, Duration)]) -> String {
     let mut text = "\
 # For `iptables-restore --noflush` and `ip6tables-restore --noflush`, as often as you like. Packets come here by a rule

@@ -1,4 +1,4 @@
-//! Banned networks without overlaps: where one is within another, each address keeps the ban that lasts longest.
+//! Splits banned networks into ranges that do not overlap. Each address keeps the ban that lasts longest.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -8,37 +8,37 @@ use std::time::Duration;
 
 use ipnet::IpNet;
 
-use super::short;
+use super::networks::short;
 
-/// Addresses from the first to the last, banned for so long.
+/// The addresses from `first` to `last`, and how long they are still banned.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub(super) struct Range {
+pub(super) struct BannedRange {
     first: Bits,
     last: Bits,
     pub(super) left: Duration,
-    /// Where it is one network as it was banned.
+    /// Set where the range is one network as it was banned.
     network: Option<IpNet>,
 }
 
-/// An address as a number, IPv4 before IPv6.
+/// Whether an address is IPv6, and its bits. IPv4 sorts first.
 type Bits = (bool, u128);
 
-/// In the order of their addresses.
-pub(super) fn apart(banned: &[(IpNet, Duration)]) -> Vec<Range> {
-    let mut networks: Vec<_> = banned.iter().map(|(network, left)| Range::of(network.trunc(), *left)).collect();
-    // A network comes before those within it; of the same one the longest ban comes first.
+/// Sorted by address.
+pub(super) fn disjoint_ranges(banned: &[(IpNet, Duration)]) -> Vec<BannedRange> {
+    let mut networks: Vec<_> = banned.iter().map(|(network, left)| BannedRange::of(network.trunc(), *left)).collect();
+    // A network sorts before those within it. Of equal networks, the longest ban sorts first.
     networks.sort_unstable_by(|a, b| (a.first, b.last, b.left).cmp(&(b.first, a.last, a.left)));
-    let (mut ranges, mut open) = (Vec::new(), Vec::<Range>::new());
+    let (mut ranges, mut open) = (Vec::new(), Vec::<BannedRange>::new());
     for network in networks {
         while open.last().is_some_and(|around| around.last < network.first) {
             ranges.extend(open.pop());
         }
         match open.last_mut() {
-            // All of it is banned for longer.
+            // The network around it is banned for longer.
             Some(around) if around.left >= network.left => continue,
             Some(around) => {
                 ranges.extend(around.up_to(network.first));
-                around.goes_on_after(network.last);
+                around.keep_after(network.last);
             }
             None => {}
         }
@@ -49,7 +49,7 @@ pub(super) fn apart(banned: &[(IpNet, Duration)]) -> Vec<Range> {
     ranges
 }
 
-impl Range {
+impl BannedRange {
     fn of(network: IpNet, left: Duration) -> Self {
         let (first, last) = (bits(network.network()), bits(network.broadcast()));
         Self { first, last, left, network: Some(network) }
@@ -59,21 +59,21 @@ impl Range {
         !self.first.0
     }
 
-    /// What there is of it before an address; nothing where it begins there.
+    /// The part before an address. `None`: the range begins there.
     fn up_to(&self, first: Bits) -> Option<Self> {
         (self.first < first).then(|| Self { last: (first.0, first.1 - 1), network: None, ..self.clone() })
     }
 
-    /// What there is of it after an address. Where it ends there, it begins behind its end, and is none.
-    fn goes_on_after(&mut self, last: Bits) {
+    /// Cuts the range down to the part after an address. If nothing is left, `first` is above `last`.
+    fn keep_after(&mut self, last: Bits) {
         self.network = None;
-        // Behind the last address there is none.
+        // After the highest address there is none.
         let (first, end) = last.1.checked_add(1).map_or((1, 0), |next| (next, self.last.1));
         (self.first.1, self.last.1) = (first, end);
     }
 }
 
-impl fmt::Display for Range {
+impl fmt::Display for BannedRange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.network {
             Some(network) => f.write_str(&short(network)),
@@ -109,13 +109,14 @@ mod tests {
     fn check(banned: &[(&str, u64)], expected: &[(&str, u64)]) {
         let banned: Vec<_> =
             banned.iter().map(|(net, left)| (net.parse().unwrap(), Duration::from_secs(*left))).collect();
-        let found: Vec<_> = apart(&banned).iter().map(|range| (range.to_string(), range.left.as_secs())).collect();
+        let found: Vec<_> =
+            disjoint_ranges(&banned).iter().map(|range| (range.to_string(), range.left.as_secs())).collect();
         let expected: Vec<_> = expected.iter().map(|(range, left)| ((*range).to_owned(), *left)).collect();
         assert_eq!(found, expected);
     }
 
     #[test]
-    fn what_lasts_longer_is_cut_out_of_what_is_around_it() {
+    fn a_longer_ban_is_cut_out_of_the_network_around_it() {
         check(&[("198.51.100.0/24", 5), ("198.51.100.7/32", 5)], &[("198.51.100.0/24", 5)]);
         check(
             &[("198.51.100.7/32", 9), ("198.51.100.0/24", 5), ("198.51.101.0/24", 5)],
@@ -143,7 +144,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_address_keeps_its_longest_ban_and_none_stands_twice(
+        fn every_address_keeps_its_longest_ban_and_is_in_one_range(
             banned in prop::collection::vec((0_u8..=15, 28_u8..=32, 1_u64..6), 0..12),
         ) {
             let banned: Vec<_> = banned
@@ -154,7 +155,7 @@ mod tests {
                 })
                 .collect();
             let mut found = BTreeMap::new();
-            for range in apart(&banned) {
+            for range in disjoint_ranges(&banned) {
                 for bits in range.first.1..=range.last.1 {
                     prop_assert!(found.insert(address((false, bits)), range.left).is_none());
                 }

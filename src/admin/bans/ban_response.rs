@@ -1,0 +1,49 @@
+//! A ban as the API shows it.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use crate::store::bans::Ban;
+use crate::store::bans::BanSubject;
+
+/// Addresses and user names of a ban that was set on this gateway are shown in clear. Other keys are masked.
+#[derive(Debug, Serialize)]
+pub(in crate::admin) struct BanResponse {
+    id: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    address: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    limit: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    key: Option<BTreeMap<String, String>>,
+    until: String,
+    reason: String,
+}
+
+impl BanResponse {
+    pub(super) fn of(ban: &Ban) -> Self {
+        let (address, limit, key) = match &ban.subject {
+            BanSubject::Address(network) => (Some(network.to_string()), None, None),
+            BanSubject::Key { limit, named, .. } => {
+                (None, Some(limit.to_string()), Some(named.told().iter().cloned().collect()))
+            }
+        };
+        Self {
+            id: ban.id.to_string(),
+            address,
+            limit,
+            key,
+            until: ban.until.to_string(),
+            reason: ban.reason.to_string(),
+        }
+    }
+}
+
+/// The ban for a log line. A key is named only by its limit.
+pub(super) fn log_name(ban: &Ban) -> String {
+    match &ban.subject {
+        BanSubject::Address(network) => network.to_string(),
+        BanSubject::Key { limit, .. } => format!("a key of {limit}"),
+    }
+}

@@ -1,0 +1,115 @@
+//! Bans an address or a key for an operator.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Json;
+use axum::body::Bytes;
+use axum::extract::State;
+use axum::response::IntoResponse;
+use http::StatusCode;
+use http::header::LOCATION;
+use ipnet::IpNet;
+use serde::Deserialize;
+use tracing::info;
+
+use super::ban_response::BanResponse;
+use super::ban_response::log_name;
+use super::limit_key::limit_key;
+use super::parse::network_of;
+use crate::admin::AdminState;
+use crate::admin::problem::Problem;
+use crate::store::bans::BanSubject;
+use crate::units::Span;
+
+/// The body of the request.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct BanRequest {
+    address: Option<String>,
+    limit: Option<String>,
+    key: Option<BTreeMap<String, String>>,
+    #[serde(rename = "for")]
+    span: String,
+    #[serde(default)]
+    reason: String,
+    #[serde(default)]
+    force: bool,
+}
+
+pub(in crate::admin) async fn create(
+    State(state): State<Arc<AdminState>>,
+    body: Bytes,
+) -> Result<impl IntoResponse, Problem> {
+    let request: BanRequest = serde_json::from_slice(&body)
+        .map_err(|error| Problem::bad_request(format!("{EXPECTED}: {}", position(&error))))?;
+    let span = request.span()?;
+    request.check_reason()?;
+    let subject = match (&request.address, &request.limit) {
+        (Some(address), None) if request.key.is_none() => BanSubject::Address(request.network(address)?),
+        (None, Some(limit)) => banned_key(&state, limit, request.key.as_ref())?,
+        _ => return Err(Problem::bad_request(EXPECTED)),
+    };
+    let ban = state.store.ban_by_operator(subject, span, &request.reason).await;
+    let ban = ban.map_err(|full| Problem::new(StatusCode::INSUFFICIENT_STORAGE, full.to_string()))?;
+    info!(ban = %ban.id, until = %ban.until, "an operator banned {}", log_name(&ban));
+    let location = format!("/api/v1/bans/{}", ban.id);
+    Ok((StatusCode::CREATED, [(LOCATION, location)], Json(BanResponse::of(&ban))))
+}
+
+fn banned_key(
+    state: &AdminState,
+    limit: &str,
+    values: Option<&BTreeMap<String, String>>,
+) -> Result<BanSubject, Problem> {
+    let values: Vec<_> =
+        values.into_iter().flatten().map(|(name, value)| (Cow::Borrowed(&**name), Cow::Borrowed(&**value))).collect();
+    let query = limit_key(state, limit, &values)?;
+    if query.shadow {
+        return Err(Problem::bad_request("this limit is a shadow: it denies no request, so it bans no key"));
+    }
+    Ok(BanSubject::Key { key: query.key, limit: query.limit, named: query.named, client: None })
+}
+
+impl BanRequest {
+    /// A very large network needs `force`, because it is probably a mistake. Everyone cannot be banned at all.
+    fn network(&self, text: &str) -> Result<IpNet, Problem> {
+        let network = network_of(text)?;
+        let shortest = if network.addr().is_ipv4() { SHORTEST_V4 } else { SHORTEST_V6 };
+        match network.prefix_len() {
+            0 => Err(Problem::bad_request("`address`: that is everyone")),
+            length if length < shortest && !self.force => Err(Problem::bad_request(format!(
+                "`address`: {network} is larger than a /{shortest}, which may be most of your visitors; if you mean \
+                 it, add `\"force\": true` (`--force` on the command line)"
+            ))),
+            _ => Ok(network),
+        }
+    }
+
+    fn span(&self) -> Result<Duration, Problem> {
+        let Span(span) = self.span.parse().map_err(|error| Problem::bad_request(format!("`for`: {error}")))?;
+        if span.is_zero() { Err(Problem::bad_request("`for`: a ban must last longer than 0 s")) } else { Ok(span) }
+    }
+
+    fn check_reason(&self) -> Result<(), Problem> {
+        let is_plain = self.reason.chars().count() <= MAX_REASON && !self.reason.chars().any(char::is_control);
+        if is_plain { Ok(()) } else { Err(Problem::bad_request("`reason` is one line of at most 200 characters")) }
+    }
+}
+
+/// Where the JSON is wrong. The content is not repeated.
+fn position(error: &serde_json::Error) -> String {
+    format!("line {}, column {}", error.line(), error.column())
+}
+
+/// In characters.
+const MAX_REASON: usize = 200;
+
+/// The shortest prefixes that are banned without `force`.
+const SHORTEST_V4: u8 = 8;
+const SHORTEST_V6: u8 = 16;
+
+const EXPECTED: &str =
+    "expected JSON with `address`, or with `limit` and `key`, and with `for`; `reason` and `force` are optional";

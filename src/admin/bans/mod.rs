@@ -1,0 +1,21 @@
+//! Bans: listing, setting and lifting them, and exporting them for firewalls.
+
+mod ban_response;
+mod create;
+mod export;
+mod key_ban_response;
+mod lift;
+mod limit_key;
+mod parse;
+mod read;
+mod remove;
+mod remove_matching;
+
+pub(super) use self::create::create;
+pub(super) use self::export::export;
+pub(super) use self::key_ban_response::KeyBanResponse;
+pub(super) use self::key_ban_response::ban_of;
+pub(super) use self::read::list;
+pub(super) use self::read::show;
+pub(super) use self::remove::remove;
+pub(super) use self::remove_matching::remove_matching;

@@ -1,0 +1,128 @@
+//! Lifts the bans of an address, of a key, or all of them.
+
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::RawQuery;
+use axum::extract::State;
+use http::StatusCode;
+use ipnet::IpNet;
+use serde::Serialize;
+
+use super::ban_response::BanResponse;
+use super::ban_response::log_name;
+use super::lift::lift;
+use super::limit_key::limit_key;
+use super::parse::network_of;
+use crate::admin::AdminState;
+use crate::admin::problem::Problem;
+use crate::decision::operator::LimitQuery;
+use crate::key::Selector;
+use crate::store::bans::Ban;
+use crate::store::bans::BanId;
+use crate::store::bans::BanSubject;
+
+#[derive(Debug, Serialize)]
+pub(in crate::admin) struct LiftedResponse {
+    lifted: Vec<BanResponse>,
+    /// The ban of a wider network, which still denies the address.
+    remaining: Option<BanResponse>,
+}
+
+/// Which bans to lift.
+enum LiftQuery<'q> {
+    All,
+    /// Those of an address or a network.
+    Address(IpNet),
+    /// The ban of a key: the limit, and the values of its selectors.
+    Key(Cow<'q, str>, Vec<(Cow<'q, str>, Cow<'q, str>)>),
+}
+
+/// Lifts the bans that the query names, and resets their keys.
+pub(in crate::admin) async fn remove_matching(
+    State(state): State<Arc<AdminState>>,
+    RawQuery(query): RawQuery,
+) -> Result<Json<LiftedResponse>, Problem> {
+    let query = LiftQuery::parse(query.as_deref().unwrap_or_default())?;
+    let ids = match &query {
+        LiftQuery::All => state.store.bans().list().iter().map(|ban| ban.id).collect(),
+        LiftQuery::Address(network) => bans_of_network(&state, *network),
+        LiftQuery::Key(limit, values) => [BanId::of_key(limit_key(&state, limit, values)?.key)].into(),
+    };
+    let lifted = lift(&state, &ids.into_iter().collect::<Vec<_>>()).await?;
+    let wider = match &query {
+        LiftQuery::Address(network) => wider_ban(&state, *network),
+        LiftQuery::All | LiftQuery::Key(..) => None,
+    };
+    if lifted.is_empty() && !matches!(query, LiftQuery::All) {
+        return Err(Problem::new(StatusCode::NOT_FOUND, not_banned(&query, wider.as_ref())));
+    }
+    let lifted = lifted.iter().map(BanResponse::of).collect();
+    Ok(Json(LiftedResponse { lifted, remaining: wider.as_ref().map(BanResponse::of) }))
+}
+
+impl<'q> LiftQuery<'q> {
+    /// An unclear query lifts nothing.
+    fn parse(query: &'q str) -> Result<Self, Problem> {
+        let mut values: Vec<_> = form_urlencoded::parse(query.as_bytes()).collect();
+        let mut take = |name: &str| {
+            let mut found: Vec<_> = values.extract_if(.., |(given, _)| given == name).map(|(_, value)| value).collect();
+            if found.len() > 1 {
+                Err(Problem::bad_request(format!("several values for `{name}`")))
+            } else {
+                Ok(found.pop())
+            }
+        };
+        match (take("all")?.as_deref(), take("address")?, take("limit")?) {
+            (None, None, Some(limit)) => Ok(Self::Key(limit, values)),
+            _ if !values.is_empty() => Err(Problem::bad_request(EXPECTED)),
+            (Some("true"), None, None) => Ok(Self::All),
+            (None, Some(address), None) => network_of(&address).map(Self::Address),
+            _ => Err(Problem::bad_request(EXPECTED)),
+        }
+    }
+}
+
+/// The bans of exactly this network, and those of limits whose key is this address and nothing else.
+fn bans_of_network(state: &AdminState, network: IpNet) -> BTreeSet<BanId> {
+    let is_host = network.prefix_len() == network.max_prefix_len();
+    let matches = |of: IpNet| if is_host { of.contains(&network) } else { of == network };
+    // Bans of other gateways are known only by the hash of their key, so the hash is computed for each such limit.
+    let policy = state.policy.load();
+    let by_address = policy.limits.iter().filter(|limit| {
+        let [part] = &limit.key.parts[..] else { return false };
+        matches!(part.selector, Selector::ClientIp(_))
+    });
+    let address = [(Cow::Borrowed("client_ip"), Cow::Owned(network.network().to_string()))];
+    let queries = by_address
+        .filter_map(|limit| LimitQuery::new(&policy, &limit.name, &address, None, &state.store.hashers()).ok())
+        .filter(|query| query.named.address.is_some_and(matches));
+    // Limits that a reload removed may still have bans.
+    let all = state.store.bans().list();
+    let listed = all.iter().filter(|ban| match &ban.subject {
+        BanSubject::Address(of) => *of == network,
+        BanSubject::Key { named, .. } => named.address.is_some_and(matches),
+    });
+    queries.map(|query| BanId::of_key(query.key)).chain(listed.map(|ban| ban.id)).collect()
+}
+
+/// The ban of a network that contains this one.
+fn wider_ban(state: &AdminState, network: IpNet) -> Option<Ban> {
+    let all = state.store.bans().list();
+    all.into_iter().find(|ban| matches!(&ban.subject, BanSubject::Address(of) if of.contains(&network)))
+}
+
+fn not_banned(query: &LiftQuery<'_>, wider: Option<&Ban>) -> String {
+    match (query, wider) {
+        (LiftQuery::Address(_), Some(wider)) => {
+            format!("that address is banned as part of {}: lift that ban", log_name(wider))
+        }
+        (LiftQuery::Key(limit, _), _) => format!("this key of {limit} is not banned"),
+        _ => "that address is not banned".to_owned(),
+    }
+}
+
+const EXPECTED: &str = "expected one of `address=ADDRESS`, `limit=NAME` with a value for each selector of its key, and \
+                        `all=true`";

@@ -1,0 +1,76 @@
+//! What the handlers of the admin listener read and change.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering;
+
+use arc_swap::ArcSwap;
+use arc_swap::access::DynAccess;
+
+use super::AdminRules;
+use crate::decision::Policy;
+use crate::record::EventBus;
+use crate::record::Gauges;
+use crate::record::Metrics;
+use crate::store::AnyStore;
+
+/// What the gateway gives to the admin listener.
+pub struct AdminSources {
+    pub metrics: Arc<Metrics>,
+    /// Reads the gauges, once for each scrape.
+    pub gauges: Box<dyn Fn() -> Gauges + Send + Sync>,
+    /// The policy in force.
+    pub policy: Box<dyn DynAccess<Policy> + Send + Sync>,
+    pub store: Arc<AnyStore>,
+    pub event_bus: Arc<EventBus>,
+}
+
+/// Shared by all handlers.
+pub struct AdminState {
+    pub(super) metrics: Arc<Metrics>,
+    pub(super) gauges: Box<dyn Fn() -> Gauges + Send + Sync>,
+    pub(super) policy: Box<dyn DynAccess<Policy> + Send + Sync>,
+    pub(super) store: Arc<AnyStore>,
+    pub(super) event_bus: Arc<EventBus>,
+    pub(super) rules: ArcSwap<AdminRules>,
+    draining: AtomicBool,
+}
+
+impl AdminState {
+    pub fn new(sources: AdminSources, rules: AdminRules) -> Arc<Self> {
+        let AdminSources { metrics, gauges, policy, store, event_bus } = sources;
+        let (rules, draining) = (ArcSwap::from_pointee(rules), AtomicBool::new(false));
+        Arc::new(Self { metrics, gauges, policy, store, event_bus, rules, draining })
+    }
+
+    /// Applies the rules of a reload.
+    pub fn set_rules(&self, rules: AdminRules) {
+        let before = self.rules.swap(Arc::new(rules));
+        // The subscribers of the event stream showed the old token.
+        if before.token != self.rules.load().token {
+            self.event_bus.stream().close_subscriptions();
+        }
+    }
+
+    /// From now on `/readyz` answers that the gateway is draining.
+    pub fn begin_draining(&self) {
+        self.draining.store(true, Ordering::Relaxed);
+    }
+
+    pub(super) fn is_draining(&self) -> bool {
+        self.draining.load(Ordering::Relaxed)
+    }
+}
+
+impl fmt::Debug for AdminSources {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AdminSources").field("store", &self.store).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for AdminState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AdminState").field("draining", &self.draining).finish_non_exhaustive()
+    }
+}
