@@ -1,4 +1,4 @@
-//! The OpenAPI description of the admin listener.
+//! The `OpenAPI` description of the admin listener.
 
 use axum::response::IntoResponse;
 use http::header::CONTENT_TYPE;
