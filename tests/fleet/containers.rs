@@ -82,7 +82,7 @@ impl Container {
         docker(&[&["exec", &self.name], program].concat())
     }
 
-    /// Starts a program inside of it that goes on.
+    /// Starts a program inside, in the background.
     #[track_caller]
     pub(super) fn spawn(&self, program: &[&str]) {
         docker(&[&["exec", "--detach", &self.name], program].concat());

@@ -9,10 +9,10 @@ use std::time::Duration;
 use crate::support::Caller;
 use crate::support::Stopwatch;
 
-/// The routes, by what happens on them while Redis is away.
+/// The routes, named after their policy for outages.
 pub(super) const POLICIES: [&str; 2] = ["deny", "local"];
 
-/// So many keys share the load: with this many each of them asks for several times what it is granted.
+/// So many keys share the load: each asks for several times its limit.
 pub(super) const KEYS: usize = 12;
 
 /// Connections of each gateway's clients, half of them for each policy.

@@ -28,7 +28,7 @@ const SHARE: usize = MOST / GATEWAYS;
 /// How long a fault lasts.
 const FAULT: Duration = Duration::from_secs(15);
 
-/// Until a gateway has noticed that Redis is gone, its longest `timeout` and a little more.
+/// A gateway notices an outage within this time: its longest `timeout` and a little more.
 const NOTICING: Duration = Duration::from_secs(3);
 
 /// One kind of broken network.
@@ -37,7 +37,7 @@ struct Fault {
     inject: fn(&Fleet),
     /// These gateways surely have no Redis while it lasts.
     without_redis: &'static [usize],
-    /// A master is replaced: what it had not told its replica is lost.
+    /// A master is replaced, and what it had not replicated is lost.
     fails_over: bool,
 }
 
@@ -127,7 +127,7 @@ fn measure(fleet: &Fleet, fault: &Fault, clock: Stopwatch) -> Span {
     Span { broken, healing, healed, normal }
 }
 
-/// Waits until no gateway answers 503 for want of Redis, whichever of its masters is asked.
+/// Waits until no gateway answers 503 because of an outage, for keys on every master.
 #[track_caller]
 fn decided_by_redis(fleet: &Fleet) {
     for (number, door) in fleet.addresses().into_iter().enumerate() {

@@ -20,7 +20,7 @@ pub(super) const WINDOW_SECONDS: u64 = 3;
 /// How long each gateway waits for Redis. The last one is impatient: to it a slow network is one without Redis.
 const TIMEOUTS: [&str; GATEWAYS] = ["2s", "2s", "250ms"];
 
-/// A route for each policy; what stands behind it names the gateway to the application.
+/// A route for each policy. The rest of the path names the gateway to the application.
 const ROUTES: &str = "routes:
   - match: /deny/*
     limits: [{name: denying, key: header.x-key, rate: MOST per WINDOW seconds, on_failure: deny}]

@@ -46,7 +46,7 @@ async fn each_server_that_is_connected_to_anew_is_believed_anew() {
     let listens = |node: &RedisServer| node.cli(&["PUBSUB", "NUMSUB", "gate:resets"]).ends_with('1');
     eventually("it listens to one of them", || cluster.nodes.iter().any(listens));
     for master in &cluster.nodes[..3] {
-        // The subscription stands meanwhile: it may be to another server.
+        // The subscription stays: it may be on another server.
         let before = reach.denied.epoch();
         master.cli(&["CLIENT", "KILL", "TYPE", "normal"]);
         eventually("nothing is believed", || reach.denied.epoch() > before);
@@ -80,7 +80,7 @@ async fn a_replica_that_takes_over_is_found() {
     for name in NAMES {
         reach.until_well(name).await;
     }
-    // What a replica was not told yet is lost with its master.
+    // What is not replicated yet is lost with its master.
     let keys = |nodes: &[RedisServer]| -> Vec<String> { nodes.iter().map(|node| node.cli(&["DBSIZE"])).collect() };
     eventually("the replicas know every key", || keys(&cluster.nodes[..3]) == keys(&cluster.nodes[3..]));
     let address = master_of(&cluster, NAMES[0]).address();
@@ -114,7 +114,7 @@ async fn a_slot_that_moves_is_followed_and_nothing_is_done_twice() {
     let (source, target) = (from.cli(&["CLUSTER", "MYID"]), to.cli(&["CLUSTER", "MYID"]));
     assert_eq!(to.cli(&["CLUSTER", "SETSLOT", &slot, "IMPORTING", &source]), "OK");
     assert_eq!(from.cli(&["CLUSTER", "SETSLOT", &slot, "MIGRATING", &target]), "OK");
-    // The key is still here; one that is not is asked for there.
+    // This key is still on the old server. A new key is on the new one.
     assert_eq!(reach.call(name).await.0, Ok(2));
     assert_eq!(reach.call("{moving}:new").await.0, Ok(1));
     let port = to.address().port().to_string();

@@ -11,7 +11,7 @@ use crate::reach::logged;
 use crate::support::RedisServer;
 use crate::support::eventually;
 
-/// Breaks the server, sees it away for this cause, mends it, and sees it back within a second.
+/// Breaks the server, checks that the outage has this cause, repairs it, and checks that it is used again within a second.
 async fn goes_and_comes(server: &RedisServer, cause: &str, break_it: &[&str], mend_it: &[&str]) {
     let reach = Reach::single(server.url()).await;
     assert_eq!(reach.call("a").await.0, Ok(1));

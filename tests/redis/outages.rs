@@ -60,10 +60,10 @@ async fn a_stopped_server_is_waited_for_once_and_is_back_as_soon_as_it_wakes() {
     server.resume();
     let waited = reach.until_well("a").await;
     assert!(waited < SOON / 2, "back after {waited:?}");
-    // What was sent when it slept was done when it woke, and was not sent again.
+    // The commands that were sent while it was stopped ran when it resumed, and were not sent again.
     assert_eq!(server.cli(&["GET", "gate:a"]), "3");
     let made = connections(&server) - before;
-    // The keys to sign with are asked for over one of their own, and so are the bans.
+    // The key ring and the bans have a connection each.
     assert!(made <= 5, "{made} connections were piled up");
 }
 
@@ -122,7 +122,7 @@ async fn connections_that_a_server_closes_while_nobody_asks_are_no_failure() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_that_accepts_nothing_is_given_up_in_time() {
-    // A listener whose queue is full drops what comes, as a network in between would.
+    // A listener with a full queue drops new connections, as a network would.
     let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).expect("a socket");
     socket.bind(&std::net::SocketAddr::from(([127, 0, 0, 1], 0)).into()).expect("a free port");
     socket.listen(0).expect("it listens");

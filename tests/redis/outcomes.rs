@@ -138,7 +138,7 @@ async fn a_flood_of_what_is_exhausted_is_answered_here_until_someone_says_that_t
         assert!(last.is_some());
         assert_eq!(one.trips(), before + 1, "a failed login is one round trip");
     }
-    // The others hear nothing of what may come back here; they are told when it does.
+    // Other gateways do not learn of reservations that may be released. They learn of the release.
     let before = other.trips();
     for _ in 0..1000 {
         assert!(!other.store.decide(&batch).await.expect("an answer")[0].passes());

@@ -121,7 +121,7 @@ impl Reach {
         }
     }
 
-    /// Calls until it is known to be away; every one of them takes no longer than the timeout.
+    /// Calls until the outage is known. No call takes longer than the timeout.
     pub(crate) async fn until_away(&self, name: &str) {
         let begun = Stopwatch::start();
         loop {
@@ -130,16 +130,16 @@ impl Reach {
             if answer == Err(Failure::Open) && !self.shared.status().up {
                 return;
             }
-            assert!(begun.elapsed() < SOON * 20, "it is not away");
+            assert!(begun.elapsed() < SOON * 20, "no outage was noticed");
         }
     }
 
-    /// Every one of some calls is turned away without waiting.
+    /// Checks that calls fail at once.
     pub(crate) async fn is_away_at_once(&self, name: &str) {
         for _ in 0..20 {
             let (answer, took) = self.call(name).await;
             assert_eq!(answer, Err(Failure::Open));
-            assert!(took < AT_ONCE, "turned away after {took:?}");
+            assert!(took < AT_ONCE, "failed after {took:?}");
         }
     }
 

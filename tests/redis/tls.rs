@@ -85,7 +85,7 @@ fn server(authority: &Authority) -> (RedisServer, u16) {
     (server, port)
 }
 
-/// What the test below asks for in a process of its own.
+/// The part of the test below that runs in its own process.
 const URL: &str = "PORTCULLIS_TEST_URL";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

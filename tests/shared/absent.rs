@@ -35,7 +35,7 @@ fn a_gateway_starts_without_redis_says_so_once_and_recovers_by_itself() {
     let statuses: Vec<u16> = (0..4).map(|_| ask(RAW)).collect();
     assert_eq!(statuses, [200, 200, 429, 429], "half of four, on two gateways");
     assert!(first.elapsed() < Duration::from_secs(1), "{:?}", first.elapsed());
-    // It is tried again and again, and told once.
+    // The gateway tries again and again, and logs the outage once.
     thread::sleep(Duration::from_secs(2));
     assert_eq!(ask_admin(&gateway, "GET", "/readyz").status, 200);
     assert!(!store_up(&gateway));

@@ -160,8 +160,7 @@ fn bans_cost_a_redis_at_rest_a_few_commands_a_minute() {
     thread::sleep(Duration::from_secs(1));
     let before = commands(&site.redis);
     thread::sleep(Duration::from_secs(12));
-    // Whether one that nobody sends anything is still there, is asked every 15 s; what it holds, and what is new of bans
-    // and keys, not more often.
+    // An idle connection is checked every 15 s. Memory, bans and keys are polled no more often.
     let asked = commands(&site.redis) - before - 1.0;
     assert!(asked <= 3.0 * 4.0, "{asked} commands in 12 s for three gateways at rest");
 }

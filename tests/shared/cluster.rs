@@ -73,8 +73,8 @@ fn limits_in_different_slots_are_charged_all_or_none_and_never_let_more_pass() {
         assert!(count(&key, None) <= 10, "{} of {key}", count(&key, None));
         assert!(count(&key, Some("/one")) <= 7 && count(&key, Some("/two")) <= 7);
     }
-    // What was reserved for requests that another key then refused was given back: asked one after another, each
-    // client gets what is left of its ten, and nothing more.
+    // Charges of requests that another key refused were taken back: asked one after another, each client gets the rest
+    // of its ten, and no more.
     let mut left = Caller::default();
     for key in 0..10 {
         let key = format!("{RAW}-{key}");
@@ -85,7 +85,7 @@ fn limits_in_different_slots_are_charged_all_or_none_and_never_let_more_pass() {
         let of_key = arrivals.iter().filter(|arrival| arrival.key == key);
         assert_eq!(of_key.count(), 10, "{key}");
     }
-    // A request is refused by one key alone: the others are asked as well, and all that deny are named.
+    // One key alone refuses: the response names exactly the limits that deny.
     let key = format!("{RAW}-named");
     let ask = || Request::new(gateways[0].address(), "GET", "/one").header("X-Key", &key).send();
     assert_eq!((0..7).map(|_| ask().status).collect::<Vec<_>>(), [200; 7]);
@@ -148,7 +148,7 @@ fn requests_go_on_while_a_master_of_the_cluster_is_replaced() {
     for key in 0..60 {
         let key = format!("{RAW}-{key}");
         let passed = application.arrivals().iter().filter(|arrival| arrival.key == key).count();
-        // 20 by Redis; ten at each gateway while it was away, at most.
+        // At most 20 by Redis, and ten at each gateway during the outage.
         assert!(passed <= 20 + 20, "{passed} of {key}");
     }
     for node in redis.masters() {
@@ -169,8 +169,8 @@ fn what_was_only_reserved_for_a_moment_refuses_nobody_afterwards() {
     let keys: Vec<String> = (0..20).map(|number| format!("{RAW}-{number}")).collect();
     for key in &keys {
         assert_eq!(Caller::default().call(gateways[0].address(), "/one", key, clock), Some(200));
-        // The path is used up, of which the other gateway does not know yet; so for a moment each of these reserves
-        // the one that the user has left. Who asks for another path meanwhile may be refused for that moment.
+        // The limit of the path is used up, and the other gateway does not know it yet. So each of these requests reserves
+        // the last one of the user for a moment, in which a request for another path may be refused.
         let mut callers: Vec<Caller> = (0..24).map(|_| Caller::default()).collect();
         for caller in &mut callers {
             caller.ask(gateways[1].address(), "/one", key, clock);

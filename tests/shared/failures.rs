@@ -112,7 +112,7 @@ fn fill(server: &RedisServer) {
 fn read_only_after_a_failover() {
     let _alone = alone();
     let mut site = site();
-    // The master it is told to follow does not exist, so that it keeps what it has.
+    // The master that it must follow does not exist, so it keeps its data.
     let demote = |site: &mut Site| assert_eq!(site.redis.cli(&["REPLICAOF", "127.0.0.1", "1"]), "OK");
     let promote = |site: &mut Site| assert_eq!(site.redis.cli(&["REPLICAOF", "NO", "ONE"]), "OK");
     survive("READONLY, a replica", &mut site, demote, promote);

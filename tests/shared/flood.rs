@@ -20,7 +20,7 @@ fn a_flood_against_an_exhausted_key_costs_redis_less_than_a_command_a_second_for
     let site = Site::start(GATEWAYS, "timeout: 10s", "  on_failure: deny", limits);
     let passed = (0..10).filter(|number| site.status(number % GATEWAYS, "/", RAW) == 200).count();
     assert_eq!(passed, 5);
-    // Each gateway has heard of it.
+    // Each gateway knows of the denial.
     for gateway in 0..GATEWAYS {
         assert_eq!(site.status(gateway, "/", RAW), 429);
     }
@@ -48,7 +48,7 @@ fn a_flood_against_an_exhausted_key_costs_redis_less_than_a_command_a_second_for
         floods.into_iter().map(|thread| thread.join().expect("only refusals")).sum()
     });
     let lasted = began.elapsed().as_secs_f64();
-    // The second question counts itself; whatever gateways ask for themselves is counted with the rest.
+    // The second query counts itself. The gateways' own polling is in the count too.
     let grown = commands(&site.redis) - before - 1.0;
     let gateways = f64::from(u32::try_from(GATEWAYS).expect("four"));
     assert!(refused > 2000, "{refused} requests are no flood");

@@ -24,7 +24,7 @@ use crate::support::eventually;
 pub(super) struct Attempt {
     pub(super) name: String,
     pub(super) is_right: bool,
-    /// When its client began to send it, as the client said.
+    /// When its client began to send it, as `X-Sent` says.
     pub(super) sent: Duration,
     pub(super) arrived: Duration,
 }

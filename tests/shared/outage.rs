@@ -22,19 +22,19 @@ pub(super) const ROUTES: &str = "routes:
   - {match: /allow, limits: [{name: allow-of-the-test, key: header.x-key, rate: 10/hour, on_failure: allow}]}
   - {match: /deny, limits: [{name: deny-of-the-test, key: header.x-key, rate: 10/hour, on_failure: deny}]}";
 
-/// Two gateways are said to share the Redis: `local` grants five of the ten.
+/// `nodes: 2`: under `local` each gateway grants five of the ten.
 pub(super) const STORE: &str = "  on_failure: local\n  nodes: 2";
 
 const POLICIES: [&str; 3] = ["/local", "/allow", "/deny"];
 
-/// How long Redis stays away.
+/// How long the outage lasts.
 const AWAY: Duration = Duration::from_millis(1200);
 
-/// What a busy machine may add to a span without it being the gateway's doing, where a gateway without Redis, asked
-/// beside it, does not show that it was more.
+/// A busy machine may add so much to a latency. Where a gateway without Redis, measured at the same time, shows more, more
+/// is allowed.
 const SCHEDULING: Duration = Duration::from_millis(100);
 
-/// One request of a client who never comes again.
+/// One request. Its client sends no other.
 #[derive(Clone, Debug)]
 struct Sample {
     policy: &'static str,
@@ -45,24 +45,24 @@ struct Sample {
     status: Option<u16>,
 }
 
-/// What was seen of one failure.
+/// The measurements of one outage.
 #[derive(Debug)]
 pub(super) struct Outage {
     samples: Vec<Sample>,
     broken: Duration,
-    /// Until here it was surely away; then it was mended.
+    /// Until this time the outage lasted for certain. Then Redis was repaired.
     looked: Duration,
     mended: Duration,
     /// From Redis' return to the first answer under `deny` that only Redis can give.
     normal_after: Duration,
-    /// What a gateway took meanwhile that has nothing to do with Redis: whatever the machine did is in it.
+    /// The latencies of a gateway without Redis at the same time: they show how busy the machine was.
     alone: Vec<Duration>,
-    /// How much had been said of Redis before.
+    /// How many log lines there were about Redis before.
     told: usize,
     usual: Duration,
 }
 
-/// Breaks Redis while clients ask, looks around, and mends it.
+/// Breaks Redis while clients send requests, calls `meanwhile`, and repairs Redis.
 ///
 /// `mend` returns when Redis would answer again.
 #[track_caller]
@@ -134,13 +134,13 @@ pub(super) fn measure(
 }
 
 impl Outage {
-    /// Fails unless this outage was as every outage is to be; prints it as a row of the table of docs/src/redis.md.
+    /// Fails if the outage broke a promise. Prints it as a row of the table in docs/src/redis.md.
     #[track_caller]
     #[expect(clippy::print_stdout, reason = "the table of docs/src/redis.md is made of these lines")]
     pub(super) fn is_survived(&self, name: &str, site: &Site) {
         let log = || said_of_redis(&site.gateways[0]).split_off(self.told);
-        // That it is back is said once it stays.
-        eventually("its return is told", || log().len() >= 2);
+        // The return is logged once it is stable.
+        eventually("its return is logged", || log().len() >= 2);
         let log = log();
         let statuses: Vec<String> = POLICIES.iter().map(|policy| self.statuses(policy)).collect();
         let (first, open) = self.away();
@@ -171,8 +171,7 @@ impl Outage {
         assert_eq!(said_of_redis(&site.gateways[0]).len(), self.told, "{name}");
     }
 
-    /// The statuses while Redis was away, each once. Under `deny` what Redis still answered when it was about to go is
-    /// left out.
+    /// The statuses during the outage, each once. Under `deny` the last answers of Redis are left out.
     fn statuses(&self, policy: &str) -> String {
         let from = self.noticed();
         let away = self.samples.iter().filter(|sample| sample.sent >= from && sample.sent + sample.took < self.looked);

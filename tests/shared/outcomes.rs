@@ -69,10 +69,10 @@ fn forty_parallel_logins_at_four_gateways_that_come_back_a_second_later_are_all_
         for number in 0..40 {
             let form = &form;
             scope.spawn(move || {
-                // What a gateway says of slots that are under way at another one is how long they last at most.
+                // For slots that another gateway holds, `Retry-After` is their longest duration.
                 while form.request(number, right(20)).status() != 302 {
                     assert!(begun.elapsed() < Duration::from_secs(60), "still not let in");
-                    // No two people are equally quick.
+                    // Random, so that the clients do not stay in step.
                     thread::sleep(Duration::from_millis(fastrand::u64(1000..1500)));
                 }
             });

@@ -9,7 +9,7 @@ use crate::support::eventually;
 
 const LIMIT: &str = "limits:\n  - {name: of-the-test, key: header.x-key, rate: 4/hour}";
 
-/// The status of `/readyz` and of some requests while Redis is away.
+/// The status of `/readyz` and of some requests during an outage.
 #[track_caller]
 fn away(policy: &str) -> (u16, Vec<u16>) {
     let mut site = Site::start(1, "timeout: 100ms", &format!("  on_failure: {policy}"), LIMIT);

@@ -51,7 +51,7 @@ impl Overheard {
     /// beginning of a connection: each worker makes one of its own when it needs it.
     #[track_caller]
     fn commands(&self, redis: &RedisServer) -> Vec<String> {
-        // Whatever is said before the mark is heard before it.
+        // The monitor prints commands in their order.
         let mark = format!("mark-{}", fastrand::u64(..));
         assert_eq!(redis.cli(&["ECHO", &mark]), mark);
         let mut commands = Vec::new();
@@ -78,7 +78,7 @@ fn command(line: &str) -> Option<String> {
     let (from, said) = line.split_once("] ")?;
     let name = said.trim_start_matches('"').split('"').next()?.to_ascii_lowercase();
     let is_beside = ["echo", "ping", "dbsize", "info", "role", "client"].contains(&name.as_str());
-    // Every half second one task asks whether it missed a ban.
+    // Every half second one task polls for missed bans.
     let is_beside = is_beside || said.contains(" \"version\" ");
     (!from.ends_with(" lua") && !is_beside).then_some(name)
 }
@@ -93,11 +93,11 @@ fn cost(form: &Form, overheard: &Overheard, times: usize, login: Login<'_>) -> V
     overheard.commands(&form.redis)
 }
 
-/// Scripts for a decision alone, and for one after which something comes back.
+/// The scripts of a decision alone, and of a decision with a settlement.
 const DECIDED: usize = 1;
 const GIVEN_BACK: usize = 2;
 
-/// A failed login is so many scripts, and a successful one two, whatever else counts on the route.
+/// Checks that a failed login runs so many scripts, and a successful one two, whatever other limits the route has.
 #[track_caller]
 fn check(limits: &str, more: &str, failed: usize) {
     let form = Form::start(1, limits, more);

@@ -105,7 +105,7 @@ pub(super) fn store_up_at(admin: SocketAddr) -> bool {
     up.is_some_and(|line| line.ends_with(" 1"))
 }
 
-/// What the gateway said about its Redis, in order; not where it is, which it says at the start.
+/// The log messages of the gateway about Redis, in order, without the address at the start.
 pub(super) fn said_of_redis(gateway: &Gateway) -> Vec<String> {
     let said = gateway.log_messages().into_iter().filter(|sentence| sentence.to_ascii_lowercase().contains("redis"));
     said.filter(|sentence| !sentence.starts_with("counts are kept in")).collect()

@@ -164,7 +164,7 @@ fn nothing_that_a_login_sends_can_be_found_in_redis() {
     let names = ["margarethe", "wolfgang", "rosalinde", "friedrich", "hildegard"];
     let others = ["geheim", password, "token-", "Bearer", "/login", "/devices", "of-the-application", &cookie];
     shows_none_of(&redis, 100, &[&SECRET[..], &names, &others].concat());
-    // What stands there in clear is what docs/src/redis.md says: banned addresses, reasons, and a letter of a key.
+    // Readable are, as docs/src/redis.md says, banned addresses, reasons, and one letter of a key.
     let bans = redis.cli(&["HVALS", "portcullis:{bans}"]);
     for shown in ["203.0.113.0/24", "noise", "w***", "account-of-the-test"] {
         assert!(bans.contains(shown), "{shown} in {bans}");

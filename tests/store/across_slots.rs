@@ -56,7 +56,7 @@ async fn across_slots_a_request_is_charged_to_all_or_to_none() {
             let verdicts = nodes[round % 2].decide(&asked).await.expect("the cluster answers");
             for (place, verdict) in verdicts.iter().enumerate() {
                 assert_eq!(verdict.passes(), place != denying || round < 2);
-                // Then they are told by what passed here, of each gateway.
+                // From then on each gateway knows only what passed through it.
                 if round < 3 {
                     let left = if place == denying { [1, 0, 0][round] } else { [9, 8, 8][round] };
                     assert_eq!(remaining(verdict), [left], "{place} of {denying} in round {round}");

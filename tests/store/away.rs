@@ -21,7 +21,7 @@ use crate::support::remaining;
 use crate::surroundings::RedisServer;
 use crate::surroundings::Stopwatch;
 
-/// Waits until so many gateways hear of resets.
+/// Waits until so many gateways subscribe to resets.
 async fn listening(server: &RedisServer, gateways: usize) {
     let count = format!("{PREFIX}:resets\n{gateways}");
     eventually("the gateways hear of resets", SOON, async || {
@@ -102,7 +102,7 @@ async fn a_reset_that_is_heard_of_late_charges_no_failure_twice() {
         let verdicts = one.decide(&[(&limit, key, OnFailure::Local)]).await.expect("redis answers");
         let charged = verdicts[0].charged.as_ref().expect("it was charged");
         let look = async || one.store.look(&batch(&[(&limit, key, OnFailure::Local)])).await.expect("redis answers");
-        // By the time of this answer the message has come.
+        // When this answer is here, the message of the reset is too.
         drop(look().await);
         let items = Items::new();
         let kept = Settlement::Keep { key: KeyHash(key), rule: &limit.rule, items: &items, charged };
@@ -177,7 +177,7 @@ async fn a_limit_that_denies_lets_nothing_pass_and_charges_nothing() {
     }
     assert_eq!(node.store.look(&batch(&[(&limit, other, OnFailure::Deny)])).await, Err(StoreError::Outage));
     assert_eq!(node.count(3, &limit, key).await, 2);
-    // It is named as it would be with Redis: the client is told to come later, not that something broke.
+    // The denial is the same as with Redis: the client gets `Retry-After`, not an error.
     assert_eq!(node.ask(&[(&limit, key, OnFailure::Local)]).await, [false],);
 }
 

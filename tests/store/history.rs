@@ -8,7 +8,7 @@ use crate::support::midnight;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct History(pub(crate) Vec<(u64, u64)>);
 
-/// A rate as brute force is told of it: windows in microseconds.
+/// A rate for brute force, with its window in microseconds.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Terms {
     pub(crate) algorithm: Algorithm,
@@ -45,8 +45,8 @@ impl History {
         match terms.algorithm {
             Algorithm::SlidingWindowLog => self.sum(|at| at + window > now),
             Algorithm::SlidingWindowCounter => {
-                // The history is told from a midnight on, to which all these windows are aligned only if they divide
-                // a day; so times are put back onto the epoch.
+                // Times of the history begin at midnight. Windows are aligned to the epoch, so the times are shifted to
+                // it.
                 let epoch = midnight().as_micros();
                 let number = |at: u64| (epoch + at) / window;
                 let elapsed = (epoch + now) % window;
@@ -100,7 +100,7 @@ impl History {
         self.0.iter().map(|(begin, _)| since(*begin)).max().unwrap_or_default()
     }
 
-    /// The same where what overflows is lost: told charge by charge.
+    /// The same where the overflow is lost: computed charge by charge.
     fn level_of_attempts(&self, terms: Terms, now: u64) -> u128 {
         let (mut level, mut last) = (0_u128, 0);
         for (at, units) in self.0.iter().copied().chain([(now, 0)]) {

@@ -194,7 +194,7 @@ async fn new_keys_of_one_request_are_admitted_together_or_not_at_all() {
         assert!(ask_one(&fixture, &tight, name).await.passes());
     }
     assert!(ask_one(&fixture, &loose, "known").await.passes());
-    // Room for one, then for two by forgetting `known`, which stands in the batch itself in the second request.
+    // There is room for one, and for two if `known` is evicted. In the second request `known` is in the batch itself.
     let three = [(&loose, "x"), (&tight, "y"), (&loose, "z")];
     assert_eq!(passing(&ask(&fixture, &three).await).iter().filter(|passes| !**passes).count(), 1);
     let with_known = [(&loose, "known"), (&tight, "y"), (&loose, "z")];

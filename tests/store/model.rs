@@ -204,7 +204,7 @@ async fn ask<F: Fixture>(fixture: &F, limits: &[Drawn], charges: &[(usize, u8)],
     fixture.store().decide(&batch).await.expect("the store answers")
 }
 
-/// What is said to remain is what would pass, and more would pass after the reset and not before.
+/// Checks that what remains would pass, and that more would pass after the reset and not before.
 fn check_standings(limit: &Drawn, history: &History, verdict: &Verdict, now: u64) {
     assert_eq!(verdict.standings.len(), limit.rates.len());
     for (standing, terms) in verdict.standings.iter().zip(limit.terms()) {

@@ -23,7 +23,7 @@ use portcullis::store::Store;
 pub(crate) trait Fixture: Send + Sync + 'static {
     type Store: Store;
 
-    /// A store that remembers nothing of what any other fixture did; its clock stands at [`midnight`].
+    /// An empty store whose clock shows [`midnight`].
     fn new() -> Self;
 
     fn store(&self) -> &Self::Store;
@@ -196,7 +196,7 @@ pub(crate) fn items(values: &[&str]) -> Items {
     values.iter().map(|value| item(value)).collect()
 }
 
-/// What stands for a value: any number that others hardly have.
+/// The number that stands for a value, unlikely to be equal for two values.
 fn item(value: &str) -> u64 {
     value.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }

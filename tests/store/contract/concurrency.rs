@@ -77,7 +77,7 @@ pub(crate) async fn tasks_hammering_two_limits_leave_both_exact(fixture: impl Fi
             tokio::spawn(async move {
                 let (own, shared) = (Limit::rates("100/hour"), Limit::rates("600/hour"));
                 let name = format!("own {number}");
-                // Half of the tasks name the keys the other way round.
+                // Half of the tasks name the keys in the opposite order.
                 let mut charges = [(&own, name.as_str()), (&shared, "shared")];
                 charges.rotate_left(number % 2);
                 let mut passed = 0;

@@ -71,7 +71,7 @@ pub(crate) async fn a_door_opens_when_enough_of_the_oldest_leave(fixture: impl F
     assert_eq!(wait(&["dave"]).await, Some(Duration::from_secs(30)));
     assert_eq!(wait(&["dave", "erin"]).await, Some(Duration::from_secs(40)));
     assert_eq!(wait(&["dave", "erin", "frank"]).await, Some(Duration::from_secs(50)));
-    // Alice is counted with those that are asked for, so that bob and carol have to leave.
+    // Alice is counted already and is among the values, so bob and carol must expire first.
     assert_eq!(wait(&["alice", "dave", "erin"]).await, Some(Duration::from_secs(50)));
     fixture.advance(Duration::from_millis(29_999));
     assert_eq!(wait(&["dave"]).await, Some(Duration::from_millis(1)));

@@ -33,7 +33,7 @@ pub(crate) async fn nothing_is_charged_where_it_does_not_hold(fixture: impl Fixt
     for round in 0..5 {
         let verdicts = ask_as(&fixture, &[(&exempt, "exempt"), (&other, "other")], &[("alice", "home")]).await;
         assert_eq!(passing(&verdicts), [true, round < 3], "another limit holds for known clients as well");
-        // What is denied without asking need not say what was not asked.
+        // A cached denial does not say whether the client is exempt.
         assert!((verdicts[0].is_exempt || round >= 3) && !verdicts[1].is_exempt);
     }
     let stranger = ask_as(&fixture, &[(&exempt, "exempt")], &[("alice", "far away")]).await;
