@@ -206,5 +206,7 @@ const MAX_TRAILER_FIELDS: usize = 64;
 /// Copying less than this costs less than sharing it.
 const WORTH_COPYING: usize = 2048;
 
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) mod fuzz;
 #[cfg(test)]
 mod tests;

@@ -6,7 +6,7 @@
 
 pub mod fields;
 
-mod decoder;
+pub(crate) mod decoder;
 mod encoder;
 mod outbox;
 mod scan;

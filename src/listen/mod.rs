@@ -14,7 +14,7 @@ mod channel;
 mod connection_supervisor;
 mod conversation;
 mod date;
-mod http1;
+pub(crate) mod http1;
 pub(crate) mod http2;
 mod incoming;
 mod interim;

@@ -15,7 +15,7 @@ mod attempts;
 mod balance;
 mod connect;
 mod health;
-mod http1;
+pub(crate) mod http1;
 mod http2;
 mod idle;
 mod informational;

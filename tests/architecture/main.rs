@@ -21,7 +21,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("files", &[]),
     ("coalesce", &[]),
     ("glob", &[]),
-    ("http1", &[]),
+    ("http1", &["corpus"]),
     ("http2", &[]),
     ("http_client", &[]),
     ("tls", &[]),
@@ -68,7 +68,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
             "decision",
         ],
     ),
-    ("upstream", &["timer", "coalesce", "http1", "http2", "http_client", "tls"]),
+    ("upstream", &["timer", "corpus", "coalesce", "http1", "http2", "http_client", "tls"]),
     ("listen", &["clock", "timer", "corpus", "coalesce", "http1", "http2", "tls", "client"]),
     ("record", &["clock", "files", "http_client", "tls", "client", "key", "limit", "outcome", "route", "decision"]),
     (
@@ -144,7 +144,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
             "app",
         ],
     ),
-    ("fuzzing", &["request", "store", "listen", "gateway", "config"]),
+    ("fuzzing", &["http1", "request", "store", "upstream", "listen", "gateway", "config"]),
 ];
 
 /// Modules that only compute: what they need is an argument.

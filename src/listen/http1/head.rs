@@ -233,5 +233,7 @@ pub(super) fn has(list: &HeaderValue, element: &[u8]) -> bool {
 /// Beyond it a length is a joke.
 const MAX_LENGTH: u64 = u64::MAX - 2;
 
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) mod fuzz;
 #[cfg(test)]
 mod tests;

@@ -10,7 +10,7 @@ mod answer;
 mod body;
 mod buffer_pool;
 mod conversation;
-mod head;
+pub(crate) mod head;
 mod reader;
 mod sending;
 mod tunnel;

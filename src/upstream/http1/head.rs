@@ -250,6 +250,8 @@ const USUAL: usize = 1000;
 /// Most answers have fewer fields.
 const USUAL_FIELDS: usize = 100;
 
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) mod fuzz;
 #[cfg(test)]
 mod tests {
     use bytes::Buf;

@@ -1,7 +1,7 @@
 //! HTTP/1.1 to a server: one connection, over all requests it carries, each of which runs in its own task.
 
 mod exchange;
-mod head;
+pub(crate) mod head;
 mod incoming;
 mod sending;
 
