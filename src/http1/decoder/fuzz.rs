@@ -13,18 +13,18 @@ use crate::http1::Length;
 use crate::http1::Outbox;
 
 /// A body in chunks means the same however it arrives, is not longer than what arrived, and comes back when it is
-/// encoded anew.
+/// written anew.
 pub fn check(bytes: &[u8]) {
-    let (decoded, end) = corpus::same_for_every_split(bytes, decode);
-    let taken = decoded.data.len() + decoded.behind.len();
+    let (body, end) = corpus::same_for_every_split(bytes, decode);
+    let taken = body.data.len() + body.behind.len();
     assert!(taken <= bytes.len(), "{taken} of {} bytes", bytes.len());
     if end == Ok(true) {
         let (mut encoder, mut out) = (Encoder::new(Length::Chunked), Outbox::default());
-        encoder.part(Bytes::from(decoded.data.clone()), &mut out);
-        encoder.end(decoded.trailers.as_ref(), &mut out).expect("chunks end anywhere");
-        let encoded = out.copy_to_bytes(out.remaining());
-        let (again, _) = decode(&[&encoded]);
-        assert_eq!((again.data, again.trailers), (decoded.data, decoded.trailers));
+        encoder.part(Bytes::from(body.data.clone()), &mut out);
+        encoder.end(body.trailers.as_ref(), &mut out).expect("chunks end anywhere");
+        let written = out.copy_to_bytes(out.remaining());
+        let (again, _) = decode(&[&written]);
+        assert_eq!((again.data, again.trailers), (body.data, body.trailers));
     }
 }
 
@@ -40,24 +40,24 @@ struct Decoded {
 type End = Result<bool, Malformed>;
 
 fn decode(reads: &[&[u8]]) -> (Decoded, End) {
-    let (mut decoder, mut decoded, mut read) = (Decoder::new(Length::Chunked), Decoded::default(), BytesMut::new());
+    let (mut decoder, mut body, mut read) = (Decoder::new(Length::Chunked), Decoded::default(), BytesMut::new());
     for bytes in reads {
         read.extend_from_slice(bytes);
         loop {
             match decoder.decode(&mut read) {
                 Ok(Some(frame)) => match frame.into_data() {
-                    Ok(data) => decoded.data.extend_from_slice(&data),
-                    Err(frame) => decoded.trailers = frame.into_trailers().ok(),
+                    Ok(data) => body.data.extend_from_slice(&data),
+                    Err(frame) => body.trailers = frame.into_trailers().ok(),
                 },
                 Ok(None) => break,
-                Err(malformed) => return (decoded, Err(malformed)),
+                Err(malformed) => return (body, Err(malformed)),
             }
         }
     }
     if decoder.is_through() {
-        decoded.behind = read.to_vec();
+        body.behind = read.to_vec();
     }
-    (decoded, Ok(decoder.is_through()))
+    (body, Ok(decoder.is_through()))
 }
 
 #[cfg(test)]
