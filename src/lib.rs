@@ -14,10 +14,10 @@
 //!    refuses what is not exactly one unambiguous request. [`client`] says who asks:
 //!    [`TrustedProxies::identify`](client::TrustedProxies::identify) judges the peer first, then the header it sent.
 //! 3. **Decide.** [`request`] puts path, host and fields into the one spelling that rules compare:
-//!    [`RequestHead`](request::RequestHead). [`decision`] decides in three pure steps. [`enter`](decision::enter()) looks at lists and
-//!    routes and says whether the body must be read; [`plan`](decision::RoutedRequest::plan) extracts the keys into a
-//!    [`Batch`](decision::Batch); [`conclude`](decision::Plan::conclude) turns the store's verdicts into a
-//!    [`Decision`](decision::Decision).
+//!    [`RequestHead`](request::RequestHead). [`decision`] decides in three pure steps. [`enter`](decision::enter())
+//!    looks at lists and routes and says whether the body must be read; [`plan`](decision::RoutedRequest::plan)
+//!    extracts the keys into a [`Batch`](decision::Batch); [`conclude`](decision::Plan::conclude) turns the store's
+//!    verdicts into a [`Decision`](decision::Decision).
 //! 4. Between plan and conclude, [`store`] decides the whole batch in one step: charged to every limit, or to none. In
 //!    Redis that step is one call of a Lua script; [`store::failover`] answers by itself what Redis has refused before,
 //!    and whatever comes while Redis is away. What the store has reserved is held by a
@@ -100,12 +100,12 @@
 //! # A login denied, file by file
 //!
 //! `POST //LOGIN/` arrives; `listen` reads its head. `gateway/admit/framing.rs` finds one host and one framing.
-//! `client/mod.rs` finds that the peer is no trusted proxy, so that the peer is the client. `request/path.rs` makes the
-//! path `/login`. `decision/enter.rs` finds no list and the route `login`. `decision/plan.rs` asks `key/extract.rs` for
-//! the key and has one charge to ask for. `store/memory` finds that the log of `limit/sliding_log.rs` is full for
-//! another 4 s. `decision/conclude.rs` names the limit; `gateway/decide/final_decision.rs` makes the denial final;
-//! `gateway/respond/reply.rs` writes 429, `Retry-After: 4` and a page or a problem document; `record/access_log/write.rs`
-//! writes the line. The application has seen nothing.
+//! `client/mod.rs` finds that the peer is no trusted proxy, so that the peer is the client. `request/path/canonical.rs`
+//! makes the path `/login`. `decision/enter.rs` finds no list and the route `login`. `decision/plan.rs` asks
+//! `key/extract.rs` for the key and has one charge to ask for. `store/memory` finds that the log of
+//! `limit/sliding_log.rs` is full for another 4 s. `decision/conclude.rs` names the limit;
+//! `gateway/decide/final_decision.rs` makes the denial final; `gateway/respond/reply.rs` writes 429, `Retry-After: 4`
+//! and a page or a problem document; `record/access_log/write.rs` writes the line. The application has seen nothing.
 
 pub mod base64;
 pub mod clock;

@@ -13,7 +13,7 @@ use portcullis::client::ForwardingHeader;
 use portcullis::client::TrustedProxies;
 use portcullis::request::BodyFields;
 use portcullis::request::CanonicalHost;
-use portcullis::request::CanonicalPath;
+use portcullis::request::RequestPath;
 use portcullis::request::text::normalise;
 
 pub(crate) fn benches(criterion: &mut Criterion) {
@@ -23,7 +23,7 @@ pub(crate) fn benches(criterion: &mut Criterion) {
         ("canonical_path/capitals", "/Api/V1/Accounts/4711/Orders"),
         ("canonical_path/spelled", "/api//v1/./accounts/%34711/x/../orders/"),
     ] {
-        group.bench_function(name, |bencher| bencher.iter(|| CanonicalPath::new(black_box(path))));
+        group.bench_function(name, |bencher| bencher.iter(|| RequestPath::new(black_box(path))));
     }
     group.bench_function("canonical_host", |bencher| {
         bencher.iter(|| CanonicalHost::new(black_box("www.example.com:8080")));

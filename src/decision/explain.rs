@@ -192,7 +192,7 @@ pub fn explain(
         client: head.client.address(),
         method: head.method.to_string(),
         host: head.host.as_str().to_owned(),
-        path: head.path.cased().to_owned(),
+        path: head.path.canonical().cased().to_owned(),
         readings: (!head.path.may_be_any())
             .then(|| head.path.readings().iter().map(|reading| reading.cased().to_owned()).collect()),
         lists,

@@ -1,4 +1,4 @@
-//! One request under way, from its head to the end of its answer.
+//! One request in progress, from its head to the end of its answer.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -33,32 +33,32 @@ use crate::record::UpstreamRecord;
 use crate::route::UpstreamId;
 use crate::upstream::PreviousAttempts;
 
-/// What is known of a request, and what it has reserved. When this is dropped, at the end of the answer or wherever the
-/// client left, what is still reserved is given back, and the request is recorded.
+/// A request and its reservation. Dropping it, at the end of the answer or when the client disconnects, gives back what
+/// is still reserved and records the request.
 #[derive(Debug)]
 pub struct Exchange {
     pub worker: Arc<WorkerState>,
     pub live: Arc<Snapshot>,
     pub facts: Facts,
-    /// The way of informational answers.
+    /// Sends informational (1xx) answers to the client.
     pub interim: InterimSender,
     decision: DecisionRecord,
     reservation: Reservation,
-    /// Counts the body of the request, where it has one.
+    /// Counts the body of the request, if it has one.
     body: Option<BodyProgress>,
-    /// `None`: it was not sent to an application.
+    /// `None` when the request was not sent to an application.
     forwarding: Option<Forwarding>,
-    /// The outcome, once it was looked for.
+    /// The outcome, once it was observed.
     meaning: Option<ObservedOutcome>,
-    /// The device that becomes known with this answer: the outcome was a success.
+    /// The device to enroll with this answer, after a success.
     enrollment: Option<Box<DeviceEnrollment>>,
-    /// What the client got; `None` when it was gone before.
+    /// The status that the client got; `None` when it left before.
     status: Option<StatusCode>,
     bytes_out: u64,
     error: Option<Cow<'static, str>>,
 }
 
-/// What became of a request on its way to the application.
+/// How a request was forwarded.
 #[derive(Clone, Debug)]
 struct Forwarding {
     upstream: UpstreamId,
@@ -68,7 +68,7 @@ struct Forwarding {
 }
 
 impl Exchange {
-    /// On the heap: it is handed on many times, and at last stands in the body of the answer.
+    /// On the heap, because it is passed on many times and ends in the body of the answer.
     pub fn begin(worker: Arc<WorkerState>, live: Arc<Snapshot>, facts: Facts, interim: InterimSender) -> Box<Self> {
         Box::new(Self {
             worker,
@@ -87,7 +87,7 @@ impl Exchange {
         })
     }
 
-    /// The decision is final, and the exchange holds from now on what was reserved with it.
+    /// Takes the final decision, and its reservation.
     pub fn set_decision(&mut self, decision: DecisionRecord, reservation: Reservation) {
         (self.decision, self.reservation) = (decision, reservation);
     }
@@ -100,7 +100,7 @@ impl Exchange {
         &mut self.decision
     }
 
-    /// Where the bytes of the request's body are counted, or those of its tunnel.
+    /// Takes the counter of the request's body, or of its tunnel.
     pub fn set_body(&mut self, progress: Option<BodyProgress>) {
         self.body = progress;
     }
@@ -109,21 +109,21 @@ impl Exchange {
         self.body.as_ref()
     }
 
-    /// It is on its way to this upstream.
+    /// The request is being sent to this upstream.
     pub fn set_upstream(&mut self, upstream: UpstreamId) {
         self.reservation.is_sent();
         self.forwarding =
             Some(Forwarding { upstream, server: None, failure: None, previous_attempts: PreviousAttempts::new() });
     }
 
-    /// By this server, after those that it was tried at before.
+    /// The server that answered, or the last one that was tried.
     pub fn set_server(&mut self, server: Option<Arc<str>>, previous_attempts: PreviousAttempts) {
         if let Some(forwarding) = &mut self.forwarding {
             (forwarding.server, forwarding.previous_attempts) = (server, previous_attempts);
         }
     }
 
-    /// The application gave no answer that could be used; `cause` is a metric label.
+    /// The application gave no usable answer; `cause` is a metric label.
     pub fn set_failure(&mut self, cause: &'static str) {
         if let Some(forwarding) = &mut self.forwarding {
             forwarding.failure = Some(cause);
@@ -135,32 +135,33 @@ impl Exchange {
         self.forwarding.as_ref()?.server.as_deref()
     }
 
-    /// Why the request was refused or not answered, as a sentence for the log.
+    /// Why the request was refused or failed, as a sentence for the log.
     pub fn set_error(&mut self, error: impl Into<Cow<'static, str>>) {
         self.error = Some(error.into());
     }
 
-    /// The client gets an answer with this status.
+    /// The status that the client gets.
     pub fn set_status(&mut self, status: StatusCode) {
         self.status = Some(status);
     }
 
-    /// The client was gone before the answer came.
+    /// The client left before the answer came.
     pub fn clear_status(&mut self) {
         self.status = None;
     }
 
-    /// So much of the answer's body went to the client, beside what went before.
+    /// Adds bytes of the answer's body that went to the client.
     pub fn add_bytes_out(&mut self, bytes: u64) {
         self.bytes_out += bytes;
     }
 
-    /// What the answer is to be held against; `None`: nothing depends on what it means.
+    /// The rule that decides the outcome; `None` when nothing depends on it.
     pub fn outcome_rule(&self) -> Option<&Arc<OutcomeRule>> {
         self.reservation.outcome_rule()
     }
 
-    /// The outcome is there: the store is told, once. `is_through`: so is the answer, and nothing is in flight any more.
+    /// Settles the request in the store by its outcome, once. `is_through`: the answer has ended as well, so the slots
+    /// are given back.
     pub fn settle(&mut self, meaning: ObservedOutcome, is_through: bool) -> SettlementTask {
         let Some(settled) = self.reservation.settle(meaning.outcome(), is_through) else {
             return SettlementTask::default();
@@ -175,12 +176,12 @@ impl Exchange {
         self.reservation.may_enroll()
     }
 
-    /// The device cookie that goes with the answer, where its outcome was a success. Taken once.
+    /// Takes the device cookie for the answer, after a success. `None` on a second call.
     pub fn take_device_cookie(&mut self) -> Option<HeaderValue> {
         let enrollment = self.enrollment.take()?;
         let now = self.worker.clock.now();
         let ring = self.worker.store.key_ring().load_for_signing(now);
-        device::cookie(&self.live.policy, &ring, now, &enrollment, self.facts.is_secure)
+        device::set_cookie(&self.live.policy, &ring, now, &enrollment, self.facts.is_secure)
     }
 }
 
@@ -225,12 +226,12 @@ impl Drop for Exchange {
             decision_duration: decision.took,
             bytes_in: self.body.as_ref().map_or(0, BodyProgress::bytes),
             bytes_out: self.bytes_out,
-            applied_limit: decision.subject.as_deref(),
+            applied_limit: decision.applied_limit.as_deref(),
         });
     }
 }
 
-/// Records a head that was no request: who sent it is known, and what of it could be read.
+/// Records a malformed head: its client, and the parts that could be read.
 pub(super) fn record_malformed_head(worker: &WorkerState, connection: &Connection, refused: &Refused) {
     let live = worker.live.load();
     let method = refused.method.clone().or_else(|| Method::from_bytes(b"-").ok()).unwrap_or_default();
@@ -254,7 +255,7 @@ pub(super) fn record_malformed_head(worker: &WorkerState, connection: &Connectio
         status: Some(refused.status),
         outcome: None,
         upstream: None,
-        error: Some("the head is no HTTP request"),
+        error: Some("the request head is malformed"),
         duration: Duration::ZERO,
         decision_duration: None,
         bytes_in: 0,

@@ -1,4 +1,4 @@
-//! What the head of a request says, kept until the request is recorded.
+//! Facts from the head of a request, kept until the request is recorded.
 
 use http::HeaderValue;
 use http::Method;
@@ -18,25 +18,25 @@ use crate::listen::Connection;
 use crate::listen::OnUpgrade;
 use crate::record::TraceId;
 
-/// A request as it came. Nothing that happens to it later changes this.
+/// The request as it came. Later steps do not change it.
 #[derive(Debug)]
 pub struct Facts {
     pub request_id: RequestId,
     pub identity: Identity,
-    /// Who reads an answer of our own.
+    /// The format of the gateway's own answers to this client.
     pub preference: ReplyPreference,
     pub method: Method,
     pub target: Uri,
     pub version: Version,
     pub scheme: &'static str,
-    /// Whether the client's connection is encrypted: here, or as far as a trusted proxy says.
+    /// Whether the client's connection is encrypted: to the gateway, or to a trusted proxy that says so.
     pub is_secure: bool,
-    /// These two only where requests are logged.
+    /// Only when requests are logged, as is `trace`.
     pub user_agent: Option<HeaderValue>,
     pub trace: Option<TraceId>,
-    /// Whether the client takes any answer of success for the beginning of a tunnel (RFC 8441).
+    /// Whether the client takes any successful answer for the start of a tunnel (RFC 8441).
     pub asks_for_tunnel: bool,
-    /// `None` until the framing checks have found exactly one.
+    /// `None` until the framing checks have found exactly one host.
     pub host: Option<HeaderValue>,
     pub started: Timestamp,
 }
@@ -67,12 +67,12 @@ impl Facts {
         }
     }
 
-    /// Empty where it has none that is text.
+    /// Empty when the host is not text.
     pub fn host(&self) -> &str {
         self.host.as_ref().and_then(|host| host.to_str().ok()).unwrap_or_default()
     }
 
-    /// The request is held: neither this nor its head keep anything of the buffer that the head came in.
+    /// Copies the head out of the buffer that it was read into, so that a held request does not keep that buffer.
     pub fn copy_head(&mut self, parts: &mut Parts) {
         headers::copy(parts);
         self.target = parts.uri.clone();

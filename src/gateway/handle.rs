@@ -1,4 +1,4 @@
-//! A request's way, from top to bottom: admit, decide, act.
+//! The steps of a request: admit, decide, act.
 
 use std::sync::Arc;
 
@@ -42,17 +42,17 @@ use crate::request::BodyFields;
 use crate::request::RequestHead;
 use crate::store::Store;
 
-/// Answers one request. Dropped when the client goes away: the exchange is recorded then as well.
+/// Answers one request. The future is dropped when the client disconnects; the exchange is recorded then as well.
 pub(super) fn handle(
     worker: Arc<WorkerState>,
     connection: Arc<Connection>,
     request: Request<IncomingBody>,
     interim: InterimSender,
 ) -> impl Future<Output = Response<ResponseBody>> + Send + 'static {
-    // Out here, or the future would have room for it twice.
+    // Outside the future, which would reserve memory for the request twice.
     let (parts, incoming) = ClientBody::of(request);
     async move {
-        // This request's world, to the end.
+        // The request uses this snapshot to its end.
         let live = worker.live.load_full();
         let mut admitted = match admit(worker, &live, &connection, parts, incoming, interim) {
             Ok(admitted) => admitted,
@@ -63,7 +63,7 @@ pub(super) fn handle(
     }
 }
 
-/// A request that is exactly one, and for this gateway.
+/// A request that passed the framing checks.
 struct Admitted {
     exchange: Box<Exchange>,
     parts: Parts,
@@ -72,7 +72,7 @@ struct Admitted {
     asks_for_upgrade: bool,
 }
 
-/// Refuses what is doubtful, and takes out of the head what is not for the application.
+/// Refuses ambiguous requests, and removes from the head what is not for the application.
 fn admit(
     worker: Arc<WorkerState>,
     live: &Arc<Snapshot>,
@@ -100,7 +100,7 @@ fn admit(
     Ok(Admitted { exchange, parts, body, proofs, asks_for_upgrade })
 }
 
-/// Asks the rules, and between them the store, once.
+/// Applies the rules. The store decides all limits of a request in one call.
 async fn decide<'l>(
     admitted: &mut Admitted,
     live: &'l Arc<Snapshot>,
@@ -126,14 +126,14 @@ async fn decide<'l>(
     if store.bans().has_keys() {
         plan = Box::pin(bans::apply(plan, store)).await;
     }
-    let away = |error| DecideError::StoreDown(plan.route(), error);
-    let mut decision = plan.conclude(&store.decide(plan.batch()).await.map_err(away)?);
+    let store_down = |error| DecideError::StoreDown(plan.route(), error);
+    let mut decision = plan.conclude(&store.decide(plan.batch()).await.map_err(store_down)?);
     let mut reservation = reserve(&mut decision, store, live);
     if let (false, Decision::Deny(denial)) = (proofs.is_empty(), &decision)
         && Box::pin(challenge::redeem(worker, live, denial, proofs)).await
     {
         drop(reservation);
-        decision = plan.conclude(&Box::pin(store.decide(plan.batch())).await.map_err(away)?);
+        decision = plan.conclude(&Box::pin(store.decide(plan.batch())).await.map_err(store_down)?);
         reservation = reserve(&mut decision, store, live);
     }
     let took = worker.clock.now().since(since);
@@ -143,7 +143,7 @@ async fn decide<'l>(
     })
 }
 
-/// The fields of a body, as far as `bound` bytes of it tell.
+/// The fields in the first `bound` bytes of a body.
 async fn read_fields(
     body: &mut RequestBody,
     headers: &HeaderMap,
@@ -154,7 +154,7 @@ async fn read_fields(
     Ok(BodyFields::read(headers, &peeked.start, peeked.is_whole, bound))
 }
 
-/// Forwards the request or answers it, after a while where a limit holds it.
+/// Forwards the request or answers it, after holding it if a limit says so.
 async fn act(
     admitted: Admitted,
     live: &Arc<Snapshot>,

@@ -1,4 +1,4 @@
-//! Requests that are held: each costs a timer and a place, no thread, and ends when its client leaves.
+//! Requests that a limit holds: each costs a timer and no thread, and ends when its client leaves.
 
 use std::future;
 use std::future::poll_fn;
@@ -14,33 +14,32 @@ use tokio::time::sleep;
 
 use crate::listen::Connection;
 
-/// The requests that a process holds. Clones are the same.
+/// Counts the requests that a process holds. Clones share the count.
 #[derive(Clone, Debug, Default)]
 pub struct HeldRequests(Arc<AtomicUsize>);
 
 /// How a hold ended.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum HoldEnd {
-    /// After its whole span.
+    /// The span has passed.
     Completed,
-    /// At once: as many are held as may be.
+    /// The request was not held, because `most` are held already.
     TooMany,
-    /// Early: the process is about to end.
+    /// The process is shutting down.
     ShuttingDown,
-    /// Early: the client has closed its side, which is all that one does who leaves. Of who may be held for long nobody
-    /// waits for an answer that way, and nobody is answered.
+    /// The client has closed its side of the connection. A client that leaves does just this, so it gets no answer.
     ClientLeft,
 }
 
 impl HeldRequests {
-    /// How many are held.
+    /// The number of held requests.
     pub fn count(&self) -> usize {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// Holds a request of this connection for so long, unless `most` are held already.
+    /// Holds a request of this connection for `span`, unless `most` are held already.
     pub async fn hold(&self, connection: &Connection, span: Duration, most: usize) -> HoldEnd {
-        let Some(_place) = self.enter(most) else { return HoldEnd::TooMany };
+        let Some(_held) = self.enter(most) else { return HoldEnd::TooMany };
         let mut ending = pin!(connection.ending());
         let mut sleep = pin!(sleep(span));
         let mut has_asked = false;
@@ -54,7 +53,8 @@ impl HeldRequests {
             }
             ready!(sleep.as_mut().poll(cx));
             if !has_asked {
-                // With something unread nobody has noticed. The connection looks, and then it is our turn again.
+                // While unread bytes are waiting, a disconnect goes unnoticed. The connection checks, then this is
+                // polled again.
                 has_asked = true;
                 connection.ask_whether_it_left();
                 cx.waker().wake_by_ref();
@@ -72,12 +72,13 @@ impl HeldRequests {
     }
 }
 
-/// Waits for the end of a connection whose client has left. An answer would be the reward for half a goodbye.
+/// Never returns: the connection of a client that has left drops this. An answer would reward a client that closes only
+/// its side.
 pub async fn never_answer<T>() -> T {
     future::pending().await
 }
 
-/// One request that is held.
+/// One held request. Dropping it makes room for another.
 #[derive(Debug)]
 struct HeldRequest(Arc<AtomicUsize>);
 
@@ -92,10 +93,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_more_are_held_than_may_be_and_a_place_comes_back() {
+    fn no_more_are_held_than_may_be_and_an_ended_hold_makes_room() {
         let held_requests = HeldRequests::default();
-        let first = held_requests.enter(2).expect("a place");
-        let _second = held_requests.clone().enter(2).expect("a place");
+        let first = held_requests.enter(2).expect("room");
+        let _second = held_requests.clone().enter(2).expect("room");
         assert!(held_requests.enter(2).is_none());
         assert_eq!(held_requests.count(), 2);
         drop(first);

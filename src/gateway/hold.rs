@@ -1,4 +1,4 @@
-//! Requests that wait: delayed ones, which are forwarded afterwards, and tarpitted ones, which are denied.
+//! Holds requests: delayed ones are forwarded afterwards, tarpitted ones are denied.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,7 +18,7 @@ use crate::decision::Penalty;
 use crate::limit::LimitId;
 use crate::listen::Connection;
 
-/// Answers a denied request, after a while where it is tarpitted. Never returns when its client leaves meanwhile.
+/// Answers a denied request, after holding it if it is tarpitted. Never returns when its client leaves meanwhile.
 pub(super) async fn deny_or_tarpit(
     mut exchange: Box<Exchange>,
     live: &Arc<Snapshot>,
@@ -41,7 +41,7 @@ pub(super) async fn deny_or_tarpit(
     reply::deny(exchange, live, body, &denial).await
 }
 
-/// Holds a request that is forwarded afterwards, or answers it when it cannot be held. Never returns when its client
+/// Holds a request that is forwarded afterwards, or denies it when it cannot be held. Never returns when its client
 /// leaves.
 pub(super) async fn delay(
     mut exchange: Box<Exchange>,

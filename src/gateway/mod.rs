@@ -1,6 +1,6 @@
-//! A request's way, from its connection to its log line.
+//! Handles requests, from the connection to the log line.
 //!
-//! [`handle`] tells it from top to bottom; the rooms are its stages.
+//! [`handle`] shows all steps in order; the other modules are the steps.
 
 pub mod admit;
 pub mod decide;

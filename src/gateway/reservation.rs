@@ -1,4 +1,4 @@
-//! What a request has reserved in the store, and what the store is told when it ends, exactly once, whatever ends it.
+//! The reservation of a request in the store. It is settled exactly once, however the request ends.
 
 use std::mem;
 use std::pin::Pin;
@@ -23,35 +23,35 @@ use crate::record::ObservedOutcome;
 use crate::store::AnyStore;
 use crate::store::Store;
 
-/// What a store has reserved for one request. Settled exactly once, and given back at the latest when this is dropped.
+/// What the store has reserved for one request. It is settled exactly once, at the latest when it is dropped.
 #[derive(Debug, Default)]
 pub struct Reservation(
-    /// `None` while nothing is reserved: most requests never touch a count that others share.
+    /// `None` when nothing is reserved, as for most requests.
     Option<Reserved>,
 );
 
 #[derive(Debug)]
 struct Reserved {
     store: Arc<AnyStore>,
-    /// Slots in flight.
+    /// The concurrency slots that the request holds.
     slots: SmallVec<[KeyHash; 2]>,
     pending: Option<AwaitedOutcome>,
-    /// Whether the request was on its way to the application.
+    /// Whether the request was sent to the application.
     is_sent: bool,
 }
 
-/// What waits for the outcome, and the policy that says what the outcome means.
+/// The settlements that wait for the outcome, and the policy that they belong to.
 #[derive(Debug)]
 pub struct AwaitedOutcome {
     pub live: Arc<Snapshot>,
     pub pending: Box<PendingOutcome>,
 }
 
-/// What came of a settlement.
+/// The result of a settlement.
 #[derive(Debug)]
 pub struct SettledRequest {
     pub settlement: SettlementTask,
-    /// The device that a success makes known.
+    /// The device that a success enrolls.
     pub enrollment: Option<Box<DeviceEnrollment>>,
 }
 
@@ -63,40 +63,40 @@ impl Reservation {
         Self(Some(Reserved { store: Arc::clone(store), slots, pending, is_sent: false }))
     }
 
-    /// The request is on its way: what comes of it is unknown until an answer says so.
+    /// The request is sent to the application. Its outcome is unknown until there is an answer.
     pub fn is_sent(&mut self) {
-        if let Some(held) = &mut self.0 {
-            held.is_sent = true;
+        if let Some(reserved) = &mut self.0 {
+            reserved.is_sent = true;
         }
     }
 
-    /// What the answer is to be held against; `None`: nothing depends on what it means.
+    /// The rule that decides the outcome; `None` when nothing depends on it.
     pub fn outcome_rule(&self) -> Option<&Arc<OutcomeRule>> {
         let AwaitedOutcome { live, pending } = self.0.as_ref()?.pending.as_ref()?;
         live.policy.routes.get(pending.route).outcome.as_ref()
     }
 
-    /// Whether a success makes a device known.
+    /// Whether a success enrolls a device.
     pub fn may_enroll(&self) -> bool {
-        let waiting = self.0.as_ref().and_then(|held| held.pending.as_ref());
-        waiting.is_some_and(|waiting| waiting.pending.enrollment.is_some())
+        let awaited = self.0.as_ref().and_then(|reserved| reserved.pending.as_ref());
+        awaited.is_some_and(|awaited| awaited.pending.enrollment.is_some())
     }
 
-    /// Tells the store what became of the request; `None`: it was told already, or nothing waits for that. Without an
-    /// outcome it reached the application, and what came of that cannot be told. `is_through`: nothing is in flight any
-    /// more.
+    /// Settles the request in the store; `None` when it was settled already, or when nothing depends on the outcome.
+    /// Without an outcome the request reached the application, but its outcome is unknown. `is_through`: the request
+    /// has ended, so its slots are given back.
     pub fn settle(&mut self, outcome: Option<Outcome>, is_through: bool) -> Option<SettledRequest> {
         self.0.as_mut()?.settle(outcome, is_through)
     }
 
-    /// The request is over. What was not settled has an unknown meaning, which is the answer, where it was sent; else it
-    /// meant nothing.
+    /// The request has ended. If it was not settled yet, it is settled now: with an unknown outcome, which is returned,
+    /// if it was sent, and else as neither success nor failure.
     pub fn abandon(&mut self) -> Option<ObservedOutcome> {
-        let held = self.0.as_mut()?;
-        if held.is_sent {
-            held.settle(None, true).map(|_| ObservedOutcome::Unknown)
+        let reserved = self.0.as_mut()?;
+        if reserved.is_sent {
+            reserved.settle(None, true).map(|_| ObservedOutcome::Unknown)
         } else {
-            held.settle(Some(Outcome::Neither), true);
+            reserved.settle(Some(Outcome::Neither), true);
             None
         }
     }
@@ -109,8 +109,8 @@ impl Drop for Reservation {
         let settlements: SmallVec<[_; 2]> = slots.into_iter().map(Settlement::Release).collect();
         let settled = store.settle_here(&settlements);
         if settled < settlements.len() {
-            tell(&store, |store| async move {
-                // What Redis was not told of, it forgets when the lease is over.
+            run_to_end(&store, |store| async move {
+                // If Redis does not get this, it releases the slots when their lease ends.
                 let _ = store.settle(&settlements[settled..]).await;
             });
         }
@@ -127,7 +127,7 @@ impl Reserved {
         }
         let gives_back =
             settlements.iter().any(|it| !matches!(it, Settlement::Keep { .. } | Settlement::Charge { .. }));
-        // In the same breath, if there is anything to tell.
+        // In the same call, if there is one.
         let slots = if is_through && gives_back { mem::take(&mut self.slots) } else { SmallVec::new() };
         settlements.extend(slots.iter().copied().map(Settlement::Release));
         let settled = self.store.settle_here(&settlements);
@@ -135,18 +135,18 @@ impl Reserved {
             return Some(SettledRequest { settlement: SettlementTask::default(), enrollment });
         }
         drop(settlements);
-        let telling = tell(&self.store, |store| async move {
-            // A slot that Redis was not told to give back stays: that is for the one who guesses to mind.
+        let write = run_to_end(&self.store, |store| async move {
+            // If Redis does not get this, the charges stay, to the disadvantage of the client.
             let mut settlements = pending.settlements(&live.policy, outcome);
             settlements.extend(slots.into_iter().map(Settlement::Release));
             let _ = store.settle(&settlements[settled..]).await;
         });
-        Some(SettledRequest { settlement: SettlementTask(telling.filter(|_| gives_back)), enrollment })
+        Some(SettledRequest { settlement: SettlementTask(write.filter(|_| gives_back)), enrollment })
     }
 }
 
-/// Ends when the store has taken note of what frees a client, so that it is free when it has its answer. Dropped, it
-/// stops nothing.
+/// Waits until the store has recorded what frees a client, so that the client is free when it has its answer. Dropping
+/// it does not stop the write.
 #[derive(Debug, Default)]
 pub struct SettlementTask(Option<JoinHandle<()>>);
 
@@ -154,26 +154,26 @@ impl Future for SettlementTask {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        if let Some(telling) = &mut self.0 {
-            drop(ready!(Pin::new(telling).poll(cx)));
+        if let Some(write) = &mut self.0 {
+            drop(ready!(Pin::new(write).poll(cx)));
             self.0 = None;
         }
         Poll::Ready(())
     }
 }
 
-/// Tells a store that is elsewhere something, whether or not the request still runs.
-fn tell<F>(store: &Arc<AnyStore>, telling: impl FnOnce(Arc<AnyStore>) -> F) -> Option<JoinHandle<()>>
+/// Runs a write to a remote store in a task of its own, so that it completes even when the request ends.
+fn run_to_end<F>(store: &Arc<AnyStore>, write: impl FnOnce(Arc<AnyStore>) -> F) -> Option<JoinHandle<()>>
 where
     F: Future<Output = ()> + Send + 'static,
 {
-    let mut telling = Box::pin(telling(Arc::clone(store)));
-    if telling.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_ready() {
+    let mut write = Box::pin(write(Arc::clone(store)));
+    if write.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_ready() {
         return None;
     }
     let runtime = Handle::try_current().ok()?;
-    // The end of this worker waits for what is still to be sent.
-    Some(store.tasks().spawn_on(telling, &runtime))
+    // The worker waits for these tasks before it ends.
+    Some(store.tasks().spawn_on(write, &runtime))
 }
 
 #[cfg(test)]
@@ -220,9 +220,9 @@ mod tests {
         let store =
             Arc::new(AnyStore::Memory(Arc::new(MemoryStore::new(&Settings { max_keys: 100, snapshot: None }, clock))));
         assert!(has_room(&store).await);
-        let held = Reservation::of(&store, smallvec![KEY], None);
+        let reserved = Reservation::of(&store, smallvec![KEY], None);
         assert!(!has_room(&store).await);
-        drop(held);
+        drop(reserved);
         assert!(has_room(&store).await);
         assert!(!has_room(&store).await);
     }

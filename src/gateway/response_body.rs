@@ -1,4 +1,4 @@
-//! The body of an answer: none, one of our own, or the application's on its way through.
+//! The body of a response: none, the gateway's own, or the application's.
 
 use std::mem;
 use std::pin::Pin;
@@ -13,24 +13,24 @@ use http_body::SizeHint;
 
 use crate::gateway::admit::expect::ContinueSignal;
 use crate::gateway::exchange::Exchange;
-use crate::gateway::forward::inspect::InspectedBody;
-use crate::gateway::forward::inspect::OutcomeWatch;
+use crate::gateway::forward::inspected_body::InspectedBody;
+use crate::gateway::forward::outcome_watch::OutcomeWatch;
 use crate::gateway::forward::relayed_body::BoxError;
 use crate::gateway::forward::relayed_body::RelayedBody;
 use crate::upstream::UpstreamBody;
 
-/// What a client is sent after the head.
+/// The body that a client gets.
 #[derive(Debug)]
 pub enum ResponseBody {
     Empty,
     Full(Bytes),
     Relayed(Box<RelayedBody>),
-    /// On a route with an outcome.
+    /// The application's, on a route with an outcome.
     Inspected(InspectedBody),
 }
 
 impl ResponseBody {
-    /// `watch`: what is still to be found out about the answer.
+    /// `watch`: the outcome of the answer, if it is not known yet.
     pub fn relay(
         body: UpstreamBody,
         exchange: Box<Exchange>,
@@ -44,7 +44,7 @@ impl ResponseBody {
         }
     }
 
-    /// The cookie that is to be set with this answer, once its outcome is known.
+    /// Waits for the outcome, and takes the device cookie that the answer sets.
     pub async fn take_device_cookie(&mut self) -> Option<HeaderValue> {
         match self {
             Self::Empty | Self::Full(_) => None,
@@ -53,7 +53,7 @@ impl ResponseBody {
         }
     }
 
-    /// The client left before the head came.
+    /// The client left before it got the head.
     #[must_use]
     pub fn without_client(mut self) -> Self {
         match &mut self {

@@ -1,4 +1,4 @@
-//! The gateway as connections see it: what answers their requests.
+//! The gateway as connections see it: a handler for their requests.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,15 +24,15 @@ use crate::listen::Refused;
 use crate::store::AnyStore;
 use crate::upstream::Pool;
 
-/// What answers the requests of one worker. Clones are the same gateway.
+/// Handles the requests of one worker. Clones share its state.
 #[derive(Clone, Debug)]
 pub struct Gateway {
     worker: Arc<WorkerState>,
 }
 
 impl Gateway {
-    /// One for each worker: connections to applications are kept by worker. `live`, `store` and
-    /// `held_requests` are shared by all.
+    /// Makes the gateway of one worker, with its own connections to applications. All workers share `live`, `store` and
+    /// `held_requests`.
     pub fn new(live: Arc<ArcSwap<Snapshot>>, store: Arc<AnyStore>, held_requests: HeldRequests, clock: Clock) -> Self {
         Self {
             worker: Arc::new(WorkerState {
@@ -46,8 +46,8 @@ impl Gateway {
         }
     }
 
-    /// Waits a moment for answers whose client has left, and for what this worker still has to tell its store. Asked when
-    /// its last request is through.
+    /// Waits briefly for requests whose client has disconnected, and for writes to the store. Called after the worker's
+    /// last request.
     pub async fn finish(&self) {
         let detached = &self.worker.detached;
         detached.close();
@@ -56,7 +56,7 @@ impl Gateway {
     }
 }
 
-/// Whoever left before the answer and before the end keeps the slot.
+/// A request that takes longer, and whose client has disconnected, keeps its concurrency slot.
 const MAX_DRAIN: Duration = Duration::from_millis(500);
 
 impl Handle for Gateway {

@@ -1,20 +1,21 @@
-//! The parts of the configuration that requests meet here.
+//! The settings for requests.
 
 use std::time::Duration;
 
-/// The part of the `server` and `headers` sections that requests meet.
+/// The settings for requests from the `server` and `headers` sections.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct GatewaySettings {
-    /// The longest body that passes; `None`: any.
+    /// The longest allowed body; `None`: any length.
     pub max_body: Option<u64>,
     /// How much of a body a key may read.
     pub inspect_body: usize,
-    /// Reading a body without progress.
+    /// How long a body may make no progress.
     pub body_idle: Duration,
-    /// The least bytes per second of a body that is awaited, over each `body_idle` after the first; zero: any.
+    /// The lowest allowed rate of a body in bytes per second, measured over each `body_idle` after the first; zero:
+    /// any.
     pub body_rate: u32,
     pub headers: HeaderStyle,
-    /// So many delayed and tarpitted requests at a time.
+    /// How many delayed and tarpitted requests are held at a time.
     pub max_held: usize,
 }
 

@@ -1,8 +1,8 @@
-//! What is in force, swapped whole by a reload.
+//! The configuration in force, swapped as a whole by a reload.
 
 use std::sync::Arc;
 
-use super::forward::header_names::SignificantHeaders;
+use super::forward::significant_headers::SignificantHeaders;
 use super::respond::ratelimit_headers::RateLimitHeaders;
 use super::settings::GatewaySettings;
 use crate::client::TrustedProxies;
@@ -12,7 +12,7 @@ use crate::record::Recorder;
 use crate::route::KnownBy;
 use crate::upstream::Upstream;
 
-/// Everything a request needs of the configuration, swapped whole; a request keeps the one it started with.
+/// Everything that requests need from the configuration. A request keeps the snapshot that it started with.
 #[derive(Debug)]
 pub struct Snapshot {
     pub policy: Policy,
@@ -23,14 +23,14 @@ pub struct Snapshot {
     pub recorder: Recorder,
     pub(super) ratelimit_headers: RateLimitHeaders,
     pub(super) significant_headers: SignificantHeaders,
-    /// Whether a limit challenges: without one no cookie is a proof of work.
+    /// Whether any limit challenges. If none does, cookies are not searched for proofs of work.
     pub(super) challenges: bool,
     /// Whether a route knows clients by a device cookie: without one no request needs the key ring.
     pub(super) device_cookies: bool,
 }
 
 impl Snapshot {
-    /// `upstreams` are in the order of `UpstreamId`, and the recorder knows the names of all this.
+    /// `upstreams` are in the order of `UpstreamId`. The recorder has the names of the same policy.
     pub fn new(
         policy: Policy,
         clients: TrustedProxies,

@@ -1,4 +1,4 @@
-//! What the requests of one worker share.
+//! The state that the requests of one worker share.
 
 use std::sync::Arc;
 
@@ -12,22 +12,22 @@ use crate::clock::Clock;
 use crate::store::AnyStore;
 use crate::upstream::Pool;
 
-/// The parts of a gateway; every request under way holds on to them.
+/// The state of one worker. Every request in progress keeps a reference to it.
 #[derive(Debug)]
 pub struct WorkerState {
     pub(super) live: Arc<ArcSwap<Snapshot>>,
     pub(super) store: Arc<AnyStore>,
     pub(super) pool: Pool,
     pub(super) held_requests: HeldRequests,
-    /// Requests whose client has left while their outcome is awaited.
+    /// Requests whose client has disconnected, but whose outcome is still awaited.
     pub(super) detached: TaskTracker,
     pub(super) clock: Clock,
 }
 
 impl WorkerState {
-    /// Runs what is left of a request whose client has left.
+    /// Runs the rest of a request whose client has disconnected.
     pub(super) fn spawn_detached(&self, rest: impl Future<Output = ()> + Send + 'static) {
-        // Without a runtime this worker is at its end.
+        // Without a runtime this worker has ended.
         if let Ok(runtime) = Handle::try_current() {
             self.detached.spawn_on(rest, &runtime);
         }

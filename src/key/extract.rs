@@ -186,7 +186,7 @@ fn each_as_sent<'a>(selector: &'a Selector, source: &Source<'a>, found: &mut dyn
             }
         }
         Selector::Path => {
-            found(Cow::Borrowed(head.path.folded()));
+            found(Cow::Borrowed(head.path.canonical().folded()));
             head.path.readings().iter().for_each(|reading| found(Cow::Borrowed(reading.folded())));
         }
         Selector::Route => routes.iter().for_each(|name| found(Cow::Borrowed(name))),

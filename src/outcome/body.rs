@@ -1,4 +1,4 @@
-//! What is looked for in the body of an answer.
+//! Patterns for the body of an answer.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use memchr::memmem;
 use regex::bytes::Regex;
 use regex::bytes::RegexBuilder;
 
-/// A text that stands somewhere in a body, letter for letter, or a `/regular expression/` that matches somewhere.
+/// A text that a body contains, letter for letter, or a `/regular expression/` that matches in it.
 #[derive(Clone, Debug)]
 pub struct BodyPattern {
     text: Box<str>,
@@ -19,7 +19,7 @@ enum BodyMatcher {
     Regex(Regex),
 }
 
-/// An expression that compiles to more than this is a mistake, not a page.
+/// An expression that compiles to more than this is a mistake.
 const MAX_COMPILED_BYTES: usize = 1 << 20;
 
 impl BodyPattern {
@@ -54,7 +54,7 @@ impl fmt::Display for BodyPattern {
 
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 pub enum InvalidBodyPattern {
-    #[error("an empty text stands in every body")]
+    #[error("an empty text is in every body")]
     Empty,
     #[error("not a regular expression: {0}")]
     Syntax(String),
@@ -66,10 +66,10 @@ impl From<&regex::Error> for InvalidBodyPattern {
     fn from(error: &regex::Error) -> Self {
         match error {
             regex::Error::CompiledTooBig(_) => Self::TooLarge,
-            // The last line says what is wrong; those before it draw where.
+            // The last line says what is wrong. The lines before it draw the position.
             error => {
-                let said = error.to_string();
-                let last = said.lines().last().unwrap_or_default();
+                let text = error.to_string();
+                let last = text.lines().last().unwrap_or_default();
                 Self::Syntax(last.strip_prefix("error: ").unwrap_or(last).to_owned())
             }
         }
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_is_sought_as_it_is_and_an_expression_between_slashes() {
+    fn a_text_matches_letter_for_letter_and_slashes_make_an_expression() {
         check("invalid password", b"<p>invalid password</p>", true);
         check("invalid password", b"<p>Invalid Password</p>", false);
         check("a.c", b"abc", false);

@@ -1,4 +1,4 @@
-//! The body of an answer, looked at while it streams.
+//! Inspects the body of an answer while it streams.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -7,28 +7,28 @@ use http::HeaderMap;
 use http::StatusCode;
 use serde_json::Value;
 
-use super::Matchers;
-use super::Outcome;
-use super::OutcomeRule;
 use super::json;
+use super::matchers::Matchers;
 use super::matchers::Side;
 use super::matchers::SideMatch;
+use super::rule::Outcome;
+use super::rule::OutcomeRule;
 use crate::coalesce::BodyBuffer;
 use crate::request::encoding::ContentCodings;
 
-/// What was seen of an answer whose head does not say enough. At most a little more than the bound is kept of it, and
-/// at most the bound of decoded text is looked at.
+/// An answer whose head does not decide the outcome. The inspection keeps little more of the body than its bound, and
+/// reads at most that much decoded text.
 #[derive(Debug)]
 pub struct Inspection {
     rule: Arc<OutcomeRule>,
-    /// What the head says, success first.
+    /// How the head matches: the success side, then the failure side.
     sides: (SideMatch, SideMatch),
     codings: ContentCodings,
     bound: usize,
     read: BodyBuffer,
-    /// There was more than could be kept.
+    /// The body was longer than may be kept.
     is_full: bool,
-    /// It is a part of something, whatever comes.
+    /// The answer is partial content, so its body is never complete.
     is_part: bool,
 }
 
@@ -36,22 +36,22 @@ pub struct Inspection {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum BodyEnd {
     Whole,
-    /// There was more, or there was a body and none was sent.
+    /// The rest of the body, or all of it, was not sent.
     Cut,
 }
 
-/// How much of a text was seen.
+/// How much of a text was read.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Coverage {
     All,
-    /// All that may be looked at.
+    /// As much as the bound allows.
     Start,
-    /// What could be read before it broke off or made no sense.
+    /// The text before the body broke off or could not be decoded.
     Fragment,
 }
 
 impl Inspection {
-    /// Begins where the head was not enough. `bound` is in bytes of decoded text.
+    /// Begins when the head does not decide the outcome. `bound` is in bytes of decoded text.
     pub fn begin(rule: Arc<OutcomeRule>, status: StatusCode, headers: &HeaderMap, bound: usize) -> Self {
         let sides = rule.sides_of_head(status, headers);
         let is_part = status == StatusCode::PARTIAL_CONTENT;
@@ -59,19 +59,19 @@ impl Inspection {
         Self { rule, sides, codings: ContentCodings::of(headers), bound, read, is_full: false, is_part }
     }
 
-    /// Takes what came next of the body, as it came.
+    /// Takes the next bytes of the body, as they came.
     pub fn feed(&mut self, data: &[u8]) {
         let room = room(self.bound).saturating_sub(self.read.len());
         self.read.copy(&data[..data.len().min(room)]);
         self.is_full |= data.len() > room;
     }
 
-    /// Whether nothing that follows would be looked at.
+    /// Whether more bytes of the body would be ignored.
     pub fn is_full(&self) -> bool {
         self.is_full
     }
 
-    /// What the answer means; `None`: that cannot be told.
+    /// The outcome; `None` when it cannot be decided.
     pub fn conclude(self, ending: BodyEnd) -> Option<Outcome> {
         let decoded = if self.codings.is_none() {
             DecodedTexts { bodies: vec![Cow::Borrowed(self.read.as_slice())], seen: Coverage::All }
@@ -92,14 +92,14 @@ impl Inspection {
     }
 }
 
-/// What may be kept: what is compressed may be longer than its text, by little.
+/// The bytes that an inspection may keep: a compressed body may be a little longer than its text.
 pub fn room(bound: usize) -> usize {
     bound.saturating_add(bound / 16).saturating_add(1024)
 }
 
-/// What may be looked at.
+/// The decoded body.
 struct DecodedTexts<'b> {
-    /// Several where one body can be read in several ways.
+    /// Several where the body can be decoded in several ways.
     bodies: Vec<Cow<'b, [u8]>>,
     seen: Coverage,
 }
@@ -120,14 +120,14 @@ impl DecodedTexts<'_> {
         self.seen = match self.seen {
             _ if is_long => Coverage::Start,
             Coverage::All if !is_full && !is_cut => Coverage::All,
-            // It broke off behind all that may be looked at.
+            // It broke off after the bound.
             _ if is_full || fills_it => Coverage::Start,
             _ => Coverage::Fragment,
         };
         self
     }
 
-    /// What is JSON among them, where that is asked for.
+    /// The bodies that are JSON, if a matcher needs JSON.
     fn documents(&self, rule: &OutcomeRule) -> Vec<Value> {
         let mut sides = [&rule.success, &rule.failure].into_iter().flatten();
         if sides.all(|matchers| matchers.json.is_empty()) {
@@ -143,7 +143,7 @@ impl DecodedTexts<'_> {
     fn ask(&self, documents: &[Value], matchers: &Matchers, side: Side) -> SideMatch {
         let unless_found = match (self.seen, side) {
             (Coverage::All, _) | (Coverage::Start, Side::Success) => SideMatch::No,
-            // Whoever makes a page long must not push the mark of a failure out of sight.
+            // A client that makes a page longer must not hide the mark of a failure behind the bound.
             (Coverage::Start, Side::Failure) | (Coverage::Fragment, _) => SideMatch::Unsure,
         };
         let mut all = SideMatch::Yes;
@@ -153,11 +153,11 @@ impl DecodedTexts<'_> {
             all = unless_found;
         }
         for (path, expected) in &matchers.json {
-            if documents.iter().any(|document| json::holds(document, path, expected)) {
+            if documents.iter().any(|document| json::matches(document, path, expected)) {
                 continue;
             }
-            let is_told = !documents.is_empty() || unless_found == SideMatch::No;
-            all = if is_told || all == SideMatch::No { SideMatch::No } else { SideMatch::Unsure };
+            let is_decided = !documents.is_empty() || unless_found == SideMatch::No;
+            all = if is_decided || all == SideMatch::No { SideMatch::No } else { SideMatch::Unsure };
         }
         all
     }

@@ -1,10 +1,10 @@
-//! A value at a dotted path of a JSON answer.
+//! Compares the value at a dotted path of a JSON answer.
 
 use serde_json::Value;
 
-/// Whether the value at a dotted path is spelt like this: texts without their quotes, `true`, `false` and `null` as in
-/// JSON, numbers by what they are worth. Elements of arrays have their position, from 0, for a name.
-pub fn holds(document: &Value, path: &str, expected: &str) -> bool {
+/// Whether the value at a dotted path equals `expected`: strings without their quotes, `true`, `false` and `null` as in
+/// JSON, numbers by their value. Array elements are named by their position, from 0.
+pub fn matches(document: &Value, path: &str, expected: &str) -> bool {
     at(document, path).is_some_and(|value| is_spelt(value, expected))
 }
 
@@ -41,9 +41,9 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(document: &str, path: &str, expected: &str, holds_there: bool) {
+    fn check(document: &str, path: &str, expected: &str, expected_match: bool) {
         let document = serde_json::from_str(document).expect("JSON");
-        assert_eq!(holds(&document, path, expected), holds_there, "{path}: {expected}");
+        assert_eq!(matches(&document, path, expected), expected_match, "{path}: {expected}");
     }
 
     #[test]
@@ -65,7 +65,7 @@ mod tests {
         #[test]
         fn any_path_of_any_document_is_looked_at(path in "[a.0-9]{0,12}", value in "[a-z0-9.e+-]{0,8}") {
             let document = serde_json::json!({"a": [{"a": 1.0}, true, null, "x", 1e300], "": {"": "y"}, "0": [[2]]});
-            prop_assert!(!holds(&document, &path, &value) || !value.is_empty());
+            prop_assert!(!matches(&document, &path, &value) || !value.is_empty());
         }
     }
 }

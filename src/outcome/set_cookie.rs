@@ -1,4 +1,4 @@
-//! The cookies of an answer: which it sets, and which it takes away.
+//! The cookies that an answer sets or deletes.
 
 use http::HeaderMap;
 use http::header::DATE;
@@ -6,31 +6,32 @@ use http::header::SET_COOKIE;
 
 use crate::glob::Glob;
 
-/// Whether a cookie of such a name is set, and stays so: what is taken away again, or expires at once, is none.
+/// Whether the answer sets a cookie whose name matches. A cookie that is deleted again or expires at once does not
+/// count.
 pub(super) fn sets(headers: &HeaderMap, name: &Glob) -> bool {
     let lines = || headers.get_all(SET_COOKIE).iter().filter_map(|line| SetCookie::parse(line.as_bytes()));
     let named = |cookie: &SetCookie<'_>| name.matches(&String::from_utf8_lossy(cookie.name));
     lines().enumerate().filter(|(_, cookie)| named(cookie)).any(|(position, cookie)| {
-        // Of several lines for one cookie a browser keeps what the last one says.
+        // Of several lines for one cookie a browser keeps the last one.
         let is_last = !lines().skip(position + 1).any(|later| later.is_same(&cookie));
-        is_last && !cookie.is_taken_away(headers)
+        is_last && !cookie.is_deleted(headers)
     })
 }
 
-/// Whether anything is said of a cookie of such a name.
+/// Whether the answer sets or deletes a cookie whose name matches.
 pub(super) fn names(headers: &HeaderMap, name: &Glob) -> bool {
     let lines = headers.get_all(SET_COOKIE).iter().filter_map(|line| SetCookie::parse(line.as_bytes()));
     lines.into_iter().any(|cookie| name.matches(&String::from_utf8_lossy(cookie.name)))
 }
 
-/// One line, read as browsers read it (RFC 6265, section 5.2).
+/// One `Set-Cookie` line, read as browsers read it (RFC 6265, section 5.2).
 #[derive(Debug, Default)]
 struct SetCookie<'h> {
     name: &'h [u8],
     value: &'h [u8],
     domain: &'h [u8],
     path: &'h [u8],
-    /// Whether its age is above zero, where that is said.
+    /// Whether `Max-Age` is above zero, if there is one.
     lives: Option<bool>,
     expires: Option<CookieDate>,
 }
@@ -54,12 +55,12 @@ impl<'h> SetCookie<'h> {
         Some(cookie)
     }
 
-    /// Whether both lines are about one cookie.
+    /// Whether both lines set the same cookie.
     fn is_same(&self, other: &Self) -> bool {
         self.name == other.name && self.domain.eq_ignore_ascii_case(other.domain) && self.path == other.path
     }
 
-    fn is_taken_away(&self, headers: &HeaderMap) -> bool {
+    fn is_deleted(&self, headers: &HeaderMap) -> bool {
         if matches!(self.value, b"" | b"\"\"") {
             return true;
         }
@@ -76,7 +77,7 @@ fn pair(part: &[u8]) -> Option<(&[u8], &[u8])> {
     Some((part[..equals].trim_ascii(), part[equals + 1..].trim_ascii()))
 }
 
-/// Whether a `Max-Age` is above zero; `None` for what browsers pass over.
+/// Whether a `Max-Age` is above zero; `None` for a value that browsers ignore.
 fn lives(age: &[u8]) -> Option<bool> {
     let digits = age.strip_prefix(b"-").unwrap_or(age);
     let is_number = !digits.is_empty() && digits.iter().all(u8::is_ascii_digit);
@@ -86,12 +87,12 @@ fn lives(age: &[u8]) -> Option<bool> {
 /// Year, month from 0, day, hour, minute, second, all of them GMT.
 type CookieDate = (u16, u8, u8, u8, u8, u8);
 
-/// When the answer was written, by the clock that its other dates are from.
+/// When the application wrote the answer, by its own clock.
 fn sent(headers: &HeaderMap) -> CookieDate {
     headers.get(DATE).and_then(|date| cookie_date(date.as_bytes())).unwrap_or(LONG_AGO)
 }
 
-/// A date as cookies have it, in any of the forms that browsers read (RFC 6265, section 5.1.1).
+/// The date of a cookie, in any of the forms that browsers read (RFC 6265, section 5.1.1).
 fn cookie_date(text: &[u8]) -> Option<CookieDate> {
     let is_delimiter = |byte: &u8| !byte.is_ascii_alphanumeric() && *byte != b':' && *byte < 0x80;
     let (mut time, mut day, mut month, mut year) = (None, None, None, None);
@@ -130,8 +131,8 @@ fn number(digits: &[u8]) -> Option<u16> {
 const MONTHS: [&[u8]; 12] =
     [b"jan", b"feb", b"mar", b"apr", b"may", b"jun", b"jul", b"aug", b"sep", b"oct", b"nov", b"dec"];
 
-/// No answer is older than this line. By it those are judged that have no date of their own: to take a cookie away
-/// frameworks write the start of the epoch, or a day in 1999.
+/// The date of an answer without `Date`. It is later than the dates that frameworks write to delete a cookie: the start
+/// of the epoch, or a day in 1999.
 const LONG_AGO: CookieDate = (2026, 0, 1, 0, 0, 0);
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! What `Content-Type` says a body is.
+//! Reads `Content-Type` leniently: every kind of body that some application may take from it.
 
 use std::borrow::Cow;
 
@@ -7,9 +7,9 @@ use http::header;
 
 use super::percent;
 
-/// What a body is, or is read as.
+/// The formats that a body is read as.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-#[expect(clippy::struct_excessive_bools, reason = "a body may be read as any of these at once")]
+#[expect(clippy::struct_excessive_bools, reason = "one body may be read in several of these formats")]
 pub(crate) struct BodyKinds {
     pub(crate) urlencoded: bool,
     pub(crate) multipart: bool,
@@ -17,17 +17,16 @@ pub(crate) struct BodyKinds {
     pub(crate) xml: bool,
 }
 
-/// What a body is said to be.
+/// The declared type of a body.
 #[derive(Debug, Default)]
 pub(crate) struct ContentType {
-    /// Every kind that any reader could take from the header.
+    /// Every format that some application could take from the header.
     pub(crate) kinds: BodyKinds,
-    /// What separates the parts of a multipart body, in every reading of the parameter.
+    /// The boundaries of a multipart body, in every reading of the parameter.
     pub(crate) boundaries: Vec<Vec<u8>>,
-    /// Whether the type, if there is one, is one that is read here.
+    /// Whether the gateway can read the type. It can when there is none.
     pub(crate) is_known: bool,
-    /// Whether there is at most one, in a character set that is read here, and nothing in the header is read
-    /// differently by different readers.
+    /// Whether all applications read the header alike: there is at most one, and its character set can be read here.
     pub(crate) is_plain: bool,
 }
 
@@ -61,7 +60,7 @@ impl ContentType {
     }
 }
 
-/// Whether text in a character set reads the same in UTF-8, but for letters no field is named with.
+/// Whether text in this character set reads the same in UTF-8, but for letters that no field name has.
 pub(crate) fn is_plain_charset(charset: &str) -> bool {
     let charset = charset.trim().to_ascii_lowercase();
     matches!(
@@ -78,7 +77,7 @@ pub(crate) fn is_plain_charset(charset: &str) -> bool {
     )
 }
 
-/// Whether the type is one of those read here, and the only one.
+/// Whether the type is one that the gateway can read, and the only one in the header.
 fn is_known(lower: &str) -> bool {
     let kind = lower.split(';').next().unwrap_or_default().trim();
     let known = [
@@ -100,7 +99,7 @@ fn is_known(lower: &str) -> bool {
 
 struct Parameter<'t> {
     value: Cow<'t, str>,
-    /// Whether it is written so that everyone reads this value.
+    /// Whether every application reads this value.
     is_plain: bool,
 }
 
@@ -130,7 +129,7 @@ fn parameters<'t>(line: &'t str, lower: &str, name: &str) -> Vec<Parameter<'t>> 
     found
 }
 
-/// One is enough for anyone honest.
+/// An honest client sends one.
 const MAX_BOUNDARIES: usize = 4;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Compressed bodies, decoded to a bound.
+//! Decodes compressed bodies, up to a bound.
 
 use std::borrow::Cow;
 use std::io::Read;
@@ -16,18 +16,18 @@ use ruzstd::decoding::BlockDecodingStrategy;
 use ruzstd::decoding::FrameDecoder;
 use smallvec::SmallVec;
 
-/// What a body is behind its encodings.
+/// A body without its encodings.
 #[derive(Debug)]
 pub(crate) struct DecodedBody<'b> {
-    /// The body without its encodings; several where they can be taken away in several ways, none where in none.
+    /// Several where the body can be decoded in several ways; none where it cannot be decoded.
     pub(crate) bodies: Vec<Cow<'b, [u8]>>,
-    /// Whether every encoding was known and taken away to the end.
+    /// Whether every encoding was known and the body was decoded to its end.
     pub(crate) whole: bool,
 }
 
-/// Takes the encodings of `Content-Encoding` away, the last one first, to at most `bound` bytes each.
+/// Decodes what `Content-Encoding` lists, the last encoding first, to at most `bound` bytes each.
 ///
-/// Without that header the body is the body, but one that begins like gzip or zstd is decoded as well.
+/// A body without that header is taken as it is; if it begins like gzip or zstd, it is decoded as well.
 pub(crate) fn decode<'b>(headers: &HeaderMap, body: &'b [u8], bound: usize) -> DecodedBody<'b> {
     let mut decoded = ContentCodings::of(headers).decode(body, bound);
     if let [Cow::Borrowed(_)] = &decoded.bodies[..]
@@ -40,7 +40,7 @@ pub(crate) fn decode<'b>(headers: &HeaderMap, body: &'b [u8], bound: usize) -> D
     decoded
 }
 
-/// What `Content-Encoding` lists, over all lines; `None` for what is not known.
+/// The encodings that all `Content-Encoding` lines list; `None` stands for an unknown one.
 #[derive(Clone, Debug)]
 pub(crate) struct ContentCodings(SmallVec<[Option<ContentCoding>; 1]>);
 
@@ -55,12 +55,13 @@ impl ContentCodings {
         Self(codings.collect())
     }
 
-    /// Whether a body is sent as it is.
+    /// Whether the body is not encoded.
     pub(crate) fn is_none(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Takes the encodings away, the last one first, to at most `bound` bytes each. Without any the body is as it is.
+    /// Decodes the body, the last encoding first, to at most `bound` bytes each. Without encodings the body stays as it
+    /// is.
     pub(crate) fn decode<'b>(&self, body: &'b [u8], bound: usize) -> DecodedBody<'b> {
         let mut decoded = DecodedBody { bodies: vec![Cow::Borrowed(body)], whole: self.0.len() <= MAX_CODINGS };
         for coding in self.0.iter().rev().take(MAX_CODINGS) {
@@ -79,7 +80,7 @@ impl ContentCodings {
     }
 }
 
-/// Whether bodies in this encoding can be read.
+/// Whether the gateway can decode this encoding.
 pub(crate) fn is_known(coding: &[u8]) -> bool {
     coding.eq_ignore_ascii_case(b"identity") || ContentCoding::named(&coding.to_ascii_lowercase()).is_some()
 }
@@ -104,7 +105,7 @@ impl ContentCoding {
         }
     }
 
-    /// What a body says it is by its first bytes.
+    /// The encoding that the first bytes of a body announce.
     fn of(body: &[u8]) -> Option<Self> {
         match body {
             [0x1f, 0x8b, ..] => Some(Self::Gzip),
@@ -119,7 +120,8 @@ impl ContentCoding {
             Self::Brotli => brotli(body, bound),
             Self::Zstd => zstd(body, bound),
             Self::Deflate => {
-                // With zlib's wrapping as the standard says, or without as some send it; applications accept both.
+                // With the zlib header as the standard says, or without as some clients send it; applications accept
+                // both.
                 let wrapped = DecodedBody::read(ZlibDecoder::new(body), bound);
                 let bare = DecodedBody::read(DeflateDecoder::new(body), bound);
                 let whole = wrapped.whole || bare.whole;
@@ -133,13 +135,13 @@ impl DecodedBody<'static> {
     fn new(mut body: Vec<u8>, whole: bool, bound: usize) -> Self {
         let whole = whole && body.len() <= bound;
         body.truncate(bound);
-        // It grew by doubling, and is kept for a while.
+        // The vector grew by doubling, and is kept while the request lasts.
         body.shrink_to_fit();
         let bodies = if body.is_empty() && !whole { Vec::new() } else { vec![Cow::Owned(body)] };
         Self { bodies, whole }
     }
 
-    /// What a decoder yields before it fails, ends, or has yielded enough.
+    /// Reads from a decoder until it fails, ends, or exceeds the bound.
     fn read(decoder: impl Read, bound: usize) -> Self {
         let mut body = Vec::new();
         let ended = decoder.take(beyond(bound)).read_to_end(&mut body).is_ok();
@@ -147,7 +149,7 @@ impl DecodedBody<'static> {
     }
 }
 
-/// One byte beyond the bound tells that there are more.
+/// One byte beyond the bound shows that the body is longer.
 fn beyond(bound: usize) -> u64 {
     u64::try_from(bound).unwrap_or(u64::MAX).saturating_add(1)
 }
@@ -210,7 +212,7 @@ fn zstd(body: &[u8], bound: usize) -> DecodedBody<'static> {
     DecodedBody::new(plain, whole, bound)
 }
 
-/// The length of a frame that holds no data, where `bytes` begin with one.
+/// The length of the skippable frame at the start of `bytes`, if there is one.
 fn skippable_frame(bytes: &[u8]) -> Option<usize> {
     match bytes {
         [0x50..=0x5f, 0x2a, 0x4d, 0x18, a, b, c, d, ..] => {
@@ -220,8 +222,8 @@ fn skippable_frame(bytes: &[u8]) -> Option<usize> {
     }
 }
 
-/// How many bytes the blocks of a frame and the checksum behind them may take; fewer when there are more blocks than
-/// anyone honest sends.
+/// The length of the blocks of a frame and of the checksum behind them. It stops at the number of blocks that honest
+/// clients send.
 fn length_of_blocks(bytes: &[u8]) -> usize {
     let mut at = 0;
     for _ in 0..MAX_ZSTD_BLOCKS {
@@ -238,18 +240,18 @@ fn length_of_blocks(bytes: &[u8]) -> usize {
 
 const ZSTD_MAGIC: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd];
 
-/// More layers than this are a bomb, not an encoding.
+/// More layers than this are a decompression bomb.
 const MAX_CODINGS: usize = 3;
 
-/// What RFC 9659 allows a sender to ask for.
+/// The largest window that RFC 9659 allows.
 const MAX_ZSTD_WINDOW: u64 = 8 * 1024 * 1024;
 
-/// Each one costs the building of its tables; honest ones hold up to 128 KiB.
+/// Each block costs the building of its tables; honest blocks hold up to 128 KiB.
 const MAX_ZSTD_BLOCKS: usize = 256;
 
 const MAX_ZSTD_FRAMES: usize = 16;
 
-/// An empty last block, and room for a checksum: the decoder hands out all of a frame only when it ends.
+/// An empty last block with room for a checksum: the decoder hands out all data of a frame only when the frame ends.
 const END_OF_FRAME: &[u8] = &[1, 0, 0, 0, 0, 0, 0];
 
 #[cfg(test)]

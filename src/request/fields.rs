@@ -1,4 +1,7 @@
-//! What the peeked start of a body says, by field name.
+//! Looks up fields in the start of a request body.
+//!
+//! The readers of bodies are our own, because a standard parser reads a body in one way, and a rule must see the value
+//! in every way that some application may read it.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -19,36 +22,36 @@ use super::urlencoded;
 use super::utf16;
 use super::xml;
 
-/// The fields of a body: looked for in what the body is and in what it says it is, with and without the encodings it
-/// says it has. The body is kept as it is, where it came plainly without a copy, and read again for every question, so that
-/// what it takes is bounded by its size.
+/// The fields of a body. They are looked up in the format that the body has and in the formats that its `Content-Type`
+/// declares, with and without its declared encodings. The body is kept, without a copy where it is not encoded, and
+/// read again for every lookup, so that the size of the body bounds the memory.
 pub struct BodyFields {
     texts: Vec<BodyText>,
     boundaries: Vec<Vec<u8>>,
     is_fully_read: bool,
-    /// What the body says it is, where nobody doubts that.
+    /// The declared format, where every application agrees about it.
     unambiguous: Option<UnambiguousKind>,
 }
 
-/// A body, and what it is read as.
+/// A body, and the formats that it is read in.
 struct BodyText {
     bytes: Bytes,
     kinds: BodyKinds,
 }
 
 impl BodyFields {
-    /// The fields of a request without a body, or of one whose body no rule asks about.
+    /// No fields: for requests without a body, and for those whose body no rule needs.
     pub fn none() -> Self {
         Self { texts: Vec::new(), boundaries: Vec::new(), is_fully_read: true, unambiguous: None }
     }
 
-    /// Whether there is nothing to look a field up in.
+    /// Whether there is no body to look fields up in.
     pub fn is_empty(&self) -> bool {
         self.texts.is_empty()
     }
 
-    /// Reads the first bytes of a body as it came on the wire. `whole` says whether `start` is all of it;
-    /// compressed bodies are decoded to at most `bound` bytes.
+    /// Reads the first bytes of a body as it came on the wire. `whole`: `start` is the whole body. Compressed bodies
+    /// are decoded to at most `bound` bytes.
     pub fn read(headers: &HeaderMap, start: &Bytes, whole: bool, bound: usize) -> Self {
         if start.is_empty() {
             return Self { is_fully_read: whole, ..Self::none() };
@@ -60,7 +63,7 @@ impl BodyFields {
             unambiguous: UnambiguousKind::read(headers),
             ..Self::none()
         };
-        // The label may lie.
+        // `Content-Encoding` may be wrong, so the body as it came is read as well.
         let is_decoded = !decoded.bodies.iter().any(|body| **body == **start);
         for body in decoded.bodies {
             let body = match body {
@@ -78,13 +81,13 @@ impl BodyFields {
         fields
     }
 
-    /// Whether all of the body was read and understood: when not, a field may have been missed.
+    /// Whether the whole body was read and understood. If not, a field may have been missed.
     pub fn is_fully_read(&self) -> bool {
         self.is_fully_read
     }
 
-    /// Every value that some application may read for the form field `name`: of a body that is or says it is urlencoded or
-    /// multipart. Names count in every spelling that some application reads.
+    /// Every value that some application may read for the form field `name`, in a body that is urlencoded or multipart
+    /// or declares to be. A name counts in every spelling that some application accepts.
     pub fn form<'a>(&'a self, name: &'a str) -> impl Iterator<Item = Cow<'a, str>> {
         let urlencoded = self.texts.iter().filter(|text| text.kinds.urlencoded);
         let multipart = self.texts.iter().filter(|text| text.kinds.multipart);
@@ -95,18 +98,19 @@ impl BodyFields {
         )
     }
 
-    /// Every scalar at a dotted path of a JSON body; elements of arrays have their index for a name.
+    /// Every scalar at a dotted path of a JSON body. Array elements are named by their index.
     pub fn json<'a>(&'a self, path: &'a str) -> impl Iterator<Item = Cow<'a, str>> {
         let texts = self.texts.iter().filter(|text| text.kinds.json);
         texts.flat_map(move |text| json::values(&text.bytes, path)).flat_map(nul::readings)
     }
 
-    /// Every text of the elements at a dotted path of an XML body: local names, and among elements of one name a number.
+    /// Every text of the elements at a dotted path of an XML body. The path has local names, and a number selects one
+    /// of several elements with the same name.
     pub fn xml<'a>(&'a self, path: &'a str) -> impl Iterator<Item = Cow<'a, str>> {
         self.of_elements(xml::ElementPath::dotted(path))
     }
 
-    /// Every text of the elements of that name in an XML body.
+    /// Every text of the elements with this name in an XML body.
     pub fn element<'a>(&'a self, name: &'a str) -> impl Iterator<Item = Cow<'a, str>> {
         self.of_elements(xml::ElementPath::name(name))
     }
@@ -116,13 +120,13 @@ impl BodyFields {
         texts.flat_map(move |text| xml::values(&text.bytes, &path)).map(Cow::Owned).flat_map(nul::readings)
     }
 
-    /// Whether it is one call over XML-RPC that holds others: what stands there twice is done twice.
+    /// Whether the body is an XML-RPC `system.multicall`: the application runs each call in it.
     pub fn is_multicall(&self) -> bool {
         self.texts.iter().filter(|text| text.kinds.xml).any(|text| xml::is_multicall(&text.bytes))
     }
 
-    /// Whether every application reads the form field alike: it stands there once, under this very name, in a body that
-    /// is all there and what it says it is.
+    /// Whether every application reads the form field alike: it occurs once, under exactly this name, in a body that
+    /// was fully read and has the format that it declares.
     pub fn form_is_unambiguous(&self, name: &str) -> bool {
         self.unambiguous_text().is_some_and(|(unambiguous, text)| unambiguous.has_sole_form_field(text, name))
     }
@@ -132,13 +136,13 @@ impl BodyFields {
         self.unambiguous_text().is_some_and(|(unambiguous, text)| unambiguous.has_json_scalar(text, path))
     }
 
-    /// The same for an element of XML: one stands at the path, and its text has one reading.
+    /// The same for an XML element: one element is at the path, and its text has one reading.
     pub fn xml_is_unambiguous(&self, path: &str) -> bool {
         self.unambiguous_text()
             .is_some_and(|(unambiguous, text)| unambiguous.has_sole_element(text, &xml::ElementPath::dotted(path)))
     }
 
-    /// The same for an element of that name.
+    /// The same for an XML element with this name.
     pub fn element_is_unambiguous(&self, name: &str) -> bool {
         self.unambiguous_text()
             .is_some_and(|(unambiguous, text)| unambiguous.has_sole_element(text, &xml::ElementPath::name(name)))
@@ -149,7 +153,7 @@ impl BodyFields {
         self.unambiguous.as_ref().filter(|_| self.is_fully_read).map(|unambiguous| (unambiguous, &bytes[..]))
     }
 
-    /// Keeps a body and decides what it is read as. Whether that is all it can be read as.
+    /// Adds a body with the formats that it is read in. Returns whether no application can read it in another format.
     fn add(&mut self, content_type: &ContentType, body: Bytes) -> bool {
         let sniffed = SniffedKind::of(&body);
         let json = content_type.kinds.json || sniffed == SniffedKind::Json;
@@ -164,14 +168,15 @@ impl BodyFields {
         let scan = multipart.then(|| multipart::scan(&body, &content_type.boundaries));
         let is_multipart = sniffed == SniffedKind::Multipart && scan.is_some_and(|scan| scan.has_parts);
 
-        // A body that is what it says it is, is nothing else; of any other every reading counts.
+        // A body that has its declared format has no other; any other body is read in every format.
         let settled = match content_type.kinds {
             ONLY_JSON => is_json && sniffed == SniffedKind::Json,
             ONLY_XML => is_xml && sniffed == SniffedKind::Xml,
             ONLY_MULTIPART => is_multipart,
             _ => false,
         };
-        // Nothing reads two of these four from one body; under another label it is read as what it is or not at all.
+        // No application reads two of these four formats from one body. Under another `Content-Type` it reads the
+        // format that the body has, or nothing.
         let is_something = is_multipart
             || (is_json && sniffed == SniffedKind::Json)
             || (is_xml && sniffed == SniffedKind::Xml)
@@ -186,7 +191,7 @@ impl BodyFields {
         if let Some(bytes) = transcoded {
             self.texts.push(BodyText { bytes: bytes.into(), kinds: BodyKinds { json, xml, ..BodyKinds::default() } });
         } else if xml && str::from_utf8(&body).is_err() {
-            // Letters of one byte each, as the text or its label may say.
+            // A character set of one byte per letter, which the text or its `Content-Type` may declare.
             let letters: String = body.iter().copied().map(char::from).collect();
             self.texts.push(BodyText { bytes: letters.into(), kinds: ONLY_XML });
         }
@@ -195,7 +200,7 @@ impl BodyFields {
     }
 }
 
-/// Fields hold passwords, so only their number is shown.
+/// Fields hold passwords, so only the number of bodies is shown.
 impl fmt::Debug for BodyFields {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("BodyFields")
@@ -205,7 +210,7 @@ impl fmt::Debug for BodyFields {
     }
 }
 
-/// What a body is by its first letter.
+/// The format that the first letters of a body suggest.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum SniffedKind {
     Json,
@@ -216,7 +221,7 @@ enum SniffedKind {
 
 impl SniffedKind {
     fn of(body: &[u8]) -> Self {
-        // UTF-16 puts NULs between, and byte order marks before.
+        // UTF-16 has NULs between letters, and a byte order mark before them.
         let letter = body.iter().position(|byte| *byte > b' ' && !matches!(byte, 0xef | 0xbb | 0xbf | 0xfe | 0xff));
         match body.get(letter.unwrap_or(body.len())..) {
             Some([b'{' | b'[', ..]) => Self::Json,
@@ -233,7 +238,7 @@ const ONLY_XML: BodyKinds = BodyKinds { urlencoded: false, multipart: false, jso
 
 const ONLY_MULTIPART: BodyKinds = BodyKinds { urlencoded: false, multipart: true, json: false, xml: false };
 
-/// In bytes: room for the last boundary of a body without parts, and for nothing else.
+/// In bytes: a multipart body without parts is only its last boundary.
 const MAX_EMPTY_MULTIPART: usize = 128;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Header lines as text, and the credentials that stand in them.
+//! Header values as text, and the credentials in them.
 
 use std::borrow::Cow;
 
@@ -10,19 +10,19 @@ use smallvec::SmallVec;
 use super::nul;
 use crate::base64;
 
-/// Every line of a header, as sent, without white space around it. Bytes that are not UTF-8 are taken as Latin-1, so
-/// that different values stay different; a NUL in two bytes or more, which some encoders write, is one.
+/// Every value of a header, as sent, without white space around it. Bytes that are not UTF-8 are read as Latin-1, so
+/// that different values stay different. A NUL that an encoder wrote in two or more bytes is read as a NUL.
 pub fn header_values(headers: &HeaderMap, name: impl AsHeaderName) -> impl Iterator<Item = Cow<'_, str>> {
     headers.get_all(name).into_iter().flat_map(|value| readings(value.as_bytes().trim_ascii()))
 }
 
-/// The token of every Authorization line with the scheme Bearer.
+/// The token of every `Authorization` header with the scheme Bearer.
 pub fn bearer_tokens(headers: &HeaderMap) -> impl Iterator<Item = Cow<'_, str>> {
     credentials(headers, "bearer").flat_map(readings)
 }
 
-/// The user name of every Authorization line with the scheme Basic: up to the first colon. Base64 is read as
-/// forgivingly as the most forgiving application does.
+/// The user name of every `Authorization` header with the scheme Basic: the text up to the first colon. Base64 is
+/// decoded as leniently as the most lenient application does.
 pub fn basic_users(headers: &HeaderMap) -> impl Iterator<Item = String> {
     credentials(headers, "basic").flat_map(|encoded| {
         let decoded = base64::decode(encoded);

@@ -1,15 +1,15 @@
-//! One host for every spelling of it.
+//! One canonical host for all its spellings.
 
 use std::borrow::Cow;
 use std::net::Ipv6Addr;
 
-/// A host in lower case, without port or final dot. An IPv6 address keeps its brackets, and has one spelling.
+/// A host in lower case, without port and final dot. An IPv6 address keeps its brackets and has one spelling.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct CanonicalHost<'r>(Cow<'r, str>);
 
 impl<'r> CanonicalHost<'r> {
     pub fn new(authority: &'r str) -> Self {
-        // Nearly all hosts come like this.
+        // Nearly all hosts are canonical as they come.
         if authority.bytes().fold(true, |all, byte| all & PLAIN[usize::from(byte)]) && !authority.ends_with('.') {
             return Self(Cow::Borrowed(authority));
         }
@@ -36,7 +36,7 @@ impl<'r> CanonicalHost<'r> {
     }
 }
 
-/// What a host is made of that is canonical as it comes.
+/// The bytes of a host that is canonical as it comes.
 const PLAIN: [bool; 256] = {
     let mut table = [false; 256];
     let mut byte = 0;
@@ -47,7 +47,7 @@ const PLAIN: [bool; 256] = {
     table
 };
 
-/// The address of a host that is an IPv6 literal, with or without brackets and zone.
+/// The address of an IPv6 literal, with or without brackets and zone.
 fn ipv6(host: &str) -> Option<Ipv6Addr> {
     let literal = match host.strip_prefix('[') {
         Some(rest) => rest.split(']').next().unwrap_or_default(),

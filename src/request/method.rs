@@ -1,32 +1,32 @@
-//! Every method that an application might take a request for, beside the one that was sent.
+//! Method overrides: every method, other than the one that was sent, that an application may give to a request.
 
 use std::borrow::Cow;
 
 use http::HeaderName;
 use smallvec::SmallVec;
 
-use super::BodyFields;
-use super::RequestHead;
+use super::fields::BodyFields;
+use super::head::RequestHead;
 use super::header::header_values;
 use super::query::query_values;
 
-/// Headers in which frameworks take another method than the one sent.
+/// Headers whose method frameworks use instead of the one that was sent.
 const OVERRIDE_HEADERS: [HeaderName; 3] = [
     HeaderName::from_static("x-http-method-override"),
     HeaderName::from_static("x-http-method"),
     HeaderName::from_static("x-method-override"),
 ];
 
-/// The field in which frameworks take another method than the one sent, in the query or the body.
+/// The field of a query or a body whose method frameworks use instead of the one that was sent.
 const OVERRIDE_FIELD: &str = "_method";
 
-/// Methods as they were written: several in one text, when a proxy joined two lines.
+/// Methods as they were written. One text has several methods when a proxy joined two header lines.
 pub type Overrides<'a> = SmallVec<[Cow<'a, str>; 1]>;
 
-/// What the head says in place of the method.
+/// The overrides in the head of a request.
 pub fn head_overrides<'a>(head: &'a RequestHead<'_>) -> Overrides<'a> {
     let mut overrides = Overrides::new();
-    // Hardly any request has one: a glance at the names is quicker than three look-ups.
+    // Hardly any request has one: one pass over the names is faster than three lookups.
     if head.headers.keys().any(|name| name.as_str().ends_with("-override") || name.as_str().ends_with("-method")) {
         for name in OVERRIDE_HEADERS {
             overrides.extend(header_values(head.headers, name));
@@ -38,7 +38,7 @@ pub fn head_overrides<'a>(head: &'a RequestHead<'_>) -> Overrides<'a> {
     overrides
 }
 
-/// What the body says in place of the method.
+/// The overrides in the body of a request.
 pub fn body_overrides(fields: &BodyFields) -> Overrides<'_> {
     if fields.is_empty() {
         return Overrides::new();
@@ -46,7 +46,7 @@ pub fn body_overrides(fields: &BodyFields) -> Overrides<'_> {
     fields.form(OVERRIDE_FIELD).chain(fields.json(OVERRIDE_FIELD)).collect()
 }
 
-/// Each method in overrides, as written.
+/// Each method in the overrides, as written.
 pub fn methods_in<'o>(overrides: &'o [Cow<'_, str>]) -> impl Iterator<Item = &'o str> {
     overrides.iter().flat_map(|value| value.split(',')).map(str::trim).filter(|method| !method.is_empty())
 }

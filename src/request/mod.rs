@@ -1,8 +1,12 @@
-//! What is asked for, in canonical form, so that no spelling of a request slips past a rule.
+//! The head and body of a request in canonical form, so that no spelling slips past a rule.
+//!
+//! The readers here are our own: a standard parser reads a request in one way, and a rule must see every value that
+//! some application may read.
 
 mod content_type;
 pub(crate) mod encoding;
 pub mod fields;
+pub mod head;
 pub mod header;
 pub mod host;
 pub(crate) mod json;
@@ -19,52 +23,8 @@ mod urlencoded;
 mod utf16;
 mod xml;
 
-use std::fmt;
-
-use http::HeaderMap;
-use http::Method;
-use http::request::Parts;
-
-use crate::client::ClientIp;
-
 pub use self::fields::BodyFields;
+pub use self::head::RequestHead;
 pub use self::host::CanonicalHost;
 pub use self::path::CanonicalPath;
-
-/// The head of a request as rules see it. Borrows from the request it was read from.
-pub struct RequestHead<'r> {
-    pub method: &'r Method,
-    pub host: CanonicalHost<'r>,
-    pub path: CanonicalPath<'r>,
-    /// The query as it came, without `?`; empty when there is none.
-    pub query: &'r str,
-    pub headers: &'r HeaderMap,
-    pub client: ClientIp,
-}
-
-impl<'r> RequestHead<'r> {
-    /// Reads what rules need. `authority` is the one host the request is for, settled by framing checks
-    /// (absolute target, `:authority` or `Host`), as it came: with its port, if any.
-    pub fn read(parts: &'r Parts, authority: &'r str, client: ClientIp) -> Self {
-        Self {
-            method: &parts.method,
-            host: CanonicalHost::new(authority),
-            path: CanonicalPath::new(parts.uri.path()),
-            query: parts.uri.query().unwrap_or_default(),
-            headers: &parts.headers,
-            client,
-        }
-    }
-}
-
-/// Headers and queries hold tokens, so neither is shown.
-impl fmt::Debug for RequestHead<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RequestHead")
-            .field("method", self.method)
-            .field("host", &self.host)
-            .field("path", &self.path)
-            .field("client", &self.client)
-            .finish_non_exhaustive()
-    }
-}
+pub use self::path::RequestPath;

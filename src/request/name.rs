@@ -1,4 +1,4 @@
-//! Names of fields as lenient applications read them: a name that some framework takes for the one asked for is that name.
+//! Compares names of fields as lenient applications do: a name matches when some framework reads it as the wanted name.
 
 use std::borrow::Cow;
 
@@ -8,9 +8,9 @@ use super::text::is_blank;
 
 /// Whether an application that reads the field `asked` may read it from a field sent as `sent`.
 ///
-/// Case does not count (ASP.NET), nor blanks around the name, nor what follows a NUL (PHP); `.`, space and `[` are `_`
-/// (PHP), so `user[name]`, `user.name` and `user_name` are one; a leading `[` or `!` is skipped (qs, Spring); and what
-/// is in brackets after the name is one of its elements (`name[]`, `name[0]`).
+/// Case does not count (ASP.NET), nor do blanks around the name, nor the text after a NUL (PHP). `.`, space and `[` are
+/// `_` (PHP), so `user[name]`, `user.name` and `user_name` are one name. A leading `[` or `!` is skipped (qs, Spring).
+/// Brackets after the name select one of its elements (`name[]`, `name[0]`).
 pub(crate) fn is_read_as(sent: &str, asked: &str) -> bool {
     // Most names differ in their first letter.
     if let ([one, ..], [other, ..]) = (sent.as_bytes(), asked.as_bytes())
@@ -30,7 +30,7 @@ pub(crate) fn is_read_as(sent: &str, asked: &str) -> bool {
     matches!(sent.next(), None | Some('['))
 }
 
-/// Whether two names are the same but for case.
+/// Whether two names are equal without case.
 pub(crate) fn is_same_but_for_case(sent: &str, asked: &str) -> bool {
     let (sent, asked) = (folded(sent), folded(asked));
     sent.eq_ignore_ascii_case(&asked)

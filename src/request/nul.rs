@@ -1,12 +1,12 @@
-//! What applications make of a NUL in a value: to many it ends there, and others leave it out.
+//! Readings of a value with a NUL: many applications end the value there, and others remove the NUL.
 
 use std::borrow::Cow;
 
 use smallvec::SmallVec;
 use smallvec::smallvec;
 
-/// A value in each reading: what stands before its first NUL, and where that is another text, all of it without its
-/// NULs. A value without one, as nearly all are, is itself.
+/// The readings of a value: the text before its first NUL and, if that differs, the text without its NULs. Nearly all
+/// values have no NUL and one reading.
 pub fn readings(value: Cow<'_, str>) -> SmallVec<[Cow<'_, str>; 2]> {
     let Some(end) = memchr::memchr(0, value.as_bytes()) else { return smallvec![value] };
     let without = value.replace('\0', "");
@@ -20,7 +20,7 @@ pub fn readings(value: Cow<'_, str>) -> SmallVec<[Cow<'_, str>; 2]> {
     if before == without { smallvec![before] } else { smallvec![before, Cow::Owned(without)] }
 }
 
-/// What stands before the first NUL.
+/// The text before the first NUL.
 pub fn before(value: &str) -> &str {
     memchr::memchr(0, value.as_bytes()).map_or(value, |end| &value[..end])
 }

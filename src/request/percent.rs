@@ -1,8 +1,10 @@
-//! Percent-encoding taken away the way lenient applications take it away.
+//! Percent-decoding as lenient applications do it.
+//!
+//! A library's decoder does not read what lenient applications read: `%uXXXX`, broken escapes and overlong UTF-8.
 
 use std::borrow::Cow;
 
-/// What else stands for another character.
+/// Escapes that are decoded beside `%XX`.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub(crate) struct Escapes {
     /// `+` is a space.
@@ -11,7 +13,7 @@ pub(crate) struct Escapes {
     pub(crate) code_units: bool,
 }
 
-/// Takes one layer of escapes away. `None` when there was nothing to take away. What is no escape stays as it is.
+/// Decodes one layer of escapes. `None` when there is no escape. Broken escapes stay as they are.
 pub(crate) fn decode(bytes: &[u8], escapes: Escapes) -> Option<Vec<u8>> {
     let plus = if escapes.plus { b'+' } else { b'%' };
     let start = memchr::memchr2_iter(b'%', plus, bytes).find(|at| escape(&bytes[*at..], escapes).is_some())?;
@@ -37,7 +39,7 @@ pub(crate) fn decode(bytes: &[u8], escapes: Escapes) -> Option<Vec<u8>> {
     Some(plain)
 }
 
-/// Bytes as text: overlong encodings of ASCII are the ASCII they encode, other invalid bytes become U+FFFD.
+/// Bytes as text: overlong encodings of ASCII become that ASCII, other invalid bytes become U+FFFD.
 pub(crate) fn text(bytes: Cow<'_, [u8]>) -> Cow<'_, str> {
     match bytes {
         Cow::Borrowed(bytes) => match std::str::from_utf8(bytes) {
@@ -56,7 +58,7 @@ enum Escaped {
     Char(char),
 }
 
-/// The escape that `bytes` begins with, and its length.
+/// The escape at the start of `bytes`, and its length.
 fn escape(bytes: &[u8], escapes: Escapes) -> Option<(Escaped, usize)> {
     match bytes {
         [b'%', b'u' | b'U', code @ ..] if escapes.code_units && code.len() >= 4 => {

@@ -1,4 +1,4 @@
-//! Values of queries and cookies, in order, repeated ones kept.
+//! Values of queries and cookies, in order and with repetitions.
 
 use std::borrow::Cow;
 
@@ -14,20 +14,19 @@ use super::urlencoded;
 
 /// Every value of `name` in a query, percent-decoded, `+` as space.
 ///
-/// A query that applications read differently yields every reading: `a=1;b=2` holds an `a` of `1;b=2` and of `1`.
+/// A query that applications read differently yields every reading: in `a=1;b=2` the `a` is `1;b=2` and `1`.
 pub fn query_values<'r>(query: &'r str, name: &'r str) -> impl Iterator<Item = Cow<'r, str>> {
     urlencoded::values(query.as_bytes(), name)
 }
 
-/// Whether every application reads the parameter alike: it stands there once, under this very name.
+/// Whether every application reads the parameter alike: it occurs once, under exactly this name.
 pub fn query_is_unambiguous(query: &str, name: &str) -> bool {
     unambiguous::pairs_have_sole(query.as_bytes(), name)
 }
 
-/// Every value of the cookie `name`, over all Cookie lines, without quotes around it.
+/// Every value of the cookie `name`, over all `Cookie` lines, without quotes around it.
 ///
-/// A value with escapes in it is yielded as it was sent and as applications that decode it read it, and one with a NUL
-/// in it in each of its readings.
+/// A value with escapes is yielded as sent and decoded, and a value with a NUL in each of its readings.
 pub fn cookie_values<'r>(headers: &'r HeaderMap, name: &'r str) -> impl Iterator<Item = Cow<'r, str>> {
     headers
         .get_all(header::COOKIE)

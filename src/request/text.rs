@@ -1,4 +1,4 @@
-//! One spelling for names people type: NFKC, folded case, trimmed.
+//! One spelling for names that people type: NFKC, folded case, trimmed.
 
 use std::borrow::Cow;
 
@@ -7,9 +7,9 @@ use unicode_normalization::UnicodeNormalization;
 
 /// `  Ａlice ` and `alice` are one user.
 ///
-/// Characters that nobody sees (zero-width and control characters, the replacement character of bytes that were no
-/// text) are left out, as many an application and database does. Of a text longer than any name only the beginning
-/// counts. Normalising twice is normalising once.
+/// Invisible characters (zero-width and control characters, and the replacement character of invalid bytes) are
+/// removed, as many applications and databases do. Of a text longer than any name only the beginning counts.
+/// Normalising a normalised text changes nothing.
 pub fn normalise(text: &str) -> Cow<'_, str> {
     if text.len() <= MAX_LENGTH && text.bytes().all(|byte| byte.is_ascii_graphic() && !byte.is_ascii_uppercase()) {
         return Cow::Borrowed(text);
@@ -23,7 +23,7 @@ pub fn normalise(text: &str) -> Cow<'_, str> {
         };
     }
     let mut text = once(beginning(text));
-    // Folding may leave something to compose, and composing something to fold.
+    // Case folding may leave characters to compose, and composing may leave characters to fold.
     for _ in 0..MAX_ROUNDS {
         let again = once(&text);
         if again == text {
@@ -34,8 +34,8 @@ pub fn normalise(text: &str) -> Cow<'_, str> {
     Cow::Owned(text)
 }
 
-/// `bob` and `Bob@example.com` are one user: the name, and of an address what stands before the first `@`, without quotes.
-/// What begins with an `@` is no address.
+/// `bob` and `Bob@example.com` are one user: the name, or the part of an address before the first `@`, without quotes.
+/// A text that begins with `@` is not an address.
 pub fn local_part(text: &str) -> Cow<'_, str> {
     match normalise(text) {
         Cow::Borrowed(name) => Cow::Borrowed(before_at(name)),
@@ -49,8 +49,8 @@ fn before_at(name: &str) -> &str {
     if local.is_empty() { name } else { local }
 }
 
-/// Whether a character at the end of a text goes unnoticed: white space, control characters, and what old libraries
-/// trim as white space.
+/// Whether applications trim a character at the end of a text: white space, control characters, and characters that old
+/// libraries take for white space.
 pub(crate) fn is_blank(char: char) -> bool {
     char.is_whitespace() || char.is_control() || matches!(char, '\u{180e}' | '\u{200b}' | '\u{feff}')
 }
@@ -70,7 +70,7 @@ fn is_idle(char: char) -> bool {
     is_blank(char) || is_ignored(char)
 }
 
-/// The default ignorable code points of Unicode, control characters that are no white space, and U+FFFD.
+/// The default ignorable code points of Unicode, control characters that are not white space, and U+FFFD.
 fn is_ignored(char: char) -> bool {
     matches!(
         char,
@@ -82,10 +82,10 @@ fn is_ignored(char: char) -> bool {
     )
 }
 
-/// In bytes: longer than any name, and short enough that normalising it costs nothing worth attacking.
+/// In bytes: longer than any name, and so short that normalising it is no target for an attack.
 const MAX_LENGTH: usize = 4096;
 
-/// Every character and every text tried is stable after two.
+/// Every character and every text that was tried is stable after two.
 const MAX_ROUNDS: usize = 4;
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! Fields that every application reads alike. Limits count every reading of a field; a success is credited to a name only
-//! where there is but one reading of it: an application that does not see the name there may have meant somebody else.
+//! Fields that every application reads alike. A limit counts every reading of a field, but a success is credited to a
+//! name only where the field has one reading: otherwise the application may have logged in another user.
 
 use http::HeaderMap;
 use http::header;
@@ -11,18 +11,18 @@ use super::percent;
 use super::percent::Escapes;
 use super::xml;
 
-/// What a body says it is, where nobody reads that in another way.
+/// The declared format of a body, where every application agrees about it.
 #[derive(Debug)]
 pub(super) enum UnambiguousKind {
     Urlencoded,
-    /// With what separates its parts.
+    /// With its boundary.
     Multipart(Vec<u8>),
     Json,
     Xml,
 }
 
 impl UnambiguousKind {
-    /// `None`: it says nothing, or something that readers disagree about.
+    /// `None` when there is no `Content-Type`, or one that applications read differently.
     pub(super) fn read(headers: &HeaderMap) -> Option<Self> {
         let mut lines = headers.get_all(header::CONTENT_TYPE).iter();
         let (line, None) = (lines.next()?.to_str().ok()?, lines.next()) else { return None };
@@ -42,7 +42,7 @@ impl UnambiguousKind {
         }
     }
 
-    /// Whether a form that is sent as this has the field once, under this very name.
+    /// Whether a form in this format has the field once, under exactly this name.
     pub(super) fn has_sole_form_field(&self, text: &[u8], name: &str) -> bool {
         match self {
             Self::Urlencoded => pairs_have_sole(text, name),
@@ -51,7 +51,7 @@ impl UnambiguousKind {
         }
     }
 
-    /// Whether a document that is sent as this has a scalar at this very path.
+    /// Whether a document in this format has a scalar at exactly this path.
     pub(super) fn has_json_scalar(&self, text: &[u8], path: &str) -> bool {
         let Self::Json = self else { return false };
         let Ok(document) = serde_json::from_slice::<Value>(text) else { return false };
@@ -63,13 +63,14 @@ impl UnambiguousKind {
         matches!(found, Some(Value::String(_) | Value::Number(_)))
     }
 
-    /// Whether XML that is sent as this has one text at this path.
+    /// Whether XML in this format has one text at this path.
     pub(super) fn has_sole_element(&self, text: &[u8], path: &xml::ElementPath<'_>) -> bool {
         matches!(self, Self::Xml) && xml::is_well_formed(text) && xml::values(text, path).len() == 1
     }
 }
 
-/// Whether these pairs, of a query or a form, have the field once, under this very name, and early enough for everyone.
+/// Whether the pairs of a query or a form have the field once, under exactly this name, and so early that every
+/// application reads it.
 pub(super) fn pairs_have_sole(text: &[u8], name: &str) -> bool {
     let decoded = |text| percent::decode(text, Escapes { plus: true, code_units: false });
     let mut sole = SoleField::default();
@@ -81,7 +82,7 @@ pub(super) fn pairs_have_sole(text: &[u8], name: &str) -> bool {
     sole.is_sole()
 }
 
-/// The same for parts, of which each is written as browsers write them; `None`: one is not.
+/// The same for the parts of a multipart body; `None` when a part is not written as browsers write it.
 fn parts_have_sole(text: &[u8], boundary: &[u8], name: &str) -> Option<bool> {
     let delimiter = [b"\r\n--", boundary].concat();
     let mut rest = text.strip_prefix(&delimiter[2..])?;
@@ -91,7 +92,7 @@ fn parts_have_sole(text: &[u8], boundary: &[u8], name: &str) -> Option<bool> {
         let headers = memmem::find(part, b"\r\n\r\n")?;
         let sent = part[..headers].strip_prefix(b"Content-Disposition: form-data; name=\"")?;
         let end = sent.iter().position(|byte| matches!(byte, b'"' | b'\\' | b'%' | b'\r' | b'\n'))?;
-        // What else is said of a part makes a file of it, or an encoded text.
+        // A part with any other parameter or header is a file or an encoded text.
         let is_field = &sent[end..] == b"\"";
         let value = headers + b"\r\n\r\n".len();
         let length = memmem::find(&part[value..], &delimiter)?;
@@ -101,7 +102,7 @@ fn parts_have_sole(text: &[u8], boundary: &[u8], name: &str) -> Option<bool> {
     matches!(rest, b"--" | b"--\r\n").then(|| sole.is_sole())
 }
 
-/// Whether one field among all was it.
+/// Whether exactly one of the fields seen so far has the name.
 #[derive(Default)]
 struct SoleField {
     found: bool,
@@ -123,7 +124,7 @@ impl SoleField {
     }
 }
 
-/// What stands behind so many fields is no longer read by some: PHP, Django and Express stop at a thousand.
+/// Some applications ignore later fields: PHP, Django and Express stop at a thousand.
 const MOST_FIELDS: usize = 500;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! `name=value&name=value`, read in every way that some application reads it.
+//! Reads `name=value&name=value` in every way that some application does.
 
 use std::borrow::Cow;
 
@@ -9,8 +9,8 @@ use super::percent::Escapes;
 
 /// Every value that some application may read for the field `name`, in order.
 ///
-/// Pairs are separated by `&`; where a `;` stands between two of those, also by `;`. A value with `%uXXXX` in it
-/// is yielded with and without decoding that, and one with a NUL in it in each of its readings.
+/// Pairs are separated by `&`; a pair with a `;` is also read as several pairs. A value with `%uXXXX` is yielded with
+/// and without decoding it, and a value with a NUL in each of its readings.
 pub(crate) fn values<'t>(text: &'t [u8], name: &'t str) -> impl Iterator<Item = Cow<'t, str>> {
     pairs(text)
         .filter(move |(sent, _)| is_named(sent, name))
@@ -18,7 +18,7 @@ pub(crate) fn values<'t>(text: &'t [u8], name: &'t str) -> impl Iterator<Item = 
         .flat_map(nul::readings)
 }
 
-/// Whether a text is pairs, encoded as strictly as browsers do: it cannot be anything else.
+/// Whether a text is pairs that are encoded as strictly as browsers do. Such a text has no other format.
 pub(crate) fn is_strict(text: &[u8]) -> bool {
     text.contains(&b'=')
         && text.iter().all(|byte| byte.is_ascii_alphanumeric() || b"*-._+%&=~!'()@,:/?$".contains(byte))
@@ -38,19 +38,19 @@ fn pairs(text: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
 }
 
 fn is_named(sent: &[u8], name: &str) -> bool {
-    // Most names are written plainly and are not the one asked for; there are as many as fit into a body.
+    // Most names are plain and are not the wanted one, and a body may have very many.
     if is_plain(sent) && is_plain(name.as_bytes()) {
         return sent.eq_ignore_ascii_case(name.as_bytes());
     }
     is_read_as(&decoded(sent, PLAIN), name) || misread(sent).is_some_and(|sent| is_read_as(&sent, name))
 }
 
-/// Whether a name has but one reading.
+/// Whether a name has only one reading.
 fn is_plain(name: &[u8]) -> bool {
     name.iter().all(|byte| byte.is_ascii_alphanumeric() || *byte == b'_')
 }
 
-/// The text to an application that knows `%uXXXX`, where that makes a difference.
+/// The text as an application that knows `%uXXXX` reads it, where that makes a difference.
 fn misread(text: &[u8]) -> Option<Cow<'_, str>> {
     let differs = memchr::memchr_iter(b'%', text).any(|at| matches!(text.get(at + 1), Some(b'u' | b'U')));
     differs.then(|| decoded(text, WITH_CODE_UNITS))

@@ -1,6 +1,6 @@
-//! JSON and XML in UTF-16 or UTF-32, which some libraries recognise by where its NULs are.
+//! Transcodes JSON and XML from UTF-16 and UTF-32, which some libraries recognise by the positions of NULs.
 
-/// The text in UTF-8, where its first bytes show that it is in UTF-16 or UTF-32.
+/// The text in UTF-8, if its first bytes show that it is in UTF-16 or UTF-32.
 pub(crate) fn transcode(text: &[u8]) -> Option<Vec<u8>> {
     let (width, order, mark): (usize, ByteOrder, usize) = match text {
         [0xff, 0xfe, 0, 0, ..] => (4, ByteOrder::Little, 4),

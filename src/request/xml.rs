@@ -1,5 +1,5 @@
-//! Texts of an XML body under the paths of their elements. Nothing fails: what is not XML is read as far as it goes, and
-//! said.
+//! Texts of an XML body by the paths of their elements. No text is an error: what is not XML is read as far as possible
+//! and reported.
 
 use std::borrow::Cow;
 
@@ -10,20 +10,20 @@ use smallvec::SmallVec;
 use super::name::is_same_but_for_case;
 use super::percent;
 
-/// Which elements are looked for: their local names from the outside in, the last of them the one whose text counts. What
-/// stands around them does not matter, nor do prefixes.
+/// A path of local names, from the outer element to the one whose text counts. Elements outside the path and prefixes
+/// do not matter.
 #[derive(Debug)]
 pub(crate) struct ElementPath<'p>(SmallVec<[PathStep<'p>; 4]>);
 
 #[derive(Clone, Copy, Debug)]
 struct PathStep<'p> {
     name: &'p str,
-    /// Of elements that are called so beside one another only this one, counted from 0.
+    /// Which of several sibling elements with this name, counted from 0; `None`: all of them.
     nth: Option<usize>,
 }
 
 impl<'p> ElementPath<'p> {
-    /// `params.param.0.value`: names, and numbers of those that stand side by side.
+    /// `params.param.0.value`: names, and numbers that select among siblings.
     pub(crate) fn dotted(path: &'p str) -> Self {
         let mut steps: SmallVec<[PathStep<'p>; 4]> = SmallVec::new();
         for name in path.split('.') {
@@ -35,14 +35,14 @@ impl<'p> ElementPath<'p> {
         Self(steps)
     }
 
-    /// Every element of that name.
+    /// Every element with this name.
     pub(crate) fn name(name: &'p str) -> Self {
         Self(SmallVec::from_slice(&[PathStep { name, nth: None }]))
     }
 }
 
-/// Every text that some application may read of the elements at a path, in order: of an element with others in it the
-/// text of each of those, and all of it together. Repeated elements yield their texts repeatedly.
+/// Every text that some application may read for the elements at a path, in order. An element with child elements
+/// yields the text of each child and all texts together. Repeated elements yield their texts repeatedly.
 pub(crate) fn values(text: &[u8], path: &ElementPath<'_>) -> Vec<String> {
     let mut finder =
         TextFinder { path: &path.0, stack: vec![OpenElement::default()], text: String::new(), values: Vec::new() };
@@ -55,19 +55,19 @@ pub(crate) fn values(text: &[u8], path: &ElementPath<'_>) -> Vec<String> {
     finder.values
 }
 
-/// Whether a text is XML from its first to its last byte, without entities of its own.
+/// Whether a text is XML from its first to its last byte, and declares no entities.
 pub(crate) fn is_well_formed(text: &[u8]) -> bool {
     walk(&percent::text(Cow::Borrowed(text)), &mut |_| {})
 }
 
-/// Whether it is one call over XML-RPC that holds others.
+/// Whether the text is an XML-RPC call of `system.multicall`.
 pub(crate) fn is_multicall(text: &[u8]) -> bool {
     let method =
         ElementPath(["methodCall", "methodName"].map(|name| PathStep { name, nth: None }).into_iter().collect());
     values(text, &method).iter().any(|name| name.trim().eq_ignore_ascii_case("system.multicall"))
 }
 
-/// The encoding that the text itself says it is in.
+/// The encoding that the XML declaration names.
 pub(crate) fn declared_encoding(text: &[u8]) -> Option<&str> {
     let start = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
     let declaration = &start[..memchr::memmem::find(&start[..start.len().min(MAX_DECLARATION)], b"?>")?];
@@ -81,12 +81,12 @@ enum XmlPiece<'t> {
     /// An element, by its local name.
     Open(&'t str),
     Text(&'t str),
-    /// Something between two texts that is none: a comment, a section.
+    /// A comment or a section between two texts.
     Break,
     Close,
 }
 
-/// Hands on what a text consists of; whether all of it was XML.
+/// Calls `found` for each part of a text. Returns whether all of it was XML.
 fn walk(text: &str, found: &mut dyn FnMut(XmlPiece<'_>)) -> bool {
     let mut reader = Reader::from_str(text.trim_start_matches('\u{feff}').trim_start());
     let config = reader.config_mut();
@@ -125,7 +125,7 @@ fn walk(text: &str, found: &mut dyn FnMut(XmlPiece<'_>)) -> bool {
             }
             Ok(Event::GeneralRef(name)) => match character(&name) {
                 Some(char) => found(XmlPiece::Text(char.encode_utf8(&mut [0; 4]))),
-                // Whoever knows what it stands for reads something else.
+                // An application that knows the entity reads another text.
                 None => odd = true,
             },
             Ok(Event::Comment(_) | Event::PI(_)) => found(XmlPiece::Break),
@@ -144,7 +144,7 @@ fn walk(text: &str, found: &mut dyn FnMut(XmlPiece<'_>)) -> bool {
     is_whole && roots == 1 && !odd
 }
 
-/// What stands for a character: one of the five names that all know, or a number.
+/// The character of a reference: one of the five predefined names, or a number.
 fn character(name: &str) -> Option<char> {
     let Some(number) = name.strip_prefix('#') else {
         return match name {
@@ -163,34 +163,34 @@ fn character(name: &str) -> Option<char> {
     char::from_u32(code.ok()?)
 }
 
-/// An element that is open, with what of it may be a value.
+/// An open element, and its text so far.
 #[derive(Default)]
 struct OpenElement {
     name: String,
-    /// How many of the same name stand before it.
+    /// How many siblings of the same name come before it.
     nth: usize,
-    /// For each step of the path, how many of that name were in this element.
+    /// For each step of the path, how many children of that name were seen.
     seen: SmallVec<[usize; 4]>,
     /// Where its text begins.
     start: usize,
     has_elements: bool,
-    /// What only elements at the path have.
+    /// Only elements at the path have this.
     found: Option<Box<ElementText>>,
 }
 
 #[derive(Default)]
 struct ElementText {
-    /// The text that stands in it itself, not in others.
+    /// The text of the element itself, without its children.
     own: String,
-    /// Where the first piece of that ends, once it does.
+    /// The end of the first piece of that text, once it has ended.
     first: Option<usize>,
-    /// The texts of those in it which have no others.
+    /// The texts of descendants that have no children.
     leaves: Vec<String>,
 }
 
 struct TextFinder<'p> {
     path: &'p [PathStep<'p>],
-    /// The first is what stands around the text.
+    /// The first entry is the document itself.
     stack: Vec<OpenElement>,
     /// All text so far.
     text: String,
@@ -201,7 +201,7 @@ impl TextFinder<'_> {
     fn open(&mut self, name: &str) {
         self.cut();
         let mut frame = OpenElement { name: name.to_owned(), start: self.text.len(), ..OpenElement::default() };
-        let around = self.stack.last_mut().expect("there is something around each element");
+        let around = self.stack.last_mut().expect("each element is in the document");
         around.has_elements = true;
         around.seen.resize(self.path.len(), 0);
         for (step, seen) in self.path.iter().zip(&mut around.seen) {
@@ -231,7 +231,7 @@ impl TextFinder<'_> {
         }
     }
 
-    /// Something else stands between what came and what comes.
+    /// Something else comes between the text so far and the text that follows.
     fn cut(&mut self) {
         if let Some(found) = &mut self.top().found
             && !found.own.trim().is_empty()
@@ -255,7 +255,7 @@ impl TextFinder<'_> {
         }
     }
 
-    /// An element at the path is over.
+    /// An element at the path has ended.
     fn conclude(&mut self, all: String, has_elements: bool, found: ElementText) {
         let ElementText { own, first, leaves } = found;
         let mut readings = vec![all];
@@ -264,15 +264,15 @@ impl TextFinder<'_> {
         readings.extend(
             [own, first].into_iter().filter(|text| !text.trim().is_empty()).map(|text| beginning(text).to_owned()),
         );
-        let is_told = |text: &String| leaves.iter().any(|leaf| leaf.trim() == text.trim());
-        readings.retain(|text| !is_told(text) && (leaves.is_empty() || !text.trim().is_empty()));
+        let is_known = |text: &String| leaves.iter().any(|leaf| leaf.trim() == text.trim());
+        readings.retain(|text| !is_known(text) && (leaves.is_empty() || !text.trim().is_empty()));
         readings.dedup_by(|one, other| one.trim() == other.trim());
         let room = MAX_VALUES.saturating_sub(self.values.len());
         self.values.extend(readings.into_iter().chain(leaves).take(room));
     }
 
     fn top(&mut self) -> &mut OpenElement {
-        self.stack.last_mut().expect("there is something around each element")
+        self.stack.last_mut().expect("each element is in the document")
     }
 }
 
@@ -281,10 +281,10 @@ fn beginning(text: &str) -> &str {
     &text[..end.unwrap_or_default()]
 }
 
-/// Deeper than anything honest, and than most libraries go.
+/// Deeper than honest documents, and than most libraries read.
 const MAX_DEPTH: usize = 128;
 
-/// Far more than any key takes; whoever sends more is refused for less.
+/// Far more values than a key takes; a request with fewer than this is refused already.
 const MAX_VALUES: usize = 64;
 
 /// In bytes: longer than any name.

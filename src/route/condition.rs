@@ -115,7 +115,7 @@ impl Condition {
 
     /// Adds what the path captures of a request that meets this.
     pub fn capture<'a>(&'a self, head: &'a RequestHead<'_>, captures: &mut Captures<'a>) {
-        for reading in std::iter::once(&head.path).chain(head.path.readings()) {
+        for reading in std::iter::once(head.path.canonical()).chain(head.path.readings()) {
             if let Some(path) = &self.path
                 && path.captures()
                 && path.matches(reading)
@@ -147,9 +147,9 @@ impl Mismatch<'_> {
     /// The mismatch in words, and whether only a suffix is in the way: an application may know one page by several.
     pub fn told_of(&self, head: &RequestHead<'_>) -> String {
         match self {
-            Self::Path(pattern) if pattern.differs_in_suffix(&head.path) => format!(
+            Self::Path(pattern) if pattern.differs_in_suffix(head.path.canonical()) => format!(
                 "{self}; where the application takes {} for it, write that path in `match` as well",
-                head.path.cased()
+                head.path.canonical().cased()
             ),
             _ => self.to_string(),
         }

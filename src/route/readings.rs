@@ -9,6 +9,7 @@ use crate::list::ListId;
 use crate::list::Membership;
 use crate::request::CanonicalPath;
 use crate::request::RequestHead;
+use crate::request::RequestPath;
 use crate::request::method::Overrides;
 use crate::request::method::head_overrides;
 use crate::request::method::methods_in;
@@ -77,9 +78,9 @@ impl<'a> RequestReadings<'a> {
 }
 
 /// Whether a path fits, in the reading it has to most applications and in others.
-pub(super) fn of_path(path: &CanonicalPath<'_>, fits: impl Fn(&CanonicalPath<'_>) -> bool) -> Option<Certainty> {
+pub(super) fn of_path(path: &RequestPath<'_>, fits: impl Fn(&CanonicalPath<'_>) -> bool) -> Option<Certainty> {
     let mut others = path.readings().iter();
-    if fits(path) {
+    if fits(path.canonical()) {
         let surely = others.all(&fits) && !path.may_be_any();
         return Some(if surely { Certainty::Surely } else { Certainty::Plainly });
     }

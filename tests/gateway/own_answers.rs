@@ -54,7 +54,7 @@ fn what_is_refused_is_a_page_for_browsers_and_a_document_for_others() {
     let origin = Origin::start();
     let gateway = Gateway::start(format!("upstream: {}\nserver: {{max_body: 10}}", origin.url()));
     is_for_both(&gateway.get("/").header("Host", "another.example"), 400, "There is more than one Host.");
-    is_for_both(&gateway.request("TRACE", "/"), 405, "This method is not served here.");
+    is_for_both(&gateway.request("TRACE", "/"), 405, "This method is not allowed.");
     is_for_both(&gateway.post("/").body("text/plain", "x".repeat(11)), 413, "The body is too long.");
     assert_eq!(origin.count(), 0);
 }
@@ -114,7 +114,7 @@ fn a_call_over_http1_and_one_of_a_browser_end_in_the_same_way() {
         let answer = call(sent);
         assert_eq!((answer.status, answer.header("content-type"), answer.text()), (200, Some(answered), String::new()));
         assert_eq!(answer.header("grpc-status"), Some("7"));
-        assert_eq!(answer.header("grpc-message"), Some("You may not enter here."));
+        assert_eq!(answer.header("grpc-message"), Some("Access is denied."));
     }
     assert_eq!(call("application/json").status, 403);
 }
@@ -144,7 +144,7 @@ for method in ['/shop/Buy', '/shop/Buy', '/closed/Look']:
         [
             "UNAVAILABLE The application did not answer.",
             "RESOURCE_EXHAUSTED Too many requests. Try again in 60 minutes.",
-            "PERMISSION_DENIED You may not enter here."
+            "PERMISSION_DENIED Access is denied."
         ],
         "{}",
         String::from_utf8_lossy(&output.stderr)

@@ -308,9 +308,9 @@ fn what_would_pass_for_a_tunnel_and_is_none_is_502() {
         format!("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: {upgrade}\r\n{rest}\r\nsecret")
     };
     let accept = |accept: &str| format!("Sec-WebSocket-Accept: {accept}\r\n");
-    let unasked = "the application switched protocols unasked";
+    let unasked = "the application switched to a protocol that the client did not ask for";
     check_no_tunnel(move |right| switched("irc", &accept(right)), unasked);
-    let handshake = "the application's Sec-WebSocket-Accept is not for the key it was sent";
+    let handshake = "the application's Sec-WebSocket-Accept does not match the key";
     check_no_tunnel(move |_| switched("websocket", ""), handshake);
     check_no_tunnel(move |_| switched("websocket", &accept(&derive_accept_key(b"other"))), handshake);
     check_no_tunnel(move |right| switched("websocket", &accept(right).repeat(2)), handshake);

@@ -1,4 +1,4 @@
-//! Cookies of our own: read, and taken away before rules or applications look.
+//! Takes the gateway's own cookies out of a request, before rules and applications read it.
 
 use http::HeaderMap;
 use http::HeaderValue;
@@ -6,7 +6,7 @@ use http::header::COOKIE;
 use memchr::memmem;
 use smallvec::SmallVec;
 
-/// Takes every cookie of this name away, and returns the values of the first few.
+/// Removes every cookie of this name, and returns the values of the first few.
 pub fn take(headers: &mut HeaderMap, name: &str) -> SmallVec<[Box<str>; 1]> {
     let mut taken = SmallVec::new();
     let may_be_there = |value: &HeaderValue| memmem::find(value.as_bytes(), name.as_bytes()).is_some();
@@ -44,7 +44,7 @@ pub fn take(headers: &mut HeaderMap, name: &str) -> SmallVec<[Box<str>; 1]> {
     taken
 }
 
-/// Browsers send one; who sends many only makes work.
+/// Browsers send one cookie; more values are only work.
 const MOST: usize = 4;
 
 fn value_of<'c>(pair: &'c [u8], name: &str) -> Option<&'c [u8]> {

@@ -1,4 +1,4 @@
-//! `Expect: 100-continue`: the client is asked for its body when the application asks for it.
+//! `Expect: 100-continue`: the gateway asks the client for its body when the application asks for it.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -10,18 +10,18 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::time::Sleep;
 
-/// The application's side: says whether the application wants the body. When it is dropped, the body is given up.
+/// The application's side: it opens the gate when the application asks for the body. Dropping it gives the body up.
 #[derive(Debug)]
 pub struct ContinueSignal(Arc<Mutex<GateState>>);
 
-/// The body's side: holds it back until the application wants it.
+/// The body's side: it keeps the body back until the application asks for it.
 #[derive(Debug)]
 pub struct ContinueGate {
     shared: Arc<Mutex<GateState>>,
     patience: Pin<Box<Sleep>>,
 }
 
-/// A body that the application did not want.
+/// The application answered without asking for the body.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct BodyRefused;
 
@@ -35,13 +35,13 @@ struct GateState {
 enum GatePhase {
     Waiting,
     Open,
-    /// The application answered without the body. It is held back until the answer is through: breaking it off
-    /// earlier would end the connection under the answer.
+    /// The application answered without asking for the body. The body is kept back until the answer has ended: breaking
+    /// it off earlier would close the connection during the answer.
     Answered,
     Dropped,
 }
 
-/// An application that knows nothing of 100-continue waits for the body.
+/// An application that ignores `Expect` waits for the body without asking. It gets the body after this time.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// A signal and the gate it opens.
@@ -51,27 +51,27 @@ pub fn continue_gate() -> (ContinueSignal, ContinueGate) {
 }
 
 impl ContinueSignal {
-    /// What opens the gate when the application says 100.
+    /// A function that opens the gate. It is called when the application answers 100.
     pub fn opener(&self) -> impl Fn() + Send + Sync + use<> {
         let shared = Arc::clone(&self.0);
-        move || turn(&shared, GatePhase::Open)
+        move || set_phase(&shared, GatePhase::Open)
     }
 
-    /// The application's answer is here: what was not asked for by now never is. Says whether it was.
+    /// The application has answered, so the gate stays closed unless it is open already. Returns whether it is open.
     pub fn close(&self) -> bool {
-        turn(&self.0, GatePhase::Answered);
+        set_phase(&self.0, GatePhase::Answered);
         self.0.lock().phase == GatePhase::Open
     }
 }
 
 impl Drop for ContinueSignal {
     fn drop(&mut self) {
-        turn(&self.0, GatePhase::Dropped);
+        set_phase(&self.0, GatePhase::Dropped);
     }
 }
 
-/// An open gate stays open: the body is on its way.
-fn turn(shared: &Mutex<GateState>, phase: GatePhase) {
+/// Changes the phase. An open gate stays open, because the body is on its way.
+fn set_phase(shared: &Mutex<GateState>, phase: GatePhase) {
     let mut shared = shared.lock();
     let is_allowed = match shared.phase {
         GatePhase::Waiting => true,
@@ -87,12 +87,12 @@ fn turn(shared: &Mutex<GateState>, phase: GatePhase) {
 }
 
 impl ContinueGate {
-    /// Opens it from inside: the client did not wait.
+    /// Opens the gate from the body's side: the client did not wait.
     pub fn open(self) {
-        turn(&self.shared, GatePhase::Open);
+        set_phase(&self.shared, GatePhase::Open);
     }
 
-    /// Whether the answer came first, so that nothing is to pass.
+    /// Whether the answer came first, so that the body must not pass.
     pub fn is_closed(&self) -> bool {
         self.shared.lock().phase == GatePhase::Answered
     }
@@ -120,7 +120,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn a_hundred_opens_the_gate() {
+    async fn a_100_opens_the_gate() {
         let (continue_signal, mut gate) = continue_gate();
         continue_signal.opener()();
         assert!(continue_signal.close());
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn after_the_answer_the_body_is_held_and_then_given_up() {
+    async fn after_the_answer_the_body_is_kept_back_and_then_given_up() {
         let (continue_signal, mut gate) = continue_gate();
         assert!(!continue_signal.close());
         let waiting = tokio::time::timeout(Duration::from_secs(60), poll_fn(|cx| gate.poll_open(cx)));

@@ -1,4 +1,5 @@
-//! One unambiguous request, or none: one target, one host, one framing. What is doubtful is refused, never repaired.
+//! Checks that a head is one unambiguous request: one target, one host, one framing. An ambiguous head is refused,
+//! never repaired.
 
 use std::net::Ipv4Addr;
 use std::net::Ipv6Addr;
@@ -22,32 +23,32 @@ use crate::listen::Connection;
 use crate::listen::tls::TlsInfo;
 use crate::request::CanonicalHost;
 
-/// Why a request is refused before any rule is asked.
+/// Why a request is refused before any rule is applied.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
 pub enum BadRequest {
-    #[error("this method is not served here")]
+    #[error("this method is not allowed")]
     Method,
-    #[error("the target of the request is malformed")]
+    #[error("the request target is malformed")]
     Target,
-    #[error("the scheme of the target is neither http nor https")]
+    #[error("the scheme of the request target is neither http nor https")]
     Scheme,
-    #[error("there is no Host")]
+    #[error("the Host header is missing")]
     NoHost,
-    #[error("there is more than one Host")]
+    #[error("there is more than one Host header")]
     SeveralHosts,
-    #[error("the Host is malformed")]
+    #[error("the Host header is malformed")]
     Host,
-    #[error("the Host is not the one of the target")]
+    #[error("the Host header differs from the request target")]
     HostMismatch,
-    #[error("the Host is not the one this connection was opened for")]
+    #[error("the Host header differs from the name in the TLS handshake")]
     Misdirected,
-    #[error("the Transfer-Encoding is not one plain `chunked`")]
+    #[error("the Transfer-Encoding is not exactly `chunked`")]
     TransferEncoding,
-    #[error("the length of the body is stated in two ways")]
+    #[error("the length of the body is ambiguous")]
     ConflictingLengths,
-    #[error("the expectation is not 100-continue")]
+    #[error("the Expect header is not 100-continue")]
     Expectation,
-    #[error("there are too many header fields")]
+    #[error("there are too many headers")]
     TooManyFields,
     #[error("the body is too long")]
     TooLong,
@@ -55,7 +56,7 @@ pub enum BadRequest {
     Body,
     #[error("the body took too long to arrive")]
     Slow,
-    #[error("too many bodies are under way on this connection")]
+    #[error("too many bodies are being read on this connection")]
     NoRoom,
 }
 
@@ -74,8 +75,8 @@ impl BadRequest {
     }
 }
 
-/// Refuses a request that is not exactly one, is not for this connection, or is longer than bodies may be. `host` is
-/// known as soon as there is exactly one; `length`: that of the body, as far as it is stated.
+/// Refuses a request that is ambiguous, is for another connection, or has too long a body. `host` is set as soon as
+/// there is exactly one. `length` is the length of the body, as far as it is known.
 pub fn admit(
     parts: &mut Parts,
     host: &mut Option<HeaderValue>,
@@ -94,9 +95,9 @@ pub fn admit(
     Ok(())
 }
 
-/// Checks the head of a request. Afterwards the target has only bytes that a target may have, and `Host` is the one
-/// host that the request is for, which is the answer: the authority of an absolute target or of HTTP/2, else what it was.
-/// An HTTP/1.0 request without one is for the address it came to.
+/// Checks the head of a request, and returns its host. Afterwards the target has only bytes that are allowed in a
+/// target, and `Host` is the one host of the request: the authority of an absolute target or of HTTP/2, else the header
+/// as it came. The host of an HTTP/1.0 request without one is the address that it came to.
 pub fn check(parts: &mut Parts, local: SocketAddr) -> Result<HeaderValue, BadRequest> {
     if is_refused(&parts.method) {
         return Err(BadRequest::Method);
@@ -110,8 +111,8 @@ pub fn check(parts: &mut Parts, local: SocketAddr) -> Result<HeaderValue, BadReq
     if expects_more { Err(BadRequest::Expectation) } else { Ok(host) }
 }
 
-/// The fields that say what a request is and where it ends, gathered in one look over all of them: as many look-ups cost
-/// three times as much.
+/// The headers that decide the host and the end of a request, collected in one pass: single lookups cost three times as
+/// much.
 #[derive(Debug, Default)]
 struct FramingFields<'h> {
     host: Option<&'h HeaderValue>,
@@ -120,7 +121,7 @@ struct FramingFields<'h> {
     encodings: usize,
     length: Option<&'h HeaderValue>,
     has_different_lengths: bool,
-    /// Something else than 100-continue is expected.
+    /// `Expect` is something other than 100-continue.
     expects_more: bool,
 }
 
@@ -156,28 +157,28 @@ impl<'h> FramingFields<'h> {
         if self.length.is_some() { Err(BadRequest::ConflictingLengths) } else { Ok(()) }
     }
 
-    /// Several equal lengths are one; anything else but digits is none.
+    /// Several equal lengths count as one. A length has only digits.
     fn check_length(&self) -> Result<(), BadRequest> {
         let Some(length) = self.length else { return Ok(()) };
         let is_number = !length.is_empty() && length.as_bytes().iter().all(u8::is_ascii_digit);
         if is_number && !self.has_different_lengths { Ok(()) } else { Err(BadRequest::ConflictingLengths) }
     }
 
-    /// The one line that names the host, if there is one.
+    /// The `Host` header, if there is one.
     fn host(&self) -> Result<Option<&'h HeaderValue>, BadRequest> {
         if self.hosts > 1 { Err(BadRequest::SeveralHosts) } else { Ok(self.host) }
     }
 }
 
-/// In any letters: some applications read methods without case.
+/// Compared without case, because some applications read methods so.
 fn is_refused(method: &Method) -> bool {
     [Method::CONNECT, Method::TRACE].iter().any(|refused| refused.as_str().eq_ignore_ascii_case(method.as_str()))
 }
 
-/// Checks that a client which was let in for one host (by its certificate, and the name it asked for) speaks to that one.
-/// One that named no host in its handshake was let in for none: it may ask for an address, which is never named there.
-pub fn check_direction(host: &HeaderValue, secured: Option<&TlsInfo>) -> Result<(), BadRequest> {
-    let Some(TlsInfo { server_name, client_is_certified: true }) = secured else { return Ok(()) };
+/// Checks that a client with a certificate asks for the host that it named in the TLS handshake. A client that named
+/// none may only ask for an address, which a handshake never names.
+pub fn check_direction(host: &HeaderValue, tls: Option<&TlsInfo>) -> Result<(), BadRequest> {
+    let Some(TlsInfo { server_name, client_is_certified: true }) = tls else { return Ok(()) };
     let host = host.to_str().unwrap_or_default();
     let is_for_it = match server_name {
         Some(name) => CanonicalHost::new(host) == CanonicalHost::new(name),
@@ -192,7 +193,7 @@ fn is_address(host: &CanonicalHost<'_>) -> bool {
 
 fn check_target(parts: &Parts) -> Result<(), BadRequest> {
     let Some(target) = parts.uri.path_and_query() else { return Err(BadRequest::Target) };
-    // http::Uri lets bytes above 0x7f pass, which each application decodes in its own way.
+    // http::Uri allows bytes above 0x7f, which applications decode differently.
     if !target.as_str().bytes().all(|byte| byte.is_ascii_graphic()) {
         return Err(BadRequest::Target);
     }
@@ -215,7 +216,7 @@ fn settle_host(parts: &mut Parts, host: Option<HeaderValue>, local: SocketAddr) 
     let Some(authority) = parts.uri.authority() else {
         return match (host, parts.version) {
             (Some(host), _) => Ok(host),
-            // Health checks of load balancers ask like this.
+            // Health checks of load balancers send such requests.
             (None, Version::HTTP_10) => insert_host(&mut parts.headers, &local.to_string()),
             (None, _) => Err(BadRequest::NoHost),
         };
@@ -240,14 +241,14 @@ fn insert_host(headers: &mut HeaderMap, host: &str) -> Result<HeaderValue, BadRe
     Ok(value)
 }
 
-/// The default port may be left out on either side.
+/// Compares without case. Either side may omit the default port.
 fn is_same_host(host: &[u8], authority: &[u8], target: &Uri) -> bool {
     let port: &[u8] = if target.scheme() == Some(&Scheme::HTTPS) { b":443" } else { b":80" };
     let bare = |name: &'_ [u8]| name.strip_suffix(port).map_or(name.len(), <[u8]>::len);
     host[..bare(host)].eq_ignore_ascii_case(&authority[..bare(authority)])
 }
 
-/// A name or an address, and perhaps a port: no user, no list, no spaces, nothing to decode.
+/// Whether this is a name or an address, with or without a port. User names, lists, spaces and escapes are not allowed.
 fn is_host(host: &[u8]) -> bool {
     if let Some(rest) = host.strip_prefix(b"[") {
         let Some(end) = memchr::memchr(b']', rest) else { return false };
@@ -263,12 +264,12 @@ fn is_host(host: &[u8]) -> bool {
 
 fn is_name(name: &[u8]) -> bool {
     let name = name.strip_suffix(b".").unwrap_or(name);
-    // Every request has one: a table without a way out in the middle costs a third of comparing.
+    // Every request has a host: a table without an early exit costs a third of comparing.
     let fits = name.iter().fold(true, |all, byte| all & IN_NAMES[usize::from(*byte)]);
     fits && name.len() <= MAX_NAME && name.split(|byte| *byte == b'.').all(|label| !label.is_empty())
 }
 
-/// The bytes of a name.
+/// The bytes that a name may have.
 const IN_NAMES: [bool; 256] = {
     let mut table = [false; 256];
     let mut byte = 0;
@@ -282,7 +283,7 @@ const IN_NAMES: [bool; 256] = {
 /// Longer than any name that resolves.
 const MAX_NAME: usize = 255;
 
-/// Digits up to 65535, or nothing.
+/// Whether this is a number up to 65535, or empty.
 fn is_port(port: &[u8]) -> bool {
     if port.len() > 5 || !port.iter().all(u8::is_ascii_digit) {
         return false;

@@ -1,9 +1,8 @@
-//! Whether what came is exactly one unambiguous request, and its body as far as anything reads it.
+//! Admits requests: checks that the head is exactly one unambiguous request, and reads the start of the body.
 
 pub mod body;
 pub mod cookies;
 pub mod expect;
 pub mod framing;
 pub mod progress;
-
 pub mod request_id;

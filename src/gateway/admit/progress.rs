@@ -1,4 +1,4 @@
-//! What came of a request's body: counted while it streams, known when the request is over.
+//! Counts the bytes of a request's body while it streams, and keeps why it broke off.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -22,7 +22,7 @@ struct Counters {
 impl BodyProgress {
     pub fn count(&self, bytes: usize) -> u64 {
         let bytes = bytes as u64;
-        // One task writes; the other reads when that one is through.
+        // One task writes. Another reads after that task has ended.
         self.0.bytes.fetch_add(bytes, Ordering::Relaxed) + bytes
     }
 
@@ -36,7 +36,7 @@ impl BodyProgress {
         self.0.fault.store(u8::try_from(code).unwrap_or_default(), Ordering::Release);
     }
 
-    /// The client has left: what looks like the end of a body of unknown length may be where it was cut.
+    /// The client has left: the end of a body of unknown length may be where it was cut off.
     pub fn abandon(&self) {
         self.0.is_abandoned.store(true, Ordering::Release);
     }
@@ -51,7 +51,7 @@ impl BodyProgress {
     }
 }
 
-/// How a body can break off.
+/// Why a body may break off.
 const FAULTS: [BadRequest; 3] = [BadRequest::Body, BadRequest::Slow, BadRequest::TooLong];
 
 #[cfg(test)]
@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_fault_is_known_to_all_who_share_the_intake() {
+    fn a_fault_is_known_to_all_clones_of_the_progress() {
         let progress = BodyProgress::default();
         let shared = progress.clone();
         assert_eq!(shared.fault(), None);

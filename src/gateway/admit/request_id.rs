@@ -1,4 +1,4 @@
-//! The name of one request, in its log line, its deny response and the application's own log.
+//! The id of a request, in its log line, its deny response and the application's own log.
 
 use std::fmt;
 
@@ -7,9 +7,9 @@ use http::HeaderValue;
 
 use crate::client::Identity;
 
-/// 32 hexadecimal digits, or what a trusted proxy named the request: at most 64 safe characters.
+/// 32 hexadecimal digits, or the id from a trusted proxy: at most 64 safe characters.
 ///
-/// Aligned, so that it is found to be text a word at a time.
+/// Aligned, so that the check for UTF-8 goes a word at a time.
 #[derive(Clone, Copy)]
 #[repr(C, align(8))]
 pub struct RequestId {
@@ -17,14 +17,14 @@ pub struct RequestId {
     length: u8,
 }
 
-/// Room for every format that proxies write; a longer name is an attempt to fill logs.
+/// Room for every format that proxies write. A longer id is an attempt to fill logs.
 const MAX_LENGTH: usize = 64;
 
-/// What `X-Request-Id` is called in a header map.
+/// `X-Request-Id`, in lower case as header maps need it.
 pub const X_REQUEST_ID: http::HeaderName = http::HeaderName::from_static("x-request-id");
 
 impl RequestId {
-    /// The id a trusted proxy gave, else a fresh one: a client could make its requests look like another's.
+    /// The id from a trusted proxy, else a fresh one: a client could make its requests look like another client's.
     pub fn of(identity: &Identity, headers: &HeaderMap) -> Self {
         if identity.peer_is_trusted
             && let Some(given) = headers.get(X_REQUEST_ID).and_then(|value| Self::from_bytes(value.as_bytes()))
@@ -42,7 +42,7 @@ impl RequestId {
         Self { bytes, length: 32 }
     }
 
-    /// `None` when empty, too long, or not safe to stand in a log or a page.
+    /// `None` when it is empty, too long, or not safe in a log or a page.
     fn from_bytes(given: &[u8]) -> Option<Self> {
         let is_safe = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_.:=+/@".contains(byte);
         if given.is_empty() || given.len() > MAX_LENGTH || !given.iter().all(is_safe) {

@@ -1,4 +1,4 @@
-//! Bans on a request's way: what is banned is denied, and what reaches a limit that bans is banned.
+//! Bans: denies banned keys, and bans keys that reach a limit with a ban.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -26,12 +26,12 @@ use crate::store::Store;
 use crate::store::bans::BanId;
 use crate::store::bans::BanSubject;
 
-/// Denies the keys that are banned. A store is asked only whether the client is known, where that matters to a ban.
+/// Denies the keys that are banned. Asks the store only whether the client is known, and only when a ban depends on it.
 pub(in crate::gateway) async fn apply<'p, 'h>(mut plan: Plan<'p, 'h>, store: &AnyStore) -> Plan<'p, 'h> {
     let bans = store.bans();
     let left = |key| bans.left(key);
     let is_known = match plan.known_client_check(left) {
-        // In doubt it is not.
+        // In doubt the client is not known.
         Some(batch) => store.look(&batch).await.is_ok_and(|verdicts| verdicts.iter().all(|verdict| verdict.is_exempt)),
         None => false,
     };
@@ -39,7 +39,7 @@ pub(in crate::gateway) async fn apply<'p, 'h>(mut plan: Plan<'p, 'h>, store: &An
     plan
 }
 
-/// The ban that a denial is about, where it is about one. `address` is that of the client's address.
+/// The ban behind a denial, if there is one. `address` is the ban of the client's address.
 pub(in crate::gateway) fn ban_of(denial: &Denial<'_>, address: Option<BanId>) -> Option<BanId> {
     match (&denial.cause, denial.penalty) {
         (DenialCause::Banned, _) => address,
@@ -48,28 +48,28 @@ pub(in crate::gateway) fn ban_of(denial: &Denial<'_>, address: Option<BanId>) ->
     }
 }
 
-/// Begins the bans of a denial, which is final then: it says for how long they last.
+/// Begins the bans of a denial, and writes into the denial how long they last. The denial is final then.
 pub(in crate::gateway) async fn begin<'p>(
     mut denial: Box<Denial<'p>>,
     live: &Arc<Snapshot>,
     plan: &Plan<'_, '_>,
     store: &Arc<AnyStore>,
 ) -> Box<Denial<'p>> {
-    for begun in starting_bans(&denial, live, plan, &store.hashers()) {
-        let (limit, key) = (begun.limit, begun.key);
+    for ban in starting_bans(&denial, live, plan, &store.hashers()) {
+        let (limit, key) = (ban.limit, ban.key);
         let is_decisive = denial.limit == Some(limit);
         let left = if store.is_unsettled(key).await {
-            // What is refused beside slots in flight is no guess yet: they may all come back.
+            // Requests in progress hold part of the limit and may give it back, so this denial proves no attack yet.
             if is_decisive {
                 denial.penalty = Penalty::None;
                 denial.is_suspect = true;
             }
-            denial.new_bans.retain(|trip| trip.key != key);
-            suspected_bans::investigate(begun.suspected(plan.client()), live, store);
+            denial.new_bans.retain(|other| other.key != key);
+            suspected_bans::investigate(ban.suspected(plan.client()), live, store);
             RETRY_SOON
         } else {
-            let ban = store.ban_by_limit(begun.subject, begun.ladder, REASON).await;
-            ban.left(store.bans().now())
+            let begun = store.ban_by_limit(ban.subject, ban.ladder, REASON).await;
+            begun.left(store.bans().now())
         };
         if is_decisive {
             denial.wait = denial.wait.max(Some(left));
@@ -84,7 +84,7 @@ pub(in crate::gateway) async fn begin<'p>(
     denial
 }
 
-/// A ban that begins, with what people are told of it.
+/// A ban that begins, and its subject.
 struct StartingBan<'l> {
     limit: LimitId,
     key: KeyHash,
@@ -104,7 +104,7 @@ fn starting_bans<'l>(
     plan: &Plan<'_, '_>,
     hashers: &Hashers,
 ) -> SmallVec<[StartingBan<'l>; 1]> {
-    let begun = denial.new_bans.iter().filter_map(|&NewBan { limit: id, key }| {
+    let bans = denial.new_bans.iter().filter_map(|&NewBan { limit: id, key }| {
         let limit = live.policy.limit(id);
         let Action::Ban(ladder) = &limit.then.action else { return None };
         let named = plan.named(hashers, id, key).unwrap_or_default();
@@ -112,8 +112,8 @@ fn starting_bans<'l>(
         let subject = BanSubject::Key { key, limit: limit.name.clone(), named, client };
         Some(StartingBan { limit: id, key, ladder, subject })
     });
-    begun.collect()
+    bans.collect()
 }
 
-/// When whoever was refused beside slots in flight may come again.
+/// `Retry-After` of a request that was denied because of requests in progress.
 const RETRY_SOON: Duration = Duration::from_secs(1);

@@ -1,4 +1,4 @@
-//! Denials that ask for work instead: the budget that it buys.
+//! Challenges: a proof of work buys a new budget.
 
 use std::num::NonZeroU32;
 use std::sync::LazyLock;
@@ -29,7 +29,7 @@ use crate::limit::Rates;
 use crate::limit::Rule;
 use crate::store::Store;
 
-/// Where a browser puts its proof.
+/// The cookie in which a browser sends its proof.
 const COOKIE: &str = "portcullis_pow";
 
 /// The proofs of work that a request brings.
@@ -41,14 +41,14 @@ impl Proofs {
         self.0.is_empty()
     }
 
-    /// Takes them away: they are for nobody else.
+    /// Takes the proofs out of the request: the application does not get them.
     pub fn take(headers: &mut HeaderMap) -> Self {
         Self(cookies::take(headers, COOKIE))
     }
 }
 
-/// Where a challenge denies a request that brings the proof for it, gives that key a new budget: its counts are
-/// forgotten, and the proof counts no second time. `true`: what was decided is to be decided anew.
+/// If a challenge denied the request, and the request brings the proof for it, resets the limit for its key and marks
+/// the proof as used. Returns whether the request must be decided again.
 pub async fn redeem(worker: &WorkerState, live: &Snapshot, denial: &Denial<'_>, proofs: &Proofs) -> bool {
     let (Penalty::Challenge(key), Some(limit)) = (denial.penalty, denial.limit) else { return false };
     let limit = live.policy.limit(limit);
@@ -59,12 +59,12 @@ pub async fn redeem(worker: &WorkerState, live: &Snapshot, denial: &Denial<'_>, 
     if !is_first_use(worker, limit, &solved.id).await {
         return false;
     }
-    // A store that is away by now denies, or has nothing to forget.
+    // During an outage that begins here the limit denies, or there is nothing to reset.
     let _ = worker.store.settle(&[Settlement::Reset { key, charged: None }]).await;
     true
 }
 
-/// Whether this proof was used at no gateway of the store before. From now on it was.
+/// Marks this proof as used. Returns whether it was not used before, at any gateway of the store.
 async fn is_first_use(worker: &WorkerState, limit: &Limit, id: &[u8; NONCE]) -> bool {
     let mut key = Key::default();
     key.push(id);
@@ -82,7 +82,7 @@ async fn is_first_use(worker: &WorkerState, limit: &Limit, id: &[u8; NONCE]) -> 
     verdicts.is_ok_and(|verdicts| verdicts.iter().all(Verdict::passes))
 }
 
-/// No limit has a name like this: names have no space.
+/// No limit has this name, because names have no spaces.
 const USED_PROOFS: &str = "used proofs";
 
 static ONE_USE: LazyLock<Rule> = LazyLock::new(|| {

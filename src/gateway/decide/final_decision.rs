@@ -1,12 +1,12 @@
-//! A decision that is final: its subject is named, its bans have begun, and what was reserved with it is held.
+//! A final decision: its bans have begun, its record is made, and its reservation is taken.
 
 use std::mem;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::applied_limit;
 use super::bans;
 use super::record::DecisionRecord;
-use super::subject;
 use crate::decision::Decision;
 use crate::decision::Denial;
 use crate::decision::Pass;
@@ -22,7 +22,7 @@ use crate::store::AnyStore;
 use crate::store::StoreError;
 use crate::store::bans::BanId;
 
-/// What is to be done with a request.
+/// A decision, its record and its reservation.
 #[derive(Debug)]
 pub struct FinalDecision<'l> {
     pub record: DecisionRecord,
@@ -32,7 +32,7 @@ pub struct FinalDecision<'l> {
 
 #[derive(Debug)]
 pub enum FinalAction<'l> {
-    /// `delay`: it is held before it is forwarded, by this limit and for so long.
+    /// `delay`: the limit that holds the request before it is forwarded, and for how long.
     Forward {
         upstream: UpstreamId,
         delay: Option<(LimitId, Duration)>,
@@ -40,20 +40,20 @@ pub enum FinalAction<'l> {
     Deny(Box<Denial<'l>>),
 }
 
-/// Why there is no decision.
+/// Why a request could not be decided.
 #[derive(Clone, Copy, Debug)]
 pub enum DecideError {
-    /// The body, which a key reads, is none.
+    /// A key reads the body, and the body is malformed.
     BadRequest(BadRequest),
-    /// The store is away, and a limit denies meanwhile.
+    /// The store is down, and a limit denies during the outage.
     StoreDown(Option<RouteId>, StoreError),
 }
 
-/// What a store has reserved with a decision, and what its outcome will settle. It is the reservation's from now on.
+/// Moves what the store has reserved, and what the outcome will settle, out of a decision into a reservation.
 pub fn reserve(decision: &mut Decision<'_>, store: &Arc<AnyStore>, live: &Arc<Snapshot>) -> Reservation {
     let (slots, pending) = match decision {
         Decision::Pass(pass) => (mem::take(&mut pass.slots), pass.pending.take()),
-        // What shadows have charged for a request that is denied.
+        // Limits in shadow mode charge denied requests as well.
         Decision::Deny(denial) => (mem::take(&mut denial.slots), denial.pending.take()),
     };
     Reservation::of(store, slots, pending.map(|pending| AwaitedOutcome { live: Arc::clone(live), pending }))
@@ -68,12 +68,12 @@ impl<'l> FinalDecision<'l> {
         store: &AnyStore,
         took: Duration,
     ) -> Self {
-        let subject = subject::of_delay(&pass, live, plan, store);
-        let record = DecisionRecord::of_pass(&mut pass, subject, took);
+        let applied_limit = applied_limit::of_delay(&pass, live, plan, store);
+        let record = DecisionRecord::of_pass(&mut pass, applied_limit, took);
         Self { record, reservation, action: FinalAction::Forward { upstream: pass.upstream, delay: pass.delay } }
     }
 
-    /// Begins the bans of a denial. `banned`: the ban of the client's address, where it has one.
+    /// Begins the bans of a denial. `banned`: the ban of the client's address, if it has one.
     pub async fn deny(
         mut denial: Box<Denial<'l>>,
         reservation: Reservation,
@@ -85,9 +85,9 @@ impl<'l> FinalDecision<'l> {
         if !denial.new_bans.is_empty() {
             denial = Box::pin(bans::begin(denial, live, plan, store)).await;
         }
-        let subject = subject::of_denial(&denial, live, plan, store);
+        let applied_limit = applied_limit::of_denial(&denial, live, plan, store);
         let ban = bans::ban_of(&denial, banned);
-        let record = DecisionRecord::of_denial(&mut denial, subject, ban, took);
+        let record = DecisionRecord::of_denial(&mut denial, applied_limit, ban, took);
         Self { record, reservation, action: FinalAction::Deny(denial) }
     }
 }

@@ -1,8 +1,8 @@
-//! What the rules say of a request, with all that follows from it: bans that begin, work that was done.
+//! Decides a request by the rules, and applies what follows: bans that begin, proofs of work that are redeemed.
 
+pub mod applied_limit;
 pub mod bans;
 pub mod challenge;
 pub mod final_decision;
 pub mod record;
-pub mod subject;
 pub mod suspected_bans;

@@ -1,4 +1,4 @@
-//! What was decided of a request, as it is logged, counted and shown.
+//! The decision about a request, as it is logged, counted and shown.
 
 use std::mem;
 use std::sync::Arc;
@@ -16,25 +16,25 @@ use crate::route::RouteId;
 use crate::store::bans::BanId;
 use crate::units::whole_seconds;
 
-/// Made when the decision is final. Without a decision a request ends with a fault.
+/// The final decision about a request, or that there was none.
 #[derive(Debug)]
 pub struct DecisionRecord {
     pub route: Option<RouteId>,
     pub label: DecisionLabel,
     pub decider: Decider,
-    /// The ban that denies it.
+    /// The ban that denies the request.
     pub ban: Option<BanId>,
-    /// How each limit decided that was asked.
+    /// The decision of each limit that applied.
     pub report: LimitReports,
-    /// In how many seconds the client is told to come again.
+    /// The seconds of `Retry-After`.
     pub retry_after: Option<u64>,
-    /// What a limit did to it; `None` where nothing reads that.
-    pub subject: Option<Box<AppliedLimit>>,
-    /// How long deciding took; `None`: nothing was decided.
+    /// What a limit did to the request; `None` when nothing reads it.
+    pub applied_limit: Option<Box<AppliedLimit>>,
+    /// How long the decision took; `None` when nothing was decided.
     pub took: Option<Duration>,
 }
 
-/// What decided, where something did.
+/// What decided.
 #[derive(Clone, Debug)]
 pub enum Decider {
     Nothing,
@@ -51,25 +51,25 @@ impl DecisionRecord {
             ban: None,
             report: LimitReports::default(),
             retry_after: None,
-            subject: None,
+            applied_limit: None,
             took: None,
         }
     }
 
-    /// `pass` may have a delay: then the request is held by that limit before it is forwarded.
-    pub fn of_pass(pass: &mut Pass, subject: Option<Box<AppliedLimit>>, took: Duration) -> Self {
+    /// `pass` may have a delay: its limit holds the request before it is forwarded.
+    pub fn of_pass(pass: &mut Pass, applied_limit: Option<Box<AppliedLimit>>, took: Duration) -> Self {
         let (label, decider) = match pass.delay {
             Some((limit, _)) => (DecisionLabel::Delayed, Decider::Limit(limit)),
             None => (DecisionLabel::Allowed, Decider::Nothing),
         };
         let report = mem::take(&mut pass.report);
-        Self { label, decider, report, subject, took: Some(took), ..Self::undecided(pass.route) }
+        Self { label, decider, report, applied_limit, took: Some(took), ..Self::undecided(pass.route) }
     }
 
-    /// `denial` is final: the bans that it begins have begun.
+    /// `denial` is final: its bans have begun.
     pub fn of_denial(
         denial: &mut Denial<'_>,
-        subject: Option<Box<AppliedLimit>>,
+        applied_limit: Option<Box<AppliedLimit>>,
         ban: Option<BanId>,
         took: Duration,
     ) -> Self {
@@ -85,17 +85,17 @@ impl DecisionRecord {
             ban,
             report: mem::take(&mut denial.report),
             retry_after: retry_after(denial),
-            subject,
+            applied_limit,
             took: Some(took),
         }
     }
 
-    /// Whatever was decided, the request was refused or not answered by the application.
+    /// The request was refused as malformed, or the application did not answer it.
     pub fn set_error(&mut self) {
         self.label = DecisionLabel::Error;
     }
 
-    /// It cannot be held, and is denied by the limit that would have held it.
+    /// The request cannot be held, so the limit that would have held it denies it.
     pub fn set_denied_unheld(&mut self, denial: &Denial<'_>) {
         self.label = DecisionLabel::Denied;
         self.retry_after = retry_after(denial);
@@ -112,7 +112,7 @@ fn label(denial: &Denial<'_>) -> DecisionLabel {
     }
 }
 
-/// What `Retry-After` says: whole seconds, at least one.
+/// The value of `Retry-After`: whole seconds, at least one.
 fn retry_after(denial: &Denial<'_>) -> Option<u64> {
     match denial.cause {
         DenialCause::Limited { retry_after, .. } => retry_after.map(|wait| whole_seconds(wait).max(1)),

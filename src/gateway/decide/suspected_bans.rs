@@ -1,5 +1,5 @@
-//! Bans by limits that count by outcome, where requests were refused while slots were in flight: whether those were
-//! guesses is known when they are settled.
+//! Suspected bans: a limit that counts by outcome denied requests while others were in progress. Whether the limit was
+//! really reached is known when those are settled.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -21,17 +21,17 @@ use crate::store::AnyStore;
 use crate::store::Store;
 use crate::store::bans::BanSubject;
 
-/// A ban that may begin.
+/// A ban that begins if the limit was really reached.
 pub(super) struct SuspectedBan {
     pub(super) limit: LimitId,
     pub(super) key: KeyHash,
     pub(super) subject: BanSubject,
-    /// Whose request it was.
+    /// The client of the denied request.
     pub(super) client: IpAddr,
 }
 
-/// Begins the ban as soon as it is clear that the slots in flight do not come back. Waits for nothing; one at a time
-/// looks into each key.
+/// Starts a task that begins the ban once the requests in progress are settled and the limit is still reached. Only one
+/// task investigates a key at a time.
 pub(super) fn investigate(suspected: SuspectedBan, live: &Arc<Snapshot>, store: &Arc<AnyStore>) {
     let ban = suspected.subject.id();
     if !store.bans().claim_check(ban) {
@@ -54,7 +54,8 @@ pub(super) fn investigate(suspected: SuspectedBan, live: &Arc<Snapshot>, store: 
     });
 }
 
-/// Whether there is no room once every slot in flight is settled. One that never is counts as one that stays.
+/// Whether the limit is full once every request in progress is settled. A request that takes too long counts as a
+/// failure.
 async fn is_full_when_settled(limit: &Limit, key: KeyHash, store: &AnyStore) -> bool {
     let (mut pause, mut waited) = (SHORTEST, Duration::ZERO);
     while store.is_unsettled(key).await && waited < PATIENCE {
@@ -69,7 +70,7 @@ async fn is_full_when_settled(limit: &Limit, key: KeyHash, store: &AnyStore) -> 
         count: limit.count,
         force: Force::Binding,
         on_failure: limit.on_failure,
-        // A value that is not there yet would be refused where nothing remains.
+        // A new value would be denied when nothing remains.
         items: Items::new(),
         unless_known: false,
     };
@@ -81,10 +82,10 @@ async fn is_full_when_settled(limit: &Limit, key: KeyHash, store: &AnyStore) -> 
     })
 }
 
-/// Why a limit bans: because it was reached.
+/// The reason that a ban by a limit shows.
 pub(super) const REASON: &str = "the limit was reached";
 
-/// How long answers are waited for: nobody keeps a ban away by keeping one slot in flight.
+/// How long to wait for requests in progress: a client must not prevent its ban with one slow request.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 const SHORTEST: Duration = Duration::from_millis(5);

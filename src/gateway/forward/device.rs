@@ -1,4 +1,4 @@
-//! Device cookies on their way: kept from the application, and set on the answer that makes a client known.
+//! Device cookies: hidden from the application, and set on the answer that makes a client known.
 
 use http::HeaderMap;
 use http::HeaderValue;
@@ -14,8 +14,8 @@ use crate::decision::Policy;
 use crate::decision::device::DeviceEnrollment;
 use crate::signing::KeyRing;
 
-/// Takes the device cookies out of a request: they are none of the application's business. What is left of each line
-/// stays as it came; a line with nothing left goes.
+/// Removes device cookies from a request: the application must not see them. Lines without a device cookie stay as they
+/// came, and a line with nothing else is removed.
 pub fn strip_request_cookies(headers: &mut HeaderMap) {
     let mut pairs = headers.get_all(COOKIE).iter().flat_map(|line| line.as_bytes().split(|byte| *byte == b';'));
     if !pairs.any(is_device) {
@@ -28,7 +28,7 @@ pub fn strip_request_cookies(headers: &mut HeaderMap) {
     }
 }
 
-/// Takes device cookies out of an application's answer: nobody but the gateway sets them.
+/// Removes device cookies from an application's answer: only the gateway may set them.
 pub fn strip_response_cookies(headers: &mut HeaderMap) {
     let is_ours = |line: &HeaderValue| is_device(line.as_bytes());
     if !headers.get_all(SET_COOKIE).iter().any(is_ours) {
@@ -41,8 +41,8 @@ pub fn strip_response_cookies(headers: &mut HeaderMap) {
     }
 }
 
-/// The `Set-Cookie` that makes a device known, or renews what it has. `None`: the route knows no clients.
-pub fn cookie(
+/// The `Set-Cookie` that enrolls a device or renews its cookie. `None` when the route has no known clients.
+pub fn set_cookie(
     policy: &Policy,
     ring: &KeyRing,
     now: Timestamp,
@@ -65,7 +65,7 @@ fn random_device() -> DeviceId {
     DeviceId::new(bytes)
 }
 
-/// Without the device cookies; `None`: nothing is left.
+/// The line without device cookies; `None` when nothing is left.
 fn stripped(line: &HeaderValue) -> Option<HeaderValue> {
     if !line.as_bytes().split(|byte| *byte == b';').any(is_device) {
         return Some(line.clone());
@@ -75,7 +75,8 @@ fn stripped(line: &HeaderValue) -> Option<HeaderValue> {
     if kept.is_empty() { None } else { HeaderValue::from_bytes(&kept.join(&b"; "[..])).ok() }
 }
 
-/// However an application reads names: with or without case, quotes, or what stands around them.
+/// Whether some application may read this as a device cookie: without case, or without quotes and other characters
+/// around the name.
 fn is_device(pair: &[u8]) -> bool {
     let start = pair.iter().position(|byte| byte.is_ascii_alphanumeric() || *byte == b'_').unwrap_or(pair.len());
     let name = &pair[start..];

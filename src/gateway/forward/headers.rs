@@ -1,4 +1,4 @@
-//! Fields edited in place on their way to an application and back.
+//! Edits the headers of requests and answers on their way through.
 
 use std::fmt::Write;
 use std::net::IpAddr;
@@ -18,9 +18,9 @@ use http::request::Parts;
 use smallvec::SmallVec;
 
 use super::device;
-use super::header_names::HeaderKind;
-use super::header_names::SignificantHeaders;
-use super::header_names::is_hop;
+use super::header_kind::HeaderKind;
+use super::header_kind::is_hop;
+use super::significant_headers::SignificantHeaders;
 use crate::client::Identity;
 use crate::gateway::admit::request_id::RequestId;
 use crate::gateway::admit::request_id::X_REQUEST_ID;
@@ -32,11 +32,11 @@ const X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host")
 pub const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
 const X_REAL_IP: HeaderName = HeaderName::from_static("x-real-ip");
 
-/// Removes what a message names in `Connection`, and says whether it asks for an upgrade. Done before the rules look:
-/// what the application does not get must not count. What they look at is kept: nobody takes away what says who asks,
-/// what for, or what it means, by calling it a matter between neighbours.
-pub fn strip_connection(headers: &mut HeaderMap, is_looked_at: impl Fn(&HeaderName) -> bool) -> bool {
-    // A look at each costs less than looking up what is seldom there.
+/// Removes the headers that `Connection` names. Returns whether it asks for an upgrade. This is done before the rules
+/// read the headers, because a header that the application does not get must not count. Significant headers are kept: a
+/// client must not remove them by naming them in `Connection`.
+pub fn strip_connection(headers: &mut HeaderMap, is_significant: impl Fn(&HeaderName) -> bool) -> bool {
+    // One pass costs less than looking up a header that is seldom there.
     if !headers.keys().any(|name| *name == CONNECTION) {
         return false;
     }
@@ -50,7 +50,7 @@ pub fn strip_connection(headers: &mut HeaderMap, is_looked_at: impl Fn(&HeaderNa
             let Ok(name) = HeaderName::from_bytes(option) else { continue };
             if name == UPGRADE {
                 asks_for_upgrade = true;
-            } else if !is_looked_at(&name) {
+            } else if !is_significant(&name) {
                 named.push(name);
             }
         }
@@ -62,10 +62,9 @@ pub fn strip_connection(headers: &mut HeaderMap, is_looked_at: impl Fn(&HeaderNa
     asks_for_upgrade
 }
 
-/// Makes the fields of a request those that the application is to see, all but `Connection` and `Upgrade`. Says whether
-/// it stated a length.
-/// Content-Length, Transfer-Encoding and Expect are taken away: the body knows what they are. `on_untrusted` is told of each
-/// field that was taken away from a peer that is no trusted proxy.
+/// Turns the headers of a request into those that the application gets, except `Connection` and `Upgrade`. Returns
+/// whether the request had a `Content-Length`. `Content-Length`, `Transfer-Encoding` and `Expect` are removed, because
+/// the body knows them. `on_untrusted` is called for each header that is removed because its peer is no trusted proxy.
 pub fn prepare_request(
     headers: &mut HeaderMap,
     identity: &Identity,
@@ -80,8 +79,8 @@ pub fn prepare_request(
     let forwarded = ForwardingFields::read(headers, identity, is_tls, peer);
     let removed = names_where(headers, |name| match HeaderKind::of(name) {
         HeaderKind::EndToEnd => {
-            significant_headers.is_mistaken_for_one(name)
-                || (!identity.peer_is_trusted && significant_headers.says_who_asks(name))
+            significant_headers.is_lookalike(name)
+                || (!identity.peer_is_trusted && significant_headers.names_the_client(name))
         }
         HeaderKind::Forwarding => !identity.peer_is_trusted,
         HeaderKind::HopByHop | HeaderKind::Misleading => true,
@@ -113,12 +112,12 @@ pub fn prepare_request(
     states_length
 }
 
-/// Makes a request one whose answer says what it means: whole, unconditional, and in an encoding that can be read where
-/// its body is.
+/// Prepares a request whose answer has an outcome: the answer must be complete and unconditional, and its body must
+/// have an encoding that the gateway can decode, if the outcome needs the body.
 pub fn prepare_for_outcome(headers: &mut HeaderMap, needs_body: bool) {
     remove_where(headers, |name| {
         let name = name.as_str();
-        // Many applications cannot tell `If_Match` from `If-Match`.
+        // Many applications read `If_Match` as `If-Match`.
         let is = |known: &str| name.len() == known.len() && known.bytes().zip(name.bytes()).all(is_same_or_underscore);
         MAKING_PARTIAL.iter().any(|known| is(known))
     });
@@ -133,7 +132,8 @@ pub fn prepare_for_outcome(headers: &mut HeaderMap, needs_body: bool) {
     }
 }
 
-/// With one of these an answer may be less than the page, or nothing of it; the last one would undo what is written anew.
+/// With one of these an answer may have only part of the page, or none of it. The last one would override the
+/// `Accept-Encoding` that is written here.
 const MAKING_PARTIAL: [&str; 7] =
     ["range", "if-range", "if-match", "if-none-match", "if-modified-since", "if-unmodified-since", "accept_encoding"];
 
@@ -141,7 +141,7 @@ fn is_same_or_underscore((expected, written): (u8, u8)) -> bool {
     expected == written || (expected == b'-' && written == b'_')
 }
 
-/// What the next hop is told about those before.
+/// The forwarding headers for the next hop.
 #[derive(Debug)]
 struct ForwardingFields {
     addresses: HeaderValue,
@@ -177,10 +177,10 @@ impl ForwardingFields {
     }
 }
 
-/// How the client's own connection is spoken over: this one, or what a trusted proxy says of its own.
+/// The scheme of the client's connection: of this connection, or of the one that a trusted proxy describes.
 pub fn scheme(headers: &HeaderMap, identity: &Identity, is_tls: bool) -> &'static str {
-    let said = if identity.peer_is_trusted { single(headers, &X_FORWARDED_PROTO) } else { None };
-    match said.map(HeaderValue::as_bytes) {
+    let proto = if identity.peer_is_trusted { single(headers, &X_FORWARDED_PROTO) } else { None };
+    match proto.map(HeaderValue::as_bytes) {
         Some(b"https") => "https",
         Some(b"http") => "http",
         _ if is_tls => "https",
@@ -188,7 +188,7 @@ pub fn scheme(headers: &HeaderMap, identity: &Identity, is_tls: bool) -> &'stati
     }
 }
 
-/// Copies what a head says out of the buffer it was read into, which is many times as large.
+/// Copies a head out of the buffer that it was read into, which is many times as large.
 pub fn copy(parts: &mut Parts) {
     for value in parts.headers.values_mut() {
         *value = copied(value);
@@ -198,17 +198,17 @@ pub fn copy(parts: &mut Parts) {
     }
 }
 
-/// The same value in memory of its own.
+/// A copy of a value in its own memory.
 pub fn copied(value: &HeaderValue) -> HeaderValue {
     let Ok(mut copied) = HeaderValue::from_bytes(value.as_bytes()) else { return value.clone() };
     copied.set_sensitive(value.is_sensitive());
     copied
 }
 
-/// Makes the fields of an answer those that the client is to see. `Content-Length` is kept where it describes a body
-/// that is not sent.
+/// Turns the headers of an answer into those that the client gets. `Content-Length` is kept if it describes a body that
+/// is not sent.
 pub fn prepare_answer(headers: &mut HeaderMap, length: BodyLength, significant_headers: &SignificantHeaders) {
-    // Answers have few fields: looking at each costs less than looking up those that may not be there.
+    // Answers have few headers: one pass costs less than looking up headers that may not be there.
     if headers.keys().any(|name| matches!(*name, CONNECTION | SET_COOKIE)) {
         strip_connection(headers, |name| significant_headers.in_answers(name));
         device::strip_response_cookies(headers);
@@ -219,16 +219,16 @@ pub fn prepare_answer(headers: &mut HeaderMap, length: BodyLength, significant_h
     });
 }
 
-/// What `Content-Length` means in an answer.
+/// Whether the body that `Content-Length` describes is sent.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum BodyLength {
-    /// The body follows, and knows its length.
+    /// The body follows and knows its length.
     Sent,
-    /// No body follows: this is the length it would have.
+    /// No body follows; this is the length that it would have.
     NotSent,
 }
 
-/// Takes away what may not stand after a body.
+/// Removes headers that may not be trailers.
 pub fn filter_trailers(trailers: &mut HeaderMap) {
     remove_where(trailers, |name| !HeaderKind::may_trail(name));
 }
@@ -265,7 +265,7 @@ fn is_sane_host(host: &[u8]) -> bool {
     !host.is_empty() && host.len() <= 261 && host.iter().all(fits)
 }
 
-/// All values of a field as one.
+/// All values of a header as one.
 fn joined(headers: &HeaderMap, name: &HeaderName, separator: &[u8]) -> Vec<u8> {
     let mut line = Vec::new();
     for value in headers.get_all(name) {
@@ -280,7 +280,7 @@ fn joined(headers: &HeaderMap, name: &HeaderName, separator: &[u8]) -> Vec<u8> {
 fn address_value(address: IpAddr) -> HeaderValue {
     let mut text = AddressText::default();
     match address {
-        // Four small numbers, written for every request: the general formatter costs ten times as much.
+        // Written for every request: the general formatter costs ten times as much.
         IpAddr::V4(address) => {
             let mut digits = [b'.'; 16];
             let mut length = 0;
@@ -291,13 +291,13 @@ fn address_value(address: IpAddr) -> HeaderValue {
                         length += 1;
                     }
                 }
-                // The point that stands there already.
+                // The dot is there already.
                 length += 1;
             }
             text.0.extend_from_slice(&digits[..length - 1]);
         }
         IpAddr::V6(address) => {
-            // Writing an address to text of its length cannot fail.
+            // Writing to this text cannot fail.
             let _ = write!(text, "{address}");
         }
     }
@@ -311,7 +311,7 @@ fn forwarded_node(address: IpAddr) -> String {
     }
 }
 
-/// Text on the stack, as long as an address may be.
+/// Text on the stack, large enough for any address.
 #[derive(Default)]
 struct AddressText(SmallVec<[u8; 48]>);
 

@@ -1,11 +1,13 @@
-//! A request that passed, on its way to the application and back.
+//! Forwards allowed requests to the application, and relays its answers.
 
 pub mod device;
-pub mod header_names;
+pub mod header_kind;
 pub mod headers;
-pub mod inspect;
+pub mod inspected_body;
+pub mod outcome_watch;
 pub mod relayed_body;
 pub mod send;
+pub mod significant_headers;
 pub mod survive_disconnect;
 pub mod untrusted_forwarding;
 pub mod upgrade;

@@ -1,4 +1,4 @@
-//! An application's answer on its way through.
+//! Relays the body of an application's answer.
 
 use std::error::Error;
 use std::pin::Pin;
@@ -19,14 +19,15 @@ use crate::upstream::UpstreamBody;
 
 pub(in crate::gateway) type BoxError = Box<dyn Error + Send + Sync>;
 
-/// An application's answer while it streams. The exchange ends with it.
+/// The body of an application's answer while it streams. The exchange ends with it.
 #[derive(Debug)]
 pub struct RelayedBody {
     pub(super) body: UpstreamBody,
     pub(in crate::gateway) exchange: Box<Exchange>,
-    /// Keeps a body that the application never asked for from ending its connection under the answer.
+    /// Kept until the answer has ended, so that a body that the application never asked for does not close the
+    /// connection during the answer.
     _continue_signal: Option<ContinueSignal>,
-    /// Whether the client still takes what comes.
+    /// Whether the client is still connected, so that bytes count as sent.
     counts_bytes: bool,
 }
 
@@ -39,7 +40,7 @@ impl RelayedBody {
         Self { body, exchange, _continue_signal: continue_signal, counts_bytes: true }
     }
 
-    /// The client has left: what comes from now on is not sent.
+    /// The client has left: bytes from now on are not sent.
     pub(super) fn stop_counting(&mut self) {
         self.counts_bytes = false;
     }
@@ -67,7 +68,7 @@ impl RelayedBody {
                 }
                 Some(Ok(frame))
             }
-            // The client sees it cut short as well: its connection ends without the end of the body.
+            // The client's answer is cut short as well: its connection closes before the end of the body.
             Some(Err(error)) => Some(Err(self.cut_short(error.into()))),
             None => None,
         })

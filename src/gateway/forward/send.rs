@@ -1,4 +1,4 @@
-//! A request that passed, on its way to the application and back.
+//! Sends an allowed request to its upstream, and brings the answer back.
 
 use std::error::Error;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use tracing::warn;
 
 use super::headers;
 use super::headers::BodyLength;
-use super::inspect::OutcomeWatch;
+use super::outcome_watch::OutcomeWatch;
 use super::survive_disconnect::SurviveDisconnect;
 use super::untrusted_forwarding;
 use super::upgrade;
@@ -45,9 +45,10 @@ use crate::upstream::ForwardError;
 use crate::upstream::HostHeader;
 use crate::upstream::UpstreamResponse;
 
-/// Sends a request to its upstream and brings the answer back.
+/// Sends a request to its upstream and returns the answer.
 ///
-/// What can be done before is done before: while the answer is awaited only what it needs is kept.
+/// The request is prepared outside the future, so that the future keeps only what it needs while it waits for the
+/// answer.
 pub fn forward(
     mut exchange: Box<Exchange>,
     connection: Arc<Connection>,
@@ -60,14 +61,15 @@ pub fn forward(
     let has_body = !body.is_empty();
     let is_tls = connection.tls_info().is_some();
     let (parts, continue_signal) = prepare(&exchange, is_tls, parts, &mut body, upstream, upgrade.as_ref());
-    let hear = hearing(&exchange, continue_signal.as_ref());
+    let on_informational = informational_handler(&exchange, continue_signal.as_ref());
     let request = outgoing(parts, body);
     async move {
         let Some(target) = exchange.live.upstreams.get(usize::from(upstream.0)) else {
             exchange.set_error("the upstream does not exist");
             return reply::fail(exchange, StatusCode::BAD_GATEWAY, NO_ANSWER, AfterReply::Close);
         };
-        match exchange.worker.pool.send(target, request, exchange.facts.identity.client.address(), hear).await {
+        let client = exchange.facts.identity.client.address();
+        match exchange.worker.pool.send(target, request, client, on_informational).await {
             Ok(answer) if answer.response.status() == StatusCode::SWITCHING_PROTOCOLS => {
                 Box::pin(switch(exchange, &connection, answer, upgrade)).await
             }
@@ -80,7 +82,7 @@ pub fn forward(
             }
             Ok(answer) => relay(exchange, answer, continue_signal, None),
             Err(error) => {
-                // What never reached the application says nothing about the client.
+                // A request that never reached the application is neither a success nor a failure.
                 let meaning =
                     if error.is_sent { ObservedOutcome::Unknown } else { ObservedOutcome::Known(Outcome::Neither) };
                 exchange.settle(meaning, true).await;
@@ -90,7 +92,7 @@ pub fn forward(
     }
 }
 
-/// As [`forward`], to the end of the answer though the client leaves before: for requests whose outcome counts.
+/// Like [`forward`], but continues after the client has disconnected: for requests whose outcome counts.
 pub fn to_its_end(
     exchange: Box<Exchange>,
     connection: Arc<Connection>,
@@ -103,7 +105,7 @@ pub fn to_its_end(
     SurviveDisconnect::new(forward(exchange, connection, parts, body, upstream, upgrade), worker, progress)
 }
 
-/// Makes the head what the application is to see.
+/// Turns the head into the one that the application gets.
 fn prepare(
     exchange: &Exchange,
     is_tls: bool,
@@ -137,26 +139,29 @@ fn prepare(
     if let Some(upgrade) = upgrade {
         upgrade.ask(&mut parts.headers);
     }
-    let continue_signal = invite(&mut parts, body);
+    let continue_signal = pass_expect_on(&mut parts, body);
     (parts, continue_signal)
 }
 
 const NO_ANSWER: &str = "the application did not answer";
 
-/// A client that waits to be asked for its body is asked when the application asks.
-fn invite(parts: &mut Parts, body: &mut RequestBody) -> Option<ContinueSignal> {
+/// If the client waits for a 100, passes its `Expect` on, so that the client gets the 100 of the application.
+fn pass_expect_on(parts: &mut Parts, body: &mut RequestBody) -> Option<ContinueSignal> {
     if !body.expects_continue() {
         return None;
     }
-    // Once, however often it was said.
+    // Once, even if the client sent it several times.
     parts.headers.insert(EXPECT, HeaderValue::from_static("100-continue"));
     let (continue_signal, gate) = expect::continue_gate();
     body.wait_for(gate);
     Some(continue_signal)
 }
 
-/// What is done with informational answers: one asks for the body, all others are the client's.
-fn hearing(exchange: &Exchange, continue_signal: Option<&ContinueSignal>) -> impl FnMut(Response<()>) + Send + use<> {
+/// The handler of informational answers: 100 opens the gate of the body, all others go to the client.
+fn informational_handler(
+    exchange: &Exchange,
+    continue_signal: Option<&ContinueSignal>,
+) -> impl FnMut(Response<()>) + Send + use<> {
     let open = continue_signal.map(ContinueSignal::opener);
     let (interim, live) = (exchange.interim.clone(), Arc::clone(&exchange.live));
     move |mut answer| {
@@ -177,7 +182,7 @@ fn outgoing(parts: Parts, body: RequestBody) -> Request<RequestBody> {
     request
 }
 
-/// The authority went into `Host`.
+/// The target without scheme and authority: the authority is in `Host`.
 fn origin_form(target: Uri) -> Uri {
     if target.authority().is_none() && target.scheme().is_none() {
         return target;
@@ -185,7 +190,7 @@ fn origin_form(target: Uri) -> Uri {
     target.path_and_query().cloned().map_or_else(|| Uri::from_static("/"), Uri::from)
 }
 
-/// Relays an answer, and looks for its outcome.
+/// Relays an answer, and watches it for its outcome.
 async fn watch(
     mut exchange: Box<Exchange>,
     connection: &Connection,
@@ -196,7 +201,7 @@ async fn watch(
     let (status, headers) = (answer.response.status(), answer.response.headers());
     let mut watch = OutcomeWatch::begin(&mut exchange, status, headers, is_through);
     if is_through && let Some(watch) = watch.take() {
-        // The head is the end. What it stands for was not sent.
+        // The answer has only a head. It may stand for a body that was not sent.
         let ending = if is_bodiless(&exchange, status) { inspection::BodyEnd::Cut } else { inspection::BodyEnd::Whole };
         watch.end(&mut exchange, ending, true).await;
     }
@@ -223,23 +228,23 @@ fn relay(
     exchange.live.ratelimit_headers.write(&mut parts.headers, &exchange.decision().report.limits);
     let asked_for_body = continue_signal.as_ref().is_none_or(ContinueSignal::close);
     if !asked_for_body && exchange.facts.version < Version::HTTP_2 {
-        // The body may still come, or may not: nobody can tell what follows on this connection.
+        // The client may or may not send the body, so the next bytes on this connection are ambiguous.
         parts.headers.insert(CONNECTION, HeaderValue::from_static("close"));
     }
-    // The version is ours to write, whatever the application spoke.
+    // The gateway's own version, whichever the application used.
     parts.version = Version::HTTP_11;
     exchange.set_status(parts.status);
     exchange.set_server(Some(answer.server), answer.previous_attempts);
     Response::from_parts(parts, ResponseBody::relay(body, exchange, continue_signal, watch))
 }
 
-/// Whether an answer stands for a body that is not sent. Where no request would get one, it stands for itself.
+/// Whether an answer stands for a body that is not sent. A status that never has a body stands for none.
 fn is_bodiless(exchange: &Exchange, status: StatusCode) -> bool {
     let has_one = !status.is_informational() && status != StatusCode::NO_CONTENT;
     has_one && exchange.facts.method == Method::HEAD || status == StatusCode::NOT_MODIFIED
 }
 
-/// The application switched protocols: from now on bytes are carried both ways.
+/// The application switched protocols: from now on bytes are copied both ways.
 async fn switch(
     mut exchange: Box<Exchange>,
     connection: &Connection,
@@ -273,12 +278,12 @@ async fn switch(
     Response::from_parts(parts, ResponseBody::Empty)
 }
 
-/// The application's answer is none to what it was asked.
+/// The application's answer does not match the request for an upgrade.
 fn reject_upgrade(mut exchange: Box<Exchange>, server: &str, error: UpgradeError) -> Response<ResponseBody> {
     warn!(request_id = exchange.facts.request_id.as_str(), server, "{error}");
     exchange.set_failure(error.label());
     exchange.set_error(error.to_string());
-    reply::fail(exchange, StatusCode::BAD_GATEWAY, "the application's answer makes no sense", AfterReply::Close)
+    reply::fail(exchange, StatusCode::BAD_GATEWAY, "the application sent an invalid answer", AfterReply::Close)
 }
 
 fn fail(mut exchange: Box<Exchange>, has_body: bool, error: ForwardError) -> Response<ResponseBody> {
@@ -306,15 +311,15 @@ fn fail(mut exchange: Box<Exchange>, has_body: bool, error: ForwardError) -> Res
     reply::fail(exchange, status, words, after)
 }
 
-/// An error and what is behind it, as one sentence.
+/// An error and its sources as one sentence.
 fn with_sources(error: &ForwardError) -> String {
     let mut sentence = error.to_string();
     let mut source = error.source();
     while let Some(behind) = source {
-        let said = behind.to_string();
-        if !sentence.contains(&said) {
+        let text = behind.to_string();
+        if !sentence.contains(&text) {
             sentence.push_str(": ");
-            sentence.push_str(&said);
+            sentence.push_str(&text);
         }
         source = behind.source();
     }

@@ -1,4 +1,4 @@
-//! Requests that go on without their client: hanging up buys no guesses.
+//! Requests whose outcome counts continue after their client has disconnected: disconnecting must not avoid a charge.
 
 use std::fmt;
 use std::pin::Pin;
@@ -13,8 +13,8 @@ use crate::gateway::admit::progress::BodyProgress;
 use crate::gateway::response_body::ResponseBody;
 use crate::gateway::worker_state::WorkerState;
 
-/// The future of an answer. Dropped before it is there, it goes on in a task of its own, and the answer is read as far
-/// as its outcome needs.
+/// The future of an answer. If it is dropped before the answer comes, it continues in a task of its own, and the answer
+/// is read as far as its outcome needs.
 pub struct SurviveDisconnect {
     answer: Option<Pin<Box<dyn Future<Output = Response<ResponseBody>> + Send>>>,
     worker: Arc<WorkerState>,

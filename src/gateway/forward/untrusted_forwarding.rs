@@ -1,5 +1,5 @@
-//! Headers that say who asks, from peers that are not believed. Perhaps a client tries its luck, perhaps a proxy is
-//! missing in the configuration, and all of its clients are counted as one: once a day the log says so.
+//! Warns about forwarding headers from peers that are no trusted proxies. The peer may be an attacker, or a proxy that
+//! is missing in the configuration, whose clients then all count as one. Each header is logged once a day.
 
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering;
@@ -8,11 +8,11 @@ use std::time::Duration;
 use http::HeaderName;
 use tracing::warn;
 
-use super::header_names::SignificantHeaders;
+use super::significant_headers::SignificantHeaders;
 use crate::client::ClientIp;
 use crate::clock::Timestamp;
 
-/// Takes note of a field that was taken away from a request.
+/// Warns about a header that was removed from a request, at most once a day.
 pub(in crate::gateway) fn report(
     name: &HeaderName,
     significant_headers: &SignificantHeaders,
@@ -20,11 +20,13 @@ pub(in crate::gateway) fn report(
     now: Timestamp,
 ) {
     let known = KINDS.iter().position(|kind| *kind == name.as_str());
-    let Some(kind) = known.or_else(|| significant_headers.says_who_asks(name).then_some(KINDS.len())) else { return };
+    let Some(kind) = known.or_else(|| significant_headers.names_the_client(name).then_some(KINDS.len())) else {
+        return;
+    };
     let silent_until = SILENT_UNTIL[kind].load(Ordering::Relaxed);
-    let next = (now + EVERY).as_micros();
+    let next = (now + INTERVAL).as_micros();
     let is_due = now.as_micros() >= silent_until;
-    // Of several cores one says it.
+    // Only one of several workers logs it.
     if is_due && SILENT_UNTIL[kind].compare_exchange(silent_until, next, Ordering::Relaxed, Ordering::Relaxed).is_ok() {
         let peer = peer.address();
         warn!(
@@ -36,9 +38,9 @@ pub(in crate::gateway) fn report(
     }
 }
 
-const EVERY: Duration = Duration::from_secs(86_400);
+const INTERVAL: Duration = Duration::from_secs(86_400);
 
-/// Fields that proxies name their client in. The one that is configured may be another.
+/// The headers in which proxies name their client. A configured header may be another one.
 const KINDS: [&str; 9] = [
     "x-forwarded-for",
     "forwarded",
@@ -51,5 +53,5 @@ const KINDS: [&str; 9] = [
     "x-envoy-external-address",
 ];
 
-/// By kind, in microseconds since the epoch. The log is the process's own, and so is what it has said.
+/// By header, in microseconds since the epoch. One for the process, as there is one log for the process.
 static SILENT_UNTIL: [AtomicU64; KINDS.len() + 1] = [const { AtomicU64::new(0) }; KINDS.len() + 1];

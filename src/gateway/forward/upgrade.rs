@@ -1,4 +1,4 @@
-//! Upgrades: what a client asks for is offered to the application, and after its 101 bytes are carried both ways.
+//! Upgrades: the gateway passes the client's request for an upgrade on, and after a 101 it copies bytes both ways.
 
 use std::io;
 use std::pin::Pin;
@@ -24,28 +24,28 @@ use crate::gateway::exchange::Exchange;
 use crate::listen::OnUpgrade;
 use crate::upstream::Tunnel;
 
-/// What a client wants its connection to become.
+/// A client's request to upgrade its connection.
 #[derive(Debug)]
 pub struct UpgradeRequest {
     pub protocols: HeaderValue,
     pub client: OnUpgrade,
-    /// Ours with the application, where its client has none.
+    /// The gateway's own handshake with the application, for a client of HTTP/2, which has none.
     pub handshake: Option<Handshake>,
 }
 
-/// Why an application's answer is none to what it was asked.
+/// Why an application's answer does not match the request for an upgrade.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
 pub enum UpgradeError {
-    #[error("the application switched protocols unasked")]
+    #[error("the application switched to a protocol that the client did not ask for")]
     Unasked,
-    #[error("the application's Sec-WebSocket-Accept is not for the key it was sent")]
+    #[error("the application's Sec-WebSocket-Accept does not match the key")]
     Handshake,
     #[error("the application answered without switching protocols")]
     NotSwitched,
 }
 
 impl UpgradeError {
-    /// As the metric of failures has it.
+    /// The label in the metric of failures.
     pub fn label(self) -> &'static str {
         match self {
             Self::Unasked => "unsolicited_upgrade",
@@ -56,8 +56,8 @@ impl UpgradeError {
 }
 
 impl UpgradeRequest {
-    /// What a request asks for, `Connection` naming it; `None` where there is nothing to offer. HTTP/2 over the
-    /// application's connection is not on offer, and a request with a body ends with its body.
+    /// The upgrade that a request asks for; `None` when there is none to pass on. `Connection` must name it. Upgrades
+    /// to HTTP are not passed on, and neither are those of requests with a body.
     pub fn read(parts: &mut Parts, is_named_in_connection: bool, has_body: bool) -> Option<Self> {
         let client = parts.extensions.remove::<OnUpgrade>()?;
         if !is_named_in_connection || has_body || parts.version < Version::HTTP_11 {
@@ -67,7 +67,7 @@ impl UpgradeRequest {
         Some(Self { protocols: offered(&parts.headers)?, client, handshake })
     }
 
-    /// Writes it into a request for the application.
+    /// Writes the upgrade into a request for the application.
     pub fn ask(&self, headers: &mut HeaderMap) {
         headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
         headers.insert(UPGRADE, self.protocols.clone());
@@ -76,10 +76,11 @@ impl UpgradeRequest {
         }
     }
 
-    /// Checks that the application switched to something that was asked for. What was for us alone is taken out.
+    /// Checks that the application switched to a protocol that the client asked for. Removes the answer to the
+    /// gateway's own handshake.
     pub fn check(&self, switched: &mut HeaderMap) -> Result<(), UpgradeError> {
         let protocol = switched.get(UPGRADE).ok_or(UpgradeError::Unasked)?.as_bytes().trim_ascii();
-        if !elements(&self.protocols).any(|upgrade| upgrade.eq_ignore_ascii_case(protocol)) {
+        if !elements(&self.protocols).any(|offered| offered.eq_ignore_ascii_case(protocol)) {
             return Err(UpgradeError::Unasked);
         }
         let is_sound = self.handshake.as_ref().is_none_or(|handshake| handshake.take_accept(switched));
@@ -109,19 +110,19 @@ fn elements(value: &HeaderValue) -> impl Iterator<Item = &[u8]> {
     value.as_bytes().split(|byte| *byte == b',').map(<[u8]>::trim_ascii).filter(|element| !element.is_empty())
 }
 
-/// `h2c`, `h2` and `HTTP/2.0`: requests inside would meet no rule.
+/// `h2c`, `h2` and `HTTP/2.0`: the rules would not see the requests in such a tunnel.
 fn is_http(protocol: &[u8]) -> bool {
     let begins = |start: &[u8]| protocol.get(..start.len()).is_some_and(|head| head.eq_ignore_ascii_case(start));
     begins(b"h2") || begins(b"h3") || begins(b"http")
 }
 
-/// Carries bytes both ways until both sides are done or nothing moves. The exchange ends with it, and the server counts
-/// as busy as long.
+/// Copies bytes both ways until both sides have ended or nothing moves. The exchange ends with the tunnel, and the
+/// server counts the request until then.
 pub async fn tunnel(client: OnUpgrade, application: Tunnel, mut exchange: Box<Exchange>) {
     let client = match client.await {
         Ok(client) => client,
         Err(error) => {
-            debug!(request_id = exchange.facts.request_id.as_str(), %error, "the client left before the tunnel stood");
+            debug!(request_id = exchange.facts.request_id.as_str(), %error, "the client left before the tunnel was established");
             return;
         }
     };
@@ -132,7 +133,7 @@ pub async fn tunnel(client: OnUpgrade, application: Tunnel, mut exchange: Box<Ex
     let mut application = CountedStream { io: application, read: sent.clone() };
     let moved = || received.bytes() + sent.bytes();
     tokio::select! {
-        // What came before the end goes on first.
+        // Bytes that came before the end are copied first.
         biased;
         _ = tokio::io::copy_bidirectional_with_sizes(&mut client, &mut application, BUFFER, BUFFER) => {}
         () = given_up => {}
@@ -141,9 +142,9 @@ pub async fn tunnel(client: OnUpgrade, application: Tunnel, mut exchange: Box<Ex
     exchange.add_bytes_out(sent.bytes());
 }
 
-/// For each direction of a tunnel.
+/// In bytes, for each direction of a tunnel.
 const BUFFER: usize = 16 * 1024;
-/// A tunnel through which nothing moves for so long is closed, at the latest after twice as long.
+/// A tunnel without traffic for this long is closed, at the latest after twice this time.
 const MAX_SILENCE: Duration = Duration::from_secs(3600);
 
 async fn silence(moved: impl Fn() -> u64) {
@@ -158,7 +159,7 @@ async fn silence(moved: impl Fn() -> u64) {
     }
 }
 
-/// One end of a tunnel, and how much came out of it.
+/// One end of a tunnel, and the count of bytes that were read from it.
 #[derive(Debug)]
 struct CountedStream<T> {
     io: T,

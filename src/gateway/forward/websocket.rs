@@ -1,4 +1,5 @@
-//! The handshake of a WebSocket over HTTP/1.1 (RFC 6455), on behalf of a client of HTTP/2, which does without (RFC 8441).
+//! The WebSocket handshake of HTTP/1.1 (RFC 6455), made by the gateway for a client of HTTP/2, which has none (RFC
+//! 8441).
 
 use aws_lc_rs::digest::SHA1_FOR_LEGACY_USE_ONLY;
 use aws_lc_rs::digest::digest;
@@ -9,27 +10,27 @@ use http::header::SEC_WEBSOCKET_KEY;
 
 use crate::base64;
 
-/// What an application is asked, so that one which only repeats what it is told is not taken for one that understands.
+/// The key of a handshake. The application proves with its answer that it understands WebSocket.
 #[derive(Debug)]
 pub struct Handshake {
     key: String,
 }
 
 impl Handshake {
-    /// One with a key of its own.
+    /// A handshake with a random key.
     pub fn random() -> Self {
         let mut key = [0; 16];
         getrandom::fill(&mut key).expect("the system has random bytes");
         Self { key: base64::encode(&key) }
     }
 
-    /// Puts the key into a request, in place of what its client may have sent.
+    /// Writes the key into a request, in place of a key that the client may have sent.
     pub fn ask(&self, headers: &mut HeaderMap) {
         let key = HeaderValue::from_str(&self.key).expect("base64 is visible");
         headers.insert(SEC_WEBSOCKET_KEY, key);
     }
 
-    /// Takes the application's answer to the key out of its 101, and says whether it is the right one.
+    /// Removes the application's answer to the key from its 101. Returns whether it is the right one.
     pub fn take_accept(&self, headers: &mut HeaderMap) -> bool {
         let is_one = headers.get_all(SEC_WEBSOCKET_ACCEPT).iter().count() == 1;
         let accept = headers.remove(SEC_WEBSOCKET_ACCEPT);

@@ -1,9 +1,9 @@
-//! Who would rather read a page than a problem document.
+//! Reads `Accept`: whether a client prefers a page over a problem document.
 
 use http::HeaderValue;
 
-/// Whether the client names HTML, and wants it at least as much as JSON. Browsers do; programs that take anything do
-/// not. Reads the list once, and of a browser's only the first range.
+/// Whether the client names HTML and wants it at least as much as JSON. Browsers do; programs that accept anything do
+/// not. Reads the list once, and of a browser's list only the first range.
 pub fn prefers_html(accept: &HeaderValue) -> bool {
     let [mut html, mut json, mut application, mut any] = [None; 4];
     for range in accept.as_bytes().split(|byte| *byte == b',') {
@@ -20,18 +20,18 @@ pub fn prefers_html(accept: &HeaderValue) -> bool {
         };
         *most = (*most).max(Some(parts.find_map(weight).unwrap_or(MOST)));
         if html == Some(MOST) {
-            // Nothing is worth more.
+            // No weight is higher.
             return true;
         }
     }
-    // The most particular range that holds JSON says what that is worth.
+    // The most specific range that includes JSON gives its weight.
     html.is_some_and(|html| html > 0 && html >= json.or(application).or(any).unwrap_or(0))
 }
 
-/// What a range is worth that says nothing of it, in thousandths.
+/// The weight of a range without `q`, in thousandths.
 const MOST: u16 = 1000;
 
-/// The `q` of a range in thousandths; `None` for any other parameter. A malformed weight is none at all.
+/// The `q` of a range in thousandths; `None` for any other parameter. A malformed weight counts as zero.
 fn weight(parameter: &[u8]) -> Option<u16> {
     let (name, value) = parameter.split_at_checked(2)?;
     if !name.eq_ignore_ascii_case(b"q=") {
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn the_most_particular_range_counts() {
+    fn the_most_specific_range_counts() {
         check("text/html;q=0.5, application/json;q=0.4, */*", true);
         check("text/html;q=0.5, application/*;q=0.6, */*;q=0.1", false);
     }

@@ -1,4 +1,4 @@
-//! The page that does the work which a challenge asks for.
+//! The page that computes the proof of work for a challenge.
 
 use std::fmt::Write;
 use std::sync::LazyLock;
@@ -14,14 +14,14 @@ use crate::gateway::exchange::Exchange;
 use crate::key::KeyHash;
 use crate::limit::Limit;
 
-/// The page that works, and what it may do.
+/// A challenge page, and the policy for its script.
 #[derive(Debug)]
 pub struct ChallengePage {
     pub html: Vec<u8>,
     pub content_security_policy: HeaderValue,
 }
 
-/// The page with a question for this key of this limit.
+/// The challenge page for a key of a limit.
 pub fn page(exchange: &Exchange, limit: &Limit, key: KeyHash, refusal: &Refusal<'_>) -> ChallengePage {
     let now = exchange.worker.clock.now();
     let (for_token, for_scripts) = (random(), random());
@@ -31,7 +31,7 @@ pub fn page(exchange: &Exchange, limit: &Limit, key: KeyHash, refusal: &Refusal<
     for byte in for_scripts {
         let _ = write!(scripts, "{byte:02x}");
     }
-    // A form is not sent again by itself: what was in it is nobody's to keep.
+    // A form is not sent again automatically, because the gateway must not keep its content.
     let repeat = if matches!(exchange.facts.method, Method::GET | Method::HEAD) { "reload" } else { "back" };
     let html = TEMPLATE.fill(|mark, html| match mark {
         "nonce" => html.extend_from_slice(scripts.as_bytes()),

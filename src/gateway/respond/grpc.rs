@@ -1,5 +1,5 @@
-//! A denial or a failure as the status of a gRPC call: an answer that is nothing but a head, for which clients of every
-//! language have an exception.
+//! A denial or an error as a gRPC status: an answer with only a head, which clients in every language turn into an
+//! exception.
 
 use http::HeaderMap;
 use http::HeaderName;
@@ -8,7 +8,7 @@ use http::StatusCode;
 
 use super::refusal::Refusal;
 
-/// The fields that end a call.
+/// Writes the headers that end a call.
 pub fn write(headers: &mut HeaderMap, refusal: &Refusal<'_>, status: StatusCode) {
     headers.insert(GRPC_STATUS, HeaderValue::from_static(code(refusal, status)));
     let mut text = Vec::with_capacity(64);
@@ -22,8 +22,7 @@ pub fn write(headers: &mut HeaderMap, refusal: &Refusal<'_>, status: StatusCode)
     }
 }
 
-/// What a status of HTTP is to a call. Libraries read those of an application's answer in the same way, but for what a
-/// limit denies.
+/// The gRPC status for an HTTP status. Libraries map HTTP statuses in the same way, except for denials by a limit.
 fn code(refusal: &Refusal<'_>, status: StatusCode) -> &'static str {
     match (refusal, status) {
         (Refusal::Limited { .. }, _) => RESOURCE_EXHAUSTED,
@@ -36,7 +35,7 @@ fn code(refusal: &Refusal<'_>, status: StatusCode) -> &'static str {
     }
 }
 
-/// Visible ASCII and spaces stand for themselves, but for the percent sign.
+/// Encodes all bytes except visible ASCII and spaces, and the percent sign.
 fn percent_encoded(text: &[u8]) -> Vec<u8> {
     let mut encoded = Vec::with_capacity(text.len());
     for byte in text {
@@ -50,7 +49,7 @@ fn percent_encoded(text: &[u8]) -> Vec<u8> {
 
 const GRPC_STATUS: HeaderName = HeaderName::from_static("grpc-status");
 const GRPC_MESSAGE: HeaderName = HeaderName::from_static("grpc-message");
-/// When a client that tries again by itself is to do so.
+/// How long a client waits before it retries automatically.
 const GRPC_RETRY_PUSHBACK: HeaderName = HeaderName::from_static("grpc-retry-pushback-ms");
 
 const DEADLINE_EXCEEDED: &str = "4";
@@ -75,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_a_list_and_a_failure_are_different_statuses() {
+    fn a_limit_a_list_and_an_error_have_different_statuses() {
         check(
             &Refusal::Limited { limits: &[], wait: Some(Duration::from_millis(1500)) },
             StatusCode::TOO_MANY_REQUESTS,
@@ -85,7 +84,7 @@ mod tests {
                 ("grpc-retry-pushback-ms", "1500"),
             ],
         );
-        let forbidden = [("grpc-status", "7"), ("grpc-message", "You may not enter here.")];
+        let forbidden = [("grpc-status", "7"), ("grpc-message", "Access is denied.")];
         check(&Refusal::Forbidden, StatusCode::FORBIDDEN, &forbidden);
         let failed = [("grpc-status", "14"), ("grpc-message", "100%25 of %C3%A9.")];
         check(&Refusal::Failed { words: "100% of é" }, StatusCode::BAD_GATEWAY, &failed);

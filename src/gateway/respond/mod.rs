@@ -1,4 +1,4 @@
-//! Answers of our own: denials, as their configuration wants them to look, and what failed.
+//! The gateway's own answers: denials in their configured form, and errors.
 
 pub mod accept;
 pub mod challenge_page;

@@ -1,4 +1,4 @@
-//! A denial or a failure as a page, for people.
+//! A denial or an error as a page, for people.
 
 use std::sync::LazyLock;
 
@@ -8,7 +8,7 @@ use super::problem::title;
 use super::refusal::Refusal;
 use crate::gateway::admit::request_id::RequestId;
 
-/// The built-in page. It loads nothing, so that it can be shown when everything else is refused.
+/// The built-in page. It loads no other files, so that it works when all other requests are denied.
 pub fn page(refusal: &Refusal<'_>, status: StatusCode, request_id: &RequestId) -> Vec<u8> {
     DENIED.fill(|mark, html| match mark {
         "title" => html.extend_from_slice(title(status).as_bytes()),
@@ -19,8 +19,8 @@ pub fn page(refusal: &Refusal<'_>, status: StatusCode, request_id: &RequestId) -
 
 static DENIED: LazyLock<Template> = LazyLock::new(|| Template::new(include_str!("pages/denied.html")));
 
-/// A page with marks such as `{{title}}`, cut at them. None of what stands there needs escaping: titles are the
-/// standard's, details are plain, ids have safe characters only.
+/// A page with marks such as `{{title}}`. The texts for the marks need no escaping: titles are from the HTTP standard,
+/// details are plain, and ids have only safe characters.
 #[derive(Debug)]
 pub struct Template {
     parts: Vec<TemplatePart>,
@@ -47,7 +47,7 @@ impl Template {
         Self { parts, length: text.len() }
     }
 
-    /// The page, with what `write` writes where the marks stand.
+    /// The page; `write` writes the text for each mark.
     pub fn fill(&self, mut write: impl FnMut(&str, &mut Vec<u8>)) -> Vec<u8> {
         let mut html = Vec::with_capacity(self.length + 192);
         for part in &self.parts {

@@ -1,4 +1,4 @@
-//! Who reads an answer of our own: a person in a browser, a gRPC library, or another program.
+//! Chooses the format of the gateway's own answers: for a browser, a gRPC library, or another program.
 
 use http::HeaderMap;
 use http::HeaderValue;
@@ -7,32 +7,32 @@ use http::header::CONTENT_TYPE;
 
 use super::accept;
 
-/// What a request says of its reader. Looked at when there is something to be read: most requests never are.
+/// The headers that decide the format. They are read only when the gateway answers itself, which is seldom.
 #[derive(Clone, Debug)]
 pub struct ReplyPreference {
     accept: Option<HeaderValue>,
-    calls: Option<HeaderValue>,
+    grpc: Option<HeaderValue>,
 }
 
-/// How an answer is written.
+/// The format of an answer.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum ReplyFormat {
     /// A page.
     Html,
     /// A problem document.
     Problem,
-    /// The status of a call, of this type.
+    /// A gRPC status with this `Content-Type`.
     Grpc(HeaderValue),
 }
 
 impl ReplyPreference {
     pub fn of(headers: &HeaderMap) -> Self {
-        let calls = headers.get(CONTENT_TYPE).filter(|content_type| is_grpc(content_type));
-        Self { accept: headers.get(ACCEPT).cloned(), calls: calls.cloned() }
+        let grpc = headers.get(CONTENT_TYPE).filter(|content_type| is_grpc(content_type));
+        Self { accept: headers.get(ACCEPT).cloned(), grpc: grpc.cloned() }
     }
 
-    pub fn reads(&self) -> ReplyFormat {
-        match (&self.calls, &self.accept) {
+    pub fn format(&self) -> ReplyFormat {
+        match (&self.grpc, &self.accept) {
             (Some(content_type), _) if is_web(content_type) => ReplyFormat::Grpc(GRPC_WEB),
             (Some(_), _) => ReplyFormat::Grpc(GRPC),
             (None, Some(accept)) if accept::prefers_html(accept) => ReplyFormat::Html,
@@ -41,7 +41,7 @@ impl ReplyPreference {
     }
 }
 
-/// `application/grpc`, and all that begins so: with the encoding of its messages, and from browsers.
+/// `application/grpc` and all types that begin with it: with the encoding of the messages, and gRPC-Web.
 fn is_grpc(content_type: &HeaderValue) -> bool {
     starts_with(content_type, "application/grpc")
 }

@@ -1,11 +1,11 @@
-//! A denial or a failure as a problem document (RFC 9457), for programs.
+//! A denial or an error as a problem document (RFC 9457), for programs.
 
 use http::StatusCode;
 
 use super::refusal::Refusal;
 use crate::gateway::admit::request_id::RequestId;
 
-/// The document. Written piece by piece: it is made for every denied request.
+/// The document. It is written piece by piece for speed, because every denied request gets one.
 pub fn document(refusal: &Refusal<'_>, status: StatusCode, request_id: &RequestId) -> Vec<u8> {
     let mut json = Vec::with_capacity(384);
     json.extend_from_slice(b"{\"type\":\"");
@@ -14,7 +14,7 @@ pub fn document(refusal: &Refusal<'_>, status: StatusCode, request_id: &RequestI
         Refusal::Forbidden | Refusal::TooManyValues | Refusal::Unavailable | Refusal::Failed { .. } => b"about:blank",
     });
     json.extend_from_slice(b"\",\"title\":\"");
-    // Ours, and nothing in it is to be escaped.
+    // The title needs no escaping.
     json.extend_from_slice(title(status).as_bytes());
     json.extend_from_slice(b"\",\"status\":");
     json.extend_from_slice(status.as_str().as_bytes());
@@ -40,7 +40,7 @@ pub fn title(status: StatusCode) -> &'static str {
     status.canonical_reason().unwrap_or("Denied")
 }
 
-/// The inside of a JSON string.
+/// Writes the inside of a JSON string.
 fn escape(json: &mut Vec<u8>, text: &[u8]) {
     if text.iter().all(|byte| *byte >= b' ' && !matches!(byte, b'"' | b'\\')) {
         return json.extend_from_slice(text);
@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_can_decide_names_no_limit() {
+    fn a_request_that_cannot_be_decided_names_no_limit() {
         let id = RequestId::random();
         let json = document(&Refusal::Unavailable, StatusCode::SERVICE_UNAVAILABLE, &id);
         let parsed: serde_json::Value = serde_json::from_slice(&json).expect("JSON");
@@ -87,14 +87,14 @@ mod tests {
             "type": "about:blank",
             "title": "Service Unavailable",
             "status": 503,
-            "detail": "Requests cannot be decided on right now. Try again in a moment.",
+            "detail": "The service is temporarily unavailable. Try again in a moment.",
             "request_id": id.as_str(),
         });
         assert_eq!(parsed, expected);
     }
 
     #[test]
-    fn who_may_not_enter_learns_no_more() {
+    fn a_client_that_may_not_enter_learns_no_more() {
         let id = RequestId::random();
         let json = document(&Refusal::Forbidden, StatusCode::FORBIDDEN, &id);
         let parsed: serde_json::Value = serde_json::from_slice(&json).expect("JSON");
@@ -102,7 +102,7 @@ mod tests {
             "type": "about:blank",
             "title": "Forbidden",
             "status": 403,
-            "detail": "You may not enter here.",
+            "detail": "Access is denied.",
             "request_id": id.as_str(),
         });
         assert_eq!(parsed, expected);

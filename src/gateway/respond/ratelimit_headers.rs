@@ -1,5 +1,5 @@
-//! What responses say about limits: `RateLimit-Policy` and `RateLimit` of draft-ietf-httpapi-ratelimit-headers-11, and
-//! the older `X-RateLimit-*`.
+//! The rate limit headers of responses: `RateLimit-Policy` and `RateLimit` of draft-ietf-httpapi-ratelimit-headers-11,
+//! and the older `X-RateLimit-*`.
 
 use std::fmt::Write;
 
@@ -16,30 +16,30 @@ use crate::limit::LimitId;
 use crate::limit::Rule;
 use crate::units::whole_seconds;
 
-/// What each limit of a policy shows, prepared once: by `LimitId`.
+/// The parts of the headers that are the same for all requests, prepared once. `limits` is by `LimitId`.
 #[derive(Clone, Debug)]
 pub struct RateLimitHeaders {
     style: HeaderStyle,
     limits: Vec<Option<ExposedLimit>>,
 }
 
-/// A limit whose state responses may show.
+/// A limit whose state responses show.
 #[derive(Clone, Debug)]
 struct ExposedLimit {
     /// `"login-pace";q=1;w=1, "login-pace/2";q=20;w=60`
     policy: HeaderValue,
-    /// One for each rate, in their order.
+    /// One for each rate of the limit, in the same order.
     rates: Vec<ExposedRate>,
 }
 
 #[derive(Clone, Debug)]
 struct ExposedRate {
-    /// The name as a string of structured fields, with its quotes.
+    /// The name as a string of structured fields, with quotes.
     name: String,
     quota: u64,
 }
 
-/// Where one rate of one limit stands, in units of its quota.
+/// The state of one rate of one limit, in units of its quota.
 #[derive(Clone, Copy, Debug)]
 struct RateState<'a> {
     rate: &'a ExposedRate,
@@ -58,7 +58,7 @@ impl RateLimitHeaders {
         Self { style, limits: policy.limits.iter().map(ExposedLimit::new).collect() }
     }
 
-    /// Adds what a response says of the limits its request met, beside whatever the application says of its own.
+    /// Adds the headers for the limits of a request, beside those that the application may have set.
     pub fn write(&self, headers: &mut HeaderMap, reports: &[LimitReport]) {
         if self.style == HeaderStyle::Off {
             return;
@@ -88,7 +88,7 @@ impl RateLimitHeaders {
         self.limits.get(usize::from(id.0))?.as_ref()
     }
 
-    /// The rate with the least left of its quota; of equal ones the one that takes longer to recover.
+    /// The rate with the smallest remaining share of its quota; of equal ones the rate that takes longer to recover.
     fn closest(&self, reports: &[LimitReport]) -> Option<RateState<'_>> {
         let mut closest: Option<RateState<'_>> = None;
         for report in reports {
@@ -118,7 +118,7 @@ impl RateLimitHeaders {
 }
 
 impl ExposedLimit {
-    /// `None` for a limit that shows no state, or has none to show.
+    /// `None` for a limit whose state is hidden, or that has no rates.
     fn new(limit: &Limit) -> Option<Self> {
         let Rule::Rates { rates, .. } = &limit.rule else { return None };
         if limit.headers != Detail::Full || limit.shadow {
@@ -158,7 +158,7 @@ impl RateState<'_> {
     }
 }
 
-/// A string of structured fields, which has visible ASCII characters only.
+/// A string of structured fields, which has only visible ASCII characters.
 fn quoted(name: &str) -> String {
     let mut quoted = String::with_capacity(name.len() + 2);
     quoted.push('"');

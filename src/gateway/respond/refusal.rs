@@ -1,30 +1,30 @@
-//! What a client is told that is not answered by the application, before it is written as a page, a document or the status
-//! of a call.
+//! The reason that a client gets for a denial or an error, before it is written as a page, a problem document or a gRPC
+//! status.
 
 use std::time::Duration;
 
 use crate::units::whole_seconds;
 
-/// A denial or a failure as its client may know it.
+/// A denial or an error, with the details that the client may know.
 #[derive(Clone, Copy, Debug)]
 pub enum Refusal<'a> {
-    /// `wait` is left out where it would say too much, or where no wait helps.
+    /// `wait` is `None` when it would say too much, or when waiting does not help.
     Limited {
         limits: &'a [&'a str],
         wait: Option<Duration>,
     },
     Forbidden,
     TooManyValues,
-    /// Nobody can say whether the request may pass.
+    /// The store is down, and a limit denies during the outage.
     Unavailable,
-    /// The request was malformed, or the application did not answer: in small letters, and without a dot.
+    /// The request was malformed, or the application failed. `words` begin in lower case and have no dot.
     Failed {
         words: &'a str,
     },
 }
 
 impl Refusal<'_> {
-    /// A sentence or two of plain ASCII without quotes, for pages and documents alike.
+    /// Writes one or two sentences of plain ASCII without quotes, for every format.
     pub fn explain(&self, text: &mut Vec<u8>) {
         match self {
             Self::Limited { wait: Some(wait), .. } => {
@@ -33,10 +33,10 @@ impl Refusal<'_> {
                 text.push(b'.');
             }
             Self::Limited { wait: None, .. } => text.extend_from_slice(b"Too many requests. Try again later."),
-            Self::Forbidden => text.extend_from_slice(b"You may not enter here."),
-            Self::TooManyValues => text.extend_from_slice(b"A field was sent too often."),
+            Self::Forbidden => text.extend_from_slice(b"Access is denied."),
+            Self::TooManyValues => text.extend_from_slice(b"A field was sent too many times."),
             Self::Unavailable => {
-                text.extend_from_slice(b"Requests cannot be decided on right now. Try again in a moment.");
+                text.extend_from_slice(b"The service is temporarily unavailable. Try again in a moment.");
             }
             Self::Failed { words } => {
                 let start = text.len();
@@ -48,7 +48,7 @@ impl Refusal<'_> {
     }
 }
 
-/// `42 seconds`, `3 minutes`, `2 hours`: rounded up, and coarser the longer it is.
+/// `42 seconds`, `3 minutes`, `2 hours`: rounded up, in a larger unit for a longer wait.
 fn write_wait(text: &mut Vec<u8>, wait: Duration) {
     let seconds = whole_seconds(wait).max(1);
     let (count, unit) = match seconds {
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wait_is_told_in_the_unit_that_fits() {
+    fn a_wait_is_written_in_the_unit_that_fits() {
         check(0, "1 second");
         check(1, "1 second");
         check(41_001, "42 seconds");

@@ -1,4 +1,4 @@
-//! Answers of our own: denials, as their configuration wants them to look, and what failed.
+//! Writes the gateway's own answers: denials in their configured form, and errors.
 
 use bytes::Bytes;
 use http::HeaderMap;
@@ -47,13 +47,13 @@ const PROBLEM_JSON: HeaderValue = HeaderValue::from_static("application/problem+
 const HTML: HeaderValue = HeaderValue::from_static("text/html; charset=utf-8");
 const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
 const CLOSE: HeaderValue = HeaderValue::from_static("close");
-/// In seconds: Redis is back within a second, or it is not.
+/// In seconds: a short outage of Redis has ended by then.
 const UNDECIDED_WAIT: u16 = 1;
-/// All that RFC 9110 and RFC 5789 name but CONNECT and TRACE.
+/// All methods of RFC 9110 and RFC 5789 except CONNECT and TRACE.
 const METHODS: HeaderValue = HeaderValue::from_static("GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS");
 
-/// Answers a denied request; the application does not hear of it. What is left of a short body is read, so that the
-/// connection can go on; one with a longer body ends.
+/// Answers a denied request, which the application does not get. The rest of a short body is read, so that the
+/// connection can be kept. After a longer body the connection closes.
 pub async fn deny(
     exchange: Box<Exchange>,
     live: &Snapshot,
@@ -76,7 +76,7 @@ pub async fn deny(
         Refusal::Limited { .. } => {
             let mut answer = match question {
                 Some((limit, key)) => Reply::challenging(&exchange, &refusal, denial.response, limit, key),
-                None => Reply::shaped(&exchange, &refusal, denial.response),
+                None => Reply::configured(&exchange, &refusal, denial.response),
             };
             if let Some(seconds) = exchange.decision().retry_after {
                 answer.headers.insert(RETRY_AFTER, number(seconds));
@@ -93,23 +93,23 @@ pub async fn deny(
     if let Refusal::Limited { .. } = refusal {
         let kept = question.and_then(|_| answer.headers.get(CONTENT_SECURITY_POLICY).cloned());
         add_configured(&mut answer.headers, &denial.response.headers);
-        if let Some(of_the_challenge) = kept {
-            // A page with a question runs a script of ours, and is never the same.
-            answer.headers.insert(CONTENT_SECURITY_POLICY, of_the_challenge);
+        if let Some(challenge_policy) = kept {
+            // A challenge page runs the gateway's script, and every page is different.
+            answer.headers.insert(CONTENT_SECURITY_POLICY, challenge_policy);
             answer.headers.insert(CACHE_CONTROL, NO_STORE);
         }
     }
     answer.finish(exchange)
 }
 
-/// The limit that asks for work, and for which key.
+/// The limit that challenges, and the key.
 fn challenging<'l>(live: &'l Snapshot, denial: &Denial<'_>) -> Option<(&'l Limit, KeyHash)> {
     let Penalty::Challenge(key) = denial.penalty else { return None };
     Some((live.policy.limits.get(usize::from(denial.limit?.0))?, key))
 }
 
-/// Answers a request that was refused before any rule was asked. Its connection ends: what follows on it is as
-/// doubtful as what came.
+/// Answers a request that was refused before any rule was applied. Its connection closes, because the bytes that follow
+/// are ambiguous.
 pub fn refuse(mut exchange: Box<Exchange>, bad_request: BadRequest) -> Response<ResponseBody> {
     exchange.decision_mut().set_error();
     exchange.set_error(bad_request.to_string());
@@ -124,7 +124,7 @@ pub fn refuse(mut exchange: Box<Exchange>, bad_request: BadRequest) -> Response<
     answer.finish(exchange)
 }
 
-/// Answers for an application that did not; `words` go to the client, the error of the exchange to the log.
+/// Answers for an application that failed. The client gets `words`, the log has the error of the exchange.
 pub fn fail(mut exchange: Box<Exchange>, status: StatusCode, words: &str, after: AfterReply) -> Response<ResponseBody> {
     exchange.decision_mut().set_error();
     let mut answer = Reply::built_in(&exchange, &Refusal::Failed { words }, status);
@@ -134,7 +134,8 @@ pub fn fail(mut exchange: Box<Exchange>, status: StatusCode, words: &str, after:
     answer.finish(exchange)
 }
 
-/// Answers while the store is away and a limit of the request denies meanwhile; the application does not hear of it.
+/// Answers a request during an outage of the store, if one of its limits denies meanwhile. The application does not get
+/// the request.
 pub async fn cannot_decide(
     mut exchange: Box<Exchange>,
     body: RequestBody,
@@ -151,14 +152,14 @@ pub async fn cannot_decide(
     answer.finish(exchange)
 }
 
-/// Whether more requests may come over a connection.
+/// What happens to the connection after an answer.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum AfterReply {
     KeepAlive,
     Close,
 }
 
-/// An answer in the making.
+/// An answer that is being written.
 #[derive(Debug)]
 struct Reply {
     status: StatusCode,
@@ -168,7 +169,7 @@ struct Reply {
 
 impl Reply {
     fn new(exchange: &Exchange, status: StatusCode, content_type: HeaderValue, content: Bytes) -> Self {
-        // As many as most answers have: room for one more would be twice the room.
+        // As many headers as most answers have: one more would double the memory.
         let mut headers = HeaderMap::with_capacity(6);
         headers.insert(CONTENT_TYPE, content_type);
         headers.insert(CACHE_CONTROL, NO_STORE);
@@ -176,9 +177,9 @@ impl Reply {
         Self { status, headers, content }
     }
 
-    /// A page for browsers, the status of a call for gRPC, a problem document for everyone else.
+    /// A page for browsers, a status for gRPC, and a problem document for all other clients.
     fn built_in(exchange: &Exchange, refusal: &Refusal<'_>, status: StatusCode) -> Self {
-        Self::written(exchange, exchange.facts.preference.reads(), refusal, status)
+        Self::written(exchange, exchange.facts.preference.format(), refusal, status)
     }
 
     fn written(exchange: &Exchange, format: ReplyFormat, refusal: &Refusal<'_>, status: StatusCode) -> Self {
@@ -199,8 +200,8 @@ impl Reply {
         }
     }
 
-    /// A page that does some work for browsers, a problem document for everyone else. Of a response for denials it has
-    /// the status, where that one goes with a page.
+    /// A challenge page for browsers, a problem document for all other clients. It has the configured status, unless
+    /// that status cannot have a page.
     fn challenging(
         exchange: &Exchange,
         refusal: &Refusal<'_>,
@@ -210,7 +211,7 @@ impl Reply {
     ) -> Self {
         let configured = response.status.filter(|status| !status.is_redirection() && *status != StatusCode::NO_CONTENT);
         let status = configured.unwrap_or(StatusCode::TOO_MANY_REQUESTS);
-        let format = exchange.facts.preference.reads();
+        let format = exchange.facts.preference.format();
         if format != ReplyFormat::Html {
             return Self::written(exchange, format, refusal, status);
         }
@@ -220,11 +221,11 @@ impl Reply {
         answer
     }
 
-    /// As the configuration wants it.
-    fn shaped(exchange: &Exchange, refusal: &Refusal<'_>, response: &DenyResponse) -> Self {
-        let format = exchange.facts.preference.reads();
+    /// A denial in its configured form.
+    fn configured(exchange: &Exchange, refusal: &Refusal<'_>, response: &DenyResponse) -> Self {
+        let format = exchange.facts.preference.format();
         if matches!(format, ReplyFormat::Grpc(_)) {
-            // A call has no page, and follows no redirect.
+            // A gRPC client reads no page, and follows no redirect.
             return Self::written(exchange, format, refusal, StatusCode::TOO_MANY_REQUESTS);
         }
         let usual = if response.redirect.is_some() { StatusCode::SEE_OTHER } else { StatusCode::TOO_MANY_REQUESTS };
@@ -244,7 +245,7 @@ impl Reply {
         answer
     }
 
-    /// A connection with a body that nobody read ends.
+    /// Closes the connection if the body was not read.
     fn close_unless(&mut self, is_body_read: bool, version: Version) {
         if !is_body_read && version < Version::HTTP_2 {
             self.headers.insert(CONNECTION, CLOSE);
@@ -254,7 +255,7 @@ impl Reply {
     /// Ends the exchange.
     fn finish(mut self, mut exchange: Box<Exchange>) -> Response<ResponseBody> {
         if exchange.facts.asks_for_tunnel && self.status.is_success() {
-            // A denial that looks like a success would be taken for the tunnel.
+            // The client would take a successful status for the start of its tunnel.
             self.status = StatusCode::FORBIDDEN;
         }
         let is_bodiless = matches!(self.status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
@@ -276,12 +277,12 @@ impl Reply {
     }
 }
 
-/// As `HeaderValue::from` has it, in half the memory.
+/// Like `HeaderValue::from`, in half the memory.
 fn number(number: u64) -> HeaderValue {
     HeaderValue::from_str(itoa::Buffer::new().format(number)).expect("digits are visible")
 }
 
-/// Configured fields replace ours; several of one name are several lines.
+/// Configured headers replace the gateway's own. Several headers of one name become several lines.
 fn add_configured(headers: &mut HeaderMap, configured: &[(HeaderName, HeaderValue)]) {
     for (position, (name, value)) in configured.iter().enumerate() {
         if [CONTENT_LENGTH, TRANSFER_ENCODING, CONNECTION].contains(name) {

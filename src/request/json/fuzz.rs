@@ -1,7 +1,7 @@
 //! The fuzz target of this parser.
 
-use super::MAX_VALUES;
 use super::WellFormed;
+use super::scalars::MAX_VALUES;
 use super::values;
 use super::well_formed;
 #[cfg(test)]
@@ -18,7 +18,8 @@ pub fn check(bytes: &[u8]) {
         let values = values(bytes, path);
         assert!(values.len() <= 2 * MAX_VALUES + 1, "{} values", values.len());
         let longest = values.iter().map(|value| value.len()).max().unwrap_or_default();
-        // A byte that is not UTF-8 becomes a character of three, and a number in the usual spelling has 400 digits at most.
+        // A byte that is not UTF-8 becomes a character of three, and a number in the usual spelling has 400 digits at
+        // most.
         assert!(longest <= 3 * bytes.len() + 400, "{longest} bytes of {}", bytes.len());
     }
 }

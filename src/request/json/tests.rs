@@ -1,6 +1,9 @@
 use proptest::prelude::*;
 
-use super::*;
+use super::WellFormed;
+use super::scalars::MAX_VALUES;
+use super::values;
+use super::well_formed;
 
 #[track_caller]
 fn check(text: &str, path: &str, expected: &[&str]) {

@@ -1,4 +1,4 @@
-//! JSON taken apart into brackets, separators, strings and bare words.
+//! Splits JSON into brackets, separators, strings and bare words.
 
 use std::borrow::Cow;
 
@@ -19,10 +19,10 @@ pub(super) enum Bracket {
     Array,
 }
 
-/// Splits a text into tokens. Nothing fails: what is not JSON is read the way lenient libraries read it.
+/// Splits a text into tokens. No text is an error: what is not JSON is read as lenient libraries read it.
 pub(super) struct Tokens<'t> {
     rest: &'t [u8],
-    /// Something was met that is not JSON.
+    /// The text so far is not JSON.
     pub(super) odd: bool,
     /// The text ended inside a string.
     pub(super) cut_short: bool,
@@ -59,7 +59,7 @@ impl<'t> Tokens<'t> {
         Some(token)
     }
 
-    /// Blanks, byte order marks, and comments, which some libraries allow.
+    /// Skips blanks, byte order marks and comments, which some libraries allow.
     fn skip(&mut self) {
         loop {
             let end = match self.rest {
@@ -79,7 +79,7 @@ impl<'t> Tokens<'t> {
         }
     }
 
-    /// The rest of a string behind its opening quote. `None` when the text ends first.
+    /// The rest of a string after its opening quote. `None` when the text ends before its closing quote.
     fn quoted(&mut self, quote: u8) -> Option<Cow<'t, str>> {
         let text = self.rest;
         let Some(end) = memchr::memchr2(quote, b'\\', text) else { return self.cut() };
@@ -130,8 +130,8 @@ impl<'t> Tokens<'t> {
     }
 }
 
-/// The character behind `\u`: four digits, or twice four for a surrogate pair. Digits are taken off; `None` where
-/// they name no character.
+/// The character after `\u`: four digits, or twice four for a surrogate pair. Takes the digits off `rest`; `None` when
+/// they stand for no character.
 fn code_point(rest: &mut &[u8]) -> Option<char> {
     let first = code_unit(rest)?;
     *rest = &rest[4..];

@@ -1,6 +1,6 @@
 //! The fuzz target of this parser.
 
-use super::MAX_VALUES;
+use super::field_values::MAX_VALUES;
 use super::scan;
 use super::values;
 #[cfg(test)]

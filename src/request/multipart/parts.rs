@@ -1,25 +1,25 @@
-//! A multipart body taken apart into headers and values, in each of the ways readers do that.
+//! Splits a multipart body into headers and values, in each of the ways that applications do.
 
 use memchr::memmem;
 
-/// A part as one reader sees it.
+/// A part as one kind of application reads it.
 pub(super) struct PartReading<'t> {
     /// From `Content-Disposition` to the blank line.
     pub(super) headers: &'t [u8],
-    /// What stands before that, and may be headers too.
+    /// The text before that, which may be headers as well.
     pub(super) before: &'t [u8],
     pub(super) value: &'t [u8],
-    /// Whether some reader may find the end of the headers further on than anyone looked.
+    /// Whether the headers may end after the text that was searched.
     pub(super) is_cut: bool,
 }
 
-/// Every part, in each of the ways readers tell its headers from its value.
+/// Every part, in each of the ways that applications separate its headers from its value.
 pub(super) struct PartReadings<'t> {
     text: &'t [u8],
     boundaries: &'t [Vec<u8>],
-    /// Parts that begin before this were handed out.
+    /// All parts that begin before this position were returned.
     pub(super) at: usize,
-    /// The same part to other readers, the next one last.
+    /// The other readings of the current part, the next one last.
     pub(super) pending: Vec<PartReading<'t>>,
     readers: [LineReader<'t>; 4],
 }
@@ -36,7 +36,7 @@ impl<'t> PartReadings<'t> {
         Self { text, boundaries, at: 0, pending: Vec::new(), readers }
     }
 
-    /// What may be headers before `Content-Disposition`: it begins behind a boundary.
+    /// The text after the last boundary and before `Content-Disposition`: it may be headers.
     fn before(&self, start: usize) -> &'t [u8] {
         let before = &self.text[self.at.max(start.saturating_sub(MAX_HEADERS)).min(start)..start];
         let begins = if self.boundaries.is_empty() {
@@ -79,14 +79,14 @@ impl<'t> Iterator for PartReadings<'t> {
     }
 }
 
-/// How a reader tells lines apart.
+/// How an application separates lines.
 #[derive(Clone, Copy)]
 struct LineRules {
     /// Whether a carriage return alone ends a line.
     cr: bool,
-    /// Whether a line feed alone does.
+    /// Whether a line feed alone ends a line.
     lf: bool,
-    /// Whether a line of white space is blank.
+    /// Whether a line of only white space is blank.
     trims: bool,
 }
 
@@ -101,20 +101,20 @@ impl LineRules {
     }
 }
 
-/// One reader's way through a text. Nothing is searched twice, so that hostile bodies take no longer than others.
+/// Reads a text by one set of rules. It searches no byte twice, so that a hostile body takes no longer than others.
 struct LineReader<'t> {
     rules: LineRules,
     text: &'t [u8],
-    /// Between the last one found and this there is no blank line.
+    /// There is no blank line between the last one found and this position.
     searched: usize,
-    /// The last blank line found: where it begins, and what follows.
+    /// The last blank line found: where it begins, and where the text after it begins.
     found: Option<(usize, usize)>,
     delimiters: Delimiters<'t>,
 }
 
 impl LineReader<'_> {
-    /// Where headers that begin at `start` end, and what follows the blank line begins: before `end`, or nowhere. `start` never
-    /// goes back.
+    /// The end of the headers that begin at `start`, and the start of the value after the blank line. `None` when there
+    /// is no blank line before `end`. Each call has the same or a later `start`.
     fn blank_line(&mut self, start: usize, end: usize) -> Option<(usize, usize)> {
         if self.found.is_none_or(|(headers, _)| headers < start) {
             let from = start.max(self.searched).min(end);
@@ -127,7 +127,7 @@ impl LineReader<'_> {
                 Some((at, self.rules.next(text, line)?))
             });
             if self.found.is_none() {
-                // The last line break may be the beginning of a blank line that ends further on.
+                // The last line break may begin a blank line that ends after `end`.
                 let last = memchr::memrchr2(b'\r', b'\n', &text[from..]).map_or(end, |at| from + at);
                 self.searched = last.saturating_sub(1).max(from);
             }
@@ -136,7 +136,7 @@ impl LineReader<'_> {
     }
 }
 
-/// Lines that begin with `--`, each looked for only once.
+/// Finds lines that begin with `--`, each only once.
 #[derive(Clone, Copy)]
 struct Delimiters<'t> {
     text: &'t [u8],
@@ -144,7 +144,7 @@ struct Delimiters<'t> {
 }
 
 impl<'t> Delimiters<'t> {
-    /// What stands from `start` to the next of them. `start` never goes back.
+    /// The text from `start` to the next such line. Each call has the same or a later `start`.
     fn value(&mut self, start: usize) -> &'t [u8] {
         self.at = self.at.max(start);
         while !self.is_delimiter(start) {
@@ -166,7 +166,7 @@ impl<'t> Delimiters<'t> {
     }
 }
 
-/// Where the next header stands that names a part: `Content-Disposition`, or `Content-ID` to some.
+/// The position of the next header that names a part: `Content-Disposition`, or `Content-ID` in some applications.
 fn header_of_a_part(text: &[u8]) -> Option<usize> {
     let is_one = |rest: &[u8]| {
         ["disposition", "id"]
@@ -176,7 +176,7 @@ fn header_of_a_part(text: &[u8]) -> Option<usize> {
     find_all(text, b"content-").find(|at| is_one(&text[at + 8..]))
 }
 
-/// Where `word`, which is in lower case, stands in any case.
+/// The positions of `word` in any case. `word` is in lower case.
 pub(super) fn find_all<'t>(text: &'t [u8], word: &'static [u8]) -> impl Iterator<Item = usize> + use<'t> {
     let first = word[0];
     memchr::memchr2_iter(first, first.to_ascii_uppercase(), text)
@@ -187,7 +187,7 @@ fn rfind_delimiter(text: &[u8], boundary: &[u8]) -> Option<usize> {
     memmem::rfind_iter(text, boundary).find(|at| text[..*at].ends_with(b"--"))
 }
 
-/// From the most lenient reader to the strictest.
+/// From the most lenient rules to the strictest.
 const LINE_RULES: [LineRules; 4] = [
     LineRules { cr: true, lf: true, trims: true },
     LineRules { cr: true, lf: true, trims: false },
@@ -195,5 +195,5 @@ const LINE_RULES: [LineRules; 4] = [
     LineRules { cr: false, lf: false, trims: false },
 ];
 
-/// In bytes: longer headers of a part are not read to their end.
+/// In bytes: of longer headers only this much is read.
 const MAX_HEADERS: usize = 2048;

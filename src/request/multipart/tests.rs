@@ -1,6 +1,9 @@
 use proptest::prelude::*;
 
-use super::*;
+use super::field_values::MultipartScan;
+use super::parts::PartReadings;
+use super::scan;
+use super::values;
 
 /// A part with these headers and this value, between two boundaries `b`.
 fn part(headers: &str, value: &str) -> String {

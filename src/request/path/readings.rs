@@ -1,32 +1,32 @@
-//! The same path to applications that decode and resolve sooner or later than others, know other separators, or drop what
-//! others keep.
+//! Other readings of a path: applications decode and resolve in different orders, know different separators, and drop
+//! different parts.
 
 use std::borrow::Cow;
 
-use super::CanonicalPath;
-use super::MAX_DECODE_ROUNDS;
-use super::decode;
-use super::decode_once;
+use super::canonical::CanonicalPath;
+use super::decode::MAX_DECODE_ROUNDS;
+use super::decode::decode;
+use super::decode::decode_once;
 use super::script;
 use super::windows;
 use crate::request::text::is_blank;
 
-/// What a path may be taken for, beside its canonical form.
+/// The other paths that applications may read a path as, beside its canonical form.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub(super) struct PathReadings {
     pub(super) found: Vec<CanonicalPath<'static>>,
-    /// Some were not looked for: there are more than any honest path has.
+    /// The search stopped at its bound: no honest path has so many readings.
     pub(super) is_cut_short: bool,
 }
 
-/// The readings of a path that is canonical as it came.
+/// The readings of a path that was sent in canonical form.
 pub(super) fn of_canonical(path: &str) -> PathReadings {
     let mut search = ReadingSearch::beside(path);
     search.scripts_in(path);
     search.readings
 }
 
-/// The readings of a path in any other spelling. `plain` is it decoded to the end.
+/// The readings of a path in any other spelling. `plain` is the decoded path.
 pub(super) fn of(path: &str, plain: &str, canonical: &str) -> PathReadings {
     let mut search = ReadingSearch::beside(canonical);
     search.add_variants(canonical);
@@ -46,7 +46,7 @@ pub(super) fn of(path: &str, plain: &str, canonical: &str) -> PathReadings {
     search.readings
 }
 
-/// Whether applications may see different paths. A name with a blank or an accent is none that they differ about.
+/// Whether applications may read different paths. They agree about segments with blanks or accents.
 fn is_ambiguous(path: &str, plain: &str) -> bool {
     let slashes = |text: &str| text.bytes().filter(|byte| *byte == b'/').count();
     let ends_with_dot =
@@ -57,22 +57,22 @@ fn is_ambiguous(path: &str, plain: &str) -> bool {
         || plain.char_indices().filter(|(_, char)| *char == '.').any(ends_with_dot)
 }
 
-/// What an application takes for the structure of a path.
+/// How an application splits and resolves a path.
 #[derive(Clone, Copy)]
-#[expect(clippy::struct_excessive_bools, reason = "applications answer each of these by itself")]
+#[expect(clippy::struct_excessive_bools, reason = "applications differ in each of these independently")]
 struct Grammar {
     /// `\` separates segments.
     backslash: bool,
-    /// What follows a `;` is no part of a segment.
+    /// The text after a `;` is not part of the segment.
     params: bool,
     /// Several slashes are one.
     merging: bool,
-    /// `.` and `..` are names like others.
+    /// `.` and `..` are ordinary names.
     literal: bool,
 }
 
 impl Grammar {
-    /// Those that differ about this text.
+    /// Every grammar that reads this text differently.
     fn of(text: &str) -> impl Iterator<Item = Self> {
         let choices = |differ: bool, usual: bool| [Some(usual), differ.then_some(!usual)].into_iter().flatten();
         let (backslashes, params) = (text.contains('\\'), text.contains(';'));
@@ -86,7 +86,7 @@ impl Grammar {
         })
     }
 
-    /// Resolves the dots that are dots in this grammar, and only then takes the rest of the spelling away.
+    /// Resolves dots by this grammar, and decodes only then.
     fn read(self, path: &str) -> String {
         let mut segments: Vec<&str> = Vec::new();
         for segment in path.split(|c| c == '/' || (self.backslash && c == '\\')).skip(1) {
@@ -107,7 +107,7 @@ impl Grammar {
             };
             if !name.is_empty() {
                 reading.push('/');
-                // To this application it is within the segment, and it must not be a separator to a pattern.
+                // In this application the slash is part of the segment, so no pattern may take it for a separator.
                 reading.push_str(&name.replace('/', "%2f"));
             }
         }
@@ -115,13 +115,13 @@ impl Grammar {
     }
 }
 
-/// The readings found so far, and how much may still be done to find more: whoever asks chooses the path.
+/// The readings found so far, and the work and memory left for more: clients choose the path, so the search is bounded.
 struct ReadingSearch<'c> {
     canonical: &'c str,
     readings: PathReadings,
-    /// In bytes that may be read.
+    /// In bytes that may still be read.
     work: usize,
-    /// In bytes that may be kept.
+    /// In bytes that may still be kept.
     room: usize,
 }
 
@@ -136,7 +136,7 @@ impl<'c> ReadingSearch<'c> {
                 return;
             }
             let reading = grammar.read(text);
-            // What names a file ends at a NUL, and what becomes a target once more at its query.
+            // A file name ends at a NUL. A path that is parsed as a target again ends at its query.
             for ends in [&['\0'][..], &['?', '#'][..]] {
                 if let Some(end) = reading.find(ends) {
                     self.found(trimmed(&reading[..end]));
@@ -152,7 +152,7 @@ impl<'c> ReadingSearch<'c> {
         }
     }
 
-    /// Adds what a reading is to those who run scripts, and to Windows.
+    /// Adds the paths that servers with scripts and servers on Windows read in a reading.
     fn add_variants(&mut self, reading: &str) {
         self.scripts_in(reading);
         let session_apart = windows::without_session(reading);
@@ -170,7 +170,7 @@ impl<'c> ReadingSearch<'c> {
         }
     }
 
-    /// Whether it is a new one.
+    /// Adds a reading. Returns whether it is new.
     fn add(&mut self, reading: &str) -> bool {
         let known = |reading: &str| self.readings.found.iter().any(|known| known.cased() == reading);
         if reading == self.canonical || known(reading) || !self.spend(reading.len()) {
@@ -202,8 +202,8 @@ fn trimmed(path: &str) -> &str {
     }
 }
 
-/// A path as uWSGI decodes it: an escape that breaks off is nothing, one of other letters than digits is a NUL. `None`
-/// where every escape is one.
+/// A path as uWSGI decodes it: an incomplete escape is removed, and an escape with other letters than digits is a NUL.
+/// `None` when every escape is valid.
 fn without_broken_escapes(path: &str) -> Option<String> {
     let mut text = Vec::with_capacity(path.len());
     let mut rest = path.as_bytes();
@@ -228,11 +228,11 @@ fn without_broken_escapes(path: &str) -> Option<String> {
     is_broken.then(|| String::from_utf8_lossy(&text).into_owned())
 }
 
-/// In bytes: the work that any path is worth, about as much as a thousand readings of an ordinary one take.
+/// In bytes: about as much work as a thousand readings of an ordinary path.
 const MAX_WORK: usize = 128 << 10;
 
-/// In bytes: what readings of one path may take of the memory of a connection.
+/// In bytes: the memory of a connection that the readings of one path may take.
 const MAX_KEPT: usize = 32 << 10;
 
-/// In bytes: what a short one counts as, so that there are not too many for the routes to be asked about.
+/// In bytes: a shorter reading counts as this, which bounds how many readings the routes are compared with.
 const MIN_KEPT: usize = 512;

@@ -1,6 +1,7 @@
-//! Names of scripts: a server that runs one hands it the rest of the path, and runs some that were not named.
+//! Scripts in paths: a server that runs a script hands it the rest of the path, and runs index scripts that no path
+//! names.
 
-/// Whether applications may take a canonical path for another one because of a script in it.
+/// Whether applications may read a canonical path as another path because of a script in it.
 pub(super) fn is_in(path: &str) -> bool {
     segments(path).any(|segment| {
         let name = segment.of(path);
@@ -8,14 +9,14 @@ pub(super) fn is_in(path: &str) -> bool {
     })
 }
 
-/// Whether it is worth looking closer whether a name is that of an index.
+/// Whether a segment may be the name of an index: a quick check of its first letter.
 pub(super) fn begins_like_index(segment: &[u8]) -> bool {
     matches!(segment.first(), Some(b'i' | b'I' | b'd' | b'D'))
 }
 
-/// What applications may take a canonical path for that names scripts: each script alone, to a server that hands it the
-/// rest (`/login.php` for `/login.php/x`), and the path without it, to an application of which it is the entrance (`/login`
-/// for `/index.php/login`, `/a` for `/a/index.php`).
+/// The other readings of a canonical path that names scripts. A server that hands the rest of the path to a script
+/// reads the script alone (`/login.php` for `/login.php/x`). An application whose front controller it is reads the path
+/// without it (`/login` for `/index.php/login`, `/a` for `/a/index.php`).
 pub(super) fn readings(path: &str, mut found: impl FnMut(&str)) {
     let mut scripts = segments(path).filter(|segment| segment.end < path.len() && is_script(segment.of(path)));
     if let Some(first) = scripts.next() {
@@ -27,31 +28,31 @@ pub(super) fn readings(path: &str, mut found: impl FnMut(&str)) {
             last = script;
         }
         found(&joined(path, first.start, first.end));
-        // A greedy server takes all up to the last script for one.
+        // A greedy server takes all up to the last script for one script.
         found(&joined(path, first.start, last.end));
     }
     directory(path).into_iter().for_each(found);
 }
 
-/// The path without the script by which it enters an application, if it has one: `/login` for `/index.php/login`.
+/// The path without the script that it names first, if it has one: `/login` for `/index.php/login`.
 pub(crate) fn entered(path: &str) -> Option<String> {
     let mut segments = segments(path).filter(|segment| segment.end < path.len());
     segments.find(|segment| is_script(segment.of(path))).map(|script| joined(path, script.start, script.end))
 }
 
-/// The directory that a path names with the script that answers for it, if it does: `/a` for `/a/index.php`.
+/// The directory of a path that ends with an index: `/a` for `/a/index.php`.
 pub(crate) fn directory(path: &str) -> Option<&str> {
     let (directory, name) = path.rsplit_once('/')?;
     is_index(name.as_bytes()).then_some(if directory.is_empty() { "/" } else { directory })
 }
 
-/// Whether a path names a script by where it stands, whatever it is called.
+/// Whether a path names a script because it is in a directory of scripts.
 pub(crate) fn is_among_scripts(path: &str) -> bool {
     let directory = path.rsplit('/').nth(1).unwrap_or_default();
     CGI_DIRECTORIES.iter().any(|known| directory.eq_ignore_ascii_case(known))
 }
 
-/// Where a segment stands in a path.
+/// The position of a segment in a path.
 #[derive(Clone, Copy)]
 struct SegmentSpan {
     start: usize,
@@ -72,7 +73,7 @@ fn segments(path: &str) -> impl Iterator<Item = SegmentSpan> {
     })
 }
 
-/// What stands before `start`, and what follows `end`.
+/// The text before `start` and the text after `end`.
 fn joined(path: &str, start: usize, end: usize) -> String {
     [&path[..start], path[end..].trim_start_matches('/')].concat()
 }
@@ -81,7 +82,7 @@ fn is_script(segment: &[u8]) -> bool {
     extension(segment).is_some_and(|(_, extension)| is_of_scripts(extension))
 }
 
-/// Whether a name is one of those that servers look for in a directory.
+/// Whether servers look for this name in a directory.
 fn is_index(segment: &[u8]) -> bool {
     let is_known = |known: &[&str], text: &[u8]| known.iter().any(|known| text.eq_ignore_ascii_case(known.as_bytes()));
     begins_like_index(segment)
@@ -90,7 +91,7 @@ fn is_index(segment: &[u8]) -> bool {
         })
 }
 
-/// A name and its extension, both there.
+/// A name and its extension; `None` when one of them is empty.
 fn extension(segment: &[u8]) -> Option<(&[u8], &[u8])> {
     let dot = memchr::memrchr(b'.', segment)?;
     let (name, extension) = (&segment[..dot], &segment[dot + 1..]);
@@ -104,19 +105,19 @@ fn is_of_scripts(extension: &[u8]) -> bool {
     (2..=6).contains(&letters) && EXTENSIONS.iter().any(|known| bare.eq_ignore_ascii_case(known.as_bytes()))
 }
 
-/// Of what servers run: PHP, CGI, ASP, Java and their kin.
+/// Extensions of files that servers run: PHP, CGI, ASP, Java and similar.
 const EXTENSIONS: [&str; 43] = [
     "php", "phtml", "phar", "phps", "pht", "cgi", "fcgi", "scgi", "pl", "plx", "py", "wsgi", "rb", "rhtml", "sh",
     "lua", "tcl", "exe", "dll", "asp", "aspx", "ashx", "asmx", "asax", "axd", "svc", "cshtml", "vbhtml", "cer", "jsp",
     "jspx", "jspa", "jsf", "faces", "seam", "do", "action", "cfm", "cfml", "cfc", "nsf", "shtml", "hh",
 ];
 
-/// What Apache, nginx, IIS and Tomcat look for in a directory, with any of the extensions above or below.
+/// The names that Apache, nginx, IIS and Tomcat look for in a directory, with any of the extensions above or below.
 const INDEX_NAMES: [&str; 2] = ["index", "default"];
 
 const PAGES: [&str; 3] = ["html", "htm", "xhtml"];
 
-/// In which every file is a script.
+/// Directories in which every file is a script.
 const CGI_DIRECTORIES: [&str; 5] = ["cgi-bin", "cgi", "fcgi-bin", "scgi-bin", "cgi-sys"];
 
 #[cfg(test)]

@@ -1,6 +1,15 @@
+use std::borrow::Cow;
+
 use proptest::prelude::*;
 
-use super::*;
+use super::CanonicalPath;
+use super::RequestPath;
+use super::canonical::folded;
+use super::canonical::resolve;
+use super::decode::decode;
+use crate::request::percent;
+use crate::request::percent::Escapes;
+use crate::request::text::is_blank;
 
 #[track_caller]
 fn check(sent: &str, expected: &str) {
@@ -17,7 +26,7 @@ fn every_spelling_of_a_path_is_one_path() {
 #[test]
 fn a_path_that_applications_resolve_differently_has_a_reading_for_each() {
     let has = |sent: &str, reading: &str| {
-        let path = CanonicalPath::new(sent);
+        let path = RequestPath::new(sent);
         assert!(path.readings().iter().any(|other| other.folded() == reading), "{sent:?}: {:?}", path.readings());
     };
     has("/x\\y/../login", "/login");
@@ -34,15 +43,15 @@ fn a_path_that_applications_resolve_differently_has_a_reading_for_each() {
     has("/x%00/../login", "/x");
     has("/x%3f/../login", "/x");
     for plain in ["/a%20b/%C3%A9", "/a;b=1/c;d", "//a/b/", "/%6cogin", "/%2525login", "/Dr. No"] {
-        assert!(CanonicalPath::new(plain).readings().is_empty(), "{plain}: {:?}", CanonicalPath::new(plain).readings());
+        assert!(RequestPath::new(plain).readings().is_empty(), "{plain}: {:?}", RequestPath::new(plain).readings());
     }
 }
 
 #[test]
 fn what_some_servers_drop_is_dropped_in_a_reading() {
     let has = |sent: &str, reading: &str| {
-        let path = CanonicalPath::new(sent);
-        let all = std::iter::once(&path).chain(path.readings());
+        let path = RequestPath::new(sent);
+        let all = std::iter::once(path.canonical()).chain(path.readings());
         assert!(all.clone().any(|other| other.folded() == reading), "{sent:?}: {:?}", all.collect::<Vec<_>>());
     };
     has("/login%00.js", "/login");
@@ -67,7 +76,7 @@ fn what_some_servers_drop_is_dropped_in_a_reading() {
 #[test]
 fn a_script_in_any_spelling_is_a_reading() {
     let has = |sent: &str, reading: &str| {
-        let path = CanonicalPath::new(sent);
+        let path = RequestPath::new(sent);
         assert!(path.readings().iter().any(|other| other.folded() == reading), "{sent:?}: {:?}", path.readings());
     };
     has("/wp-login.php/x", "/wp-login.php");
@@ -78,7 +87,7 @@ fn a_script_in_any_spelling_is_a_reading() {
     has("/wp-login.php%00/x.php", "/x.php");
     has("/x/..%2findex.php/login", "/login");
     has("/index.php", "/");
-    assert!(CanonicalPath::new("/wp-login.php").readings().is_empty());
+    assert!(RequestPath::new("/wp-login.php").readings().is_empty());
 }
 
 #[test]
@@ -96,14 +105,14 @@ fn a_path_of_many_readings_may_be_any_and_takes_no_longer() {
     ];
     for path in worst {
         let path = format!("/{path}");
-        let read = CanonicalPath::new(&path);
+        let read = RequestPath::new(&path);
         let kept: usize = read.readings().iter().map(|reading| reading.cased().len().max(512)).sum();
         assert!(kept <= 32 << 10, "{kept} bytes are kept of {}", &path[..20]);
     }
-    assert!(CanonicalPath::new(&"/a.php".repeat(1_000)).may_be_any());
-    assert!(CanonicalPath::new(&"/x\\y;a//../%2f..%252f%00%3f.".repeat(300)).may_be_any());
-    assert!(!CanonicalPath::new(&"/a%20b".repeat(10_000)).may_be_any());
-    assert!(!CanonicalPath::new(&format!("/to/{}", "https:%2F%2Fexample.com%2Fa%2Fb".repeat(100))).may_be_any());
+    assert!(RequestPath::new(&"/a.php".repeat(1_000)).may_be_any());
+    assert!(RequestPath::new(&"/x\\y;a//../%2f..%252f%00%3f.".repeat(300)).may_be_any());
+    assert!(!RequestPath::new(&"/a%20b".repeat(10_000)).may_be_any());
+    assert!(!RequestPath::new(&format!("/to/{}", "https:%2F%2Fexample.com%2Fa%2Fb".repeat(100))).may_be_any());
 }
 
 #[test]
@@ -179,7 +188,8 @@ proptest! {
 
     #[test]
     fn any_text_is_a_path(path in ".*") {
-        let _ = CanonicalPath::new(&path);
+        let read = RequestPath::new(&path);
+        prop_assert_eq!(read.canonical(), &CanonicalPath::new(&path));
     }
 }
 

@@ -1,9 +1,9 @@
-//! What servers on Windows drop from a path: ends of names that the file system does not know, and sessions of ASP.NET.
+//! Parts of a path that servers on Windows drop: name endings that the file system ignores, and sessions of ASP.NET.
 
 use crate::request::text::is_blank;
 
-/// The path as the file system names it: dots and blanks at the end of a name are none of it, and `::$DATA` is the file
-/// itself.
+/// The path as the file system names it: without dots and blanks at the end of a name, and without `::$DATA`, which is
+/// the file itself.
 pub(super) fn named(path: &str) -> String {
     let mut segments: Vec<&str> = Vec::new();
     for segment in path.split('/') {
@@ -25,8 +25,8 @@ pub(super) fn named(path: &str) -> String {
     named
 }
 
-/// The path without the tickets that ASP.NET keeps there for browsers without cookies: `/login` for `/(S(1))/login`.
-/// `None`: it has none.
+/// The path without the tickets that ASP.NET puts there for browsers without cookies: `/login` for `/(S(1))/login`.
+/// `None` when it has none.
 pub(super) fn without_session(path: &str) -> Option<String> {
     let mut without = String::new();
     let mut rest = path;
@@ -43,7 +43,7 @@ pub(super) fn without_session(path: &str) -> Option<String> {
     Some(if without.starts_with('/') { without } else { format!("/{without}") })
 }
 
-/// What follows `S(1)F(2))`: tickets, each a letter and a text in brackets, and the bracket behind them.
+/// The text after tickets such as `S(1)F(2))`: each is a letter and a text in brackets, and a bracket ends them.
 fn tickets(mut text: &str) -> Option<&str> {
     loop {
         let behind = text.strip_prefix(|letter: char| letter.is_ascii_alphabetic())?.strip_prefix('(')?;

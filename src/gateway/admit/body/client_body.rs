@@ -1,4 +1,4 @@
-//! Where the body of a request comes from.
+//! The body as the client sends it.
 
 use std::pin::Pin;
 use std::task::Context;
@@ -17,16 +17,16 @@ use tokio::runtime::Handle;
 use crate::listen::IncomingBody;
 use crate::listen::IncomingBodyError;
 
-/// A client's body.
+/// The body that a client sends.
 #[derive(Debug)]
 pub struct ClientBody {
-    /// Until it is dropped.
+    /// `None` only while this is dropped.
     incoming: Option<IncomingBody>,
     is_stream: bool,
 }
 
 impl ClientBody {
-    /// The head of a request, and its body.
+    /// Splits a request into its head and its body.
     pub fn of(request: Request<IncomingBody>) -> (Parts, Self) {
         let (parts, incoming) = request.into_parts();
         let is_stream = parts.version == Version::HTTP_2;
@@ -55,9 +55,9 @@ impl Body for ClientBody {
 }
 
 impl Drop for ClientBody {
-    /// Of a stream that was answered but not read to its end the client is told with a reset, right behind the answer.
-    /// Clients that read both at once (curl before version 8) take it for a failure and show no answer. So the reset
-    /// comes by itself.
+    /// Dropping an HTTP/2 body that was not read to its end resets its stream, right behind the answer. Clients that
+    /// read both at once (curl before version 8) take the reset for a failure and show no answer. So the reset is sent
+    /// later.
     fn drop(&mut self) {
         let Some(incoming) = self.incoming.take() else { return };
         if !self.is_stream || incoming.is_end_stream() {
@@ -65,12 +65,12 @@ impl Drop for ClientBody {
         }
         if let Ok(runtime) = Handle::try_current() {
             runtime.spawn(async move {
-                tokio::time::sleep(BEHIND_THE_ANSWER).await;
+                tokio::time::sleep(RESET_DELAY).await;
                 drop(incoming);
             });
         }
     }
 }
 
-/// The answer is on its way by then, in a packet of its own.
-const BEHIND_THE_ANSWER: Duration = Duration::from_millis(100);
+/// By then the answer was sent, in a packet of its own.
+const RESET_DELAY: Duration = Duration::from_millis(100);

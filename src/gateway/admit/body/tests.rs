@@ -1,13 +1,33 @@
 use std::collections::VecDeque;
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::task::Context;
+use std::task::Poll;
+use std::time::Duration;
 
+use bytes::Bytes;
 use http::HeaderValue;
+use http_body::Body;
+use http_body::Frame;
 use http_body_util::BodyExt;
+use http_body_util::Full;
 use tokio::time::Instant;
+use tokio::time::timeout;
 
-use super::*;
+use super::BodyAborted;
+use super::BodyBounds;
+use super::Peeked;
+use super::RequestBody;
+use super::replay_buffer::MAX_KEPT;
+use super::streaming_body::MAX_FRAME;
+use super::streaming_body::MAX_WAIT_FOR_ROOM;
+use crate::gateway::admit::framing::BadRequest;
+use crate::listen::Budget;
+use crate::listen::SHARE_FREE;
 use crate::listen::budget::AT_A_TIME;
+use crate::upstream::ReplayBody;
 
-/// A body from a list: a frame, an error, or silence for ever after the last one.
+/// A body that yields steps from a list, and nothing more after `Silent`.
 struct Script {
     steps: VecDeque<Step>,
 }
@@ -67,7 +87,7 @@ async fn what_was_peeked_at_is_replayed() -> Result<(), BodyAborted> {
 }
 
 #[tokio::test]
-async fn a_short_body_is_seen_whole() -> Result<(), BodyAborted> {
+async fn a_short_body_is_read_whole() -> Result<(), BodyAborted> {
     let mut body = body([Step::Data("user=alice")]);
     let progress = body.progress().expect("a body");
     let peeked = body.peek(64, &Budget::default()).await.expect("a sound body");
@@ -91,7 +111,7 @@ async fn trailers_outlive_a_peek_and_lose_what_may_not_trail() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_silent_client_is_given_up() {
+async fn a_silent_client_times_out() {
     let mut body = body([Step::Data("a"), Step::Silent]);
     let before = Instant::now();
     assert_eq!(body.peek(64, &Budget::default()).await, Err(BadRequest::Slow));
@@ -126,7 +146,7 @@ async fn an_unwanted_body_is_read_if_that_costs_little() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_body_behind_a_gate_is_not_asked_for() {
+async fn a_client_is_not_asked_for_a_body_behind_a_closed_gate() {
     let (continue_signal, gate) = crate::gateway::admit::expect::continue_gate();
     let mut body = body([Step::Data("a")]);
     body.wait_for(gate);
@@ -148,7 +168,7 @@ async fn a_request_without_a_body_has_none() {
     assert!(collected.expect("nothing").to_bytes().is_empty());
 }
 
-/// More than a little of a body, of which a byte more is looked at.
+/// Longer than a short body by one byte.
 const LONG: &str = match str::from_utf8(&[b'x'; SHARE_FREE + 1]) {
     Ok(text) => text,
     Err(_) => "",
@@ -167,21 +187,66 @@ async fn bodies_of_a_connection_share_a_budget_and_short_ones_need_none() {
     while let Ok(long) = peeked_at_long(&budget).await {
         kept.push(long);
     }
-    let total = AT_A_TIME * (LONG.len() + 1 + A_PART);
-    assert!((total - A_PART..=total).contains(&(kept.len() * (LONG.len() + 1) + LONG.len() + 1)), "{}", kept.len());
+    let total = AT_A_TIME * (LONG.len() + 1 + MAX_FRAME);
+    assert!((total - MAX_FRAME..=total).contains(&(kept.len() * (LONG.len() + 1) + LONG.len() + 1)), "{}", kept.len());
 
     let before = Instant::now();
     assert_eq!(peeked_at_long(&budget).await.err(), Some(BadRequest::NoRoom));
-    assert_eq!(before.elapsed(), FOR_ROOM);
+    assert_eq!(before.elapsed(), MAX_WAIT_FOR_ROOM);
     let mut short = body([Step::Data("user=alice"), Step::Data("&x=1")]);
     assert!(short.peek(LONG.len() + 1, &budget).await.expect("a sound body").is_whole);
 
-    // What is on its way to the application is here until it is written.
-    let mut given = Vec::new();
+    // Bytes on their way to the application are in memory until they are written.
+    let mut sent = Vec::new();
     for mut long in kept.drain(..4) {
-        given.push(poll_fn(|cx| Pin::new(&mut long).poll_frame(cx)).await);
+        sent.push(poll_fn(|cx| Pin::new(&mut long).poll_frame(cx)).await);
     }
     assert_eq!(peeked_at_long(&budget).await.err(), Some(BadRequest::NoRoom));
-    drop(given);
+    drop(sent);
     assert!(peeked_at_long(&budget).await.is_ok());
+}
+
+fn full(length: usize) -> RequestBody<Full<Bytes>> {
+    let bounds = BodyBounds { length: None, idle: Duration::from_secs(30), rate: 0 };
+    RequestBody::new(Full::from(vec![b'x'; length]), bounds)
+}
+
+async fn length_of_rest(body: &mut RequestBody<Full<Bytes>>) -> usize {
+    body.collect().await.unwrap().to_bytes().len()
+}
+
+#[tokio::test]
+async fn a_short_body_is_replayed_from_its_first_byte() {
+    let mut body = full(MAX_KEPT);
+    for _ in 0..3 {
+        body.keep();
+        assert_eq!(body.size_hint().exact(), Some(MAX_KEPT as u64));
+        assert_eq!(length_of_rest(&mut body).await, MAX_KEPT);
+        assert!(body.is_end_stream());
+        assert!(body.replay());
+    }
+}
+
+#[tokio::test]
+async fn a_long_body_is_replayed_only_if_it_is_in_memory() {
+    let mut streamed = full(MAX_KEPT + 1);
+    streamed.keep();
+    assert_eq!(length_of_rest(&mut streamed).await, MAX_KEPT + 1);
+    assert!(!streamed.replay());
+
+    let mut peeked = full(MAX_KEPT + 1);
+    assert!(peeked.peek(2 * MAX_KEPT, &Budget::default()).await.unwrap().is_whole);
+    peeked.keep();
+    assert_eq!(length_of_rest(&mut peeked).await, MAX_KEPT + 1);
+    assert!(peeked.replay());
+    assert_eq!(length_of_rest(&mut peeked).await, MAX_KEPT + 1);
+}
+
+#[tokio::test]
+async fn a_body_that_needs_no_replay_is_not_kept() {
+    let mut body = full(10);
+    body.keep();
+    body.stop_keeping();
+    assert_eq!(length_of_rest(&mut body).await, 10);
+    assert!(!body.replay());
 }

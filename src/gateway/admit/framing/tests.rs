@@ -86,7 +86,7 @@ fn the_authority_of_an_absolute_target_is_the_host() {
 }
 
 #[test]
-fn only_targets_of_the_web_are_taken() {
+fn only_http_and_https_targets_are_accepted() {
     check_http1("ftp://a/x", &[("host", "a")], Err(BadRequest::Scheme));
     check_http1("a:80", &[("host", "a")], Err(BadRequest::Target));
     check_http1("*", &[("host", "a")], Err(BadRequest::Target));
@@ -187,7 +187,7 @@ fn a_client_let_in_by_its_certificate_speaks_to_the_host_it_asked_for() {
 
 proptest! {
     #[test]
-    fn what_is_fit_has_one_host_one_framing_and_a_plain_target(
+    fn an_admitted_request_has_one_host_one_framing_and_a_plain_target(
         target in "(https?://)?[a-z@:0-9]{0,4}[/*]?[ -~\u{e9}]{0,8}",
         hosts in prop::collection::vec("[a-z0-9.:,@/ \\[\\]_-]{0,8}", 0..3),
         lengths in prop::collection::vec("[0-9+, x]{0,3}", 0..3),

@@ -54,7 +54,7 @@ fn check_connection(lines: &[(&str, &str)], asks_for_upgrade: bool, left: &[&str
 }
 
 #[test]
-fn what_connection_names_stays_between_neighbours() {
+fn what_connection_names_goes_no_further() {
     check_connection(&[("connection", "keep-alive, X-Hop"), ("x-hop", "1"), ("x-end", "1")], false, &["x-end"]);
     check_connection(&[("connection", "X-A"), ("connection", "x-b"), ("x-a", "1"), ("x-b", "1")], false, &[]);
     check_connection(&[("connection", "Upgrade"), ("upgrade", "websocket")], true, &["upgrade"]);
@@ -179,7 +179,7 @@ fn an_ipv6_peer_is_written_as_each_field_asks() {
 }
 
 #[test]
-fn fields_between_neighbours_go_no_further() {
+fn hop_by_hop_headers_go_no_further() {
     let lines = [
         ("keep-alive", "5"),
         ("proxy-connection", "x"),
@@ -197,7 +197,7 @@ fn fields_between_neighbours_go_no_further() {
 }
 
 #[test]
-fn an_upstream_may_want_a_host_of_its_own() {
+fn an_upstream_may_have_a_fixed_host() {
     let mut headers = headers(&[("host", "shop.example")]);
     let host = HostHeader::Fixed(HeaderValue::from_static("app.internal"));
     prepare_request(&mut headers, &direct(), false, RequestId::random(), &host, &SignificantHeaders::default(), |_| ());

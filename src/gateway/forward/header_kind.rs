@@ -1,4 +1,4 @@
-//! Which fields are whose: those between two hops, those that say who asked, those that would move a request.
+//! Kinds of headers: end-to-end, hop-by-hop, forwarding, and misleading ones.
 
 use http::HeaderName;
 use http::header::ACCEPT;
@@ -9,33 +9,27 @@ use http::header::CACHE_CONTROL;
 use http::header::CONTENT_TYPE;
 use http::header::COOKIE;
 use http::header::HOST;
-use http::header::LOCATION;
 use http::header::ORIGIN;
 use http::header::REFERER;
-use http::header::SET_COOKIE;
 use http::header::USER_AGENT;
 
-use crate::client::TrustedProxies;
-use crate::decision::Policy;
-use crate::key::Selector;
-
-/// What a field is to a gateway.
+/// How a gateway treats a header.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum HeaderKind {
-    /// From end to end.
+    /// Passed on.
     EndToEnd,
-    /// Between two neighbours, or written anew on each hop.
+    /// Only for the next hop, or written anew on each hop.
     HopByHop,
-    /// Says who asked, and how: believed from trusted proxies alone.
+    /// Describes the client and its connection. Only trusted proxies may send it.
     Forwarding,
-    /// Would make an application see another request than the rules saw.
+    /// Might make the application see another request than the rules see.
     Misleading,
 }
 
 impl HeaderKind {
-    /// The kind of a field by its name, which is in lower case as all names of a header map are.
+    /// The kind of a header by its name, which a header map has in lower case.
     pub fn of(name: &HeaderName) -> Self {
-        // Nearly all fields are among these, whose names need not be read.
+        // Nearly all headers are among these. The comparison needs no text.
         if matches!(*name, HOST | USER_AGENT | ACCEPT | ACCEPT_LANGUAGE | ACCEPT_ENCODING | COOKIE)
             || matches!(*name, REFERER | ORIGIN | CONTENT_TYPE | AUTHORIZATION | CACHE_CONTROL)
         {
@@ -43,8 +37,8 @@ impl HeaderKind {
         }
         match dashed(name.as_str()) {
             None => Self::of_proper(name.as_str()),
-            // `X_Forwarded_For` is `X-Forwarded-For` to an application behind CGI, WSGI or Rack.
-            Some(meant) if Self::of_proper(&meant) != Self::EndToEnd || is_weighty(&meant) => Self::Misleading,
+            // An application behind CGI, WSGI or Rack reads `X_Forwarded_For` as `X-Forwarded-For`.
+            Some(meant) if Self::of_proper(&meant) != Self::EndToEnd || is_decisive(&meant) => Self::Misleading,
             Some(_) => Self::EndToEnd,
         }
     }
@@ -125,8 +119,8 @@ impl HeaderKind {
         }
     }
 
-    /// Whether a field may stand after a body: one that frames, routes, authorises or describes the message came too
-    /// late to be looked at.
+    /// Whether a header may be a trailer. Headers that frame, route, authorise or describe the message may not: the
+    /// rules could not read them in time.
     pub fn may_trail(name: &HeaderName) -> bool {
         if Self::of(name) != Self::EndToEnd {
             return false;
@@ -163,17 +157,17 @@ impl HeaderKind {
     }
 }
 
-/// The name that some application takes a name with odd characters for; `None` for a name without any.
-fn dashed(name: &str) -> Option<String> {
+/// The name that some application reads instead of a name with unusual characters; `None` for a name without any.
+pub(super) fn dashed(name: &str) -> Option<String> {
     let is_proper = |byte: u8| PROPER[usize::from(byte)];
-    // Asked of every field: a table without a way out in the middle costs a quarter less than comparing.
+    // Called for every header: a table without an early exit costs a quarter less than comparing.
     if name.bytes().fold(true, |all, byte| all & is_proper(byte)) {
         return None;
     }
     Some(name.bytes().map(|byte| char::from(if is_proper(byte) { byte } else { b'-' })).collect())
 }
 
-/// The characters of a name that every application reads alike, once it is in lower case.
+/// The characters of a name in lower case that every application reads alike.
 const PROPER: [bool; 256] = {
     let mut table = [false; 256];
     let mut byte = 0;
@@ -184,78 +178,16 @@ const PROPER: [bool; 256] = {
     table
 };
 
-/// Fields that decide what a request is, and must not come a second time under a name that nobody checked. gunicorn takes
-/// `SCRIPT_NAME` from whoever it trusts, and that off the path.
-fn is_weighty(name: &str) -> bool {
+/// Headers that decide what a request is. A second one under a similar name would bypass the checks. gunicorn reads
+/// `SCRIPT_NAME` from peers that it trusts, and removes it from the path.
+pub(super) fn is_decisive(name: &str) -> bool {
     ["host", "authorization", "cookie", "expect", "trailer", "origin", "referer", "user-agent", "range"].contains(&name)
         || ["script-name", "path-info", "path-translated", "request-uri", "request-method", "query-string"]
             .contains(&name)
         || ["content-", "if-", "x-http-method", "x-method-override"].iter().any(|start| name.starts_with(start))
 }
 
-/// The fields that a configuration looks at: its rules, and its `client_ip`.
-#[derive(Clone, Debug, Default)]
-pub struct SignificantHeaders {
-    /// Of requests: as configured, and as an application may read it.
-    names: Vec<(HeaderName, Option<String>)>,
-    /// Of answers: those that outcomes name.
-    answers: Vec<HeaderName>,
-    /// In which a trusted proxy says who asks, when it is one of its own.
-    forwarding: Option<HeaderName>,
-}
-
-impl SignificantHeaders {
-    pub fn new(policy: &Policy, clients: &TrustedProxies) -> Self {
-        let forwarding = clients.single_header().cloned();
-        let routes = &policy.routes.routes;
-        let conditions = routes.iter().flat_map(|route| &route.condition.headers).map(|(name, _)| name);
-        let parts = policy.limits.iter().flat_map(|limit| limit.key.parts.iter().chain(&limit.distinct));
-        let parts = parts.chain(policy.lists.iter().filter_map(|list| list.of.as_ref()));
-        let parts = parts.chain(routes.iter().filter_map(|route| Some(&route.known_clients.as_ref()?.of)));
-        let selected = parts.filter_map(|part| match &part.selector {
-            Selector::Header(name) => Some(name),
-            _ => None,
-        });
-        let names = conditions.chain(selected).chain(&forwarding);
-        let names = names.map(|name| (name.clone(), dashed(name.as_str()))).collect();
-        let outcomes = routes.iter().filter_map(|route| route.outcome.as_ref());
-        let sides = outcomes.flat_map(|rule| rule.success.iter().chain(&rule.failure));
-        let answers = sides.flat_map(|side| &side.headers).map(|(name, _)| name.clone()).collect();
-        Self { names, answers, forwarding }
-    }
-
-    /// Whether what becomes of a request may depend on this field of it, here or at the application.
-    pub fn in_requests(&self, name: &HeaderName) -> bool {
-        HeaderKind::of(name) != HeaderKind::EndToEnd
-            || is_weighty(name.as_str())
-            || self.names.iter().any(|(known, _)| known == name)
-    }
-
-    /// Whether what an answer means, here or to the client, may depend on this field of it.
-    pub fn in_answers(&self, name: &HeaderName) -> bool {
-        *name == SET_COOKIE || *name == LOCATION || is_weighty(name.as_str()) || self.answers.contains(name)
-    }
-
-    /// Whether a field is the one in which a trusted proxy says who asks: nobody else may write it.
-    pub fn says_who_asks(&self, name: &HeaderName) -> bool {
-        self.forwarding.as_ref() == Some(name)
-    }
-
-    /// Whether an application may take a field for one that the rules look at, which they did not see under its name.
-    pub fn is_mistaken_for_one(&self, name: &HeaderName) -> bool {
-        if self.names.is_empty() {
-            return false;
-        }
-        let Some(meant) = dashed(name.as_str()) else { return false };
-        let is_itself = |(significant_headers, _): &(HeaderName, Option<String>)| significant_headers == name;
-        let is_meant = |(significant_headers, dashed): &(HeaderName, Option<String>)| {
-            dashed.as_deref().unwrap_or_else(|| significant_headers.as_str()) == meant
-        };
-        self.names.iter().any(is_meant) && !self.names.iter().any(is_itself)
-    }
-}
-
-/// Whether a field is for the next neighbour alone, whatever `Connection` names.
+/// Whether a header is hop-by-hop even if `Connection` does not name it.
 pub fn is_hop(name: &str) -> bool {
     matches!(
         name,
@@ -320,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_between_neighbours_are_known() {
+    fn hop_by_hop_headers_are_known() {
         for name in
             ["Connection", "Keep-Alive", "TE", "Transfer-Encoding", "Upgrade", "HTTP2-Settings", "Proxy-Authenticate"]
         {
@@ -329,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_that_say_who_asked_are_known() {
+    fn forwarding_headers_are_known() {
         for name in [
             "X-Forwarded-For",
             "X-Forwarded-Prefix",
@@ -349,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_that_would_move_a_request_are_known() {
+    fn misleading_headers_are_known() {
         for name in [
             "X-Original-URL",
             "X-Rewrite-URL",
@@ -367,26 +299,12 @@ mod tests {
     }
 
     #[test]
-    fn everything_else_is_left_alone() {
+    fn all_other_headers_are_end_to_end() {
         for name in
             ["Host", "Cookie", "session_token", "X-Api-Key", "X-HTTP-Method-Override", "Trailer", "Via", "Content-Type"]
         {
             check(name, HeaderKind::EndToEnd);
         }
-    }
-
-    #[test]
-    fn a_field_that_the_rules_look_at_has_one_name() {
-        let significant_headers = |names: &[&'static str]| SignificantHeaders {
-            names: names.iter().map(|name| (HeaderName::from_static(name), dashed(name))).collect(),
-            ..SignificantHeaders::default()
-        };
-        let name = HeaderName::from_static;
-        assert!(significant_headers(&["x-tenant"]).is_mistaken_for_one(&name("x_tenant")));
-        assert!(!significant_headers(&["x-tenant"]).is_mistaken_for_one(&name("x-tenant")));
-        assert!(!significant_headers(&["x-tenant"]).is_mistaken_for_one(&name("x_other")));
-        assert!(!significant_headers(&["x_tenant"]).is_mistaken_for_one(&name("x_tenant")));
-        assert!(significant_headers(&["x_tenant"]).is_mistaken_for_one(&name("x.tenant")));
     }
 
     #[test]

@@ -1,35 +1,34 @@
-//! Scalars of a JSON body under their dotted paths. Nothing fails: what is not JSON is skipped, and said.
-
-mod tokens;
+//! Scalars of a JSON body by their dotted paths. No text is an error: what is not JSON is skipped and reported.
 
 use std::borrow::Cow;
 
-use self::tokens::Bracket;
-use self::tokens::Token;
-use self::tokens::Tokens;
-use super::name::is_same_but_for_case;
-use super::nul;
-use super::percent;
+use super::tokens::Bracket;
+use super::tokens::Token;
+use super::tokens::Tokens;
+use crate::request::name::is_same_but_for_case;
+use crate::request::nul;
+use crate::request::percent;
 
-/// Whether a text was JSON from its first to its last byte.
+/// Whether a text is JSON from its first to its last byte.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum WellFormed {
     Yes,
-    /// As far as it goes: it ends before its last bracket.
+    /// It is JSON so far, but ends before its last bracket.
     CutShort,
     No,
 }
 
-/// Every scalar at a dotted path, in order; elements of arrays have their index for a name. Letters of names count
-/// without case, as many libraries read them, and repeated names yield every value.
+/// Every scalar at a dotted path, in order. Array elements are named by their index. Names are compared without case,
+/// as many libraries do, and a repeated name yields every value.
 ///
-/// Numbers not written in the usual way are yielded as sent and in the usual way. `null`, objects and arrays yield nothing,
-/// but beside a scalar of the same path, where nobody knows which one is read, the empty value.
+/// A number in an unusual spelling is yielded as sent and in the usual spelling. `null`, objects and arrays yield
+/// nothing. Beside a scalar at the same path they yield the empty value, because applications differ about which one
+/// they read.
 pub(crate) fn values<'t>(text: &'t [u8], path: &str) -> Vec<Cow<'t, str>> {
     let mut values = Vec::new();
     let mut hidden = false;
     scan(text, &mut |at, leaf| {
-        // Folding case makes a name at most three times shorter.
+        // Case folding makes a name at most three times shorter.
         if at.len() > 3 * path.len() || values.len() >= MAX_VALUES || !is_same_but_for_case(at, path) {
             return;
         }
@@ -71,7 +70,7 @@ enum Expected {
 struct OpenBracket {
     bracket: Bracket,
     next: Expected,
-    /// How much of the path belongs to what is around this bracket.
+    /// The length of the path outside this bracket.
     base: usize,
     index: usize,
 }
@@ -93,7 +92,7 @@ fn scan<'t>(text: &'t [u8], found: &mut dyn FnMut(&str, JsonLeaf<'t>)) -> WellFo
             }
             continue;
         };
-        // A name, or a value without one: a comma or a colon was left out.
+        // A name, or a value without a name: a comma or a colon is missing.
         if frame.bracket == Bracket::Object && frame.next != Expected::Value {
             match token {
                 Token::Quoted(name) => {
@@ -166,12 +165,12 @@ impl OpenBracket {
         if !path.is_empty() {
             path.push('.');
         }
-        // As a name in a form, it ends there to those whose texts end there.
+        // As the name of a form field, it ends at a NUL in applications whose texts end at a NUL.
         path.push_str(nul::before(name));
         self.next = Expected::Colon;
     }
 
-    /// A value begins: in an array it gets its index for a name.
+    /// A value begins; in an array its name is its index.
     fn element(&mut self, path: &mut String) {
         if self.bracket == Bracket::Array {
             let index = self.index;
@@ -196,7 +195,7 @@ fn bare<'t>(word: &'t [u8], odd: &mut bool) -> JsonLeaf<'t> {
     }
 }
 
-/// `1e2` and `100.0` are 100. `None` for what is spelt the usual way.
+/// The usual spelling of a number: `100` for `1e2` and `100.0`. `None` for a number that has it.
 fn usual_spelling(number: &str) -> Option<String> {
     let digits = number.strip_prefix('-').unwrap_or(number);
     if digits.bytes().all(|byte| byte.is_ascii_digit())
@@ -205,18 +204,13 @@ fn usual_spelling(number: &str) -> Option<String> {
     {
         return None;
     }
-    // Adding zero makes a negative one positive.
+    // Adding zero makes negative zero positive.
     let usual = (number.parse::<f64>().ok()? + 0.0).to_string();
     (usual != number).then_some(usual)
 }
 
-/// Deeper than anything honest, and than most libraries go.
+/// Deeper than honest documents, and than most libraries read.
 const MAX_DEPTH: usize = 128;
 
-/// Far more than any key takes; whoever sends more is refused for less.
-const MAX_VALUES: usize = 64;
-
-#[cfg(any(test, feature = "fuzzing"))]
-pub(crate) mod fuzz;
-#[cfg(test)]
-mod tests;
+/// Far more values than a key takes; a request with fewer than this is refused already.
+pub(super) const MAX_VALUES: usize = 64;

@@ -1,5 +1,5 @@
-//! Whom a limit denied or held, for the request log and those who are told of it. Masked here, so that no key in clear
-//! goes any further.
+//! The limit that denied or held a request, for the request log and for events. The key is masked here, so that no key in
+//! clear goes further.
 
 use crate::decision::Denial;
 use crate::decision::Pass;
@@ -12,7 +12,7 @@ use crate::record::AppliedLimit;
 use crate::record::MaskedKey;
 use crate::store::AnyStore;
 
-/// `None`: no limit denies it, or nobody wants to know.
+/// `None` when no limit denied the request, or when nothing reads it.
 pub(in crate::gateway) fn of_denial(
     denial: &Denial<'_>,
     live: &Snapshot,
@@ -21,12 +21,12 @@ pub(in crate::gateway) fn of_denial(
 ) -> Option<Box<AppliedLimit>> {
     let limit = denial.limit.filter(|&limit| live.recorder.needs_key(limit))?;
     let masked_key = denial.key.and_then(|key| masked_key(limit, key, plan, &store.hashers()));
-    let is_ban = denial.new_bans.iter().any(|trip| trip.limit == limit);
+    let is_ban = denial.new_bans.iter().any(|ban| ban.limit == limit);
     let (key, span, is_suspect) = (denial.key, denial.wait, denial.is_suspect);
     Some(Box::new(AppliedLimit { limit, key, masked_key, span, is_ban, is_suspect }))
 }
 
-/// The same of a request that is held before it is forwarded.
+/// The same for a request that is held before it is forwarded.
 pub(in crate::gateway) fn of_delay(
     pass: &Pass,
     live: &Snapshot,

@@ -1,26 +1,25 @@
-//! Fields of multipart bodies, found by their headers instead of their boundary: readers disagree about boundaries.
-
-mod parts;
+//! Fields of multipart bodies, found by the headers of their parts. Boundaries are no help: applications read them
+//! differently.
 
 use std::borrow::Cow;
 
 use memchr::memmem;
 
-use self::parts::PartReading;
-use self::parts::PartReadings;
-use self::parts::find_all;
-use super::content_type::is_plain_charset;
-use super::name::is_read_as;
-use super::percent;
-use super::percent::Escapes;
+use super::parts::PartReading;
+use super::parts::PartReadings;
+use super::parts::find_all;
 use crate::base64;
+use crate::request::content_type::is_plain_charset;
+use crate::request::name::is_read_as;
+use crate::request::percent;
+use crate::request::percent::Escapes;
 
-/// What a text looks like as a multipart body.
+/// What a text is when it is read as a multipart body.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct MultipartScan {
-    /// Whether there is a part in it.
+    /// Whether it has a part.
     pub(crate) has_parts: bool,
-    /// Whether all readers read the same: nothing is encoded in a way that only some know.
+    /// Whether all applications read it alike: no part has an encoding that only some of them know.
     pub(crate) understood: bool,
 }
 
@@ -33,10 +32,11 @@ pub(crate) fn scan(text: &[u8], boundaries: &[Vec<u8>]) -> MultipartScan {
     scan
 }
 
-/// Every value that some application may read for the field `name`, in order. `boundaries` are those that the header names.
+/// Every value that some application may read for the field `name`, in order. `boundaries` are those that
+/// `Content-Type` names.
 ///
-/// Whatever follows a `Content-Disposition` with that name is a value, up to the next line that begins with `--`.
-/// Encoded values are yielded as sent and decoded, and files like any field.
+/// The text after a `Content-Disposition` with that name is a value, up to the next line that begins with `--`. An
+/// encoded value is yielded as sent and decoded. Files are read like other fields.
 pub(crate) fn values<'t>(text: &'t [u8], boundaries: &'t [Vec<u8>], name: &str) -> Vec<Cow<'t, str>> {
     let mut values = Vec::new();
     for part in PartReadings::new(text, boundaries) {
@@ -53,7 +53,7 @@ pub(crate) fn values<'t>(text: &'t [u8], boundaries: &'t [Vec<u8>], name: &str) 
 impl<'t> PartReading<'t> {
     fn read(&self, boundaries: &[Vec<u8>], found: &mut dyn FnMut(Cow<'t, str>)) {
         let value = self.value;
-        // Some readers end a value where the boundary is, without a line break before it.
+        // Some applications end a value at the boundary, without a line break before it.
         let end = boundaries.iter().filter_map(|boundary| {
             memmem::find_iter(value, boundary).find(|at| value[..*at].ends_with(b"--")).map(|at| at - 2)
         });
@@ -77,7 +77,7 @@ impl<'t> PartReading<'t> {
             && self.parameters(b"charset").all(|charset| {
                 std::str::from_utf8(charset).is_ok_and(|charset| is_plain_charset(charset.trim_matches(['"', '\''])))
             })
-            // Parameters in pieces or in another alphabet, and words encoded as in mail.
+            // No parameters that are split or in another character set, and no words encoded as in mail.
             && !find_names(self.headers).any(|at| self.headers[at + 4..].trim_ascii_start().starts_with(b"*"))
             && memmem::find(self.headers, b"=?").is_none()
             && !self.is_cut
@@ -96,7 +96,7 @@ impl<'t> PartReading<'t> {
         })
     }
 
-    /// What follows `name=` in the headers, up to the next semicolon.
+    /// The text after `name=` in the headers, up to the next semicolon.
     fn parameters(&self, name: &'static [u8]) -> impl Iterator<Item = &'t [u8]> {
         let (before, headers) = (self.before, self.headers);
         [before, headers].into_iter().flat_map(move |block| {
@@ -138,7 +138,8 @@ fn names(headers: &[u8]) -> impl Iterator<Item = Cow<'_, str>> {
     ids.chain(names)
 }
 
-/// A parameter's value to those who know quotes and backslashes, to those who know quotes only, and to those who know neither.
+/// A parameter's value in applications that know quotes and backslashes, in those that know only quotes, and in those
+/// that know neither.
 fn spellings(value: &[u8]) -> [Option<Cow<'_, [u8]>>; 3] {
     let line = &value[..memchr::memchr3(b';', b'\r', b'\n', value).unwrap_or(value.len())];
     let [quote @ (b'"' | b'\''), inner @ ..] = value else {
@@ -154,7 +155,7 @@ fn spellings(value: &[u8]) -> [Option<Cow<'_, [u8]>>; 3] {
     [Some(Cow::Owned(escaped)), Some(Cow::Borrowed(plain)), Some(Cow::Borrowed(line.trim_ascii()))]
 }
 
-/// Where `name` stands as a word of its own, not as the end of `filename`.
+/// The positions of `name` as a word of its own, not as the end of `filename`.
 fn find_names(headers: &[u8]) -> impl Iterator<Item = usize> {
     find_all(headers, b"name").filter(|at| {
         let before = headers[..*at].last().copied().unwrap_or(b';');
@@ -184,16 +185,11 @@ fn quoted_printable(text: &[u8]) -> Vec<u8> {
     plain
 }
 
-/// Of one part: anyone honest gives it one.
+/// The names of one part; an honest client sends one.
 const MAX_NAMES: usize = 8;
 
-/// In bytes: no field has a longer name.
+/// In bytes: longer than the name of any field.
 const MAX_NAME: usize = 256;
 
-/// Far more than any key takes; whoever sends more is refused for less.
-const MAX_VALUES: usize = 64;
-
-#[cfg(any(test, feature = "fuzzing"))]
-pub(crate) mod fuzz;
-#[cfg(test)]
-mod tests;
+/// Far more values than a key takes; a request with fewer than this is refused already.
+pub(super) const MAX_VALUES: usize = 64;
