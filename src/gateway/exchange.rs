@@ -111,7 +111,7 @@ impl Exchange {
 
     /// The request is being sent to this upstream.
     pub fn set_upstream(&mut self, upstream: UpstreamId) {
-        self.reservation.is_sent();
+        self.reservation.mark_sent();
         self.forwarding =
             Some(Forwarding { upstream, server: None, failure: None, previous_attempts: PreviousAttempts::new() });
     }

@@ -64,7 +64,7 @@ impl Reservation {
     }
 
     /// The request is sent to the application. Its outcome is unknown until there is an answer.
-    pub fn is_sent(&mut self) {
+    pub fn mark_sent(&mut self) {
         if let Some(reserved) = &mut self.0 {
             reserved.is_sent = true;
         }
@@ -127,7 +127,7 @@ impl Reserved {
         }
         let gives_back =
             settlements.iter().any(|it| !matches!(it, Settlement::Keep { .. } | Settlement::Charge { .. }));
-        // In the same call, if there is one.
+        // In the same call, if the outcome gives anything back.
         let slots = if is_through && gives_back { mem::take(&mut self.slots) } else { SmallVec::new() };
         settlements.extend(slots.iter().copied().map(Settlement::Release));
         let settled = self.store.settle_here(&settlements);

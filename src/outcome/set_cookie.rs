@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_date_of_its_own_an_answer_is_judged_by_what_is_surely_past() {
+    fn an_answer_without_date_is_compared_with_a_fixed_past_date() {
         let mut answer = headers(&["sid=x; Expires=Mon, 11-Oct-1999 22:00:00 GMT"]);
         answer.remove(DATE);
         assert!(!sets(&answer, &Glob::cased("sid")));

@@ -105,7 +105,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_set_that_is_read_holds_statuses_alone_and_prints_as_written(text in "[1-6xX0,-]{0,9}") {
+        fn a_parsed_set_has_only_statuses_and_prints_as_written(text in "[1-6xX0,-]{0,9}") {
             if let Ok(set) = text.parse::<StatusSet>() {
                 prop_assert_eq!(set.to_string(), text);
                 prop_assert!(set.ranges.iter().all(|range| *range.start() >= 100 && *range.end() <= 599 && !range.is_empty()));

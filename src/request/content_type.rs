@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn what_readers_could_read_differently_is_not_understood() {
+    fn what_applications_read_differently_is_not_understood() {
         check("application/octet-stream", OTHER, false);
         check("application/x-www-form-urlencoded; charset=ibm037", FORM, false);
         check("application/x-www-form-urlencoded; charset=utf-8; charset=ibm037", FORM, false);

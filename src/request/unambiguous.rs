@@ -149,7 +149,7 @@ mod tests {
     const PARTS: &str = "multipart/form-data; boundary=b";
 
     #[test]
-    fn a_form_as_browsers_send_it_leaves_no_doubt() {
+    fn a_form_as_browsers_send_it_is_unambiguous() {
         check(FORM, "user=alice&password=x", true);
         check("Application/X-WWW-Form-Urlencoded; charset=utf-8", "password=x&us%65r=alice", true);
         check(PARTS, "--b\r\nContent-Disposition: form-data; name=\"user\"\r\n\r\nalice\r\n--b--\r\n", true);
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn what_some_application_reads_otherwise_does() {
+    fn what_some_application_reads_differently_is_ambiguous() {
         for text in [
             "USER=alice",
             "+user=alice",
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_that_browsers_do_not_write_do() {
+    fn parts_that_browsers_do_not_write_are_ambiguous() {
         let part = |headers: &str| format!("--b\r\n{headers}\r\n\r\nalice\r\n--b--\r\n");
         let field = "Content-Disposition: form-data; name=\"user\"";
         for text in [

@@ -101,14 +101,14 @@ mod tests {
     }
 
     #[test]
-    fn a_semicolon_separates_for_those_who_think_so() {
+    fn a_semicolon_separates_in_some_applications() {
         check("a=1;username=alice", &["alice"]);
         check("username=alice;b=2", &["alice;b=2", "alice"]);
         check("username=alice;username=bob&c", &["alice;username=bob", "alice", "bob"]);
     }
 
     #[test]
-    fn code_units_are_decoded_for_those_who_do() {
+    fn code_units_are_decoded_as_some_applications_do() {
         check("username=%u0061lice", &["%u0061lice", "alice"]);
     }
 

@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn what_readers_read_differently_is_there_in_each_reading() {
+    fn what_applications_read_differently_has_each_reading() {
         check("u", "<u>ali<!-- x -->ce</u>", &["alice", "ali"]);
         check("u", "<u>ali<![CDATA[ce]]></u>", &["alice", "ali"]);
         check("u", "<u>alice<b/></u>", &["alice"]);
@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn xml_is_told_from_what_is_none() {
+    fn xml_is_distinguished_from_other_text() {
         for text in ["<a/>", "<a><b>x</b></a>", "\u{feff}<?xml version='1.0'?><!DOCTYPE a><a>&lt;</a>\n", "<a:b></a:b>"]
         {
             assert!(is_well_formed(text.as_bytes()), "{text}");
@@ -361,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_that_holds_others_and_an_encoding_are_known() {
+    fn multicalls_and_declared_encodings_are_recognised() {
         assert!(!is_multicall(CALL.as_bytes()));
         assert!(is_multicall(b"<methodCall><methodName> system.multicall</methodName></methodCall>"));
         assert_eq!(declared_encoding(b"<?xml version='1.0' encoding='latin1'?><a/>"), Some("latin1"));

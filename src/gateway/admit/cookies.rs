@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cookie_of_ours_goes_and_the_others_stay() {
+    fn our_cookie_is_removed_and_others_stay() {
         check(&[], &[], &[]);
         check(&["a=1;b=2"], &[], &["a=1;b=2"]);
         check(&["ours=x"], &["x"], &[]);
@@ -84,12 +84,12 @@ mod tests {
     }
 
     #[test]
-    fn what_is_only_called_alike_stays_whole() {
+    fn a_cookie_with_a_similar_name_stays() {
         check(&["yours=1; ours2=2; a=ours=3"], &[], &["yours=1; ours2=2; a=ours=3"]);
     }
 
     #[test]
-    fn of_very_many_the_first_few_are_read_and_all_are_gone() {
+    fn of_many_cookies_the_first_few_are_read_and_all_are_removed() {
         check(&["ours=1; ours=2; ours=3; ours=4; ours=5; ours=6"], &["1", "2", "3", "4"], &[]);
     }
 

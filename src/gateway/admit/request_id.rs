@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn an_untrusted_peer_does_not() {
+    fn an_untrusted_peer_does_not_name_the_request() {
         assert_eq!(id_from(false, "mine").as_str().len(), 32);
     }
 

@@ -54,8 +54,8 @@ pub(super) fn investigate(suspected: SuspectedBan, live: &Arc<Snapshot>, store: 
     });
 }
 
-/// Whether the limit is full once every request in progress is settled. A request that takes too long counts as a
-/// failure.
+/// Whether the limit is full once every request in progress is settled. A slot that is not settled in time stays
+/// charged.
 async fn is_full_when_settled(limit: &Limit, key: KeyHash, store: &AnyStore) -> bool {
     let (mut pause, mut waited) = (SHORTEST, Duration::ZERO);
     while store.is_unsettled(key).await && waited < PATIENCE {

@@ -56,7 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn one_right_answer_is_taken_out_and_anything_else_is_none() {
+    fn only_a_single_right_answer_is_accepted() {
         let handshake = Handshake::random();
         let right = HeaderValue::from_str(&accept_for(&handshake.key)).unwrap();
         let other = HeaderValue::from_str(&accept_for(&Handshake::random().key)).unwrap();

@@ -35,7 +35,7 @@ fn code(refusal: &Refusal<'_>, status: StatusCode) -> &'static str {
     }
 }
 
-/// Encodes all bytes except visible ASCII and spaces, and the percent sign.
+/// Percent-encodes the percent sign and all bytes except visible ASCII and spaces.
 fn percent_encoded(text: &[u8]) -> Vec<u8> {
     let mut encoded = Vec::with_capacity(text.len());
     for byte in text {

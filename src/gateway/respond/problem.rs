@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn a_client_that_may_not_enter_learns_no_more() {
+    fn a_denial_by_a_list_gives_no_details() {
         let id = RequestId::random();
         let json = document(&Refusal::Forbidden, StatusCode::FORBIDDEN, &id);
         let parsed: serde_json::Value = serde_json::from_slice(&json).expect("JSON");

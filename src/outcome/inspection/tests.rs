@@ -63,7 +63,7 @@ fn noise(length: usize) -> Vec<u8> {
 }
 
 #[test]
-fn a_mark_in_the_page_says_what_it_means() {
+fn a_mark_in_the_page_decides_the_outcome() {
     let rule = OutcomeRule::new(None, Some(pattern("invalid password")), None);
     check(&rule, b"<p>invalid password</p>", Some(Outcome::Failure));
     check(&rule, b"<p>welcome</p>", Some(Outcome::Success));
@@ -93,7 +93,7 @@ fn json_is_read_as_a_whole() {
 }
 
 #[test]
-fn only_the_first_bytes_are_looked_at_and_a_mark_pushed_out_of_sight_frees_nobody() {
+fn only_the_first_bytes_are_read_and_a_mark_beyond_them_frees_no_client() {
     let behind = |mark: &str| [&noise(BOUND - 3)[..], mark.as_bytes()].concat();
     check(&OutcomeRule::new(Some(pattern("welcome")), None, None), &behind("welcome"), Some(Outcome::Failure));
     check(&OutcomeRule::new(None, Some(pattern("invalid")), None), &behind("invalid"), None);
@@ -109,7 +109,7 @@ fn only_the_first_bytes_are_looked_at_and_a_mark_pushed_out_of_sight_frees_nobod
 }
 
 #[test]
-fn what_broke_off_says_only_what_it_said() {
+fn a_body_that_broke_off_decides_only_by_what_was_read() {
     let rule = OutcomeRule::new(Some(pattern("welcome")), Some(pattern("invalid")), None);
     let cut = |body: &[u8]| inspect(&rule, None, &[body], BodyEnd::Cut);
     assert_eq!(cut(b"inval"), None);
@@ -122,7 +122,7 @@ fn what_broke_off_says_only_what_it_said() {
 }
 
 #[test]
-fn what_cannot_be_decoded_says_nothing() {
+fn an_undecodable_body_decides_nothing() {
     let rule = OutcomeRule::new(None, Some(pattern("invalid")), None);
     assert_eq!(inspect(&rule, Some("dcb"), &[b"invalid"], BodyEnd::Whole), None);
     assert_eq!(inspect(&rule, Some("gzip"), &[b"no gzip"], BodyEnd::Whole), None);
@@ -132,7 +132,7 @@ fn what_cannot_be_decoded_says_nothing() {
 }
 
 #[test]
-fn a_part_of_a_page_says_nothing() {
+fn partial_content_decides_nothing() {
     let rule = Arc::new(OutcomeRule::new(None, Some(pattern("invalid")), None));
     let mut inspection = Inspection::begin(Arc::clone(&rule), StatusCode::PARTIAL_CONTENT, &HeaderMap::new(), BOUND);
     inspection.feed(b"id password");

@@ -94,7 +94,7 @@ fn unknown_encodings_and_too_many_are_not_whole() {
 }
 
 #[test]
-fn a_body_that_is_not_what_it_says_is_not_whole() {
+fn a_body_not_in_its_declared_format_is_not_fully_read() {
     for coding in ["gzip", "deflate", "br", "zstd"] {
         assert!(!decode(&labelled(&[coding]), BODY, 1 << 16).whole, "{coding}");
     }

@@ -45,7 +45,7 @@ fn gzip(body: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn a_body_that_is_what_it_says_it_is_is_read_as_that() {
+fn a_body_in_its_declared_format_is_read_only_in_that() {
     check(FORM, "username=alice&password=x", &["alice"], true);
     check(PARTS, &parts("alice"), &["alice"], true);
     check(JSON, r#"{"username":"alice"}"#, &["alice"], true);
@@ -67,7 +67,7 @@ fn relabelling_a_body_hides_nothing() {
 }
 
 #[test]
-fn a_body_that_can_be_only_one_thing_is_understood_under_any_label() {
+fn a_body_with_one_possible_format_is_understood_under_any_content_type() {
     for kind in [FORM, JSON, PARTS, "application/xml", "application/octet-stream", "nonsense"] {
         check(kind, "username=alice&password=x%26y", &["alice"], true);
         assert!(read(kind, br#"{"username":"alice"}"#).is_fully_read(), "{kind}");
@@ -86,7 +86,7 @@ fn a_body_made_to_look_like_another_is_read_as_both() {
 }
 
 #[test]
-fn xml_is_nothing_else_where_it_says_so_and_is() {
+fn a_body_that_declares_xml_and_is_xml_is_read_only_as_xml() {
     check("application/xml", "<username>alice</username><!--&username=decoy&-->", &[], true);
     check("text/plain", "<username>alice</username><!--&username=decoy&-->", &["decoy"], true);
     let element = |kind: &'static str, text: &'static str| {
@@ -137,7 +137,7 @@ fn json_in_other_encodings_is_read() {
 }
 
 #[test]
-fn a_body_seen_in_part_is_not_seen_whole() {
+fn a_body_read_in_part_is_not_fully_read() {
     let fields = BodyFields::read(&labelled(&[FORM]), &Bytes::from_static(b"username=alice&pass"), false, BOUND);
     assert_eq!((param(&fields), fields.is_fully_read()), (vec!["alice".to_owned()], false));
     let fields =

@@ -94,7 +94,7 @@ fn a_text_cut_short_yields_what_was_whole() {
 }
 
 #[test]
-fn whether_a_text_is_json_is_known() {
+fn well_formed_json_is_recognised() {
     for text in ["{}", "[]", r#"{"a":[1,{"b":null}],"c":"d"}"#, "1", "\"x\"", " [1, 2.5e3, true] \n"] {
         assert_eq!(well_formed(text.as_bytes()), WellFormed::Yes, "{text}");
     }

@@ -128,7 +128,7 @@ fn encoded_values_are_yielded_as_sent_and_decoded() {
 }
 
 #[test]
-fn what_only_some_readers_know_is_not_understood() {
+fn encodings_that_only_some_applications_know_are_not_understood() {
     let boundaries = [b"b".to_vec()];
     let understood = |headers: &str| scan(part(headers, "alice").as_bytes(), &boundaries).understood;
     for headers in [

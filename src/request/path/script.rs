@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pattern_is_met_without_its_script() {
+    fn a_script_is_removed_from_a_pattern() {
         assert_eq!(entered("/index.php/login").as_deref(), Some("/login"));
         assert_eq!(entered("/login.php"), None);
         assert_eq!(directory("/a/index.php"), Some("/a"));

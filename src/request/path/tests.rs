@@ -116,7 +116,7 @@ fn a_path_of_many_readings_may_be_any_and_takes_no_longer() {
 }
 
 #[test]
-fn letters_are_kept_for_those_who_compare_with_case() {
+fn letters_keep_their_case_for_comparisons_with_case() {
     assert_eq!(CanonicalPath::new("/Login/").cased(), "/Login");
     assert_eq!(CanonicalPath::new("/Login").cased(), "/Login");
     assert_eq!(CanonicalPath::new("/%4cogin").cased(), "/Login");
@@ -154,7 +154,7 @@ proptest! {
     }
 
     #[test]
-    fn a_canonical_path_has_no_spelling_left(path in pieces()) {
+    fn a_canonical_path_has_no_other_spelling(path in pieces()) {
         let canonical = CanonicalPath::new(&path);
         let cased = canonical.cased();
         prop_assert!(cased.starts_with('/'));
@@ -165,7 +165,7 @@ proptest! {
     }
 
     #[test]
-    fn the_quick_look_agrees_with_the_long_way(path in "[/a-cA-C.%; \\\\]{0,12}") {
+    fn the_quick_check_agrees_with_full_resolution(path in "[/a-cA-C.%; \\\\]{0,12}") {
         let quick = CanonicalPath::new(&path);
         let cased = resolve(&decode(&path));
         prop_assert_eq!(quick.cased(), &cased);

@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_end_of_a_name_is_none_of_it() {
+    fn ignored_endings_of_a_name_are_removed() {
         for (path, expected) in [
             ("/login", "/login"),
             ("/login.", "/login"),

@@ -103,7 +103,7 @@ proptest! {
     }
 
     #[test]
-    fn case_and_width_never_tell_names_apart(text in "[a-z]{1,12}") {
+    fn case_and_width_do_not_distinguish_names(text in "[a-z]{1,12}") {
         let wide: String = text.chars().map(|char| char::from_u32(u32::from(char) + 0xfee0).expect("a full-width letter")).collect();
         prop_assert_eq!(normalise(&wide), text.as_str());
         let upper = text.to_uppercase();

@@ -79,7 +79,7 @@ fn a_client_cannot_take_away_what_identifies_or_frames_its_request() {
 }
 
 #[test]
-fn what_is_for_one_hop_alone_goes_no_further_in_an_answer_either() {
+fn hop_by_hop_headers_of_an_answer_go_no_further() {
     let mut answer = headers(&[
         ("connection", "Set-Cookie, content-type, x-hop"),
         ("set-cookie", "a=b"),
@@ -226,12 +226,12 @@ fn trailers_lose_what_may_not_trail() {
 }
 
 #[test]
-fn no_crumb_of_a_device_cookie_reaches_the_application() {
-    let mut crumbs =
+fn no_device_cookie_on_any_line_reaches_the_application() {
+    let mut lines =
         headers(&[("cookie", "a=1"), ("cookie", "portcullis_device_0123456789abcdef=x"), ("cookie", "b=2")]);
     let (host, names) = (HostHeader::Preserve, SignificantHeaders::default());
-    prepare_request(&mut crumbs, &direct(), false, RequestId::random(), &host, &names, |_| ());
-    assert_eq!(crumbs.get_all(COOKIE).iter().collect::<Vec<_>>(), ["a=1", "b=2"]);
+    prepare_request(&mut lines, &direct(), false, RequestId::random(), &host, &names, |_| ());
+    assert_eq!(lines.get_all(COOKIE).iter().collect::<Vec<_>>(), ["a=1", "b=2"]);
     let whole = [("cookie", "a=1; portcullis_device_0123456789abcdef=x; b=2")];
     assert_eq!(prepared(&direct(), &whole)[COOKIE], "a=1; b=2");
     let alone = prepared(&direct(), &[("cookie", "portcullis_device_0123456789abcdef=x")]);
@@ -283,7 +283,7 @@ proptest! {
     }
 
     #[test]
-    fn any_trailers_are_those_that_may_be_there(names in prop::collection::vec(field_name(), 0..8)) {
+    fn filtered_trailers_are_allowed_ones(names in prop::collection::vec(field_name(), 0..8)) {
         let lines: Vec<(&str, &str)> = names.iter().map(|name| (name.as_str(), "x")).collect();
         let mut trailers = headers(&lines);
         filter_trailers(&mut trailers);

@@ -84,7 +84,7 @@ fn the_older_headers_show_the_same_rate() {
 }
 
 #[test]
-fn what_must_not_be_seen_is_not_shown() {
+fn hidden_limits_are_not_shown() {
     let shadow = Limit { shadow: true, ..limit("shadow", "1/minute") };
     let quiet = Limit { headers: Detail::RetryAfter, ..limit("quiet", "1/minute") };
     let in_flight = Limit { rule: Rule::Concurrent(NonZeroU32::MIN), ..limit("flight", "1/minute") };
