@@ -30,11 +30,11 @@ pub(super) fn start() -> io::Result<SocketAddr> {
     Ok(address)
 }
 
-/// Serves on this address until a signal ends it; `started` is told the address.
+/// Serves on this address until a signal ends it. Calls `started` with the address.
 pub(super) fn serve(address: SocketAddr, started: impl FnOnce(SocketAddr)) -> io::Result<()> {
     let runtime = runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
-        // The first process of a container ends at a signal only if it asks for it.
+        // The first process of a container gets only the signals that it asks for.
         let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
         let listener = TcpListener::bind(address).await?;
         started(listener.local_addr()?);

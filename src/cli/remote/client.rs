@@ -1,4 +1,4 @@
-//! One request to an admin listener, and its answer.
+//! Sends requests to the admin API of a running gateway.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -30,34 +30,34 @@ use tokio::time::timeout;
 use crate::http_client;
 use crate::http_client::root_cause;
 
-/// An admin listener, and the token that it is shown.
-pub(in crate::cli) struct Client {
+/// An admin listener, and the token for it.
+pub(in crate::cli) struct AdminClient {
     authority: String,
     authorization: Option<HeaderValue>,
 }
 
-/// What it said.
+/// An answer of the admin API.
 #[derive(Clone, Debug)]
-pub(in crate::cli) struct Answer {
+pub(in crate::cli) struct AdminResponse {
     pub(in crate::cli) status: StatusCode,
     pub(in crate::cli) body: Bytes,
 }
 
-/// How following ended.
+/// How a stream ended.
 #[derive(Clone, Debug)]
-pub(in crate::cli) enum Followed {
-    /// The gateway has no more to say, or nobody wants to hear more.
-    ToTheEnd,
-    Refused(Answer),
+pub(in crate::cli) enum StreamEnd {
+    /// The gateway ended the stream, or the reader stopped.
+    Ended,
+    Refused(AdminResponse),
 }
 
-impl Client {
-    /// `url` is such as `http://127.0.0.1:9090`.
+impl AdminClient {
+    /// `url` is one such as `http://127.0.0.1:9090`.
     pub(in crate::cli) fn new(url: &str, token: Option<&str>) -> anyhow::Result<Self> {
         let authorization = token.map(|token| {
             let mut value = HeaderValue::from_str(&format!("Bearer {token}"))
                 .ok()
-                .context("the token holds something else than one line of visible characters")?;
+                .context("the token is not one line of visible characters")?;
             value.set_sensitive(true);
             anyhow::Ok(value)
         });
@@ -72,52 +72,51 @@ impl Client {
         self.authorization.is_some()
     }
 
-    /// Asks for a path with its query, and brings a document where there is one. An error means that no whole answer came.
+    /// Sends a request for a path with its query, with `document` as its body. An error means that no whole answer came.
     pub(in crate::cli) fn ask(
         &self,
         method: Method,
         target: &str,
         document: Option<&Value>,
-        patience: Duration,
-    ) -> Result<Answer, String> {
+        limit: Duration,
+    ) -> Result<AdminResponse, String> {
         let runtime = runtime::Builder::new_current_thread().enable_all().build().map_err(|error| error.to_string())?;
-        let answer = runtime.block_on(async { timeout(patience, self.exchange(method, target, document)).await });
-        // A name look-up that hangs in the system does not hold up the exit.
+        let answer = runtime.block_on(async { timeout(limit, self.exchange(method, target, document)).await });
+        // A name look-up that hangs in the system must not delay the exit.
         runtime.shutdown_background();
         match answer {
             Ok(Ok(answer)) => Ok(answer),
             Ok(Err(error)) => Err(format!("{error:#}")),
-            Err(_) => Err(format!("no answer within {} s", patience.as_secs())),
+            Err(_) => Err(format!("no answer within {} s", limit.as_secs())),
         }
     }
 
-    /// Asks for what does not end by itself, and hands on each piece of it as it comes, until `told` wants no more. An
-    /// answer without success is handed back whole.
+    /// Reads a stream, and passes each piece to `on_piece` until that breaks. An answer without success is returned whole.
     pub(in crate::cli) fn follow(
         &self,
         target: &str,
-        mut told: impl FnMut(&[u8]) -> ControlFlow<()>,
-    ) -> Result<Followed, String> {
+        mut on_piece: impl FnMut(&[u8]) -> ControlFlow<()>,
+    ) -> Result<StreamEnd, String> {
         let runtime = runtime::Builder::new_current_thread().enable_all().build().map_err(|error| error.to_string())?;
         let followed = runtime.block_on(async {
-            let silent = || format!("no answer within {} s", PATIENCE.as_secs());
-            let opened = timeout(PATIENCE, self.open(Method::GET, target, None)).await.map_err(|_| silent())?;
+            let timed_out = || format!("no answer within {} s", TIMEOUT.as_secs());
+            let opened = timeout(TIMEOUT, self.open(Method::GET, target, None)).await.map_err(|_| timed_out())?;
             let (parts, mut body) = opened.map_err(|error| format!("{error:#}"))?.into_parts();
             if !parts.status.is_success() {
-                let whole = timeout(PATIENCE, Limited::new(body, LARGEST_ANSWER).collect()).await;
-                let body = whole.map_err(|_| silent())?.map_err(|error| error.to_string())?.to_bytes();
-                return Ok(Followed::Refused(Answer { status: parts.status, body }));
+                let whole = timeout(TIMEOUT, Limited::new(body, MAX_BODY).collect()).await;
+                let body = whole.map_err(|_| timed_out())?.map_err(|error| error.to_string())?.to_bytes();
+                return Ok(StreamEnd::Refused(AdminResponse { status: parts.status, body }));
             }
             loop {
-                match timeout(SILENCE, body.frame()).await {
-                    Err(_) => return Err(format!("nothing was heard for {} s", SILENCE.as_secs())),
-                    Ok(None) => return Ok(Followed::ToTheEnd),
+                match timeout(STREAM_TIMEOUT, body.frame()).await {
+                    Err(_) => return Err(format!("the gateway sent nothing for {} s", STREAM_TIMEOUT.as_secs())),
+                    Ok(None) => return Ok(StreamEnd::Ended),
                     Ok(Some(Err(error))) => return Err(format!("the answer broke off: {error}")),
                     Ok(Some(Ok(frame))) => {
                         if let Some(data) = frame.data_ref()
-                            && told(data).is_break()
+                            && on_piece(data).is_break()
                         {
-                            return Ok(Followed::ToTheEnd);
+                            return Ok(StreamEnd::Ended);
                         }
                     }
                 }
@@ -127,11 +126,11 @@ impl Client {
         followed
     }
 
-    async fn exchange(&self, method: Method, target: &str, document: Option<&Value>) -> anyhow::Result<Answer> {
+    async fn exchange(&self, method: Method, target: &str, document: Option<&Value>) -> anyhow::Result<AdminResponse> {
         let (parts, body) = self.open(method, target, document).await?.into_parts();
-        let body = Limited::new(body, LARGEST_ANSWER).collect().await;
+        let body = Limited::new(body, MAX_BODY).collect().await;
         let body = body.map_err(|error| anyhow::anyhow!("the answer broke off: {error}"))?.to_bytes();
-        Ok(Answer { status: parts.status, body })
+        Ok(AdminResponse { status: parts.status, body })
     }
 
     /// Sends a request, and returns the head of the answer. The body comes later.
@@ -153,15 +152,15 @@ impl Client {
     }
 }
 
-impl fmt::Debug for Client {
+impl fmt::Debug for AdminClient {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Client").field("authority", &self.authority).finish_non_exhaustive()
+        f.debug_struct("AdminClient").field("authority", &self.authority).finish_non_exhaustive()
     }
 }
 
 /// `host:port` out of a URL.
 fn authority(url: &str) -> anyhow::Result<String> {
-    let expected = || format!("`{url}` is no admin address, write one such as http://127.0.0.1:9090");
+    let expected = || format!("`{url}` is not an admin address, write one such as http://127.0.0.1:9090");
     let uri: http::Uri = url.trim_end_matches('/').parse().with_context(expected)?;
     if uri.scheme_str().is_some_and(|scheme| scheme != "http") {
         bail!("{}", expected());
@@ -170,7 +169,7 @@ fn authority(url: &str) -> anyhow::Result<String> {
     Ok(format!("{host}:{}", uri.port_u16().unwrap_or(DEFAULT_PORT)))
 }
 
-/// Where to connect to: an address to listen on everywhere is here, too.
+/// Where to connect to. A gateway that listens on all addresses is reached on this machine.
 fn reachable(authority: &str) -> Cow<'_, str> {
     match authority.parse::<SocketAddr>() {
         Ok(SocketAddr::V4(address)) if address.ip().is_unspecified() => {
@@ -185,17 +184,17 @@ fn reachable(authority: &str) -> Cow<'_, str> {
 
 const DEFAULT_PORT: u16 = 80;
 
-/// A gateway that takes longer than this is not well.
-pub(in crate::cli) const PATIENCE: Duration = Duration::from_secs(2);
+/// A gateway that takes longer does not work.
+pub(in crate::cli) const TIMEOUT: Duration = Duration::from_secs(2);
 
-/// What has to ask Redis a hundred thousand times takes its time.
-pub(in crate::cli) const MUCH_PATIENCE: Duration = Duration::from_secs(60);
+/// For requests that make the gateway ask Redis a hundred thousand times.
+pub(in crate::cli) const LONG_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Three heartbeats of a stream.
-const SILENCE: Duration = Duration::from_secs(45);
+const STREAM_TIMEOUT: Duration = Duration::from_secs(45);
 
-/// A list of all limits there can be.
-const LARGEST_ANSWER: usize = 64 << 20;
+/// Enough for a list of all limits that can be configured.
+const MAX_BODY: usize = 64 << 20;
 
 #[cfg(test)]
 mod tests {
@@ -211,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_address_is_refused() {
+    fn a_text_that_is_not_an_address_is_refused() {
         for text in ["", "https://gateway:9090", "not an address"] {
             assert!(authority(text).is_err(), "{text}");
         }
@@ -227,8 +226,8 @@ mod tests {
 
     #[test]
     fn a_token_is_not_printed() {
-        let client = Client::new("http://127.0.0.1:9090", Some("s3cret")).unwrap();
+        let client = AdminClient::new("http://127.0.0.1:9090", Some("s3cret")).unwrap();
         assert!(!format!("{client:?}").contains("s3cret"));
-        assert!(Client::new("http://127.0.0.1:9090", Some("two\nlines")).is_err());
+        assert!(AdminClient::new("http://127.0.0.1:9090", Some("two\nlines")).is_err());
     }
 }

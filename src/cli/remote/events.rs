@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 
 use serde_json::Value;
 
-use super::client::Followed;
+use super::client::StreamEnd;
 use super::gateway::GatewayArguments;
 use super::gateway::read_response;
 use super::gateway::report_unreachable;
@@ -47,8 +47,8 @@ pub(in crate::cli) fn events(Arguments { gateway, format }: &Arguments) -> anyho
         ControlFlow::Continue(())
     });
     Ok(match followed {
-        Ok(Followed::ToTheEnd) => Exit::Done,
-        Ok(Followed::Refused(answer)) => read_response(&client, &answer).err().unwrap_or(Exit::Wrong),
+        Ok(StreamEnd::Ended) => Exit::Done,
+        Ok(StreamEnd::Refused(answer)) => read_response(&client, &answer).err().unwrap_or(Exit::Wrong),
         Err(error) => report_unreachable(&client, &error),
     })
 }

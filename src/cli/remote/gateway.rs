@@ -9,10 +9,10 @@ use http::Method;
 use http::StatusCode;
 use serde_json::Value;
 
-use super::client::Answer;
-use super::client::Client;
-use super::client::MUCH_PATIENCE;
-use super::client::PATIENCE;
+use super::client::AdminClient;
+use super::client::AdminResponse;
+use super::client::LONG_TIMEOUT;
+use super::client::TIMEOUT;
 use crate::cli::arguments::Format;
 use crate::cli::exit::Exit;
 use crate::cli::output;
@@ -43,8 +43,8 @@ pub(super) struct RemoteArguments {
 pub(super) const DEFAULT_ADMIN: &str = "http://127.0.0.1:9090";
 
 impl GatewayArguments {
-    pub(super) fn client(&self) -> anyhow::Result<Client> {
-        Client::new(or_default(&self.admin), self.token()?.as_deref())
+    pub(super) fn client(&self) -> anyhow::Result<AdminClient> {
+        AdminClient::new(or_default(&self.admin), self.token()?.as_deref())
     }
 
     /// The command line wins over the environment.
@@ -66,22 +66,22 @@ impl GatewayArguments {
     /// Sends a request and returns the JSON of a successful response, or `null`. Everything else is printed and is how the
     /// command ends.
     pub(super) fn ask(&self, method: Method, target: &str) -> anyhow::Result<Result<Value, Exit>> {
-        self.exchange(method, target, None, PATIENCE)
+        self.exchange(method, target, None, TIMEOUT)
     }
 
     /// The same with a long timeout, for requests that take a while.
     pub(super) fn ask_patiently(&self, method: Method, target: &str) -> anyhow::Result<Result<Value, Exit>> {
-        self.exchange(method, target, None, MUCH_PATIENCE)
+        self.exchange(method, target, None, LONG_TIMEOUT)
     }
 
     /// The same with a JSON body.
     pub(super) fn send(&self, method: Method, target: &str, document: &Value) -> anyhow::Result<Result<Value, Exit>> {
-        self.exchange(method, target, Some(document), PATIENCE)
+        self.exchange(method, target, Some(document), TIMEOUT)
     }
 
     /// The same for a response that is text.
     pub(super) fn ask_for_text(&self, method: Method, target: &str) -> anyhow::Result<Result<String, Exit>> {
-        let (client, answer) = match self.answer(method, target, None, PATIENCE)? {
+        let (client, answer) = match self.answer(method, target, None, TIMEOUT)? {
             Ok(answered) => answered,
             Err(exit) => return Ok(Err(exit)),
         };
@@ -110,7 +110,7 @@ impl GatewayArguments {
         target: &str,
         document: Option<&Value>,
         patience: Duration,
-    ) -> anyhow::Result<Result<(Client, Answer), Exit>> {
+    ) -> anyhow::Result<Result<(AdminClient, AdminResponse), Exit>> {
         let client = self.client()?;
         let answer = match client.ask(method, target, document, patience) {
             Ok(answer) => answer,
@@ -121,7 +121,10 @@ impl GatewayArguments {
 }
 
 /// The JSON of a response, or `null`. Prints an error.
-pub(super) fn read_response(client: &Client, Answer { status, body }: &Answer) -> Result<Value, Exit> {
+pub(super) fn read_response(
+    client: &AdminClient,
+    AdminResponse { status, body }: &AdminResponse,
+) -> Result<Value, Exit> {
     if *status == StatusCode::NO_CONTENT {
         return Ok(Value::Null);
     }
@@ -144,7 +147,7 @@ pub(super) fn read_response(client: &Client, Answer { status, body }: &Answer) -
 }
 
 /// Prints that the gateway could not be reached.
-pub(super) fn report_unreachable(client: &Client, error: &str) -> Exit {
+pub(super) fn report_unreachable(client: &AdminClient, error: &str) -> Exit {
     output::print_error(&format!("the gateway at {} could not be reached: {error}", client.authority()));
     Exit::Unreachable
 }

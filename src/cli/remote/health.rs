@@ -6,8 +6,8 @@ use anyhow::Context;
 use http::Method;
 use http::StatusCode;
 
-use super::client::Client;
-use super::client::PATIENCE;
+use super::client::AdminClient;
+use super::client::TIMEOUT;
 use super::gateway::DEFAULT_ADMIN;
 use super::gateway::or_default;
 use crate::cli::exit::Exit;
@@ -33,11 +33,11 @@ pub(in crate::cli) struct Arguments {
 
 pub(in crate::cli) fn health(arguments: &Arguments) -> anyhow::Result<Exit> {
     let client = match &arguments.config {
-        None => Client::new(or_default(&arguments.admin), None)?,
+        None => AdminClient::new(or_default(&arguments.admin), None)?,
         Some(file) => match config::load(file) {
             Ok(settings) => {
                 let admin = settings.admin.with_context(|| format!("{} has no `admin` section", file.display()))?;
-                Client::new(&admin.address.to_string(), None)?
+                AdminClient::new(&admin.address.to_string(), None)?
             }
             Err(mistakes) => {
                 output::print_mistakes(&mistakes);
@@ -46,7 +46,7 @@ pub(in crate::cli) fn health(arguments: &Arguments) -> anyhow::Result<Exit> {
         },
     };
     let authority = client.authority();
-    match client.ask(Method::GET, "/healthz", None, PATIENCE) {
+    match client.ask(Method::GET, "/healthz", None, TIMEOUT) {
         Ok(answer) if answer.status == StatusCode::OK => {
             output::print("ok");
             Ok(Exit::Done)
