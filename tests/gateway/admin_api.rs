@@ -165,7 +165,7 @@ fn what_is_wrong_is_a_problem_document() {
 fn a_token_is_asked_for_and_read_again_when_it_changes() {
     let config = "admin: {address: 127.0.0.1:0, token_file: token}\nupstream: http://127.0.0.1:1\nlimits: [{name: pace, key: [], rate: 1/hour}]\n";
     let gateway = Gateway::with_files(config, &[("token", "first-token\n")]);
-    // Who has the token may come by any name.
+    // A request with the token may have any origin.
     let ask = |token: &str| {
         let request = Request::new(gateway.admin(), "GET", "/api/v1/limits").header("Authorization", token);
         request.header("Origin", "https://dashboard.example").send()
@@ -188,7 +188,7 @@ fn a_token_is_asked_for_and_read_again_when_it_changes() {
     assert_eq!(ask("Bearer first-token").status, 401);
     assert_eq!(ask("Bearer second-token").status, 200);
 
-    // No token is no open door: the file that is gone changes nothing.
+    // A missing token file opens nothing: the old token stays in use.
     let before = gateway.reloads();
     std::fs::remove_file(gateway.path("token")).unwrap();
     gateway.signal("HUP");

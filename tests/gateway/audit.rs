@@ -23,7 +23,7 @@ routes:
     limits: [{name: knocks, key: bearer, rate: 1/hour, then: {ban: 1h}}]
 ";
 
-/// What is told of these: one denial of alice, and one ban of a token with its denial.
+/// The events of these: one denial of alice, and one ban of a token with its denial.
 fn misbehave(gateway: &Gateway) {
     for expected in [200, 429] {
         assert_eq!(gateway.post("/login").form("username=alice-the-great&password=hunter2").status(), expected);

@@ -25,10 +25,10 @@ fn application() -> Origin {
     })
 }
 
-/// An application may not say who is known.
+/// A device cookie from the application: it makes no client known.
 const OF_APPLICATION: &str = "portcullis_device_0123456789abcdef=forged; Path=/";
 
-/// Three attempts an hour for each user name, but for those who are known to it.
+/// Three attempts an hour for each user name, except for its known clients.
 const GUESSES: &str = "{name: guesses, key: param.username, rate: 3/hour, unless: [known_client]}";
 
 fn config(origin: &Origin, rest: &str, limits: &str) -> String {

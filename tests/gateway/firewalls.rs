@@ -22,7 +22,7 @@ const BANNED: [(&str, &str); 7] = [
     ("2001:db8:0:1::/64", "2h"),
 ];
 
-/// Who gets through says so: `SOURCE,DESTINATION` pairs, one connection each.
+/// Tries one connection for each pair `SOURCE,DESTINATION`, and prints whether it succeeds.
 const PROBE: &str = "
 import socket, sys
 for pair in sys.argv[1:]:
@@ -107,7 +107,7 @@ fn nft_loads_the_whole_export_again_and_again_and_drops_who_is_banned() {
             "{element} in {listed}"
         );
     }
-    // Who is banned no more is let in again, and other tables stay as they are.
+    // A lifted ban lets its client in again, and other tables stay as they are.
     let freed = in_a_namespace(&folder, "nft add table inet other; nft -f bans; nft -f nobody; nft list tables; PROBE");
     assert_eq!((freed.matches("passes").count(), freed.matches("table inet ").count()), (9, 2), "{freed}");
 }

@@ -232,7 +232,7 @@ fn heads_of_requests_that_are_under_way_share_a_bound() {
     let each = gateway.peak_kib().saturating_sub(before) / CONNECTIONS;
     assert!(each <= EACH, "{each} KiB for each connection");
     for client in &mut clients {
-        // Few are kept, and one that is short has room beside them.
+        // Few are kept, and a short one fits beside them.
         client.write_all(&get(2001)).expect("the connection stands");
         let mut refused = 0;
         loop {

@@ -12,7 +12,7 @@ fn behind_trusted_proxy(origin: &Origin, client_ip: &str) -> Gateway {
     ))
 }
 
-/// The client address that the application is told for these header lines of a trusted proxy.
+/// The client address that the application gets for these header lines of a trusted proxy.
 fn client_seen(settings: &str, header: &str, lines: &[&str]) -> String {
     let origin = Origin::start();
     let gateway = behind_trusted_proxy(&origin, settings);
@@ -129,7 +129,7 @@ fn behind_a_trusted_proxy_the_list_is_passed_on_with_the_peer_at_its_end() {
     assert_eq!(received.header("x-forwarded-proto"), Some("https"));
 }
 
-/// What two clients get who share a budget of one request, or do not.
+/// The statuses of two clients that share a budget of one request, or do not.
 fn two_clients(settings: &str, first: &str, second: &str) -> (Response, Response) {
     let origin = Origin::start();
     let gateway = behind_trusted_proxy(&origin, settings);

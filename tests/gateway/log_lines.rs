@@ -138,7 +138,7 @@ fn denials_can_be_counted_by_key_on_all_gateways_of_a_store_and_names_stay_apart
     assert_eq!(without_digits(&masked), "param.user=a***");
     let [other, anna] = denied(&gateways[1], "anna", "/3");
     assert!(other != key && anna != masked && without_digits(&anna) == "param.user=a***", "{anna} {masked}");
-    // It is no name of a counter: who reads a log finds nothing in Redis by it.
+    // It is not the name of a counter: a log does not help to find the key in Redis.
     assert!(!redis.cli(&["KEYS", "*"]).contains(&key));
 }
 

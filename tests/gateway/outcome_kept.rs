@@ -5,7 +5,7 @@ use crate::support::Gateway;
 use crate::support::Origin;
 use crate::support::Request;
 
-/// Lets in who knows the password of the user it reads first or last, as applications differ in.
+/// Checks the password of the user name that it reads first, or last: applications differ in that.
 fn application(reads_last: bool) -> Origin {
     Origin::answering(move |received| {
         let text = received.text();

@@ -16,7 +16,7 @@ use crate::support::RawClient;
 use crate::support::Request;
 use crate::support::eventually;
 
-/// What every connection is closed well within that is closed for what it said, and not for what it did not say.
+/// A connection that is closed for what it sent, and not by a timeout, is closed well within this time.
 const AT_ONCE: Duration = Duration::from_secs(5);
 
 const SIGNATURE: &[u8] = b"\r\n\r\n\0\r\nQUIT\n";
@@ -26,7 +26,7 @@ pub(crate) const V4: &[u8] = &[203, 0, 113, 9, 192, 0, 2, 1, 0x12, 0x67, 0, 80];
 
 const REQUEST: &[u8] = b"GET /asked HTTP/1.1\r\nHost: app.example\r\nConnection: close\r\n\r\n";
 
-/// An application that answers with what it is told of the client.
+/// An application that answers with the client address it gets.
 pub(crate) fn telling() -> Origin {
     Origin::answering(|received| {
         let [chain, client] = ["x-forwarded-for", "x-real-ip"].map(|name| received.header(name).unwrap_or("none"));
@@ -229,7 +229,7 @@ fn a_header_that_does_not_come_whole_is_closed_by_the_header_timeout() {
     longer[15] += 200;
     for half in [&b""[..], b"P", b"PROXY TCP4 203.0.113.9", SIGNATURE, &v2(0x21, 0x11, V4)[..20], &longer] {
         assert!(gateway.connect().send(half).ends_within(AT_ONCE), "{}", half.escape_ascii());
-        // The client has said all that it is going to say: nothing is waited for.
+        // The client has closed its sending side: the gateway waits for nothing.
         let mut left = gateway.connect();
         left.send(half).finish();
         assert!(left.ends_within(AT_ONCE));

@@ -96,7 +96,7 @@ fn under_deny_clients_are_told_and_the_application_is_not_asked() {
     eventually("redis is missed", || gateway.get("/").status() == 503);
     let before = origin.count();
 
-    // The connection goes on, also after a body.
+    // The connection stays open, also after a body.
     let mut client = gateway.connect();
     for request in [gateway.get("/program"), gateway.post("/form").form("user=alice")] {
         let answer = request.send_on(&mut client);

@@ -174,7 +174,7 @@ fn a_million_lines_are_swapped_without_a_failed_or_a_slow_request() {
         let config = "lists:\n  abusers: {file: abusers.txt}\naccess: {deny: [abusers]}";
         Gateway::with_files(format!("upstream: {}\n{config}", origin.url()), &[("abusers.txt", &million(10))])
     };
-    // One of them swaps a list. The other tells what the machine does to requests meanwhile.
+    // One of them swaps a list. The other shows how slow the machine makes requests meanwhile.
     let (gateway, resting) = (start(), start());
     let next = format!("{}127.0.0.2\n", million(11));
     let [slowest, otherwise] = slowest_until([&gateway, &resting], || {

@@ -31,7 +31,7 @@ impl Manager {
         self.folder.path().join("notify").to_str().expect("text").to_owned()
     }
 
-    /// Waits until it was told these lines in one message; forgets what it was told before.
+    /// Waits for a message with these lines, and drops the messages before it.
     #[track_caller]
     fn hears(&mut self, lines: &[&str]) {
         eventually(&format!("{lines:?} is said"), || {
@@ -149,7 +149,7 @@ fn a_socket_of_the_service_manager_is_served() {
     let config = format!("listen: [\"{address}\", \"127.0.0.1:0\"]\nupstream: {}", origin.url());
     let mut gateway = Gateway::activated(config, socket);
     assert_eq!(gateway.addresses()[0], address);
-    // Every core may be the one that is asked.
+    // Each core may get the request.
     for _ in 0..20 {
         assert_eq!(gateway.get("/").status(), 200);
     }

@@ -78,7 +78,7 @@ fn the_first_bytes_of_an_answer_do_not_wait_for_the_last() {
         exchange.write(
             "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nContent-Type: text/event-stream\r\n\r\n5\r\nfirst\r\n",
         );
-        // The rest is said only when the client has answered to the first.
+        // The rest is sent only after the client has answered the first part.
         if exchange.request().is_some() {
             exchange.write("4\r\nlast\r\n0\r\n\r\n");
         }
@@ -106,7 +106,7 @@ fn the_first_bytes_of_an_upload_do_not_wait_for_the_last() {
 /// What a connection may cost when it is busy, in KiB.
 pub(crate) const BUSY: u64 = 128;
 
-/// And where the application says heads as long as they may be.
+/// The same with the longest heads that are allowed.
 const BUSY_WITH_LONG_HEADS: u64 = 160;
 
 /// KiB that each of a hundred connections more takes, once all of them are held up.
@@ -167,7 +167,7 @@ fn long_heads_that_clients_do_not_read_fill_no_memory_either() {
 fn applications_that_do_not_read_hold_up_their_clients_and_fill_no_memory() {
     let origin = Origin::scripted(|mut exchange| {
         exchange.head();
-        // Until the client has gone.
+        // Until the client closes the connection.
         thread::sleep(Duration::from_secs(30));
     });
     let gateway = Gateway::start(format!("upstream: {}", origin.url()));
@@ -195,7 +195,7 @@ fn an_answer_cut_short_is_seen_cut_short() {
     }
 }
 
-/// Begins an answer that never ends, and goes on with it every while where it is told to; counts who leaves it.
+/// Begins an answer that never ends, continues it now and then if wanted, and counts the clients that leave.
 fn endless(left: &Arc<AtomicUsize>, goes_on: bool) -> Origin {
     let left = Arc::clone(left);
     Origin::scripted(move |mut exchange| {

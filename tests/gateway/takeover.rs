@@ -176,7 +176,7 @@ fn a_new_process_that_dies_leaves_the_old_one_as_it_was() {
     let gateway = Gateway::start(format!("upstream: {}", origin.url()));
     for words in ["", "take over 1\n", "take over 1\nstate\n", "take over 99\n", "take over 1\nnonsense\n"] {
         let told = complaints(&gateway);
-        let mut newcomer = UnixStream::connect(hatch(&gateway)).expect("it is open");
+        let mut newcomer = UnixStream::connect(control_socket(&gateway)).expect("it is open");
         newcomer.write_all(words.as_bytes()).unwrap();
         newcomer.shutdown(std::net::Shutdown::Write).unwrap();
         drop(newcomer.read_to_end(&mut Vec::new()));
@@ -192,8 +192,8 @@ fn only_its_user_finds_it() {
     let origin = Origin::start();
     let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let mut gateway = Gateway::start(format!("listen: \"{free}\"\nupstream: {}", origin.url()));
-    let hatch = hatch(&gateway);
-    let directory = hatch.parent().unwrap().to_owned();
+    let control_socket = control_socket(&gateway);
+    let directory = control_socket.parent().unwrap().to_owned();
     assert_eq!(fs::metadata(&directory).unwrap().permissions().mode() & 0o777, 0o700);
     // A directory that others may enter is not believed in, from either side.
     fs::set_permissions(&directory, fs::Permissions::from_mode(0o755)).unwrap();
@@ -203,19 +203,19 @@ fn only_its_user_finds_it() {
     fs::set_permissions(&directory, fs::Permissions::from_mode(0o700)).unwrap();
     gateway.signal("TERM");
     gateway.ended();
-    assert!(!hatch.exists());
+    assert!(!control_socket.exists());
 }
 
-/// Becomes somebody else, and asks to take over at the hatch: 0 where it was closed without a word, 13 where there was
-/// no way to it, 1 where it was answered.
+/// Changes its user and asks for a takeover at the control socket. It exits with 0 if the socket was closed without an
+/// answer, with 13 if it is not accessible, and with 1 if it answered.
 const STRANGER: &str = "
 import os, socket, sys
 os.setgroups([]); os.setgid(65534); os.setuid(65534)
-hatch = socket.socket(socket.AF_UNIX)
+control_socket = socket.socket(socket.AF_UNIX)
 try:
-    hatch.connect(sys.argv[1])
-    hatch.sendall(b'take over 1\\n')
-    sys.exit(1 if hatch.recv(1) else 0)
+    control_socket.connect(sys.argv[1])
+    control_socket.sendall(b'take over 1\\n')
+    sys.exit(1 if control_socket.recv(1) else 0)
 except PermissionError:
     sys.exit(13)
 except (BrokenPipeError, ConnectionResetError):
@@ -227,26 +227,26 @@ except (BrokenPipeError, ConnectionResetError):
 fn another_user_is_handed_nothing() {
     let origin = Origin::start();
     let gateway = Gateway::start(format!("upstream: {}", origin.url()));
-    let hatch = hatch(&gateway);
-    let directory = hatch.parent().unwrap().to_owned();
+    let control_socket = control_socket(&gateway);
+    let directory = control_socket.parent().unwrap().to_owned();
     assert_eq!(fs::metadata(&directory).unwrap().permissions().mode() & 0o777, 0o700);
     if fs::metadata("/proc/self").unwrap().uid() != 0 {
         return eprintln!("only root can become another user: the permissions alone were looked at");
     }
     let stranger = || {
-        let asked = Command::new("python3").args(["-c", STRANGER]).arg(&hatch).current_dir("/").output();
+        let asked = Command::new("python3").args(["-c", STRANGER]).arg(&control_socket).current_dir("/").output();
         let asked = asked.expect("python3 is installed");
         assert!(asked.stderr.is_empty(), "{}", String::from_utf8_lossy(&asked.stderr));
         asked.status.code()
     };
     assert_eq!(stranger(), Some(13));
-    // Even where the way is open, and nothing but who knocks is left to go by.
+    // Also where the socket is accessible and only the peer's user id is left to check.
     let open = |path: &std::path::Path| fs::set_permissions(path, fs::Permissions::from_mode(0o777)).unwrap();
-    for path in [&gateway.path("."), &directory, &hatch] {
+    for path in [&gateway.path("."), &directory, &control_socket] {
         open(path);
     }
     assert_eq!(stranger(), Some(0));
-    eventually("it is told", || gateway.log_messages().iter().any(|line| line.contains("of another user")));
+    eventually("it is logged", || gateway.log_messages().iter().any(|line| line.contains("of another user")));
     assert_eq!(gateway.get("/").status(), 200);
 }
 
@@ -304,17 +304,17 @@ fn under_load(request: &Request, done: impl FnOnce()) -> usize {
     answered.into_inner()
 }
 
-pub(crate) fn hatch(gateway: &Gateway) -> PathBuf {
+pub(crate) fn control_socket(gateway: &Gateway) -> PathBuf {
     let entries = fs::read_dir(gateway.path("portcullis")).expect("a directory");
     let mut names: Vec<_> = entries.map(|entry| entry.expect("readable").path()).collect();
-    names.pop().expect("a hatch")
+    names.pop().expect("a control socket")
 }
 
 fn complaints(gateway: &Gateway) -> usize {
     gateway.log_messages().iter().filter(|line| line.contains("does not serve")).count()
 }
 
-/// A process that outlives the one that started it.
+/// A process that outlives its parent.
 struct Orphan(u32);
 
 impl Drop for Orphan {

@@ -24,7 +24,7 @@ use crate::support::RawClient;
 use crate::support::Request;
 use crate::support::Stopwatch;
 use crate::support::eventually;
-use crate::takeover::hatch;
+use crate::takeover::control_socket;
 
 /// Answers wait behind it until it is opened.
 #[derive(Clone, Debug, Default)]
@@ -411,16 +411,16 @@ fn a_ban_that_begins_while_the_old_process_drains_holds_in_the_new_one() {
 
 /// A process that asks for everything, and gets no further.
 fn stuck(gateway: &Gateway) -> UnixStream {
-    let mut newcomer = UnixStream::connect(hatch(gateway)).expect("it is open");
-    newcomer.write_all(b"take over 2\n").unwrap();
+    let mut successor = UnixStream::connect(control_socket(gateway)).expect("it is open");
+    successor.write_all(b"take over 2\n").unwrap();
     let mut line = String::new();
     while line != "end\n" {
         line.clear();
-        BufReader::with_capacity(1, &newcomer).read_line(&mut line).unwrap();
+        BufReader::with_capacity(1, &successor).read_line(&mut line).unwrap();
     }
-    newcomer.write_all(b"counts\n").unwrap();
-    newcomer.read_exact(&mut [0; 64]).unwrap();
-    newcomer
+    successor.write_all(b"counts\n").unwrap();
+    successor.read_exact(&mut [0; 64]).unwrap();
+    successor
 }
 
 #[test]
@@ -429,15 +429,15 @@ fn counts_that_nobody_takes_stay() {
     let limit = "{name: tight, key: client_ip, rate: 3/hour}";
     let gateway = Gateway::start(format!("upstream: {}\nlimits: [{limit}]", origin.url()));
     assert_eq!(gateway.get("/").status(), 200);
-    // One that dies, and one that does nothing: who waits for a decision gets it here.
+    // A successor that dies, and one that does nothing: waiting requests are decided here.
     drop(stuck(&gateway));
     assert_eq!(gateway.get("/").status(), 200);
-    let mut newcomer = stuck(&gateway);
+    let mut successor = stuck(&gateway);
     let asked = Stopwatch::start();
     assert_eq!(gateway.get("/").status(), 200);
     assert!(asked.elapsed() > Duration::from_secs(2), "{:?}", asked.elapsed());
     let mut told = Vec::new();
-    newcomer.read_to_end(&mut told).unwrap();
+    successor.read_to_end(&mut told).unwrap();
     assert!(told.ends_with(b"mine\n"), "{}", told.escape_ascii());
     assert_eq!(gateway.get("/").status(), 429);
     assert_eq!(taken_over(&gateway).get("/").status(), 429);
@@ -449,10 +449,10 @@ fn a_new_process_of_the_version_before_counts_anew() {
     let limit = "{name: tight, key: client_ip, rate: 1/hour}";
     let mut gateway = Gateway::start(format!("upstream: {}\nlimits: [{limit}]", origin.url()));
     assert_eq!(gateway.get("/").status(), 200);
-    let mut newcomer = UnixStream::connect(hatch(&gateway)).expect("it is open");
-    newcomer.write_all(b"take over 1\nserving\n").unwrap();
+    let mut successor = UnixStream::connect(control_socket(&gateway)).expect("it is open");
+    successor.write_all(b"take over 1\nserving\n").unwrap();
     let mut told = String::new();
-    newcomer.read_to_string(&mut told).unwrap_or_default();
+    successor.read_to_string(&mut told).unwrap_or_default();
     assert!(told.ends_with("draining\n") && !told.contains("clock"), "{told}");
     assert_eq!(gateway.ended().code(), Some(0));
     let warned = gateway.log_messages().iter().filter(|line| line.contains("counts begin anew")).count();
@@ -462,11 +462,11 @@ fn a_new_process_of_the_version_before_counts_anew() {
 /// A running gateway of the version before: it hands over nothing but the state it was given.
 const BEFORE: &str = "
 import os, socket, sys
-hatch = socket.socket(socket.AF_UNIX)
-hatch.bind(sys.argv[1])
-hatch.listen()
+control_socket = socket.socket(socket.AF_UNIX)
+control_socket.bind(sys.argv[1])
+control_socket.listen()
 while True:
-    asked, _ = hatch.accept()
+    asked, _ = control_socket.accept()
     lines = asked.makefile('rw')
     if lines.readline() != 'take over 1\\n':
         asked.close(); lines.close()
@@ -482,11 +482,12 @@ while True:
 fn a_running_gateway_of_the_version_before_is_taken_over_from() {
     let origin = Origin::start();
     let mut gateway = Gateway::start(format!("upstream: {}", origin.url()));
-    let hatch = hatch(&gateway);
+    let control_socket = control_socket(&gateway);
     gateway.kill();
-    let _ = std::fs::remove_file(&hatch);
-    let mut before = std::process::Command::new("python3").args(["-c", BEFORE]).arg(&hatch).spawn().expect("python3");
-    eventually("it listens", || UnixStream::connect(&hatch).is_ok());
+    let _ = std::fs::remove_file(&control_socket);
+    let mut before =
+        std::process::Command::new("python3").args(["-c", BEFORE]).arg(&control_socket).spawn().expect("python3");
+    eventually("it listens", || UnixStream::connect(&control_socket).is_ok());
     let next = gateway.successor();
     assert!(next.log_messages().iter().any(|line| line.contains("of an older version")), "{:?}", next.log_messages());
     assert_eq!(next.get("/").status(), 200);

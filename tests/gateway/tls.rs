@@ -22,7 +22,7 @@ use crate::support::TlsClientConfig;
 use crate::support::certificate;
 use crate::upgrade::echo;
 
-/// A gateway with TLS in front of an application, and who vouches for it. `certified` becomes `0.pem`, `0.key` and so on.
+/// A gateway with TLS in front of an application, and its authority. `certified` becomes `0.pem`, `0.key` and so on.
 pub(crate) fn gateway(
     origin: &Origin,
     authority: &CertificateAuthority,

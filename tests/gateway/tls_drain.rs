@@ -86,7 +86,7 @@ fn check(end: impl FnOnce(&Gateway) -> Option<Gateway>) {
     // A request without an answer was not processed: the client may retry it elsewhere.
     assert_eq!(count("/"), answered);
     for connection in [connection, busy_connection] {
-        // How it ends for the client depends on who closes first.
+        // The client sees a close or a reset, depending on which side closes first.
         let _ = runtime.block_on(connection).expect("no panic");
     }
     assert_eq!(gateway.ended().code(), Some(0));

@@ -132,7 +132,7 @@ fn an_expired_certificate_is_warned_of_and_served() {
     assert!(TlsClientConfig::new(&authority, None).try_connect(gateway.address(), "a.test").is_err());
 }
 
-/// How long the gateway bears a client that has said this.
+/// After how long the gateway closes the connection of a client that sent this.
 #[track_caller]
 fn closed_after(gateway: &Gateway, said: &[u8]) -> Duration {
     let waited = Stopwatch::start();

@@ -44,7 +44,7 @@ struct Seen {
     heads: Mutex<Vec<Parts>>,
     connections: AtomicUsize,
     together: Barrier,
-    /// So many connections more are told, on their first request, that nothing was looked at and to go away.
+    /// So many more connections get GOAWAY on their first request, which was not processed.
     unwelcome: AtomicUsize,
 }
 

@@ -55,7 +55,7 @@ pub(crate) fn connect(uri: &str, protocol: &'static str) -> Request<()> {
         .expect("a request")
 }
 
-/// A connection on which the gateway has said that it takes such requests.
+/// A connection on which the gateway has announced extended CONNECT.
 pub(crate) async fn announced(sender: &SendRequest<Bytes>) -> SendRequest<Bytes> {
     let said = async {
         while !sender.is_extended_connect_protocol_enabled() {
@@ -129,7 +129,7 @@ async fn converse(sender: &SendRequest<Bytes>) {
     while socket.next().await.is_some_and(|message| message.is_ok()) {}
 }
 
-/// Answers the handshake as it should be answered, and goes on as it likes.
+/// Answers the handshake correctly, and then runs the script.
 pub(crate) fn accepting(then: impl Fn(TcpStream) + Send + Sync + 'static) -> Origin {
     Origin::scripted(move |mut exchange| {
         if let Some(received) = exchange.request() {

@@ -137,7 +137,7 @@ fn each_side_may_end_its_half_first() {
         let (mut receive, mut send) = opened(&sender).await;
         send.send_data(data("12345"), true).expect("a stream");
         assert_eq!(rest(&mut receive).await.expect("its end"), "got 5");
-        // All of it is said with the head.
+        // The head ends the stream.
         let (answer, _) = announced(&sender).await.send_request(connect("http://a/", "websocket"), true).expect("sent");
         assert_eq!(rest(answer.await.expect("an answer").body_mut()).await.expect("its end"), "got 0");
     });

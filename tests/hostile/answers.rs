@@ -12,7 +12,7 @@ struct Row {
     name: &'static str,
     method: &'static str,
     said: Vec<u8>,
-    /// The application closes after it said so.
+    /// The application closes after this answer.
     closes: bool,
     got: Got,
 }
@@ -20,11 +20,11 @@ struct Row {
 /// What the client gets.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Got {
-    /// This status and this body, and the connection goes on.
+    /// This status and this body, and the connection stays open.
     Whole(u16, &'static str),
     /// This status and this much of the body, which is seen to be cut short.
     Cut(u16, &'static str),
-    /// An answer of the gateway's own; the connection goes on.
+    /// An answer of the gateway's own, and the connection stays open.
     Instead(u16),
 }
 

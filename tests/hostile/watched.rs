@@ -66,7 +66,7 @@ impl Watched {
         news
     }
 
-    /// Every request that arrived is one that the gateway decided on, once, and tells of in its log as it arrived.
+    /// Checks that the gateway decided on every request that arrived exactly once, and logged it as it arrived.
     #[track_caller]
     pub(crate) fn were_decided_on(&self) {
         let mut arrived = HashMap::new();

@@ -4,7 +4,7 @@ use super::Row;
 use super::breaks;
 use super::passes;
 
-/// What of a body with the chunk `abc` has gone to the application before the nonsense behind it comes.
+/// The part of a body with the chunk `abc` that the application gets before the malformed part behind it.
 const STARTED: &str = "POST / HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\n3\r\nabc\r\n";
 
 fn post(body: &str) -> String {

@@ -21,7 +21,7 @@ pub(crate) struct Row {
 pub(crate) enum Outcome {
     /// This status, nothing at the application, and the end of the connection.
     Refused(u16),
-    /// 200, and exactly these bytes at the application; the connection goes on.
+    /// 200, exactly these bytes at the application, and the connection stays open.
     Passes(&'static str),
     /// As before, but the connection ends with the answer.
     PassesLast(&'static str),
