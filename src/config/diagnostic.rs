@@ -1,4 +1,4 @@
-//! Mistakes and warnings, collected, and told to people and programs: where, what, and what to write instead.
+//! A mistake or a warning: where it is, what it is, and what to write instead.
 
 use std::path::Path;
 use std::path::PathBuf;
@@ -8,7 +8,7 @@ use serde::Serializer;
 /// One mistake or warning: where it is, what it is, what to write instead.
 #[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd, serde::Serialize)]
 pub struct Diagnostic {
-    /// As the user named it; the flag, such as `--limit`, for what stood on the command line.
+    /// As the user named it; for the command line the flag, such as `--limit`.
     #[serde(serialize_with = "lossy")]
     pub file: PathBuf,
     /// From 1.
@@ -18,29 +18,29 @@ pub struct Diagnostic {
     pub severity: Severity,
     pub message: String,
     pub help: Option<String>,
-    /// How many characters are meant.
+    /// How many characters are marked.
     #[serde(skip)]
     pub length: usize,
-    /// The line itself, where showing it tells no secret.
+    /// The line itself, unless it would show a secret.
     #[serde(skip)]
     pub excerpt: Option<String>,
-    /// Two files do not belong together; perhaps one of them is about to be renewed as well.
+    /// A certificate and its key do not belong together; perhaps one of the two is about to be renewed.
     #[serde(skip)]
     pub is_certificate_mismatch: bool,
 }
 
-/// What becomes of a configuration that has it.
+/// Whether a configuration that has it is used.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
-    /// It is not used.
+    /// The configuration is not used.
     Error,
-    /// It is, and probably does not do what is meant.
+    /// The configuration is used, and probably does not do what is meant.
     Warning,
 }
 
 impl Diagnostic {
-    /// A mistake of a file as a whole, or one whose line is not shown.
+    /// A mistake in a file as a whole, or a mistake whose line is not shown.
     pub fn new(file: impl Into<PathBuf>, line: usize, column: usize, message: impl Into<String>) -> Self {
         Self {
             file: file.into(),
@@ -61,7 +61,7 @@ impl Diagnostic {
         self
     }
 
-    /// Shows the line that is meant.
+    /// Shows the line.
     #[must_use]
     pub fn excerpt(mut self, line: &str, length: usize) -> Self {
         if line.len() <= MAX_EXCERPT {
@@ -76,7 +76,7 @@ fn lossy<S: Serializer>(file: &Path, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(&file.to_string_lossy())
 }
 
-/// Longer lines are no one's handwriting, and no help when shown.
+/// Longer lines are written by programs, and showing them does not help.
 const MAX_EXCERPT: usize = 2000;
 
 #[cfg(test)]

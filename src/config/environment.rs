@@ -1,23 +1,23 @@
-//! `${NAME}` in a value: what the environment puts there.
+//! Puts the environment's values in place of `${NAME}`.
 
 use std::borrow::Cow;
 
-/// Where values of `${NAME}` come from; `None`: not set.
+/// Looks up the value of a variable; `None`: not set.
 pub type Environment<'e> = &'e dyn Fn(&str) -> Option<String>;
 
-/// Why a `${` stands for nothing.
+/// Why a `${` cannot be replaced.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 pub enum InvalidVariable {
     #[error("the environment variable `{0}` is not set")]
     Unset(String),
     #[error("`${{` is not closed by a `}}`")]
-    Open,
+    Unclosed,
     #[error("`{0}` is not the name of an environment variable")]
     InvalidName(String),
 }
 
-/// Puts the environment's values in place of `${NAME}` and `${NAME:-default}`; the default also stands in for an empty
-/// value. `$${` is a literal `${`. What is put in place is not looked at again.
+/// Puts the environment's values in place of `${NAME}` and `${NAME:-default}`. The default also replaces an empty value.
+/// `$${` is a literal `${`. A value that was put in place is not searched for `${` again.
 pub fn substitute<'t>(text: &'t str, environment: Environment<'_>) -> Result<Cow<'t, str>, InvalidVariable> {
     if !text.contains("${") {
         return Ok(Cow::Borrowed(text));
@@ -32,7 +32,7 @@ pub fn substitute<'t>(text: &'t str, environment: Environment<'_>) -> Result<Cow
             continue;
         }
         result.push_str(&rest[..at]);
-        let (inside, after) = rest[at + 2..].split_once('}').ok_or(InvalidVariable::Open)?;
+        let (inside, after) = rest[at + 2..].split_once('}').ok_or(InvalidVariable::Unclosed)?;
         result.push_str(&resolve(inside, environment)?);
         rest = after;
     }
@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn names_stand_for_their_values() {
+    fn names_are_replaced_by_their_values() {
         check("no names", &Ok("no names"));
         check("0.0.0.0:${PORT}", &Ok("0.0.0.0:8080"));
         check("${PORT}${PORT}", &Ok("80808080"));
@@ -94,14 +94,14 @@ mod tests {
     }
 
     #[test]
-    fn a_value_is_not_looked_at_again() {
+    fn a_value_is_not_substituted_again() {
         check("${NESTED}", &Ok("${PORT}"));
     }
 
     #[test]
-    fn what_stands_for_nothing_is_said() {
+    fn an_invalid_variable_is_an_error() {
         check("${GONE}", &Err(InvalidVariable::Unset("GONE".to_owned())));
-        check("${PORT", &Err(InvalidVariable::Open));
+        check("${PORT", &Err(InvalidVariable::Unclosed));
         check("${}", &Err(InvalidVariable::InvalidName(String::new())));
         check("${a b}", &Err(InvalidVariable::InvalidName("a b".to_owned())));
         check("${1A}", &Err(InvalidVariable::InvalidName("1A".to_owned())));

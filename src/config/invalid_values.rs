@@ -1,4 +1,4 @@
-//! What to write instead of what the types of the core refuse. Most of them say it themselves, after what is wrong.
+//! Turns the parse errors of the core into a message and a help text. Most errors name the correction at their end.
 
 use super::raw::InvalidValue;
 use crate::glob::Glob;
@@ -20,7 +20,7 @@ use crate::units::InvalidSpan;
 impl From<InvalidRate> for InvalidValue {
     fn from(error: InvalidRate) -> Self {
         let otherwise = match error {
-            InvalidRate::Zero => "write 1 or more; who is never to pass goes on a list under `access.deny`",
+            InvalidRate::Zero => "write 1 or more; to refuse a client always, put it on a list under `access.deny`",
             _ => "write for instance `10/minute` or `10 per 3 minutes`",
         };
         split(&error.to_string(), otherwise)
@@ -77,7 +77,7 @@ impl From<InvalidPathRegex> for InvalidValue {
     fn from(error: InvalidPathRegex) -> Self {
         let help = match error {
             InvalidPathRegex::Syntax(_) => {
-                "write one such as `^/v[0-9]+/`; a bracket or dot that is meant as it is needs a `\\` before it"
+                "write one such as `^/v[0-9]+/`; write a `\\` before a bracket or a dot that is meant literally"
             }
             InvalidPathRegex::TooLarge => "lower the counts in its braces, or split it into two routes",
         };
@@ -133,9 +133,9 @@ impl From<InvalidStatus> for InvalidValue {
 impl From<InvalidBodyPattern> for InvalidValue {
     fn from(error: InvalidBodyPattern) -> Self {
         let help = match error {
-            InvalidBodyPattern::Empty => "write a text that only such answers hold, or remove `body`",
+            InvalidBodyPattern::Empty => "write a text that only such answers contain, or remove `body`",
             InvalidBodyPattern::Syntax(_) => {
-                "write one such as `/invalid (user|password)/`; a text that is meant as it is has no slashes around it"
+                "write one such as `/invalid (user|password)/`; a literal text has no slashes around it"
             }
             InvalidBodyPattern::TooLarge => "lower the counts in its braces",
         };
@@ -153,7 +153,7 @@ impl From<InvalidWebhook> for InvalidValue {
     }
 }
 
-/// Takes what an error says to write, after what is wrong, as the help; an error that says nothing gets `otherwise`.
+/// Splits an error message into what is wrong and what to write. Without the second part the help is `otherwise`.
 fn split(message: &str, otherwise: &str) -> InvalidValue {
     for (between, help) in SEPARATORS {
         if let Some((wrong, instead)) = message.rsplit_once(between) {
@@ -163,7 +163,7 @@ fn split(message: &str, otherwise: &str) -> InvalidValue {
     InvalidValue::with(message, otherwise)
 }
 
-/// What stands between the two halves of a message, and how the second begins as a sentence of its own.
+/// The text between the two parts of a message, and how the help begins.
 const SEPARATORS: &[(&str, &str)] = &[
     (", write ", "write "),
     (", expected ", "expected "),
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn what_to_write_is_the_help() {
+    fn the_correction_becomes_the_help() {
         check("10", "`10` is not a rate", "write a count and a window such as `10/minute` or `10 per 3 minutes`");
         check("1/s, 2/s", "two rates for the same window, `1/second` and `2/second`", "keep the smaller one");
         check("1 per 101 years", "a window of 101 years is too long", "write at most 100 years");

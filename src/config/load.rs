@@ -15,13 +15,13 @@ use super::text_file::UnreadableFile;
 use super::yaml;
 use crate::files::WatchedFile;
 
-/// Reads a configuration file, or standard input where it is `-`, and every file it names, with this process's
-/// environment. All mistakes at once.
+/// Reads a configuration file, or standard input for `-`, and every file it names, with this process's environment.
+/// Returns all mistakes at once.
 pub fn load(file: &Path) -> Result<Settings, Vec<Diagnostic>> {
     load_with(file, &|name| std::env::var(name).ok())
 }
 
-/// As [`load`], with an environment of the caller's own.
+/// As [`load`], with another environment.
 pub fn load_with(file: &Path, environment: Environment<'_>) -> Result<Settings, Vec<Diagnostic>> {
     let is_file = file.as_os_str() != text_file::STANDARD_INPUT;
     let watched = if is_file { WatchedFile::as_it_is(file) } else { WatchedFile::unseen(file) };
@@ -42,7 +42,7 @@ pub fn load_with(file: &Path, environment: Environment<'_>) -> Result<Settings, 
     read_from(watched, text, environment)
 }
 
-/// Checks a text as if it stood in `file`, next to which the files that it names are looked for.
+/// Checks a text as if it were the content of `file`. The files that it names are relative to `file`.
 pub fn read(file: &Path, text: String, environment: Environment<'_>) -> Result<Settings, Vec<Diagnostic>> {
     read_from(WatchedFile::unseen(file), text, environment)
 }
@@ -50,7 +50,7 @@ pub fn read(file: &Path, text: String, environment: Environment<'_>) -> Result<S
 fn read_from(watched: WatchedFile, text: String, environment: Environment<'_>) -> Result<Settings, Vec<Diagnostic>> {
     let file = &*watched.path;
     let mut mistakes = Mistakes::default();
-    // Columns are counted without the mark that some editors put first.
+    // Columns do not count the byte order mark that some editors write.
     let text = text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text);
     let number = mistakes.source(Source::new(file, text.clone()));
     let Some(root) = yaml::parse(&text, number, environment, &mut mistakes) else {

@@ -8,7 +8,7 @@ use super::secret;
 use super::source::Source;
 use super::source::SourceRange;
 
-/// Every mistake found so far, and the sources they point into.
+/// Every mistake found so far, and the sources that they point into.
 #[derive(Debug, Default)]
 pub struct Mistakes {
     sources: Vec<Source>,
@@ -18,7 +18,7 @@ pub struct Mistakes {
 }
 
 impl Mistakes {
-    /// Makes a source known; its number goes into the places that point into it.
+    /// Registers a source. Every [`SourceRange`] of it holds the number that this returns.
     pub fn source(&mut self, source: Source) -> u16 {
         self.sources.push(source);
         u16::try_from(self.sources.len() - 1).unwrap_or(u16::MAX)
@@ -31,13 +31,13 @@ impl Mistakes {
         }
     }
 
-    /// Adds a mistake for which nobody knows what the value is. Nothing more is said of that value.
+    /// Adds a mistake that leaves the value unknown. Further mistakes of that value are left out.
     pub fn report_unknown(&mut self, at: SourceRange, message: impl Into<String>, help: impl Into<String>) {
         self.report(at, message, help);
         self.unknown.insert(at);
     }
 
-    /// Adds a mistake of a value that may hold a password. Its line is shown only where the password can be masked.
+    /// Adds a mistake of a value that may hold a password. Its line is shown only if the password can be masked.
     pub fn report_secret(&mut self, at: SourceRange, message: impl Into<String>, help: impl Into<String>) {
         let before = self.found.len();
         self.report(at, message, help);
@@ -48,7 +48,7 @@ impl Mistakes {
         }
     }
 
-    /// Adds a mistake of two files that do not belong together.
+    /// Adds the mistake that a certificate and its key do not belong together.
     pub fn report_certificate_mismatch(
         &mut self,
         at: SourceRange,
@@ -62,17 +62,17 @@ impl Mistakes {
         }
     }
 
-    /// A mistake that may turn up there later; its message is yet to come.
+    /// A mistake without a message, for an error that may be found later.
     pub fn at(&self, at: SourceRange) -> Option<Diagnostic> {
         self.diagnostic(at, "", "")
     }
 
-    /// Adds a mistake of another file.
+    /// Adds a mistake in another file.
     pub fn push(&mut self, diagnostic: Diagnostic) {
         self.found.push(diagnostic);
     }
 
-    /// Adds what is no mistake, and probably not meant.
+    /// Adds a warning: what is valid and probably not meant.
     pub fn warn(&mut self, at: SourceRange, message: impl Into<String>, help: impl Into<String>) {
         let warning = self.diagnostic(at, &message.into(), &help.into());
         self.warnings.extend(warning.map(|warning| Diagnostic { severity: Severity::Warning, ..warning }));
@@ -100,7 +100,7 @@ impl Mistakes {
         self.found.is_empty()
     }
 
-    /// All mistakes in the order of the files, each once: what an alias repeats is one mistake.
+    /// All mistakes in the order of the files, each once, though an alias repeats them.
     pub fn into_sorted(mut self) -> Vec<Diagnostic> {
         self.found.sort();
         self.found.dedup();
@@ -130,7 +130,7 @@ impl Mistakes {
     }
 }
 
-/// What a file or the environment put into a message cannot make it look like two.
+/// Escapes control characters, so that text from a file or the environment cannot make one message look like two.
 fn one_line(message: &str) -> String {
     let mut line = String::with_capacity(message.len());
     for letter in message.chars() {

@@ -12,7 +12,7 @@ use annotate_snippets::Snippet;
 use super::diagnostic::Diagnostic;
 use super::diagnostic::Severity;
 
-/// Tells mistakes or warnings to a person, as compilers do. `colours` is for terminals.
+/// Diagnostics as text for people. `colours` is for terminals.
 pub fn render(diagnostics: &[Diagnostic], colours: bool) -> String {
     let renderer = if colours { Renderer::styled() } else { Renderer::plain() };
     let mut text = String::new();
@@ -57,7 +57,7 @@ fn group(diagnostic: &Diagnostic) -> Group<'_> {
     }
 }
 
-/// The byte at which a character of a line begins, the line's end beyond it.
+/// The byte where a character of a line begins; beyond the last character, the end of the line.
 fn byte_of(line: &str, character: usize) -> usize {
     line.char_indices().nth(character).map_or(line.len(), |(byte, _)| byte)
 }

@@ -1,4 +1,4 @@
-//! The JSON Schema of the configuration, for editors: made from the same definitions that read it.
+//! The JSON Schema of the configuration, for editors. It is made from the definitions that also read the configuration.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use serde_json::json;
 use super::raw::Document;
 use super::raw::RawValue;
 
-/// The schema, as draft 2020-12 has it.
+/// The schema, by draft 2020-12.
 pub fn schema() -> Value {
     let mut definitions = BTreeMap::new();
     let root = Document::schema(&mut definitions);
@@ -42,7 +42,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_are_offered_with_what_they_hold() {
+    fn keys_refer_to_the_schema_of_their_value() {
         let schema = schema();
         assert_eq!(schema["$defs"]["Listener"]["properties"]["tls"]["$ref"], "#/$defs/ListenerTls");
         assert!(schema["$defs"]["Limit"]["properties"]["distinct"].is_object());

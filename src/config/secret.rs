@@ -1,6 +1,6 @@
-//! What no message may show: passwords in URLs, and the paths of webhooks.
+//! Masks what no message may show: passwords in URLs, and the paths of webhooks.
 
-/// A text whose URLs hold no user name and no password; carets still fit.
+/// Masks user names and passwords in URLs. The length stays the same, so that carets still fit.
 pub(super) fn masked(text: &str) -> String {
     let mut masked = String::with_capacity(text.len());
     let mut rest = text;
@@ -12,7 +12,7 @@ pub(super) fn masked(text: &str) -> String {
     masked + rest
 }
 
-/// Where the first user name and password of a text stand.
+/// The byte range of the first user name and password in a text.
 fn credentials(text: &str) -> Option<(usize, usize)> {
     let mut from = 0;
     while let Some(at) = text[from..].find("://") {
@@ -22,7 +22,7 @@ fn credentials(text: &str) -> Option<(usize, usize)> {
             let end = after.find(|c: char| c.is_whitespace() || matches!(c, '/' | '"' | '\'' | '`'));
             after[..end.unwrap_or(after.len())].rfind('@')
         } else {
-            // A password in the address of a server holds anything, spaces and quotes too.
+            // A password in the URL of a Redis may hold anything, spaces and quotes too.
             after.rfind('@')
         };
         if let Some(length) = length {
@@ -30,19 +30,19 @@ fn credentials(text: &str) -> Option<(usize, usize)> {
         }
         from = start;
     }
-    // The address of a Redis without its slashes.
+    // The URL of a Redis without its slashes.
     let start = from + text[from..].to_ascii_lowercase().find("redis:")? + "redis:".len();
     let end = start + text[start..].rfind('@')?;
     Some((start, end))
 }
 
-/// Whether a text ends in the scheme of a web server, whose URLs end where words end.
+/// Whether a text ends in `http` or `https`, whose URLs end where words end.
 fn is_web(before: &str) -> bool {
     let scheme = before.rsplit(|c: char| !c.is_ascii_alphanumeric()).next().unwrap_or_default();
     scheme.eq_ignore_ascii_case("http") || scheme.eq_ignore_ascii_case("https")
 }
 
-/// Whether a line has the key of a webhook, wherever it stands.
+/// Whether a line has the key `webhook`, or looks like it.
 pub(super) fn holds_webhook(line: &str) -> bool {
     let line = line.to_ascii_lowercase();
     let mut after =
@@ -50,7 +50,7 @@ pub(super) fn holds_webhook(line: &str) -> bool {
     after.any(|rest| rest.trim_start().starts_with(':')) || (line.contains("hook") && line.contains("://"))
 }
 
-/// A text whose addresses end with the name of the host, with a scheme and without; carets still fit.
+/// Masks what follows the host in URLs, with a scheme and without. The length stays the same.
 pub(super) fn without_paths(text: &str) -> String {
     let mut result = String::with_capacity(text.len());
     for word in text.split_inclusive(|c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '`')) {
@@ -59,7 +59,7 @@ pub(super) fn without_paths(text: &str) -> String {
             result.push_str(word);
             continue;
         };
-        // What closes a list or a map behind it is no part of it.
+        // A bracket, comma or quote at the end is not part of the URL.
         let end = path + word[path..].trim_end_matches(|c: char| c.is_whitespace() || ",}])'\"`".contains(c)).len();
         result.push_str(&word[..path]);
         result.extend(word[path..end].chars().map(|_| '*'));
@@ -73,13 +73,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_password_in_a_url_is_not_told() {
+    fn a_password_in_a_url_is_masked() {
         assert_eq!(masked("a: http://u:p@h/x@y 'redis://:é@h'"), "a: http://***@h/x@y 'redis://**@h'");
         assert_eq!(masked("http://h ://"), "http://h ://");
     }
 
     #[test]
-    fn a_password_of_redis_is_not_told_whatever_it_holds_and_however_it_is_misspelt() {
+    fn a_password_of_redis_is_masked_whatever_it_holds_and_however_it_is_misspelt() {
         for line in [
             "redis://:secret/word@h",
             "redis: {url: 'redis://u:secret \"word@h'}",
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn the_path_of_a_webhook_is_not_told() {
+    fn the_path_of_a_webhook_is_masked() {
         for (line, expected) in [
             (
                 "ops: {webhook: https://h.example/T0/s3cret, every: 1m}",
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_with_a_webhook_are_known() {
+    fn lines_with_a_webhook_are_found() {
         for line in ["webhook: x", "ops: {\"webhook\" : x}", "Webhook: x", "webhok: https://hooks.example.com/T0"] {
             assert!(holds_webhook(line), "{line}");
         }

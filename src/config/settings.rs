@@ -19,7 +19,7 @@ use crate::record::notify::NotifySettings;
 use crate::store;
 use crate::upstream;
 
-/// A configuration, checked.
+/// A checked configuration.
 #[derive(Clone, Debug)]
 pub struct Settings {
     pub listen: Vec<listen::ListenerConfig>,
@@ -34,17 +34,17 @@ pub struct Settings {
     pub log: LogSettings,
     pub connections: listen::Settings,
     pub requests: gateway::GatewaySettings,
-    /// Every file that was read, the configuration first: a change of any means reading anew.
+    /// Every file that was read, the configuration first. A change of any of them causes a reload.
     pub files: Vec<WatchedFile>,
-    /// Every file that is to be written, with where it is named.
+    /// Every file that is to be written, with the place that names it.
     pub outputs: Vec<OutputFile>,
     pub warnings: Warnings,
 }
 
-/// What is no mistake, and probably not meant, and the text it was found in: of the same text it is said once.
+/// The warnings of a configuration. They are logged once for each text that has them.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Warnings {
-    /// A hash of it.
+    /// A hash of the text.
     text: u64,
     pub found: Vec<Diagnostic>,
 }
@@ -61,7 +61,7 @@ impl Warnings {
 #[derive(Clone, Debug)]
 pub struct OutputFile {
     path: PathBuf,
-    /// Where it is named.
+    /// The place that names it.
     place: Diagnostic,
 }
 
@@ -70,7 +70,7 @@ impl OutputFile {
         Self { path: path.to_owned(), place }
     }
 
-    /// The mistake that one of `outputs` is, now that it could not be opened.
+    /// The mistake of one of `outputs` that could not be opened.
     pub fn unwritable(outputs: &[Self], path: &Path, message: &str) -> Diagnostic {
         let named = outputs.iter().find(|output| output.path == path).map(|output| output.place.clone());
         let mistake = named.unwrap_or_else(|| Diagnostic::new(path, 1, 1, ""));

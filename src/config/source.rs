@@ -1,12 +1,12 @@
-//! The text that mistakes point into: files and flags, and what `${NAME}` in a value stands for.
+//! The texts that mistakes point into: files and flags.
 
 use std::path::Path;
 use std::path::PathBuf;
 
-/// A stretch of a source, within one line.
+/// A range of a source, within one line.
 #[derive(Clone, Copy, Debug, Default, Eq, Ord, PartialEq, PartialOrd)]
 pub struct SourceRange {
-    /// Which of the sources.
+    /// The number of the source.
     pub source: u16,
     /// From 1.
     pub line: u32,
@@ -16,7 +16,7 @@ pub struct SourceRange {
     pub length: u32,
 }
 
-/// A text and the name under which the person who wrote it knows it.
+/// A text, and the file name or flag it comes from.
 #[derive(Clone, Debug)]
 pub struct Source {
     name: PathBuf,
@@ -48,7 +48,7 @@ impl Source {
 }
 
 impl Source {
-    /// The key at the left edge under which a line stands, or which begins it.
+    /// The top-level key that a line belongs to.
     pub fn section(&self, number: usize) -> Option<&str> {
         let mut lines = (1..=number).rev().filter_map(|number| self.line(number));
         let key = lines.find(|line| line.starts_with(|c: char| c.is_alphanumeric() || matches!(c, '"' | '\'')))?;

@@ -31,7 +31,7 @@ impl Compiler {
         Some(AdminSettings { address, token })
     }
 
-    /// Reads the file with the admin token. What it holds is for the admin API, and for no message.
+    /// Reads the file with the admin token. No message shows its content.
     fn token(&mut self, file: &Text) -> Option<Token> {
         let NamedFile { path, content } = self.file(file, "token")?;
         let lines = content.lines().filter(|line| !line.trim().is_empty()).count();
@@ -44,7 +44,7 @@ impl Compiler {
             }
             _ => format!("the token file `{}` has several lines", file.value),
         };
-        self.mistakes.report(file.at, message, "write one line into it, for instance from `openssl rand -hex 32`");
+        self.mistakes.report(file.at, message, "write one line into it, for example from `openssl rand -hex 32`");
         None
     }
 }

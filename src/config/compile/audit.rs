@@ -13,13 +13,13 @@ impl Compiler {
     pub(super) fn audit(&mut self, document: &Document) -> AuditSettings {
         let Some(raw) = document.audit.get() else { return AuditSettings::default() };
         if raw.file.is_absent() && raw.redis_stream.is_absent() && raw.sqlite.is_absent() {
-            let help = "name one: `file: audit.jsonl`, or remove `audit`";
-            self.mistakes.report(raw.at, "an `audit` without a place to keep it", help);
+            let help = "add one: `file: audit.jsonl`, or remove `audit`";
+            self.mistakes.report(raw.at, "`audit` has neither `file`, `redis_stream` nor `sqlite`", help);
         }
         let file = raw.file.get().and_then(|text| self.output_of_lines(text));
         let sqlite = raw.sqlite.get().and_then(|text| self.output(text));
         if let (Some(text), true) = (raw.sqlite.get(), sqlite.is_some() && file == sqlite) {
-            let message = "`file` and `sqlite` are one file, and cannot share it";
+            let message = "`file` and `sqlite` are the same file";
             self.mistakes.report(text.at, message, "give one of the two another path");
         }
         AuditSettings { file, redis_stream: raw.redis_stream.get().and_then(|raw| self.redis_stream(raw)), sqlite }
@@ -28,7 +28,7 @@ impl Compiler {
     fn redis_stream(&mut self, raw: &raw::record::RedisStream) -> Option<RedisStream> {
         if !self.has_redis {
             let help = "add `store: {redis: {url: \"redis://127.0.0.1:6379/0\"}}`, or write to a `file`";
-            self.mistakes.report(raw.at, "a stream in Redis, and there is no `store.redis`", help);
+            self.mistakes.report(raw.at, "`redis_stream` needs a Redis, and there is no `store.redis`", help);
         }
         let max_entries = self.count(&raw.max_entries).map(|count| u64::from(count.get()));
         let name = raw.key.get()?;
@@ -38,7 +38,7 @@ impl Compiler {
         let Text { value, at } = name;
         if value.is_empty() || value.chars().any(|c| c.is_whitespace() || c.is_control()) {
             let help = "write one without spaces, such as `portcullis:audit`";
-            self.mistakes.report(*at, format!("`{value}` is no key for a stream"), help);
+            self.mistakes.report(*at, format!("`{value}` is not a key for a stream"), help);
         }
         Some(RedisStream {
             key: Arc::from(value.as_str()),

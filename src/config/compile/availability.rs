@@ -1,4 +1,4 @@
-//! What limits may ask for where they stand: answers that mean something, and clients that are known.
+//! Which outcomes and known clients are available to a limit, depending on its route.
 
 use super::compiler::Compiler;
 use crate::config::raw;
@@ -10,24 +10,25 @@ use crate::config::source::SourceRange;
 use crate::key::Selector;
 use crate::outcome::Outcome;
 
-/// What the routes know that a limit holds on. What was written wrongly counts as there.
+/// What is available on the routes that a limit applies to. An invalid setting counts as available, so that it is reported
+/// only once.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Availability {
-    /// The limit holds for every request, whatever its route.
+    /// The limit applies to every request, whatever its route.
     everywhere: bool,
-    /// What answers can mean; `None`: nobody says.
+    /// The outcomes that answers can have; `None`: no `outcome` is configured.
     answers: Option<PossibleOutcomes>,
     known: KnownClientMethod,
 }
 
-/// What answers can mean.
+/// The outcomes that answers can have.
 #[derive(Clone, Copy, Debug, Default)]
 struct PossibleOutcomes {
     succeed: bool,
     fail: bool,
 }
 
-/// How clients become known, the least telling first.
+/// How clients become known, the weakest method first.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 enum KnownClientMethod {
     Never,
@@ -41,12 +42,12 @@ impl Availability {
         Self { everywhere: false, answers: answers(&route.outcome), known: known(&route.known_clients) }
     }
 
-    /// Of a limit that holds for every request: some route has to know.
+    /// Of a limit that applies to every request: what any route has is available.
     pub(super) fn everywhere(document: &Document) -> Self {
         let mut all = Self { everywhere: true, answers: None, known: KnownClientMethod::Never };
         let routes = match &document.routes {
             Field::Absent => return all,
-            Field::Wrong => {
+            Field::Invalid => {
                 let answers = Some(PossibleOutcomes { succeed: true, fail: true });
                 return Self { answers, known: KnownClientMethod::ByCookie, ..all };
             }
@@ -66,21 +67,21 @@ impl Availability {
         self.answers.is_some_and(|answers| answers.succeed)
     }
 
-    /// Who lacks it, before the name of a key.
+    /// Begins the words for what is missing, before the name of a key.
     fn lacking(self) -> &'static str {
         if self.everywhere { "no route has" } else { "this route has no" }
     }
 }
 
 impl Compiler {
-    /// Refuses what waits for an answer that never comes: `what` is the key and its value.
+    /// Reports a setting that depends on an outcome that no answer can have; `what` is the key and its value.
     pub(super) fn check_awaited(&mut self, at: SourceRange, what: &str, awaited: Outcome, availability: Availability) {
         let lacking = if availability.everywhere { "no route has an" } else { "this route has no" };
         let place = if availability.everywhere { "the route where people log in" } else { "the route" };
         let Some(answers) = availability.answers else {
             self.mistakes.report(
                 at,
-                format!("`{what}` asks what the application's answers mean, and {lacking} `outcome`"),
+                format!("`{what}` needs the meaning of the application's answers, and {lacking} `outcome`"),
                 format!("add one to {place}, such as `outcome: {{failure: {{status: 401}}}}`"),
             );
             return;
@@ -92,37 +93,39 @@ impl Compiler {
         if !comes {
             self.mistakes.report(
                 at,
-                format!("`{what}` waits for a {word}, and {lacking} `outcome` by which an answer is one"),
+                format!(
+                    "`{what}` needs answers that are a {word}, and {lacking} `outcome` that makes an answer a {word}"
+                ),
                 format!("add `{word}` to the `outcome` of {place}, or `otherwise: {word}`"),
             );
         }
     }
 
-    /// Refuses to free known clients where nobody becomes known.
+    /// Reports `unless: [known_client]` where no client can become known.
     pub(super) fn check_known(&mut self, at: SourceRange, availability: Availability) {
         if availability.known == KnownClientMethod::Never {
-            let message = format!("nobody becomes a `known_client`: {} `known_clients`", availability.lacking());
+            let message = format!("no client can become a `known_client`: {} `known_clients`", availability.lacking());
             let help = "add `known_clients: {of: param.username}` to the route where people log in";
             self.mistakes.report(at, message, help);
         }
     }
 
-    /// Refuses a device where no cookie tells one.
+    /// Reports the selector `device` where no device cookie is set.
     pub(super) fn check_device(&mut self, at: SourceRange, selector: &Selector, availability: Availability) {
         if *selector == Selector::Device && availability.known != KnownClientMethod::ByCookie {
             let message =
-                format!("no cookie tells one `device` from another: {} `known_clients`", availability.lacking());
+                format!("the selector `device` needs a device cookie: {} `known_clients`", availability.lacking());
             let help = "add `known_clients: {of: param.username, by: cookie}` to the route where people log in";
             self.mistakes.report(at, message + " by cookie", help);
         }
     }
 }
 
-/// What answers can mean under an outcome; anything where it has a mistake.
+/// The outcomes that answers can have under an `outcome`; all of them if it has a mistake.
 fn answers(outcome: &Field<raw::outcome::Outcome>) -> Option<PossibleOutcomes> {
     let raw = match outcome {
         Field::Absent => return None,
-        Field::Wrong => return Some(PossibleOutcomes { succeed: true, fail: true }),
+        Field::Invalid => return Some(PossibleOutcomes { succeed: true, fail: true }),
         Field::Given { value, .. } => value,
     };
     let rest = otherwise(raw);
@@ -135,18 +138,18 @@ fn answers(outcome: &Field<raw::outcome::Outcome>) -> Option<PossibleOutcomes> {
 fn known(clients: &Field<raw::outcome::KnownClients>) -> KnownClientMethod {
     let by = match clients {
         Field::Absent => return KnownClientMethod::Never,
-        Field::Wrong => return KnownClientMethod::ByCookie,
+        Field::Invalid => return KnownClientMethod::ByCookie,
         Field::Given { value, .. } => &value.by,
     };
     let by_address = match by {
         Field::Absent => true,
-        Field::Wrong => false,
+        Field::Invalid => false,
         Field::Given { value, .. } => value.value == KnownBy::Address,
     };
     if by_address { KnownClientMethod::ByAddress } else { KnownClientMethod::ByCookie }
 }
 
-/// What answers are that neither side matches.
+/// The outcome of an answer that matches neither side.
 pub(super) fn otherwise(raw: &raw::outcome::Outcome) -> Outcome {
     match raw.otherwise.get().map(|otherwise| otherwise.value) {
         Some(Otherwise::Success) => Outcome::Success,

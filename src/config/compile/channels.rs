@@ -16,7 +16,7 @@ use crate::record::notify::Webhook;
 #[derive(Debug, Default)]
 pub(super) struct Channels {
     by_name: HashMap<String, ChannelId>,
-    /// By `ChannelId`; those with mistakes are left out, which have been reported.
+    /// By `ChannelId`. Channels with mistakes are left out.
     compiled: Vec<ChannelSettings>,
 }
 
@@ -43,7 +43,7 @@ impl Compiler {
                 self.mistakes.report(name.at, message, "a configuration holds no more");
                 break;
             };
-            // A reference to a channel with a mistake is no further mistake.
+            // References to a channel with a mistake are not reported as well.
             channels.by_name.insert(name.value.clone(), id);
             if let (Some(name), Some(webhook)) = (checked, webhook) {
                 channels.compiled.push(ChannelSettings { name, webhook, every });
@@ -52,7 +52,7 @@ impl Compiler {
         channels
     }
 
-    /// What is wrong with a webhook is told without it: its path is a secret.
+    /// Messages do not show the webhook: its path is a secret.
     fn webhook(&mut self, text: &Text) -> Option<Webhook> {
         let webhook = Webhook::parse(&text.value).map_err(InvalidValue::from);
         let webhook = webhook
@@ -62,13 +62,17 @@ impl Compiler {
         Some(webhook)
     }
 
-    /// Who is told, by name.
+    /// The channels of a limit.
     pub(super) fn notified(&mut self, names: &[Text], channels: &Channels) -> Vec<ChannelId> {
         let mut notified = Vec::with_capacity(names.len());
         for name in names {
             match channels.by_name.get(&name.value) {
                 Some(id) if notified.contains(id) => {
-                    self.mistakes.report(name.at, format!("`{}` is told twice", name.value), "remove one of the two");
+                    self.mistakes.report(
+                        name.at,
+                        format!("the channel `{}` is named twice", name.value),
+                        "remove one of the two",
+                    );
                 }
                 Some(id) => notified.push(*id),
                 None => {

@@ -13,7 +13,7 @@ use crate::config::raw::Spanned;
 use crate::config::raw::Text;
 
 impl Compiler {
-    /// Which proxies are believed; also settles how wide a net one client is.
+    /// The trusted proxies. Also sets the address prefix of one client.
     pub(super) fn clients(&mut self, document: &Document) -> TrustedProxies {
         let Some(client) = document.client_ip.get() else {
             return TrustedProxies::new(Vec::new(), ForwardingHeader::XForwardedFor);
@@ -35,7 +35,7 @@ impl Compiler {
         TrustedProxies::new(networks, header.unwrap_or(ForwardingHeader::XForwardedFor))
     }
 
-    /// A prefix for each family; what is left out is as in the `client_ip` section, or its default.
+    /// A prefix for each address family. The default is that of the `client_ip` section.
     pub(super) fn prefix(&mut self, v4: &Field<Spanned<u64>>, v6: &Field<Spanned<u64>>) -> Prefix {
         Prefix { v4: self.bits(v4, 32, self.prefix.v4), v6: self.bits(v6, 128, self.prefix.v6) }
     }
@@ -47,7 +47,7 @@ impl Compiler {
             _ => {
                 let message = format!("`{value}` is not a prefix length, expected 1 to {most}");
                 let help = if *value == 0 {
-                    "one budget for everyone is `key: []`".to_owned()
+                    "write `key: []` for one count of all requests".to_owned()
                 } else {
                     format!("a whole address has {most} bits")
                 };
@@ -75,16 +75,13 @@ impl Compiler {
         }
     }
 
-    /// Whoever trusts everyone lets everyone choose who they are.
+    /// A gateway that trusts every peer lets every client choose its address.
     fn refuse_everyone(&mut self, network: &Spanned<IpNet>) {
         if network.value.prefix_len() == 0 {
             self.mistakes.report(
                 network.at,
-                format!(
-                    "`{}` trusts everyone: any client could write whose address it likes into the header",
-                    network.value
-                ),
-                "name the networks of your proxies alone, such as `10.0.0.0/8`",
+                format!("`{}` trusts everyone: any client could write any address into the header", network.value),
+                "name only the networks of your proxies, such as `10.0.0.0/8`",
             );
         }
     }

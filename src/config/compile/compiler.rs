@@ -17,29 +17,29 @@ use crate::files::WatchedFile;
 use crate::limit::OnFailure;
 use crate::units::Span;
 
-/// What the sections share while they are compiled.
+/// The state that all sections share while they are compiled.
 pub(super) struct Compiler {
     pub(super) mistakes: Mistakes,
-    /// Paths are relative to this.
+    /// The directory that paths are relative to.
     pub(super) base: PathBuf,
     /// Every file read so far.
     pub(super) files: Vec<WatchedFile>,
     /// Every file that is to be written.
     pub(super) outputs: Vec<OutputFile>,
-    /// How wide a net one client is, where a key does not say.
+    /// The address prefix of one client, for keys that do not set their own.
     pub(super) prefix: Prefix,
-    /// What holds while Redis is away, where a limit does not say.
+    /// What to do while Redis is down, for limits that do not set their own.
     pub(super) on_failure: OnFailure,
     pub(super) has_redis: bool,
 }
 
 impl Compiler {
-    /// A number from 1; what is left out is the default.
+    /// A number from 1, or the default.
     pub(super) fn positive(&mut self, field: &Field<Spanned<u64>>, default: u32) -> u32 {
         self.count(field).map_or(default, NonZeroU32::get)
     }
 
-    /// A number from 1 to the largest of 32 bits; `None` where it is left out or wrong.
+    /// A number from 1 to `u32::MAX`; `None` where it is left out or invalid.
     pub(super) fn count(&mut self, field: &Field<Spanned<u64>>) -> Option<NonZeroU32> {
         let Spanned { value, at } = field.get()?;
         match u32::try_from(*value).map(NonZeroU32::new) {
@@ -55,7 +55,7 @@ impl Compiler {
         }
     }
 
-    /// A number that memory can hold; zero is for the caller to judge.
+    /// A number as `usize`. The caller decides about zero.
     pub(super) fn size(&mut self, value: u64, at: SourceRange) -> usize {
         usize::try_from(value).unwrap_or_else(|_| {
             self.mistakes.report(at, format!("`{value}` is too large"), "write a smaller number");
@@ -63,21 +63,21 @@ impl Compiler {
         })
     }
 
-    /// A span above zero; what is left out is the default.
+    /// A span above zero, or the default.
     pub(super) fn span(&mut self, field: &Field<Spanned<Span>>, default: Duration) -> Duration {
         let Some(Spanned { value: Span(span), at }) = field.get() else { return default };
         if span.is_zero() {
-            self.mistakes.report(*at, "a time of zero leaves no time at all", "write one such as `500ms` or `20s`");
+            self.mistakes.report(*at, "a duration of zero is too short", "write one such as `500ms` or `20s`");
         }
         *span
     }
 
-    /// Parses a text by the type that knows its meaning.
+    /// Parses a text.
     pub(super) fn parse<T: FromStr<Err: Into<InvalidValue>>>(&mut self, text: &Text) -> Option<T> {
         self.parsed(text, text.value.parse())
     }
 
-    /// Reports why a text means nothing.
+    /// Reports why a text could not be parsed.
     pub(super) fn parsed<T>(&mut self, text: &Text, parsed: Result<T, impl Into<InvalidValue>>) -> Option<T> {
         parsed.map_err(|error| error.into().report(text.at, &mut self.mistakes)).ok()
     }

@@ -1,4 +1,4 @@
-//! Names that are made where people choose none: of routes, and the beginnings of their limits' names.
+//! Default names of routes, and the first part of the default names of their limits.
 
 use std::collections::HashSet;
 use std::fmt::Write;
@@ -10,19 +10,19 @@ use crate::config::raw::forms::MapOf;
 use crate::config::raw::route::Match;
 use crate::config::raw::route::Route;
 
-/// Names that routes have or will have.
+/// The names of routes, given and default.
 #[derive(Debug)]
 pub(super) struct RouteNames(HashSet<String>);
 
 impl RouteNames {
-    /// Knows every name that people chose, so that no made one collides with it.
+    /// Reserves every name in the configuration, so that no default name collides with one.
     pub(super) fn reserving(routes: &[Route]) -> Self {
         Self(routes.iter().filter_map(|route| route.name.get()).map(|name| name.value.clone()).collect())
     }
 
-    /// The text of a match, with a number where that is taken.
-    pub(super) fn made(&mut self, matched: Option<&Match>) -> Arc<str> {
-        let title = matched.map(title).unwrap_or_default();
+    /// The text of a match, with a number if that is taken.
+    pub(super) fn default_name(&mut self, matched: Option<&Match>) -> Arc<str> {
+        let title = matched.map(match_text).unwrap_or_default();
         let mut name = title.clone();
         for attempt in 2.. {
             if self.0.insert(name.clone()) {
@@ -35,7 +35,7 @@ impl RouteNames {
 }
 
 /// `POST /login`, `api.example.com/v1/*`.
-fn title(matched: &Match) -> String {
+fn match_text(matched: &Match) -> String {
     let conditions = match matched {
         Match::Short(text) => return text.value.split_whitespace().collect::<Vec<_>>().join(" "),
         Match::Long(conditions) => conditions,
@@ -57,7 +57,7 @@ fn title(matched: &Match) -> String {
     title.trim().to_owned()
 }
 
-/// The entries of a map that may be left out.
+/// The entries of an optional map.
 pub(super) fn entries(field: &Field<MapOf<Text>>) -> &[(Text, Text)] {
     field.get().map(|named| &named.entries[..]).unwrap_or_default()
 }
@@ -66,7 +66,7 @@ fn joined(texts: &[Text]) -> String {
     texts.iter().map(|text| text.value.as_str()).collect::<Vec<_>>().join(",")
 }
 
-/// A title as the beginning of a limit's name: `post-login`.
+/// The default name of a route as the first part of a limit's name: `post-login`.
 pub(super) fn slug(title: &str) -> String {
     let words = title.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
     let slug = words.map(str::to_ascii_lowercase).collect::<Vec<_>>().join("-");
@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_title_becomes_the_beginning_of_a_name() {
+    fn the_name_of_a_route_becomes_the_first_part_of_a_limits_name() {
         assert_eq!(slug("POST /login"), "post-login");
         assert_eq!(slug("api.example.com/v1/*"), "api-example-com-v1");
         assert_eq!(slug("/*"), "route");

@@ -25,7 +25,7 @@ impl Compiler {
             self.mistakes.report(
                 at,
                 "`body` and `body_file` exclude each other",
-                "`body` is sent to everyone as it is, `body_file` is a page for browsers: keep one",
+                "`body` is sent to every client as it is, `body_file` is a page for browsers: keep one of the two",
             );
         }
         let headers = self.response_headers(response);
@@ -36,12 +36,12 @@ impl Compiler {
         {
             self.mistakes.report(
                 *at,
-                format!("a response with status {} sends nobody to another address", status.as_u16()),
+                format!("a response with status {} does not redirect", status.as_u16()),
                 "write 303 or another redirect, or remove `status`: with `redirect` it is 303",
             );
         }
         let body = self.body(response, &headers);
-        // The body's type travels with the body.
+        // The content type is kept with the body.
         let headers = headers.into_iter().filter(|(name, _)| body.is_none() || name != header::CONTENT_TYPE).collect();
         DenyResponse { status: status.map(|status| status.value.0), body, headers, redirect }
     }
@@ -69,7 +69,7 @@ impl Compiler {
                 self.mistakes.report(name.at, format!("`{}` is not a header name", name.value), help);
                 continue;
             };
-            if OURS.contains(&header) {
+            if SET_BY_GATEWAY.contains(&header) {
                 let help = "remove it: portcullis writes this header itself";
                 self.mistakes.report(name.at, format!("`{}` cannot be set here", name.value), help);
                 continue;
@@ -81,7 +81,7 @@ impl Compiler {
             }
             let Ok(content) = HeaderValue::from_str(&value.value) else {
                 let help = "header values are one line of visible ASCII characters";
-                self.mistakes.report(value.at, format!("this is no value for the header `{header}`"), help);
+                self.mistakes.report(value.at, format!("this is not a value for the header `{header}`"), help);
                 continue;
             };
             headers.push((header, content));
@@ -97,14 +97,14 @@ impl Compiler {
             Ok(value) if is_place && is_plain => Some(value),
             _ => {
                 let help = "write a path such as `/slow-down`, or a URL such as `https://status.example.com/`";
-                self.mistakes.report(target.at, format!("`{text}` is no address to send anyone to"), help);
+                self.mistakes.report(target.at, format!("`{text}` is not an address to redirect to"), help);
                 None
             }
         }
     }
 }
 
-/// What an inline body is, where no `content-type` says it.
+/// The content type of an inline body without a `content-type` header.
 fn guessed_type(body: &str) -> &'static str {
     let is_json = || serde_json::from_str::<serde::de::IgnoredAny>(body).is_ok();
     match body.trim_start().chars().next() {
@@ -114,8 +114,8 @@ fn guessed_type(body: &str) -> &'static str {
     }
 }
 
-/// Headers that say how a response is framed, how long it may be kept, and when to come back.
-const OURS: &[HeaderName] = &[
+/// Headers for framing, caching and `Retry-After`, which the gateway sets itself.
+const SET_BY_GATEWAY: &[HeaderName] = &[
     header::CONNECTION,
     header::CONTENT_LENGTH,
     header::TRANSFER_ENCODING,
@@ -131,7 +131,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_inline_body_says_what_it_is() {
+    fn the_type_of_an_inline_body_is_guessed() {
         assert_eq!(guessed_type("\n<!doctype html><p>Slow down"), "text/html; charset=utf-8");
         assert_eq!(guessed_type(r#"{"error": "slow down"}"#), "application/json");
         assert_eq!(guessed_type("{slow down}"), "text/plain; charset=utf-8");

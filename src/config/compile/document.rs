@@ -19,7 +19,7 @@ use crate::route::RouteTable;
 use crate::route::UpstreamId;
 use crate::upstream::HeadBounds;
 
-/// Compiles a document; `None`: it was no map, which has been reported.
+/// Compiles a document; `None`: it was not a map, which has been reported.
 pub fn compile(
     document: Option<&Document>,
     base: PathBuf,
@@ -41,7 +41,7 @@ pub fn compile(
 }
 
 impl Compiler {
-    /// Settings that are right only if no mistake was reported: what is wrong is filled in with defaults.
+    /// Settings that are valid only if no mistake was reported: invalid values are replaced by defaults.
     fn settings(&mut self, document: &Document) -> Settings {
         let listen = self.listen(document);
         let admin = self.admin(document, &listen);

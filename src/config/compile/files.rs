@@ -13,7 +13,7 @@ use crate::config::text_file::UnreadableFile;
 use crate::files;
 use crate::files::WatchedFile;
 
-/// A file that was named and read.
+/// The path and the content of a file that the configuration names.
 #[derive(Debug)]
 pub(super) struct NamedFile {
     pub path: PathBuf,
@@ -21,7 +21,7 @@ pub(super) struct NamedFile {
 }
 
 impl Compiler {
-    /// Reads a file that the configuration names: `kind` says what it is, in a message.
+    /// Reads a file that the configuration names; `kind` is for messages.
     pub(super) fn file(&mut self, name: &Text, kind: &str) -> Option<NamedFile> {
         let path = self.base.join(&name.value);
         self.files.push(WatchedFile::as_it_is(&path));
@@ -42,17 +42,17 @@ impl Compiler {
         if Path::new(&name.value).is_relative() {
             self.mistakes.report(name.at, message, "paths are relative to the configuration file");
         } else {
-            self.mistakes.report(name.at, message, "check the path, and who may read it");
+            self.mistakes.report(name.at, message, "check the path and its permissions");
         }
         None
     }
 
-    /// A file that will be written; it need not be there yet.
+    /// A file that will be written. It need not exist yet.
     pub(super) fn output(&mut self, name: &Text) -> Option<PathBuf> {
         self.writable(name, files::check_regular_or_absent)
     }
 
-    /// The same for lines, which a FIFO or a terminal takes as well.
+    /// A file that lines will be appended to, which may also be a FIFO or a terminal.
     pub(super) fn output_of_lines(&mut self, name: &Text) -> Option<PathBuf> {
         self.writable(name, files::check_appendable)
     }
@@ -67,19 +67,19 @@ impl Compiler {
             Err(error) if error.kind() == io::ErrorKind::InvalidInput => {
                 format!("cannot write to `{}`: {error}", name.value)
             }
-            Err(error) if error.kind() == io::ErrorKind::IsADirectory => format!("`{}` is no file", name.value),
-            _ if is_no_name => format!("`{}` is no file", name.value),
-            // What else is wrong shows when it is opened.
+            Err(error) if error.kind() == io::ErrorKind::IsADirectory => format!("`{}` is not a file", name.value),
+            _ if is_no_name => format!("`{}` is not a file", name.value),
+            // Other errors are reported when the file is opened.
             _ => {
                 self.outputs.extend(self.mistakes.at(name.at).map(|place| OutputFile::new(&path, place)));
                 return Some(path);
             }
         };
-        let help = "write the path of a file; it is made when it is not there, its folder is not";
+        let help = "write the path of a file in a directory that exists; the file itself is created if missing";
         self.mistakes.report(name.at, message, help);
         None
     }
 }
 
-/// What to do about a path that looks like a glob.
+/// The help for a path that looks like a glob.
 pub(super) const ONE_FILE: &str = "name one file";

@@ -1,4 +1,4 @@
-//! Keys of limits, and selectors with the nets they are cut to.
+//! The keys of limits, and their selectors.
 
 use super::compiler::Compiler;
 use super::limit_context::Captures;
@@ -16,14 +16,14 @@ use crate::spelling::listed;
 use crate::spelling::nearest;
 
 impl Compiler {
-    /// The key of a limit that stands there.
+    /// The key of a limit.
     pub(super) fn key(&mut self, limit: &raw::limit::Limit, context: LimitContext<'_>) -> Option<KeySpec> {
         let key = limit.key.get()?;
         let mut parts = Vec::with_capacity(key.items.len());
         for raw_part in &key.items {
             let Some(part) = self.limit_part(raw_part, context) else { continue };
             if parts.contains(&part) {
-                let message = format!("`{}` stands in this key twice", part.selector);
+                let message = format!("this key has `{}` twice", part.selector);
                 self.mistakes.report(raw_part.selector.at, message, "remove one of the two");
             }
             parts.push(part);
@@ -31,14 +31,14 @@ impl Compiler {
         (parts.len() == key.items.len()).then_some(KeySpec { parts })
     }
 
-    /// A selector of a limit that stands there.
+    /// A selector of a limit.
     pub(super) fn limit_part(&mut self, raw: &raw::limit::KeyPart, context: LimitContext<'_>) -> Option<KeyPart> {
         let part = self.captured_part(raw, context.captures)?;
         self.check_device(raw.selector.at, &part.selector, context.availability);
         Some(part)
     }
 
-    /// A selector where the path captures these names.
+    /// A selector on a route whose path has these captures.
     pub(super) fn captured_part(&mut self, raw: &raw::limit::KeyPart, captures: Captures<'_>) -> Option<KeyPart> {
         let part = self.key_part(raw)?;
         if let Selector::Capture(name) = &part.selector {
@@ -58,7 +58,7 @@ impl Compiler {
             self.misplaced(options.v4.key().or(options.v6.key()), "`v4` and `v6` are options of `client_ip`");
         }
         if !selector.normalises() {
-            let message = format!("`raw` changes nothing about `{selector}`, which is taken as sent anyway");
+            let message = format!("`raw` has no effect on `{selector}`, which is always taken as sent");
             self.misplaced(options.raw.key(), &message);
         }
         let is_text = !matches!(
@@ -71,13 +71,13 @@ impl Compiler {
                 | Selector::Device
         );
         if !is_text {
-            let message = format!("`{selector}` is no name of anybody, so it has no local part");
+            let message = format!("`{selector}` is not a user name, so it has no local part");
             self.misplaced(options.normalise.key(), &message);
         }
         let as_sent = options.raw.get().is_some_and(|raw| raw.value);
         if as_sent && let Some(key) = options.normalise.key() {
-            let help = "remove one of the two: what is taken as sent has no local part";
-            self.mistakes.report(key, "`normalise` beside `raw: true`", help);
+            let help = "remove one of the two";
+            self.mistakes.report(key, "`normalise` and `raw: true` exclude each other", help);
         }
         let spelling = match options.normalise.get().map(|word| word.value) {
             Some(raw::limit::Normalise::LocalPart) => Spelling::LocalPart,
@@ -95,7 +95,7 @@ impl Compiler {
 
     pub(super) fn selector(&mut self, text: &Text) -> Option<Selector> {
         let help = match text.value.as_str() {
-            "*" => "one budget for everyone is `key: []`",
+            "*" => "write `key: []` for one count of all requests",
             _ => "name one, such as `header.x-api-key` or `param.username`",
         };
         if self.refuse_glob(text, "the name in a selector", help) {
@@ -121,7 +121,7 @@ impl Compiler {
         None
     }
 
-    /// The selector with every net it is cut to known.
+    /// The selector with its address prefixes filled in.
     pub(super) fn filled(&mut self, selector: Selector, options: Option<&KeyOptions>) -> Selector {
         match (selector, options) {
             (Selector::ClientIp(_), Some(options)) => Selector::ClientIp(Some(self.prefix(&options.v4, &options.v6))),
@@ -134,22 +134,22 @@ impl Compiler {
         match captures {
             Captures::Nowhere => self.mistakes.report(
                 text.at,
-                format!("`path.{name}` is captured by a route's `match`, and this limit stands on no route"),
-                format!("move the limit under a route whose path holds `{{{name}}}`"),
+                format!("`path.{name}` needs a capture in a route's `match`, and this limit is on no route"),
+                format!("move the limit to a route whose path contains `{{{name}}}`"),
             ),
             Captures::Named(names) if !names.iter().any(|known| known == name) => {
                 let help = match nearest(name, &names.iter().map(String::as_str).collect::<Vec<_>>()) {
                     Some(near) => format!("did you mean `path.{near}`?"),
                     None => format!("capture it: `path: /users/{{{name}}}`"),
                 };
-                self.mistakes.report(text.at, format!("the route's path captures no `{name}`"), help);
+                self.mistakes.report(text.at, format!("the route's path has no capture `{name}`"), help);
             }
             Captures::Named(_) | Captures::Unknown => {}
         }
     }
 }
 
-/// What was probably meant by something that is no selector.
+/// What was probably meant by an unknown selector.
 fn selector_advice(written: &str) -> String {
     if written.contains([',', ' ', ';']) {
         return "several selectors are a list: `key: [client_ip, param.username]`".to_owned();

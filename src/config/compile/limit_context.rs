@@ -1,13 +1,13 @@
-//! Where a limit stands in a configuration.
+//! The place of a limit in the configuration.
 
 use super::availability::Availability;
 use super::channels::Channels;
 use super::lists::Lists;
 
-/// Where a limit stands, and what may be referred to there.
+/// The place of a limit, and what it may refer to there.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LimitContext<'s> {
-    /// How limits without a name are called, before their number.
+    /// The first part of the name of limits without one, before their number.
     pub owner: &'s str,
     pub captures: Captures<'s>,
     pub availability: Availability,
@@ -18,7 +18,7 @@ pub(super) struct LimitContext<'s> {
 /// Which names a limit's route captures.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Captures<'c> {
-    /// The limit stands on no route.
+    /// The limit is on no route.
     Nowhere,
     Named(&'c [String]),
     /// The route's match has a mistake of its own.

@@ -1,4 +1,4 @@
-//! Limits: each name once, whatever places it stands in.
+//! Limits. Limits of the same name are one limit, wherever they are written.
 
 use std::collections::HashMap;
 use std::collections::HashSet;
@@ -24,16 +24,16 @@ use crate::outcome::Outcome;
 /// The limits of a configuration by name.
 #[derive(Debug, Default)]
 pub(super) struct Limits {
-    /// Names that people chose, so that no made one collides with them.
+    /// Every name in the configuration, so that no default name collides with one.
     chosen: HashSet<String>,
-    /// With the place of the definition.
+    /// With the place of the first definition.
     by_name: HashMap<Arc<str>, (LimitId, SourceRange)>,
     /// By `LimitId`.
     definitions: Vec<Limit>,
 }
 
 impl Limits {
-    /// Knows every name that the document gives to a limit.
+    /// Reserves every name that the document gives to a limit.
     pub(super) fn reserving(document: &Document) -> Self {
         let everywhere = document.limits.get().map(|limits| &limits.items[..]).unwrap_or_default();
         let routes = document.routes.get().map(|routes| &routes.items[..]).unwrap_or_default();
@@ -46,8 +46,8 @@ impl Limits {
         self.definitions
     }
 
-    /// A name for the limit that stands at `position`, from 1, under `owner`.
-    fn made(&self, owner: &str, position: usize) -> Arc<str> {
+    /// The default name of the limit at `position`, from 1, under `owner`.
+    fn default_name(&self, owner: &str, position: usize) -> Arc<str> {
         let taken = |name: &str| self.chosen.contains(name) || self.by_name.contains_key(name);
         let first = format!("{owner}-{position}");
         let mut name = first.clone();
@@ -86,9 +86,9 @@ impl Compiler {
         for (index, raw_limit) in raw.iter().enumerate() {
             let name = match raw_limit.name.get() {
                 Some(text) => self.name(text),
-                None => Some(limits.made(context.owner, index + 1)),
+                None => Some(limits.default_name(context.owner, index + 1)),
             };
-            // Everything is checked, so that every mistake is found, before one of them ends it.
+            // Both are checked before either ends this limit, so that every mistake is found.
             let limit = self.limit(raw_limit, context);
             let (Some(name), Some(limit)) = (name, limit) else { continue };
             let at = raw_limit.name.get().map_or(raw_limit.at, |name| name.at);
@@ -99,7 +99,7 @@ impl Compiler {
         ids
     }
 
-    /// One limit for one name: the same definition again is the same limit.
+    /// Registers a limit under its name. The same definition again is the same limit.
     fn intern(&mut self, limit: Limit, at: SourceRange, limits: &mut Limits) -> Option<LimitId> {
         if let Some((id, first)) = limits.by_name.get(&limit.name) {
             let known = &limits.definitions[usize::from(id.0)];
@@ -107,12 +107,12 @@ impl Compiler {
                 self.mistakes.report(
                     at,
                     format!(
-                        "the limit `{}` is another one at line {}: `{}` differs",
+                        "the limit `{}` is defined differently at line {}: `{}` differs",
                         limit.name,
                         first.line,
                         difference(known, &limit)
                     ),
-                    "a name is one limit with one counter: make the two alike, or give one another name",
+                    "limits of one name share one counter: make the two equal, or rename one",
                 );
                 return None;
             }
@@ -139,8 +139,8 @@ impl Compiler {
         let then = self.then(raw, context.channels);
         let count = count(raw);
         let reset_on = raw.reset_on.get().map(|answer| match answer.value {
-            raw::limit::Answer::Success => Outcome::Success,
-            raw::limit::Answer::Failure => Outcome::Failure,
+            raw::limit::ResetOutcome::Success => Outcome::Success,
+            raw::limit::ResetOutcome::Failure => Outcome::Failure,
         });
         self.check_answers(raw, count, reset_on, context.availability);
         let rule = self.rule(raw);
@@ -148,7 +148,7 @@ impl Compiler {
         if let (Some(part), Some(raw)) = (&distinct, raw.distinct.get())
             && key.parts.contains(part)
         {
-            let message = format!("`{}` is part of the key: there is one value of it for each", part.selector);
+            let message = format!("`{}` is part of the key, so each key has only one value of it", part.selector);
             self.mistakes.report(raw.selector.at, message, "count different values of another selector");
         }
         let reads_body = key.needs_body() || distinct.as_ref().is_some_and(|part| part.selector.needs_body());
@@ -171,7 +171,7 @@ impl Compiler {
             headers: match raw.headers.get().map(|headers| headers.value) {
                 Some(raw::limit::Detail::RetryAfter) => Detail::RetryAfter,
                 Some(raw::limit::Detail::None) => Detail::None,
-                // One probe must not tell of others' traffic, nor of what became of their logins.
+                // Counts must not reveal the traffic of other people, nor the outcome of their logins.
                 None if depends_on_others => Detail::RetryAfter,
                 Some(raw::limit::Detail::Full) | None => Detail::Full,
             },
@@ -180,7 +180,7 @@ impl Compiler {
         })
     }
 
-    /// Refuses to wait for answers that never come.
+    /// Reports `count` and `reset_on` that depend on outcomes that no answer can have.
     fn check_answers(
         &mut self,
         raw: &raw::limit::Limit,
@@ -194,7 +194,7 @@ impl Compiler {
             if reset_on == Some(counted)
                 && let Some(reset) = raw.reset_on.get()
             {
-                let message = format!("`{what}` and `reset_on: {}` undo each other", counted.as_str());
+                let message = format!("`{what}` and `reset_on: {}` cancel each other", counted.as_str());
                 self.mistakes.report(reset.at, message, "keep one of the two, or reset on the other");
             }
         }

@@ -16,7 +16,7 @@ use crate::listen::tls;
 /// An entry of `listen`.
 pub(super) struct ListenEntry {
     pub(super) address: Spanned<SocketAddr>,
-    /// Where it says that a PROXY header is required.
+    /// The place that requires a PROXY header.
     proxy_protocol: Option<SourceRange>,
     tls: Option<tls::Settings>,
 }
@@ -26,7 +26,11 @@ impl Compiler {
     pub(super) fn listen(&mut self, document: &Document) -> Vec<ListenEntry> {
         let Some(entries) = document.listen.get() else { return Vec::new() };
         if entries.items.is_empty() && self.mistakes.is_empty() {
-            self.mistakes.report(entries.at, "an empty list: nothing would listen", "write `listen: 0.0.0.0:8080`");
+            self.mistakes.report(
+                entries.at,
+                "the list is empty, so the gateway would not listen anywhere",
+                "write `listen: 0.0.0.0:8080`",
+            );
         }
         let mut described: Vec<ListenEntry> = Vec::new();
         let mut seen: HashMap<SocketAddr, u32> = HashMap::new();
@@ -39,11 +43,15 @@ impl Compiler {
                     (address, listener.proxy_protocol.get().filter(|required| required.value), tls)
                 }
             };
-            // Port 0 is another free port each time.
+            // Port 0 stands for a different free port each time.
             let repeated = if address.value.port() == 0 { None } else { seen.insert(address.value, address.at.line) };
             if let Some(line) = repeated {
-                let message = format!("`{}` is listened on twice", address.value);
-                self.mistakes.report(address.at, message, format!("line {line} has it too: keep one of the two"));
+                let message = format!("`{}` is in `listen` twice", address.value);
+                self.mistakes.report(
+                    address.at,
+                    message,
+                    format!("the first one is at line {line}: keep one of the two"),
+                );
                 continue;
             }
             let address = address.clone();
@@ -52,20 +60,20 @@ impl Compiler {
         described
     }
 
-    /// What is asked of connections at each address.
+    /// The settings of each listener.
     pub(super) fn listeners(
         &mut self,
         document: &Document,
         described: Vec<ListenEntry>,
         proxies: &TrustedProxies,
     ) -> Vec<ListenerConfig> {
-        let trusts_nobody = trusts_nobody(document);
+        let has_no_trusted_proxies = has_no_trusted_proxies(document);
         let listeners = described.into_iter().map(|ListenEntry { address, proxy_protocol, tls }| {
-            if let Some(at) = proxy_protocol.filter(|_| trusts_nobody) {
+            if let Some(at) = proxy_protocol.filter(|_| has_no_trusted_proxies) {
                 self.mistakes.report(
                     at,
-                    "`proxy_protocol: true` lets trusted proxies alone connect, and there is none",
-                    "add `client_ip:` with `trusted_proxies:`, the networks of the proxies in front, or write `false`",
+                    "`proxy_protocol: true` lets only trusted proxies connect, and there are none",
+                    "add `client_ip:` with `trusted_proxies:`, the networks of your load balancers, or write `false`",
                 );
             }
             let settings = ListenerSettings { proxy_protocol: proxy_protocol.map(|_| proxies.clone()), tls };
@@ -75,8 +83,8 @@ impl Compiler {
     }
 }
 
-/// Whether no proxy is trusted, and not because one is misspelt.
-fn trusts_nobody(document: &Document) -> bool {
+/// Whether no proxy is trusted. A mistake in the list counts as trusted proxies.
+fn has_no_trusted_proxies(document: &Document) -> bool {
     let Some(client) = document.client_ip.get() else { return document.client_ip.is_absent() };
     let proxies = &client.trusted_proxies;
     proxies.is_absent() || proxies.get().is_some_and(|proxies| proxies.items.is_empty())

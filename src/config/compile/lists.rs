@@ -31,7 +31,7 @@ use crate::spelling::nearest;
 #[derive(Debug, Default)]
 pub(super) struct Lists {
     by_name: HashMap<String, ListId>,
-    /// By `ListId`; those with mistakes too, so that references to them are no further mistakes.
+    /// By `ListId`. Lists with mistakes are here too, so that references to them are not reported as well.
     lists: Vec<PolicyList>,
 }
 
@@ -41,7 +41,7 @@ impl Lists {
     }
 }
 
-/// Where a list is referred to: not everything is known everywhere.
+/// When a list is looked up. Not every selector has a value by then.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum ListUse {
     /// `access` and `match.client`: before the route is known and the body read.
@@ -57,7 +57,7 @@ impl Compiler {
         let Some(entries) = document.lists.get() else { return lists };
         for (name, list) in &entries.entries {
             if name.value == KNOWN_CLIENT {
-                let help = "that word is for clients that logged in before: give the list another name";
+                let help = "that word stands for clients that logged in before: rename the list";
                 self.mistakes.report(name.at, format!("a list cannot be called `{KNOWN_CLIENT}`"), help);
             }
             let checked = self.name(name);
@@ -84,7 +84,7 @@ impl Compiler {
         }
     }
 
-    /// The lists that are named; `None`: the key is not there.
+    /// The lists of a key; `None`: the key is absent.
     pub(super) fn references(
         &mut self,
         names: &Field<OneOrList<Text>>,
@@ -98,7 +98,7 @@ impl Compiler {
         Some(names.iter().filter_map(|name| self.reference(name, lists, place)).collect())
     }
 
-    /// What a limit does not hold for: lists, and whether known clients are among it.
+    /// The exceptions of a limit: lists, and whether known clients are excepted.
     pub(super) fn unless(
         &mut self,
         names: &Field<OneOrList<Text>>,
@@ -117,8 +117,10 @@ impl Compiler {
     fn reference(&mut self, name: &Text, lists: &Lists, place: ListUse) -> Option<ListId> {
         let Some(id) = lists.by_name.get(&name.value) else {
             if name.value == KNOWN_CLIENT {
-                let message = format!("`{KNOWN_CLIENT}` is no list: who is one shows when a login is tried");
-                self.mistakes.report(name.at, message, "it may stand under `unless` on a limit");
+                let message = format!(
+                    "`{KNOWN_CLIENT}` is not a list: the gateway knows such clients only when a login is tried"
+                );
+                self.mistakes.report(name.at, message, "write it under `unless` of a limit");
                 return None;
             }
             let mut known: Vec<&str> = lists.by_name.keys().map(String::as_str).collect();
@@ -135,29 +137,29 @@ impl Compiler {
         Some(*id)
     }
 
-    /// A list of what is not known yet would hold nobody.
+    /// Reports a list whose selector has no value yet: it would never match.
     fn check_use(&mut self, name: &Text, selector: &Selector, place: ListUse) {
         let known_later = matches!(selector, Selector::Route | Selector::Capture(_));
         let reason = match place {
             ListUse::Unless => return,
-            _ if selector.needs_body() => "is asked before the body is read",
-            ListUse::BeforeRoute if known_later => "is asked before the route is known",
+            _ if selector.needs_body() => "is decided before the body is read",
+            ListUse::BeforeRoute if known_later => "is decided before the route is known",
             ListUse::BeforeRoute | ListUse::BeforeBody => return,
         };
         self.mistakes.report(
             name.at,
-            format!("the list `{}` holds values of `{selector}`, and this {reason}", name.value),
-            "such a list may stand under `unless` on a limit",
+            format!("the list `{}` contains values of `{selector}`, and this {reason}", name.value),
+            "write such a list under `unless` of a limit",
         );
     }
 
     fn list(&mut self, name: &Text, checked: Arc<str>, list: &raw::list::List) -> PolicyList {
         let of = list.of.get().and_then(|part| self.key_part(part));
         if let (Some(KeyPart { selector: Selector::Device, .. }), Some(raw)) = (&of, list.of.get()) {
-            let help = "name what clients present themselves, such as `header.x-api-key`";
-            self.mistakes.report(raw.selector.at, "nobody can list devices: their ids are never shown", help);
+            let help = "name a value that clients send, such as `header.x-api-key`";
+            self.mistakes.report(raw.selector.at, "a list cannot contain devices: their ids are never shown", help);
         }
-        // The client's address is what a list is of anyway.
+        // A list contains client addresses by default.
         let of = of.filter(|part| !matches!(part.selector, Selector::ClientIp(_)));
         if list.addresses.is_absent() && list.file.is_absent() {
             let (message, help) = match &of {
@@ -179,7 +181,7 @@ impl Compiler {
                 if let Some(at) = list.addresses.key() {
                     self.mistakes.report(
                         at,
-                        format!("this list holds values of `{}`, not addresses", part.selector),
+                        format!("this list contains values of `{}`, not addresses", part.selector),
                         "remove `of`, or put the values into a `file`",
                     );
                 }
@@ -226,5 +228,5 @@ impl Compiler {
 /// The word under `unless` for clients that logged in before.
 pub(super) const KNOWN_CLIENT: &str = "known_client";
 
-/// A file with more wrong lines than this is another kind of file.
+/// A file with more invalid lines is probably not a list.
 const MAX_WRONG_LINES: usize = 20;

@@ -1,4 +1,4 @@
-//! The document becomes settings. Every check that needs more than one value is here; all mistakes are collected.
+//! Compiles the document to settings. Every check that needs more than one value is here; all mistakes are collected.
 
 mod admin;
 mod audit;

@@ -10,7 +10,7 @@ use crate::spelling::listed;
 use crate::spelling::nearest;
 
 impl Compiler {
-    /// Refuses what looks like a glob where a text is taken as it stands; whether it did.
+    /// Reports a text that looks like a glob where it is taken literally. Returns whether it does.
     pub(super) fn refuse_glob(&mut self, text: &Text, what: &str, help: &str) -> bool {
         let is_glob = Glob::looks_like_glob(&text.value);
         if is_glob {
@@ -19,28 +19,28 @@ impl Compiler {
         is_glob
     }
 
-    /// A name that may stand in a header, a metric and a log line.
+    /// Checks that a name can be part of a header, a metric and a log line.
     pub(super) fn name(&mut self, text: &Text) -> Option<Arc<str>> {
         if self.refuse_glob(text, "a name that is given", "use letters, digits, `-`, `_` and `.`") {
             return None;
         }
         let name = text.value.as_str();
         let wrong = if name.trim().is_empty() {
-            "a name needs at least one letter".to_owned()
+            "a name must not be empty".to_owned()
         } else if name.trim() != name {
             format!("the name `{name}` begins or ends with a space")
         } else if name.len() > MAX_NAME {
             format!("this name is longer than {MAX_NAME} characters")
         } else if let Some(odd) = name.chars().find(|c| !(c.is_ascii_graphic() || *c == ' ') || matches!(c, '"' | '\\'))
         {
-            format!("the name `{name}` holds {odd:?}")
+            format!("the name `{name}` contains {odd:?}")
         } else {
             return Some(name.into());
         };
         self.mistakes.report(
             text.at,
             wrong,
-            "names stand in headers and metrics: use letters, digits, `-`, `_` and `.`",
+            "names are part of headers and metrics: use letters, digits, `-`, `_` and `.`",
         );
         None
     }
@@ -53,7 +53,7 @@ impl Compiler {
         let help = match nearest(name, known) {
             Some(near) => format!("did you mean `{near}`?"),
             None if known.is_empty() => format!("define it: `{section}: {{{name}: ...}}`"),
-            None => format!("defined are {}", listed(&known[..known.len().min(MAX_SHOWN)])),
+            None => format!("these are defined: {}", listed(&known[..known.len().min(MAX_SHOWN)])),
         };
         if !self.refuse_glob(reference, &format!("the name of {} {kind}", article(kind)), &help) {
             self.mistakes.report(reference.at, format!("there is no {kind} `{name}`"), help);
@@ -67,5 +67,5 @@ fn article(noun: &str) -> &'static str {
 
 const MAX_NAME: usize = 128;
 
-/// More names than this are no help.
+/// A longer list of names does not help.
 const MAX_SHOWN: usize = 12;

@@ -1,4 +1,4 @@
-//! What a route says about the application's answers, and whom a success makes known.
+//! The `outcome` and `known_clients` of a route.
 
 use std::num::NonZeroU32;
 use std::sync::Arc;
@@ -27,8 +27,8 @@ impl Compiler {
     pub(super) fn outcome(&mut self, field: &Field<raw::outcome::Outcome>) -> Option<Arc<OutcomeRule>> {
         let raw = field.get()?;
         if raw.success.is_absent() && raw.failure.is_absent() {
-            let help = "say what one of the two looks like: `failure: {status: 401}`, or `success: {status: 302}`";
-            self.mistakes.report(raw.at, "an `outcome` that tells neither `success` nor `failure`", help);
+            let help = "add one of the two: `failure: {status: 401}`, or `success: {status: 302}`";
+            self.mistakes.report(raw.at, "`outcome` has neither `success` nor `failure`", help);
         }
         let success = raw.success.get().map(|matchers| self.matchers(matchers, "success"));
         let failure = raw.failure.get().map(|matchers| self.matchers(matchers, "failure"));
@@ -44,8 +44,8 @@ impl Compiler {
             raw.json.is_absent(),
         ];
         if given.iter().all(|is_absent| *is_absent) {
-            let help = "say what it looks like, such as `{status: 401}`; for the rest there is `otherwise`";
-            self.mistakes.report(raw.at, format!("an empty `{side}` is every answer"), help);
+            let help = "write what such an answer has, for example `{status: 401}`; `otherwise` is for all others";
+            self.mistakes.report(raw.at, format!("an empty `{side}` matches every answer"), help);
         }
         Matchers {
             status: raw.status.get().and_then(|status| self.status(status)),
@@ -60,7 +60,7 @@ impl Compiler {
         if raw.items.is_empty() {
             self.mistakes.report(
                 raw.at,
-                "an empty list of statuses holds no answer",
+                "an empty list of statuses matches no answer",
                 "write one such as `401` or `4xx`",
             );
         }
@@ -71,13 +71,18 @@ impl Compiler {
     fn cookies(&mut self, field: &Field<OneOrList<Text>>) -> Vec<Glob> {
         let Some(raw) = field.get() else { return Vec::new() };
         if raw.items.is_empty() {
-            self.mistakes.report(raw.at, "an empty list of cookies", "name one such as `session`, or remove `cookie`");
+            self.mistakes.report(
+                raw.at,
+                "the list of cookies is empty",
+                "name one such as `session`, or remove `cookie`",
+            );
         }
         for Text { value, at } in &raw.items {
-            // `*` may stand in a name; `?` may not, so that it cannot be meant as it is.
+            // A cookie name may contain `*`, but not `?`.
             let may_stand = |c: char| c.is_ascii_graphic() && !";,=\"\\()<>@:/[]{}".contains(c);
             if value.is_empty() || !value.chars().all(may_stand) {
-                let help = "write its name alone, such as `session` or `wordpress_logged_in_*`; letters are compared with case";
+                let help =
+                    "write only its name, such as `session` or `wordpress_logged_in_*`; letters are compared with case";
                 self.mistakes.report(*at, format!("`{value}` is not the name of a cookie"), help);
             }
         }
@@ -88,19 +93,19 @@ impl Compiler {
         let Some(JsonValues(named)) = raw.json.get() else { return Vec::new() };
         if named.entries.is_empty() && self.mistakes.is_empty() {
             let help = "write a path and the value there: `{ok: false}`, or remove `json`";
-            self.mistakes.report(named.at, "an empty `json` looks at nothing", help);
+            self.mistakes.report(named.at, "an empty `json` checks nothing", help);
         }
         for (path, _) in &named.entries {
             let help = "write the whole path: `error.code`; elements of lists are numbered from 0";
             if !self.refuse_glob(path, "a dotted path", help) && path.value.split('.').any(str::is_empty) {
                 let help = "write names with dots between: `error.code`; elements of lists are numbered from 0";
-                self.mistakes.report(path.at, format!("`{}` is no dotted path", path.value), help);
+                self.mistakes.report(path.at, format!("`{}` is not a dotted path", path.value), help);
             }
         }
         named.entries.iter().map(|(path, value)| (path.value.as_str().into(), value.value.as_str().into())).collect()
     }
 
-    /// What makes clients known on a route with this outcome.
+    /// The known clients of a route.
     pub(super) fn known_clients(
         &mut self,
         field: &Field<raw::outcome::KnownClients>,
@@ -111,8 +116,8 @@ impl Compiler {
         if !availability.succeeds() {
             self.mistakes.report(
                 field.key().unwrap_or(raw.at),
-                "nobody becomes known here: no answer of this route is a success",
-                "say what one looks like: `outcome: {success: {status: 302}}`",
+                "no client can become known here: no answer of this route is a success",
+                "add what a success looks like: `outcome: {success: {status: 302}}`",
             );
         }
         let remember = self.count(&raw.remember).unwrap_or(DEFAULT_REMEMBER);
@@ -122,7 +127,7 @@ impl Compiler {
         }
         let keep = self.span(&raw.r#for, DEFAULT_KEEP);
         if let Some(given) = raw.r#for.get().filter(|_| keep > LONGEST_KEEP.0) {
-            let message = format!("`{}` is too long to know somebody", given.value);
+            let message = format!("`{}` is too long for a known client", given.value);
             self.mistakes.report(
                 given.at,
                 message,
@@ -132,7 +137,7 @@ impl Compiler {
         let of = raw.of.get().and_then(|part| Some((self.captured_part(part, captures)?, part.selector.at)));
         let (of, at) = of?;
         if matches!(of.selector, Selector::ClientIp(_) | Selector::Device) {
-            let message = format!("`{}` is who asks, not what a client is known for", of.selector);
+            let message = format!("`{}` is the client itself, not the name it logs in with", of.selector);
             self.mistakes.report(at, message, "name the field of the user name, such as `param.username`");
         }
         Some(KnownClients {
@@ -150,10 +155,10 @@ impl Compiler {
 
 const DEFAULT_REMEMBER: NonZeroU32 = NonZeroU32::new(5).unwrap();
 
-/// Each is looked through at every login of that name.
+/// Every login of a name searches through all of them.
 const MOST_REMEMBERED: NonZeroU32 = NonZeroU32::new(1_000).unwrap();
 
 const DEFAULT_KEEP: Duration = Duration::from_secs(90 * 86_400);
 
-/// What browsers make of a longer `Max-Age`.
+/// Browsers cut a longer `Max-Age` to this.
 const LONGEST_KEEP: Span = Span(Duration::from_secs(400 * 86_400));

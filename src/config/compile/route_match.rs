@@ -20,7 +20,7 @@ use crate::route::PathPattern;
 use crate::route::PathRegex;
 
 impl Compiler {
-    /// What a route matches; conditions with mistakes are left out, for the mistakes are reported.
+    /// The condition of a route. Parts with mistakes are left out.
     pub(super) fn condition(&mut self, matched: &Match, case: Case, lists: &Lists) -> Condition {
         match matched {
             Match::Short(text) => self.parsed(text, Condition::short(&text.value, case)).unwrap_or_default(),
@@ -30,11 +30,11 @@ impl Compiler {
 
     fn long_condition(&mut self, raw: &Conditions, case: Case, lists: &Lists) -> Condition {
         if let (Some(_), Some(at)) = (raw.path.get(), raw.path_regex.key()) {
-            self.mistakes.report(at, "`path` and `path_regex` exclude each other", "say it in one of the two");
+            self.mistakes.report(at, "`path` and `path_regex` exclude each other", "keep one of the two");
         }
         if let Some(empty) = raw.client.get().filter(|client| client.items.is_empty()) {
             let help = "name a list, or remove `client`";
-            self.mistakes.report(empty.at, "an empty list of lists holds no client", help);
+            self.mistakes.report(empty.at, "an empty `client` matches no client", help);
         }
         let path = raw.path.get().and_then(|text| self.parsed(text, PathPattern::new(&text.value, case)));
         let path_regex = raw.path_regex.get().and_then(|text| self.parsed(text, PathRegex::new(&text.value, case)));
@@ -53,7 +53,7 @@ impl Compiler {
     fn methods(&mut self, raw: &OneOrList<Text>) -> Option<MethodSet> {
         if raw.items.is_empty() {
             let help = "name some, or remove `methods`";
-            self.mistakes.report(raw.at, "an empty list of methods matches no request", help);
+            self.mistakes.report(raw.at, "an empty `methods` matches no request", help);
             return None;
         }
         let parsed: Vec<_> = raw.items.iter().map(|method| self.parse(method)).collect();
@@ -82,4 +82,4 @@ impl Compiler {
     }
 }
 
-const VALUES_ARE_GLOBS: &str = "write the whole name; what stands behind the colon may be a glob";
+const VALUES_ARE_GLOBS: &str = "write the whole name; the value after the colon may be a glob";

@@ -1,4 +1,4 @@
-//! The `routes` section: what holds on each route.
+//! The `routes` section.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use crate::route::Case;
 use crate::route::Route;
 use crate::route::UpstreamId;
 
-/// What is known of the whole file when a route is compiled, and what routes add to.
+/// What routes refer to and add to.
 #[derive(Debug)]
 pub(super) struct RouteContext<'s> {
     pub default: Option<UpstreamId>,
@@ -53,12 +53,12 @@ impl Compiler {
         let condition = matched.map(|matched| self.condition(matched, case, shared.lists)).unwrap_or_default();
         let condition_is_known = matched.is_some() && self.mistakes.len() == mistakes_before;
 
-        // The limits of a route without a name are called by a tidier one than its match.
+        // Without a name the limits are named after the match, with letters and digits alone.
         let (name, owner) = if let Some(name) = raw.name.get() {
             let name = self.name(name).unwrap_or_else(|| Arc::from(""));
             (Arc::clone(&name), name.to_string())
         } else {
-            let title = route_names.made(matched);
+            let title = route_names.default_name(matched);
             let slug = slug(&title);
             (title, slug)
         };
@@ -75,7 +75,7 @@ impl Compiler {
 
         if let Some(empty) = raw.only.get().filter(|only| only.items.is_empty()) {
             let help = "name a list, or remove `only`";
-            self.mistakes.report(empty.at, "an empty `only` lets nobody through", help);
+            self.mistakes.report(empty.at, "an empty `only` refuses every client", help);
         }
         let own = raw.upstream.get().and_then(|upstream| self.upstream(upstream, shared.upstreams));
         Route {

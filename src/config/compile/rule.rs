@@ -1,4 +1,4 @@
-//! How much passes a limit: rates and their algorithms, different values, or requests in flight.
+//! The rule of a limit: rates with an algorithm, distinct values, or concurrent requests.
 
 use std::num::NonZeroU32;
 
@@ -13,7 +13,7 @@ use crate::limit::InvalidRule;
 use crate::limit::Rule;
 
 impl Compiler {
-    /// How much passes.
+    /// The rule of a limit.
     pub(super) fn rule(&mut self, raw: &raw::limit::Limit) -> Option<Rule> {
         if raw.rate.is_absent() && raw.concurrent.is_absent() {
             self.mistakes.report(
@@ -26,7 +26,7 @@ impl Compiler {
                 if raw.distinct.is_absent() {
                     "write `rate: 10/minute`, or `concurrent: 20` for requests in flight"
                 } else {
-                    "write how many different values: `rate: 20/hour`"
+                    "write how many different values may pass: `rate: 20/hour`"
                 },
             );
             return None;
@@ -53,7 +53,7 @@ impl Compiler {
         self.checked(Rule::Rates { algorithm: algorithm?, rates, cost }, raw)
     }
 
-    /// A rule that a request can pass, and whose memory stays within reason.
+    /// Checks that a request can pass the rule, and that it does not need too much memory.
     fn checked(&mut self, rule: Rule, raw: &raw::limit::Limit) -> Option<Rule> {
         let Err(error) = rule.check() else { return Some(rule) };
         let blamed = match error {
@@ -66,11 +66,11 @@ impl Compiler {
         None
     }
 
-    /// The algorithm with its own options; options of others are refused.
+    /// The algorithm with its options. Options of other algorithms are reported.
     fn algorithm(&mut self, raw: &raw::limit::Limit) -> Option<Algorithm> {
         let chosen = match &raw.algorithm {
             Field::Absent => raw::limit::Algorithm::SlidingWindowLog,
-            Field::Wrong => return None,
+            Field::Invalid => return None,
             Field::Given { value, .. } => value.value,
         };
         if !matches!(chosen, raw::limit::Algorithm::TokenBucket) {
@@ -126,7 +126,7 @@ impl Compiler {
         for (key, at) in keys {
             self.refuse_option(
                 at,
-                &format!("`{key}` has no meaning with `distinct`, which counts different values, all exactly"),
+                &format!("`{key}` has no meaning with `distinct`, which always counts different values exactly"),
                 "remove it",
             );
         }

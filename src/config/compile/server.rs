@@ -59,11 +59,11 @@ impl Compiler {
                 let rate = self.within(*value, *at, BODY_RATE, |rate| rate.to_string());
                 settings.body_rate = u32::try_from(rate).unwrap_or_default();
             }
-            // Zero is a choice: stop at once.
+            // Zero is allowed: the gateway stops at once.
             settings.drain = timeouts.drain.get().map_or(settings.drain, |drain| drain.value.0);
             if let Some(Spanned { value: Span(lame_duck), at }) = timeouts.lame_duck.get() {
                 if *lame_duck > LONGEST_LAME_DUCK {
-                    let message = "the gateway would go on for too long after it is told to stop";
+                    let message = "`lame_duck` is too long: the gateway would run that long after it was told to stop";
                     self.mistakes.report(*at, message, "write at most `1h`; load balancers notice within seconds");
                 }
                 settings.lame_duck = *lame_duck;
@@ -105,7 +105,7 @@ impl Compiler {
         settings
     }
 
-    /// A bound where zero is none.
+    /// A bound where zero means none.
     fn bound(&mut self, field: &Field<Spanned<u64>>) -> usize {
         field.get().map_or(0, |Spanned { value, at }| self.size(*value, *at))
     }
@@ -127,19 +127,19 @@ impl Compiler {
     }
 }
 
-/// Bytes per second. More than the second is not slow on many lines.
+/// Bytes per second. Many ordinary connections are slower than the maximum.
 const BODY_RATE: (u64, u64) = (0, 1_000_000);
 
 /// Longer than any load balancer takes to notice.
 const LONGEST_LAME_DUCK: Duration = Duration::from_secs(60 * 60);
 
-/// Less than the first holds no request of a browser; more than the second is a body.
+/// The minimum is needed for the request of a browser. More than the maximum belongs in a body.
 const HEADER_BYTES: (u64, u64) = (1 << 10, 1 << 20);
 
-/// The second is what one request can hold at all.
+/// The maximum is the most that one request can have at all.
 const HEADERS: (u64, u64) = (1, 10_000);
 
-/// Each that is held keeps its connection and a few KiB. None at all is a choice: beyond the bound requests are denied.
+/// Each held request keeps its connection and a few KiB. Zero is allowed: requests beyond the bound are denied.
 const HELD: (u64, u64) = (0, 1_000_000);
 
 /// Each request under way may take as much memory.

@@ -9,13 +9,13 @@ use crate::glob::Glob;
 use crate::upstream::ServerUrl;
 use crate::upstream::address::bare_host;
 
-/// What a server's URL says.
+/// Parses the URL of a server.
 pub(super) fn server_url(url: &str) -> Result<ServerUrl, InvalidValue> {
     if url.contains('@') {
-        // What stands before it may be a password: it is in no message.
+        // The message does not show the URL: it may hold a password.
         return Err(InvalidValue::with(
-            "a server's URL holds no user name or password",
-            "remove what stands before the `@`",
+            "a server's URL must not contain a user name or password",
+            "remove the part before the `@`",
         ));
     }
     let Some((scheme, rest)) = url.split_once("://") else {
@@ -31,7 +31,7 @@ pub(super) fn server_url(url: &str) -> Result<ServerUrl, InvalidValue> {
         "https" => true,
         _ => {
             return Err(InvalidValue::with(
-                format!("`{scheme}://` is not a way to reach a server"),
+                format!("`{scheme}://` is not supported for servers"),
                 format!("write `http://{rest}` or `https://{rest}`"),
             ));
         }
@@ -39,8 +39,8 @@ pub(super) fn server_url(url: &str) -> Result<ServerUrl, InvalidValue> {
     let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
     if rest.len() > authority.len() && &rest[authority.len()..] != "/" {
         return Err(InvalidValue::with(
-            format!("a server's URL ends after the port, but here follows `{}`", &rest[authority.len()..]),
-            format!("write `{scheme}://{authority}`: requests go there with the path they came with"),
+            format!("a server's URL ends after the port, but here `{}` follows", &rest[authority.len()..]),
+            format!("write `{scheme}://{authority}`: requests keep their own path"),
         ));
     }
     if Glob::looks_like_glob(authority) {
@@ -53,7 +53,7 @@ pub(super) fn server_url(url: &str) -> Result<ServerUrl, InvalidValue> {
         )
     };
     let parsed: Authority = authority.to_ascii_lowercase().parse().map_err(|_| malformed())?;
-    // A colon without a number behind it is a port left out by mistake.
+    // After a colon there must be a port.
     let port = authority.rsplit_once(']').map_or(authority, |(_, after)| after).rsplit_once(':').map(|(_, port)| port);
     let port_is_number = port.is_none_or(|port| port.parse::<u16>().is_ok_and(|port| port > 0));
     if parsed.host().is_empty() || !port_is_number || Uri::try_from(format!("http://{parsed}/")).is_err() {
@@ -93,14 +93,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_server_says_what_to_write() {
+    fn the_help_for_an_invalid_server_says_what_to_write() {
         const EXAMPLE: &str = "write one such as `http://127.0.0.1:8000` or `http://app.internal`";
         check("127.0.0.1:8000", Err("a server's URL begins with `http://`: `http://127.0.0.1:8000`"));
         check("//app", Err("a server's URL begins with `http://`"));
         check("ftp://app", Err("write `http://app` or `https://app`"));
-        check("http://app/api", Err("write `http://app`: requests go there with the path they came with"));
-        check("http://app?x=1", Err("write `http://app`: requests go there with the path they came with"));
-        check("http://u:p@app", Err("remove what stands before the `@`"));
+        check("http://app/api", Err("write `http://app`: requests keep their own path"));
+        check("http://app?x=1", Err("write `http://app`: requests keep their own path"));
+        check("http://u:p@app", Err("remove the part before the `@`"));
         check("https://a_b.-", Err("write a DNS name or an IP address"));
         for url in
             ["http://", "http://:80", "http://app:", "http://app:0", "http://app:99999", "http://a b", "http://[::1"]

@@ -1,4 +1,4 @@
-//! The `store` section, and what a limit says about its failure.
+//! The `store` section, and `on_failure` of limits.
 
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -30,8 +30,8 @@ impl Compiler {
         settings.nodes = self.count(&store.nodes).unwrap_or(NonZeroU32::MIN);
         if store.redis.is_absent() {
             let without = [
-                (store.on_failure.key(), "on_failure", "says what holds while Redis does not answer"),
-                (store.nodes.key(), "nodes", "says how many gateways share a Redis"),
+                (store.on_failure.key(), "on_failure", "sets what to do while Redis does not answer"),
+                (store.nodes.key(), "nodes", "sets how many gateways share a Redis"),
             ];
             for (at, key, says) in without.into_iter().filter_map(|(at, key, says)| Some((at?, key, says))) {
                 let message = format!("`{key}` {says}, and there is no `redis` beside it");
@@ -41,11 +41,11 @@ impl Compiler {
         settings
     }
 
-    /// What holds for a limit while Redis is away.
+    /// What to do with requests of a limit while Redis is down.
     pub(super) fn on_failure(&mut self, field: &Field<Spanned<raw::store::OnFailure>>) -> OnFailure {
         let Some(value) = field.get() else { return self.on_failure };
         if let Some(at) = field.key().filter(|_| !self.has_redis) {
-            let message = "`on_failure` says what holds while Redis does not answer, and there is no `store.redis`";
+            let message = "`on_failure` sets what to do while Redis does not answer, and there is no `store.redis`";
             self.mistakes.report(at, message, WITHOUT_REDIS);
         }
         meaning(value.value)
@@ -59,7 +59,7 @@ impl Compiler {
             Some(Spanned { value, at }) => {
                 self.mistakes.report(
                     *at,
-                    format!("`{value}` keys cannot be remembered"),
+                    format!("`{value}` is not a possible number of keys"),
                     format!("write a number from 1 to {LARGEST_MAX_KEYS}; a million keys take about 100 MiB"),
                 );
                 DEFAULT_MAX_KEYS
@@ -85,12 +85,12 @@ impl Compiler {
     fn urls(&mut self, raw: &raw::store::Redis, mode: redis::Mode) -> Vec<Url> {
         let Some(urls) = raw.url.get() else { return Vec::new() };
         if urls.items.is_empty() && self.mistakes.is_empty() {
-            self.mistakes.report(urls.at, "an empty list: no Redis is named", EXAMPLE);
+            self.mistakes.report(urls.at, "the list of urls is empty", EXAMPLE);
         }
         if let (redis::Mode::Single, [_, second, ..], false) = (mode, &urls.items[..], is_wrong(&raw.mode)) {
             self.mistakes.report(
                 second.at,
-                "one server has one url, and `mode` is `single`",
+                "`mode: single` takes one url, and there are several",
                 "add `mode: cluster` or `mode: sentinel`, or keep one url",
             );
         }
@@ -98,7 +98,8 @@ impl Compiler {
         if let Some(((_, first), others)) = read.split_first() {
             for (at, other) in others {
                 if let Some(differs) = first.differs(other) {
-                    let message = format!("this url has another {differs} than the first, and all are of one store");
+                    let message =
+                        format!("this url has another {differs} than the first one, and all urls belong to one store");
                     self.mistakes.report_secret(*at, message, format!("give every url the same {differs}"));
                 }
             }
@@ -106,7 +107,7 @@ impl Compiler {
         read.into_iter().map(|(_, url)| url).collect()
     }
 
-    /// What is wrong with a URL is told without it: it may hold a password.
+    /// Messages do not show the URL: it may hold a password.
     fn url(&mut self, text: &Text, mode: redis::Mode) -> Option<Url> {
         let (scheme, rest) = text.value.split_once("://").unwrap_or(("", &text.value));
         if !SCHEMES.contains(&scheme) {
@@ -117,13 +118,13 @@ impl Compiler {
         let (authority, path) = if scheme == SOCKET { ("", "") } else { rest.split_once('/').unwrap_or((rest, "")) };
         let is_database = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
         let wrong = if authority.contains(['#', '?']) || path.contains(['#', '?', '@']) {
-            let message = "a Redis url holds neither `#` nor `?`, and no `/` before its `@`";
-            Some((message, "in a password write `%23` for `#`, `%3F` for `?` and `%2F` for `/`; elsewhere remove them"))
+            let message = "a Redis url must not contain `#`, `?`, or a `/` before its `@`";
+            Some((message, "in a password write `%23` for `#`, `%3F` for `?` and `%2F` for `/`; remove them elsewhere"))
         } else if mode != redis::Mode::Sentinel && !is_database(path) {
-            let message = "what follows the address of a Redis is the number of a database";
-            Some((message, "write one such as `redis://127.0.0.1:6379/0`, or nothing behind the port"))
+            let message = "the path of a Redis url must be the number of a database";
+            Some((message, "write one such as `redis://127.0.0.1:6379/0`, or nothing after the port"))
         } else if mode == redis::Mode::Cluster && path.bytes().any(|byte| byte != b'0') {
-            Some(("a cluster has no databases but number 0", "remove the number"))
+            Some(("a cluster has only database 0", "remove the number"))
         } else {
             None
         };
@@ -137,16 +138,16 @@ impl Compiler {
 
     fn key_prefix(&mut self, field: &Field<Text>) -> String {
         let Some(Text { value, at }) = field.get() else { return DEFAULT_KEY_PREFIX.to_owned() };
-        let help = "keys begin with it as it is, such as `portcullis`";
+        let help = "write the literal beginning of the keys, such as `portcullis`";
         if let Some(text) = field.get().filter(|text| self.refuse_glob(text, "a `key_prefix`", help)) {
             return text.value.clone();
         }
         let wrong = if value.is_empty() {
-            "an empty `key_prefix`: keys would mix with those of others".to_owned()
+            "an empty `key_prefix` would mix our keys with those of other programs".to_owned()
         } else if value.len() > LONGEST_KEY_PREFIX {
             format!("this `key_prefix` is {} bytes long", value.len())
         } else if let Some(odd) = value.chars().find(|c| c.is_whitespace() || c.is_control()) {
-            format!("this `key_prefix` holds {odd:?}")
+            format!("this `key_prefix` contains {odd:?}")
         } else {
             return value.clone();
         };
@@ -156,17 +157,17 @@ impl Compiler {
     }
 }
 
-/// What holds for limits that do not say.
+/// The default `on_failure` of limits.
 pub(super) fn default_on_failure(document: &Document) -> OnFailure {
     let on_failure = document.store.get().and_then(|store| store.on_failure.get());
     on_failure.map_or(OnFailure::Local, |on_failure| meaning(on_failure.value))
 }
 
-/// Whether there is a Redis, or was meant to be one.
+/// Whether a Redis is configured, even with mistakes.
 pub(super) fn has_redis(document: &Document) -> bool {
     match &document.store {
         Field::Given { value, .. } => !value.redis.is_absent(),
-        Field::Wrong => true,
+        Field::Invalid => true,
         Field::Absent => false,
     }
 }
@@ -180,11 +181,10 @@ fn meaning(word: raw::store::OnFailure) -> OnFailure {
 }
 
 fn is_wrong<T>(field: &Field<T>) -> bool {
-    matches!(field, Field::Wrong)
+    matches!(field, Field::Invalid)
 }
 
-/// What is wrong with the beginning of a URL, and what to write. Only a scheme is repeated, and only one that looks
-/// like one.
+/// A message and a help text for a URL with an unknown scheme. The message repeats only what looks like a scheme.
 fn wrong_scheme(scheme: &str, rest: &str) -> (String, String) {
     let is_word = |text: &str| text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte));
     if scheme.is_empty() || !is_word(scheme) {
@@ -200,27 +200,27 @@ fn wrong_scheme(scheme: &str, rest: &str) -> (String, String) {
             None => "write `redis://`, or `rediss://` for TLS".to_owned(),
         },
     };
-    (format!("`{scheme}://` is no scheme of Redis"), help)
+    (format!("`{scheme}://` is not a scheme of Redis"), help)
 }
 
 const SCHEMES: [&str; 5] = ["redis", "rediss", "valkey", "valkeys", SOCKET];
 
-/// A socket of this machine, named by its file.
+/// A Unix socket, named by its file.
 const SOCKET: &str = "unix";
 
 const EXAMPLE: &str = "write one such as `redis://127.0.0.1:6379/0`";
 
 const WITHOUT_REDIS: &str =
-    "add `store: {redis: {url: \"redis://127.0.0.1:6379/0\"}}`, or remove it: counts in memory do not fail";
+    "add `store: {redis: {url: \"redis://127.0.0.1:6379/0\"}}`, or remove it: a store in memory does not fail";
 
 const DEFAULT_MAX_KEYS: usize = 1_000_000;
 
-/// What fits into the memory of a large machine.
+/// As many as fit into the memory of a large machine.
 const LARGEST_MAX_KEYS: u64 = 1_000_000_000;
 
 const DEFAULT_TIMEOUT: Duration = Duration::from_millis(100);
 
 const DEFAULT_KEY_PREFIX: &str = "portcullis";
 
-/// Every key carries it.
+/// Every key begins with it.
 const LONGEST_KEY_PREFIX: usize = 64;

@@ -1,4 +1,4 @@
-//! What happens beyond a limit.
+//! The `then` of a limit.
 
 use std::time::Duration;
 
@@ -25,7 +25,7 @@ impl Compiler {
         let notify = actions.notify.get().map(|names| {
             if names.items.is_empty() {
                 let help = "name a channel of the `notify` section, or remove it";
-                self.mistakes.report(names.at, "an empty `notify` tells nobody", help);
+                self.mistakes.report(names.at, "an empty `notify` notifies no channel", help);
             }
             self.notified(&names.items, channels)
         });
@@ -44,12 +44,12 @@ impl Compiler {
             (Some(span), _) => Action::Tarpit(span),
             (None, Some(span)) => Action::Delay(span),
             (None, None) if actions.challenge.get().is_some() => Action::Challenge,
-            // A response that says nothing of its own is the route's.
+            // Without settings of its own it is the response of the route.
             (None, None) => Action::Deny(deny.filter(|deny| *deny != DenyResponse::default()).map(Box::new)),
         }
     }
 
-    /// A limit does one thing.
+    /// A limit has one action.
     fn refuse_several(&mut self, actions: &Actions) {
         let mut given = [
             ("deny", actions.deny.key()),
@@ -66,14 +66,14 @@ impl Compiler {
             for (at, other) in others {
                 self.mistakes.report(
                     *at,
-                    format!("`{first}` and `{other}` in one `then`: a limit does one thing"),
-                    "write two limits, one with each: where both are reached the severer applies",
+                    format!("`then` has both `{first}` and `{other}`: a limit has one action"),
+                    "write two limits, one with each: if both are reached, the more severe action applies",
                 );
             }
         }
     }
 
-    /// What is in flight comes back by itself: nothing outlasts it that a client could be punished for, or buy.
+    /// A concurrency slot comes back by itself, so there is nothing that a ban could punish or a challenge could buy.
     fn refuse_over_slots(&mut self, actions: &Actions) {
         for (at, word) in [(actions.ban.key(), "ban"), (actions.challenge.key(), "challenge")] {
             if let Some(at) = at {
@@ -90,9 +90,9 @@ impl Compiler {
     fn wait(&mut self, field: &Field<Spanned<Span>>, word: &str) -> Option<Duration> {
         let Spanned { value: span, at } = field.get()?;
         if span.0.is_zero() {
-            self.mistakes.report(*at, format!("a `{word}` of zero holds nobody"), "write one such as `2s` or `20s`");
+            self.mistakes.report(*at, format!("a `{word}` of zero has no effect"), "write one such as `2s` or `20s`");
         } else if *span > LONGEST_WAIT {
-            let help = format!("write at most {LONGEST_WAIT}; nobody is on the line for longer: `ban` shuts the door");
+            let help = format!("write at most {LONGEST_WAIT}; clients hang up before that, use `ban` instead");
             self.mistakes.report(*at, format!("a `{word}` of {span} is too long"), help);
         }
         Some(span.0)
@@ -102,19 +102,20 @@ impl Compiler {
         let mut before: Option<Span> = None;
         for Spanned { value: span, at } in &raw.items {
             if span.0.is_zero() {
-                self.mistakes.report(*at, "a `ban` of zero bans nobody", "write one such as `15m`");
+                self.mistakes.report(*at, "a `ban` of zero has no effect", "write one such as `15m`");
             } else if *span > LONGEST_BAN {
-                let help =
-                    format!("write at most {LONGEST_BAN}; who is never to return goes on a list under `access.deny`");
+                let help = format!(
+                    "write at most {LONGEST_BAN}; to refuse a client for ever, put it on a list under `access.deny`"
+                );
                 self.mistakes.report(*at, format!("a `ban` of {span} is too long"), help);
             } else if let Some(before) = before.filter(|before| before >= span) {
-                let message = format!("each further ban is longer, and {span} is not longer than {before}");
-                self.mistakes.report(*at, message, "write lengths that grow: `[15m, 1h, 24h]`");
+                let message = format!("each further ban must be longer, and {span} is not longer than {before}");
+                self.mistakes.report(*at, message, "write increasing lengths: `[15m, 1h, 24h]`");
             }
             before = Some(*span);
         }
         if raw.items.is_empty() && self.mistakes.is_empty() {
-            self.mistakes.report(raw.at, "an empty `ban` bans nobody", "write a length: `ban: 15m`");
+            self.mistakes.report(raw.at, "an empty `ban` has no length", "write a length: `ban: 15m`");
         }
         Ladder::new(raw.items.iter().map(|length| length.value.0).collect())
     }
@@ -123,5 +124,5 @@ impl Compiler {
 /// Browsers, proxies and people give up long before.
 const LONGEST_WAIT: Span = Span(Duration::from_secs(3_600));
 
-/// Longer than this is a decision of a person.
+/// A longer ban should be the decision of an operator.
 const LONGEST_BAN: Span = Span(Duration::from_secs(365 * 86_400));

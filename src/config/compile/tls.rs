@@ -1,4 +1,4 @@
-//! The `tls` of a listener: files read, and checked against each other.
+//! The `tls` of a listener: reads its files, and checks that they belong together.
 
 use jiff::Timestamp;
 
@@ -22,14 +22,14 @@ impl Compiler {
         let files = tls.certificates.get()?;
         if files.items.is_empty() {
             let help = "write `certificates: [{cert: tls/site.pem, key: tls/site.key}]`";
-            self.mistakes.report(files.at, "an empty list: there is no certificate to show", help);
+            self.mistakes.report(files.at, "the list of certificates is empty", help);
         }
         let certificates = files.items.iter().filter_map(|files| self.certificate(files)).collect();
         Some(Settings { certificates, client_ca })
     }
 
     fn certificate(&mut self, files: &raw::server::CertificateFiles) -> Option<Certificate> {
-        // Both are read, so that both are watched, and told of at once.
+        // Both are read even if one is invalid, so that both are watched and every mistake is reported.
         let chain = files.cert.get().and_then(|file| Some((file, self.pem(file, "certificate")?)));
         let key = files.key.get().and_then(|file| Some((file, self.pem(file, "key")?)));
         let ((cert, chain), (key, secret)) = (chain?, key?);
@@ -48,13 +48,13 @@ impl Compiler {
     fn authorities(&mut self, file: &Text) -> Option<CaCertificates> {
         let pem = self.pem(file, "client_ca")?;
         let report_unusable = |error: InvalidCaCertificates| {
-            let help = "it is a text with `-----BEGIN CERTIFICATE-----`, one for each authority";
+            let help = "write a PEM file with `-----BEGIN CERTIFICATE-----`, one for each authority";
             self.mistakes.report(file.at, format!("`{}`: {error}", file.value), help);
         };
         CaCertificates::from_pem(&pem).map_err(report_unusable).ok()
     }
 
-    /// A certificate that is out of date is served: without it there would be none, and clients judge by themselves.
+    /// Warns of a certificate that is not valid now. It is served all the same: without it there would be none.
     fn check_dates(&mut self, cert: &Text, certificate: &Certificate) {
         let now = i64::try_from(wall().as_micros()).unwrap_or(i64::MAX);
         let now = Timestamp::from_microsecond(now).unwrap_or(Timestamp::MAX);
@@ -62,13 +62,13 @@ impl Compiler {
         let name = &cert.value;
         if *expires < now {
             let message = format!("the certificate `{name}` has expired on {expires}, clients will not accept it");
-            self.mistakes.warn(cert.at, message, "renew it: it is read again when the file changes");
+            self.mistakes.warn(cert.at, message, "renew it: the gateway reads it again when the file changes");
         } else if now < *begins {
             let message = format!("the certificate `{name}` is not valid before {begins}, clients will not accept it");
             self.mistakes.warn(
                 cert.at,
                 message,
-                "check the clock of this machine, or use the one before it until then",
+                "check the clock of this machine, or use the previous certificate until then",
             );
         }
     }
@@ -76,19 +76,20 @@ impl Compiler {
     fn report_unusable(&mut self, cert: &Text, key: &Text, error: InvalidCertificate) {
         let (file, help) = match error {
             InvalidCertificate::NoCertificate => {
-                (cert, "it is a text with `-----BEGIN CERTIFICATE-----`, the server's own first")
+                (cert, "write a PEM file with `-----BEGIN CERTIFICATE-----`, the server's own certificate first")
             }
-            InvalidCertificate::Malformed => (cert, "ask for it anew, or copy the whole of it"),
-            InvalidCertificate::NoKey => (key, "it is a text with `-----BEGIN PRIVATE KEY-----`"),
+            InvalidCertificate::Malformed => (cert, "copy the whole file again, or request a new certificate"),
+            InvalidCertificate::NoKey => (key, "write a PEM file with `-----BEGIN PRIVATE KEY-----`"),
             InvalidCertificate::EncryptedKey => {
-                (key, "nobody is there to type its password: write it without, `openssl pkey -in OLD -out NEW`")
+                (key, "the gateway cannot enter a password: remove it with `openssl pkey -in OLD -out NEW`")
             }
             InvalidCertificate::UnsupportedKey => {
                 (key, "use ECDSA (P-256, P-384, P-521), Ed25519, or RSA of 2048 to 8192 bits")
             }
             InvalidCertificate::Mismatch => {
                 let message = format!("the key `{}` does not belong to the certificate `{}`", key.value, cert.value);
-                let help = "name the key it was made with; the server's own certificate comes first in its file";
+                let help =
+                    "name the key of this certificate; the server's own certificate must be the first in its file";
                 self.mistakes.report_certificate_mismatch(key.at, message, help);
                 return;
             }
@@ -96,7 +97,7 @@ impl Compiler {
         self.mistakes.report(file.at, format!("`{}`: {error}", file.value), help);
     }
 
-    /// Reads a file whose content no message may show.
+    /// Reads a PEM file. No message shows its content.
     fn pem(&mut self, name: &Text, kind: &str) -> Option<String> {
         let path = self.base.join(&name.value);
         self.files.push(WatchedFile::as_it_is(&path));
@@ -118,7 +119,7 @@ impl Compiler {
             ),
             error => (
                 format!("cannot read the {kind} file `{}`: {error}", path.display()),
-                "check the path, which is relative to the configuration file, and who may read it",
+                "check the path, which is relative to the configuration file, and its permissions",
             ),
         };
         self.mistakes.report(name.at, message, help);

@@ -28,7 +28,7 @@ use crate::upstream::ServerVerification;
 use crate::upstream::Settings;
 use crate::upstream::Timeouts;
 
-/// The upstreams of a configuration: those with names, and those that are a URL where they are needed.
+/// The upstreams of a configuration: those under `upstreams`, and those that are written as a URL.
 #[derive(Debug, Default)]
 pub(super) struct Upstreams {
     by_name: BTreeMap<String, UpstreamId>,
@@ -57,7 +57,7 @@ impl Compiler {
             let checked = self.name(name);
             if name.value.contains([':', '/']) {
                 let message = format!("the name `{}` looks like an address", name.value);
-                self.mistakes.report(name.at, message, "write a word here, and the address under `servers`");
+                self.mistakes.report(name.at, message, "write a word as the name, and the address under `servers`");
             }
             let settings = self.upstream_settings(checked.unwrap_or_else(|| Arc::from("")), raw);
             if upstreams.add(&name.value, settings).is_none() {
@@ -71,21 +71,21 @@ impl Compiler {
         }
     }
 
-    /// Where requests go that take no route.
+    /// The upstream of requests that match no route.
     pub(super) fn default_upstream(&mut self, document: &Document, upstreams: &mut Upstreams) -> Option<UpstreamId> {
         if let Some(text) = document.upstream.get() {
             return self.upstream(text, upstreams);
         }
-        if !document.upstream.is_absent() || matches!(document.upstreams, Field::Wrong) {
+        if !document.upstream.is_absent() || matches!(document.upstreams, Field::Invalid) {
             return None;
         }
         let names: Vec<&str> = upstreams.by_name.keys().map(String::as_str).collect();
         let (message, help) = match names[..] {
             [_] => return Some(UpstreamId(0)),
-            [] => ("`upstream` is missing", "say where requests go: `upstream: http://127.0.0.1:8000`".to_owned()),
+            [] => ("`upstream` is missing", "write where requests go: `upstream: http://127.0.0.1:8000`".to_owned()),
             _ => (
                 "`upstream` is missing, and there are several `upstreams`",
-                format!("say which one is for requests that take no route: {}", listed(&names)),
+                format!("write which one is for requests that match no route: {}", listed(&names)),
             ),
         };
         self.mistakes.report(document.at, message, help);
@@ -97,7 +97,7 @@ impl Compiler {
         if let Some(id) = upstreams.by_name.get(&text.value) {
             return Some(*id);
         }
-        // Those that are a URL have no name to refer to.
+        // Upstreams written as a URL have no name to refer to.
         let known: Vec<&str> =
             upstreams.by_name.keys().map(String::as_str).filter(|name| !name.contains(':')).collect();
         if !text.value.contains([':', '/', '.']) || nearest(&text.value, &known).is_some() {
@@ -180,11 +180,7 @@ impl Compiler {
     fn servers(&mut self, raw: &raw::upstream::Upstream) -> Vec<ServerUrl> {
         let Some(texts) = raw.servers.get() else { return Vec::new() };
         if texts.items.is_empty() {
-            self.mistakes.report(
-                texts.at,
-                "an upstream without servers answers nobody",
-                "write `servers: [http://127.0.0.1:8000]`",
-            );
+            self.mistakes.report(texts.at, "the upstream has no servers", "write `servers: [http://127.0.0.1:8000]`");
         }
         let mut servers: Vec<ServerUrl> = Vec::new();
         for text in &texts.items {
@@ -205,7 +201,7 @@ impl Compiler {
             let found = self.file(file, "certificate")?;
             let read = CaCertificates::from_pem(&found.content);
             let report = |error: InvalidCaCertificates| {
-                let message = format!("the certificate file `{}` is of no use: {error}", found.path.display());
+                let message = format!("cannot use the certificate file `{}`: {error}", found.path.display());
                 self.mistakes.report(file.at, message, "name a PEM file with the certificates of authorities");
             };
             read.map_err(report).ok()

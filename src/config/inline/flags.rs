@@ -16,7 +16,7 @@ use crate::config::settings::Settings;
 use crate::config::yaml::Content;
 use crate::config::yaml::Node;
 
-/// What the command line says.
+/// The flags of `run` that stand for a configuration.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Flags {
     pub upstream: String,
@@ -28,9 +28,9 @@ pub struct Flags {
     pub limits: Vec<String>,
 }
 
-/// Settings from flags alone. All mistakes at once, each under the name of its flag.
+/// Settings from flags alone. Returns all mistakes at once, each under the name of its flag.
 ///
-/// Unlike routes of a file, every limit holds for each request that it matches, whatever the order of the flags.
+/// Unlike the routes of a file, every limit applies to each request that it matches, whatever the order of the flags.
 pub fn inline(flags: &Flags) -> Result<Settings, Vec<Diagnostic>> {
     let mut mistakes = Mistakes::default();
     let listen = flag("--listen", flags.listen.as_deref().unwrap_or("0.0.0.0:8080"), &mut mistakes);

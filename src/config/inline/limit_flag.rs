@@ -10,18 +10,18 @@ use crate::config::yaml::Content;
 use crate::config::yaml::Node;
 use crate::request::CanonicalPath;
 
-/// One `--limit`, for every method apart.
+/// A parsed `--limit` flag.
 #[derive(Clone, Debug)]
 pub(super) struct LimitFlag {
     pub(super) scope: RequestScope,
     pub(super) node: Node,
 }
 
-/// Which requests a limit is for.
+/// The requests that a limit applies to.
 #[derive(Clone, Debug)]
 pub(super) struct RequestScope {
     pub(super) at: SourceRange,
-    /// Upper case, sorted; none: any method.
+    /// Upper case, sorted; empty: any method.
     methods: Vec<String>,
     path: String,
 }
@@ -92,7 +92,7 @@ pub(super) fn parse_limit(number: usize, text: &str, mistakes: &mut Mistakes) ->
     Some(LimitFlag { scope: RequestScope { at: scope_at, methods, path: path.to_owned() }, node })
 }
 
-/// The words of a flag, each with its place.
+/// Splits a flag into words, each with its place.
 struct FlagWords<'t> {
     text: &'t str,
     whole: SourceRange,
@@ -106,7 +106,7 @@ impl<'t> FlagWords<'t> {
         self.take(length)
     }
 
-    /// Words joined by commas: `client_ip, param.username` is one thing.
+    /// Words joined by commas: `client_ip, param.username` is one list.
     fn list(&mut self) -> Option<(SourceRange, &'t str)> {
         let rest = self.remaining();
         let mut end = rest.find(char::is_whitespace).unwrap_or(rest.len());

@@ -1,6 +1,6 @@
 //! Which requests a route matches, so that overlaps of limits can be found.
 
-/// The requests of one method, or any, below one path: what one route of the table matches.
+/// The requests of one method, or of any, at one path or below it: what one route matches.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(super) struct RequestSet {
     pub(super) method: Option<String>,
@@ -10,12 +10,12 @@ pub(super) struct RequestSet {
 }
 
 impl RequestSet {
-    /// What lies in both.
+    /// The requests that are in both sets.
     pub(super) fn intersection(&self, other: &Self) -> Option<Self> {
         let method = match (&self.method, &other.method) {
             (None, method) | (method, None) => method.clone(),
             (Some(one), Some(same)) if one == same => Some(one.clone()),
-            // GET holds HEAD.
+            // A limit on GET also applies to HEAD.
             (Some(one), Some(two)) if is_get_and_head(one, two) => Some("HEAD".to_owned()),
             _ => return None,
         };
@@ -36,11 +36,11 @@ impl RequestSet {
         Some(Self { method, segments, open })
     }
 
-    pub(super) fn lies_in(&self, other: &Self) -> bool {
+    pub(super) fn is_within(&self, other: &Self) -> bool {
         self.intersection(other).is_some_and(|both| both.is_same(self))
     }
 
-    /// Equal but for the names of captures and the case of letters.
+    /// Equal apart from the names of captures and the case of letters.
     pub(super) fn is_same(&self, other: &Self) -> bool {
         let alike =
             |(one, two): (&String, &String)| one.eq_ignore_ascii_case(two) || (is_capture(one) && is_capture(two));

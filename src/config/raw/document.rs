@@ -62,6 +62,6 @@ section! {
         server: Server,
     }
     required {
-        listen => "say where requests come in: `listen: 0.0.0.0:8080`",
+        listen => "write where to accept requests: `listen: 0.0.0.0:8080`",
     }
 }

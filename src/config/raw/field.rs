@@ -1,4 +1,4 @@
-//! The keys of a section: which are known, which are missing, and what stands under each.
+//! The keys of a section: which are known, which are missing, and the value of each.
 
 use std::collections::BTreeMap;
 
@@ -15,14 +15,14 @@ use crate::config::yaml::Node;
 use crate::spelling::listed;
 use crate::spelling::nearest;
 
-/// What stands under a key.
+/// The value of a key.
 #[derive(Clone, Debug, Default)]
 pub enum Field<T> {
     /// The key is not there.
     #[default]
     Absent,
-    /// It is, with a mistake that has been reported.
-    Wrong,
+    /// The value has a mistake, which has been reported.
+    Invalid,
     Given {
         key: SourceRange,
         value: T,
@@ -33,15 +33,15 @@ impl<T> Field<T> {
     pub fn get(&self) -> Option<&T> {
         match self {
             Self::Given { value, .. } => Some(value),
-            Self::Absent | Self::Wrong => None,
+            Self::Absent | Self::Invalid => None,
         }
     }
 
-    /// Where the key stands, when its value is good.
+    /// The place of the key, if its value is valid.
     pub fn key(&self) -> Option<SourceRange> {
         match self {
             Self::Given { key, .. } => Some(*key),
-            Self::Absent | Self::Wrong => None,
+            Self::Absent | Self::Invalid => None,
         }
     }
 
@@ -53,8 +53,8 @@ impl<T> Field<T> {
 impl<T: RawValue> Field<T> {
     pub fn read(entries: &Entries<'_>, key: &str, mistakes: &mut Mistakes) -> Self {
         let Some((name, node)) = entries.known.iter().find(|(name, _)| name.text == key) else {
-            // Whoever misspelt a key did not leave it out.
-            return if entries.misspelt.contains(&key) { Self::Wrong } else { Self::Absent };
+            // A misspelt key is not an absent one.
+            return if entries.misspelt.contains(&key) { Self::Invalid } else { Self::Absent };
         };
         if node.content == Content::Nothing {
             mistakes.report(
@@ -62,11 +62,11 @@ impl<T: RawValue> Field<T> {
                 format!("`{key}` has no value"),
                 "write one after the colon, or remove the key: what is left out has its default",
             );
-            return Self::Wrong;
+            return Self::Invalid;
         }
         match T::read(node, mistakes) {
             Some(value) => Self::Given { key: name.at, value },
-            None => Self::Wrong,
+            None => Self::Invalid,
         }
     }
 }
@@ -75,21 +75,21 @@ impl<T: RawValue> Field<T> {
 #[derive(Clone, Copy, Debug)]
 pub struct Keys {
     pub known: &'static [&'static str],
-    /// With an example of each.
+    /// Each with an example.
     pub required: &'static [(&'static str, &'static str)],
-    /// Keys that a later version knows, and what to do until then.
+    /// Keys of a later version, with what to do until then.
     pub later: &'static [(&'static str, &'static str)],
 }
 
-/// What stands in a section's map.
+/// The entries of a section's map.
 #[derive(Clone, Debug)]
 pub struct Entries<'n> {
     known: &'n [(MapKey, Node)],
-    /// Keys that were probably meant by unknown ones.
+    /// The known keys that unknown ones probably meant.
     misspelt: Vec<&'static str>,
 }
 
-/// The entries of a section's map, unknown and missing keys reported.
+/// The entries of a section's map. Reports unknown and missing keys.
 pub fn entries<'n>(node: &'n Node, keys: &Keys, mistakes: &mut Mistakes) -> Option<Entries<'n>> {
     let Content::Map(entries) = &node.content else {
         mistakes.report(
@@ -108,14 +108,14 @@ pub fn entries<'n>(node: &'n Node, keys: &Keys, mistakes: &mut Mistakes) -> Opti
     Some(Entries { known: entries, misspelt })
 }
 
-/// Reports a key that is not known; the one that was probably meant.
+/// Reports an unknown key. Returns the key that was probably meant.
 fn refuse_unknown(name: &MapKey, keys: &Keys, mistakes: &mut Mistakes) -> Option<&'static str> {
     let key = name.text.as_str();
     if keys.known.contains(&key) {
         return None;
     }
     if let Some((_, help)) = keys.later.iter().find(|(late, _)| *late == key) {
-        not_built(name.at, key, help, mistakes);
+        report_not_implemented(name.at, key, help, mistakes);
         return None;
     }
     let near = nearest(key, keys.known);
@@ -127,20 +127,20 @@ fn refuse_unknown(name: &MapKey, keys: &Keys, mistakes: &mut Mistakes) -> Option
     near
 }
 
-/// Refuses what the format knows and this version does not: nothing is ever silently ignored.
-pub fn not_built(at: SourceRange, what: &str, help: &str, mistakes: &mut Mistakes) {
-    mistakes.report(at, format!("`{what}` is not built into this version yet"), help);
+/// Reports a key that is specified and not implemented in this version, so that nothing is silently ignored.
+pub fn report_not_implemented(at: SourceRange, what: &str, help: &str, mistakes: &mut Mistakes) {
+    mistakes.report(at, format!("`{what}` is not implemented in this version yet"), help);
 }
 
-/// A key as it stands in the file: `r#match` is `match`.
-pub const fn written(field: &'static str) -> &'static str {
+/// A key as it is written in the file: `match` for `r#match`.
+pub const fn key_name(field: &'static str) -> &'static str {
     match field.as_bytes() {
         [b'r', b'#', ..] => field.split_at(2).1,
         _ => field,
     }
 }
 
-/// Puts the schema of a section among the definitions, and answers with the reference to it.
+/// Adds the schema of a section to the definitions, and returns the reference to it.
 pub fn define(
     name: &'static str,
     about: &str,
@@ -149,7 +149,7 @@ pub fn define(
     properties: impl FnOnce(&mut BTreeMap<&'static str, Value>) -> Vec<(&'static str, &'static str, Value)>,
 ) -> Value {
     if !definitions.contains_key(name) {
-        // Stands in while the properties are described, so that a section may hold itself.
+        // A placeholder while the properties are described, so that a section may contain itself.
         definitions.insert(name, Value::Null);
         let mut described = Map::new();
         for (key, doc, mut schema) in properties(definitions) {
@@ -170,7 +170,7 @@ pub fn define(
     json!({ "$ref": format!("#/$defs/{name}") })
 }
 
-/// A doc comment as one paragraph.
+/// The text of a doc comment as one paragraph.
 fn unwrapped(doc: &str) -> String {
     doc.split_whitespace().collect::<Vec<_>>().join(" ")
 }

@@ -1,4 +1,4 @@
-//! Shapes that sections share: one or many, and maps whose keys are names people choose.
+//! Lists, and maps whose keys are names that the operator chooses.
 
 use std::collections::BTreeMap;
 
@@ -37,7 +37,7 @@ impl<T: RawValue> RawValue for ListOf<T> {
     }
 }
 
-/// A list, or its one entry without the brackets.
+/// A list, or a single entry without brackets.
 #[derive(Clone, Debug)]
 pub struct OneOrList<T> {
     pub at: SourceRange,
@@ -59,7 +59,7 @@ impl<T: RawValue> RawValue for OneOrList<T> {
     }
 }
 
-/// The good entries; the others have been reported.
+/// The valid entries. The others have been reported.
 fn read_all<T: RawValue>(nodes: &[Node], mistakes: &mut Mistakes) -> Vec<T> {
     nodes.iter().filter_map(|node| present(node, mistakes).and_then(|node| T::read(node, mistakes))).collect()
 }
@@ -85,7 +85,7 @@ impl<T: RawValue> RawValue for MapOf<T> {
             mistakes.report(
                 node.at,
                 format!("expected a map, found {}", node.kind()),
-                "write a name, a colon, and what it stands for",
+                "write a name, a colon, and its value",
             );
             return None;
         };

@@ -1,9 +1,9 @@
-//! Why a text is not a value for its key, and what to write instead.
+//! Why a text is not valid for its key, and what to write instead.
 
 use crate::config::mistakes::Mistakes;
 use crate::config::source::SourceRange;
 
-/// Why a text is not what its key needs, and what to write instead.
+/// Why a text is not valid for its key, and what to write instead.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct InvalidValue {
     pub message: String,
@@ -15,9 +15,9 @@ impl InvalidValue {
         mistakes.report(at, self.message, self.help);
     }
 
-    /// Of a text that would be more than itself as a glob, where none is taken.
+    /// The error for a text that looks like a glob where none is allowed.
     pub fn of_glob(text: &str, what: &str, help: impl Into<String>) -> Self {
-        Self::with(format!("`{text}` looks like a glob, and {what} is taken as it stands"), help)
+        Self::with(format!("`{text}` looks like a glob, and {what} is taken literally"), help)
     }
 
     pub fn with(message: impl Into<String>, help: impl Into<String>) -> Self {

@@ -1,4 +1,4 @@
-//! A limit as it is written, its key, and what happens beyond it.
+//! A limit and its key, as they are written.
 
 use std::collections::BTreeMap;
 
@@ -52,14 +52,14 @@ section! {
         /// that passed and whose answer the route's `outcome` calls one of its `failures` or `successes`.
         count: Spanned<Count>,
         /// The outcome that resets this key's counters: `success` or `failure`.
-        reset_on: Spanned<Answer>,
+        reset_on: Spanned<ResetOutcome>,
         /// What to do with a request that lacks a part of the key: `count` it under the empty value (default), `skip`
         /// this limit, or `deny` the request.
         missing: Spanned<Missing>,
         /// Decide, count and report as if the limit applied, but let the request pass. Default: false.
         shadow: Spanned<bool>,
-        /// Names of lists whose members this limit does not apply to. `known_client` stands for clients that the
-        /// route's `known_clients` recognises.
+        /// Names of lists whose members this limit does not apply to. `known_client` stands for the known clients of the
+        /// route (`known_clients`).
         unless: OneOrList<Text>,
         /// What to do while Redis does not answer: `local`, `allow` or `deny`. Default: `store.on_failure`.
         on_failure: Spanned<OnFailure>,
@@ -72,7 +72,7 @@ section! {
         then: Then,
     }
     required {
-        key => "say what is counted: `key: client_ip` counts each client, `key: []` everyone together",
+        key => "write what is counted: `key: client_ip` counts each client, `key: []` all requests together",
     }
 }
 
@@ -113,15 +113,15 @@ words! {
 }
 
 words! {
-    /// What an answer means that resets a limit.
-    Answer {
+    /// The outcome that resets a limit.
+    ResetOutcome {
         "success" => Success,
         "failure" => Failure,
     }
 }
 
 words! {
-    /// What becomes of a request that lacks a part of the key.
+    /// What to do with a request that lacks a part of the key.
     Missing {
         "count" => Count,
         "skip" => Skip,
@@ -177,7 +177,7 @@ impl RawValue for KeyPart {
                     mistakes.report(
                         node.at,
                         format!("expected one selector and its options, found {} keys", entries.len()),
-                        "several selectors are a list: `[client_ip, {param.username: {raw: true}}]`",
+                        "write several selectors as a list: `[client_ip, {param.username: {raw: true}}]`",
                     );
                     return None;
                 };

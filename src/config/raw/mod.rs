@@ -1,7 +1,7 @@
-//! What was written: the document with the place of every part, read so that every mistake is found at once.
+//! The document as it was written, with the place of every part. Reading it finds every mistake at once.
 //!
-//! One definition per section (the [`section!`] macro) makes the struct, its reader and its JSON Schema, so that the three
-//! cannot disagree.
+//! One definition per section (the [`section!`](section::section) macro) makes the struct, its reader and its JSON Schema,
+//! so that the three cannot disagree.
 
 pub mod client;
 pub mod document;

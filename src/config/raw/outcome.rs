@@ -1,4 +1,4 @@
-//! What a route says about the application's answers: what they mean, and whom a success makes known.
+//! The `outcome` and `known_clients` of a route, as they are written.
 
 use std::collections::BTreeMap;
 
@@ -49,7 +49,7 @@ section! {
     }
 }
 
-/// Dotted paths and the values there, spelt as JSON spells them, texts without quotes.
+/// Dotted paths and the values there, written as in JSON, texts without quotes.
 #[derive(Clone, Debug)]
 pub struct JsonValues(pub MapOf<Text>);
 
@@ -57,7 +57,7 @@ impl RawValue for JsonValues {
     fn read(node: &Node, mistakes: &mut Mistakes) -> Option<Self> {
         let mut node = node.clone();
         if let Content::Map(entries) = &mut node.content {
-            // Here nothing is a value, too.
+            // Here `null` is a value.
             let nothing = entries.iter_mut().map(|(_, value)| value).filter(|value| value.content == Content::Nothing);
             nothing.for_each(|value| value.content = Content::Scalar("null".to_owned()));
         }
@@ -70,7 +70,7 @@ impl RawValue for JsonValues {
 }
 
 words! {
-    /// What answers are that match neither side.
+    /// The outcome of answers that match neither side.
     Otherwise {
         "success" => Success,
         "failure" => Failure,
@@ -88,16 +88,16 @@ section! {
         remember: Spanned<u64>,
         /// How long a client stays known after its last success. Default: 90d.
         r#for: Spanned<Span>,
-        /// How a client is recognised: by its `address` (default), or by a signed device `cookie`.
+        /// How a known client is identified: by its `address` (default), or by a signed device `cookie`.
         by: Spanned<KnownBy>,
     }
     required {
-        of => "say what clients are known for: `of: param.username`",
+        of => "write the selector of the user name: `of: param.username`",
     }
 }
 
 words! {
-    /// What known clients are recognised by.
+    /// How known clients are identified.
     KnownBy {
         "address" => Address,
         "cookie" => Cookie,

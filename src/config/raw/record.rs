@@ -1,4 +1,4 @@
-//! Who is told, and what is written down: the `notify` and `audit` sections.
+//! The `notify` and `audit` sections.
 
 use super::section::section;
 use super::value::Spanned;
@@ -15,7 +15,7 @@ section! {
         every: Spanned<Span>,
     }
     required {
-        webhook => "say where messages go: `webhook: https://hooks.example.com/...`",
+        webhook => "write where messages go: `webhook: https://hooks.example.com/...`",
     }
 }
 

@@ -1,4 +1,4 @@
-//! An entry of the `routes` section, and what it matches.
+//! An entry of the `routes` section and its `match`.
 
 use std::collections::BTreeMap;
 
@@ -43,7 +43,7 @@ section! {
         deny_response: DenyResponse,
     }
     required {
-        r#match => "say which requests it is for: `match: POST /login`, or `match: /*` for all",
+        r#match => "write which requests it is for: `match: POST /login`, or `match: /*` for all",
     }
 }
 
@@ -84,7 +84,7 @@ impl RawValue for Match {
         match &node.content {
             Content::Scalar(text) => Some(Self::Short(Text { value: text.clone(), at: node.at })),
             Content::Map(entries) if entries.is_empty() => {
-                mistakes.report(node.at, "an empty `match`", "`match: /*` is every request");
+                mistakes.report(node.at, "an empty `match`", "write `match: /*` for every request");
                 None
             }
             Content::Map(_) => Some(Self::Long(Box::new(Conditions::read(node, mistakes)?))),

@@ -1,5 +1,4 @@
-//! Single values: texts, numbers, durations, sizes, addresses, and words out of a few. Each is typed by the key it stands
-//! under, quoted or not.
+//! Single values: texts, numbers, durations, sizes and addresses. The key decides the type of its value, quoted or not.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -19,13 +18,13 @@ use crate::units;
 
 /// A value that is one text.
 pub trait ScalarValue: Sized {
-    /// What a person should write: "expected ..., found a list".
+    /// What is expected, as in "expected ..., found a list".
     const EXPECTED: &'static str;
 
-    /// Whether an editor takes any text for it.
+    /// Whether the schema allows any text.
     const IS_TEXT: bool = false;
 
-    /// What to do about a list or a map in its place.
+    /// The help for a list or a map in its place.
     const INSTEAD: &'static str = "write one value, without brackets or dashes";
 
     fn parse(text: &str) -> Result<Self, InvalidValue>;
@@ -51,7 +50,7 @@ impl<T: ScalarValue> RawValue for Spanned<T> {
 
     fn schema(_: &mut BTreeMap<&'static str, Value>) -> Value {
         let schema = T::schema();
-        // Whatever a value is, the environment may say it.
+        // Every value may come from the environment.
         if T::IS_TEXT { schema } else { json!({ "anyOf": [schema, { "type": "string", "pattern": "\\$\\{" }] }) }
     }
 }
@@ -146,7 +145,7 @@ impl ScalarValue for SocketAddr {
     }
 }
 
-/// What was probably meant by something that is no address with a port.
+/// The help for a text that is not an address with a port.
 fn socket_advice(text: &str) -> String {
     let bare = text.trim_start_matches('[').trim_end_matches(']');
     if let Ok(address) = bare.parse::<std::net::IpAddr>() {
@@ -155,22 +154,22 @@ fn socket_advice(text: &str) -> String {
     let port = text.trim_start_matches(['*', ':']);
     if !port.is_empty() && port.parse::<u16>().is_ok() {
         return format!(
-            "write `0.0.0.0:{port}` for every address of this machine, `127.0.0.1:{port}` for this machine alone"
+            "write `0.0.0.0:{port}` for every address of this machine, or `127.0.0.1:{port}` for this machine alone"
         );
     }
     if let Some((host, port)) = text.rsplit_once(':') {
         let is_port = port.parse::<u16>().is_ok();
         if host == "localhost" && is_port {
-            return format!("names are not looked up here: write `127.0.0.1:{port}`");
+            return format!("host names are not looked up here: write `127.0.0.1:{port}`");
         }
         if !is_port && host.parse::<std::net::Ipv4Addr>().is_ok() {
             return "a port is a number from 1 to 65535".to_owned();
         }
         if is_port && host.parse::<std::net::Ipv6Addr>().is_ok() {
-            return format!("an IPv6 address stands in brackets: `[{host}]:{port}`");
+            return format!("write an IPv6 address in brackets: `[{host}]:{port}`");
         }
     }
-    "write an IP address and a port, such as `0.0.0.0:8080`; names are not looked up here".to_owned()
+    "write an IP address and a port, such as `0.0.0.0:8080`; host names are not looked up here".to_owned()
 }
 
 /// An address or network; a bare address is a network of one.
@@ -203,12 +202,15 @@ mod tests {
         advises("[::1]", "a port is missing: write `[::1]:8080`");
         advises(
             "8080",
-            "write `0.0.0.0:8080` for every address of this machine, `127.0.0.1:8080` for this machine alone",
+            "write `0.0.0.0:8080` for every address of this machine, or `127.0.0.1:8080` for this machine alone",
         );
-        advises(":80", "write `0.0.0.0:80` for every address of this machine, `127.0.0.1:80` for this machine alone");
-        advises("localhost:80", "names are not looked up here: write `127.0.0.1:80`");
+        advises(
+            ":80",
+            "write `0.0.0.0:80` for every address of this machine, or `127.0.0.1:80` for this machine alone",
+        );
+        advises("localhost:80", "host names are not looked up here: write `127.0.0.1:80`");
         advises("10.0.0.1:80000", "a port is a number from 1 to 65535");
-        advises("web", "write an IP address and a port, such as `0.0.0.0:8080`; names are not looked up here");
+        advises("web", "write an IP address and a port, such as `0.0.0.0:8080`; host names are not looked up here");
     }
 
     #[test]

@@ -2,8 +2,8 @@
 
 /// Defines a section: a struct whose fields are all [`Field`]s, how it is read, and its schema.
 ///
-/// `required` keys are reported when they are missing. Keys after `later` are known but not built; each has the help that
-/// is given with the refusal.
+/// `required` keys are reported when they are missing. Keys after `later` are reported as not implemented, each with its
+/// help.
 macro_rules! section {
     (
         $(#[doc = $about:literal])+
@@ -22,8 +22,8 @@ macro_rules! section {
 
         impl $name {
             const KEYS: $crate::config::raw::field::Keys = $crate::config::raw::field::Keys {
-                known: &[ $( $crate::config::raw::field::written(stringify!($key)), )+ ],
-                required: &[ $( $( ($crate::config::raw::field::written(stringify!($required)), $example), )+ )? ],
+                known: &[ $( $crate::config::raw::field::key_name(stringify!($key)), )+ ],
+                required: &[ $( $( ($crate::config::raw::field::key_name(stringify!($required)), $example), )+ )? ],
                 later: &[ $( $( ($late, $help), )+ )? ],
             };
         }
@@ -37,7 +37,7 @@ macro_rules! section {
                 Some(Self {
                     at: node.at,
                     $( $key: $crate::config::raw::field::Field::read(
-                        &entries, $crate::config::raw::field::written(stringify!($key)), mistakes,
+                        &entries, $crate::config::raw::field::key_name(stringify!($key)), mistakes,
                     ), )+
                 })
             }
@@ -51,7 +51,7 @@ macro_rules! section {
                     &Self::KEYS,
                     definitions,
                     |definitions| vec![ $( (
-                        $crate::config::raw::field::written(stringify!($key)),
+                        $crate::config::raw::field::key_name(stringify!($key)),
                         concat!($($doc, "\n"),+),
                         <$kind as $crate::config::raw::value::RawValue>::schema(definitions),
                     ), )+ ],

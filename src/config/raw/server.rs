@@ -1,4 +1,4 @@
-//! The sections about sockets and the process: `listen`, `admin`, `headers`, `log`, `server`.
+//! The sections about listeners and the process: `listen`, `admin`, `headers`, `log`, `server`.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -18,7 +18,7 @@ use crate::config::yaml::Node;
 use crate::units::Size;
 use crate::units::Span;
 
-/// One entry of `listen`: an address, or a map with more about it.
+/// An entry of `listen`: an address, or a map with the address and more.
 #[derive(Clone, Debug)]
 pub enum Listen {
     Address(Spanned<SocketAddr>),
@@ -50,7 +50,7 @@ section! {
         tls: ListenerTls,
     }
     required {
-        address => "say where to listen: `address: 0.0.0.0:8080`",
+        address => "write where to listen: `address: 0.0.0.0:8080`",
     }
 }
 
@@ -93,7 +93,7 @@ section! {
         token_file: Text,
     }
     required {
-        address => "say where to listen: `address: 127.0.0.1:9090`",
+        address => "write where to listen: `address: 127.0.0.1:9090`",
     }
 }
 
@@ -135,7 +135,7 @@ words! {
 }
 
 words! {
-    /// For whom log lines are written.
+    /// The format of log lines.
     Format {
         "json" => Json,
         "ecs" => Ecs,

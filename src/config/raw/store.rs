@@ -38,12 +38,12 @@ section! {
         key_prefix: Text,
     }
     required {
-        url => "say where Redis is: `url: redis://127.0.0.1:6379/0`",
+        url => "write where Redis is: `url: redis://127.0.0.1:6379/0`",
     }
 }
 
 words! {
-    /// How the servers stand together.
+    /// How the Redis servers work together.
     Mode {
         "single" => Single,
         "cluster" => Cluster,
@@ -52,7 +52,7 @@ words! {
 }
 
 words! {
-    /// What holds while Redis does not answer.
+    /// What to do while Redis does not answer.
     OnFailure {
         "local" => Local,
         "allow" => Allow,

@@ -1,4 +1,4 @@
-//! What happens beyond a limit, as it is written.
+//! The `then` of a limit, as it is written.
 
 use std::collections::BTreeMap;
 
@@ -48,7 +48,7 @@ section! {
 }
 
 words! {
-    /// What a client has to show.
+    /// What a client has to solve.
     Challenge {
         "pow" => Pow,
     }
@@ -59,7 +59,7 @@ impl RawValue for Then {
         match &node.content {
             Content::Scalar(text) if text == "deny" => Some(Self::Deny),
             Content::Scalar(text) => {
-                refuse_word(text, node.at, mistakes);
+                report_word(text, node.at, mistakes);
                 None
             }
             Content::Map(entries) if entries.is_empty() => {
@@ -79,7 +79,7 @@ impl RawValue for Then {
     }
 }
 
-/// `{deny}` is `deny` among others.
+/// Reads `{deny, ...}` as `{deny: {}, ...}`.
 fn with_bare_deny(node: &Node) -> Node {
     let mut node = node.clone();
     if let Content::Map(entries) = &mut node.content {
@@ -89,13 +89,13 @@ fn with_bare_deny(node: &Node) -> Node {
     node
 }
 
-fn refuse_word(word: &str, at: SourceRange, mistakes: &mut Mistakes) {
-    let message = format!("`{word}` needs to say more");
+fn report_word(word: &str, at: SourceRange, mistakes: &mut Mistakes) {
+    let message = format!("`{word}` needs a value");
     match word {
         "delay" | "tarpit" => mistakes.report(at, message, format!("write how long: `{{{word}: 20s}}`")),
         "ban" => mistakes.report(at, message, "write how long: `{ban: 15m}`, or `{ban: [15m, 1h, 24h]}`"),
         "challenge" => mistakes.report(at, message, "write `{challenge: pow}`"),
-        "notify" => mistakes.report(at, message, "write who is told: `{notify: [ops]}`"),
+        "notify" => mistakes.report(at, message, "write the channels: `{notify: [ops]}`"),
         _ => {
             let help = match nearest(word, Actions::KEYS.known) {
                 Some(near) => format!("did you mean `{near}`?"),
@@ -125,7 +125,7 @@ section! {
     }
 }
 
-/// A status that a denial may have.
+/// The status of a denial.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Status(pub http::StatusCode);
 
@@ -143,7 +143,7 @@ impl ScalarValue for Status {
         match status.as_u16() {
             204 | 205 | 304 => Err(InvalidValue::with(
                 format!("a response with status {text} has no body"),
-                "a denial says why: write a status such as `429` or `403`",
+                "a denial has a body: write a status such as `429` or `403`",
             )),
             200..=599 => Ok(Self(status)),
             _ => Err(refused()),

@@ -29,7 +29,7 @@ section! {
         http2: Spanned<bool>,
     }
     required {
-        servers => "say where the application answers: `servers: [http://127.0.0.1:8000]`",
+        servers => "write where the application is: `servers: [http://127.0.0.1:8000]`",
     }
 }
 
@@ -59,7 +59,7 @@ section! {
         unhealthy: Spanned<u64>,
     }
     required {
-        path => "say what to ask for: `path: /healthz`",
+        path => "write the path to request: `path: /healthz`",
     }
 }
 
@@ -77,7 +77,7 @@ section! {
 }
 
 words! {
-    /// Who gets the next request.
+    /// Which server gets the next request.
     Balance {
         "least_requests" => LeastRequests,
         "round_robin" => RoundRobin,

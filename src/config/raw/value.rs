@@ -8,21 +8,21 @@ use crate::config::mistakes::Mistakes;
 use crate::config::source::SourceRange;
 use crate::config::yaml::Node;
 
-/// Something that can stand in the configuration.
+/// A value that can be in the configuration.
 pub trait RawValue: Sized {
-    /// Reads it; `None` when it is not what was expected, which is then reported.
+    /// Reads it; `None`: it was not what was expected, which has been reported.
     fn read(node: &Node, mistakes: &mut Mistakes) -> Option<Self>;
 
-    /// Its JSON Schema. Sections go into `definitions` under their names.
+    /// Its JSON Schema. Sections are added to `definitions` under their names.
     fn schema(definitions: &mut BTreeMap<&'static str, Value>) -> Value;
 }
 
-/// A value and where it stands.
+/// A value with its place.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Spanned<T> {
     pub value: T,
     pub at: SourceRange,
 }
 
-/// A text whose meaning is not known yet.
+/// A text that is not parsed yet.
 pub type Text = Spanned<String>;

@@ -4,7 +4,7 @@ use super::invalid_value::InvalidValue;
 use crate::glob::Glob;
 use crate::spelling::nearest;
 
-/// Defines an enum of the words that may stand under a key. Words after `later` are known but not built.
+/// Defines an enum of the words that a key allows. Words after `later` are reported as not implemented.
 macro_rules! words {
     (
         $(#[doc = $about:literal])+
@@ -23,7 +23,7 @@ macro_rules! words {
                 match text {
                     $( $word => Ok(Self::$variant), )+
                     $( $( $late => Err($crate::config::raw::invalid_value::InvalidValue::with(
-                        format!("`{text}` is not built into this version yet"), $help,
+                        format!("`{text}` is not implemented in this version yet"), $help,
                     )), )+ )?
                     _ => Err($crate::config::raw::words::unknown_word(text, &[ $( $word ),+ ])),
                 }
@@ -38,7 +38,7 @@ macro_rules! words {
 
 pub(super) use words;
 
-/// A word that is none of the few.
+/// The error for an unknown word.
 pub(super) fn unknown_word(text: &str, words: &[&str]) -> InvalidValue {
     let help = match nearest(text, words) {
         Some(near) => format!("did you mean `{near}`?"),

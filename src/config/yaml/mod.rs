@@ -1,5 +1,5 @@
-//! YAML text as a tree in which every part knows its place. Nothing is typed yet: whether `429` is a number is for the
-//! key to say under which it stands.
+//! YAML text as a tree in which every part knows its place. Nothing is typed yet: the key decides whether `429` is a
+//! number.
 
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) mod fuzz;

@@ -11,11 +11,11 @@ pub struct Node {
 
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Content {
-    /// Nothing stands there, or `null`, or `~`.
+    /// No value, `null` or `~`.
     Nothing,
     Scalar(String),
     List(Vec<Node>),
-    /// In the order of the file, each key once.
+    /// In the order of the file. Each key is there once.
     Map(Vec<(MapKey, Node)>),
 }
 
@@ -27,7 +27,7 @@ pub struct MapKey {
 }
 
 impl Node {
-    /// What it is, in the words of a message.
+    /// What it is, in the words of an error message.
     pub fn kind(&self) -> &'static str {
         match self.content {
             Content::Nothing => "nothing",

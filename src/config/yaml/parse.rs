@@ -39,7 +39,7 @@ pub fn parse(text: &str, source: u16, environment: Environment<'_>, mistakes: &m
                 tree.mistakes.report(
                     place,
                     "a second document begins here",
-                    "a file is one configuration: remove the `---`",
+                    "a file holds one configuration: remove the `---`",
                 );
                 return None;
             }
@@ -49,7 +49,7 @@ pub fn parse(text: &str, source: u16, environment: Environment<'_>, mistakes: &m
     tree.root
 }
 
-/// Why reading stops: the mistake has been reported.
+/// Reading stops. The mistake has been reported.
 struct Stop;
 
 struct TreeBuilder<'t> {
@@ -57,17 +57,17 @@ struct TreeBuilder<'t> {
     environment: Environment<'t>,
     mistakes: &'t mut Mistakes,
     stack: Vec<OpenNode>,
-    /// Whole nodes by anchor, and of how many nodes each consists.
+    /// Complete nodes by anchor, with the number of nodes in each.
     anchors: HashMap<usize, (Node, usize)>,
     root: Option<Node>,
     nodes: usize,
 }
 
-/// A list or map whose end has not come yet.
+/// A list or map that is not closed yet.
 struct OpenNode {
     at: SourceRange,
     anchor: usize,
-    /// How many nodes there were before it.
+    /// The number of nodes before it.
     nodes_before: usize,
     inside: OpenContent,
 }
@@ -77,10 +77,10 @@ enum OpenContent {
     Map { entries: Vec<(MapKey, Node)>, seen: HashMap<String, SourceRange>, key: Option<Key> },
 }
 
-/// A key whose value has not come yet.
+/// A key without its value yet.
 enum Key {
     New(MapKey),
-    /// A mistake, reported; its value is read and dropped.
+    /// A mistake that was reported. Its value is read and dropped.
     Refused,
 }
 
@@ -112,15 +112,11 @@ impl TreeBuilder<'_> {
             }
             Event::Alias(anchor) => {
                 let Some((node, size)) = self.anchors.get(&anchor).cloned() else {
-                    self.mistakes.report(
-                        at,
-                        "this alias stands inside the value that it repeats",
-                        "write the value out",
-                    );
+                    self.mistakes.report(at, "this alias is inside the value that it repeats", "write the value out");
                     return Err(Stop);
                 };
                 let before = self.nodes;
-                // One is added when the node is finished.
+                // The node itself is added by `finish`.
                 self.nodes += size - 1;
                 self.finish(node, 0, before)
             }
@@ -132,22 +128,22 @@ impl TreeBuilder<'_> {
 
     fn open(&mut self, at: SourceRange, anchor: usize, inside: OpenContent) -> Result<(), Stop> {
         if self.stack.len() == MAX_DEPTH {
-            let message = format!("lists and maps stand more than {MAX_DEPTH} deep in each other");
-            self.mistakes.report(at, message, "no part of a configuration is that deep: is a bracket left open?");
+            let message = format!("lists and maps are nested more than {MAX_DEPTH} deep");
+            self.mistakes.report(at, message, "no part of a configuration is that deep: is a bracket not closed?");
             return Err(Stop);
         }
         self.stack.push(OpenNode { at, anchor, nodes_before: self.nodes, inside });
         Ok(())
     }
 
-    /// Puts a whole node where it belongs.
+    /// Puts a complete node into its parent.
     fn finish(&mut self, node: Node, anchor: usize, nodes_before: usize) -> Result<(), Stop> {
         self.nodes += 1;
         if self.nodes > MAX_NODES {
             self.mistakes.report(
                 node.at,
                 format!("the file holds more than {MAX_NODES} values, counting each alias as what it repeats"),
-                "long lists belong into a file of their own: `lists: {name: {file: ...}}`",
+                "put long lists into a file: `lists: {name: {file: ...}}`",
             );
             return Err(Stop);
         }
@@ -200,7 +196,7 @@ impl TreeBuilder<'_> {
     fn refuse_syntax(&mut self, error: &ScanError, text: &str) {
         let marker = error.marker();
         let lines = text.lines().count().max(1);
-        // The end of the text is told as the line after the last.
+        // The parser reports the end of the text as the line after the last.
         let (line, column) = match text.lines().nth(marker.line().saturating_sub(1)) {
             Some(_) => (marker.line(), marker.col()),
             None => (lines, text.lines().last().map_or(0, |last| last.chars().count())),
@@ -228,15 +224,15 @@ fn accept_key(node: Node, seen: &mut HashMap<String, SourceRange>, mistakes: &mu
         mistakes.report(
             node.at,
             format!("a key must be a name, not {}", node.kind()),
-            "a text that begins with `{` or `[` is written in quotes",
+            "write a text that begins with `{` or `[` in quotes",
         );
         return Key::Refused;
     };
     if text == "<<" {
         mistakes.report(
             node.at,
-            "merge keys are not known here",
-            "an anchor and its alias (`&name`, `*name`) repeat a value as a whole",
+            "merge keys are not supported",
+            "use an anchor and its alias (`&name`, `*name`), which repeat a whole value",
         );
         return Key::Refused;
     }
@@ -245,7 +241,7 @@ fn accept_key(node: Node, seen: &mut HashMap<String, SourceRange>, mistakes: &mu
         mistakes.report(
             node.at,
             format!("the key `{text}` is repeated"),
-            format!("it stands first at {line}:{column}: keep one of the two"),
+            format!("the first one is at {line}:{column}: keep one of the two"),
         );
         return Key::Refused;
     }
@@ -257,8 +253,8 @@ fn number(value: usize) -> u32 {
     u32::try_from(value).unwrap_or(u32::MAX)
 }
 
-/// No section of the configuration is half as deep.
+/// More than twice the depth of any section.
 pub(super) const MAX_DEPTH: usize = 32;
 
-/// Enough for the longest file anyone writes, little enough that aliases of aliases stay harmless.
+/// More than the longest handwritten file, and low enough that aliases of aliases stay harmless.
 pub(super) const MAX_NODES: usize = 200_000;

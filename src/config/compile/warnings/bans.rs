@@ -1,4 +1,4 @@
-//! Bans that meet those who merely mistype.
+//! Bans of users who only mistype.
 
 use crate::config::compile::compiler::Compiler;
 use crate::config::compile::lists::KNOWN_CLIENT;
@@ -7,7 +7,7 @@ use crate::config::raw::limit::Limit;
 use crate::config::raw::then::Then;
 
 impl Compiler {
-    /// Failures that nothing forgets add up to a ban for people with a right to log in.
+    /// Failures that are never reset add up to a ban of legitimate users.
     pub(super) fn warn_of_ban(&mut self, limit: &Limit) {
         let counts_failures = limit.count.get().is_some_and(|count| count.value == Count::Failures);
         let bans = matches!(limit.then.get(), Some(Then::Long(actions)) if actions.ban.get().is_some());
@@ -16,7 +16,7 @@ impl Compiler {
         if counts_failures && bans && limit.reset_on.is_absent() && !spares_known {
             self.mistakes.warn(
                 limit.then.key().unwrap_or(limit.at),
-                "failures that nothing forgets lead to a ban: whoever mistypes now and then is banned as a guesser is, and who shares an address with one",
+                "failures are never reset and lead to a ban: users who mistype now and then are banned like attackers, and so are users who share an address with one",
                 "add `reset_on: success`, or `unless: [known_client]` with `known_clients` on the route",
             );
         }

@@ -5,7 +5,7 @@ use crate::config::raw::Document;
 use crate::route::Route;
 
 impl Compiler {
-    /// Warns of what shows when all has been read. Of a text with mistakes nobody knows what is meant.
+    /// Adds the warnings that need the whole document. A text with mistakes gets none: its meaning is unknown.
     pub(in crate::config::compile) fn warn(&mut self, document: &Document, routes: &[Route]) {
         if !self.mistakes.is_empty() {
             return;

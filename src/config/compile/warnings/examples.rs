@@ -1,4 +1,4 @@
-//! What was copied from an example and left as it was.
+//! Values that were copied from an example and not replaced.
 
 use ipnet::IpNet;
 
@@ -11,7 +11,7 @@ impl Compiler {
         let host = host.trim_end_matches('.').to_ascii_lowercase();
         let is_below = |name: &str| host.strip_suffix(name).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'));
         if EXAMPLE_HOSTS.into_iter().any(is_below) {
-            let message = format!("this webhook was left as in the examples: nobody is told anything at `{host}`");
+            let message = format!("this webhook is still the one of the examples: messages to `{host}` reach nobody");
             self.mistakes.warn(
                 text.at,
                 message,
@@ -20,13 +20,13 @@ impl Compiler {
         }
     }
 
-    /// Nobody has an address that is for documentation (RFC 5737, 3849, 9637).
+    /// No client has an address that is reserved for documentation (RFC 5737, 3849, 9637).
     pub(in crate::config::compile) fn warn_of_example_addresses(&mut self, at: SourceRange, networks: &[IpNet]) {
         let ranges = || EXAMPLE_NETWORKS.iter().filter_map(|range| range.parse::<IpNet>().ok());
         if !networks.is_empty() && networks.iter().all(|network| ranges().any(|range| range.contains(network))) {
             self.mistakes.warn(
                 at,
-                "this list was left as in the examples: its addresses are for documentation, and nobody has one",
+                "this list is still the one of the examples: its addresses are reserved for documentation, no client has one",
                 "write your own networks, or remove the list",
             );
         }
@@ -40,8 +40,8 @@ impl Compiler {
         if values.any(|value| value.starts_with(EXAMPLE_VALUE)) {
             self.mistakes.warn(
                 at,
-                "this list was left as in the examples: everybody knows its values",
-                "write values of your own, such as `openssl rand -hex 32` makes them",
+                "this list is still the one of the examples: its values are public",
+                "write values of your own, for example from `openssl rand -hex 32`",
             );
         }
     }

@@ -1,4 +1,4 @@
-//! Logins of which only one side is guarded.
+//! Logins that are limited only by client or only by account.
 
 use crate::config::compile::compiler::Compiler;
 use crate::config::raw;
@@ -8,11 +8,12 @@ use crate::config::raw::limit::Limit;
 use crate::key::Selector;
 
 impl Compiler {
-    /// A guesser has many addresses, or many names to try: a login needs a bound for each client and one for each name.
+    /// An attacker may have many addresses or many names to try, so a login needs a limit for each client and one for each
+    /// account.
     pub(super) fn warn_of_login(&mut self, route: &raw::route::Route, document: &Document) {
         let Some(at) = route.outcome.key() else { return };
         let own = route.limits.get().map(|limits| &limits.items[..]).unwrap_or_default();
-        // Limits for every request guard a login where they count what comes of it.
+        // A limit for every request protects a login only if it counts failures.
         let everywhere = document.limits.get().map(|limits| &limits.items[..]).unwrap_or_default();
         let guards: Vec<&Limit> = own.iter().chain(everywhere.iter().filter(|limit| counts_failures(limit))).collect();
         if !guards.iter().any(|limit| counts_failures(limit)) {
@@ -22,12 +23,12 @@ impl Compiler {
         match (know(is_client), know(is_account)) {
             (true, false) => self.mistakes.warn(
                 at,
-                "the limits of this login know the client alone: guesses at one account from many addresses are never stopped",
+                "this login is limited only by client: guesses at one account from many addresses are never stopped",
                 "add a limit for each account: `{key: param.username, rate: 20/hour, count: failures, reset_on: success}`",
             ),
             (false, true) => self.mistakes.warn(
                 at,
-                "the limits of this login know the account alone: one client that tries a password on many accounts is never stopped, and anyone can lock others out",
+                "this login is limited only by account: one client that tries a password on many accounts is never stopped, and any client can lock users out",
                 "add a limit for each client: `{key: client_ip, rate: 20/hour, count: failures}`",
             ),
             _ => {}
@@ -39,7 +40,7 @@ fn counts_failures(limit: &Limit) -> bool {
     limit.count.get().is_some_and(|count| count.value == Count::Failures)
 }
 
-/// Of its key, and of the values it tells apart.
+/// The selectors of the key and of `distinct`.
 fn selectors(limit: &Limit) -> impl Iterator<Item = Selector> {
     let key = limit.key.get().map(|key| &key.items[..]).unwrap_or_default();
     key.iter().chain(limit.distinct.get()).filter_map(|part| part.selector.value.parse().ok())

@@ -1,7 +1,6 @@
-//! What is no mistake, and probably not meant. Each function knows one such thing, and says what is wrong, why it
-//! matters and what to write instead.
+//! Warnings of what is valid and probably not meant. Each says what is wrong, why it matters and what to write instead.
 //!
-//! What shows while a file is read ([`examples`], [`secrets`]) is said there; everything else here, once all is read.
+//! The warnings of [`examples`] and [`secrets`] are added while a file is read, all others once everything is compiled.
 
 mod bans;
 mod document;

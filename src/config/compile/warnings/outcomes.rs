@@ -1,4 +1,4 @@
-//! Outcomes that do not tell a success from a failure.
+//! Outcomes that cannot tell a success from a failure.
 
 use http::StatusCode;
 
@@ -19,20 +19,20 @@ impl Compiler {
         if rule.failure.as_ref().is_some_and(|failure| holds_whenever(failure, success)) {
             self.mistakes.warn(
                 raw.failure.key().unwrap_or(raw.at),
-                "every success is a failure here, too, and failure wins: nobody ever succeeds",
-                "name what tells the two apart: a header, a cookie that is set, or what the page says",
+                "every success here is also a failure, and failure wins: no answer is ever a success",
+                "add what differs: a header, a cookie that is set, or a text in the page",
             );
         } else if is_bare_redirect(success) && !rule.failure.as_ref().is_some_and(tells_more_than_a_status) {
             self.mistakes.warn(
                 at,
                 "success is any redirect: most applications redirect after a failed login too, or on another action, and each such answer counts as a success",
-                "add what only a success has: `header: {location: \"/account*\"}`, or `cookie: session` for one that it sets",
+                "add what only a success has: `header: {location: \"/account*\"}`, or `cookie: session` for a cookie that it sets",
             );
         }
     }
 }
 
-/// Whether one side matches whenever the other does, as far as that can be told.
+/// Whether one side certainly matches whenever the other does.
 fn holds_whenever(side: &Matchers, other: &Matchers) -> bool {
     let status = side.status.as_ref().is_none_or(|set| {
         other
@@ -56,7 +56,7 @@ fn is_bare_redirect(side: &Matchers) -> bool {
     side.status.as_ref().is_some_and(redirects) && !tells_more_than_a_status(side)
 }
 
-/// A glob for anything tells nothing: every redirect has a location.
+/// A glob that matches anything does not count: every redirect has a location.
 fn tells_more_than_a_status(side: &Matchers) -> bool {
     let tells = |glob: &Glob| glob.to_string().chars().any(|letter| letter != '*');
     side.needs_body() || side.headers.iter().any(|(_, glob)| tells(glob)) || side.cookies.iter().any(tells)

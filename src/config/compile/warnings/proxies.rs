@@ -1,4 +1,4 @@
-//! Proxies that are trusted by the range they stand in.
+//! Trusted proxies that are whole private ranges.
 
 use std::net::IpAddr;
 
@@ -9,7 +9,7 @@ use crate::config::raw::Document;
 use crate::config::raw::server::Listen;
 
 impl Compiler {
-    /// In a private range there is more than proxies, and each of it may claim to be anyone.
+    /// A private range holds more machines than the proxies, and each of them may claim any client address.
     pub(super) fn warn_of_proxies(&mut self, document: &Document) {
         let listeners = document.listen.get().map(|listen| &listen.items[..]).unwrap_or_default();
         let addresses = listeners.iter().filter_map(|entry| match entry {
@@ -22,24 +22,25 @@ impl Compiler {
             let ranges = PRIVATE.iter().filter_map(|range| range.parse::<IpNet>().ok());
             if ranges.into_iter().any(|range| network.value.contains(&range)) {
                 let message = format!(
-                    "`{}` trusts a whole private range, and `{public}` is open to others: whoever has an address in it may claim to be any client",
+                    "`{}` trusts a whole private range, and `{public}` is reachable from outside: any machine in that range may claim to be any client",
                     network.value
                 );
-                let help = "name the proxies alone, such as `10.0.0.10`, or listen on an address that only they reach";
+                let help =
+                    "name only the proxies, such as `10.0.0.10`, or listen on an address that only they can reach";
                 self.mistakes.warn(network.at, message, help);
             }
         }
     }
 }
 
-/// Whether others than machines of a private network may connect there.
+/// Whether machines outside private networks may connect there.
 fn is_public(address: IpAddr) -> bool {
     let mut ranges = PRIVATE.iter().filter_map(|range| range.parse::<IpNet>().ok());
     let address = address.to_canonical();
     !address.is_loopback() && !ranges.any(|range| range.contains(&address))
 }
 
-/// Ranges that belong to nobody in particular (RFC 1918, 3927, 4193, 4291, 6598), `fd00::/8` as the half that is in use.
+/// Private ranges (RFC 1918, 3927, 4193, 4291, 6598). `fd00::/8` is the half of `fc00::/7` that is in use.
 const PRIVATE: [&str; 8] = [
     "10.0.0.0/8",
     "172.16.0.0/12",

@@ -1,4 +1,4 @@
-//! Routes that no request reaches.
+//! Routes that no request can match.
 
 use crate::config::compile::compiler::Compiler;
 use crate::config::raw;
@@ -7,17 +7,21 @@ use crate::config::source::SourceRange;
 use crate::route::Route;
 
 impl Compiler {
-    /// The first match wins: a route behind one that takes all that it would take holds for nobody.
+    /// The first match wins, so a route after one that matches all of its requests never applies.
     pub(super) fn warn_of_unreachable_routes(&mut self, raw: &[raw::route::Route], routes: &[Route]) {
         for (position, route) in routes.iter().enumerate() {
             let earlier = routes[..position].iter().position(|earlier| earlier.condition.includes(&route.condition));
             let Some(earlier) = earlier else { continue };
             let (Some(at), Some(before)) = (place(&raw[position]), place(&raw[earlier])) else { continue };
             let message = format!(
-                "no request reaches this route: `{}` at line {} takes all of them, and the first match wins",
+                "no request reaches this route: `{}` at line {} matches all of them, and the first match wins",
                 routes[earlier].name, before.line
             );
-            self.mistakes.warn(at, message, "put it before that one, narrow that one, or remove it");
+            self.mistakes.warn(
+                at,
+                message,
+                "move this route before that one, make that one narrower, or remove this one",
+            );
         }
     }
 }

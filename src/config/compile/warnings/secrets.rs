@@ -1,4 +1,4 @@
-//! Secrets that others know, or can guess.
+//! Secrets that others can read or guess.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -7,7 +7,7 @@ use crate::config::compile::compiler::Compiler;
 use crate::config::raw::Text;
 
 impl Compiler {
-    /// Whoever can read a token or a key has it.
+    /// Warns of a token or key file that every user of the machine can read.
     pub(in crate::config::compile) fn warn_of_readers(&mut self, name: &Text, path: &Path, kind: &str) {
         let Ok(metadata) = std::fs::metadata(path) else { return };
         let mode = metadata.permissions().mode() & 0o777;
@@ -15,7 +15,11 @@ impl Compiler {
             let path = path.display();
             let message =
                 format!("the {kind} file `{path}` can be read by every user of this machine (mode {mode:04o})");
-            self.mistakes.warn(name.at, message, format!("leave it to its owner and a group: `chmod o= {path}`"));
+            self.mistakes.warn(
+                name.at,
+                message,
+                format!("make it readable by its owner and a group only: `chmod o= {path}`"),
+            );
         }
     }
 
@@ -23,7 +27,7 @@ impl Compiler {
         let path = path.display();
         let help = format!("make a new one: `(umask 077; openssl rand -hex 32 > {path})`");
         if PLACEHOLDERS.iter().any(|placeholder| token.to_ascii_lowercase().contains(placeholder)) {
-            let message = format!("the token in `{path}` was left as in the examples: everybody knows it");
+            let message = format!("the token in `{path}` is still the one of the examples: it is public");
             self.mistakes.warn(name.at, message, help);
         } else if token.trim().chars().count() < SHORTEST_TOKEN {
             let message =
@@ -35,8 +39,8 @@ impl Compiler {
 
 const OTHERS_READ: u32 = 0o004;
 
-/// Of hexadecimal digits, 64 bits.
+/// As hexadecimal digits that is 64 bits.
 const SHORTEST_TOKEN: usize = 16;
 
-/// What examples have in the place of a token.
+/// What the examples have in the place of a token.
 const PLACEHOLDERS: [&str; 4] = ["change-me", "changeme", "change_me", "example"];
