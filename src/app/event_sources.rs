@@ -41,7 +41,7 @@ fn log_unless_by_operator(ban: &Ban) {
         return;
     }
     let key = named.masked_words();
-    let shown = if key.is_empty() { "everybody" } else { &key };
+    let shown = if key.is_empty() { "all requests" } else { &key };
     let client = client.map(display);
     let span = Span(ban.until.since(ban.since));
     info!(ban = %ban.id, limit = &**limit, key, client, until = %ban.until, "{limit} bans {shown} for {span}");

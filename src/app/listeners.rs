@@ -160,8 +160,7 @@ impl Listeners {
         Ok(ListenerPlan { actions: actions.collect::<Result<_, _>>()? })
     }
 
-    /// Serves new listeners, drains those that are gone within `drain`, and applies new settings to new connections of the
-    /// others.
+    /// Serves new listeners, drains removed ones within `drain`, and applies new settings to new connections of the others.
     pub(super) fn apply(
         &mut self,
         plan: ListenerPlan,

@@ -37,7 +37,7 @@ pub struct Worker {
     pub settings: Arc<ArcSwap<listen::Settings>>,
 }
 
-/// What a thread is told to do.
+/// A command to a thread.
 #[derive(Debug)]
 enum Job {
     /// Accept connections from a socket until `stop`.

@@ -44,7 +44,7 @@ impl From<InvalidMatch> for InvalidValue {
     fn from(error: InvalidMatch) -> Self {
         match error {
             InvalidMatch::Short(text) => Self::with(
-                format!("`{text}` is no match"),
+                format!("`{text}` is not a match"),
                 "write a path, or methods and a path: `/admin/*`, `POST /login` or `GET,POST /search`",
             ),
             InvalidMatch::Method(error) => error.into(),

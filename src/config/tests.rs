@@ -42,9 +42,9 @@ fn the_smallest_useful_file_has_every_default() {
 }
 
 #[test]
-fn every_mistake_of_a_file_is_told_at_once() {
+fn every_mistake_of_a_file_is_reported_at_once() {
     let mistakes = check("lisen: 1\nupstream: 127.0.0.1\nstore: {redis: {}}\nlimits:\n- {key: ip, rate: 0/minute}\n");
-    let told: Vec<_> =
+    let found: Vec<_> =
         mistakes.expect_err("mistakes").iter().map(|mistake| (mistake.line, mistake.message.clone())).collect();
     let expected = [
         (1, "unknown key `lisen`"),
@@ -53,7 +53,7 @@ fn every_mistake_of_a_file_is_told_at_once() {
         (5, "unknown selector `ip`"),
         (5, "a rate needs a count above zero"),
     ];
-    assert_eq!(told, expected.map(|(line, message)| (line, message.to_owned())));
+    assert_eq!(found, expected.map(|(line, message)| (line, message.to_owned())));
 }
 
 #[test]
@@ -64,7 +64,7 @@ fn a_file_that_is_not_there_is_one_mistake() {
 }
 
 #[test]
-fn what_is_not_text_is_told_by_its_place() {
+fn what_is_not_text_is_reported_with_its_place() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("portcullis.yaml");
     std::fs::write(&file, b"listen: 0.0.0.0:80\nupstream: \xff\n").expect("written");

@@ -143,7 +143,8 @@ impl App {
         }
     }
 
-    /// Watches the files of the mistakes too, also those that were named for the first time: correcting one is a change.
+    /// Also watches files with mistakes that the configuration names for the first time, so that correcting one causes a
+    /// reload.
     fn watch_also(&mut self, mistakes: &[Diagnostic]) {
         let known: BTreeSet<&Path> = self.files.iter().map(|file| &*file.path).collect();
         let new: BTreeSet<&Path> =

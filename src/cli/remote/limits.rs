@@ -230,9 +230,9 @@ impl ThenView {
             Value::Array(words) => {
                 format!("{action} {}", words.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(", "))
             }
-            Value::Object(own) => own.iter().fold(action.clone(), |told, (_, value)| match value {
-                Value::String(text) => format!("{told} {text}"),
-                value => format!("{told} {value}"),
+            Value::Object(own) => own.iter().fold(action.clone(), |words, (_, value)| match value {
+                Value::String(text) => format!("{words} {text}"),
+                value => format!("{words} {value}"),
             }),
             _ => action.clone(),
         });
@@ -259,16 +259,16 @@ impl KeyState {
             None => format!("denied for another {} s", self.retry_after),
         };
         let shadow = if self.shadow { " (shadow: never applied)" } else { "" };
-        let mut told = format!("{} by {key}: {verdict}{shadow}", self.limit);
+        let mut words = format!("{} by {key}: {verdict}{shadow}", self.limit);
         if !self.rates.is_empty() {
             let mut table = Table::new(["RATE", "REMAINING", "MORE IN"]);
             for rate in &self.rates {
                 let more_in = if rate.reset == 0 { String::new() } else { format!("{} s", rate.reset) };
                 table.row([rate.rate(), rate.remaining.to_string(), more_in]);
             }
-            told = format!("{told}\n{table}");
+            words = format!("{words}\n{table}");
         }
-        told
+        words
     }
 }
 

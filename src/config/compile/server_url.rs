@@ -19,10 +19,11 @@ pub(super) fn server_url(url: &str) -> Result<ServerUrl, InvalidValue> {
         ));
     }
     let Some((scheme, rest)) = url.split_once("://") else {
-        let meant = if url.contains("//") { String::new() } else { format!(": `http://{}`", url.trim_matches('/')) };
+        let suggestion =
+            if url.contains("//") { String::new() } else { format!(": `http://{}`", url.trim_matches('/')) };
         return Err(InvalidValue::with(
             format!("`{url}` is not a URL"),
-            format!("a server's URL begins with `http://`{meant}"),
+            format!("a server's URL begins with `http://`{suggestion}"),
         ));
     };
     let scheme = scheme.to_ascii_lowercase();

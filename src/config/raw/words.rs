@@ -1,4 +1,4 @@
-//! The macro that defines the few words that may stand under a key.
+//! The macro that defines the words that a key allows.
 
 use super::invalid_value::InvalidValue;
 use crate::glob::Glob;

@@ -66,7 +66,7 @@ fn values_are_not_typed_but_nothing_is_nothing() {
 }
 
 #[test]
-fn the_environment_stands_in_values_and_cannot_change_the_tree() {
+fn the_environment_fills_values_and_cannot_change_the_tree() {
     check("a: ${HOME_NET}", "{a@1: 10.0.0.0/8@1:4+11}");
     check("a: \"${GONE:-x: [1]}\"", "{a@1: x: [1]@1:4+17}");
     check("${HOME_NET}: 1", "{${HOME_NET}@1: 1@1:14+1}");
@@ -88,7 +88,7 @@ fn what_would_be_read_twice_is_refused() {
 }
 
 #[test]
-fn a_brace_that_wants_quotes_is_told_from_one_that_is_left_open() {
+fn a_brace_that_needs_quotes_is_distinguished_from_an_unclosed_one() {
     check_advice("{path: /users/{id}}", "in quotes");
     check_advice("{max_keys: ${MAX_KEYS}}", "in quotes");
     check_advice("{a: 1", "close every");

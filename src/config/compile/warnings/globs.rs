@@ -6,7 +6,7 @@ use crate::config::raw::Text;
 use crate::config::raw::route::Match;
 
 impl Compiler {
-    /// These texts may be meant literally, so they are no mistake as in names.
+    /// A glob in a name is a mistake. These texts may be meant literally, so they get a warning.
     pub(super) fn warn_of_globs(&mut self, route: &raw::route::Route) {
         if let Some(Match::Long(conditions)) = route.r#match.get()
             && let Some(Text { value, at }) = conditions.path_regex.get()
