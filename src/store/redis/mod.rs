@@ -1,10 +1,10 @@
 //! Counts in Redis, shared by any number of gateways.
 //!
-//! - [`transport`]: where a server is, how one is spoken to, and why it does not answer.
-//! - [`topology`]: which servers there are, which of them has a key, and whether each is up.
-//! - [`scripts`]: batches and settlements as calls of Lua scripts, and what these answer.
-//! - [`state`]: what all gateways share: counts, slots in flight, resets, bans, and the keys that they sign with.
-//! - [`watch`]: one task a process that looks after all this.
+//! - [`transport`]: a connection to one server, and its circuit breaker.
+//! - [`topology`]: which servers there are, which server has a key, and whether each server is up.
+//! - [`scripts`]: batches and settlements as calls of Lua scripts, and their answers.
+//! - [`state`]: what all gateways share: counts, slots in flight, resets, bans, and signing keys.
+//! - [`watch`]: one task a process that monitors the servers and follows resets and bans.
 
 pub mod scripts;
 pub mod watch;

@@ -8,12 +8,12 @@ use crate::clock::Clock;
 /// The `store.redis` section.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Settings {
-    /// At least one; several for `cluster` and `sentinel`.
+    /// At least one URL; several for `cluster` and `sentinel`.
     pub urls: Vec<Url>,
     pub mode: Mode,
     /// How long a decision waits for Redis.
     pub timeout: Duration,
-    /// What every key begins with, before a `:`.
+    /// The prefix of every key, before a `:`.
     pub key_prefix: String,
 }
 
@@ -28,8 +28,8 @@ pub enum Mode {
 /// Whose clock decides.
 #[derive(Clone, Debug)]
 pub enum Time {
-    /// That of the Redis server, so that gateways whose clocks are wrong agree.
+    /// The clock of the Redis server, so that gateways with wrong clocks agree.
     OfServer,
-    /// One that is handed to Redis with each decision: for tests that move it by hand.
+    /// A clock whose time each call carries to Redis, for tests that control the time.
     Given(Clock),
 }

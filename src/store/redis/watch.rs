@@ -1,4 +1,4 @@
-//! One task a process that finds the servers, looks after each of them, and hears of resets and keys.
+//! One task a process that discovers the servers, monitors each of them, and follows resets, bans and signing keys.
 
 use std::sync::Arc;
 
@@ -10,13 +10,13 @@ use crate::store::redis::state::bans;
 use crate::store::redis::state::keyring;
 use crate::store::redis::state::resets;
 use crate::store::redis::topology::cluster;
-use crate::store::redis::topology::node::Node;
+use crate::store::redis::topology::node::RedisNode;
 use crate::store::redis::topology::node_monitor;
 use crate::store::redis::topology::sentinel;
 use crate::store::redis::topology::shared::SharedRedis;
 use crate::store::resets::Resets;
 
-/// Runs until it is stopped.
+/// Runs until `stop` is cancelled.
 pub async fn watch(shared: Arc<SharedRedis>, resets: Resets, stop: CancellationToken) {
     let _stopped = stop.run_until_cancelled(forever(shared, resets)).await;
 }
@@ -34,7 +34,7 @@ async fn forever(shared: Arc<SharedRedis>, resets: Resets) {
             tasks.spawn(sentinel::listen(Arc::clone(&shared)));
         }
     }
-    let mut monitored: Vec<Arc<Node>> = Vec::new();
+    let mut monitored: Vec<Arc<RedisNode>> = Vec::new();
     loop {
         monitored.retain(|node| !node.is_retired());
         for node in &shared.topology.map().masters {
@@ -44,7 +44,7 @@ async fn forever(shared: Arc<SharedRedis>, resets: Resets) {
             }
         }
         tokio::select! {
-            () = shared.topology.changed.notified() => shared.tell(),
+            () = shared.topology.changed.notified() => shared.notify(),
             Some(_) = tasks.join_next() => {}
         }
     }

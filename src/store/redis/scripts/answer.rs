@@ -1,10 +1,10 @@
-//! What the scripts answer.
+//! Reads the answers of scripts.
 
 use std::time::Duration;
 
 use redis::Value;
 
-use super::constants::Answer;
+use super::constants::AnswerCode;
 use super::encode;
 use crate::clock::Timestamp;
 use crate::decision::Charge;
@@ -16,7 +16,7 @@ use crate::limit::Rule;
 use crate::limit::Standing;
 use crate::limit::Standings;
 
-/// Reads the answer to a group, in its order; `None`: that was no answer of our script.
+/// Reads the verdicts of a decision, in the order of its charges; `None`: this is not an answer of our script.
 pub(in crate::store::redis) fn read(value: &Value, charges: &[&Charge<'_>]) -> Option<Vec<Verdict>> {
     let Value::Array(numbers) = value else { return None };
     let mut numbers = numbers.iter().map(|number| match number {
@@ -29,7 +29,7 @@ pub(in crate::store::redis) fn read(value: &Value, charges: &[&Charge<'_>]) -> O
     for charge in charges {
         let waits = next()?;
         let since = span(next()?).map(|later| moment + later);
-        if waits == Answer::Exempt as i64 {
+        if waits == AnswerCode::Exempt as i64 {
             verdicts.push(Verdict::exempt());
             continue;
         }
@@ -48,18 +48,18 @@ pub(in crate::store::redis) fn read(value: &Value, charges: &[&Charge<'_>]) -> O
     numbers.next().is_none().then_some(verdicts)
 }
 
-/// Reads what came of settlements: whether everyone could be told that listens, when that was, and which of them have
-/// room again, by their places.
+/// Reads the answer to settlements: whether the message to all gateways could be sent, the moment, and the places of the
+/// settlements whose key has room again.
 pub(in crate::store::redis) fn settled(value: &Value) -> Option<(bool, Timestamp, Vec<usize>)> {
     let Value::Array(numbers) = value else { return None };
     let number = |value: &Value| if let Value::Int(number) = value { Some(*number) } else { None };
-    let [told, moment, reopened @ ..] = numbers.as_slice() else { return None };
+    let [published, moment, reopened @ ..] = numbers.as_slice() else { return None };
     let moment = Timestamp::from_micros(u64::try_from(number(moment)?).ok()?);
     let place = |value| usize::try_from(number(value)?).ok()?.checked_sub(1);
-    Some((number(told)? == 1, moment, reopened.iter().map(place).collect::<Option<_>>()?))
+    Some((number(published)? == 1, moment, reopened.iter().map(place).collect::<Option<_>>()?))
 }
 
-/// Which of the values were not there before, by a bit for each.
+/// The values that are new to the key, given by a bit for each.
 fn fresh(bits: i64, items: &[u64]) -> Items {
     let items = encode::different(items).into_iter().enumerate();
     items
@@ -68,7 +68,7 @@ fn fresh(bits: i64, items: &[u64]) -> Items {
         .collect()
 }
 
-/// Microseconds; below zero there are none.
+/// A span of so many microseconds; `None` below zero.
 fn span(micros: i64) -> Option<Duration> {
     u64::try_from(micros).ok().map(Duration::from_micros)
 }

@@ -1,4 +1,4 @@
-//! What is asked of the script that keeps the bans of all gateways.
+//! Calls of the script that stores the bans of all gateways.
 
 use super::invocation::Invocation;
 use super::text;
@@ -6,16 +6,16 @@ use crate::limit::Ladder;
 use crate::store::bans::BanId;
 use crate::store::redis::settings::Time;
 
-/// One call of the script.
+/// The common part of all calls of the script.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::store::redis) struct BanCall<'c> {
     pub prefix: &'c str,
-    /// Where changes are told.
+    /// The channel on which the script publishes changes.
     pub channel: &'c str,
     pub time: &'c Time,
 }
 
-/// What a gateway decided by itself, as the script is told of it: spans in microseconds.
+/// A ban that a gateway set during an outage. Spans are microseconds.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::store::redis) struct OutageBan {
     pub left: u128,
@@ -25,12 +25,12 @@ pub(in crate::store::redis) struct OutageBan {
     pub age: u128,
 }
 
-/// The name of the hash: what is in braces puts all that belongs to it into one slot.
+/// The name of the hash. The part in braces puts all keys of bans into one slot.
 pub(in crate::store::redis) fn name(prefix: &str) -> String {
     format!("{prefix}:{{bans}}")
 }
 
-/// Asks which changes there were: `begun changes`, and until when to ask often, if so.
+/// Reads the version: `begun changes`, and until when to ask often, if a change could not be published.
 pub(in crate::store::redis) fn version(prefix: &str) -> redis::Cmd {
     let mut command = redis::cmd("HGET");
     command.arg(name(prefix)).arg("v");
@@ -38,9 +38,9 @@ pub(in crate::store::redis) fn version(prefix: &str) -> redis::Cmd {
 }
 
 impl BanCall<'_> {
-    /// The next step of a ladder, unless a ban lasts.
-    pub(in crate::store::redis) fn trip(&self, id: BanId, blob: &str, ladder: &Ladder) -> Invocation {
-        let mut invocation = self.of("trip", &id.to_string());
+    /// Bans for the next step of a ladder, unless a ban lasts.
+    pub(in crate::store::redis) fn ban_by_limit(&self, id: BanId, blob: &str, ladder: &Ladder) -> Invocation {
+        let mut invocation = self.call("trip", &id.to_string());
         invocation.command.arg(blob);
         for length in ladder.lengths() {
             invocation.command.arg(length.as_micros().to_string());
@@ -48,37 +48,37 @@ impl BanCall<'_> {
         invocation
     }
 
-    /// A ban by hand for so many microseconds.
-    pub(in crate::store::redis) fn ban(&self, id: BanId, blob: &str, span: u128) -> Invocation {
-        let mut invocation = self.of("ban", &id.to_string());
+    /// Bans for an operator, for `span` microseconds.
+    pub(in crate::store::redis) fn ban_by_operator(&self, id: BanId, blob: &str, span: u128) -> Invocation {
+        let mut invocation = self.call("ban", &id.to_string());
         invocation.command.arg(blob).arg(span.to_string());
         invocation
     }
 
-    /// A ban that this gateway decided on while Redis was away.
-    pub(in crate::store::redis) fn tell(&self, id: BanId, blob: &str, decided: OutageBan) -> Invocation {
-        let OutageBan { left, length, step, by_operator, age } = decided;
-        let mut invocation = self.of("tell", &id.to_string());
+    /// Sends a ban that this gateway set during an outage.
+    pub(in crate::store::redis) fn send(&self, id: BanId, blob: &str, ban: OutageBan) -> Invocation {
+        let OutageBan { left, length, step, by_operator, age } = ban;
+        let mut invocation = self.call("tell", &id.to_string());
         let command = invocation.command.arg(blob).arg(left.to_string()).arg(length.to_string());
         command.arg(step).arg(if by_operator { "h" } else { "l" }).arg(age.to_string());
         invocation
     }
 
     pub(in crate::store::redis) fn lift(&self, id: BanId) -> Invocation {
-        self.of("lift", &id.to_string())
+        self.call("lift", &id.to_string())
     }
 
-    /// Some of the bans, and where to go on; from `0` to `0`.
+    /// Reads a page of bans and the cursor of the next page. The first cursor is `0`, and so is the one after the last page.
     pub(in crate::store::redis) fn page(&self, cursor: &str) -> Invocation {
-        self.of("load", cursor)
+        self.call("load", cursor)
     }
 
-    fn of(&self, what: &str, id: &str) -> Invocation {
+    fn call(&self, verb: &str, id: &str) -> Invocation {
         let script = text::banning();
         let name = name(self.prefix);
         let mut command = redis::cmd("EVALSHA");
         command.arg(&script.sha).arg(3).arg(&name).arg(format!("{name}:ends")).arg(format!("{name}:kept"));
-        command.arg(what).arg(id).arg(self.channel).arg(format!("{:016x}", fastrand::u64(..)));
+        command.arg(verb).arg(id).arg(self.channel).arg(format!("{:016x}", fastrand::u64(..)));
         match self.time {
             Time::OfServer => command.arg(""),
             Time::Given(clock) => command.arg(clock.now().as_micros()),

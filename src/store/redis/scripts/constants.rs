@@ -1,4 +1,4 @@
-//! What gateway and scripts call by the same name: scripts name what Rust enumerates.
+//! Values that scripts and gateway share: scripts use the names of Rust enums.
 
 use std::fmt::Debug;
 use std::sync::LazyLock;
@@ -9,11 +9,11 @@ use crate::limit::Rule;
 use crate::signing::key_ring::MAX_KEYS;
 use crate::store::bans::index::MOST_BANS;
 
-/// How a key is counted: what looks at it, and what charges it.
+/// How a key is counted: which Lua functions look at it and charge it.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum Kind {
+pub(super) enum CounterKind {
     Log = 1,
-    /// A log that may outgrow being written whole.
+    /// A log that may become too long to be written whole.
     Long = 2,
     Counter = 3,
     Bucketed = 4,
@@ -23,9 +23,9 @@ pub(super) enum Kind {
     Distinct = 8,
 }
 
-/// The first byte of what is stored under a key.
+/// The first byte of a stored state.
 #[derive(Clone, Copy, Debug)]
-enum Tag {
+enum StateTag {
     Log = 1,
     WideLog = 2,
     Ring = 3,
@@ -39,32 +39,32 @@ enum Tag {
     KnownClients = 11,
 }
 
-/// What is done about charges.
+/// What a call does with its charges.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Purpose {
-    /// Charge all, or none but the attempts.
+    /// Charge all of them, or only the attempts.
     Decide,
-    /// Another server has denied the request already: charge attempts, and what shadows count alone.
+    /// Another server has denied the request already: charge only attempts and shadow limits.
     Deny,
-    /// Say where the keys stand, and charge nothing.
+    /// Return where the keys stand, and charge nothing.
     Look,
 }
 
-/// What is particular about a charge; a bit each.
+/// Bits that modify a charge.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Mode {
-    /// It is charged when the request is denied, too.
+pub(super) enum ModeBit {
+    /// It is charged also if the request is denied.
     Attempts = 1,
     Shadow = 2,
     Delay = 4,
-    /// Of what delays: it is not charged without room.
+    /// A delay that is charged only if there is room.
     WithRoom = 8,
     UnlessKnown = 16,
 }
 
-/// What a settlement does.
+/// The first byte of a settlement.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Settle {
+pub(super) enum SettlementCode {
     Release = 1,
     TakeBack = 2,
     Charge = 3,
@@ -72,31 +72,31 @@ pub(super) enum Settle {
     Remember = 5,
 }
 
-/// What stands for a span where there is none.
+/// Special values in place of a span.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Answer {
+pub(super) enum AnswerCode {
     /// There is room, or nothing was charged.
     None = -1,
-    /// The charge does not hold for the client.
+    /// The charge does not hold for this client.
     Exempt = -2,
 }
 
-/// How long slots in flight stay taken when their holder says no more.
+/// How long slots stay taken if their holder does not renew them.
 pub const LEASE: Duration = Duration::from_secs(30);
 
 /// Logs up to this length are read and written whole.
 pub(super) const LONGEST_LOG: u32 = 128;
 
-/// How long a key stays after it says nothing any more, in milliseconds: the clocks of a server and its replica differ.
+/// How long a key stays after its state has expired, in milliseconds: the clocks of a server and its replica differ.
 pub(super) const SLACK_MS: u64 = 1000;
 
-/// The same where the time is given: it stands still while tests run.
+/// The same with a given time, which stands still while tests run.
 pub(super) const GIVEN_SLACK_MS: u64 = 61_000;
 
-/// With how many digits a key's name ends.
+/// How many hexadecimal digits end the name of a key.
 pub(super) const KEY_DIGITS: usize = 32;
 
-impl Kind {
+impl CounterKind {
     pub(super) const ALL: [Self; 8] = [
         Self::Log,
         Self::Long,
@@ -124,7 +124,7 @@ impl Kind {
     }
 }
 
-impl Tag {
+impl StateTag {
     const ALL: [Self; 11] = [
         Self::Log,
         Self::WideLog,
@@ -152,20 +152,20 @@ impl Purpose {
     }
 }
 
-impl Mode {
+impl ModeBit {
     const ALL: [Self; 5] = [Self::Attempts, Self::Shadow, Self::Delay, Self::WithRoom, Self::UnlessKnown];
 }
 
-impl Answer {
+impl AnswerCode {
     const ALL: [Self; 2] = [Self::None, Self::Exempt];
 }
 
-impl Settle {
+impl SettlementCode {
     const ALL: [Self; 5] = [Self::Release, Self::TakeBack, Self::Charge, Self::Reset, Self::Remember];
 }
 
-/// These lines of Lua with the value of each constant where its name was: scripts know no constants, and a local of the
-/// script that a function reads costs the server more than a tenth of a microsecond each time.
+/// Replaces the names of constants in Lua code by their values. Lua has no constants, and each read of a script's local by
+/// a function costs the server more than a tenth of a microsecond.
 pub(super) fn with_values(lua: &str) -> String {
     let is_of_name = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
     let mut text = String::with_capacity(lua.len());
@@ -181,15 +181,15 @@ pub(super) fn with_values(lua: &str) -> String {
     text
 }
 
-/// Every constant that scripts may name, and its value in Lua.
+/// Every constant that scripts may use, and its value in Lua.
 pub(super) static CONSTANTS: LazyLock<Vec<(String, String)>> = LazyLock::new(|| {
     let mut all = Vec::new();
-    all.extend(Kind::ALL.map(|kind| (name("KIND", &kind), (kind as u8).to_string())));
-    all.extend(Tag::ALL.map(|tag| (name("TAG", &tag), (tag as u8).to_string())));
+    all.extend(CounterKind::ALL.map(|kind| (name("KIND", &kind), (kind as u8).to_string())));
+    all.extend(StateTag::ALL.map(|tag| (name("TAG", &tag), (tag as u8).to_string())));
     all.extend(Purpose::ALL.map(|purpose| (name("PURPOSE", &purpose), format!("'{}'", purpose.letter()))));
-    all.extend(Mode::ALL.map(|mode| (name("MODE", &mode), (mode as u8).to_string())));
-    all.extend(Settle::ALL.map(|settle| (name("SETTLE", &settle), (settle as u8).to_string())));
-    all.extend(Answer::ALL.map(|answer| (name("ANSWER", &answer), (answer as i8).to_string())));
+    all.extend(ModeBit::ALL.map(|mode| (name("MODE", &mode), (mode as u8).to_string())));
+    all.extend(SettlementCode::ALL.map(|settle| (name("SETTLE", &settle), (settle as u8).to_string())));
+    all.extend(AnswerCode::ALL.map(|answer| (name("ANSWER", &answer), (answer as i8).to_string())));
     all.extend(OWN.map(|(name, value)| (name.to_owned(), value.to_owned())));
     let shared = [
         ("LONGEST_LOG", LONGEST_LOG.to_string()),
@@ -203,22 +203,22 @@ pub(super) static CONSTANTS: LazyLock<Vec<(String, String)>> = LazyLock::new(|| 
     all
 });
 
-/// What scripts alone make use of.
+/// Constants that only scripts use.
 const OWN: [(&str, &str); 7] = [
     // In a second.
     ("MICROS", "1000000"),
-    // Entries of logs have 6 bytes, or 7 where a log is longer than 2^48 us.
+    // Entries of logs have 6 bytes, or 7 if a log spans more than 2^48 us.
     ("MODULUS", "281474976710656"),
     ("WIDE_MODULUS", "72057594037927936"),
     ("RING_FORMAT", "'>BI7I4I4I4I7I2I4I4I4I4'"),
     ("RING_HEAD", "45"),
-    // What 4 bytes hold.
+    // The largest number of 4 bytes.
     ("MOST_COUNTED", "4294967295"),
-    // 2^53: up to here, and no further, numbers are exact.
+    // 2^53: numbers are exact up to here.
     ("LARGEST_EXACT", "9007199254740992"),
 ];
 
-/// `TAG_WIDE_LOG` of `Tag::WideLog`.
+/// `TAG_WIDE_LOG` of `StateTag::WideLog`.
 fn name(prefix: &str, variant: &dyn Debug) -> String {
     let mut name = prefix.to_owned();
     for letter in format!("{variant:?}").chars() {

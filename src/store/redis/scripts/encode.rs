@@ -1,16 +1,16 @@
-//! Charges as arguments of scripts: whole numbers, the highest byte first.
+//! Writes charges and settlements as arguments of scripts: whole numbers, the highest byte first.
 
 use std::num::NonZeroU32;
 use std::time::Duration;
 
 use smallvec::SmallVec;
 
+use super::constants::CounterKind;
 use super::constants::GIVEN_SLACK_MS;
-use super::constants::Kind;
 use super::constants::LEASE;
-use super::constants::Mode;
+use super::constants::ModeBit;
 use super::constants::SLACK_MS;
-use super::constants::Settle;
+use super::constants::SettlementCode;
 use crate::decision::Charge;
 use crate::decision::batch::Charged;
 use crate::decision::batch::Force;
@@ -22,78 +22,78 @@ use crate::limit::Rates;
 use crate::limit::Rule;
 use crate::store::redis::settings::Time;
 
-/// The bytes of one argument.
+/// One argument.
 pub(super) type Bytes = SmallVec<[u8; 96]>;
 
-/// A charge as the scripts read it.
-pub(super) fn charge(charge: &Charge<'_>, heeds_known: bool, holder: u32, time: &Time) -> Bytes {
+/// Writes a charge of a decision.
+pub(super) fn charge(charge: &Charge<'_>, depends_on_known: bool, holder: u32, time: &Time) -> Bytes {
     let mut mode = match charge.force {
         Force::Binding => 0,
-        Force::Shadow => Mode::Shadow as u8,
-        // What could not be given back without room is not charged without.
-        Force::Delay if !charge.is_charged_with(false) => Mode::Delay as u8 | Mode::WithRoom as u8,
-        Force::Delay => Mode::Delay as u8,
+        Force::Shadow => ModeBit::Shadow as u8,
+        // A charge that cannot be given back is made only if there is room.
+        Force::Delay if !charge.is_charged_with(false) => ModeBit::Delay as u8 | ModeBit::WithRoom as u8,
+        Force::Delay => ModeBit::Delay as u8,
     };
     if charge.count == Count::Attempts {
-        mode |= Mode::Attempts as u8;
+        mode |= ModeBit::Attempts as u8;
     }
-    if heeds_known && charge.unless_known {
-        mode |= Mode::UnlessKnown as u8;
+    if depends_on_known && charge.unless_known {
+        mode |= ModeBit::UnlessKnown as u8;
     }
     let mut bytes = Bytes::new();
-    bytes.extend([Kind::of(charge.rule) as u8, mode]);
+    bytes.extend([CounterKind::of(charge.rule) as u8, mode]);
     bytes.extend(charge.limit.to_be_bytes());
-    terms(&mut bytes, charge.rule, &charge.items, holder, time);
+    put_terms(&mut bytes, charge.rule, &charge.items, holder, time);
     bytes
 }
 
-/// What was charged and counts no more.
+/// Writes the settlement that takes back a charge.
 pub(super) fn take_back(rule: &Rule, charged: &Charged, time: &Time) -> Bytes {
     let mut bytes = Bytes::new();
-    bytes.push(Settle::TakeBack as u8);
+    bytes.push(SettlementCode::TakeBack as u8);
     bytes.extend(charged.moment.as_micros().to_be_bytes());
-    alone(&mut bytes, rule, &charged.fresh, time);
+    put_charge(&mut bytes, rule, &charged.fresh, time);
     bytes
 }
 
-/// What is charged whether or not there is room.
+/// Writes the settlement that charges whether or not there is room.
 pub(super) fn charge_now(rule: &Rule, items: &[u64], time: &Time) -> Bytes {
     let mut bytes = Bytes::new();
-    bytes.push(Settle::Charge as u8);
-    alone(&mut bytes, rule, items, time);
+    bytes.push(SettlementCode::Charge as u8);
+    put_charge(&mut bytes, rule, items, time);
     bytes
 }
 
 pub(super) fn release(holder: u32) -> Bytes {
     let mut bytes = Bytes::new();
-    bytes.push(Settle::Release as u8);
+    bytes.push(SettlementCode::Release as u8);
     put(&mut bytes, holder);
     bytes
 }
 
 pub(super) fn reset() -> Bytes {
-    Bytes::from_slice(&[Settle::Reset as u8])
+    Bytes::from_slice(&[SettlementCode::Reset as u8])
 }
 
 pub(super) fn remember(client: u64, most: NonZeroU32, keep: Duration) -> Bytes {
     let mut bytes = Bytes::new();
-    bytes.push(Settle::Remember as u8);
+    bytes.push(SettlementCode::Remember as u8);
     bytes.extend(client.to_be_bytes());
     put(&mut bytes, most.get());
-    // Until a moment that scripts can tell exactly.
+    // Bounded, so that the moment is exact in Lua.
     let keep = u64::try_from(keep.as_micros()).unwrap_or(u64::MAX).min(LONGEST_KEPT);
     bytes.extend_from_slice(&keep.to_be_bytes()[1..]);
     bytes
 }
 
-/// A charge that stands alone.
-fn alone(bytes: &mut Bytes, rule: &Rule, items: &[u64], time: &Time) {
-    bytes.extend([Kind::of(rule) as u8, 0, 0, 0]);
-    terms(bytes, rule, items, 0, time);
+/// Writes a charge outside of a decision.
+fn put_charge(bytes: &mut Bytes, rule: &Rule, items: &[u64], time: &Time) {
+    bytes.extend([CounterKind::of(rule) as u8, 0, 0, 0]);
+    put_terms(bytes, rule, items, 0, time);
 }
 
-/// What is asked for, and what bounds it.
-fn terms(bytes: &mut Bytes, rule: &Rule, items: &[u64], holder: u32, time: &Time) {
+/// Writes what the charge asks for, and its bounds.
+fn put_terms(bytes: &mut Bytes, rule: &Rule, items: &[u64], holder: u32, time: &Time) {
     match rule {
         Rule::Concurrent(most) => {
             put(bytes, most.get());
@@ -105,7 +105,7 @@ fn terms(bytes: &mut Bytes, rule: &Rule, items: &[u64], holder: u32, time: &Time
             let items = different(items);
             put(bytes, u32::try_from(items.len()).unwrap_or(u32::MAX));
             bytes.push(u8::try_from(rates.as_slice().len()).unwrap_or(u8::MAX));
-            // One more than has room, so that it is known where more were counted.
+            // One more than has room, so that the script sees that more were counted.
             put(bytes, rates.largest_count().get().saturating_add(1));
             put(bytes, seconds(rates.longest_window()));
             put_rates(bytes, rates);
@@ -135,7 +135,7 @@ fn terms(bytes: &mut Bytes, rule: &Rule, items: &[u64], holder: u32, time: &Time
     }
 }
 
-/// Each of the values once, in their order: a script says by their places which were not there before.
+/// The values without duplicates, in their order: a script names new values by their places in it.
 pub(super) fn different(items: &[u64]) -> Items {
     let mut different = Items::new();
     for item in items {
@@ -146,10 +146,10 @@ pub(super) fn different(items: &[u64]) -> Items {
     different
 }
 
-/// A log that is written at each attempt, and ends soon.
+/// Writes the charge of a probe: a log that is written at each attempt, and ends soon.
 pub(super) fn probe() -> Bytes {
     let mut bytes = Bytes::new();
-    bytes.extend([Kind::Log as u8, Mode::Attempts as u8, 0, 0]);
+    bytes.extend([CounterKind::Log as u8, ModeBit::Attempts as u8, 0, 0]);
     put(&mut bytes, 1);
     bytes.push(1);
     for word in [1, 1, 1, 1] {
@@ -159,7 +159,7 @@ pub(super) fn probe() -> Bytes {
     bytes
 }
 
-/// How long a key stays after it says nothing any more, in milliseconds.
+/// How long a key stays after its state has expired, in milliseconds.
 fn slack(time: &Time) -> u64 {
     match time {
         Time::OfServer => SLACK_MS,

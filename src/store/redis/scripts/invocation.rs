@@ -1,4 +1,4 @@
-//! What is decided and settled, as commands for one server.
+//! Calls of scripts, as commands for one server.
 
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -17,54 +17,54 @@ use crate::limit::Rule;
 use crate::signing::key_ring::ROTATION_PERIOD;
 use crate::store::redis::settings::Time;
 
-/// One command for one server: all its keys are in one slot.
+/// One call of a script on one server: all its keys are in one hash slot.
 #[derive(Debug)]
 pub struct Invocation {
     pub script: &'static Script,
-    /// `EVALSHA`, the script's name, keys and arguments.
+    /// `EVALSHA`, the hash of the script, keys and arguments.
     pub command: redis::Cmd,
 }
 
-/// A slice of a batch whose keys are in one slot.
+/// The charges of a batch whose keys are in one hash slot.
 #[derive(Clone, Copy, Debug)]
-pub struct Group<'g, 'p> {
+pub struct DecisionCall<'g, 'p> {
     pub prefix: &'g str,
     pub time: &'g Time,
-    /// Who holds slots in flight: a number of this process' own.
+    /// The number under which this process takes slots.
     pub holder: u32,
     pub charges: &'g [&'g Charge<'p>],
-    /// The client is known when it is so for each of these, whose keys are in the same slot; empty where nobody asks.
+    /// The client is known if each of these is known. Their keys are in the same hash slot. Empty if no charge depends on it.
     pub known: &'g [KnownClientKey],
 }
 
-/// What is settled about one key.
+/// A settlement of one key.
 #[derive(Clone, Copy, Debug)]
-pub struct Entry<'e> {
+pub struct KeySettlement<'e> {
     pub key: KeyHash,
-    pub what: What<'e>,
+    pub action: SettlementAction<'e>,
 }
 
 #[derive(Clone, Copy, Debug)]
-pub enum What<'e> {
-    /// A slot in flight comes back that was taken under this number.
+pub enum SettlementAction<'e> {
+    /// Gives back a slot that was taken under this number.
     Release { holder: u32 },
-    /// What was charged counts no more.
+    /// Takes back a charge.
     TakeBack { rule: &'e Rule, charged: &'e Charged },
-    /// Counted now, whether or not there is room.
+    /// Charges now, whether or not there is room.
     Charge { rule: &'e Rule, items: &'e [u64] },
-    /// What was counted is reset; slots in flight stay taken.
+    /// Resets the key. Slots in flight stay taken.
     Reset,
-    /// The client is known from now on.
+    /// Makes the client known from now on.
     Remember { client: u64, most: NonZeroU32, keep: Duration },
 }
 
-/// Slots in flight whose keys are in one slot of the cluster.
+/// Slots in flight whose leases are renewed. Their keys are in one hash slot.
 #[derive(Clone, Copy, Debug)]
-pub struct Held<'h> {
+pub struct SlotLeases<'h> {
     pub prefix: &'h str,
-    /// Under which number they were taken.
+    /// The number under which they were taken.
     pub holder: u32,
-    /// A key once for each of its slots that is meant.
+    /// Each key once for each of its slots.
     pub keys: &'h [KeyHash],
 }
 
@@ -73,17 +73,17 @@ pub fn name(prefix: &str, key: KeyHash) -> String {
     format!("{prefix}:{:0KEY_DIGITS$x}", key.0)
 }
 
-impl Group<'_, '_> {
-    /// Decides the group, or looks at it. [`answer::read`](super::answer::read) reads what comes of it.
+impl DecisionCall<'_, '_> {
+    /// The call that decides the charges, or looks at them. [`answer::read`](super::answer::read) reads its answer.
     pub fn invocation(&self, purpose: Purpose) -> Invocation {
-        let heeds_known = !self.known.is_empty();
-        let script = text::deciding(text::kinds(self.charges.iter().map(|charge| charge.rule)), heeds_known);
+        let depends_on_known = !self.known.is_empty();
+        let script = text::deciding(text::kinds(self.charges.iter().map(|charge| charge.rule)), depends_on_known);
         let keys = self.charges.iter().map(|charge| charge.key);
         let subjects = self.known.iter().map(|known| known.subject);
-        let mut command = called(script, self.prefix, self.charges.len() + self.known.len(), keys.chain(subjects));
+        let mut command = command_of(script, self.prefix, self.charges.len() + self.known.len(), keys.chain(subjects));
         command.arg(purpose.letter());
         for charge in self.charges {
-            command.arg(encode::charge(charge, heeds_known, self.holder, self.time).as_slice());
+            command.arg(encode::charge(charge, depends_on_known, self.holder, self.time).as_slice());
         }
         self.known.iter().for_each(|known| _ = command.arg(&known.client.to_be_bytes()));
         with_time(&mut command, self.time);
@@ -91,33 +91,32 @@ impl Group<'_, '_> {
     }
 }
 
-impl Held<'_> {
-    /// Holds them for another [`LEASE`]. Answers nothing of interest; what was lost meanwhile stays lost.
+impl SlotLeases<'_> {
+    /// The call that renews the leases for another [`LEASE`]. Its answer is not used: a slot that Redis has lost stays lost.
     pub fn renew(&self) -> Invocation {
         let script = text::renewing();
-        let mut command = called(script, self.prefix, self.keys.len(), self.keys.iter().copied());
+        let mut command = command_of(script, self.prefix, self.keys.len(), self.keys.iter().copied());
         command.arg(self.holder).arg(LEASE.as_micros().to_string());
         Invocation { script, command }
     }
 }
 
-/// Settles what is in one slot of the cluster. What was reset, and what has room again though it had none, is told on
-/// this channel, see [`Resets`](crate::store::resets::Resets). [`answer::settled`](super::answer::settled) reads what
-/// comes of it.
-pub fn settle(prefix: &str, channel: &str, time: &Time, entries: &[Entry<'_>]) -> Invocation {
-    let counted = entries.iter().filter_map(|entry| match entry.what {
-        What::TakeBack { rule, .. } | What::Charge { rule, .. } => Some(rule),
-        What::Release { .. } | What::Reset | What::Remember { .. } => None,
+/// The call that settles keys of one hash slot. The script publishes on `channel` which keys were reset and which have
+/// room again, see [`Resets`](crate::store::resets::Resets). [`answer::settled`](super::answer::settled) reads its answer.
+pub fn settle(prefix: &str, channel: &str, time: &Time, entries: &[KeySettlement<'_>]) -> Invocation {
+    let counted = entries.iter().filter_map(|entry| match entry.action {
+        SettlementAction::TakeBack { rule, .. } | SettlementAction::Charge { rule, .. } => Some(rule),
+        SettlementAction::Release { .. } | SettlementAction::Reset | SettlementAction::Remember { .. } => None,
     });
     let script = text::settling(text::kinds(counted));
-    let mut command = called(script, prefix, entries.len(), entries.iter().map(|entry| entry.key));
+    let mut command = command_of(script, prefix, entries.len(), entries.iter().map(|entry| entry.key));
     for entry in entries {
-        let bytes = match entry.what {
-            What::Release { holder } => encode::release(holder),
-            What::TakeBack { rule, charged } => encode::take_back(rule, charged, time),
-            What::Charge { rule, items } => encode::charge_now(rule, items, time),
-            What::Reset => encode::reset(),
-            What::Remember { client, most, keep } => encode::remember(client, most, keep),
+        let bytes = match entry.action {
+            SettlementAction::Release { holder } => encode::release(holder),
+            SettlementAction::TakeBack { rule, charged } => encode::take_back(rule, charged, time),
+            SettlementAction::Charge { rule, items } => encode::charge_now(rule, items, time),
+            SettlementAction::Reset => encode::reset(),
+            SettlementAction::Remember { client, most, keep } => encode::remember(client, most, keep),
         };
         command.arg(bytes.as_slice());
     }
@@ -126,10 +125,10 @@ pub fn settle(prefix: &str, channel: &str, time: &Time, entries: &[Entry<'_>]) -
     Invocation { script, command }
 }
 
-/// Asks whether the client is known for each of these, whose keys are in one slot: answers 1 or 0.
-pub fn knows(prefix: &str, time: &Time, known: &[KnownClientKey]) -> Invocation {
-    let script = text::knowing();
-    let mut command = called(script, prefix, known.len(), known.iter().map(|known| known.subject));
+/// The call that asks whether all of these known clients are known; their keys are in one hash slot. It answers 1 or 0.
+pub fn is_known(prefix: &str, time: &Time, known: &[KnownClientKey]) -> Invocation {
+    let script = text::is_known();
+    let mut command = command_of(script, prefix, known.len(), known.iter().map(|known| known.subject));
     command.arg(Purpose::Look.letter());
     for known_client in known {
         command.arg(&known_client.client.to_be_bytes());
@@ -138,12 +137,12 @@ pub fn knows(prefix: &str, time: &Time, known: &[KnownClientKey]) -> Invocation 
     Invocation { script, command }
 }
 
-/// Where the keys are kept that all gateways sign with.
+/// The name of the key with the signing keys of all gateways.
 pub(in crate::store::redis) fn keyring_name(prefix: &str) -> String {
     format!("{prefix}:keyring")
 }
 
-/// Answers the keys that are kept under this name, with `candidate` before them where a new one is due.
+/// The call that answers the signing keys under this name. If a new one is due, the script adds `candidate` first.
 pub fn keyring(name: &str, candidate: &[u8; 32], time: &Time) -> Invocation {
     let script = text::keyring();
     let mut command = redis::cmd("EVALSHA");
@@ -155,7 +154,7 @@ pub fn keyring(name: &str, candidate: &[u8; 32], time: &Time) -> Invocation {
     Invocation { script, command }
 }
 
-/// A real decision about a key of this name that is written whatever comes of it: whether the server can serve.
+/// The call that probes a server: a real decision about a key of this name, which always writes.
 pub fn probe(name: &str) -> Invocation {
     let script = text::probing();
     let mut command = redis::cmd("EVALSHA");
@@ -163,7 +162,7 @@ pub fn probe(name: &str) -> Invocation {
     Invocation { script, command }
 }
 
-fn called(script: &Script, prefix: &str, count: usize, keys: impl Iterator<Item = KeyHash>) -> redis::Cmd {
+fn command_of(script: &Script, prefix: &str, count: usize, keys: impl Iterator<Item = KeyHash>) -> redis::Cmd {
     let mut command = redis::cmd("EVALSHA");
     command.arg(&script.sha).arg(count);
     keys.for_each(|key| _ = command.arg(name(prefix, key)));

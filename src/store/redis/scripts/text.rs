@@ -1,14 +1,14 @@
-//! The scripts themselves: whole files, one after the other. A batch of logs does not pay for the rest.
+//! The text of the scripts: the files that the charges need, joined. A batch of logs does not pay for the other algorithms.
 
 use std::borrow::Cow;
 use std::sync::LazyLock;
 use std::sync::OnceLock;
 
 use super::constants;
-use super::constants::Kind;
+use super::constants::CounterKind;
 use crate::limit::Rule;
 
-/// A script, and its name in the server.
+/// A script and its hash.
 #[derive(Debug)]
 pub struct Script {
     pub text: String,
@@ -16,32 +16,32 @@ pub struct Script {
     pub sha: String,
 }
 
-/// Several kinds, a bit for each.
+/// A set of kinds, a bit for each.
 pub(super) fn kinds<'r>(rules: impl Iterator<Item = &'r Rule>) -> usize {
-    rules.fold(0, |kinds, rule| kinds | 1 << Kind::of(rule) as usize)
+    rules.fold(0, |kinds, rule| kinds | 1 << CounterKind::of(rule) as usize)
 }
 
-/// The script that decides charges of these kinds, or some that do not hold for known clients.
-pub(super) fn deciding(kinds: usize, heeds_known: bool) -> &'static Script {
+/// The script that decides charges of these kinds; `depends_on_known`: some do not hold for known clients.
+pub(super) fn deciding(kinds: usize, depends_on_known: bool) -> &'static Script {
     static SCRIPTS: [[OnceLock<Script>; ALL_KINDS]; 2] = [const { [const { OnceLock::new() }; ALL_KINDS] }; 2];
-    SCRIPTS[usize::from(heeds_known)][kinds].get_or_init(|| Script::of(&decision(&used(kinds), heeds_known)))
+    SCRIPTS[usize::from(depends_on_known)][kinds].get_or_init(|| Script::of(&decision(&used(kinds), depends_on_known)))
 }
 
-/// The script of a probe: the one that most decisions need.
+/// The script of a probe, which is the one that most decisions use.
 pub(super) fn probing() -> &'static Script {
-    deciding(1 << Kind::Log as usize, false)
+    deciding(1 << CounterKind::Log as usize, false)
 }
 
-/// The script that settles what became of requests that were charged by these kinds.
+/// The script that settles requests that were charged by these kinds.
 pub(super) fn settling(kinds: usize) -> &'static Script {
     static SCRIPTS: [OnceLock<Script>; ALL_KINDS] = [const { OnceLock::new() }; ALL_KINDS];
     SCRIPTS[kinds].get_or_init(|| Script::of(&settlement(&used(kinds))))
 }
 
-/// The script that says whether a client is known.
-pub(super) fn knowing() -> &'static Script {
+/// The script that answers whether a client is known.
+pub(super) fn is_known() -> &'static Script {
     static SCRIPT: LazyLock<Script> = LazyLock::new(|| {
-        Script::of(&[KNOWN_CLIENT.into(), WITH_SUBJECTS.into(), include_str!("lua/knows.lua").into()])
+        Script::of(&[KNOWN_CLIENT.into(), WITH_SUBJECTS.into(), include_str!("lua/is_known.lua").into()])
     });
     &SCRIPT
 }
@@ -70,14 +70,14 @@ const NAMES: &str = include_str!("lua/names.lua");
 const KNOWN_CLIENT: &str = include_str!("lua/known_client.lua");
 const WITH_SUBJECTS: &str = include_str!("lua/with_subjects.lua");
 
-fn used(kinds: usize) -> Vec<Kind> {
-    Kind::ALL.into_iter().filter(|kind| kinds & 1 << *kind as usize != 0).collect()
+fn used(kinds: usize) -> Vec<CounterKind> {
+    CounterKind::ALL.into_iter().filter(|kind| kinds & 1 << *kind as usize != 0).collect()
 }
 
 impl Script {
-    /// These files, one after the other.
+    /// Joins these files.
     fn of(files: &[Cow<'_, str>]) -> Self {
-        // A server has no use for comments.
+        // The server does not need comments.
         let is_code = |line: &&str| !line.trim_start().starts_with("--") && !line.is_empty();
         let lines =
             NAMES.lines().chain(CLOCK.lines()).chain(files.iter().flat_map(|file| file.lines())).filter(is_code);
@@ -89,13 +89,13 @@ impl Script {
 
 type Files = Vec<Cow<'static, str>>;
 
-fn decision(used: &[Kind], heeds_known: bool) -> Files {
+fn decision(used: &[CounterKind], depends_on_known: bool) -> Files {
     let mut files = Files::new();
-    if used.iter().any(|kind| is_of_windows(*kind) || *kind == Kind::Distinct) {
+    if used.iter().any(|kind| has_windows(*kind) || *kind == CounterKind::Distinct) {
         files.push(EXPIRY.into());
     }
     files.extend(algorithms(used));
-    if heeds_known {
+    if depends_on_known {
         files.extend([KNOWN_CLIENT.into(), WITH_SUBJECTS.into()]);
     } else {
         files.push(include_str!("lua/without_subjects.lua").into());
@@ -104,7 +104,7 @@ fn decision(used: &[Kind], heeds_known: bool) -> Files {
     files
 }
 
-fn settlement(used: &[Kind]) -> Files {
+fn settlement(used: &[CounterKind]) -> Files {
     let mut files = vec![
         EXPIRY.into(),
         include_str!("lua/settling.lua").into(),
@@ -121,71 +121,72 @@ fn settlement(used: &[Kind]) -> Files {
     files
 }
 
-/// What looks at keys of these kinds, and charges them: `look(c)` and `charge(c)`.
-fn algorithms(used: &[Kind]) -> Files {
+/// The files that look at keys of these kinds and charge them: `look(c)` and `charge(c)`.
+fn algorithms(used: &[CounterKind]) -> Files {
     let mut files: Files = Files::new();
     if used.iter().any(|kind| is_log(*kind)) {
         files.extend([include_str!("lua/ring.lua").into(), include_str!("lua/log.lua").into()]);
     }
-    if used.iter().any(|kind| is_of_windows(*kind)) {
+    if used.iter().any(|kind| has_windows(*kind)) {
         files.push(include_str!("lua/windows.lua").into());
     }
-    if used.contains(&Kind::Counter) || used.contains(&Kind::Token) {
+    if used.contains(&CounterKind::Counter) || used.contains(&CounterKind::Token) {
         files.push(include_str!("lua/division.lua").into());
     }
     files.extend(used.iter().filter_map(|kind| match kind {
-        Kind::Log => None,
-        Kind::Long => Some(include_str!("lua/long.lua").into()),
-        Kind::Counter => Some(include_str!("lua/counter.lua").into()),
-        Kind::Bucketed => Some(include_str!("lua/bucketed.lua").into()),
-        Kind::Fixed => Some(include_str!("lua/fixed.lua").into()),
-        Kind::Token => Some(include_str!("lua/token.lua").into()),
-        Kind::Concurrent => Some(include_str!("lua/concurrent.lua").into()),
-        Kind::Distinct => Some(include_str!("lua/distinct.lua").into()),
+        CounterKind::Log => None,
+        CounterKind::Long => Some(include_str!("lua/long.lua").into()),
+        CounterKind::Counter => Some(include_str!("lua/counter.lua").into()),
+        CounterKind::Bucketed => Some(include_str!("lua/bucketed.lua").into()),
+        CounterKind::Fixed => Some(include_str!("lua/fixed.lua").into()),
+        CounterKind::Token => Some(include_str!("lua/token.lua").into()),
+        CounterKind::Concurrent => Some(include_str!("lua/concurrent.lua").into()),
+        CounterKind::Distinct => Some(include_str!("lua/distinct.lua").into()),
     }));
-    files.extend([by_kind(used, "look", "c").into(), by_kind(used, "charge", "c").into()]);
+    files.extend([dispatch(used, "look", "c").into(), dispatch(used, "charge", "c").into()]);
     files
 }
 
-/// What takes back charges of these kinds: `take_back(c, s, moment)`.
-fn take_backs(used: &[Kind]) -> Files {
+/// The files that take back charges of these kinds: `take_back(c, s, moment)`.
+fn take_backs(used: &[CounterKind]) -> Files {
     let mut files = Files::new();
     if used.iter().any(|kind| is_log(*kind)) {
         files.push(include_str!("lua/take_back/log.lua").into());
     }
-    if used.iter().any(|kind| is_of_windows(*kind)) {
+    if used.iter().any(|kind| has_windows(*kind)) {
         files.push(include_str!("lua/take_back/windows.lua").into());
     }
     files.extend(used.iter().filter_map(|kind| match kind {
-        Kind::Log => None,
-        Kind::Long => Some(include_str!("lua/take_back/long.lua").into()),
-        Kind::Counter => Some(include_str!("lua/take_back/counter.lua").into()),
-        Kind::Bucketed => Some(include_str!("lua/take_back/bucketed.lua").into()),
-        Kind::Fixed => Some(include_str!("lua/take_back/fixed.lua").into()),
-        Kind::Token => Some(include_str!("lua/take_back/token.lua").into()),
-        Kind::Concurrent => Some(include_str!("lua/take_back/concurrent.lua").into()),
-        Kind::Distinct => Some(include_str!("lua/take_back/distinct.lua").into()),
+        CounterKind::Log => None,
+        CounterKind::Long => Some(include_str!("lua/take_back/long.lua").into()),
+        CounterKind::Counter => Some(include_str!("lua/take_back/counter.lua").into()),
+        CounterKind::Bucketed => Some(include_str!("lua/take_back/bucketed.lua").into()),
+        CounterKind::Fixed => Some(include_str!("lua/take_back/fixed.lua").into()),
+        CounterKind::Token => Some(include_str!("lua/take_back/token.lua").into()),
+        CounterKind::Concurrent => Some(include_str!("lua/take_back/concurrent.lua").into()),
+        CounterKind::Distinct => Some(include_str!("lua/take_back/distinct.lua").into()),
     }));
-    files.push(by_kind(used, "take_back", "c, s, moment").into());
+    files.push(dispatch(used, "take_back", "c, s, moment").into());
     files
 }
 
-/// A function of this name, which is that of the kind of `c`.
-fn by_kind(used: &[Kind], name: &str, arguments: &str) -> String {
-    let of = |kind: &Kind| format!("{name}_{}", format!("{kind:?}").to_ascii_lowercase());
+/// A Lua function of this name, which calls the function for the kind of `c`.
+fn dispatch(used: &[CounterKind], name: &str, arguments: &str) -> String {
+    let of = |kind: &CounterKind| format!("{name}_{}", format!("{kind:?}").to_ascii_lowercase());
     if let [kind] = used {
         return format!("local {name} = {}\n", of(kind));
     }
-    let each = |kind: &Kind| format!("    if c.kind == {} then return {}({arguments}) end\n", *kind as u8, of(kind));
+    let each =
+        |kind: &CounterKind| format!("    if c.kind == {} then return {}({arguments}) end\n", *kind as u8, of(kind));
     format!("local function {name}({arguments})\n{}end\n", used.iter().map(each).collect::<String>())
 }
 
-/// Whether its state is a log, long or short.
-fn is_log(kind: Kind) -> bool {
-    matches!(kind, Kind::Log | Kind::Long)
+/// Whether the state of this kind is a log, long or short.
+fn is_log(kind: CounterKind) -> bool {
+    matches!(kind, CounterKind::Log | CounterKind::Long)
 }
 
-/// Whether its state is a window for each rate.
-fn is_of_windows(kind: Kind) -> bool {
-    matches!(kind, Kind::Counter | Kind::Bucketed | Kind::Fixed | Kind::Token)
+/// Whether the state of this kind is a window for each rate.
+fn has_windows(kind: CounterKind) -> bool {
+    matches!(kind, CounterKind::Counter | CounterKind::Bucketed | CounterKind::Fixed | CounterKind::Token)
 }

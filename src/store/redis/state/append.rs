@@ -1,4 +1,4 @@
-//! Entries of a stream, in the slot of its key. No decision depends on it.
+//! Appends entries to a stream. No decision depends on it.
 
 use redis::Value;
 
@@ -6,7 +6,7 @@ use super::store::RedisStore;
 use crate::store::redis::topology::links::Failure;
 
 impl RedisStore {
-    /// Appends an entry and cuts the stream to `max` of them. What the server says against it comes in its words.
+    /// Appends an entry and trims the stream to `max` entries. Fails with the error text of the server.
     pub async fn append(
         &self,
         key: &str,
@@ -19,11 +19,11 @@ impl RedisStore {
             append.arg(*name).arg(value);
         }
         let links = &self.core.links;
-        match links.beside(links.slot(key.as_bytes()), &append).await {
+        match links.command(links.slot(key.as_bytes()), &append).await {
             Ok(Value::ServerError(error)) => {
                 let words = format!("{} {}", error.code(), error.details().unwrap_or_default());
                 match error.code() {
-                    // It does not take entries now, and will.
+                    // The server takes no entries now, but will later.
                     "LOADING" | "READONLY" | "OOM" | "MASTERDOWN" | "CLUSTERDOWN" | "TRYAGAIN" | "MOVED" | "ASK"
                     | "BUSY" | "MISCONF" | "NOREPLICAS" => Err((Failure::Open, words)),
                     "NOPERM" => Err((Failure::Refused, format!("{words}: allow the user `+xadd` on this key"))),

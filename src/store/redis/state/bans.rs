@@ -1,4 +1,4 @@
-//! Bans in Redis, seen by every gateway: decided there once, told to all, and asked for where something was missed.
+//! Bans in Redis, which all gateways share: Redis decides a ban and publishes it, and gateways load what they missed.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -28,32 +28,31 @@ use crate::store::redis::scripts::bans::name;
 use crate::store::redis::topology::links::Failure;
 use crate::store::redis::topology::links::Links;
 use crate::store::redis::topology::shared::SharedRedis;
-use crate::store::redis::transport::breaker::Cause;
+use crate::store::redis::transport::breaker::DownCause;
 
-/// How long it is waited, at least and at most, until it is asked whether anything was missed, though changes are heard
-/// of.
-const ROUND: Range<u64> = 15_000..30_000;
+/// The shortest and the longest pause between syncs while changes arrive as messages.
+const SUBSCRIBED_PACE: Range<u64> = 15_000..30_000;
 
-/// The same while they are not, or some gateway may not tell of them.
+/// The pause while they do not, or while some gateway cannot publish its changes.
 const PACE: Duration = Duration::from_millis(500);
 
-/// The same until the first answer.
+/// The pause until the first answer.
 const FIRST_PACE: Duration = Duration::from_millis(20);
 
-/// The same where the server does not let this gateway ask.
+/// The pause while the server does not let this gateway ask.
 const REFUSED_PACE: Duration = Duration::from_secs(5);
 
-/// How often what is over is forgotten while there is nobody to ask.
-const SWEEP: Duration = Duration::from_secs(15);
+/// How often expired bans are removed during an outage.
+const EXPIRY_PACE: Duration = Duration::from_secs(15);
 
-/// How often it is tried again whether this gateway may tell of changes, if it may not.
-const MUTE_PACE: Duration = Duration::from_secs(10);
+/// How often this gateway checks again whether it may publish.
+const PERMISSION_PACE: Duration = Duration::from_secs(10);
 
-/// How many bans are told again in one go.
-const TOLD_AT_ONCE: usize = 1000;
+/// How many unsent bans are sent in one sync.
+const MOST_SENT: usize = 1000;
 
 impl RedisStore {
-    /// The ban that a limit sets now, and whether it is a new one. `None`: Redis does not answer.
+    /// Bans because a limit was reached. Returns the ban and whether it is new. `None`: Redis does not answer.
     pub(in crate::store) async fn ban_by_limit(
         &self,
         bans: &Bans,
@@ -62,28 +61,29 @@ impl RedisStore {
         reason: &Arc<str>,
     ) -> Option<(BanRecord, bool)> {
         let blob = text::blob(subject, reason);
-        let invocation = call(&self.core.shared, &self.core.shared.channel()).trip(subject.id(), &blob, ladder);
-        let (begins, told) = answered(ask(&self.core.shared, &self.core.links, invocation).await.ok()?)?;
-        let mut record = told.record(subject.id(), bans.now())?;
-        // Of the key this gateway knows more than it told.
+        let invocation = call(&self.core.shared, &self.core.shared.channel()).ban_by_limit(subject.id(), &blob, ladder);
+        let (begins, update) = read_answer(ask(&self.core.shared, &self.core.links, invocation).await.ok()?)?;
+        let mut record = update.record(subject.id(), bans.now())?;
+        // This gateway knows more about the key than it sent.
         record.ban.subject = subject.clone();
-        bans.receive_answer(told.version, &record, begins);
+        bans.receive_answer(update.version, &record, begins);
         Some((record, begins))
     }
 
-    /// Tells of a ban by hand. `false`: nobody knows whether Redis knows.
+    /// Sends a ban of an operator. `false`: it is not known whether Redis has it.
     pub(in crate::store) async fn ban_by_operator(&self, bans: &Bans, record: &BanRecord) -> bool {
         let blob = text::blob(&record.ban.subject, &record.ban.reason);
         let channel = self.core.shared.channel();
-        let invocation = call(&self.core.shared, &channel).ban(record.ban.id, &blob, record.length.as_micros());
-        let told = ask(&self.core.shared, &self.core.links, invocation).await.ok().and_then(answered);
-        let Some((_, told)) = told else { return false };
-        bans.receive_answer(told.version, record, true);
+        let invocation =
+            call(&self.core.shared, &channel).ban_by_operator(record.ban.id, &blob, record.length.as_micros());
+        let answer = ask(&self.core.shared, &self.core.links, invocation).await.ok().and_then(read_answer);
+        let Some((_, update)) = answer else { return false };
+        bans.receive_answer(update.version, record, true);
         bans.mark_sent(record.ban.id);
         true
     }
 
-    /// Lifts a ban everywhere: the one there was. `Err`: nobody knows.
+    /// Lifts a ban for all gateways and returns it. `Err`: it is not known whether Redis has lifted it.
     pub(in crate::store) async fn lift_ban(&self, bans: &Bans, id: BanId) -> Result<Option<Ban>, Failure> {
         let channel = self.core.shared.channel();
         let invocation = call(&self.core.shared, &channel).lift(id);
@@ -95,8 +95,8 @@ impl RedisStore {
     }
 }
 
-/// Follows the bans in Redis for good, over connections of its own: they are asked for at first, and whenever something
-/// may have been missed. What is heard of is not asked for.
+/// Follows the bans in Redis for ever, over connections of its own: loads them at first and whenever a change may have been
+/// missed. Messages bring all other changes.
 pub(in crate::store::redis) async fn follow(shared: Arc<SharedRedis>, bans: Arc<Bans>) {
     let links = Links::unobserved(&shared);
     let name = name(&shared.settings.key_prefix);
@@ -104,93 +104,94 @@ pub(in crate::store::redis) async fn follow(shared: Arc<SharedRedis>, bans: Arc<
     let mut warned = false;
     loop {
         bans.remove_expired();
-        // While there is none, it is still swept now and then.
-        let Ok(node) = time::timeout(SWEEP, shared.found(&name)).await else { continue };
-        let asked = round(&shared, &links, &bans).await;
-        if !matches!(asked, Err(Failure::Open | Failure::Unknown))
-            && !shared.asked_for_bans.swap(true, Ordering::AcqRel)
+        // Expired bans are removed also while no server is up.
+        let Ok(node) = time::timeout(EXPIRY_PACE, shared.wait_for_owner(&name)).await else { continue };
+        let synced = sync(&shared, &links, &bans).await;
+        if !matches!(synced, Err(Failure::Open | Failure::Unknown))
+            && !shared.bans_requested.swap(true, Ordering::AcqRel)
         {
-            shared.tell();
+            shared.notify();
         }
-        let (pace, heeds) = match asked {
+        let (pace, heeds_requests) = match synced {
             Ok(pace) => {
                 warned = false;
-                let pace = if permission.is_mute(&shared, &links).await { PACE } else { pace };
+                let pace = if permission.is_denied(&shared, &links).await { PACE } else { pace };
                 (pace, true)
             }
             Err(Failure::Refused) => {
                 if !warned && node.is_up() {
                     warn!(
-                        "redis does not let this gateway keep bans under `{name}`: they hold here alone. Allow its user \
-                         the commands that docs/src/redis.md lists"
+                        "redis does not let this gateway store bans under `{name}`: its bans hold only in this gateway. \
+                         Allow its user the commands that docs/src/redis.md lists"
                     );
                     warned = true;
                 }
                 (REFUSED_PACE, false)
             }
             Err(Failure::Open | Failure::Unknown) => {
-                let is_first = !shared.asked_for_bans.load(Ordering::Acquire);
+                let is_first = !shared.bans_requested.load(Ordering::Acquire);
                 time::sleep(if is_first { FIRST_PACE } else { PACE }).await;
                 continue;
             }
         };
         tokio::select! {
-            // Where the subscription went, the server may have gone too.
-            () = bans.sync_requested(), if heeds => {
+            // If the subscription was lost, the server may be down too.
+            () = bans.sync_requested(), if heeds_requests => {
                 if !bans.is_subscribed() {
-                    drop(time::timeout(PACE, shared.gone(&name, &node)).await);
+                    drop(time::timeout(PACE, shared.wait_for_other_owner(&name, &node)).await);
                 }
             }
-            () = shared.gone(&name, &node) => permission = PublishPermission::default(),
+            () = shared.wait_for_other_owner(&name, &node) => permission = PublishPermission::default(),
             () = time::sleep(pace) => {}
         }
     }
 }
 
-/// Whether this gateway may tell the others what it does.
+/// Whether this gateway may publish its changes.
 #[derive(Debug, Default)]
 struct PublishPermission {
-    /// When it was tried last.
-    tried: Option<Instant>,
-    is_mute: bool,
+    /// When it was checked last.
+    checked: Option<Instant>,
+    is_denied: bool,
 }
 
 impl PublishPermission {
-    /// Others most likely have the same rights: who may not tell will not hear either, and has to ask.
-    async fn is_mute(&mut self, shared: &SharedRedis, links: &Links) -> bool {
-        if self.tried.is_some_and(|tried| !self.is_mute || tried.elapsed() < MUTE_PACE) {
-            return self.is_mute;
+    /// Other gateways most likely have the same permissions: if this one may not publish, it cannot rely on their messages
+    /// and has to ask.
+    async fn is_denied(&mut self, shared: &SharedRedis, links: &Links) -> bool {
+        if self.checked.is_some_and(|checked| !self.is_denied || checked.elapsed() < PERMISSION_PACE) {
+            return self.is_denied;
         }
         let channel = shared.channel();
         let mut publish = redis::cmd("PUBLISH");
-        // It says nothing to anybody.
+        // Gateways ignore an empty message.
         publish.arg(&channel).arg("");
         let slot = links.slot(name(&shared.settings.key_prefix).as_bytes());
-        let was_mute = self.is_mute;
-        self.is_mute = match links.beside(slot, &publish).await {
-            Ok(Value::ServerError(error)) => Cause::of_answer(&error) == Cause::NoPermission,
+        let was_denied = self.is_denied;
+        self.is_denied = match links.command(slot, &publish).await {
+            Ok(Value::ServerError(error)) => DownCause::of_answer(&error) == DownCause::NoPermission,
             Ok(_) => false,
-            Err(_) => return self.is_mute,
+            Err(_) => return self.is_denied,
         };
-        self.tried = Some(Instant::now());
-        if self.is_mute && !was_mute {
+        self.checked = Some(Instant::now());
+        if self.is_denied && !was_denied {
             warn!(
                 %channel,
-                "redis does not let this gateway publish on `{channel}`: other gateways do not hear of its resets, and \
+                "redis does not let this gateway publish on `{channel}`: other gateways do not learn of its resets, and \
                  ask redis about bans twice a second. Allow its user `+publish` and `&{channel}`"
             );
         }
-        self.is_mute
+        self.is_denied
     }
 }
 
-/// Asks what changed, tells what Redis does not know, and says when to ask next at the latest.
-async fn round(shared: &SharedRedis, links: &Links, bans: &Bans) -> Result<Duration, Failure> {
+/// Loads what changed, sends what Redis does not have, and returns the longest pause until the next sync.
+async fn sync(shared: &SharedRedis, links: &Links, bans: &Bans) -> Result<Duration, Failure> {
     let channel = shared.channel();
     let call = call(shared, &channel);
     let before = bans.version();
-    let (now, mute) = version(shared, links).await?;
-    // Redis has lost what it knew, also when nobody heard which change that was: what was told before is told again.
+    let (now, unpublished_until) = version(shared, links).await?;
+    // Redis has lost its bans: those that this gateway had sent are sent again.
     let is_lost = now.is_none_or(|now| before.is_some_and(|before| !now.follows(before)));
     if is_lost {
         bans.mark_unsent_until(bans.mark());
@@ -203,9 +204,9 @@ async fn round(shared: &SharedRedis, links: &Links, bans: &Bans) -> Result<Durat
         bans.set_version(now);
     }
     let unsent = bans.unsent();
-    for record in unsent.iter().take(TOLD_AT_ONCE) {
+    for record in unsent.iter().take(MOST_SENT) {
         let moment = bans.now();
-        let decided = OutageBan {
+        let ban = OutageBan {
             left: record.ban.left(moment).as_micros(),
             length: record.length.as_micros(),
             step: record.step,
@@ -213,36 +214,36 @@ async fn round(shared: &SharedRedis, links: &Links, bans: &Bans) -> Result<Durat
             age: moment.since(record.ban.since).as_micros(),
         };
         let blob = text::blob(&record.ban.subject, &record.ban.reason);
-        let answer = ask(shared, links, call.tell(record.ban.id, &blob, decided)).await?;
+        let answer = ask(shared, links, call.send(record.ban.id, &blob, ban)).await?;
         bans.mark_sent(record.ban.id);
-        if let Some((_, told)) = answered(answer)
-            && let Some(record) = told.record(record.ban.id, bans.now())
+        if let Some((_, update)) = read_answer(answer)
+            && let Some(record) = update.record(record.ban.id, bans.now())
         {
-            bans.receive_answer(told.version, &record, true);
+            bans.receive_answer(update.version, &record, true);
         }
     }
-    let is_mute = mute.is_some_and(|until| until > bans.now());
-    let is_told = bans.is_subscribed() && !is_mute && unsent.len() <= TOLD_AT_ONCE;
-    Ok(if is_told { Duration::from_millis(fastrand::u64(ROUND)) } else { PACE })
+    let all_published = unpublished_until.is_none_or(|until| until <= bans.now());
+    let is_complete = bans.is_subscribed() && all_published && unsent.len() <= MOST_SENT;
+    Ok(if is_complete { Duration::from_millis(fastrand::u64(SUBSCRIBED_PACE)) } else { PACE })
 }
 
-/// Which changes there were, and until when there may be some that nobody is told of.
+/// The version of the bans, and until when there may be changes that were not published.
 async fn version(shared: &SharedRedis, links: &Links) -> Result<(Option<BanVersion>, Option<Timestamp>), Failure> {
     let prefix = &shared.settings.key_prefix;
-    let answer = links.beside(links.slot(name(prefix).as_bytes()), &scripts::bans::version(prefix)).await?;
+    let answer = links.command(links.slot(name(prefix).as_bytes()), &scripts::bans::version(prefix)).await?;
     match answer {
         Value::Nil => Ok((None, None)),
-        Value::ServerError(error) if Cause::of_answer(&error) == Cause::NoPermission => Err(Failure::Refused),
+        Value::ServerError(error) if DownCause::of_answer(&error) == DownCause::NoPermission => Err(Failure::Refused),
         Value::ServerError(_) => Err(Failure::Unknown),
         answer => {
             let words: Vec<String> = word(&answer).unwrap_or_default().split(' ').map(str::to_owned).collect();
-            let mute = words.get(2).and_then(|until| until.parse().ok()).map(Timestamp::from_micros);
-            Ok((BanVersion::read(&words), mute))
+            let unpublished_until = words.get(2).and_then(|until| until.parse().ok()).map(Timestamp::from_micros);
+            Ok((BanVersion::read(&words), unpublished_until))
         }
     }
 }
 
-/// Reads them all. What is heard of meanwhile holds.
+/// Loads all bans. Changes that arrive meanwhile are kept.
 async fn load(shared: &SharedRedis, links: &Links, bans: &Bans, call: BanCall<'_>) -> Result<(), Failure> {
     let mark = bans.begin_load();
     let mut cursor = "0".to_owned();
@@ -272,11 +273,11 @@ fn call<'c>(shared: &'c SharedRedis, channel: &'c str) -> BanCall<'c> {
 
 async fn ask(shared: &SharedRedis, links: &Links, invocation: scripts::Invocation) -> Result<Value, Failure> {
     let slot = links.slot(name(&shared.settings.key_prefix).as_bytes());
-    links.call_aside(slot, &invocation).await
+    links.call_unblamed(slot, &invocation).await
 }
 
-/// Whether it begins, and what it is.
-fn answered(answer: Value) -> Option<(bool, BanUpdate)> {
+/// Reads whether a ban begins now, and the ban.
+fn read_answer(answer: Value) -> Option<(bool, BanUpdate)> {
     let words = words(answer);
     let begins = words.first()? == "1";
     Some((begins, BanUpdate::read(BanVersion::read(words.get(1..3)?)?, words.get(3..)?)?))

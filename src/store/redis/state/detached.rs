@@ -1,4 +1,5 @@
-//! Decisions that are finished though their client has left: hanging up keeps no slot, and no half of a decision.
+//! Decisions that finish even if their client has left, so that a client that hangs up leaves neither a slot nor half of a
+//! decision behind.
 
 use std::mem;
 use std::sync::Arc;
@@ -7,35 +8,39 @@ use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-use super::core::Core;
+use super::core::RedisCore;
 use super::decided::RedisDecision;
 use super::reserve;
 use crate::decision::Batch;
 use crate::decision::OwnedBatch;
 use crate::key::KeyHash;
 
-/// Decides a batch in a task of its own. Slots it took go back when nobody is there any more to take the answer.
-pub(in crate::store::redis) async fn decide(core: &Arc<Core>, batch: &Batch<'_>, remembered: bool) -> RedisDecision {
-    let (answer, answered) = oneshot::channel();
+/// Decides a batch in a task of its own. If the caller has left by then, its slots are given back.
+pub(in crate::store::redis) async fn decide(
+    core: &Arc<RedisCore>,
+    batch: &Batch<'_>,
+    remembered: bool,
+) -> RedisDecision {
+    let (sender, receiver) = oneshot::channel();
     let owned = OwnedBatch::of(batch);
     let own = Arc::clone(core);
     core.tasks.spawn(async move {
         let batch = owned.batch();
         let sent = Instant::now();
         let decided = own.decide(&batch, remembered).await;
-        own.hold(&batch, &decided, sent);
-        // Dropped, here or on its way, it gives back what it holds.
-        drop(answer.send(Answer::new(own, &batch, decided)));
+        own.note_slots(&batch, &decided, sent);
+        // If it is dropped, here or on its way, it gives back its slots.
+        drop(sender.send(DetachedDecision::new(own, &batch, decided)));
     });
-    match answered.await {
-        Ok(answer) => answer.take(),
+    match receiver.await {
+        Ok(decision) => decision.take(),
         Err(_) => RedisDecision { verdicts: vec![None; batch.charges.len()], holder: 0 },
     }
 }
 
-/// Gives back what was charged at these places, which are those of another decision's making.
+/// Gives back what was charged at these places, because another store denied the request.
 pub(in crate::store::redis) fn give_back(
-    core: &Arc<Core>,
+    core: &Arc<RedisCore>,
     batch: &Batch<'_>,
     decided: &mut RedisDecision,
     places: &[usize],
@@ -46,7 +51,7 @@ pub(in crate::store::redis) fn give_back(
         return;
     }
     for charge in places.iter().map(|place| &batch.charges[*place]).filter(|charge| charge.is_slot()) {
-        core.in_flight.give_up(charge.key, decided.holder);
+        core.in_flight.drop_newest(charge.key, decided.holder);
     }
     let (owned, places, holder) = (OwnedBatch::of(batch), places.to_vec(), decided.holder);
     let own = Arc::clone(core);
@@ -56,26 +61,26 @@ pub(in crate::store::redis) fn give_back(
     });
 }
 
-/// What came of a batch, on its way to whoever asked.
-struct Answer {
-    core: Arc<Core>,
+/// A decision on its way to the caller. If it is dropped, it gives back its slots.
+struct DetachedDecision {
+    core: Arc<RedisCore>,
     slots: Vec<KeyHash>,
     decided: RedisDecision,
 }
 
-impl Answer {
-    fn new(core: Arc<Core>, batch: &Batch<'_>, decided: RedisDecision) -> Self {
+impl DetachedDecision {
+    fn new(core: Arc<RedisCore>, batch: &Batch<'_>, decided: RedisDecision) -> Self {
         Self { slots: decided.slots(batch).collect(), core, decided }
     }
 
-    /// From here on the slots are the request's.
+    /// Hands the slots over to the request.
     fn take(mut self) -> RedisDecision {
         self.slots.clear();
         mem::take(&mut self.decided)
     }
 }
 
-impl Drop for Answer {
+impl Drop for DetachedDecision {
     fn drop(&mut self) {
         let slots = mem::take(&mut self.slots);
         if !slots.is_empty()

@@ -1,4 +1,4 @@
-//! Slots in flight that one core holds in Redis: under which number each was taken, and for how long.
+//! The slots that requests of one core have taken in Redis, and the leases of these slots.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -9,95 +9,95 @@ use tokio::time::Instant;
 
 use crate::key::KeyHash;
 
-/// The slots that requests of this core hold.
+/// The slots that requests of this core have taken in Redis.
 ///
-/// A slot is held by a lease, so that what a dead gateway took comes back. Requests that take longer than
-/// [`RENEWED_AFTER`] renew theirs; others never say more than that they are through.
+/// A slot has a lease, so that the slots of a dead gateway come back. The leases of requests that take longer than
+/// [`RENEWED_AFTER`] are renewed; other requests only give their slot back.
 #[derive(Debug, Default)]
-pub(in crate::store::redis) struct InFlight(Mutex<Slots>);
+pub(in crate::store::redis) struct InFlightSlots(Mutex<KeySlots>);
 
 #[derive(Debug, Default)]
-struct Slots {
-    /// Oldest first.
-    by_key: HashMap<KeyHash, SmallVec<[Slot; 1]>>,
-    /// Someone looks after the leases.
-    is_kept: bool,
+struct KeySlots {
+    /// The slots of each key, the oldest first.
+    by_key: HashMap<KeyHash, SmallVec<[LeasedSlot; 1]>>,
+    /// A task renews the leases.
+    has_renewer: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Slot {
+struct LeasedSlot {
     holder: u32,
-    /// When its lease began, or before.
+    /// The lease began at this moment or later.
     leased: Instant,
 }
 
-/// Slots of one holder, a key once for each.
-pub(in crate::store::redis) type Held = (u32, Vec<KeyHash>);
+/// The number of a holder, and the keys of its slots, each key once for each slot.
+pub(in crate::store::redis) type HolderSlots = (u32, Vec<KeyHash>);
 
-impl InFlight {
-    /// A slot was taken, by a command sent at `sent`.
+impl InFlightSlots {
+    /// Notes a slot that was taken by a command sent at `sent`.
     pub(in crate::store::redis) fn take(&self, key: KeyHash, holder: u32, sent: Instant) {
-        self.0.lock().by_key.entry(key).or_default().push(Slot { holder, leased: sent });
+        self.0.lock().by_key.entry(key).or_default().push(LeasedSlot { holder, leased: sent });
     }
 
-    /// A request is through: under which number its slot is to be given back. `None`: none is held for it.
+    /// Removes the oldest slot of a key, because a request has ended, and returns its holder. `None`: there is no slot.
     pub(in crate::store::redis) fn give_back(&self, key: KeyHash) -> Option<u32> {
         let mut slots = self.0.lock();
-        let held = slots.by_key.get_mut(&key)?;
-        let slot = held.remove(0);
-        if held.is_empty() {
+        let of_key = slots.by_key.get_mut(&key)?;
+        let slot = of_key.remove(0);
+        if of_key.is_empty() {
             slots.by_key.remove(&key);
         }
         Some(slot.holder)
     }
 
-    /// A slot that was taken under `holder` just now is given back.
-    pub(in crate::store::redis) fn give_up(&self, key: KeyHash, holder: u32) -> bool {
+    /// Removes the newest slot that was taken under `holder`.
+    pub(in crate::store::redis) fn drop_newest(&self, key: KeyHash, holder: u32) -> bool {
         let mut slots = self.0.lock();
-        let Some(held) = slots.by_key.get_mut(&key) else { return false };
-        let Some(newest) = held.iter().rposition(|slot| slot.holder == holder) else { return false };
-        held.remove(newest);
-        if held.is_empty() {
+        let Some(of_key) = slots.by_key.get_mut(&key) else { return false };
+        let Some(newest) = of_key.iter().rposition(|slot| slot.holder == holder) else { return false };
+        of_key.remove(newest);
+        if of_key.is_empty() {
             slots.by_key.remove(&key);
         }
         true
     }
 
-    /// What has been held for so long that its lease is to be renewed.
-    pub(in crate::store::redis) fn old(&self, now: Instant) -> Vec<Held> {
-        let mut old: Vec<Held> = Vec::new();
-        for (key, held) in &self.0.lock().by_key {
-            for slot in held.iter().filter(|slot| now.saturating_duration_since(slot.leased) >= RENEWED_AFTER) {
-                add(&mut old, slot.holder, *key);
+    /// The slots whose lease is due for renewal.
+    pub(in crate::store::redis) fn due_for_renewal(&self, now: Instant) -> Vec<HolderSlots> {
+        let mut due: Vec<HolderSlots> = Vec::new();
+        for (key, of_key) in &self.0.lock().by_key {
+            for slot in of_key.iter().filter(|slot| now.saturating_duration_since(slot.leased) >= RENEWED_AFTER) {
+                add(&mut due, slot.holder, *key);
             }
         }
-        old
+        due
     }
 
-    /// The leases of all slots that `holder` has of these keys began again at `sent`.
+    /// Notes that the leases of all slots of `holder` under these keys began again at `sent`.
     pub(in crate::store::redis) fn renewed(&self, holder: u32, keys: &[KeyHash], sent: Instant) {
         let mut slots = self.0.lock();
         for key in keys {
-            let held = slots.by_key.get_mut(key).into_iter().flatten();
-            held.filter(|slot| slot.holder == holder).for_each(|slot| slot.leased = slot.leased.max(sent));
+            let of_key = slots.by_key.get_mut(key).into_iter().flatten();
+            of_key.filter(|slot| slot.holder == holder).for_each(|slot| slot.leased = slot.leased.max(sent));
         }
     }
 
-    /// Whether somebody new is to look after the leases: asked when a slot was taken.
-    pub(in crate::store::redis) fn needs_keeper(&self) -> bool {
+    /// Whether the caller is to start a task that renews the leases. Called after a slot was taken.
+    pub(in crate::store::redis) fn needs_renewer(&self) -> bool {
         let mut slots = self.0.lock();
-        !std::mem::replace(&mut slots.is_kept, true)
+        !std::mem::replace(&mut slots.has_renewer, true)
     }
 
-    /// Whether nothing is held any more. Then nobody looks after the leases.
-    pub(in crate::store::redis) fn is_over(&self) -> bool {
+    /// Whether there are no slots any more. Then the task that renews the leases ends.
+    pub(in crate::store::redis) fn is_empty(&self) -> bool {
         let mut slots = self.0.lock();
-        slots.is_kept = !slots.by_key.is_empty();
-        !slots.is_kept
+        slots.has_renewer = !slots.by_key.is_empty();
+        !slots.has_renewer
     }
 }
 
-fn add(all: &mut Vec<Held>, holder: u32, key: KeyHash) {
+fn add(all: &mut Vec<HolderSlots>, holder: u32, key: KeyHash) {
     match all.iter_mut().find(|(other, _)| *other == holder) {
         Some((_, keys)) => keys.push(key),
         None => all.push((holder, vec![key])),
@@ -117,7 +117,7 @@ mod tests {
 
     #[test]
     fn a_slot_is_given_back_once_under_the_number_it_was_taken_under() {
-        let (in_flight, now) = (InFlight::default(), Instant::now());
+        let (in_flight, now) = (InFlightSlots::default(), Instant::now());
         in_flight.take(key(1), 100, now);
         in_flight.take(key(1), 200, now);
         in_flight.take(key(2), 100, now);
@@ -125,34 +125,38 @@ mod tests {
         assert_eq!(in_flight.give_back(key(1)), Some(200));
         assert_eq!(in_flight.give_back(key(1)), None);
         assert_eq!(in_flight.give_back(key(3)), None);
-        assert!(!in_flight.give_up(key(2), 200) && in_flight.give_up(key(2), 100) && !in_flight.give_up(key(2), 100));
+        assert!(
+            !in_flight.drop_newest(key(2), 200)
+                && in_flight.drop_newest(key(2), 100)
+                && !in_flight.drop_newest(key(2), 100)
+        );
         assert!(in_flight.0.lock().by_key.is_empty());
     }
 
     #[test]
-    fn only_what_is_held_for_long_is_renewed() {
-        let (in_flight, begin) = (InFlight::default(), Instant::now());
+    fn only_slots_taken_long_ago_are_renewed() {
+        let (in_flight, begin) = (InFlightSlots::default(), Instant::now());
         let after = |seconds| begin + Duration::from_secs(seconds);
         in_flight.take(key(1), 100, begin);
         in_flight.take(key(1), 100, begin);
         in_flight.take(key(2), 100, after(4));
-        assert_eq!(in_flight.old(after(9)), []);
-        assert_eq!(in_flight.old(after(10)), [(100, vec![key(1), key(1)])]);
+        assert_eq!(in_flight.due_for_renewal(after(9)), []);
+        assert_eq!(in_flight.due_for_renewal(after(10)), [(100, vec![key(1), key(1)])]);
         in_flight.renewed(100, &[key(1)], after(10));
-        assert_eq!(in_flight.old(after(15)), [(100, vec![key(2)])]);
+        assert_eq!(in_flight.due_for_renewal(after(15)), [(100, vec![key(2)])]);
         in_flight.renewed(300, &[key(2)], after(15));
-        assert_eq!(in_flight.old(after(15)), [(100, vec![key(2)])]);
+        assert_eq!(in_flight.due_for_renewal(after(15)), [(100, vec![key(2)])]);
     }
 
     #[test]
-    fn one_looks_after_the_leases_while_anything_is_held() {
-        let in_flight = InFlight::default();
+    fn one_task_renews_the_leases_while_there_are_slots() {
+        let in_flight = InFlightSlots::default();
         in_flight.take(key(1), 100, Instant::now());
-        assert!(in_flight.needs_keeper());
-        assert!(!in_flight.needs_keeper());
-        assert!(!in_flight.is_over());
+        assert!(in_flight.needs_renewer());
+        assert!(!in_flight.needs_renewer());
+        assert!(!in_flight.is_empty());
         in_flight.give_back(key(1));
-        assert!(in_flight.is_over());
-        assert!(in_flight.needs_keeper());
+        assert!(in_flight.is_empty());
+        assert!(in_flight.needs_renewer());
     }
 }

@@ -1,9 +1,9 @@
-//! Several waits at once.
+//! Waits for several futures at once.
 
 use std::future::poll_fn;
 use std::task::Poll;
 
-/// Waits for all of them together, and answers in their order.
+/// Waits for all futures at once, and returns their outputs in the same order.
 pub(in crate::store::redis) async fn join_all<F: Future>(futures: impl IntoIterator<Item = F>) -> Vec<F::Output> {
     let mut running: Vec<_> = futures.into_iter().map(|future| (Box::pin(future), None)).collect();
     poll_fn(|context| {

@@ -1,4 +1,5 @@
-//! The keys that all gateways on one Redis sign with: random seeds that Redis keeps, and the password that it does not.
+//! The signing keys of all gateways on one Redis, made from random seeds that Redis stores and the password that it does
+//! not store.
 
 use crate::store::key_ring::random_seed;
 use std::sync::Arc;
@@ -12,45 +13,45 @@ use tokio::time::Instant;
 use crate::clock::Timestamp;
 use crate::signing::KeySeed;
 use crate::store::redis::scripts;
-use crate::store::redis::topology::node::Node;
+use crate::store::redis::topology::node::RedisNode;
 use crate::store::redis::topology::shared::SharedRedis;
-use crate::store::redis::transport::fault::Fault;
+use crate::store::redis::transport::fault::ServerFault;
 
-/// How often it is asked whether there is a new key: what another gateway signs with it is not believed here until then.
+/// How often this gateway asks for a new key. Until then it does not accept what another gateway signs with that key.
 const ROUND: Duration = Duration::from_secs(60);
 
-/// The same after a question that was not answered.
+/// The pause after a call that failed.
 const PACE: Duration = Duration::from_millis(250);
 
-/// How long an answer may take.
+/// How long a call may take.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// A key as Redis keeps it: 16 digits of microseconds, then the secret.
+/// The length of a stored key: 16 digits of microseconds, then the secret.
 const RECORD: usize = MADE + 32;
 
 const MADE: usize = 16;
 
-/// Learns the keys as soon as their server answers, again when it comes back, and now and then.
+/// Fetches the keys as soon as their server is up, again when it comes back, and every [`ROUND`].
 pub(in crate::store::redis) async fn follow(shared: Arc<SharedRedis>) {
     let name = scripts::keyring_name(&shared.settings.key_prefix);
     loop {
-        let node = shared.found(&name).await;
+        let node = shared.wait_for_owner(&name).await;
         let begun = Instant::now();
-        let learnt = time::timeout(PATIENCE, learn(&shared, &node, &name)).await;
-        shared.asked_for_keys.store(true, Ordering::Release);
-        shared.tell();
-        if matches!(learnt, Ok(Ok(()))) {
-            drop(time::timeout(ROUND, shared.gone(&name, &node)).await);
+        let fetched = time::timeout(PATIENCE, fetch(&shared, &node, &name)).await;
+        shared.keys_requested.store(true, Ordering::Release);
+        shared.notify();
+        if matches!(fetched, Ok(Ok(()))) {
+            drop(time::timeout(ROUND, shared.wait_for_other_owner(&name, &node)).await);
         } else {
             time::sleep_until(begun + PACE).await;
         }
     }
 }
 
-/// Over a connection of its own: this is no decision, and nobody waits for it.
-async fn learn(shared: &SharedRedis, node: &Node, name: &str) -> Result<(), Fault> {
+/// Uses a connection of its own, because this is not a decision and no request waits for it.
+async fn fetch(shared: &SharedRedis, node: &RedisNode, name: &str) -> Result<(), ServerFault> {
     let connection = shared.connector.connect(&node.address).await?;
-    // Whose clock it is matters only to who keeps the seed.
+    // Redis sets the moment of the seed that it stores.
     let candidate = random_seed(Timestamp::EPOCH);
     let scripts::Invocation { script, command } = scripts::keyring(name, &candidate.secret, &shared.time);
     let answer = match connection.send(&command).await? {
@@ -60,26 +61,26 @@ async fn learn(shared: &SharedRedis, node: &Node, name: &str) -> Result<(), Faul
         }
         Value::ServerError(error) => {
             if matches!(error.code(), "MOVED" | "ASK") {
-                shared.topology.doubted.notify_one();
+                shared.topology.refresh.notify_one();
             }
-            return Err(Fault::of_answer(&error));
+            return Err(ServerFault::of_answer(&error));
         }
         answer => answer,
     };
-    let Value::BulkString(kept) = answer else { return Err(Fault::nonsense()) };
-    let seeds = read(&kept).ok_or_else(Fault::nonsense)?;
+    let Value::BulkString(kept) = answer else { return Err(ServerFault::nonsense()) };
+    let seeds = read(&kept).ok_or_else(ServerFault::nonsense)?;
     shared.key_ring.share(&seeds, &pepper(shared));
     Ok(())
 }
 
-/// What a reader of the seeds does not know, where Redis has a password; and nothing that one prefix signed is worth
-/// anything under another.
+/// Mixed into the seeds: the password, if there is one, which a reader of the seeds does not know, and the prefix, so that
+/// a signature under one prefix is not valid under another.
 fn pepper(shared: &SharedRedis) -> Vec<u8> {
     let password = shared.connector.login.password.as_deref().unwrap_or_default();
     [&(password.len() as u64).to_le_bytes()[..], password.as_bytes(), shared.settings.key_prefix.as_bytes()].concat()
 }
 
-/// `None`: these are no keys.
+/// Reads stored keys; `None`: these are not keys.
 fn read(kept: &[u8]) -> Option<Vec<KeySeed>> {
     let (records, rest) = kept.as_chunks::<RECORD>();
     if records.is_empty() || !rest.is_empty() {
@@ -98,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_are_read_as_they_are_kept() {
+    fn keys_are_read_as_they_are_stored() {
         let secret = [7; 32];
         let record = [&b"1700000000000000"[..], &secret].concat();
         let read = |kept: &[u8]| read(kept).map(|seeds| seeds.iter().map(|seed| seed.made.as_micros()).collect());

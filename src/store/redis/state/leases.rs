@@ -1,4 +1,4 @@
-//! Holds slots in flight: takes note of them, and renews the leases of those that requests hold for long.
+//! Notes taken slots, and renews the leases of long requests.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,53 +6,58 @@ use std::time::Duration;
 use tokio::time::Instant;
 use tokio::time::sleep;
 
-use super::core::Core;
+use super::core::RedisCore;
 use super::decided::RedisDecision;
-use super::in_flight::Held;
+use super::in_flight::HolderSlots;
 use super::join_all::join_all;
 use crate::decision::Batch;
 use crate::store::redis::scripts;
 
-impl Core {
-    /// Remembers the slots that a batch has taken, by a command sent at `sent` or later.
-    pub(in crate::store::redis) fn hold(self: &Arc<Self>, batch: &Batch<'_>, decided: &RedisDecision, sent: Instant) {
+impl RedisCore {
+    /// Notes the slots that a batch has taken, by a command sent at `sent` or later.
+    pub(in crate::store::redis) fn note_slots(
+        self: &Arc<Self>,
+        batch: &Batch<'_>,
+        decided: &RedisDecision,
+        sent: Instant,
+    ) {
         let mut is_any = false;
         for key in decided.slots(batch) {
             self.in_flight.take(key, decided.holder, sent);
             is_any = true;
         }
-        if is_any && self.in_flight.needs_keeper() {
-            // Not among the tasks that are waited for at the end: what is held then is given up with the process.
-            tokio::spawn(Arc::clone(self).keep());
+        if is_any && self.in_flight.needs_renewer() {
+            // Not one of the tasks that the end of the process waits for: these leases end with the process.
+            tokio::spawn(Arc::clone(self).renew_leases());
         }
     }
 
-    /// Holds on to what requests that take long have taken, for as long as any are under way.
-    async fn keep(self: Arc<Self>) {
-        while !self.in_flight.is_over() {
-            sleep(LOOKED_AT).await;
-            self.renew(Instant::now()).await;
+    /// Renews the leases of long requests, until no request has a slot.
+    async fn renew_leases(self: Arc<Self>) {
+        while !self.in_flight.is_empty() {
+            sleep(RENEWAL_INTERVAL).await;
+            self.renew_due(Instant::now()).await;
         }
     }
 
-    /// Renews what is old now.
-    async fn renew(&self, now: Instant) {
-        let old = self.by_slot(&self.in_flight.old(now));
-        join_all(old.iter().map(|(slot, held)| async move {
-            if self.links.call(*slot, &self.held(held).renew()).await.is_ok() {
-                self.in_flight.renewed(held.0, &held.1, now);
+    /// Renews the leases that are due now.
+    async fn renew_due(&self, now: Instant) {
+        let due = self.by_slot(&self.in_flight.due_for_renewal(now));
+        join_all(due.iter().map(|(slot, slots)| async move {
+            if self.links.call(*slot, &self.leases(slots).renew()).await.is_ok() {
+                self.in_flight.renewed(slots.0, &slots.1, now);
             }
         }))
         .await;
     }
 
-    fn by_slot(&self, all: &[Held]) -> Vec<(u16, Held)> {
-        let mut by_slot: Vec<(u16, Held)> = Vec::new();
+    fn by_slot(&self, all: &[HolderSlots]) -> Vec<(u16, HolderSlots)> {
+        let mut by_slot: Vec<(u16, HolderSlots)> = Vec::new();
         for (holder, keys) in all {
             for key in keys {
                 let slot = self.slot(*key);
-                match by_slot.iter_mut().find(|(other, held)| *other == slot && held.0 == *holder) {
-                    Some((_, held)) => held.1.push(*key),
+                match by_slot.iter_mut().find(|(other, slots)| *other == slot && slots.0 == *holder) {
+                    Some((_, slots)) => slots.1.push(*key),
                     None => by_slot.push((slot, (*holder, vec![*key]))),
                 }
             }
@@ -60,11 +65,11 @@ impl Core {
         by_slot
     }
 
-    fn held<'h>(&'h self, (holder, keys): &'h Held) -> scripts::Held<'h> {
+    fn leases<'h>(&'h self, (holder, keys): &'h HolderSlots) -> scripts::SlotLeases<'h> {
         let prefix = &self.shared.settings.key_prefix;
-        scripts::Held { prefix, holder: *holder, keys }
+        scripts::SlotLeases { prefix, holder: *holder, keys }
     }
 }
 
-/// How often slots are looked through for old ones.
-const LOOKED_AT: Duration = Duration::from_secs(5);
+/// How often the task looks for leases that are due.
+const RENEWAL_INTERVAL: Duration = Duration::from_secs(5);

@@ -1,10 +1,10 @@
 //! What all gateways share in Redis.
 //!
-//! - [`store`], [`core`]: what others see of it, and what one core needs for it; [`decided`]: what came of a batch.
-//! - [`reserve`]: all or none across slots; [`detached`]: finished though the client has left.
-//! - [`settle`]: what became of requests; [`in_flight`], [`leases`]: slots in flight, and how they are held.
-//! - [`bans`], [`resets`], [`keyring`]: what gateways tell one another.
-//! - [`append`]: entries of a stream.
+//! - [`store`], [`core`]: the store of one core; [`decided`]: what Redis has decided about a batch.
+//! - [`reserve`]: all or none across hash slots; [`detached`]: decisions that finish even if the client has left.
+//! - [`settle`]: settles requests; [`in_flight`], [`leases`]: slots in flight and their leases.
+//! - [`bans`], [`resets`], [`keyring`]: bans, resets and signing keys of all gateways.
+//! - [`append`]: appends entries to a stream.
 
 pub(super) mod bans;
 pub(super) mod decided;

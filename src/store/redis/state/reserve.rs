@@ -1,4 +1,4 @@
-//! All or none across slots: reserved in order, given back when a later one denies.
+//! Decides a batch across hash slots, all or none: reserves slot by slot, and gives back when a later one denies.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use smallvec::SmallVec;
 use tokio::time::Instant;
 use tokio::time::timeout_at;
 
-use super::core::Core;
+use super::core::RedisCore;
 use super::decided::RedisDecision;
 use super::decided::is_charged;
 use super::join_all::join_all;
@@ -23,34 +23,34 @@ use crate::limit::Algorithm;
 use crate::limit::Rule;
 use crate::limit::Standings;
 use crate::store::redis::scripts;
-use crate::store::redis::scripts::Entry;
-use crate::store::redis::scripts::Group;
+use crate::store::redis::scripts::DecisionCall;
+use crate::store::redis::scripts::KeySettlement;
 use crate::store::redis::scripts::Purpose;
-use crate::store::redis::scripts::What;
+use crate::store::redis::scripts::SettlementAction;
 use crate::store::redis::scripts::answer;
 use crate::store::redis::settings::Mode;
 
-/// The charges of a batch whose keys are in one slot: what one script decides in one step.
+/// The charges of a batch whose keys are in one hash slot, so that one script decides them in one step.
 #[derive(Debug)]
-pub(in crate::store::redis) struct Part<'b, 'p> {
+pub(in crate::store::redis) struct SlotCharges<'b, 'p> {
     slot: u16,
-    /// Where they stand in the batch.
+    /// Their places in the batch.
     places: SmallVec<[usize; 4]>,
     charges: SmallVec<[&'b Charge<'p>; 4]>,
 }
 
-/// A batch in parts, by ascending slot.
-pub(in crate::store::redis) type Parts<'b, 'p> = SmallVec<[Part<'b, 'p>; 1]>;
+/// The charges of a batch, by ascending slot.
+pub(in crate::store::redis) type ChargesBySlot<'b, 'p> = SmallVec<[SlotCharges<'b, 'p>; 1]>;
 
-/// What is known of each charge of a batch.
+/// The verdicts that are known, in the order of the batch.
 type Verdicts = Vec<Option<Verdict>>;
 
-impl Core {
+impl RedisCore {
     pub(in crate::store::redis) fn is_one_slot(&self, batch: &Batch<'_>) -> bool {
         self.shared.settings.mode != Mode::Cluster || batch.charges.len() <= 1 || self.parts(batch).len() <= 1
     }
 
-    pub(in crate::store::redis) fn parts<'b, 'p>(&self, batch: &'b Batch<'p>) -> Parts<'b, 'p> {
+    pub(in crate::store::redis) fn parts<'b, 'p>(&self, batch: &'b Batch<'p>) -> ChargesBySlot<'b, 'p> {
         split(batch, |key| self.slot(key))
     }
 
@@ -61,7 +61,7 @@ impl Core {
         }
     }
 
-    /// `remembered`: whether the client is known, where no server can say.
+    /// `remembered`: whether the client is known, if no server answers that.
     pub(in crate::store::redis) async fn decide(
         self: &Arc<Self>,
         batch: &Batch<'_>,
@@ -70,19 +70,19 @@ impl Core {
         let holder = self.shared.holder();
         let verdicts = if batch.known.is_empty() || self.is_together(batch) {
             self.decide_parts(batch, &self.parts(batch), holder).await
-        } else if self.knows(&batch.known).await.unwrap_or(remembered) {
+        } else if self.is_known(&batch.known).await.unwrap_or(remembered) {
             let others = without_exempt(batch);
             let verdicts = self.decide_parts(&others, &self.parts(&others), holder).await;
             with_exempt(batch, verdicts)
         } else {
-            let strange = Batch { charges: batch.charges.clone(), ..Batch::default() };
-            self.decide_parts(&strange, &self.parts(&strange), holder).await
+            let unknown = Batch { charges: batch.charges.clone(), ..Batch::default() };
+            self.decide_parts(&unknown, &self.parts(&unknown), holder).await
         };
         RedisDecision { verdicts, holder }
     }
 
-    /// Charges that are decided together, unless they are none.
-    async fn decide_parts(self: &Arc<Self>, batch: &Batch<'_>, parts: &[Part<'_, '_>], holder: u32) -> Verdicts {
+    /// Decides these parts together.
+    async fn decide_parts(self: &Arc<Self>, batch: &Batch<'_>, parts: &[SlotCharges<'_, '_>], holder: u32) -> Verdicts {
         match parts {
             [] => Vec::new(),
             [only] => match self.ask(only, &batch.known, Purpose::Decide, holder).await {
@@ -96,7 +96,7 @@ impl Core {
     pub(in crate::store::redis) async fn look(&self, batch: &Batch<'_>, remembered: bool) -> Vec<Option<Verdict>> {
         if batch.known.is_empty() || self.is_together(batch) {
             self.look_at(batch, &batch.known).await
-        } else if self.knows(&batch.known).await.unwrap_or(remembered) {
+        } else if self.is_known(&batch.known).await.unwrap_or(remembered) {
             with_exempt(batch, self.look_at(&without_exempt(batch), &[]).await)
         } else {
             self.look_at(batch, &[]).await
@@ -111,7 +111,7 @@ impl Core {
         verdicts
     }
 
-    /// Whether one script can see all keys of a batch, those of the subjects among them.
+    /// Whether one script can see all keys of a batch, including those of known clients.
     fn is_together(&self, batch: &Batch<'_>) -> bool {
         self.shared.settings.mode != Mode::Cluster || {
             let subjects = batch.known.iter().map(|known| known.subject);
@@ -121,15 +121,15 @@ impl Core {
         }
     }
 
-    /// Whether the client is known for each of these; `None` where not all of the servers answer.
-    async fn knows(&self, known: &[KnownClientKey]) -> Option<bool> {
+    /// Whether all of these are known; `None` if not all servers answer.
+    async fn is_known(&self, known: &[KnownClientKey]) -> Option<bool> {
         let mut slots: Vec<(u16, Vec<KnownClientKey>)> = Vec::new();
         for known_client in known {
             add(&mut slots, self.slot(known_client.subject), *known_client);
         }
         let answers = join_all(slots.iter().map(|(slot, known)| async move {
-            let asked = scripts::knows(&self.shared.settings.key_prefix, &self.shared.time, known);
-            self.links.call(*slot, &asked).await.ok().map(|answer| answer == Value::Int(1))
+            let invocation = scripts::is_known(&self.shared.settings.key_prefix, &self.shared.time, known);
+            self.links.call(*slot, &invocation).await.ok().map(|answer| answer == Value::Int(1))
         }));
         let answers = answers.await;
         if answers.contains(&Some(false)) {
@@ -139,11 +139,10 @@ impl Core {
         }
     }
 
-    /// Parts that bind are decided one after the other, until one denies; those of shadows alone meanwhile.
+    /// Decides binding parts one after the other until one denies, and parts with only shadow limits at the same time.
     ///
-    /// A part whose server does not answer is left out, whatever came of it there: what may have been charged counts
-    /// as charged.
-    async fn reserve(self: &Arc<Self>, batch: &Batch<'_>, parts: &[Part<'_, '_>], holder: u32) -> Verdicts {
+    /// A part whose server does not answer is left out: if the server has charged it, the charge stays.
+    async fn reserve(self: &Arc<Self>, batch: &Batch<'_>, parts: &[SlotCharges<'_, '_>], holder: u32) -> Verdicts {
         let deadline = Instant::now() + self.shared.settings.timeout;
         let (binding, shadows): (Vec<_>, Vec<_>) = parts.iter().partition(|part| part.binds());
         let in_order = async {
@@ -154,22 +153,23 @@ impl Core {
                 if !is_denied(batch, &verdicts, Force::Binding) {
                     continue;
                 }
-                // The others are given back what they reserved, and asked whether they deny as well, all at once.
+                // Gives back what the other parts reserved, and asks the remaining ones whether they deny too, all at once.
                 let later = &binding[position + 1..];
                 let returned = to_return(batch, &verdicts);
                 let give_back = timeout_at(deadline, self.give_back(parts, &verdicts, &returned, holder));
-                let asked = join_all(later.iter().map(|part| self.ask_until(deadline, part, Purpose::Deny, holder)));
-                let (_, answers) = tokio::join!(give_back, asked);
+                let asking = join_all(later.iter().map(|part| self.ask_until(deadline, part, Purpose::Deny, holder)));
+                let (_, answers) = tokio::join!(give_back, asking);
                 later.iter().zip(answers).for_each(|(part, answer)| fill(&mut verdicts, part, answer));
                 take_out(batch, &mut verdicts, &returned);
                 break;
             }
             verdicts
         };
-        let beside = join_all(shadows.iter().map(|part| self.ask_until(deadline, part, Purpose::Decide, holder)));
-        let (mut verdicts, answers) = tokio::join!(in_order, beside);
+        let decide_shadows =
+            join_all(shadows.iter().map(|part| self.ask_until(deadline, part, Purpose::Decide, holder)));
+        let (mut verdicts, answers) = tokio::join!(in_order, decide_shadows);
         shadows.iter().zip(answers).for_each(|(part, answer)| fill(&mut verdicts, part, answer));
-        // Several keys of one shadow pass together as well.
+        // Several keys of one shadow limit also pass only together.
         let returned = to_return(batch, &verdicts);
         if !returned.is_empty() {
             drop(timeout_at(deadline, self.give_back(parts, &verdicts, &returned, holder)).await);
@@ -181,7 +181,7 @@ impl Core {
     async fn ask_until(
         self: &Arc<Self>,
         deadline: Instant,
-        part: &Part<'_, '_>,
+        part: &SlotCharges<'_, '_>,
         purpose: Purpose,
         holder: u32,
     ) -> Option<Vec<Verdict>> {
@@ -193,34 +193,37 @@ impl Core {
 
     async fn ask(
         &self,
-        part: &Part<'_, '_>,
+        part: &SlotCharges<'_, '_>,
         known: &[KnownClientKey],
         purpose: Purpose,
         holder: u32,
     ) -> Option<Vec<Verdict>> {
         let prefix = &self.shared.settings.key_prefix;
-        let group = Group { prefix, time: &self.shared.time, holder, charges: &part.charges, known };
+        let group = DecisionCall { prefix, time: &self.shared.time, holder, charges: &part.charges, known };
         let invocation = group.invocation(purpose);
         let answer = self.links.call(part.slot, &invocation).await.ok()?;
         answer::read(&answer, &part.charges)
     }
 
-    /// Gives back what was charged at these places, each server once. What comes of it is not known where a server
-    /// does not answer, and it is not sent again.
+    /// Gives back what was charged at these places, with one call for each part. A call without an answer is not repeated.
     pub(in crate::store::redis) async fn give_back(
         &self,
-        parts: &[Part<'_, '_>],
+        parts: &[SlotCharges<'_, '_>],
         verdicts: &[Option<Verdict>],
         places: &[usize],
         holder: u32,
     ) {
         join_all(parts.iter().map(|part| async move {
-            let mut entries: SmallVec<[Entry<'_>; 4]> = SmallVec::new();
+            let mut entries: SmallVec<[KeySettlement<'_>; 4]> = SmallVec::new();
             for (place, charge) in part.places.iter().zip(&part.charges).filter(|(place, _)| places.contains(place)) {
                 let Some(Verdict { charged: Some(charged), .. }) = &verdicts[*place] else { continue };
                 let rule = charge.rule;
-                let what = if charge.is_slot() { What::Release { holder } } else { What::TakeBack { rule, charged } };
-                entries.push(Entry { key: charge.key, what });
+                let action = if charge.is_slot() {
+                    SettlementAction::Release { holder }
+                } else {
+                    SettlementAction::TakeBack { rule, charged }
+                };
+                entries.push(KeySettlement { key: charge.key, action });
             }
             self.settle_slot(part.slot, &entries).await;
         }))
@@ -228,20 +231,23 @@ impl Core {
     }
 }
 
-impl Part<'_, '_> {
+impl SlotCharges<'_, '_> {
     fn binds(&self) -> bool {
         self.charges.iter().any(|charge| charge.force == Force::Binding)
     }
 }
 
-/// A batch by the slots of its keys, in ascending order, so that gateways reserve in the same one.
-pub(in crate::store::redis) fn split<'b, 'p>(batch: &'b Batch<'p>, slot: impl Fn(KeyHash) -> u16) -> Parts<'b, 'p> {
-    let mut parts = Parts::new();
+/// Splits a batch by hash slot. The order is ascending, so that all gateways reserve in the same order.
+pub(in crate::store::redis) fn split<'b, 'p>(
+    batch: &'b Batch<'p>,
+    slot: impl Fn(KeyHash) -> u16,
+) -> ChargesBySlot<'b, 'p> {
+    let mut parts = ChargesBySlot::new();
     for (place, charge) in batch.charges.iter().enumerate() {
         let slot = slot(charge.key);
-        let known = parts.iter().position(|part: &Part<'_, '_>| part.slot == slot);
+        let known = parts.iter().position(|part: &SlotCharges<'_, '_>| part.slot == slot);
         if known.is_none() {
-            parts.push(Part { slot, places: SmallVec::new(), charges: SmallVec::new() });
+            parts.push(SlotCharges { slot, places: SmallVec::new(), charges: SmallVec::new() });
         }
         let at = known.unwrap_or(parts.len() - 1);
         let part = &mut parts[at];
@@ -252,20 +258,20 @@ pub(in crate::store::redis) fn split<'b, 'p>(batch: &'b Batch<'p>, slot: impl Fn
     parts
 }
 
-/// The batch without what does not hold for a known client.
+/// The batch without the charges that do not hold for known clients.
 fn without_exempt<'p>(batch: &Batch<'p>) -> Batch<'p> {
     let charges = batch.charges.iter().filter(|charge| !charge.unless_known).cloned();
     Batch { charges: charges.collect(), ..Batch::default() }
 }
 
-/// The answers to a whole batch, of which only what holds for a known client was asked.
+/// The verdicts of a whole batch, given those of [`without_exempt`].
 fn with_exempt(batch: &Batch<'_>, answers: Verdicts) -> Verdicts {
     let mut answers = answers.into_iter();
     let all = batch.charges.iter();
     all.map(|charge| if charge.unless_known { Some(Verdict::exempt()) } else { answers.next().flatten() }).collect()
 }
 
-fn fill(verdicts: &mut [Option<Verdict>], part: &Part<'_, '_>, answer: Option<Vec<Verdict>>) {
+fn fill(verdicts: &mut [Option<Verdict>], part: &SlotCharges<'_, '_>, answer: Option<Vec<Verdict>>) {
     for (place, verdict) in part.places.iter().zip(answer.into_iter().flatten()) {
         verdicts[*place] = Some(verdict);
     }
@@ -276,18 +282,18 @@ fn is_denied(batch: &Batch<'_>, verdicts: &[Option<Verdict>], force: Force) -> b
     asked.any(|(_, verdict)| verdict.as_ref().is_some_and(|verdict| !verdict.passes()))
 }
 
-/// Which places were charged for nothing: something they pass together with denies.
+/// The places whose charge is to be given back, because a charge that they pass together with is denied.
 pub(in crate::store::redis) fn to_return(batch: &Batch<'_>, verdicts: &[Option<Verdict>]) -> Vec<usize> {
     let is_refused = |place: &usize| verdicts[*place].as_ref().is_some_and(|verdict| !verdict.passes());
     let refused: SmallVec<[usize; 4]> = (0..verdicts.len()).filter(is_refused).collect();
-    let is_for_nothing = |place: &usize| {
+    let is_in_vain = |place: &usize| {
         let charge = &batch.charges[*place];
         !charge.is_attempt() && refused.iter().any(|other| charge.passes_with(&batch.charges[*other]))
     };
-    (0..verdicts.len()).filter(|place| is_charged(verdicts, *place)).filter(is_for_nothing).collect()
+    (0..verdicts.len()).filter(|place| is_charged(verdicts, *place)).filter(is_in_vain).collect()
 }
 
-/// Makes the verdicts at these places what they are without the charge.
+/// Changes the verdicts at these places to what they are without the charge.
 pub(in crate::store::redis) fn take_out(batch: &Batch<'_>, verdicts: &mut [Option<Verdict>], places: &[usize]) {
     for place in places {
         if let Some(verdict) = &mut verdicts[*place] {
@@ -297,7 +303,7 @@ pub(in crate::store::redis) fn take_out(batch: &Batch<'_>, verdicts: &mut [Optio
     }
 }
 
-/// Where a key stands when the last request is not counted after all.
+/// Changes where a key stands to what it is without the last request.
 fn give_units_back(rule: &Rule, fresh: usize, standings: &mut Standings) {
     let (rates, burst, units) = match rule {
         Rule::Concurrent(_) => return,

@@ -1,4 +1,4 @@
-//! Hears which keys were reset, and who is banned, from whichever gateway.
+//! Receives the resets and bans of all gateways.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,47 +10,48 @@ use tokio::time;
 use tokio::time::Instant;
 use tracing::warn;
 
-use crate::store::redis::topology::node::Node;
+use crate::store::redis::topology::node::RedisNode;
 use crate::store::redis::topology::shared::SharedRedis;
-use crate::store::redis::transport::breaker::Cause;
-use crate::store::redis::transport::connect::Connection;
-use crate::store::redis::transport::fault::Fault;
+use crate::store::redis::transport::breaker::DownCause;
+use crate::store::redis::transport::connect::RedisConnection;
+use crate::store::redis::transport::fault::ServerFault;
 use crate::store::resets::Resets;
 
-/// How often it is tried to hear of resets.
+/// The pause between attempts to subscribe.
 const PACE: Duration = Duration::from_millis(250);
 
-/// The same where the server forbids it.
+/// The same if the server forbids it.
 const FORBIDDEN_PACE: Duration = Duration::from_secs(10);
 
-/// How often a subscription that tells nothing is looked after.
+/// How often a silent subscription is checked.
 const ROUND: Duration = Duration::from_secs(15);
 
-/// How long a server may take to say that it will tell.
+/// How long a server may take to confirm a subscription, or to answer a check.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Listens for good: on one connection, to any server that answers. In a cluster each tells what another was told.
+/// Receives messages for ever, on one connection to any server that answers. In a cluster every server forwards the
+/// messages of the others.
 pub(in crate::store::redis) async fn listen(shared: Arc<SharedRedis>, resets: Resets) {
     let mut warned = false;
     loop {
-        let node = answering(&shared).await;
+        let node = any_server(&shared).await;
         let begun = Instant::now();
         let subscribed = time::timeout(PATIENCE, subscribe(&shared, &node, &resets)).await;
-        let pace = match subscribed.unwrap_or_else(|_| Err(Fault::timeout())) {
+        let pace = match subscribed.unwrap_or_else(|_| Err(ServerFault::timeout())) {
             Ok(connection) => {
                 warned = false;
                 resets.subscribed();
-                over(&shared, &node, &connection).await;
+                wait_for_end(&shared, &node, &connection).await;
                 resets.unsubscribed();
                 PACE
             }
-            Err(Fault { cause: Cause::NoPermission, .. }) => {
+            Err(ServerFault { cause: DownCause::NoPermission, .. }) => {
                 if !warned {
                     let (server, channel) = (&node.address, shared.channel());
                     warn!(
                         %server, %channel,
-                        "redis {server} does not let this gateway subscribe to `{channel}`: it does not hear of \
-                         resets and bans, and asks redis about denied clients and bans twice a second. Allow its user `&{channel}`"
+                        "redis {server} does not let this gateway subscribe to `{channel}`: the gateway asks redis about \
+                         denied clients and bans twice a second instead. Allow its user `&{channel}`"
                     );
                 }
                 warned = true;
@@ -62,51 +63,51 @@ pub(in crate::store::redis) async fn listen(shared: Arc<SharedRedis>, resets: Re
     }
 }
 
-/// Waits for a server that answers.
-async fn answering(shared: &SharedRedis) -> Arc<Node> {
-    let mut news = shared.news.subscribe();
+/// Waits for a server that is up.
+async fn any_server(shared: &SharedRedis) -> Arc<RedisNode> {
+    let mut updates = shared.updates.subscribe();
     loop {
         let map = shared.topology.map();
         if let Some(node) = map.masters.iter().find(|node| node.is_up()) {
             return Arc::clone(node);
         }
         // The sender is in `shared`: it outlives this.
-        drop(news.changed().await);
+        drop(updates.changed().await);
     }
 }
 
-async fn subscribe(shared: &SharedRedis, node: &Node, resets: &Resets) -> Result<Connection, Fault> {
-    let told = resets.clone();
+async fn subscribe(shared: &SharedRedis, node: &RedisNode, resets: &Resets) -> Result<RedisConnection, ServerFault> {
+    let resets = resets.clone();
     let on_push = Arc::new(move |push: PushInfo| {
         match (push.kind, push.data.as_slice()) {
-            (PushKind::Message, [_, Value::BulkString(message)]) => told.apply_message(message),
-            // All keys at once: the server was emptied.
-            (PushKind::Invalidate, [Value::Nil]) => told.server_emptied(),
+            (PushKind::Message, [_, Value::BulkString(message)]) => resets.apply_message(message),
+            // An invalidation of all keys: the server was emptied.
+            (PushKind::Invalidate, [Value::Nil]) => resets.server_emptied(),
             _ => {}
         }
     });
     let connection = shared.connector.connect_for_messages(&node.address, on_push).await?;
     connection.subscribe(&shared.channel()).await?;
-    // This connection reads no key: what it is told of this way is FLUSHALL and FLUSHDB. A user who may not ask for it
-    // goes without.
+    // This connection reads no key, so tracking reports only FLUSHALL and FLUSHDB. A user without the permission goes
+    // without.
     drop(connection.ask(redis::cmd("CLIENT").arg("TRACKING").arg("ON")).await);
     Ok(connection)
 }
 
-/// Waits until the subscription tells nothing more.
-async fn over(shared: &SharedRedis, node: &Arc<Node>, connection: &Connection) {
-    let mut news = shared.news.subscribe();
+/// Waits until the subscription has ended.
+async fn wait_for_end(shared: &SharedRedis, node: &Arc<RedisNode>, connection: &RedisConnection) {
+    let mut updates = shared.updates.subscribe();
     let mut round = time::interval_at(Instant::now() + ROUND, ROUND);
     loop {
         tokio::select! {
             () = connection.closed() => return,
-            _ = news.changed() => {
+            _ = updates.changed() => {
                 if node.is_retired() {
                     return;
                 }
             }
             _ = round.tick() => {
-                // Something in between may have lost the server without a word. One that is away tells nothing anyway.
+                // A device in between may have dropped the connection silently. A server that is down sends nothing anyway.
                 let ping = redis::cmd("PING");
                 let answered = time::timeout(PATIENCE, connection.ask(&ping)).await.is_ok();
                 if !answered && node.is_up() {

@@ -1,13 +1,13 @@
-//! Counts in Redis, as one core reaches them.
+//! The Redis store of one core.
 
 use std::sync::Arc;
 
 use tokio_util::task::TaskTracker;
 
-use super::core::Core;
+use super::core::RedisCore;
 use super::decided::RedisDecision;
 use super::detached;
-use super::in_flight::InFlight;
+use super::in_flight::InFlightSlots;
 use super::settle::SettleOutcome;
 use crate::decision::Batch;
 use crate::decision::Charge;
@@ -21,10 +21,10 @@ use crate::store::redis::settings::Time;
 use crate::store::redis::topology::links::Links;
 use crate::store::redis::topology::shared::SharedRedis;
 
-/// Counts in Redis, as one core reaches them.
+/// The Redis store of one core.
 #[derive(Debug)]
 pub struct RedisStore {
-    pub(in crate::store::redis) core: Arc<Core>,
+    pub(in crate::store::redis) core: Arc<RedisCore>,
 }
 
 impl RedisStore {
@@ -33,23 +33,25 @@ impl RedisStore {
         Self::of_core(Arc::new(SharedRedis::new(settings, time, observer)))
     }
 
-    /// The same counts over connections of its own.
+    /// The same counts for another core, with connections of its own.
     #[must_use]
     pub fn on_another_core(&self) -> Self {
         Self::of_core(Arc::clone(&self.core.shared))
     }
 
-    /// The same, for a task of this core.
+    /// The same store, for a task of this core.
     pub(in crate::store) fn on_same_core(&self) -> Self {
         Self { core: Arc::clone(&self.core) }
     }
 
     fn of_core(shared: Arc<SharedRedis>) -> Self {
         let links = Links::new(&shared);
-        Self { core: Arc::new(Core { shared, links, in_flight: InFlight::default(), tasks: TaskTracker::new() }) }
+        Self {
+            core: Arc::new(RedisCore { shared, links, in_flight: InFlightSlots::default(), tasks: TaskTracker::new() }),
+        }
     }
 
-    /// What the cores share, for the task that watches over the servers.
+    /// What the cores of this process share about Redis.
     pub fn shared(&self) -> &Arc<SharedRedis> {
         &self.core.shared
     }
@@ -58,12 +60,12 @@ impl RedisStore {
         self.core.shared.hasher.clone()
     }
 
-    /// Decides all charges whose servers answer: all or none of them.
+    /// Decides all charges whose servers answer: all of them, or none.
     ///
-    /// `remembered`: whether the client is known, where no server can say.
+    /// `remembered`: whether the client is known, if no server answers that.
     pub async fn decide(&self, batch: &Batch<'_>, remembered: bool) -> RedisDecision {
         let is_simple = self.core.is_one_slot(batch) && !batch.charges.iter().any(Charge::is_slot);
-        // Who hangs up on the way must neither keep slots nor leave the first half of a decision behind.
+        // A client that hangs up must leave neither a slot nor half of a decision behind.
         if is_simple {
             self.core.decide(batch, remembered).await
         } else {
@@ -71,29 +73,27 @@ impl RedisStore {
         }
     }
 
-    /// Where the keys stand; nothing is charged.
+    /// Looks at the keys, and charges nothing.
     pub async fn look(&self, batch: &Batch<'_>, remembered: bool) -> Vec<Option<Verdict>> {
         self.core.look(batch, remembered).await
     }
 
-    /// Takes back what was charged at these places of the batch: another store denied the request. This is not waited
-    /// for.
+    /// Takes back what was charged at these places of the batch, because another store denied the request. A task does it.
     pub fn give_back(&self, batch: &Batch<'_>, decided: &mut RedisDecision, places: &[usize]) {
         detached::give_back(&self.core, batch, decided, places);
     }
 
-    /// Takes note of what became of requests: slots in flight are those that were taken by this core. What was charged
-    /// in this process alone is none of this store's.
+    /// Settles requests whose slots were taken by this core. Charges that were made only in this process are skipped.
     pub async fn settle(&self, settlements: &[Settlement<'_>]) -> SettleOutcome {
         self.core.settle(settlements).await
     }
 
-    /// Resets keys, and tells every gateway.
+    /// Resets keys, and publishes that to every gateway.
     pub async fn reset(&self, keys: &[KeyHash]) -> SettleOutcome {
         self.core.reset(keys).await
     }
 
-    /// What goes on though nobody waits for it.
+    /// Tasks that no request waits for.
     pub fn tasks(&self) -> &TaskTracker {
         &self.core.tasks
     }

@@ -1,4 +1,4 @@
-//! Which server of a cluster has which slot, as its servers tell.
+//! Discovers which server of a cluster has which slot.
 
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -11,148 +11,157 @@ use tokio::time;
 use tokio::time::Instant;
 use tracing::warn;
 
-use super::map::Range;
 use super::map::SLOTS;
+use super::map::SlotRange;
 use super::shared::SharedRedis;
-use crate::store::redis::transport::connect::Connection;
-use crate::store::redis::transport::fault::Fault;
+use crate::store::redis::transport::connect::RedisConnection;
+use crate::store::redis::transport::fault::ServerFault;
 use crate::store::redis::transport::url::Address;
 
-/// How often the map is asked for when nothing is amiss.
+/// How often the map is fetched while all servers are up.
 const ROUND: Duration = Duration::from_secs(15);
 
-/// The same while a server is down, or a slot was not where it should be.
+/// The same while a server is down, or after a redirection.
 const TROUBLED_ROUND: Duration = Duration::from_millis(250);
 
-/// How long a server may take to tell.
+/// How long a server may take to answer.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-/// What one server thinks of all.
+/// The cluster as one server sees it.
 #[derive(Debug, Default, Eq, PartialEq)]
-struct View {
-    ranges: Vec<Range>,
+struct ClusterView {
+    ranges: Vec<SlotRange>,
     replicas: Vec<Address>,
 }
 
-/// A connection to a server that tells.
+/// A connection to a server that is asked for its view.
 #[derive(Clone, Debug)]
-struct Line {
+struct ClusterLink {
     address: Address,
-    connection: Connection,
+    connection: RedisConnection,
 }
 
-/// Keeps the map for good.
+/// Keeps the map up to date for ever.
 pub(in crate::store::redis) async fn follow(shared: Arc<SharedRedis>) {
-    let (mut lines, mut doubted, mut warned) = (Vec::new(), true, false);
+    let (mut links, mut is_in_doubt, mut warned) = (Vec::new(), true, false);
     loop {
         let begun = Instant::now();
-        match view(&shared, &mut lines, doubted).await {
+        match view(&shared, &mut links, is_in_doubt).await {
             Ok(view) => {
                 warned = false;
                 shared.topology.install_ranges(&view.ranges, view.replicas);
             }
             Err(fault) if !warned => {
                 warned = true;
-                warn!(detail = %fault, "no server of the redis cluster tells which slots are where: {fault}");
+                warn!(detail = %fault, "no server of the redis cluster answers CLUSTER SLOTS: {fault}");
             }
             Err(_) => {}
         }
-        shared.surveyed.store(true, Ordering::Release);
-        shared.tell();
+        shared.is_discovered.store(true, Ordering::Release);
+        shared.notify();
         let is_well = shared.topology.map().masters.iter().all(|node| node.is_up());
         let pause = if is_well && !warned { ROUND } else { TROUBLED_ROUND };
-        doubted = time::timeout(pause, shared.topology.doubted.notified()).await.is_ok() || !is_well;
+        is_in_doubt = time::timeout(pause, shared.topology.refresh.notified()).await.is_ok() || !is_well;
         time::sleep_until(begun + TROUBLED_ROUND).await;
     }
 }
 
-/// What the server that was asked last thinks, or, when something is amiss, the best of what all think.
-async fn view(shared: &Arc<SharedRedis>, lines: &mut Vec<Line>, doubted: bool) -> Result<View, Fault> {
-    lines.retain(|line| line.connection.is_open());
-    if !doubted
-        && let Some(line) = lines.first()
-        && let Ok(view) = line.ask().await
+/// The view of the server that was asked last, or the best view of all servers when the map is in doubt.
+async fn view(
+    shared: &Arc<SharedRedis>,
+    links: &mut Vec<ClusterLink>,
+    is_in_doubt: bool,
+) -> Result<ClusterView, ServerFault> {
+    links.retain(|link| link.connection.is_open());
+    if !is_in_doubt
+        && let Some(link) = links.first()
+        && let Ok(view) = link.ask().await
     {
-        lines.truncate(1);
+        links.truncate(1);
         return Ok(view);
     }
-    let (away, known) = known(shared);
-    let (mut views, mut fault) = ask_all(shared, lines, known).await;
-    if views.is_empty() && !away.is_empty() {
-        (views, fault) = ask_all(shared, lines, away).await;
+    let (down, others) = known(shared);
+    let (mut views, mut fault) = ask_all(shared, links, others).await;
+    if views.is_empty() && !down.is_empty() {
+        (views, fault) = ask_all(shared, links, down).await;
     }
-    let agreeing = |view: &View| views.iter().filter(|(other, _)| other.ranges == view.ranges).count();
-    // Who has slots with nobody, or with a server that is known to be away, has not heard of a change yet.
+    let agreeing = |view: &ClusterView| views.iter().filter(|(other, _)| other.ranges == view.ranges).count();
+    // A view that leaves slots without a server, or with one that is known to be down, is outdated.
     let worth = |place: &usize| (Reverse(missing(shared, &views[*place].0)), agreeing(&views[*place].0));
     let best = (0..views.len()).max_by_key(worth).ok_or(fault)?;
-    let (view, line) = views.swap_remove(best);
-    *lines = views.into_iter().map(|(_, line)| line).collect();
-    lines.insert(0, line);
+    let (view, link) = views.swap_remove(best);
+    *links = views.into_iter().map(|(_, link)| link).collect();
+    links.insert(0, link);
     Ok(view)
 }
 
-/// Asks these at the same time, over the connections there are to them. Beside what they tell, why the last of the
-/// others tells nothing.
-async fn ask_all(shared: &Arc<SharedRedis>, lines: &[Line], addresses: Vec<Address>) -> (Vec<(View, Line)>, Fault) {
+/// Asks these servers at the same time, over existing connections where there are any. Returns their views, and the last
+/// fault of the servers that did not answer.
+async fn ask_all(
+    shared: &Arc<SharedRedis>,
+    links: &[ClusterLink],
+    addresses: Vec<Address>,
+) -> (Vec<(ClusterView, ClusterLink)>, ServerFault) {
     let mut asking = JoinSet::new();
     for address in addresses {
-        let line = lines.iter().find(|line| line.address == address).cloned();
+        let link = links.iter().find(|link| link.address == address).cloned();
         let shared = Arc::clone(shared);
         asking.spawn(async move {
-            let line = match line {
-                Some(line) => line,
-                None => Line { connection: shared.connector.connect(&address).await?, address },
+            let link = match link {
+                Some(link) => link,
+                None => ClusterLink { connection: shared.connector.connect(&address).await?, address },
             };
-            Ok::<_, Fault>((line.ask().await?, line))
+            Ok::<_, ServerFault>((link.ask().await?, link))
         });
     }
-    let (mut views, mut fault) = (Vec::new(), Fault::timeout());
-    for told in asking.join_all().await {
-        match told {
-            Ok(told) => views.push(told),
+    let (mut views, mut fault) = (Vec::new(), ServerFault::timeout());
+    for answer in asking.join_all().await {
+        match answer {
+            Ok(view) => views.push(view),
             Err(failed) => fault = failed,
         }
     }
     (views, fault)
 }
 
-/// Every server heard of, each once: the masters that are away, and the others.
+/// Every known server, each once: the masters that are down, and all others.
 fn known(shared: &SharedRedis) -> (Vec<Address>, Vec<Address>) {
     let map = shared.topology.map();
-    let (up, away): (Vec<_>, Vec<_>) = map.masters.iter().partition(|node| node.is_up());
-    let away: Vec<Address> = away.iter().map(|node| node.address.clone()).collect();
+    let (up, down): (Vec<_>, Vec<_>) = map.masters.iter().partition(|node| node.is_up());
+    let down: Vec<Address> = down.iter().map(|node| node.address.clone()).collect();
     let configured = shared.settings.urls.iter().map(|url| &url.address);
     let mut known = Vec::new();
     for address in up.iter().map(|node| &node.address).chain(&map.replicas).chain(configured) {
-        if !known.contains(address) && !away.contains(address) {
+        if !known.contains(address) && !down.contains(address) {
             known.push(address.clone());
         }
     }
-    (away, known)
+    (down, known)
 }
 
-/// How many slots nobody serves who is thought to.
-fn missing(shared: &SharedRedis, view: &View) -> usize {
+/// How many slots are without a server that is up, according to this view.
+fn missing(shared: &SharedRedis, view: &ClusterView) -> usize {
     let map = shared.topology.map();
-    let is_away = |address: &Address| map.masters.iter().any(|node| node.address == *address && !node.is_up());
-    let served = view.ranges.iter().filter(|range| !is_away(&range.master));
+    let is_down = |address: &Address| map.masters.iter().any(|node| node.address == *address && !node.is_up());
+    let served = view.ranges.iter().filter(|range| !is_down(&range.master));
     let served: usize = served.map(|range| usize::from(range.last - range.first) + 1).sum();
     usize::from(SLOTS).saturating_sub(served)
 }
 
-impl Line {
-    async fn ask(&self) -> Result<View, Fault> {
+impl ClusterLink {
+    async fn ask(&self) -> Result<ClusterView, ServerFault> {
         let mut slots = redis::cmd("CLUSTER");
         slots.arg("SLOTS");
-        let answer = time::timeout(PATIENCE, self.connection.ask(&slots)).await.map_err(|_| Fault::timeout())??;
-        read(&answer, &self.address).ok_or_else(Fault::nonsense)
+        let answer =
+            time::timeout(PATIENCE, self.connection.ask(&slots)).await.map_err(|_| ServerFault::timeout())??;
+        read(&answer, &self.address).ok_or_else(ServerFault::nonsense)
     }
 }
 
-/// Reads `[[first, last, [host, port, ..] of the master, those of replicas..]..]`, as the server at `by` told it.
-fn read(answer: &Value, by: &Address) -> Option<View> {
+/// Reads `[[first, last, [host, port, ..] of the master, those of replicas..]..]`, the answer of the server at `by`.
+fn read(answer: &Value, by: &Address) -> Option<ClusterView> {
     let Value::Array(rows) = answer else { return None };
-    let mut view = View::default();
+    let mut view = ClusterView::default();
     for row in rows {
         let Value::Array(row) = row else { return None };
         let [Value::Int(first), Value::Int(last), master, replicas @ ..] = row.as_slice() else { return None };
@@ -161,7 +170,7 @@ fn read(answer: &Value, by: &Address) -> Option<View> {
         if first > last {
             return None;
         }
-        view.ranges.push(Range { first, last, master: server(master, by)? });
+        view.ranges.push(SlotRange { first, last, master: server(master, by)? });
         for replica in replicas.iter().filter_map(|replica| server(replica, by)) {
             if !view.replicas.contains(&replica) {
                 view.replicas.push(replica);
@@ -169,7 +178,7 @@ fn read(answer: &Value, by: &Address) -> Option<View> {
         }
     }
     view.ranges.sort_by_key(|range| range.first);
-    // A server that has met no other has nothing to tell.
+    // A server that has not joined a cluster yet has no view.
     (!view.ranges.is_empty()).then_some(view)
 }
 
@@ -182,7 +191,7 @@ fn server(value: &Value, by: &Address) -> Option<Address> {
         Value::SimpleString(host) => host,
         _ => "",
     };
-    // Who does not know its own name is where it was asked.
+    // A server that does not know its own name is at the address where it was asked.
     Some(by.at(if host.is_empty() || host == "?" { by.host() } else { host }, port))
 }
 
@@ -212,7 +221,7 @@ mod tests {
             row(5461, 16_383, &[(host(""), 7003), (host("10.0.0.2"), 7002)]),
         ];
         let view = read(&Value::Array(rows.into()), &by()).expect("a map");
-        assert_eq!(view.ranges[0], Range { first: 0, last: 5460, master: by().at("10.0.0.1", 7001) });
+        assert_eq!(view.ranges[0], SlotRange { first: 0, last: 5460, master: by().at("10.0.0.1", 7001) });
         assert_eq!(view.ranges[1].master, by().at("10.0.0.9", 7003), "unnamed: on the host that was asked");
         assert_eq!(view.replicas, [by().at("10.0.0.2", 7002)]);
     }

@@ -10,18 +10,18 @@ use redis::Value;
 use tokio::time;
 use tokio::time::Instant;
 
-use super::node::Node;
+use super::node::RedisNode;
 use super::shared::SharedRedis;
 use super::slot;
 use crate::store::Observer;
 use crate::store::redis::scripts::Invocation;
 use crate::store::redis::settings::Mode;
-use crate::store::redis::transport::breaker::Cause;
-use crate::store::redis::transport::connect::Connection;
-use crate::store::redis::transport::fault::Fault;
+use crate::store::redis::transport::breaker::DownCause;
+use crate::store::redis::transport::connect::RedisConnection;
+use crate::store::redis::transport::fault::ServerFault;
 use crate::store::redis::transport::url::Address;
 
-/// One connection of this core to each server. Decisions share it: they are written and read together.
+/// The connections of this core, one to each server. Decisions share them as a pipeline.
 #[derive(Debug)]
 pub struct Links {
     shared: Arc<SharedRedis>,
@@ -33,20 +33,20 @@ pub struct Links {
 /// The connection of this core to one server.
 #[derive(Debug)]
 struct NodeConnection {
-    node: Arc<Node>,
+    node: Arc<RedisNode>,
     established: Mutex<Option<Established>>,
-    /// Held by the caller that connects, so that the others share what it gets.
+    /// Locked by the caller that connects, so that the others wait for its connection.
     connecting: tokio::sync::Mutex<()>,
 }
 
 #[derive(Debug)]
 struct Established {
-    /// That of the server's breaker when the connection was made.
+    /// The generation of the server's breaker when the connection was made.
     generation: u64,
-    connection: Connection,
+    connection: RedisConnection,
 }
 
-/// Why a command has no answer.
+/// Why a call has no answer.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Failure {
     /// The breaker is open, or the server cannot be reached: nothing was sent.
@@ -59,14 +59,14 @@ pub enum Failure {
 
 /// How far a call has come.
 struct Progress {
-    node: Arc<Node>,
+    node: Arc<RedisNode>,
     generation: u64,
     sent: bool,
-    /// A refusal does not open the breaker.
-    aside: bool,
+    /// A refusal of this call does not open the breaker.
+    unblamed: bool,
 }
 
-/// Takes no metrics.
+/// Records no metrics.
 #[derive(Debug)]
 struct NoObserver;
 
@@ -76,7 +76,7 @@ impl Observer for NoObserver {
     fn failed(&self, _cause: &'static str) {}
 }
 
-/// So many redirections and unknown scripts in one call count as a refusal.
+/// More redirections and script loads than this in one call count as a refusal.
 const DETOURS: usize = 5;
 
 impl Links {
@@ -85,12 +85,12 @@ impl Links {
         Self { shared, observer, connections: Mutex::new(Vec::new()) }
     }
 
-    /// For what the gateway asks by itself: metrics count decisions alone.
+    /// For calls that are not decisions: metrics count only decisions.
     pub(in crate::store::redis) fn unobserved(shared: &Arc<SharedRedis>) -> Self {
         Self { observer: Arc::new(NoObserver), ..Self::new(shared) }
     }
 
-    /// The hash slot of a key's name: keys of one slot can be decided together.
+    /// The hash slot of the name of a key. Keys of one slot can be decided in one call.
     pub fn slot(&self, name: &[u8]) -> u16 {
         match self.shared.settings.mode {
             Mode::Cluster => slot::of(name),
@@ -98,35 +98,34 @@ impl Links {
         }
     }
 
-    /// Runs a script on the server that has this slot, within the timeout of the settings.
+    /// Runs a script on the server of this slot, within the timeout of the settings.
     pub async fn call(&self, slot: u16, invocation: &Invocation) -> Result<Value, Failure> {
         let node = self.shared.topology.node(slot).ok_or(Failure::Open)?;
         self.bounded(node, async |progress| self.run(slot, invocation, progress).await).await
     }
 
-    /// The same for what decides about no request: a server that refuses it can do the rest all the same.
-    pub async fn call_aside(&self, slot: u16, invocation: &Invocation) -> Result<Value, Failure> {
+    /// The same for a call that is not a decision: a server that refuses it may still decide.
+    pub async fn call_unblamed(&self, slot: u16, invocation: &Invocation) -> Result<Value, Failure> {
         let node = self.shared.topology.node(slot).ok_or(Failure::Open)?;
         let run = async |progress: &mut Progress| {
-            progress.aside = true;
+            progress.unblamed = true;
             self.run(slot, invocation, progress).await
         };
         self.bounded(node, run).await
     }
 
-    /// Tells every gateway that listens to this channel. `Err`: they may not have been told.
+    /// Publishes a message to every gateway that is subscribed to this channel. `Err`: they may not get it.
     pub async fn publish(&self, channel: &str, message: &str) -> Result<(), Failure> {
         let mut publish = redis::cmd("PUBLISH");
         publish.arg(channel).arg(message);
-        // Any server of a cluster tells all the others.
+        // Any server of a cluster forwards it to all others.
         let map = self.shared.topology.map();
         let node = map.masters.iter().find(|node| node.is_up()).ok_or(Failure::Open)?;
         self.bounded(Arc::clone(node), async |progress| self.once(&publish, progress).await).await.map(drop)
     }
 
-    /// Runs a command that no decision depends on: what the server has against it is for the caller to know, and says
-    /// nothing about the server.
-    pub async fn beside(&self, slot: u16, command: &Cmd) -> Result<Value, Failure> {
+    /// Runs a command that no decision depends on. Its errors are returned to the caller and do not open the breaker.
+    pub async fn command(&self, slot: u16, command: &Cmd) -> Result<Value, Failure> {
         let node = self.shared.topology.node(slot).ok_or(Failure::Open)?;
         let answer = self.bounded(node, async |progress| {
             let connection = self.connection(progress).await?;
@@ -140,18 +139,18 @@ impl Links {
         if let Ok(Value::ServerError(error)) = &answer
             && error.code() == "MOVED"
         {
-            self.shared.topology.doubted.notify_one();
+            self.shared.topology.refresh.notify_one();
         }
         answer
     }
 
     async fn bounded(
         &self,
-        node: Arc<Node>,
+        node: Arc<RedisNode>,
         call: impl AsyncFnOnce(&mut Progress) -> Result<Value, Failure>,
     ) -> Result<Value, Failure> {
         let begun = Instant::now();
-        let mut progress = Progress { generation: 0, node, sent: false, aside: false };
+        let mut progress = Progress { generation: 0, node, sent: false, unblamed: false };
         let answer = time::timeout(self.shared.settings.timeout, call(&mut progress)).await;
         match answer {
             Ok(Ok(value)) => {
@@ -160,7 +159,7 @@ impl Links {
             }
             Ok(failed) => failed,
             Err(_) => {
-                self.blame(&progress, Cause::Timeout);
+                self.blame(&progress, DownCause::Timeout);
                 Err(if progress.sent { Failure::Unknown } else { Failure::Open })
             }
         }
@@ -177,7 +176,7 @@ impl Links {
                 connection.send(&invocation.command).await
             };
             asking = false;
-            // A command is sent again only after an answer that says it was not executed.
+            // A command is sent again only after the server has answered that it did not run it.
             match answer {
                 Ok(Value::ServerError(error)) => match (error.code(), redirection(&error)) {
                     ("NOSCRIPT", _) => {
@@ -189,35 +188,35 @@ impl Links {
                     }
                     ("MOVED", Some((host, port))) if self.shared.settings.mode == Mode::Cluster => {
                         progress.sent = false;
-                        let address = elsewhere(&progress.node, host, port);
+                        let address = other_server(&progress.node, host, port);
                         progress.node = self.shared.topology.move_slot(slot, &address);
                     }
                     ("ASK", Some((host, port))) => {
                         progress.sent = false;
                         asking = true;
-                        let address = elsewhere(&progress.node, host, port);
-                        progress.node = self.shared.topology.passing(&address);
+                        let address = other_server(&progress.node, host, port);
+                        progress.node = self.shared.topology.add_server(&address);
                     }
-                    // The keys are on their way from one server to another, which is no fault of either.
+                    // The keys are being moved between two servers, which is not a fault of either.
                     ("TRYAGAIN", _) => {
                         self.observer.failed("tryagain");
                         return Err(Failure::Refused);
                     }
-                    _ => return Err(self.refused(progress, &Fault::of_answer(&error))),
+                    _ => return Err(self.refusal(progress, &ServerFault::of_answer(&error))),
                 },
                 other => return self.conclude(other, progress),
             }
         }
-        Err(self.refused(progress, &Fault::nonsense()))
+        Err(self.refusal(progress, &ServerFault::nonsense()))
     }
 
     async fn once(&self, command: &Cmd, progress: &mut Progress) -> Result<Value, Failure> {
         let connection = self.connection(progress).await?;
         progress.sent = true;
         match connection.send(command).await {
-            // It can decide all the same: its user may not do this.
-            Ok(Value::ServerError(error)) if Cause::of_answer(&error) == Cause::NoPermission => {
-                self.observer.failed(Cause::NoPermission.word());
+            // Only this command is forbidden: the server can still decide.
+            Ok(Value::ServerError(error)) if DownCause::of_answer(&error) == DownCause::NoPermission => {
+                self.observer.failed(DownCause::NoPermission.word());
                 Err(Failure::Refused)
             }
             answer => self.conclude(answer, progress),
@@ -226,17 +225,17 @@ impl Links {
 
     fn conclude(&self, answer: Result<Value, RedisError>, progress: &Progress) -> Result<Value, Failure> {
         match answer {
-            Ok(Value::ServerError(error)) => Err(self.refused(progress, &Fault::of_answer(&error))),
+            Ok(Value::ServerError(error)) => Err(self.refusal(progress, &ServerFault::of_answer(&error))),
             Ok(value) => Ok(value),
             Err(error) => {
-                self.blame(progress, Cause::of_error(&error));
+                self.blame(progress, DownCause::of_error(&error));
                 Err(Failure::Unknown)
             }
         }
     }
 
-    fn refused(&self, progress: &Progress, fault: &Fault) -> Failure {
-        if progress.aside {
+    fn refusal(&self, progress: &Progress, fault: &ServerFault) -> Failure {
+        if progress.unblamed {
             self.observer.failed(fault.cause.word());
         } else {
             self.blame(progress, fault.cause);
@@ -244,22 +243,26 @@ impl Links {
         Failure::Refused
     }
 
-    fn blame(&self, progress: &Progress, cause: Cause) {
+    fn blame(&self, progress: &Progress, cause: DownCause) {
         self.observer.failed(cause.word());
         progress.node.fail(progress.generation, cause);
     }
 
-    /// The connection of this core to that server: the one it has, or a fresh one.
-    async fn connection(&self, progress: &mut Progress) -> Result<Connection, Failure> {
+    /// The connection of this core to the server of the call; connects if there is none.
+    async fn connection(&self, progress: &mut Progress) -> Result<RedisConnection, Failure> {
         let node_connection = self.node_connection(&progress.node);
         match node_connection.current(progress)? {
             Some(connection) => Ok(connection),
-            // On the heap, where it takes no room from what is decided over a connection that stands.
+            // Boxed, so that the future of a call over an open connection stays small.
             None => Box::pin(self.connect(&node_connection, progress)).await,
         }
     }
 
-    async fn connect(&self, node_connection: &NodeConnection, progress: &mut Progress) -> Result<Connection, Failure> {
+    async fn connect(
+        &self,
+        node_connection: &NodeConnection,
+        progress: &mut Progress,
+    ) -> Result<RedisConnection, Failure> {
         let _connecting = node_connection.connecting.lock().await;
         if let Some(connection) = node_connection.current(progress)? {
             return Ok(connection);
@@ -277,7 +280,7 @@ impl Links {
         }
     }
 
-    fn node_connection(&self, node: &Arc<Node>) -> Arc<NodeConnection> {
+    fn node_connection(&self, node: &Arc<RedisNode>) -> Arc<NodeConnection> {
         let mut connections = self.connections.lock();
         if let Some(node_connection) =
             connections.iter().find(|node_connection| Arc::ptr_eq(&node_connection.node, node))
@@ -296,12 +299,12 @@ impl Links {
 }
 
 impl NodeConnection {
-    /// The connection, if it stands. Fails while the breaker is open, and lets go of the connection then.
-    fn current(&self, progress: &mut Progress) -> Result<Option<Connection>, Failure> {
+    /// The connection, if it is open. While the breaker is open this fails, and drops the connection.
+    fn current(&self, progress: &mut Progress) -> Result<Option<RedisConnection>, Failure> {
         let state = self.node.state();
         progress.generation = state.generation;
         let mut established = self.established.lock();
-        // One that the server closed while nothing was asked is no failure: nothing was lost with it.
+        // A connection that the server closed while it was idle is not a failure.
         established
             .take_if(|established| established.generation != state.generation || !established.connection.is_open());
         match state.cause {
@@ -311,13 +314,13 @@ impl NodeConnection {
     }
 }
 
-/// Where `MOVED 3999 127.0.0.1:6381` points to.
+/// The address in `MOVED 3999 127.0.0.1:6381`.
 fn redirection(error: &redis::ServerError) -> Option<(&str, u16)> {
     let (host, port) = error.details()?.split_ascii_whitespace().nth(1)?.rsplit_once(':')?;
     Some((host.trim_start_matches('[').trim_end_matches(']'), port.parse().ok()?))
 }
 
-/// A server of the same cluster; one without a host is on the host of who named it.
-fn elsewhere(by: &Node, host: &str, port: u16) -> Address {
+/// A server of the same cluster. Without a host it is on the host of the server that named it.
+fn other_server(by: &RedisNode, host: &str, port: u16) -> Address {
     by.address.at(if host.is_empty() { by.address.host() } else { host }, port)
 }

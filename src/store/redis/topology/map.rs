@@ -1,4 +1,4 @@
-//! Which server has which slot.
+//! The servers, and which server has which hash slot.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-use super::node::Node;
+use super::node::RedisNode;
 use crate::store::redis::transport::url::Address;
 
 /// How many slots the keys of a cluster are spread over.
@@ -15,50 +15,50 @@ pub(in crate::store::redis) const SLOTS: u16 = 16_384;
 #[derive(Debug)]
 pub(in crate::store::redis) struct Topology {
     map: ArcSwap<Map>,
-    /// Held while the map is rewritten.
+    /// Locked while the map is changed.
     writing: Mutex<()>,
-    /// There are other servers than before.
+    /// Wakes the watch: the set of servers has changed.
     pub(in crate::store::redis) changed: Notify,
-    /// The map may be wrong: a server failed, or said that a slot is elsewhere.
-    pub(in crate::store::redis) doubted: Notify,
+    /// Requests a refresh of the map: a server failed or redirected a call.
+    pub(in crate::store::redis) refresh: Notify,
 }
 
-/// The servers that decide, and what each of them has.
+/// The servers that decide, and the slots of each.
 #[derive(Clone, Debug)]
 pub(in crate::store::redis) struct Map {
-    pub(in crate::store::redis) masters: Vec<Arc<Node>>,
-    slots: Slots,
-    /// Servers that may know more when no master does.
+    pub(in crate::store::redis) masters: Vec<Arc<RedisNode>>,
+    slots: SlotOwners,
+    /// Servers to ask for the map when no master answers.
     pub(in crate::store::redis) replicas: Vec<Address>,
 }
 
 #[derive(Clone, Debug)]
-enum Slots {
-    /// The only master has them all.
+enum SlotOwners {
+    /// The only master has all slots.
     All,
-    /// For each slot the place of its master in the list, or [`NOBODY`].
+    /// For each slot the place of its master in `masters`, or [`NO_OWNER`].
     Each(Box<[u16]>),
 }
 
-const NOBODY: u16 = u16::MAX;
+const NO_OWNER: u16 = u16::MAX;
 
 /// A range of slots, both ends included, and the server that has it.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub(in crate::store::redis) struct Range {
+pub(in crate::store::redis) struct SlotRange {
     pub(in crate::store::redis) first: u16,
     pub(in crate::store::redis) last: u16,
     pub(in crate::store::redis) master: Address,
 }
 
 impl Topology {
-    /// One server for everything, or none known yet.
+    /// One server for all slots, or no known server yet.
     pub(in crate::store::redis) fn new(first: Option<Address>) -> Self {
-        let masters = first.into_iter().map(|address| Arc::new(Node::new(address))).collect();
+        let masters = first.into_iter().map(|address| Arc::new(RedisNode::new(address))).collect();
         Self {
-            map: ArcSwap::from_pointee(Map { masters, slots: Slots::All, replicas: Vec::new() }),
+            map: ArcSwap::from_pointee(Map { masters, slots: SlotOwners::All, replicas: Vec::new() }),
             writing: Mutex::new(()),
             changed: Notify::new(),
-            doubted: Notify::new(),
+            refresh: Notify::new(),
         }
     }
 
@@ -67,35 +67,35 @@ impl Topology {
     }
 
     /// The server that decides about keys of this slot.
-    pub(in crate::store::redis) fn node(&self, slot: u16) -> Option<Arc<Node>> {
+    pub(in crate::store::redis) fn node(&self, slot: u16) -> Option<Arc<RedisNode>> {
         self.map.load().node(slot).cloned()
     }
 
-    /// From now on this server has everything.
+    /// Gives all slots to this server.
     pub(in crate::store::redis) fn install_one(&self, address: &Address) {
         let _writing = self.writing.lock();
         let masters = vec![self.map().known_or_new(address)];
-        self.install(Map { masters, slots: Slots::All, replicas: Vec::new() });
+        self.install(Map { masters, slots: SlotOwners::All, replicas: Vec::new() });
     }
 
-    /// From now on these servers have these slots.
-    pub(in crate::store::redis) fn install_ranges(&self, ranges: &[Range], replicas: Vec<Address>) {
+    /// Gives these slots to these servers.
+    pub(in crate::store::redis) fn install_ranges(&self, ranges: &[SlotRange], replicas: Vec<Address>) {
         let _writing = self.writing.lock();
         let before = self.map();
-        let mut masters: Vec<Arc<Node>> = Vec::new();
-        let mut slots = vec![NOBODY; usize::from(SLOTS)].into_boxed_slice();
-        for Range { first, last, master } in ranges {
+        let mut masters: Vec<Arc<RedisNode>> = Vec::new();
+        let mut slots = vec![NO_OWNER; usize::from(SLOTS)].into_boxed_slice();
+        for SlotRange { first, last, master } in ranges {
             let place = masters.iter().position(|node| node.address == *master).unwrap_or_else(|| {
                 masters.push(before.known_or_new(master));
                 masters.len() - 1
             });
             slots[usize::from(*first)..=usize::from(*last)].fill(place_of(place));
         }
-        self.install(Map { masters, slots: Slots::Each(slots), replicas });
+        self.install(Map { masters, slots: SlotOwners::Each(slots), replicas });
     }
 
-    /// A server said that this slot is at that address.
-    pub(in crate::store::redis) fn move_slot(&self, slot: u16, address: &Address) -> Arc<Node> {
+    /// Gives one slot to the server at `address`, after a redirection.
+    pub(in crate::store::redis) fn move_slot(&self, slot: u16, address: &Address) -> Arc<RedisNode> {
         let _writing = self.writing.lock();
         let mut map = Map::clone(&self.map());
         if let Some(node) = map.node(slot)
@@ -108,19 +108,19 @@ impl Topology {
             map.masters.push(Arc::clone(&node));
             map.masters.len() - 1
         });
-        if let Slots::All = map.slots {
-            map.slots = Slots::Each(vec![0; usize::from(SLOTS)].into_boxed_slice());
+        if let SlotOwners::All = map.slots {
+            map.slots = SlotOwners::Each(vec![0; usize::from(SLOTS)].into_boxed_slice());
         }
-        if let Slots::Each(slots) = &mut map.slots {
+        if let SlotOwners::Each(slots) = &mut map.slots {
             slots[usize::from(slot)] = place_of(place);
         }
         self.install(map);
-        self.doubted.notify_one();
+        self.refresh.notify_one();
         node
     }
 
-    /// A server that is named in passing: it may have no slot of its own yet.
-    pub(in crate::store::redis) fn passing(&self, address: &Address) -> Arc<Node> {
+    /// Adds the server of an `ASK` redirection, which may have no slot of its own yet.
+    pub(in crate::store::redis) fn add_server(&self, address: &Address) -> Arc<RedisNode> {
         let _writing = self.writing.lock();
         let mut map = Map::clone(&self.map());
         let node = map.known_or_new(address);
@@ -144,21 +144,21 @@ impl Topology {
 }
 
 impl Map {
-    fn node(&self, slot: u16) -> Option<&Arc<Node>> {
+    fn node(&self, slot: u16) -> Option<&Arc<RedisNode>> {
         match &self.slots {
-            Slots::All => self.masters.first(),
-            Slots::Each(slots) => self.masters.get(usize::from(slots[usize::from(slot)])),
+            SlotOwners::All => self.masters.first(),
+            SlotOwners::Each(slots) => self.masters.get(usize::from(slots[usize::from(slot)])),
         }
     }
 
-    pub(in crate::store::redis) fn has(&self, node: &Arc<Node>, slot: u16) -> bool {
+    pub(in crate::store::redis) fn has(&self, node: &Arc<RedisNode>, slot: u16) -> bool {
         self.node(slot).is_some_and(|owner| Arc::ptr_eq(owner, node))
     }
 
-    /// Servers keep what is known of them when the map changes.
-    fn known_or_new(&self, address: &Address) -> Arc<Node> {
+    /// The known server at this address, so that a server keeps its state when the map changes.
+    fn known_or_new(&self, address: &Address) -> Arc<RedisNode> {
         let known = self.masters.iter().find(|node| node.address == *address);
-        known.map_or_else(|| Arc::new(Node::new(address.clone())), Arc::clone)
+        known.map_or_else(|| Arc::new(RedisNode::new(address.clone())), Arc::clone)
     }
 }
 
@@ -169,38 +169,38 @@ fn place_of(place: usize) -> u16 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::redis::transport::breaker::Cause;
+    use crate::store::redis::transport::breaker::DownCause;
 
     fn address(port: u16) -> Address {
         Address::Tcp { host: "127.0.0.1".to_owned(), port, tls: false }
     }
 
-    fn halves(first: u16, second: u16) -> [Range; 2] {
+    fn halves(first: u16, second: u16) -> [SlotRange; 2] {
         [
-            Range { first: 0, last: 8191, master: address(first) },
-            Range { first: 8192, last: SLOTS - 1, master: address(second) },
+            SlotRange { first: 0, last: 8191, master: address(first) },
+            SlotRange { first: 8192, last: SLOTS - 1, master: address(second) },
         ]
     }
 
     fn owner(topology: &Topology, slot: u16) -> Address {
-        topology.node(slot).expect("somebody has it").address.clone()
+        topology.node(slot).expect("a server has it").address.clone()
     }
 
     #[test]
     fn servers_keep_their_breaker_when_the_map_changes() {
         let topology = Topology::new(Some(address(1)));
         topology.install_ranges(&halves(1, 2), Vec::new());
-        let second = topology.node(9000).expect("somebody has it");
-        second.fail(0, Cause::Timeout);
+        let second = topology.node(9000).expect("a server has it");
+        second.fail(0, DownCause::Timeout);
         topology.install_ranges(&halves(3, 2), Vec::new());
         assert_eq!(owner(&topology, 0), address(3));
-        assert!(!topology.node(9000).expect("somebody has it").is_up());
+        assert!(!topology.node(9000).expect("a server has it").is_up());
     }
 
     #[test]
     fn servers_without_slots_retire() {
         let topology = Topology::new(Some(address(1)));
-        let first = topology.node(0).expect("somebody has it");
+        let first = topology.node(0).expect("a server has it");
         topology.install_one(&address(1));
         assert!(!first.is_retired());
         topology.install_one(&address(2));
@@ -213,7 +213,7 @@ mod tests {
         topology.move_slot(7, &address(2));
         assert_eq!((owner(&topology, 6), owner(&topology, 7)), (address(1), address(2)));
         topology.install_ranges(&halves(1, 2)[..1], Vec::new());
-        assert!(topology.node(9000).is_none(), "nobody has it");
+        assert!(topology.node(9000).is_none(), "no server has it");
         topology.move_slot(9000, &address(3));
         assert_eq!((owner(&topology, 7), owner(&topology, 9000)), (address(1), address(3)));
     }

@@ -1,8 +1,8 @@
-//! Which servers there are, and which of them has a key.
+//! Which servers there are, and which server has a key.
 //!
-//! - [`node`], [`map`], [`slot`]: a server, the slots that it has, and the slot of a name.
-//! - [`shared`]: what all cores know of them; [`links`]: the connections of one core.
-//! - [`cluster`], [`sentinel`]: how servers are found; [`node_monitor`], [`warnings`]: how each is looked after.
+//! - [`node`], [`map`], [`slot`]: a server, the hash slots of each server, and the hash slot of a name.
+//! - [`shared`]: what all cores know about the servers; [`links`]: the connections of one core.
+//! - [`cluster`], [`sentinel`]: discover the servers; [`node_monitor`], [`warnings`]: monitor each server.
 
 pub mod links;
 

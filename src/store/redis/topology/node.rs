@@ -1,4 +1,4 @@
-//! A server, as all cores of a process know it.
+//! A server, shared by all cores of a process.
 
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::AtomicU64;
@@ -7,24 +7,24 @@ use std::sync::atomic::Ordering;
 use tokio::sync::Notify;
 
 use crate::store::redis::transport::breaker::Breaker;
-use crate::store::redis::transport::breaker::Cause;
-use crate::store::redis::transport::breaker::State;
+use crate::store::redis::transport::breaker::BreakerState;
+use crate::store::redis::transport::breaker::DownCause;
 use crate::store::redis::transport::url::Address;
 
 #[derive(Debug)]
-pub(in crate::store::redis) struct Node {
+pub(in crate::store::redis) struct RedisNode {
     pub(in crate::store::redis) address: Address,
     breaker: Breaker,
-    /// Wakes its monitor: the breaker opened, or the server retired.
+    /// Wakes the monitor: the breaker has opened, or the server is retired.
     pub(in crate::store::redis) changed: Notify,
-    /// It was probed at least once, with or without success.
+    /// A probe has been tried at least once.
     pub(in crate::store::redis) probed: AtomicBool,
     retired: AtomicBool,
-    /// How many keys it held when the monitor asked last.
+    /// How many keys it had when the monitor asked last.
     pub(in crate::store::redis) keys: AtomicU64,
 }
 
-impl Node {
+impl RedisNode {
     pub(in crate::store::redis) fn new(address: Address) -> Self {
         Self {
             address,
@@ -36,7 +36,7 @@ impl Node {
         }
     }
 
-    pub(in crate::store::redis) fn state(&self) -> State {
+    pub(in crate::store::redis) fn state(&self) -> BreakerState {
         self.breaker.state()
     }
 
@@ -44,15 +44,15 @@ impl Node {
         self.state().cause.is_none()
     }
 
-    /// Something asked for in `generation` failed.
-    pub(in crate::store::redis) fn fail(&self, generation: u64, cause: Cause) {
+    /// A call of `generation` failed.
+    pub(in crate::store::redis) fn fail(&self, generation: u64, cause: DownCause) {
         if self.breaker.open(generation, cause) {
             self.changed.notify_one();
         }
     }
 
     /// A probe failed: the server is down for this cause.
-    pub(in crate::store::redis) fn stay_down(&self, cause: Cause) {
+    pub(in crate::store::redis) fn stay_down(&self, cause: DownCause) {
         if !self.breaker.open(self.state().generation, cause) {
             self.breaker.explain(cause);
         }
@@ -62,7 +62,7 @@ impl Node {
         self.breaker.close();
     }
 
-    /// It has no slots any more.
+    /// The server has no slots any more.
     pub(in crate::store::redis) fn retire(&self) {
         self.retired.store(true, Ordering::Release);
         self.changed.notify_one();

@@ -1,5 +1,5 @@
-//! Monitors one server: probes it while it is down, logs when it goes down and comes up, and asks at times how many keys
-//! it holds.
+//! Monitors one server: probes it while it is down, logs when it goes down and comes up, and asks from time to time how many
+//! keys it has.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -12,95 +12,95 @@ use tracing::info;
 use tracing::warn;
 
 use super::map::SLOTS;
-use super::node::Node;
+use super::node::RedisNode;
 use super::shared::SharedRedis;
 use super::slot;
-use super::warnings::Warnings;
+use super::warnings::ServerWarnings;
 use crate::store::redis::scripts;
 use crate::store::redis::settings::Mode;
-use crate::store::redis::transport::breaker::Cause;
-use crate::store::redis::transport::connect::Connection;
-use crate::store::redis::transport::fault::Fault;
+use crate::store::redis::transport::breaker::DownCause;
+use crate::store::redis::transport::connect::RedisConnection;
+use crate::store::redis::transport::fault::ServerFault;
 use crate::store::resets::Resets;
 
 /// How often the monitor probes a server that is down.
 const PACE: Duration = Duration::from_millis(100);
 
-/// A server that hangs is waited for on one connection: it answers there as soon as it wakes. Once in a while on
-/// another, for there may be something in between that lost the first.
-const HANGING: Duration = Duration::from_secs(5);
+/// How long a probe waits for a server that is down. A hanging server answers on the same connection as soon as it wakes;
+/// after this time the monitor connects anew, because a device in between may have dropped the connection.
+const DOWN_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The same for a server that nobody has missed yet.
-const SUSPICIOUS: Duration = Duration::from_secs(1);
+/// How long a probe waits for a server that is up.
+const UP_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// How often a server that answers is asked what it holds.
+/// How often a server that is up is asked how many keys it has.
 const ROUND: Duration = Duration::from_secs(15);
 
-/// After so many of those it is looked at whether someone has changed it for the worse.
+/// The settings of the server are checked again after this many rounds.
 const INSPECTION: u32 = 4;
 
-/// A server that is back for so long is said to be.
+/// A server is logged as back after it has been up for this long.
 const STEADY: Duration = Duration::from_secs(1);
 
-pub(in crate::store::redis) async fn monitor(shared: Arc<SharedRedis>, node: Arc<Node>, resets: Resets) {
-    let mut report = Report::new(node.address.to_string());
-    let mut warnings = Warnings::default();
+pub(in crate::store::redis) async fn monitor(shared: Arc<SharedRedis>, node: Arc<RedisNode>, resets: Resets) {
+    let mut report = OutageReport::new(node.address.to_string());
+    let mut warnings = ServerWarnings::default();
     let mut connection = None;
     while !node.is_retired() {
         let begun = Instant::now();
         let state = node.state();
         if let Some(cause) = state.cause {
-            if report.away(cause, None) {
-                shared.topology.doubted.notify_one();
+            if report.went_down(cause, None) {
+                shared.topology.refresh.notify_one();
             }
-            shared.tell();
+            shared.notify();
         }
-        let bound = if state.cause.is_some() { HANGING } else { SUSPICIOUS };
-        let greeting = greet(&shared, &node, &resets, &mut connection, &mut warnings);
-        let answered = time::timeout(bound, greeting).await.unwrap_or_else(|_| Err(Fault::timeout()));
+        let bound = if state.cause.is_some() { DOWN_TIMEOUT } else { UP_TIMEOUT };
+        let probe = probe(&shared, &node, &resets, &mut connection, &mut warnings);
+        let answered = time::timeout(bound, probe).await.unwrap_or_else(|_| Err(ServerFault::timeout()));
         match answered {
             Ok(()) => {
                 if !node.is_up() {
                     shared.rotate_holder();
                 }
                 node.recover();
-                report.back();
+                report.came_up();
                 note_probe(&shared, &node);
-                rest(&shared, &node, connection.as_ref(), &mut warnings, &mut report).await;
+                wait_for_doubt(&shared, &node, connection.as_ref(), &mut warnings, &mut report).await;
             }
             Err(fault) => {
                 node.stay_down(fault.cause);
-                if report.away(fault.cause, Some(&fault)) {
-                    shared.topology.doubted.notify_one();
+                if report.went_down(fault.cause, Some(&fault)) {
+                    shared.topology.refresh.notify_one();
                 }
                 note_probe(&shared, &node);
-                // Who it is to the server was said when the connection was made.
-                if matches!(fault.cause, Cause::Timeout | Cause::Connection | Cause::NoAuth) {
+                // The login belongs to the connection.
+                if matches!(fault.cause, DownCause::Timeout | DownCause::Connection | DownCause::NoAuth) {
                     connection = None;
                 }
                 time::sleep_until(begun + PACE).await;
             }
         }
     }
-    if report.gone() {
+    if report.retired() {
         shared.rotate_holder();
     }
 }
 
-/// The server was probed: who waits for the first contact may go on.
-fn note_probe(shared: &SharedRedis, node: &Node) {
+/// Notes that the server was probed, for callers that wait for the first contact.
+fn note_probe(shared: &SharedRedis, node: &RedisNode) {
     node.probed.store(true, Ordering::Release);
-    shared.tell();
+    shared.notify();
 }
 
-/// Whether the server can decide: a real decision is written to it.
-async fn greet(
+/// Probes whether the server can decide, with a real decision that writes.
+async fn probe(
     shared: &SharedRedis,
-    node: &Arc<Node>,
+    node: &Arc<RedisNode>,
     resets: &Resets,
-    known: &mut Option<Connection>,
-    warnings: &mut Warnings,
-) -> Result<(), Fault> {
+    known: &mut Option<RedisConnection>,
+    warnings: &mut ServerWarnings,
+) -> Result<(), ServerFault> {
     known.take_if(|connection| !connection.is_open());
     let fresh = known.is_none();
     let connection = match known {
@@ -115,52 +115,52 @@ async fn greet(
                     connection.load(&probe.script.text).await?;
                     connection.ask(&probe.command).await.map(drop)?;
                 }
-                // It is well. Only what is known of the slots is not, and whoever asks for one is sent on.
+                // The server is up. Only the map is wrong, and the server redirects calls.
                 Value::ServerError(error)
                     if shared.settings.mode == Mode::Cluster
                         && matches!(error.code(), "MOVED" | "ASK" | "TRYAGAIN") =>
                 {
-                    shared.topology.doubted.notify_one();
+                    shared.topology.refresh.notify_one();
                 }
-                Value::ServerError(error) => return Err(Fault::of_answer(&error)),
+                Value::ServerError(error) => return Err(ServerFault::of_answer(&error)),
                 _ => {}
             }
         }
-        // It has no slot, so nothing can be written to it.
+        // A server without slots takes no writes.
         None => connection.ask(&redis::cmd("PING")).await.map(drop)?,
     }
     if fresh {
-        // It may have been started again without its keys, or be another in its place.
+        // It may have restarted without its keys, or be another server at the same address.
         resets.server_emptied();
         warnings.look(connection, &node.address).await;
     }
     Ok(())
 }
 
-/// The name of a key that this server has; in a cluster each has another.
-fn probe_name(shared: &SharedRedis, node: &Arc<Node>) -> Option<String> {
+/// The name of a key in a slot of this server.
+fn probe_name(shared: &SharedRedis, node: &Arc<RedisNode>) -> Option<String> {
     let name = format!("{}:probe", shared.settings.key_prefix);
     if shared.settings.mode != Mode::Cluster {
         return Some(name);
     }
     let map = shared.topology.map();
     let has = |name: &String| map.has(node, slot::of(name.as_bytes()));
-    // Enough to find a name for a server that has a single slot, most often.
+    // Enough names to find one for most servers that have a single slot.
     (0..u32::from(SLOTS) * 4).map(|number| format!("{name}:{number}")).find(has)
 }
 
-/// Until there is a reason to probe again.
-async fn rest(
+/// Waits until there is a reason to probe again.
+async fn wait_for_doubt(
     shared: &SharedRedis,
-    node: &Node,
-    known: Option<&Connection>,
-    warnings: &mut Warnings,
-    report: &mut Report,
+    node: &RedisNode,
+    known: Option<&RedisConnection>,
+    warnings: &mut ServerWarnings,
+    report: &mut OutageReport,
 ) {
     let Some(connection) = known else { return };
     let steady = time::sleep(STEADY);
     tokio::pin!(steady);
-    let mut said = false;
+    let mut is_reported = false;
     let (mut round, mut rounds) = (time::interval(ROUND), 0);
     loop {
         tokio::select! {
@@ -170,24 +170,24 @@ async fn rest(
                 }
             }
             () = connection.closed() => return,
-            () = &mut steady, if !said => {
-                said = true;
-                report.steady();
+            () = &mut steady, if !is_reported => {
+                is_reported = true;
+                report.stayed_up();
             }
             _ = round.tick() => {
                 let size = redis::cmd("DBSIZE");
-                match time::timeout(SUSPICIOUS, connection.ask(&size)).await {
+                match time::timeout(UP_TIMEOUT, connection.ask(&size)).await {
                     Ok(Ok(Value::Int(keys))) => {
                         node.keys.store(u64::try_from(keys).unwrap_or_default(), Ordering::Relaxed);
-                        shared.tell();
+                        shared.notify();
                     }
-                    // Whoever may not ask can decide all the same.
-                    Ok(Ok(_) | Err(Fault { cause: Cause::NoPermission, .. })) => {}
+                    // The server can decide even if this user may not ask for its size.
+                    Ok(Ok(_) | Err(ServerFault { cause: DownCause::NoPermission, .. })) => {}
                     Ok(Err(_)) | Err(_) => return,
                 }
                 rounds += 1;
                 if rounds % INSPECTION == 0
-                    && time::timeout(SUSPICIOUS, warnings.look(connection, &node.address)).await.is_err()
+                    && time::timeout(UP_TIMEOUT, warnings.look(connection, &node.address)).await.is_err()
                 {
                     return;
                 }
@@ -196,23 +196,23 @@ async fn rest(
     }
 }
 
-/// What is said of a server: once when it goes, once when it is back for good.
+/// Logs each outage of a server: once when it begins, and once when it has ended for good.
 #[derive(Debug)]
-pub(in crate::store::redis) struct Report {
+pub(in crate::store::redis) struct OutageReport {
     server: String,
-    /// Since when it is said to be away.
+    /// When the logged outage began.
     since: Option<Instant>,
-    /// When it came back, where that is not said yet.
+    /// When the server came back, if that is not logged yet.
     returned: Option<Instant>,
 }
 
-impl Report {
+impl OutageReport {
     pub(in crate::store::redis) fn new(server: String) -> Self {
         Self { server, since: None, returned: None }
     }
 
-    /// It is away; `true`: it was not, as far as was known.
-    pub(in crate::store::redis) fn away(&mut self, cause: Cause, fault: Option<&Fault>) -> bool {
+    /// The server is down; `true`: it was up before.
+    pub(in crate::store::redis) fn went_down(&mut self, cause: DownCause, fault: Option<&ServerFault>) -> bool {
         let is_news = self.since.is_none() || self.returned.take().is_some();
         if self.since.is_some() {
             return is_news;
@@ -223,31 +223,31 @@ impl Report {
         let detail = fault.map_or_else(String::new, |fault| format!(", {fault}"));
         warn!(
             %server, cause,
-            "redis {server} is away ({cause}{detail}): until it is back each limit is kept as its `on_failure` says"
+            "redis {server} is down ({cause}{detail}): until it is back, each limit follows its `on_failure`"
         );
         is_news
     }
 
-    /// Nobody asks it any more; `true`: it went while it was away.
-    fn gone(&mut self) -> bool {
+    /// The server is retired; `true`: it was down.
+    fn retired(&mut self) -> bool {
         let Some(since) = self.since.take() else { return false };
-        let (server, away_ms) = (&self.server, millis(since.elapsed()));
-        info!(%server, away_ms, "redis {server} is asked no more, others have its keys: it was away for {away_ms} ms");
+        let (server, outage_ms) = (&self.server, millis(since.elapsed()));
+        info!(%server, outage_ms, "redis {server} was down for {outage_ms} ms, and other servers have its keys now");
         true
     }
 
-    pub(in crate::store::redis) fn back(&mut self) {
+    pub(in crate::store::redis) fn came_up(&mut self) {
         if self.since.is_some() {
             self.returned = Some(Instant::now());
         }
     }
 
-    /// It has been back for a while.
-    pub(in crate::store::redis) fn steady(&mut self) {
+    /// The server has been up for a while.
+    pub(in crate::store::redis) fn stayed_up(&mut self) {
         if let (Some(returned), Some(since)) = (self.returned.take(), self.since.take()) {
             let server = &self.server;
-            let away_ms = millis(returned - since);
-            info!(%server, away_ms, "redis {server} is back, it was away for {away_ms} ms");
+            let outage_ms = millis(returned - since);
+            info!(%server, outage_ms, "redis {server} is back, it was down for {outage_ms} ms");
         }
     }
 }

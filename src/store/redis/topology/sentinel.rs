@@ -1,4 +1,4 @@
-//! Which server is the master, as sentinels tell.
+//! Discovers the master through sentinels.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -11,64 +11,64 @@ use tokio::task::JoinSet;
 use tokio::time;
 use tokio::time::Instant;
 
-use super::node_monitor::Report;
+use super::node_monitor::OutageReport;
 use super::shared::SharedRedis;
-use crate::store::redis::transport::breaker::Cause;
-use crate::store::redis::transport::connect::Connection;
-use crate::store::redis::transport::fault::Fault;
+use crate::store::redis::transport::breaker::DownCause;
+use crate::store::redis::transport::connect::RedisConnection;
+use crate::store::redis::transport::fault::ServerFault;
 use crate::store::redis::transport::url::Address;
 use crate::store::redis::transport::url::Url;
 
-/// How often the sentinels are asked when nothing is amiss.
+/// How often the sentinels are asked while the master is up.
 const ROUND: Duration = Duration::from_secs(10);
 
-/// The same while the master is away: sentinels tell of themselves when they have another.
+/// The same while the master is down. Sentinels also announce a new master by themselves.
 const TROUBLED_ROUND: Duration = Duration::from_millis(500);
 
-/// They are not asked more often than this, whatever they tell.
+/// The sentinels are never asked more often than this.
 const CLOSEST: Duration = Duration::from_millis(100);
 
 /// How long a sentinel, or a server that is said to be the master, may take to answer.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-/// What a master is called where nobody says so.
+/// The name of the master if neither the URL nor the sentinels name one.
 const USUAL_NAME: &str = "mymaster";
 
-/// Where a sentinel tells that another server is the master now.
+/// The channel on which sentinels announce a new master.
 const SWITCHES: &str = "+switch-master";
 
-/// Follows the master for good.
+/// Follows the master for ever.
 pub(in crate::store::redis) async fn follow(shared: Arc<SharedRedis>) {
     let named = shared.settings.urls.iter().map(|url| url.sentinel().to_string()).collect::<Vec<_>>().join(", ");
-    let mut report = Report::new(format!("behind sentinels {named}"));
+    let mut report = OutageReport::new(format!("behind sentinels {named}"));
     loop {
         let begun = Instant::now();
         match master(&shared).await {
             Ok(address) => {
                 shared.topology.install_one(&address);
-                report.back();
-                report.steady();
+                report.came_up();
+                report.stayed_up();
             }
-            // Whoever was the master may still be.
+            // The last known master may still be the master.
             Err(_) if !shared.topology.map().masters.is_empty() => {}
-            Err(fault) => _ = report.away(fault.cause, Some(&fault)),
+            Err(fault) => _ = report.went_down(fault.cause, Some(&fault)),
         }
-        shared.surveyed.store(true, Ordering::Release);
-        shared.tell();
+        shared.is_discovered.store(true, Ordering::Release);
+        shared.notify();
         let masters = &shared.topology.map().masters;
         let is_well = !masters.is_empty() && masters.iter().all(|node| node.is_up());
         let pause = if is_well { ROUND } else { TROUBLED_ROUND };
-        let _asked_for = time::timeout(pause, shared.topology.doubted.notified()).await;
+        let _asked_for = time::timeout(pause, shared.topology.refresh.notified()).await;
         time::sleep_until(begun + CLOSEST).await;
     }
 }
 
-/// Has it asked at once who is the master when the first sentinel that answers says that this has changed, for good.
+/// Requests a refresh whenever a sentinel announces a new master, for ever. Subscribes to the first sentinel that answers.
 pub(in crate::store::redis) async fn listen(shared: Arc<SharedRedis>) {
     loop {
         for url in &shared.settings.urls {
             if let Ok(Ok(connection)) = time::timeout(PATIENCE * 2, subscribe(&shared, &url.sentinel())).await {
-                shared.topology.doubted.notify_one();
+                shared.topology.refresh.notify_one();
                 connection.closed().await;
             }
         }
@@ -76,11 +76,11 @@ pub(in crate::store::redis) async fn listen(shared: Arc<SharedRedis>) {
     }
 }
 
-async fn subscribe(shared: &Arc<SharedRedis>, sentinel: &Address) -> Result<Connection, Fault> {
-    let watched = Arc::clone(shared);
+async fn subscribe(shared: &Arc<SharedRedis>, sentinel: &Address) -> Result<RedisConnection, ServerFault> {
+    let notified = Arc::clone(shared);
     let on_push = move |push: PushInfo| {
         if push.kind == PushKind::Message {
-            watched.topology.doubted.notify_one();
+            notified.topology.refresh.notify_one();
         }
     };
     let connection = shared.connector.connect_to_sentinel(sentinel, Some(Arc::new(on_push))).await?;
@@ -88,17 +88,17 @@ async fn subscribe(shared: &Arc<SharedRedis>, sentinel: &Address) -> Result<Conn
     Ok(connection)
 }
 
-/// The server that most sentinels name, of those that say themselves that they are a master.
-async fn master(shared: &Arc<SharedRedis>) -> Result<Address, Fault> {
+/// The server that most sentinels name as the master, of those that confirm that they are a master.
+async fn master(shared: &Arc<SharedRedis>) -> Result<Address, ServerFault> {
     let mut asking = JoinSet::new();
     for url in shared.settings.urls.clone() {
         let shared = Arc::clone(shared);
         asking.spawn(async move {
-            let told = time::timeout(PATIENCE * 2, told(&shared, &url)).await;
-            told.unwrap_or_else(|_| Err(Fault::timeout()))
+            let answer = time::timeout(PATIENCE * 2, ask_sentinel(&shared, &url)).await;
+            answer.unwrap_or_else(|_| Err(ServerFault::timeout()))
         });
     }
-    let (mut named, mut fault): (Vec<(Address, usize)>, _) = (Vec::new(), Fault::timeout());
+    let (mut named, mut fault): (Vec<(Address, usize)>, _) = (Vec::new(), ServerFault::timeout());
     while let Some(answer) = asking.join_next().await {
         match answer {
             Ok(Ok(address)) => match named.iter_mut().find(|(known, _)| *known == address) {
@@ -106,7 +106,7 @@ async fn master(shared: &Arc<SharedRedis>) -> Result<Address, Fault> {
                 None => named.push((address, 1)),
             },
             Ok(Err(failed)) => fault = failed,
-            // It panicked or was aborted: it told nothing.
+            // The task panicked or was aborted.
             Err(_) => {}
         }
     }
@@ -115,13 +115,14 @@ async fn master(shared: &Arc<SharedRedis>) -> Result<Address, Fault> {
         match time::timeout(PATIENCE, verify(shared, &address)).await {
             Ok(Ok(())) => return Ok(address),
             Ok(Err(failed)) => fault = failed,
-            Err(_) => fault = Fault::timeout(),
+            Err(_) => fault = ServerFault::timeout(),
         }
     }
     Err(fault)
 }
 
-async fn told(shared: &SharedRedis, url: &Url) -> Result<Address, Fault> {
+/// The master that one sentinel names.
+async fn ask_sentinel(shared: &SharedRedis, url: &Url) -> Result<Address, ServerFault> {
     let sentinel = url.sentinel();
     let connection = shared.connector.connect_to_sentinel(&sentinel, None).await?;
     let name = match &url.master {
@@ -131,13 +132,13 @@ async fn told(shared: &SharedRedis, url: &Url) -> Result<Address, Fault> {
     let mut ask = redis::cmd("SENTINEL");
     ask.arg("get-master-addr-by-name").arg(&name);
     match connection.ask(&ask).await? {
-        Value::Array(parts) => address(&parts, &sentinel).ok_or_else(Fault::nonsense),
-        _ => Err(Fault { cause: Cause::Other, detail: format!("the sentinel knows no master named {name}") }),
+        Value::Array(parts) => address(&parts, &sentinel).ok_or_else(ServerFault::nonsense),
+        _ => Err(ServerFault { cause: DownCause::Other, detail: format!("the sentinel knows no master named {name}") }),
     }
 }
 
-/// What the only master is called that a sentinel looks after.
-async fn only_name(connection: &Connection) -> Result<String, Fault> {
+/// The name of the master, if a sentinel monitors only one.
+async fn only_name(connection: &RedisConnection) -> Result<String, ServerFault> {
     let mut ask = redis::cmd("SENTINEL");
     ask.arg("MASTERS");
     let names = match connection.ask(&ask).await? {
@@ -150,14 +151,14 @@ async fn only_name(connection: &Connection) -> Result<String, Fault> {
     }
 }
 
-/// Fails where the server says of itself that it is no master.
-async fn verify(shared: &SharedRedis, address: &Address) -> Result<(), Fault> {
+/// Fails if the server answers that it is not a master.
+async fn verify(shared: &SharedRedis, address: &Address) -> Result<(), ServerFault> {
     let connection = shared.connector.connect(address).await?;
     match connection.ask(&redis::cmd("ROLE")).await {
         Ok(Value::Array(role)) if role.first().and_then(text) == Some("master") => Ok(()),
-        Ok(_) => Err(Fault { cause: Cause::ReadOnly, detail: format!("{address} is no master") }),
-        // Who may not ask learns it from the first write.
-        Err(Fault { cause: Cause::NoPermission, .. }) => Ok(()),
+        Ok(_) => Err(ServerFault { cause: DownCause::ReadOnly, detail: format!("{address} is not a master") }),
+        // Without the permission to ask, the first write shows it.
+        Err(ServerFault { cause: DownCause::NoPermission, .. }) => Ok(()),
         Err(fault) => Err(fault),
     }
 }

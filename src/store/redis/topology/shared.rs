@@ -1,4 +1,4 @@
-//! What the cores of a process share about the Redis they count in.
+//! What the cores of a process share about Redis.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -10,7 +10,7 @@ use tokio::sync::watch;
 use tokio::time;
 
 use super::map::Topology;
-use super::node::Node;
+use super::node::RedisNode;
 use super::slot;
 use crate::clock::Clock;
 use crate::key::KeyHasher;
@@ -23,45 +23,45 @@ use crate::store::redis::settings::Settings;
 use crate::store::redis::settings::Time;
 use crate::store::redis::transport::connect::Connector;
 
-/// What the cores of a process share.
+/// What the cores of a process share about Redis.
 #[derive(Debug)]
 pub struct SharedRedis {
     pub(in crate::store::redis) settings: Settings,
     pub(in crate::store::redis) time: Time,
-    /// By the prefix alone: no secret to agree on, to lose with Redis, or to find changed when it comes back.
+    /// Hashes with the prefix alone, so that there is no secret that gateways must agree on or that Redis could lose.
     pub(in crate::store::redis) hasher: KeyHasher,
     pub(in crate::store::redis) observer: Arc<dyn Observer>,
     pub(in crate::store::redis) connector: Connector,
     pub(in crate::store::redis) topology: Topology,
-    /// Something is known of the servers that was not known before.
-    pub(in crate::store::redis) news: watch::Sender<()>,
-    /// It was asked at least once which servers there are, where that is to be asked.
-    pub(in crate::store::redis) surveyed: AtomicBool,
-    /// The keys that the gateway signs with: of this process until Redis tells those of all gateways.
+    /// Sent when the state of a server or of this struct has changed.
+    pub(in crate::store::redis) updates: watch::Sender<()>,
+    /// The servers were discovered at least once, in modes that need it.
+    pub(in crate::store::redis) is_discovered: AtomicBool,
+    /// The keys that the gateway signs with: those of this process until Redis sends those of all gateways.
     pub(in crate::store::redis) key_ring: Arc<LiveKeyRing>,
-    /// It was asked for them at least once.
-    pub(in crate::store::redis) asked_for_keys: AtomicBool,
-    /// It was asked at least once who is banned.
-    pub(in crate::store::redis) asked_for_bans: AtomicBool,
-    /// Under which number slots in flight are taken from now on.
+    /// Redis was asked for these keys at least once.
+    pub(in crate::store::redis) keys_requested: AtomicBool,
+    /// Redis was asked for the bans at least once.
+    pub(in crate::store::redis) bans_requested: AtomicBool,
+    /// The number under which slots are taken from now on.
     holder: AtomicU32,
 }
 
-/// Which servers answer, as far as is known.
+/// Which servers are up, as far as is known.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Status {
-    /// Every server that decides answers.
+    /// Every server that decides is up.
     pub up: bool,
-    /// Those that do not.
+    /// The servers that are down.
     pub down: Vec<DownServer>,
 }
 
-/// A server that does not answer.
+/// A server that is down.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct DownServer {
     /// Such as `127.0.0.1:6379`.
     pub server: String,
-    /// A word, the same as in the label of the metric: `timeout`, `connection`, `readonly`.
+    /// The label of the metric: `timeout`, `connection`, `readonly`.
     pub cause: &'static str,
 }
 
@@ -79,13 +79,13 @@ impl SharedRedis {
         };
         Self {
             key_ring: Arc::new(LiveKeyRing::new(clock.now())),
-            asked_for_keys: AtomicBool::new(false),
+            keys_requested: AtomicBool::new(false),
             hasher: KeyHasher::shared(&settings.key_prefix),
             connector: Connector::new(first.login.clone(), first.database),
             topology,
-            news: watch::Sender::new(()),
-            surveyed: AtomicBool::new(settings.mode == Mode::Single),
-            asked_for_bans: AtomicBool::new(false),
+            updates: watch::Sender::new(()),
+            is_discovered: AtomicBool::new(settings.mode == Mode::Single),
+            bans_requested: AtomicBool::new(false),
             holder: AtomicU32::new(fastrand::u32(..)),
             settings,
             time,
@@ -93,22 +93,22 @@ impl SharedRedis {
         }
     }
 
-    /// What the gateway signs with.
+    /// The keys that the gateway signs with.
     pub fn key_ring(&self) -> &Arc<LiveKeyRing> {
         &self.key_ring
     }
 
-    /// Waits until every server was asked once whether it answers, and those that keep them for the keys and the bans,
-    /// but no longer than `patience`. Someone must [`watch`](crate::store::redis::watch::watch) meanwhile.
+    /// Waits until every server was probed once and asked for signing keys and bans if it has them, but no longer than
+    /// `patience`. A task must run [`watch`](crate::store::redis::watch::watch) meanwhile.
     pub async fn first_contact(&self, patience: Duration) {
-        let mut news = self.news.subscribe();
-        let met = async {
-            while !self.is_surveyed_whole() {
+        let mut updates = self.updates.subscribe();
+        let contact = async {
+            while !self.is_contacted() {
                 // The sender is in `self`: it outlives this.
-                drop(news.changed().await);
+                drop(updates.changed().await);
             }
         };
-        drop(time::timeout(patience, met).await);
+        drop(time::timeout(patience, contact).await);
     }
 
     pub fn status(&self) -> Status {
@@ -125,13 +125,13 @@ impl SharedRedis {
         Status { up: down.is_empty(), down }
     }
 
-    /// How many keys the servers hold, as they said some seconds ago.
+    /// How many keys the servers have, as of some seconds ago.
     pub fn keys(&self) -> u64 {
         self.topology.map().masters.iter().map(|node| node.keys.load(Ordering::Relaxed)).sum()
     }
 
-    /// From now on slots in flight are taken under another number: what was lost on the way during an outage is held
-    /// under the old one, which nobody renews, and ends with its lease.
+    /// Takes slots under a new number from now on. Slots whose answers were lost in an outage are under the old number, so
+    /// they are not renewed and end with their leases.
     pub(in crate::store::redis) fn rotate_holder(&self) {
         self.holder.store(fastrand::u32(..), Ordering::Release);
     }
@@ -140,48 +140,49 @@ impl SharedRedis {
         self.holder.load(Ordering::Acquire)
     }
 
-    /// Where resets and bans are told.
+    /// The channel of resets and bans.
     pub(in crate::store::redis) fn channel(&self) -> String {
         format!("{}:resets", self.settings.key_prefix)
     }
 
-    /// Wakes whoever waits for a change of what is known.
-    pub(in crate::store::redis) fn tell(&self) {
-        self.news.send_replace(());
+    /// Wakes all tasks that wait for a change.
+    pub(in crate::store::redis) fn notify(&self) {
+        self.updates.send_replace(());
     }
 
-    fn is_surveyed_whole(&self) -> bool {
-        let is_surveyed = self.surveyed.load(Ordering::Acquire);
-        let is_met = is_surveyed && self.topology.map().masters.iter().all(|node| node.probed.load(Ordering::Acquire));
+    fn is_contacted(&self) -> bool {
+        let is_discovered = self.is_discovered.load(Ordering::Acquire);
+        let is_probed =
+            is_discovered && self.topology.map().masters.iter().all(|node| node.probed.load(Ordering::Acquire));
         let prefix = &self.settings.key_prefix;
-        let has = |asked: &AtomicBool, name: &str| asked.load(Ordering::Acquire) || self.holder_of(name).is_none();
-        is_met
-            && has(&self.asked_for_keys, &scripts::keyring_name(prefix))
-            && has(&self.asked_for_bans, &bans::name(prefix))
+        let has = |asked: &AtomicBool, name: &str| asked.load(Ordering::Acquire) || self.owner_of(name).is_none();
+        is_probed
+            && has(&self.keys_requested, &scripts::keyring_name(prefix))
+            && has(&self.bans_requested, &bans::name(prefix))
     }
 
-    /// The server that keeps what has this name, if it is known to answer.
-    pub(in crate::store::redis) fn holder_of(&self, name: &str) -> Option<Arc<Node>> {
+    /// The server of the key with this name, if it is up.
+    pub(in crate::store::redis) fn owner_of(&self, name: &str) -> Option<Arc<RedisNode>> {
         self.topology.node(slot::of(name.as_bytes())).filter(|node| node.is_up())
     }
 
-    /// Waits for that server.
-    pub(in crate::store::redis) async fn found(&self, name: &str) -> Arc<Node> {
-        let mut news = self.news.subscribe();
+    /// Waits until the server of the key with this name is up.
+    pub(in crate::store::redis) async fn wait_for_owner(&self, name: &str) -> Arc<RedisNode> {
+        let mut updates = self.updates.subscribe();
         loop {
-            if let Some(node) = self.holder_of(name) {
+            if let Some(node) = self.owner_of(name) {
                 return node;
             }
             // The sender is in `self`: it outlives this.
-            drop(news.changed().await);
+            drop(updates.changed().await);
         }
     }
 
-    /// Waits until another server keeps it, or this one does not answer: what it says then may be new.
-    pub(in crate::store::redis) async fn gone(&self, name: &str, node: &Arc<Node>) {
-        let mut news = self.news.subscribe();
-        while self.holder_of(name).is_some_and(|holder| Arc::ptr_eq(&holder, node)) {
-            drop(news.changed().await);
+    /// Waits until another server has the key, or this server is down: the key may have changed then.
+    pub(in crate::store::redis) async fn wait_for_other_owner(&self, name: &str, node: &Arc<RedisNode>) {
+        let mut updates = self.updates.subscribe();
+        while self.owner_of(name).is_some_and(|holder| Arc::ptr_eq(&holder, node)) {
+            drop(updates.changed().await);
         }
     }
 }

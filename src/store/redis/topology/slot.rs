@@ -1,8 +1,8 @@
-//! Which slot of a cluster a key's name is in.
+//! The hash slot of a name.
 
 use super::map::SLOTS;
 
-/// By the part in braces, if there is one: names that share it are in one slot.
+/// The hash slot of a name. If the name has a part in braces, only that part counts.
 pub(in crate::store::redis) fn of(name: &[u8]) -> u16 {
     crc16::State::<crc16::XMODEM>::calculate(tag(name)) % SLOTS
 }

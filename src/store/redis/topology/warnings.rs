@@ -1,54 +1,54 @@
-//! Says by name what about a server endangers counts.
+//! Warns about settings of a server that endanger counts.
 
 use redis::Value;
 use tracing::warn;
 
-use crate::store::redis::transport::connect::Connection;
+use crate::store::redis::transport::connect::RedisConnection;
 use crate::store::redis::transport::url::Address;
 
-/// What was said of a server already.
+/// The warnings that were logged about a server.
 #[derive(Debug, Default)]
-pub(in crate::store::redis) struct Warnings {
+pub(in crate::store::redis) struct ServerWarnings {
     version: Option<String>,
     policy: Option<String>,
 }
 
-/// The first version that has all that is needed.
+/// The first version that has every feature the gateway needs.
 const OLDEST: (u32, u32) = (6, 2);
 
-impl Warnings {
-    /// Asks the server what it is. Who may not ask that is told nothing: `INFO` is for administrators.
-    pub(in crate::store::redis) async fn look(&mut self, connection: &Connection, address: &Address) {
+impl ServerWarnings {
+    /// Asks the server for its version and policy. Without the permission for `INFO` there are no warnings.
+    pub(in crate::store::redis) async fn look(&mut self, connection: &RedisConnection, address: &Address) {
         let server = info(connection, "server").await;
         let version = field(&server, "redis_version").filter(|version| is_too_old(version));
-        if let Some(version) = news(&mut self.version, version) {
+        if let Some(version) = new_problem(&mut self.version, version) {
             warn!(
                 server = %address, version,
-                "redis {address} is of version {version}: portcullis needs 6.2 or later, or Valkey"
+                "redis {address} has version {version}: portcullis needs 6.2 or later, or Valkey"
             );
         }
         let memory = info(connection, "memory").await;
         let policy = field(&memory, "maxmemory_policy").filter(|policy| *policy != "noeviction");
-        if let Some(policy) = news(&mut self.policy, policy) {
+        if let Some(policy) = new_problem(&mut self.policy, policy) {
             warn!(
                 server = %address, maxmemory_policy = policy,
-                "redis {address} has `maxmemory-policy {policy}`: under pressure it drops counters, and limits let \
-                 too much pass. Set it to `noeviction`"
+                "redis {address} has `maxmemory-policy {policy}`: when memory is short it drops counters, and limits let \
+                 too many requests pass. Set it to `noeviction`"
             );
         }
     }
 }
 
-/// What is amiss now, if it is not what was said last.
-fn news<'n>(said: &mut Option<String>, amiss: Option<&'n str>) -> Option<&'n str> {
-    if said.as_deref() == amiss {
+/// The current problem, if it is not the one that was logged last.
+fn new_problem<'n>(logged: &mut Option<String>, problem: Option<&'n str>) -> Option<&'n str> {
+    if logged.as_deref() == problem {
         return None;
     }
-    *said = amiss.map(str::to_owned);
-    amiss
+    *logged = problem.map(str::to_owned);
+    problem
 }
 
-async fn info(connection: &Connection, section: &str) -> String {
+async fn info(connection: &RedisConnection, section: &str) -> String {
     let mut info = redis::cmd("INFO");
     info.arg(section);
     match connection.ask(&info).await {
@@ -64,7 +64,7 @@ fn field<'t>(text: &'t str, name: &str) -> Option<&'t str> {
 
 fn is_too_old(version: &str) -> bool {
     let mut numbers = version.split('.').map_while(|number| number.parse::<u32>().ok());
-    // What has no number is not known to be old.
+    // A version without numbers is not known to be old.
     numbers.next().is_some_and(|major| (major, numbers.next().unwrap_or_default()) < OLDEST)
 }
 
@@ -83,13 +83,13 @@ mod tests {
     }
 
     #[test]
-    fn the_same_is_said_once_and_again_after_it_was_mended() {
-        let mut said = None;
-        assert_eq!(news(&mut said, Some("allkeys-lru")), Some("allkeys-lru"));
-        assert_eq!(news(&mut said, Some("allkeys-lru")), None);
-        assert_eq!(news(&mut said, Some("volatile-ttl")), Some("volatile-ttl"));
-        assert_eq!(news(&mut said, None), None);
-        assert_eq!(news(&mut said, Some("volatile-ttl")), Some("volatile-ttl"));
+    fn a_problem_is_logged_once_and_again_after_it_was_fixed() {
+        let mut logged = None;
+        assert_eq!(new_problem(&mut logged, Some("allkeys-lru")), Some("allkeys-lru"));
+        assert_eq!(new_problem(&mut logged, Some("allkeys-lru")), None);
+        assert_eq!(new_problem(&mut logged, Some("volatile-ttl")), Some("volatile-ttl"));
+        assert_eq!(new_problem(&mut logged, None), None);
+        assert_eq!(new_problem(&mut logged, Some("volatile-ttl")), Some("volatile-ttl"));
     }
 
     #[test]

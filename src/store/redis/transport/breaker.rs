@@ -1,27 +1,27 @@
-//! Whether the gateway asks a server: the first failure opens its breaker, a probe that succeeds closes it.
+//! The circuit breaker of a server: the first failure opens it, and a probe that succeeds closes it.
 
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering;
 
 use redis::RedisError;
 
-/// What is known of a server, in one word that all cores read.
+/// The circuit breaker of a server, in one word that all cores read.
 ///
-/// Each opening begins a new generation: a call of an earlier generation that fails late opens nothing.
+/// Each opening begins a new generation. A call of an earlier generation that fails late opens nothing.
 #[derive(Debug, Default)]
 pub(in crate::store::redis) struct Breaker(AtomicU64);
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(in crate::store::redis) struct State {
+pub(in crate::store::redis) struct BreakerState {
     pub(in crate::store::redis) generation: u64,
-    /// Why nothing is sent; `None`: the breaker is closed.
-    pub(in crate::store::redis) cause: Option<Cause>,
+    /// Why the breaker is open; `None`: it is closed.
+    pub(in crate::store::redis) cause: Option<DownCause>,
 }
 
 /// Why a server counts as down.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[repr(u8)]
-pub(in crate::store::redis) enum Cause {
+pub(in crate::store::redis) enum DownCause {
     Timeout = 1,
     Connection,
     Loading,
@@ -39,23 +39,23 @@ pub(in crate::store::redis) enum Cause {
 }
 
 impl Breaker {
-    pub(in crate::store::redis) fn state(&self) -> State {
+    pub(in crate::store::redis) fn state(&self) -> BreakerState {
         let word = self.0.load(Ordering::Acquire);
         let cause = match word & 0xff {
             0 => None,
-            number => Cause::ALL.into_iter().find(|cause| *cause as u64 == number),
+            number => DownCause::ALL.into_iter().find(|cause| *cause as u64 == number),
         };
-        State { generation: word >> 8, cause }
+        BreakerState { generation: word >> 8, cause }
     }
 
-    /// Opens it for a failure of something asked for in `generation`; `true`: this call did.
-    pub(in crate::store::redis) fn open(&self, generation: u64, cause: Cause) -> bool {
+    /// Opens the breaker because a call of `generation` failed; `true`: it was closed before.
+    pub(in crate::store::redis) fn open(&self, generation: u64, cause: DownCause) -> bool {
         let (closed, open) = (generation << 8, (generation + 1) << 8 | cause as u64);
         self.0.compare_exchange(closed, open, Ordering::AcqRel, Ordering::Acquire).is_ok()
     }
 
-    /// Notes another cause of a breaker that is open.
-    pub(in crate::store::redis) fn explain(&self, cause: Cause) {
+    /// Changes the cause of an open breaker.
+    pub(in crate::store::redis) fn explain(&self, cause: DownCause) {
         let update = |word| (word & 0xff != 0).then_some((word & !0xff) | cause as u64);
         let _closed = self.0.fetch_update(Ordering::AcqRel, Ordering::Acquire, update);
     }
@@ -65,7 +65,7 @@ impl Breaker {
     }
 }
 
-impl Cause {
+impl DownCause {
     const ALL: [Self; 14] = [
         Self::Timeout,
         Self::Connection,
@@ -83,7 +83,7 @@ impl Cause {
         Self::Other,
     ];
 
-    /// The word for a label and for logs.
+    /// The label in metrics and logs.
     pub(in crate::store::redis) fn word(self) -> &'static str {
         match self {
             Self::Timeout => "timeout",
@@ -103,10 +103,10 @@ impl Cause {
         }
     }
 
-    /// What an error answer says.
+    /// The cause that an error answer means.
     pub(in crate::store::redis) fn of_answer(error: &redis::ServerError) -> Self {
         match Self::of_code(error.code()) {
-            // Before Redis 7 a script that failed hid the code of the command that did.
+            // Before Redis 7 the error of a script hides the code of the failed command in its details.
             Self::Other => error
                 .details()
                 .into_iter()
@@ -119,7 +119,7 @@ impl Cause {
         }
     }
 
-    /// What it says that there is no answer.
+    /// The cause that a failed call means.
     pub(in crate::store::redis) fn of_error(error: &RedisError) -> Self {
         match error.kind() {
             redis::ErrorKind::AuthenticationFailed => Self::NoAuth,
@@ -154,29 +154,29 @@ mod tests {
     fn the_first_failure_opens_and_late_ones_do_not() {
         let breaker = Breaker::default();
         let before = breaker.state();
-        assert_eq!(before, State { generation: 0, cause: None });
-        assert!(breaker.open(before.generation, Cause::Timeout));
-        assert!(!breaker.open(before.generation, Cause::Connection));
-        assert_eq!(breaker.state(), State { generation: 1, cause: Some(Cause::Timeout) });
+        assert_eq!(before, BreakerState { generation: 0, cause: None });
+        assert!(breaker.open(before.generation, DownCause::Timeout));
+        assert!(!breaker.open(before.generation, DownCause::Connection));
+        assert_eq!(breaker.state(), BreakerState { generation: 1, cause: Some(DownCause::Timeout) });
         breaker.close();
-        assert!(!breaker.open(before.generation, Cause::Timeout), "it was asked for before the breaker opened");
-        assert_eq!(breaker.state(), State { generation: 1, cause: None });
-        assert!(breaker.open(1, Cause::Loading));
+        assert!(!breaker.open(before.generation, DownCause::Timeout), "it was asked for before the breaker opened");
+        assert_eq!(breaker.state(), BreakerState { generation: 1, cause: None });
+        assert!(breaker.open(1, DownCause::Loading));
     }
 
     #[test]
     fn the_cause_may_change_while_it_is_open_and_not_otherwise() {
         let breaker = Breaker::default();
-        breaker.explain(Cause::Loading);
+        breaker.explain(DownCause::Loading);
         assert_eq!(breaker.state().cause, None);
-        breaker.open(0, Cause::Connection);
-        breaker.explain(Cause::Loading);
-        assert_eq!(breaker.state(), State { generation: 1, cause: Some(Cause::Loading) });
+        breaker.open(0, DownCause::Connection);
+        breaker.explain(DownCause::Loading);
+        assert_eq!(breaker.state(), BreakerState { generation: 1, cause: Some(DownCause::Loading) });
     }
 
     #[test]
     fn every_cause_is_remembered() {
-        for cause in Cause::ALL {
+        for cause in DownCause::ALL {
             let breaker = Breaker::default();
             assert!(breaker.open(0, cause));
             assert_eq!(breaker.state().cause, Some(cause), "{}", cause.word());

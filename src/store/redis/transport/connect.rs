@@ -1,4 +1,4 @@
-//! How one server is spoken to: sockets that notice a dead peer, TLS, the handshake.
+//! Opens connections: sockets that notice a dead peer, TLS, the handshake.
 
 use std::io;
 use std::net::SocketAddr;
@@ -27,55 +27,56 @@ use tokio::time;
 use tokio_rustls::TlsConnector;
 use tokio_util::sync::CancellationToken;
 
-use super::breaker::Cause;
-use super::fault::Fault;
+use super::breaker::DownCause;
+use super::fault::ServerFault;
 use super::pipeline::Pipeline;
 use super::url::Address;
 use super::url::Login;
 use crate::tls::client::client_config;
 use crate::tls::client::system_roots;
 
-/// What all connections of a process have in common.
+/// Opens all connections of a process.
 #[derive(Debug)]
 pub(in crate::store::redis) struct Connector {
     pub(in crate::store::redis) login: Login,
     pub(in crate::store::redis) database: i64,
-    /// Made when the first server with TLS is connected to: reading the system's certificates takes a while.
+    /// Made for the first connection with TLS, because reading the system's certificates takes a while.
     tls: OnceLock<Arc<ClientConfig>>,
 }
 
-/// A connection that many callers use at once; clones are the same one. It ends with the last of them.
+/// A connection that many callers use at once. Clones share it, and it ends with the last clone.
 #[derive(Clone, Debug)]
-pub(in crate::store::redis) struct Connection {
-    inner: Inner,
-    driver: Arc<Driver>,
+pub(in crate::store::redis) struct RedisConnection {
+    inner: ConnectionKind,
+    driver: Arc<DriverTask>,
 }
 
 #[derive(Clone, Debug)]
-enum Inner {
-    /// What decides goes over our own: the library's takes a fifth of the time of a whole request.
+enum ConnectionKind {
+    /// Our own pipeline for decisions: the one of the library takes a fifth of the time of a whole request.
     Pipeline(Pipeline),
-    /// One that hears what nobody asked for.
+    /// The library's connection, which receives push messages.
     Library(MultiplexedConnection),
 }
 
-/// The task that writes what callers send, and reads what the server answers.
+/// The task that writes commands and reads answers.
 #[derive(Debug)]
-struct Driver {
+struct DriverTask {
     task: JoinHandle<()>,
     ended: CancellationToken,
 }
 
-/// What is done with messages that nobody asked for.
+/// Handles push messages.
 pub(in crate::store::redis) type OnPush = Arc<dyn Fn(PushInfo) + Send + Sync>;
 
-/// How long connecting may take, everything included.
-const CONNECTING: Duration = Duration::from_millis(500);
+/// How long connecting may take, with TLS and login.
+const CONNECT_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// A peer that does not acknowledge what it was sent is gone. One that is merely stopped does: its kernel speaks for it.
-const UNACKNOWLEDGED: Duration = Duration::from_secs(1);
+/// A peer that does not acknowledge sent bytes for this long is gone. A stopped process still acknowledges, because its
+/// kernel does.
+const UNACKNOWLEDGED_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// A connection nobody uses is looked after this often, so that a dead one is noticed.
+/// How often an idle connection is checked, so that a dead peer is noticed.
 const KEEPALIVE: Duration = Duration::from_secs(2);
 
 impl Connector {
@@ -83,28 +84,30 @@ impl Connector {
         Self { login, database, tls: OnceLock::new() }
     }
 
-    /// Connects to a server that decides.
-    pub(in crate::store::redis) async fn connect(&self, address: &Address) -> Result<Connection, Fault> {
+    /// Connects to a server for commands.
+    pub(in crate::store::redis) async fn connect(&self, address: &Address) -> Result<RedisConnection, ServerFault> {
         self.open(address, &self.login, self.database, None).await
     }
 
-    /// Connects to a server that sends messages nobody asked for.
+    /// Connects to a server for push messages.
     pub(in crate::store::redis) async fn connect_for_messages(
         &self,
         address: &Address,
         on_push: OnPush,
-    ) -> Result<Connection, Fault> {
+    ) -> Result<RedisConnection, ServerFault> {
         self.open(address, &self.login, self.database, Some(on_push)).await
     }
 
-    /// Connects to a sentinel: often they have no password where the servers have one.
+    /// Connects to a sentinel. Sentinels often have no password even if the servers have one.
     pub(in crate::store::redis) async fn connect_to_sentinel(
         &self,
         address: &Address,
         on_push: Option<OnPush>,
-    ) -> Result<Connection, Fault> {
+    ) -> Result<RedisConnection, ServerFault> {
         match self.open(address, &self.login, 0, on_push.clone()).await {
-            Err(Fault { cause: Cause::NoAuth, .. }) => self.open(address, &Login::default(), 0, on_push).await,
+            Err(ServerFault { cause: DownCause::NoAuth, .. }) => {
+                self.open(address, &Login::default(), 0, on_push).await
+            }
             other => other,
         }
     }
@@ -115,7 +118,7 @@ impl Connector {
         login: &Login,
         database: i64,
         on_push: Option<OnPush>,
-    ) -> Result<Connection, Fault> {
+    ) -> Result<RedisConnection, ServerFault> {
         let opened = async {
             match address {
                 Address::Tcp { host, port, tls: false } => {
@@ -130,11 +133,11 @@ impl Connector {
                 Address::Unix(path) => handshake(UnixStream::connect(path).await?, login, database, on_push).await,
             }
         };
-        match time::timeout(CONNECTING, opened).await {
+        match time::timeout(CONNECT_TIMEOUT, opened).await {
             Ok(opened) => opened,
-            Err(_) => Err(Fault {
-                cause: Cause::Timeout,
-                detail: format!("it is not connected to within {} ms", CONNECTING.as_millis()),
+            Err(_) => Err(ServerFault {
+                cause: DownCause::Timeout,
+                detail: format!("connecting takes longer than {} ms", CONNECT_TIMEOUT.as_millis()),
             }),
         }
     }
@@ -166,12 +169,17 @@ async fn tcp_at(address: SocketAddr) -> io::Result<TcpStream> {
     let keepalive = socket2::TcpKeepalive::new().with_time(KEEPALIVE).with_interval(KEEPALIVE / 2);
     options.set_tcp_keepalive(&keepalive)?;
     #[cfg(target_os = "linux")]
-    options.set_tcp_user_timeout(Some(UNACKNOWLEDGED))?;
+    options.set_tcp_user_timeout(Some(UNACKNOWLEDGED_TIMEOUT))?;
     socket.connect(address).await
 }
 
-/// Says who the gateway is, and begins to serve callers.
-async fn handshake<S>(stream: S, login: &Login, database: i64, on_push: Option<OnPush>) -> Result<Connection, Fault>
+/// Logs in, and starts the task of the connection.
+async fn handshake<S>(
+    stream: S,
+    login: &Login,
+    database: i64,
+    on_push: Option<OnPush>,
+) -> Result<RedisConnection, ServerFault>
 where
     S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
 {
@@ -179,18 +187,19 @@ where
         of_library(stream, login, database, on_push).await?
     } else {
         let (pipeline, driver) = Pipeline::over(stream);
-        let connection = Connection { inner: Inner::Pipeline(pipeline), driver: Driver::start(driver) };
+        let connection =
+            RedisConnection { inner: ConnectionKind::Pipeline(pipeline), driver: DriverTask::start(driver) };
         connection.log_in(login, database).await?;
         connection
     };
-    // What it answers is of no interest: whoever may not say its name serves as well.
+    // The answer is not checked: the connection works also without a name.
     let mut name = redis::cmd("CLIENT");
     name.arg("SETNAME").arg("portcullis");
     connection.send(&name).await?;
     Ok(connection)
 }
 
-async fn of_library<S>(stream: S, login: &Login, database: i64, on_push: OnPush) -> Result<Connection, RedisError>
+async fn of_library<S>(stream: S, login: &Login, database: i64, on_push: OnPush) -> Result<RedisConnection, RedisError>
 where
     S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
 {
@@ -208,16 +217,19 @@ where
         Ok::<(), redis::aio::SendError>(())
     });
     let (inner, driver) = MultiplexedConnection::new_with_config(&settings, stream, config).await?;
-    Ok(Connection { inner: Inner::Library(inner), driver: Driver::start(driver) })
+    Ok(RedisConnection { inner: ConnectionKind::Library(inner), driver: DriverTask::start(driver) })
 }
 
-impl Connection {
-    async fn log_in(&self, login: &Login, database: i64) -> Result<(), Fault> {
+impl RedisConnection {
+    async fn log_in(&self, login: &Login, database: i64) -> Result<(), ServerFault> {
         if let Some(password) = &login.password {
             let mut auth = redis::cmd("AUTH");
             auth.arg(login.user.as_slice()).arg(password);
             if let Value::ServerError(_) = self.send(&auth).await? {
-                return Err(Fault { cause: Cause::NoAuth, detail: "it does not accept the password".to_owned() });
+                return Err(ServerFault {
+                    cause: DownCause::NoAuth,
+                    detail: "it does not accept the password".to_owned(),
+                });
             }
         }
         if database != 0 {
@@ -228,42 +240,42 @@ impl Connection {
         Ok(())
     }
 
-    /// Sends a command and waits for its answer, however long that takes. An answer may be an error.
+    /// Sends a command and waits for its answer without a timeout. The answer may be an error.
     pub(in crate::store::redis) async fn send(&self, command: &Cmd) -> Result<Value, RedisError> {
         match &self.inner {
-            Inner::Pipeline(pipeline) => Ok(pipeline.send(command).await?),
-            // On the heap: decisions are not to make room for it.
-            Inner::Library(library) => Box::pin(library.clone().send_packed_command(command)).await,
+            ConnectionKind::Pipeline(pipeline) => Ok(pipeline.send(command).await?),
+            // Boxed, so that the future of a decision stays small.
+            ConnectionKind::Library(library) => Box::pin(library.clone().send_packed_command(command)).await,
         }
     }
 
-    /// Sends a command to a server that has its slot only by hearsay.
+    /// Sends a command to a server that is about to get its slot, after an `ASK` redirection.
     pub(in crate::store::redis) async fn send_asking(&self, command: &Cmd) -> Result<Value, RedisError> {
         match &self.inner {
-            Inner::Pipeline(pipeline) => Ok(pipeline.send_together(&[&redis::cmd("ASKING"), command]).await?),
-            Inner::Library(_) => unreachable!("what hears messages decides nothing"),
+            ConnectionKind::Pipeline(pipeline) => Ok(pipeline.send_together(&[&redis::cmd("ASKING"), command]).await?),
+            ConnectionKind::Library(_) => unreachable!("a connection for messages sends no decisions"),
         }
     }
 
-    /// The same where an error is no answer.
-    pub(in crate::store::redis) async fn ask(&self, command: &Cmd) -> Result<Value, Fault> {
+    /// The same, with an error answer as a fault.
+    pub(in crate::store::redis) async fn ask(&self, command: &Cmd) -> Result<Value, ServerFault> {
         match self.send(command).await? {
-            Value::ServerError(error) => Err(Fault::of_answer(&error)),
+            Value::ServerError(error) => Err(ServerFault::of_answer(&error)),
             value => Ok(value),
         }
     }
 
-    /// Has a script known under its name.
-    pub(in crate::store::redis) async fn load(&self, script: &str) -> Result<(), Fault> {
+    /// Loads a script, so that the server knows its hash.
+    pub(in crate::store::redis) async fn load(&self, script: &str) -> Result<(), ServerFault> {
         let mut load = redis::cmd("SCRIPT");
         load.arg("LOAD").arg(script);
         self.ask(&load).await.map(drop)
     }
 
-    pub(in crate::store::redis) async fn subscribe(&self, channel: &str) -> Result<(), Fault> {
+    pub(in crate::store::redis) async fn subscribe(&self, channel: &str) -> Result<(), ServerFault> {
         match &self.inner {
-            Inner::Pipeline(_) => unreachable!("it is connected for messages"),
-            Inner::Library(library) => Ok(library.clone().subscribe(channel).await?),
+            ConnectionKind::Pipeline(_) => unreachable!("it is connected for messages"),
+            ConnectionKind::Library(library) => Ok(library.clone().subscribe(channel).await?),
         }
     }
 
@@ -271,13 +283,13 @@ impl Connection {
         !self.driver.task.is_finished()
     }
 
-    /// Waits until there is nobody at the other end.
+    /// Waits until the connection is closed.
     pub(in crate::store::redis) async fn closed(&self) {
         self.driver.ended.cancelled().await;
     }
 }
 
-impl Driver {
+impl DriverTask {
     fn start(driver: impl Future<Output = ()> + Send + 'static) -> Arc<Self> {
         let ended = CancellationToken::new();
         let guard = ended.clone().drop_guard();
@@ -289,7 +301,7 @@ impl Driver {
     }
 }
 
-impl Drop for Driver {
+impl Drop for DriverTask {
     fn drop(&mut self) {
         self.task.abort();
     }

@@ -1,8 +1,8 @@
-//! How one server is spoken to.
+//! Connections to one server.
 //!
-//! - [`url`]: where it is, and who the gateway is to it.
+//! - [`url`]: the address of a server, and the login of the gateway.
 //! - [`connect`]: a connection, with TLS and a login; [`pipeline`] and [`reply`]: shared by all callers of a core.
-//! - [`breaker`], [`fault`]: why it does not answer, and that it is not asked meanwhile.
+//! - [`breaker`], [`fault`]: why a server is down, and the circuit breaker that stops calls to it.
 
 pub mod url;
 

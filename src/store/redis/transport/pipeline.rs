@@ -1,4 +1,4 @@
-//! One connection that many callers use at once: what they send goes out together, and what comes back is handed out in
+//! One connection that many callers use at once: their commands are written together, and the answers are handed out in
 //! order.
 
 use std::collections::VecDeque;
@@ -23,44 +23,44 @@ use tokio::io::AsyncWrite;
 
 use super::reply;
 
-/// What callers have of a connection; clones are the same one.
+/// The callers' side of a connection. Clones share it.
 #[derive(Clone, Debug, Default)]
-pub(in crate::store::redis) struct Pipeline(Arc<Mutex<Queue>>);
+pub(in crate::store::redis) struct Pipeline(Arc<Mutex<CommandQueue>>);
 
-/// What callers hand to the connection, and it to them. No one holds the lock across an await.
+/// Commands and answers between callers and the task of the connection. The lock is never held across an await.
 #[derive(Debug, Default)]
-struct Queue {
-    /// What is still to be written.
+struct CommandQueue {
+    /// Bytes that are still to be written.
     outgoing: Vec<u8>,
-    /// Commands whose answers were not all taken, oldest first.
-    commands: VecDeque<Command>,
-    /// How many of `commands` are answered.
+    /// Commands whose answers are not all taken yet, the oldest first.
+    commands: VecDeque<CommandState>,
+    /// How many of `commands` have an answer.
     answered: usize,
-    /// How many commands came before those in `commands`.
+    /// How many commands were removed from the front of `commands`.
     before: u64,
-    /// Woken when there is something to write.
+    /// Wakes the task of the connection when there are bytes to write.
     driver: Option<Waker>,
     is_closed: bool,
 }
 
 #[derive(Debug)]
-enum Command {
+enum CommandState {
     Awaited(Option<Waker>),
-    /// The caller does not wait for the answer any more.
+    /// The caller no longer waits for the answer.
     Abandoned,
     Answered(Value),
     Done,
 }
 
-/// The answer to come of a command. Dropped, the command is executed all the same.
+/// Waits for the answer of a command. If this is dropped, the server still runs the command.
 #[derive(Debug)]
-struct Answer<'w> {
+struct PendingAnswer<'w> {
     pipeline: &'w Pipeline,
     number: u64,
 }
 
-/// The side of the connection.
-struct Driver<S> {
+/// The connection's side: writes commands and reads answers.
+struct PipelineDriver<S> {
     pipeline: Pipeline,
     stream: S,
     writing: Vec<u8>,
@@ -68,19 +68,19 @@ struct Driver<S> {
     reading: BytesMut,
 }
 
-/// As much is read at once.
+/// At least this much is read at once.
 const READ: usize = 16 << 10;
 
-/// A buffer that had to hold more than this is given back afterwards.
+/// A buffer larger than this is freed after use.
 const KEPT: usize = 64 << 10;
 
 impl Pipeline {
-    /// Over this stream, which is served for as long as the future is polled.
+    /// A pipeline over this stream, which works while the future is polled.
     pub(in crate::store::redis) fn over<S: AsyncRead + AsyncWrite + Unpin>(
         stream: S,
     ) -> (Self, impl Future<Output = ()>) {
         let pipeline = Self::default();
-        let mut driver = Driver {
+        let mut driver = PipelineDriver {
             pipeline: pipeline.clone(),
             stream,
             writing: Vec::new(),
@@ -88,23 +88,23 @@ impl Pipeline {
             reading: BytesMut::with_capacity(READ),
         };
         (pipeline, async move {
-            // Why it ended is of no interest: nobody knows what became of what was asked.
+            // The reason is not used: whatever it was, it is not known which commands the server has run.
             let _ended = poll_fn(|context| driver.poll(context)).await;
             driver.pipeline.close();
         })
     }
 
-    /// Sends a command and waits for its answer, however long that takes. An answer may be an error.
+    /// Sends a command and waits for its answer without a timeout. The answer may be an error.
     pub(in crate::store::redis) async fn send(&self, command: &Cmd) -> io::Result<Value> {
         self.ask(&[command]).await
     }
 
-    /// Sends commands between which no other caller's can come, and waits for the answer to the last one.
+    /// Sends commands without a command of another caller in between, and waits for the answer to the last one.
     pub(in crate::store::redis) async fn send_together(&self, commands: &[&Cmd]) -> io::Result<Value> {
         self.ask(commands).await
     }
 
-    fn ask(&self, commands: &[&Cmd]) -> Answer<'_> {
+    fn ask(&self, commands: &[&Cmd]) -> PendingAnswer<'_> {
         let mut queue = self.0.lock();
         if queue.outgoing.is_empty()
             && let Some(driver) = &queue.driver
@@ -113,26 +113,26 @@ impl Pipeline {
         }
         for command in commands {
             command.write_packed_command(&mut queue.outgoing);
-            queue.commands.push_back(Command::Abandoned);
+            queue.commands.push_back(CommandState::Abandoned);
         }
         if let Some(last) = queue.commands.back_mut() {
-            *last = Command::Awaited(None);
+            *last = CommandState::Awaited(None);
         }
-        Answer { pipeline: self, number: queue.before + queue.commands.len() as u64 - 1 }
+        PendingAnswer { pipeline: self, number: queue.before + queue.commands.len() as u64 - 1 }
     }
 
     fn close(&self) {
         let mut queue = self.0.lock();
         queue.is_closed = true;
         for command in &mut queue.commands {
-            if let Command::Awaited(Some(caller)) = command {
+            if let CommandState::Awaited(Some(caller)) = command {
                 caller.wake_by_ref();
             }
         }
     }
 }
 
-impl Future for Answer<'_> {
+impl Future for PendingAnswer<'_> {
     type Output = io::Result<Value>;
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<Value>> {
@@ -140,50 +140,51 @@ impl Future for Answer<'_> {
         let is_closed = queue.is_closed;
         let Some(command) = queue.command(self.number) else { return Poll::Ready(Err(gone())) };
         match command {
-            Command::Answered(value) => {
+            CommandState::Answered(value) => {
                 let value = std::mem::take(value);
-                *command = Command::Done;
+                *command = CommandState::Done;
                 queue.trim();
                 Poll::Ready(Ok(value))
             }
-            Command::Awaited(_) if is_closed => Poll::Ready(Err(gone())),
-            Command::Awaited(caller) => {
+            CommandState::Awaited(_) if is_closed => Poll::Ready(Err(gone())),
+            CommandState::Awaited(caller) => {
                 caller.get_or_insert_with(|| context.waker().clone()).clone_from(context.waker());
                 Poll::Pending
             }
-            Command::Abandoned | Command::Done => Poll::Ready(Err(gone())),
+            CommandState::Abandoned | CommandState::Done => Poll::Ready(Err(gone())),
         }
     }
 }
 
-impl Drop for Answer<'_> {
+impl Drop for PendingAnswer<'_> {
     fn drop(&mut self) {
         let mut queue = self.pipeline.0.lock();
         let Some(command) = queue.command(self.number) else { return };
-        *command = if matches!(command, Command::Awaited(_)) { Command::Abandoned } else { Command::Done };
+        *command =
+            if matches!(command, CommandState::Awaited(_)) { CommandState::Abandoned } else { CommandState::Done };
         queue.trim();
     }
 }
 
-impl Queue {
-    /// `None`: its answer was taken.
-    fn command(&mut self, number: u64) -> Option<&mut Command> {
+impl CommandQueue {
+    /// `None`: the answer was taken.
+    fn command(&mut self, number: u64) -> Option<&mut CommandState> {
         let place = usize::try_from(number.checked_sub(self.before)?).ok()?;
         self.commands.get_mut(place)
     }
 
-    /// Hands the next answer out.
+    /// Hands out the next answer.
     fn answer(&mut self, value: Value) -> io::Result<()> {
-        let unasked = || io::Error::new(io::ErrorKind::InvalidData, "an answer to nothing");
+        let unasked = || io::Error::new(io::ErrorKind::InvalidData, "an answer without a command");
         let command = self.commands.get_mut(self.answered).ok_or_else(unasked)?;
-        *command = match std::mem::replace(command, Command::Done) {
-            Command::Awaited(caller) => {
+        *command = match std::mem::replace(command, CommandState::Done) {
+            CommandState::Awaited(caller) => {
                 if let Some(caller) = caller {
                     caller.wake();
                 }
-                Command::Answered(value)
+                CommandState::Answered(value)
             }
-            Command::Abandoned | Command::Answered(_) | Command::Done => Command::Done,
+            CommandState::Abandoned | CommandState::Answered(_) | CommandState::Done => CommandState::Done,
         };
         self.answered += 1;
         self.trim();
@@ -191,7 +192,7 @@ impl Queue {
     }
 
     fn trim(&mut self) {
-        while let Some(Command::Done) = self.commands.front() {
+        while let Some(CommandState::Done) = self.commands.front() {
             self.commands.pop_front();
             self.before += 1;
             self.answered -= 1;
@@ -199,10 +200,10 @@ impl Queue {
     }
 }
 
-impl<S: AsyncRead + AsyncWrite + Unpin> Driver<S> {
-    /// Ready when there is nobody at the other end.
+impl<S: AsyncRead + AsyncWrite + Unpin> PipelineDriver<S> {
+    /// Ready when the connection has ended.
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.note(context);
+        self.register(context);
         loop {
             if let Poll::Ready(Err(error)) = self.poll_write(context) {
                 return Poll::Ready(Err(error));
@@ -216,8 +217,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Driver<S> {
         }
     }
 
-    /// From now on callers wake this task.
-    fn note(&self, context: &Context<'_>) {
+    /// Makes callers wake this task.
+    fn register(&self, context: &Context<'_>) {
         let mut queue = self.pipeline.0.lock();
         match &mut queue.driver {
             Some(known) => known.clone_from(context.waker()),

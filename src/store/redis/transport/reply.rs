@@ -1,10 +1,10 @@
-//! Replies as Redis writes them: those of our scripts are read here, all others by the library.
+//! Reads replies of Redis: those of our scripts here, all others with the library.
 
 use std::io;
 
 use redis::Value;
 
-/// The first reply of these bytes and how long it is; `None`: it is not whole yet.
+/// The first reply in these bytes and its length; `None`: it is not complete yet.
 pub(in crate::store::redis) fn first(bytes: &[u8]) -> io::Result<Option<(Value, usize)>> {
     if let Some(numbers) = numbers(bytes) {
         return Ok(Some(numbers));
@@ -14,7 +14,7 @@ pub(in crate::store::redis) fn first(bytes: &[u8]) -> io::Result<Option<(Value, 
     Ok(Some((value, end)))
 }
 
-/// A whole reply that is a list of numbers and nothing else.
+/// A complete reply that is a list of numbers.
 fn numbers(bytes: &[u8]) -> Option<(Value, usize)> {
     let (count, mut at) = number(bytes, 0, b'*')?;
     let count = usize::try_from(count).ok().filter(|count| *count <= bytes.len())?;
@@ -55,7 +55,7 @@ fn end(bytes: &[u8], start: usize, depth: usize) -> io::Result<Option<usize>> {
     let after = start + length + 2;
     let count = || -> io::Result<Option<usize>> {
         let (count, _) = number(bytes, start, *mark).ok_or_else(nonsense)?;
-        // Below zero there is nothing.
+        // A negative count means null.
         Ok(usize::try_from(count).ok())
     };
     match mark {
@@ -82,10 +82,10 @@ fn end(bytes: &[u8], start: usize, depth: usize) -> io::Result<Option<usize>> {
 }
 
 fn nonsense() -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidData, "what answers there does not speak Redis' protocol")
+    io::Error::new(io::ErrorKind::InvalidData, "the server does not speak the protocol of Redis")
 }
 
-/// Lists of Redis' own answers are nested three times at most.
+/// Redis itself nests lists at most three deep.
 const DEEPEST: usize = 8;
 
 #[cfg(any(test, feature = "fuzzing"))]

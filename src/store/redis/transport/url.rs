@@ -1,4 +1,4 @@
-//! Where a Redis server is: `redis://user:password@host:6379/0`, `rediss://` for TLS, `unix:///run/redis.sock`.
+//! The URL of a Redis server: `redis://user:password@host:6379/0`, `rediss://` for TLS, `unix:///run/redis.sock`.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -7,24 +7,24 @@ use std::str::FromStr;
 use redis::ConnectionAddr;
 use redis::IntoConnectionInfo;
 
-/// The address of a server, its user and password. What is printed of it shows no password.
+/// The address of a server, its user and password. Printing it shows no password.
 #[derive(Clone, Eq, PartialEq)]
 pub struct Url {
     pub(in crate::store::redis) address: Address,
     pub(in crate::store::redis) login: Login,
     pub(in crate::store::redis) database: i64,
-    /// What the sentinels call the master: `redis://host:26379/mymaster/0`.
+    /// The name of the master at the sentinels: `redis://host:26379/mymaster/0`.
     pub(in crate::store::redis) master: Option<String>,
 }
 
-/// Where a server is reached.
+/// The address of a server.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub(in crate::store::redis) enum Address {
     Tcp { host: String, port: u16, tls: bool },
     Unix(PathBuf),
 }
 
-/// Who the gateway is to a server.
+/// The login of the gateway at a server.
 #[derive(Clone, Default, Eq, PartialEq)]
 pub(in crate::store::redis) struct Login {
     pub(in crate::store::redis) user: Option<String>,
@@ -32,16 +32,16 @@ pub(in crate::store::redis) struct Login {
 }
 
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
-#[error("this is no address of a Redis server, write one such as redis://127.0.0.1:6379/0")]
+#[error("this is not the address of a Redis server, write one such as redis://127.0.0.1:6379/0")]
 pub struct InvalidUrl;
 
-/// The port of a sentinel, where none is written.
+/// The port of a sentinel if the URL has none.
 pub(in crate::store::redis) const SENTINEL_PORT: u16 = 26379;
 
 const SERVER_PORT: u16 = 6379;
 
 impl Url {
-    /// Where the sentinel of this URL is: a port that is not written is theirs.
+    /// The address of the sentinel of this URL, with the default port of sentinels.
     pub(in crate::store::redis) fn sentinel(&self) -> Address {
         match &self.address {
             Address::Tcp { host, port: SERVER_PORT, tls } => {
@@ -51,7 +51,7 @@ impl Url {
         }
     }
 
-    /// In what another URL is of another store than this one, whatever server it names.
+    /// The first part in which another URL differs, apart from the server. URLs of one store differ only in their servers.
     pub fn differs(&self, other: &Self) -> Option<&'static str> {
         let compared = [
             ("user", self.login.user != other.login.user),
@@ -64,12 +64,12 @@ impl Url {
 }
 
 impl Address {
-    /// Another server that is spoken to as this one is.
+    /// Another server with the same protocol.
     pub(in crate::store::redis) fn at(&self, host: &str, port: u16) -> Self {
         Self::Tcp { host: host.to_owned(), port, tls: matches!(self, Self::Tcp { tls: true, .. }) }
     }
 
-    /// The host of this server, for servers that are named by their port alone.
+    /// The host of this server, for servers that are named only by their port.
     pub(in crate::store::redis) fn host(&self) -> &str {
         match self {
             Self::Tcp { host, .. } => host,
@@ -83,7 +83,7 @@ impl FromStr for Url {
 
     fn from_str(text: &str) -> Result<Self, InvalidUrl> {
         let mut url = redis::parse_redis_url(text).ok_or(InvalidUrl)?;
-        // A fragment could only ask not to verify who the server is.
+        // The only known fragment turns certificate checks off.
         if url.fragment().is_some() {
             return Err(InvalidUrl);
         }
@@ -100,7 +100,7 @@ impl FromStr for Url {
             }
             let database = database.to_owned();
             url.set_path(&database);
-            // TLS is ours: the crate need not know of it.
+            // The gateway does TLS itself, so the crate gets a URL without it.
             url.set_scheme("redis").map_err(|()| InvalidUrl)?;
         }
         let info = url.into_connection_info().map_err(|_| InvalidUrl)?;
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_redis_is_refused() {
+    fn a_url_that_is_not_of_redis_is_refused() {
         for text in
             ["", "127.0.0.1:6379", "http://a", "redis://", "redis://a/b/c", "redis://a/0/1", "rediss://a/#insecure"]
         {

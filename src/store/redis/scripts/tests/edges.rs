@@ -22,10 +22,10 @@ use crate::limit::Count;
 use crate::limit::OnFailure;
 use crate::limit::Rule;
 use crate::store::redis::Time;
-use crate::store::redis::scripts::Entry;
-use crate::store::redis::scripts::Held;
+use crate::store::redis::scripts::KeySettlement;
 use crate::store::redis::scripts::Purpose;
-use crate::store::redis::scripts::What;
+use crate::store::redis::scripts::SettlementAction;
+use crate::store::redis::scripts::SlotLeases;
 use crate::store::redis::scripts::name;
 use crate::store::redis::scripts::probe;
 
@@ -232,7 +232,7 @@ fn a_lease_that_ended_frees_its_slots_and_a_renewed_one_does_not() {
     let over = command(9);
     keys.send(&over);
     let prefix = keys.prefix.clone();
-    let held = |holder, keys| Held { prefix: &prefix, holder, keys };
+    let held = |holder, keys| SlotLeases { prefix: &prefix, holder, keys };
     keys.run(&held(1, &[ALICE]).renew());
     assert!(keys.decide_for(3, Purpose::Decide, &[&alice])[0].passes(), "what was lost stays lost");
     assert!(keys.decide_for(3, Purpose::Decide, &[&alice])[0].passes());
@@ -241,7 +241,7 @@ fn a_lease_that_ended_frees_its_slots_and_a_renewed_one_does_not() {
     assert_eq!(wait, Some(Duration::from_micros(micros)));
     keys.run(&held(2, &[ALICE]).renew());
     let release = |keys: &mut Keys, holder, freed: &[KeyHash]| {
-        let entry = |key: &KeyHash| Entry { key: *key, what: What::Release { holder } };
+        let entry = |key: &KeyHash| KeySettlement { key: *key, action: SettlementAction::Release { holder } };
         keys.settle(&freed.iter().map(entry).collect::<Vec<_>>());
     };
     release(&mut keys, 2, &[BOB, ALICE]);
@@ -261,7 +261,7 @@ fn a_reset_leaves_slots_in_flight() {
     let (pace, slots) = (rule(Algorithm::SlidingWindowLog, "1/minute", 1), slots(1));
     let (pace, slots) = (charge(ALICE, &pace), charge(BOB, &slots));
     assert!(passes(&mut keys, &[&pace, &slots]));
-    keys.settle(&[ALICE, BOB, KeyHash(5)].map(|key| Entry { key, what: What::Reset }));
+    keys.settle(&[ALICE, BOB, KeyHash(5)].map(|key| KeySettlement { key, action: SettlementAction::Reset }));
     assert!(passes(&mut keys, &[&pace]));
     assert!(!passes(&mut keys, &[&slots]));
 }

@@ -21,11 +21,11 @@ use crate::decision::batch::KnownClientKey;
 use crate::key::KeyHash;
 use crate::limit::Rule;
 use crate::store::redis::Time;
-use crate::store::redis::scripts::Entry;
-use crate::store::redis::scripts::Group;
+use crate::store::redis::scripts::DecisionCall;
 use crate::store::redis::scripts::Invocation;
+use crate::store::redis::scripts::KeySettlement;
 use crate::store::redis::scripts::Purpose;
-use crate::store::redis::scripts::What;
+use crate::store::redis::scripts::SettlementAction;
 use crate::store::redis::scripts::answer;
 use crate::store::redis::scripts::name;
 use crate::store::redis::scripts::settle;
@@ -91,7 +91,7 @@ impl Keys {
         charges: &[&Charge<'_>],
         known: &[KnownClientKey],
     ) -> Invocation {
-        Group { prefix: &self.prefix, time: &self.time, holder, charges, known }.invocation(purpose)
+        DecisionCall { prefix: &self.prefix, time: &self.time, holder, charges, known }.invocation(purpose)
     }
 
     #[track_caller]
@@ -118,7 +118,7 @@ impl Keys {
 
     /// Settles, and answers which of the entries have room again.
     #[track_caller]
-    pub(super) fn settle(&mut self, entries: &[Entry<'_>]) -> Vec<usize> {
+    pub(super) fn settle(&mut self, entries: &[KeySettlement<'_>]) -> Vec<usize> {
         let value = self.run(&settle(&self.prefix, &self.channel(), &self.time, entries));
         let (told, _, reopened) = answer::settled(&value).unwrap_or_else(|| panic!("{value:?}"));
         assert!(told);
@@ -133,11 +133,11 @@ impl Keys {
     pub(super) fn give_back(&mut self, charges: &[&Charge<'_>], taken: &[&Charged]) {
         let mut entries = Vec::new();
         for (charge, charged) in charges.iter().zip(taken) {
-            let what = match charge.rule {
-                Rule::Concurrent(_) => What::Release { holder: 7 },
-                rule => What::TakeBack { rule, charged },
+            let action = match charge.rule {
+                Rule::Concurrent(_) => SettlementAction::Release { holder: 7 },
+                rule => SettlementAction::TakeBack { rule, charged },
             };
-            entries.push(Entry { key: charge.key, what });
+            entries.push(KeySettlement { key: charge.key, action });
         }
         self.settle(&entries);
     }

@@ -28,9 +28,9 @@ use crate::limit::Count;
 use crate::limit::OnFailure;
 use crate::limit::Rule;
 use crate::limit::State;
-use crate::store::redis::scripts::Entry;
+use crate::store::redis::scripts::KeySettlement;
 use crate::store::redis::scripts::Purpose;
-use crate::store::redis::scripts::What;
+use crate::store::redis::scripts::SettlementAction;
 
 #[derive(Clone, Debug)]
 enum Step {
@@ -111,7 +111,8 @@ fn follow(keys: &mut Keys, key: KeyHash, rule: &Rule, steps: &[Step]) {
                 let was_closed = is_closed(&state);
                 let before = state.standings(rule, now);
                 state.take_back(rule, &charged.fresh, charged.moment);
-                let reopened = keys.settle(&[Entry { key, what: What::TakeBack { rule, charged: &charged } }]);
+                let reopened = keys
+                    .settle(&[KeySettlement { key, action: SettlementAction::TakeBack { rule, charged: &charged } }]);
                 // Who is told that there is room is never told too late; too often does no harm.
                 if was_closed && state.standings(rule, now) != before {
                     assert_eq!(reopened, [0], "{state:?}");
@@ -120,12 +121,12 @@ fn follow(keys: &mut Keys, key: KeyHash, rule: &Rule, steps: &[Step]) {
             }
             Step::Charge(items) => {
                 state.charge(rule, items, now);
-                keys.settle(&[Entry { key, what: What::Charge { rule, items } }]);
+                keys.settle(&[KeySettlement { key, action: SettlementAction::Charge { rule, items } }]);
             }
             Step::Reset => {
                 state = State::fresh(rule);
                 charged.clear();
-                keys.settle(&[Entry { key, what: What::Reset }]);
+                keys.settle(&[KeySettlement { key, action: SettlementAction::Reset }]);
             }
         }
         let now = keys.hand.now();
@@ -220,8 +221,8 @@ fn clients_are_known_as_a_list_of_them_says() {
             let (now, keep) = (keys.hand.now(), Duration::from_secs(keep));
             if succeeds {
                 let most = NonZeroU32::new(most).expect("above zero");
-                let what = What::Remember { client, most, keep };
-                keys.settle(&[Entry { key: subject, what }]);
+                let action = SettlementAction::Remember { client, most, keep };
+                keys.settle(&[KeySettlement { key: subject, action }]);
                 known.retain(|(other, until)| *other != client && *until > now);
                 known.insert(0, (client, now + keep));
                 known.truncate(most.get() as usize);
@@ -257,8 +258,9 @@ fn what_does_not_hold_for_a_known_client_is_neither_asked_nor_charged() {
     assert_eq!(passes(&keys.decide_acquainted(Purpose::Decide, &charges, &alice)), [true; 3]);
     assert_eq!(passes(&keys.decide_acquainted(Purpose::Decide, &charges, &alice)), [false; 3]);
     let remember = |of: KnownClientKey| {
-        let what = What::Remember { client: of.client, most: NonZeroU32::MIN, keep: Duration::from_secs(60) };
-        Entry { key: of.subject, what }
+        let action =
+            SettlementAction::Remember { client: of.client, most: NonZeroU32::MIN, keep: Duration::from_secs(60) };
+        KeySettlement { key: of.subject, action }
     };
     keys.settle(&[remember(alice[0])]);
     assert_eq!(passes(&keys.decide_acquainted(Purpose::Decide, &charges, &alice)), [false; 3], "known for one of two");

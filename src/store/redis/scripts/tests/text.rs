@@ -8,13 +8,13 @@ use redis::Value;
 
 use super::server::Keys;
 use crate::store::redis::scripts::constants;
-use crate::store::redis::scripts::constants::Kind;
+use crate::store::redis::scripts::constants::CounterKind;
 use crate::store::redis::scripts::text;
 use crate::store::redis::scripts::text::Script;
 
 /// The scripts for these sets of kinds, and those that there is one of.
 fn scripts(sets: impl Iterator<Item = usize>) -> Vec<&'static Script> {
-    let mut scripts = vec![text::knowing(), text::renewing(), text::banning(), text::keyring()];
+    let mut scripts = vec![text::is_known(), text::renewing(), text::banning(), text::keyring()];
     for kinds in sets {
         scripts.extend([text::deciding(kinds, false), text::deciding(kinds, true), text::settling(kinds)]);
     }
@@ -34,8 +34,8 @@ fn every_script_compiles() {
 #[test]
 fn a_script_defines_what_it_uses_and_nothing_else() {
     let folder = tempfile::tempdir().expect("a folder");
-    let all = Kind::ALL.iter().fold(0, |kinds, kind| kinds | 1 << *kind as usize);
-    for script in scripts(Kind::ALL.iter().map(|kind| 1 << *kind as usize).chain([all])) {
+    let all = CounterKind::ALL.iter().fold(0, |kinds, kind| kinds | 1 << *kind as usize);
+    for script in scripts(CounterKind::ALL.iter().map(|kind| 1 << *kind as usize).chain([all])) {
         fs::write(folder.path().join(format!("{}.lua", script.sha)), &script.text).expect("the folder can be written");
     }
     // Short names are given to every script.

@@ -32,7 +32,7 @@ fn batch<'p>(charges: impl IntoIterator<Item = Charge<'p>>) -> Batch<'p> {
     Batch { charges: charges.into_iter().collect(), ..Batch::default() }
 }
 
-/// `None`: it is not known what came of it; `Some(true)`: it passes and was charged.
+/// `None`: the server did not answer; `Some(true)`: it passes and was charged.
 fn verdicts(passes: &[Option<bool>]) -> Verdicts {
     let charged =
         || Charged { moment: Timestamp::EPOCH, ledger: Ledger::Shared, fresh: Items::new(), reservation: None };
@@ -77,7 +77,7 @@ fn what_passes_together_is_given_back_together() {
     check([yes; 7], &[]);
     check([None; 7], &[]);
     check([yes, yes, yes, Some(false), yes, yes, yes], &[0, 2]);
-    // What may have been charged by a server that does not answer is not asked back.
+    // A charge of a server that did not answer is not given back.
     check([yes, yes, None, Some(false), yes, yes, yes], &[0]);
     check([yes, yes, yes, yes, yes, Some(false), yes], &[4]);
     check([yes, yes, yes, yes, None, Some(false), yes], &[]);

@@ -1,4 +1,4 @@
-//! Callers, and a server that a test speaks for.
+//! Callers, and a server that the test plays.
 
 use tokio::io::AsyncWriteExt;
 use tokio::io::DuplexStream;
@@ -51,7 +51,7 @@ async fn callers_share_a_connection_and_each_gets_its_own_answer() {
 }
 
 #[tokio::test]
-async fn who_leaves_takes_nobody_elses_answer() {
+async fn a_caller_that_leaves_takes_no_answer_of_another() {
     let (pipeline, mut server) = pair().await;
     let command = echo(0);
     let mut first = Box::pin(pipeline.send(&command));
@@ -68,7 +68,7 @@ async fn who_leaves_takes_nobody_elses_answer() {
 }
 
 #[tokio::test]
-async fn everyone_is_told_that_the_server_is_gone() {
+async fn all_callers_fail_when_the_server_is_gone() {
     let (pipeline, server) = pair().await;
     let waiting = tokio::spawn({
         let pipeline = pipeline.clone();
