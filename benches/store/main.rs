@@ -1,5 +1,5 @@
-//! What counts cost in Redis: `cargo bench --bench store` prints the memory of 100,000 logs of 60 requests each, and
-//! how fast one core of Redis decides. It starts a redis-server of its own from the PATH, and takes under a minute.
+//! Measures counts in Redis: `cargo bench --bench store` prints the memory of 100,000 logs of 60 requests each, and how
+//! fast one core of Redis decides. It starts a redis-server of its own from the PATH, and takes under a minute.
 
 #![expect(clippy::print_stdout, reason = "the numbers are what this program is for")]
 #![expect(clippy::disallowed_methods, reason = "it measures real time")]
@@ -13,8 +13,7 @@ use self::measure::Row;
 use self::measure::Setting;
 use self::server::Server;
 
-/// The settings that decisions are timed in: what they are called, their rates, how much every key has counted
-/// before, and how many keys there are.
+/// The settings in which decisions are timed.
 const SETTINGS: [Setting; 7] = [
     Setting { name: "1 rate, 20/minute", rates: "20/minute", before: 0, keys: 100_000 },
     Setting { name: "4 rates, 1/s 20/min 200/h 800/day", rates: FOUR, before: 0, keys: 100_000 },
@@ -44,7 +43,7 @@ fn main() {
     }
 }
 
-/// What 100,000 logs take.
+/// Prints the memory of 100,000 logs.
 fn memory(server: &Server) {
     for units in [1, 60] {
         server.flush();

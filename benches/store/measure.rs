@@ -1,4 +1,4 @@
-//! Decisions as a gateway makes them: over one connection, by many callers at a time.
+//! Makes decisions as a gateway does: over one connection, with many callers at a time.
 
 use std::cell::Cell;
 use std::num::NonZeroU32;
@@ -29,7 +29,7 @@ use crate::server::Server;
 pub(crate) struct Setting {
     pub(crate) name: &'static str,
     pub(crate) rates: &'static str,
-    /// What each key has counted when it begins.
+    /// How much each key has counted at the start.
     pub(crate) before: u32,
     pub(crate) keys: u32,
 }
@@ -37,14 +37,14 @@ pub(crate) struct Setting {
 pub(crate) struct Row {
     /// Decisions a second.
     pub(crate) rate: f64,
-    /// What Redis spends on each, in microseconds.
+    /// CPU time of Redis for each decision, in microseconds.
     pub(crate) cpu: f64,
 }
 
 /// As many callers as there are connections in the throughput bench.
 const CALLERS: u32 = 64;
 
-/// Times decisions for a while.
+/// Times decisions for this span.
 pub(crate) fn decisions(server: &Server, setting: &Setting, span: Duration) -> Row {
     if setting.before > 0 {
         fill(server, setting.rates, setting.keys, setting.before);
@@ -66,11 +66,11 @@ pub(crate) fn decisions(server: &Server, setting: &Setting, span: Duration) -> R
     Row { rate: decided / begun.elapsed().as_secs_f64(), cpu: (cpu() - before) * 1e6 / decided }
 }
 
-/// Counts so many units under each of so many keys.
+/// Counts `units` under each of so many keys.
 pub(crate) fn fill(server: &Server, rates: &str, keys: u32, units: u32) {
     let (runtime, store) = store(server);
     let next = Cell::new(0);
-    // In several charges, as logs come about.
+    // In several charges, as logs grow.
     let parts = [units / 3, units / 3, units - 2 * (units / 3)].map(|units| rule(rates, units.max(1)));
     let parts = if units < 3 { &parts[2..] } else { &parts[..] };
     let caller = async || {
@@ -88,7 +88,7 @@ async fn decide(store: &RedisStore, rule: &Rule, number: u32) {
     // Spread as hashes are.
     let key = KeyHash(u128::from(number + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835));
     let charge =
-        // Whatever passes or not is charged: each decision writes.
+        // Attempts are charged whether or not they pass, so each decision writes.
         Charge { limit: 0, key, rule, count: Count::Attempts, force: Force::Binding, on_failure: OnFailure::Local, items: Items::new(), unless_known: false };
     let batch = Batch { charges: std::iter::once(charge).collect(), ..Batch::default() };
     assert!(store.decide(&batch, false).await.verdicts.iter().all(Option::is_some), "Redis answers");

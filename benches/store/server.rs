@@ -1,4 +1,4 @@
-//! A redis-server of its own, on a free port, that ends with the bench.
+//! A redis-server for the bench, on a free port, that ends with it.
 
 use std::io::Read;
 use std::io::Write;
@@ -41,14 +41,14 @@ impl Server {
         self.ask("FLUSHALL");
     }
 
-    /// A number that `INFO` shows.
+    /// A number from `INFO`.
     pub(crate) fn info(&self, name: &str) -> f64 {
         let info = self.ask("INFO");
         let number = info.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
         number.and_then(|number| number.trim().parse().ok()).unwrap_or_else(|| panic!("no {name} in {info}"))
     }
 
-    /// What a command of one word answers.
+    /// Sends a command of one word and returns its answer.
     fn ask(&self, command: &str) -> String {
         let mut stream = TcpStream::connect(self.address).expect("the server answers");
         stream.write_all(format!("{command}\r\nQUIT\r\n").as_bytes()).expect("the server reads");

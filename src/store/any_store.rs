@@ -18,7 +18,8 @@ use crate::key::KeyHash;
 use crate::key::KeyHasher;
 use crate::store::LiveKeyRing;
 
-/// The stores as one type, so that no request needs a box. Each core has its own, and all of one process count together.
+/// The stores as one type, so that no request needs a box. Each core has its own, and all of one process count
+/// together.
 #[derive(Debug)]
 pub enum AnyStore {
     Memory(Arc<MemoryStore>),
@@ -58,7 +59,8 @@ impl AnyStore {
         Hashers { counted: self.hasher(), shown: KeyHasher::new(self.key_ring().load().display_secret()) }
     }
 
-    /// Whether requests of this process that passed under this key wait for their outcome, and may give back their charge.
+    /// Whether requests of this process that passed under this key wait for their outcome, and may give back their
+    /// charge.
     pub async fn is_unsettled(&self, key: KeyHash) -> bool {
         match self {
             Self::Memory(store) => store.is_unsettled(key).await,
@@ -83,8 +85,8 @@ impl AnyStore {
         }
     }
 
-    /// Waits until the tasks of this core have ended, but no longer than [`FINISH_TIMEOUT`]. Slots that are not given back
-    /// by then end with their leases.
+    /// Waits until the tasks of this core have ended, but no longer than [`FINISH_TIMEOUT`]. Slots that are not given
+    /// back by then end with their leases.
     pub async fn finish(&self) {
         let tasks = self.tasks();
         tasks.close();

@@ -1,4 +1,4 @@
-//! What Redis has denied until a moment is denied here until then, without asking, and never longer.
+//! Repeats denials of Redis without a call: until the moment that Redis named, and never longer.
 
 use std::hash::BuildHasher;
 use std::hash::RandomState;
@@ -20,28 +20,28 @@ use crate::key::KeyHash;
 use crate::limit::Rule;
 use crate::limit::Standing;
 
-/// Keys that Redis has said no to, and until when. Shared by all cores of a process; bounded.
+/// Keys that Redis has denied, and until when. Shared by all cores of a process; bounded.
 ///
-/// An answer is believed without asking again for [`BELIEVED`] at most, so that clocks that run differently never part
-/// by more than a trifle, and only for [`BELIEVED_UNHEARD`] while resets are not heard of. While Redis is away there is
-/// nobody to ask: what was denied stays denied to its end.
+/// A denial is repeated without a call for [`MAX_AGE`] at most, so that differences between clocks stay negligible, and
+/// only for [`MAX_AGE_UNSUBSCRIBED`] while this process is not subscribed to resets. During an outage a denial holds to
+/// its end.
 #[derive(Debug)]
 pub struct DeniedUntil {
-    /// Which set a key is in is drawn anew in each process.
+    /// Chooses the set of a key, differently in each process.
     places: RandomState,
-    sets: Box<[Mutex<Vec<Entry>>]>,
-    /// How many resets were heard of.
+    sets: Box<[Mutex<Vec<DeniedEntry>>]>,
+    /// How many resets were received.
     epoch: AtomicU64,
-    /// Entries of an earlier generation are forgotten.
+    /// Entries of an earlier generation do not count.
     generation: AtomicU64,
-    listens: AtomicBool,
+    is_subscribed: AtomicBool,
 }
 
-/// A key that is denied: how long, and where it stands with each rate, as far as that is still known.
+/// A denied key: for how long, and where it stands with each rate, as far as that is still known.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Denial {
     pub retry_after: Duration,
-    /// `None`: this rate has more room by now than when Redis last said.
+    /// `None`: this rate has more room by now than Redis answered.
     pub standings: SmallVec<[Option<Standing>; 4]>,
 }
 
@@ -49,16 +49,16 @@ pub struct Denial {
 pub type Denials = SmallVec<[Option<Denial>; 4]>;
 
 #[derive(Debug)]
-struct Entry {
+struct DeniedEntry {
     key: KeyHash,
     generation: u64,
-    /// What was denied is a request under this rule; under another one it may pass.
+    /// The denial is for this rule. Under another rule the request may pass.
     rule: Rule,
-    /// With these values; another one may be there already.
+    /// The denial is for these values. Other values may be known to the key.
     items: Items,
     standings: Box<[Standing]>,
-    /// When Redis said so, or before.
-    said: Timestamp,
+    /// Redis answered at this moment or later.
+    answered: Timestamp,
     until: Timestamp,
 }
 
@@ -71,41 +71,41 @@ impl DeniedUntil {
             sets: (0..sets).map(|_| Mutex::new(Vec::new())).collect(),
             epoch: AtomicU64::new(0),
             generation: AtomicU64::new(0),
-            listens: AtomicBool::new(false),
+            is_subscribed: AtomicBool::new(false),
         }
     }
 
-    /// What is known to be denied, where Redis would deny the batch and charge nothing for it.
+    /// The known denials of a batch, if Redis would deny the batch and charge nothing.
     pub fn answer(&self, batch: &Batch<'_>, now: Timestamp) -> Option<Denials> {
         // A denied attempt is charged.
         if batch.charges.iter().any(Charge::is_attempt) {
             return None;
         }
-        let believed = if self.listens.load(Ordering::Acquire) { BELIEVED } else { BELIEVED_UNHEARD };
-        // A client that is known by now must not be refused by what holds for others.
+        let max_age = if self.is_subscribed.load(Ordering::Acquire) { MAX_AGE } else { MAX_AGE_UNSUBSCRIBED };
+        // The client may be known by now, and must not be denied by a limit that does not hold for known clients.
         let holds = |charge: &Charge<'_>| batch.known.is_empty() || !charge.unless_known;
-        let find = |charge: &Charge<'_>| if holds(charge) { self.find(charge, now, Some(believed)) } else { None };
+        let find = |charge: &Charge<'_>| if holds(charge) { self.find(charge, now, Some(max_age)) } else { None };
         let denials: Denials = batch.charges.iter().map(find).collect();
-        let is_settled = |charge: &Charge<'_>| {
+        let is_denied = |charge: &Charge<'_>| {
             let mut together = batch.charges.iter().zip(&denials).filter(|(other, _)| charge.passes_with(other));
             together.any(|(_, denial)| denial.is_some())
         };
-        batch.charges.iter().all(is_settled).then_some(denials)
+        batch.charges.iter().all(is_denied).then_some(denials)
     }
 
-    /// What Redis has denied for longer than until now, whether or not it would be asked again if it answered.
+    /// The denial of a key that has not ended, however old the answer is.
     pub fn known(&self, charge: &Charge<'_>, now: Timestamp) -> Option<Denial> {
         self.find(charge, now, None)
     }
 
-    /// Which resets were heard of so far: asked for before Redis is asked, given back with its answer.
+    /// The current epoch: read before a call to Redis, and passed to [`DeniedUntil::note`] with its answer.
     pub fn epoch(&self) -> u64 {
         self.epoch.load(Ordering::Acquire)
     }
 
-    /// Notes what Redis answered to a batch that was sent at `sent`, or later. What was answered before a reset that
-    /// was heard of since `epoch` is not believed, nor a refusal while slots of this key are reserved in this process,
-    /// which may come back at any time. What was charged to a key ends what was known of it before.
+    /// Notes the verdicts of Redis for a batch that was sent at `sent` or later. An answer is ignored if a reset was
+    /// received since `epoch`. A denial is ignored while this process has reservations of the key, because they may be
+    /// given back at any time. A charge ends an earlier denial of its key.
     pub fn note(
         &self,
         batch: &Batch<'_>,
@@ -132,7 +132,7 @@ impl DeniedUntil {
         let denied = verdict.retry_after.or_else(|| used_up(charge.rule, &verdict.standings));
         let generation = self.generation.load(Ordering::Acquire);
         let mut entries = self.set(charge.key).lock();
-        // Looked at under the lock: whoever forgets this key now waits for it, and whoever did before has counted.
+        // Checked under the lock: a reset of this key either has changed the epoch already, or waits for the lock.
         if self.epoch() != epoch {
             return;
         }
@@ -143,20 +143,20 @@ impl DeniedUntil {
             }
             return;
         };
-        let entry = Entry {
+        let entry = DeniedEntry {
             key: charge.key,
             generation,
             rule: charge.rule.clone(),
             items: charge.items.clone(),
             standings: verdict.standings.as_slice().into(),
-            said: sent,
+            answered: sent,
             until: sent + span,
         };
         match found {
             Some(place) => entries[place] = entry,
             None if entries.len() < SET => entries.push(entry),
             None => {
-                // The one that ends first, or did: whoever it denied is asked about again.
+                // Replaces the denial that ends first, or has ended. For its key Redis is asked again.
                 let ends = |place: &usize| entries[*place].ends(generation);
                 let place = (0..entries.len()).min_by_key(ends).expect("it is full");
                 entries[place] = entry;
@@ -174,33 +174,33 @@ impl DeniedUntil {
         self.set(key).lock().retain(|entry| entry.key != key);
     }
 
-    /// Every reset from now on is heard of. Earlier ones may have been missed.
+    /// This process receives every reset from now on. It may have missed earlier ones.
     pub fn subscribed(&self) {
         self.server_emptied();
-        self.listens.store(true, Ordering::Release);
+        self.is_subscribed.store(true, Ordering::Release);
     }
 
-    /// Nothing that Redis said so far is believed any more: some server may have lost what it held.
+    /// Drops all denials, because a server may have lost its keys.
     pub fn server_emptied(&self) {
-        // In this order: what is noted under the new generation was asked for in the new epoch.
+        // In this order, so that every entry of the new generation is of a call in the new epoch.
         self.epoch.fetch_add(1, Ordering::AcqRel);
         self.generation.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// Resets are not heard of any more.
+    /// This process does not receive resets any more.
     pub fn unsubscribed(&self) {
-        self.listens.store(false, Ordering::Release);
+        self.is_subscribed.store(false, Ordering::Release);
     }
 
-    fn find(&self, charge: &Charge<'_>, now: Timestamp, believed: Option<Duration>) -> Option<Denial> {
+    fn find(&self, charge: &Charge<'_>, now: Timestamp, max_age: Option<Duration>) -> Option<Denial> {
         if !is_remembered(charge) {
             return None;
         }
         let set = self.set(charge.key).lock();
         let entry = set.iter().find(|entry| entry.key == charge.key)?;
         let is_current = entry.generation == self.generation.load(Ordering::Acquire);
-        let age = now.since(entry.said);
-        let is_fresh = believed.is_none_or(|believed| age < believed);
+        let age = now.since(entry.answered);
+        let is_fresh = max_age.is_none_or(|max_age| age < max_age);
         if !is_current || !is_fresh || entry.until <= now || !entry.is_about(charge) {
             return None;
         }
@@ -209,57 +209,57 @@ impl DeniedUntil {
             reset.map(|reset| Standing { reset, ..*standing })
         };
         let standings: SmallVec<[Option<Standing>; 4]> = entry.standings.iter().map(aged).collect();
-        // What is taken back is told of where a request that cost as much had no room: while nothing has any, that is
-        // so whatever it cost.
-        let is_shut = standings.iter().flatten().any(|standing| standing.remaining == 0);
-        if believed.is_some() && charge.waits_for_outcome() && !is_shut {
+        // When a charge is taken back, Redis publishes that only if a request of the same cost had no room. If some
+        // rate has no unit left, that is true for every cost.
+        let is_exhausted = standings.iter().flatten().any(|standing| standing.remaining == 0);
+        if max_age.is_some() && charge.waits_for_outcome() && !is_exhausted {
             return None;
         }
         Some(Denial { retry_after: entry.until.since(now), standings })
     }
 
-    fn set(&self, key: KeyHash) -> &Mutex<Vec<Entry>> {
+    fn set(&self, key: KeyHash) -> &Mutex<Vec<DeniedEntry>> {
         let sets = self.sets.len() as u64;
         let place = (u128::from(self.places.hash_one(key)) * u128::from(sets)) >> 64;
         &self.sets[usize::try_from(place).expect("below the number of sets")]
     }
 }
 
-impl Entry {
+impl DeniedEntry {
     fn is_about(&self, charge: &Charge<'_>) -> bool {
         self.rule == *charge.rule && self.items == charge.items
     }
 
-    /// What orders entries by how soon nothing is lost with them.
+    /// Orders entries by how soon they can be dropped.
     fn ends(&self, generation: u64) -> Timestamp {
         if self.generation == generation { self.until } else { Timestamp::EPOCH }
     }
 }
 
-/// Whether a refusal lasts until the time it names, or until it is told that there is room again: slots in flight come
-/// back at any time, and attempts put it off. What only delays refuses nothing. Of several different values some may
-/// have room before all have, and nobody is told.
+/// Whether a denial of this charge holds until the moment it names, or until a message about the key. That is not so
+/// for slots, which are given back at any time, nor for attempts, which put the moment off. A delay denies nothing. Of
+/// several distinct values some may have room before all have, and Redis publishes nothing then.
 fn is_remembered(charge: &Charge<'_>) -> bool {
     let is_one = !matches!(charge.rule, Rule::Distinct(_)) || charge.items.len() == 1;
     !charge.is_attempt() && !charge.is_slot() && charge.force != Force::Delay && is_one
 }
 
-/// How long the request that used up a budget has shut the door for all others.
+/// For how long a request that used up the budget makes Redis deny all others.
 ///
-/// Where one costs more than a unit, the reset of a rate says nothing about when that many have room.
+/// If a request costs more than a unit, the reset of a rate does not tell when that many units have room.
 fn used_up(rule: &Rule, standings: &[Standing]) -> Option<Duration> {
     let Rule::Rates { cost, .. } = rule else { return None };
     let spent = standings.iter().filter(|standing| cost.get() == 1 && standing.remaining == 0);
     spent.map(|standing| standing.reset).max()
 }
 
-/// How long an answer is believed without asking again. The worst clocks part by milliseconds in that time.
-const BELIEVED: Duration = Duration::from_secs(60);
+/// How long a denial is repeated without a call. Even bad clocks drift apart by only milliseconds in that time.
+const MAX_AGE: Duration = Duration::from_secs(60);
 
-/// How long an answer is believed while a reset would not be heard of.
-const BELIEVED_UNHEARD: Duration = Duration::from_millis(500);
+/// How long a denial is repeated while this process is not subscribed to resets.
+const MAX_AGE_UNSUBSCRIBED: Duration = Duration::from_millis(500);
 
-/// How many keys share a lock, and compete for room.
+/// How many keys share a lock and compete for room.
 const SET: usize = 8;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! What this process does about resets, whichever gateway was asked for one.
+//! Applies the resets of all gateways in this process.
 
 use super::process_hasher::process_hasher;
 use std::sync::Arc;
@@ -10,11 +10,11 @@ use super::memory::MemoryStore;
 use crate::clock::Timestamp;
 use crate::key::KeyHash;
 
-/// What is to be forgotten here when a key is reset.
+/// The tables of this process in which a reset removes keys.
 ///
-/// A reset is told to all gateways as text: the hashes of the keys, 32 hexadecimal digits each, spaces between them. One
-/// with a `+` before it was not reset: it had no room, and has some again. Before them all stands an `@` with the time of
-/// the server in us: what it has charged later was not reset.
+/// Redis publishes resets as text: the hashes of the keys, 32 hexadecimal digits each, separated by spaces. A key with
+/// a `+` before it was not reset: it had no room, and has some again. Before all keys stands an `@` with the time of
+/// the server in us: later charges were not reset.
 #[derive(Clone, Debug)]
 pub struct Resets {
     denied: Arc<DeniedUntil>,
@@ -26,7 +26,7 @@ impl Resets {
         Self { denied: Arc::clone(denied), local: Arc::clone(local) }
     }
 
-    /// What is no key in the message says nothing.
+    /// Applies a message. Words that are not keys are ignored.
     pub fn apply_message(&self, message: &[u8]) {
         if message::is_about_bans(message) {
             return message::apply_message(self.local.bans(), message);
@@ -41,51 +41,51 @@ impl Resets {
         }
     }
 
-    /// What was charged to the key counts no more, and it has room again: Redis is asked.
+    /// The key has room again, because a charge was taken back: the next request asks Redis.
     pub fn reopened(&self, key: KeyHash) {
         self.denied.reset(local_key(key));
     }
 
-    /// The bans of this process, which are told of the same way.
+    /// The bans of this process, which come on the same channel.
     pub(super) fn bans(&self) -> &Arc<Bans> {
         self.local.bans()
     }
 
-    /// What Redis has charged up to `until`, by its clock, where that is known.
+    /// Resets what Redis has charged to a key up to `until`, by its clock, if that is known.
     pub fn reset(&self, key: KeyHash, until: Option<Timestamp>) {
         let key = local_key(key);
         self.denied.reset(key);
         self.local.reset_now(key, until);
     }
 
-    /// From now on every reset is heard of; earlier ones may not have been. The same goes for bans.
+    /// This process receives every reset and ban from now on. It may have missed earlier ones.
     pub fn subscribed(&self) {
         self.denied.subscribed();
         self.bans().set_subscribed(true);
     }
 
-    /// A server may have lost what it held.
+    /// A server may have lost its keys.
     pub fn server_emptied(&self) {
         self.denied.server_emptied();
         self.bans().request_sync();
     }
 
-    /// Resets are not heard of any more.
+    /// This process does not receive resets and bans any more.
     pub fn unsubscribed(&self) {
         self.denied.unsubscribed();
         self.bans().set_subscribed(false);
     }
 }
 
-/// A shared key as the tables of this process know it: under a hash that nobody outside can compute, so that no
-/// stranger can choose keys that collide in them.
+/// The key under which the tables of this process have a shared key: hashed with a secret, so that no client can choose
+/// keys that collide in them.
 pub fn local_key(key: KeyHash) -> KeyHash {
     process_hasher().rehash(key)
 }
 
 fn key_of(word: &[u8]) -> Option<KeyHash> {
     let digits = std::str::from_utf8(word).ok().filter(|digits| digits.len() == DIGITS)?;
-    // A sign would be read as one.
+    // The parser would accept a sign.
     let are_digits = digits.bytes().all(|digit| digit.is_ascii_hexdigit());
     u128::from_str_radix(digits, 16).ok().filter(|_| are_digits).map(KeyHash)
 }
@@ -116,7 +116,7 @@ mod tests {
     use crate::store::memory::Settings;
 
     #[test]
-    fn what_one_gateway_says_another_forgets() {
+    fn a_reset_of_one_gateway_resets_the_key_in_another() {
         let local = Arc::new(MemoryStore::new(
             &Settings { max_keys: 100, snapshot: None },
             Clock::Manual(ManualClock::default()),
@@ -140,7 +140,7 @@ mod tests {
         let message = |before: &str, keys: &[KeyHash]| {
             keys.iter().map(|key| format!("{before}{:032x}", key.0)).collect::<Vec<_>>().join(" ")
         };
-        // What only has room again is still counted.
+        // A key that only has room again keeps its counts.
         resets.apply_message(message("+", &keys).as_bytes());
         assert_eq!(local.len(), 3);
         resets.apply_message(message("", &keys[1..]).as_bytes());

@@ -1,7 +1,7 @@
-//! What a gateway that counts in memory has to know again after a restart: who is banned and how often, which clients
-//! are known, what it signs with. Never what was counted.
+//! The snapshot of a gateway that counts in memory: bans, known clients and signing keys survive a restart, counts do
+//! not.
 //!
-//! One file that only its owner may read: it holds the secret that keys are hashed with.
+//! The snapshot is one file that only its owner may read, because it contains the secret that keys are hashed with.
 
 use std::ffi::OsString;
 use std::fs;
@@ -34,13 +34,13 @@ use crate::files;
 use crate::key::KeyHash;
 use crate::signing::KeySeed;
 
-/// What the file begins with; the digit is the version of what follows.
+/// The first bytes of the file; the digit is the version of the format.
 const MAGIC: &[u8] = b"portcullis state 1\n";
 
-/// What changed is written this soon, unless writing takes long.
+/// The pause between writes of changes, unless writing takes long.
 const PACE: Duration = Duration::from_secs(1);
 
-/// Writing takes no more than one part in so many of the time.
+/// Writing takes at most one part in this many of the time.
 const IDLE_PARTS: u32 = 20;
 
 /// Moments and spans are microseconds.
@@ -52,17 +52,17 @@ pub(super) struct SnapshotContent {
     known: Vec<(u128, Vec<(u64, u64)>)>,
 }
 
-/// Why there is nothing to be known again.
+/// Why a snapshot cannot be read.
 #[derive(Debug, thiserror::Error)]
 enum SnapshotError {
     #[error("{0}")]
     Io(#[from] io::Error),
-    #[error("it is damaged, or of another version")]
+    #[error("the snapshot is damaged, or of another version")]
     Damaged,
 }
 
-/// Reads what the process before this one has left. A file that cannot be read is told of, and is no reason not to
-/// start.
+/// Reads the snapshot of the last process. If the file cannot be read, this logs a warning and the gateway starts
+/// without it.
 pub fn restore(path: &Path, store: &mut MemoryStore) {
     let content = match read(path) {
         Ok(content) => content,
@@ -70,10 +70,10 @@ pub fn restore(path: &Path, store: &mut MemoryStore) {
         Err(error) => {
             let aside = beside(path, ".damaged");
             let is_kept = matches!(error, SnapshotError::Damaged) && fs::rename(path, &aside).is_ok();
-            let kept = if is_kept { format!("; it is kept as {}", aside.display()) } else { String::new() };
+            let kept = if is_kept { format!("; the file is kept as {}", aside.display()) } else { String::new() };
             warn!(
                 file = %path.display(),
-                "{}: {error}: no ban and no known client of before is known{kept}", path.display()
+                "{}: {error}: earlier bans and known clients are lost{kept}", path.display()
             );
             return;
         }
@@ -81,15 +81,15 @@ pub fn restore(path: &Path, store: &mut MemoryStore) {
     let (bans, known) = (content.bans.len(), content.known.len());
     store.hash_with(content.secret);
     content.put_into(store);
-    info!(file = %path.display(), "{}: {bans} bans and {known} known names were read", path.display());
+    info!(file = %path.display(), "{}: read {bans} bans and the known clients of {known} names", path.display());
 }
 
-/// What [`restore`] would read, for another process to [`import`].
+/// Writes the content of a snapshot, for another process to [`import`].
 pub fn export(store: &MemoryStore) -> io::Result<Vec<u8>> {
     encode(&SnapshotContent::of(store))
 }
 
-/// What another process knew is known here; `false`: it is damaged, or of another version.
+/// Takes over the snapshot of another process; `false`: it is damaged, or of another version.
 pub fn import(bytes: &[u8], store: &mut MemoryStore) -> bool {
     let Ok(content) = decode(bytes) else { return false };
     store.hash_with(content.secret);
@@ -97,8 +97,8 @@ pub fn import(bytes: &[u8], store: &mut MemoryStore) -> bool {
     true
 }
 
-/// What another process has come to know since it was asked first is known here, and nothing else. `false`: keys are
-/// hashed otherwise there.
+/// Takes over a newer snapshot of the same process in place of the first one. `false`: it is unreadable, or that
+/// process hashes keys with another secret.
 pub(super) fn import_update(bytes: &[u8], store: &MemoryStore) -> bool {
     match decode(bytes) {
         Ok(content) if content.secret == store.secret() => {
@@ -109,10 +109,10 @@ pub(super) fn import_update(bytes: &[u8], store: &MemoryStore) -> bool {
     }
 }
 
-/// The right to write the file, which one process at a time has.
+/// Writes the snapshot while this process is the one that may.
 #[derive(Debug)]
 pub struct SnapshotWriter {
-    /// `None`: nothing is to be written at all.
+    /// `None`: there is no snapshot.
     path: Option<PathBuf>,
     is_suspended: Mutex<bool>,
 }
@@ -122,12 +122,12 @@ impl SnapshotWriter {
         Self { path, is_suspended: Mutex::new(false) }
     }
 
-    /// Nothing is written from here on, nor is anything being written: the file is another process's.
+    /// Stops writing, because the file belongs to another process now. No write is under way when this returns.
     pub fn suspend(&self) {
         *self.is_suspended.lock() = true;
     }
 
-    /// The other process did not come to write.
+    /// Writes again, because the other process has not taken over.
     pub fn resume(&self) {
         *self.is_suspended.lock() = false;
     }
@@ -138,11 +138,11 @@ impl SnapshotWriter {
     }
 }
 
-/// Forgets bans that are over, and writes what changed, until it is stopped; then writes for the last time.
+/// Removes expired bans and writes changes until it is stopped, and then once more.
 pub async fn write_changes(writer: Arc<SnapshotWriter>, store: Arc<MemoryStore>, stop: CancellationToken) {
     let mut written = None;
     let mut pace = Duration::ZERO;
-    let mut is_well = true;
+    let mut is_writable = true;
     loop {
         let is_last = stop.run_until_cancelled(time::sleep(pace)).await.is_none();
         store.bans().remove_expired();
@@ -155,13 +155,13 @@ pub async fn write_changes(writer: Arc<SnapshotWriter>, store: Arc<MemoryStore>,
             let outcome = outcome.await.unwrap_or_else(|error| Err(io::Error::other(error)));
             pace = pace.max(begun.elapsed() * IDLE_PARTS);
             match outcome {
-                Ok(()) => (written, is_well) = (Some(mark), true),
+                Ok(()) => (written, is_writable) = (Some(mark), true),
                 Err(error) => {
-                    if is_well {
+                    if is_writable {
                         let name = path.display();
-                        warn!(file = %name, "{name}: {error}: bans would not survive a restart; it is tried again");
+                        warn!(file = %name, "{name}: {error}: a restart would lose bans and known clients; the gateway tries again");
                     }
-                    is_well = false;
+                    is_writable = false;
                 }
             }
         }
@@ -181,7 +181,7 @@ impl SnapshotContent {
         Self { secret: store.secret(), bans: bans.collect(), seeds: seeds.collect(), known: known.collect() }
     }
 
-    /// Replaces what the store knew.
+    /// Replaces the bans, signing keys and known clients of the store.
     fn put_into(self, store: &MemoryStore) {
         let before = store.bans().mark();
         self.bans.iter().filter_map(SavedBan::read).for_each(|record| store.bans().insert(record));
@@ -216,7 +216,7 @@ fn encode(content: &SnapshotContent) -> io::Result<Vec<u8>> {
     Ok([MAGIC, &checksum(&payload).to_le_bytes(), &payload].concat())
 }
 
-/// In one step: whoever reads finds the old or the new, whole.
+/// Replaces the file in one step, so that a reader sees either the old or the new snapshot.
 fn write(path: &Path, content: &SnapshotContent) -> io::Result<()> {
     let bytes = encode(content)?;
     let draft = beside(path, ".new");
@@ -238,7 +238,7 @@ fn beside(path: &Path, ending: &str) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// Tells a damaged file; whoever may write it may also write this.
+/// Detects damage, not forgery: a person who can write the file can write the checksum too.
 fn checksum(payload: &[u8]) -> u64 {
     let mut hasher = SipHasher24::new_with_key(b"portcullis-state");
     hasher.write(payload);

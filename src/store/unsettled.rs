@@ -1,4 +1,4 @@
-//! Which keys have reservations in this process that wait for their outcome.
+//! The reservations of this process that wait for their outcome.
 
 use std::collections::HashMap;
 use std::hash::BuildHasher;
@@ -20,65 +20,65 @@ use crate::pending_reservations::PendingReservations;
 use crate::pending_reservations::ReservationGuard;
 use crate::pending_reservations::ResetWatch;
 
-/// The keys under which a slot is reserved for a request whose outcome is not known. One for the process; only charges
-/// that count by outcome touch it.
+/// The keys with reservations whose outcome is not known yet. There is one for the process, and only charges that count
+/// by outcome use it.
 ///
-/// A key is noted for as long as someone watches it or holds a reservation for it, and leaves by itself. In front of a
-/// shared store keys are those of this process, see [`local_key`](super::resets::local_key).
+/// A key stays while it has a watch or a ticket. In front of a shared store keys are those of this process, see
+/// [`local_key`](super::resets::local_key).
 #[derive(Debug)]
 pub struct Unsettled {
     places: RandomState,
-    parts: Box<[Mutex<Part>]>,
+    parts: Box<[Mutex<WaitingKeys>]>,
 }
 
-/// The keys of a batch that wait for their outcome if they are charged, in its order.
-pub type Watches = SmallVec<[Option<ResetWatch>; 4]>;
+/// The watches of a batch, in its order; `None` for charges that do not wait for an outcome.
+pub type Watches = SmallVec<[Option<Watch>; 4]>;
 
 #[derive(Debug, Default)]
-struct Part {
-    keys: HashMap<KeyHash, Weak<PendingReservations>>,
-    /// How many keys there may be before those that left are looked for.
-    enough: usize,
+struct WaitingKeys {
+    keys: HashMap<KeyHash, Weak<Waiting>>,
+    /// With more keys than this, unused keys are removed.
+    prune_above: usize,
 }
 
 impl Unsettled {
-    /// What is to be known of the keys of a batch before a shared store decides it.
+    /// Watches the keys of a batch before a shared store decides it.
     pub fn watches(&self, batch: &Batch<'_>) -> Watches {
         let watch = |charge: &Charge<'_>| charge.waits_for_outcome().then(|| self.watch(charge.key));
         batch.charges.iter().map(watch).collect()
     }
 
-    /// Notes what a shared store has reserved, and shortens the waits it answered.
+    /// Notes the reservations that a shared store has made, and shortens its waits.
     pub fn note(&self, batch: &Batch<'_>, watches: Watches, verdicts: &mut [Verdict]) {
         for (watch, verdict) in watches.into_iter().zip(&mut *verdicts) {
             if let (Some(watch), Some(charged)) = (watch, &mut verdict.charged) {
-                // What was counted in this process has its reservation.
+                // A charge in this process has a ticket already.
                 let moment = charged.moment;
                 charged.reservation.get_or_insert_with(|| watch.reserve_shared(moment));
             }
         }
-        // Of the watches that are left none is this batch's own.
+        // The watches of this batch are gone now, so they do not count as reservations that may come.
         for (charge, verdict) in batch.charges.iter().zip(verdicts) {
             verdict.retry_after = verdict.retry_after.map(|wait| self.shortened(charge, wait));
         }
     }
 
-    /// To be called before anything is charged: a reset that is heard of meanwhile may have forgotten it.
-    pub fn watch(&self, key: KeyHash) -> ResetWatch {
+    /// Watches a key. Called before the charge, so that no reset in between is missed.
+    pub fn watch(&self, key: KeyHash) -> Watch {
         let mut part = self.part(key).lock();
         if let Some(waiting) = part.keys.get(&key).and_then(Weak::upgrade) {
             return waiting.watch();
         }
-        if part.keys.len() >= part.enough {
+        if part.keys.len() >= part.prune_above {
             part.keys.retain(|_, waiting| waiting.strong_count() > 0);
-            part.enough = (2 * part.keys.len()).max(FEW);
+            part.prune_above = (2 * part.keys.len()).max(FEW);
         }
         let waiting = Arc::new(PendingReservations::default());
         part.keys.insert(key, Arc::downgrade(&waiting));
         waiting.watch()
     }
 
-    /// The keys of which reservations wait, with how many do and how often each was reset before.
+    /// All keys with reservations: how many, and how often the key was reset before.
     pub fn all(&self) -> Vec<(KeyHash, u32, u32)> {
         let mut all = Vec::new();
         for part in &self.parts {
@@ -90,8 +90,8 @@ impl Unsettled {
         all
     }
 
-    /// Reservations that another process made before: so many of a key that was reset so often.
-    pub fn take_over(&self, key: KeyHash, count: u32, resets: u32) -> Vec<ReservationGuard> {
+    /// Takes over `count` reservations of another process, of a key that had been reset so often.
+    pub fn take_over(&self, key: KeyHash, count: u32, resets: u32) -> Vec<Ticket> {
         let mut part = self.part(key).lock();
         let known = part.keys.get(&key).and_then(Weak::upgrade);
         let waiting = known.unwrap_or_else(|| {
@@ -102,21 +102,21 @@ impl Unsettled {
         (0..count).map(|_| waiting.watch().with_resets(resets).reserve()).collect()
     }
 
-    /// Whether a reservation of this key waits for its outcome, and may come back.
+    /// Whether a reservation of this key waits for its outcome, and may be given back.
     pub fn any(&self, key: KeyHash) -> bool {
         let waiting = self.part(key).lock().keys.get(&key).and_then(Weak::upgrade);
         waiting.is_some_and(|waiting| waiting.is_some())
     }
 
-    /// The same, or a shared store is deciding about one: it answers what it decided first on one connection, and what it
-    /// decided then on another, so that a refusal may be heard of before the reservations that it is for.
+    /// The same, or a shared store is deciding about one. It answers on several connections, so a denial may arrive
+    /// before the reservations that caused it.
     pub fn may_be_any(&self, key: KeyHash) -> bool {
         let waiting = self.part(key).lock().keys.get(&key).and_then(Weak::upgrade);
         waiting.is_some_and(|waiting| waiting.may_be_some())
     }
 
-    /// What was counted under this key is forgotten, wherever that was decided: by a shared store, what it has charged up
-    /// to `until`, where that is known.
+    /// Voids the reservations of a key that was reset: those that a shared store has charged up to `until`, if that is
+    /// known.
     pub fn reset(&self, key: KeyHash, until: Option<Timestamp>) {
         let waiting = self.part(key).lock().keys.get(&key).and_then(Weak::upgrade);
         if let Some(waiting) = waiting {
@@ -124,13 +124,13 @@ impl Unsettled {
         }
     }
 
-    /// How long a denied request is to wait: where a slot may come back at any time, no longer than a moment.
+    /// How long a denied request is to wait: at most [`SHORT_WAIT`] if a reservation may be given back at any time.
     pub fn shortened(&self, charge: &Charge<'_>, wait: Duration) -> Duration {
-        let may_come_back = wait > A_MOMENT && charge.waits_for_outcome() && self.may_be_any(charge.key);
-        if may_come_back { A_MOMENT } else { wait }
+        let may_come_back = wait > SHORT_WAIT && charge.waits_for_outcome() && self.may_be_any(charge.key);
+        if may_come_back { SHORT_WAIT } else { wait }
     }
 
-    fn part(&self, key: KeyHash) -> &Mutex<Part> {
+    fn part(&self, key: KeyHash) -> &Mutex<WaitingKeys> {
         let parts = self.parts.len() as u64;
         let place = (u128::from(self.places.hash_one(key)) * u128::from(parts)) >> 64;
         &self.parts[usize::try_from(place).expect("below the number of parts")]
@@ -148,13 +148,13 @@ impl Default for Unsettled {
     }
 }
 
-/// More than cores, so that two seldom want the same one.
+/// More than cores, so that two cores seldom want the same one.
 const PARTS: usize = 32;
 
-/// So few keys are not worth a look.
+/// With fewer keys than this, unused keys are not removed.
 const FEW: usize = 64;
 
-const A_MOMENT: Duration = Duration::from_secs(1);
+const SHORT_WAIT: Duration = Duration::from_secs(1);
 
 #[cfg(test)]
 mod tests {
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reset_is_known_to_whoever_watched_before() {
+    fn a_reset_voids_what_was_watched_before() {
         let unsettled = Unsettled::default();
         let before = unsettled.watch(ALICE).reserve();
         let watched = unsettled.watch(ALICE);
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reset_that_is_heard_of_late_is_none_of_what_was_charged_after_it() {
+    fn a_late_reset_does_not_void_later_charges() {
         let unsettled = Unsettled::default();
         let at = Timestamp::from_micros;
         let shared = |micros| unsettled.watch(ALICE).reserve_shared(at(micros));
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_that_left_take_no_room() {
+    fn unused_keys_take_no_room() {
         let unsettled = Unsettled::default();
         let kept: Vec<_> = (0..1000).map(|number| unsettled.watch(KeyHash(number)).reserve()).collect();
         for number in 1000..100_000 {

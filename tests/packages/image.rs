@@ -90,7 +90,7 @@ fn a_redis_that_is_gone_takes_nobody_with_it(stack: &Stack) {
     docker(&["start", &redis]);
     eventually("the gateways have found it again", || {
         stack.health("redis") == "healthy"
-            && ["gateway-1", "gateway-2"].iter().all(|gateway| stack.log(gateway).contains("is back, it was away for"))
+            && ["gateway-1", "gateway-2"].iter().all(|gateway| stack.log(gateway).contains("is back, it was down for"))
     });
 }
 

@@ -27,7 +27,7 @@ async fn goes_and_comes(server: &RedisServer, cause: &str, break_it: &[&str], me
     assert!(waited < SOON / 2, "back after {waited:?}");
     let address = server.address().to_string();
     eventually("it is said to be back", || logged(&[&address, "is back, "]).len() == 1);
-    assert_eq!(logged(&[&address, "is away", cause]).len(), 1);
+    assert_eq!(logged(&[&address, "is down", cause]).len(), 1);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -71,7 +71,7 @@ async fn a_wrong_password_is_away_until_it_is_right() {
     let waited = reach.until_well("a").await;
     assert!(waited < SOON / 2, "back after {waited:?}");
     let address = server.address().to_string();
-    assert_eq!(logged(&[&address, "is away", "noauth"]).len(), 1);
+    assert_eq!(logged(&[&address, "is down", "noauth"]).len(), 1);
     assert_eq!(logged(&["right"]), [""; 0], "no password in the log");
 }
 
@@ -89,9 +89,9 @@ async fn a_server_that_is_not_what_the_configuration_says_is_told_in_words() {
     let server = RedisServer::start();
     let url = server.url();
     let told = [
-        (Mode::Single, format!("redis://{}/99", server.address()), "it has no database of that number"),
-        (Mode::Sentinel, url.clone(), "it is no sentinel"),
-        (Mode::Cluster, url, "it is none of a cluster"),
+        (Mode::Single, format!("redis://{}/99", server.address()), "it has no database with that number"),
+        (Mode::Sentinel, url.clone(), "it is not a sentinel"),
+        (Mode::Cluster, url, "it is not part of a cluster"),
     ];
     for (mode, url, words) in told {
         let _reach = Reach::begin(mode, &[url]).await;

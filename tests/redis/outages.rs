@@ -35,7 +35,7 @@ async fn a_start_without_redis_goes_on_and_recovers_by_itself() {
     reach.is_away_at_once("a").await;
     assert_eq!(reach.causes(), ["connection"]);
     let address = server.address().to_string();
-    assert_eq!(logged(&[&address, "is away", "`on_failure`"]).len(), 1);
+    assert_eq!(logged(&[&address, "is down", "`on_failure`"]).len(), 1);
     server.restart();
     let waited = reach.until_well("a").await;
     assert!(waited < SOON, "back after {waited:?}");

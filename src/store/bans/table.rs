@@ -136,7 +136,8 @@ impl Bans {
         self.clock.now()
     }
 
-    /// Bans for the next step of a ladder, as far as this process knows. `false`: a ban lasts already and stays as it is.
+    /// Bans for the next step of a ladder, as far as this process knows. `false`: a ban lasts already and stays as it
+    /// is.
     pub(in crate::store) fn ban_by_limit(
         &self,
         subject: BanSubject,

@@ -67,8 +67,8 @@ impl BanUpdate {
     }
 }
 
-/// Reads what Redis stores: `until length step since hand blob`. The moments are those of a clock that shows `theirs` when
-/// the clock of this process shows `ours`.
+/// Reads what Redis stores: `until length step since hand blob`. The moments are those of a clock that shows `theirs`
+/// when the clock of this process shows `ours`.
 pub(in crate::store) fn read_stored(id: BanId, text: &str, theirs: u64, ours: Timestamp) -> Option<BanRecord> {
     let mut words = text.splitn(6, ' ');
     let mut number = || words.next()?.parse::<u64>().ok();

@@ -25,7 +25,8 @@ impl BanVersion {
         Some(Self { begun: u64::from_str_radix(begun, 16).ok()?, changes: changes.parse().ok()? })
     }
 
-    /// Whether this version is `before` or a later one of the same hash, so that Redis has lost nothing between the two.
+    /// Whether this version is `before` or a later one of the same hash, so that Redis has lost nothing between the
+    /// two.
     pub(in crate::store) fn follows(self, before: Self) -> bool {
         self.begun == before.begun && self.changes >= before.changes
     }

@@ -50,7 +50,7 @@ fn denied_for(wait: u64) -> [Option<Verdict>; 1] {
     [Some(Verdict { retry_after: Some(seconds(wait)), standings, charged: None, is_exempt: false })]
 }
 
-/// Hears of resets, and knows that these keys are denied for so many seconds from second 100 on.
+/// A subscribed table in which these keys are denied for so many seconds from second 100 on.
 fn knowing(keys: &[(u128, u64)], rule: &Rule) -> DeniedUntil {
     let denied = DeniedUntil::new(1000);
     denied.subscribed();
@@ -93,7 +93,7 @@ fn another_rule_or_cost_is_asked_for() {
 }
 
 #[test]
-fn what_is_reserved_after_all_ends_a_refusal_and_begins_none() {
+fn a_key_that_is_reserved_after_all_ends_a_denial_and_begins_none() {
     let rule = pace("5/minute");
     let failures = batch([Charge { count: Count::Failures, ..charge(1, &rule) }]);
     let denied = knowing(&[(1, 30)], &rule);
@@ -109,7 +109,7 @@ fn what_is_reserved_after_all_ends_a_refusal_and_begins_none() {
 }
 
 #[test]
-fn what_may_be_taken_back_untold_is_asked_for() {
+fn redis_is_asked_about_a_charge_that_may_be_taken_back_silently() {
     let Rule::Rates { algorithm, rates, .. } = pace("5/minute; 9/hour") else { unreachable!("they are rates") };
     let dear = Rule::Rates { algorithm, rates, cost: NonZeroU32::new(3).expect("above zero") };
     let failures = batch([Charge { count: Count::Failures, ..charge(1, &dear) }]);
@@ -121,22 +121,22 @@ fn what_may_be_taken_back_untold_is_asked_for() {
         denied.note(batch, &[Some(verdict)], at(100), denied.epoch(), |_| false);
         denied
     };
-    // Some have room: who costs less is not denied, and where that is taken back nobody is told.
+    // Some units have room: a cheaper request is not denied, and taking it back is not published.
     let denied = noted(&failures, [standing(2, 20), standing(6, 20)]);
     assert!(denied.answer(&failures, at(100)).is_none());
     assert!(denied.known(&failures.charges[0], at(100)).is_some());
-    // None has, until some have.
+    // No unit has room: any that is taken back is published.
     let denied = noted(&failures, [standing(0, 20), standing(4, 30)]);
     assert_eq!(waits(&denied, &failures, at(119)), Some(vec![Some(31)]));
     assert!(denied.answer(&failures, at(120)).is_none());
-    // What is not taken back stays.
+    // A charge that is not taken back stays.
     let requests = batch([charge(1, &dear)]);
     let denied = noted(&requests, [standing(2, 20), standing(6, 20)]);
     assert_eq!(waits(&denied, &requests, at(149)), Some(vec![Some(1)]));
 }
 
 #[test]
-fn what_would_be_charged_though_it_is_denied_is_asked_for() {
+fn redis_is_asked_if_a_denied_request_would_be_charged() {
     let (rule, slots) = (pace("5/minute"), Rule::Concurrent(NonZeroU32::MIN));
     let denied = knowing(&[(1, 30), (2, 20)], &rule);
     let with = |other| batch([charge(1, &rule), other]);
@@ -169,7 +169,7 @@ fn a_slot_in_flight_may_come_back_at_any_time() {
 }
 
 #[test]
-fn a_reset_frees_a_key_and_what_was_answered_before_it_is_not_believed() {
+fn a_reset_frees_a_key_and_answers_from_before_it_are_ignored() {
     let rule = pace("5/minute");
     let denied = knowing(&[(1, 30), (2, 30)], &rule);
     let (one, two) = (batch([charge(1, &rule)]), batch([charge(2, &rule)]));
@@ -183,7 +183,7 @@ fn a_reset_frees_a_key_and_what_was_answered_before_it_is_not_believed() {
 }
 
 #[test]
-fn while_resets_are_not_heard_of_redis_is_asked_twice_a_second() {
+fn without_a_subscription_redis_is_asked_twice_a_second() {
     let rule = pace("5/minute");
     let denied = knowing(&[(1, 30)], &rule);
     let one = batch([charge(1, &rule)]);
@@ -191,7 +191,7 @@ fn while_resets_are_not_heard_of_redis_is_asked_twice_a_second() {
     denied.unsubscribed();
     assert!(denied.answer(&one, later).is_some());
     assert!(denied.answer(&one, later + Duration::from_millis(1)).is_none());
-    // Where nobody can be asked, it is still known.
+    // In an outage the denial is still known.
     assert!(denied.known(&one.charges[0], at(129)).is_some() && denied.known(&one.charges[0], at(130)).is_none());
 
     let before = denied.epoch();
@@ -202,7 +202,7 @@ fn while_resets_are_not_heard_of_redis_is_asked_twice_a_second() {
 }
 
 #[test]
-fn nothing_is_believed_of_a_redis_that_may_have_lost_it() {
+fn no_denial_is_repeated_of_a_redis_that_may_have_lost_it() {
     let rule = pace("5/minute");
     let denied = knowing(&[(1, 30)], &rule);
     let one = batch([charge(1, &rule)]);
@@ -213,7 +213,7 @@ fn nothing_is_believed_of_a_redis_that_may_have_lost_it() {
     assert!(denied.answer(&one, at(101)).is_none(), "it was answered before");
     denied.note(&one, &denied_for(30), at(101), denied.epoch(), |_| false);
     assert!(denied.answer(&one, at(102)).is_some());
-    // Resets are heard of as before: only while they are not, is this too old.
+    // The subscription lasts: only without it this would be too old.
     denied.unsubscribed();
     denied.server_emptied();
     denied.note(&one, &denied_for(30), at(101), denied.epoch(), |_| false);
@@ -221,7 +221,7 @@ fn nothing_is_believed_of_a_redis_that_may_have_lost_it() {
 }
 
 #[test]
-fn a_long_refusal_is_asked_about_again_before_clocks_can_part() {
+fn redis_is_asked_again_about_a_long_denial_before_clocks_drift_apart() {
     let rule = pace("5/day");
     let denied = knowing(&[(1, 80_000)], &rule);
     let one = batch([charge(1, &rule)]);
@@ -230,7 +230,7 @@ fn a_long_refusal_is_asked_about_again_before_clocks_can_part() {
 }
 
 #[test]
-fn a_request_that_passes_after_all_ends_a_refusal() {
+fn a_request_that_passes_after_all_ends_a_denial() {
     let rule = pace("5/minute");
     let denied = knowing(&[(1, 30)], &rule);
     let one = batch([charge(1, &rule)]);
@@ -252,7 +252,7 @@ fn it_is_bounded_and_what_ends_first_goes_first() {
     let known =
         |keys: std::ops::Range<u128>| keys.filter(|key| denied.known(&charge(*key, &rule), at(101)).is_some()).count();
     assert!(known(0..1000) <= 80);
-    // Ten sets of eight: only where more than eight of the forty share a set is one of them lost.
+    // Ten sets of eight: a key is lost only if more than eight of the forty share its set.
     assert!(known(0..40) >= 20, "{}", known(0..40));
 }
 

@@ -11,8 +11,8 @@ use crate::store::bans::BanSubject;
 use crate::store::bans::ban::BanRecord;
 
 impl Failover {
-    /// Returns the ban, and whether it begins now: a ban that lasts already stays as it is. The work continues if the caller
-    /// is dropped.
+    /// Returns the ban, and whether it begins now: a ban that lasts already stays as it is. The work continues if the
+    /// caller is dropped.
     pub(in crate::store) async fn ban_by_limit(
         &self,
         subject: BanSubject,

@@ -7,8 +7,8 @@ use crate::limit::Rate;
 use crate::limit::Rates;
 use crate::limit::Rule;
 
-/// The share of one of `nodes` gateways: each count divided by their number and rounded down, but at least enough for one
-/// request.
+/// The share of one of `nodes` gateways: each count divided by their number and rounded down, but at least enough for
+/// one request.
 pub(super) fn share(rule: &Rule, nodes: NonZeroU32) -> Rule {
     let part = |count: NonZeroU32, least: NonZeroU32| NonZeroU32::new(count.get() / nodes).unwrap_or(least).max(least);
     match rule {

@@ -97,8 +97,8 @@ impl Failover {
         self.redis.shared()
     }
 
-    /// Appends an entry to a stream in Redis, and trims the stream to about `max` entries. Fails with the error text of the
-    /// server.
+    /// Appends an entry to a stream in Redis, and trims the stream to about `max` entries. Fails with the error text of
+    /// the server.
     pub async fn append(
         &self,
         key: &str,
@@ -132,8 +132,8 @@ impl Failover {
         self.redis.tasks()
     }
 
-    /// The verdicts for a batch that Redis has denied before. Keys without a known denial stand as they are counted in this
-    /// process. That is never more than Redis has counted, so whatever denies here would deny there as well.
+    /// The verdicts for a batch that Redis has denied before. Keys without a known denial stand as they are counted in
+    /// this process. That is never more than Redis has counted, so whatever denies here would deny there as well.
     fn deny(&self, here: &Batch<'_>, denials: Denials) -> Vec<Verdict> {
         let remembered = self.local.is_known(here);
         let verdict = |(charge, denial): (&Charge<'_>, Option<Denial>)| match denial {

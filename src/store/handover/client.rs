@@ -79,7 +79,8 @@ impl SuccessorClient {
         client
     }
 
-    /// Has the successor decide a batch. If the caller is dropped, the slots and reservations of the batch are given back.
+    /// Has the successor decide a batch. If the caller is dropped, the slots and reservations of the batch are given
+    /// back.
     pub(in crate::store) async fn decide(self: &Arc<Self>, batch: OwnedBatch) -> Result<HandoverReply, StoreError> {
         self.request(HandoverRequest::Decide(batch.clone()), Some(batch)).await
     }

@@ -1,8 +1,8 @@
 //! Moves the counts in memory to the process that takes over, so that only one process counts at any moment.
 //!
-//! The old process, the *predecessor*, freezes its counts, sends them to its *successor*, and asks the successor from then
-//! on: what the predecessor still serves is counted there. The successor decides nothing before it is told that the counts
-//! are its own. Requests for frozen counts wait. If the successor does not start to serve, the counts thaw.
+//! The old process, the *predecessor*, freezes its counts, sends them to its *successor*, and asks the successor from
+//! then on: what the predecessor still serves is counted there. The successor decides nothing before it is told that
+//! the counts are its own. Requests for frozen counts wait. If the successor does not start to serve, the counts thaw.
 //!
 //! - [`state`]: which process has the counts.
 //! - [`message`], `frame`: requests and replies between the two, and how they are written.

@@ -61,8 +61,8 @@ impl PausedSession {
 }
 
 impl Session {
-    /// Replies until the predecessor is gone or the session is paused. If it is gone, its slots are given back; if it is
-    /// paused, it keeps its reservations.
+    /// Replies until the predecessor is gone or the session is paused. If it is gone, its slots are given back; if it
+    /// is paused, it keeps its reservations.
     async fn serve(mut self, pause_request: PauseRequest) {
         let paused = tokio::select! {
             sender = pause_request => sender.ok(),
@@ -214,8 +214,8 @@ impl PredecessorReservations {
         charged
     }
 
-    /// Gives back all slots, because the predecessor is gone. Its other reservations stay charged, because their outcome
-    /// will never be known.
+    /// Gives back all slots, because the predecessor is gone. Its other reservations stay charged, because their
+    /// outcome will never be known.
     async fn release_all(self, store: &MemoryStore) {
         for (key, count) in self.slots {
             let released: SmallVec<[_; 4]> = (0..count).map(|_| Settlement::Release(key)).collect();

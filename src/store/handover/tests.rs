@@ -44,7 +44,7 @@ fn clock() -> ManualClock {
     ManualClock::at(Timestamp::from_micros(1_700_000_000_000_000))
 }
 
-/// Every kind of memory that a key has.
+/// A rule of every kind.
 fn rules() -> Vec<Rule> {
     let rates = || "3/second; 7 per 4 seconds".parse().expect("rates");
     let of = |algorithm, cost: u32| Rule::Rates { algorithm, rates: rates(), cost: cost.try_into().expect("a cost") };
@@ -63,7 +63,7 @@ fn charge(rule: &Rule, key: u128, item: u64) -> Charge<'_> {
     let is_slot = matches!(rule, Rule::Concurrent(_));
     Charge {
         limit: 0,
-        // Some in each shard.
+        // Keys in several shards.
         key: KeyHash(key << 64 | key),
         rule,
         count: if key.is_multiple_of(2) && !is_slot { Count::Failures } else { Count::Requests },
@@ -78,7 +78,7 @@ fn one(charge: Charge<'_>) -> Batch<'_> {
     Batch { charges: smallvec![charge], ..Batch::default() }
 }
 
-/// Has one process take over from another.
+/// Lets one process take over from another.
 async fn hand_over(from: &Arc<MemoryStore>, clock: &ManualClock) -> Arc<MemoryStore> {
     let mut to = store(clock);
     to.hash_with(from.secret());
@@ -105,7 +105,7 @@ async fn hand_over(from: &Arc<MemoryStore>, clock: &ManualClock) -> Arc<MemorySt
     to
 }
 
-/// What a process does, and which one.
+/// What one of the processes does.
 #[derive(Clone, Debug)]
 enum Step {
     Decide { by: usize, key: u128, rule: usize, item: u64 },
@@ -125,7 +125,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     vec(step, 0..60)
 }
 
-/// What is under way: who decided it, and what was charged by the processes and by the one that never moves.
+/// A request under way: which process decided it, and the charges of the processes and of the store that never moves.
 struct UnderWay {
     by: usize,
     rule: usize,
@@ -140,7 +140,7 @@ fn settlement<'p>(of: &'p UnderWay, charge: &'p Charge<'p>, charged: &'p Charged
         (Rule::Concurrent(_), _) => Settlement::Release(key),
         (_, 0) if of.key.is_multiple_of(2) => Settlement::TakeBack { key, rule, charged },
         (_, 1) => Settlement::Reset { key, charged: Some(charged) },
-        // What waits for its outcome was charged already.
+        // A charge that waits for its outcome was made already.
         (_, 2) if !of.key.is_multiple_of(2) => Settlement::Charge { key, rule, items },
         _ => Settlement::Keep { key, rule, items, charged },
     }
@@ -226,7 +226,7 @@ proptest! {
 }
 
 #[test]
-fn what_is_asked_of_frozen_counts_waits_and_is_decided_here_when_they_thaw() {
+fn a_request_for_frozen_counts_waits_and_is_decided_here_when_they_thaw() {
     run(async {
         let (clock, rules) = (clock(), rules());
         let store = Arc::new(store(&clock));
@@ -243,7 +243,7 @@ fn what_is_asked_of_frozen_counts_waits_and_is_decided_here_when_they_thaw() {
 }
 
 #[test]
-fn a_decision_that_nobody_waits_for_keeps_no_slot() {
+fn a_decision_whose_caller_has_left_keeps_no_slot() {
     run(async {
         let (clock, rules) = (clock(), rules());
         let before = Arc::new(store(&clock));
@@ -251,10 +251,10 @@ fn a_decision_that_nobody_waits_for_keeps_no_slot() {
         let batch = one(charge(&rules[6], 1, 0));
         for _ in 0..5 {
             let mut asked = Box::pin(before.decide(&batch));
-            // Asked, and not answered yet.
+            // The request is sent, and there is no reply yet.
             assert!((&mut asked).now_or_never().is_none());
         }
-        // What is told later is told after that.
+        // Later requests arrive after these.
         let key = batch.charges[0].key;
         before.settle(&[Settlement::Release(key)]).await.expect("it is told");
         before.settle(&[Settlement::Release(key)]).await.expect("it is told");
@@ -284,7 +284,7 @@ fn bans_of_either_process_hold_in_the_other() {
 }
 
 #[test]
-fn a_successor_that_is_gone_denies_and_keeps_nobody_waiting() {
+fn requests_fail_at_once_when_the_successor_is_gone() {
     run(async {
         let (clock, rules) = (clock(), rules());
         let store = Arc::new(store(&clock));

@@ -146,8 +146,8 @@ impl ReceivedCounts {
         self.store.len()
     }
 
-    /// Starts the sessions of all predecessors on the runtime of the caller: of the one at the other end of `stream`, and
-    /// of those before it. `draining` is sent when the one at the other end accepts no more connections.
+    /// Starts the sessions of all predecessors on the runtime of the caller: of the one at the other end of `stream`,
+    /// and of those before it. `draining` is sent when the one at the other end accepts no more connections.
     pub fn begin(self, stream: UnixStream, draining: oneshot::Sender<()>) {
         let Self { store, reservations, mut paused } = self;
         let (received, unsent) = (Vec::new(), Vec::new());

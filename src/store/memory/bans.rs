@@ -20,8 +20,8 @@ use crate::store::handover::message::HandoverReply;
 use crate::store::handover::message::HandoverRequest;
 
 impl MemoryStore {
-    /// Returns the ban that begins now, or the one that lasts already. If the process that has taken over is gone, the ban
-    /// holds in this process.
+    /// Returns the ban that begins now, or the one that lasts already. If the process that has taken over is gone, the
+    /// ban holds in this process.
     pub(in crate::store) async fn ban_by_limit(&self, subject: BanSubject, ladder: &Ladder, reason: &Arc<str>) -> Ban {
         loop {
             if let Ok(record) = self.try_ban_by_limit(&subject, ladder, reason) {

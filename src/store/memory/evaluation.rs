@@ -36,8 +36,8 @@ impl<'b, 'p> ChargeEvaluation<'b, 'p> {
         self.opens.is_none()
     }
 
-    /// Whether it is charged, given whether the request passes. A denied request counts as an attempt, but never takes a
-    /// slot.
+    /// Whether it is charged, given whether the request passes. A denied request counts as an attempt, but never takes
+    /// a slot.
     pub(super) fn is_charged(&self, passes: bool) -> bool {
         (passes && self.charge.is_charged_with(self.has_room())) || self.charge.is_attempt()
     }

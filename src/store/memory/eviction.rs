@@ -1,5 +1,5 @@
-//! Which key is evicted when there is no room: an expired one, else the one with the most budget left, never one that is
-//! refusing requests.
+//! Which key is evicted when there is no room: an expired one, else the one with the most budget left, never one that
+//! is refusing requests.
 
 use std::time::Duration;
 

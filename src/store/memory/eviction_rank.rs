@@ -12,7 +12,8 @@ use crate::limit::State;
 /// How much would be lost if a key were evicted, as of its last charge.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub(super) struct EvictionRank {
-    /// Until when the key refuses requests: long ago if it refuses none, [`Seconds::NEVER`] while requests are in flight.
+    /// Until when the key refuses requests: long ago if it refuses none, [`Seconds::NEVER`] while requests are in
+    /// flight.
     pub(super) refuses_until: Seconds,
     /// The share of the budget that is left, or will be when it next has room, in 65536ths.
     pub(super) left: u32,

@@ -12,7 +12,8 @@ use crate::store::handover::CountsMoved;
 use crate::store::unsettled::was_reset;
 
 impl MemoryStore {
-    /// Settles in this order, and returns how many were settled. The counts of the others have moved to another process.
+    /// Settles in this order, and returns how many were settled. The counts of the others have moved to another
+    /// process.
     pub(in crate::store) fn settle_here(&self, settlements: &[Settlement<'_>]) -> usize {
         let moved = settlements.iter().position(|settlement| self.try_settle(settlement).is_err());
         moved.unwrap_or(settlements.len())

@@ -92,8 +92,8 @@ impl Shard {
         &self.entries[place].state
     }
 
-    /// Begins to remember a new key. If there is no room, it takes the place of another key, but of none in `batch`, which
-    /// are about to be charged.
+    /// Begins to remember a new key. If there is no room, it takes the place of another key, but of none in `batch`,
+    /// which are about to be charged.
     pub(super) fn admit(
         &mut self,
         key: KeyHash,

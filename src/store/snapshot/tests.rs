@@ -68,7 +68,7 @@ fn a_damaged_file_is_put_aside_and_stops_nothing() {
 }
 
 #[tokio::test]
-async fn what_changed_is_written_soon_and_at_the_end() {
+async fn changes_are_written_soon_and_at_the_end() {
     let (folder, clock) = (TempDir::new().expect("a folder"), clock());
     let path = folder.path().join("state");
     let (store, stop) = (Arc::new(store(&clock)), CancellationToken::new());
@@ -86,7 +86,7 @@ async fn what_changed_is_written_soon_and_at_the_end() {
 }
 
 #[tokio::test]
-async fn who_laid_down_the_pen_writes_nothing_until_it_is_taken_up() {
+async fn a_suspended_writer_writes_nothing_until_it_is_resumed() {
     let (folder, clock) = (TempDir::new().expect("a folder"), clock());
     let path = folder.path().join("state");
     let store = Arc::new(store(&clock));
@@ -105,7 +105,7 @@ async fn who_laid_down_the_pen_writes_nothing_until_it_is_taken_up() {
 }
 
 #[test]
-fn what_is_exported_is_known_elsewhere_and_anything_else_is_not() {
+fn an_exported_snapshot_can_be_imported_and_other_bytes_cannot() {
     let clock = clock();
     let before = store(&clock);
     let network = BanSubject::Address("203.0.113.0/24".parse().expect("a network"));

@@ -45,7 +45,7 @@ enum Event {
     Asks(Vec<(u128, Force)>, Duration),
     /// The oldest answer under way arrives.
     Answered,
-    /// Another gateway lets somebody pass, if there is room.
+    /// Another gateway lets a request pass, if there is room.
     Elsewhere(u128),
     Reset(u128),
 }
@@ -95,7 +95,7 @@ proptest! {
     ) {
         let hand = ManualClock::at(at(1_000_000));
         let truth = MemoryStore::new(&Settings { max_keys: 100, snapshot: None }, Clock::Manual(hand.clone()));
-        // The clock of this gateway shows something else, and runs as fast.
+        // The clock of this gateway shows another time, and runs at the same speed.
         let here = || hand.now() + Duration::from_micros(ahead);
         let denied = DeniedUntil::new(1000);
         denied.subscribed();

@@ -48,8 +48,8 @@ pub(in crate::store::redis) fn read(value: &Value, charges: &[&Charge<'_>]) -> O
     numbers.next().is_none().then_some(verdicts)
 }
 
-/// Reads the answer to settlements: whether the message to all gateways could be sent, the moment, and the places of the
-/// settlements whose key has room again.
+/// Reads the answer to settlements: whether the message to all gateways could be sent, the moment, and the places of
+/// the settlements whose key has room again.
 pub(in crate::store::redis) fn settled(value: &Value) -> Option<(bool, Timestamp, Vec<usize>)> {
     let Value::Array(numbers) = value else { return None };
     let number = |value: &Value| if let Value::Int(number) = value { Some(*number) } else { None };

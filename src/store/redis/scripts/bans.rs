@@ -68,7 +68,8 @@ impl BanCall<'_> {
         self.call("lift", &id.to_string())
     }
 
-    /// Reads a page of bans and the cursor of the next page. The first cursor is `0`, and so is the one after the last page.
+    /// Reads a page of bans and the cursor of the next page. The first cursor is `0`, and so is the one after the last
+    /// page.
     pub(in crate::store::redis) fn page(&self, cursor: &str) -> Invocation {
         self.call("load", cursor)
     }

@@ -164,8 +164,8 @@ impl SettlementCode {
     const ALL: [Self; 5] = [Self::Release, Self::TakeBack, Self::Charge, Self::Reset, Self::Remember];
 }
 
-/// Replaces the names of constants in Lua code by their values. Lua has no constants, and each read of a script's local by
-/// a function costs the server more than a tenth of a microsecond.
+/// Replaces the names of constants in Lua code by their values. Lua has no constants, and each read of a script's local
+/// by a function costs the server more than a tenth of a microsecond.
 pub(super) fn with_values(lua: &str) -> String {
     let is_of_name = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
     let mut text = String::with_capacity(lua.len());

@@ -33,7 +33,8 @@ pub struct DecisionCall<'g, 'p> {
     /// The number under which this process takes slots.
     pub holder: u32,
     pub charges: &'g [&'g Charge<'p>],
-    /// The client is known if each of these is known. Their keys are in the same hash slot. Empty if no charge depends on it.
+    /// The client is known if each of these is known. Their keys are in the same hash slot. Empty if no charge depends
+    /// on it.
     pub known: &'g [KnownClientKey],
 }
 
@@ -92,7 +93,8 @@ impl DecisionCall<'_, '_> {
 }
 
 impl SlotLeases<'_> {
-    /// The call that renews the leases for another [`LEASE`]. Its answer is not used: a slot that Redis has lost stays lost.
+    /// The call that renews the leases for another [`LEASE`]. Its answer is not used: a slot that Redis has lost stays
+    /// lost.
     pub fn renew(&self) -> Invocation {
         let script = text::renewing();
         let mut command = command_of(script, self.prefix, self.keys.len(), self.keys.iter().copied());
@@ -102,7 +104,8 @@ impl SlotLeases<'_> {
 }
 
 /// The call that settles keys of one hash slot. The script publishes on `channel` which keys were reset and which have
-/// room again, see [`Resets`](crate::store::resets::Resets). [`answer::settled`](super::answer::settled) reads its answer.
+/// room again, see [`Resets`](crate::store::resets::Resets). [`answer::settled`](super::answer::settled) reads its
+/// answer.
 pub fn settle(prefix: &str, channel: &str, time: &Time, entries: &[KeySettlement<'_>]) -> Invocation {
     let counted = entries.iter().filter_map(|entry| match entry.action {
         SettlementAction::TakeBack { rule, .. } | SettlementAction::Charge { rule, .. } => Some(rule),

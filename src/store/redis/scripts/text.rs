@@ -1,4 +1,5 @@
-//! The text of the scripts: the files that the charges need, joined. A batch of logs does not pay for the other algorithms.
+//! The text of the scripts: the files that the charges need, joined. A batch of logs does not pay for the other
+//! algorithms.
 
 use std::borrow::Cow;
 use std::sync::LazyLock;

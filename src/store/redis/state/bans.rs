@@ -95,8 +95,8 @@ impl RedisStore {
     }
 }
 
-/// Follows the bans in Redis for ever, over connections of its own: loads them at first and whenever a change may have been
-/// missed. Messages bring all other changes.
+/// Follows the bans in Redis for ever, over connections of its own: loads them at first and whenever a change may have
+/// been missed. Messages bring all other changes.
 pub(in crate::store::redis) async fn follow(shared: Arc<SharedRedis>, bans: Arc<Bans>) {
     let links = Links::unobserved(&shared);
     let name = name(&shared.settings.key_prefix);
@@ -156,8 +156,8 @@ struct PublishPermission {
 }
 
 impl PublishPermission {
-    /// Other gateways most likely have the same permissions: if this one may not publish, it cannot rely on their messages
-    /// and has to ask.
+    /// Other gateways most likely have the same permissions: if this one may not publish, it cannot rely on their
+    /// messages and has to ask.
     async fn is_denied(&mut self, shared: &SharedRedis, links: &Links) -> bool {
         if self.checked.is_some_and(|checked| !self.is_denied || checked.elapsed() < PERMISSION_PACE) {
             return self.is_denied;

@@ -1,5 +1,5 @@
-//! Decisions that finish even if their client has left, so that a client that hangs up leaves neither a slot nor half of a
-//! decision behind.
+//! Decisions that finish even if their client has left, so that a client that hangs up leaves neither a slot nor half
+//! of a decision behind.
 
 use std::mem;
 use std::sync::Arc;

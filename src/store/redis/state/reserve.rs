@@ -153,7 +153,8 @@ impl RedisCore {
                 if !is_denied(batch, &verdicts, Force::Binding) {
                     continue;
                 }
-                // Gives back what the other parts reserved, and asks the remaining ones whether they deny too, all at once.
+                // Gives back what the other parts reserved, and asks the remaining ones whether they deny too, all at
+                // once.
                 let later = &binding[position + 1..];
                 let returned = to_return(batch, &verdicts);
                 let give_back = timeout_at(deadline, self.give_back(parts, &verdicts, &returned, holder));
@@ -205,7 +206,8 @@ impl RedisCore {
         answer::read(&answer, &part.charges)
     }
 
-    /// Gives back what was charged at these places, with one call for each part. A call without an answer is not repeated.
+    /// Gives back what was charged at these places, with one call for each part. A call without an answer is not
+    /// repeated.
     pub(in crate::store::redis) async fn give_back(
         &self,
         parts: &[SlotCharges<'_, '_>],

@@ -107,7 +107,8 @@ async fn wait_for_end(shared: &SharedRedis, node: &Arc<RedisNode>, connection: &
                 }
             }
             _ = round.tick() => {
-                // A device in between may have dropped the connection silently. A server that is down sends nothing anyway.
+                // A device in between may have dropped the connection silently. A server that is down sends nothing
+                // anyway.
                 let ping = redis::cmd("PING");
                 let answered = time::timeout(PATIENCE, connection.ask(&ping)).await.is_ok();
                 if !answered && node.is_up() {

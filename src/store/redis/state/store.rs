@@ -78,7 +78,8 @@ impl RedisStore {
         self.core.look(batch, remembered).await
     }
 
-    /// Takes back what was charged at these places of the batch, because another store denied the request. A task does it.
+    /// Takes back what was charged at these places of the batch, because another store denied the request. A task does
+    /// it.
     pub fn give_back(&self, batch: &Batch<'_>, decided: &mut RedisDecision, places: &[usize]) {
         detached::give_back(&self.core, batch, decided, places);
     }

@@ -95,8 +95,8 @@ async fn view(
     Ok(view)
 }
 
-/// Asks these servers at the same time, over existing connections where there are any. Returns their views, and the last
-/// fault of the servers that did not answer.
+/// Asks these servers at the same time, over existing connections where there are any. Returns their views, and the
+/// last fault of the servers that did not answer.
 async fn ask_all(
     shared: &Arc<SharedRedis>,
     links: &[ClusterLink],

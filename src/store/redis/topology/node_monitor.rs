@@ -1,5 +1,5 @@
-//! Monitors one server: probes it while it is down, logs when it goes down and comes up, and asks from time to time how many
-//! keys it has.
+//! Monitors one server: probes it while it is down, logs when it goes down and comes up, and asks from time to time how
+//! many keys it has.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -26,8 +26,8 @@ use crate::store::resets::Resets;
 /// How often the monitor probes a server that is down.
 const PACE: Duration = Duration::from_millis(100);
 
-/// How long a probe waits for a server that is down. A hanging server answers on the same connection as soon as it wakes;
-/// after this time the monitor connects anew, because a device in between may have dropped the connection.
+/// How long a probe waits for a server that is down. A hanging server answers on the same connection as soon as it
+/// wakes; after this time the monitor connects anew, because a device in between may have dropped the connection.
 const DOWN_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// How long a probe waits for a server that is up.

@@ -63,7 +63,8 @@ pub(in crate::store::redis) async fn follow(shared: Arc<SharedRedis>) {
     }
 }
 
-/// Requests a refresh whenever a sentinel announces a new master, for ever. Subscribes to the first sentinel that answers.
+/// Requests a refresh whenever a sentinel announces a new master, for ever. Subscribes to the first sentinel that
+/// answers.
 pub(in crate::store::redis) async fn listen(shared: Arc<SharedRedis>) {
     loop {
         for url in &shared.settings.urls {

@@ -130,8 +130,8 @@ impl SharedRedis {
         self.topology.map().masters.iter().map(|node| node.keys.load(Ordering::Relaxed)).sum()
     }
 
-    /// Takes slots under a new number from now on. Slots whose answers were lost in an outage are under the old number, so
-    /// they are not renewed and end with their leases.
+    /// Takes slots under a new number from now on. Slots whose answers were lost in an outage are under the old number,
+    /// so they are not renewed and end with their leases.
     pub(in crate::store::redis) fn rotate_holder(&self) {
         self.holder.store(fastrand::u32(..), Ordering::Release);
     }

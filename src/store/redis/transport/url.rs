@@ -51,7 +51,8 @@ impl Url {
         }
     }
 
-    /// The first part in which another URL differs, apart from the server. URLs of one store differ only in their servers.
+    /// The first part in which another URL differs, apart from the server. URLs of one store differ only in their
+    /// servers.
     pub fn differs(&self, other: &Self) -> Option<&'static str> {
         let compared = [
             ("user", self.login.user != other.login.user),

@@ -1,9 +1,9 @@
--- The bans of all gateways.
+-- Stores the bans of all gateways.
 --
--- KEYS[1]: a hash of the bans under their ids; KEYS[2] and KEYS[3]: when those by limits, and those by hand, end for
--- good. ARGV: what is done, the id of the ban, where changes are told, the number that a new hash would get, the time
--- or nothing where it is this server's, and what belongs to what is done.
-local what, id, channel, draw = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
+-- KEYS[1]: a hash of the bans by id; KEYS[2] and KEYS[3]: when each ban by a limit, and by an operator, can be removed.
+-- ARGV: the verb, the id of the ban, the channel for changes, a random number for a new hash, the time in us or empty
+-- for the time of this server, and the arguments of the verb.
+local verb, id, channel, draw = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 
 local function whole(number)
     return ('%.0f'):format(number)
@@ -13,35 +13,35 @@ local function version()
     return string.match(call('HGET', KEYS[1], 'v') or '', '^(%x+) (%d+) ?(%d*)$')
 end
 
-if what == 'load' then
+if verb == 'load' then
     local page = call('HSCAN', KEYS[1], id, 'COUNT', 500)
     return {whole(now), page[1], page[2]}
 end
 
--- First of all that is written: where there is no memory, nothing is done.
-local function change(verb, rest)
-    local begun, changes, mute = version()
+-- Counts and publishes a change. Called before any other write: if this server is out of memory, nothing is written.
+local function change(word, rest)
+    local begun, changes, unpublished = version()
     begun, changes = begun or draw, whole(tonumber(changes or '0') + 1)
     local known = begun .. ' ' .. changes
-    mute = tonumber(mute or '') or 0
-    call('HSET', KEYS[1], 'v', known .. (mute > now and ' ' .. whole(mute) or ''))
-    local told = pcall('PUBLISH', channel, table.concat({verb, begun, changes, id, rest}, ' '))
-    if type(told) == 'table' then
+    unpublished = tonumber(unpublished or '') or 0
+    call('HSET', KEYS[1], 'v', known .. (unpublished > now and ' ' .. whole(unpublished) or ''))
+    local published = pcall('PUBLISH', channel, table.concat({word, begun, changes, id, rest}, ' '))
+    if type(published) == 'table' then
         call('HSET', KEYS[1], 'v', known .. ' ' .. whole(now + 86400e6))
     end
 end
 
-local function drop(set, name)
+local function remove(set, name)
     call('ZREM', KEYS[set], name)
     call('HDEL', KEYS[1], name)
 end
 
 local text = call('HGET', KEYS[1], id)
-if what == 'lift' then
+if verb == 'lift' then
     if not text then return {'0'} end
     change('unban')
-    drop(2, id)
-    drop(3, id)
+    remove(2, id)
+    remove(3, id)
     return {'1', whole(now), text}
 end
 
@@ -54,9 +54,9 @@ if text then
 end
 
 local begins = '1'
-if what == 'trip' and now < ends then
+if verb == 'trip' and now < ends then
     begins = '0'
-elseif what == 'trip' then
+elseif verb == 'trip' then
     local lengths = #ARGV - 6
     local left = step
     if step > 0 then
@@ -65,11 +65,11 @@ elseif what == 'trip' then
     local place = math.min(left + 1, lengths)
     length, step, since, hand, blob = tonumber(ARGV[6 + place]), place, now, 'l', ARGV[6]
     ends = now + length
-elseif what == 'ban' then
+elseif verb == 'ban' then
     length, since, hand, blob = tonumber(ARGV[7]), now, 'h', ARGV[6]
     ends = now + length
 else
-    -- What a gateway decided by itself: whichever ends later holds.
+    -- A ban that a gateway set during an outage: the ban that ends later holds.
     local theirs = now + tonumber(ARGV[7])
     step = math.max(step, tonumber(ARGV[9]))
     if theirs > ends then
@@ -88,12 +88,12 @@ if begins == '1' then
     call('ZADD', hand == 'h' and KEYS[3] or KEYS[2], whole(last), id)
     for set = 2, 3 do
         for _, name in ipairs(call('ZRANGEBYSCORE', KEYS[set], '0', whole(now), 'LIMIT', 0, 100)) do
-            drop(set, name)
+            remove(set, name)
         end
     end
     if call('ZCARD', KEYS[2]) + call('ZCARD', KEYS[3]) > MOST_BANS then
         for _, name in ipairs(call('ZRANGEBYSCORE', KEYS[2], '-inf', '+inf', 'LIMIT', 0, 1)) do
-            drop(2, name)
+            remove(2, name)
         end
     end
     local stays = math.ceil((last - now) / 1000) + 1

@@ -1,6 +1,6 @@
--- Bucketed windows: a counter for each slice of a window. In a charge, `option` says how many slices, or 0.
+-- Bucketed windows: a counter for each slice of a window. In a charge, `option` is the number of slices, or 0.
 
--- When there is room for `units` more; there is none now.
+-- Returns when there is room for `units` more. There is none now.
 local function bucketed_opens(w, units)
     local used = w.used
     for p = w.first, #w.body, 10 do
@@ -21,7 +21,7 @@ local function report_bucketed(reply, w, place)
     reply[place + 1], reply[place + 2] = remaining, reset > 0 and reset or 0
 end
 
--- Counts `units`, and drops what then says nothing any more.
+-- Counts `units`, and drops slices that no longer matter.
 local function bucketed_counts(w, units, at)
     local number, body = math.floor(at / w.width), w.body
     if w.first <= #body then
@@ -40,7 +40,7 @@ local function bucketed_counts(w, units, at)
     while true do
         local oldest, count = unpack('>I6I4', body, w.first)
         if oldest + w.slices + 1 <= number then
-            -- What was lost before is older.
+            -- Everything lost before is older.
             w.lost = 0
         elseif w.used - count < w.count then
             return
@@ -87,14 +87,14 @@ local function look_bucketed(c)
         if known and known.length == length and known.width == w.width then
             w.body, w.used, w.lost = s:sub(known.from, known.ends), known.used, known.lost
         elseif known then
-            -- As late as it can have been, but not later than now.
+            -- As late as it may have been counted, but not later than now.
             for q = known.from, known.ends, 10 do
                 local number, units = unpack('>I6I4', s, q)
                 local begins = number * known.width
                 bucketed_counts(w, units, math.max(begins, math.min(now, begins + known.width - 1)))
             end
         end
-        -- What is too old is not looked at again.
+        -- Skips slices that are too old.
         local seen, body = math.floor(now / w.width), w.body
         if w.first <= #body then
             local last = unpack('>I6', body, #body - 9)

@@ -1,5 +1,5 @@
--- Slots in flight. In a charge, `cost` is the most there may be, `option` who asks, and `span` the lease in seconds.
--- Leases are by the clock of this server, whatever time is given.
+-- Slots in flight. In a charge, `cost` is the limit, `option` the number of the holder, and `span` the lease in
+-- seconds. Leases use the clock of this server, even if a time is given.
 time = time or call('TIME')
 local server_now = time[1] * MICROS + time[2]
 

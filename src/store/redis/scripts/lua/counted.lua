@@ -1,9 +1,9 @@
--- The settlements of what is counted.
+-- The settlements of counted charges.
 
--- What the charge at hand would be answered.
+-- What a decision would answer to the charge at hand.
 local reply = {}
 
--- The charge that `argument` describes, looked at; and when it has room, if not now.
+-- Looks at the charge that `argument` describes. Returns the charge, and when it has room if not now.
 local function looked_at(key, argument)
     local kind, mode, _, cost, rates, option, span = unpack('>BBI2I4BI4I4', argument)
     local c = {
@@ -15,12 +15,12 @@ local function looked_at(key, argument)
     return c, opens
 end
 
--- Takes back a charge, where it still counts.
+-- Takes back a charge that still counts.
 settle[SETTLE_TAKE_BACK] = function(key, settlement)
     local moment = unpack('>I8', settlement, 2)
     local c, full = looked_at(key, settlement:sub(10))
     if c.kind == KIND_DISTINCT then
-        -- A new value had no room, whatever these had.
+        -- A new value had no room, even if these values had.
         full = false
         for r = 1, c.rates do
             full = full or reply[2 + 2 * r] == 0
@@ -33,7 +33,7 @@ settle[SETTLE_TAKE_BACK] = function(key, settlement)
     end
 end
 
--- Counts a charge now, whether or not there is room.
+-- Charges now, whether or not there is room.
 settle[SETTLE_CHARGE] = function(key, settlement)
     local c = looked_at(key, settlement:sub(2))
     charge(c)

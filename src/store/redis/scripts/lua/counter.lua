@@ -1,6 +1,6 @@
--- Sliding counters: the window that lasts and the one before it, aligned since the epoch.
+-- Sliding counters: the current window and the one before it, aligned since the epoch.
 
--- When there is room for `units` more; there is none now.
+-- Returns when there is room for `units` more. There is none now.
 local function counter_opens(w, units)
     local counted, room, ends = w.previous, w.count - units, w.begins
     if room < 0 then

@@ -1,15 +1,15 @@
--- Decides a group of charges: those that pass are charged together, see `decision::Batch`. Charges, answers and
--- states are drawn in `layouts.md`.
+-- Decides charges that pass or are denied together, see `decision::Batch`. `layouts.md` describes the bytes of charges,
+-- answers and states.
 --
--- KEYS: one for each charge, then one for each subject that the client must be known for. ARGV[1]: a purpose. ARGV[1
--- + i]: the i-th charge, or for a subject the client's hash. ARGV[2 + #KEYS]: the time in us, where it is not the
--- server's.
+-- KEYS: one for each charge, then one for each subject under which the client must be known. ARGV[1]: a purpose.
+-- ARGV[1 + i]: the i-th charge, or for a subject the client's hash. ARGV[2 + #KEYS]: the time in us, if it is not that
+-- of this server.
 --
--- Moments are us since the epoch: below 2^52 until the year 2112, so that they, their sums with windows, and whole
--- quotients of them are exact. Nothing is written before all is computed, and the first write is one that a server
--- out of memory refuses: all is written, or nothing.
+-- Moments are us since the epoch. They are below 2^52 until the year 2112, so that they, their sums with windows, and
+-- their whole quotients are exact. Nothing is written before everything is computed, and a server that is out of memory
+-- refuses the first write: everything is written, or nothing.
 local purpose = ARGV[1]
--- What is answered. Long enough for four rates from the start: a table that grows is moved.
+-- The answer. Sized for four rates from the start, because a table that grows is copied.
 local reply = {now, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil}
 local charges, asked, size, binding, refused = {nil}, 0, 1, purpose == PURPOSE_DECIDE, nil
 for i = 1, count do
@@ -62,7 +62,7 @@ for i = 1, asked do
     else
         passes = binding and (mode < MODE_WITH_ROOM or reply[c.place + 1] == ANSWER_NONE)
     end
-    -- A request that is denied is an attempt, but never in flight.
+    -- A denied request counts as an attempt, but never takes a slot.
     if passes or mode % 2 == MODE_ATTEMPTS and c.kind ~= KIND_CONCURRENT then
         reply[c.place + 2] = charge(c) - now
         written = true

@@ -1,12 +1,12 @@
--- Different values. In a charge, `cost` is how many values are asked for, which follow the rates, 8 bytes each;
--- `option` how many are kept, and `span` the longest window in seconds.
+-- Distinct values. In a charge, `cost` is how many values it has; they follow the rates, 8 bytes each. `option` is how
+-- many values are kept, and `span` the longest window in seconds.
 
--- When the j-th of the values `s` was counted.
+-- Returns when the j-th of the values `s` was counted.
 local function counted_at(s, j)
     return unpack('>I7', s, 15 * j - 5)
 end
 
--- The first of `len` values that is in the window which began at `begin`.
+-- Returns the first of `len` values that is in the window which began at `begin`.
 local function first_within(s, len, begin)
     local before, within = 0, len + 1
     while before + 1 < within do
@@ -38,8 +38,8 @@ local function report_distinct(c, s, at)
     end
 end
 
--- Answers when the values have room, if not now. Of `c`, `values` become those that are there, `at` when time goes
--- on, and `found` where each of the values asked for is, or false.
+-- Returns when the values have room, if not now. Sets in `c`: `values`, the stored values; `at`, the moment from which
+-- time goes on; and `found`, the place of each value of the charge, or false.
 local function look_distinct(c)
     local argument, cost, n = c.argument, c.cost, c.rates
     local s = pcall('GET', c.key)
@@ -47,7 +47,7 @@ local function look_distinct(c)
         s = pack('>B', TAG_DISTINCT)
     end
     local len, at, opens, fresh, found = (#s - 1) / 15, now, 0, 0, {}
-    -- Time goes on from the latest moment when a clock steps back.
+    -- If a clock steps back, time goes on from the latest moment.
     if len > 0 and counted_at(s, len) > now then
         at = counted_at(s, len)
     end
@@ -74,7 +74,7 @@ local function look_distinct(c)
         if room < 0 then
             open = at + length
         else
-            -- The first value beyond those that have room, the latest first, not counting those that are asked for.
+            -- Counting from the latest: the first value beyond those that have room, without those of the charge.
             local nth, before = len - room, nil
             while nth ~= before do
                 before, nth = nth, len - room
@@ -97,7 +97,7 @@ local function look_distinct(c)
     return opens > at and opens
 end
 
--- Counts the values at one moment, and answers that moment.
+-- Counts the values at one moment, and returns that moment.
 local function charge_distinct(c)
     local s, at, found, argument, n, cost = c.values, c.at, c.found, c.argument, c.rates, c.cost
     local gone = {}

@@ -1,4 +1,4 @@
--- `a * b / m` rounded down, and the remainder: exact where the quotient is below 2^53. a is at most 2^32, b below
+-- Returns `a * b / m` rounded down, and the remainder: exact if the quotient is below 2^53. a is at most 2^32, b below
 -- 2^53, m below 2^52. LARGEST_EXACT is 2^53.
 local function divided(a, b, m)
     local product = a * b
@@ -8,7 +8,7 @@ local function divided(a, b, m)
     end
     local rest = math.fmod(b, m)
     local whole, quotient, remainder = a * ((b - rest) / m), 0, 0
-    -- Long multiplication, by digits of which each keeps below 2^53.
+    -- Long multiplication, with digits so small that every product stays below 2^53.
     local _, bits = math.frexp(m)
     local base, top = 2 ^ (53 - bits), 1
     while top * base <= a do

@@ -1,4 +1,4 @@
--- Fixed windows: one opens with the first request that comes when none is open.
+-- Fixed windows: a window opens with the first request while none is open.
 
 local function report_fixed(reply, w, place)
     local remaining, reset = w.used < w.count and w.count - w.used or 0, 0

@@ -1,8 +1,8 @@
--- Answers the keys that all gateways sign with, the newest first, and makes a new one where its time has come:
--- whoever comes first decides which.
+-- Returns the signing keys of all gateways, the newest first. If a new key is due, it adds the key of the first gateway
+-- that asks.
 --
--- KEYS[1]: where they are kept. ARGV: 32 random bytes, after how many us a key gives way to the next, and the time,
--- where it is not that of this server.
+-- KEYS[1]: the stored keys. ARGV: 32 random bytes, after how many us the next key is due, and the time in us, if it is
+-- not that of this server.
 local period = ARGV[2] + 0
 local kept = call('GET', KEYS[1]) or ''
 if #kept % 48 ~= 0 then

@@ -1,4 +1,4 @@
--- Whether the client with this hash is known under this key.
+-- Returns whether the client with this hash is known under this key.
 local function is_known_client(key, client)
     local s = pcall('GET', key)
     if s and type(s) == 'string' and s:byte() == TAG_KNOWN_CLIENTS and #s % 15 == 1 then

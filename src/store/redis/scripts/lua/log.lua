@@ -1,12 +1,12 @@
--- Sliding logs, written whole. In a charge, `option` says how many entries are kept, and `span` is the longest window
--- in seconds; after the rates the argument says in ms how long the log is kept, as text.
+-- Sliding logs, written whole. In a charge, `option` is how many entries are kept, and `span` the longest window in
+-- seconds. After the rates follows how many ms the log is kept, as text.
 
--- Looks at the log under the key of `c`, or at these `bytes`. Answers when `cost` more have room, if not now.
+-- Looks at the log under the key of `c`, or at these `bytes`. Returns when `cost` more have room, if not now.
 local function look_log(c, bytes)
     local s, argument, cost, keep = bytes or pcall('GET', c.key), c.argument, c.cost, c.option
     local reply, place = c.reply, c.place + 2
     local len, latest, eldest, format, modulus, width = 0, now, false, '>I6', MODULUS, 6
-    -- An error is a table, and empty.
+    -- An error is an empty table.
     if s and #s >= 8 then
         local tag, moment = unpack('>BI7', s)
         if tag == TAG_RING or tag == TAG_WIDE_RING then
@@ -21,7 +21,7 @@ local function look_log(c, bytes)
             len, latest = (#s - 8 - rest) / width + 1, moment
         end
     end
-    -- Time goes on from the latest moment when a clock steps back.
+    -- If a clock steps back, time goes on from the latest moment.
     local at, opens = now, 0
     if latest > now then
         at = latest
@@ -31,7 +31,7 @@ local function look_log(c, bytes)
         length = length * MICROS
         local begin, used, oldest = at - length, 0, latest
         if len > 0 and latest > begin then
-            -- The oldest that the count can see: a busy key holds nothing but late ones.
+            -- First the oldest entry that the count reaches: in the log of a busy key all are in the window.
             used = len < count and len or count
             if used > 1 then
                 local entry = latest - (latest - unpack(format, s, 9 + (len - used) * width)) % modulus
@@ -77,7 +77,7 @@ local function look_log(c, bytes)
     return opens > at and opens
 end
 
--- Counts `cost` at one moment, and answers that moment.
+-- Counts `cost` at one moment, and returns that moment.
 local function charge_log(c)
     local s, len, latest, eldest, keep, cost = c.log, c.len, c.latest, c.eldest, c.option, c.cost
     local argument, reply, place, at = c.argument, c.reply, c.place + 2, now
@@ -97,7 +97,7 @@ local function charge_log(c)
     for p = 18, 10 + 8 * c.rates, 8 do
         local remaining = reply[place + 1]
         if remaining < cost then
-            -- Attempts beyond the count push the oldest out of its sight.
+            -- Attempts beyond the count push the oldest entries out of its reach.
             local count, length = unpack('>I4I4', argument, p)
             local oldest, nth = at, count - cost
             if nth == 1 then
@@ -122,7 +122,7 @@ local function charge_log(c)
     local times, others, last, tail = cost < keep and cost or keep, '', '', ''
     local surplus = len + times > keep and len + times - keep or 0
     if surplus > 0 then
-        -- Where there is room, nothing that makes way still counts.
+        -- If there is room, no entry that is dropped still counts.
         local newest = false
         if reply[c.place + 1] >= 0 then
             newest = latest

@@ -1,7 +1,7 @@
--- Logs that may outgrow being written whole: a log up to LONGEST_LOG entries, from then on a ring that is written in
+-- Logs that may become too long to be written whole: a log up to LONGEST_LOG entries, then a ring that is written in
 -- place. The charge is that of a log.
 
--- Counts in a log; one that outgrows being written whole becomes a ring for twice as many entries.
+-- Counts in a log. A log that becomes too long to be written whole becomes a ring for twice as many entries.
 local function charge_growing(c)
     local at, s, keep = charge_log(c), c.value, c.option
     if #s < 8 + LONGEST_LOG * 6 then
@@ -11,7 +11,7 @@ local function charge_growing(c)
     if s:byte() == TAG_WIDE_LOG then
         tag, width = TAG_WIDE_RING, 7
     end
-    -- The latest stands before the others.
+    -- The latest entry stands before the others.
     if #s - 8 < LONGEST_LOG * width then
         return at
     end
@@ -29,10 +29,10 @@ local function charge_growing(c)
     return at
 end
 
--- Answers when `cost` more have room, if not now.
+-- Returns when `cost` more have room, if not now.
 local function look_long(c)
     local key, argument, cost, reply, place = c.key, c.argument, c.cost, c.reply, c.place + 2
-    -- No log is longer; of a ring it is more than the head.
+    -- The longest log fits into these bytes, and so does the head of a ring.
     local s = pcall('GETRANGE', key, '0', '903')
     if #s < RING_HEAD or s:byte() ~= TAG_RING and s:byte() ~= TAG_WIDE_RING then
         return look_log(c, s)
@@ -45,7 +45,7 @@ local function look_long(c)
     if tag == TAG_WIDE_RING then
         width, format, modulus = 7, '>I7', WIDE_MODULUS
     end
-    -- What is read is kept: neighbours are looked at next.
+    -- Blocks that were read are kept, because the next look is at a neighbour.
     local blocks = {}
     local function nth_latest(nth)
         local spot = next - nth
@@ -80,7 +80,7 @@ local function look_long(c)
             if guess == 0 or guess >= candidates then
                 guess = candidates - 1
             end
-            -- Windows seldom lose many at once, and gain only what was charged.
+            -- Starts from the last result: few entries leave a window at once.
             if guess > 1 then
                 local entry = nth_latest(guess)
                 if entry > begin then
@@ -133,7 +133,7 @@ local function look_long(c)
     return opens > at and opens
 end
 
--- Counts `cost` at one moment, and answers that moment.
+-- Counts `cost` at one moment, and returns that moment.
 local function charge_long(c)
     local ring, latest, len, keep, cost = c.ring, c.latest, c.len, c.option, c.cost
     if not ring then
@@ -148,7 +148,7 @@ local function charge_long(c)
         since = nth_latest(len)
     end
     if len + times > room and room < keep or width == 6 and at - since >= MODULUS then
-        -- Written anew: it grows, or its entries do.
+        -- Writes the ring anew: it grows, or its entries get wider.
         c.log = ring_as_log(pcall('GET', c.key))
         if c.log == '' then
             c.len, c.latest = 0, now
@@ -173,7 +173,7 @@ local function charge_long(c)
     end
     local lost, surplus = ring.lost, len + times - room
     if surplus > 0 then
-        -- Where there is room, nothing that makes way still counts.
+        -- If there is room, no entry that is dropped still counts.
         local loses = reply[c.place + 1] >= 0 and nth_latest(len - surplus + 1) > at - c.span * MICROS
         lost = loses and math.min(lost + surplus, 65535) or 0
     end

@@ -1,4 +1,4 @@
--- Gives back one slot in flight of a holder.
+-- Gives back one slot of a holder.
 settle[SETTLE_RELEASE] = function(key, settlement)
     local s, holder = pcall('GET', key), unpack('>I4', settlement, 2)
     if s and type(s) == 'string' and s:byte() == TAG_CONCURRENT and #s % 15 == 1 then

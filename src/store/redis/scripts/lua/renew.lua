@@ -1,6 +1,6 @@
--- Holds slots in flight for longer. What is held no more stays so.
+-- Renews the leases of slots in flight. Ended leases are not renewed.
 --
--- KEYS: keys of slots. ARGV[1]: who holds them; ARGV[2]: for how long from now, in us.
+-- KEYS: the keys of the slots. ARGV[1]: the number of the holder; ARGV[2]: the length of a lease in us.
 local holder, lease = tonumber(ARGV[1]), tonumber(ARGV[2])
 for i = 1, #KEYS do
     local s = pcall('GET', KEYS[i])

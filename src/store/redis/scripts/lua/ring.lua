@@ -1,4 +1,4 @@
--- The ring `s` as a log; '' where it is no ring.
+-- Returns the ring `s` as a log, or '' if it is not a ring.
 local function ring_as_log(s)
     local tag, latest, room, next, len, _, lost = unpack('>BI7I4I4I4I7I2', s .. ('\0'):rep(29))
     local width = tag == TAG_RING and 6 or 7

@@ -1,7 +1,8 @@
--- Settles what became of requests that passed, one after the other.
+-- Settles requests that have passed, one after the other.
 --
--- KEYS: what each settlement is about. ARGV[i]: the i-th settlement, drawn in `layouts.md`. ARGV[1 + #KEYS]: where it
--- is told which keys were reset, or have room again. ARGV[2 + #KEYS]: the time in us, where it is not the server's.
+-- KEYS: the key of each settlement. ARGV[i]: the i-th settlement, see `layouts.md`. ARGV[1 + #KEYS]: the channel on
+-- which it publishes keys that were reset or have room again. ARGV[2 + #KEYS]: the time in us, if it is not that of
+-- this server.
 local answer, words = {1, now}, {}
 for i = 1, #KEYS do
     local settlement = ARGV[i]
@@ -14,8 +15,8 @@ for i = 1, #KEYS do
     end
 end
 if #words > 0 then
-    local heard = pcall('PUBLISH', ARGV[1 + #KEYS], ('@%.0f '):format(now) .. table.concat(words, ' '))
-    if type(heard) == 'table' then
+    local published = pcall('PUBLISH', ARGV[1 + #KEYS], ('@%.0f '):format(now) .. table.concat(words, ' '))
+    if type(published) == 'table' then
         answer[1] = 0
     end
 end

@@ -1,11 +1,11 @@
--- What settles each kind of settlement: `settle[kind](key, settlement)` answers what every gateway is told, if
--- anything.
+-- The function for each kind of settlement: `settle[kind](key, settlement)` returns what is published to every gateway,
+-- if anything.
 local settle = {nil, nil, nil, nil, nil}
 
 -- The error of the last write that failed.
 local failed
 
--- Runs a command. What the server does not write, it does not write: the others are settled all the same.
+-- Runs a command. If this server refuses it, the other settlements still follow.
 local function write(...)
     local done = pcall(...)
     if type(done) == 'table' and done.err then
@@ -14,7 +14,7 @@ local function write(...)
     return not failed
 end
 
--- Writes what is left of a state, which ends when it did.
+-- Writes what is left of a state, and keeps its expiry.
 local function leave(key, value)
     if value == '' then
         return write('DEL', key)

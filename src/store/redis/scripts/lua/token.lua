@@ -1,6 +1,6 @@
 -- Token buckets, as buckets that leak N units per window W. In a charge, `option` is the burst, or 0.
 
--- When there is room for `units` more; there is none now.
+-- Returns when there is room for `units` more. There is none now.
 local function token_opens(w, units)
     if w.burst < units then
         return now + w.length
@@ -10,7 +10,7 @@ local function token_opens(w, units)
     return open < LARGEST_EXACT and open or LARGEST_EXACT
 end
 
--- What the level is now: whole units, and the part of one more.
+-- Returns the level now: whole units, and the part of one more.
 local function token_level(w)
     local elapsed = now - w.at
     if elapsed <= 0 or w.units == 0 and w.part == 0 then
@@ -40,7 +40,7 @@ local function report_token(reply, w, units, part, place)
     reply[place + 1], reply[place + 2] = remaining, reset > 0 and reset or 0
 end
 
--- As much of a window of another length.
+-- Converts a level to a window of another length.
 local function token_carried(units, part, from, length)
     local carried, rest = divided(length / MICROS, part, from / MICROS)
     carried = rest > 0 and carried + 1 or carried
@@ -101,7 +101,7 @@ local function charge_token(c)
         if units == 0 and part == 0 then
             w.over, w.rest = 0, 0
         end
-        -- What is denied and charged all the same fills it to its brim, not beyond.
+        -- A charge without room fills the bucket to its brim; the rest runs over.
         if units >= w.burst then
             w.over = w.over + c.cost
         else

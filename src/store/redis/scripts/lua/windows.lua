@@ -1,5 +1,5 @@
--- What one rate of several counted, for a window of this length. All windows counted the same requests: the shortest
--- that is long enough knows best, else the longest.
+-- Chooses the state of another rate for a window of this length. All windows counted the same requests: the shortest
+-- one that is long enough is the best, else the longest one.
 local function closest(windows, length)
     local best
     for j = 1, #windows do
@@ -14,8 +14,8 @@ local function closest(windows, length)
     return best
 end
 
--- The first two bytes of a state are its tag and how many rates it counts; `size` is what each takes. Nothing, where
--- it is another's.
+-- Returns the state of a key and its number of rates, which are its first bytes after the tag; `size` is the length of
+-- each rate. Returns '' and 0 if the bytes are not such a state.
 local function stored(key, tag, size)
     local s = pcall('GET', key)
     if s and type(s) == 'string' and #s > 2 then

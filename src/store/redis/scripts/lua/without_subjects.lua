@@ -1,2 +1,2 @@
--- The keys where all limits hold for everybody: how many are of charges, and whether the client is known.
+-- KEYS if all limits hold for every client: all of them are of charges.
 local count, known = #KEYS, false

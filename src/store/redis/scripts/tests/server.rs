@@ -30,7 +30,8 @@ use crate::store::redis::scripts::answer;
 use crate::store::redis::scripts::name;
 use crate::store::redis::scripts::settle;
 
-/// Keys of one test, under a prefix of its own. When it is over, each of them has an end and is no larger than it may be.
+/// Keys of one test, under a prefix of its own. When it is over, each of them has an end and is no larger than it may
+/// be.
 pub(super) struct Keys {
     _server: Arc<RedisServer>,
     connection: redis::Connection,

@@ -6,7 +6,7 @@ local function bucketed_without(s, p, cost, moment)
         if number == charged then
             local taken = math.min(count, cost)
             body = body:sub(1, q - 1) .. pack('>I6I4', number, count - taken) .. body:sub(q + 10)
-            -- What was lost comes back, as late as it may have been.
+            -- Lost units come back, counted as late as they may have been.
             local oldest, held = unpack('>I6I4', body)
             local back = math.min(lost, taken, MOST_COUNTED - held)
             body = pack('>I6I4', oldest, held + back) .. body:sub(11)
@@ -20,7 +20,7 @@ local function bucketed_without(s, p, cost, moment)
     return pack('>I4I7I4I6I6', length, width, #body / 10, used, lost) .. body, p + 27 + 10 * slices, #body > 0
 end
 
--- What is left of the windows `s` without the charge `c`.
+-- Returns what is left of the windows `s` without the charge `c`.
 local function take_back_bucketed(c, s, moment)
     if not record_size(s, TAG_BUCKETED) then
         return nil

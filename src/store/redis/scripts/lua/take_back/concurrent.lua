@@ -1,4 +1,4 @@
--- Slots in flight are not taken back: who holds them releases them.
+-- Slots in flight are not taken back, but released.
 local function take_back_concurrent()
     return nil
 end

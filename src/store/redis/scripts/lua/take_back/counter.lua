@@ -9,7 +9,7 @@ local function counter_without(s, p, cost, moment)
     return pack('>I4I6I4I4', length, number, current, previous), p + 18, current + previous > 0
 end
 
--- What is left of the windows `s` without the charge `c`.
+-- Returns what is left of the windows `s` without the charge `c`.
 local function take_back_counter(c, s, moment)
     if record_size(s, TAG_COUNTER) == 18 then
         return windows_without(c, s, moment, 18, counter_without)

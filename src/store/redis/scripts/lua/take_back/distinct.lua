@@ -1,4 +1,4 @@
--- What is left of the values `s` without those of the charge `c`.
+-- Returns what is left of the values `s` without those of the charge `c`.
 local function take_back_distinct(c, s, moment)
     if s:byte() ~= TAG_DISTINCT or #s % 15 ~= 1 then
         return nil

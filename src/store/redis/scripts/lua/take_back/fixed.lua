@@ -6,7 +6,7 @@ local function fixed_without(s, p, cost, moment)
     return pack('>I4I7I4', length, opened, used), p + 15, used > 0
 end
 
--- What is left of the windows `s` without the charge `c`.
+-- Returns what is left of the windows `s` without the charge `c`.
 local function take_back_fixed(c, s, moment)
     if record_size(s, TAG_FIXED) == 15 then
         return windows_without(c, s, moment, 15, fixed_without)

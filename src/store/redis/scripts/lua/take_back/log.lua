@@ -1,5 +1,5 @@
--- What is left of the log or ring `s` without the charge `c`, where it still counts. Where entries were lost, they
--- come back: each as late as it may have been.
+-- Returns what is left of the log or ring `s` without the charge `c`, if that still counts. Lost entries come back,
+-- each counted as late as it may have been.
 local function take_back_log(c, s, moment)
     local tag, latest = unpack('>BI7', s .. ('\0'):rep(8))
     local ring

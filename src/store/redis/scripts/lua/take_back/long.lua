@@ -1,2 +1,2 @@
--- Logs know by themselves whether they are rings.
+-- The function for logs also handles rings.
 local take_back_long = take_back_log

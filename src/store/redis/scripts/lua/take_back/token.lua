@@ -1,4 +1,4 @@
--- What is left of `units` and `part` of one more, which `whole` makes whole.
+-- Subtracts `by` units and `rest` of one more from `units` and `part`; `whole` parts are one unit.
 local function lessened(units, part, by, rest, whole)
     units, part = units - by, part - rest
     if part < 0 then
@@ -17,14 +17,14 @@ local function token_without(s, p, cost, moment, count, size)
         over, odd = unpack('>I6I7', s, p + 23)
     end
     local elapsed, whole = at > moment and at - moment or 0, length * MICROS
-    -- Without it the bucket may have been empty meanwhile, and then less would have leaked.
+    -- Without the charge the bucket may have been empty meanwhile, and then less would have leaked.
     if count * elapsed <= cost * whole * 1.000001 then
         local leaked, rest = divided(count, elapsed, whole)
         if rest > 0 then
             leaked, rest = leaked + 1, whole - rest
         end
         if leaked <= cost then
-            -- Nor would as much have run over.
+            -- Less would have run over, too.
             local sunk, some = lessened(cost - leaked, rest, over, odd, whole)
             over, odd = lessened(over, odd, cost - leaked, rest, whole)
             units, part = lessened(units, part, sunk, some, whole)
@@ -36,7 +36,7 @@ local function token_without(s, p, cost, moment, count, size)
     return pack('>I4I7I5I7', length, at, units, part) .. tail, p + size, units > 0 or part > 0
 end
 
--- What is left of the buckets `s` without the charge `c`.
+-- Returns what is left of the buckets `s` without the charge `c`.
 local function take_back_token(c, s, moment)
     local size = record_size(s, TAG_TOKEN)
     if size == 23 or size == 36 then

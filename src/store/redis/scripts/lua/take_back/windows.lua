@@ -1,5 +1,6 @@
--- What is left of the windows `s`, each of which `less` makes less: of the window whose record of `size` bytes begins
--- at `p` and which counts up to `count`, it answers what is left, where the next begins, and whether anything counts.
+-- Returns what is left of the windows `s` without the charge `c`. `less` does that for the window whose record of
+-- `size` bytes begins at `p` and which counts up to `count`: it returns what is left of it, where the next record
+-- begins, and whether the window still counts anything.
 local function windows_without(c, s, moment, size, less)
     local parts, p, counts = {s:sub(1, 2)}, 3, false
     for r = 1, s:byte(2) do
@@ -10,7 +11,7 @@ local function windows_without(c, s, moment, size, less)
     return counts and table.concat(parts) or ''
 end
 
--- How many bytes the record of a window takes where all take as many; nothing where `s` is another's.
+-- Returns the length of the record of each window if all have the same; nil if `s` is not such a state.
 local function record_size(s, tag)
     if #s > 2 and s:byte() == tag and s:byte(2) > 0 then
         return (#s - 2) / s:byte(2)
