@@ -78,13 +78,14 @@
 //! # What must stay true
 //!
 //! - Stores never see a request; they see a `Batch`. Rules never see a store; they see verdicts.
-//! - Counts in memory are one process's at any moment: before another may decide, nobody here does.
+//! - Only one process counts in memory at any moment: the old one has stopped before the new one begins.
 //! - Verdicts carry spans, never moments: the store's clock is not ours.
-//! - What Redis was sent and did not answer is never sent again; what it refused is never refused for longer than it would.
+//! - A Redis call that was sent is never retried, so a request is charged at most once. A cached denial never outlives the
+//!   one in Redis.
 //! - Nothing below the gateway loads the live snapshot; it gets a reference to the one the request started with.
 //! - A reservation is settled exactly once, also when the client goes away. What reached the application and was not
 //!   answered keeps its slot.
-//! - Bans are looked up without asking anybody: what other gateways decided has been heard of before.
+//! - Bans are looked up in this process, without a call: other gateways have announced theirs before.
 //! - A denial is a value, not an error. Errors mean that something broke.
 //! - A path, host, key or address is compared only in its canonical type.
 //! - Bodies are streams with a bound; nothing collects one. What the requests of one connection keep has a bound for all of

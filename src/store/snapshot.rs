@@ -109,7 +109,7 @@ pub(super) fn import_update(bytes: &[u8], store: &MemoryStore) -> bool {
     }
 }
 
-/// Writes the snapshot while this process is the one that may.
+/// Writes the snapshot, while no other process does.
 #[derive(Debug)]
 pub struct SnapshotWriter {
     /// `None`: there is no snapshot.

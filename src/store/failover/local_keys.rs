@@ -6,7 +6,7 @@ use crate::decision::batch::KnownClientKey;
 use crate::store::resets;
 
 /// The batch under the keys of this process.
-pub(super) fn local_batch<'p>(batch: &Batch<'p>) -> Batch<'p> {
+pub(super) fn to_local_keys<'p>(batch: &Batch<'p>) -> Batch<'p> {
     let charges = batch.charges.iter();
     let charges = charges.map(|charge| Charge { key: resets::local_key(charge.key), ..charge.clone() });
     Batch { charges: charges.collect(), known: batch.known.iter().copied().map(local_client).collect() }

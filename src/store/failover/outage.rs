@@ -23,25 +23,27 @@ impl Failover {
     pub(super) fn decide_in_outage(
         &self,
         batch: &Batch<'_>,
-        here: &Batch<'_>,
+        local_batch: &Batch<'_>,
         remembered: bool,
         decided: &mut RedisDecision,
     ) -> Result<Vec<Verdict>, StoreError> {
         let mut verdicts: Verdicts = decided.verdicts.clone();
         if remembered {
-            exempt(here, &mut verdicts);
+            exempt(local_batch, &mut verdicts);
         }
-        self.fill_denied(here, &mut verdicts);
-        if !is_refused(here, &verdicts, |charge| charge.force == Force::Binding) && must_deny(here, &verdicts) {
-            let all = places(here, |place, charge| decided.is_charged(place) && !charge.is_attempt());
+        self.fill_denied(local_batch, &mut verdicts);
+        if !is_refused(local_batch, &verdicts, |charge| charge.force == Force::Binding)
+            && must_deny(local_batch, &verdicts)
+        {
+            let all = places(local_batch, |place, charge| decided.is_charged(place) && !charge.is_attempt());
             self.redis.give_back(batch, decided, &all);
             return Err(StoreError::Outage);
         }
-        self.fill_local(here, &mut verdicts);
+        self.fill_local(local_batch, &mut verdicts);
         let mut verdicts: Vec<Verdict> =
             verdicts.into_iter().map(|verdict| verdict.unwrap_or_else(uncounted)).collect();
 
-        let refused: Vec<&Charge<'_>> = here
+        let refused: Vec<&Charge<'_>> = local_batch
             .charges
             .iter()
             .zip(&verdicts)
@@ -49,7 +51,8 @@ impl Failover {
             .map(|(charge, _)| charge)
             .collect();
         let passes = |charge: &Charge<'_>| !refused.iter().any(|refused| charge.passes_with(refused));
-        for (place, charge) in here.charges.iter().enumerate().filter(|(_, charge)| charge.is_slot() && passes(charge))
+        for (place, charge) in
+            local_batch.charges.iter().enumerate().filter(|(_, charge)| charge.is_slot() && passes(charge))
         {
             let verdict = &verdicts[place];
             if decided.verdicts[place].is_none() && verdict.passes() && !verdict.is_exempt {
@@ -58,7 +61,7 @@ impl Failover {
             }
         }
         let for_nothing =
-            places(here, |place, charge| decided.is_charged(place) && !charge.is_attempt() && !passes(charge));
+            places(local_batch, |place, charge| decided.is_charged(place) && !charge.is_attempt() && !passes(charge));
         self.redis.give_back(batch, decided, &for_nothing);
         for place in for_nothing {
             verdicts[place].charged = None;
@@ -69,20 +72,20 @@ impl Failover {
     /// Looks at the keys whose servers do not answer.
     pub(super) fn look_in_outage(
         &self,
-        here: &Batch<'_>,
+        local_batch: &Batch<'_>,
         remembered: bool,
         mut verdicts: Vec<Option<Verdict>>,
     ) -> Result<Vec<Verdict>, StoreError> {
         if verdicts.iter().any(Option::is_none) {
             if remembered {
-                exempt(here, &mut verdicts);
+                exempt(local_batch, &mut verdicts);
             }
-            self.fill_denied(here, &mut verdicts);
-            if must_deny(here, &verdicts) {
+            self.fill_denied(local_batch, &mut verdicts);
+            if must_deny(local_batch, &verdicts) {
                 return Err(StoreError::Outage);
             }
             for (charge, verdict) in
-                here.charges.iter().zip(&mut verdicts).filter(|(charge, _)| is_counted_here(charge))
+                local_batch.charges.iter().zip(&mut verdicts).filter(|(charge, _)| is_counted_here(charge))
             {
                 if verdict.is_none() {
                     let rule = share(charge.rule, self.nodes);
@@ -94,27 +97,28 @@ impl Failover {
     }
 
     /// Fills in the denials of Redis that have not ended.
-    fn fill_denied(&self, here: &Batch<'_>, verdicts: &mut Verdicts) {
+    fn fill_denied(&self, local_batch: &Batch<'_>, verdicts: &mut Verdicts) {
         let now = self.clock.now();
-        for (charge, verdict) in here.charges.iter().zip(verdicts).filter(|(_, verdict)| verdict.is_none()) {
+        for (charge, verdict) in local_batch.charges.iter().zip(verdicts).filter(|(_, verdict)| verdict.is_none()) {
             *verdict = self.denied.known(charge, now).map(|denial| self.denied_verdict(charge, denial));
         }
     }
 
     /// Decides the charges that are counted in this process, at this gateway's share.
-    fn fill_local(&self, here: &Batch<'_>, verdicts: &mut Verdicts) {
-        let undecided = places(here, |place, charge| verdicts[place].is_none() && is_counted_here(charge));
+    fn fill_local(&self, local_batch: &Batch<'_>, verdicts: &mut Verdicts) {
+        let undecided = places(local_batch, |place, charge| verdicts[place].is_none() && is_counted_here(charge));
         if undecided.is_empty() {
             return;
         }
-        let rules: Vec<Rule> = undecided.iter().map(|place| share(here.charges[*place].rule, self.nodes)).collect();
+        let rules: Vec<Rule> =
+            undecided.iter().map(|place| share(local_batch.charges[*place].rule, self.nodes)).collect();
         // Two batches: charges that pass only together with a denied charge, and all others.
         for is_denied in [true, false] {
             let mut batch = Batch::default();
             let mut at = Vec::new();
             for (place, rule) in undecided.iter().zip(&rules) {
-                let charge = &here.charges[*place];
-                if is_denied == is_refused(here, verdicts, |other| charge.passes_with(other)) {
+                let charge = &local_batch.charges[*place];
+                if is_denied == is_refused(local_batch, verdicts, |other| charge.passes_with(other)) {
                     // In a batch with binding charges, a shadow would be decided on its own.
                     let force = if is_denied { Force::Binding } else { charge.force };
                     batch.charges.push(Charge { rule, force, ..charge.clone() });
@@ -133,23 +137,29 @@ fn is_counted_here(charge: &Charge<'_>) -> bool {
 }
 
 /// Whether a binding limit with `on_failure: deny` has no verdict. A shadow denies no request.
-fn must_deny(here: &Batch<'_>, verdicts: &Verdicts) -> bool {
-    let mut unanswered = here.charges.iter().zip(verdicts).filter(|(_, verdict)| verdict.is_none());
+fn must_deny(local_batch: &Batch<'_>, verdicts: &Verdicts) -> bool {
+    let mut unanswered = local_batch.charges.iter().zip(verdicts).filter(|(_, verdict)| verdict.is_none());
     unanswered.any(|(charge, _)| charge.force == Force::Binding && charge.on_failure == OnFailure::Deny)
 }
 
-fn is_refused(here: &Batch<'_>, verdicts: &Verdicts, which: impl Fn(&Charge<'_>) -> bool) -> bool {
-    let mut answered = here.charges.iter().zip(verdicts).filter(|(charge, _)| which(charge));
+fn is_refused(local_batch: &Batch<'_>, verdicts: &Verdicts, which: impl Fn(&Charge<'_>) -> bool) -> bool {
+    let mut answered = local_batch.charges.iter().zip(verdicts).filter(|(charge, _)| which(charge));
     answered.any(|(_, verdict)| verdict.as_ref().is_some_and(|verdict| !verdict.passes()))
 }
 
-fn places(here: &Batch<'_>, which: impl Fn(usize, &Charge<'_>) -> bool) -> Vec<usize> {
-    here.charges.iter().enumerate().filter(|(place, charge)| which(*place, charge)).map(|(place, _)| place).collect()
+fn places(local_batch: &Batch<'_>, which: impl Fn(usize, &Charge<'_>) -> bool) -> Vec<usize> {
+    local_batch
+        .charges
+        .iter()
+        .enumerate()
+        .filter(|(place, charge)| which(*place, charge))
+        .map(|(place, _)| place)
+        .collect()
 }
 
 /// Exempts a known client from the charges that do not hold for known clients.
-fn exempt(here: &Batch<'_>, verdicts: &mut Verdicts) {
-    let exempted = here.charges.iter().zip(verdicts).filter(|(charge, _)| charge.unless_known);
+fn exempt(local_batch: &Batch<'_>, verdicts: &mut Verdicts) {
+    let exempted = local_batch.charges.iter().zip(verdicts).filter(|(charge, _)| charge.unless_known);
     exempted.for_each(|(_, verdict)| _ = verdict.get_or_insert_with(Verdict::exempt));
 }
 

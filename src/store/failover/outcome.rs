@@ -61,8 +61,8 @@ impl Failover {
 
     /// Redis knows this client, so this process remembers it for the next outage. Redis does not say for how long it is
     /// known.
-    pub(super) fn remember_known_client(&self, here: &Batch<'_>) {
-        for of in &here.known {
+    pub(super) fn remember_known_client(&self, local_batch: &Batch<'_>) {
+        for of in &local_batch.known {
             self.local.settle_now(&Settlement::Remember { of: *of, most: REMEMBERED_CLIENTS, keep: REMEMBERED_FOR });
         }
     }

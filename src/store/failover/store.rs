@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::local_keys::local_batch;
+use super::local_keys::to_local_keys;
 use super::local_slots::LocalSlots;
 use super::skew::ClockSkew;
 use crate::clock::Clock;
@@ -134,26 +134,26 @@ impl Failover {
 
     /// The verdicts for a batch that Redis has denied before. Keys without a known denial stand as they are counted in
     /// this process. That is never more than Redis has counted, so whatever denies here would deny there as well.
-    fn deny(&self, here: &Batch<'_>, denials: Denials) -> Vec<Verdict> {
-        let remembered = self.local.is_known(here);
+    fn deny(&self, local_batch: &Batch<'_>, denials: Denials) -> Vec<Verdict> {
+        let remembered = self.local.is_known(local_batch);
         let verdict = |(charge, denial): (&Charge<'_>, Option<Denial>)| match denial {
             Some(denial) => self.denied_verdict(charge, denial),
             None if charge.unless_known && remembered => Verdict::exempt(),
             // Redis was not asked whether the client is known, so this charge must not deny.
-            None if charge.unless_known && !here.known.is_empty() => {
+            None if charge.unless_known && !local_batch.known.is_empty() => {
                 Verdict { retry_after: None, ..self.local.look_at(charge) }
             }
             None => self.local.look_at(charge),
         };
-        here.charges.iter().zip(denials).map(verdict).collect()
+        local_batch.charges.iter().zip(denials).map(verdict).collect()
     }
 
     /// Counts in memory what Redis has charged.
-    fn mirror(&self, here: &Batch<'_>, decided: &RedisDecision) {
+    fn mirror(&self, local_batch: &Batch<'_>, decided: &RedisDecision) {
         let charged = |place: usize| Some(decided.verdicts[place].as_ref()?.charged.as_ref()?.moment);
         if let Some(moment) = (0..decided.verdicts.len()).find_map(charged) {
             self.skew.learn(moment, self.clock.now());
-            self.local.mirror(here, |place| charged(place).map(|moment| self.skew.here(moment)));
+            self.local.mirror(local_batch, |place| charged(place).map(|moment| self.skew.here(moment)));
         }
     }
 
@@ -178,37 +178,37 @@ impl Store for Failover {
         }
         let sent = self.clock.now();
         let (watches, remembered) = {
-            let here = local_batch(batch);
-            if let Some(denials) = self.denied.answer(&here, sent) {
-                return Ok(self.deny(&here, denials));
+            let local_batch = to_local_keys(batch);
+            if let Some(denials) = self.denied.answer(&local_batch, sent) {
+                return Ok(self.deny(&local_batch, denials));
             }
-            (self.local.unsettled().watches(&here), self.local.is_known(&here))
+            (self.local.unsettled().watches(&local_batch), self.local.is_known(&local_batch))
         };
         let epoch = self.denied.epoch();
         let mut decided = self.redis.decide(batch, remembered).await;
-        let here = local_batch(batch);
+        let local_batch = to_local_keys(batch);
         let mut verdicts = if decided.verdicts.iter().all(Option::is_some) {
             Ok(decided.verdicts.iter().flatten().cloned().collect())
         } else {
-            self.decide_in_outage(batch, &here, remembered, &mut decided)
+            self.decide_in_outage(batch, &local_batch, remembered, &mut decided)
         };
         if let Ok(verdicts) = &mut verdicts {
-            self.local.unsettled().note(&here, watches, verdicts);
+            self.local.unsettled().note(&local_batch, watches, verdicts);
         }
         // Last, because only now it is certain which charges stay.
-        self.denied.note(&here, &decided.verdicts, sent, epoch, |key| self.local.unsettled().any(key));
-        self.mirror(&here, &decided);
+        self.denied.note(&local_batch, &decided.verdicts, sent, epoch, |key| self.local.unsettled().any(key));
+        self.mirror(&local_batch, &decided);
         if !remembered && decided.verdicts.iter().flatten().any(|verdict| verdict.is_exempt) {
-            self.remember_known_client(&here);
+            self.remember_known_client(&local_batch);
         }
         verdicts
     }
 
     async fn look(&self, batch: &Batch<'_>) -> Result<Vec<Verdict>, StoreError> {
-        let here = local_batch(batch);
-        let remembered = self.local.is_known(&here);
+        let local_batch = to_local_keys(batch);
+        let remembered = self.local.is_known(&local_batch);
         let verdicts = self.redis.look(batch, remembered).await;
-        self.look_in_outage(&here, remembered, verdicts)
+        self.look_in_outage(&local_batch, remembered, verdicts)
     }
 
     async fn settle(&self, settlements: &[Settlement<'_>]) -> Result<(), StoreError> {

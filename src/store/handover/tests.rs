@@ -163,11 +163,11 @@ async fn play(steps: Vec<Step>) {
                 // One key is counted by one rule.
                 let key = key + 10 * rule as u128;
                 let batch = one(charge(&rules[rule], key, item));
-                let found = processes[by].decide(&batch).await.expect("it is asked");
+                let found = processes[by].decide(&batch).await.expect("the successor replies");
                 let expected = alone.decide(&batch).await.expect("it is here");
                 let seen = |verdict: &Verdict| (verdict.retry_after, verdict.standings.clone(), verdict.is_exempt);
                 assert_eq!(seen(&found[0]), seen(&expected[0]));
-                let looked = processes[by].look(&batch).await.expect("it is asked");
+                let looked = processes[by].look(&batch).await.expect("the successor replies");
                 assert_eq!(seen(&looked[0]), seen(&alone.look(&batch).await.expect("it is here")[0]));
                 let charged = found.into_iter().chain(expected).filter_map(|verdict| verdict.charged);
                 if let Ok(charged) = <[Charged; 2]>::try_from(charged.collect::<Vec<_>>()) {
@@ -179,7 +179,7 @@ async fn play(steps: Vec<Step>) {
                 let of = under_way.swap_remove(which % under_way.len());
                 let charge = charge(&rules[of.rule], of.key, of.item);
                 let [there, here] = &of.charged;
-                processes[of.by].settle(&[settlement(&of, &charge, there, how)]).await.expect("it is told");
+                processes[of.by].settle(&[settlement(&of, &charge, there, how)]).await.expect("the successor replies");
                 alone.settle(&[settlement(&of, &charge, here, how)]).await.expect("it is here");
                 let key = charge.key;
                 drop(of.charged);
@@ -201,21 +201,21 @@ proptest! {
     }
 
     #[test]
-    fn frames_are_read_in_any_pieces(said in vec(vec(any::<u64>(), 0..20), 0..20), piece in 1..50_usize) {
+    fn frames_are_read_in_any_pieces(messages in vec(vec(any::<u64>(), 0..20), 0..20), piece in 1..50_usize) {
         let mut unsent = Vec::new();
-        for words in &said {
+        for words in &messages {
             frame::push(&mut unsent, words);
         }
-        let (mut received, mut heard) = (Vec::new(), Vec::new());
+        let (mut received, mut read) = (Vec::new(), Vec::new());
         for some in unsent.chunks(piece) {
             received.extend_from_slice(some);
             let mut at = 0;
             while let Some(words) = frame::next::<Vec<u64>>(&received, &mut at).expect("frames") {
-                heard.push(words);
+                read.push(words);
             }
             received.drain(..at);
         }
-        prop_assert_eq!((heard, received), (said, Vec::new()));
+        prop_assert_eq!((read, received), (messages, Vec::new()));
     }
 
     #[test]
@@ -256,8 +256,8 @@ fn a_decision_whose_caller_has_left_keeps_no_slot() {
         }
         // Later requests arrive after these.
         let key = batch.charges[0].key;
-        before.settle(&[Settlement::Release(key)]).await.expect("it is told");
-        before.settle(&[Settlement::Release(key)]).await.expect("it is told");
+        before.settle(&[Settlement::Release(key)]).await.expect("the successor replies");
+        before.settle(&[Settlement::Release(key)]).await.expect("the successor replies");
         let verdicts = after.look(&batch).await.expect("it is here");
         assert!(verdicts[0].passes());
     });
@@ -278,7 +278,7 @@ fn bans_of_either_process_hold_in_the_other() {
         }
         let oldest = first.ban_by_operator(network("198.51.100.7/32"), span, reason).await.expect("room");
         assert_eq!(third.bans().find(oldest.id).map(|ban| ban.until), Some(oldest.until));
-        assert_eq!(first.lift(newest.id).await.expect("it is told").map(|ban| ban.id), Some(newest.id));
+        assert_eq!(first.lift(newest.id).await.expect("the successor replies").map(|ban| ban.id), Some(newest.id));
         assert!(third.bans().find(newest.id).is_none());
     });
 }

@@ -112,7 +112,7 @@ pub(in crate::store::redis) async fn follow(shared: Arc<SharedRedis>, bans: Arc<
         {
             shared.notify();
         }
-        let (pace, heeds_requests) = match synced {
+        let (pace, takes_requests) = match synced {
             Ok(pace) => {
                 warned = false;
                 let pace = if permission.is_denied(&shared, &links).await { PACE } else { pace };
@@ -136,7 +136,7 @@ pub(in crate::store::redis) async fn follow(shared: Arc<SharedRedis>, bans: Arc<
         };
         tokio::select! {
             // If the subscription was lost, the server may be down too.
-            () = bans.sync_requested(), if heeds_requests => {
+            () = bans.sync_requested(), if takes_requests => {
                 if !bans.is_subscribed() {
                     drop(time::timeout(PACE, shared.wait_for_other_owner(&name, &node)).await);
                 }

@@ -1,4 +1,4 @@
-//! What other tests do not come across: what was given back, bytes of others, a full server, leases.
+//! Cases that other tests do not reach: charges given back, foreign bytes, a full server, leases.
 
 use std::num::NonZeroU32;
 use std::sync::Arc;
@@ -122,7 +122,7 @@ fn what_is_given_back_late_leaves_what_came_meanwhile() {
             let remains =
                 |keys: &mut Keys, charge| keys.decide(Purpose::Look, &[charge]).remove(0).standings[0].remaining;
             assert_eq!(remains(&mut keys, &alice), remains(&mut keys, &bob), "{algorithm:?}");
-            // Twice is once.
+            // Giving back twice is the same as once.
             keys.give_back(&[&alice, &bob], &[&charged, &charged]);
             if algorithm == Algorithm::SlidingWindowLog {
                 assert_eq!(remains(&mut keys, &alice), 397 - before);
@@ -146,7 +146,7 @@ fn the_last_thing_given_back_leaves_no_key() {
 }
 
 #[test]
-fn what_nobody_can_read_begins_anew() {
+fn a_state_that_cannot_be_read_begins_anew() {
     let mut rubbish: Vec<Vec<u8>> = vec![Vec::new(), b"12345".to_vec(), vec![255; 3000]];
     for tag in 0..=12 {
         for length in [0, 1, 2, 6, 7, 8, 14, 17, 18, 22, 25, 29, 43, 49, 200, 3000] {
@@ -222,7 +222,7 @@ fn a_lease_that_ended_frees_its_slots_and_a_renewed_one_does_not() {
         assert!(keys.decide_for(holder, Purpose::Decide, &[&alice])[0].passes());
     }
     assert!(!keys.decide_for(3, Purpose::Decide, &[&alice])[0].passes());
-    // The first process says no more: its lease is over.
+    // The first process does not renew: its lease is over.
     let (micros, ended) = (1_000_000, 1_u64.to_be_bytes());
     let command = |at: usize| {
         let mut command = redis::cmd("SETRANGE");
@@ -249,7 +249,7 @@ fn a_lease_that_ended_frees_its_slots_and_a_renewed_one_does_not() {
     assert!(keys.decide_for(2, Purpose::Decide, &[&alice])[0].passes());
     assert!(!keys.decide_for(2, Purpose::Decide, &[&alice])[0].passes());
     release(&mut keys, 1, &[ALICE]);
-    assert!(!keys.decide_for(2, Purpose::Decide, &[&alice])[0].passes(), "who holds none frees none");
+    assert!(!keys.decide_for(2, Purpose::Decide, &[&alice])[0].passes(), "a holder without a slot frees none");
     release(&mut keys, 2, &[ALICE, ALICE]);
     release(&mut keys, 3, &[ALICE, ALICE, ALICE]);
     assert_eq!(keys.dump(ALICE), Value::Nil);
@@ -284,7 +284,7 @@ fn another_server_s_denial_charges_attempts_and_shadows_that_have_room() {
             keys.decide(Purpose::Deny, &batch).iter().map(|verdict| verdict.charged.is_some()).collect::<Vec<_>>();
         assert_eq!(charged, expected);
     }
-    // Left to itself, the group passes but for the shadow.
+    // Without the other denial, all charges but the shadow pass.
     let charged =
         keys.decide(Purpose::Decide, &batch).iter().map(|verdict| verdict.charged.is_some()).collect::<Vec<_>>();
     assert_eq!(charged, [true, true, false, false, true, true]);

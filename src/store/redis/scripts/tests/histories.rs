@@ -1,4 +1,4 @@
-//! Random histories of one key: what the script says is what [`State`] says, also when the rule changes on the way.
+//! Random histories of one key: the script returns what [`State`] returns, also when the rule changes in between.
 
 use std::cell::Cell;
 use std::cell::RefCell;
@@ -29,7 +29,7 @@ use crate::limit::Rule;
 use crate::limit::State;
 use crate::store::redis::scripts::Purpose;
 
-/// A request: how long after the last one, and by which rule.
+/// A request: how long after the last one, and under which rule.
 #[derive(Clone, Debug)]
 struct Step {
     wait: Wait,
@@ -47,7 +47,7 @@ enum Wait {
     Until,
 }
 
-/// What fits into the numbers of scripts.
+/// The largest span that is exact in scripts.
 const END: u64 = 1 << 52;
 
 #[track_caller]
@@ -87,7 +87,7 @@ fn play(keys: &mut Keys, key: KeyHash, algorithms: &[Algorithm], steps: &[Step])
         let algorithm = algorithms[usize::from(position % 17 == 16) % algorithms.len()];
         let mut cost = NonZeroU32::new(step.cost).expect("above zero");
         if algorithms.len() > 1 {
-            // What never passes is no rule, and a changed algorithm does not ask how much that is.
+            // A cost above the count is not a valid rule, and a change of the algorithm does not check it.
             cost = rates.iter().map(|rate| rate.count).fold(cost, NonZeroU32::min);
         }
         let rule = Rule::Rates { algorithm, rates: rates.clone(), cost };
@@ -127,7 +127,7 @@ fn verdict(state: &State, rule: &Rule, opens: Option<Timestamp>, now: Timestamp)
     shortened(Verdict { retry_after, standings: state.standings(rule, now), charged: None, is_exempt: false }, now)
 }
 
-/// What was charged is compared by itself; what lies beyond the numbers of scripts is not told apart.
+/// A verdict without its charge, which is compared separately, and with spans cut to those that are exact in scripts.
 fn shortened(verdict: Verdict, now: Timestamp) -> Verdict {
     let mut verdict = Verdict { charged: None, ..verdict };
     let longest = Duration::from_micros((1 << 53) - now.as_micros());
@@ -176,7 +176,7 @@ fn usual() -> impl Strategy<Value = Rates> {
     rates_of(1..25_u32, prop_oneof![6 => 1..40_u64, 1 => 600..90_000_u64])
 }
 
-/// Counts and windows up to the largest there are.
+/// Counts and windows up to the largest possible.
 fn extreme() -> impl Strategy<Value = Rates> {
     let counts = prop_oneof![1..5_u32, 1..1000_u32, Just(u32::MAX), any::<u32>().prop_map(|count| count.max(1))];
     let seconds = prop_oneof![1..5_u64, 1..100_000_000_u64, 1..=3_153_600_000_u64, Just(3_153_600_000)];

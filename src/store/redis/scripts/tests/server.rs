@@ -42,7 +42,7 @@ pub(super) struct Keys {
 }
 
 impl Keys {
-    /// With a clock that is moved by hand, beginning at a midnight.
+    /// With a manual clock that starts at midnight.
     pub(super) fn new() -> Self {
         let hand = ManualClock::at(Timestamp::from_micros(20_513 * 86_400_000_000));
         Self::on(shared(), Time::Given(Clock::Manual(hand.clone())), hand)
@@ -61,7 +61,7 @@ impl Keys {
         Self { _server: server, connection, prefix, hand, time, largest: 20_000 }
     }
 
-    /// Sends a command; an error is a value, too.
+    /// Sends a command. An error is returned as a value.
     pub(super) fn send(&mut self, command: &redis::Cmd) -> Value {
         self.connection.req_packed_command(&command.get_packed_command()).unwrap_or_else(|error| {
             let server = error.into_server_errors().and_then(|errors| errors.first().map(|(_, error)| error.clone()));
@@ -69,7 +69,7 @@ impl Keys {
         })
     }
 
-    /// Runs a script, which is loaded when the server does not have it yet.
+    /// Runs a script, and loads it first if the server does not have it.
     pub(super) fn run(&mut self, invocation: &Invocation) -> Value {
         let value = self.send(&invocation.command);
         if matches!(&value, Value::ServerError(error) if error.code() == "NOSCRIPT") {
@@ -96,7 +96,7 @@ impl Keys {
     }
 
     #[track_caller]
-    pub(super) fn decide_acquainted(
+    pub(super) fn decide_for_client(
         &mut self,
         purpose: Purpose,
         charges: &[&Charge<'_>],
@@ -117,12 +117,12 @@ impl Keys {
         answer::read(&value, charges).unwrap_or_else(|| panic!("{value:?}"))
     }
 
-    /// Settles, and answers which of the entries have room again.
+    /// Settles, and returns which of the settlements made room again.
     #[track_caller]
     pub(super) fn settle(&mut self, entries: &[KeySettlement<'_>]) -> Vec<usize> {
         let value = self.run(&settle(&self.prefix, &self.channel(), &self.time, entries));
-        let (told, _, reopened) = answer::settled(&value).unwrap_or_else(|| panic!("{value:?}"));
-        assert!(told);
+        let (published, _, reopened) = answer::settled(&value).unwrap_or_else(|| panic!("{value:?}"));
+        assert!(published);
         reopened
     }
 
@@ -143,7 +143,7 @@ impl Keys {
         self.settle(&entries);
     }
 
-    /// What is stored under a key, as `DUMP` shows it, or nothing.
+    /// The state of a key as `DUMP` shows it, or nil.
     pub(super) fn dump(&mut self, key: KeyHash) -> Value {
         let mut command = redis::cmd("DUMP");
         command.arg(name(&self.prefix, key));
@@ -170,7 +170,7 @@ impl Drop for Keys {
         }
         for key in self.strings(&["KEYS", &format!("{}:*", self.prefix)]) {
             let (ttl, size) = (self.number(&["PTTL", &key]), self.number(&["STRLEN", &key]));
-            // -2: it has ended meanwhile.
+            // -2: the key has expired meanwhile.
             assert!(ttl == -2 || ttl > 0, "{key} lives {ttl} ms");
             assert!(size <= i64::try_from(self.largest).expect("a size"), "{key} has {size} bytes");
             assert_eq!(key.len(), self.prefix.len() + 33, "{key}");
@@ -179,7 +179,7 @@ impl Drop for Keys {
     }
 }
 
-/// The server of this process. It ends with the last that uses it.
+/// The server of this process. It ends with its last user.
 fn shared() -> Arc<RedisServer> {
     static SERVER: Mutex<Weak<RedisServer>> = Mutex::new(Weak::new());
     let mut shared = SERVER.lock().unwrap_or_else(PoisonError::into_inner);

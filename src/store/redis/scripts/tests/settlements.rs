@@ -1,5 +1,5 @@
-//! Random histories in which what was charged is taken back, charged late or reset: the scripts say what [`State`]
-//! says. Known clients are those that a list of them says.
+//! Random histories with charges that are taken back, made late or reset: the scripts return what [`State`] returns. Known
+//! clients are compared with a list.
 
 use std::cell::Cell;
 use std::cell::RefCell;
@@ -42,7 +42,7 @@ enum Step {
         delays: bool,
         attempts: bool,
     },
-    /// One of those that were charged, the latest first.
+    /// One of the charges, counted from the latest.
     TakeBack(usize),
     Charge(Vec<u64>),
     Reset,
@@ -113,7 +113,7 @@ fn follow(keys: &mut Keys, key: KeyHash, rule: &Rule, steps: &[Step]) {
                 state.take_back(rule, &charged.fresh, charged.moment);
                 let reopened = keys
                     .settle(&[KeySettlement { key, action: SettlementAction::TakeBack { rule, charged: &charged } }]);
-                // Who is told that there is room is never told too late; too often does no harm.
+                // A message about new room must not come late; one too many does no harm.
                 if was_closed && state.standings(rule, now) != before {
                     assert_eq!(reopened, [0], "{state:?}");
                 }
@@ -210,7 +210,7 @@ fn different_values_are_told_apart_alike() {
 }
 
 #[test]
-fn clients_are_known_as_a_list_of_them_says() {
+fn clients_are_known_as_in_a_list() {
     let step = (0..3_000_000_u64, 0..6_u64, 1..4_u32, 0..8_u64, any::<bool>());
     let rule =
         Rule::Rates { algorithm: Algorithm::default(), rates: "1/day".parse().expect("a rate"), cost: NonZeroU32::MIN };
@@ -232,7 +232,7 @@ fn clients_are_known_as_a_list_of_them_says() {
                 let mut guarded = charge(KeyHash(1 << 100 | subject.0), &rule, &[]);
                 guarded.unless_known = true;
                 let of = KnownClientKey { subject, client };
-                let looked = keys.decide_acquainted(Purpose::Look, &[&guarded], &[of]).remove(0);
+                let looked = keys.decide_for_client(Purpose::Look, &[&guarded], &[of]).remove(0);
                 assert_eq!(looked.is_exempt, is_known, "{known:?}");
             }
         }
@@ -240,7 +240,7 @@ fn clients_are_known_as_a_list_of_them_says() {
 }
 
 #[test]
-fn what_does_not_hold_for_a_known_client_is_neither_asked_nor_charged() {
+fn a_known_client_is_not_charged_where_the_limit_does_not_hold() {
     let mut keys = Keys::new();
     let rate = |rates: &str| Rule::Rates {
         algorithm: Algorithm::default(),
@@ -255,26 +255,26 @@ fn what_does_not_hold_for_a_known_client_is_neither_asked_nor_charged() {
     let (alice, bob) = ([5, 6], KnownClientKey { subject: KeyHash(7), client: 9 });
     let alice = alice.map(|subject| KnownClientKey { subject: KeyHash(subject), client: 9 });
     let passes = |verdicts: &[Verdict]| verdicts.iter().map(|verdict| verdict.charged.is_some()).collect::<Vec<_>>();
-    assert_eq!(passes(&keys.decide_acquainted(Purpose::Decide, &charges, &alice)), [true; 3]);
-    assert_eq!(passes(&keys.decide_acquainted(Purpose::Decide, &charges, &alice)), [false; 3]);
+    assert_eq!(passes(&keys.decide_for_client(Purpose::Decide, &charges, &alice)), [true; 3]);
+    assert_eq!(passes(&keys.decide_for_client(Purpose::Decide, &charges, &alice)), [false; 3]);
     let remember = |of: KnownClientKey| {
         let action =
             SettlementAction::Remember { client: of.client, most: NonZeroU32::MIN, keep: Duration::from_secs(60) };
         KeySettlement { key: of.subject, action }
     };
     keys.settle(&[remember(alice[0])]);
-    assert_eq!(passes(&keys.decide_acquainted(Purpose::Decide, &charges, &alice)), [false; 3], "known for one of two");
+    assert_eq!(passes(&keys.decide_for_client(Purpose::Decide, &charges, &alice)), [false; 3], "known for one of two");
     keys.settle(&[remember(alice[1]), remember(bob)]);
-    let verdicts = keys.decide_acquainted(Purpose::Decide, &charges, &alice);
+    let verdicts = keys.decide_for_client(Purpose::Decide, &charges, &alice);
     assert_eq!(passes(&verdicts), [false, true, true]);
     assert_eq!(verdicts[0], Verdict::exempt());
-    assert_eq!(keys.decide_acquainted(Purpose::Decide, &charges, &[bob])[1].standings[0].remaining, 6);
-    let nobody = keys.decide(Purpose::Decide, &charges);
-    assert_eq!(passes(&nobody), [false; 3], "who is not asked about is not known");
+    assert_eq!(keys.decide_for_client(Purpose::Decide, &charges, &[bob])[1].standings[0].remaining, 6);
+    let unnamed = keys.decide(Purpose::Decide, &charges);
+    assert_eq!(passes(&unnamed), [false; 3], "a client that is not named is not known");
 }
 
 #[test]
-fn what_delays_is_charged_without_room_unless_it_counts_by_outcome() {
+fn a_delay_is_charged_without_room_unless_it_counts_by_outcome() {
     let mut keys = Keys::new();
     let rule = Rule::Rates {
         algorithm: Algorithm::default(),
@@ -298,8 +298,8 @@ fn what_delays_is_charged_without_room_unless_it_counts_by_outcome() {
     let all: Vec<&Charge<'_>> = charges.iter().collect();
     let taken = |verdicts: Vec<Verdict>| verdicts.iter().map(|verdict| verdict.charged.is_some()).collect::<Vec<_>>();
     assert_eq!(taken(keys.decide(Purpose::Decide, &all)), [true; 5]);
-    // Alone they deny nothing.
+    // Delays alone deny nothing.
     assert_eq!(taken(keys.decide(Purpose::Decide, &all[1..])), [true, false, false, true]);
-    // What is denied is not charged.
+    // A denied request is not charged.
     assert_eq!(taken(keys.decide(Purpose::Decide, &all)), [false, false, false, false, true]);
 }

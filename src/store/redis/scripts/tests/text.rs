@@ -1,4 +1,4 @@
-//! The texts of the scripts, as a real Redis and `luacheck` read them.
+//! The texts of the scripts, checked by a real Redis and `luacheck`.
 
 use std::fs;
 use std::path::Path;
@@ -12,7 +12,7 @@ use crate::store::redis::scripts::constants::CounterKind;
 use crate::store::redis::scripts::text;
 use crate::store::redis::scripts::text::Script;
 
-/// The scripts for these sets of kinds, and those that there is one of.
+/// The scripts for these sets of kinds, and the other scripts.
 fn scripts(sets: impl Iterator<Item = usize>) -> Vec<&'static Script> {
     let mut scripts = vec![text::is_known(), text::renewing(), text::banning(), text::keyring()];
     for kinds in sets {
@@ -38,7 +38,7 @@ fn a_script_defines_what_it_uses_and_nothing_else() {
     for script in scripts(CounterKind::ALL.iter().map(|kind| 1 << *kind as usize).chain([all])) {
         fs::write(folder.path().join(format!("{}.lua", script.sha)), &script.text).expect("the folder can be written");
     }
-    // Short names are given to every script.
+    // Every script defines all short names.
     let checked = Command::new("luacheck")
         .args(["--no-config", "--no-color", "--quiet", "--std", "lua51", "--no-max-line-length"])
         .args(["--read-globals", "KEYS", "ARGV", "redis", "struct", "--ignore", "211/^u?n?pack$", "211/^pcall$", "--"])
