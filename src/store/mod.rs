@@ -1,12 +1,13 @@
 //! Where counts are kept. Stores decide batches and do not know requests.
 //!
 //! - [`contract`]: what every store does; [`any_store`]: the stores as one type; [`settings`].
-//! - [`memory`]: counts in this process; [`snapshot`]: what survives a restart; [`handover`]: counts move to a process that
-//!   takes over.
+//! - [`memory`]: counts in this process; [`snapshot`]: what survives a restart; [`handover`]: counts move to a process
+//!   that takes over.
 //! - [`redis`]: counts in Redis; [`failover`]: Redis, and this process during an outage.
 //! - [`denied_until`], [`resets`]: what this process knows of denials and resets in Redis.
 //! - [`bans`]: who is banned.
 //! - [`unsettled`]: reservations that wait for their outcome.
+//! - [`key_ring`], [`process_hasher`], `random`: signing keys, hashes and randomness.
 
 pub mod any_store;
 pub mod bans;
@@ -17,12 +18,13 @@ pub mod handover;
 pub mod key_ring;
 pub mod memory;
 pub mod process_hasher;
-mod random;
 pub mod redis;
 pub mod resets;
 pub mod settings;
 pub mod snapshot;
 pub mod unsettled;
+
+mod random;
 
 pub use self::any_store::AnyStore;
 pub use self::bans::Bans;

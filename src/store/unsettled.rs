@@ -23,7 +23,7 @@ use crate::pending_reservations::ResetWatch;
 /// The keys with reservations whose outcome is not known yet. There is one for the process, and only charges that count
 /// by outcome use it.
 ///
-/// A key stays while it has a watch or a ticket. In front of a shared store keys are those of this process, see
+/// A key stays while it has a watch or a reservation. In front of a shared store keys are those of this process, see
 /// [`local_key`](super::resets::local_key).
 #[derive(Debug)]
 pub struct Unsettled {
@@ -32,11 +32,11 @@ pub struct Unsettled {
 }
 
 /// The watches of a batch, in its order; `None` for charges that do not wait for an outcome.
-pub type Watches = SmallVec<[Option<Watch>; 4]>;
+pub type Watches = SmallVec<[Option<ResetWatch>; 4]>;
 
 #[derive(Debug, Default)]
 struct WaitingKeys {
-    keys: HashMap<KeyHash, Weak<Waiting>>,
+    keys: HashMap<KeyHash, Weak<PendingReservations>>,
     /// With more keys than this, unused keys are removed.
     prune_above: usize,
 }
@@ -52,7 +52,7 @@ impl Unsettled {
     pub fn note(&self, batch: &Batch<'_>, watches: Watches, verdicts: &mut [Verdict]) {
         for (watch, verdict) in watches.into_iter().zip(&mut *verdicts) {
             if let (Some(watch), Some(charged)) = (watch, &mut verdict.charged) {
-                // A charge in this process has a ticket already.
+                // A charge in this process has a reservation already.
                 let moment = charged.moment;
                 charged.reservation.get_or_insert_with(|| watch.reserve_shared(moment));
             }
@@ -64,7 +64,7 @@ impl Unsettled {
     }
 
     /// Watches a key. Called before the charge, so that no reset in between is missed.
-    pub fn watch(&self, key: KeyHash) -> Watch {
+    pub fn watch(&self, key: KeyHash) -> ResetWatch {
         let mut part = self.part(key).lock();
         if let Some(waiting) = part.keys.get(&key).and_then(Weak::upgrade) {
             return waiting.watch();
@@ -91,7 +91,7 @@ impl Unsettled {
     }
 
     /// Takes over `count` reservations of another process, of a key that had been reset so often.
-    pub fn take_over(&self, key: KeyHash, count: u32, resets: u32) -> Vec<Ticket> {
+    pub fn take_over(&self, key: KeyHash, count: u32, resets: u32) -> Vec<ReservationGuard> {
         let mut part = self.part(key).lock();
         let known = part.keys.get(&key).and_then(Weak::upgrade);
         let waiting = known.unwrap_or_else(|| {
@@ -108,8 +108,8 @@ impl Unsettled {
         waiting.is_some_and(|waiting| waiting.is_some())
     }
 
-    /// The same, or a shared store is deciding about one. It answers on several connections, so a denial may arrive
-    /// before the reservations that caused it.
+    /// The same, or a shared store is deciding about one. It answers on several connections, so a denial may arrive before
+    /// the reservations that caused it.
     pub fn may_be_any(&self, key: KeyHash) -> bool {
         let waiting = self.part(key).lock().keys.get(&key).and_then(Weak::upgrade);
         waiting.is_some_and(|waiting| waiting.may_be_some())
