@@ -1,11 +1,11 @@
-# Built with the registry and the target directory cached, shipped without a shell, run by nobody in particular.
+# The build caches the registry and the target directory. The image has no shell and runs as user `nonroot`.
 FROM rust:1.95-bookworm AS build
 WORKDIR /src
-# What the binary is made of, and nothing else: a change of a configuration or a page of documentation builds nothing.
+# Only the sources of the binary, so that a change of a configuration or of the documentation builds nothing.
 COPY Cargo.toml Cargo.lock build.rs ./
 COPY benches benches
 COPY src src
-# What `portcullis --version` names: docker build --build-arg PORTCULLIS_COMMIT=$(git rev-parse --short=12 HEAD)
+# The commit that `portcullis --version` shows: docker build --build-arg PORTCULLIS_COMMIT=$(git rev-parse --short=12 HEAD)
 ARG PORTCULLIS_COMMIT
 # `dist` is what ships; `release` and `dev` build sooner.
 ARG PROFILE=dist
@@ -23,10 +23,10 @@ LABEL org.opencontainers.image.title="portcullis" \
 COPY --from=build /installed/bin/portcullis /usr/bin/portcullis
 COPY config /etc/portcullis
 WORKDIR /etc/portcullis
-# The number of `nonroot`: Kubernetes, asked to run nothing as root, does not look names up.
+# The number of `nonroot`, because Kubernetes checks `runAsNonRoot` by number, not by name.
 USER 65532:65532
 EXPOSE 8080
-# Asks http://127.0.0.1:9090, where the files in config/ have their admin listener; PORTCULLIS_ADMIN says otherwise.
+# Asks http://127.0.0.1:9090, the admin listener of the files in config/. PORTCULLIS_ADMIN names another one.
 HEALTHCHECK --interval=10s --timeout=3s --start-period=5s CMD ["portcullis", "health"]
 ENTRYPOINT ["portcullis"]
 CMD ["run"]
