@@ -103,7 +103,7 @@ pub fn check(parts: &mut Parts, local: SocketAddr) -> Result<HeaderValue, BadReq
         return Err(BadRequest::Method);
     }
     check_target(parts)?;
-    let framing = FramingFields::of(&parts.headers);
+    let framing = FramingHeaders::of(&parts.headers);
     framing.check_lengths(parts.version)?;
     let expects_more = framing.expects_more;
     let host = framing.host()?.cloned();
@@ -114,7 +114,7 @@ pub fn check(parts: &mut Parts, local: SocketAddr) -> Result<HeaderValue, BadReq
 /// The headers that decide the host and the end of a request, collected in one pass: single lookups cost three times as
 /// much.
 #[derive(Debug, Default)]
-struct FramingFields<'h> {
+struct FramingHeaders<'h> {
     host: Option<&'h HeaderValue>,
     hosts: usize,
     encoding: Option<&'h HeaderValue>,
@@ -125,7 +125,7 @@ struct FramingFields<'h> {
     expects_more: bool,
 }
 
-impl<'h> FramingFields<'h> {
+impl<'h> FramingHeaders<'h> {
     fn of(headers: &'h HeaderMap) -> Self {
         let mut framing = Self::default();
         for (name, value) in headers {

@@ -1,5 +1,6 @@
 //! Forwards allowed requests to the application, and relays its answers.
 
+mod answers;
 pub mod device;
 pub mod header_kind;
 pub mod headers;

@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 
 use super::tokens::Bracket;
-use super::tokens::Token;
-use super::tokens::Tokens;
+use super::tokens::JsonToken;
+use super::tokens::JsonTokens;
 use crate::request::name::is_same_but_for_case;
 use crate::request::nul;
 use crate::request::percent;
@@ -76,7 +76,7 @@ struct OpenBracket {
 }
 
 fn scan<'t>(text: &'t [u8], found: &mut dyn FnMut(&str, JsonLeaf<'t>)) -> WellFormed {
-    let mut tokens = Tokens::new(text);
+    let mut tokens = JsonTokens::new(text);
     let mut stack: Vec<OpenBracket> = Vec::new();
     let mut path = String::new();
     let mut odd = false;
@@ -85,9 +85,9 @@ fn scan<'t>(text: &'t [u8], found: &mut dyn FnMut(&str, JsonLeaf<'t>)) -> WellFo
         let Some(frame) = stack.last_mut() else {
             documents += 1;
             match token {
-                Token::Open(bracket) => stack.push(OpenBracket::new(bracket, 0)),
-                Token::Quoted(_) => {}
-                Token::Bare(word) => _ = bare(word, &mut odd),
+                JsonToken::Open(bracket) => stack.push(OpenBracket::new(bracket, 0)),
+                JsonToken::Quoted(_) => {}
+                JsonToken::Bare(word) => _ = bare(word, &mut odd),
                 _ => odd = true,
             }
             continue;
@@ -95,12 +95,12 @@ fn scan<'t>(text: &'t [u8], found: &mut dyn FnMut(&str, JsonLeaf<'t>)) -> WellFo
         // A name, or a value without a name: a comma or a colon is missing.
         if frame.bracket == Bracket::Object && frame.next != Expected::Value {
             match token {
-                Token::Quoted(name) => {
+                JsonToken::Quoted(name) => {
                     odd |= frame.next != Expected::Name;
                     frame.name(&mut path, &name);
                     continue;
                 }
-                Token::Bare(name) => {
+                JsonToken::Bare(name) => {
                     odd = true;
                     frame.name(&mut path, &percent::text(Cow::Borrowed(name)));
                     continue;
@@ -109,22 +109,22 @@ fn scan<'t>(text: &'t [u8], found: &mut dyn FnMut(&str, JsonLeaf<'t>)) -> WellFo
             }
         }
         match token {
-            Token::Colon => {
+            JsonToken::Colon => {
                 odd |= frame.next != Expected::Colon;
                 frame.next = if frame.bracket == Bracket::Object { Expected::Value } else { frame.next };
             }
-            Token::Comma => {
+            JsonToken::Comma => {
                 odd |= frame.next != Expected::Comma;
                 frame.next = if frame.bracket == Bracket::Object { Expected::Name } else { Expected::Value };
             }
-            Token::Close(bracket) if bracket == frame.bracket => {
+            JsonToken::Close(bracket) if bracket == frame.bracket => {
                 odd |= matches!(frame.next, Expected::Colon)
                     || (bracket == Bracket::Object && frame.next == Expected::Value);
                 path.truncate(frame.base);
                 stack.pop();
             }
-            Token::Close(_) => odd = true,
-            Token::Open(bracket) => {
+            JsonToken::Close(_) => odd = true,
+            JsonToken::Open(bracket) => {
                 odd |= frame.next != Expected::Value;
                 frame.element(&mut path);
                 found(&path, JsonLeaf::Other);
@@ -133,12 +133,12 @@ fn scan<'t>(text: &'t [u8], found: &mut dyn FnMut(&str, JsonLeaf<'t>)) -> WellFo
                 }
                 stack.push(OpenBracket::new(bracket, path.len()));
             }
-            Token::Quoted(text) => {
+            JsonToken::Quoted(text) => {
                 odd |= frame.next != Expected::Value;
                 frame.element(&mut path);
                 found(&path, JsonLeaf::Text(text));
             }
-            Token::Bare(word) => {
+            JsonToken::Bare(word) => {
                 odd |= frame.next != Expected::Value;
                 frame.element(&mut path);
                 found(&path, bare(word, &mut odd));

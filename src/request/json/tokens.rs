@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use crate::request::percent;
 
-pub(super) enum Token<'t> {
+pub(super) enum JsonToken<'t> {
     Open(Bracket),
     Close(Bracket),
     Colon,
@@ -20,7 +20,7 @@ pub(super) enum Bracket {
 }
 
 /// Splits a text into tokens. No text is an error: what is not JSON is read as lenient libraries read it.
-pub(super) struct Tokens<'t> {
+pub(super) struct JsonTokens<'t> {
     rest: &'t [u8],
     /// The text so far is not JSON.
     pub(super) odd: bool,
@@ -28,31 +28,31 @@ pub(super) struct Tokens<'t> {
     pub(super) cut_short: bool,
 }
 
-impl<'t> Tokens<'t> {
+impl<'t> JsonTokens<'t> {
     pub(super) fn new(text: &'t [u8]) -> Self {
         Self { rest: text, odd: false, cut_short: false }
     }
 
-    pub(super) fn next(&mut self) -> Option<Token<'t>> {
+    pub(super) fn next(&mut self) -> Option<JsonToken<'t>> {
         self.skip();
         let (first, others) = self.rest.split_first()?;
         let token = match first {
-            b'{' => Token::Open(Bracket::Object),
-            b'[' => Token::Open(Bracket::Array),
-            b'}' => Token::Close(Bracket::Object),
-            b']' => Token::Close(Bracket::Array),
-            b':' => Token::Colon,
-            b',' => Token::Comma,
+            b'{' => JsonToken::Open(Bracket::Object),
+            b'[' => JsonToken::Open(Bracket::Array),
+            b'}' => JsonToken::Close(Bracket::Object),
+            b']' => JsonToken::Close(Bracket::Array),
+            b':' => JsonToken::Colon,
+            b',' => JsonToken::Comma,
             b'"' | b'\'' => {
                 self.odd |= *first == b'\'';
                 self.rest = others;
-                return self.quoted(*first).map(Token::Quoted);
+                return self.quoted(*first).map(JsonToken::Quoted);
             }
             _ => {
                 let end = self.rest.iter().position(|byte| *byte <= b' ' || b"{}[]:,\"'".contains(byte));
                 let (word, rest) = self.rest.split_at(end.unwrap_or(self.rest.len()));
                 self.rest = rest;
-                return Some(Token::Bare(word));
+                return Some(JsonToken::Bare(word));
             }
         };
         self.rest = others;
