@@ -53,7 +53,7 @@ fn an_application_that_is_slow_is_a_page_for_browsers_and_a_document_for_others(
 fn what_is_refused_is_a_page_for_browsers_and_a_document_for_others() {
     let origin = Origin::start();
     let gateway = Gateway::start(format!("upstream: {}\nserver: {{max_body: 10}}", origin.url()));
-    is_for_both(&gateway.get("/").header("Host", "another.example"), 400, "There is more than one Host.");
+    is_for_both(&gateway.get("/").header("Host", "another.example"), 400, "There is more than one Host header.");
     is_for_both(&gateway.request("TRACE", "/"), 405, "This method is not allowed.");
     is_for_both(&gateway.post("/").body("text/plain", "x".repeat(11)), 413, "The body is too long.");
     assert_eq!(origin.count(), 0);
