@@ -3,14 +3,14 @@
 
 pub use crate::config::yaml::fuzz::check as yaml;
 pub use crate::gateway::admit::cookies::fuzz::check as cookies;
-pub use crate::http1::decoder::fuzz::check as chunks;
-pub use crate::listen::http1::head::fuzz::check as request_head;
+pub use crate::http1::client::response::fuzz::check as answer_head;
+pub use crate::http1::grammar::decoder::fuzz::check as chunks;
+pub use crate::http1::server::request::fuzz::check as request_head;
 pub use crate::listen::http2::hpack::fuzz::check as hpack;
 pub use crate::listen::proxy_protocol::header::fuzz::check as proxy_header;
 pub use crate::request::json::fuzz::check as json;
 pub use crate::request::multipart::fuzz::check as multipart;
 pub use crate::store::redis::transport::reply::fuzz::check as redis_reply;
-pub use crate::upstream::http1::head::fuzz::check as answer_head;
 
 #[cfg(test)]
 mod tests {

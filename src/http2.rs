@@ -32,7 +32,7 @@ impl Body {
             let data = data?;
             self.left = self.left.map(|left| left.saturating_sub(data.len() as u64));
             self.given = data.len();
-            if self.is_through() {
+            if self.is_complete() {
                 // Nobody has to ask again.
                 self.make_room();
             }
@@ -46,13 +46,13 @@ impl Body {
         let _ = self.stream.flow_control().release_capacity(mem::take(&mut self.given));
     }
 
-    pub fn is_through(&self) -> bool {
+    pub fn is_complete(&self) -> bool {
         self.stream.is_end_stream()
     }
 
     pub fn size_hint(&self) -> SizeHint {
         match self.left {
-            _ if self.is_through() => SizeHint::with_exact(0),
+            _ if self.is_complete() => SizeHint::with_exact(0),
             Some(left) => SizeHint::with_exact(left),
             None => SizeHint::new(),
         }

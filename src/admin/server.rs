@@ -48,7 +48,7 @@ struct AdminHandler {
     router: Router,
 }
 
-impl listen::Handle for AdminHandler {
+impl listen::RequestHandler for AdminHandler {
     type Body = Body;
 
     fn handle(
@@ -58,7 +58,7 @@ impl listen::Handle for AdminHandler {
         interim: listen::InterimSender,
     ) -> impl Future<Output = Response<Body>> + Send + 'static {
         if request.headers().contains_key(EXPECT) {
-            interim.invite();
+            interim.send_continue();
         }
         request.extensions_mut().insert(PeerAddress(connection.peer.ip()));
         let answer = self.router.clone().oneshot(request.map(Body::new));

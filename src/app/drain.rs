@@ -33,7 +33,7 @@ impl App {
         self.control.begin_draining();
         self.listeners.leave();
         if let Some(admin) = self.admin.take() {
-            admin.stopper.leave();
+            admin.stopper.hand_over();
         }
     }
 

@@ -206,7 +206,7 @@ impl Listeners {
     /// Stops accepting everywhere, and leaves the accept queues to another process that has the same sockets.
     pub(super) fn leave(&mut self) {
         for listener in &mut self.0 {
-            listener.stopper.leave();
+            listener.stopper.hand_over();
             listener.sockets.clear();
         }
     }

@@ -23,7 +23,7 @@ use super::worker_state::WorkerState;
 use crate::decision::device::DeviceEnrollment;
 use crate::listen::Connection;
 use crate::listen::InterimSender;
-use crate::listen::Refused;
+use crate::listen::RefusedHead;
 use crate::outcome::Outcome;
 use crate::outcome::OutcomeRule;
 use crate::record::DecisionLabel;
@@ -232,7 +232,7 @@ impl Drop for Exchange {
 }
 
 /// Records a malformed head: its client, and the parts that could be read.
-pub(super) fn record_malformed_head(worker: &WorkerState, connection: &Connection, refused: &Refused) {
+pub(super) fn record_malformed_head(worker: &WorkerState, connection: &Connection, refused: &RefusedHead) {
     let live = worker.live.load();
     let method = refused.method.clone().or_else(|| Method::from_bytes(b"-").ok()).unwrap_or_default();
     live.recorder.record(&RequestRecord {

@@ -56,7 +56,7 @@ impl HeldRequests {
                 // While unread bytes are waiting, a disconnect goes unnoticed. The connection checks, then this is
                 // polled again.
                 has_asked = true;
-                connection.ask_whether_it_left();
+                connection.check_whether_client_left();
                 cx.waker().wake_by_ref();
                 return Poll::Pending;
             }

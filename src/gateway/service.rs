@@ -17,10 +17,10 @@ use super::snapshot::Snapshot;
 use super::worker_state::WorkerState;
 use crate::clock::Clock;
 use crate::listen::Connection;
-use crate::listen::Handle;
 use crate::listen::IncomingBody;
 use crate::listen::InterimSender;
-use crate::listen::Refused;
+use crate::listen::RefusedHead;
+use crate::listen::RequestHandler;
 use crate::store::AnyStore;
 use crate::upstream::Pool;
 
@@ -59,7 +59,7 @@ impl Gateway {
 /// A request that takes longer, and whose client has disconnected, keeps its concurrency slot.
 const MAX_DRAIN: Duration = Duration::from_millis(500);
 
-impl Handle for Gateway {
+impl RequestHandler for Gateway {
     type Body = ResponseBody;
 
     fn handle(
@@ -71,7 +71,7 @@ impl Handle for Gateway {
         handle::handle(Arc::clone(&self.worker), connection, request, interim)
     }
 
-    fn refused(&self, connection: &Connection, refused: Refused) {
+    fn refused(&self, connection: &Connection, refused: RefusedHead) {
         exchange::record_malformed_head(&self.worker, connection, &refused);
     }
 }

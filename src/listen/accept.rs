@@ -19,16 +19,16 @@ use tracing::warn;
 
 use super::AcceptStop;
 use super::Connections;
-use super::Handle;
 use super::ListenerState;
+use super::RequestHandler;
 use super::Settings;
 use super::accepted_socket::AcceptedSocket;
-use super::accepted_socket::turn_away;
-use super::proxy_protocol::Ends;
+use super::accepted_socket::log_rejected;
+use super::proxy_protocol::ConnectionAddresses;
 use crate::client::ClientIp;
 
-/// Accepts connections on one core until told to stop; those that stand go on until they are drained.
-pub async fn serve<H: Handle>(
+/// Accepts connections on one core until `stop` asks it to end. Open connections go on until they are drained.
+pub async fn serve<H: RequestHandler>(
     socket: std::net::TcpListener,
     state: Arc<ListenerState>,
     settings: Arc<ArcSwap<Settings>>,
@@ -44,14 +44,14 @@ pub async fn serve<H: Handle>(
         Ok(local) => local,
         Err(error) => return error!(%error, "cannot accept connections: the socket has no address"),
     };
-    let accepting = Accepting { local, state, settings, handler, connections };
-    accepting.run(&listener, &stop).await;
-    if !stop.leaves() {
-        accepting.finish(listener).await;
+    let accept_loop = AcceptLoop { local, state, settings, handler, connections };
+    accept_loop.run(&listener, &stop).await;
+    if !stop.is_handover() {
+        accept_loop.drain_queue(listener).await;
     }
 }
 
-struct Accepting<H> {
+struct AcceptLoop<H> {
     local: SocketAddr,
     state: Arc<ListenerState>,
     settings: Arc<ArcSwap<Settings>>,
@@ -59,27 +59,27 @@ struct Accepting<H> {
     connections: Connections,
 }
 
-impl<H: Handle> Accepting<H> {
-    /// Who was accepted is welcomed, whatever is said meanwhile.
+impl<H: RequestHandler> AcceptLoop<H> {
+    /// Accepts until asked to stop. A connection that was accepted is always served.
     async fn run(&self, listener: &TcpListener, stop: &AcceptStop) {
-        let mut trouble = AcceptFailure::default();
+        let mut failure = AcceptFailure::default();
         loop {
             let accepted = select! {
                 biased;
-                () = stop.told() => return,
+                () = stop.requested() => return,
                 accepted = self.accept(listener) => accepted,
             };
             match accepted {
                 Ok((stream, peer)) => {
-                    trouble.ends(self.local);
-                    self.welcome(stream, peer).await;
+                    failure.log_end(self.local);
+                    self.start(stream, peer).await;
                 }
                 Err(error) if concerns_one_connection(&error) => {}
                 Err(error) => {
-                    trouble.lasts(self.local, &error);
+                    failure.log(self.local, &error);
                     select! {
-                        () = stop.told() => return,
-                        () = sleep(PAUSE) => {}
+                        () = stop.requested() => return,
+                        () = sleep(RETRY_INTERVAL) => {}
                     }
                 }
             }
@@ -87,81 +87,81 @@ impl<H: Handle> Accepting<H> {
     }
 
     async fn accept(&self, listener: &TcpListener) -> io::Result<(TcpStream, SocketAddr)> {
-        self.room().await;
+        self.wait_for_room().await;
         listener.accept().await
     }
 
-    /// Waits, while there are as many connections as there may be; new ones wait in the accept queue.
-    async fn room(&self) {
+    /// Waits while the number of connections is at its bound. New ones wait in the accept queue.
+    async fn wait_for_room(&self) {
         loop {
-            let most = self.settings.load().max_connections;
-            if timeout(PAUSE, self.connections.room(most)).await.is_ok() {
+            let max = self.settings.load().max_connections;
+            if timeout(RETRY_INTERVAL, self.connections.room(max)).await.is_ok() {
                 return;
             }
         }
     }
 
-    async fn welcome(&self, stream: TcpStream, peer: SocketAddr) {
+    async fn start(&self, stream: TcpStream, peer: SocketAddr) {
         let (is_trusted, tls) = {
-            let asked = self.state.runtime();
-            let is_trusted = asked.proxy_protocol.as_ref().map(|proxies| proxies.trusts(ClientIp::new(peer.ip())));
-            (is_trusted, asked.tls.clone())
+            let runtime = self.state.runtime();
+            let is_trusted = runtime.proxy_protocol.as_ref().map(|proxies| proxies.trusts(ClientIp::new(peer.ip())));
+            (is_trusted, runtime.tls.clone())
         };
         if is_trusted == Some(false) {
-            return turn_away(&self.state, peer, &"the peer is not in `client_ip.trusted_proxies`");
+            return log_rejected(&self.state, peer, &"the peer is not in `client_ip.trusted_proxies`");
         }
         let settings = self.settings.load_full();
         let permit = self.connections.admit(&settings).await;
-        // Only a wildcard leaves open which of its addresses a client came to.
+        // With a wildcard address, only the connection knows which address the client connected to.
         let local = if self.local.ip().is_unspecified() { stream.local_addr().ok() } else { None };
-        let ends = Ends { source: peer, destination: local.unwrap_or(self.local) };
-        let accepted = AcceptedSocket { stream, ends, permit, tls, settings };
+        let addresses = ConnectionAddresses { source: peer, destination: local.unwrap_or(self.local) };
+        let accepted = AcceptedSocket { stream, addresses, permit, tls, settings };
         if is_trusted.is_some() {
-            tokio::spawn(accepted.read_proxy_header(Arc::clone(&self.state), self.handler.clone()));
-        } else if let Some(conversation) = accepted.converse(self.handler.clone()) {
-            tokio::spawn(conversation);
+            tokio::spawn(accepted.serve_behind_proxy(Arc::clone(&self.state), self.handler.clone()));
+        } else if let Some(session) = accepted.serve(self.handler.clone()) {
+            tokio::spawn(session);
         }
     }
 
-    /// Takes in who is waiting in the accept queue: closing it would reset them.
-    async fn finish(&self, listener: TcpListener) {
+    /// Accepts the connections in the accept queue, because closing the socket would reset them.
+    async fn drain_queue(&self, listener: TcpListener) {
         let Ok(listener) = listener.into_std() else { return };
         while let Ok((stream, peer)) = listener.accept() {
             let stream = stream.set_nonblocking(true).and_then(|()| TcpStream::from_std(stream));
             if let Ok(stream) = stream {
-                // Nobody waits for room now.
-                let _ = timeout(Duration::ZERO, self.welcome(stream, peer)).await;
+                // Without waiting for room: the gateway is stopping.
+                let _ = timeout(Duration::ZERO, self.start(stream, peer)).await;
             }
         }
     }
 }
 
-/// That connections cannot be accepted. It may come and go with each descriptor that is freed and taken: an operator is
-/// told now and then.
+/// A failure to accept connections. It may come and go with each descriptor that is freed and taken, so it is logged at
+/// intervals.
 #[derive(Debug, Default)]
 struct AcceptFailure {
-    told: Option<Instant>,
-    /// That it has ended is to be said.
-    is_known: bool,
+    logged: Option<Instant>,
+    /// Its end must be logged.
+    is_open: bool,
 }
 
 impl AcceptFailure {
-    fn lasts(&mut self, local: SocketAddr, error: &io::Error) {
-        if self.told.is_none_or(|told| told.elapsed() >= TELLING) {
-            self.told = Some(Instant::now());
-            self.is_known = true;
-            warn!(%local, %error, "cannot accept connections, trying on");
+    fn log(&mut self, local: SocketAddr, error: &io::Error) {
+        if self.logged.is_none_or(|logged| logged.elapsed() >= LOG_INTERVAL) {
+            self.logged = Some(Instant::now());
+            self.is_open = true;
+            warn!(%local, %error, "cannot accept connections, retrying");
         }
     }
 
-    fn ends(&mut self, local: SocketAddr) {
-        if mem::take(&mut self.is_known) {
+    fn log_end(&mut self, local: SocketAddr) {
+        if mem::take(&mut self.is_open) {
             info!(%local, "accepting connections again");
         }
     }
 }
 
-/// Whether the client is at fault, and the next one may fare better at once.
+/// Whether the error is about one connection, and the next one may be accepted at once.
 fn concerns_one_connection(error: &io::Error) -> bool {
     matches!(
         error.kind(),
@@ -172,8 +172,8 @@ fn concerns_one_connection(error: &io::Error) -> bool {
     )
 }
 
-/// Between two looks at what does not announce itself: descriptors that came free, a bound that was raised.
-const PAUSE: Duration = Duration::from_millis(100);
+/// How often to look for free descriptors and for a bound that was raised.
+const RETRY_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Between two words about the same trouble.
-const TELLING: Duration = Duration::from_secs(10);
+/// Between two log lines about the same failure.
+const LOG_INTERVAL: Duration = Duration::from_secs(10);

@@ -1,4 +1,4 @@
-//! From a fresh socket to a conversation: who is there is settled first.
+//! From an accepted socket to a session: the PROXY header is read first, where one is required.
 
 use std::fmt::Display;
 use std::net::SocketAddr;
@@ -9,54 +9,54 @@ use tracing::debug;
 use tracing::warn;
 
 use super::Connection;
-use super::Handle;
 use super::ListenerState;
+use super::RequestHandler;
 use super::Settings;
 use super::Tls;
 use super::connections::ConnectionPermit;
-use super::conversation::converse;
-use super::proxy_protocol::Ends;
+use super::proxy_protocol::ConnectionAddresses;
 use super::proxy_protocol::read_proxy_header;
+use super::session::serve_connection;
 use super::socket::Socket;
 
 /// A socket just accepted.
 #[derive(Debug)]
 pub(super) struct AcceptedSocket {
     pub(super) stream: TcpStream,
-    pub(super) ends: Ends,
+    pub(super) addresses: ConnectionAddresses,
     pub(super) permit: ConnectionPermit,
     pub(super) tls: Option<Arc<Tls>>,
     pub(super) settings: Arc<Settings>,
 }
 
 impl AcceptedSocket {
-    /// Speaks with whom the proxy at the other end connects for. It says so first, or is turned away.
-    pub(super) async fn read_proxy_header<H: Handle>(mut self, listener: Arc<ListenerState>, handler: H) {
+    /// Reads the PROXY header, and serves the connection of the client behind the proxy.
+    pub(super) async fn serve_behind_proxy<H: RequestHandler>(mut self, state: Arc<ListenerState>, handler: H) {
         match read_proxy_header(&self.stream, self.permit.group(), self.settings.header).await {
-            Ok(ends) => self.ends = ends.unwrap_or(self.ends),
-            Err(error) => return turn_away(&listener, self.ends.source, &error),
+            Ok(addresses) => self.addresses = addresses.unwrap_or(self.addresses),
+            Err(error) => return log_rejected(&state, self.addresses.source, &error),
         }
-        if let Some(conversation) = self.converse(handler) {
-            conversation.await;
+        if let Some(session) = self.serve(handler) {
+            session.await;
         }
     }
 
-    /// The conversation with it, now that it is known who it is. `None`: it has all the connections it may have.
-    pub(super) fn converse<H: Handle>(mut self, handler: H) -> Option<impl Future<Output = ()>> {
-        let Ends { source, destination } = self.ends;
-        if !self.permit.belong_to(source.ip(), &self.settings) {
+    /// The session of the client. `None`: the client has as many connections as it may.
+    pub(super) fn serve<H: RequestHandler>(mut self, handler: H) -> Option<impl Future<Output = ()>> {
+        let ConnectionAddresses { source, destination } = self.addresses;
+        if !self.permit.assign_to(source.ip(), &self.settings) {
             return None;
         }
         let max_headers = self.settings.max_headers;
         let connection = Arc::new(Connection::new(source, destination, max_headers, self.permit.group()));
         let socket = Socket::new(self.stream, Arc::clone(&connection), self.permit);
-        Some(converse(socket, self.tls, connection, self.settings, handler))
+        Some(serve_connection(socket, self.tls, connection, self.settings, handler))
     }
 }
 
-/// Leaves a trace of a connection that is closed because its peer did not send a valid PROXY header.
-pub(super) fn turn_away(listener: &ListenerState, peer: SocketAddr, reason: &dyn Display) {
-    if listener.is_first_turned_away() {
+/// Logs a connection that is closed because its peer did not send a valid PROXY header.
+pub(super) fn log_rejected(state: &ListenerState, peer: SocketAddr, reason: &dyn Display) {
+    if state.is_first_rejection() {
         warn!(%peer, "connection without a PROXY header from a trusted proxy closed: {reason}; more only at level debug");
     } else {
         debug!(%peer, "connection without a PROXY header from a trusted proxy closed: {reason}");

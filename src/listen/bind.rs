@@ -1,4 +1,4 @@
-//! Listening sockets: one for each core on the same address, and nobody else's.
+//! Opens listening sockets: one for each core on the same address, which no other process shares.
 
 use std::io;
 use std::net::SocketAddr;
@@ -11,20 +11,20 @@ use socket2::Socket;
 use socket2::TcpKeepalive;
 use socket2::Type;
 
-/// What comes to an IPv6 address.
+/// Which clients a socket on an IPv6 address accepts.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Stack {
-    /// To `[::]` IPv4 too, unless the system is set up otherwise.
+    /// `[::]` accepts IPv4 too, unless the system is configured otherwise.
     Dual,
-    /// IPv6 alone: for IPv4 there are other sockets with its port.
+    /// IPv6 alone, because other sockets have the same port for IPv4.
     Single,
 }
 
-/// Opens `count` sockets on one address, each with an accept queue of its own. Fails when anyone else listens there.
-/// Port 0 is one free port for all of them.
+/// Opens `count` sockets on one address, each with its own accept queue. Fails if another process listens there. Port 0
+/// is one free port for all of them.
 pub fn bind(address: SocketAddr, stack: Stack, count: usize) -> io::Result<Vec<TcpListener>> {
-    // Sockets that share a port would share it with a stranger too, who would then get part of the connections.
-    // One that does not share tells, and finds the free port.
+    // Sockets with SO_REUSEPORT would also share the port with another process, which would get part of the connections.
+    // A probe without it fails in that case, and finds the free port.
     let probe = socket(address, stack)?;
     probe.bind(&address.into())?;
     probe.listen(1)?;
@@ -34,11 +34,11 @@ pub fn bind(address: SocketAddr, stack: Stack, count: usize) -> io::Result<Vec<T
     (0..count).map(|_| listener(bound, stack)).collect()
 }
 
-/// A socket that somebody else has opened, made one like ours.
+/// Takes a socket that another process has opened, and sets the same options as on ours.
 pub fn adopt(socket: TcpListener) -> io::Result<TcpListener> {
     let socket = Socket::from(socket);
     if socket.r#type()? != Type::STREAM || !socket.is_listener()? {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no listening TCP socket"));
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a listening TCP socket"));
     }
     prepare(&socket)?;
     Ok(socket.into())
@@ -53,7 +53,7 @@ fn listener(address: SocketAddr, stack: Stack) -> io::Result<TcpListener> {
     Ok(socket.into())
 }
 
-/// Accepted sockets inherit these: set once here, they cost no call on each connection.
+/// Sets options that accepted sockets inherit, which saves system calls for each connection.
 fn prepare(socket: &Socket) -> io::Result<()> {
     socket.set_tcp_nodelay(true)?;
     socket.set_tcp_notsent_lowat(UNSENT)?;
@@ -74,11 +74,11 @@ fn socket(address: SocketAddr, stack: Stack) -> io::Result<Socket> {
 /// Connections that wait while the core is busy; the kernel caps it at `somaxconn`.
 const BACKLOG: i32 = 4096;
 
-/// What the kernel takes of an answer beyond what the network has room for, in bytes: of a client that does not read it
-/// would keep megabytes.
+/// In bytes: what the kernel buffers of a response beyond what the network takes. Without it, the kernel would buffer
+/// megabytes for a client that does not read.
 const UNSENT: u32 = 128 * 1024;
 
-/// Finds clients that vanished behind a tunnel, which has no timeout of ours.
+/// Finds vanished clients of tunnels, which have no timeout of ours.
 const KEEPALIVE: Duration = Duration::from_secs(60);
 
 #[cfg(test)]
@@ -121,12 +121,12 @@ mod tests {
     }
 
     #[test]
-    fn an_address_is_free_again_once_its_listener_is_gone_though_connections_stand() {
+    fn an_address_is_free_again_once_its_listener_is_gone_though_connections_are_open() {
         let first = bind(ANY_PORT, Stack::Dual, 1).unwrap();
         let address = first[0].local_addr().unwrap();
         first[0].set_nonblocking(false).unwrap();
         let _client = TcpStream::connect(address).unwrap();
-        let _standing = first[0].accept().unwrap();
+        let _open = first[0].accept().unwrap();
         drop(first);
 
         bind(address, Stack::Dual, 2).unwrap();

@@ -1,4 +1,4 @@
-//! Memory that the requests of one connection share: over HTTP/2 there are many at a time.
+//! Bounds the memory that the concurrent requests of one connection use together.
 
 use std::future::pending;
 use std::sync::Arc;
@@ -8,32 +8,32 @@ use bytes::Bytes;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::sync::Semaphore;
 
-/// So many bytes for all requests of a connection together. Who asks for more than is left waits in line.
+/// The bytes that all requests of a connection may buffer together. A request that asks for more than is left waits.
 #[derive(Debug, Default)]
 pub struct Budget(OnceLock<Total>);
 
 #[derive(Debug)]
 struct Total {
     bytes: usize,
-    left: Arc<Semaphore>,
+    free: Arc<Semaphore>,
 }
 
-/// A part of a budget, which goes back when this is dropped.
+/// A part of a budget. It goes back when this is dropped.
 #[derive(Debug)]
 pub struct BudgetShare(OwnedSemaphorePermit);
 
 impl Budget {
-    /// Waits for so many bytes of a budget that has room for some that are `whole`, the most that one has a use for, as
-    /// the first to ask says. Who wants more than there is gets all of it.
+    /// Waits for `bytes` of the budget. `max_body` is the most that one request can use; the first call decides the size of
+    /// the budget by it. A request for more than the whole budget gets all of it.
     ///
-    /// A request asks once, for all that it may come to need, so that none waits for another that waits for it.
-    pub async fn share(&self, bytes: usize, whole: usize) -> BudgetShare {
+    /// A request asks once, for all that it may need, so that no two requests wait for each other.
+    pub async fn share(&self, bytes: usize, max_body: usize) -> BudgetShare {
         let total = self.0.get_or_init(|| {
-            let bytes = whole.saturating_mul(AT_A_TIME).min(Semaphore::MAX_PERMITS);
-            Total { bytes, left: Arc::new(Semaphore::new(bytes)) }
+            let bytes = max_body.saturating_mul(CONCURRENT_BODIES).min(Semaphore::MAX_PERMITS);
+            Total { bytes, free: Arc::new(Semaphore::new(bytes)) }
         });
         let bytes = u32::try_from(bytes.min(total.bytes)).unwrap_or(u32::MAX);
-        match Arc::clone(&total.left).acquire_many_owned(bytes).await {
+        match Arc::clone(&total.free).acquire_many_owned(bytes).await {
             Ok(share) => BudgetShare(share),
             // It is never closed.
             Err(_) => pending().await,
@@ -42,8 +42,7 @@ impl Budget {
 }
 
 impl BudgetShare {
-    /// Bytes, and the share that was asked for them, if one was: what they do not need of it goes back now, and the rest
-    /// once they are let go.
+    /// Ties a share to its bytes. The part that they do not need goes back now, the rest when they are dropped.
     pub fn of(share: Option<Self>, bytes: Bytes) -> Bytes {
         let Some(mut share) = share else { return bytes };
         if let Some(rest) = share.0.num_permits().checked_sub(bytes.len()) {
@@ -64,11 +63,11 @@ impl AsRef<[u8]> for Shared {
     }
 }
 
-/// In bytes: who needs no more than this needs no share. Logins are shorter.
+/// In bytes: a body up to this size needs no share. Logins are shorter.
 pub const SHARE_FREE: usize = 4 * 1024;
 
-/// So many that are whole have room at a time.
-pub const AT_A_TIME: usize = 32;
+/// How many bodies of the greatest size fit into the budget.
+pub const CONCURRENT_BODIES: usize = 32;
 
 #[cfg(test)]
 mod tests {
@@ -79,12 +78,12 @@ mod tests {
 
     use super::*;
 
-    const WHOLE: usize = 100;
-    const TOTAL: usize = AT_A_TIME * WHOLE;
+    const MAX_BODY: usize = 100;
+    const TOTAL: usize = CONCURRENT_BODIES * MAX_BODY;
 
-    /// The share, if it is there at once.
+    /// The share, if it is free at once.
     fn share(budget: &Budget, bytes: usize) -> Option<BudgetShare> {
-        match pin!(budget.share(bytes, WHOLE)).poll(&mut Context::from_waker(Waker::noop())) {
+        match pin!(budget.share(bytes, MAX_BODY)).poll(&mut Context::from_waker(Waker::noop())) {
             Poll::Ready(share) => Some(share),
             Poll::Pending => None,
         }
@@ -102,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn a_share_is_as_long_as_its_bytes_and_as_long_there() {
+    fn a_share_is_as_large_as_its_bytes_and_lives_as_long() {
         let budget = Budget::default();
         let bytes = BudgetShare::of(share(&budget, TOTAL), Bytes::from_static(b"user=alice"));
         assert!(share(&budget, TOTAL - 9).is_none() && share(&budget, TOTAL - 10).is_some());
@@ -114,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn who_asks_for_more_than_there_is_gets_all() {
+    fn a_request_for_more_than_the_budget_gets_all_of_it() {
         let budget = Budget::default();
         let all = share(&budget, 10 * TOTAL);
         assert!(all.is_some() && share(&budget, 1).is_none());

@@ -1,4 +1,4 @@
-//! What HTTP is spoken over: a socket as it is, or TLS on it.
+//! The byte stream of a client: a plain socket, or TLS on a socket.
 
 use std::io;
 use std::io::IoSlice;
@@ -14,7 +14,7 @@ use tokio_rustls::server::TlsStream;
 
 use super::socket::Socket;
 
-/// A way to a client and back.
+/// The byte stream of a client.
 #[derive(Debug)]
 pub(super) enum Channel {
     Plain(Socket),
@@ -30,8 +30,8 @@ impl Channel {
         }
     }
 
-    /// Tells the client that nothing follows, as far as that goes without waiting. Without TLS closing says it.
-    pub(super) fn say_goodbye(&mut self) {
+    /// Sends a TLS `close_notify`, as far as that goes without waiting. Without TLS, closing the socket says the same.
+    pub(super) fn send_close_notify(&mut self) {
         if let Self::Tls(stream) = self {
             let _ = Pin::new(&mut **stream).poll_shutdown(&mut Context::from_waker(Waker::noop()));
         }

@@ -1,4 +1,4 @@
-//! Says when a connection should end: because it kept us waiting, or because all connections should.
+//! Decides when a connection should end: after a timeout, or because connections are drained.
 
 use std::pin::Pin;
 use std::task::Context;
@@ -9,114 +9,119 @@ use tracing::debug;
 
 use super::Connection;
 use super::Settings;
-use super::connections::Group;
-use super::connections::Order;
-use super::recognize::Protocol;
-use super::watchdog::Waiting;
+use super::connections::ConnectionGroup;
+use super::connections::DrainStage;
+use super::protocol::Protocol;
+use super::watchdog::WaitReason;
 use super::watchdog::Watchdog;
 
-/// Minds one connection.
+/// Watches over one connection.
 pub(super) struct ConnectionSupervisor<'a> {
     connection: &'a Connection,
     watchdog: Watchdog,
-    orders: Orders<'a>,
+    stage: StageWatch<'a>,
 }
 
-/// What a connection should do.
-pub(super) enum Verdict {
-    /// Finish what is under way, take nothing new (HTTP/2).
+/// What a connection should do next.
+pub(super) enum SupervisorAction {
+    /// Finish the requests in progress, accept no further ones (HTTP/2).
     WindDown,
-    /// Go on with what is to be written, for the socket may take some of it; or find that it takes nothing more.
-    TryOn,
+    /// Try to write again: the socket may take some bytes, or turn out to have failed.
+    Retry,
     End,
 }
 
 impl<'a> ConnectionSupervisor<'a> {
     pub(super) fn new(connection: &'a Connection, settings: &Settings) -> Self {
-        Self { connection, watchdog: Watchdog::new(settings), orders: Orders::new(connection.group()) }
+        Self { connection, watchdog: Watchdog::new(settings), stage: StageWatch::new(connection.group()) }
     }
 
-    /// Ready when a connection on which all is said has had its moment.
+    /// Ready when a connection that is done has had its time to close.
     pub(super) fn poll_closing(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        self.watchdog.close();
-        match self.orders.poll(cx) {
-            Some(Order::Cut) => Poll::Ready(()),
+        self.watchdog.start_closing();
+        match self.stage.poll(cx) {
+            Some(DrainStage::Cut) => Poll::Ready(()),
             _ => self.watchdog.poll(&self.connection.progress, Protocol::Http1, cx).map(|_| ()),
         }
     }
 
-    /// Called when the connection's own future has come to rest.
-    pub(super) fn poll(&mut self, protocol: Protocol, cx: &mut Context<'_>) -> Poll<Verdict> {
+    /// Called when the session is pending.
+    pub(super) fn poll(&mut self, protocol: Protocol, cx: &mut Context<'_>) -> Poll<SupervisorAction> {
         let progress = &self.connection.progress;
-        match self.orders.poll(cx) {
-            Some(Order::Cut) => return Poll::Ready(Verdict::End),
-            Some(order @ (Order::Retire | Order::Drain)) => {
-                if order == Order::Drain {
-                    self.watchdog.hurry();
+        match self.stage.poll(cx) {
+            Some(DrainStage::Cut) => return Poll::Ready(SupervisorAction::End),
+            Some(stage @ (DrainStage::Retiring | DrainStage::Draining)) => {
+                if stage == DrainStage::Draining {
+                    self.watchdog.shorten();
                 }
-                // Over HTTP/1 the next answer says that it is the last one.
+                // Over HTTP/1, the next response says `Connection: close`.
                 if protocol == Protocol::Http2 {
-                    // hyper waits for the client to confirm the goodbye; not every client does.
-                    self.watchdog.close();
-                    return Poll::Ready(Verdict::WindDown);
+                    // h2 waits until the client has confirmed the GOAWAY, and not every client does.
+                    self.watchdog.start_closing();
+                    return Poll::Ready(SupervisorAction::WindDown);
                 }
             }
-            Some(Order::Run) | None => {}
+            Some(DrainStage::Running) | None => {}
         }
         match self.watchdog.poll(progress, protocol, cx) {
             Poll::Pending => Poll::Pending,
-            Poll::Ready(Waiting::Idle(_)) if protocol == Protocol::Http2 => {
-                // HTTP/2 is told goodbye, so that a request just sent is known not to be answered.
-                self.watchdog.close();
-                Poll::Ready(Verdict::WindDown)
+            Poll::Ready(WaitReason::Idle(_)) if protocol == Protocol::Http2 => {
+                // A GOAWAY tells the client that a request it has just sent is not answered.
+                self.watchdog.start_closing();
+                Poll::Ready(SupervisorAction::WindDown)
             }
-            Poll::Ready(Waiting::Answer(_)) => {
-                self.watchdog.wait_on();
-                progress.set_is_asked(true);
-                Poll::Ready(Verdict::TryOn)
+            Poll::Ready(WaitReason::Answer(_)) => {
+                self.watchdog.extend();
+                progress.set_check_requested(true);
+                Poll::Ready(SupervisorAction::Retry)
             }
-            Poll::Ready(waited_for) if self.watchdog.may_insist(waited_for) => {
-                progress.set_insists(true);
-                Poll::Ready(Verdict::TryOn)
+            Poll::Ready(waited_for) if self.watchdog.may_retry_write(waited_for) => {
+                progress.set_retries_writes(true);
+                Poll::Ready(SupervisorAction::Retry)
             }
             Poll::Ready(waited_for) => {
                 debug!(peer = %self.connection.peer, ?waited_for, "connection timed out");
-                progress.set_given_up(matches!(waited_for, Waiting::Write(_) | Waiting::SlowReader));
-                Poll::Ready(Verdict::End)
+                progress.set_reset_on_close(matches!(waited_for, WaitReason::Write(_) | WaitReason::SlowReader));
+                Poll::Ready(SupervisorAction::End)
             }
         }
     }
 }
 
-/// What a connection's group is told, without a lock on each poll.
-struct Orders<'a> {
-    group: &'a Group,
-    ordered: Pin<Box<Notified<'a>>>,
-    listening: bool,
-    known: Order,
+/// Follows the drain stage of a connection's group, without a lock on each poll.
+struct StageWatch<'a> {
+    group: &'a ConnectionGroup,
+    changed: Pin<Box<Notified<'a>>>,
+    is_registered: bool,
+    known: DrainStage,
 }
 
-impl<'a> Orders<'a> {
-    fn new(group: &'a Group) -> Self {
-        Self { group, ordered: Box::pin(group.ordered.notified()), listening: false, known: Order::Run }
+impl<'a> StageWatch<'a> {
+    fn new(group: &'a ConnectionGroup) -> Self {
+        Self {
+            group,
+            changed: Box::pin(group.stage_changed.notified()),
+            is_registered: false,
+            known: DrainStage::Running,
+        }
     }
 
-    /// An order that is new.
-    fn poll(&mut self, cx: &mut Context<'_>) -> Option<Order> {
-        // A task's waker stays the same, so that it is enough to leave it here once.
-        if !self.listening {
-            self.listening = true;
-            while self.ordered.as_mut().poll(cx).is_ready() {
-                self.ordered.set(self.group.ordered.notified());
+    /// The stage, if it has changed.
+    fn poll(&mut self, cx: &mut Context<'_>) -> Option<DrainStage> {
+        // A task's waker stays the same, so it is registered once.
+        if !self.is_registered {
+            self.is_registered = true;
+            while self.changed.as_mut().poll(cx).is_ready() {
+                self.changed.set(self.group.stage_changed.notified());
             }
         }
-        let order = self.group.current_order();
-        if order <= self.known {
+        let stage = self.group.drain_stage();
+        if stage <= self.known {
             return None;
         }
-        self.known = order;
-        self.listening = false;
-        self.ordered.set(self.group.ordered.notified());
-        self.poll(cx).or(Some(order))
+        self.known = stage;
+        self.is_registered = false;
+        self.changed.set(self.group.stage_changed.notified());
+        self.poll(cx).or(Some(stage))
     }
 }

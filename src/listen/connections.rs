@@ -1,4 +1,4 @@
-//! All connections of the process: counted, bounded, drained and cut together.
+//! Counts, bounds, drains and cuts the connections of the process and of each listener.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -13,35 +13,35 @@ use tokio::sync::Notify;
 use tokio::time;
 
 use super::Settings;
-use super::per_client::PerClient;
-use super::per_client::Place;
+use super::connections_per_client::ClientPermit;
+use super::connections_per_client::ConnectionsPerClient;
 
-/// Connections that stand, of the process or of one listener. Clones share the count.
+/// The open connections of the process or of one listener. Clones share the count.
 #[derive(Clone, Debug, Default)]
 pub struct Connections {
-    group: Arc<Group>,
+    group: Arc<ConnectionGroup>,
 }
 
 impl Connections {
-    /// Those of a process that may have so many descriptors (`None`: any number) on so many cores, whatever its settings
-    /// say. Of these some stay free for connections to applications, where what clients take must not be missing: one for
-    /// each client, up to as many as no application serves at once.
+    /// The connections of a process that may open so many descriptors (`None`: any number) on so many cores, whatever its
+    /// settings allow. Some descriptors stay free for connections to applications: one for each client, up to a number
+    /// that no application serves at once.
     #[must_use]
     pub fn within_descriptors(descriptors: Option<u64>, cores: usize) -> Self {
         let Some(descriptors) = descriptors else { return Self::default() };
         let descriptors = usize::try_from(descriptors).unwrap_or(usize::MAX);
         let free = descriptors.saturating_sub(OWN_DESCRIPTORS + cores * DESCRIPTORS_OF_A_CORE);
-        let ceiling = (free - (free / 2).min(OF_APPLICATIONS)).max(1);
-        Self { group: Arc::new(Group { ceiling: Some(ceiling), ..Group::default() }) }
+        let ceiling = (free - (free / 2).min(MAX_FOR_APPLICATIONS)).max(1);
+        Self { group: Arc::new(ConnectionGroup { ceiling: Some(ceiling), ..ConnectionGroup::default() }) }
     }
 
-    /// Those of one listener: bounded and drained with these, and drained by themselves when the listener goes.
+    /// The connections of one listener. They are bounded and drained with these, and alone when the listener is removed.
     #[must_use]
     pub fn of_listener(&self) -> Self {
-        let group = Arc::new(Group {
+        let group = Arc::new(ConnectionGroup {
             parent: Some(Arc::clone(&self.group)),
             clients: Arc::clone(&self.group.clients),
-            ..Group::default()
+            ..ConnectionGroup::default()
         });
         let mut children = self.group.children.lock();
         children.retain(|child| child.strong_count() > 0);
@@ -50,58 +50,58 @@ impl Connections {
         Self { group }
     }
 
-    /// How many stand; tunnels are connections too.
+    /// How many connections are open. Tunnels count too.
     pub fn count(&self) -> usize {
         self.group.count.load(Ordering::Relaxed)
     }
 
-    /// The same as [`drain`](Self::drain) where clients that come again find somebody: those who rest between two
-    /// requests may take a while to ask once more, and learn from the answer that it was the last one here.
+    /// Like [`drain`](Self::drain), for when another process or listener accepts new connections: idle clients may send
+    /// one more request, and learn from the response that it was the last one on this connection.
     pub async fn retire(&self) {
-        self.group.order(Order::Retire);
-        if time::timeout(RETIRING, self.all_left()).await.is_err() {
+        self.group.advance_to(DrainStage::Retiring);
+        if time::timeout(RETIRE_TIMEOUT, self.wait_until_empty()).await.is_err() {
             self.drain().await;
         }
     }
 
-    /// Lets every connection finish the request it is at, and one that is on its way, then close; returns when all
-    /// have, tunnels included.
+    /// Lets every connection finish its current request, and one that is already sent, and then closes it. Returns when all
+    /// are closed, tunnels included.
     pub async fn drain(&self) {
-        self.group.order(Order::Drain);
-        self.all_left().await;
+        self.group.advance_to(DrainStage::Draining);
+        self.wait_until_empty().await;
     }
 
-    async fn all_left(&self) {
+    async fn wait_until_empty(&self) {
         loop {
-            let left = self.group.left.notified();
+            let closed = self.group.closed.notified();
             if self.count() == 0 {
                 return;
             }
-            left.await;
+            closed.await;
         }
     }
 
-    /// Closes every connection that still stands.
+    /// Closes every open connection.
     pub fn cut(&self) {
-        self.group.order(Order::Cut);
+        self.group.advance_to(DrainStage::Cut);
     }
 
-    /// A place for a connection, as soon as there is one.
+    /// Waits for room, and takes a permit for one connection.
     pub(super) async fn admit(&self, settings: &Settings) -> ConnectionPermit {
         let root = self.group.root();
         loop {
-            let left = root.left.notified();
+            let closed = root.closed.notified();
             if root.try_enter(root.bound(settings.max_connections)) {
                 break;
             }
-            left.await;
+            closed.await;
         }
         let mut group = &self.group;
         while let Some(parent) = &group.parent {
             group.count.fetch_add(1, Ordering::Relaxed);
             group = parent;
         }
-        ConnectionPermit { group: Arc::clone(&self.group), place: None }
+        ConnectionPermit { group: Arc::clone(&self.group), client_permit: None }
     }
 
     /// Returns when the process has room for one more connection.
@@ -109,54 +109,67 @@ impl Connections {
         let root = self.group.root();
         let max_connections = root.bound(max_connections);
         loop {
-            let left = root.left.notified();
+            let closed = root.closed.notified();
             if max_connections == 0 || root.count.load(Ordering::Relaxed) < max_connections {
                 return;
             }
-            left.await;
+            closed.await;
         }
     }
 }
 
-/// What connections are told; later ones include earlier ones.
+/// How far the shutdown of connections went. A later stage includes the earlier ones.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
-pub(super) enum Order {
-    Run,
-    Retire,
-    Drain,
+pub(super) enum DrainStage {
+    Running,
+    /// Connections close after their next response.
+    Retiring,
+    /// Connections close as soon as their requests are answered.
+    Draining,
     Cut,
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Group {
-    parent: Option<Arc<Group>>,
-    children: Mutex<Vec<Weak<Group>>>,
+pub(super) struct ConnectionGroup {
+    parent: Option<Arc<ConnectionGroup>>,
+    children: Mutex<Vec<Weak<ConnectionGroup>>>,
     count: AtomicUsize,
-    /// The most there can be.
+    /// The bound that follows from the descriptors.
     ceiling: Option<usize>,
-    /// Someone closed.
-    left: Notify,
-    order: AtomicU8,
-    /// The order changed.
-    pub(super) ordered: Notify,
-    clients: Arc<PerClient>,
+    /// A connection closed.
+    closed: Notify,
+    stage: AtomicU8,
+    /// The stage changed.
+    pub(super) stage_changed: Notify,
+    clients: Arc<ConnectionsPerClient>,
 }
 
-impl Group {
-    pub(super) fn current_order(&self) -> Order {
-        match self.order.load(Ordering::Acquire) {
-            0 => Order::Run,
-            1 => Order::Retire,
-            2 => Order::Drain,
-            _ => Order::Cut,
+impl ConnectionGroup {
+    /// Returns when the group has reached this stage.
+    pub(super) async fn wait_for_stage(&self, stage: DrainStage) {
+        loop {
+            let changed = self.stage_changed.notified();
+            if self.drain_stage() >= stage {
+                return;
+            }
+            changed.await;
         }
     }
 
-    fn order(&self, order: Order) {
-        self.order.fetch_max(order as u8, Ordering::AcqRel);
-        self.ordered.notify_waiters();
+    pub(super) fn drain_stage(&self) -> DrainStage {
+        match self.stage.load(Ordering::Acquire) {
+            0 => DrainStage::Running,
+            1 => DrainStage::Retiring,
+            2 => DrainStage::Draining,
+            _ => DrainStage::Cut,
+        }
+    }
+
+    fn advance_to(&self, stage: DrainStage) {
+        self.stage.fetch_max(stage as u8, Ordering::AcqRel);
+        self.stage_changed.notify_waiters();
         for child in self.children.lock().iter().filter_map(Weak::upgrade) {
-            child.order(order);
+            child.advance_to(stage);
         }
     }
 
@@ -168,7 +181,7 @@ impl Group {
         group
     }
 
-    /// What bounds the count: the setting, the descriptors, or nothing, which is zero.
+    /// The bound of the count: the setting or the descriptors; zero: none.
     fn bound(&self, setting: usize) -> usize {
         match self.ceiling {
             Some(ceiling) if setting == 0 || setting > ceiling => ceiling,
@@ -176,55 +189,53 @@ impl Group {
         }
     }
 
-    /// Counts one more, unless there are `most` already. Zero is no bound.
-    fn try_enter(&self, most: usize) -> bool {
-        if most == 0 {
+    /// Counts one more connection, unless there are `max` already. Zero is no bound.
+    fn try_enter(&self, max: usize) -> bool {
+        if max == 0 {
             self.count.fetch_add(1, Ordering::Relaxed);
             return true;
         }
-        self.count
-            .fetch_update(Ordering::AcqRel, Ordering::Relaxed, |count| (count < most).then_some(count + 1))
-            .is_ok()
+        self.count.fetch_update(Ordering::AcqRel, Ordering::Relaxed, |count| (count < max).then_some(count + 1)).is_ok()
     }
 
     fn leave(&self) {
         self.count.fetch_sub(1, Ordering::AcqRel);
-        self.left.notify_waiters();
+        self.closed.notify_waiters();
         if let Some(parent) = &self.parent {
             parent.leave();
         }
     }
 }
 
-/// What the process has open before anybody connects: files, logs, the admin listener.
+/// What the process has open without clients: files, logs, the admin listener.
 const OWN_DESCRIPTORS: usize = 20;
 
-/// What each core has open besides: its runtime, a socket for each of a few listeners, connections to Redis.
+/// What each core has open: its runtime, a socket for each of a few listeners, connections to Redis.
 const DESCRIPTORS_OF_A_CORE: usize = 8;
 
-/// What is kept for connections to applications, at most. Beyond it a request waits for a descriptor.
-const OF_APPLICATIONS: usize = 4096;
+/// The most descriptors that are kept free for connections to applications.
+const MAX_FOR_APPLICATIONS: usize = 4096;
 
-/// The place of one connection; it goes with its socket.
+/// The permit of one connection. Its socket holds it.
 #[derive(Debug)]
 pub(super) struct ConnectionPermit {
-    group: Arc<Group>,
-    place: Option<Place>,
+    group: Arc<ConnectionGroup>,
+    client_permit: Option<ClientPermit>,
 }
 
 impl ConnectionPermit {
-    pub(super) fn group(&self) -> &Arc<Group> {
+    pub(super) fn group(&self) -> &Arc<ConnectionGroup> {
         &self.group
     }
 
-    /// Makes it one of this client's. `false`: the client has all it may have.
-    pub(super) fn belong_to(&mut self, client: IpAddr, settings: &Settings) -> bool {
-        let most = settings.max_connections_per_client;
-        if most == 0 {
+    /// Counts the connection for this client. `false`: the client has as many as it may.
+    pub(super) fn assign_to(&mut self, client: IpAddr, settings: &Settings) -> bool {
+        let max = settings.max_connections_per_client;
+        if max == 0 {
             return true;
         }
-        self.place = PerClient::enter(&self.group.clients, client, most);
-        self.place.is_some()
+        self.client_permit = ConnectionsPerClient::enter(&self.group.clients, client, max);
+        self.client_permit.is_some()
     }
 }
 
@@ -234,5 +245,5 @@ impl Drop for ConnectionPermit {
     }
 }
 
-/// A client that asks now and then has asked by then.
-const RETIRING: Duration = Duration::from_secs(5);
+/// Most clients send their next request within this time.
+const RETIRE_TIMEOUT: Duration = Duration::from_secs(5);

@@ -1,4 +1,4 @@
-//! The body of a request on its way in, over either HTTP.
+//! The body of a request, over HTTP/1 or HTTP/2.
 
 use std::pin::Pin;
 use std::task::Context;
@@ -9,12 +9,11 @@ use http_body::Body;
 use http_body::Frame;
 use http_body::SizeHint;
 
-use super::http1;
-use crate::http1::CutShort;
-use crate::http1::Malformed;
+use super::http1::Http1RequestBody;
+use super::incoming_body_error::IncomingBodyError;
 use crate::http2;
 
-/// A client's body. Nothing of it is read before it is asked for.
+/// The body of a request. It is read when it is polled.
 #[derive(Debug, Default)]
 pub struct IncomingBody(Kind);
 
@@ -22,23 +21,12 @@ pub struct IncomingBody(Kind);
 enum Kind {
     #[default]
     Empty,
-    Http1(http1::Body),
+    Http1(Http1RequestBody),
     Http2(http2::Body),
 }
 
-/// Why a body has no end.
-#[derive(Debug, thiserror::Error)]
-pub enum IncomingBodyError {
-    #[error("{0}")]
-    Malformed(#[from] Malformed),
-    #[error("{0}")]
-    CutShort(#[from] CutShort),
-    #[error("{0}")]
-    Stream(#[from] h2::Error),
-}
-
-impl From<http1::Body> for IncomingBody {
-    fn from(body: http1::Body) -> Self {
+impl From<Http1RequestBody> for IncomingBody {
+    fn from(body: Http1RequestBody) -> Self {
         Self(Kind::Http1(body))
     }
 }
@@ -67,15 +55,15 @@ impl Body for IncomingBody {
     fn is_end_stream(&self) -> bool {
         match &self.0 {
             Kind::Empty => true,
-            Kind::Http1(body) => body.is_through(),
-            Kind::Http2(body) => body.is_through(),
+            Kind::Http1(body) => body.is_complete(),
+            Kind::Http2(body) => body.is_complete(),
         }
     }
 
     fn size_hint(&self) -> SizeHint {
         match &self.0 {
             Kind::Empty => SizeHint::with_exact(0),
-            Kind::Http1(body) => body.left().map_or_else(SizeHint::new, SizeHint::with_exact),
+            Kind::Http1(body) => body.remaining().map_or_else(SizeHint::new, SizeHint::with_exact),
             Kind::Http2(body) => body.size_hint(),
         }
     }

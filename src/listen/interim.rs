@@ -1,51 +1,51 @@
-//! Informational answers to a client, ahead of the one that counts.
+//! Sends interim responses (1xx) to a client.
 
 use http::Response;
 use http::StatusCode;
 
-use super::http1;
-use super::http2;
+use super::http1::Http1InterimSender;
+use super::http2::Http2InterimSender;
 
-/// The way of informational answers to the client of one request, as long as it is not answered. What the client does
-/// not take in time, and what comes too late, is dropped: nothing depends on it.
+/// Sends interim responses to the client of one request, until its response begins. Later ones, and those that the client
+/// does not read in time, are dropped: the client does not need them.
 #[derive(Clone, Debug, Default)]
-pub struct InterimSender(To);
+pub struct InterimSender(Target);
 
 #[derive(Clone, Debug, Default)]
-enum To {
-    /// A client of HTTP/1.0 would take it for the answer.
+enum Target {
+    /// HTTP/1.0: the client would take an interim response for the final one.
     #[default]
-    Nobody,
-    Http1(http1::Ahead),
-    Http2(http2::Ahead),
+    None,
+    Http1(Http1InterimSender),
+    Http2(Http2InterimSender),
 }
 
 impl InterimSender {
-    /// Sends one. What is between neighbours is not among its fields.
-    pub fn send(&self, answer: Response<()>) {
+    /// Sends an interim response. It must have no fields that belong to one connection.
+    pub fn send(&self, response: Response<()>) {
         match &self.0 {
-            To::Nobody => {}
-            To::Http1(ahead) => ahead.send(&answer),
-            To::Http2(ahead) => ahead.send(answer),
+            Target::None => {}
+            Target::Http1(sender) => sender.send(&response),
+            Target::Http2(sender) => sender.send(response),
         }
     }
 
-    /// Asks the client for the body.
-    pub fn invite(&self) {
-        let mut answer = Response::new(());
-        *answer.status_mut() = StatusCode::CONTINUE;
-        self.send(answer);
+    /// Asks the client for the body (100 Continue).
+    pub fn send_continue(&self) {
+        let mut response = Response::new(());
+        *response.status_mut() = StatusCode::CONTINUE;
+        self.send(response);
     }
 }
 
-impl From<http1::Ahead> for InterimSender {
-    fn from(ahead: http1::Ahead) -> Self {
-        Self(To::Http1(ahead))
+impl From<Http1InterimSender> for InterimSender {
+    fn from(sender: Http1InterimSender) -> Self {
+        Self(Target::Http1(sender))
     }
 }
 
-impl From<http2::Ahead> for InterimSender {
-    fn from(ahead: http2::Ahead) -> Self {
-        Self(To::Http2(ahead))
+impl From<Http2InterimSender> for InterimSender {
+    fn from(sender: Http2InterimSender) -> Self {
+        Self(Target::Http2(sender))
     }
 }

@@ -1,4 +1,4 @@
-//! What is asked of those who come in at one address, for all cores: it may change while they accept.
+//! The settings of one listener, shared by all cores. They may change while the cores accept connections.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -13,23 +13,23 @@ use super::tls;
 use super::tls::TlsSetupError;
 use crate::client::TrustedProxies;
 
-/// An address where clients come in.
+/// A listener as it is configured.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct ListenerConfig {
     pub address: SocketAddr,
     pub settings: ListenerSettings,
 }
 
-/// What is asked of a connection before anything is said on it.
+/// What connections to a listener must use.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct ListenerSettings {
-    /// It is from one of these, and begins with a header of the PROXY protocol.
+    /// Only these proxies may connect, and each connection begins with a PROXY header.
     pub proxy_protocol: Option<TrustedProxies>,
-    /// It is encrypted.
+    /// Connections use TLS.
     pub tls: Option<tls::Settings>,
 }
 
-/// The settings, ready to be met: nothing of them can fail any more.
+/// The settings, prepared so that applying them cannot fail.
 #[derive(Debug, Default)]
 pub struct ListenerRuntime {
     pub(super) proxy_protocol: Option<TrustedProxies>,
@@ -37,9 +37,9 @@ pub struct ListenerRuntime {
 }
 
 impl ListenerRuntime {
-    /// Makes settings ready. What is the same as at this door until now is taken over from there.
+    /// Prepares settings. TLS that has not changed is taken over from `before`.
     pub fn prepare(settings: ListenerSettings, before: Option<&ListenerState>) -> Result<Self, TlsSetupError> {
-        let before = before.map(|door| door.runtime.load_full());
+        let before = before.map(|state| state.runtime.load_full());
         let before = before.as_ref().and_then(|before| before.tls.as_ref());
         let tls = settings.tls.map(|settings| Tls::new(settings, before)).transpose()?;
         Ok(Self { proxy_protocol: settings.proxy_protocol, tls })
@@ -58,37 +58,37 @@ impl ListenerRuntime {
     }
 }
 
-/// What a door asks that it did not ask before.
+/// What a listener requires since a change.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Changed {
-    /// Whether a PROXY header is required from now on, where that is new.
+pub struct ListenerChange {
+    /// Whether a PROXY header is required now; `None`: as before.
     pub proxy_protocol: Option<bool>,
-    /// TLS is another, or is spoken from now on, or no more.
+    /// TLS has changed, or was switched on or off.
     pub tls: bool,
 }
 
-/// The settings in force.
+/// The current settings of a listener.
 #[derive(Debug, Default)]
 pub struct ListenerState {
     runtime: ArcSwap<ListenerRuntime>,
-    /// That someone was turned away has been told.
-    told: AtomicBool,
+    /// A rejected connection has been logged.
+    has_logged_rejection: AtomicBool,
 }
 
 impl ListenerState {
     pub fn new(runtime: ListenerRuntime) -> Self {
-        Self { runtime: ArcSwap::from_pointee(runtime), told: AtomicBool::new(false) }
+        Self { runtime: ArcSwap::from_pointee(runtime), has_logged_rejection: AtomicBool::new(false) }
     }
 
-    /// Asks this of those who come from now on.
-    pub fn change(&self, runtime: ListenerRuntime) -> Changed {
+    /// Applies new settings to new connections.
+    pub fn change(&self, runtime: ListenerRuntime) -> ListenerChange {
         let required = runtime.requires_proxy_protocol();
         let runtime = Arc::new(runtime);
         let before = self.runtime.swap(Arc::clone(&runtime));
         if before.proxy_protocol != runtime.proxy_protocol {
-            self.told.store(false, Ordering::Relaxed);
+            self.has_logged_rejection.store(false, Ordering::Relaxed);
         }
-        Changed {
+        ListenerChange {
             proxy_protocol: (before.requires_proxy_protocol() != required).then_some(required),
             tls: !before.has_same_tls(&runtime),
         }
@@ -98,9 +98,9 @@ impl ListenerState {
         self.runtime.load()
     }
 
-    /// Whether this is the first one turned away on these settings: one line tells an operator, and one for each would let
-    /// anyone fill the disk.
-    pub(super) fn is_first_turned_away(&self) -> bool {
-        !self.told.swap(true, Ordering::Relaxed)
+    /// Whether this is the first rejection under these settings. One log line is enough for an operator, and one for each
+    /// connection would let anyone fill the disk.
+    pub(super) fn is_first_rejection(&self) -> bool {
+        !self.has_logged_rejection.swap(true, Ordering::Relaxed)
     }
 }

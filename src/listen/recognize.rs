@@ -1,4 +1,4 @@
-//! What a client speaks that has not said so in its handshake.
+//! Recognizes the protocol of a client that did not negotiate one in the TLS handshake.
 
 use std::io;
 use std::pin::Pin;
@@ -11,15 +11,9 @@ use bytes::BytesMut;
 use super::channel::Channel;
 use super::http1;
 use super::http2::PREFACE;
+use super::protocol::Protocol;
 
-/// What a client speaks.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum Protocol {
-    Http1,
-    Http2,
-}
-
-/// Reads until it is clear what the client speaks; what was read is kept. `None`: it left without a word.
+/// Reads until the protocol is known, and keeps the bytes in `read`. `None`: the client left without sending anything.
 pub(super) fn poll_recognize(
     channel: &mut Channel,
     read: &mut BytesMut,

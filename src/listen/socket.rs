@@ -1,5 +1,4 @@
-//! A client's TCP socket. Whatever is spoken over it, what goes out is noted here in the connection's `Progress`, so that
-//! a client that does not read is found.
+//! A client's TCP socket. It notes each write in the connection's `Progress`, so that clients that do not read are found.
 
 use std::io;
 use std::io::IoSlice;
@@ -19,11 +18,11 @@ use tokio::io::ReadBuf;
 use tokio::net::TcpStream;
 
 use super::Connection;
-use super::connection::Progress;
 use super::connections::ConnectionPermit;
+use super::progress::Progress;
 use crate::coalesce::poll_write_coalesced;
 
-/// A socket, and its place among the connections.
+/// A socket with the permit of its connection.
 #[derive(Debug)]
 pub(super) struct Socket {
     stream: TcpStream,
@@ -36,13 +35,13 @@ impl Socket {
         Self { stream, connection, _permit: permit }
     }
 
-    /// Whether the client has closed its side, perhaps behind something unread.
+    /// Whether the client has closed its side, maybe behind unread bytes.
     pub(super) fn has_ended(&self) -> bool {
         let ready = pin!(self.stream.ready(Interest::READABLE)).poll(&mut Context::from_waker(Waker::noop()));
         matches!(ready, Poll::Ready(Ok(ready)) if ready.is_read_closed())
     }
 
-    /// Whether nothing can reach the client any more: its side was not only closed, but has gone.
+    /// Whether nothing can reach the client any more: the connection was reset, not only closed on its side.
     pub(super) fn has_failed(&self) -> bool {
         let ready = pin!(self.stream.ready(Interest::WRITABLE)).poll(&mut Context::from_waker(Waker::noop()));
         matches!(ready, Poll::Ready(Ok(ready)) if ready.is_write_closed())
@@ -52,16 +51,17 @@ impl Socket {
         &self.connection.progress
     }
 
-    /// The kernel says that there is room only once a third of its buffer, which may be megabytes, is free; it takes
-    /// less when asked. So a client that reads slowly but steadily is told from one that does not read.
-    fn insist(&self, written: Poll<io::Result<usize>>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        if !self.progress().insists() || written.is_ready() || bytes.is_empty() {
+    /// Writes though the kernel has not reported the socket as writable. It does so only once a third of its buffer, maybe
+    /// megabytes, is free, but takes fewer bytes on a direct call. This distinguishes a slow client from one that does
+    /// not read.
+    fn retry_write(&self, written: Poll<io::Result<usize>>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        if !self.progress().retries_writes() || written.is_ready() || bytes.is_empty() {
             return written;
         }
         match SockRef::from(&self.stream).send(bytes) {
-            // Not before: what room there is counts once, not bit by bit.
+            // The socket is full again: the next try waits for its turn.
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                self.progress().set_insists(false);
+                self.progress().set_retries_writes(false);
                 Poll::Pending
             }
             sent => Poll::Ready(sent),
@@ -78,9 +78,9 @@ impl Socket {
 
 impl Drop for Socket {
     fn drop(&mut self) {
-        if self.progress().given_up() {
-            // Closed without more ado the kernel would keep megabytes for the client, for minutes, and the client would not
-            // learn that it is closed. A connection that ended by itself meanwhile needs no reset.
+        if self.progress().reset_on_close() {
+            // Without a reset, the kernel would keep megabytes for the client for minutes, and the client would not learn that the
+            // connection is closed. This fails harmlessly if the connection has ended.
             let _ = SockRef::from(&self.stream).set_linger(Some(Duration::ZERO));
         }
     }
@@ -95,7 +95,7 @@ impl AsyncRead for Socket {
 impl AsyncWrite for Socket {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write(cx, bytes);
-        let written = self.insist(written, bytes);
+        let written = self.retry_write(written, bytes);
         self.note_write(&written);
         written
     }
@@ -107,7 +107,7 @@ impl AsyncWrite for Socket {
     ) -> Poll<io::Result<usize>> {
         let written = poll_write_coalesced(Pin::new(&mut self.stream), cx, slices);
         let first = slices.iter().find(|slice| !slice.is_empty());
-        let written = self.insist(written, first.map_or(&[], |first| first));
+        let written = self.retry_write(written, first.map_or(&[], |first| first));
         self.note_write(&written);
         written
     }

@@ -1,4 +1,4 @@
-//! How accepting ends: for good, or because another process goes on with the same sockets.
+//! Stops accept loops, either for good or because another process takes the sockets over.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -8,36 +8,40 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
-/// Ends the accept loops that were given an [`AcceptStop`] of it.
+/// Stops the accept loops that hold an [`AcceptStop`] of it.
 #[derive(Debug, Default)]
 pub struct AcceptStopper {
-    told: CancellationToken,
-    leaves: Arc<AtomicBool>,
+    requested: CancellationToken,
+    is_handover: Arc<AtomicBool>,
     accepting: TaskTracker,
 }
 
-/// What an accept loop listens to, and holds as long as it runs.
+/// The stop signal of one accept loop, held until the loop ends.
 #[derive(Clone, Debug)]
 pub struct AcceptStop {
-    told: CancellationToken,
-    leaves: Arc<AtomicBool>,
+    requested: CancellationToken,
+    is_handover: Arc<AtomicBool>,
     _accepting: TaskTrackerToken,
 }
 
 impl AcceptStopper {
     pub fn stop(&self) -> AcceptStop {
-        AcceptStop { told: self.told.clone(), leaves: Arc::clone(&self.leaves), _accepting: self.accepting.token() }
+        AcceptStop {
+            requested: self.requested.clone(),
+            is_handover: Arc::clone(&self.is_handover),
+            _accepting: self.accepting.token(),
+        }
     }
 
-    /// Whoever waits in an accept queue is taken in, since closing the socket would reset them; nobody else.
+    /// Stops for good. Connections in an accept queue are accepted first, because closing the socket would reset them.
     pub fn close(&self) {
-        self.told.cancel();
+        self.requested.cancel();
     }
 
-    /// Whoever waits in an accept queue is left to another process that has the same sockets.
-    pub fn leave(&self) {
-        self.leaves.store(true, Ordering::Release);
-        self.told.cancel();
+    /// Stops at once. Connections in an accept queue are left to another process that has the same sockets.
+    pub fn hand_over(&self) {
+        self.is_handover.store(true, Ordering::Release);
+        self.requested.cancel();
     }
 
     /// Returns when every loop has ended and its socket is closed.
@@ -48,11 +52,11 @@ impl AcceptStopper {
 }
 
 impl AcceptStop {
-    pub(super) async fn told(&self) {
-        self.told.cancelled().await;
+    pub(super) async fn requested(&self) {
+        self.requested.cancelled().await;
     }
 
-    pub(super) fn leaves(&self) -> bool {
-        self.leaves.load(Ordering::Acquire)
+    pub(super) fn is_handover(&self) -> bool {
+        self.is_handover.load(Ordering::Acquire)
     }
 }

@@ -1,4 +1,4 @@
-//! What becomes of a connection, or of one stream, when it speaks HTTP no more.
+//! A connection, or one HTTP/2 stream, after an upgrade to another protocol.
 
 use std::future::pending;
 use std::io;
@@ -14,30 +14,30 @@ use tokio::io::AsyncWrite;
 use tokio::io::ReadBuf;
 use tokio::sync::oneshot;
 
-use super::http1;
-use super::http2;
+use super::http1::Http1Tunnel;
+use super::http2::Http2Tunnel;
 
-/// An extension of requests that ask for an upgrade: the way to the client, once such a request was answered with 101.
-/// Clones are the same, and one of them gets it.
+/// An extension of requests that ask for an upgrade. It resolves to the upgraded connection after a response with 101. All
+/// clones share one connection, and one of them gets it.
 ///
-/// Over HTTP/2 that is an extended CONNECT (RFC 8441), which is given as the GET that HTTP/1.1 would have for it; its 101
-/// is written as 200.
+/// Over HTTP/2, an extended CONNECT (RFC 8441) asks for it. The handler sees the GET that HTTP/1.1 would have for it, and its
+/// 101 is written as 200.
 #[derive(Clone, Debug)]
 pub struct OnUpgrade(Arc<Mutex<oneshot::Receiver<Upgraded>>>);
 
-/// The answer was another one, or the client has left.
+/// The response was not a 101, or the client has left.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
 #[error("the connection was not upgraded")]
 pub struct NotUpgraded;
 
-/// The way to a client behind the 101, from its first byte.
+/// The connection from the first byte after the 101.
 #[derive(Debug)]
-pub struct Upgraded(Way);
+pub struct Upgraded(Transport);
 
 #[derive(Debug)]
-enum Way {
-    Http1(http1::Tunnel),
-    Http2(http2::Tunnel),
+enum Transport {
+    Http1(Http1Tunnel),
+    Http2(Http2Tunnel),
 }
 
 impl OnUpgrade {
@@ -56,12 +56,13 @@ impl Future for OnUpgrade {
 }
 
 impl Upgraded {
-    /// Ends when the client has given up its stream, which shows nowhere else once it has said all, and keeps what it
-    /// sends meanwhile small. To be awaited by the task that reads and writes. Over HTTP/1.1 it never ends.
+    /// Returns when the client has reset its HTTP/2 stream, which reads and writes do not show once the client has closed its
+    /// side. It also takes small frames from h2. The task that reads and writes must await it. Over HTTP/1.1 it never
+    /// returns.
     pub fn given_up(&self) -> impl Future<Output = ()> + Send + use<> {
         let stream = match &self.0 {
-            Way::Http1(_) => None,
-            Way::Http2(tunnel) => Some(tunnel.given_up()),
+            Transport::Http1(_) => None,
+            Transport::Http2(tunnel) => Some(tunnel.given_up()),
         };
         async {
             match stream {
@@ -72,23 +73,23 @@ impl Upgraded {
     }
 }
 
-impl From<http1::Tunnel> for Upgraded {
-    fn from(tunnel: http1::Tunnel) -> Self {
-        Self(Way::Http1(tunnel))
+impl From<Http1Tunnel> for Upgraded {
+    fn from(tunnel: Http1Tunnel) -> Self {
+        Self(Transport::Http1(tunnel))
     }
 }
 
-impl From<http2::Tunnel> for Upgraded {
-    fn from(tunnel: http2::Tunnel) -> Self {
-        Self(Way::Http2(tunnel))
+impl From<Http2Tunnel> for Upgraded {
+    fn from(tunnel: Http2Tunnel) -> Self {
+        Self(Transport::Http2(tunnel))
     }
 }
 
 impl AsyncRead for Upgraded {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         match &mut self.0 {
-            Way::Http1(tunnel) => Pin::new(tunnel).poll_read(cx, buf),
-            Way::Http2(tunnel) => Pin::new(tunnel).poll_read(cx, buf),
+            Transport::Http1(tunnel) => Pin::new(tunnel).poll_read(cx, buf),
+            Transport::Http2(tunnel) => Pin::new(tunnel).poll_read(cx, buf),
         }
     }
 }
@@ -96,8 +97,8 @@ impl AsyncRead for Upgraded {
 impl AsyncWrite for Upgraded {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         match &mut self.0 {
-            Way::Http1(tunnel) => Pin::new(tunnel).poll_write(cx, bytes),
-            Way::Http2(tunnel) => Pin::new(tunnel).poll_write(cx, bytes),
+            Transport::Http1(tunnel) => Pin::new(tunnel).poll_write(cx, bytes),
+            Transport::Http2(tunnel) => Pin::new(tunnel).poll_write(cx, bytes),
         }
     }
 
@@ -107,29 +108,29 @@ impl AsyncWrite for Upgraded {
         slices: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         match &mut self.0 {
-            Way::Http1(tunnel) => Pin::new(tunnel).poll_write_vectored(cx, slices),
-            Way::Http2(tunnel) => Pin::new(tunnel).poll_write_vectored(cx, slices),
+            Transport::Http1(tunnel) => Pin::new(tunnel).poll_write_vectored(cx, slices),
+            Transport::Http2(tunnel) => Pin::new(tunnel).poll_write_vectored(cx, slices),
         }
     }
 
     fn is_write_vectored(&self) -> bool {
         match &self.0 {
-            Way::Http1(tunnel) => tunnel.is_write_vectored(),
-            Way::Http2(tunnel) => tunnel.is_write_vectored(),
+            Transport::Http1(tunnel) => tunnel.is_write_vectored(),
+            Transport::Http2(tunnel) => tunnel.is_write_vectored(),
         }
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match &mut self.0 {
-            Way::Http1(tunnel) => Pin::new(tunnel).poll_flush(cx),
-            Way::Http2(tunnel) => Pin::new(tunnel).poll_flush(cx),
+            Transport::Http1(tunnel) => Pin::new(tunnel).poll_flush(cx),
+            Transport::Http2(tunnel) => Pin::new(tunnel).poll_flush(cx),
         }
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match &mut self.0 {
-            Way::Http1(tunnel) => Pin::new(tunnel).poll_shutdown(cx),
-            Way::Http2(tunnel) => Pin::new(tunnel).poll_shutdown(cx),
+            Transport::Http1(tunnel) => Pin::new(tunnel).poll_shutdown(cx),
+            Transport::Http2(tunnel) => Pin::new(tunnel).poll_shutdown(cx),
         }
     }
 }

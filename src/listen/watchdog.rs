@@ -1,5 +1,5 @@
-//! Ends connections that keep us waiting. Nothing is done per request but to read the clock once: the alarm is armed
-//! again when it goes off, and a deadline that moved away costs nothing.
+//! The timeouts of one connection. For each wait the clock is read once: the timer is rearmed when it fires, and a deadline
+//! that moves away costs nothing.
 
 use std::task::Context;
 use std::task::Poll;
@@ -9,32 +9,32 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::Settings;
-use super::connection::Phase;
-use super::connection::Progress;
-use super::recognize::Protocol;
+use super::progress::Phase;
+use super::progress::Progress;
+use super::protocol::Protocol;
 use crate::timer::LazyTimer;
 use crate::timer::MinRate;
 
-/// What a connection waits for. The numbers tell one such wait from the next.
+/// What a connection waits for. The numbers distinguish one wait from the next of its kind.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum Waiting {
-    /// Something that has a bound of its own.
+pub(super) enum WaitReason {
+    /// Nothing, or something with a bound of its own.
     Nothing,
-    /// A first byte, or enough to know the protocol.
+    /// The first byte, or enough bytes to recognize the protocol.
     First,
     /// The rest of a head, after so many requests.
     Head(u32),
-    /// A request, after so many.
+    /// The next request, after so many.
     Idle(u32),
-    /// Room to write, after so many writes.
+    /// Room in the socket, after so many writes.
     Write(u32),
-    /// The same, and over a while too little was taken.
+    /// Room in the socket, of a client that reads below the minimum rate.
     SlowReader,
-    /// Our answer, for a client that has closed its side and may read it: as long as it takes. After so many requests.
+    /// Our response, for a client that has closed its side and may still read: without a timeout. After so many requests.
     Answer(u32),
-    /// Our answer, for a client that closed its side too early. After so many writes.
+    /// Our response, for a client that closed its side within its request. After so many writes.
     Leaving(u32),
-    /// The client to close, now that all is said.
+    /// The client to close, after the last response.
     Closing,
 }
 
@@ -44,17 +44,17 @@ pub(super) struct Watchdog {
     header: Duration,
     keepalive: Duration,
     body_idle: Duration,
-    /// At which the client takes what waits for it.
-    pace: MinRate,
-    /// So much it had taken when that was last looked at.
+    /// The minimum rate at which the client must read.
+    min_rate: MinRate,
+    /// In bytes: what the client had read at the last check.
     taken: u64,
     closing: bool,
-    waiting: Waiting,
-    /// How often a socket that takes no more was tried in vain.
+    waiting: WaitReason,
+    /// How often a write to the full socket was tried.
     tries: u32,
     deadline: Instant,
-    /// The last wait for a request, and its end: what interrupts it and is no request does not begin it anew.
-    silence: Option<(Waiting, Instant)>,
+    /// The last wait for a request over HTTP/2, and its deadline. Frames that are no request do not restart it.
+    silence: Option<(WaitReason, Instant)>,
     timer: LazyTimer,
 }
 
@@ -64,10 +64,10 @@ impl Watchdog {
             header: settings.header,
             keepalive: settings.keepalive,
             body_idle: settings.body_idle,
-            pace: MinRate::new(settings.body_rate, settings.body_idle),
+            min_rate: MinRate::new(settings.body_rate, settings.body_idle),
             taken: 0,
             closing: false,
-            waiting: Waiting::Nothing,
+            waiting: WaitReason::Nothing,
             tries: 0,
             deadline: Instant::now(),
             silence: None,
@@ -75,91 +75,91 @@ impl Watchdog {
         }
     }
 
-    /// Called when the connection's own future has come to rest; ready with what took too long.
-    pub(super) fn poll(&mut self, progress: &Progress, protocol: Protocol, cx: &mut Context<'_>) -> Poll<Waiting> {
-        let all_said = self.closing && progress.active() == 0;
-        let waiting = if all_said { Waiting::Closing } else { waiting(progress, protocol) };
+    /// Called when the session is pending. Ready with the wait that took too long.
+    pub(super) fn poll(&mut self, progress: &Progress, protocol: Protocol, cx: &mut Context<'_>) -> Poll<WaitReason> {
+        let is_done = self.closing && progress.active() == 0;
+        let waiting = if is_done { WaitReason::Closing } else { waiting(progress, protocol) };
         if waiting == self.waiting && !self.timer.has_fired() {
             return Poll::Pending;
         }
         if waiting != self.waiting {
-            if self.pace.is_set() {
-                self.keep_pace(waiting, progress);
+            if self.min_rate.is_set() {
+                self.update_rate(waiting, progress);
             }
             self.wait_for(waiting, protocol);
         }
-        if waiting == Waiting::Nothing {
+        if waiting == WaitReason::Nothing {
             return Poll::Pending;
         }
         ready!(self.timer.poll_at(self.deadline, cx));
-        let is_slow = matches!(waiting, Waiting::Write(_)) && self.is_slow(progress);
-        Poll::Ready(if is_slow { Waiting::SlowReader } else { waiting })
+        let is_slow = matches!(waiting, WaitReason::Write(_)) && self.is_slow(progress);
+        Poll::Ready(if is_slow { WaitReason::SlowReader } else { waiting })
     }
 
-    /// The wait changes: the client is waited for from now on, or no more. Between two writes it has not been judged yet.
-    fn keep_pace(&mut self, waiting: Waiting, progress: &Progress) {
-        match (matches!(self.waiting, Waiting::Write(_)), matches!(waiting, Waiting::Write(_))) {
-            (false, true) => self.pace.start_wait(Instant::now()),
-            (true, false) => self.pace.end_wait(Instant::now()),
+    /// The reason to wait changes: we wait for the client to read from now on, or no longer.
+    fn update_rate(&mut self, waiting: WaitReason, progress: &Progress) {
+        match (matches!(self.waiting, WaitReason::Write(_)), matches!(waiting, WaitReason::Write(_))) {
+            (false, true) => self.min_rate.start_wait(Instant::now()),
+            (true, false) => self.min_rate.end_wait(Instant::now()),
             _ => {}
         }
         self.note_taken(progress);
     }
 
-    /// Judged where the socket is tried anyway, and so a little late.
+    /// Checked only when the socket is tried anyway, and so a little late.
     fn is_slow(&mut self, progress: &Progress) -> bool {
         self.note_taken(progress);
-        self.pace.is_too_slow(Instant::now())
+        self.min_rate.is_too_slow(Instant::now())
     }
 
     fn note_taken(&mut self, progress: &Progress) {
         let taken = progress.written();
-        self.pace.add_moved(taken.wrapping_sub(self.taken));
+        self.min_rate.add_moved(taken.wrapping_sub(self.taken));
         self.taken = taken;
     }
 
-    /// Whether a wait that took too long may go on for a while if the socket takes something after all.
-    pub(super) fn may_insist(&mut self, waited_for: Waiting) -> bool {
-        if !matches!(waited_for, Waiting::Write(_)) || self.tries == TRIES {
+    /// Whether a wait that took too long may go on for a while, with one more try to write.
+    pub(super) fn may_retry_write(&mut self, waited_for: WaitReason) -> bool {
+        if !matches!(waited_for, WaitReason::Write(_)) || self.tries == WRITE_TRIES {
             return false;
         }
         self.tries += 1;
-        self.deadline = Instant::now() + self.body_idle / TRIES;
+        self.deadline = Instant::now() + self.body_idle / WRITE_TRIES;
         true
     }
 
-    /// A client that waits for its answer may wait on.
-    pub(super) fn wait_on(&mut self) {
-        self.deadline = Instant::now() + LOOK_AGAIN;
+    /// Lets a client wait longer for its response.
+    pub(super) fn extend(&mut self) {
+        self.deadline = Instant::now() + CHECK_INTERVAL;
     }
 
-    /// Connections are being drained: those that have nothing to say yet are not waited for as long.
-    pub(super) fn hurry(&mut self) {
-        self.header = self.header.min(HURRY);
-        self.keepalive = self.keepalive.min(HURRY);
+    /// Connections are being drained: waits for a request become shorter.
+    pub(super) fn shorten(&mut self) {
+        self.header = self.header.min(DRAIN_GRACE);
+        self.keepalive = self.keepalive.min(DRAIN_GRACE);
         self.silence = None;
-        self.waiting = Waiting::Nothing;
+        self.waiting = WaitReason::Nothing;
     }
 
-    /// All is said: from here on the connection has a moment to end.
-    pub(super) fn close(&mut self) {
+    /// The last response is written: the connection has a moment to close.
+    pub(super) fn start_closing(&mut self) {
         self.closing = true;
     }
 
-    fn wait_for(&mut self, waiting: Waiting, protocol: Protocol) {
+    fn wait_for(&mut self, waiting: WaitReason, protocol: Protocol) {
         self.waiting = waiting;
         self.tries = 1;
-        let patience = match waiting {
-            Waiting::Nothing | Waiting::SlowReader => return,
-            Waiting::First | Waiting::Head(_) => self.header,
-            Waiting::Idle(_) => self.keepalive,
-            Waiting::Write(_) => self.body_idle / TRIES,
-            Waiting::Answer(_) => LOOK_AGAIN,
-            Waiting::Leaving(_) => HALF_A_REQUEST,
-            Waiting::Closing => LINGER,
+        let timeout = match waiting {
+            WaitReason::Nothing | WaitReason::SlowReader => return,
+            WaitReason::First | WaitReason::Head(_) => self.header,
+            WaitReason::Idle(_) => self.keepalive,
+            WaitReason::Write(_) => self.body_idle / WRITE_TRIES,
+            WaitReason::Answer(_) => CHECK_INTERVAL,
+            WaitReason::Leaving(_) => PARTIAL_REQUEST_GRACE,
+            WaitReason::Closing => CLOSE_TIMEOUT,
         };
-        self.deadline = Instant::now() + patience;
-        if matches!(waiting, Waiting::First | Waiting::Idle(_)) && protocol == Protocol::Http2 {
+        self.deadline = Instant::now() + timeout;
+        if matches!(waiting, WaitReason::First | WaitReason::Idle(_)) && protocol == Protocol::Http2 {
             match self.silence {
                 Some((before, end)) if before == waiting => self.deadline = end,
                 _ => self.silence = Some((waiting, self.deadline)),
@@ -168,38 +168,38 @@ impl Watchdog {
     }
 }
 
-fn waiting(progress: &Progress, protocol: Protocol) -> Waiting {
+fn waiting(progress: &Progress, protocol: Protocol) -> WaitReason {
     if progress.write_blocked() {
-        return Waiting::Write(progress.writes());
+        return WaitReason::Write(progress.writes());
     }
     match protocol {
         Protocol::Http1 => match progress.phase() {
-            Phase::Fresh => Waiting::First,
-            Phase::Head => Waiting::Head(progress.served()),
-            Phase::Busy if progress.abandoned() => Waiting::Leaving(progress.writes()),
-            Phase::Busy if progress.read_closed() => Waiting::Answer(progress.served()),
-            Phase::Busy | Phase::Tunnel => Waiting::Nothing,
-            Phase::Idle => Waiting::Idle(progress.served()),
+            Phase::Fresh => WaitReason::First,
+            Phase::Head => WaitReason::Head(progress.served()),
+            Phase::Busy if progress.abandoned() => WaitReason::Leaving(progress.writes()),
+            Phase::Busy if progress.read_closed() => WaitReason::Answer(progress.served()),
+            Phase::Busy | Phase::Tunnel => WaitReason::Nothing,
+            Phase::Idle => WaitReason::Idle(progress.served()),
         },
-        Protocol::Http2 if progress.mid_frame() => Waiting::Head(progress.served()),
-        Protocol::Http2 if progress.served() == 0 => Waiting::First,
-        Protocol::Http2 if progress.active() == 0 => Waiting::Idle(progress.served()),
-        Protocol::Http2 => Waiting::Nothing,
+        Protocol::Http2 if progress.mid_frame() => WaitReason::Head(progress.served()),
+        Protocol::Http2 if progress.served() == 0 => WaitReason::First,
+        Protocol::Http2 if progress.active() == 0 => WaitReason::Idle(progress.served()),
+        Protocol::Http2 => WaitReason::Nothing,
     }
 }
 
-/// A client that has closed its side waits for an answer, or has gone, which cannot be told before it resets the
-/// connection. Nothing wakes us then: so often it is looked at.
-const LOOK_AGAIN: Duration = Duration::from_secs(1);
+/// How often to check a client that has closed its side. It may wait for its response or have gone. Only a reset shows the
+/// difference, and nothing wakes us for it.
+const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
-/// A client that closed its side in the middle of its request may read what is said to that, if that is said soon.
-const HALF_A_REQUEST: Duration = Duration::from_secs(1);
+/// A client that closed its side within its request may still read a response that comes soon.
+const PARTIAL_REQUEST_GRACE: Duration = Duration::from_secs(1);
 
-/// A request sent before the draining has arrived by then.
-pub(super) const HURRY: Duration = Duration::from_millis(500);
+/// A request that was sent before the drain has arrived by then.
+pub(super) const DRAIN_GRACE: Duration = Duration::from_millis(500);
 
-/// How long a client may take to close after the last answer, so that it gets to read it.
-const LINGER: Duration = Duration::from_secs(2);
+/// How long a client may take to read the last response and close.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Into so many parts the wait for a client to read is divided; at the end of each the socket is tried.
-const TRIES: u32 = 4;
+/// The wait for a client to read is divided into so many parts. At the end of each the socket is tried.
+const WRITE_TRIES: u32 = 4;

@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 use tokio::time::sleep;
 
 use super::connect::descriptor_shortages;
-use super::http1::Link;
+use super::http1::Http1Connection;
 use super::server::ServerId;
 
 /// The idle connections of one core. Only that core takes the lock, which the compiler asks for.
@@ -33,7 +33,7 @@ struct IdleState {
 
 #[derive(Debug)]
 struct IdleConnection {
-    link: Box<Link>,
+    link: Box<Http1Connection>,
     expires: u64,
 }
 
@@ -46,7 +46,7 @@ impl Default for IdleConnections {
 
 impl IdleConnections {
     /// A connection that the server has not closed, as far as is known.
-    pub(super) fn take(&self, server: ServerId) -> Option<Box<Link>> {
+    pub(super) fn take(&self, server: ServerId) -> Option<Box<Http1Connection>> {
         let mut state = self.state.lock();
         let links = state.links.get_mut(&server)?;
         while let Some(mut idle) = links.pop_back() {
@@ -57,7 +57,7 @@ impl IdleConnections {
         None
     }
 
-    pub(super) fn put(self: &Arc<Self>, link: Box<Link>) {
+    pub(super) fn put(self: &Arc<Self>, link: Box<Http1Connection>) {
         let mut state = self.state.lock();
         let ticks = link.idle.as_millis().div_ceil(TICK.as_millis());
         let expires = state.tick.saturating_add(u64::try_from(ticks).unwrap_or(u64::MAX));

@@ -17,8 +17,8 @@ use super::error::AttemptError;
 use super::error::BoxError;
 use super::error::FailureCause;
 use super::error::ForwardError;
-use super::http1::Link;
-use super::http1::Sending;
+use super::http1::Http1Connection;
+use super::http1::RequestWriter;
 use super::informational::OnInformational;
 use super::pool::Pool;
 use super::protocol::Protocol;
@@ -106,7 +106,7 @@ impl Pool {
         &self,
         server: &Arc<Server>,
         request: &mut Request<B>,
-        sending: &mut Option<Sending>,
+        sending: &mut Option<RequestWriter>,
         settings: &Settings,
         on_informational: OnInformational<'_>,
     ) -> Result<Response<ResponseBody>, AttemptError>
@@ -116,7 +116,7 @@ impl Pool {
         let timeouts = &settings.timeouts;
         let stream = connect(server, timeouts, Protocol::Http1).await.map_err(AttemptError::NotConnected)?;
         server.note_connected();
-        let link = Link::new(stream, Arc::clone(server), timeouts.idle);
+        let link = Http1Connection::new(stream, Arc::clone(server), timeouts.idle);
         Box::new(link).exchange(request, sending, timeouts.response, settings.heads, on_informational).await
     }
 

@@ -1,4 +1,4 @@
-//! The body of a request: whoever asks for its next part reads it off the connection.
+//! The body of a request, read off the connection by the task that polls it.
 
 use std::sync::Arc;
 use std::task::Context;
@@ -9,64 +9,64 @@ use bytes::Bytes;
 use http_body::Frame;
 use parking_lot::Mutex;
 
-use super::wire::Wire;
-use crate::http1::Length;
+use super::shared_channel::SharedChannel;
+use crate::http1::grammar::BodyLength;
 use crate::listen::IncomingBodyError;
 
-/// What of a body was not given out yet. Dropped before its end, it ends the connection behind the answer.
+/// The rest of a body. Dropped before its end, it makes the connection close after the response.
 #[derive(Debug)]
-pub(in crate::listen) struct Body {
-    wire: Arc<Mutex<Wire>>,
-    length: Length,
-    is_through: bool,
+pub(in crate::listen) struct Http1RequestBody {
+    channel: Arc<Mutex<SharedChannel>>,
+    length: BodyLength,
+    is_complete: bool,
 }
 
-impl Body {
-    pub(super) fn new(wire: Arc<Mutex<Wire>>, length: Length) -> Self {
-        Self { wire, length, is_through: false }
+impl Http1RequestBody {
+    pub(super) fn new(channel: Arc<Mutex<SharedChannel>>, length: BodyLength) -> Self {
+        Self { channel, length, is_complete: false }
     }
 
     pub(in crate::listen) fn poll_frame(
         &mut self,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, IncomingBodyError>>> {
-        if self.is_through {
+        if self.is_complete {
             return Poll::Ready(None);
         }
-        let frame = ready!(self.wire.lock().poll_body(cx));
+        let frame = ready!(self.channel.lock().poll_body(cx));
         match &frame {
-            None => self.is_through = true,
+            None => self.is_complete = true,
             Some(Ok(frame)) => match (frame.data_ref(), &mut self.length) {
-                (None, _) => self.is_through = true,
-                (Some(data), Length::Known(left)) => {
+                (None, _) => self.is_complete = true,
+                (Some(data), BodyLength::Known(left)) => {
                     *left = left.saturating_sub(data.len() as u64);
-                    self.is_through = *left == 0;
+                    self.is_complete = *left == 0;
                 }
-                (Some(_), Length::Chunked | Length::ToTheEnd) => {}
+                (Some(_), BodyLength::Chunked | BodyLength::UntilClose) => {}
             },
             Some(Err(_)) => {}
         }
         Poll::Ready(frame)
     }
 
-    pub(in crate::listen) fn is_through(&self) -> bool {
-        self.is_through
+    pub(in crate::listen) fn is_complete(&self) -> bool {
+        self.is_complete
     }
 
-    /// What is left of it, where that is known.
-    pub(in crate::listen) fn left(&self) -> Option<u64> {
-        match (self.length, self.is_through) {
+    /// How many bytes are left, where that is known.
+    pub(in crate::listen) fn remaining(&self) -> Option<u64> {
+        match (self.length, self.is_complete) {
             (_, true) => Some(0),
-            (Length::Known(left), false) => Some(left),
-            (Length::Chunked | Length::ToTheEnd, false) => None,
+            (BodyLength::Known(left), false) => Some(left),
+            (BodyLength::Chunked | BodyLength::UntilClose, false) => None,
         }
     }
 }
 
-impl Drop for Body {
+impl Drop for Http1RequestBody {
     fn drop(&mut self) {
-        if !self.is_through {
-            self.wire.lock().give_up_body();
+        if !self.is_complete {
+            self.channel.lock().abandon_body();
         }
     }
 }

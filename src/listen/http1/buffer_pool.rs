@@ -1,4 +1,4 @@
-//! What a core keeps for all of its connections, so that none has to keep it while it rests.
+//! Buffers that all connections of a core share, so that idle connections hold none.
 
 use std::cell::RefCell;
 use std::io;
@@ -11,9 +11,9 @@ use http::HeaderMap;
 use tokio::io::AsyncRead;
 use tokio::io::ReadBuf;
 
-use crate::http1::Outbox;
+use crate::http1::grammar::WriteBuffer;
 
-/// Reads what is there, once, and has it looked at. Nothing: the other side has closed.
+/// Reads once, and passes the bytes to `look`. No bytes: the peer has closed.
 pub(in crate::listen) fn poll_read<R, T>(
     mut from: Pin<&mut R>,
     cx: &mut Context<'_>,
@@ -22,24 +22,24 @@ pub(in crate::listen) fn poll_read<R, T>(
 where
     R: AsyncRead + ?Sized,
 {
-    READ.with_borrow_mut(|scratch| {
-        let mut read = ReadBuf::new(scratch);
+    READ.with_borrow_mut(|buffer| {
+        let mut read = ReadBuf::new(buffer);
         match ready!(from.as_mut().poll_read(cx, &mut read)) {
             Ok(()) => Poll::Ready(Ok(look(read.filled()))),
-            // Many clients do not say goodbye to TLS.
+            // Many clients close TLS without a `close_notify`.
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Poll::Ready(Ok(look(&[]))),
             Err(error) => Poll::Ready(Err(error)),
         }
     })
 }
 
-/// An empty map, with room if there is one.
-pub(super) fn fields() -> HeaderMap {
+/// An empty map, with capacity if the pool has one.
+pub(super) fn take_header_map() -> HeaderMap {
     FIELDS.with_borrow_mut(Vec::pop).unwrap_or_default()
 }
 
-/// Keeps the room of a map that is not needed any more.
-pub(super) fn keep_fields(mut fields: HeaderMap) {
+/// Returns a map to the pool.
+pub(super) fn return_header_map(mut fields: HeaderMap) {
     FIELDS.with_borrow_mut(|kept| {
         if fields.capacity() <= MAX_FIELDS && kept.len() < MAX_MAPS {
             fields.clear();
@@ -48,32 +48,32 @@ pub(super) fn keep_fields(mut fields: HeaderMap) {
     });
 }
 
-/// An empty outbox, with room if there is one.
-pub(super) fn outbox() -> Outbox {
-    OUTBOX.take()
+/// An empty buffer, with capacity if the pool has one.
+pub(super) fn take_write_buffer() -> WriteBuffer {
+    WRITE_BUFFER.take()
 }
 
-/// Keeps the room of an outbox that is empty.
-pub(super) fn keep_outbox(outbox: Outbox) {
-    if outbox.capacity() <= MAX_OUTBOX {
-        OUTBOX.set(outbox);
+/// Returns an empty buffer to the pool.
+pub(super) fn return_write_buffer(buffer: WriteBuffer) {
+    if buffer.capacity() <= MAX_WRITE_BUFFER {
+        WRITE_BUFFER.set(buffer);
     }
 }
 
 thread_local! {
-    static READ: RefCell<Box<[u8]>> = RefCell::new(vec![0; AT_ONCE].into_boxed_slice());
+    static READ: RefCell<Box<[u8]>> = RefCell::new(vec![0; READ_SIZE].into_boxed_slice());
     static FIELDS: RefCell<Vec<HeaderMap>> = RefCell::default();
-    static OUTBOX: RefCell<Outbox> = RefCell::default();
+    static WRITE_BUFFER: RefCell<WriteBuffer> = RefCell::default();
 }
 
-/// What one record of TLS holds, and more than a head has.
-const AT_ONCE: usize = 16 * 1024;
+/// In bytes: a TLS record, and more than most heads.
+const READ_SIZE: usize = 16 * 1024;
 
-/// So many fields; few heads have more.
+/// Fields of a map that is kept. Few heads have more.
 const MAX_FIELDS: usize = 64;
 
-/// For the requests under way at a time on a busy core, and not for a rush of them.
+/// Enough for the concurrent requests of a busy core, but not for a burst.
 const MAX_MAPS: usize = 32;
 
-/// A head and a short body.
-const MAX_OUTBOX: usize = 16 * 1024;
+/// In bytes: a head and a short body.
+const MAX_WRITE_BUFFER: usize = 16 * 1024;

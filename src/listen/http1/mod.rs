@@ -1,24 +1,22 @@
-//! HTTP/1.1 with one client: a head is read, the request answered, and what of a connection is held in between is
-//! given back before the next one.
+//! HTTP/1.1 with one client: a head is read, the request is answered, and the memory of a request is released before the
+//! next one.
 //!
-//! All of it is one future without a task or a channel of its own. The body of a request reads from the connection
-//! itself, through the `Wire` that the two share; the next part of an answer is asked for when the client has taken
-//! what it was sent.
+//! A session is one future, without tasks or channels of its own. The body of a request reads from the connection
+//! through the `SharedChannel`. The next part of a response is polled when the client has taken the parts before.
 
-mod ahead;
-mod answer;
 mod body;
 mod buffer_pool;
-mod conversation;
-pub(crate) mod head;
-mod reader;
-mod sending;
+mod head_reader;
+mod interim;
+mod response_writer;
+mod session;
+mod session_end;
+mod shared_channel;
 mod tunnel;
-mod wire;
 
-pub(super) use self::ahead::Ahead;
-pub(super) use self::body::Body;
+pub(super) use self::body::Http1RequestBody;
 pub(super) use self::buffer_pool::poll_read;
-pub(super) use self::conversation::Conversation;
-pub(super) use self::conversation::End;
-pub(super) use self::tunnel::Tunnel;
+pub(super) use self::interim::Http1InterimSender;
+pub(super) use self::session::Http1Session;
+pub(super) use self::session_end::SessionEnd;
+pub(super) use self::tunnel::Http1Tunnel;

@@ -1,4 +1,4 @@
-//! A connection that speaks HTTP/1.1 no more.
+//! A client's connection after an upgrade from HTTP/1.1.
 
 use std::io;
 use std::io::IoSlice;
@@ -14,21 +14,21 @@ use tokio::io::ReadBuf;
 
 use crate::listen::channel::Channel;
 
-/// A client's connection behind the 101, from its first byte.
+/// The connection from the first byte after the 101.
 #[derive(Debug)]
-pub(in crate::listen) struct Tunnel {
+pub(in crate::listen) struct Http1Tunnel {
     channel: Channel,
-    /// What was read before its time.
+    /// Bytes that were read with the request.
     read: BytesMut,
 }
 
-impl Tunnel {
+impl Http1Tunnel {
     pub(super) fn new(channel: Channel, read: BytesMut) -> Self {
         Self { channel, read }
     }
 }
 
-impl AsyncRead for Tunnel {
+impl AsyncRead for Http1Tunnel {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         if self.read.is_empty() {
             return Pin::new(&mut self.channel).poll_read(cx, buf);
@@ -43,7 +43,7 @@ impl AsyncRead for Tunnel {
     }
 }
 
-impl AsyncWrite for Tunnel {
+impl AsyncWrite for Http1Tunnel {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         Pin::new(&mut self.channel).poll_write(cx, bytes)
     }

@@ -1,5 +1,5 @@
-//! A connection as h2 sees it: without the heads of requests, which are read here. Where its frames stand is noted in the
-//! connection's `Progress`.
+//! The byte stream that h2 reads: the client's, with a stub in place of each head. It notes in the connection's `Progress`
+//! whether the client stopped within a frame.
 
 use std::io;
 use std::io::IoSlice;
@@ -16,46 +16,47 @@ use tokio::io::AsyncRead;
 use tokio::io::AsyncWrite;
 use tokio::io::ReadBuf;
 
-use super::frames::Frames;
-use super::unwritten::Unwritten;
-use super::waiting::Waiting;
+use super::frame_filter::FrameFilter;
+use super::pending_heads::PendingHeads;
+use super::write_backlog::WriteBacklog;
 use crate::listen::Connection;
 use crate::listen::channel::Channel;
 
-/// What HTTP/2 is read from and written to.
+/// The byte stream of one connection, as h2 reads and writes it.
 #[derive(Debug)]
 pub(super) struct FrameTap {
     channel: Channel,
     connection: Arc<Connection>,
-    frames: Frames,
-    /// What was read and not looked at.
+    frames: FrameFilter,
+    /// Bytes that were read and not filtered yet.
     unread: BytesMut,
-    /// What is for h2 before anything else.
+    /// Bytes that h2 reads next.
     behind: Vec<u8>,
-    waiting: Waiting,
-    unwritten: Unwritten,
+    pending_heads: PendingHeads,
+    backlog: WriteBacklog,
 }
 
 impl FrameTap {
-    /// `read` was read to recognize the protocol. Heads may be `most` bytes long, and are left with `waiting`.
+    /// `read` are bytes that were read to recognize the protocol. Decoded heads may have `max_head` bytes. They are put into
+    /// `pending_heads`.
     pub(super) fn new(
         channel: Channel,
         connection: Arc<Connection>,
         read: BytesMut,
-        most: usize,
-        waiting: Waiting,
-        unwritten: Unwritten,
+        max_head: usize,
+        pending_heads: PendingHeads,
+        backlog: WriteBacklog,
     ) -> Self {
-        let frames = Frames::new(most, waiting.clone());
-        Self { channel, connection, frames, unread: read, behind: Vec::new(), waiting, unwritten }
+        let frames = FrameFilter::new(max_head, pending_heads.clone());
+        Self { channel, connection, frames, unread: read, behind: Vec::new(), pending_heads, backlog }
     }
 
-    /// Puts behind what is there already what came, as it came. `false`: nothing will.
+    /// Appends fresh bytes to `buf`, not filtered. `false`: the client has closed.
     fn poll_bytes(&mut self, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<bool>> {
         if self.unread.is_empty() {
             let before = buf.filled().len();
             match ready!(Pin::new(&mut self.channel).poll_read(cx, buf)) {
-                // Frames say themselves whether they are whole, and many clients do not say goodbye to TLS.
+                // Frames have a length of their own, and many clients close TLS without a `close_notify`.
                 Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {}
                 read => read?,
             }
@@ -70,25 +71,25 @@ impl FrameTap {
         Poll::Ready(Ok(true))
     }
 
-    /// Leaves of what came what h2 is to read. Whether that is anything.
-    fn sift(&mut self, buf: &mut ReadBuf<'_>, before: usize) -> io::Result<bool> {
+    /// Filters the fresh bytes. Whether any are left for h2.
+    fn filter(&mut self, buf: &mut ReadBuf<'_>, before: usize) -> io::Result<bool> {
         let fresh = &mut buf.filled_mut()[before..];
-        let sifted = self.frames.sift(fresh).map_err(io::Error::other)?;
-        self.connection.progress.set_mid_frame(self.frames.unfinished());
-        if sifted.used < fresh.len() {
+        let filtered = self.frames.filter(fresh).map_err(io::Error::other)?;
+        self.connection.progress.set_mid_frame(self.frames.is_mid_frame());
+        if filtered.used < fresh.len() {
             let later = mem::take(&mut self.unread);
-            self.unread.extend_from_slice(&fresh[sifted.used..]);
+            self.unread.extend_from_slice(&fresh[filtered.used..]);
             self.unread.extend_from_slice(&later);
         }
-        self.behind = sifted.behind;
-        buf.set_filled(before + sifted.kept);
-        Ok(sifted.kept > 0)
+        self.behind = filtered.behind;
+        buf.set_filled(before + filtered.kept);
+        Ok(filtered.kept > 0)
     }
 
     fn note_write(&mut self, written: &Poll<io::Result<usize>>) {
         if let Poll::Ready(Ok(length)) = written {
             self.frames.wrote(*length);
-            self.unwritten.wrote(*length);
+            self.backlog.wrote(*length);
         }
     }
 }
@@ -107,12 +108,12 @@ impl AsyncRead for FrameTap {
                 this.behind.drain(..length);
                 return Poll::Ready(Ok(()));
             }
-            this.waiting.are_seen();
-            if this.waiting.has_failed() {
-                // The connection is told.
+            this.pending_heads.mark_seen();
+            if this.pending_heads.has_failed() {
+                // The session ends the connection.
                 return Poll::Pending;
             }
-            if this.waiting.is_full() || this.frames.pauses() {
+            if this.pending_heads.is_full() || this.frames.take_pause() {
                 cx.waker().wake_by_ref();
                 return Poll::Pending;
             }
@@ -120,7 +121,7 @@ impl AsyncRead for FrameTap {
                 this.connection.progress.set_read_closed(true);
                 return Poll::Ready(Ok(()));
             }
-            if this.sift(buf, before)? {
+            if this.filter(buf, before)? {
                 return Poll::Ready(Ok(()));
             }
         }

@@ -1,4 +1,4 @@
-//! The head of a request over HTTP/2, from its fields: RFC 9113, section 8, and nothing that HTTP/1.1 cannot carry.
+//! Builds the head of a request from its HTTP/2 fields (RFC 9113, section 8), and refuses what HTTP/1.1 cannot carry.
 
 use bytes::Bytes;
 use bytes::BytesMut;
@@ -23,42 +23,43 @@ use http::uri::Scheme;
 
 use super::hpack::Field;
 use super::hpack::Name;
-use crate::listen::Refused;
-use crate::listen::target;
+use crate::http1::grammar::target;
+use crate::listen::RefusedHead;
 
-/// What a head is: a request, or what is answered without anybody having been asked.
+/// A head that was read to its end.
 #[derive(Debug)]
-pub(super) enum Head {
-    /// On the heap: it is moved about before it is needed.
-    Request(Box<Whole>),
-    Refused(Box<Refused>),
+pub(super) enum ParsedHead {
+    /// On the heap, because it is moved several times before it is used.
+    Request(Box<Http2RequestHead>),
+    /// Answered without calling the handler.
+    Refused(Box<RefusedHead>),
 }
 
 /// A request without its body.
 #[derive(Debug)]
-pub(super) struct Whole {
+pub(super) struct Http2RequestHead {
     pub(super) request: Request<()>,
-    /// Of its body, where it is stated.
+    /// The length of its body, where it is stated.
     pub(super) length: Option<u64>,
-    /// It was an extended CONNECT (RFC 8441), and is the GET that HTTP/1.1 would have for it.
+    /// It was an extended CONNECT (RFC 8441), and was made the GET that HTTP/1.1 would have for it.
     pub(super) asks_for_tunnel: bool,
-    /// Of the head, as `SETTINGS_MAX_HEADER_LIST_SIZE` counts it.
+    /// The size of the head, as `SETTINGS_MAX_HEADER_LIST_SIZE` counts it.
     pub(super) size: usize,
 }
 
-/// What was read of one head, or of what stands behind a body. Nothing is kept of what is too long.
+/// The fields of a head or of trailers. Fields beyond the limit are not kept.
 #[derive(Debug)]
-pub(super) struct Fields {
-    most: usize,
+pub(super) struct HeadFields {
+    max_size: usize,
     size: usize,
-    pseudo: Pseudo,
+    pseudo: PseudoHeaders,
     plain: HeaderMap,
     cookie: Cookie,
     is_malformed: bool,
 }
 
 #[derive(Debug, Default)]
-struct Pseudo {
+struct PseudoHeaders {
     method: Option<HeaderValue>,
     scheme: Option<HeaderValue>,
     authority: Option<HeaderValue>,
@@ -66,91 +67,93 @@ struct Pseudo {
     protocol: Option<HeaderValue>,
 }
 
-/// Clients send it in crumbs, which are one field.
+/// Clients may send the cookie in several fields, which are joined (RFC 9113, section 8.2.3).
 #[derive(Debug, Default)]
 enum Cookie {
     #[default]
     None,
-    Whole(HeaderValue),
-    Crumbs(BytesMut),
+    Single(HeaderValue),
+    Joined(BytesMut),
 }
 
-/// What the fields with a colon say.
-struct Line {
+/// The pseudo-headers, parsed.
+struct RequestLine {
     method: Method,
     target: Uri,
-    protocol: Option<Protocol>,
+    protocol: Option<TunnelProtocol>,
 }
 
-/// What an extended CONNECT asks for.
+/// The protocol that an extended CONNECT asks for.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Protocol {
+enum TunnelProtocol {
     WebSocket,
     Unknown,
 }
 
-/// It is not a request as HTTP/2 has it.
-struct Malformed;
+/// The head is not a valid request.
+struct MalformedHead;
 
-impl Fields {
-    /// `most`: what may be kept, as `SETTINGS_MAX_HEADER_LIST_SIZE` counts it.
-    pub(super) fn new(most: usize) -> Self {
+impl HeadFields {
+    /// `max_size`: in bytes, as `SETTINGS_MAX_HEADER_LIST_SIZE` counts them.
+    pub(super) fn new(max_size: usize) -> Self {
         Self {
-            most,
+            max_size,
             size: 0,
-            pseudo: Pseudo::default(),
+            pseudo: PseudoHeaders::default(),
             plain: HeaderMap::new(),
             cookie: Cookie::None,
             is_malformed: false,
         }
     }
 
-    /// Adds one. What is wrong with it is remembered.
+    /// Adds a field, and remembers whether it is malformed.
     pub(super) fn add(&mut self, field: Field) {
         self.size = self.size.saturating_add(field.size);
         let Some(value) = field.value else { return self.is_malformed = true };
         let pseudo = match field.name {
             Name::Field(name) => return self.add_field(name, value),
-            Name::Unfit(_) => return self.is_malformed = true,
+            Name::Invalid(_) => return self.is_malformed = true,
             Name::Method => &mut self.pseudo.method,
             Name::Scheme => &mut self.pseudo.scheme,
             Name::Authority => &mut self.pseudo.authority,
             Name::Path => &mut self.pseudo.path,
             Name::Protocol => &mut self.pseudo.protocol,
         };
-        // Each once, and before all others.
+        // Each pseudo-header may stand once, before all other fields.
         self.is_malformed |= pseudo.is_some() || !self.plain.is_empty() || !matches!(self.cookie, Cookie::None);
-        if self.size <= self.most {
+        if self.size <= self.max_size {
             *pseudo = Some(value);
         }
     }
 
     fn add_field(&mut self, name: HeaderName, value: HeaderValue) {
-        self.is_malformed |= is_of_http1(&name) || name == TE && value != "trailers";
+        self.is_malformed |= is_connection_field(&name) || name == TE && value != "trailers";
         if self.is_too_long() {
         } else if name == COOKIE {
             self.cookie.add(value);
         } else if self.plain.try_append(name, value).is_err() {
-            // As many as no map holds.
+            // More fields than a map can hold.
             self.size = usize::MAX;
         }
     }
 
     fn is_too_long(&self) -> bool {
-        self.size > self.most
+        self.size > self.max_size
     }
 
-    /// Whether it is longer than any client can mean.
+    /// Whether the head is too long to be an honest mistake.
     pub(super) fn is_abuse(&self) -> bool {
-        self.size > self.most.saturating_mul(ABUSE)
+        self.size > self.max_size.saturating_mul(ABUSE)
     }
 
-    /// What it was, all of it read. `ends`: there is no body.
-    pub(super) fn into_head(mut self, ends: bool) -> Head {
-        let line = if self.is_malformed { Err(Malformed) } else { self.pseudo.read() };
+    /// The head, once all fields are added. `ends`: there is no body.
+    pub(super) fn into_head(mut self, ends: bool) -> ParsedHead {
+        let line = if self.is_malformed { Err(MalformedHead) } else { self.pseudo.parse() };
         match line.and_then(|line| Ok((self.length(ends, line.protocol)?, line))) {
-            Ok((_, Line { protocol: Some(Protocol::Unknown), .. })) => self.refused(StatusCode::NOT_IMPLEMENTED),
-            Ok((length, Line { method, target, protocol })) if !self.is_too_long() => {
+            Ok((_, RequestLine { protocol: Some(TunnelProtocol::Unknown), .. })) => {
+                self.refused(StatusCode::NOT_IMPLEMENTED)
+            }
+            Ok((length, RequestLine { method, target, protocol })) if !self.is_too_long() => {
                 let asks_for_tunnel = protocol.is_some();
                 if asks_for_tunnel {
                     self.plain.insert(CONNECTION, HeaderValue::from_static("upgrade"));
@@ -164,23 +167,23 @@ impl Fields {
                 *request.uri_mut() = target;
                 *request.version_mut() = Version::HTTP_2;
                 *request.headers_mut() = self.plain;
-                Head::Request(Box::new(Whole { request, length, asks_for_tunnel, size: self.size }))
+                ParsedHead::Request(Box::new(Http2RequestHead { request, length, asks_for_tunnel, size: self.size }))
             }
-            Err(Malformed) if self.is_malformed || !self.is_too_long() => self.refused(StatusCode::BAD_REQUEST),
-            Ok(_) | Err(Malformed) => self.refused(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE),
+            Err(MalformedHead) if self.is_malformed || !self.is_too_long() => self.refused(StatusCode::BAD_REQUEST),
+            Ok(_) | Err(MalformedHead) => self.refused(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE),
         }
     }
 
-    /// What stands behind a body; `None`: it may not.
+    /// The fields as trailers; `None`: they are not valid trailers.
     pub(super) fn into_trailers(self) -> Option<HeaderMap> {
-        let may_stand = !self.is_malformed && self.pseudo.is_empty() && !self.is_too_long();
-        may_stand.then_some(self.plain)
+        let is_valid = !self.is_malformed && self.pseudo.is_empty() && !self.is_too_long();
+        is_valid.then_some(self.plain)
     }
 
-    /// As much as is known of it.
-    fn refused(self, status: StatusCode) -> Head {
-        let path = self.pseudo.path.and_then(|path| read_path(&path).ok());
-        Head::Refused(Box::new(Refused {
+    /// The refusal, with as much of the request as could be read.
+    fn refused(self, status: StatusCode) -> ParsedHead {
+        let path = self.pseudo.path.and_then(|path| parse_path(&path).ok());
+        ParsedHead::Refused(Box::new(RefusedHead {
             status,
             method: self.pseudo.method.and_then(|method| Method::from_bytes(method.as_bytes()).ok()),
             target: path.map(Uri::from),
@@ -188,85 +191,85 @@ impl Fields {
         }))
     }
 
-    /// What is stated once, or several times alike. A tunnel has none.
-    fn length(&self, ends: bool, protocol: Option<Protocol>) -> Result<Option<u64>, Malformed> {
+    /// The content length, which may be repeated with the same value. A request for a tunnel may have none.
+    fn length(&self, ends: bool, protocol: Option<TunnelProtocol>) -> Result<Option<u64>, MalformedHead> {
         let mut lengths = self.plain.get_all(CONTENT_LENGTH).iter();
         let Some(first) = lengths.next() else { return Ok(None) };
         if protocol.is_some() {
-            return Err(Malformed);
+            return Err(MalformedHead);
         }
         let digits =
             str::from_utf8(first.as_bytes()).ok().filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()));
-        let length: u64 = digits.and_then(|digits| digits.parse().ok()).ok_or(Malformed)?;
-        let is_one = lengths.all(|other| other == first);
-        if is_one && (!ends || length == 0) { Ok(Some(length)) } else { Err(Malformed) }
+        let length: u64 = digits.and_then(|digits| digits.parse().ok()).ok_or(MalformedHead)?;
+        let are_same = lengths.all(|other| other == first);
+        if are_same && (!ends || length == 0) { Ok(Some(length)) } else { Err(MalformedHead) }
     }
 }
 
-impl Pseudo {
+impl PseudoHeaders {
     fn is_empty(&self) -> bool {
         let all = [&self.method, &self.scheme, &self.authority, &self.path, &self.protocol];
         all.iter().all(|one| one.is_none())
     }
 
-    fn read(&self) -> Result<Line, Malformed> {
-        let method = self.method.as_ref().ok_or(Malformed)?;
-        let mut method = Method::from_bytes(method.as_bytes()).map_err(|_| Malformed)?;
-        let protocol = self.protocol.as_ref().map(Protocol::of);
+    fn parse(&self) -> Result<RequestLine, MalformedHead> {
+        let method = self.method.as_ref().ok_or(MalformedHead)?;
+        let mut method = Method::from_bytes(method.as_bytes()).map_err(|_| MalformedHead)?;
+        let protocol = self.protocol.as_ref().map(TunnelProtocol::of);
         let mut target = uri::Parts::default();
         if let Some(authority) = &self.authority {
-            target.authority = Some(Authority::try_from(authority.as_bytes()).map_err(|_| Malformed)?);
+            target.authority = Some(Authority::try_from(authority.as_bytes()).map_err(|_| MalformedHead)?);
         }
         if protocol.is_some() {
             if method != Method::CONNECT {
-                return Err(Malformed);
+                return Err(MalformedHead);
             }
-            // What rules and applications see of it.
+            // Rules and applications see a GET.
             method = Method::GET;
         }
         if method == Method::CONNECT {
             if self.scheme.is_some() || self.path.is_some() {
-                return Err(Malformed);
+                return Err(MalformedHead);
             }
         } else {
-            let scheme = self.scheme.as_ref().ok_or(Malformed)?;
-            let scheme = Scheme::try_from(scheme.as_bytes()).map_err(|_| Malformed)?;
+            let scheme = self.scheme.as_ref().ok_or(MalformedHead)?;
+            let scheme = Scheme::try_from(scheme.as_bytes()).map_err(|_| MalformedHead)?;
             target.scheme = target.authority.is_some().then_some(scheme);
-            target.path_and_query = Some(read_path(self.path.as_ref().ok_or(Malformed)?)?);
+            target.path_and_query = Some(parse_path(self.path.as_ref().ok_or(MalformedHead)?)?);
         }
-        let target = Uri::from_parts(target).map_err(|_| Malformed)?;
-        Ok(Line { method, target, protocol })
+        let target = Uri::from_parts(target).map_err(|_| MalformedHead)?;
+        Ok(RequestLine { method, target, protocol })
     }
 }
 
-impl Protocol {
+impl TunnelProtocol {
     fn of(value: &HeaderValue) -> Self {
         if value.as_bytes().eq_ignore_ascii_case(b"websocket") { Self::WebSocket } else { Self::Unknown }
     }
 }
 
-fn read_path(path: &HeaderValue) -> Result<PathAndQuery, Malformed> {
-    // What stands before a `?` is no path without it.
+fn parse_path(path: &HeaderValue) -> Result<PathAndQuery, MalformedHead> {
+    // A path may not begin with its query.
     if !matches!(path.as_bytes(), [b'/', ..] | b"*") {
-        return Err(Malformed);
+        return Err(MalformedHead);
     }
     let path = target::escape(Bytes::copy_from_slice(path.as_bytes()));
-    PathAndQuery::from_maybe_shared(path).map_err(|_| Malformed)
+    PathAndQuery::from_maybe_shared(path).map_err(|_| MalformedHead)
 }
 
 impl Cookie {
-    fn add(&mut self, crumb: HeaderValue) {
+    fn add(&mut self, cookie: HeaderValue) {
         match self {
-            Self::None => *self = Self::Whole(crumb),
-            Self::Whole(first) => {
-                let mut crumbs = BytesMut::with_capacity(2 * (first.len() + crumb.len()));
-                crumbs.extend_from_slice(first.as_bytes());
-                *self = Self::Crumbs(crumbs);
-                self.add(crumb);
+            Self::None => *self = Self::Single(cookie),
+            Self::Single(first) => {
+                let mut joined = BytesMut::with_capacity(2 * (first.len() + cookie.len()));
+                joined.extend_from_slice(first.as_bytes());
+                *self = Self::Joined(joined);
+                self.add(cookie);
             }
-            Self::Crumbs(crumbs) => {
-                crumbs.extend_from_slice(b"; ");
-                crumbs.extend_from_slice(crumb.as_bytes());
+            Self::Joined(joined) => {
+                joined.extend_from_slice(b"; ");
+                joined.extend_from_slice(cookie.as_bytes());
             }
         }
     }
@@ -274,20 +277,20 @@ impl Cookie {
     fn take(&mut self) -> Option<HeaderValue> {
         match std::mem::take(self) {
             Self::None => None,
-            Self::Whole(cookie) => Some(cookie),
-            // What is between values may stand in a value.
-            Self::Crumbs(crumbs) => HeaderValue::from_maybe_shared(crumbs.freeze()).ok(),
+            Self::Single(cookie) => Some(cookie),
+            // The separator may stand in a value, so this cannot fail.
+            Self::Joined(joined) => HeaderValue::from_maybe_shared(joined.freeze()).ok(),
         }
     }
 }
 
-/// What is between neighbours there, and has no place here.
-fn is_of_http1(name: &HeaderName) -> bool {
+/// Whether HTTP/2 forbids this field, which belongs to a connection of HTTP/1.1.
+fn is_connection_field(name: &HeaderName) -> bool {
     match *name {
         CONNECTION | TRANSFER_ENCODING | UPGRADE => true,
         _ => matches!(name.as_str(), "keep-alive" | "proxy-connection"),
     }
 }
 
-/// So many times as long as it may be, a head is an attack.
+/// A head this many times longer than allowed is an attack.
 const ABUSE: usize = 4;

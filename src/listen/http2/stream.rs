@@ -1,5 +1,4 @@
-//! One request and its answer, a task of its own, with an end to waiting for a client that opens a stream and does not
-//! read it.
+//! One request and its response over HTTP/2, as a task of its own.
 
 use std::panic::AssertUnwindSafe;
 use std::panic::catch_unwind;
@@ -15,69 +14,69 @@ use http::Response;
 use http::StatusCode;
 use http_body::Body;
 
-use super::ahead::Ahead;
-use super::answer;
-use super::sending::Fault;
-use super::sending::Sending;
-use super::tunnel::Wanted;
-use super::unwritten::Unwritten;
-use crate::listen::Connection;
+use super::interim::Http2InterimSender;
+use super::open_stream::OpenStream;
+use super::pending_tunnel::PendingTunnel;
+use super::response_head;
+use super::stream_writer::BoxError;
+use super::stream_writer::StreamWriter;
+use super::write_backlog::WriteBacklog;
 use crate::listen::Settings;
-use crate::listen::conversation::log_panic;
+use crate::listen::panic::log_panic;
 
-/// A stream as long as it is there. Dropped before its answer is through, it is reset; the connection and its other
+/// The task of one stream. Dropped before the response is complete, it resets the stream; the connection and its other
 /// streams go on.
 #[derive(Debug)]
-pub(super) struct Stream<F, B> {
+pub(super) struct RequestStream<F, B> {
     respond: SendResponse<Bytes>,
-    at: At<F, B>,
-    ahead: Ahead,
-    /// What becomes of it where it asks for a tunnel.
-    tunnel: Option<Wanted>,
+    state: State<F, B>,
+    interim: Http2InterimSender,
+    /// For a request that asks for a tunnel.
+    tunnel: Option<PendingTunnel>,
     settings: Arc<Settings>,
-    unwritten: Unwritten,
-    open: Open,
+    backlog: WriteBacklog,
+    open: OpenStream,
 }
 
 #[derive(Debug)]
-enum At<F, B> {
-    Answering(Pin<Box<F>>),
-    /// It has timers, which an answer that is awaited has no use for.
-    Sending(Box<Sending<B>>),
+enum State<F, B> {
+    Responding(Pin<Box<F>>),
+    /// On the heap: its timers take no memory before the response begins.
+    Writing(Box<StreamWriter<B>>),
 }
 
-impl<F, B> Stream<F, B>
+impl<F, B> RequestStream<F, B>
 where
     F: Future<Output = Response<B>>,
-    B: Body<Data = Bytes, Error: Into<Fault>> + Unpin,
+    B: Body<Data = Bytes, Error: Into<BoxError>> + Unpin,
 {
     pub(super) fn new(
         respond: SendResponse<Bytes>,
-        answer: F,
-        ahead: Ahead,
-        tunnel: Option<Wanted>,
-        open: Open,
+        response: F,
+        interim: Http2InterimSender,
+        tunnel: Option<PendingTunnel>,
+        open: OpenStream,
         settings: Arc<Settings>,
-        unwritten: Unwritten,
+        backlog: WriteBacklog,
     ) -> Self {
-        Self { respond, at: At::Answering(Box::pin(answer)), ahead, tunnel, settings, unwritten, open }
+        Self { respond, state: State::Responding(Box::pin(response)), interim, tunnel, settings, backlog, open }
     }
 
     fn poll_on(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         loop {
-            match &mut self.at {
-                At::Sending(sending) => return sending.poll(cx),
-                At::Answering(answer) => match poll_where_read(&self.unwritten, answer.as_mut(), cx) {
+            match &mut self.state {
+                State::Writing(writer) => return writer.poll(cx),
+                State::Responding(response) => match poll_if_room(&self.backlog, response.as_mut(), cx) {
                     Poll::Ready(response) => match self.begin(response, cx) {
-                        Some(sending) => self.at = At::Sending(Box::new(sending)),
+                        Some(writer) => self.state = State::Writing(Box::new(writer)),
                         None => return Poll::Ready(()),
                     },
                     Poll::Pending => {
-                        self.inform(cx);
+                        self.send_interim(cx);
                         if let Some(tunnel) = &mut self.tunnel {
                             tunnel.fill(cx);
                         }
-                        // The client may give up before there is an answer.
+                        // The client may reset the stream before there is a response.
                         return self.respond.poll_reset(cx).map(|_| ());
                     }
                 },
@@ -85,43 +84,43 @@ where
         }
     }
 
-    /// Sends what goes ahead of the answer.
-    fn inform(&mut self, cx: &Context<'_>) {
-        for answer in self.ahead.take(cx) {
-            self.unwritten.add_head(answer.headers());
-            // Nothing depends on it.
-            let _ = self.respond.send_informational(answer);
+    /// Sends the queued interim responses.
+    fn send_interim(&mut self, cx: &Context<'_>) {
+        for response in self.interim.take(cx) {
+            self.backlog.add_head(response.headers());
+            // A failure shows with the response.
+            let _ = self.respond.send_informational(response);
         }
     }
 
-    /// Sends the head. `None`: nothing follows it.
-    fn begin(&mut self, response: Response<B>, cx: &Context<'_>) -> Option<Sending<B>> {
-        self.inform(cx);
+    /// Sends the head. `None`: no body follows.
+    fn begin(&mut self, response: Response<B>, cx: &Context<'_>) -> Option<StreamWriter<B>> {
+        self.send_interim(cx);
         let (parts, body) = response.into_parts();
         let opens_tunnel = parts.status == StatusCode::SWITCHING_PROTOCOLS;
         let is_all = body.is_end_stream() && !opens_tunnel;
-        let head = answer::head(parts, &body);
-        self.unwritten.add_head(head.headers());
-        // That the client has gone shows with the next part.
+        let head = response_head::response_head(parts, &body);
+        self.backlog.add_head(head.headers());
+        // Fails if the client has reset the stream.
         let stream = self.respond.send_response(head, is_all).ok()?;
         if opens_tunnel {
-            self.tunnel.take()?.open(stream, self.open.clone(), self.unwritten.clone());
+            self.tunnel.take()?.open(stream, self.open.clone(), self.backlog.clone());
             return None;
         }
-        (!is_all).then(|| Sending::new(body, stream, &self.settings, self.unwritten.clone()))
+        (!is_all).then(|| StreamWriter::new(body, stream, &self.settings, self.backlog.clone()))
     }
 }
 
-/// No request goes on of a client that does not read its answers.
-fn poll_where_read<F: Future>(unwritten: &Unwritten, answer: Pin<&mut F>, cx: &mut Context<'_>) -> Poll<F::Output> {
-    ready!(unwritten.poll_room(cx));
-    answer.poll(cx)
+/// Polls the response only while the client reads the responses before.
+fn poll_if_room<F: Future>(backlog: &WriteBacklog, response: Pin<&mut F>, cx: &mut Context<'_>) -> Poll<F::Output> {
+    ready!(backlog.poll_room(cx));
+    response.poll(cx)
 }
 
-impl<F, B> Future for Stream<F, B>
+impl<F, B> Future for RequestStream<F, B>
 where
     F: Future<Output = Response<B>>,
-    B: Body<Data = Bytes, Error: Into<Fault>> + Unpin,
+    B: Body<Data = Bytes, Error: Into<BoxError>> + Unpin,
 {
     type Output = ();
 
@@ -130,32 +129,5 @@ where
             log_panic(&*panic);
             Poll::Ready(())
         })
-    }
-}
-
-/// Counts a stream, and its head, as long as it is there.
-#[derive(Debug)]
-pub(super) struct Open {
-    connection: Arc<Connection>,
-    head: usize,
-}
-
-impl Open {
-    pub(super) fn new(connection: &Arc<Connection>, head: usize) -> Self {
-        connection.progress.stream_opened(head);
-        Self { connection: Arc::clone(connection), head }
-    }
-}
-
-impl Clone for Open {
-    /// Without the head, which is kept once.
-    fn clone(&self) -> Self {
-        Self::new(&self.connection, 0)
-    }
-}
-
-impl Drop for Open {
-    fn drop(&mut self) {
-        self.connection.progress.stream_closed(self.head);
     }
 }

@@ -1,4 +1,4 @@
-//! The header of the PROXY protocol, version 1 or 2, however its bytes are cut into parts.
+//! Parses the header of the PROXY protocol, version 1 or 2, incrementally.
 
 use std::net::SocketAddr;
 
@@ -7,25 +7,25 @@ use crc::Crc;
 use ppp::v1;
 use ppp::v2;
 
-/// The two ends of the connection that a proxy speaks for.
+/// The addresses of a connection: the client's, and the one that it connected to.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(in crate::listen) struct Ends {
+pub(in crate::listen) struct ConnectionAddresses {
     pub source: SocketAddr,
     pub destination: SocketAddr,
 }
 
-/// What a header says.
+/// A parsed header.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum Header {
-    /// The proxy speaks for this connection.
-    For(Ends),
-    /// The proxy speaks for itself, or does not know for whom.
-    Own,
+pub(super) enum ProxyHeader {
+    /// The proxy forwards this connection.
+    Forwarded(ConnectionAddresses),
+    /// The proxy connects for itself, or does not know the client.
+    Local,
 }
 
-/// Why something is no header. Nothing of it is believed.
+/// Why a header is invalid. No part of it is used.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
-pub(in crate::listen) enum Malformed {
+pub(in crate::listen) enum InvalidProxyHeader {
     #[error("the connection begins with neither `PROXY ` nor the signature of version 2")]
     Missing,
     #[error("the header is too long")]
@@ -40,22 +40,22 @@ pub(in crate::listen) enum Malformed {
     Family,
     #[error("the addresses of the header are malformed")]
     Addresses,
-    #[error("what the header says beside its addresses is longer than the header")]
+    #[error("a value beside the addresses is longer than the header")]
     Values,
-    #[error("the checksum of the header is not its own")]
+    #[error("the checksum of the header is wrong")]
     Checksum,
 }
 
-/// Puts a header together.
+/// Collects the bytes of a header.
 #[derive(Debug, Default)]
-pub(super) struct Reader {
+pub(super) struct ProxyHeaderReader {
     bytes: Vec<u8>,
 }
 
-impl Reader {
-    /// Takes from what arrived as much as is of the header, and not a byte behind it: at least one, if there is any and
-    /// nothing is wrong. Returns how many those are, and the header once it is whole.
-    pub(super) fn take(&mut self, arrived: &[u8]) -> Result<(usize, Option<Header>), Malformed> {
+impl ProxyHeaderReader {
+    /// Takes the bytes that belong to the header, and none behind it. Returns their number, at least one if any arrived, and
+    /// the header once it is complete.
+    pub(super) fn take(&mut self, arrived: &[u8]) -> Result<(usize, Option<ProxyHeader>), InvalidProxyHeader> {
         for (position, byte) in arrived.iter().enumerate() {
             self.bytes.push(*byte);
             let header = match self.bytes[0] {
@@ -69,50 +69,50 @@ impl Reader {
         Ok((arrived.len(), None))
     }
 
-    /// Version 1, as far as it is here.
-    fn line(&self) -> Result<Option<Header>, Malformed> {
+    /// Parses version 1. `None`: the header is not complete.
+    fn line(&self) -> Result<Option<ProxyHeader>, InvalidProxyHeader> {
         let line = &self.bytes[..];
         if !begins_alike(line, KEYWORD) {
-            return Err(Malformed::Missing);
+            return Err(InvalidProxyHeader::Missing);
         }
         match line {
             [.., b'\r', b'\n'] => read_line(line).map(Some),
-            [.., b'\n'] | [.., b'\r', _] => Err(Malformed::LineEnd),
-            _ if line.len() == LINE => Err(Malformed::TooLong),
+            [.., b'\n'] | [.., b'\r', _] => Err(InvalidProxyHeader::LineEnd),
+            _ if line.len() == LINE => Err(InvalidProxyHeader::TooLong),
             _ => Ok(None),
         }
     }
 
-    /// Version 2, as far as it is here. What is wrong is told before what follows it is waited for.
-    fn block(&self) -> Result<Option<Header>, Malformed> {
+    /// Parses version 2. `None`: the header is not complete. An error is reported at the byte that causes it.
+    fn block(&self) -> Result<Option<ProxyHeader>, InvalidProxyHeader> {
         let block = &self.bytes[..];
         if !begins_alike(block, SIGNATURE) {
-            return Err(Malformed::Missing);
+            return Err(InvalidProxyHeader::Missing);
         }
         let Some((command, rest)) = block.get(SIGNATURE.len()..).and_then(<[u8]>::split_first) else {
             return Ok(None);
         };
         if command & VERSION != VERSION_2 {
-            return Err(Malformed::Version);
+            return Err(InvalidProxyHeader::Version);
         }
         if command & !VERSION > PROXY {
-            return Err(Malformed::Command);
+            return Err(InvalidProxyHeader::Command);
         }
         let is_local = command & !VERSION == LOCAL;
         let Some((family, rest)) = rest.split_first() else { return Ok(None) };
         if !is_local && !FAMILIES.contains(family) {
-            return Err(Malformed::Family);
+            return Err(InvalidProxyHeader::Family);
         }
         let Some((length, rest)) = rest.split_first_chunk() else { return Ok(None) };
         let length = usize::from(u16::from_be_bytes(*length));
         if length > BLOCK - FIXED {
-            return Err(Malformed::TooLong);
+            return Err(InvalidProxyHeader::TooLong);
         }
         if rest.len() < length {
             return Ok(None);
         }
         // Of what is local, nothing is to be read.
-        if is_local { Ok(Some(Header::Own)) } else { read_block(block).map(Some) }
+        if is_local { Ok(Some(ProxyHeader::Local)) } else { read_block(block).map(Some) }
     }
 }
 
@@ -121,57 +121,57 @@ fn begins_alike(bytes: &[u8], beginning: &[u8]) -> bool {
     bytes[..compared] == beginning[..compared]
 }
 
-fn read_line(line: &[u8]) -> Result<Header, Malformed> {
+fn read_line(line: &[u8]) -> Result<ProxyHeader, InvalidProxyHeader> {
     if line == b"PROXY UNKNOWN\r\n" || line.starts_with(b"PROXY UNKNOWN ") {
         // What follows is to be ignored.
-        return Ok(Header::Own);
+        return Ok(ProxyHeader::Local);
     }
     // The ports are read as Rust reads numbers, and no port has a sign.
     if line.contains(&b'+') {
-        return Err(Malformed::Addresses);
+        return Err(InvalidProxyHeader::Addresses);
     }
-    match v1::Header::try_from(line).map_err(|_| Malformed::Addresses)?.addresses {
-        v1::Addresses::Tcp4(ends) => Ok(Header::For(Ends {
+    match v1::Header::try_from(line).map_err(|_| InvalidProxyHeader::Addresses)?.addresses {
+        v1::Addresses::Tcp4(ends) => Ok(ProxyHeader::Forwarded(ConnectionAddresses {
             source: (ends.source_address, ends.source_port).into(),
             destination: (ends.destination_address, ends.destination_port).into(),
         })),
-        v1::Addresses::Tcp6(ends) => Ok(Header::For(Ends {
+        v1::Addresses::Tcp6(ends) => Ok(ProxyHeader::Forwarded(ConnectionAddresses {
             source: (ends.source_address, ends.source_port).into(),
             destination: (ends.destination_address, ends.destination_port).into(),
         })),
-        v1::Addresses::Unknown => Ok(Header::Own),
+        v1::Addresses::Unknown => Ok(ProxyHeader::Local),
     }
 }
 
-fn read_block(block: &[u8]) -> Result<Header, Malformed> {
-    let header = v2::Header::try_from(block).map_err(|_| Malformed::Addresses)?;
+fn read_block(block: &[u8]) -> Result<ProxyHeader, InvalidProxyHeader> {
+    let header = v2::Header::try_from(block).map_err(|_| InvalidProxyHeader::Addresses)?;
     check_values(&header)?;
     match header.addresses {
-        v2::Addresses::IPv4(ends) => Ok(Header::For(Ends {
+        v2::Addresses::IPv4(ends) => Ok(ProxyHeader::Forwarded(ConnectionAddresses {
             source: (ends.source_address, ends.source_port).into(),
             destination: (ends.destination_address, ends.destination_port).into(),
         })),
-        v2::Addresses::IPv6(ends) => Ok(Header::For(Ends {
+        v2::Addresses::IPv6(ends) => Ok(ProxyHeader::Forwarded(ConnectionAddresses {
             source: (ends.source_address, ends.source_port).into(),
             destination: (ends.destination_address, ends.destination_port).into(),
         })),
-        v2::Addresses::Unix(_) | v2::Addresses::Unspecified => Ok(Header::Own),
+        v2::Addresses::Unix(_) | v2::Addresses::Unspecified => Ok(ProxyHeader::Local),
     }
 }
 
-/// Checks what stands behind the addresses. Whatever it says is of no interest, but that all of it is there, and that the
-/// checksum, if there is one, is that of the header.
-fn check_values(header: &v2::Header<'_>) -> Result<(), Malformed> {
+/// Checks the values behind the addresses: each must be complete, and a checksum must be right. The other values are
+/// ignored.
+fn check_values(header: &v2::Header<'_>) -> Result<(), InvalidProxyHeader> {
     let block = header.as_bytes();
     let mut end = block.len() - header.tlv_bytes().len();
     let mut has_checksum = false;
     for value in header.tlvs() {
-        let value = value.map_err(|_| Malformed::Values)?;
+        let value = value.map_err(|_| InvalidProxyHeader::Values)?;
         end += TLV_HEAD + value.value.len();
         if value.kind == u8::from(v2::Type::CRC32C) {
-            let stated = value.value[..].try_into().map_err(|_| Malformed::Checksum)?;
+            let stated = value.value[..].try_into().map_err(|_| InvalidProxyHeader::Checksum)?;
             if has_checksum || checksum(block, end) != u32::from_be_bytes(stated) {
-                return Err(Malformed::Checksum);
+                return Err(InvalidProxyHeader::Checksum);
             }
             has_checksum = true;
         }
@@ -179,7 +179,7 @@ fn check_values(header: &v2::Header<'_>) -> Result<(), Malformed> {
     Ok(())
 }
 
-/// Of a block, as if the four bytes before `end` were none: there it stands itself.
+/// The checksum of a block. The four bytes before `end` hold the checksum itself, and count as zero.
 fn checksum(block: &[u8], end: usize) -> u32 {
     let mut digest = CRC32C.digest();
     digest.update(&block[..end - 4]);
@@ -190,21 +190,21 @@ fn checksum(block: &[u8], end: usize) -> u32 {
 
 const CRC32C: Crc<u32> = Crc::<u32>::new(&CRC_32_ISCSI);
 
-/// What stands before a value: its kind and its length.
+/// In bytes: the kind and the length before a value.
 const TLV_HEAD: usize = 3;
 
-/// How version 1 begins, and the most that it may be, with its CRLF.
+/// How version 1 begins, and its greatest length with the CRLF.
 const KEYWORD: &[u8] = b"PROXY ";
 const LINE: usize = 107;
 
-/// How version 2 begins, and what stands before its addresses: that, version and command, family, length.
+/// How version 2 begins, and the length of the part before the addresses: signature, version and command, family, length.
 const SIGNATURE: &[u8] = v2::PROTOCOL_PREFIX;
 const FIXED: usize = 16;
 
-/// The most that version 2 may be: addresses, and what else proxies are known to tell, several times over.
+/// The greatest length of version 2: the addresses, and several times the values that proxies are known to send.
 const BLOCK: usize = 4096;
 
-/// The half of a byte that has the version; the other one has the command.
+/// The bits of the version. The other half of the byte is the command.
 const VERSION: u8 = 0xf0;
 const VERSION_2: u8 = 0x20;
 const LOCAL: u8 = 0;

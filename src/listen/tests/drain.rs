@@ -96,7 +96,7 @@ async fn who_waits_in_the_accept_queue_is_left_to_whoever_goes_on_with_the_socke
     let stopper = AcceptStopper::default();
     start(first, &stopper);
     Client::connect(address).await.get("/").await;
-    stopper.leave();
+    stopper.hand_over();
     stopper.ended().await;
     let mut client = Client::connect(address).await;
     client.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n").await;

@@ -36,7 +36,6 @@ use self::client::Client;
 use super::AcceptStopper;
 use super::Connection;
 use super::Connections;
-use super::Handle;
 use super::IncomingBody;
 use super::IncomingBodyError;
 use super::InterimSender;
@@ -44,7 +43,8 @@ use super::ListenerRuntime;
 use super::ListenerSettings;
 use super::ListenerState;
 use super::OnUpgrade;
-use super::Refused;
+use super::RefusedHead;
+use super::RequestHandler;
 use super::Settings;
 use super::Stack;
 use super::bind;
@@ -152,7 +152,7 @@ impl Drop for CountDrop {
     }
 }
 
-impl Handle for App {
+impl RequestHandler for App {
     type Body = Reply;
 
     fn handle(
@@ -185,7 +185,7 @@ impl Handle for App {
                 "/endless" => Reply::Endless,
                 "/echo" => {
                     if request.headers().contains_key("expect") {
-                        interim.invite();
+                        interim.send_continue();
                     }
                     Reply::Echo(request.into_body())
                 }
@@ -213,7 +213,7 @@ impl Handle for App {
         }
     }
 
-    fn refused(&self, _: &Connection, refused: Refused) {
+    fn refused(&self, _: &Connection, refused: RefusedHead) {
         self.malformed.lock().push(refused.status);
     }
 }

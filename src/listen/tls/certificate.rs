@@ -17,9 +17,9 @@ pub struct Certificate {
     pub(super) certified: Arc<CertifiedKey>,
     /// Lower-case DNS names, some of them `*.example.com`.
     pub names: Vec<String>,
-    /// Valid from here on.
+    /// Not valid before this.
     pub begins: Timestamp,
-    /// To here.
+    /// Not valid after this.
     pub expires: Timestamp,
 }
 
@@ -34,30 +34,30 @@ pub enum InvalidCertificate {
     NoKey,
     #[error("the key in it is encrypted")]
     EncryptedKey,
-    #[error("the key in it is none that TLS can use")]
+    #[error("TLS cannot use the kind of key in it")]
     UnsupportedKey,
     #[error("the key does not belong to the certificate")]
     Mismatch,
 }
 
 impl Certificate {
-    /// Takes the chain, the server's own certificate first, from one text of PEM, and the key from another. Both may be
-    /// the same.
+    /// Parses the chain, the server's own certificate first, from one PEM text, and the key from another. Both may be in the
+    /// same text.
     pub fn from_pem(chain: &str, key: &str) -> Result<Self, InvalidCertificate> {
         let chain = certificates(chain).ok_or(InvalidCertificate::Malformed)?;
         let first = chain.first().ok_or(InvalidCertificate::NoCertificate)?;
-        let facts = x509::read(first).ok_or(InvalidCertificate::Malformed)?;
+        let facts = x509::parse(first).ok_or(InvalidCertificate::Malformed)?;
         let (names, begins, expires) = (facts.names, facts.begins, facts.expires);
         let Ok(found) = PrivateKeyDer::from_pem_slice(key.as_bytes()) else {
             let is_encrypted = key.contains("BEGIN ENCRYPTED PRIVATE KEY");
             return Err(if is_encrypted { InvalidCertificate::EncryptedKey } else { InvalidCertificate::NoKey });
         };
         let key = any_supported_type(&found).map_err(|_| {
-            // The old way to encrypt keys looks like a key, and is none.
+            // A key that is encrypted in the old PEM way parses as a key, but is not usable.
             let is_encrypted = key.contains("Proc-Type: 4,ENCRYPTED");
             if is_encrypted { InvalidCertificate::EncryptedKey } else { InvalidCertificate::UnsupportedKey }
         })?;
-        // Compared here: rustls would not look at the old certificates of version 1.
+        // Compared here, because rustls does not check certificates of version 1.
         if key.public_key().is_none_or(|public_key| public_key.as_ref() != facts.public_key) {
             return Err(InvalidCertificate::Mismatch);
         }
@@ -65,7 +65,7 @@ impl Certificate {
     }
 }
 
-/// The same certificates have the same key.
+/// Equal chains have the same key.
 impl PartialEq for Certificate {
     fn eq(&self, other: &Self) -> bool {
         self.certified.cert == other.certified.cert
@@ -74,7 +74,7 @@ impl PartialEq for Certificate {
 
 impl Eq for Certificate {}
 
-/// Every certificate of a text of PEM; `None`: something that was begun as one is none.
+/// Every certificate of a PEM text; `None`: one of them is malformed.
 pub(super) fn certificates(pem: &str) -> Option<Vec<CertificateDer<'static>>> {
     CertificateDer::pem_slice_iter(pem.as_bytes()).collect::<Result<_, _>>().ok()
 }
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_served_is_refused() {
+    fn certificates_that_cannot_be_served_are_refused() {
         use InvalidCertificate::*;
         let (chain, key) = example("a.test");
         check(&chain, &KeyPair::generate().unwrap().serialize_pem(), Mismatch);

@@ -1,6 +1,6 @@
-//! The few facts of a certificate that serving it takes: whose it is, from when to when, and for which key.
+//! Reads the fields of a certificate that serving it needs: its names, its validity and its public key.
 //!
-//! Certificates are the operator's own, and nothing is verified here: that is for those who are shown them.
+//! These are the operator's own certificates. Clients verify them, not we.
 
 use jiff::Timestamp;
 use x509_parser::certificate::X509Certificate;
@@ -8,19 +8,19 @@ use x509_parser::extensions::GeneralName;
 use x509_parser::prelude::FromDer;
 use x509_parser::time::ASN1Time;
 
-/// What a certificate says of itself.
+/// The fields of a certificate.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub(super) struct Facts<'d> {
+pub(super) struct CertificateFacts<'d> {
     /// Lower-case DNS names, some of them `*.example.com`: its alternative names and its common name.
     pub(super) names: Vec<String>,
     pub(super) begins: Timestamp,
     pub(super) expires: Timestamp,
-    /// As it stands there, in DER.
+    /// In DER, as the certificate has it.
     pub(super) public_key: &'d [u8],
 }
 
-/// Reads a certificate in DER; `None`: it is none.
-pub(super) fn read(der: &[u8]) -> Option<Facts<'_>> {
+/// Parses a certificate in DER; `None`: it is malformed.
+pub(super) fn parse(der: &[u8]) -> Option<CertificateFacts<'_>> {
     let (_, certificate) = X509Certificate::from_der(der).ok()?;
     let mut names = Vec::new();
     for name in certificate.subject_alternative_name().ok()?.iter().flat_map(|all| &all.value.general_names) {
@@ -28,13 +28,13 @@ pub(super) fn read(der: &[u8]) -> Option<Facts<'_>> {
             add(name, &mut names);
         }
     }
-    // Where names stood before there were alternative ones.
+    // Old certificates have their name here.
     for name in certificate.subject().iter_common_name().filter_map(|name| name.as_str().ok()) {
         add(name, &mut names);
     }
     let validity = certificate.validity();
     let (begins, expires) = (moment(validity.not_before)?, moment(validity.not_after)?);
-    Some(Facts { names, begins, expires, public_key: certificate.tbs_certificate.subject_pki.raw })
+    Some(CertificateFacts { names, begins, expires, public_key: certificate.tbs_certificate.subject_pki.raw })
 }
 
 fn add(name: &str, names: &mut Vec<String>) {
@@ -72,7 +72,7 @@ mod tests {
     #[test]
     fn a_certificate_says_whose_it_is_from_when_to_when_and_for_which_key() {
         let (der, public_key) = example();
-        let facts = read(&der).unwrap();
+        let facts = parse(&der).unwrap();
         assert_eq!(facts.names, ["a.example.com", "*.example.com", "common.example.com"]);
         assert_eq!(facts.begins.to_string(), "1999-12-31T00:00:00Z");
         assert_eq!(facts.expires.to_string(), "2126-02-28T00:00:00Z");
@@ -91,7 +91,7 @@ mod tests {
     proptest! {
         #[test]
         fn nothing_that_is_read_panics(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
-            let _ = read(&bytes);
+            let _ = parse(&bytes);
         }
 
         #[test]
@@ -101,7 +101,7 @@ mod tests {
                 *damaged = byte;
             }
             der.truncate(length);
-            let _ = read(&der);
+            let _ = parse(&der);
         }
     }
 }

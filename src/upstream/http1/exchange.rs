@@ -1,4 +1,4 @@
-//! One request, and the head of its answer.
+//! Sends one request and reads the head of its response.
 
 use std::future::poll_fn;
 use std::io;
@@ -20,14 +20,14 @@ use http_body::Body;
 use tokio_util::io::poll_read_buf;
 use tokio_util::task::AbortOnDropHandle;
 
+use super::Http1Connection;
 use super::Http1ResponseBody;
-use super::Link;
-use super::Sending;
-use super::head;
-use super::head::Head;
-use super::head::Nonsense;
-use super::sending::Unsent;
-use crate::http1::Scan;
+use super::RequestWriter;
+use super::request_writer::WriteError;
+use crate::http1::client::response;
+use crate::http1::client::response::InvalidResponse;
+use crate::http1::client::response::ResponseHead;
+use crate::http1::grammar::HeadScanner;
 use crate::upstream::HeadBounds;
 use crate::upstream::error::AttemptError;
 use crate::upstream::error::BoxError;
@@ -36,68 +36,74 @@ use crate::upstream::informational::MAX_INFORMATIONAL;
 use crate::upstream::informational::OnInformational;
 use crate::upstream::response::ResponseBody;
 
-/// How far the head of an answer came.
-struct Reading {
+/// How far the head of a response was read.
+struct HeadProgress {
     bounds: HeadBounds,
-    scan: Scan,
-    /// A byte of an answer has arrived.
+    scanner: HeadScanner,
+    /// A byte of the response has arrived.
     has_begun: bool,
     /// Informational answers so far.
     informational: u32,
 }
 
-impl Link {
-    /// Sends a request, and waits for the head of its answer, `patience` long from when the server is due. What of it
-    /// is not sent by then is sent beside the answer.
+impl Http1Connection {
+    /// Sends a request and waits for the head of its response, at most `timeout` for each wait for the server. If the response
+    /// comes first, the rest of the request is sent in a task of its own.
     ///
-    /// `sending` is how far it came over other connections, as long as nothing of it was written.
+    /// `writer` is the request that another connection took no byte of.
     pub(in crate::upstream) async fn exchange<B>(
         mut self: Box<Self>,
         request: &mut Request<B>,
-        sending: &mut Option<Sending>,
-        patience: Duration,
+        writer: &mut Option<RequestWriter>,
+        timeout: Duration,
         bounds: HeadBounds,
         on_informational: OnInformational<'_>,
     ) -> Result<Response<ResponseBody>, AttemptError>
     where
         B: Body<Data = Bytes, Error: Into<BoxError>> + Default + Send + Unpin + 'static,
     {
-        if let Some(unwritten) = sending {
-            unwritten.begins();
+        if let Some(unwritten) = writer {
+            unwritten.restart();
         }
-        let under_way = sending.get_or_insert_with(|| Sending::new(request));
-        let mut reading = Reading { bounds, scan: Scan::default(), has_begun: false, informational: 0 };
-        let (mut may_send, mut takes_more) = (true, true);
-        let Head { response, length, goes_on } = poll_fn(|cx| {
-            if may_send && let Poll::Ready(sent) = under_way.poll(request.body_mut(), Pin::new(&mut self.stream), cx) {
+        let request_writer = writer.get_or_insert_with(|| RequestWriter::new(request));
+        let mut progress = HeadProgress { bounds, scanner: HeadScanner::default(), has_begun: false, informational: 0 };
+        let (mut may_send, mut accepts_more) = (true, true);
+        let ResponseHead { response, length, keeps_alive } = poll_fn(|cx| {
+            if may_send
+                && let Poll::Ready(sent) = request_writer.poll(request.body_mut(), Pin::new(&mut self.stream), cx)
+            {
                 may_send = false;
                 match sent {
                     Ok(()) => {}
-                    // It may have said why.
-                    Err(Unsent::Connection) => takes_more = false,
-                    Err(Unsent::Body(error)) => {
+                    // The server may have sent a response before it closed.
+                    Err(WriteError::Connection) => accepts_more = false,
+                    Err(WriteError::Body(error)) => {
                         return Poll::Ready(Err(AttemptError::Failed(FailureCause::RequestBody(error))));
                     }
                 }
             }
-            if let Poll::Ready(answer) = self.poll_head(&mut reading, request, on_informational, cx) {
-                return Poll::Ready(answer.map_err(|fault| fault.blame(&reading, under_way)));
+            if let Poll::Ready(head) = self.poll_head(&mut progress, request, on_informational, cx) {
+                return Poll::Ready(head.map_err(|fault| fault.into_attempt_error(&progress, request_writer)));
             }
-            match under_way.server_is_due_since() {
+            match request_writer.waits_for_server_since() {
                 Some(since) => self
-                    .patience
-                    .poll_at(since + patience, cx)
+                    .timer
+                    .poll_at(since + timeout, cx)
                     .map(|()| Err(AttemptError::Failed(FailureCause::ResponseTimeout))),
                 None => Poll::Pending,
             }
         })
         .await?;
-        let incoming = match sending.take().filter(|it| !it.is_through() && takes_more) {
-            None => Http1ResponseBody::new(self, length, goes_on && takes_more),
+        let incoming = match writer.take().filter(|it| !it.is_complete() && accepts_more) {
+            None => Http1ResponseBody::new(self, length, keeps_alive && accepts_more),
             Some(rest) => {
-                let (link, writer) = self.lend_writer();
-                let upload = rest.finish(mem::take(request.body_mut()), writer, patience);
-                Http1ResponseBody::beside(AbortOnDropHandle::new(tokio::spawn(upload)), Box::new(link), length)
+                let (connection, writing_half) = self.split_writer();
+                let upload = rest.finish(mem::take(request.body_mut()), writing_half, timeout);
+                Http1ResponseBody::with_upload(
+                    AbortOnDropHandle::new(tokio::spawn(upload)),
+                    Box::new(connection),
+                    length,
+                )
             }
         };
         Ok(response.map(|()| ResponseBody::Http1(incoming)))
@@ -105,81 +111,85 @@ impl Link {
 
     fn poll_head<B>(
         &mut self,
-        reading: &mut Reading,
+        progress: &mut HeadProgress,
         request: &mut Request<B>,
         on_informational: OnInformational<'_>,
         cx: &mut Context<'_>,
-    ) -> Poll<Result<Head, Fault>> {
+    ) -> Poll<Result<ResponseHead, Fault>> {
         loop {
-            if let Some(head) = self.take_head(reading, request)? {
+            if let Some(head) = self.take_head(progress, request)? {
                 let status = head.response.status();
                 if !status.is_informational() || status == StatusCode::SWITCHING_PROTOCOLS {
                     return Poll::Ready(Ok(head));
                 }
-                reading.informational += 1;
-                if reading.informational > MAX_INFORMATIONAL {
-                    return Poll::Ready(Err(Nonsense::NoEnd.into()));
+                progress.informational += 1;
+                if progress.informational > MAX_INFORMATIONAL {
+                    return Poll::Ready(Err(InvalidResponse::TooManyInterim.into()));
                 }
                 on_informational(head.response);
                 continue;
             }
-            if !head::may_begin(&self.inbox) {
-                return Poll::Ready(Err(Nonsense::StatusLine.into()));
+            if !response::could_begin(&self.read) {
+                return Poll::Ready(Err(InvalidResponse::StatusLine.into()));
             }
-            if self.inbox.len() > reading.bounds.bytes {
-                return Poll::Ready(Err(Nonsense::TooLong.into()));
+            if self.read.len() > progress.bounds.bytes {
+                return Poll::Ready(Err(InvalidResponse::TooLong.into()));
             }
-            self.inbox.reserve(PART_OF_HEAD);
-            // Behind a long head no more of the body is read than behind a short one.
-            let mut room = (&mut self.inbox).limit(LONG);
+            self.read.reserve(READ_SIZE);
+            // Behind a long head, no more of the body is read than behind a short one.
+            let mut room = (&mut self.read).limit(LONG_HEAD);
             if ready!(poll_read_buf(Pin::new(&mut self.stream), cx, &mut room))? == 0 {
-                let ended = io::Error::new(io::ErrorKind::UnexpectedEof, "it ended before the answer did");
+                let ended = io::Error::new(io::ErrorKind::UnexpectedEof, "it ended before the response did");
                 return Poll::Ready(Err(ended.into()));
             }
-            reading.has_begun = true;
+            progress.has_begun = true;
         }
     }
 
-    /// The next head, if it is whole.
-    fn take_head<B>(&mut self, reading: &mut Reading, request: &mut Request<B>) -> Result<Option<Head>, Nonsense> {
-        let Reading { bounds, scan, .. } = reading;
-        // The usual case: it came in one piece.
-        if scan.is_fresh()
-            && !self.inbox.is_empty()
-            && let Some(head) = self.take_head_within(self.inbox.len().min(USUAL), request, bounds.fields)?
+    /// The next head, if it is complete.
+    fn take_head<B>(
+        &mut self,
+        progress: &mut HeadProgress,
+        request: &mut Request<B>,
+    ) -> Result<Option<ResponseHead>, InvalidResponse> {
+        let HeadProgress { bounds, scanner, .. } = progress;
+        // The usual case: the head came in one piece.
+        if scanner.is_fresh()
+            && !self.read.is_empty()
+            && let Some(head) = self.take_head_within(self.read.len().min(USUAL_HEAD), request, bounds.fields)?
         {
             return Ok(Some(head));
         }
-        let Some(end) = scan.end(&self.inbox) else { return Ok(None) };
+        let Some(end) = scanner.find_end(&self.read) else { return Ok(None) };
         if end > bounds.bytes {
-            return Err(Nonsense::TooLong);
+            return Err(InvalidResponse::TooLong);
         }
-        *scan = Scan::default();
-        self.take_head_within(end, request, bounds.fields)?.map(Some).ok_or(Nonsense::Head)
+        *scanner = HeadScanner::default();
+        self.take_head_within(end, request, bounds.fields)?.map(Some).ok_or(InvalidResponse::Head)
     }
 
-    /// What it is read from is a copy, so that the inbox stays in one hand and can be used again.
+    /// Parses a copy of the bytes, so that nothing shares the read buffer and it can be used again.
     fn take_head_within<B>(
         &mut self,
         length: usize,
         request: &mut Request<B>,
-        most_fields: usize,
-    ) -> Result<Option<Head>, Nonsense> {
-        let came = Bytes::copy_from_slice(&self.inbox[..length]);
-        let Some((head, end)) = head::read(&came, request, most_fields)? else { return Ok(None) };
-        self.inbox.advance(end);
-        if end > LONG {
-            // Its room is not held while the body comes.
-            self.inbox = BytesMut::from(&self.inbox[..]);
+        max_fields: usize,
+    ) -> Result<Option<ResponseHead>, InvalidResponse> {
+        let received = Bytes::copy_from_slice(&self.read[..length]);
+        let Some((head, end)) = response::parse(&received, request, max_fields)? else { return Ok(None) };
+        self.read.advance(end);
+        if end > LONG_HEAD {
+            // The memory of a long head is not held while the body is read.
+            self.read = BytesMut::from(&self.read[..]);
         }
         Ok(Some(head))
     }
 }
 
-/// Why no head came.
+/// Why there is no head.
 enum Fault {
     Connection(io::Error),
-    Nonsense(Nonsense),
+    InvalidResponse(InvalidResponse),
 }
 
 impl From<io::Error> for Fault {
@@ -188,28 +198,28 @@ impl From<io::Error> for Fault {
     }
 }
 
-impl From<Nonsense> for Fault {
-    fn from(nonsense: Nonsense) -> Self {
-        Self::Nonsense(nonsense)
+impl From<InvalidResponse> for Fault {
+    fn from(invalid: InvalidResponse) -> Self {
+        Self::InvalidResponse(invalid)
     }
 }
 
 impl Fault {
-    fn blame(self, reading: &Reading, sending: &Sending) -> AttemptError {
+    fn into_attempt_error(self, progress: &HeadProgress, writer: &RequestWriter) -> AttemptError {
         match self {
-            Self::Nonsense(nonsense) => AttemptError::Failed(FailureCause::InvalidResponse(nonsense.into())),
-            Self::Connection(error) if reading.has_begun => AttemptError::Failed(FailureCause::Closed(error.into())),
-            Self::Connection(error) if sending.is_written() => AttemptError::Disconnected(error.into()),
+            Self::InvalidResponse(invalid) => AttemptError::Failed(FailureCause::InvalidResponse(invalid.into())),
+            Self::Connection(error) if progress.has_begun => AttemptError::Failed(FailureCause::Closed(error.into())),
+            Self::Connection(error) if writer.is_written() => AttemptError::Disconnected(error.into()),
             Self::Connection(error) => AttemptError::Unwritten(error.into()),
         }
     }
 }
 
-/// Most heads are shorter. Of a longer one the end is found first.
-const USUAL: usize = 2 * 1024;
+/// In bytes: most heads are shorter. The end of a longer one is found before it is parsed.
+const USUAL_HEAD: usize = 2 * 1024;
 
-/// Few are as long as this.
-const LONG: usize = 8 * 1024;
+/// In bytes: few heads are as long.
+const LONG_HEAD: usize = 8 * 1024;
 
-/// What is read of it at once: most answers fit with their bodies.
-const PART_OF_HEAD: usize = 4 * 1024;
+/// In bytes: most responses fit into one read, with their bodies.
+const READ_SIZE: usize = 4 * 1024;

@@ -220,7 +220,7 @@ impl Http2ResponseBody {
     }
 
     pub(in crate::upstream) fn is_complete(&self) -> bool {
-        self.body.is_through()
+        self.body.is_complete()
     }
 
     pub(in crate::upstream) fn size_hint(&self) -> SizeHint {

@@ -96,7 +96,7 @@ impl<B: Body<Data = Bytes> + Unpin> StreamingBody<B> {
             Poll::Pending if self.gate.is_some() => return Poll::Pending,
             Poll::Pending => {
                 if let Some(interim) = self.interim.take() {
-                    interim.invite();
+                    interim.send_continue();
                 }
                 ready!(self.patience.poll_expired(cx));
                 return self.break_off(BadRequest::Slow);

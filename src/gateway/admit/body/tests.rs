@@ -24,7 +24,7 @@ use super::streaming_body::MAX_WAIT_FOR_ROOM;
 use crate::gateway::admit::framing::BadRequest;
 use crate::listen::Budget;
 use crate::listen::SHARE_FREE;
-use crate::listen::budget::AT_A_TIME;
+use crate::listen::budget::CONCURRENT_BODIES;
 use crate::upstream::ReplayBody;
 
 /// A body that yields steps from a list, and nothing more after `Silent`.
@@ -187,7 +187,7 @@ async fn bodies_of_a_connection_share_a_budget_and_short_ones_need_none() {
     while let Ok(long) = peeked_at_long(&budget).await {
         kept.push(long);
     }
-    let total = AT_A_TIME * (LONG.len() + 1 + MAX_FRAME);
+    let total = CONCURRENT_BODIES * (LONG.len() + 1 + MAX_FRAME);
     assert!((total - MAX_FRAME..=total).contains(&(kept.len() * (LONG.len() + 1) + LONG.len() + 1)), "{}", kept.len());
 
     let before = Instant::now();

@@ -1,16 +1,16 @@
-//! One field as a head of HTTP/2 has it.
+//! One decoded field.
 
 use bytes::Bytes;
 use http::HeaderName;
 use http::HeaderValue;
 
-/// Name and value. What they may not be is known of them, so that a table can hold them all the same.
+/// A name and a value. Invalid ones are marked, so that the dynamic table can hold them like the others.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(in crate::listen::http2) struct Field {
     pub(in crate::listen::http2) name: Name,
-    /// `None`: it has bytes that no value may have.
+    /// `None`: the value has bytes that no value may have.
     pub(in crate::listen::http2) value: Option<HeaderValue>,
-    /// As tables and lists count it (RFC 7541, section 4.1).
+    /// In bytes, as RFC 7541 (section 4.1) counts it.
     pub(in crate::listen::http2) size: usize,
 }
 
@@ -21,25 +21,26 @@ pub(in crate::listen::http2) enum Name {
     Authority,
     Path,
     Protocol,
-    /// What no request has: a pseudo-header nobody knows, capitals, bytes that HTTP/1.1 cannot carry.
-    Unfit(usize),
+    /// A name that no request may have: an unknown pseudo-header, capitals, bytes that HTTP/1.1 cannot carry. With its
+    /// length.
+    Invalid(usize),
     Field(HeaderName),
 }
 
 impl Field {
     pub(super) fn new(name: Name, value: &[u8]) -> Self {
         let size = name.length() + value.len() + OVERHEAD;
-        Self { value: read_value(value), name, size }
+        Self { value: parse_value(value), name, size }
     }
 
-    pub(super) fn of_table(name: &'static str, value: &'static str) -> Self {
+    pub(super) fn of_static_table(name: &'static str, value: &'static str) -> Self {
         let size = name.len() + value.len() + OVERHEAD;
-        Self { name: Name::read(name.as_bytes()), value: Some(HeaderValue::from_static(value)), size }
+        Self { name: Name::parse(name.as_bytes()), value: Some(HeaderValue::from_static(value)), size }
     }
 }
 
-/// A value neither begins nor ends with a blank (RFC 9113, section 8.2.1).
-fn read_value(value: &[u8]) -> Option<HeaderValue> {
+/// Checks a value. It may neither begin nor end with a blank (RFC 9113, section 8.2.1).
+fn parse_value(value: &[u8]) -> Option<HeaderValue> {
     if let [b' ' | b'\t', ..] | [.., b' ' | b'\t'] = value {
         return None;
     }
@@ -47,15 +48,15 @@ fn read_value(value: &[u8]) -> Option<HeaderValue> {
 }
 
 impl Name {
-    pub(super) fn read(name: &[u8]) -> Self {
+    pub(super) fn parse(name: &[u8]) -> Self {
         match name {
             b":method" => Self::Method,
             b":scheme" => Self::Scheme,
             b":authority" => Self::Authority,
             b":path" => Self::Path,
             b":protocol" => Self::Protocol,
-            name if name.iter().any(u8::is_ascii_uppercase) => Self::Unfit(name.len()),
-            name => HeaderName::from_bytes(name).map_or(Self::Unfit(name.len()), Self::Field),
+            name if name.iter().any(u8::is_ascii_uppercase) => Self::Invalid(name.len()),
+            name => HeaderName::from_bytes(name).map_or(Self::Invalid(name.len()), Self::Field),
         }
     }
 
@@ -66,10 +67,11 @@ impl Name {
             Self::Authority => ":authority".len(),
             Self::Path => ":path".len(),
             Self::Protocol => ":protocol".len(),
-            Self::Unfit(length) => *length,
+            Self::Invalid(length) => *length,
             Self::Field(name) => name.as_str().len(),
         }
     }
 }
 
+/// In bytes: what each field counts beside its text.
 const OVERHEAD: usize = 32;

@@ -1,13 +1,13 @@
 //! The fuzz target of this parser.
 
-use super::Decoder;
-use super::Undecodable;
+use super::HpackDecoder;
+use super::error::InvalidHpack;
 use crate::corpus;
 
 /// Blocks of fields mean the same however they are cut into frames, and every field costs the client a byte.
 pub fn check(bytes: &[u8]) {
     let fields = corpus::same_for_every_split(bytes, |reads| {
-        let mut decoder = Decoder::new();
+        let mut decoder = HpackDecoder::new();
         let (mut fields, mut pending) = (Vec::new(), Vec::new());
         for read in reads {
             pending.extend_from_slice(read);
@@ -15,7 +15,7 @@ pub fn check(bytes: &[u8]) {
             decoder.decode(&mut rest, |field| fields.push(field))?;
             pending = rest.to_vec();
         }
-        Ok::<_, Undecodable>((fields, pending))
+        Ok::<_, InvalidHpack>((fields, pending))
     });
     if let Ok((fields, _)) = fields {
         assert!(fields.len() <= bytes.len(), "{} fields of {} bytes", fields.len(), bytes.len());

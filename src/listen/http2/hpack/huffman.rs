@@ -1,10 +1,9 @@
-//! Huffman's code of HPACK (RFC 7541, appendix B), read. The code is canonical: all of it follows from how long the
-//! code of each byte is.
+//! Decodes the Huffman code of HPACK (RFC 7541, appendix B). The code is canonical: the lengths of the codes define it.
 
-use super::Undecodable;
+use super::error::InvalidHpack;
 
 /// Appends what the code stands for. What fills the last byte is fewer than eight ones.
-pub(super) fn decode(code: &[u8], text: &mut Vec<u8>) -> Result<(), Undecodable> {
+pub(super) fn decode(code: &[u8], text: &mut Vec<u8>) -> Result<(), InvalidHpack> {
     let mut rest = code.iter();
     // The bits that were read and are not used yet, from the highest down.
     let (mut bits, mut count) = (0_u64, 0_usize);
@@ -30,7 +29,7 @@ pub(super) fn decode(code: &[u8], text: &mut Vec<u8>) -> Result<(), Undecodable>
         count -= length;
     }
     let is_padding = |bits: u64| bits.leading_ones() as usize >= count;
-    if count < 8 && is_padding(bits) { Ok(()) } else { Err(Undecodable) }
+    if count < 8 && is_padding(bits) { Ok(()) } else { Err(InvalidHpack) }
 }
 
 /// A code of more bits than the table knows, the first of these.
@@ -139,7 +138,7 @@ const LENGTHS: [u8; 256] = [
 mod tests {
     use super::*;
 
-    fn decoded(code: &[u8]) -> Result<Vec<u8>, Undecodable> {
+    fn decoded(code: &[u8]) -> Result<Vec<u8>, InvalidHpack> {
         let mut text = Vec::new();
         decode(code, &mut text).map(|()| text)
     }
@@ -186,7 +185,7 @@ mod tests {
         for wrong in
             [&[0xff][..], &[0x1f, 0xff], &[0x18], &[0x64, 0x0e], &[0xff; 4], &[0xff; 8], &[0xff, 0xff, 0xff, 0xfc]]
         {
-            assert_eq!(decoded(wrong), Err(Undecodable), "{wrong:x?}");
+            assert_eq!(decoded(wrong), Err(InvalidHpack), "{wrong:x?}");
         }
     }
 

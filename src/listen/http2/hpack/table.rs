@@ -1,50 +1,50 @@
-//! What both sides of a connection know of its fields: what the standard says, and what the client has said.
+//! The static table of HPACK, and the dynamic table of one connection.
 
 use std::collections::VecDeque;
 use std::sync::LazyLock;
 
-use super::Undecodable;
+use super::error::InvalidHpack;
 use super::field::Field;
 
-/// The newest first.
+/// The dynamic table, newest field first.
 #[derive(Debug)]
 pub(super) struct Table {
     entries: VecDeque<Field>,
     size: usize,
-    most: usize,
+    max: usize,
 }
 
 impl Table {
     pub(super) fn new() -> Self {
-        Self { entries: VecDeque::new(), size: 0, most: BOUND }
+        Self { entries: VecDeque::new(), size: 0, max: MAX_SIZE }
     }
 
-    pub(super) fn get(&self, index: usize) -> Result<&Field, Undecodable> {
-        let index = index.checked_sub(1).ok_or(Undecodable)?;
-        STANDARD.get(index).or_else(|| self.entries.get(index - STANDARD.len())).ok_or(Undecodable)
+    pub(super) fn get(&self, index: usize) -> Result<&Field, InvalidHpack> {
+        let index = index.checked_sub(1).ok_or(InvalidHpack)?;
+        STATIC_TABLE.get(index).or_else(|| self.entries.get(index - STATIC_TABLE.len())).ok_or(InvalidHpack)
     }
 
-    /// One that is larger than the table empties it.
+    /// Inserts a field. One that is larger than the table empties it.
     pub(super) fn insert(&mut self, field: Field) {
         let size = field.size;
-        self.shrink(self.most.saturating_sub(size));
-        if size <= self.most {
+        self.shrink(self.max.saturating_sub(size));
+        if size <= self.max {
             self.size += size;
             self.entries.push_front(field);
         }
     }
 
-    pub(super) fn resize(&mut self, most: usize) -> Result<(), Undecodable> {
-        if most > BOUND {
-            return Err(Undecodable);
+    pub(super) fn resize(&mut self, max: usize) -> Result<(), InvalidHpack> {
+        if max > MAX_SIZE {
+            return Err(InvalidHpack);
         }
-        self.most = most;
-        self.shrink(most);
+        self.max = max;
+        self.shrink(max);
         Ok(())
     }
 
-    fn shrink(&mut self, most: usize) {
-        while self.size > most
+    fn shrink(&mut self, max: usize) {
+        while self.size > max
             && let Some(oldest) = self.entries.pop_back()
         {
             self.size -= oldest.size;
@@ -52,11 +52,11 @@ impl Table {
     }
 }
 
-/// `SETTINGS_HEADER_TABLE_SIZE` where nobody says anything else, and we do not.
-const BOUND: usize = 4096;
+/// In bytes: the default of `SETTINGS_HEADER_TABLE_SIZE`, which we do not change.
+const MAX_SIZE: usize = 4096;
 
-/// RFC 7541, appendix A.
-static STANDARD: LazyLock<[Field; 61]> = LazyLock::new(|| {
+/// The static table (RFC 7541, appendix A).
+static STATIC_TABLE: LazyLock<[Field; 61]> = LazyLock::new(|| {
     [
         (":authority", ""),
         (":method", "GET"),
@@ -120,5 +120,5 @@ static STANDARD: LazyLock<[Field; 61]> = LazyLock::new(|| {
         ("via", ""),
         ("www-authenticate", ""),
     ]
-    .map(|(name, value)| Field::of_table(name, value))
+    .map(|(name, value)| Field::of_static_table(name, value))
 });

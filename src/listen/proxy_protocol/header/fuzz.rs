@@ -1,15 +1,15 @@
 //! The fuzz target of this parser.
 
-use super::Header;
-use super::Malformed;
-use super::Reader;
+use super::InvalidProxyHeader;
+use super::ProxyHeader;
+use super::ProxyHeaderReader;
 use crate::corpus;
 
 /// A header means the same however it arrives, and takes no byte of what follows it.
 pub fn check(bytes: &[u8]) {
     let read = |bytes: &[u8]| {
         corpus::same_for_every_split(bytes, |reads| {
-            let (mut reader, mut taken) = (Reader::default(), 0);
+            let (mut reader, mut taken) = (ProxyHeaderReader::default(), 0);
             for arrived in reads {
                 let (length, header) = reader.take(arrived)?;
                 taken += length;
@@ -17,7 +17,7 @@ pub fn check(bytes: &[u8]) {
                     return Ok((taken, header));
                 }
             }
-            Ok::<(usize, Option<Header>), Malformed>((taken, None))
+            Ok::<(usize, Option<ProxyHeader>), InvalidProxyHeader>((taken, None))
         })
     };
     let outcome = read(bytes);

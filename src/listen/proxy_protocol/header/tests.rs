@@ -3,11 +3,11 @@ use proptest::prelude::*;
 
 use super::*;
 
-type Taken = Result<(usize, Option<Header>), Malformed>;
+type Taken = Result<(usize, Option<ProxyHeader>), InvalidProxyHeader>;
 
 /// What comes of bytes that arrive in these parts, and how many of them were taken.
 fn taken<'b>(parts: impl IntoIterator<Item = &'b [u8]>) -> Taken {
-    let mut reader = Reader::default();
+    let mut reader = ProxyHeaderReader::default();
     let mut sum = 0;
     for part in parts {
         let (length, header) = reader.take(part)?;
@@ -22,7 +22,7 @@ fn taken<'b>(parts: impl IntoIterator<Item = &'b [u8]>) -> Taken {
 
 /// However it is cut, the outcome is the same, and what follows it is not touched.
 #[track_caller]
-fn check(header: &[u8], expected: Result<Header, Malformed>) {
+fn check(header: &[u8], expected: Result<ProxyHeader, InvalidProxyHeader>) {
     let sent = [header, b"\r\nPROXY GET / HTTP/1.1\r\n"].concat();
     let expected = expected.map(|says| (header.len(), Some(says)));
     for cut in 0..sent.len() {
@@ -32,8 +32,11 @@ fn check(header: &[u8], expected: Result<Header, Malformed>) {
     assert_eq!(taken(sent.chunks(1)), expected);
 }
 
-fn from(source: &str, destination: &str) -> Header {
-    Header::For(Ends { source: source.parse().unwrap(), destination: destination.parse().unwrap() })
+fn from(source: &str, destination: &str) -> ProxyHeader {
+    ProxyHeader::Forwarded(ConnectionAddresses {
+        source: source.parse().unwrap(),
+        destination: destination.parse().unwrap(),
+    })
 }
 
 fn block(command: u8, family: u8, content: &[u8]) -> Vec<u8> {
@@ -54,20 +57,20 @@ fn version_1_names_both_ends() {
 fn version_1_may_be_107_bytes_and_no_more() {
     let longest = b"PROXY UNKNOWN ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff 65535 65535\r\n";
     assert_eq!(longest.len(), LINE);
-    check(longest, Ok(Header::Own));
-    check(&[&longest[..LINE - 2], b" \r\n"].concat(), Err(Malformed::TooLong));
+    check(longest, Ok(ProxyHeader::Local));
+    check(&[&longest[..LINE - 2], b" \r\n"].concat(), Err(InvalidProxyHeader::TooLong));
 }
 
 #[test]
 fn a_proxy_may_speak_for_itself_or_not_know_for_whom() {
-    check(b"PROXY UNKNOWN\r\n", Ok(Header::Own));
-    check(b"PROXY UNKNOWN whatever \xff follows\r\n", Ok(Header::Own));
-    check(&block(0x20, 0x11, V4), Ok(Header::Own));
-    check(&block(0x20, 0x00, b""), Ok(Header::Own));
+    check(b"PROXY UNKNOWN\r\n", Ok(ProxyHeader::Local));
+    check(b"PROXY UNKNOWN whatever \xff follows\r\n", Ok(ProxyHeader::Local));
+    check(&block(0x20, 0x11, V4), Ok(ProxyHeader::Local));
+    check(&block(0x20, 0x00, b""), Ok(ProxyHeader::Local));
     // Of what is local, not even the family counts.
-    check(&block(0x20, 0xff, b"x"), Ok(Header::Own));
-    check(&block(0x21, 0x00, b""), Ok(Header::Own));
-    check(&block(0x21, 0x31, &[b'/'; 216]), Ok(Header::Own));
+    check(&block(0x20, 0xff, b"x"), Ok(ProxyHeader::Local));
+    check(&block(0x21, 0x00, b""), Ok(ProxyHeader::Local));
+    check(&block(0x21, 0x31, &[b'/'; 216]), Ok(ProxyHeader::Local));
 }
 
 #[test]
@@ -85,14 +88,14 @@ fn what_follows_the_addresses_of_version_2_is_part_of_the_header_and_all_there()
     check(&with(b"\x04\x00\x02ab"), Ok(from("203.0.113.9:4711", "192.0.2.1:80")));
     check(&with(b"\x04\x00\x02ab\x01\x00\x00"), Ok(from("203.0.113.9:4711", "192.0.2.1:80")));
     for cut in [&b"\x04\xff\xff"[..], b"\x04\x00\x03ab", b"\x04", b"\x04\x00", b"\x04\x00\x02ab\x01", b"\0\0\0\0"] {
-        check(&with(cut), Err(Malformed::Values));
+        check(&with(cut), Err(InvalidProxyHeader::Values));
     }
     // Where the addresses are not known, nobody knows what stands behind them.
-    check(&block(0x21, 0x00, b"\x04\xff\xff"), Ok(Header::Own));
-    check(&block(0x20, 0x11, &[V4, b"\x04\xff\xff"].concat()), Ok(Header::Own));
+    check(&block(0x21, 0x00, b"\x04\xff\xff"), Ok(ProxyHeader::Local));
+    check(&block(0x20, 0x11, &[V4, b"\x04\xff\xff"].concat()), Ok(ProxyHeader::Local));
     let most = [V4, &[0; BLOCK - FIXED - 12]].concat();
     check(&block(0x21, 0x11, &most), Ok(from("203.0.113.9:4711", "192.0.2.1:80")));
-    check(&block(0x21, 0x11, &[&most, &[0][..]].concat()), Err(Malformed::TooLong));
+    check(&block(0x21, 0x11, &[&most, &[0][..]].concat()), Err(InvalidProxyHeader::TooLong));
 }
 
 #[test]
@@ -102,16 +105,16 @@ fn a_checksum_is_that_of_the_whole_header() {
     for (before, behind, sum) in sums {
         let with = |sum: u32| block(0x21, 0x11, &[V4, before, b"\x03\x00\x04", &sum.to_be_bytes(), behind].concat());
         check(&with(sum), Ok(from("203.0.113.9:4711", "192.0.2.1:80")));
-        check(&with(sum ^ 1), Err(Malformed::Checksum));
+        check(&with(sum ^ 1), Err(InvalidProxyHeader::Checksum));
         let mut other = with(sum);
         other[FIXED] ^= 1;
-        check(&other, Err(Malformed::Checksum));
+        check(&other, Err(InvalidProxyHeader::Checksum));
     }
     let with = |values: &[u8]| block(0x21, 0x11, &[V4, values].concat());
-    check(&with(b"\x03\x00\x00"), Err(Malformed::Checksum));
-    check(&with(b"\x03\x00\x05abcde"), Err(Malformed::Checksum));
+    check(&with(b"\x03\x00\x00"), Err(InvalidProxyHeader::Checksum));
+    check(&with(b"\x03\x00\x05abcde"), Err(InvalidProxyHeader::Checksum));
     let twice = [b"\x03\x00\x04", &SUM_ALONE.to_be_bytes()[..]].concat().repeat(2);
-    check(&with(&twice), Err(Malformed::Checksum));
+    check(&with(&twice), Err(InvalidProxyHeader::Checksum));
 }
 
 const SUM_BETWEEN: u32 = 0xb4f7_8e3e;
@@ -119,12 +122,12 @@ const SUM_ALONE: u32 = 0x061e_dd72;
 
 #[test]
 fn what_is_doubtful_is_no_header() {
-    check(b"GET / HTTP/1.1\r\n", Err(Malformed::Missing));
-    check(b"proxy TCP4 203.0.113.9 192.0.2.1 4711 80\r\n", Err(Malformed::Missing));
-    check(b"PROXY TCP4 203.0.113.9 192.0.2.1 4711 80\n", Err(Malformed::LineEnd));
-    check(b"PROXY TCP4 203.0.113.9 192.0.2.1 4711 80\r\r\n", Err(Malformed::LineEnd));
-    check(b"PROXY UNKNOWN a\nb\r\n", Err(Malformed::LineEnd));
-    check(b"PROXY UNKNOWN\ra\r\n", Err(Malformed::LineEnd));
+    check(b"GET / HTTP/1.1\r\n", Err(InvalidProxyHeader::Missing));
+    check(b"proxy TCP4 203.0.113.9 192.0.2.1 4711 80\r\n", Err(InvalidProxyHeader::Missing));
+    check(b"PROXY TCP4 203.0.113.9 192.0.2.1 4711 80\n", Err(InvalidProxyHeader::LineEnd));
+    check(b"PROXY TCP4 203.0.113.9 192.0.2.1 4711 80\r\r\n", Err(InvalidProxyHeader::LineEnd));
+    check(b"PROXY UNKNOWN a\nb\r\n", Err(InvalidProxyHeader::LineEnd));
+    check(b"PROXY UNKNOWN\ra\r\n", Err(InvalidProxyHeader::LineEnd));
     for line in [
         "PROXY TCP4 203.0.113.9 192.0.2.1 +4711 80\r\n",
         "PROXY TCP4 203.0.113.9 192.0.2.1 04711 80\r\n",
@@ -140,18 +143,18 @@ fn what_is_doubtful_is_no_header() {
         "PROXY UNKNOWNS\r\n",
         "PROXY \r\n",
     ] {
-        check(line.as_bytes(), Err(Malformed::Addresses));
+        check(line.as_bytes(), Err(InvalidProxyHeader::Addresses));
     }
-    check(&block(0x11, 0x11, V4), Err(Malformed::Version));
-    check(&block(0x31, 0x11, V4), Err(Malformed::Version));
-    check(&block(0x22, 0x11, V4), Err(Malformed::Command));
+    check(&block(0x11, 0x11, V4), Err(InvalidProxyHeader::Version));
+    check(&block(0x31, 0x11, V4), Err(InvalidProxyHeader::Version));
+    check(&block(0x22, 0x11, V4), Err(InvalidProxyHeader::Command));
     for family in [0x01, 0x10, 0x12, 0x20, 0x22, 0x32, 0x41, 0xff] {
-        check(&block(0x21, family, V4), Err(Malformed::Family));
+        check(&block(0x21, family, V4), Err(InvalidProxyHeader::Family));
     }
-    check(&block(0x21, 0x11, &V4[1..]), Err(Malformed::Addresses));
-    check(&block(0x21, 0x21, V4), Err(Malformed::Addresses));
-    check(&block(0x21, 0x31, V4), Err(Malformed::Addresses));
-    check(b"\r\n\r\n\0\r\nQUIT\r", Err(Malformed::Missing));
+    check(&block(0x21, 0x11, &V4[1..]), Err(InvalidProxyHeader::Addresses));
+    check(&block(0x21, 0x21, V4), Err(InvalidProxyHeader::Addresses));
+    check(&block(0x21, 0x31, V4), Err(InvalidProxyHeader::Addresses));
+    check(b"\r\n\r\n\0\r\nQUIT\r", Err(InvalidProxyHeader::Missing));
 }
 
 /// Bytes that are a header now and then, or nearly one.

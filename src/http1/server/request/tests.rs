@@ -1,0 +1,174 @@
+use proptest::prelude::*;
+
+use super::*;
+
+const LIMITS: HeadLimits = HeadLimits { bytes: 16 * 1024, fields: 8 };
+
+fn parse_text(head: &str) -> Result<RequestHead, StatusCode> {
+    let parsed = RequestHead::parse(&Bytes::copy_from_slice(head.as_bytes()), LIMITS, HeaderMap::new)?;
+    Ok(parsed.expect("a whole head").0)
+}
+
+#[track_caller]
+fn framed(lines: &str) -> RequestFraming {
+    parse_text(&format!("POST / HTTP/1.1\r\n{lines}\r\n")).unwrap().framing
+}
+
+#[track_caller]
+fn refused(head: &str, status: u16) {
+    assert_eq!(parse_text(head).map(|_| ()).map_err(|refused| refused.as_u16()), Err(status), "{head:?}");
+}
+
+#[test]
+fn a_head_is_read_with_its_fields_in_order() {
+    let head = parse_text("\r\nPUT /a?b HTTP/1.1\r\nHost: a\r\nX: \t1 \r\nx:2\r\n\r\n").unwrap();
+    assert_eq!((head.method, head.target.to_string()), (Method::PUT, "/a?b".to_owned()));
+    let fields: Vec<_> = head.fields.iter().map(|(name, value)| (name.as_str(), value.to_str().unwrap())).collect();
+    assert_eq!(fields, [("host", "a"), ("x", "1"), ("x", "2")]);
+}
+
+#[test]
+fn a_body_has_one_length() {
+    assert_eq!(framed("").body, BodyLength::Known(0));
+    assert_eq!(framed("Content-Length: 012\r\n").body, BodyLength::Known(12));
+    assert_eq!(framed("Transfer-Encoding: gzip, Chunked\r\n").body, BodyLength::Chunked);
+    for lines in [
+        "Content-Length: 1\r\nContent-Length: 2\r\n",
+        "Content-Length: 1\r\nContent-Length: x\r\n",
+        "Content-Length: x\r\nContent-Length: x\r\n",
+        "Content-Length: 1, 1\r\n",
+        "Content-Length:\r\n",
+        "Content-Length: 18446744073709551616\r\n",
+        "Transfer-Encoding: chunked, gzip\r\n",
+        "Transfer-Encoding: chunked\r\nTransfer-Encoding: \r\n",
+    ] {
+        refused(&format!("POST / HTTP/1.1\r\n{lines}\r\n"), 400);
+    }
+    refused("POST / HTTP/1.1\r\nContent-Length: 18446744073709551615\r\n\r\n", 431);
+    refused("POST / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n", 400);
+}
+
+#[test]
+fn equal_lengths_are_one_and_beside_chunks_there_is_none() {
+    let head = parse_text("POST / HTTP/1.1\r\nContent-Length: 5\r\nContent-Length: 05\r\n\r\n").unwrap();
+    assert_eq!(head.fields.get_all(CONTENT_LENGTH).iter().collect::<Vec<_>>(), ["5"]);
+    for lines in ["Content-Length: 5\r\nTransfer-Encoding: chunked", "Transfer-Encoding: chunked\r\nContent-Length: x"]
+    {
+        let head = parse_text(&format!("POST / HTTP/1.1\r\n{lines}\r\n\r\n")).unwrap();
+        assert!(!head.fields.contains_key(CONTENT_LENGTH) && !head.framing.keeps_alive, "{lines}");
+        assert_eq!(head.framing.body, BodyLength::Chunked);
+    }
+}
+
+#[test]
+fn connections_stay_as_their_version_and_their_clients_say() {
+    let stays = |head: &str| parse_text(head).unwrap().framing.keeps_alive;
+    assert!(stays("GET / HTTP/1.1\r\n\r\n"));
+    assert!(stays("GET / HTTP/1.1\r\nConnection: x, Keep-Alive\r\n\r\n"));
+    assert!(!stays("GET / HTTP/1.1\r\nConnection: keep-alive\r\nConnection: x,CLOSE\r\n\r\n"));
+    assert!(!stays("GET / HTTP/1.1\r\nConnection: close\r\nConnection: keep-alive\r\n\r\n"));
+    assert!(!stays("GET / HTTP/1.0\r\n\r\n"));
+    assert!(stays("GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n"));
+}
+
+#[test]
+fn what_is_no_head_is_refused() {
+    for line in [
+        "GET",
+        "GET /",
+        "GET / HTTP/1.2",
+        "GET / http/1.1",
+        "GET / HTTP/1.1 ",
+        "GET  / HTTP/1.1",
+        "GET /  HTTP/1.1",
+        "GET / x HTTP/1.1",
+        "GET\t/ HTTP/1.1",
+        " GET / HTTP/1.1",
+        "G(T / HTTP/1.1",
+        " / HTTP/1.1",
+        "GET /#\x01 HTTP/1.1",
+        "GET /# x HTTP/1.1",
+        "GET /\n HTTP/1.1",
+        "GET / HTTP/1.1\r",
+        "GET / HTTP/1.1\n",
+        "GET / HTTP/1.1\nHost: a",
+    ] {
+        refused(&format!("{line}\r\n\r\n"), 400);
+    }
+    for field in [
+        "X y: z",
+        "X : y",
+        ": y",
+        "X",
+        " X: y",
+        "\tX: y",
+        "X: y\r",
+        "X: y\rz",
+        "X: y\nz",
+        "X: \x0cy",
+        "X: y\x0c",
+        "X: \x0b",
+        "X: \0",
+        "X: \x7f",
+        "X\n: y",
+        "X: y\r\n z",
+        "X: y\n",
+    ] {
+        refused(&format!("GET / HTTP/1.1\r\nHost: a\r\n{field}\r\n\r\n"), 400);
+    }
+    refused(&format!("GET / HTTP/1.1\r\n{}\r\n", "X: y\r\n".repeat(9)), 431);
+    refused(&format!("GET / HTTP/1.1\r\nX: {}\r\n\r\n", "y".repeat(17_000)), 431);
+    refused(&format!("GET /{} HTTP/1.1\r\n\r\n", "x".repeat(70_000)), 414);
+    assert!(parse_text(&format!("GET / HTTP/1.1\r\n{}\r\n", "X: y\r\n".repeat(8))).is_ok());
+}
+
+/// However much of it is here, this head is none.
+#[track_caller]
+fn begins_wrongly(head: &str, status: u16) {
+    let parsed = RequestHead::parse(&Bytes::copy_from_slice(head.as_bytes()), LIMITS, HeaderMap::new);
+    assert_eq!(parsed.map(|_| ()).map_err(|refused| refused.as_u16()), Err(status), "{head:?}");
+}
+
+#[test]
+fn what_begins_wrongly_need_not_be_read_to_its_end() {
+    begins_wrongly("\x16\x03\x01", 400);
+    begins_wrongly("\n", 400);
+    begins_wrongly("GET /\r\n", 400);
+    begins_wrongly("GET / HTTP/1.1\r\nX y\r\n", 400);
+    begins_wrongly(&format!("GET / HTTP/1.1\r\n{}", "X: y\r\n".repeat(9)), 431);
+}
+
+#[test]
+fn a_head_has_an_end_and_what_follows_it_is_left_alone() {
+    const HEAD: &str = "\r\nGET / HTTP/1.1\r\nHost: a\r\nX:\r\n\r\n";
+    for end in 0..HEAD.len() {
+        let parsed = RequestHead::parse(&Bytes::copy_from_slice(&HEAD.as_bytes()[..end]), LIMITS, HeaderMap::new);
+        assert!(matches!(parsed, Ok(None)), "{end}");
+    }
+    for behind in ["", "\n", "\r\n", "GET", "\0"] {
+        let parsed = RequestHead::parse(&Bytes::from(format!("{HEAD}{behind}")), LIMITS, HeaderMap::new);
+        assert_eq!(parsed.unwrap().unwrap().1, HEAD.len());
+    }
+}
+
+proptest! {
+    #[test]
+    fn whatever_is_taken_for_a_head_is_one_by_the_letter(
+        lines in prop::collection::vec("(GET|POST|/|[*]| |HTTP/1.1|HTTP/1.0|Host|X|:|a|\t|\r|\n|\u{e9}|\0){0,8}", 0..4),
+    ) {
+        let text = format!("GET / HTTP/1.1\r\n{}\r\n\r\n", lines.join("\r\n"));
+        let Ok(Some((head, length))) = RequestHead::parse(&Bytes::from(text.clone()), LIMITS, HeaderMap::new) else { return Ok(()) };
+        let (whole, _) = text.split_at(length);
+        let lines: Vec<&str> = whole.strip_suffix("\r\n\r\n").unwrap().split("\r\n").skip(1).collect();
+        prop_assert_eq!(head.fields.len(), lines.len());
+        for (line, (name, value)) in lines.iter().zip(&head.fields) {
+            prop_assert!(!line.contains(['\r', '\n', '\0']) && !line.starts_with([' ', '\t']), "{}", line);
+            let (before, behind) = line.split_once(':').unwrap();
+            // Fields of one name stand together in the map.
+            if lines.len() == head.fields.keys_len() {
+                prop_assert_eq!(before.to_ascii_lowercase(), name.as_str());
+                prop_assert_eq!(behind.trim_matches([' ', '\t']).as_bytes(), value.as_bytes());
+            }
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! Writes a response.
+
+use std::pin::Pin;
+use std::task::Context;
+use std::task::Poll;
+use std::task::ready;
+
+use bytes::Bytes;
+use http::HeaderMap;
+use http::HeaderName;
+use http_body::Body;
+
+use super::session_end::SessionEnd;
+use crate::http1::grammar::BodyEncoder;
+use crate::http1::grammar::BodyLength;
+use crate::http1::grammar::WriteBuffer;
+use crate::http1::server::response::ResponseFraming;
+use crate::http1::server::response::is_allowed_trailer;
+
+/// A response that is being written.
+#[derive(Debug)]
+pub(super) struct ResponseWriter<B> {
+    /// `None`: the whole body is in the write buffer.
+    pub(super) body: Option<B>,
+    encoder: BodyEncoder,
+    /// The announced trailers.
+    trailers: Vec<HeaderName>,
+    /// How the session ends after this response. `None`: another request may follow.
+    pub(super) end: Option<SessionEnd>,
+}
+
+impl<B> ResponseWriter<B> {
+    /// For the body of a response whose head is written.
+    pub(super) fn new(body: B, framing: ResponseFraming) -> Self {
+        let ResponseFraming { body: length, keeps_alive, trailers } = framing;
+        let end = if keeps_alive { None } else { Some(SessionEnd::Finished) };
+        let encoder = BodyEncoder::new(length.unwrap_or(BodyLength::Known(0)));
+        Self { body: length.map(|_| body), encoder, trailers, end }
+    }
+
+    /// For a response without a body, after which the session ends.
+    pub(super) fn without_body(end: SessionEnd) -> Self {
+        Self { body: None, encoder: BodyEncoder::new(BodyLength::Known(0)), trailers: Vec::new(), end: Some(end) }
+    }
+}
+
+impl<B> ResponseWriter<B>
+where
+    B: Body<Data = Bytes> + Unpin,
+{
+    /// Puts the next parts of the body into the write buffer. Pending: the body has no next part yet.
+    pub(super) fn fill(&mut self, cx: &mut Context<'_>, out: &mut WriteBuffer) -> Poll<()> {
+        while out.has_room() {
+            let Some(body) = &mut self.body else { break };
+            match ready!(Pin::new(&mut *body).poll_frame(cx)) {
+                Some(Ok(frame)) => {
+                    let is_complete = body.is_end_stream() || frame.is_trailers();
+                    let trailers = match frame.into_data() {
+                        Ok(data) => {
+                            self.encoder.part(data, out);
+                            None
+                        }
+                        Err(frame) => frame.into_trailers().ok(),
+                    };
+                    if is_complete || self.encoder.is_complete() {
+                        self.finish(trailers, out);
+                    }
+                }
+                None => self.finish(None, out),
+                // The client gets the parts before the error.
+                Some(Err(_)) => {
+                    self.body = None;
+                    self.end = Some(SessionEnd::Broken);
+                }
+            }
+        }
+        Poll::Ready(())
+    }
+
+    fn finish(&mut self, trailers: Option<HeaderMap>, out: &mut WriteBuffer) {
+        self.body = None;
+        // Trailers that were not announced are dropped.
+        let is_announced = |name: &HeaderName| self.trailers.contains(name) && is_allowed_trailer(name);
+        let trailers = trailers.map(|mut trailers| {
+            let others: Vec<HeaderName> = trailers.keys().filter(|name| !is_announced(name)).cloned().collect();
+            for name in others {
+                trailers.remove(name);
+            }
+            trailers
+        });
+        if self.encoder.end(trailers.as_ref(), out).is_err() {
+            self.end = Some(SessionEnd::Broken);
+        }
+    }
+}

@@ -1,0 +1,267 @@
+//! One client's connection over HTTP/1.1, request after request.
+
+use std::mem;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::Context;
+use std::task::Poll;
+use std::task::ready;
+
+use bytes::Bytes;
+use bytes::BytesMut;
+use http::Method;
+use http::Request;
+use http::Response;
+use http::StatusCode;
+use http::Version;
+use parking_lot::Mutex;
+use tokio::sync::oneshot;
+
+use super::body::Http1RequestBody;
+use super::buffer_pool;
+use super::head_reader::HeadReader;
+use super::interim::Http1InterimSender;
+use super::response_writer::ResponseWriter;
+use super::session_end::SessionEnd;
+use super::shared_channel::AfterResponse;
+use super::shared_channel::SharedChannel;
+use super::tunnel::Http1Tunnel;
+use crate::http1::grammar::BodyLength;
+use crate::http1::grammar::WriteBuffer;
+use crate::http1::server::request::RequestHead;
+use crate::http1::server::response;
+use crate::http1::server::response::BodySize;
+use crate::http1::server::response::RequestTraits;
+use crate::listen::Connection;
+use crate::listen::IncomingBody;
+use crate::listen::InterimSender;
+use crate::listen::OnUpgrade;
+use crate::listen::Settings;
+use crate::listen::Upgraded;
+use crate::listen::channel::Channel;
+use crate::listen::date;
+use crate::listen::progress::Phase;
+use crate::listen::progress::Progress;
+
+/// A connection that speaks HTTP/1.1. `respond` makes the future of a response, `F`, whose body is `B`.
+pub(in crate::listen) struct Http1Session<'c, S, F, B> {
+    connection: &'c Arc<Connection>,
+    respond: S,
+    channel: Arc<Mutex<SharedChannel>>,
+    head_reader: HeadReader,
+    state: State<F, B>,
+    request: RequestTraits,
+    upgrade: Option<oneshot::Sender<Upgraded>>,
+    out: WriteBuffer,
+}
+
+enum State<F, B> {
+    /// Before a request, or within its head.
+    ReadingHead,
+    Responding(Pin<Box<F>>),
+    Writing(ResponseWriter<B>),
+    /// The response is written. The body of the request may not be read to its end.
+    Written,
+}
+
+impl<'c, S, F, B> Http1Session<'c, S, F, B>
+where
+    S: Fn(Request<IncomingBody>, InterimSender) -> F,
+    F: Future<Output = Response<B>>,
+    B: http_body::Body<Data = Bytes> + Unpin,
+{
+    /// `read` are bytes that were read to recognize the protocol.
+    pub(in crate::listen) fn new(
+        connection: &'c Arc<Connection>,
+        settings: &Settings,
+        channel: Channel,
+        read: BytesMut,
+        respond: S,
+    ) -> Self {
+        Self {
+            connection,
+            respond,
+            channel: Arc::new(Mutex::new(SharedChannel::new(Arc::clone(connection), channel, read))),
+            head_reader: HeadReader::new(settings),
+            state: State::ReadingHead,
+            request: RequestTraits {
+                is_head: false,
+                version: Version::HTTP_11,
+                keeps_alive: false,
+                accepts_trailers: false,
+            },
+            upgrade: None,
+            out: WriteBuffer::default(),
+        }
+    }
+
+    /// Goes as far as it can, and updates the connection's `Progress`.
+    pub(in crate::listen) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<SessionEnd> {
+        loop {
+            match &mut self.state {
+                State::ReadingHead => {
+                    let head = ready!(self.head_reader.poll(&mut self.channel.lock(), self.progress(), cx));
+                    match head {
+                        Ok(Some(head)) => self.begin(head),
+                        Ok(None) => return Poll::Ready(SessionEnd::Broken),
+                        Err(status) => self.refuse(status),
+                    }
+                }
+                State::Responding(response) => match response.as_mut().poll(cx) {
+                    Poll::Ready(response) => self.send(response),
+                    Poll::Pending => {
+                        let had_left = self.connection.has_left();
+                        if let Poll::Ready(end) = self.poll_failed(cx) {
+                            return Poll::Ready(end);
+                        }
+                        if had_left || !self.connection.has_left() {
+                            return Poll::Pending;
+                        }
+                        // The client left just now: the handler must learn of it in this poll.
+                    }
+                },
+                State::Writing(_) => {
+                    if let Some(end) = ready!(self.poll_send(cx)) {
+                        return Poll::Ready(end);
+                    }
+                }
+                State::Written => match self.channel.lock().after_response(cx) {
+                    AfterResponse::RestOfBody => return Poll::Pending,
+                    AfterResponse::NextRequest => self.state = State::ReadingHead,
+                    AfterResponse::Close => return Poll::Ready(SessionEnd::Finished),
+                },
+            }
+        }
+    }
+
+    fn progress(&self) -> &'c Progress {
+        &self.connection.progress
+    }
+
+    fn begin(&mut self, head: RequestHead) {
+        let framing = head.framing;
+        self.progress().begin();
+        self.channel.lock().begin(framing.body);
+        let body = match framing.body {
+            BodyLength::Known(0) => IncomingBody::default(),
+            length => Http1RequestBody::new(Arc::clone(&self.channel), length).into(),
+        };
+        self.request = RequestTraits {
+            is_head: head.method == Method::HEAD,
+            version: head.version,
+            keeps_alive: framing.keeps_alive,
+            accepts_trailers: framing.options.trailers,
+        };
+        let interim = match head.version {
+            Version::HTTP_11 => Http1InterimSender::new(Arc::clone(&self.channel)).into(),
+            _ => InterimSender::default(),
+        };
+        let mut request = Request::new(body);
+        *request.method_mut() = head.method;
+        *request.uri_mut() = head.target;
+        *request.version_mut() = head.version;
+        *request.headers_mut() = head.fields;
+        if framing.options.upgrade {
+            let (sender, upgrade) = OnUpgrade::pair();
+            self.upgrade = Some(sender);
+            request.extensions_mut().insert(upgrade);
+        }
+        // On the heap, so that an idle connection holds no memory for it. It is large, so it is built in place, not moved.
+        let place = Box::new_uninit();
+        self.state = State::Responding(Box::into_pin(Box::write(place, (self.respond)(request, interim))));
+    }
+
+    /// Ready when the connection failed, so that no response can reach the client.
+    fn poll_failed(&self, cx: &mut Context<'_>) -> Poll<SessionEnd> {
+        self.channel.lock().poll_failed(cx).map(|()| SessionEnd::Broken)
+    }
+
+    fn refuse(&mut self, status: StatusCode) {
+        self.progress().enter(Phase::Head);
+        response::write_refusal(status, &mut self.out, date::write);
+        self.state = State::Writing(ResponseWriter::without_body(SessionEnd::Refused(status)));
+    }
+
+    fn send(&mut self, response: Response<B>) {
+        let (mut parts, body) = response.into_parts();
+        // This drops the handler's future, which may abandon the body of the request.
+        self.state = State::Written;
+        // A client that learns from the response that it is the last one sends no further request on this connection.
+        self.request.keeps_alive &= !self.connection.is_retiring() && !self.channel.lock().is_lost();
+        self.out = buffer_pool::take_write_buffer();
+        let size = BodySize::of(body.is_end_stream(), &body.size_hint());
+        let framing = response::write_head(&parts, size, self.request, &mut self.out, date::write);
+        self.out.shrink();
+        buffer_pool::return_header_map(mem::take(&mut parts.headers));
+        if parts.status == StatusCode::SWITCHING_PROTOCOLS {
+            self.progress().enter(Phase::Tunnel);
+            self.state = State::Writing(ResponseWriter::without_body(SessionEnd::Upgraded));
+        } else {
+            self.upgrade = None;
+            self.state = State::Writing(ResponseWriter::new(body, framing));
+        }
+    }
+
+    /// Writes the response. `None`: another request may follow.
+    fn poll_send(&mut self, cx: &mut Context<'_>) -> Poll<Option<SessionEnd>> {
+        let State::Writing(writer) = &mut self.state else { return Poll::Ready(None) };
+        loop {
+            let mut must_wait = false;
+            // The next part of the body is not polled before the client took the parts before.
+            if !self.connection.progress.write_blocked() {
+                must_wait = writer.fill(cx, &mut self.out).is_pending();
+            }
+            match self.channel.lock().poll_write(cx, &mut self.out) {
+                Poll::Ready(Ok(())) => {}
+                Poll::Ready(Err(_)) => return Poll::Ready(Some(SessionEnd::Broken)),
+                Poll::Pending => must_wait = true,
+            }
+            if must_wait {
+                return self.poll_failed(cx).map(Some);
+            }
+            if writer.body.is_none() && self.out.is_empty() {
+                break;
+            }
+        }
+        let end = writer.end;
+        buffer_pool::return_write_buffer(mem::take(&mut self.out));
+        if end.is_none() {
+            self.progress().enter(Phase::Idle);
+            self.state = State::Written;
+        }
+        Poll::Ready(end)
+    }
+}
+
+impl<S, F, B> Http1Session<'_, S, F, B> {
+    /// Takes the connection back from the body of the request, if it is still read.
+    pub(in crate::listen) fn into_channel(self) -> Option<Channel> {
+        self.channel.lock().take().map(|(channel, _)| channel)
+    }
+
+    /// Gives the connection to the task that awaits the upgrade. Without one it is closed.
+    pub(in crate::listen) fn hand_over(mut self) {
+        let parts = self.channel.lock().take();
+        if let (Some((channel, read)), Some(upgrade)) = (parts, self.upgrade.take()) {
+            drop(upgrade.send(Http1Tunnel::new(channel, read).into()));
+        }
+    }
+
+    /// Whether a part of the body may be unread when the connection closes.
+    pub(in crate::listen) fn is_unread(&self) -> bool {
+        self.channel.lock().is_unread()
+    }
+}
+
+impl<S, F, B> Drop for Http1Session<'_, S, F, B> {
+    /// Closes the connection, even if a task still reads the body.
+    fn drop(&mut self) {
+        let channel = self.channel.lock().take();
+        if let Some((mut channel, _)) = channel
+            && self.connection.progress.phase() == Phase::Idle
+        {
+            // Between two requests nothing is cut short: a TLS client gets a `close_notify`.
+            channel.send_close_notify();
+        }
+    }
+}

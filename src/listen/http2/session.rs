@@ -1,0 +1,204 @@
+//! One client's connection over HTTP/2: starts a task for each request.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::Context;
+use std::task::Poll;
+use std::task::ready;
+use std::time::Duration;
+
+use bytes::Bytes;
+use bytes::BytesMut;
+use h2::Reason;
+use h2::RecvStream;
+use h2::server::Builder;
+use h2::server::Connection as H2Connection;
+use h2::server::Handshake;
+use h2::server::SendResponse;
+
+use http::StatusCode;
+use tokio::time::sleep;
+use tokio::time::timeout;
+
+use super::frame_tap::FrameTap;
+use super::head::Http2RequestHead;
+use super::head::ParsedHead;
+use super::interim::Http2InterimSender;
+use super::open_stream::OpenStream;
+use super::pending_heads::PendingHeads;
+use super::pending_tunnel::PendingTunnel;
+use super::response_head;
+use super::stream::RequestStream;
+use super::write_backlog::WriteBacklog;
+use crate::http2::Body;
+use crate::listen::Connection;
+use crate::listen::IncomingBody;
+use crate::listen::RefusedHead;
+use crate::listen::RequestHandler;
+use crate::listen::Settings;
+use crate::listen::channel::Channel;
+
+/// A connection that speaks HTTP/2.
+pub(in crate::listen) struct Http2Session<'c, H> {
+    connection: &'c Arc<Connection>,
+    settings: &'c Arc<Settings>,
+    handler: H,
+    pending_heads: PendingHeads,
+    backlog: WriteBacklog,
+    state: State,
+    winds_down: bool,
+}
+
+enum State {
+    Handshake(Handshake<FrameTap, Bytes>),
+    Open(H2Connection<FrameTap, Bytes>),
+}
+
+impl<'c, H: RequestHandler> Http2Session<'c, H> {
+    /// `read` are bytes that were read to recognize the protocol.
+    pub(in crate::listen) fn new(
+        connection: &'c Arc<Connection>,
+        settings: &'c Arc<Settings>,
+        channel: Channel,
+        read: BytesMut,
+        handler: H,
+    ) -> Self {
+        let pending_heads = PendingHeads::default();
+        let max_head = settings.max_header_bytes;
+        let backlog = WriteBacklog::default();
+        let tap =
+            FrameTap::new(channel, Arc::clone(connection), read, max_head, pending_heads.clone(), backlog.clone());
+        let handshake = Builder::new()
+            .initial_window_size(STREAM_WINDOW)
+            .initial_connection_window_size(CONNECTION_WINDOW)
+            .max_concurrent_streams(MAX_STREAMS)
+            .max_header_list_size(u32::try_from(max_head).unwrap_or(u32::MAX))
+            .max_send_buffer_size(SEND_BUFFER)
+            .enable_connect_protocol()
+            .handshake(tap);
+        Self {
+            connection,
+            settings,
+            handler,
+            pending_heads,
+            backlog,
+            state: State::Handshake(handshake),
+            winds_down: false,
+        }
+    }
+
+    /// Goes as far as it can.
+    pub(in crate::listen) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), h2::Error>> {
+        loop {
+            let open = match &mut self.state {
+                State::Open(open) => open,
+                State::Handshake(handshake) => {
+                    let mut open = ready!(Pin::new(handshake).poll(cx))?;
+                    if self.winds_down {
+                        open.graceful_shutdown();
+                    }
+                    self.state = State::Open(open);
+                    continue;
+                }
+            };
+            match open.poll_accept(cx)? {
+                Poll::Ready(None) => return Poll::Ready(Ok(())),
+                Poll::Ready(Some((request, respond))) => self.open(request.into_body(), respond),
+                Poll::Pending => {
+                    // If the socket is not full, h2 has written all that it was given.
+                    if !self.connection.progress.write_blocked() {
+                        self.backlog.clear();
+                    }
+                    self.pending_heads.drop_refused();
+                    let Some(fault) = self.pending_heads.take_fault() else { return Poll::Pending };
+                    open.abrupt_shutdown(fault);
+                }
+            }
+        }
+    }
+
+    /// Finishes the requests in progress, and accepts no further ones.
+    pub(in crate::listen) fn wind_down(&mut self) {
+        self.winds_down = true;
+        if let State::Open(open) = &mut self.state {
+            open.graceful_shutdown();
+        }
+    }
+
+    fn open(&self, body: RecvStream, mut respond: SendResponse<Bytes>) {
+        match self.pending_heads.take(respond.stream_id().as_u32()) {
+            Some(ParsedHead::Request(head)) => self.serve(*head, body, respond),
+            Some(ParsedHead::Refused(refused)) => self.refuse(*refused, body, respond),
+            // Cannot happen: the head is pushed before h2 reads the stub of its stream.
+            None => respond.send_reset(Reason::INTERNAL_ERROR),
+        }
+    }
+
+    fn serve(&self, head: Http2RequestHead, body: RecvStream, mut respond: SendResponse<Bytes>) {
+        let Http2RequestHead { mut request, length, asks_for_tunnel, size } = head;
+        let heads = self.connection.progress.heads() + size;
+        if heads > self.settings.max_header_bytes.saturating_mul(MAX_LARGEST_HEADS) {
+            // The client may send it again: the handler has not seen it.
+            return respond.send_reset(Reason::REFUSED_STREAM);
+        }
+        self.connection.progress.begin();
+        let (mut incoming, mut tunnel) = (IncomingBody::default(), None);
+        if asks_for_tunnel {
+            let (pending_tunnel, upgrade) = PendingTunnel::new(body);
+            request.extensions_mut().insert(upgrade);
+            tunnel = Some(pending_tunnel);
+        } else if !body.is_end_stream() {
+            incoming = Body::new(body, length).into();
+        }
+        let interim = Http2InterimSender::default();
+        let response =
+            self.handler.handle(Arc::clone(self.connection), request.map(|()| incoming), interim.clone().into());
+        let open = OpenStream::new(self.connection, size);
+        let (settings, backlog) = (Arc::clone(self.settings), self.backlog.clone());
+        tokio::spawn(RequestStream::new(respond, response, interim, tunnel, open, settings, backlog));
+    }
+
+    /// Answers an invalid head, and then resets its stream if the head was malformed.
+    fn refuse(&self, refused: RefusedHead, body: RecvStream, mut respond: SendResponse<Bytes>) {
+        self.connection.progress.begin();
+        let is_malformed = refused.status == StatusCode::BAD_REQUEST;
+        let head = response_head::refusal(refused.status);
+        self.handler.refused(self.connection, refused);
+        let open = OpenStream::new(self.connection, 0);
+        if let Ok(mut stream) = respond.send_response(head, !is_malformed)
+            && is_malformed
+        {
+            tokio::spawn(async move {
+                // The body is read and dropped, so that it takes no window from other streams.
+                let discarded = timeout(RESET_DELAY, discard(body));
+                drop(tokio::join!(discarded, sleep(RESET_DELAY)));
+                stream.send_reset(Reason::PROTOCOL_ERROR);
+                drop(open);
+            });
+        }
+    }
+}
+
+async fn discard(mut body: RecvStream) {
+    while let Some(Ok(data)) = body.data().await {
+        // Fails if the stream has gone.
+        let _ = body.flow_control().release_capacity(data.len());
+    }
+}
+
+/// A client that gets response and reset at once may ignore the response.
+const RESET_DELAY: Duration = Duration::from_millis(100);
+
+/// In bytes: what a client may send on one stream, and on all streams, before we read it.
+const STREAM_WINDOW: u32 = 64 * 1024 - 1;
+const CONNECTION_WINDOW: u32 = 256 * 1024;
+
+/// Concurrent requests on one connection. Browsers use fewer.
+const MAX_STREAMS: u32 = 128;
+
+/// The heads of all concurrent requests may have as many bytes as this many heads of the largest size. Those of browsers
+/// have a tenth of that.
+const MAX_LARGEST_HEADS: usize = 32;
+
+/// In bytes: what waits on one stream for its client to read.
+const SEND_BUFFER: usize = 32 * 1024;
