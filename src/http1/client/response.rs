@@ -202,6 +202,9 @@ fn elements(value: &HeaderValue) -> impl Iterator<Item = &[u8]> {
 /// Most responses have fewer fields.
 const USUAL_FIELDS: usize = 100;
 
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) mod fuzz;
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
