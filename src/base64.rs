@@ -1,18 +1,18 @@
-//! Base64 (RFC 4648), written in one spelling and read as forgivingly as the most forgiving application does.
+//! Base64 (RFC 4648). It decodes as leniently as the most lenient application, so that no spelling hides a value.
 
-/// The alphabet of fields.
+/// The standard alphabet.
 const STANDARD: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-/// The alphabet of addresses and cookies.
+/// The alphabet for URLs and cookies.
 pub const URL: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
-/// In the alphabet of fields, padded.
+/// Encodes in the standard alphabet, with padding.
 pub fn encode(content: &[u8]) -> String {
     let mut text = digits(content, STANDARD);
     text.extend((0..(3 - content.len() % 3) % 3).map(|_| '='));
     text
 }
 
-/// In the alphabet of addresses, without padding.
+/// Encodes in the alphabet for URLs, without padding.
 pub fn encode_url(content: &[u8]) -> String {
     digits(content, URL)
 }
@@ -27,7 +27,7 @@ fn digits(content: &[u8], alphabet: &[u8; 64]) -> String {
     text
 }
 
-/// From either alphabet, with or without padding; what belongs to neither alphabet is passed over.
+/// Decodes either alphabet, with or without padding. Bytes of neither alphabet are skipped.
 pub fn decode(encoded: &[u8]) -> Vec<u8> {
     let mut decoded = Vec::with_capacity(encoded.len() / 4 * 3 + 3);
     let mut pending = 0_u32;

@@ -1,4 +1,4 @@
-//! Time as an input: the only place of the crate that asks what time it is.
+//! Time as an input. Only this module reads the clocks of the system.
 
 use std::fmt;
 use std::ops::Add;
@@ -27,7 +27,7 @@ impl Timestamp {
         self.0
     }
 
-    /// The time from `earlier` to this moment, nothing when `earlier` is later.
+    /// The time from `earlier` to this moment; zero if `earlier` is later.
     pub const fn since(self, earlier: Self) -> Duration {
         Duration::from_micros(self.0.saturating_sub(earlier.0))
     }
@@ -41,11 +41,10 @@ impl Add<Duration> for Timestamp {
     }
 }
 
-/// Where the time comes from: the system, or a hand that a test moves.
+/// A source of time: the system, or a clock that a test sets.
 #[derive(Clone, Debug)]
 pub enum Clock {
-    /// The wall clock read once, carried on by the monotonic one: a corrected system clock neither opens nor
-    /// shuts a window.
+    /// The wall clock at the start, continued by the monotonic clock: a correction of the system clock does not shift limits.
     System {
         epoch: Timestamp,
         started: Instant,
@@ -59,7 +58,7 @@ impl Clock {
         Self::System { epoch: wall(), started: Instant::now() }
     }
 
-    /// Goes on from what the clock of another process shows.
+    /// Continues from the time that the clock of another process shows.
     #[expect(clippy::disallowed_methods, reason = "this is the clock")]
     pub fn from(shown: Timestamp) -> Self {
         Self::System { epoch: shown, started: Instant::now() }
@@ -74,14 +73,14 @@ impl Clock {
     }
 }
 
-/// What the wall clock shows, for people: log lines and dates. Nothing is decided by it.
+/// The wall clock, for people: log lines and dates. No decision depends on it.
 #[expect(clippy::disallowed_methods, reason = "this is the clock")]
 pub fn wall() -> Timestamp {
     let since_epoch = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     Timestamp::EPOCH + since_epoch
 }
 
-/// A clock whose hand is moved by a test; clones share the hand.
+/// A clock that a test sets. Clones share its time.
 #[derive(Clone, Debug, Default)]
 pub struct ManualClock(Arc<AtomicU64>);
 
@@ -119,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn clones_of_a_manual_clock_share_its_hand() {
+    fn clones_of_a_manual_clock_share_its_time() {
         let clock = ManualClock::at(Timestamp::from_micros(5));
         let shared = Clock::Manual(clock.clone());
         clock.advance(Duration::from_micros(7));
@@ -142,14 +141,14 @@ mod tests {
     }
 
     #[test]
-    fn the_end_of_time_is_not_passed() {
+    fn sums_beyond_the_last_timestamp_are_the_last_timestamp() {
         let last = Timestamp::from_micros(u64::MAX);
         assert_eq!(last + Duration::MAX, last);
         assert_eq!(Timestamp::EPOCH.since(last), Duration::ZERO);
     }
 
     #[test]
-    fn a_moment_is_told_as_a_date() {
+    fn a_timestamp_is_displayed_as_a_date() {
         assert_eq!(Timestamp::from_micros(1_772_323_200_123_456).to_string(), "2026-03-01T00:00:00.123Z");
         assert_eq!(Timestamp::from_micros(u64::MAX).to_string(), "18446744073709551615us");
     }

@@ -1,8 +1,7 @@
-//! Files under names that people gave: opened so that nothing that may stand there can hold anybody up, and nothing
-//! without an end is read.
+//! Opens files whose names come from operators, so that no file can block the gateway or be read without end.
 //!
-//! A FIFO blocks whoever opens it until somebody comes to the other end, a device may have bytes without end, and opening
-//! one may do something. What is read must be a regular file, after links; what is written may be a FIFO that is read.
+//! Opening a FIFO blocks until another process opens its other end. A device may be endless, and opening it may have side
+//! effects. So the gateway reads only regular files, after following links. It may write to a FIFO that has a reader.
 
 use std::fs;
 use std::fs::File;
@@ -26,9 +25,10 @@ use rustix::event::poll;
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 
-/// Opens a regular file to be read.
+/// Opens a regular file for reading.
 pub fn open(path: &Path) -> io::Result<File> {
-    // Before it is opened, since opening a device may do something; and after it, since names may lead elsewhere by then.
+    // Checked before it is opened, because opening a device may have side effects, and after, because the name may lead to
+    // another file by then.
     regular(fs::metadata(path)?.file_type())?;
     let file = OpenOptions::new().read(true).custom_flags(without_blocking()).open(path)?;
     regular(file.metadata()?.file_type())?;
@@ -49,7 +49,7 @@ pub fn read_to_end(stream: impl Read, expected: u64, most: u64) -> io::Result<Op
     Ok((bytes.len() as u64 <= most).then_some(bytes))
 }
 
-/// Whether a name leads to a regular file, or to nothing yet.
+/// Checks that a path leads to a regular file, or to no file yet.
 pub fn check_regular_or_absent(path: &Path) -> io::Result<()> {
     match fs::metadata(path) {
         Ok(metadata) => regular(metadata.file_type()),
@@ -58,7 +58,7 @@ pub fn check_regular_or_absent(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Whether lines can be appended to what a name leads to, if it leads anywhere yet.
+/// Checks that lines can be appended to the file at a path, if there is one.
 pub fn check_appendable(path: &Path) -> io::Result<()> {
     match fs::metadata(path).map(|metadata| metadata.file_type()) {
         Ok(found) if found.is_fifo() || found.is_char_device() => Ok(()),
@@ -68,34 +68,34 @@ pub fn check_appendable(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Makes a regular file with these rights, less the umask, where there is none.
+/// Creates a regular file with this mode, less the umask, if there is none.
 pub fn create(path: &Path, mode: u32) -> io::Result<()> {
     check_regular_or_absent(path)?;
     OpenOptions::new().append(true).create(true).mode(mode).custom_flags(without_blocking()).open(path).map(drop)
 }
 
-/// A file that is read, and what it was like before it was: who reads first and looks then misses a change in between.
+/// A file that is read, with its state before the read: a state taken after it could hide a change in between.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct WatchedFile {
     pub path: PathBuf,
     pub seen: LastSeen,
 }
 
-/// A file as it was last seen.
+/// The state of a file at the last look.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum LastSeen {
-    /// Nobody has looked yet.
+    /// There was no look yet.
     Never,
-    /// `None` where there is no file.
+    /// `None`: there was no file.
     As(Option<FileStamp>),
 }
 
-/// What tells one state of a file from another without reading it.
+/// Distinguishes states of a file without reading it.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct FileStamp {
     modified: Option<SystemTime>,
     length: u64,
-    /// Device and number: another file in the place of this one.
+    /// Device and inode: another file may have taken the place.
     identity: (u64, u64),
 }
 
@@ -105,7 +105,7 @@ impl WatchedFile {
         Self { path: path.to_owned(), seen: LastSeen::now(path) }
     }
 
-    /// A file that was read by somebody who did not look before.
+    /// A file that was read without taking its state before.
     pub fn unseen(path: &Path) -> Self {
         Self { path: path.to_owned(), seen: LastSeen::Never }
     }
@@ -122,7 +122,7 @@ impl LastSeen {
     }
 }
 
-/// What the system says, without its error number.
+/// An error of the system, without its number.
 pub fn describe(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::NotFound => "no such file".to_owned(),
@@ -148,31 +148,31 @@ fn regular(found: FileType) -> io::Result<()> {
     Err(io::Error::new(io::ErrorKind::InvalidInput, format!("it is {what}, and not a regular file")))
 }
 
-/// What lines are appended to: a regular file, a FIFO that somebody reads, or a terminal and the like.
+/// A file to which lines are appended: a regular file, a FIFO with a reader, or a character device such as a terminal.
 #[derive(Debug)]
 pub struct AppendFile {
     file: File,
-    /// Device and number: what tells a file from another of its name.
+    /// Device and inode: another file may have taken the name.
     identity: (u64, u64),
 }
 
 impl AppendFile {
-    /// Opens it, and makes it with these rights, less the umask, where it is not there.
+    /// Opens the file, and creates it with this mode, less the umask, if there is none.
     pub fn open(path: &Path, mode: u32) -> io::Result<Self> {
         check_appendable(path)?;
         let opened =
             OpenOptions::new().append(true).create(true).mode(mode).custom_flags(without_blocking()).open(path);
-        let file = opened.map_err(|error| if error.raw_os_error() == Some(NOBODY) { nobody() } else { error })?;
+        let file = opened.map_err(|error| if error.raw_os_error() == Some(NO_READER) { no_reader() } else { error })?;
         let identity = identity(&file.metadata()?);
         Ok(Self { file, identity })
     }
 
-    /// Whether its name still leads to it.
+    /// Whether the path still leads to this file.
     pub fn is_at(&self, path: &Path) -> bool {
         fs::metadata(path).is_ok_and(|found| identity(&found) == self.identity)
     }
 
-    /// Writes all of it. A reader that has stopped reading is waited for, `at_most` so long each time.
+    /// Writes all bytes. Waits for the reader of a full FIFO, at most `at_most` each time.
     pub fn write(&mut self, bytes: &[u8], at_most: Duration) -> io::Result<()> {
         let mut left = bytes;
         while !left.is_empty() {
@@ -188,20 +188,20 @@ impl AppendFile {
     }
 
     fn wait(&self, at_most: Duration) -> io::Result<()> {
-        let patience = Timespec::try_from(at_most).map_err(io::Error::other)?;
-        match poll(&mut [PollFd::new(&self.file, PollFlags::OUT)], Some(&patience)) {
-            Ok(0) => Err(io::Error::new(io::ErrorKind::TimedOut, "whoever reads it has stopped reading")),
+        let timeout = Timespec::try_from(at_most).map_err(io::Error::other)?;
+        match poll(&mut [PollFd::new(&self.file, PollFlags::OUT)], Some(&timeout)) {
+            Ok(0) => Err(io::Error::new(io::ErrorKind::TimedOut, "its reader has stopped reading")),
             Ok(_) | Err(Errno::INTR) => Ok(()),
             Err(error) => Err(error.into()),
         }
     }
 }
 
-/// What the system says of a FIFO without a reader.
-const NOBODY: i32 = Errno::NXIO.raw_os_error();
+/// The error of the system for a FIFO without a reader.
+const NO_READER: i32 = Errno::NXIO.raw_os_error();
 
-fn nobody() -> io::Error {
-    io::Error::new(io::ErrorKind::NotConnected, "it is a FIFO that nobody reads")
+fn no_reader() -> io::Error {
+    io::Error::new(io::ErrorKind::NotConnected, "it is a FIFO without a reader")
 }
 
 fn identity(metadata: &fs::Metadata) -> (u64, u64) {
@@ -239,11 +239,11 @@ mod tests {
     }
 
     #[test]
-    fn a_fifo_is_written_to_while_somebody_reads_it_and_never_waited_for_long() {
+    fn a_fifo_is_written_to_while_it_has_a_reader_and_never_waited_for_long() {
         let folder = tempfile::tempdir().unwrap();
         let pipe = folder.path().join("fifo");
         fifo(&pipe);
-        assert_eq!(AppendFile::open(&pipe, 0o640).unwrap_err().to_string(), "it is a FIFO that nobody reads");
+        assert_eq!(AppendFile::open(&pipe, 0o640).unwrap_err().to_string(), "it is a FIFO without a reader");
         let mut reader = OpenOptions::new().read(true).custom_flags(without_blocking()).open(&pipe).unwrap();
         let mut writer = AppendFile::open(&pipe, 0o640).unwrap();
         writer.write(b"line\n", Duration::ZERO).unwrap();

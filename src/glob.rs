@@ -28,17 +28,17 @@ impl Glob {
         Self { text: text.into(), tokens: tokens(&default_case_fold_str(text)), folds: true }
     }
 
-    /// A pattern for what is another thing in other letters: names of cookies.
+    /// A pattern for names of cookies, which are compared with case.
     pub fn cased(text: &str) -> Self {
         Self { text: text.into(), tokens: tokens(text), folds: false }
     }
 
-    /// Whether a text is probably meant as a pattern.
+    /// Whether a text has a wildcard, and so is probably meant as a pattern.
     pub fn looks_like_glob(text: &str) -> bool {
         text.contains(['*', '?'])
     }
 
-    /// Whether the whole value is as the pattern says.
+    /// Whether the pattern matches the whole value.
     pub fn matches(&self, value: &str) -> bool {
         if !self.folds || value.is_ascii() {
             self.fits(value.chars())
@@ -47,7 +47,7 @@ impl Glob {
         }
     }
 
-    /// Goes back to the last `*` only: no earlier one could do better.
+    /// Backtracks to the last `*` only, because no earlier one can match more.
     fn fits(&self, mut rest: Chars<'_>) -> bool {
         let mut at = 0;
         let mut retry: Option<(usize, Chars<'_>)> = None;
@@ -145,21 +145,21 @@ mod tests {
         assert!(!glob.matches("session_x"));
     }
 
-    /// What a glob means, by trying everything.
-    fn by_trying(pattern: &[char], value: &[char]) -> bool {
+    /// Matches a glob by trying every possibility.
+    fn matches_by_trying(pattern: &[char], value: &[char]) -> bool {
         match pattern.split_first() {
             None => value.is_empty(),
-            Some(('*', rest)) => (0..=value.len()).any(|taken| by_trying(rest, &value[taken..])),
-            Some(('?', rest)) => !value.is_empty() && by_trying(rest, &value[1..]),
-            Some((letter, rest)) => value.first() == Some(letter) && by_trying(rest, &value[1..]),
+            Some(('*', rest)) => (0..=value.len()).any(|taken| matches_by_trying(rest, &value[taken..])),
+            Some(('?', rest)) => !value.is_empty() && matches_by_trying(rest, &value[1..]),
+            Some((letter, rest)) => value.first() == Some(letter) && matches_by_trying(rest, &value[1..]),
         }
     }
 
     proptest! {
         #[test]
-        fn a_glob_says_what_trying_everything_says(pattern in "[ab*?]{0,8}", value in "[ab]{0,10}") {
+        fn a_glob_matches_what_trying_every_possibility_matches(pattern in "[ab*?]{0,8}", value in "[ab]{0,10}") {
             let letters = |text: &str| text.chars().collect::<Vec<_>>();
-            prop_assert_eq!(Glob::new(&pattern).matches(&value), by_trying(&letters(&pattern), &letters(&value)));
+            prop_assert_eq!(Glob::new(&pattern).matches(&value), matches_by_trying(&letters(&pattern), &letters(&value)));
         }
     }
 }

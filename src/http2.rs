@@ -1,4 +1,4 @@
-//! What both ends of HTTP/2 have in common: a body as it comes in over a stream, and room for one that goes out.
+//! What both sides of HTTP/2 share: incoming bodies, and waiting for the window of outgoing ones.
 
 use std::mem;
 use std::task::Context;
@@ -11,13 +11,13 @@ use h2::SendStream;
 use http_body::Frame;
 use http_body::SizeHint;
 
-/// What of a body was not given out yet.
+/// The rest of an incoming body.
 #[derive(Debug)]
 pub struct Body {
     stream: RecvStream,
-    /// What is left, where the length was stated. h2 holds the other side to it.
+    /// The bytes that are left, where the length was stated. h2 enforces it.
     left: Option<u64>,
-    /// What was given out last: it makes room for more once more is asked for.
+    /// In bytes: the last part. Its window is released when the next part is polled.
     given: usize,
 }
 
@@ -27,22 +27,22 @@ impl Body {
     }
 
     pub fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, h2::Error>>> {
-        self.make_room();
+        self.release_window();
         if let Some(data) = ready!(self.stream.poll_data(cx)) {
             let data = data?;
             self.left = self.left.map(|left| left.saturating_sub(data.len() as u64));
             self.given = data.len();
             if self.is_complete() {
-                // Nobody has to ask again.
-                self.make_room();
+                // The caller need not poll again.
+                self.release_window();
             }
             return Poll::Ready(Some(Ok(Frame::data(data))));
         }
         Poll::Ready(ready!(self.stream.poll_trailers(cx)).transpose().map(|trailers| trailers.map(Frame::trailers)))
     }
 
-    fn make_room(&mut self) {
-        // That the stream is gone shows when asked for more.
+    fn release_window(&mut self) {
+        // A failure shows in the next poll.
         let _ = self.stream.flow_control().release_capacity(mem::take(&mut self.given));
     }
 
@@ -61,12 +61,12 @@ impl Body {
 
 impl Drop for Body {
     fn drop(&mut self) {
-        // The stream may be there for as long as its answer is.
-        self.make_room();
+        // The stream may live on until its response is complete.
+        self.release_window();
     }
 }
 
-/// Ready when there is room for some of a part, or never will be.
+/// Ready when the window has room for a part of the data, or never will.
 pub fn poll_room(stream: &mut SendStream<Bytes>, cx: &mut Context<'_>) -> Poll<()> {
     while stream.capacity() == 0 {
         match ready!(stream.poll_capacity(cx)) {

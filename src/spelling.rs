@@ -1,16 +1,16 @@
-//! Names that were misspelt, and lists of those that were meant.
+//! Suggests names for misspelt ones, and lists names in messages.
 
-/// The name that a misspelt one was probably meant to be.
+/// The known name that is closest to a misspelt one.
 pub fn nearest<'k>(written: &str, known: &[&'k str]) -> Option<&'k str> {
     let folded = written.to_lowercase().replace('-', "_");
     let distance = |key: &str| strsim::osa_distance(&folded, &key.to_lowercase().replace('-', "_"));
-    // Half a word of mistakes is another word.
+    // With more mistakes than this, it is another word.
     let bound = (folded.chars().count() / 3).clamp(1, 4);
     let near = known.iter().map(|key| (distance(key), *key)).filter(|(distance, _)| *distance <= bound);
     near.min_by_key(|(distance, _)| *distance).map(|(_, key)| key)
 }
 
-/// `a`, `b` and `c`.
+/// Joins names as in `a`, `b` and `c`.
 pub fn listed(names: &[&str]) -> String {
     let quoted: Vec<_> = names.iter().map(|name| format!("`{name}`")).collect();
     match quoted.split_last() {
@@ -31,7 +31,7 @@ mod tests {
     }
 
     #[test]
-    fn near_misses_are_recognised() {
+    fn misspelt_names_are_found() {
         check("lisen", Some("listen"));
         check("lsiten", Some("listen"));
         check("upstrem", Some("upstream"));
@@ -44,7 +44,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_listed_as_people_list_them() {
+    fn names_are_joined_by_commas_and_a_last_and() {
         assert_eq!(listed(&[]), "");
         assert_eq!(listed(&["a"]), "`a`");
         assert_eq!(listed(&["a", "b"]), "`a` and `b`");

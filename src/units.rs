@@ -1,4 +1,4 @@
-//! Durations and sizes as people write them: `500ms`, `20s`, `7d`, `64KiB`.
+//! Durations and sizes in configurations: `500ms`, `20s`, `7d`, `64KiB`.
 
 use std::fmt;
 use std::str::FromStr;
@@ -16,7 +16,7 @@ pub struct Span(pub Duration);
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct Size(pub u64);
 
-/// Rounded up: a client that waits so long waits long enough.
+/// Whole seconds, rounded up, so that a client that waits them waits long enough.
 pub fn whole_seconds(span: Duration) -> u64 {
     span.as_secs() + u64::from(span.subsec_nanos() > 0)
 }
@@ -44,7 +44,7 @@ pub enum InvalidSize {
 }
 
 impl Span {
-    /// A hundred years: what is longer is a slip of the pen, and sums of spans and moments stay far from overflow.
+    /// A hundred years. A longer span is a mistake, and sums of spans and timestamps stay far from overflow.
     pub const MAX: Self = Self(Duration::from_secs(36_500 * 86_400));
 }
 
@@ -100,10 +100,10 @@ impl fmt::Display for Size {
 /// Units of spans in milliseconds, largest first.
 const SPANS: [(&str, u64); 5] = [("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1000), ("ms", 1)];
 
-/// Units of sizes in bytes, largest first. Powers of ten are not among them: their names mean two things.
+/// Units of sizes in bytes, largest first. There are no powers of ten, because names such as `MB` are ambiguous.
 const SIZES: [(&str, u64); 5] = [("TiB", 1 << 40), ("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10), ("B", 1)];
 
-/// The digits that `text` begins with, and what follows them; `None` when it begins with something else.
+/// Splits `text` into the digits at its beginning and the unit behind them. `None`: it has no digits, or no valid unit.
 fn split(text: &str) -> Option<(&str, &str)> {
     let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let (digits, unit) = text.split_at(end);

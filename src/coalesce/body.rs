@@ -1,4 +1,4 @@
-//! A body for whoever keeps each of its parts until it is sent.
+//! A body that joins its small parts.
 
 use std::error::Error;
 use std::pin::Pin;
@@ -13,19 +13,19 @@ use http_body::SizeHint;
 
 use super::BodyBuffer;
 
-/// A body whose small parts are handed on as one, as far as they are here already: nothing waits.
+/// A body whose small parts are joined if they are available already. It never waits for a part.
 ///
-/// For HTTP/2, where each part becomes a frame of its own, which costs some hundred bytes until it is written.
+/// For HTTP/2, where each part becomes a frame that costs some hundred bytes until it is written.
 #[derive(Debug)]
 pub struct CoalescingBody<B> {
     body: B,
-    /// What stands behind the last part that was handed on.
+    /// What was polled behind the last part.
     next: Next,
 }
 
 #[derive(Debug)]
 enum Next {
-    /// Whatever the body says.
+    /// Not polled yet.
     Unknown,
     Known(Result<Frame<Bytes>, Fault>),
     End,
@@ -52,11 +52,11 @@ impl<B> CoalescingBody<B>
 where
     B: Body<Data = Bytes, Error: Into<Fault>> + Unpin,
 {
-    /// Adds what is here already to a part.
+    /// Adds the parts that are available already.
     fn coalesce(&mut self, first: Bytes, cx: &mut Context<'_>) -> Bytes {
-        let mut parts = BodyBuffer::expecting(ENOUGH);
+        let mut parts = BodyBuffer::expecting(MAX_JOINED);
         parts.put(first);
-        while parts.len() < ENOUGH && !self.body.is_end_stream() {
+        while parts.len() < MAX_JOINED && !self.body.is_end_stream() {
             let Poll::Ready(next) = Pin::new(&mut self.body).poll_frame(cx) else { break };
             self.next = match next.map(|next| next.map(Frame::into_data)) {
                 Some(Ok(Ok(data))) if data.len() < SMALL => {
@@ -126,11 +126,11 @@ where
     }
 }
 
-/// In bytes: what is larger carries the cost of its frame.
+/// In bytes: a larger part is worth a frame of its own.
 const SMALL: usize = 1024;
 
-/// As much as goes into one frame.
-const ENOUGH: usize = 16 * 1024;
+/// In bytes: as much as one frame holds.
+const MAX_JOINED: usize = 16 * 1024;
 
 #[cfg(test)]
 mod tests {
@@ -141,7 +141,7 @@ mod tests {
 
     use super::*;
 
-    /// What comes of a body: a part of that length, silence, trailers, a fault.
+    /// What a body gives next: a part of this length, nothing yet, trailers, an error.
     #[derive(Clone, Copy)]
     enum Step {
         Part(usize),
@@ -177,7 +177,7 @@ mod tests {
         }
     }
 
-    /// What is handed on: lengths of parts, then what ends them.
+    /// Compares the lengths of the joined parts, and what ends them.
     async fn check(steps: &[Step], expected: &[usize], end: &str) {
         let mut body = CoalescingBody::new(Script(steps.iter().copied().collect()));
         let mut lengths = Vec::new();
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn small_parts_that_are_here_are_one() {
+    async fn small_parts_that_are_available_are_joined() {
         check(&[Part(1); 100], &[100], "end").await;
         check(&[Part(1), Part(2), Silence, Part(3), Trailers], &[3, 3], "trailers").await;
         check(&[Part(1), Part(2), Fault], &[3], "fault").await;

@@ -1,4 +1,4 @@
-//! Small pieces made one, where each would cost more than it holds.
+//! Joins small pieces of data, where each would cost more than its bytes.
 
 mod body;
 mod buffer;

@@ -1,4 +1,4 @@
-//! Small writes in one piece: copying a head and a short body together costs less than telling the kernel of two.
+//! Joins small writes: copying a head and a short body together costs less than a vectored write.
 
 use std::cell::RefCell;
 use std::io;
@@ -9,7 +9,7 @@ use std::task::Poll;
 
 use tokio::io::AsyncWrite;
 
-/// Writes what the slices hold, one after the other, as far as the socket takes it.
+/// Writes the slices in their order, as far as the socket takes them.
 pub fn poll_write_coalesced<S: AsyncWrite>(
     socket: Pin<&mut S>,
     cx: &mut Context<'_>,
@@ -22,20 +22,20 @@ pub fn poll_write_coalesced<S: AsyncWrite>(
     if length > WORTH_COPYING {
         return socket.poll_write_vectored(cx, slices);
     }
-    GATHERED.with_borrow_mut(|gathered| {
-        gathered.clear();
+    JOINED.with_borrow_mut(|joined| {
+        joined.clear();
         for slice in slices {
-            gathered.extend_from_slice(slice);
+            joined.extend_from_slice(slice);
         }
-        socket.poll_write(cx, gathered)
+        socket.poll_write(cx, joined)
     })
 }
 
 thread_local! {
-    static GATHERED: RefCell<Vec<u8>> = RefCell::new(Vec::with_capacity(WORTH_COPYING));
+    static JOINED: RefCell<Vec<u8>> = RefCell::new(Vec::with_capacity(WORTH_COPYING));
 }
 
-/// Measured on loopback: 0.2 microseconds less up to here, no difference at four times as much.
+/// In bytes. Measured on loopback: it saves 0.2 microseconds up to here, and nothing at four times as much.
 const WORTH_COPYING: usize = 4096;
 
 #[cfg(test)]
@@ -61,7 +61,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_written_is_what_the_slices_hold_in_order() {
+    async fn the_slices_are_written_in_their_order() {
         check(&[5]).await;
         check(&[200, 41]).await;
         check(&[200, 0, 3, 4000]).await;

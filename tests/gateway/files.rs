@@ -171,7 +171,7 @@ fn an_audit_fifo_that_nobody_reads_is_refused_at_the_start_and_at_a_reload() {
     let ended = run(folder.path(), &["run"], None);
     let told = String::from_utf8_lossy(&ended.stderr);
     assert_eq!(ended.status.code(), Some(1), "{told}");
-    assert!(told.contains("portcullis.yaml:3:15") && told.contains("a FIFO that nobody reads"), "{told}");
+    assert!(told.contains("portcullis.yaml:3:15") && told.contains("a FIFO without a reader"), "{told}");
 
     let origin = Origin::start();
     let config = format!("upstream: {}\n{DENYING}", origin.url());
@@ -180,7 +180,7 @@ fn an_audit_fifo_that_nobody_reads_is_refused_at_the_start_and_at_a_reload() {
     gateway.reload(format!("{config}audit: {{file: trail}}"));
     assert_eq!(gateway.failed_reloads(), 1);
     let told = gateway.log_messages().join("\n");
-    assert!(told.contains("portcullis.yaml:5:15: ") && told.contains("a FIFO that nobody reads"), "{told}");
+    assert!(told.contains("portcullis.yaml:5:15: ") && told.contains("a FIFO without a reader"), "{told}");
     gateway.reload(format!("{config}audit: {{file: trail.jsonl}}"));
     assert_eq!((gateway.get("/").status(), gateway.failed_reloads()), (200, 1));
     gateway.signal("TERM");

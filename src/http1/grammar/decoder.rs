@@ -1,4 +1,4 @@
-//! A body, cut out of what is read behind a head.
+//! Decodes the body of a message.
 
 use bytes::Buf;
 use bytes::Bytes;
@@ -13,103 +13,103 @@ use super::IncompleteBody;
 use super::InvalidMessage;
 use super::fields;
 
-/// Follows one body through the reads it arrives in.
+/// Decodes one body, read by read.
 #[derive(Debug)]
 pub struct BodyDecoder {
-    at: At,
-    /// What came in chunks so far, and what stood behind their sizes.
+    state: State,
+    /// In bytes: the data of all chunks so far, and their extensions.
     data: u64,
     extensions: u64,
 }
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum At {
-    /// So much is left.
+enum State {
+    /// With the bytes that are left.
     Known(u64),
     UntilClose,
     ChunkSize,
-    /// So much of a chunk is left.
+    /// With the bytes of the chunk that are left.
     Chunk(u64),
     ChunkEnd,
     Trailers,
-    Through,
+    Complete,
 }
 
 impl BodyDecoder {
     pub fn new(length: BodyLength) -> Self {
-        let at = match length {
-            BodyLength::Known(0) => At::Through,
-            BodyLength::Known(length) => At::Known(length),
-            BodyLength::Chunked => At::ChunkSize,
-            BodyLength::UntilClose => At::UntilClose,
+        let state = match length {
+            BodyLength::Known(0) => State::Complete,
+            BodyLength::Known(length) => State::Known(length),
+            BodyLength::Chunked => State::ChunkSize,
+            BodyLength::UntilClose => State::UntilClose,
         };
-        Self { at, data: 0, extensions: 0 }
+        Self { state, data: 0, extensions: 0 }
     }
 
-    /// Takes the next part of the body from the front of what was read. `None`: the body is through, or more has to be
-    /// read first, for which what is left in `read` has to stay.
+    /// Takes the next part of the body off the front of `read`. `None`: the body is complete, or more must be read behind the
+    /// bytes that are left in `read`.
     pub fn decode(&mut self, read: &mut BytesMut) -> Result<Option<Frame<Bytes>>, InvalidMessage> {
         loop {
-            match self.at {
-                At::Through => return Ok(None),
+            match self.state {
+                State::Complete => return Ok(None),
                 _ if read.is_empty() => return Ok(None),
-                At::UntilClose => return Ok(Some(Frame::data(take(read, u64::MAX)))),
-                At::Known(left) => {
+                State::UntilClose => return Ok(Some(Frame::data(take(read, u64::MAX)))),
+                State::Known(left) => {
                     let data = take(read, left);
                     let left = left - data.len() as u64;
-                    self.at = if left == 0 { At::Through } else { At::Known(left) };
+                    self.state = if left == 0 { State::Complete } else { State::Known(left) };
                     return Ok(Some(Frame::data(data)));
                 }
-                At::Chunk(left) => {
+                State::Chunk(left) => {
                     let data = take(read, left);
                     let left = left - data.len() as u64;
                     self.data = self.data.saturating_add(data.len() as u64);
-                    self.at = if left == 0 { At::ChunkEnd } else { At::Chunk(left) };
+                    self.state = if left == 0 { State::ChunkEnd } else { State::Chunk(left) };
                     return Ok(Some(Frame::data(data)));
                 }
-                At::ChunkEnd if read.starts_with(LINE_END) => {
+                State::ChunkEnd if read.starts_with(LINE_END) => {
                     read.advance(LINE_END.len());
-                    self.at = At::ChunkSize;
+                    self.state = State::ChunkSize;
                 }
-                At::ChunkEnd if LINE_END.starts_with(read) => return Ok(None),
-                At::ChunkEnd => return Err(InvalidMessage::ChunkEnd),
-                At::ChunkSize => match self.chunk_size(read)? {
+                State::ChunkEnd if LINE_END.starts_with(read) => return Ok(None),
+                State::ChunkEnd => return Err(InvalidMessage::ChunkEnd),
+                State::ChunkSize => match self.chunk_size(read)? {
                     None => return Ok(None),
-                    Some(0) => self.at = At::Trailers,
-                    Some(size) => self.at = At::Chunk(size),
+                    Some(0) => self.state = State::Trailers,
+                    Some(size) => self.state = State::Chunk(size),
                 },
-                At::Trailers => {
+                State::Trailers => {
                     let Some(trailers) = trailers(read)? else { return Ok(None) };
-                    self.at = At::Through;
+                    self.state = State::Complete;
                     return Ok(Some(trailers).filter(|it| !it.is_empty()).map(Frame::trailers));
                 }
             }
         }
     }
 
-    /// Whether nothing of the body is to come.
+    /// Whether the whole body was decoded.
     pub fn is_complete(&self) -> bool {
-        self.at == At::Through
+        self.state == State::Complete
     }
 
-    /// What is left, where that is known.
+    /// How many bytes are left, where that is known.
     pub fn remaining(&self) -> Option<u64> {
-        match self.at {
-            At::Known(left) => Some(left),
-            At::Through => Some(0),
+        match self.state {
+            State::Known(left) => Some(left),
+            State::Complete => Some(0),
             _ => None,
         }
     }
 
-    /// The connection has ended, and everything that was read is decoded.
+    /// The connection has ended, and all bytes are decoded.
     pub fn end(&mut self) -> Result<(), IncompleteBody> {
-        if self.at == At::UntilClose {
-            self.at = At::Through;
+        if self.state == State::UntilClose {
+            self.state = State::Complete;
         }
         if self.is_complete() { Ok(()) } else { Err(IncompleteBody) }
     }
 
-    /// Takes the line with the size of a chunk.
+    /// Takes the line with the size of a chunk. `None`: the line is not complete.
     fn chunk_size(&mut self, read: &mut BytesMut) -> Result<Option<u64>, InvalidMessage> {
         let most = MAX_SIZE_LINE + LINE_END.len();
         let Some(feed) = memchr(b'\n', &read[..read.len().min(most)]) else {
@@ -117,14 +117,14 @@ impl BodyDecoder {
         };
         let line = read[..feed].strip_suffix(b"\r").ok_or(InvalidMessage::ChunkSize)?;
         let digits = line.iter().take_while(|byte| byte.is_ascii_hexdigit()).count();
-        let (digits, behind) = line.split_at(digits);
+        let (digits, extension) = line.split_at(digits);
         let size = str::from_utf8(digits).ok().filter(|digits| digits.len() <= MAX_DIGITS);
         let size = size.and_then(|digits| u64::from_str_radix(digits, 16).ok()).ok_or(InvalidMessage::ChunkSize)?;
-        if !is_extension(behind) {
+        if !is_extension(extension) {
             return Err(InvalidMessage::ChunkSize);
         }
-        // Padding counts for nothing: its line is short.
-        self.extensions += behind.iter().filter(|byte| !is_blank(**byte)).count() as u64;
+        // Blanks do not count: the length of a line is bounded.
+        self.extensions += extension.iter().filter(|byte| !is_blank(**byte)).count() as u64;
         if self.extensions > MAX_EXTENSIONS + self.data / DATA_PER_EXTENSION {
             return Err(InvalidMessage::Extensions);
         }
@@ -133,7 +133,7 @@ impl BodyDecoder {
     }
 }
 
-/// Up to so many bytes. Few are copied, so that the buffer they are in stays in one hand.
+/// Takes at most `most` bytes. A small part is copied, so that it does not share the read buffer.
 fn take(read: &mut BytesMut, most: u64) -> Bytes {
     let length = usize::try_from(most).unwrap_or(usize::MAX).min(read.len());
     if length <= WORTH_COPYING {
@@ -145,18 +145,18 @@ fn take(read: &mut BytesMut, most: u64) -> Bytes {
     }
 }
 
-/// Whether this may stand behind a size: blanks, which some pad it with, and then only what follows a semicolon.
-fn is_extension(behind: &[u8]) -> bool {
-    let first = behind.iter().find(|byte| !is_blank(**byte));
+/// Whether this may follow a chunk size: blanks, which some servers pad it with, and then nothing but a semicolon and text.
+fn is_extension(extension: &[u8]) -> bool {
+    let first = extension.iter().find(|byte| !is_blank(**byte));
     let is_text = |byte: &u8| *byte == b'\t' || (*byte >= b' ' && *byte != DELETE);
-    first.is_none_or(|first| *first == b';') && behind.iter().all(is_text)
+    first.is_none_or(|first| *first == b';') && extension.iter().all(is_text)
 }
 
 fn is_blank(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t')
 }
 
-/// Takes the lines behind the last chunk.
+/// Takes the trailers. `None`: they are not complete.
 fn trailers(read: &mut BytesMut) -> Result<Option<HeaderMap>, InvalidMessage> {
     let end = if read.starts_with(LINE_END) {
         LINE_END.len()
@@ -188,22 +188,22 @@ fn trailers(read: &mut BytesMut) -> Result<Option<HeaderMap>, InvalidMessage> {
 const LINE_END: &[u8] = b"\r\n";
 const DELETE: u8 = 0x7f;
 
-/// Of a chunk's size: what 64 bits hold.
+/// The digits of a chunk size: 64 bits.
 const MAX_DIGITS: usize = 16;
 
-/// The line that a chunk begins with, up to its end.
+/// In bytes: the line before a chunk, without its line end.
 const MAX_SIZE_LINE: usize = 4 * 1024;
 
-/// What may stand behind the sizes of all chunks of one body, blanks aside: so much, and a byte more for so many of data.
-/// Object stores sign each chunk; whoever says more than that wants to be read in vain.
+/// In bytes: the extensions of all chunks of one body, without blanks. One more byte is allowed for so many bytes of data,
+/// because object stores sign each chunk. More than that is an attack.
 const MAX_EXTENSIONS: u64 = 16 * 1024;
 const DATA_PER_EXTENSION: u64 = 10;
 
-/// The lines behind the last chunk, and how many.
+/// The trailers: their bytes and their number.
 const MAX_TRAILERS: usize = 16 * 1024;
 const MAX_TRAILER_FIELDS: usize = 64;
 
-/// Copying less than this costs less than sharing it.
+/// In bytes: copying less than this is cheaper than sharing it.
 const WORTH_COPYING: usize = 2048;
 
 #[cfg(any(test, feature = "fuzzing"))]

@@ -1,4 +1,4 @@
-//! A body, written behind a head.
+//! Encodes the body of a message.
 
 use std::io::Write;
 
@@ -10,7 +10,7 @@ use super::IncompleteBody;
 use super::WriteBuffer;
 use super::fields;
 
-/// Writes one body.
+/// Encodes one body.
 #[derive(Debug)]
 pub struct BodyEncoder(BodyLength);
 
@@ -19,7 +19,7 @@ impl BodyEncoder {
         Self(length)
     }
 
-    /// Writes a part. What is more than was announced is left out.
+    /// Writes a part. Bytes beyond the announced length are dropped.
     pub fn part(&mut self, mut part: Bytes, out: &mut WriteBuffer) {
         if part.is_empty() {
             return;
@@ -34,7 +34,7 @@ impl BodyEncoder {
             BodyLength::Chunked => {
                 let mut line = [0; MAX_SIZE_LINE];
                 let mut rest = &mut line[..];
-                // It has room for any size.
+                // Cannot fail: the line has room for any size.
                 let _ = write!(rest, "{:X}\r\n", part.len());
                 let written = MAX_SIZE_LINE - rest.len();
                 out.put(&line[..written]);
@@ -44,7 +44,7 @@ impl BodyEncoder {
         }
     }
 
-    /// Whether all that was announced is written, so that nothing has to be put behind it.
+    /// Whether the announced length is written, so that `end` has nothing to add.
     pub fn is_complete(&self) -> bool {
         self.0 == BodyLength::Known(0)
     }
@@ -66,7 +66,7 @@ impl BodyEncoder {
     }
 }
 
-/// Sixteen digits and a line end.
+/// In bytes: sixteen digits and a line end.
 const MAX_SIZE_LINE: usize = 18;
 
 #[cfg(test)]
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn a_known_length_is_what_is_written_or_it_is_cut_short() {
+    fn a_body_of_known_length_is_written_to_that_length_or_is_incomplete() {
         check(BodyLength::Known(5), &["ab", "", "cde"], Ok("abcde"));
         check(BodyLength::Known(5), &["abcd", "efg"], Ok("abcde"));
         check(BodyLength::Known(5), &["abcd"], Err(IncompleteBody));
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn trailers_stand_behind_the_last_chunk() {
+    fn trailers_follow_the_last_chunk() {
         let trailers = HeaderMap::from_iter([(http::header::ETAG, http::HeaderValue::from_static("\"a\""))]);
         let (mut encoder, mut out) = (BodyEncoder::new(BodyLength::Chunked), WriteBuffer::default());
         assert_eq!(encoder.end(Some(&trailers), &mut out), Ok(()));

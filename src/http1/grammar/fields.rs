@@ -1,4 +1,4 @@
-//! Fields of heads and trailers, from bytes and to bytes.
+//! Parses and writes the fields of heads and trailers.
 
 use bytes::Bytes;
 use http::HeaderMap;
@@ -9,7 +9,7 @@ use http::header;
 use super::InvalidMessage;
 use super::WriteBuffer;
 
-/// Adds what was parsed from `head` to `fields`, in its order. Values are parts of `head`, not copies.
+/// Adds the fields that were parsed from `head`, in their order. The values share the memory of `head`.
 pub fn read(head: &Bytes, parsed: &[httparse::Header<'_>], fields: &mut HeaderMap) -> Result<(), InvalidMessage> {
     for field in parsed {
         let name = name(field.name.as_bytes())?;
@@ -19,7 +19,7 @@ pub fn read(head: &Bytes, parsed: &[httparse::Header<'_>], fields: &mut HeaderMa
     Ok(())
 }
 
-/// The name of a field. Those that most heads have are told at once from how they are usually written.
+/// Parses the name of a field. The usual spellings of the usual names are matched first, which is faster.
 pub fn name(bytes: &[u8]) -> Result<HeaderName, InvalidMessage> {
     Ok(match bytes {
         b"Host" | b"host" => header::HOST,
@@ -44,7 +44,7 @@ pub fn name(bytes: &[u8]) -> Result<HeaderName, InvalidMessage> {
     })
 }
 
-/// Writes fields, each on its line; the empty line behind them is not written.
+/// Writes fields, each on a line, without the empty line behind them.
 pub fn write(fields: &HeaderMap, out: &mut WriteBuffer) {
     let out = out.small();
     for (name, value) in fields {
@@ -52,7 +52,7 @@ pub fn write(fields: &HeaderMap, out: &mut WriteBuffer) {
     }
 }
 
-/// Writes one field on its line.
+/// Writes one field on a line.
 pub fn line(name: &HeaderName, value: &[u8], out: &mut Vec<u8>) {
     let name = name.as_str().as_bytes();
     out.reserve(name.len() + value.len() + 4);
@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_is_the_same_however_it_is_written() {
+    fn a_name_is_the_same_in_every_spelling() {
         let usual = [
             "Host",
             "User-Agent",

@@ -1,26 +1,26 @@
-//! Where a head ends.
+//! Finds the end of a head.
 
-/// Looks for the end of a head, through the reads it arrives in.
+/// Looks for the end of a head, read by read.
 ///
-/// Empty lines before the first one with something on it are not the end. A line may end in a bare LF, which is noted.
+/// Empty lines at the beginning are not the end. A line that ends in LF without CR is noted.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct HeadScanner {
-    /// Where the line under way begins.
+    /// The beginning of the current line.
     line: usize,
-    /// Up to here there is no further line end.
+    /// The bytes before this were searched.
     seen: usize,
-    /// There was a line with something on it.
+    /// There was a line that is not empty.
     has_begun: bool,
-    is_bare: bool,
+    has_bare_line_feed: bool,
 }
 
 impl HeadScanner {
-    /// The length of the head, once it is whole. `read` is everything since its beginning.
+    /// The length of the head, once it is complete. `read` has all bytes since its beginning.
     pub fn find_end(&mut self, read: &[u8]) -> Option<usize> {
         while let Some(length) = memchr::memchr(b'\n', &read[self.seen..]) {
             let feed = self.seen + length;
             let has_return = feed > self.line && read[feed - 1] == b'\r';
-            self.is_bare |= !has_return;
+            self.has_bare_line_feed |= !has_return;
             let is_empty = feed - usize::from(has_return) == self.line;
             self.seen = feed + 1;
             self.line = self.seen;
@@ -33,14 +33,14 @@ impl HeadScanner {
         None
     }
 
-    /// Whether it has not looked at anything yet.
+    /// Whether no bytes were searched yet.
     pub fn is_fresh(&self) -> bool {
         self.seen == 0
     }
 
     /// Whether a line ended in LF without CR.
     pub fn has_bare_line_feed(&self) -> bool {
-        self.is_bare
+        self.has_bare_line_feed
     }
 }
 
@@ -48,7 +48,7 @@ impl HeadScanner {
 mod tests {
     use super::*;
 
-    /// However the bytes are cut into reads, the outcome is the same.
+    /// The outcome is the same for every split into two reads.
     #[track_caller]
     fn check(read: &str, end: Option<usize>, is_bare: bool) {
         for cut in 0..=read.len() {
@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_goes_on_has_no_end() {
+    fn an_incomplete_head_has_no_end() {
         for head in ["", "\r\n", "\r\n\r\n", "GET / HTTP/1.1", "GET / HTTP/1.1\r\n", "GET / HTTP/1.1\r\n\r"] {
             check(head, None, false);
         }

@@ -1,11 +1,11 @@
-//! What a client may write in a target, though no URI has it.
+//! Escapes characters in request targets that a URI may not have.
 
 use bytes::Bytes;
 use memchr::memchr;
 use memchr::memchr3;
 
-/// Escapes what old applications and scripts write as it is (`/?q={"a":1}`, `/a<b`), and a URI may not have. The rules
-/// read both spellings alike.
+/// Escapes characters that old applications and scripts send unescaped (`/?q={"a":1}`, `/a<b`). The rules read both spellings
+/// alike.
 pub fn escape(target: Bytes) -> Bytes {
     if memchr3(b'"', b'<', b'>', &target).is_none() && memchr(b'`', &target).is_none() {
         return target;
@@ -23,5 +23,5 @@ pub fn escape(target: Bytes) -> Bytes {
     escaped.into()
 }
 
-/// For a handful of them.
+/// In bytes: enough for a few escapes.
 const ROOM: usize = 32;

@@ -1,4 +1,4 @@
-//! What is to be written.
+//! The output of a connection before it is written.
 
 use std::io::IoSlice;
 use std::mem;
@@ -6,39 +6,39 @@ use std::mem;
 use bytes::Buf;
 use bytes::Bytes;
 
-/// Bytes on their way out: small ones in one piece, and between them at most one large part that is not copied.
+/// Bytes to be written: small ones in one piece, and between them at most one large part that is not copied.
 ///
-/// Read it as a [`Buf`]. It holds no memory before something is put in.
+/// It is read as a [`Buf`]. An unused one holds no memory.
 #[derive(Debug, Default)]
 pub struct WriteBuffer {
-    near: Vec<u8>,
-    /// So much of `near` is written.
+    front: Vec<u8>,
+    /// In bytes: how much of `front` is written.
     written: usize,
     large: Bytes,
-    behind: Vec<u8>,
+    back: Vec<u8>,
 }
 
 impl WriteBuffer {
-    /// Whether another part of a body should be put in before what is here is written.
+    /// Whether another part of a body should be added before the next write.
     pub fn has_room(&self) -> bool {
-        self.large.is_empty() && self.near.len() - self.written < WORTH_COPYING
+        self.large.is_empty() && self.front.len() - self.written < WORTH_COPYING
     }
 
     pub fn is_empty(&self) -> bool {
         self.remaining() == 0
     }
 
-    /// Puts a copy behind what is here.
+    /// Appends a copy.
     pub fn put(&mut self, bytes: &[u8]) {
         self.small().extend_from_slice(bytes);
     }
 
-    /// What is added to this stands behind what is here.
+    /// Bytes appended to this are written behind all others.
     pub fn small(&mut self) -> &mut Vec<u8> {
-        if self.large.is_empty() { &mut self.near } else { &mut self.behind }
+        if self.large.is_empty() { &mut self.front } else { &mut self.back }
     }
 
-    /// Puts a part of a body behind what is here, a large one without copying it.
+    /// Appends a part of a body, a large one without copying it.
     pub fn put_part(&mut self, part: Bytes) {
         if part.len() > WORTH_COPYING && self.large.is_empty() {
             self.large = part;
@@ -47,48 +47,48 @@ impl WriteBuffer {
         }
     }
 
-    /// Gives back most of the room that is not used, where that is much: what is here may have to wait.
+    /// Releases unused capacity where it is large, because the bytes may wait for a slow client.
     pub fn shrink(&mut self) {
-        let used = self.near.len();
-        if self.near.capacity() - used > MUCH_ROOM {
-            self.near.shrink_to(used);
+        let used = self.front.len();
+        if self.front.capacity() - used > MUCH_ROOM {
+            self.front.shrink_to(used);
         }
     }
 
-    /// How much memory it holds though it is empty.
+    /// In bytes: the memory that it holds even if it is empty.
     pub fn capacity(&self) -> usize {
-        self.near.capacity() + self.behind.capacity()
+        self.front.capacity() + self.back.capacity()
     }
 }
 
 impl Buf for WriteBuffer {
     fn remaining(&self) -> usize {
-        self.near.len() - self.written + self.large.len() + self.behind.len()
+        self.front.len() - self.written + self.large.len() + self.back.len()
     }
 
     fn chunk(&self) -> &[u8] {
-        let near = &self.near[self.written..];
-        match (near.is_empty(), self.large.is_empty()) {
-            (false, _) => near,
+        let front = &self.front[self.written..];
+        match (front.is_empty(), self.large.is_empty()) {
+            (false, _) => front,
             (true, false) => &self.large,
-            (true, true) => &self.behind,
+            (true, true) => &self.back,
         }
     }
 
     fn chunks_vectored<'a>(&'a self, slices: &mut [IoSlice<'a>]) -> usize {
-        let parts = [&self.near[self.written..], &self.large, &self.behind];
+        let parts = [&self.front[self.written..], &self.large, &self.back];
         let parts = parts.into_iter().filter(|part| !part.is_empty());
         slices.iter_mut().zip(parts).map(|(slice, part)| *slice = IoSlice::new(part)).count()
     }
 
     fn advance(&mut self, mut count: usize) {
-        let near = count.min(self.near.len() - self.written);
-        self.written += near;
-        count -= near;
-        if self.written < self.near.len() {
+        let front = count.min(self.front.len() - self.written);
+        self.written += front;
+        count -= front;
+        if self.written < self.front.len() {
             return;
         }
-        self.near.clear();
+        self.front.clear();
         self.written = 0;
         let large = count.min(self.large.len());
         self.large.advance(large);
@@ -96,19 +96,19 @@ impl Buf for WriteBuffer {
         if !self.large.is_empty() {
             return;
         }
-        // Its memory goes with what was in it.
+        // Releases the memory of the part.
         self.large = Bytes::new();
-        if !self.behind.is_empty() {
-            mem::swap(&mut self.near, &mut self.behind);
+        if !self.back.is_empty() {
+            mem::swap(&mut self.front, &mut self.back);
             self.advance(count);
         }
     }
 }
 
-/// Most outboxes have less in all.
+/// In bytes: most buffers have less in all.
 const MUCH_ROOM: usize = 16 * 1024;
 
-/// Measured on loopback: what is smaller is written faster in one piece.
+/// In bytes, measured on loopback: a smaller part is written faster if it is copied.
 const WORTH_COPYING: usize = 4096;
 
 #[cfg(test)]
@@ -118,38 +118,38 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_is_written_in_the_order_it_was_put_in() {
-        let mut outbox = WriteBuffer::default();
-        outbox.put(b"head");
-        outbox.put_part(Bytes::from(vec![b'x'; 5000]));
-        assert!(!outbox.has_room());
-        outbox.put(b"end");
+    fn bytes_are_written_in_the_order_in_which_they_were_added() {
+        let mut buffer = WriteBuffer::default();
+        buffer.put(b"head");
+        buffer.put_part(Bytes::from(vec![b'x'; 5000]));
+        assert!(!buffer.has_room());
+        buffer.put(b"end");
         let mut slices = [IoSlice::new(b""); 8];
-        assert_eq!(outbox.chunks_vectored(&mut slices), 3);
-        assert_eq!(outbox.copy_to_bytes(4), "head");
-        assert_eq!(outbox.copy_to_bytes(5000), vec![b'x'; 5000]);
-        assert_eq!(outbox.copy_to_bytes(3), "end");
-        assert!(outbox.is_empty() && outbox.has_room());
+        assert_eq!(buffer.chunks_vectored(&mut slices), 3);
+        assert_eq!(buffer.copy_to_bytes(4), "head");
+        assert_eq!(buffer.copy_to_bytes(5000), vec![b'x'; 5000]);
+        assert_eq!(buffer.copy_to_bytes(3), "end");
+        assert!(buffer.is_empty() && buffer.has_room());
     }
 
     proptest! {
         #[test]
-        fn whatever_is_put_in_and_however_it_is_written_nothing_is_lost(
+        fn no_byte_is_lost_however_bytes_are_added_and_written(
             parts in prop::collection::vec((any::<bool>(), 0..9000_usize), 0..8),
             steps in prop::collection::vec(0..6000_usize, 0..20),
         ) {
-            let (mut outbox, mut expected, mut written) = (WriteBuffer::default(), Vec::new(), Vec::new());
+            let (mut buffer, mut expected, mut written) = (WriteBuffer::default(), Vec::new(), Vec::new());
             let mut steps = steps.into_iter();
             for (number, (is_part, length)) in (0..).zip(parts) {
                 let bytes = vec![number; length];
                 expected.extend_from_slice(&bytes);
-                if is_part { outbox.put_part(bytes.into()) } else { outbox.put(&bytes) }
-                let step = steps.next().unwrap_or(0).min(outbox.remaining());
-                written.extend_from_slice(&outbox.copy_to_bytes(step));
-                prop_assert_eq!(written.len() + outbox.remaining(), expected.len());
+                if is_part { buffer.put_part(bytes.into()) } else { buffer.put(&bytes) }
+                let step = steps.next().unwrap_or(0).min(buffer.remaining());
+                written.extend_from_slice(&buffer.copy_to_bytes(step));
+                prop_assert_eq!(written.len() + buffer.remaining(), expected.len());
             }
-            let rest = outbox.remaining();
-            written.extend_from_slice(&outbox.copy_to_bytes(rest));
+            let rest = buffer.remaining();
+            written.extend_from_slice(&buffer.copy_to_bytes(rest));
             prop_assert_eq!(written, expected);
         }
     }

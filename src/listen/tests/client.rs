@@ -1,4 +1,4 @@
-//! A client that says exactly the bytes it is told to.
+//! A client that sends exactly the bytes of a test.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -27,7 +27,7 @@ impl Client {
         self.answer().await
     }
 
-    /// The next answer: its head, and a body of a known or chunked length.
+    /// Reads the next response: its head, and a body of known or chunked length.
     pub(super) async fn answer(&mut self) -> String {
         let complete = |bytes: &[u8]| {
             let text = String::from_utf8_lossy(bytes).into_owned();
@@ -51,29 +51,29 @@ impl Client {
         }
     }
 
-    /// Everything until the server closes.
+    /// Reads all bytes until the server closes.
     pub(super) async fn rest(&mut self) -> String {
         timeout(PATIENCE, self.stream.read_to_end(&mut self.buffer)).await.expect("an end").unwrap();
         String::from_utf8(std::mem::take(&mut self.buffer)).unwrap()
     }
 
-    /// Returns when the server has closed, however it did.
+    /// Returns when the server has closed or reset the connection.
     pub(super) async fn closed(&mut self) {
         let mut scratch = [0; 4096];
         let closing = async { while self.stream.read(&mut scratch).await.is_ok_and(|read| read > 0) {} };
         timeout(PATIENCE, closing).await.expect("the server closes");
     }
 
-    /// Leaves without a goodbye.
+    /// Resets the connection.
     pub(super) fn reset(self) {
         socket2::SockRef::from(&self.stream).set_linger(Some(Duration::ZERO)).unwrap();
     }
 
-    /// Whether nothing comes for a while, not even an end.
+    /// Whether the server sends nothing for a while, and does not close.
     pub(super) async fn is_silent(&mut self, span: Duration) -> bool {
         timeout(span, self.stream.read_buf(&mut self.buffer)).await.is_err()
     }
 }
 
-/// Far more than anything takes.
+/// Far longer than any step takes.
 const PATIENCE: Duration = Duration::from_secs(20);

@@ -40,7 +40,7 @@ async fn draining_closes_idle_connections_and_lets_a_request_under_way_finish() 
 async fn a_connection_still_in_the_accept_queue_is_answered_once() {
     let server = Server::start(settings());
     tokio::task::yield_now().await;
-    // Nothing is polled between these lines: the connection is in the queue when its listener stops.
+    // No task runs between these lines: the connection is in the queue when its listener stops.
     let mut client = std::net::TcpStream::connect(server.address).unwrap();
     std::io::Write::write_all(&mut client, b"GET / HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
     server.stop.close();
@@ -78,7 +78,7 @@ async fn a_request_on_its_way_while_draining_is_answered_as_the_last_one() {
 }
 
 #[tokio::test]
-async fn who_waits_in_the_accept_queue_is_left_to_whoever_goes_on_with_the_socket() {
+async fn connections_in_the_accept_queue_are_left_to_the_process_that_takes_the_socket_over() {
     let server = Server::start(settings());
     let first = bind((Ipv4Addr::LOCALHOST, 0).into(), Stack::Dual, 1).unwrap().remove(0);
     let (address, second) = (first.local_addr().unwrap(), first.try_clone().unwrap());

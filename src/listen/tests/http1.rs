@@ -133,7 +133,7 @@ async fn a_client_that_closes_its_side_is_still_answered() {
     let mut client = server.connect().await;
     client.send("GET /wait HTTP/1.1\r\nHost: a\r\n\r\n").await;
     client.stream.shutdown().await.unwrap();
-    // However long that takes.
+    // The response may take any time.
     tokio::time::sleep(Duration::from_millis(2500)).await;
     server.app.gate.add_permits(1);
 
@@ -175,12 +175,12 @@ async fn half_a_request_behind_which_the_client_closes_its_side_is_not_awaited()
 }
 
 #[tokio::test]
-async fn an_answer_is_read_whole_though_the_request_was_not() {
+async fn a_client_gets_the_whole_response_though_its_request_was_not_read() {
     let server = Server::start(settings());
     let mut client = server.connect().await;
 
     client.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 9000000\r\n\r\n").await;
-    // A server that closed here, with something unread, would reset the connection and its answer with it.
+    // A server that closed here, with unread bytes, would reset the connection, and the response would be lost.
     for _ in 0..20 {
         client.send(&vec![0; 64 * 1024]).await;
     }
@@ -191,7 +191,7 @@ async fn an_answer_is_read_whole_though_the_request_was_not() {
 }
 
 #[tokio::test]
-async fn a_body_that_nobody_reads_but_is_here_whole_leaves_the_connection_open() {
+async fn an_unread_body_that_has_arrived_whole_leaves_the_connection_open() {
     let server = Server::start(settings());
     let mut client = server.connect().await;
     for framed in ["Content-Length: 2\r\n\r\nhi", "Transfer-Encoding: chunked\r\n\r\n2\r\nhi\r\n0\r\n\r\n"] {

@@ -2,7 +2,7 @@ use h2::client::SendRequest;
 
 use super::*;
 
-/// A connection with prior knowledge, and what happened to it in the end.
+/// Connects with prior knowledge. The second value is how the connection ended.
 async fn connect(server: &Server) -> (SendRequest<Bytes>, tokio::task::JoinHandle<Result<(), h2::Error>>) {
     let stream = tokio::net::TcpStream::connect(server.address).await.unwrap();
     let (sender, connection) = h2::client::handshake(stream).await.unwrap();
@@ -57,7 +57,7 @@ async fn an_idle_http2_connection_is_closed_by_the_keepalive_timeout_and_not_bef
 }
 
 #[tokio::test]
-async fn a_stream_that_nobody_reads_is_reset_and_the_others_go_on() {
+async fn a_stream_that_the_client_does_not_read_is_reset_and_the_others_go_on() {
     let server = Server::start(Settings { body_idle: SHORT, ..settings() });
     let (mut sender, _connection) = connect(&server).await;
     let mut unread = get(&mut sender, "/endless").await.unwrap();
@@ -98,7 +98,7 @@ async fn a_panic_ends_one_stream_only() {
 }
 
 #[tokio::test]
-async fn draining_says_goodbye_and_finishes_what_is_under_way() {
+async fn draining_sends_goaway_and_finishes_the_requests_in_progress() {
     let server = Server::start(settings());
     let (mut sender, connection) = connect(&server).await;
     let mut first = sender.clone();

@@ -1,4 +1,4 @@
-//! Real sockets: what a client meets, sentence by sentence.
+//! What clients see, tested over real sockets.
 
 mod bounds;
 mod client;
@@ -50,10 +50,10 @@ use super::Stack;
 use super::bind;
 use super::serve;
 
-/// Short where a test waits for it, and nothing else takes as long.
+/// A timeout that a test waits for. No other step takes as long.
 const SHORT: Duration = Duration::from_millis(150);
 
-/// What never happens in a test.
+/// A timeout that no test reaches.
 const LONG: Duration = Duration::from_secs(60);
 
 fn settings() -> Settings {
@@ -71,7 +71,7 @@ fn settings() -> Settings {
     }
 }
 
-/// A listener with an application behind it that does what the path says.
+/// A listener with an application that does what the path says.
 struct Server {
     address: SocketAddr,
     connections: Connections,
@@ -123,11 +123,11 @@ async fn eventually(holds: impl Fn() -> bool) {
 
 #[derive(Clone, Debug)]
 struct App {
-    /// Requests that wait go on when they get one of these.
+    /// A waiting request goes on when it gets a permit.
     gate: Arc<Semaphore>,
     started: Arc<AtomicUsize>,
     dropped: Arc<AtomicUsize>,
-    /// Bodies read aside that had no end.
+    /// How many bodies broke off while another task read them.
     broken_off: Arc<AtomicUsize>,
     malformed: Arc<Mutex<Vec<StatusCode>>>,
 }

@@ -64,14 +64,14 @@ async fn a_header_that_trickles_is_closed_by_the_header_timeout() {
 }
 
 #[tokio::test]
-async fn who_is_no_trusted_proxy_is_closed_at_once_whatever_it_says() {
+async fn a_peer_that_is_no_trusted_proxy_is_closed_at_once_whatever_it_sends() {
     let server = Server::with_terms(settings(), proxied("192.0.2.0/24"));
     connect_through_proxy(&server, "203.0.113.9").await.closed().await;
     server.connect().await.closed().await;
 }
 
 #[tokio::test]
-async fn connections_are_counted_by_who_is_behind_the_proxy() {
+async fn connections_are_counted_for_the_client_behind_the_proxy() {
     let server = behind_loopback(Settings { max_connections_per_client: 1, ..settings() });
     let mut first = connect_through_proxy(&server, "203.0.113.9").await;
     first.get("/").await;

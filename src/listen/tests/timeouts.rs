@@ -105,7 +105,7 @@ async fn half_a_head_on_a_connection_at_rest_is_closed_by_the_header_timeout() {
     client.closed().await;
 }
 
-/// Between two requests, for longer than a moment.
+/// Longer than any header timeout of these tests.
 const RESTED: Duration = Duration::from_millis(500);
 
 #[tokio::test]
@@ -125,7 +125,7 @@ async fn a_client_that_does_not_read_its_answer_is_closed() {
     client.send("GET /endless HTTP/1.1\r\nHost: a\r\n\r\n").await;
     eventually(|| server.app.started.load(Ordering::SeqCst) > 0).await;
     eventually(|| server.connections.count() == 0).await;
-    // What it was sent is not kept for it: it finds the end, and not first megabytes.
+    // Unsent data is dropped: the client finds the end at once, not behind megabytes.
     let end = client.stream.read_to_end(&mut Vec::new()).await.unwrap_err();
     assert_eq!(end.kind(), io::ErrorKind::ConnectionReset);
 }
