@@ -1,5 +1,7 @@
 //! Whether work was done, and what for.
 
+use std::time::Duration;
+
 use aws_lc_rs::digest;
 
 use super::ChallengeToken;
@@ -39,13 +41,14 @@ pub fn is_solution(proof: &str, difficulty: u8) -> bool {
     zeros >= u32::from(difficulty)
 }
 
+/// How long a store remembers that a proof was used: longer than the clocks of gateways are apart.
+pub const REPLAY_WINDOW: Duration = Duration::from_secs(15 * 60);
+
 /// As many as the page counts to.
 const MOST_DIGITS: usize = 10;
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use proptest::prelude::*;
 
     use super::*;

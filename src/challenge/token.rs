@@ -3,8 +3,6 @@
 use std::fmt::Write;
 use std::time::Duration;
 
-use super::DIFFICULTY;
-use super::LIFETIME;
 use crate::clock::Timestamp;
 use crate::key::KeyHash;
 use crate::signing::KeyRing;
@@ -20,6 +18,12 @@ pub struct ChallengeToken {
     nonce: [u8; NONCE],
     mac: Signature,
 }
+
+/// The zero bits asked for: a second or so of a browser, a tenth of that for a program.
+pub const DIFFICULTY: u8 = 19;
+
+/// How long a token is valid: the slowest device is done by then.
+pub const LIFETIME: Duration = Duration::from_secs(5 * 60);
 
 /// Random bytes in each token. So many make it two blocks of SHA-256, so that each try is one block more.
 pub const NONCE: usize = 18;

@@ -1,7 +1,5 @@
 //! The conditions of a `match`, all of which must hold.
 
-mod inclusion;
-
 use std::fmt;
 
 use http::HeaderName;

@@ -1,7 +1,5 @@
 //! Path patterns: exact, prefix, captured segments. Written and compared in canonical form.
 
-mod inclusion;
-
 use std::borrow::Cow;
 use std::fmt;
 
@@ -31,14 +29,14 @@ impl Case {
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct PathPattern {
     text: Box<str>,
-    case: Case,
-    shape: Shape,
+    pub(super) case: Case,
+    pub(super) shape: Shape,
     /// The same without a script that applications do without: `/login` for `/index.php/login`.
     bare: Option<Shape>,
 }
 
 #[derive(Clone, Debug, Eq, PartialEq)]
-enum Shape {
+pub(super) enum Shape {
     Exact(Box<str>),
     /// Without its `/*`: this path and all below it.
     Prefix(Box<str>),
@@ -50,7 +48,7 @@ enum Shape {
 }
 
 #[derive(Clone, Debug, Eq, PartialEq)]
-enum Segment {
+pub(super) enum Segment {
     Literal(Box<str>),
     Named(Box<str>),
 }

@@ -1,6 +1,4 @@
-//! What answers mean, whom they make known, and what limits do, in words.
-
-use std::fmt::Write;
+//! What answers mean, and which clients they make known.
 
 use serde::Serialize;
 
@@ -8,7 +6,6 @@ use super::part::KeyPartExplanation;
 use super::part::explain_part;
 use crate::decision::Policy;
 use crate::key::Source;
-use crate::limit::Action;
 use crate::outcome::Matchers;
 use crate::outcome::OutcomeRule;
 use crate::route::KnownBy;
@@ -85,22 +82,4 @@ fn matchers(matchers: &Matchers) -> String {
     words.extend(matchers.body.as_ref().map(|pattern| format!("body {pattern}")));
     words.extend(matchers.json.iter().map(|(path, value)| format!("json {path}: {value}")));
     words.join(", ")
-}
-
-/// What a limit does, in the words of the configuration.
-pub(super) fn action(action: &Action) -> String {
-    match action {
-        Action::Deny(_) => "deny".to_owned(),
-        Action::Delay(span) => format!("delay {}", Span(*span)),
-        Action::Tarpit(span) => format!("tarpit {}", Span(*span)),
-        Action::Ban(ladder) => {
-            let mut words = "ban".to_owned();
-            for (position, length) in ladder.lengths().iter().enumerate() {
-                let before = if position == 0 { " " } else { ", then " };
-                let _ = write!(words, "{before}{}", Span(*length));
-            }
-            words
-        }
-        Action::Challenge => "challenge".to_owned(),
-    }
 }

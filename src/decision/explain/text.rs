@@ -9,21 +9,21 @@ use super::KnownClientsExplanation;
 use super::LimitExplanation;
 use super::LimitOutcome;
 use super::ListExplanation;
-use super::ListMembership;
 use super::OutcomeExplanation;
 use super::RouteExplanation;
 use super::RouteMatch;
+use crate::list::Membership;
 
 impl fmt::Display for Explanation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "request   {} {} on {}", self.method, self.path, Named(&self.host, "no host"))?;
+        writeln!(f, "request   {} {} on {}", self.method, self.path, TextOr(&self.host, "no host"))?;
         match self.readings.as_deref() {
             None => writeln!(f, "read as   any path: it is spelled in more ways than are looked at")?,
             Some([]) => {}
             Some(readings) => writeln!(f, "read as   {}, too", Quoted(readings))?,
         }
         writeln!(f, "client    {}", self.client)?;
-        for list in self.lists.iter().filter(|list| list.holds != ListMembership::None) {
+        for list in self.lists.iter().filter(|list| list.holds != Membership::None) {
             writeln!(f, "list      {list}")?;
         }
         match &self.access {
@@ -73,9 +73,9 @@ impl fmt::Display for ListExplanation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { name, of, holds } = self;
         match holds {
-            ListMembership::None => write!(f, "{name} (of {of}): not in it"),
-            ListMembership::Some => write!(f, "{name} (of {of}): in it with some of its values"),
-            ListMembership::All => write!(f, "{name} (of {of}): in it"),
+            Membership::None => write!(f, "{name} (of {of}): not in it"),
+            Membership::Some => write!(f, "{name} (of {of}): in it with some of its values"),
+            Membership::All => write!(f, "{name} (of {of}): in it"),
         }
     }
 }
@@ -166,9 +166,9 @@ impl fmt::Display for Quoted<'_> {
 }
 
 /// A text, or what to say in its place when it is empty.
-struct Named<'a>(&'a str, &'static str);
+struct TextOr<'a>(&'a str, &'static str);
 
-impl fmt::Display for Named<'_> {
+impl fmt::Display for TextOr<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(if self.0.is_empty() { self.1 } else { self.0 })
     }

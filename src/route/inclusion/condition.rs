@@ -1,6 +1,6 @@
 //! Whether one condition takes every request that another one would.
 
-use super::Condition;
+use crate::route::Condition;
 
 impl Condition {
     /// Whether every request that meets `other` meets this too, as far as that can be told.

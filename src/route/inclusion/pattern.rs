@@ -1,19 +1,19 @@
 //! Whether one pattern holds whatever another one does.
 
-use super::Case;
-use super::PathPattern;
-use super::Segment;
-use super::Shape;
 use crate::request::CanonicalPath;
+use crate::route::pattern::Case;
+use crate::route::pattern::PathPattern;
+use crate::route::pattern::Segment;
+use crate::route::pattern::Shape;
 
 impl PathPattern {
     /// Whether it matches every path.
-    pub(in crate::route) fn is_everything(&self) -> bool {
+    pub(super) fn is_everything(&self) -> bool {
         matches!(self.walked(self.case), (segments, true) if segments.is_empty())
     }
 
     /// Whether every path that `other` matches is matched by this, as far as that can be told.
-    pub(in crate::route) fn includes(&self, other: &Self) -> bool {
+    pub(super) fn includes(&self, other: &Self) -> bool {
         // Paths that this tells apart by their letters' case are one to the other.
         if self.case == Case::Sensitive && other.case == Case::Ignored {
             return false;

@@ -1,0 +1,123 @@
+//! The first two steps of the decision, told to an operator.
+
+use super::AccessExplanation;
+use super::Explanation;
+use super::ListExplanation;
+use super::RouteExplanation;
+use super::RouteMatch;
+use super::answers::AnswerRules;
+use super::limit::explain_limit;
+use crate::decision::Policy;
+use crate::decision::RoutedRequest;
+use crate::decision::enter;
+use crate::decision::enter::Admission;
+use crate::decision::enter::with_body_methods;
+use crate::decision::policy::PolicyList;
+use crate::decision::source::with_source;
+use crate::key::Source;
+use crate::list::ListId;
+use crate::request::BodyFields;
+use crate::request::RequestHead;
+use crate::route::Certainty;
+use crate::route::RequestReadings;
+use crate::route::Route;
+use crate::route::UpstreamId;
+
+/// What a request with these fields would meet. `upstream` names upstreams.
+pub fn explain(
+    policy: &Policy,
+    head: &RequestHead<'_>,
+    fields: &BodyFields,
+    upstream: impl FnOnce(UpstreamId) -> String,
+) -> Explanation {
+    let entry = enter(policy, head);
+    let reads_body = entry.needs_body();
+    let entry = entry.with_body(fields);
+    let walk = &entry.walk;
+    let denied = denied(&entry);
+    let asked = denied.is_none() && entry.admission == Admission::Ordinary;
+    let name = |list: ListId| policy.list(list).list.name.to_string();
+    let answers = AnswerRules::of(policy, walk);
+    let (lists, limits, known_clients) = with_source(policy, head, fields, walk, |source| {
+        let limits = policy.applicable(&walk.collected).into_iter();
+        let limits = limits.map(|limit| explain_limit(policy, limit, source, asked, answers.are_read()));
+        (lists(policy, source), limits.collect(), answers.known_clients(source))
+    });
+    let route = entry.route().map(|route| policy.routes.get(route));
+    Explanation {
+        client: head.client.address(),
+        method: head.method.to_string(),
+        host: head.host.as_str().to_owned(),
+        path: head.path.canonical().cased().to_owned(),
+        readings: (!head.path.may_be_any())
+            .then(|| head.path.readings().iter().map(|reading| reading.cased().to_owned()).collect()),
+        lists,
+        access: match entry.admission {
+            // What is written asks nobody who is banned.
+            Admission::Ordinary | Admission::Banned => AccessExplanation::Ordinary,
+            Admission::Allowed(list) => AccessExplanation::Allowed(name(list)),
+            Admission::Refused(list) => AccessExplanation::Denied(name(list)),
+        },
+        routes: routes(&entry, fields),
+        route: route.map(|route| route.name.to_string()),
+        upstream: upstream(route.map_or(policy.upstream, |route| route.upstream)),
+        reads_body,
+        outcome: answers.outcome(),
+        known_clients,
+        denied,
+        limits,
+    }
+}
+
+fn denied(entry: &RoutedRequest<'_, '_>) -> Option<String> {
+    match entry.admission {
+        Admission::Refused(list) => Some(format!("the list {} is denied", entry.policy.list(list).list.name)),
+        _ if entry.bars() => Some("the client is on none of the lists in `only`".to_owned()),
+        _ => None,
+    }
+}
+
+fn lists(policy: &Policy, source: &Source<'_>) -> Vec<ListExplanation> {
+    let ids = (0..).map(ListId).zip(&policy.lists);
+    let story = |(id, list): (ListId, &PolicyList)| ListExplanation {
+        name: list.list.name.to_string(),
+        of: list.of.as_ref().map_or_else(|| "client_ip".to_owned(), |part| part.selector.to_string()),
+        holds: policy.membership(id, source),
+    };
+    ids.map(story).collect()
+}
+
+fn routes(entry: &RoutedRequest<'_, '_>, fields: &BodyFields) -> Vec<RouteExplanation> {
+    let RoutedRequest { policy, head, walk, .. } = entry;
+    let nothing = BodyFields::none();
+    let source = Source { head, fields: &nothing, routes: &[], captures: &[], device: None };
+    let membership = |list| policy.membership(list, &source);
+    let bars = |lists: &Vec<ListId>| {
+        with_source(policy, head, &nothing, walk, |source| policy.holding(lists, source).is_none())
+    };
+    with_body_methods(head, fields, |methods| {
+        let mut readings = RequestReadings::new(head, methods, &membership);
+        let mut decided = false;
+        let story = |route: &Route| {
+            let judged = if decided { None } else { Some(route.condition.judge(&mut readings)) };
+            decided |= matches!(judged, Some(Ok(Certainty::Surely)));
+            let (matches, reason) = match judged {
+                None => (RouteMatch::NotTried, None),
+                Some(Err(mismatch)) => (RouteMatch::No, Some(mismatch.told_of(head))),
+                Some(Ok(Certainty::Possibly)) => (RouteMatch::Possibly, None),
+                Some(Ok(Certainty::Plainly)) => (RouteMatch::Plainly, None),
+                Some(Ok(Certainty::Surely)) => (RouteMatch::Surely, None),
+            };
+            let taken = !matches!(matches, RouteMatch::No | RouteMatch::NotTried);
+            let only = route.only.as_ref().filter(|_| taken);
+            RouteExplanation { name: route.name.to_string(), matches, reason, bars: only.is_some_and(bars) }
+        };
+        let stories: Vec<_> = policy.routes.routes.iter().map(story).collect();
+        debug_assert_eq!(
+            stories.iter().filter(|route| !matches!(route.matches, RouteMatch::No | RouteMatch::NotTried)).count(),
+            walk.collected.len(),
+            "told as it is decided"
+        );
+        stories
+    })
+}

@@ -1,0 +1,68 @@
+//! Which values of a request make a key, and the spelling in which they are compared.
+
+use std::borrow::Cow;
+
+use super::Selector;
+use crate::request::CanonicalHost;
+use crate::request::CanonicalPath;
+use crate::request::nul;
+use crate::request::text::local_part;
+use crate::request::text::normalise;
+
+/// Which values of a request make one key. Without parts it is one key for all.
+#[derive(Clone, Debug, Default, Eq, Hash, PartialEq)]
+pub struct KeySpec {
+    pub parts: Vec<KeyPart>,
+}
+
+impl KeySpec {
+    /// Whether a part may stand in the body.
+    pub fn needs_body(&self) -> bool {
+        self.parts.iter().any(|part| part.selector.needs_body())
+    }
+}
+
+/// A selector, and the spelling in which its values are compared.
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+pub struct KeyPart {
+    pub selector: Selector,
+    pub spelling: Spelling,
+}
+
+/// In which spelling values are compared.
+#[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
+pub enum Spelling {
+    /// The one for names where people type them, and what is sent elsewhere.
+    #[default]
+    Usual,
+    /// That of names, and of a mail address only what stands before the `@`.
+    LocalPart,
+    AsSent,
+}
+
+impl KeyPart {
+    /// The spelling in which a value that an operator wrote, in a list or on a command line, is compared with what
+    /// this part yields of a request.
+    pub fn as_compared<'v>(&self, value: &'v str) -> Cow<'v, str> {
+        let value = nul::before(value);
+        match &self.selector {
+            Selector::Host => Cow::Owned(CanonicalHost::new(value).as_str().to_owned()),
+            Selector::Path => Cow::Owned(CanonicalPath::new(value).folded().to_owned()),
+            Selector::Method => Cow::Owned(value.to_ascii_uppercase()),
+            _ => self.spelt(Cow::Borrowed(value)),
+        }
+    }
+
+    /// A value in the spelling in which it is compared.
+    pub(super) fn spelt<'v>(&self, value: Cow<'v, str>) -> Cow<'v, str> {
+        let spell: fn(&str) -> Cow<'_, str> = match self.spelling {
+            Spelling::Usual if self.selector.normalises() => normalise,
+            Spelling::LocalPart => local_part,
+            Spelling::Usual | Spelling::AsSent => return value,
+        };
+        match value {
+            Cow::Borrowed(value) => spell(value),
+            Cow::Owned(value) => Cow::Owned(spell(&value).into_owned()),
+        }
+    }
+}

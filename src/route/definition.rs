@@ -1,0 +1,34 @@
+//! A route of the configuration.
+
+use std::sync::Arc;
+
+use super::Condition;
+use super::KnownClients;
+use crate::limit::DenyResponse;
+use crate::limit::LimitId;
+use crate::list::ListId;
+use crate::outcome::OutcomeRule;
+
+/// The position of an upstream in the configuration.
+#[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+pub struct UpstreamId(pub u16);
+
+/// The position of a route in the table.
+#[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+pub struct RouteId(pub u16);
+
+/// One entry of `routes`.
+#[derive(Clone, Debug)]
+pub struct Route {
+    /// Its `name`, or the text of its `match` where it has none.
+    pub name: Arc<str>,
+    pub condition: Condition,
+    pub upstream: UpstreamId,
+    /// `only`: anyone outside these lists is refused.
+    pub only: Option<Vec<ListId>>,
+    pub limits: Vec<LimitId>,
+    /// What the application's answers mean here.
+    pub outcome: Option<Arc<OutcomeRule>>,
+    pub known_clients: Option<KnownClients>,
+    pub deny_response: Option<Box<DenyResponse>>,
+}
