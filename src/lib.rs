@@ -101,7 +101,7 @@
 //! # A login denied, file by file
 //!
 //! `POST //LOGIN/` arrives; `listen` reads its head. `gateway/admit/framing.rs` finds one host and one framing.
-//! `client/mod.rs` finds that the peer is no trusted proxy, so that the peer is the client. `request/path/canonical.rs`
+//! `client/identity.rs` finds that the peer is no trusted proxy, so that the peer is the client. `request/path/canonical.rs`
 //! makes the path `/login`. `decision/enter.rs` finds no list and the route `login`. `decision/plan.rs` asks
 //! `key/extract.rs` for the key and has one charge to ask for. `store/memory` finds that the log of
 //! `limit/sliding_log.rs` is full for another 4 s. `decision/conclude.rs` names the limit;

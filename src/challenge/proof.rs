@@ -1,4 +1,4 @@
-//! Whether work was done, and what for.
+//! Verifies proofs of work.
 
 use std::time::Duration;
 
@@ -11,24 +11,24 @@ use crate::clock::Timestamp;
 use crate::key::KeyHash;
 use crate::signing::KeyRing;
 
-/// A proof that holds.
+/// A valid proof.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct VerifiedProof {
-    /// No other token has this: whoever finds it used does not take the proof again.
+    /// Unique to its token. A store remembers it, so that a proof is valid once.
     pub id: [u8; NONCE],
 }
 
-/// What `proof` proves for this key of this limit: nothing when it was asked for another, is over, forged, or wrong.
+/// Verifies a proof for this key of this limit. `None` when it is for another key, expired, forged, or wrong.
 pub fn verify(ring: &KeyRing, proof: &str, limit: &str, key: KeyHash, now: Timestamp) -> Option<VerifiedProof> {
     let (token, counter) = proof.split_at_checked(LENGTH)?;
     let counter = counter.strip_prefix('.')?;
     let is_number = (1..=MOST_DIGITS).contains(&counter.len()) && counter.bytes().all(|byte| byte.is_ascii_digit());
     let token = ChallengeToken::parse(token)?;
     let is_work = is_number && is_solution(proof, token.difficulty());
-    (is_work && token.holds(ring, limit, key, now)).then(|| VerifiedProof { id: token.nonce() })
+    (is_work && token.is_valid(ring, limit, key, now)).then(|| VerifiedProof { id: token.nonce() })
 }
 
-/// Whether the hash of these words begins with so many zero bits.
+/// Whether the hash of the proof begins with this many zero bits.
 pub fn is_solution(proof: &str, difficulty: u8) -> bool {
     let hash = digest::digest(&digest::SHA256, proof.as_bytes());
     let mut zeros = 0;
@@ -44,7 +44,7 @@ pub fn is_solution(proof: &str, difficulty: u8) -> bool {
 /// How long a store remembers that a proof was used: longer than the clocks of gateways are apart.
 pub const REPLAY_WINDOW: Duration = Duration::from_secs(15 * 60);
 
-/// As many as the page counts to.
+/// The page counts no further.
 const MOST_DIGITS: usize = 10;
 
 #[cfg(test)]
@@ -121,7 +121,7 @@ mod tests {
             let mut forged = text.into_bytes();
             forged[at] = if forged[at] == b'0' { b'1' } else { b'0' };
             let forged = ChallengeToken::parse(str::from_utf8(&forged).expect("digits"));
-            prop_assert!(forged.is_none_or(|forged| !forged.holds(&ring, "login", KEY, NOW)));
+            prop_assert!(forged.is_none_or(|forged| !forged.is_valid(&ring, "login", KEY, NOW)));
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What is asked of a client, written so that it can stand in a cookie and in a page.
+//! The question that a client gets, in a form for cookies and pages.
 
 use std::fmt::Write;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use crate::signing::KeyRing;
 use crate::signing::SIGNATURE_LENGTH;
 use crate::signing::Signature;
 
-/// A signed question. It names neither the limit nor the key: only who knows both can tell what it is for.
+/// A signed question. It does not contain the limit and the key that it is for.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct ChallengeToken {
     /// In whole seconds since the epoch.
@@ -25,10 +25,10 @@ pub const DIFFICULTY: u8 = 19;
 /// How long a token is valid: the slowest device is done by then.
 pub const LIFETIME: Duration = Duration::from_secs(5 * 60);
 
-/// Random bytes in each token. So many make it two blocks of SHA-256, so that each try is one block more.
+/// Random bytes in each token. With this many a token fills two blocks of SHA-256, and each try adds one block.
 pub const NONCE: usize = 18;
 
-/// The bytes that are signed: the version, the difficulty, the end, the nonce.
+/// The signed bytes: version, difficulty, expiry, nonce.
 const SIGNED: usize = 2 + 8 + NONCE;
 
 /// The hexadecimal digits of a token.
@@ -36,11 +36,11 @@ pub const LENGTH: usize = 2 * (SIGNED + SIGNATURE_LENGTH);
 
 const VERSION: u8 = 1;
 
-/// What the ring signs this for.
+/// The purpose of these signatures.
 const PURPOSE: &str = "challenge";
 
 impl ChallengeToken {
-    /// Asks for work that is worth one budget of this key. `nonce` is random, and different each time.
+    /// A question whose solution resets this key once. `nonce` is random, and different each time.
     pub fn issue(ring: &KeyRing, limit: &str, key: KeyHash, now: Timestamp, nonce: [u8; NONCE]) -> Self {
         let expires = (now + LIFETIME).as_micros().div_ceil(MICROS);
         let signed = signed(DIFFICULTY, expires, &nonce);
@@ -66,10 +66,10 @@ impl ChallengeToken {
         })
     }
 
-    /// Whether a gateway of this ring asked this for this key of this limit, and it still holds.
-    pub(super) fn holds(&self, ring: &KeyRing, limit: &str, key: KeyHash, now: Timestamp) -> bool {
+    /// Whether a gateway with this key ring issued it for this key of this limit, and it has not expired.
+    pub(super) fn is_valid(&self, ring: &KeyRing, limit: &str, key: KeyHash, now: Timestamp) -> bool {
         let end = Timestamp::from_micros(self.expires.saturating_mul(MICROS));
-        // One from a clock far ahead of ours would outlive the memory of its use.
+        // A token of a clock far ahead would stay valid after stores forget that its proof was used.
         let is_current = now < end && end.since(now) <= LIFETIME * 2;
         let signed = signed(self.difficulty, self.expires, &self.nonce);
         is_current && ring.verify(PURPOSE, &message(&signed, limit, &key.0.to_le_bytes()), &self.mac)
@@ -83,7 +83,7 @@ impl ChallengeToken {
         self.nonce
     }
 
-    /// How long it still holds.
+    /// How long it is still valid.
     pub fn left(&self, now: Timestamp) -> Duration {
         Timestamp::from_micros(self.expires.saturating_mul(MICROS)).since(now)
     }
@@ -112,7 +112,7 @@ fn message<'m>(signed: &'m [u8], limit: &'m str, key: &'m [u8]) -> [&'m [u8]; 3]
     [signed, limit.as_bytes(), key]
 }
 
-/// Only as [`ChallengeToken::to_text`] writes it: each token has one spelling.
+/// Accepts only lower case, so that each token has one spelling.
 fn digit(letter: u8) -> Option<u8> {
     match letter {
         b'0'..=b'9' => Some(letter - b'0'),

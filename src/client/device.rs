@@ -1,4 +1,5 @@
-//! Device cookies: signed, bound to one route and one user name, so that nobody can make one or use another's.
+//! Device cookies: signed, and bound to one route and one user name, so that a client can neither forge one nor use that of
+//! another user.
 
 use std::fmt;
 use std::time::Duration;
@@ -13,22 +14,22 @@ use crate::signing::KeyRing;
 use crate::signing::SIGNATURE_LENGTH;
 use crate::signing::Signature;
 
-/// What the name of every device cookie begins with; 16 hexadecimal digits follow, which say for whom it is to nobody
-/// but the gateway.
+/// The start of the name of every device cookie. 16 hexadecimal digits follow, from which only the gateway can tell the
+/// user.
 pub const COOKIE_PREFIX: &str = "portcullis_device_";
 
-/// A browser, as far as one user name is concerned.
+/// A browser that is known for one user name.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub struct DeviceId([u8; 16]);
 
-/// Whom a device is known to: a user name, in the spelling in which it is compared, on a route.
+/// The user that a device is known for: a user name, in the spelling in which it is compared, on a route.
 #[derive(Clone, Copy)]
 pub struct DeviceOwner<'a> {
     pub route: &'a str,
     pub name: &'a str,
 }
 
-/// The device cookies that came with a request, not verified yet.
+/// The device cookies of a request, not verified yet.
 #[derive(Debug, Default)]
 pub struct DeviceCookies<'h> {
     cookies: SmallVec<[Cookie<'h>; 2]>,
@@ -36,7 +37,7 @@ pub struct DeviceCookies<'h> {
 
 #[derive(Debug)]
 struct Cookie<'h> {
-    /// What follows the prefix in its name.
+    /// The part of its name after the prefix.
     name: &'h [u8],
     device: DeviceId,
     /// In seconds since the Unix epoch.
@@ -51,42 +52,42 @@ pub struct IssuedCookie {
     pub value: String,
 }
 
-/// The layout of a value; another one begins with another byte.
+/// The first byte of a value. Another layout begins with another byte.
 const VERSION: u8 = 1;
 const LENGTH: usize = 1 + 16 + 8 + SIGNATURE_LENGTH;
 
-/// As many digits of base64 stand for a value.
+/// How many digits of base64 a value has.
 const DIGITS: usize = (LENGTH * 4).div_ceil(3);
 
 const NAMES: &str = "name of a device cookie";
 const VALUES: &str = "device cookie";
 
-/// Cookies of one name come from whoever may set cookies for a part of the site: more than a few are not looked at.
+/// Other parts of the site may set cookies of the same name. More than a few are not verified.
 const MOST_OF_ONE_NAME: usize = 4;
 
 impl<'h> DeviceCookies<'h> {
-    /// What does not look like a device cookie is passed over.
+    /// Skips everything that does not look like a device cookie.
     pub fn read(headers: &'h HeaderMap) -> Self {
         let pairs = headers.get_all(COOKIE).iter().flat_map(|line| line.as_bytes().split(|byte| *byte == b';'));
         Self { cookies: pairs.filter_map(|pair| Cookie::read(pair.trim_ascii())).collect() }
     }
 
-    /// The device that is known to this subject: the first cookie that is for it, genuine, and not expired.
-    pub fn find(&self, ring: &KeyRing, now: Timestamp, subject: DeviceOwner<'_>) -> Option<DeviceId> {
-        // A name is computed once for each key that signed any of them: there are few.
+    /// The device that is known for this user: the first cookie that is for it, genuine, and not expired.
+    pub fn find(&self, ring: &KeyRing, now: Timestamp, owner: DeviceOwner<'_>) -> Option<DeviceId> {
+        // Computed once for each key that signed one of them. There are few.
         let mut names: SmallVec<[(Signature, [u8; 16]); 2]> = SmallVec::new();
-        let mut is_for_it = |cookie: &&Cookie<'_>| {
+        let mut is_for_owner = |cookie: &&Cookie<'_>| {
             if let Some((_, name)) = names.iter().find(|(mac, _)| mac.has_key_of(&cookie.mac)) {
                 return cookie.name == name;
             }
-            let Some(mac) = ring.sign_with_key_of(&cookie.mac, NAMES, &subject.parts()) else { return false };
+            let Some(mac) = ring.sign_with_key_of(&cookie.mac, NAMES, &owner.parts()) else { return false };
             let name = digits(&mac);
             names.push((mac, name));
             cookie.name == name
         };
-        let candidates = self.cookies.iter().filter(|cookie| is_for_it(cookie)).take(MOST_OF_ONE_NAME);
+        let candidates = self.cookies.iter().filter(|cookie| is_for_owner(cookie)).take(MOST_OF_ONE_NAME);
         let mut genuine = candidates.filter(|cookie| {
-            let [route, name] = subject.parts();
+            let [route, name] = owner.parts();
             let message = [route, name, &cookie.device.0, &cookie.expires.to_be_bytes()];
             cookie.expires > seconds(now) && ring.verify(VALUES, &message, &cookie.mac)
         });
@@ -94,18 +95,12 @@ impl<'h> DeviceCookies<'h> {
     }
 }
 
-/// A cookie that makes a device known to a subject for so long.
-pub fn issue(
-    ring: &KeyRing,
-    now: Timestamp,
-    subject: DeviceOwner<'_>,
-    device: DeviceId,
-    keep: Duration,
-) -> IssuedCookie {
+/// A cookie that makes a device known for this user for `keep`.
+pub fn issue(ring: &KeyRing, now: Timestamp, owner: DeviceOwner<'_>, device: DeviceId, keep: Duration) -> IssuedCookie {
     let expires = seconds(now).saturating_add(keep.as_secs()).to_be_bytes();
-    let [route, name] = subject.parts();
+    let [route, name] = owner.parts();
     let mac = ring.sign(VALUES, &[route, name, &device.0, &expires]);
-    let named = ring.sign_with_key_of(&mac, NAMES, &subject.parts()).unwrap_or(mac);
+    let named = ring.sign_with_key_of(&mac, NAMES, &owner.parts()).unwrap_or(mac);
     let mut name = COOKIE_PREFIX.to_owned();
     name.extend(digits(&named).map(char::from));
     let content = [&[VERSION][..], &device.0, &expires, &mac.0].concat();
@@ -132,7 +127,7 @@ impl DeviceOwner<'_> {
     }
 }
 
-/// Who somebody is does not belong into logs.
+/// Without the user name, which does not belong in logs.
 impl fmt::Debug for DeviceOwner<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("DeviceOwner(***)")
@@ -169,7 +164,7 @@ fn digits(mac: &Signature) -> [u8; 16] {
 
 const HEXADECIMAL: &[u8; 16] = b"0123456789abcdef";
 
-/// Only what `base64::encode_url` writes.
+/// Accepts only the spelling that `base64::encode_url` writes.
 fn decode(text: &[u8]) -> Option<[u8; LENGTH]> {
     if text.len() != DIGITS {
         return None;

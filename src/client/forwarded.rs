@@ -1,4 +1,4 @@
-//! The three kinds of forwarding headers, read into addresses from the right, where trusted proxies write.
+//! Reads the three kinds of forwarding headers into addresses, from the right, where trusted proxies write.
 
 use std::borrow::Cow;
 use std::net::IpAddr;
@@ -9,7 +9,7 @@ use http::HeaderMap;
 use http::HeaderName;
 use http::header;
 
-/// The header in which a trusted proxy says who asks.
+/// The header in which a trusted proxy names the client.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum ForwardingHeader {
     XForwardedFor,
@@ -23,9 +23,8 @@ pub enum ForwardingHeader {
 pub struct InvalidForwardingHeader(pub String);
 
 impl ForwardingHeader {
-    /// What each entry of the list says, last one first: an address, or `None` where the entry holds none. Several
-    /// lines are one list; empty entries are left out. A header meant for one address is read as the list it is when
-    /// someone made it one.
+    /// The address of each entry of the list, the last entry first. `None` where the entry holds no address. Several lines are
+    /// one list, and empty entries are left out. A header for one address that holds a list is read as a list.
     pub(super) fn entries_from_the_right<'h>(
         &self,
         headers: &'h HeaderMap,
@@ -107,7 +106,7 @@ fn forwarded_for(element: &[u8]) -> Option<IpAddr> {
         if !name.trim_ascii().eq_ignore_ascii_case(b"for") {
             continue;
         }
-        // Two of them: someone slipped one into what a proxy wrote, and nobody knows which is whose.
+        // Two of them: a client added one to what a proxy wrote, and they cannot be told apart.
         if found.is_some() {
             return None;
         }
@@ -120,7 +119,7 @@ fn forwarded_for(element: &[u8]) -> Option<IpAddr> {
     address(&unescaped(value))
 }
 
-/// What is between the quotes, where there are two.
+/// The text between two quotes. Without quotes the text itself.
 fn unquoted(text: &[u8]) -> &[u8] {
     match text {
         [b'"', inner @ .., b'"'] => inner,
@@ -128,7 +127,7 @@ fn unquoted(text: &[u8]) -> &[u8] {
     }
 }
 
-/// A quoted string without its backslashes; anything else as it is.
+/// Removes the backslashes of a quoted string. Leaves other text as it is.
 fn unescaped(text: &[u8]) -> Cow<'_, [u8]> {
     if !text.starts_with(b"\"") || !text.contains(&b'\\') {
         return Cow::Borrowed(text);
@@ -141,10 +140,10 @@ fn unescaped(text: &[u8]) -> Cow<'_, [u8]> {
     Cow::Owned(plain)
 }
 
-/// The parts of a list, last one first.
+/// The parts of a list, the last one first.
 ///
-/// Quoted strings are recognised from the right as well: what stands there was written by a proxy and is well-formed, while
-/// what stands left of it came from outside and may hold a quote that is never closed.
+/// Quoted strings are read from the right as well. A trusted proxy wrote the right part, so it is well-formed. The left part
+/// came from outside and may hold a quote that is never closed.
 struct FromTheRight<'t> {
     rest: Option<&'t [u8]>,
     separator: u8,
@@ -179,7 +178,7 @@ impl<'t> Iterator for FromTheRight<'t> {
 
 const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 
-/// Longer than any address with its brackets, zone and port.
+/// Longer than any address with brackets, zone and port.
 const MAX_ENTRY: usize = 128;
 
 #[cfg(test)]
@@ -287,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn the_two_known_headers_are_told_from_single_ones_without_case() {
+    fn the_two_list_headers_differ_from_single_ones_in_any_case() {
         assert_eq!("X-Forwarded-For".parse(), Ok(ForwardingHeader::XForwardedFor));
         assert_eq!("Forwarded".parse(), Ok(ForwardingHeader::Forwarded));
         let single = HeaderName::from_static("cf-connecting-ip");

@@ -10,26 +10,26 @@ use ipnet::Ipv4Net;
 use super::ClientIp;
 use super::ForwardingHeader;
 
-/// Which peers may say on whose behalf they ask, and in which header.
+/// The peers whose forwarding header is trusted, and which header that is.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct TrustedProxies {
     networks: Vec<IpNet>,
     header: ForwardingHeader,
 }
 
-/// What is known about the two ends of a request's way to us.
+/// The peer of a connection, and the client of a request.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Identity {
-    /// Who connected.
+    /// The other end of the connection.
     pub peer: ClientIp,
-    /// Whether the peer's forwarding headers were believed.
+    /// Whether the forwarding header of the peer was trusted.
     pub peer_is_trusted: bool,
-    /// Who asks: the peer, or whom the trusted proxies speak for.
+    /// The peer, or the client that trusted proxies name.
     pub client: ClientIp,
 }
 
 impl TrustedProxies {
-    /// Networks of IPv4-mapped addresses are the IPv4 networks they stand for.
+    /// Networks of IPv4-mapped addresses become IPv4 networks.
     pub fn new(networks: Vec<IpNet>, header: ForwardingHeader) -> Self {
         Self { networks: networks.into_iter().map(folded).collect(), header }
     }
@@ -38,7 +38,7 @@ impl TrustedProxies {
         self.networks.iter().any(|network| network.contains(&address.address()))
     }
 
-    /// The header that holds one address, where such a one is configured.
+    /// The configured header for one address, if it is of that kind.
     pub fn single_header(&self) -> Option<&HeaderName> {
         match &self.header {
             ForwardingHeader::Single(name) => Some(name),
@@ -46,10 +46,10 @@ impl TrustedProxies {
         }
     }
 
-    /// The peer is judged before the header: anyone may write a header.
+    /// Checks the peer before the header, because any peer can write a header.
     ///
-    /// From there the list is walked from the right, where the nearest proxy wrote, for as long as the address
-    /// reached is a trusted proxy's. An entry that is no address ends the walk at the last good one.
+    /// Then walks the list from the right, where the nearest proxy wrote, while the address is that of a trusted proxy. An
+    /// entry without an address ends the walk at the last good one.
     pub fn identify(&self, peer: IpAddr, headers: &HeaderMap) -> Identity {
         let peer = ClientIp::new(peer);
         let peer_is_trusted = self.trusts(peer);
@@ -79,7 +79,7 @@ fn folded(network: IpNet) -> IpNet {
     network
 }
 
-/// More proxies than this in a row are no path that a request takes.
+/// No request passes more proxies than this.
 const MAX_HOPS: usize = 64;
 
 #[cfg(test)]

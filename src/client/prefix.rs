@@ -1,4 +1,4 @@
-//! How wide a net one client is: addresses cut to a prefix.
+//! How many bits of an address make one client.
 
 use std::net::IpAddr;
 use std::net::Ipv4Addr;
@@ -6,7 +6,7 @@ use std::net::Ipv6Addr;
 
 use super::ClientIp;
 
-/// How many leading bits of an address make one client. `v4` is at most 32, `v6` at most 128; more is all of them.
+/// How many leading bits of an address make one client. `v4` is at most 32 and `v6` at most 128. More means all bits.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub struct Prefix {
     pub v4: u8,
@@ -20,7 +20,7 @@ impl Default for Prefix {
 }
 
 impl Prefix {
-    /// The network address that `client` is counted under.
+    /// The network address that the client is counted under.
     pub fn cut(self, client: ClientIp) -> IpAddr {
         match client.address() {
             IpAddr::V4(address) => {

@@ -1,4 +1,4 @@
-//! The language of stores: what is asked of them, and what they answer. Stores know no requests.
+//! What the decision asks of a store, and what a store answers. Stores know no requests.
 
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -17,24 +17,24 @@ use crate::pending_reservations::ReservationGuard;
 
 /// All charges of one request. A store decides them in one step.
 ///
-/// The binding charges pass together or not at all: when every one of them has room, all are charged; when one has
-/// none, only those that count attempts are. Charges of a shadow limit are decided as if that limit stood alone:
-/// charged when all charges of the same `limit` number have room, whatever the others say. Charges that only delay are
-/// charged when the binding ones pass, see [`Force::Delay`].
+/// The binding charges pass together or not at all. When every one of them has room, all are charged. When one has no
+/// room, only those that count attempts are charged. Charges of a shadow limit are decided as if that limit stood alone:
+/// they are charged when all charges of the same `limit` number have room, whatever the others say. Charges that only
+/// delay are charged when the binding ones pass, see [`Force::Delay`].
 ///
-/// A charge that does not hold for known clients is exempt when the client is one.
+/// A charge with `unless_known` is exempt when the client is a known one.
 #[derive(Clone, Debug, Default)]
 pub struct Batch<'p> {
     pub charges: SmallVec<[Charge<'p>; 4]>,
-    /// The client is known when it is so for each of these; without any it is not. Empty where no charge asks.
+    /// The client is a known one when a store knows it under each of these keys. Empty: it is not, or no charge asks.
     pub known: SmallVec<[KnownClientKey; 1]>,
 }
 
 /// One key under one limit. No two charges of a batch have the same key hash.
 #[derive(Clone, Debug)]
 pub struct Charge<'p> {
-    /// Which limit of the plan this is for. A limit has several charges, one after the other, when a field of its
-    /// key was sent several times.
+    /// The number of the limit in the plan. A limit has several charges in a row when the client sent a field of its key
+    /// several times.
     pub limit: u16,
     pub key: KeyHash,
     pub rule: &'p Rule,
@@ -43,59 +43,59 @@ pub struct Charge<'p> {
     pub on_failure: OnFailure,
     /// The values that are counted; empty unless the rule is [`Rule::Distinct`].
     pub items: Items,
-    /// It does not hold for known clients.
+    /// The limit does not hold for known clients.
     pub unless_known: bool,
 }
 
-/// Different values, hashed with the key of the store.
+/// Different values, hashed with the secret of the store.
 pub type Items = SmallVec<[u64; 1]>;
 
-/// A client and what it may be known for, both hashed with the key of the store.
+/// A client, and the user name that it may be known for. Both are hashed with the secret of the store.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct KnownClientKey {
-    /// Under which key the known clients of this subject are remembered.
+    /// The key under which a store remembers the known clients of this user name.
     pub subject: KeyHash,
     pub client: u64,
 }
 
-/// What a charge has to say about the others of its batch.
+/// How a charge affects the other charges of its batch.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub enum Force {
     Binding,
     /// Decided and charged as if its limit stood alone.
     Shadow,
-    /// Denies nothing: without room its request is slower. Charged when the binding charges pass, with room or without;
-    /// but what counts by outcome is not charged without room, because nothing could be given back: it is charged when
-    /// the outcome is known.
+    /// Denies nothing: without room it delays the request. It is charged when the binding charges pass, with room or
+    /// without. A limit that counts by outcome is an exception: without room it is charged only when the outcome is known,
+    /// because there would be nothing to give back.
     Delay,
 }
 
 /// A store's answer to one charge, in the order of the batch.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Verdict {
-    /// Why not: how long until this key has room. `None`: it has.
+    /// How long until this key has room. `None`: it has room now.
     pub retry_after: Option<Duration>,
-    /// Where the key stands after the decision, one for each rate; empty for `concurrent`.
+    /// Where the key stands after the decision, one standing for each rate. Empty for `concurrent`.
     pub standings: Standings,
-    /// What was charged, so that it can be taken back.
+    /// What the store charged, so that it can be taken back.
     pub charged: Option<Charged>,
-    /// The client is known, and this does not hold for it: nothing was asked, and nothing charged.
+    /// The limit does not hold for this known client: the store has charged nothing.
     pub is_exempt: bool,
 }
 
 /// What a store charged.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Charged {
-    /// When, by the clock of the store that did.
+    /// When, by the clock of the store.
     pub moment: Timestamp,
     pub ledger: Ledger,
-    /// Those of the items that were not in the window before.
+    /// The items that were not in the window before.
     pub fresh: Items,
-    /// Held until the outcome is known; `None` where none is waited for.
+    /// Held until the outcome is known; `None` for a charge that counts whatever the outcome.
     pub reservation: Option<ReservationGuard>,
 }
 
-/// Where a charge stands.
+/// Where a charge is counted.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Ledger {
     /// In the store that all gateways share, and a copy of it in this process.
@@ -104,21 +104,21 @@ pub enum Ledger {
     Local,
 }
 
-/// What is told to a store about requests it has let pass.
+/// What a store has to do when the outcome of a request is known.
 #[derive(Clone, Debug)]
 pub enum Settlement<'p> {
-    /// A slot in flight comes back.
+    /// Gives a concurrency slot back.
     Release(KeyHash),
-    /// What was charged counts no more: the answer was another.
+    /// Takes a charge back: the limit does not count this outcome.
     TakeBack { key: KeyHash, rule: &'p Rule, charged: &'p Charged },
-    /// What was charged stays: the answer was the one that counts. Charged anew where the key was reset meanwhile, so
-    /// that a success forgets no guess that was under way; otherwise there is nothing to do.
+    /// Keeps a charge: the limit counts this outcome. Where the key was reset meanwhile the store charges it again, so that
+    /// a success does not reset a failure that was on its way. Otherwise there is nothing to do.
     Keep { key: KeyHash, rule: &'p Rule, items: &'p Items, charged: &'p Charged },
-    /// Counted now, whether or not there is room.
+    /// Charges now, whether or not there is room.
     Charge { key: KeyHash, rule: &'p Rule, items: &'p Items },
-    /// What was counted is forgotten. `charged` is what was charged for the request that says so, where it was.
+    /// Resets a key. `charged` is what the same request was charged, if anything.
     Reset { key: KeyHash, charged: Option<&'p Charged> },
-    /// The client is known from now on, for as long as `keep`, unless `most` others come to be known after it.
+    /// Remembers a known client for `keep`, and only the latest `most` clients of its user name.
     Remember { of: KnownClientKey, most: NonZeroU32, keep: Duration },
 }
 
@@ -132,30 +132,30 @@ impl Charge<'_> {
         }
     }
 
-    /// Whether it is charged though the request is denied. What was denied is never in flight.
+    /// Whether it is charged when the request is denied. A denied request takes no concurrency slot.
     pub fn is_attempt(&self) -> bool {
         self.count == Count::Attempts && !self.is_slot()
     }
 
-    /// Whether it is reserved until the outcome is known.
+    /// Whether it is a reservation until the outcome is known.
     pub fn waits_for_outcome(&self) -> bool {
         self.count.outcome().is_some() && !self.is_slot()
     }
 
-    /// Whether it is charged when the request passes. What delays may have no room then: a slot in flight is not taken
-    /// beyond the bound, and what counts by outcome is charged when that is known.
+    /// Whether it is charged when the request passes. A limit that delays may have no room then: no concurrency slot is
+    /// taken beyond the bound, and a limit that counts by outcome is charged when the outcome is known.
     pub fn is_charged_with(&self, has_room: bool) -> bool {
         has_room || self.force != Force::Delay || !(self.is_slot() || self.waits_for_outcome())
     }
 
-    /// Whether what is charged is a slot in flight.
+    /// Whether it is charged with a concurrency slot.
     pub fn is_slot(&self) -> bool {
         matches!(self.rule, Rule::Concurrent(_))
     }
 }
 
 impl Verdict {
-    /// That of a charge which does not hold for a known client.
+    /// The verdict on a charge that does not hold for a known client.
     pub fn exempt() -> Self {
         Self { retry_after: None, standings: Standings::new(), charged: None, is_exempt: true }
     }

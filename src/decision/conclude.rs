@@ -1,4 +1,4 @@
-//! The third step: verdicts into one decision, the severest first.
+//! The third step: turns verdicts into one decision, the severest first.
 
 use std::time::Duration;
 
@@ -25,17 +25,17 @@ use crate::limit::LimitId;
 use crate::limit::Rule;
 use crate::limit::Standings;
 
-/// How one limit decided over all keys it counts a request under.
+/// How one limit decided, over all keys that it counts a request under.
 struct LimitRuling<'v> {
     limit: LimitId,
     shadow: bool,
     /// `None`: it lets the request pass.
     denies: Option<RetryWait>,
-    /// Whatever was counted: a part of the key is missing.
+    /// Denies without counting: a part of the key is missing.
     outright: bool,
-    /// Whatever was counted, and whatever the limit does otherwise: the key is banned since before.
+    /// Denies without counting: the key was banned before this request.
     banned: bool,
-    /// Of what denies it, a key that a ban or a challenge is about.
+    /// The key that denies it, for a ban or a challenge.
     key: Option<KeyHash>,
     standings: Option<&'v Standings>,
 }
@@ -57,11 +57,11 @@ impl RetryWait {
 }
 
 impl<'p> Plan<'p, '_> {
-    /// `verdicts` answer the plan's batch, in its order.
+    /// `verdicts` answer the batch of the plan, in its order.
     pub fn conclude(&self, verdicts: &[Verdict]) -> Decision<'p> {
         let policy = self.entry.policy;
         let route = self.route().map(|route| policy.routes.get(route));
-        if let Some(cause) = &self.refusal {
+        if let Some(cause) = &self.denied_for {
             return Decision::Deny(Box::new(Denial::bare(self.route(), cause.clone(), &policy.deny_response)));
         }
         let rulings = self.rulings(verdicts);
@@ -86,7 +86,7 @@ impl<'p> Plan<'p, '_> {
         };
         let limits = denying.iter().map(|ruling| ruling.limit).collect();
         let shown = denying.iter().filter(|ruling| policy.limit(ruling.limit).headers != Detail::None);
-        // A request that brings what was missing may come at once.
+        // A limit that denies for a missing part has no wait: a request with that part may come at once.
         let retry_after =
             shown.filter_map(|ruling| self.wait(ruling)).map(|wait| wait.span().unwrap_or_default()).max();
         let own = match &policy.limit(decisive.limit).then.action {
@@ -110,7 +110,7 @@ impl<'p> Plan<'p, '_> {
         }))
     }
 
-    /// The rulings that deny the request. A limit that delays, and a shadow, deny nothing.
+    /// The rulings that deny the request. Limits that delay and shadow limits deny nothing.
     fn denying<'r, 'v>(&self, rulings: &'r [LimitRuling<'v>]) -> SmallVec<[&'r LimitRuling<'v>; 4]> {
         let delays =
             |ruling: &LimitRuling<'_>| matches!(self.entry.policy.limit(ruling.limit).then.action, Action::Delay(_));
@@ -118,8 +118,8 @@ impl<'p> Plan<'p, '_> {
         binding.filter(|ruling| ruling.outright || ruling.banned || !delays(ruling)).collect()
     }
 
-    /// How long a ruling says to wait. A ban that begins lasts as long as it lasts, whatever was counted: who begins it
-    /// knows how long that is.
+    /// How long a ruling says to wait. For a ban that begins with this request it is nothing yet: the gateway begins the ban
+    /// and knows its length.
     fn wait(&self, ruling: &LimitRuling<'_>) -> Option<RetryWait> {
         let begins = matches!(self.entry.policy.limit(ruling.limit).then.action, Action::Ban(_)) && !ruling.banned;
         ruling.denies.map(|wait| match wait {
@@ -130,7 +130,6 @@ impl<'p> Plan<'p, '_> {
 
     fn severity(&self, ruling: &LimitRuling<'_>) -> ActionSeverity {
         match &self.entry.policy.limit(ruling.limit).then.action {
-            // It denies because a part of its key is missing.
             _ if ruling.outright => ActionSeverity::Deny,
             _ if ruling.banned => ActionSeverity::Ban,
             action => action.severity(),
@@ -158,7 +157,7 @@ impl<'p> Plan<'p, '_> {
         spans.reduce(|longest, next| if next.1 > longest.1 { next } else { longest })
     }
 
-    /// Every key that is denied by a limit that bans, and was not banned before.
+    /// Every key that a limit with `ban` denies and that was not banned before.
     fn new_bans(&self, verdicts: &[Verdict]) -> SmallVec<[NewBan; 1]> {
         let denied = self.batch().charges.iter().zip(verdicts).filter(|(_, verdict)| !verdict.passes());
         let new_bans = denied.filter_map(|(charge, _)| {
@@ -170,9 +169,9 @@ impl<'p> Plan<'p, '_> {
         new_bans.collect()
     }
 
-    /// How each limit decided that was asked, or that needs no asking.
+    /// How each limit of the plan decided.
     fn rulings<'v>(&self, verdicts: &'v [Verdict]) -> SmallVec<[LimitRuling<'v>; 4]> {
-        let mut answers = self.batch().charges.iter().zip(verdicts).peekable();
+        let mut verdicts = self.batch().charges.iter().zip(verdicts).peekable();
         let mut rulings = SmallVec::new();
         for (number, planned) in (0..).zip(&self.limits) {
             let shadow = self.entry.policy.limit(planned.limit).shadow;
@@ -182,12 +181,12 @@ impl<'p> Plan<'p, '_> {
                 .max(planned.banned.map(|(left, _)| RetryWait::For(left)));
             let mut key = planned.banned.map(|(_, key)| key);
             let mut tightest: Option<&Verdict> = None;
-            while let Some((charge, verdict)) = answers.next_if(|(charge, _)| charge.limit == number) {
+            while let Some((charge, verdict)) = verdicts.next_if(|(charge, _)| charge.limit == number) {
                 if verdict.is_exempt {
                     continue;
                 }
                 let wait = verdict.retry_after.map(RetryWait::For);
-                // A ban lasts as long as it lasts, whatever was counted since.
+                // The length of a ban does not depend on what was counted since.
                 if planned.banned.is_none() {
                     if wait.is_some() && (key.is_none() || wait > denies) {
                         key = Some(charge.key);
@@ -208,7 +207,7 @@ impl<'p> Plan<'p, '_> {
         rulings
     }
 
-    /// The slots in flight that the store has taken for this request.
+    /// The concurrency slots that the store has taken for this request.
     fn slots(&self, verdicts: &[Verdict], rulings: &[LimitRuling<'_>], passes: bool) -> SmallVec<[KeyHash; 2]> {
         let asked = self.batch().charges.iter().zip(verdicts).filter(|(_, verdict)| !verdict.is_exempt);
         let concurrent = asked.filter(|(charge, _)| matches!(charge.rule, Rule::Concurrent(_)));
@@ -223,11 +222,11 @@ impl<'p> Plan<'p, '_> {
         taken.map(|(charge, _)| charge.key).collect()
     }
 
-    /// What the outcome will settle. Of a denied request only shadows have something to settle.
+    /// What the outcome will settle. A denied request has only charges of shadow limits to settle.
     fn pending(&self, verdicts: &[Verdict], passes: bool) -> Option<Box<PendingOutcome>> {
         let route = self.outcome?;
         let charges = &self.batch().charges;
-        let mut reservations = SmallVec::new();
+        let mut pending = SmallVec::new();
         for (charge, verdict) in charges.iter().zip(verdicts).filter(|(_, verdict)| !verdict.is_exempt) {
             let PlannedLimit { limit: id, is_undisputed, .. } = self.limits[usize::from(charge.limit)];
             let limit = self.entry.policy.limit(id);
@@ -235,7 +234,7 @@ impl<'p> Plan<'p, '_> {
             if !waits || !(passes || verdict.charged.is_some()) {
                 continue;
             }
-            reservations.push(super::settle::PendingCharge {
+            pending.push(super::settle::PendingCharge {
                 limit: id,
                 key: charge.key,
                 items: charge.items.clone(),
@@ -245,11 +244,11 @@ impl<'p> Plan<'p, '_> {
         }
         let known_client = self.known_client.filter(|_| passes);
         let enrollment = self.device.enrollment.clone().filter(|_| passes);
-        Some(Box::new(PendingOutcome { route, reservations, known_client, enrollment }))
+        Some(Box::new(PendingOutcome { route, charges: pending, known_client, enrollment }))
     }
 }
 
-/// What orders the keys of one limit by how little is left.
+/// Orders the keys of one limit: the one with the least left comes first.
 fn left(verdict: &Verdict) -> (u64, std::cmp::Reverse<Option<Duration>>) {
     let remaining = verdict.standings.iter().map(|standing| standing.remaining).min();
     (remaining.unwrap_or(u64::MAX), std::cmp::Reverse(verdict.retry_after))

@@ -1,4 +1,4 @@
-//! What becomes of a request: the last word of the rules.
+//! The decision on a request.
 
 use std::time::Duration;
 
@@ -12,11 +12,11 @@ use crate::limit::LimitId;
 use crate::route::RouteId;
 use crate::route::UpstreamId;
 
-/// What becomes of a request.
+/// The decision on a request.
 #[derive(Clone, Debug)]
 pub enum Decision<'a> {
     Pass(Pass),
-    /// In a box: most requests pass, and what is handed on for them stays small.
+    /// In a box, so that the value for most requests, which pass, stays small.
     Deny(Box<Denial<'a>>),
 }
 
@@ -27,11 +27,11 @@ pub struct Pass {
     pub upstream: UpstreamId,
     /// The limit that delays it, and how long it is held before it is forwarded.
     pub delay: Option<(LimitId, Duration)>,
-    /// What that limit counts it under.
+    /// The key that this limit counts it under.
     pub delayed_key: Option<KeyHash>,
-    /// Slots in flight to give back when the answer is through.
+    /// Concurrency slots to give back when the answer ends.
     pub slots: SmallVec<[KeyHash; 2]>,
-    /// What waits for the outcome; `None`: nobody asks what the answer means.
+    /// What waits for the outcome; `None`: no limit counts by outcome.
     pub pending: Option<Box<PendingOutcome>>,
     pub report: LimitReports,
 }

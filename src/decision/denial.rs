@@ -15,44 +15,45 @@ use crate::limit::Detail;
 use crate::limit::LimitId;
 use crate::route::RouteId;
 
-/// A request that is answered here.
+/// A request that the gateway answers itself.
 #[derive(Clone, Debug)]
 pub struct Denial<'a> {
     pub route: Option<RouteId>,
     pub cause: DenialCause,
-    /// The limit that decided: of those that deny, the one with the longest wait; the first one where waits are equal.
-    /// A limit that denies because a part of its key is missing comes before them: no wait ends that.
+    /// The limit that decided: the severest of those that deny, then the one with the longest wait, then the first one.
+    /// Missing parts of a key have the longest wait, because no wait helps.
     pub limit: Option<LimitId>,
-    /// What that limit counts the request under, and how long until it would let it pass; `None` where no wait ends it.
-    /// Of a ban that begins it is nothing yet.
+    /// The key that this limit counts the request under.
     pub key: Option<KeyHash>,
+    /// How long until this limit lets the request pass. `None`: no wait helps. Zero for a ban that begins.
     pub wait: Option<Duration>,
-    /// How it is to look: that of the limit that decided, else of the route, else the general one. The most particular
-    /// one given counts whole; what it leaves open is as built in, not as a more general one says.
+    /// How the answer looks: the response of the limit that decided, else that of the route, else the general one. They are
+    /// not merged: what the chosen one leaves open is as built in.
     pub response: &'a DenyResponse,
-    /// What the limit that decided does beside denying.
+    /// What the limit that decided does besides denying.
     pub penalty: Penalty,
     /// The bans that begin with this denial.
     pub new_bans: SmallVec<[NewBan; 1]>,
-    /// Whether the limit that decided bans once it is clear that its slots do not come back; not said here.
+    /// Whether the limit that decided bans as soon as it is certain that its reservations are not given back. The gateway
+    /// sets this.
     pub is_suspect: bool,
-    /// Slots that shadow limits took, which are counted as if they were in force alone: to give back at once.
+    /// Slots that shadow limits took, as if each were the only limit in force. They are to be given back at once.
     pub slots: SmallVec<[KeyHash; 2]>,
-    /// What shadow limits charged that counts by outcome: there is none.
+    /// What shadow limits charged that count by outcome. A denied request has no outcome.
     pub pending: Option<Box<PendingOutcome>>,
     pub report: LimitReports,
 }
 
-/// What a denial is beside a denial.
+/// What a limit does besides denying.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum Penalty {
     #[default]
     None,
-    /// The key is banned, since before or from now on.
+    /// The key is banned, before this request or from now on.
     Ban,
-    /// The answer is held for so long.
+    /// The answer is held for this long.
     Tarpit(Duration),
-    /// The answer is a page whose proof of work buys one budget for this key.
+    /// The answer is a page. Its proof of work resets this key.
     Challenge(KeyHash),
 }
 
@@ -67,22 +68,22 @@ pub struct NewBan {
 /// Why a request is denied.
 #[derive(Clone, Debug, PartialEq)]
 pub enum DenialCause {
-    /// The client stands on a deny list: 403.
+    /// The client is on a deny list: 403.
     Listed { list: Arc<str> },
     /// The address of the client is banned: 403.
     Banned,
-    /// The route is for members of other lists only: 403.
+    /// `only` names no list with this client: 403.
     NotOnList,
-    /// A field was sent more often than anyone honest sends it: 400.
+    /// The client sent a field too often: 400.
     TooManyValues,
-    /// Limits deny it, in the order of the configuration. `retry_after` is the longest wait of those whose `headers`
-    /// show one: none at all for a limit that denies what is missing or begins a ban; `None` where no limit shows any.
+    /// Limits deny it, in the order of the configuration. `retry_after` is the longest wait of those whose `headers` show
+    /// one. It is zero where a part of the key is missing or a ban begins. `None`: no limit shows a wait.
     Limited { limits: SmallVec<[LimitId; 2]>, retry_after: Option<Duration> },
 }
 
 impl<'p> Denial<'p> {
-    /// Denied by the limit that would have delayed it for `span`, after which it may come again. What the request has
-    /// reserved, and what its limits said, stays with whoever held it.
+    /// Denied by the limit that would have delayed the request for `span`; after that the client may retry. Reservations and
+    /// reports of the request stay with the caller.
     pub fn instead_of_delay(policy: &'p Policy, route: Option<RouteId>, limit: LimitId, span: Duration) -> Self {
         let of_route = route.and_then(|route| policy.routes.get(route).deny_response.as_deref());
         let retry_after = (policy.limit(limit).headers != Detail::None).then_some(span);
@@ -91,7 +92,7 @@ impl<'p> Denial<'p> {
         Self { limit: Some(limit), wait: Some(span), ..Self::bare(route, cause, response) }
     }
 
-    /// Denied for this, and nothing more to say or to do.
+    /// A denial with a cause and nothing else.
     pub(super) fn bare(route: Option<RouteId>, cause: DenialCause, response: &'p DenyResponse) -> Self {
         Self {
             route,

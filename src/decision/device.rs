@@ -1,4 +1,4 @@
-//! Clients that are known by a device cookie: verified where the request is, no store is asked.
+//! Clients that are known by a device cookie. The cookie proves it, without a store.
 
 use std::fmt;
 
@@ -18,34 +18,34 @@ use crate::route::Route;
 use crate::route::RouteId;
 use crate::signing::KeyRing;
 
-/// What tells genuine device cookies from others.
+/// The keys that genuine device cookies are signed with.
 #[derive(Clone, Copy, Debug)]
 pub struct DeviceKeys<'a> {
     pub ring: &'a KeyRing,
     pub now: Timestamp,
 }
 
-/// Who becomes known by a cookie when the outcome is a success.
+/// A client that gets a device cookie when the outcome is a success.
 #[derive(Clone)]
 pub struct DeviceEnrollment {
-    /// Whose `known_clients` say for how long.
+    /// The route whose `known_clients` sets how long the cookie is valid.
     pub route: RouteId,
-    /// Whom the request named, in the spelling in which it is compared.
+    /// The user name in the request, in the spelling in which it is compared.
     pub name: Box<str>,
-    /// The device that was known already.
+    /// The device, if it was known before.
     pub device: Option<DeviceId>,
 }
 
-/// What the cookies of a request say.
+/// What the device cookies of a request prove.
 #[derive(Debug, Default)]
 pub(super) struct DeviceMatch {
     pub(super) is_known: bool,
     pub(super) enrollment: Option<DeviceEnrollment>,
 }
 
-/// Compares the device cookies of a request with each subject that it names. Nobody is known where one is missing, or
-/// where not all of them may have been seen.
-pub(super) fn matching(policy: &Policy, route: RouteId, source: &Source<'_>, by: DeviceKeys<'_>) -> DeviceMatch {
+/// Compares the device cookies of a request with each user name in it. The client is not known where the name is missing,
+/// or where the gateway may not have seen all names.
+pub(super) fn matching(policy: &Policy, route: RouteId, source: &Source<'_>, keys: DeviceKeys<'_>) -> DeviceMatch {
     let of = policy.routes.get(route);
     let Some(KnownClients { of: selector, by: KnownBy::Cookie, .. }) = &of.known_clients else {
         return DeviceMatch::default();
@@ -54,11 +54,11 @@ pub(super) fn matching(policy: &Policy, route: RouteId, source: &Source<'_>, by:
     if found.absent || found.values.iter().any(|name| name.is_empty()) {
         return DeviceMatch::default();
     }
-    let presented = DeviceCookies::read(source.head.headers);
-    let device = |name: &str| presented.find(by.ring, by.now, DeviceOwner { route: &of.name, name });
+    let cookies = DeviceCookies::read(source.head.headers);
+    let device = |name: &str| cookies.find(keys.ring, keys.now, DeviceOwner { route: &of.name, name });
     let devices: SmallVec<[_; 1]> = found.values.iter().map(|name| device(name)).collect();
     let enrollment = match (&found.values[..], &devices[..]) {
-        // Who names several users, or one that the application may not read, does not say which of them succeeds.
+        // With several names, or a name that the application may read otherwise, a success belongs to no certain user.
         ([name], [device]) if undisputed::part_is_undisputed(selector, source) => {
             Some(DeviceEnrollment { route, name: (&**name).into(), device: *device })
         }
@@ -68,18 +68,18 @@ pub(super) fn matching(policy: &Policy, route: RouteId, source: &Source<'_>, by:
 }
 
 impl DeviceMatch {
-    /// The device whose own budget counts; `None`: it is one of all those that nobody trusts.
+    /// The device that has a budget of its own; `None`: it shares the budget of all devices without a valid cookie.
     pub(super) fn id(&self) -> Option<DeviceId> {
         self.enrollment.as_ref()?.device
     }
 }
 
-/// Whether what tells clients of this route apart may stand in the body.
+/// Whether the user name that known clients of this route are remembered for may stand in the body.
 pub(super) fn reads_body(route: &Route) -> bool {
     route.known_clients.as_ref().is_some_and(|known| known.of.selector.needs_body())
 }
 
-/// Who somebody is does not belong into logs.
+/// Without the user name, which does not belong in logs.
 impl fmt::Debug for DeviceEnrollment {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("DeviceEnrollment").field("route", &self.route).finish_non_exhaustive()

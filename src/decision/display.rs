@@ -1,4 +1,4 @@
-//! A key told by its hash: as people may see it.
+//! Finds the readable form of a key by its hash.
 
 use super::Plan;
 use super::RoutedRequest;
@@ -11,10 +11,15 @@ use crate::key::KeyHash;
 use crate::limit::LimitId;
 
 impl Plan<'_, '_> {
-    /// The key that this request has under that limit and that hashes to `key`; `None`: it has no such key.
+    /// The key of this request under this limit that hashes to `key`; `None`: there is no such key.
     ///
-    /// Extracts the key once more: plans keep no values, and this is asked of few requests.
-    pub fn named(&self, Hashers { counted, shown }: &Hashers, limit: LimitId, key: KeyHash) -> Option<DisplayKey> {
+    /// Extracts the keys again: a plan keeps no values, and few requests need this.
+    pub fn display_key(
+        &self,
+        Hashers { counted, shown }: &Hashers,
+        limit: LimitId,
+        key: KeyHash,
+    ) -> Option<DisplayKey> {
         let RoutedRequest { policy, head, ref walk, .. } = self.entry;
         let limit = policy.limit(limit);
         with_source(policy, head, self.fields, walk, |source| {

@@ -1,4 +1,4 @@
-//! The first step: what the head of a request alone decides.
+//! The first step: decides what the head of a request alone decides.
 
 use http::header::CONTENT_TYPE;
 
@@ -32,21 +32,21 @@ pub struct RoutedRequest<'p, 'h> {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Admission {
     Ordinary,
-    /// No limit holds for it. `only` still does: it says who may come here at all.
+    /// No limit holds for it. `only` of a route still does.
     Allowed(ListId),
-    Refused(ListId),
-    /// The address of the client is banned. `only` comes before.
+    Denied(ListId),
+    /// The address of the client is banned. `only` is checked before.
     Banned,
 }
 
-/// Looks a request up in the lists and the route table.
+/// Looks up the lists and the routes of a request.
 pub fn enter<'p, 'h>(policy: &'p Policy, head: &'h RequestHead<'h>) -> RoutedRequest<'p, 'h> {
     let admission = admission(policy, head);
     RoutedRequest { policy, head, admission, device_keys: None, walk: walk(policy, head, BodyMethods::Known(&[])) }
 }
 
 impl<'h> RoutedRequest<'_, 'h> {
-    /// Has device cookies verified. Without it no device is known.
+    /// Verifies device cookies with these keys. `None`: no device is known.
     #[must_use]
     pub fn with_device_keys(self, device_keys: Option<DeviceKeys<'h>>) -> Self {
         Self { device_keys, ..self }
@@ -54,7 +54,7 @@ impl<'h> RoutedRequest<'_, 'h> {
 }
 
 impl RoutedRequest<'_, '_> {
-    /// The same where the address of the client is banned: that denies it, unless a list of `access` has decided already.
+    /// Denies the request where the address of the client is banned, unless a list of `access` has decided already.
     #[must_use]
     pub fn with_ban(self, is_banned: bool) -> Self {
         if is_banned && self.admission == Admission::Ordinary {
@@ -63,10 +63,10 @@ impl RoutedRequest<'_, '_> {
         self
     }
 
-    /// Whether a rule asks for something that may stand in the body: a key, a list that frees from a limit, or a
-    /// method that overrides the one sent. Worth asking only of a request that has a body.
+    /// Whether a rule needs something that may stand in the body: a key, a list in `unless`, or a method that overrides the
+    /// one sent. Makes sense only for a request with a body.
     pub fn needs_body(&self) -> bool {
-        if matches!(self.admission, Admission::Refused(_) | Admission::Banned) || self.bars() {
+        if matches!(self.admission, Admission::Denied(_) | Admission::Banned) || self.bars() {
             return false;
         }
         let limits_hold = self.admission == Admission::Ordinary;
@@ -78,7 +78,7 @@ impl RoutedRequest<'_, '_> {
         if limits_hold && routes.any(device::reads_body) {
             return true;
         }
-        // A method in the body may add routes; whether it adds rules is what matters.
+        // A method in the body may add routes. Only routes with rules matter.
         let widest = walk(self.policy, self.head, BodyMethods::Unknown);
         widest.collected.iter().filter(|route| !self.walk.collected.contains(route)).any(|&route| {
             let route = self.policy.routes.get(route);
@@ -86,12 +86,12 @@ impl RoutedRequest<'_, '_> {
         })
     }
 
-    /// The route the request goes by; `None`: the default upstream. Nothing in the body changes it.
+    /// The route that forwards the request; `None`: the default upstream. The body does not change it.
     pub fn route(&self) -> Option<RouteId> {
         self.walk.primary
     }
 
-    /// The same with the routes that the request may be read as taking once the fields of its body are known.
+    /// Adds the routes that the request may take by a method in its body.
     pub(super) fn with_body(self, fields: &BodyFields) -> Self {
         let widened = with_body_methods(self.head, fields, |methods| match methods {
             BodyMethods::Known([]) => None,
@@ -103,7 +103,7 @@ impl RoutedRequest<'_, '_> {
         }
     }
 
-    /// Whether one of the routes is for members of other lists only.
+    /// Whether one of the routes has `only`, and none of its lists holds the client.
     pub(super) fn bars(&self) -> bool {
         let collected = self.walk.collected.iter();
         let mut only = collected.filter_map(|&route| self.policy.routes.get(route).only.as_ref()).peekable();
@@ -116,7 +116,7 @@ impl RoutedRequest<'_, '_> {
     }
 }
 
-/// Hands on what the body says about the method. In a form that was not seen to its end it may say anything.
+/// Calls `then` with the methods that the body names. A form that was not read to its end may name any method.
 pub(super) fn with_body_methods<T>(
     head: &RequestHead<'_>,
     fields: &BodyFields,
@@ -128,8 +128,7 @@ pub(super) fn with_body_methods<T>(
     then(BodyMethods::Known(&body_overrides(fields)))
 }
 
-/// Frameworks look for the field in forms, some of them whatever the method is. Uploads of other kinds are not held to be
-/// forms.
+/// Frameworks look for the method field in forms, some of them for every method. Other kinds of uploads are no forms.
 fn may_hide_a_method(head: &RequestHead<'_>) -> bool {
     let mut kinds = header_values(head.headers, CONTENT_TYPE).peekable();
     let is_form = |kind: &str| {
@@ -151,5 +150,5 @@ fn admission(policy: &Policy, head: &RequestHead<'_>) -> Admission {
     if let Some(list) = policy.holding(&policy.access.allow, &source) {
         return Admission::Allowed(list);
     }
-    policy.touching(&policy.access.deny, &source).map_or(Admission::Ordinary, Admission::Refused)
+    policy.touching(&policy.access.deny, &source).map_or(Admission::Ordinary, Admission::Denied)
 }

@@ -1,4 +1,4 @@
-//! One limit asked about one key that an operator named, instead of all limits that a request meets.
+//! One limit and one key that an operator names, instead of all limits that a request meets.
 
 use std::borrow::Cow;
 use std::net::IpAddr;
@@ -27,18 +27,18 @@ use crate::limit::Rule;
 use crate::spelling::listed;
 use crate::spelling::nearest;
 
-/// One limit and one key of it: what a request would be charged that has this key and meets this limit alone.
+/// What a request would be charged that has this key and meets this limit alone.
 #[derive(Clone, Debug)]
 pub struct LimitQuery {
     pub limit: Arc<str>,
-    /// The selectors of the key. Their values are kept nowhere.
+    /// The selectors of the key, without their values.
     pub selectors: Vec<String>,
-    /// The key as people may see it.
+    /// The key as operators may see it.
     pub named: DisplayKey,
     pub key: KeyHash,
     /// The address of the client, where that is a part of the key.
     pub client: Option<IpAddr>,
-    /// With the cost that was asked for.
+    /// With the cost that the operator gave.
     pub rule: Rule,
     pub shadow: bool,
     items: Items,
@@ -46,14 +46,14 @@ pub struct LimitQuery {
     on_failure: OnFailure,
 }
 
-/// What is wrong with a question.
+/// What is wrong with a query.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 pub enum InvalidLimitQuery {
-    #[error("there is no limit of that name{}", meant(.near.as_deref()))]
+    #[error("there is no limit of that name{}", did_you_mean(.near.as_deref()))]
     NoSuchLimit { near: Option<String> },
-    #[error("the key of this limit has no such part; {}{}", consists(.parts), meant(.near.as_deref()))]
+    #[error("the key of this limit has no such part; {}{}", parts_of_key(.parts), did_you_mean(.near.as_deref()))]
     NoSuchPart { near: Option<String>, parts: Vec<String> },
-    #[error("no value for {}; {}", listed(&borrowed(.missing)), consists(.parts))]
+    #[error("no value for {}; {}", listed(&borrowed(.missing)), parts_of_key(.parts))]
     Missing { missing: Vec<String>, parts: Vec<String> },
     #[error("several values for `{0}`: a key has one of each part")]
     Repeated(String),
@@ -61,16 +61,15 @@ pub enum InvalidLimitQuery {
     NotAnAddress,
     #[error("{0}")]
     Cost(#[from] InvalidRule),
-    #[error("this limit counts requests in flight or different values, which cost 1 each")]
+    #[error("this limit counts concurrent requests or different values, which cost 1 each")]
     NoCost,
 }
 
 impl LimitQuery {
-    /// The limit of this name, and the key of these values: pairs of a selector and its value, in any order. Where
-    /// different values are counted, one of them may stand beside the key; otherwise it is the empty value, as for a
-    /// request that lacks it.
+    /// The limit of this name, and the key of these values: pairs of a selector and its value, in any order. A limit that
+    /// counts different values may get one of them too; without it the empty value counts, as for a request that lacks it.
     ///
-    /// `cost` is what is charged instead of what the limit says.
+    /// `cost` replaces the cost of the limit.
     pub fn new(
         policy: &Policy,
         limit: &str,
@@ -85,10 +84,10 @@ impl LimitQuery {
         };
         let selectors: Vec<_> = found.key.parts.iter().map(|part| operator::name_of(&part.selector)).collect();
         let keeps_case = |name: &str| keeps_case(policy, found, name);
-        let is_told_apart =
+        let is_distinct =
             |name: &str| found.distinct.as_ref().is_some_and(|part| operator::is_called(&part.selector, name));
-        let (told_apart, values): (Vec<_>, Vec<_>) = values.iter().cloned().partition(|(name, _)| is_told_apart(name));
-        let unclear = |error| match error {
+        let (distinct, values): (Vec<_>, Vec<_>) = values.iter().cloned().partition(|(name, _)| is_distinct(name));
+        let invalid = |error| match error {
             InvalidKeyValues::Unknown(name) => InvalidLimitQuery::NoSuchPart {
                 near: nearest(&name, &borrowed(&selectors)).map(str::to_owned),
                 parts: selectors.clone(),
@@ -97,11 +96,11 @@ impl LimitQuery {
             InvalidKeyValues::Repeated(name) => InvalidLimitQuery::Repeated(name),
             InvalidKeyValues::NotAnAddress => InvalidLimitQuery::NotAnAddress,
         };
-        let key = operator::key(&found.key, &values, keeps_case).map_err(unclear)?;
+        let key = operator::key(&found.key, &values, keeps_case).map_err(invalid)?;
         let item = found.distinct.as_ref().map(|part| {
             let spec = KeySpec { parts: vec![part.clone()] };
-            let value = if told_apart.is_empty() { Ok(empty()) } else { operator::key(&spec, &told_apart, keeps_case) };
-            Ok::<_, InvalidLimitQuery>(hasher.item(&value.map_err(unclear)?))
+            let value = if distinct.is_empty() { Ok(empty()) } else { operator::key(&spec, &distinct, keeps_case) };
+            Ok::<_, InvalidLimitQuery>(hasher.item(&value.map_err(invalid)?))
         });
         let client = values.iter().find(|(name, _)| matches!(name.parse(), Ok(Selector::ClientIp(_))));
         Ok(Self {
@@ -118,7 +117,7 @@ impl LimitQuery {
         })
     }
 
-    /// The one charge of it, for a store.
+    /// Its one charge, for a store.
     pub fn batch(&self) -> Batch<'_> {
         let charge = Charge {
             limit: 0,
@@ -133,25 +132,25 @@ impl LimitQuery {
         Batch { charges: [charge].into_iter().collect(), ..Batch::default() }
     }
 
-    /// Whether those are charged too that are denied.
+    /// Whether denied requests are charged too.
     pub fn counts_attempts(&self) -> bool {
         self.count == Count::Attempts
     }
 
-    /// Whether a hit takes a slot in flight, to be given back.
+    /// Whether a hit takes a concurrency slot, which is to be given back.
     pub fn is_in_flight(&self) -> bool {
         matches!(self.rule, Rule::Concurrent(_))
     }
 }
 
-/// The value that requests share which lack it.
+/// The value that is counted for requests that lack it.
 fn empty() -> Key {
     let mut key = Key::default();
     key.push(b"");
     key
 }
 
-/// Whether a route on which the limit stands captures under this name with case.
+/// Whether a route with this limit captures under this name with case.
 fn keeps_case(policy: &Policy, limit: &Limit, name: &str) -> bool {
     let stands = |ids: &[crate::limit::LimitId]| ids.iter().any(|&id| policy.limit(id).name == limit.name);
     let routes = policy.routes.routes.iter().filter(|route| stands(&route.limits));
@@ -171,13 +170,13 @@ fn with_cost(rule: &Rule, asked: Option<NonZeroU32>) -> Result<Rule, InvalidLimi
     Ok(rule)
 }
 
-fn meant(near: Option<&str>) -> String {
+fn did_you_mean(near: Option<&str>) -> String {
     near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default()
 }
 
-fn consists(parts: &[String]) -> String {
+fn parts_of_key(parts: &[String]) -> String {
     match parts {
-        [] => "its key is one for all, and takes no value".to_owned(),
+        [] => "its key has no parts, and takes no value".to_owned(),
         [only] => format!("its key is `{only}`"),
         several => format!("its key is {}", listed(&borrowed(several))),
     }

@@ -1,4 +1,4 @@
-//! Batches that borrow nothing: for a task of their own, or for another process.
+//! Batches that borrow nothing, for a task of their own or another process.
 
 use serde::Deserialize;
 use serde::Serialize;
@@ -14,7 +14,7 @@ use crate::limit::Count;
 use crate::limit::OnFailure;
 use crate::limit::Rule;
 
-/// A batch with rules of its own.
+/// A batch that owns its rules.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct OwnedBatch {
     charges: Vec<OwnedCharge>,

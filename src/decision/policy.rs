@@ -1,4 +1,4 @@
-//! Everything compiled: what a configuration means, immutable, held by each request from its start to its end.
+//! All rules of a configuration, compiled. Each request holds the policy that it started with to its end.
 
 use std::sync::Arc;
 
@@ -26,10 +26,10 @@ pub struct Policy {
     pub access: Access,
     /// Every limit of the configuration, each name once.
     pub limits: Vec<Limit>,
-    /// Those that hold for every request.
+    /// The limits that hold for every request.
     pub everywhere: Vec<LimitId>,
     pub routes: RouteTable,
-    /// Where a request goes that takes no route.
+    /// The upstream of requests without a route.
     pub upstream: UpstreamId,
     pub deny_response: DenyResponse,
     /// The names of the channels of `notify`, by `ChannelId`.
@@ -60,7 +60,8 @@ impl Policy {
         &self.lists[usize::from(id.0)]
     }
 
-    /// The limits for a request that takes these routes: those that hold everywhere, then each route's, each once.
+    /// The limits for a request that takes these routes, each once: first those that hold everywhere, then those of the
+    /// routes.
     pub(super) fn applicable(&self, routes: &[RouteId]) -> SmallVec<[LimitId; 8]> {
         let mut limits = SmallVec::from_slice(&self.everywhere);
         for &limit in routes.iter().flat_map(|&route| &self.routes.get(route).limits) {
@@ -71,11 +72,11 @@ impl Policy {
         limits
     }
 
-    /// Whether the key of a limit, the values it tells apart, or a list that frees from it, may stand in the body.
+    /// Whether the body may hold a part of the key of a limit, the values that it counts, or the value of a list in `unless`.
     pub(super) fn reads_body(&self, limit: LimitId) -> bool {
         let limit = self.limit(limit);
         let lists = limit.unless.iter().filter_map(|&list| self.list(list).of.as_ref());
-        // The method may be overridden there.
+        // A body may override the method.
         let parts = limit.key.parts.iter().chain(&limit.distinct).chain(lists);
         parts.into_iter().any(|part| part.selector.needs_body() || part.selector == Selector::Method)
     }
@@ -92,7 +93,7 @@ impl Policy {
                     inside |= is_member;
                     outside |= !is_member;
                 });
-                // Another value may stand in what was not seen.
+                // The part of the body that was not read may hold another value.
                 outside |= part.selector.needs_body() && !source.fields.is_fully_read();
                 match (inside, outside) {
                     (false, _) => Membership::None,
@@ -104,12 +105,12 @@ impl Policy {
         }
     }
 
-    /// The first of `lists` that holds everything a request presents: what frees a client, so nothing may be outside.
+    /// The first of `lists` that holds every value of a request. For lists that free a client: no value may be outside.
     pub(super) fn holding(&self, lists: &[ListId], source: &Source<'_>) -> Option<ListId> {
         lists.iter().copied().find(|&list| self.membership(list, source) == Membership::All)
     }
 
-    /// The first of `lists` that holds anything a request presents: what binds a client, so one value is enough.
+    /// The first of `lists` that holds any value of a request. For lists that deny a client: one value is enough.
     pub(super) fn touching(&self, lists: &[ListId], source: &Source<'_>) -> Option<ListId> {
         lists.iter().copied().find(|&list| self.membership(list, source) != Membership::None)
     }

@@ -3,14 +3,14 @@
 use crate::limit::LimitId;
 use crate::limit::Standings;
 
-/// What response headers, log and metrics say about the limits a request met.
+/// The limits that a request met.
 #[derive(Clone, Debug, Default)]
 pub struct LimitReports {
-    /// Each limit decided, in the order of the plan.
+    /// Each limit that decided, in the order of the plan.
     pub limits: Vec<LimitReport>,
 }
 
-/// How one limit decided, and where its key (the one with the least left) stands.
+/// How one limit decided, and the standing of its key with the least left.
 #[derive(Clone, Debug)]
 pub struct LimitReport {
     pub limit: LimitId,

@@ -1,4 +1,4 @@
-//! What is still to be told to the store when the application has answered.
+//! Turns the outcome of a request into settlements for the store.
 
 use smallvec::SmallVec;
 
@@ -16,12 +16,12 @@ use crate::route::RouteId;
 /// What waits for the outcome of a request that passed. Settled exactly once.
 #[derive(Clone, Debug)]
 pub struct PendingOutcome {
-    /// Whose `outcome` says what the answer means.
+    /// The route whose `outcome` classifies the answer.
     pub route: RouteId,
-    pub(super) reservations: SmallVec<[PendingCharge; 2]>,
-    /// The client, and whose `known_clients` it joins when the outcome is a success.
+    pub(super) charges: SmallVec<[PendingCharge; 2]>,
+    /// The client that is known after a success, and the route whose `known_clients` says so.
     pub(super) known_client: Option<(RouteId, KnownClientKey)>,
-    /// Who is given a device cookie when the outcome is a success.
+    /// The client that gets a device cookie after a success.
     pub enrollment: Option<DeviceEnrollment>,
 }
 
@@ -32,19 +32,19 @@ pub(super) struct PendingCharge {
     pub key: KeyHash,
     pub items: Items,
     pub charged: Option<Charged>,
-    /// The request has no other key under this limit, and nobody doubts that it has this one.
+    /// The request has no other key under this limit, and the application certainly reads this one.
     pub may_reset: bool,
 }
 
 impl PendingOutcome {
-    /// What an outcome means for the store. Without one, which is when the request reached the application and what
-    /// came of that cannot be told, whatever counts is counted.
+    /// What an outcome means for the store. `None`: the request reached the application, and its outcome cannot be known.
+    /// Then every charge counts.
     ///
-    /// A key is reset only by a request that named it for every reader, and no other one under that limit: whoever succeeds
-    /// as one user must not clear another's failures.
+    /// Only a request with one undisputed key under a limit may reset that key: a success as one user must not reset the
+    /// failures of another.
     pub fn settlements<'p>(&'p self, policy: &'p Policy, outcome: Option<Outcome>) -> SmallVec<[Settlement<'p>; 4]> {
         let mut settlements = SmallVec::new();
-        for PendingCharge { limit, key, items, charged, may_reset } in &self.reservations {
+        for PendingCharge { limit, key, items, charged, may_reset } in &self.charges {
             let limit = policy.limit(*limit);
             if outcome.is_some() && limit.reset_on == outcome && *may_reset {
                 settlements.push(Settlement::Reset { key: *key, charged: charged.as_ref() });

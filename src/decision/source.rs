@@ -1,4 +1,4 @@
-//! What selectors read from, for a request that takes these routes.
+//! Gathers what selectors read from.
 
 use smallvec::SmallVec;
 
@@ -9,7 +9,7 @@ use crate::request::BodyFields;
 use crate::request::RequestHead;
 use crate::route::Walk;
 
-/// Hands on everything that selectors read from, for a request that takes these routes.
+/// Calls `then` with everything that selectors read from, for a request that takes the routes of `walk`.
 pub(super) fn with_source<T>(
     policy: &Policy,
     head: &RequestHead<'_>,

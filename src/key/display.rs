@@ -1,4 +1,4 @@
-//! Keys as people may see them: which selectors, and of the values no more than the place allows.
+//! Keys for logs and operators: the selectors, and as much of the values as each place allows.
 
 use std::net::IpAddr;
 
@@ -9,31 +9,31 @@ use super::KeyHasher;
 use super::KeySpec;
 use super::Selector;
 
-/// A key that can be shown, and cannot be used.
+/// A key in a form that can be shown.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct DisplayKey {
-    /// Each selector, and of its value no more than tells one from another. May be written down anywhere.
+    /// Each selector with its masked value, which only distinguishes it from others. May be written anywhere.
     pub masked: Vec<(String, String)>,
-    /// The same with addresses and names of users in clear, for whoever may lift a ban. Stays in this process: what was
-    /// read from elsewhere has none.
+    /// The same with addresses and user names in clear, for operators who may lift a ban. Never leaves this process, so a
+    /// key from another gateway has none.
     pub clear: Option<Vec<(String, String)>>,
-    /// The network, where the key is the address of a client and nothing else. Stays in this process too.
+    /// The network, where the key is only the address of a client. Never leaves this process either.
     pub address: Option<IpNet>,
 }
 
 impl DisplayKey {
-    /// `key` is one of `spec`: as many parts, in the same order. `shown` makes the digits by which masks differ.
+    /// `key` has the parts of `spec`, in the same order. `shown` makes the digits that distinguish masks.
     pub fn of(spec: &KeySpec, key: &Key, shown: &KeyHasher) -> Self {
         let mut named = Self::default();
         let mut clear = Vec::with_capacity(spec.parts.len());
         for (part, value) in spec.parts.iter().zip(key.parts()) {
-            let (masked, told) = match &part.selector {
+            let (masked, in_clear) = match &part.selector {
                 Selector::ClientIp(_) => {
                     let network = network(value);
                     named.address = network.filter(|_| spec.parts.len() == 1);
                     network.map(|network| (mask_network(network), plain(network))).unwrap_or_default()
                 }
-                // No value of a client's own.
+                // These values say nothing about a client.
                 Selector::Host | Selector::Method | Selector::Path | Selector::Route => (text(value), text(value)),
                 selector if names_a_user(selector) => (mask(value, 1, Some(shown)), text(value)),
                 selector => {
@@ -44,25 +44,25 @@ impl DisplayKey {
                 }
             };
             named.masked.push((part.selector.to_string(), masked));
-            clear.push((part.selector.to_string(), told));
+            clear.push((part.selector.to_string(), in_clear));
         }
         named.clear = Some(clear);
         named
     }
 
-    /// `client_ip=198.51.*.* param.username=a***1f3c`: all of it on one line; nothing of a key that is one for all.
+    /// `client_ip=198.51.*.* param.username=a***1f3c`, on one line. Empty for a key without parts.
     pub fn masked_words(&self) -> String {
         let words: Vec<_> = self.masked.iter().map(|(selector, value)| format!("{selector}={value}")).collect();
         words.join(" ")
     }
 
-    /// For whoever may lift a ban.
-    pub fn told(&self) -> &[(String, String)] {
+    /// The values for operators who may lift a ban.
+    pub fn for_operators(&self) -> &[(String, String)] {
         self.clear.as_deref().unwrap_or(&self.masked)
     }
 }
 
-/// Whoever knows the value may be able to use it. What calls itself so in a form is taken at its word.
+/// Whether knowing the value may be enough to use it, by the selector or by the name of the field.
 fn may_hold_a_secret(selector: &Selector) -> bool {
     match selector {
         Selector::Bearer | Selector::Cookie(_) | Selector::Header(_) => true,
@@ -73,12 +73,12 @@ fn may_hold_a_secret(selector: &Selector) -> bool {
     }
 }
 
-/// It is short enough to be guessed: whoever reads a log could try guesses against digits of a hash.
+/// Whether the value may be short enough to guess: a reader of the log could try guesses against digits of a hash.
 fn may_hold_a_password(selector: &Selector) -> bool {
     named_by_client(selector).is_some_and(|name| contains_any(name, &["pass", "pwd", "secret", "code", "pin", "otp"]))
 }
 
-/// The name of a field that a client may put what it likes in.
+/// The name of a field that holds free text of the client.
 fn named_by_client(selector: &Selector) -> Option<&str> {
     match selector {
         Selector::Query(name)
@@ -91,7 +91,7 @@ fn named_by_client(selector: &Selector) -> Option<&str> {
     }
 }
 
-/// A field by which somebody says who they are.
+/// Whether the field holds a user name.
 fn names_a_user(selector: &Selector) -> bool {
     match selector {
         Selector::BasicUser => true,
@@ -111,13 +111,13 @@ fn text(value: &[u8]) -> String {
     String::from_utf8_lossy(value).into_owned()
 }
 
-/// An address, or a network with the length of its prefix.
+/// An address, or a network with its prefix length.
 fn plain(network: IpNet) -> String {
     if network.prefix_len() == network.max_prefix_len() { network.addr().to_string() } else { network.to_string() }
 }
 
-/// The first letters, three asterisks, however long it is, and some digits that tell it from others: `a***1f3c`. Nothing
-/// of what is empty.
+/// The first letters, three asterisks for any length, and digits that distinguish it from other values: `a***1f3c`. Empty for
+/// an empty value.
 fn mask(value: &[u8], letters: usize, shown: Option<&KeyHasher>) -> String {
     if value.is_empty() {
         return String::new();
@@ -128,7 +128,7 @@ fn mask(value: &[u8], letters: usize, shown: Option<&KeyHasher>) -> String {
     format!("{start}***{digits}")
 }
 
-/// The net of a `client_ip` in a key: the length of its prefix, then its address.
+/// The network of a `client_ip` in a key: the prefix length, then the address.
 fn network(value: &[u8]) -> Option<IpNet> {
     let (prefix, octets) = value.split_first()?;
     let (address, bits) = match octets.len() {
@@ -209,10 +209,10 @@ mod tests {
         let [alice, anna] = ["alice", "anna"].map(|name| shown(7, "param.username", name));
         assert!(alice != anna && alice.starts_with("a***") && alice.len() == 8, "{alice} {anna}");
         assert_eq!(shown(7, "form.user", "alice"), alice, "one name has one mask wherever it stands");
-        assert_ne!(shown(8, "param.username", "alice"), alice, "nobody else can compute it");
+        assert_ne!(shown(8, "param.username", "alice"), alice, "without the secret the mask cannot be computed");
         assert_ne!(shown(7, "bearer", "abc"), shown(7, "bearer", "abd"));
         for guessable in ["param.password", "form.pin", "json.otp", "query.code"] {
-            assert_eq!(shown(7, guessable, "1234"), "***", "whoever reads a log could try all of them");
+            assert_eq!(shown(7, guessable, "1234"), "***", "a reader of the log could try all of them");
         }
     }
 
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_may_lift_a_ban_sees_addresses_and_names_of_users_and_no_secret() {
+    fn operators_who_may_lift_a_ban_see_addresses_and_user_names_and_no_secret() {
         let selectors = ["client_ip", "param.username", "json.user.email", "param.user_password", "bearer", "query.q"];
         let address = ip("198.51.100.7", 32);
         let values: [&[u8]; 6] = [&address, b"alice", b"a@example.com", b"hunter2", b"abc", b"term"];
@@ -236,10 +236,10 @@ mod tests {
             key.push(value);
         }
         let named = DisplayKey::of(&spec, &key, &KeyHasher::new([7; 16]));
-        let told: Vec<&str> = named.told().iter().map(|(_, value)| &**value).collect();
-        assert_eq!(told[..4], ["198.51.100.7", "alice", "a@example.com", "***"]);
-        assert!(told[4].starts_with("***") && told[5].starts_with("t***"), "{told:?}");
+        let shown: Vec<&str> = named.for_operators().iter().map(|(_, value)| &**value).collect();
+        assert_eq!(shown[..4], ["198.51.100.7", "alice", "a@example.com", "***"]);
+        assert!(shown[4].starts_with("***") && shown[5].starts_with("t***"), "{shown:?}");
         let elsewhere = DisplayKey { clear: None, ..named };
-        assert!(elsewhere.told()[1].1.starts_with("a***"));
+        assert!(elsewhere.for_operators()[1].1.starts_with("a***"));
     }
 }

@@ -2,13 +2,13 @@
 
 use smallvec::SmallVec;
 
-/// The values of one key, each behind its length, so that no two different tuples are the same key.
+/// The values of one key, each after its length, so that different values never make the same key.
 #[derive(Clone, Debug, Default, Eq, Hash, PartialEq)]
 pub struct Key(SmallVec<[u8; 40]>);
 
 impl Key {
     pub fn push(&mut self, part: &[u8]) {
-        // Seven bits of the length a byte, the least first; the last byte is below 128.
+        // Seven bits of the length in each byte, the lowest first. The last byte is below 128.
         let mut length = part.len();
         while length >= 0x80 {
             self.0.push(length.to_le_bytes()[0] | 0x80);
@@ -22,7 +22,7 @@ impl Key {
         &self.0
     }
 
-    /// The parts that were pushed, in their order.
+    /// The parts, in the order in which they were pushed.
     pub fn parts(&self) -> impl Iterator<Item = &[u8]> {
         let mut rest = &self.0[..];
         std::iter::from_fn(move || {

@@ -1,4 +1,4 @@
-//! Selectors applied to a request: the keys it is counted under.
+//! Applies selectors to a request, and makes the keys that it is counted under.
 
 use std::borrow::Cow;
 use std::net::IpAddr;
@@ -30,25 +30,25 @@ use crate::request::query::query_values;
 pub struct Source<'a> {
     pub head: &'a RequestHead<'a>,
     pub fields: &'a BodyFields,
-    /// The names of the routes the request may be read as taking.
+    /// The names of the routes that the request may take.
     pub routes: &'a [&'a str],
     /// What the patterns of those routes captured.
     pub captures: &'a [Capture<'a>],
-    /// Whose device cookie is valid for whom the request names.
+    /// The device whose cookie is valid for the user name in the request.
     pub device: Option<DeviceId>,
 }
 
-/// A segment that a path pattern captured: its name there, and the value in the request.
+/// A segment that a path pattern captured: its name in the pattern, and its value in the request.
 pub type Capture<'a> = (&'a str, Cow<'a, str>);
 
 /// All captures of one request.
 pub type Captures<'a> = SmallVec<[Capture<'a>; 2]>;
 
-/// The keys of one request under one specification: several when a field was sent several times.
+/// The keys of one request under one specification. Several when the client sent a field several times.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct ExtractedKeys {
     pub keys: SmallVec<[ExtractedKey; 1]>,
-    /// Whether a part is not in the request, unreadable, or was sent empty.
+    /// Whether a part is missing, unreadable, or empty.
     pub absent: bool,
 }
 
@@ -59,15 +59,15 @@ pub struct ExtractedKey {
     pub missing: bool,
 }
 
-/// The values of one part: different from each other, at least one.
+/// The different values of one part. There is at least one.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct PartValues<'a> {
     pub values: SmallVec<[Cow<'a, str>; 2]>,
-    /// Whether the part is not in the request, unreadable, or was sent empty.
+    /// Whether the part is missing, unreadable, or empty.
     pub absent: bool,
 }
 
-/// A field was sent more often than anyone honest sends it.
+/// The client sent a field more often than an honest client does.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
 #[error("a field was sent more than {MAX_VALUES} times")]
 pub struct TooManyValues;
@@ -75,7 +75,7 @@ pub struct TooManyValues;
 /// More values than this of one field are an attack, not a form.
 pub const MAX_VALUES: usize = 8;
 
-/// Two fields sent as often as that; what multiplies further is an attack too.
+/// Two fields sent that often. More combinations are an attack too.
 pub const MAX_KEYS: usize = MAX_VALUES * MAX_VALUES;
 
 /// Every key that `spec` makes of a request: all combinations of the values of its parts.
@@ -106,7 +106,7 @@ pub fn keys(spec: &KeySpec, source: &Source<'_>) -> Result<ExtractedKeys, TooMan
     Ok(extracted)
 }
 
-/// The values that `distinct` tells apart, as they are compared.
+/// The values that `distinct` counts, as they are compared.
 pub fn distinct(part: &KeyPart, source: &Source<'_>) -> Result<SmallVec<[Key; 1]>, TooManyValues> {
     let spec = KeySpec { parts: vec![part.clone()] };
     Ok(keys(&spec, source)?.keys.into_iter().map(|found| found.key).collect())
@@ -119,8 +119,8 @@ pub fn client(prefix: Prefix, source: &Source<'_>) -> Key {
     key
 }
 
-/// The values of one part of a key. A part that is not there is the empty value; so is one that may have been
-/// missed because the body was not seen whole, beside those that were found.
+/// The values of one part of a key. A missing part has the empty value. Where the body was not read whole, a part of it has
+/// the empty value in addition to those found.
 pub fn values<'a>(part: &'a KeyPart, source: &Source<'a>) -> Result<PartValues<'a>, TooManyValues> {
     if source.head.path.may_be_any() && matches!(part.selector, Selector::Path | Selector::Capture(_)) {
         return Err(TooManyValues);
@@ -128,14 +128,14 @@ pub fn values<'a>(part: &'a KeyPart, source: &Source<'a>) -> Result<PartValues<'
     let mut values: SmallVec<[Cow<'a, str>; 2]> = SmallVec::new();
     let mut is_repeated = false;
     each_value(part, source, &mut |value| {
-        // One beyond the bound tells enough.
+        // One value beyond the bound is enough to deny.
         if values.contains(&value) {
             is_repeated = true;
         } else if values.len() <= MAX_VALUES {
             values.push(value);
         }
     });
-    // A key is charged once for a request, which must not try the same name twice.
+    // A request is charged once for each key, so it must not try one name twice.
     let is_done_twice = is_repeated && part.selector.needs_body() && source.fields.is_multicall();
     if values.len() > MAX_VALUES || is_done_twice {
         return Err(TooManyValues);
@@ -149,8 +149,7 @@ pub fn values<'a>(part: &'a KeyPart, source: &Source<'a>) -> Result<PartValues<'
     Ok(PartValues { values, absent })
 }
 
-/// Hands on every value of a part that is in the request, in the spelling in which it is compared, repeated ones
-/// repeatedly.
+/// Calls `found` with every value of a part, in the spelling in which it is compared, also with repeated values.
 pub fn each_value<'a>(part: &'a KeyPart, source: &Source<'a>, found: &mut dyn FnMut(Cow<'a, str>)) {
     each_as_sent(&part.selector, source, &mut |value| found(part.spelt(value)));
 }
@@ -180,7 +179,7 @@ fn each_as_sent<'a>(selector: &'a Selector, source: &Source<'a>, found: &mut dyn
         Selector::Host => found(Cow::Borrowed(head.host.as_str())),
         Selector::Method => {
             found(upper_case(head.method.as_str()));
-            // Another method is another budget, but not for the same act.
+            // Requests with another method have another key, but an override must not give one act two budgets.
             for overrides in [head_overrides(head), body_overrides(fields)] {
                 methods_in(&overrides).for_each(|method| found(Cow::Owned(method.to_ascii_uppercase())));
             }
@@ -201,10 +200,10 @@ impl ExtractedKey {
     }
 }
 
-/// What devices without a valid cookie are counted under, all together.
+/// The one value for all devices without a valid cookie.
 const UNTRUSTED: &str = "untrusted";
 
-/// The prefix and the address cut to it: a wider net is another key.
+/// The prefix, then the address cut to it: the same address under another prefix is another key.
 pub(super) fn encode(prefix: Prefix, client: ClientIp) -> SmallVec<[u8; 17]> {
     let mut encoded = SmallVec::new();
     match prefix.cut(client) {

@@ -1,4 +1,4 @@
-//! Keys as stores and logs know them: keyed hashes, from which nobody learns a value.
+//! Keyed hashes of keys for stores and logs. They do not reveal a value.
 
 use std::hash::Hasher;
 
@@ -9,22 +9,22 @@ use siphasher::sip128::SipHasher24;
 
 use super::Key;
 
-/// A keyed hash of a limit's name and a key: what stores count under.
+/// A keyed hash of the name of a limit and a key. Stores count under it.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, Hash, Ord, PartialEq, PartialOrd, Serialize)]
 pub struct KeyHash(pub u128);
 
-/// Hashes keys with a secret, so that nobody outside can choose keys that collide.
+/// Hashes keys with a secret, so that no client can choose keys that collide.
 #[derive(Clone)]
 pub struct KeyHasher {
     secret: [u8; 16],
 }
 
-/// The two that a store has.
+/// The two hashers of a store.
 #[derive(Clone, Debug)]
 pub struct Hashers {
-    /// What it counts keys under.
+    /// For the keys that the store counts under.
     pub counted: KeyHasher,
-    /// What people are shown of them.
+    /// For the hashes that operators see.
     pub shown: KeyHasher,
 }
 
@@ -33,9 +33,9 @@ impl KeyHasher {
         Self { secret }
     }
 
-    /// The same for all gateways that count under one prefix in one Redis, so that they need agree on nothing.
+    /// The same for all gateways with one prefix in one Redis, so that they need not exchange a secret.
     ///
-    /// Whoever knows the prefix can compute such hashes: tables of this process that strangers fill are kept under
+    /// Everyone who knows the prefix can compute these hashes. Tables of this process that clients fill therefore use
     /// [`KeyHasher::rehash`].
     pub fn shared(prefix: &str) -> Self {
         let mut hasher = SipHasher24::new_with_key(b"portcullis-redis");
@@ -43,7 +43,7 @@ impl KeyHasher {
         Self { secret: hasher.finish128().as_u128().to_le_bytes() }
     }
 
-    /// A hash of a hash that others can compute, which they cannot.
+    /// Hashes with this secret a hash that others can compute.
     #[must_use]
     pub fn rehash(&self, hash: KeyHash) -> KeyHash {
         let mut hasher = SipHasher24::new_with_key(&self.secret);
@@ -51,26 +51,24 @@ impl KeyHasher {
         KeyHash(hasher.finish128().as_u128())
     }
 
-    /// Counters belong to a limit by its name: the same key under two limits is two hashes.
+    /// The same key has another hash under each limit, by the name of the limit.
     pub fn hash(&self, limit: &str, key: &Key) -> KeyHash {
         let mut hasher = SipHasher24::new_with_key(&self.secret);
-        // The name behind its length, as every part of the key is.
+        // The name comes after its length, like every part of the key.
         hasher.write_u64((limit.len() as u64).to_le());
         hasher.write(limit.as_bytes());
         hasher.write(key.as_bytes());
         KeyHash(hasher.finish128().as_u128())
     }
-}
 
-impl KeyHasher {
-    /// Four hexadecimal digits that tell a value from another one with the same mask.
+    /// Four hexadecimal digits that distinguish values with the same mask.
     pub fn digits(&self, value: &[u8]) -> String {
         let mut hasher = SipHasher24::new_with_key(&self.secret);
         hasher.write(value);
         format!("{:04x}", hasher.finish128().h2 & 0xffff)
     }
 
-    /// A value that is told apart from others under one key.
+    /// One of the different values that are counted under a key.
     pub fn item(&self, value: &Key) -> u64 {
         let mut hasher = SipHasher24::new_with_key(&self.secret);
         hasher.write(value.as_bytes());

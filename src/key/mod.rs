@@ -1,4 +1,4 @@
-//! What is counted: keys of one or several parts, each yielded by a selector.
+//! Keys that requests are counted under. A selector yields each part of a key.
 
 pub mod display;
 pub mod encoding;

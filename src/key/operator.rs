@@ -1,4 +1,4 @@
-//! Keys of values that a person wrote, instead of a request.
+//! Keys of values that an operator wrote, in place of a request.
 
 use std::borrow::Cow;
 use std::net::IpAddr;
@@ -15,19 +15,19 @@ use crate::client::ClientIp;
 /// Why values make no key.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum InvalidKeyValues {
-    /// No part of the key is called so.
+    /// The key has no part of this name.
     Unknown(String),
-    /// These parts have no value, and no two parts one value.
+    /// These parts have no value.
     Missing(Vec<String>),
     Repeated(String),
-    /// What was given for `client_ip` is no address.
+    /// The value of `client_ip` is no address.
     NotAnAddress,
 }
 
-/// The key of these values, each under its selector, in any order, in the spelling in which requests are counted.
+/// The key of these pairs of a selector and a value, in any order, in the spelling in which requests are counted.
 ///
-/// The empty value is the one that requests without that part share. `keeps_case` says whether what a path captured
-/// under a name is compared with case.
+/// The empty value stands for requests without that part. `keeps_case` says whether a segment that a path captures under a
+/// name is compared with case.
 pub fn key<'v>(
     spec: &KeySpec,
     values: &[(Cow<'v, str>, Cow<'v, str>)],
@@ -37,7 +37,7 @@ pub fn key<'v>(
         if !spec.parts.iter().any(|part| is_called(&part.selector, name)) {
             return Err(InvalidKeyValues::Unknown(name.clone().into_owned()));
         }
-        // Names of headers differ in case and are the same.
+        // Header names are equal whatever their case.
         let same = |other: &str| other == name || other.parse::<Selector>().ok() == name.parse::<Selector>().ok();
         if values[..position].iter().any(|(other, _)| same(other)) {
             return Err(InvalidKeyValues::Repeated(name.clone().into_owned()));
@@ -66,12 +66,12 @@ pub fn key<'v>(
     Ok(key)
 }
 
-/// How a part of a key is called: its selector, whatever its options.
+/// The name of a part of a key: its selector without options.
 pub fn name_of(selector: &Selector) -> String {
     selector.to_string()
 }
 
-/// Whether this is a name of that selector.
+/// Whether `name` is a name of this selector.
 pub fn is_called(selector: &Selector, name: &str) -> bool {
     match (selector, name.parse::<Selector>()) {
         (Selector::ClientIp(_), Ok(Selector::ClientIp(_))) => true,

@@ -22,7 +22,7 @@ pub enum Selector {
     Json(Box<str>),
     /// A dotted path of elements, which may begin anywhere.
     Xml(Box<str>),
-    /// A field wherever it stands: query, form, top level of JSON, or any element of XML.
+    /// A field in the query, a form, the top level of JSON, or any element of XML.
     Param(Box<str>),
     Bearer,
     BasicUser,
@@ -30,12 +30,12 @@ pub enum Selector {
     Method,
     Path,
     Route,
-    /// The id of a device cookie that is valid for whom the request names, or one word for all others.
+    /// The id of a device cookie that is valid for the user name in the request, or one word for all others.
     Device,
 }
 
 impl Selector {
-    /// Every way to write a selector, for messages and editors. What ends in a dot needs a name.
+    /// Every form of a selector, for messages and editors. A form that ends in a dot needs a name.
     pub const FORMS: [&str; 16] = [
         "client_ip",
         "header.",
@@ -55,12 +55,12 @@ impl Selector {
         "device",
     ];
 
-    /// Whether the value may stand in the body.
+    /// Whether the body may hold the value.
     pub fn needs_body(&self) -> bool {
         matches!(self, Self::Form(_) | Self::Json(_) | Self::Xml(_) | Self::Param(_))
     }
 
-    /// Whether values are brought to the one spelling for names unless told otherwise.
+    /// Whether values are normalised like names by default.
     pub fn normalises(&self) -> bool {
         matches!(self, Self::Form(_) | Self::Json(_) | Self::Xml(_) | Self::Param(_) | Self::BasicUser)
     }

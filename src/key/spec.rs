@@ -9,14 +9,14 @@ use crate::request::nul;
 use crate::request::text::local_part;
 use crate::request::text::normalise;
 
-/// Which values of a request make one key. Without parts it is one key for all.
+/// The parts of a key. Without parts all requests share one key.
 #[derive(Clone, Debug, Default, Eq, Hash, PartialEq)]
 pub struct KeySpec {
     pub parts: Vec<KeyPart>,
 }
 
 impl KeySpec {
-    /// Whether a part may stand in the body.
+    /// Whether the body may hold a part.
     pub fn needs_body(&self) -> bool {
         self.parts.iter().any(|part| part.selector.needs_body())
     }
@@ -29,20 +29,19 @@ pub struct KeyPart {
     pub spelling: Spelling,
 }
 
-/// In which spelling values are compared.
+/// The spelling in which values are compared.
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
 pub enum Spelling {
-    /// The one for names where people type them, and what is sent elsewhere.
+    /// Normalised where people type names, and as sent elsewhere.
     #[default]
     Usual,
-    /// That of names, and of a mail address only what stands before the `@`.
+    /// Normalised like a name, and cut before the `@` of a mail address.
     LocalPart,
     AsSent,
 }
 
 impl KeyPart {
-    /// The spelling in which a value that an operator wrote, in a list or on a command line, is compared with what
-    /// this part yields of a request.
+    /// A value that an operator wrote, in a list or on a command line, in the spelling that this part yields for requests.
     pub fn as_compared<'v>(&self, value: &'v str) -> Cow<'v, str> {
         let value = nul::before(value);
         match &self.selector {

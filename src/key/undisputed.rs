@@ -1,5 +1,5 @@
-//! Whether a request leaves no doubt whose key it has. A success is credited to nobody else: it clears no failures, and
-//! makes nobody known, under a name that the application may not have seen.
+//! Whether every application reads the same key in a request. Otherwise a success must not reset failures or make a client
+//! known, because it may belong to another user name.
 
 use http::Method;
 
@@ -12,19 +12,19 @@ use super::extract;
 use crate::request::query::query_is_unambiguous;
 use crate::request::query::query_values;
 
-/// Whether every part of a key is.
+/// Whether every part of a key is undisputed.
 pub fn is_undisputed(key: &KeySpec, source: &Source<'_>) -> bool {
     key.parts.iter().all(|part| part_is_undisputed(part, source))
 }
 
-/// Whether every application reads this part alike: it stands in one place, once, under the very name that is asked for,
-/// and nothing was cut off it.
+/// Whether every application reads the same value of this part: it stands in one place, once, under exactly this name, and
+/// nothing was cut off.
 pub fn part_is_undisputed(part: &KeyPart, source: &Source<'_>) -> bool {
     is_read_alike(part, source) && is_whole(part, source)
 }
 
-/// Whether its value is the whole name. Failures of `alice` and of `alice@example.com` are counted as one, but who
-/// succeeds as `alice@elsewhere.example` may be another alice.
+/// Whether the value is the whole name. Failures of `alice` and of `alice@example.com` are counted together, but a success of
+/// `alice@elsewhere.example` may be that of another user.
 fn is_whole(part: &KeyPart, source: &Source<'_>) -> bool {
     if part.spelling != Spelling::LocalPart {
         return true;
@@ -35,7 +35,7 @@ fn is_whole(part: &KeyPart, source: &Source<'_>) -> bool {
 
 fn is_read_alike(part: &KeyPart, source: &Source<'_>) -> bool {
     let Source { head, fields, .. } = *source;
-    // Some read no body that comes with another method.
+    // Some applications read no body of other methods.
     let posts = *head.method == Method::POST;
     match &part.selector {
         Selector::Query(name) => query_is_unambiguous(head.query, name),

@@ -1,4 +1,4 @@
-//! What happens to a request beyond a limit.
+//! What a limit does with a request beyond it.
 
 use std::time::Duration;
 
@@ -9,25 +9,25 @@ use http::StatusCode;
 
 use super::Ladder;
 
-/// What a limit does when it is reached, and who is told.
+/// What a limit does when it is reached, and which channels it notifies.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Then {
     pub action: Action,
     pub notify: Vec<ChannelId>,
 }
 
-/// What becomes of a request beyond a limit.
+/// What a limit does with a request beyond it.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Action {
-    /// Denied, with a response of its own or the route's.
+    /// Denies it, with a response of its own or that of the route.
     Deny(Option<Box<DenyResponse>>),
-    /// Held for so long, then forwarded.
+    /// Holds it for this long, then forwards it.
     Delay(Duration),
-    /// Held for so long, then denied.
+    /// Holds it for this long, then denies it.
     Tarpit(Duration),
-    /// The key is denied for a while, whatever was counted.
+    /// Bans the key: denies it for a while, whatever was counted.
     Ban(Ladder),
-    /// Denied with a page whose proof of work buys one budget.
+    /// Denies it with a page. A proof of work resets the key.
     Challenge,
 }
 
@@ -35,7 +35,7 @@ pub enum Action {
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct ChannelId(pub u16);
 
-/// How severe an action is; the severest of those that apply decides.
+/// How severe an action is. The severest of several actions decides.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub enum ActionSeverity {
     Delay,
@@ -63,20 +63,20 @@ impl Default for Action {
     }
 }
 
-/// How a denial looks. What is `None` is as everywhere else: 429 with the built-in page or problem document.
+/// How a denial looks. `None` means the default: 429 with the built-in page or problem document.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct DenyResponse {
     pub status: Option<StatusCode>,
     pub body: Option<DenyBody>,
     pub headers: Vec<(HeaderName, HeaderValue)>,
-    /// `Location`; the status is 303 unless another is given.
+    /// `Location`. The status is then 303 unless another is given.
     pub redirect: Option<HeaderValue>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum DenyBody {
-    /// Sent as it is, to everyone.
+    /// Sent to every client as it is.
     Verbatim { content_type: HeaderValue, content: Bytes },
-    /// An HTML page for browsers; programs get the problem document.
+    /// An HTML page for browsers. Other clients get the problem document.
     Page(Bytes),
 }

@@ -1,4 +1,4 @@
-//! Which algorithm holds a rate, and what each one is told.
+//! The algorithms that count requests, and their options.
 
 use std::num::NonZeroU32;
 
@@ -11,12 +11,12 @@ pub enum Algorithm {
     #[default]
     SlidingWindowLog,
     SlidingWindowCounter,
-    /// `None`: whole minutes, or a tenth of the window under ten minutes.
+    /// `None`: buckets of one minute, or of a tenth of a window under ten minutes.
     BucketedWindow {
         buckets: Option<NonZeroU32>,
     },
     FixedWindow,
-    /// `None`: as many at once as the rate's count.
+    /// `None`: the count of the rate.
     TokenBucket {
         burst: Option<NonZeroU32>,
     },

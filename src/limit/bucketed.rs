@@ -9,11 +9,11 @@ use super::Algorithm;
 use super::window::Window;
 use super::window::WindowSpec;
 
-/// What was counted in each aligned slice of time in which something was.
+/// A counter for each aligned slice of time in which something was counted.
 ///
 /// The current slice and the `slices` before it cover every window that ends now, so that no window ever holds more
-/// than the count. Slices that say nothing any more, because later ones hold the whole count, are dropped: there are
-/// never more than the count, nor more than the window has and one.
+/// than the count. Slices are dropped when later ones hold the whole count. There are never more slices than the count, nor
+/// more than the window has and one.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(super) struct Bucketed {
     length: u64,
@@ -21,7 +21,7 @@ pub(super) struct Bucketed {
     /// The sum over all buckets.
     held: u64,
     buckets: VecDeque<Bucket>,
-    /// How much was dropped with buckets that still counted, as far as is known; none of them later than the oldest.
+    /// How much was dropped with buckets that still counted, as far as is known. None of it is later than the oldest bucket.
     lost: u64,
 }
 
@@ -34,7 +34,7 @@ struct Bucket {
 }
 
 impl Bucketed {
-    /// The slice `now` lies in; a clock that steps back stays in the last one counted in.
+    /// The slice that `now` lies in. A clock that steps back stays in the last slice with a count.
     fn number(&self, now: u64) -> u64 {
         let last = self.buckets.back().map_or(0, |bucket| bucket.number);
         last.max(now / self.width)
@@ -48,14 +48,14 @@ impl Bucketed {
     fn used(&self, spec: WindowSpec, now: u64) -> u64 {
         let number = self.number(now);
         let is_old = |bucket: &&Bucket| Self::outlived(**bucket, spec) <= number;
-        // Most keys are idle or busy: then the newest or the oldest bucket says it all.
+        // Most keys are idle or busy. Then the newest or the oldest bucket is enough to know.
         if self.buckets.back().is_none_or(|newest| is_old(&newest)) {
             return 0;
         }
         self.held - self.buckets.iter().take_while(is_old).map(|bucket| u64::from(bucket.count)).sum::<u64>()
     }
 
-    /// Answers how much it held.
+    /// Answers how much the bucket held.
     fn drop_oldest(&mut self) -> u64 {
         let count = self.buckets.pop_front().map_or(0, |bucket| u64::from(bucket.count));
         self.held -= count;
@@ -104,7 +104,7 @@ impl Window for Bucketed {
         let number = self.number(now);
         while self.buckets.front().is_some_and(|oldest| Self::outlived(*oldest, spec) <= number) {
             self.drop_oldest();
-            // What was lost before is older.
+            // What was lost before is older than this bucket.
             self.lost = 0;
         }
         let units = u32::try_from(units).unwrap_or(u32::MAX);
@@ -131,7 +131,7 @@ impl Window for Bucketed {
         let bucket = &mut self.buckets[place];
         let taken = bucket.count.min(u32::try_from(units).unwrap_or(u32::MAX));
         bucket.count -= taken;
-        // What was lost comes back, as late as it may have been.
+        // What was lost comes back, at the latest time that it may have been counted.
         let oldest = &mut self.buckets[0];
         let back = u32::try_from(self.lost).unwrap_or(u32::MAX).min(taken).min(u32::MAX - oldest.count);
         oldest.count += back;
@@ -158,7 +158,7 @@ fn slices(spec: WindowSpec) -> u64 {
     }
 }
 
-/// The width of a slice in microseconds; all slices together are never shorter than the window.
+/// The width of a slice in microseconds. All slices together are never shorter than the window.
 fn width(spec: WindowSpec) -> u64 {
     match spec.algorithm {
         Algorithm::BucketedWindow { buckets: Some(buckets) } => spec.length.div_ceil(u64::from(buckets.get())),
@@ -169,5 +169,5 @@ fn width(spec: WindowSpec) -> u64 {
 
 const MINUTE: u64 = 60_000_000;
 
-/// From here on slices are whole minutes.
+/// Windows of this length or more have slices of one minute.
 const LONG: u64 = 10 * MINUTE;

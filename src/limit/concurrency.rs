@@ -1,13 +1,13 @@
-//! Requests in flight.
+//! Concurrency slots.
 
 use serde::Deserialize;
 use serde::Serialize;
 
-/// How many requests of one key are on their way.
+/// How many requests of one key hold a slot.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
-pub(super) struct InFlight(u32);
+pub(super) struct SlotCount(u32);
 
-impl InFlight {
+impl SlotCount {
     pub(super) fn count(self) -> u32 {
         self.0
     }
@@ -16,7 +16,7 @@ impl InFlight {
         self.0 = self.0.saturating_add(1);
     }
 
-    /// A slot given back that was never taken (the rule was another kind when it was) changes nothing.
+    /// Ignores a slot that was never taken, because the rule was of another kind then.
     pub(super) fn release(&mut self) {
         self.0 = self.0.saturating_sub(1);
     }

@@ -17,7 +17,7 @@ use crate::outcome::Outcome;
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct LimitId(pub u16);
 
-/// One promise: how often a key may do something, and what happens beyond.
+/// How often a key may do something, and what happens beyond.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Limit {
     pub name: Arc<str>,
@@ -25,25 +25,25 @@ pub struct Limit {
     pub missing: Missing,
     pub rule: Rule,
     pub count: Count,
-    /// `distinct`: different values of this are counted instead of requests.
+    /// `distinct`: different values of this part are counted instead of requests.
     pub distinct: Option<KeyPart>,
-    /// An answer that means this forgets the key.
+    /// The outcome that resets the key.
     pub reset_on: Option<Outcome>,
     pub then: Then,
-    /// Decided and counted as if in force alone, never applied.
+    /// Decided and counted as if it were the only limit, but never applied.
     pub shadow: bool,
-    /// Lists whose members this limit does not hold for.
+    /// The limit does not hold for members of these lists.
     pub unless: Vec<ListId>,
-    /// `known_client` is among what it does not hold for.
+    /// `known_client` in `unless`: the limit does not hold for known clients.
     pub unless_known: bool,
     pub headers: Detail,
     pub on_failure: OnFailure,
 }
 
-/// What holds while a shared store does not answer.
+/// What a limit does during an outage of the shared store.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 pub enum OnFailure {
-    /// The same rule, counted in this process.
+    /// Counts by the same rule in this process.
     #[default]
     Local,
     /// Requests pass uncounted.
@@ -52,19 +52,19 @@ pub enum OnFailure {
     Deny,
 }
 
-/// What a request is counted under that lacks a part of the key.
+/// How a request is counted that lacks a part of the key.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum Missing {
-    /// The empty value: such requests share one budget.
+    /// Under the empty value, which all such requests share.
     #[default]
     Count,
-    /// This limit does not hold for it.
+    /// Not at all: the limit does not hold for it.
     Skip,
-    /// It is denied.
+    /// Not at all: the request is denied.
     Deny,
 }
 
-/// How much of a limit's state a response shows.
+/// Which headers show the state of a limit.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Detail {
     /// `RateLimit`, `RateLimit-Policy` and `Retry-After`.

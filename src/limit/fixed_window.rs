@@ -1,4 +1,4 @@
-//! A window that opens with the first request counted and lasts its length, whatever comes.
+//! A window that opens with the first counted request and stays open for its length.
 
 use serde::Deserialize;
 use serde::Serialize;
@@ -6,7 +6,7 @@ use serde::Serialize;
 use super::window::Window;
 use super::window::WindowSpec;
 
-/// When the window opened, and what was counted in it. The counter stops at `u32::MAX`.
+/// When the window opened, and the count in it. The counter stops at `u32::MAX`.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(super) struct FixedWindow {
     length: u64,
@@ -19,7 +19,7 @@ impl FixedWindow {
         self.opened + self.length
     }
 
-    /// What is counted in the window that is open now.
+    /// The count in the open window.
     fn used(&self, now: u64) -> u64 {
         if now < self.closes() { u64::from(self.count) } else { 0 }
     }

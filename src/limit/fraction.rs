@@ -1,6 +1,6 @@
-//! Parts of whole numbers without rounding on the way: multiplied first, divided once.
+//! Fractions of whole numbers, rounded once: multiplied first, then divided.
 
-/// `amount * part / whole`, rounded down. `whole` is above zero; what does not fit is `u64::MAX`.
+/// `amount * part / whole`, rounded down. `whole` is above zero; a result that does not fit is `u64::MAX`.
 pub(super) fn scaled_down(amount: u64, part: u64, whole: u64) -> u64 {
     match amount.checked_mul(part) {
         Some(product) => product / whole,
@@ -8,12 +8,12 @@ pub(super) fn scaled_down(amount: u64, part: u64, whole: u64) -> u64 {
     }
 }
 
-/// `amount * part / whole`, rounded up. `whole` is above zero; what does not fit is `u64::MAX`.
+/// `amount * part / whole`, rounded up. `whole` is above zero; a result that does not fit is `u64::MAX`.
 pub(super) fn scaled_up(amount: u64, part: u64, whole: u64) -> u64 {
     divided_up(u128::from(amount) * u128::from(part), whole)
 }
 
-/// `amount / whole`, rounded up. `whole` is above zero; what does not fit is `u64::MAX`.
+/// `amount / whole`, rounded up. `whole` is above zero; a result that does not fit is `u64::MAX`.
 pub(super) fn divided_up(amount: u128, whole: u64) -> u64 {
     match u64::try_from(amount) {
         Ok(amount) => amount.div_ceil(whole),
@@ -21,7 +21,7 @@ pub(super) fn divided_up(amount: u128, whole: u64) -> u64 {
     }
 }
 
-/// `amount / whole`, rounded down. `whole` is above zero; what does not fit is `u64::MAX`.
+/// `amount / whole`, rounded down. `whole` is above zero; a result that does not fit is `u64::MAX`.
 pub(super) fn divided_down(amount: u128, whole: u64) -> u64 {
     match u64::try_from(amount) {
         Ok(amount) => amount / whole,

@@ -1,4 +1,4 @@
-//! How long a ban lasts: longer each time, shorter again after quiet.
+//! How long a ban lasts: longer each time, and shorter again after a quiet time.
 
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -8,14 +8,13 @@ use serde::Serialize;
 
 use crate::clock::Timestamp;
 
-/// The lengths of a ban, one for each further one; the last one is kept.
+/// The lengths of successive bans. Further bans have the last length.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct Ladder(Vec<Duration>);
 
-/// What is remembered of the bans of one key.
+/// The last ban of one key, and how many steps up the ladder it is.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Rung {
-    /// How many steps up it is.
     pub step: NonZeroU32,
     /// How long the last ban is, or was.
     pub length: Duration,
@@ -33,8 +32,8 @@ impl Ladder {
         &self.0
     }
 
-    /// The ban that begins now. While one lasts it stays what it is: a burst that trips it is one step. Each quiet span
-    /// as long as the last ban is one step down.
+    /// The ban that begins now. A ban that still lasts stays as it is, so that a burst is one step. After it each quiet time as
+    /// long as the ban is one step down.
     pub fn next(&self, before: Option<Rung>, now: Timestamp) -> Rung {
         let Some(before) = before else { return self.rung(0, now) };
         if now < before.until {
@@ -45,7 +44,7 @@ impl Ladder {
         self.rung(u32::try_from(left).unwrap_or(u32::MAX), now)
     }
 
-    /// Until when a rung has any say.
+    /// From when on a rung no longer affects the next ban.
     pub fn expires(rung: &Rung) -> Timestamp {
         rung.until + rung.length * rung.step.get()
     }
@@ -54,7 +53,7 @@ impl Ladder {
         let last = self.0.len() - 1;
         let place = (steps as usize).min(last);
         let length = self.0[place];
-        // Beyond the last length there is nothing to climb.
+        // The step does not grow beyond the last length.
         let step = u32::try_from(place + 1).unwrap_or(u32::MAX);
         Rung { step: NonZeroU32::new(step).unwrap_or(NonZeroU32::MIN), length, until: now + length }
     }

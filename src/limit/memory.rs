@@ -1,4 +1,4 @@
-//! What every algorithm of rates can do with what it remembers.
+//! What every algorithm of rates can do with its state of a key.
 
 use std::fmt::Debug;
 use std::time::Duration;
@@ -7,24 +7,24 @@ use super::Algorithm;
 use super::Rates;
 use super::Standings;
 
-/// What an algorithm remembers. Moments are microseconds since the epoch.
+/// The state of an algorithm for one key. Moments are microseconds since the epoch.
 pub(super) trait RateMemory: Debug {
-    /// When `cost` units more have room under every rate; `None` when that is now.
+    /// When `cost` more units have room under every rate; `None`: now.
     fn opens_at(&self, rates: &Rates, algorithm: Algorithm, cost: u32, now: u64) -> Option<u64>;
 
-    /// Counts `cost` units under every rate, whether or not there is room, and answers when they are counted.
+    /// Counts `cost` units under every rate, whether or not there is room. Answers the moment of the count.
     fn charge(&mut self, rates: &Rates, algorithm: Algorithm, cost: u32, now: u64) -> u64;
 
-    /// Counts `cost` units no more that were counted at `moment`.
+    /// Takes back `cost` units that were counted at `moment`.
     fn take_back(&mut self, rates: &Rates, algorithm: Algorithm, cost: u32, moment: u64);
 
     fn standings(&self, rates: &Rates, algorithm: Algorithm, now: u64) -> Standings;
 
-    /// From when on this says the same as nothing counted.
+    /// From when on this equals a fresh state.
     fn expires_at(&self, rates: &Rates, algorithm: Algorithm) -> u64;
 }
 
-/// How long it is from `now` until `then`.
+/// The time from `now` until `then`.
 pub(super) fn span(now: u64, then: u64) -> Duration {
     Duration::from_micros(then.saturating_sub(now))
 }

@@ -1,4 +1,4 @@
-//! How much is too much: limits, and the algorithms that hold them.
+//! Limits, and the algorithms that count for them.
 
 pub mod action;
 pub mod algorithm;

@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde::Serialize;
 
-/// So many in a window of time. The window is whole seconds, at least one, at most [`Rate::MAX_WINDOW`].
+/// A count in a window of time. The window is whole seconds, at least one, at most [`Rate::MAX_WINDOW`].
 #[derive(Clone, Copy, Debug, Deserialize, Eq, Hash, PartialEq, Serialize)]
 pub struct Rate {
     pub count: NonZeroU32,
@@ -27,7 +27,7 @@ pub enum InvalidRate {
     Zero,
     #[error("a count of {0} is too large, at most {max}", max = u32::MAX)]
     CountTooLarge(String),
-    #[error("a window of no time holds nothing, write at least one second")]
+    #[error("a window of no time counts nothing, write at least one second")]
     NoWindow,
     #[error("a window of {0} is too long, at most 100 years")]
     WindowTooLong(String),
@@ -79,7 +79,7 @@ impl Rates {
         &self.0
     }
 
-    /// The largest count of all rates: what a log has to remember.
+    /// The largest count of all rates. A log keeps this many entries.
     pub fn largest_count(&self) -> NonZeroU32 {
         self.iter().map(|rate| rate.count).max().unwrap_or(NonZeroU32::MIN)
     }
@@ -176,14 +176,14 @@ const UNITS: [(&str, u64); 7] = [
     ("second", 1),
 ];
 
-/// The digits that `text` begins with, and what follows them and their spaces.
+/// The digits that `text` begins with, and the rest after them and spaces.
 fn number(text: &str) -> (&str, &str) {
     let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let (digits, rest) = text.split_at(end);
     (digits, rest.trim_start())
 }
 
-/// What follows `/` or the word `per`.
+/// The text after `/` or the word `per`.
 fn after_per(text: &str) -> Option<&str> {
     if let Some(rest) = text.strip_prefix('/') {
         return Some(rest.trim_start());

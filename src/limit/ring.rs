@@ -1,26 +1,24 @@
-//! The newest so many moments, at eight bytes each.
+//! A bounded log of the newest moments, at eight bytes each.
 
 use serde::Deserialize;
 use serde::Serialize;
 
-/// Moments in the order they came, of which only the newest are kept. One moment needs no memory of its own: most keys
-/// that are ever seen are seen once.
+/// The newest moments, in order. A single moment needs no allocation, because most keys are seen once.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(super) enum TimestampRing {
     One(u64),
-    /// The first word holds the place of the oldest moment, how many there are and how many were lost, the others are
+    /// The first word holds the position of the oldest moment, how many there are, and how many were lost. The others are
     /// moments. Without any word the ring is empty.
     Many(Box<[u64]>),
 }
 
 /// Where the moments of a ring lie.
 #[derive(Clone, Copy)]
-struct Span {
-    /// The place of the oldest.
+struct RingHeader {
+    /// The position of the oldest.
     head: usize,
     len: usize,
-    /// How many made way for newer ones though they still counted, as far as is known; none of them was later than the
-    /// oldest.
+    /// How many were dropped for newer ones though they still counted, as far as is known. None was later than the oldest.
     lost: usize,
 }
 
@@ -32,7 +30,7 @@ impl TimestampRing {
     pub(super) fn len(&self) -> usize {
         match self {
             Self::One(_) => 1,
-            Self::Many(words) => Span::of(words).len,
+            Self::Many(words) => RingHeader::of(words).len,
         }
     }
 
@@ -46,7 +44,7 @@ impl TimestampRing {
             Self::One(moment) => (n == 1).then_some(*moment),
             Self::Many(words) => {
                 let (_, moments) = words.split_first()?;
-                let span = Span::of(words);
+                let span = RingHeader::of(words);
                 let place = span.head + span.len.checked_sub(n)?;
                 moments.get(wrapped(place, moments.len())).copied()
             }
@@ -57,7 +55,7 @@ impl TimestampRing {
     pub(super) fn later_than(&self, moment: u64, most: usize) -> usize {
         let mut later = 0;
         let mut candidates = self.len().min(most);
-        // A busy key holds nothing but late ones, an idle key none: both ends are asked first.
+        // A busy key has only later moments, an idle key has none, so both ends are checked first.
         if self.nth_latest(candidates).is_none_or(|oldest| oldest > moment) {
             return candidates;
         }
@@ -74,7 +72,7 @@ impl TimestampRing {
         later
     }
 
-    /// Appends `moment` `times` over and keeps the newest `keep`. Moments after `begin` still count.
+    /// Appends `moment` so many `times`, and keeps the newest `keep`. Moments after `begin` still count.
     pub(super) fn push(&mut self, moment: u64, times: usize, keep: usize, begin: u64) {
         let (keep, len) = (keep.min(FIELD), self.len());
         let times = times.min(keep);
@@ -86,14 +84,14 @@ impl TimestampRing {
         }
         self.make_room(times, keep);
         let Self::Many(words) = self else { return };
-        let mut span = Span::of(words);
+        let mut span = RingHeader::of(words);
         let Some((header, moments)) = words.split_first_mut() else { return };
         let room = moments.len();
         span.head = wrapped(span.head + surplus, room);
         span.len -= surplus;
         span.lost = match surplus {
             0 => span.lost,
-            // What was lost before is older than what goes now.
+            // What was lost before is older than what is dropped now.
             _ if !loses => 0,
             _ => (span.lost + surplus).min(MOST_LOST),
         };
@@ -104,8 +102,8 @@ impl TimestampRing {
         *header = span.header();
     }
 
-    /// Takes out the `times` newest moments that are not after `moment`. Where others were lost, they come back: each as
-    /// late as it may have been.
+    /// Removes the `times` newest moments that are not after `moment`. Lost moments come back, each at the latest time that it
+    /// may have had.
     pub(super) fn remove(&mut self, moment: u64, times: usize) {
         let later = self.later_than(moment, self.len());
         let removed = times.min(self.len() - later);
@@ -114,12 +112,12 @@ impl TimestampRing {
             return;
         }
         let Self::Many(words) = self else { return };
-        let mut span = Span::of(words);
+        let mut span = RingHeader::of(words);
         let Some((header, moments)) = words.split_first_mut() else { return };
         let room = moments.len();
         let oldest = moments[span.head];
         let place = |n: usize| wrapped(span.head + span.len - n, room);
-        // Those after them close the gap, the oldest first.
+        // Later moments close the gap, the oldest first.
         let mut from = place(later + removed);
         for n in (1..=later).rev() {
             moments[from] = moments[place(n)];
@@ -138,11 +136,11 @@ impl TimestampRing {
     fn lost(&self) -> usize {
         match self {
             Self::One(_) => 0,
-            Self::Many(words) => Span::of(words).lost,
+            Self::Many(words) => RingHeader::of(words).lost,
         }
     }
 
-    /// Sees to it that `times` more fit, of `keep` in all.
+    /// Makes room for `times` more, and at most `keep` in all.
     fn make_room(&mut self, times: usize, keep: usize) {
         let len = self.len();
         let needed = (len + times).min(keep);
@@ -153,23 +151,23 @@ impl TimestampRing {
         if needed <= room {
             return;
         }
-        // Twice the words, so that a growing log is moved seldom.
+        // Twice the words, so that a growing log is seldom moved.
         let room = needed.max(2 * room + 1).max(3).min(keep.max(needed));
         let kept = len.min(keep);
         let mut words = Vec::with_capacity(room + 1);
-        words.push(Span { head: 0, len: kept, lost: self.lost() }.header());
+        words.push(RingHeader { head: 0, len: kept, lost: self.lost() }.header());
         words.extend((1..=kept).rev().filter_map(|n| self.nth_latest(n)));
         words.resize(room + 1, 0);
         *self = Self::Many(words.into());
     }
 }
 
-/// A place in a ring of so much room, counted on from its first one: no further than once around.
+/// A position in a ring of this size. `place` is less than twice the size.
 fn wrapped(place: usize, room: usize) -> usize {
     if place < room { place } else { place - room }
 }
 
-impl Span {
+impl RingHeader {
     fn of(words: &[u64]) -> Self {
         let header = words.first().copied().unwrap_or_default();
         let field = |bits: u64| usize::try_from(bits & FIELD as u64).unwrap_or_default();
@@ -181,10 +179,10 @@ impl Span {
     }
 }
 
-/// The most that a field of 24 bits holds: more than are ever kept.
+/// The most that a field of 24 bits holds. A ring never keeps more.
 const FIELD: usize = (1 << 24) - 1;
 
-/// The field of what was lost has 16 bits.
+/// The most that the field of lost moments holds, of 16 bits.
 const MOST_LOST: usize = (1 << 16) - 1;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! What a store needs to know of a limit, and which of it can hold at all.
+//! The part of a limit that a store needs, and the check that it can work.
 
 use std::num::NonZeroU32;
 
@@ -10,32 +10,34 @@ use super::Rate;
 use super::Rates;
 use crate::outcome::Outcome;
 
-/// What a store needs to know of a limit: how much passes.
+/// How much a limit lets pass.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub enum Rule {
-    /// So many per window; each request is charged `cost`.
+    /// This many units in each window. A request is charged `cost` units.
     Rates { algorithm: Algorithm, rates: Rates, cost: NonZeroU32 },
-    /// So many in flight.
+    /// This many requests at once.
     Concurrent(NonZeroU32),
-    /// So many different values per window. One that is in the window already costs nothing, and is as new again.
+    /// This many different values in each window. A value that is in the window already costs nothing, and its time starts
+    /// again.
     Distinct(Rates),
 }
 
 /// Which requests are charged.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 pub enum Count {
-    /// Those let through.
+    /// Requests that pass.
     #[default]
     Requests,
-    /// Denied ones too: hammering keeps the door shut.
+    /// Denied requests too, so that a client that goes on stays denied.
     Attempts,
-    /// Those let through whose answer is a failure. Charged when they pass, given back when it is none.
+    /// Requests that pass and whose outcome is a failure. They are charged when they pass, and taken back after another
+    /// outcome.
     Failures,
-    /// Those let through whose answer is a success, likewise.
+    /// The same for successes.
     Successes,
 }
 
-/// Why a rule is of no use.
+/// Why a rule cannot work.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 pub enum InvalidRule {
     #[error("a cost of {cost} never passes a rate of {rate}")]
@@ -54,7 +56,7 @@ pub enum InvalidRule {
 }
 
 impl Count {
-    /// The outcome that is counted; `None`: whatever the answer.
+    /// The outcome that is counted; `None`: every outcome.
     pub fn outcome(self) -> Option<Outcome> {
         match self {
             Self::Requests | Self::Attempts => None,
@@ -65,7 +67,7 @@ impl Count {
 }
 
 impl Rule {
-    /// The rates; none where requests in flight are counted.
+    /// The rates; `None` for `concurrent`.
     pub fn rates(&self) -> Option<&Rates> {
         match self {
             Self::Rates { rates, .. } | Self::Distinct(rates) => Some(rates),
@@ -73,7 +75,7 @@ impl Rule {
         }
     }
 
-    /// Whether a request can ever pass, and whether one key's memory stays within reason.
+    /// Whether a request can ever pass, and whether the memory of one key is bounded well.
     ///
     /// The memory of one key is at most 8 bytes for each request of the largest count under `sliding-window-log`, 16
     /// bytes a bucket and rate under `bucketed-window` (never more buckets than the count), and a few words a rate
@@ -91,7 +93,7 @@ impl Rule {
             Algorithm::TokenBucket { burst: Some(burst) } if burst < cost => {
                 return Err(InvalidRule::CostAboveBurst { cost, burst });
             }
-            // What passes at once is the burst's to say.
+            // The burst alone bounds what passes at once.
             Algorithm::TokenBucket { burst: Some(_) } => return Ok(()),
             Algorithm::SlidingWindowLog if rates.largest_count().get() > MAX_LOGGED => {
                 return Err(InvalidRule::TooManyToLog { count: rates.largest_count() });
@@ -108,13 +110,13 @@ impl Rule {
     }
 }
 
-/// The longest log of one key: 8 MB. Who counts more than a million can bear a bucket's imprecision.
+/// The longest log of one key: 8 MB. For higher counts the other algorithms are precise enough.
 pub const MAX_LOGGED: u32 = 1_000_000;
 
-/// The most different values of one key that are told apart: 16 bytes each, looked through one by one.
+/// The most different values of one key: 16 bytes each, searched one by one.
 pub const MAX_DISTINCT: u32 = 10_000;
 
-/// The finest division of a window that is asked for: a week in minutes.
+/// The finest useful division of a window: a week in minutes.
 pub const MAX_BUCKETS: u32 = 10_080;
 
 #[cfg(test)]

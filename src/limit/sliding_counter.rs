@@ -1,4 +1,4 @@
-//! Two counters a rate, in windows aligned to multiples of their length since the epoch.
+//! Two counters for each rate, in windows aligned to multiples of their length since the epoch.
 
 use serde::Deserialize;
 use serde::Serialize;
@@ -8,7 +8,7 @@ use super::fraction::scaled_up;
 use super::window::Window;
 use super::window::WindowSpec;
 
-/// What was counted in one aligned window and in the one before it. Counters stop at `u32::MAX`.
+/// The counts of one aligned window and of the one before it. Counters stop at `u32::MAX`.
 ///
 /// A rate of N per W has room for c units when `current + floor(previous * (W - elapsed) / W) + c <= N`.
 #[derive(Clone, Debug, Deserialize, Serialize)]
@@ -20,8 +20,8 @@ pub(super) struct SlidingCounter {
     previous: u32,
 }
 
-/// The two counters as they are seen at some moment.
-struct Seen {
+/// The two counters as they are at some moment.
+struct Counts {
     begins: u64,
     elapsed: u64,
     current: u64,
@@ -29,8 +29,8 @@ struct Seen {
 }
 
 impl SlidingCounter {
-    fn seen(&self, now: u64) -> Seen {
-        // A clock that steps back does not leave the window: it stands at its beginning.
+    fn seen(&self, now: u64) -> Counts {
+        // A clock that steps back stays at the beginning of the last window.
         let number = (now / self.length).max(self.number);
         let (current, previous) = match number - self.number {
             0 => (self.current, self.previous),
@@ -39,10 +39,10 @@ impl SlidingCounter {
         };
         let begins = number * self.length;
         let elapsed = now.saturating_sub(begins);
-        Seen { begins, elapsed, current: u64::from(current), previous: u64::from(previous) }
+        Counts { begins, elapsed, current: u64::from(current), previous: u64::from(previous) }
     }
 
-    /// How long after the beginning of a window no more than `room` are left of the `previous` one's count.
+    /// How long after the beginning of a window at most `room` is left of the count of the `previous` one.
     fn faded(&self, previous: u64, room: u64) -> u64 {
         if previous <= room {
             return 0;

@@ -1,4 +1,4 @@
-//! The exact algorithm: one log of what was counted, shared by all rates of a limit.
+//! The exact algorithm: one log of all counted units, shared by all rates of a limit.
 
 use serde::Deserialize;
 use serde::Serialize;
@@ -11,7 +11,7 @@ use super::memory::RateMemory;
 use super::memory::span;
 use super::ring::TimestampRing;
 
-/// When each unit was charged, the newest as many as the largest rate counts.
+/// The moments at which units were charged: as many of the newest as the largest count.
 ///
 /// A rate of N per W has room for c units when the (N-c+1)-th latest is absent or at least W old. So no window of
 /// length W, wherever it begins, holds more than N.
@@ -25,7 +25,7 @@ impl SlidingLog {
         Self { units: TimestampRing::empty() }
     }
 
-    /// A clock that stands still or steps back shortens no window: time goes on from the last unit.
+    /// A clock that stands still or steps back must not shorten a window, so time continues from the last unit.
     fn not_before_latest(&self, now: u64) -> u64 {
         self.units.latest().map_or(now, |latest| latest.max(now))
     }

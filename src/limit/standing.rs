@@ -1,4 +1,4 @@
-//! Where a key stands with the rates of a limit.
+//! How much of each rate of a limit a key has left.
 
 use std::time::Duration;
 
@@ -6,14 +6,14 @@ use serde::Deserialize;
 use serde::Serialize;
 use smallvec::SmallVec;
 
-/// Where a key stands with one rate: shown to clients and people.
+/// How much of one rate a key has left. Shown to clients and operators.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct Standing {
-    /// How many more units may pass now; a request is as many units as it costs.
+    /// How many more units may pass now. A request has as many units as it costs.
     pub remaining: u64,
-    /// How long until more may pass than now; zero when nothing is used.
+    /// How long until more units may pass than now. Zero when nothing is used.
     pub reset: Duration,
 }
 
-/// One standing for each rate of a limit, in the order of the rates. Hardly any limit has more than three.
+/// One standing for each rate of a limit, in the order of the rates. Few limits have more than three.
 pub type Standings = SmallVec<[Standing; 3]>;

@@ -1,4 +1,4 @@
-//! What is remembered about one key under one limit: the algorithms behind one face.
+//! The state of one key under one limit, for all algorithms.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use super::Algorithm;
 use super::Rule;
 use super::Standings;
 use super::bucketed::Bucketed;
-use super::concurrency::InFlight;
+use super::concurrency::SlotCount;
 use super::distinct::Distinct;
 use super::fixed_window::FixedWindow;
 use super::memory::RateMemory;
@@ -20,23 +20,22 @@ use super::token_bucket::TokenBucket;
 use super::window::Windows;
 use crate::clock::Timestamp;
 
-/// The memory of one key. Follows the rule it is given: a changed rate keeps what was counted, a changed
-/// algorithm begins anew.
+/// The state of one key. It follows the rule that it is given: a changed rate keeps what was counted, a changed algorithm
+/// starts again from nothing.
 ///
-/// No moment given to it lies before one given earlier, or else it is taken for the earlier one's: a clock that steps
-/// back opens nothing early.
+/// A moment before an earlier one counts as the earlier one, so that a clock that steps back opens nothing early.
 #[derive(Clone, Debug, Deserialize, Serialize)]
-pub struct State(Kind);
+pub struct State(AlgorithmState);
 
 #[derive(Clone, Debug, Deserialize, Serialize)]
-enum Kind {
+enum AlgorithmState {
     Log(SlidingLog),
     Counter(Windows<SlidingCounter>),
     Bucketed(Windows<Bucketed>),
     Fixed(Windows<FixedWindow>),
     Token(Windows<TokenBucket>),
-    Concurrent(InFlight),
-    /// In a box of its own, so that other keys stay small.
+    Concurrent(SlotCount),
+    /// In a box, so that the states of other keys stay small.
     Distinct(Box<Distinct>),
 }
 
@@ -44,21 +43,23 @@ impl State {
     /// Nothing counted yet. Takes no memory beyond itself.
     pub fn fresh(rule: &Rule) -> Self {
         Self(match rule {
-            Rule::Concurrent(_) => Kind::Concurrent(InFlight::default()),
-            Rule::Rates { algorithm, .. } => Kind::fresh(*algorithm),
-            Rule::Distinct(_) => Kind::Distinct(Box::default()),
+            Rule::Concurrent(_) => AlgorithmState::Concurrent(SlotCount::default()),
+            Rule::Rates { algorithm, .. } => AlgorithmState::fresh(*algorithm),
+            Rule::Distinct(_) => AlgorithmState::Distinct(Box::default()),
         })
     }
 
-    /// When one more request may be charged; `None` when that is now. For `concurrent` a refusal has no known end:
-    /// it answers a second from now. `items` are the values to be told apart; empty unless the rule is `distinct`.
+    /// When one more request may be charged; `None`: now. For `concurrent` that is not known, and the answer is one second from
+    /// now. `items` are the values to count; empty unless the rule is `distinct`.
     ///
-    /// A rule under which no request ever passes (see [`Rule::check`]) answers a moment that never holds.
+    /// For a rule that lets no request pass (see [`Rule::check`]) the answer is a moment at which it does not pass either.
     pub fn opens_at(&self, rule: &Rule, items: &[u64], now: Timestamp) -> Option<Timestamp> {
         match rule {
             Rule::Concurrent(most) => (self.in_flight() >= most.get()).then(|| now + Duration::from_secs(1)),
             Rule::Distinct(rates) => match &self.0 {
-                Kind::Distinct(memory) => memory.opens_at(rates, items, now.as_micros()).map(Timestamp::from_micros),
+                AlgorithmState::Distinct(memory) => {
+                    memory.opens_at(rates, items, now.as_micros()).map(Timestamp::from_micros)
+                }
                 _ => Self::fresh(rule).opens_at(rule, items, now),
             },
             Rule::Rates { algorithm, rates, cost } => {
@@ -70,16 +71,16 @@ impl State {
         }
     }
 
-    /// Those of the values that are in no window, and so would cost something; none unless the rule is `distinct`.
+    /// The values that are in no window, and so would be charged; empty unless the rule is `distinct`.
     pub fn unseen(&self, rule: &Rule, items: &[u64], now: Timestamp) -> SmallVec<[u64; 1]> {
         match (rule, &self.0) {
-            (Rule::Distinct(rates), Kind::Distinct(memory)) => memory.unseen(rates, items, now.as_micros()),
+            (Rule::Distinct(rates), AlgorithmState::Distinct(memory)) => memory.unseen(rates, items, now.as_micros()),
             (Rule::Distinct(rates), _) => Distinct::default().unseen(rates, items, now.as_micros()),
             _ => SmallVec::new(),
         }
     }
 
-    /// Counts one request, whether or not it passes: who asks `opens_at` first decides. Answers when it is counted,
+    /// Counts one request, whether or not there is room: the caller decides, by `opens_at`. Answers the moment of the count,
     /// which is later than `now` where the clock stepped back.
     pub fn charge(&mut self, rule: &Rule, items: &[u64], now: Timestamp) -> Timestamp {
         let moment = match rule {
@@ -95,45 +96,44 @@ impl State {
         Timestamp::from_micros(moment)
     }
 
-    /// Counts a request no more that was counted at `moment`; `fresh` are its values that were [`unseen`](Self::unseen)
-    /// then. Where it is not known any more what a request changed, what is given back is less, never more:
+    /// Takes back a request that was counted at `moment`. `fresh` are its values that were [`unseen`](Self::unseen) then. Where
+    /// the state no longer shows what the request changed, less is taken back, never more:
     ///
-    /// - log: as many entries as it cost go, the newest that are not after `moment`;
-    /// - sliding and bucketed windows: its cost goes from the window, or bucket, that `moment` lies in;
-    /// - fixed window: its cost goes from the window that is open, if it was open at `moment` already; the window does
-    ///   not move;
-    /// - token bucket: the level sinks by its cost, less what may have leaked of it until the last request was counted;
-    /// - `distinct`: those of its values go that were not counted again since.
+    /// - log: removes as many entries as the request cost, the newest ones that are not after `moment`;
+    /// - sliding and bucketed windows: subtracts the cost from the window, or bucket, that `moment` lies in;
+    /// - fixed window: subtracts the cost from the open window, if that was open at `moment` already, and does not move it;
+    /// - token bucket: lowers the level by the cost, less what may have leaked of it until the last request was counted;
+    /// - `distinct`: removes the values that were not counted again since.
     ///
-    /// A slot in flight is given back by [`release`](Self::release).
+    /// [`release`](Self::release) gives a concurrency slot back.
     pub fn take_back(&mut self, rule: &Rule, fresh: &[u64], moment: Timestamp) {
         match (rule, &mut self.0) {
-            (Rule::Distinct(_), Kind::Distinct(memory)) => memory.take_back(fresh, moment.as_micros()),
+            (Rule::Distinct(_), AlgorithmState::Distinct(memory)) => memory.take_back(fresh, moment.as_micros()),
             (Rule::Rates { algorithm, rates, cost }, kind) if kind.memory(*algorithm).is_some() => {
                 kind.memory_mut(*algorithm).take_back(rates, *algorithm, cost.get(), moment.as_micros());
             }
-            // It was counted by another algorithm, of which nothing is left.
+            // Another algorithm counted it, and its state is gone.
             _ => {}
         }
     }
 
-    /// Gives back a slot in flight.
+    /// Gives a concurrency slot back.
     pub fn release(&mut self) {
-        if let Kind::Concurrent(in_flight) = &mut self.0 {
+        if let AlgorithmState::Concurrent(in_flight) = &mut self.0 {
             in_flight.release();
         }
     }
 
-    /// How many requests hold a slot; none where rates are counted.
+    /// How many requests hold a slot. Zero unless the rule is `concurrent`.
     pub fn in_flight(&self) -> u32 {
-        if let Kind::Concurrent(in_flight) = &self.0 { in_flight.count() } else { 0 }
+        if let AlgorithmState::Concurrent(in_flight) = &self.0 { in_flight.count() } else { 0 }
     }
 
     /// Where the key stands with each rate; empty for `concurrent`.
     pub fn standings(&self, rule: &Rule, now: Timestamp) -> Standings {
         match (rule, &self.0) {
             (Rule::Concurrent(_), _) => Standings::new(),
-            (Rule::Distinct(rates), Kind::Distinct(memory)) => memory.standings(rates, now.as_micros()),
+            (Rule::Distinct(rates), AlgorithmState::Distinct(memory)) => memory.standings(rates, now.as_micros()),
             (Rule::Distinct(_), _) => Self::fresh(rule).standings(rule, now),
             (Rule::Rates { algorithm, rates, .. }, kind) => match kind.memory(*algorithm) {
                 Some(memory) => memory.standings(rates, *algorithm, now.as_micros()),
@@ -142,7 +142,7 @@ impl State {
         }
     }
 
-    /// From when on this memory says the same as no memory; `None` while requests are in flight.
+    /// From when on this state equals a fresh one; `None` while requests hold slots.
     pub fn expires_at(&self, rule: &Rule) -> Option<Timestamp> {
         if self.in_flight() > 0 {
             return None;
@@ -151,14 +151,14 @@ impl State {
             (Rule::Rates { algorithm, rates, .. }, kind) => {
                 kind.memory(*algorithm).map_or(0, |memory| memory.expires_at(rates, *algorithm))
             }
-            (Rule::Distinct(rates), Kind::Distinct(memory)) => memory.expires_at(rates),
+            (Rule::Distinct(rates), AlgorithmState::Distinct(memory)) => memory.expires_at(rates),
             _ => 0,
         };
         Some(Timestamp::from_micros(expires))
     }
 }
 
-impl Kind {
+impl AlgorithmState {
     fn fresh(algorithm: Algorithm) -> Self {
         match algorithm {
             Algorithm::SlidingWindowLog => Self::Log(SlidingLog::new()),
@@ -169,7 +169,7 @@ impl Kind {
         }
     }
 
-    /// What is remembered for this algorithm; `None` when it was another until now.
+    /// The state of this algorithm; `None` where the state is that of another one.
     fn memory(&self, algorithm: Algorithm) -> Option<&dyn RateMemory> {
         match (self, algorithm) {
             (Self::Log(memory), Algorithm::SlidingWindowLog) => Some(memory),
@@ -205,9 +205,9 @@ impl Kind {
         }
     }
 
-    fn in_flight(&mut self) -> &mut InFlight {
+    fn in_flight(&mut self) -> &mut SlotCount {
         if !matches!(self, Self::Concurrent(_)) {
-            *self = Self::Concurrent(InFlight::default());
+            *self = Self::Concurrent(SlotCount::default());
         }
         match self {
             Self::Concurrent(in_flight) => in_flight,

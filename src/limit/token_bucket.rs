@@ -1,4 +1,4 @@
-//! GCRA, seen as a bucket that fills with each request and leaks evenly: no token is ever rounded away.
+//! GCRA as a bucket that fills with each request and leaks evenly, without rounding.
 
 use serde::Deserialize;
 use serde::Serialize;
@@ -11,16 +11,16 @@ use super::window::WindowSpec;
 
 /// A bucket that leaks N units per W.
 ///
-/// Its level is kept W-fold: one unit fills W, and N leak in each microsecond, all of it whole numbers. What is denied
-/// and charged all the same (`attempts`) fills the bucket to its brim, not beyond: the door stays shut while the
-/// hammering lasts and opens as after any burst.
+/// Its level is stored times W: one unit adds W, and N leak in each microsecond, so that all numbers are whole. Denied requests
+/// that are charged (`attempts`) fill the bucket to its brim, not beyond. It stays full while they continue, and then opens as
+/// after any burst.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(super) struct TokenBucket {
     length: u64,
-    /// When the level was such.
+    /// The moment of the level.
     at: u64,
     level: u128,
-    /// How much ran over since the bucket was last empty, W-fold too.
+    /// How much ran over since the bucket was last empty, also times W.
     spilt: u128,
 }
 
@@ -78,10 +78,10 @@ impl Window for TokenBucket {
     }
 
     fn take_back(&mut self, spec: WindowSpec, units: u64, moment: u64) {
-        // Without it the bucket may have been empty meanwhile, and then less would have leaked.
+        // Without these units the bucket may have been empty meanwhile, and less would have leaked.
         let leaked = u128::from(spec.count) * u128::from(self.at.saturating_sub(moment));
         let sunk = self.filled_by(units).saturating_sub(leaked);
-        // Nor would as much have run over.
+        // Less would have run over, too.
         let kept = sunk.min(self.spilt);
         self.spilt -= kept;
         self.level = self.level.saturating_sub(sunk - kept);

@@ -1,4 +1,4 @@
-//! What algorithms share in which each rate counts for itself: several rates pass together, and counts survive a
+//! The common part of the algorithms that count each rate separately: several rates pass together, and counts survive a
 //! change of rates.
 
 use std::borrow::Cow;
@@ -14,7 +14,7 @@ use super::Standings;
 use super::memory::RateMemory;
 use super::memory::span;
 
-/// A rate as windows are told of it, in microseconds.
+/// A rate in microseconds, and its algorithm.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct WindowSpec {
     pub(super) count: u64,
@@ -22,43 +22,43 @@ pub(super) struct WindowSpec {
     pub(super) algorithm: Algorithm,
 }
 
-/// What one rate remembers of one key.
+/// The state of one rate for one key.
 pub(super) trait Window: Clone + std::fmt::Debug {
     /// Nothing counted.
     fn new(spec: WindowSpec) -> Self;
 
-    /// Whether what was counted was counted for such a window.
+    /// Whether the counts are those of such a window.
     fn fits(&self, spec: WindowSpec) -> bool;
 
     /// The window's length in microseconds.
     fn length(&self) -> u64;
 
-    /// The same counts for another window. Where it is not known when exactly something was counted, it is taken to
-    /// have been as late as possible, but not later than `now`: nothing is forgotten early.
+    /// The same counts for another window. Where the exact moment of a count is not known, the latest possible one is taken,
+    /// but none after `now`, so that no count expires early.
     fn carried(&self, spec: WindowSpec, now: u64) -> Self;
 
-    /// When `units` more have room; `None` when that is now.
+    /// When `units` more have room; `None`: now.
     fn opens_at(&self, spec: WindowSpec, units: u64, now: u64) -> Option<u64>;
 
     /// Counts `units`, whether or not there is room.
     fn charge(&mut self, spec: WindowSpec, units: u64, now: u64);
 
-    /// Counts `units` no more that were counted at `moment`.
+    /// Takes back `units` that were counted at `moment`.
     fn take_back(&mut self, spec: WindowSpec, units: u64, moment: u64);
 
     /// The most units that have room now.
     fn remaining(&self, spec: WindowSpec, now: u64) -> u64;
 
-    /// The most units that have room when nothing is counted.
+    /// The most units that have room in a fresh window.
     fn capacity(spec: WindowSpec) -> u64 {
         spec.count
     }
 
-    /// From when on this says the same as nothing counted.
+    /// From when on this equals a fresh window.
     fn expires_at(&self, spec: WindowSpec) -> u64;
 }
 
-/// The windows of one key, one for each rate in the order of the rates; none before the first charge.
+/// The windows of one key, one for each rate in the order of the rates. Empty before the first charge.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(super) struct Windows<W>(Box<[W]>);
 
@@ -73,7 +73,7 @@ impl<W: Window> Windows<W> {
         Self(Box::default())
     }
 
-    /// The window of the rate at `position`, as it is or as it would be carried on.
+    /// The window of the rate at `position`, as it is or carried over from another rate.
     fn window(&self, position: usize, spec: WindowSpec, now: u64) -> Cow<'_, W> {
         match self.0.get(position) {
             Some(window) if window.fits(spec) => Cow::Borrowed(window),
@@ -81,7 +81,8 @@ impl<W: Window> Windows<W> {
         }
     }
 
-    /// All windows counted the same requests: the shortest that is long enough knows best, else the longest.
+    /// A window for a new rate. All windows counted the same requests, so it takes the counts of the shortest one that is long
+    /// enough, else of the longest.
     fn carried(&self, spec: WindowSpec, now: u64) -> W {
         let source = self.0.iter().min_by_key(|window| {
             let length = window.length();
@@ -94,7 +95,7 @@ impl<W: Window> Windows<W> {
         }
     }
 
-    /// Makes the windows those of `rates`.
+    /// Replaces the windows where they are not those of `rates`.
     fn follow(&mut self, rates: &Rates, algorithm: Algorithm, now: u64) {
         let all_fit = self.0.len() == rates.as_slice().len()
             && self.0.iter().zip(rates).all(|(window, rate)| window.fits(WindowSpec::of(rate, algorithm)));
@@ -121,7 +122,7 @@ impl<W: Window> RateMemory for Windows<W> {
         now
     }
 
-    /// From the windows as they are: where the rates changed since, they are carried on without it later.
+    /// Takes back from the windows as they are. Where the rates changed since, later windows are made without these units.
     fn take_back(&mut self, rates: &Rates, algorithm: Algorithm, cost: u32, moment: u64) {
         for (position, window) in self.0.iter_mut().enumerate() {
             let rate = rates.as_slice().get(position).or(rates.as_slice().last());

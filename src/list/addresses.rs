@@ -1,4 +1,4 @@
-//! A set of networks as sorted, disjoint ranges: small, quick to build, quick to ask.
+//! A set of networks as sorted, disjoint ranges: small, and fast to build and to search.
 
 use std::net::IpAddr;
 use std::net::Ipv4Addr;
@@ -9,16 +9,16 @@ use ipnet::Ipv6Net;
 
 use crate::client::ClientIp;
 
-/// A set of addresses. IPv4-mapped IPv6 networks are IPv4 networks.
+/// A set of addresses. IPv4-mapped IPv6 networks are stored as IPv4 networks.
 ///
 /// A network takes 8 bytes (IPv4), 16 (IPv6 up to /64) or 24 (longer IPv6 prefixes), less where networks overlap.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct AddressSet {
     /// First and last address.
     v4: Vec<(u32, u32)>,
-    /// First and last /64, each by its upper half.
+    /// The first and last /64, each as the upper half of an address.
     v6: Vec<(u64, u64)>,
-    /// Ranges within one /64: its upper half, the first and last lower half.
+    /// Ranges within one /64: the upper half, then the first and the last lower half.
     v6_within: Vec<(u64, u64, u64)>,
 }
 
@@ -36,7 +36,7 @@ impl AddressSet {
                 if after > 0 && upper <= self.v6[after - 1].1 {
                     return true;
                 }
-                // Compared as one number: a tuple's second half would be a branch in each step.
+                // Compared as one number: comparing tuples would cost a branch in each step.
                 let bits = address.to_bits();
                 let after = self.v6_within.partition_point(|&(net, first, _)| join(net, first) <= bits);
                 after > 0 && {
@@ -82,7 +82,7 @@ impl FromIterator<IpNet> for AddressSet {
         set.v6.shrink_to_fit();
         set.v6_within.sort_unstable();
         set.v6_within.dedup_by(|next, kept| {
-            // The end of one /64 and the start of the next never join: a range says one upper half only.
+            // The end of one /64 and the start of the next never join, because a range has one upper half.
             next.0 == kept.0 && absorb(&mut kept.2, next.1, next.2, |last| last.checked_add(1))
         });
         set.v6_within.shrink_to_fit();
@@ -90,7 +90,7 @@ impl FromIterator<IpNet> for AddressSet {
     }
 }
 
-/// Joins a range to the one before it when they overlap or touch; whether they did. Ranges come sorted.
+/// Joins a range to the one before it when they overlap or touch, and answers whether they did. Ranges come sorted.
 fn absorb<T: Copy + Ord>(kept_last: &mut T, first: T, last: T, successor: impl Fn(T) -> Option<T>) -> bool {
     let joins = successor(*kept_last).is_none_or(|next| first <= next);
     if joins {
@@ -118,8 +118,8 @@ fn fold(network: IpNet) -> IpNet {
     }
 }
 
-/// An address or a network as people write it: `198.51.100.7`, `198.51.100.0/24`, `2001:db8::/32`. Bits behind the
-/// prefix are dropped; an IPv4-mapped address is the IPv4 address.
+/// Parses an address or a network: `198.51.100.7`, `198.51.100.0/24`, `2001:db8::/32`. Bits after the prefix are dropped, and
+/// an IPv4-mapped address becomes the IPv4 address.
 pub fn network(text: &str) -> Result<IpNet, InvalidNetwork> {
     let (address, prefix) = match text.split_once('/') {
         Some((address, prefix)) => (address, Some(prefix)),
@@ -144,7 +144,7 @@ pub fn network(text: &str) -> Result<IpNet, InvalidNetwork> {
     Ok(fold(network).trunc())
 }
 
-/// The usual case first: it is half of what a long list costs.
+/// The usual case first: it is half the cost of a long list.
 fn parse_address(text: &str) -> Option<IpAddr> {
     if text.contains(':') { text.parse().ok() } else { text.parse::<Ipv4Addr>().ok().map(IpAddr::V4) }
 }

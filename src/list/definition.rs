@@ -9,7 +9,7 @@ use super::ValueSet;
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct ListId(pub u16);
 
-/// A named set. What it is a set of decides what a request is asked for.
+/// A named set of addresses or values.
 #[derive(Clone, Debug)]
 pub struct List {
     pub name: Arc<str>,
@@ -19,6 +19,6 @@ pub struct List {
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Members {
     Addresses(AddressSet),
-    /// Values of a selector; the selector stands beside the list in the policy, which knows keys.
+    /// Values of a selector. The selector is in the policy, beside the list, because lists know no keys.
     Values(ValueSet),
 }

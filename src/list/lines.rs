@@ -11,7 +11,7 @@ use super::addresses::network;
 pub struct ListEntry<'t> {
     /// From 1.
     pub line: usize,
-    /// Where in its line it starts: from 1, in characters.
+    /// Where it starts in its line: from 1, in characters.
     pub column: usize,
     pub text: &'t str,
 }
@@ -25,8 +25,8 @@ pub struct InvalidLine {
     pub reason: InvalidNetwork,
 }
 
-/// The entries of a list file. Blank lines and comments are none; a comment starts with a `#` at the start of a
-/// line or after white space, so that a value may hold one.
+/// The entries of a list file, without blank lines and comments. A comment starts with a `#` at the start of a line or after
+/// white space, so that a value may hold a `#`.
 pub fn entries(text: &str) -> impl Iterator<Item = ListEntry<'_>> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     (1..).zip(text.split('\n')).filter_map(|(line, whole)| {
@@ -40,7 +40,7 @@ pub fn entries(text: &str) -> impl Iterator<Item = ListEntry<'_>> {
     })
 }
 
-/// A file of addresses and networks, or every line of it that is neither.
+/// Parses a file of addresses and networks. The error has every line that is neither.
 pub fn addresses(text: &str) -> Result<AddressSet, Vec<InvalidLine>> {
     let mut errors = Vec::new();
     let mut keep = |entry: ListEntry<'_>| -> Option<IpNet> {
@@ -93,9 +93,9 @@ mod tests {
     #[test]
     fn every_line_that_is_no_network_is_reported() {
         let errors = addresses("10.0.0.1\n  10.0.0.x\n# fine\n10.0.0.0/40 # no\n").unwrap_err();
-        let told: Vec<_> = errors.iter().map(ToString::to_string).collect();
+        let messages: Vec<_> = errors.iter().map(ToString::to_string).collect();
         assert_eq!(
-            told,
+            messages,
             [
                 "line 2, column 3: `10.0.0.x` is not an address or network, write one such as `198.51.100.0/24` or \
                  `2001:db8::/32`",

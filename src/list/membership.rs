@@ -2,14 +2,14 @@
 
 use serde::Serialize;
 
-/// How a request stands to a list. It may present several values, when it repeats a header or a field.
+/// Which values of a request are in a list. A request has several values when it repeats a header or a field.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Membership {
-    /// No value it presents is in the list, or it presents none.
+    /// No value is in the list, or the request has none.
     None,
-    /// Some are, others are not.
+    /// Some values are in the list, others are not.
     Some,
-    /// Every one is, and there is one.
+    /// All values are in the list, and there is at least one.
     All,
 }

@@ -1,4 +1,4 @@
-//! Named sets that rules refer to: of addresses, or of any other value a selector yields.
+//! Named lists that rules refer to: of addresses, or of the values of another selector.
 
 pub mod addresses;
 pub mod definition;

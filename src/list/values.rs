@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-/// Values as they are compared: the reader of the list has normalised what its selector normalises.
+/// Values in the spelling in which they are compared: they are normalised when the list is read.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct ValueSet(HashSet<Box<str>>);
 

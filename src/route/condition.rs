@@ -1,4 +1,4 @@
-//! The conditions of a `match`, all of which must hold.
+//! The conditions of a `match`. All of them must hold.
 
 use std::fmt;
 
@@ -23,16 +23,16 @@ use crate::request::header::header_values;
 use crate::request::query::cookie_values;
 use crate::request::query::query_values;
 
-/// What a request must be like to take a route. What is `None` or empty asks for nothing.
+/// What a request must be like to take a route. `None` and empty lists match every request.
 #[derive(Clone, Debug, Default)]
 pub struct Condition {
     pub methods: Option<MethodSet>,
     pub host: Option<HostPattern>,
     pub path: Option<PathPattern>,
     pub path_regex: Option<PathRegex>,
-    /// The header must be there and one of its lines fit.
+    /// The header must be there, and one of its lines must match.
     pub headers: Vec<(HeaderName, Glob)>,
-    /// The parameter must be there and one of its values fit.
+    /// The parameter must be there, and one of its values must match.
     pub queries: Vec<(Box<str>, Glob)>,
     pub cookies: Vec<(Box<str>, Glob)>,
     /// One of these lists must hold the client.
@@ -64,11 +64,11 @@ impl Condition {
         Ok(Self { methods, path: Some(PathPattern::new(path, case)?), ..Self::default() })
     }
 
-    /// How surely a request meets every condition, or the first that it does not meet.
+    /// How surely a request meets all conditions, or the first one that it does not meet.
     pub fn judge<'c>(&'c self, request: &mut RequestReadings<'_>) -> Result<Certainty, Mismatch<'c>> {
         let head = request.head;
         let mut least = Certainty::Surely;
-        // The path first: it is what most routes differ in.
+        // The path first, because most routes differ in it.
         if let Some(path) = &self.path {
             least = least.min(of_path(&head.path, |reading| path.matches(reading)).ok_or(Mismatch::Path(path))?);
         }
@@ -102,7 +102,7 @@ impl Condition {
         Ok(least)
     }
 
-    /// Why a request cannot be read as meeting this; `None`: it can.
+    /// Why no reading of a request meets this; `None`: one does.
     pub fn mismatch<'c>(&'c self, request: &mut RequestReadings<'_>) -> Option<Mismatch<'c>> {
         self.judge(request).err()
     }
@@ -111,7 +111,7 @@ impl Condition {
         self.mismatch(request).is_none()
     }
 
-    /// Adds what the path captures of a request that meets this.
+    /// Adds what the path of a matching request captures.
     pub fn capture<'a>(&'a self, head: &'a RequestHead<'_>, captures: &mut Captures<'a>) {
         for reading in std::iter::once(head.path.canonical()).chain(head.path.readings()) {
             if let Some(path) = &self.path
@@ -126,7 +126,7 @@ impl Condition {
         }
     }
 
-    /// Whether what the path captures under this name keeps its case; `None`: it captures nothing of that name.
+    /// Whether the path captures this name with case; `None`: it does not capture this name.
     pub fn captures_cased(&self, name: &str) -> Option<bool> {
         let path = self.path.iter().filter(|path| path.names().any(|known| known == name)).map(PathPattern::case);
         let regex = self.path_regex.iter().filter(|regex| regex.names().any(|known| known == name));
@@ -142,8 +142,9 @@ impl Condition {
 }
 
 impl Mismatch<'_> {
-    /// The mismatch in words, and whether only a suffix is in the way: an application may know one page by several.
-    pub fn told_of(&self, head: &RequestHead<'_>) -> String {
+    /// The mismatch in words. Where the paths differ in a suffix only it says so, because an application may serve one page
+    /// under several suffixes.
+    pub fn describe(&self, head: &RequestHead<'_>) -> String {
         match self {
             Self::Path(pattern) if pattern.differs_in_suffix(head.path.canonical()) => format!(
                 "{self}; where the application takes {} for it, write that path in `match` as well",
@@ -169,7 +170,7 @@ impl fmt::Display for Mismatch<'_> {
     }
 }
 
-/// A short form that is none.
+/// Why a text is no short form of a `match`.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 pub enum InvalidMatch {
     #[error("`{0}` is no match, write a path or methods and a path, such as `POST /login`")]

@@ -24,10 +24,10 @@ pub struct Route {
     pub name: Arc<str>,
     pub condition: Condition,
     pub upstream: UpstreamId,
-    /// `only`: anyone outside these lists is refused.
+    /// `only`: clients outside these lists are denied.
     pub only: Option<Vec<ListId>>,
     pub limits: Vec<LimitId>,
-    /// What the application's answers mean here.
+    /// How answers of the application are classified.
     pub outcome: Option<Arc<OutcomeRule>>,
     pub known_clients: Option<KnownClients>,
     pub deny_response: Option<Box<DenyResponse>>,

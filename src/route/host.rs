@@ -1,4 +1,4 @@
-//! Which hosts a route is for.
+//! Patterns of hosts.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use crate::request::CanonicalHost;
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum HostPattern {
     Exact(Box<str>),
-    /// One or more labels in front of this domain, which itself does not match.
+    /// One or more labels before this domain. The domain itself does not match.
     Below(Box<str>),
 }
 
@@ -24,7 +24,7 @@ impl HostPattern {
         }
     }
 
-    /// Whether every host that `other` matches is matched by this.
+    /// Whether this matches every host that `other` matches.
     pub(super) fn includes(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Exact(host), Self::Exact(other)) => host == other,
@@ -78,7 +78,7 @@ impl fmt::Display for HostPattern {
 
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 pub enum InvalidHostPattern {
-    #[error("`{0}` looks like another glob than there is: a `*` stands for leading labels only, as in `*.example.com`")]
+    #[error("`{0}` is not a host pattern: a `*` stands for leading labels only, as in `*.example.com`")]
     Star(String),
     #[error("`{0}`: hosts are compared without their port, write the name alone")]
     Port(String),

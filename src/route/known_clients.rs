@@ -6,21 +6,21 @@ use std::time::Duration;
 use crate::client::Prefix;
 use crate::key::KeyPart;
 
-/// `known_clients`: after a success the client is known for that subject.
+/// `known_clients`: after a success the client is known for a user name.
 #[derive(Clone, Debug, PartialEq)]
 pub struct KnownClients {
-    /// What a client is known for: a user name.
+    /// The part of the request with the user name.
     pub of: KeyPart,
-    /// So many of them for each subject, the latest.
+    /// How many clients are remembered for each user name, the latest ones.
     pub remember: NonZeroU32,
-    /// For so long after the last success.
+    /// How long a client is known after its last success.
     pub keep: Duration,
     pub by: KnownBy,
-    /// Addresses are cut to this before they are compared.
+    /// Addresses are cut to this prefix before they are compared.
     pub prefix: Prefix,
 }
 
-/// What a known client is recognised by.
+/// What a client is known by.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum KnownBy {
     #[default]

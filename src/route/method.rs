@@ -1,4 +1,4 @@
-//! Which methods a route is for.
+//! Sets of methods.
 
 use std::fmt;
 use std::str::FromStr;
@@ -16,7 +16,7 @@ pub struct MethodName(Method);
 
 impl MethodSet {
     pub fn contains(&self, method: &str) -> bool {
-        // An application that answers HEAD does so by what it does for GET.
+        // Applications handle HEAD like GET.
         let is_head = method.eq_ignore_ascii_case("HEAD");
         self.0.iter().any(|name| {
             let name = name.0.as_str();
@@ -44,7 +44,7 @@ impl FromStr for MethodName {
     type Err = InvalidMethod;
 
     fn from_str(text: &str) -> Result<Self, InvalidMethod> {
-        // A star may stand in a token; no method has one, and who writes it means every method.
+        // A token may hold a star, but no method does: an operator who writes one means every method.
         let method = Method::from_bytes(text.trim().to_ascii_uppercase().as_bytes());
         let method = method.ok().filter(|method| !method.as_str().contains('*'));
         method.map(Self).ok_or_else(|| InvalidMethod(text.trim().to_owned()))

@@ -1,4 +1,4 @@
-//! Where a request would go: routes, and the conditions under which a request takes one.
+//! Routes, and the conditions under which a request takes one.
 
 pub mod condition;
 pub mod definition;

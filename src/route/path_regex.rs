@@ -11,14 +11,14 @@ use super::pattern::Case;
 use crate::key::Captures;
 use crate::request::CanonicalPath;
 
-/// A `path_regex`: searched for anywhere in the path unless it has anchors, as nginx does it. Named groups capture.
+/// A `path_regex`. Without anchors it may match anywhere in the path, as in nginx. Named groups capture.
 #[derive(Clone, Debug)]
 pub struct PathRegex {
     regex: Regex,
     case: Case,
 }
 
-/// An expression that compiles to more than this is a mistake, not a path.
+/// A compiled expression larger than this is a mistake.
 const MAX_COMPILED_BYTES: usize = 4 << 20;
 
 impl PathRegex {
@@ -35,7 +35,7 @@ impl PathRegex {
         self.matching(path).is_some()
     }
 
-    /// Adds what the named groups are in `path`. Where case is ignored the values are folded.
+    /// Adds what the named groups match in `path`. Values are case-folded where case is ignored.
     pub fn capture<'a>(&'a self, path: &'a CanonicalPath<'_>, captures: &mut Captures<'a>) {
         if self.regex.captures_len() == 1 {
             return;
@@ -51,12 +51,12 @@ impl PathRegex {
         }
     }
 
-    /// Whether what it captures keeps its case.
+    /// Whether captured values keep their case.
     pub fn case(&self) -> Case {
         self.case
     }
 
-    /// Whether it is the same expression, compared alike.
+    /// Whether both have the same text and the same case.
     pub(super) fn is_same(&self, other: &Self) -> bool {
         self.regex.as_str() == other.regex.as_str() && self.case == other.case
     }
@@ -66,8 +66,8 @@ impl PathRegex {
         self.regex.capture_names().flatten()
     }
 
-    /// The spelling of the path that the expression matches. Without case it is tried on both: folding may change
-    /// letters that the expression spells out, such as `ß`.
+    /// The spelling of the path that the expression matches. Where case is ignored it tries the folded and the written path,
+    /// because folding changes some letters that an expression may spell out, such as `ß`.
     fn matching<'p>(&self, path: &'p CanonicalPath<'_>) -> Option<&'p str> {
         let compared = self.case.of(path);
         if self.regex.is_match(compared) {
@@ -95,7 +95,7 @@ impl From<&regex::Error> for InvalidPathRegex {
     fn from(error: &regex::Error) -> Self {
         match error {
             regex::Error::CompiledTooBig(_) => Self::TooLarge,
-            // The lines before the last one draw the expression and a caret.
+            // The lines before the last one show the expression and a caret.
             error => {
                 let text = error.to_string();
                 let reason = text.lines().last().unwrap_or_default();

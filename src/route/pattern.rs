@@ -1,4 +1,4 @@
-//! Path patterns: exact, prefix, captured segments. Written and compared in canonical form.
+//! Path patterns: exact, prefix, and captured segments. They are compared in canonical form.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -7,7 +7,7 @@ use crate::key::Captures;
 use crate::request::CanonicalPath;
 use crate::request::path::script;
 
-/// Whether letters that differ in case only are the same.
+/// Whether case matters when letters are compared.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum Case {
     #[default]
@@ -31,16 +31,16 @@ pub struct PathPattern {
     text: Box<str>,
     pub(super) case: Case,
     pub(super) shape: Shape,
-    /// The same without a script that applications do without: `/login` for `/index.php/login`.
+    /// The same without the front controller script that a request may leave out: `/login` for `/index.php/login`.
     bare: Option<Shape>,
 }
 
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(super) enum Shape {
     Exact(Box<str>),
-    /// Without its `/*`: this path and all below it.
+    /// Without the `/*`: this path and all paths below it.
     Prefix(Box<str>),
-    /// Segment by segment, `open` when more may follow.
+    /// Compared segment by segment. More may follow where it is `open`.
     Segments {
         segments: Box<[Segment]>,
         open: bool,
@@ -70,7 +70,7 @@ impl PathPattern {
         matches!(self.shape, Shape::Segments { .. })
     }
 
-    /// Adds what the named segments are in `path`, which matches. Where case is ignored the values are folded.
+    /// Adds the named segments of `path`, which matches. Values are case-folded where case is ignored.
     pub fn capture<'a>(&'a self, path: &'a CanonicalPath<'_>, captures: &mut Captures<'a>) {
         let path = self.case.of(path);
         for shape in std::iter::once(&self.shape).chain(&self.bare) {
@@ -82,8 +82,8 @@ impl PathPattern {
         }
     }
 
-    /// Whether a path that does not match would, with or without a suffix: `/login.json` or `/login.php` for `/login`, and
-    /// `/login` for `/login.php`. No reading tells which suffixes an application leaves out.
+    /// Whether a path that does not match would match with or without a suffix: `/login.json` or `/login.php` for `/login`,
+    /// and `/login` for `/login.php`. The gateway cannot know which suffixes an application ignores.
     pub fn differs_in_suffix(&self, path: &CanonicalPath<'_>) -> bool {
         let stem = |path: &str| {
             let (stem, suffix) = path.rsplit_once('.')?;
@@ -98,7 +98,7 @@ impl PathPattern {
         with || stem(path).is_some_and(|stem| self.shape.holds(&stem))
     }
 
-    /// Whether what it captures keeps its case.
+    /// Whether captured values keep their case.
     pub fn case(&self) -> Case {
         self.case
     }
@@ -128,7 +128,7 @@ impl Shape {
     }
 }
 
-/// Walks a pattern and a path side by side; whether they fit.
+/// Compares a pattern and a path segment by segment. Answers whether they match.
 fn pair<'a>(segments: &'a [Segment], open: bool, path: &'a str, mut named: impl FnMut(&'a str, &'a str)) -> bool {
     // The root has no segment, not an empty one.
     let mut rest = path.strip_prefix('/').filter(|rest| !rest.is_empty()).map(|rest| rest.split('/'));
@@ -166,13 +166,13 @@ fn shape(text: &str, case: Case) -> Result<Shape, InvalidPathPattern> {
     Ok(match (open, canonical) {
         (true, "/") => Shape::Prefix("".into()),
         (true, prefix) => Shape::Prefix(prefix.into()),
-        // What follows a script is its affair, whatever it is called.
+        // A path below a script still runs the script.
         (false, script) if script::is_among_scripts(script) => Shape::Prefix(script.into()),
         (false, exact) => Shape::Exact(exact.into()),
     })
 }
 
-/// The pattern without the script by which requests enter an application, or the directory whose index it names.
+/// The pattern without the script that serves the whole application, or without the index file of a directory.
 fn without_script(text: &str) -> Option<String> {
     let (path, end) = text.strip_suffix("/*").map_or((text, ""), |path| (path, "/*"));
     let path = CanonicalPath::new(path);
@@ -182,7 +182,7 @@ fn without_script(text: &str) -> Option<String> {
 }
 
 fn segments(text: &str, path: &str, case: Case) -> Result<Box<[Segment]>, InvalidPathPattern> {
-    // Spelled as it was, for the names; literals are folded one by one.
+    // Names keep their case. Literals are folded one by one.
     let canonical = CanonicalPath::new(path);
     let mut segments = Vec::new();
     let mut names: Vec<&str> = Vec::new();

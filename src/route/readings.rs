@@ -1,5 +1,5 @@
-//! Everything an application might read a request as: its own method or one that overrides it, one or another of
-//! repeated values.
+//! The ways in which an application may read a request: with its own method or one that overrides it, and with one or
+//! another of repeated values.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -14,7 +14,7 @@ use crate::request::method::Overrides;
 use crate::request::method::head_overrides;
 use crate::request::method::methods_in;
 
-/// How sure it is that a condition holds: from one reading of the request to all of them.
+/// How surely a condition holds: under one reading of the request, or under all.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub enum Certainty {
     /// Under some reading, but not the plain one.
@@ -28,13 +28,13 @@ pub enum Certainty {
 /// The methods that a body may add to those of the head.
 #[derive(Clone, Copy, Debug)]
 pub enum BodyMethods<'a> {
-    /// These; none when there is no body.
+    /// These. None when there is no body.
     Known(&'a [Cow<'a, str>]),
-    /// Any: it was not read, or not to its end.
+    /// Any, because the body was not read, or not to its end.
     Unknown,
 }
 
-/// A request in all its readings. Nothing that a client adds to a request takes a reading away.
+/// A request in all its readings. A client can add a reading to its request, but not remove one.
 pub struct RequestReadings<'a> {
     pub head: &'a RequestHead<'a>,
     body: BodyMethods<'a>,
@@ -49,7 +49,7 @@ impl<'a> RequestReadings<'a> {
         Self { head, body, membership, overrides: None }
     }
 
-    /// Whether the request's method is in a set; `None` when it is under no reading.
+    /// How surely the method is in a set; `None`: under no reading.
     pub(super) fn method(&mut self, set: &MethodSet) -> Option<Certainty> {
         let plain = set.contains(self.head.method.as_str());
         let head = self.head;
@@ -66,7 +66,7 @@ impl<'a> RequestReadings<'a> {
         (unknown || others.any(|method| set.contains(method))).then_some(Certainty::Possibly)
     }
 
-    /// Whether one of these lists holds the request's client.
+    /// How surely one of these lists holds the client.
     pub(super) fn client(&self, lists: &[ListId]) -> Option<Certainty> {
         let strongest = lists.iter().map(|&list| (self.membership)(list)).max()?;
         match strongest {
@@ -77,7 +77,7 @@ impl<'a> RequestReadings<'a> {
     }
 }
 
-/// Whether a path fits, in the reading it has to most applications and in others.
+/// How surely a path matches: in the reading of most applications, and in the other readings.
 pub(super) fn of_path(path: &RequestPath<'_>, fits: impl Fn(&CanonicalPath<'_>) -> bool) -> Option<Certainty> {
     let mut others = path.readings().iter();
     if fits(path.canonical()) {
@@ -87,7 +87,7 @@ pub(super) fn of_path(path: &RequestPath<'_>, fits: impl Fn(&CanonicalPath<'_>) 
     (others.any(fits) || path.may_be_any()).then_some(Certainty::Possibly)
 }
 
-/// Whether values fit: all of them, some, or none.
+/// How surely repeated values match: all of them, some, or none.
 pub(super) fn of_values(values: impl Iterator<Item = bool>) -> Option<Certainty> {
     let mut some = false;
     let mut all = true;

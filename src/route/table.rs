@@ -1,4 +1,4 @@
-//! The walk through the routes: first match wins, but only a sure one ends the walk.
+//! The walk through the routes. The first match wins, but only a sure match ends the walk.
 
 use smallvec::SmallVec;
 
@@ -13,13 +13,13 @@ pub struct RouteTable {
     pub routes: Vec<Route>,
 }
 
-/// The routes a request may be read as taking.
+/// The routes that a request may take.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Walk {
-    /// Each that matches under some reading, in order, up to the first that matches under every one. The limits and
-    /// `only` of all of them hold.
+    /// Each route that matches under some reading, in order, up to the first one that matches under all. The limits and
+    /// `only` of all these routes hold.
     pub collected: SmallVec<[RouteId; 4]>,
-    /// The first that matches under the plain reading: where the request goes.
+    /// The first route that matches under the plain reading. It forwards the request.
     pub primary: Option<RouteId>,
 }
 

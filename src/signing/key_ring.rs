@@ -31,7 +31,7 @@ impl KeyRing {
         Self { shared: Vec::new(), own: vec![SigningKey::new(seed, b"")] }
     }
 
-    /// Signs a message of several parts, which are told apart by their lengths. A signature for one purpose is not valid
+    /// Signs a message of several parts, which are separated by their lengths. A signature for one purpose is not valid
     /// for another.
     pub fn sign(&self, purpose: &str, message: &[&[u8]]) -> Signature {
         self.newest().sign(purpose, message)

@@ -63,7 +63,7 @@ mod tests {
     const MESSAGE: &[&[u8]] = &[b"alice", b"laptop"];
 
     #[test]
-    fn hashes_that_people_see_are_made_with_what_gateways_share_and_nobody_else_has() {
+    fn hashes_for_operators_are_made_with_the_seeds_and_the_password_of_the_gateways() {
         let (one, other, stranger) = (LiveKeyRing::new(NOW), LiveKeyRing::new(NOW), LiveKeyRing::new(NOW));
         assert_ne!(one.load().display_secret(), other.load().display_secret());
         let seeds = [random_seed(NOW)];
@@ -74,7 +74,7 @@ mod tests {
         assert_ne!(one.load().display_secret(), stranger.load().display_secret());
     }
     #[test]
-    fn what_a_ring_signed_it_believes_and_nothing_else() {
+    fn a_ring_verifies_its_own_signatures_only() {
         let ring = LiveKeyRing::new(NOW);
         let mac = ring.load_for_signing(NOW).sign("device", MESSAGE);
         assert!(ring.load().verify("device", MESSAGE, &mac));
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_key_signs_when_its_time_has_come_and_old_ones_are_believed_for_a_while() {
+    fn a_new_key_signs_when_it_is_due_and_old_keys_stay_valid_for_a_while() {
         let ring = LiveKeyRing::new(NOW);
         let first = ring.load_for_signing(NOW).sign("device", MESSAGE);
         assert_eq!(ring.load_for_signing(NOW + ROTATION_PERIOD * 9 / 10).sign("device", MESSAGE), first);
@@ -128,18 +128,18 @@ mod tests {
         let mac = one.load_for_signing(NOW).sign("device", MESSAGE);
         assert!(other.load().verify("device", MESSAGE, &mac));
         assert!(!thief.load().verify("device", MESSAGE, &mac));
-        // What was signed while Redis was away goes on to be believed here.
+        // What was signed during the outage of Redis stays valid here.
         assert!(one.load().verify("device", MESSAGE, &own) && !other.load().verify("device", MESSAGE, &own));
-        // Nobody makes a shared key but who keeps them.
+        // Only Redis rotates shared keys.
         assert_eq!(one.load_for_signing(NOW + ROTATION_PERIOD * 9).sign("device", MESSAGE), mac);
-        // A Redis that was emptied costs nobody what this gateway has known.
+        // What was signed with keys that an emptied Redis has lost stays valid here.
         other.share(&[random_seed(NOW)], b"password");
         assert_ne!(other.load_for_signing(NOW).sign("device", MESSAGE), mac);
         assert!(other.load().verify("device", MESSAGE, &mac));
     }
 
     #[test]
-    fn nobody_sees_a_key() {
+    fn debug_output_shows_no_key() {
         let ring = LiveKeyRing::new(NOW);
         assert!(!format!("{ring:?} {:?}", ring.load().own_seeds()).contains("secret"));
         assert!(format!("{ring:?}").contains("SigningKey(***)"));

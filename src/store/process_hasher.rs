@@ -17,7 +17,7 @@ mod tests {
     use crate::key::Key;
 
     #[test]
-    fn a_reload_hashes_as_before_and_nobody_sees_with_what() {
+    fn a_reload_hashes_as_before_and_debug_output_shows_no_secret() {
         let mut key = Key::default();
         key.push(b"alice");
         let hash = || process_hasher().hash("login", &key);

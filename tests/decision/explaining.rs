@@ -193,7 +193,7 @@ limit     logins: 5/minute, sliding-window-log, successes count
 limit     guessing: 20/hour, different values, then ban 15m, then 1h
   key     client_ip = \"192.0.2.1\"
   counts  different param.username = \"alice\"
-limit     failures: 10/minute, sliding-window-log, failures count, a success forgets them, not for known clients, then delay 20s
+limit     failures: 10/minute, sliding-window-log, failures count, a success resets them, not for known clients, then delay 20s
   key     one for all
 decision  as the counters stand
 "

@@ -70,7 +70,7 @@ fn what_is_unclear_is_said_with_what_the_key_needs_and_without_any_value() {
     );
     assert_eq!(
         said("all", &[("client_ip", "10.0.0.1")], 0),
-        "the key of this limit has no such part; its key is one for all, and takes no value"
+        "the key of this limit has no such part; its key has no parts, and takes no value"
     );
     let twice = [("client_ip", "10.0.0.1"), ("client_ip", "10.0.0.2")];
     assert_eq!(said("pace", &twice, 0), "several values for `client_ip`: a key has one of each part");

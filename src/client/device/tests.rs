@@ -1,4 +1,4 @@
-//! Cookies that are genuine, and all the ways in which one is not.
+//! Genuine cookies, and all kinds of forged ones.
 
 use http::HeaderValue;
 use proptest::prelude::*;
@@ -30,7 +30,7 @@ fn found(ring: &KeyRing, now: Timestamp, subject: DeviceOwner<'_>, lines: &[Stri
 }
 
 #[test]
-fn a_device_is_known_to_whom_it_was_issued_for_and_to_nobody_else() {
+fn a_device_is_known_only_for_the_user_and_route_of_its_cookie() {
     let (ring, device) = (key_ring(1), DEVICE);
     let cookie = pair(&issue(&ring, NOW, ALICE, device, MONTH));
     let of = |subject| found(&ring, NOW, subject, std::slice::from_ref(&cookie));
@@ -41,7 +41,7 @@ fn a_device_is_known_to_whom_it_was_issued_for_and_to_nobody_else() {
 }
 
 #[test]
-fn a_cookie_under_another_name_is_nothing() {
+fn a_cookie_under_another_name_is_invalid() {
     let ring = key_ring(1);
     let (alice, bob) = [ALICE, BOB].map(|subject| issue(&ring, NOW, subject, DEVICE, MONTH)).into();
     let swapped = format!("{}={}", bob.name, alice.value);
@@ -89,7 +89,7 @@ fn a_cookie_is_short_and_says_nothing() {
 }
 
 #[test]
-fn whatever_is_changed_in_it_makes_it_worthless() {
+fn any_change_makes_a_cookie_invalid() {
     let (ring, device) = (key_ring(1), DEVICE);
     let IssuedCookie { name, value } = issue(&ring, NOW, ALICE, device, MONTH);
     let of = |value: String| found(&ring, NOW, ALICE, &[format!("{name}={value}")]);

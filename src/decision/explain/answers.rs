@@ -13,17 +13,17 @@ use crate::route::KnownClients;
 use crate::route::Walk;
 use crate::units::Span;
 
-/// What answers mean, in words.
+/// How answers are classified.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 pub struct OutcomeExplanation {
-    /// `status 302, header location: /account*`; all of it holds.
+    /// `status 302, header location: /account*`: all conditions must hold.
     pub success: Option<String>,
     pub failure: Option<String>,
-    /// What other answers are.
+    /// The outcome of all other answers.
     pub otherwise: &'static str,
 }
 
-/// Whom a success makes known.
+/// Which clients a success makes known.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 pub struct KnownClientsExplanation {
     pub of: KeyPartExplanation,
@@ -33,7 +33,7 @@ pub struct KnownClientsExplanation {
     pub r#for: String,
 }
 
-/// What the routes of a request say of its answer.
+/// How the routes of a request classify its answer.
 pub(super) struct AnswerRules<'p> {
     outcome: Option<&'p OutcomeRule>,
     known: Option<&'p KnownClients>,
@@ -48,7 +48,7 @@ impl<'p> AnswerRules<'p> {
         }
     }
 
-    /// Whether anything says what answers mean.
+    /// Whether a route has `outcome`.
     pub(super) fn are_read(&self) -> bool {
         self.outcome.is_some()
     }
@@ -73,7 +73,7 @@ impl<'p> AnswerRules<'p> {
     }
 }
 
-/// What all must hold of an answer.
+/// The conditions that an answer must meet.
 fn matchers(matchers: &Matchers) -> String {
     let mut words: Vec<String> = Vec::new();
     words.extend(matchers.status.as_ref().map(|status| format!("status {status}")));

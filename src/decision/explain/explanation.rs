@@ -1,4 +1,4 @@
-//! What the explanation of a request consists of.
+//! The parts of an explanation.
 
 use std::net::IpAddr;
 
@@ -9,34 +9,34 @@ use super::KnownClientsExplanation;
 use super::OutcomeExplanation;
 use crate::list::Membership;
 
-/// Everything a request would meet. Prints as text for people. Values of keys stand in clear: it is made for an
-/// operator about a request that the operator wrote.
+/// All rules that a request would meet. Prints as text. Values of keys are in clear, because the operator who reads it wrote
+/// the request.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 pub struct Explanation {
     pub client: IpAddr,
     pub method: String,
-    /// In canonical form, as is the path.
+    /// In canonical form, like the path.
     pub host: String,
     pub path: String,
-    /// What else applications may take the path for; `None`: for any.
+    /// Other paths that applications may read; `None`: any path.
     pub readings: Option<Vec<String>>,
     /// Every list of the configuration.
     pub lists: Vec<ListExplanation>,
     pub access: AccessExplanation,
     /// Every route, in the order they are tried.
     pub routes: Vec<RouteExplanation>,
-    /// The route the request goes by; `None`: the default upstream.
+    /// The route that forwards the request; `None`: the default upstream.
     pub route: Option<String>,
     pub upstream: String,
-    /// Whether the body is read before anything is decided.
+    /// Whether the gateway reads the body before it decides.
     pub reads_body: bool,
-    /// What the application's answer would mean; `None`: nobody asks.
+    /// How the application's answer is classified; `None`: it is not.
     pub outcome: Option<OutcomeExplanation>,
-    /// What clients are known for where the request goes.
+    /// Which clients a success makes known.
     pub known_clients: Option<KnownClientsExplanation>,
-    /// What denies the request before any limit is asked.
+    /// What denies the request before any limit.
     pub denied: Option<String>,
-    /// Every limit that stands where the request goes.
+    /// Every limit of the routes that the request may take.
     pub limits: Vec<LimitExplanation>,
 }
 
@@ -45,7 +45,7 @@ pub struct Explanation {
 #[serde(rename_all = "snake_case")]
 pub enum AccessExplanation {
     Ordinary,
-    /// By this list: no limit holds.
+    /// By this list. No limit holds.
     Allowed(String),
     /// By this list.
     Denied(String),
@@ -55,19 +55,19 @@ pub enum AccessExplanation {
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 pub struct ListExplanation {
     pub name: String,
-    /// What of a request is looked up in it.
+    /// The selector of its values.
     pub of: String,
     pub holds: Membership,
 }
 
-/// What became of one route.
+/// How a request stands to one route.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 pub struct RouteExplanation {
     pub name: String,
     pub matches: RouteMatch,
     /// Why it does not match.
     pub reason: Option<String>,
-    /// Whether it is for members of other lists only.
+    /// Whether its `only` denies the client.
     pub bars: bool,
 }
 
@@ -77,12 +77,12 @@ pub struct RouteExplanation {
 pub enum RouteMatch {
     /// However the application reads the request.
     Surely,
-    /// As the request is written; an override or a repeated value may say otherwise.
+    /// As the request is written. An override or a repeated value may say otherwise.
     Plainly,
     /// Only if the application takes an override or one of repeated values.
     Possibly,
     No,
-    /// An earlier one matched.
+    /// An earlier route matches.
     NotTried,
 }
 
@@ -92,21 +92,21 @@ pub struct LimitExplanation {
     pub name: String,
     /// `10/minute; 100/hour`, `10/minute, each costs 2`, or `20 in flight`.
     pub rule: String,
-    /// `None` for a bound on what is in flight.
+    /// `None` for `concurrent`.
     pub algorithm: Option<&'static str>,
     /// `requests`, `attempts`, `failures` or `successes`.
     pub count: &'static str,
-    /// What different values are counted of.
+    /// The part of which different values are counted.
     pub distinct: Option<KeyPartExplanation>,
-    /// The answer that forgets what was counted.
+    /// The outcome that resets the key.
     pub reset_on: Option<&'static str>,
-    /// Whether it holds for clients that are known.
+    /// Whether it does not hold for known clients.
     pub unless_known: bool,
     /// `deny`, `delay 20s`, `tarpit 20s`, `ban 15m, 1h, 24h` or `challenge`.
     pub then: String,
     pub shadow: bool,
     pub outcome: LimitOutcome,
-    /// The parts of the key with their values; none is one key for all.
+    /// The parts of the key with their values. Without parts all requests share one key.
     pub key: Vec<KeyPartExplanation>,
 }
 
@@ -114,18 +114,18 @@ pub struct LimitExplanation {
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LimitOutcome {
-    /// Under so many keys.
+    /// Under this many keys.
     Counted(usize),
-    /// Its `unless` names this list.
+    /// Its `unless` names this list, which holds the client.
     Freed(String),
     /// A part of the key is missing: `missing: skip`.
     Skipped,
     /// A part of the key is missing: `missing: deny`.
     Denied,
-    /// It counts by answers, and nothing says what they mean where the request goes.
+    /// It counts by outcome, and no route of the request has `outcome`.
     Unanswered,
     /// A field was sent too often: 400.
     TooManyValues,
-    /// The client is on a list of `access.allow`, or denied before.
+    /// The client is on a list of `access.allow`, or a list denies it.
     NotAsked,
 }

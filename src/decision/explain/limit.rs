@@ -64,7 +64,7 @@ fn limit_outcome(policy: &Policy, limit: &Limit, source: &Source<'_>) -> LimitOu
         Ok(LimitApplication::Counted(keys)) => LimitOutcome::Counted(keys.len()),
         Ok(LimitApplication::Freed(list)) => LimitOutcome::Freed(policy.list(list).list.name.to_string()),
         Ok(LimitApplication::Skipped) => LimitOutcome::Skipped,
-        Ok(LimitApplication::Refused) => LimitOutcome::Denied,
+        Ok(LimitApplication::Denied) => LimitOutcome::Denied,
         Err(_) => LimitOutcome::TooManyValues,
     }
 }

@@ -1,4 +1,4 @@
-//! One part of a key, as a request has it.
+//! One part of a key, with its values in a request.
 
 use serde::Serialize;
 
@@ -6,14 +6,13 @@ use crate::key::KeyPart;
 use crate::key::Source;
 use crate::key::extract;
 
-/// One part of a key, and what the request has there. The empty value stands for what is missing.
+/// One part of a key, and its values in the request. A missing value is the empty one.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 pub struct KeyPartExplanation {
     pub selector: String,
     pub values: Vec<String>,
 }
 
-/// A part of a key, and what the request has there.
 pub(super) fn explain_part(part: &KeyPart, source: &Source<'_>) -> KeyPartExplanation {
     let mut values: Vec<String> = Vec::new();
     if let Ok(found) = extract::values(part, source) {

@@ -1,4 +1,4 @@
-//! The first two steps of the decision, told to an operator.
+//! Explains the first two steps of the decision.
 
 use super::AccessExplanation;
 use super::Explanation;
@@ -23,7 +23,7 @@ use crate::route::RequestReadings;
 use crate::route::Route;
 use crate::route::UpstreamId;
 
-/// What a request with these fields would meet. `upstream` names upstreams.
+/// All rules that a request with these fields would meet. `upstream` names upstreams.
 pub fn explain(
     policy: &Policy,
     head: &RequestHead<'_>,
@@ -53,10 +53,10 @@ pub fn explain(
             .then(|| head.path.readings().iter().map(|reading| reading.cased().to_owned()).collect()),
         lists,
         access: match entry.admission {
-            // What is written asks nobody who is banned.
+            // An explanation knows no bans: they are in the store.
             Admission::Ordinary | Admission::Banned => AccessExplanation::Ordinary,
             Admission::Allowed(list) => AccessExplanation::Allowed(name(list)),
-            Admission::Refused(list) => AccessExplanation::Denied(name(list)),
+            Admission::Denied(list) => AccessExplanation::Denied(name(list)),
         },
         routes: routes(&entry, fields),
         route: route.map(|route| route.name.to_string()),
@@ -71,7 +71,7 @@ pub fn explain(
 
 fn denied(entry: &RoutedRequest<'_, '_>) -> Option<String> {
     match entry.admission {
-        Admission::Refused(list) => Some(format!("the list {} is denied", entry.policy.list(list).list.name)),
+        Admission::Denied(list) => Some(format!("the list {} is denied", entry.policy.list(list).list.name)),
         _ if entry.bars() => Some("the client is on none of the lists in `only`".to_owned()),
         _ => None,
     }
@@ -103,7 +103,7 @@ fn routes(entry: &RoutedRequest<'_, '_>, fields: &BodyFields) -> Vec<RouteExplan
             decided |= matches!(judged, Some(Ok(Certainty::Surely)));
             let (matches, reason) = match judged {
                 None => (RouteMatch::NotTried, None),
-                Some(Err(mismatch)) => (RouteMatch::No, Some(mismatch.told_of(head))),
+                Some(Err(mismatch)) => (RouteMatch::No, Some(mismatch.describe(head))),
                 Some(Ok(Certainty::Possibly)) => (RouteMatch::Possibly, None),
                 Some(Ok(Certainty::Plainly)) => (RouteMatch::Plainly, None),
                 Some(Ok(Certainty::Surely)) => (RouteMatch::Surely, None),
@@ -116,7 +116,7 @@ fn routes(entry: &RoutedRequest<'_, '_>, fields: &BodyFields) -> Vec<RouteExplan
         debug_assert_eq!(
             stories.iter().filter(|route| !matches!(route.matches, RouteMatch::No | RouteMatch::NotTried)).count(),
             walk.collected.len(),
-            "told as it is decided"
+            "the explanation tells what is decided"
         );
         stories
     })

@@ -1,4 +1,4 @@
-//! The explanation as people read it.
+//! The explanation as text.
 
 use std::fmt;
 
@@ -105,7 +105,7 @@ impl fmt::Display for LimitExplanation {
             write!(f, ", {} count", self.count)?;
         }
         if let Some(answer) = self.reset_on {
-            write!(f, ", a {answer} forgets them")?;
+            write!(f, ", a {answer} resets them")?;
         }
         if self.unless_known {
             f.write_str(", not for known clients")?;
@@ -124,7 +124,7 @@ impl fmt::Display for LimitExplanation {
             LimitOutcome::Denied => writeln!(f, ": denied, a part of its key is missing")?,
             LimitOutcome::Unanswered => writeln!(f, ": not counted, no `outcome` says what answers mean here")?,
             LimitOutcome::TooManyValues => writeln!(f, ": denied, a field was sent too often")?,
-            LimitOutcome::NotAsked => writeln!(f, ": not asked")?,
+            LimitOutcome::NotAsked => writeln!(f, ": not checked")?,
         }
         if self.key.is_empty() {
             writeln!(f, "  key     one for all")?;
@@ -152,7 +152,7 @@ impl fmt::Display for KeyPartExplanation {
     }
 }
 
-/// Values, quoted as strings are, so that no control character of a request reaches the terminal.
+/// Quoted values, so that no control character of a request reaches the terminal.
 struct Quoted<'a>(&'a [String]);
 
 impl fmt::Display for Quoted<'_> {
@@ -165,7 +165,7 @@ impl fmt::Display for Quoted<'_> {
     }
 }
 
-/// A text, or what to say in its place when it is empty.
+/// A text, or another one where it is empty.
 struct TextOr<'a>(&'a str, &'static str);
 
 impl fmt::Display for TextOr<'_> {

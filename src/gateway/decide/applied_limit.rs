@@ -40,6 +40,6 @@ pub(in crate::gateway) fn of_delay(
 }
 
 fn masked_key(limit: LimitId, key: KeyHash, plan: &Plan<'_, '_>, hashers: &Hashers) -> Option<MaskedKey> {
-    let parts = plan.named(hashers, limit, key)?.masked;
+    let parts = plan.display_key(hashers, limit, key)?.masked;
     Some(MaskedKey { hash: hashers.shown.rehash(key), parts })
 }

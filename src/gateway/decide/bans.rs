@@ -107,7 +107,7 @@ fn starting_bans<'l>(
     let bans = denial.new_bans.iter().filter_map(|&NewBan { limit: id, key }| {
         let limit = live.policy.limit(id);
         let Action::Ban(ladder) = &limit.then.action else { return None };
-        let named = plan.named(hashers, id, key).unwrap_or_default();
+        let named = plan.display_key(hashers, id, key).unwrap_or_default();
         let client = Some(plan.client());
         let subject = BanSubject::Key { key, limit: limit.name.clone(), named, client };
         Some(StartingBan { limit: id, key, ladder, subject })

@@ -66,7 +66,7 @@ fn a_wrong_rate_says_what_is_wrong() {
     refuses("1/second;;2/minute", &format!("a rate is missing, {EXAMPLES}"));
     refuses("0/minute", "a rate needs a count above zero");
     refuses("4294967296/minute", "a count of 4294967296 is too large, at most 4294967295");
-    refuses("10/0 minutes", "a window of no time holds nothing, write at least one second");
+    refuses("10/0 minutes", "a window of no time counts nothing, write at least one second");
     refuses("10/101 years", "a window of 101 years is too long, at most 100 years");
     refuses("10/99999999999999999999s", "a window of 99999999999999999999s is too long, at most 100 years");
     refuses("10/18446744073709551615 days", "a window of 18446744073709551615 days is too long, at most 100 years");

@@ -222,7 +222,7 @@ fn a_request_counted_by_a_clock_that_stepped_back_is_found_again() {
 }
 
 #[test]
-fn where_more_was_charged_than_had_room_what_is_taken_back_frees_nobody() {
+fn where_more_was_charged_than_had_room_taking_back_makes_no_room() {
     let kept = [Algorithm::SlidingWindowLog, Algorithm::BucketedWindow { buckets: None }];
     for algorithm in kept.into_iter().chain([Algorithm::TokenBucket { burst: None }]) {
         for most in ["1/minute", "3/minute"] {
@@ -332,7 +332,7 @@ proptest! {
     fn what_is_taken_back_frees_no_more_than_if_it_had_never_been(
         algorithm in any_algorithm(), rates in any_rates(), waits in any_history(), picks in vec(0..3_usize, 80),
     ) {
-        // Where windows open is told by what was counted in them, so that this does not hold for fixed ones.
+        // The counts in a fixed window decide when it opens, so this does not hold for fixed windows.
         prop_assume!(algorithm != Algorithm::FixedWindow);
         let rule = Rule::Rates { algorithm, rates, cost: NonZeroU32::MIN };
         let (mut state, mut without, mut now) = (State::fresh(&rule), State::fresh(&rule), noon());

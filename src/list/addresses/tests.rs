@@ -65,7 +65,7 @@ fn networks_that_overlap_or_touch_are_one_range() {
 }
 
 #[test]
-fn an_empty_set_holds_nobody() {
+fn an_empty_set_holds_no_address() {
     check(&[], "192.0.2.1", false);
     check(&[], "2001:db8::1", false);
     assert!(set(&[]).is_empty());

@@ -141,15 +141,15 @@ fn the_first_condition_that_fails_is_named() {
     let head = RequestHead::read(&parts, "www.example.com", ClientIp::new([192, 0, 2, 1].into()));
     let membership = |_| Membership::None;
     let mut readings = RequestReadings::new(&head, BodyMethods::Known(&[]), &membership);
-    let mut told = |condition: Condition| condition.mismatch(&mut readings).unwrap().to_string();
-    assert_eq!(told(short("POST /login")), "the method is not POST");
-    assert_eq!(told(short("/admin/*")), "the path is not /admin/*");
+    let mut mismatch = |condition: Condition| condition.mismatch(&mut readings).unwrap().to_string();
+    assert_eq!(mismatch(short("POST /login")), "the method is not POST");
+    assert_eq!(mismatch(short("/admin/*")), "the path is not /admin/*");
     let host = Some("api.example.com".parse().unwrap());
-    assert_eq!(told(Condition { host, ..Condition::default() }), "the host is not api.example.com");
+    assert_eq!(mismatch(Condition { host, ..Condition::default() }), "the host is not api.example.com");
     let queries = vec![("q".into(), Glob::new("x*"))];
-    assert_eq!(told(Condition { queries, ..Condition::default() }), "no query parameter q is x*");
+    assert_eq!(mismatch(Condition { queries, ..Condition::default() }), "no query parameter q is x*");
     assert_eq!(
-        told(Condition { client: vec![ListId(0)], ..Condition::default() }),
+        mismatch(Condition { client: vec![ListId(0)], ..Condition::default() }),
         "the client is on none of the lists"
     );
 }

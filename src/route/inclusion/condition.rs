@@ -1,9 +1,9 @@
-//! Whether one condition takes every request that another one would.
+//! Whether one condition matches every request that another one matches.
 
 use crate::route::Condition;
 
 impl Condition {
-    /// Whether every request that meets `other` meets this too, as far as that can be told.
+    /// Whether every request that meets `other` meets this too. `false` also where that is not certain.
     pub fn includes(&self, other: &Self) -> bool {
         let methods = self
             .methods
@@ -29,7 +29,7 @@ impl Condition {
             && self.includes_clients(other)
     }
 
-    /// One of these lists must hold a client: more of them hold more.
+    /// One of these lists must hold the client, so more lists match more clients.
     fn includes_clients(&self, other: &Self) -> bool {
         self.client.is_empty()
             || (!other.client.is_empty() && other.client.iter().all(|list| self.client.contains(list)))

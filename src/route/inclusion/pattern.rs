@@ -1,4 +1,4 @@
-//! Whether one pattern holds whatever another one does.
+//! Whether one path pattern matches every path that another one matches.
 
 use crate::request::CanonicalPath;
 use crate::route::pattern::Case;
@@ -12,9 +12,9 @@ impl PathPattern {
         matches!(self.walked(self.case), (segments, true) if segments.is_empty())
     }
 
-    /// Whether every path that `other` matches is matched by this, as far as that can be told.
+    /// Whether this matches every path that `other` matches. `false` also where that is not certain.
     pub(super) fn includes(&self, other: &Self) -> bool {
-        // Paths that this tells apart by their letters' case are one to the other.
+        // Paths that differ only in case differ for this pattern, but not for the other.
         if self.case == Case::Sensitive && other.case == Case::Ignored {
             return false;
         }
@@ -24,7 +24,7 @@ impl PathPattern {
         reaches && segments.iter().zip(&others).all(|(one, other)| one.is_none() || one == other)
     }
 
-    /// Its segments, spelled as `case` compares them, `None` for any; and whether more may follow.
+    /// Its segments in the spelling that `case` compares, `None` for any segment, and whether more may follow.
     fn walked(&self, case: Case) -> (Vec<Option<String>>, bool) {
         let (path, open) = match &self.shape {
             Shape::Exact(path) => (path, false),
