@@ -1,7 +1,7 @@
 //! Counts, for each key, the reservations of this process whose outcome is not known yet, and the resets meanwhile.
 //!
-//! The rules see a [`ReservationGuard`] as an opaque value: a store makes it, a request holds it, and only the store asks it
-//! anything.
+//! The rules see a [`ReservationGuard`] as an opaque value: a store makes it, a request holds it, and only the store
+//! asks it anything.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
@@ -30,8 +30,8 @@ pub struct ResetWatch {
     resets: u32,
 }
 
-/// A reservation that waits for its outcome. It ends when the last clone is dropped, and so with its request, however that
-/// ends.
+/// A reservation that waits for its outcome. It ends when the last clone is dropped, and so with its request, however
+/// that ends.
 #[derive(Debug)]
 pub struct ReservationGuard {
     key: Arc<PendingReservations>,
@@ -73,8 +73,8 @@ impl PendingReservations {
 
     /// The key was reset, and with it what the waiting reservations have charged.
     ///
-    /// A reset by a shared store may become known late. It then covers only what that store had charged up to `until`, by
-    /// its own clock. `None`: the moment of the reset is not known, and it covers everything.
+    /// A reset by a shared store may become known late. It then covers only what that store had charged up to `until`,
+    /// by its own clock. `None`: the moment of the reset is not known, and it covers everything.
     pub fn reset(&self, until: Option<Timestamp>) {
         self.reset_until.fetch_max(until.map_or(u64::MAX, Timestamp::as_micros), Ordering::AcqRel);
         self.resets.fetch_add(1, Ordering::AcqRel);

@@ -1,5 +1,5 @@
-//! Device cookies: signed, and bound to one route and one user name, so that a client can neither forge one nor use that of
-//! another user.
+//! Device cookies: signed, and bound to one route and one user name, so that a client can neither forge one nor use
+//! that of another user.
 
 use std::fmt;
 use std::time::Duration;

@@ -23,8 +23,9 @@ pub enum ForwardingHeader {
 pub struct InvalidForwardingHeader(pub String);
 
 impl ForwardingHeader {
-    /// The address of each entry of the list, the last entry first. `None` where the entry holds no address. Several lines are
-    /// one list, and empty entries are left out. A header for one address that holds a list is read as a list.
+    /// The address of each entry of the list, the last entry first. `None` where the entry holds no address. Several
+    /// lines are one list, and empty entries are left out. A header for one address that holds a list is read as a
+    /// list.
     pub(super) fn entries_from_the_right<'h>(
         &self,
         headers: &'h HeaderMap,
@@ -142,8 +143,8 @@ fn unescaped(text: &[u8]) -> Cow<'_, [u8]> {
 
 /// The parts of a list, the last one first.
 ///
-/// Quoted strings are read from the right as well. A trusted proxy wrote the right part, so it is well-formed. The left part
-/// came from outside and may hold a quote that is never closed.
+/// Quoted strings are read from the right as well. A trusted proxy wrote the right part, so it is well-formed. The left
+/// part came from outside and may hold a quote that is never closed.
 struct FromTheRight<'t> {
     rest: Option<&'t [u8]>,
     separator: u8,

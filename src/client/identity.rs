@@ -48,8 +48,8 @@ impl TrustedProxies {
 
     /// Checks the peer before the header, because any peer can write a header.
     ///
-    /// Then walks the list from the right, where the nearest proxy wrote, while the address is that of a trusted proxy. An
-    /// entry without an address ends the walk at the last good one.
+    /// Then walks the list from the right, where the nearest proxy wrote, while the address is that of a trusted proxy.
+    /// An entry without an address ends the walk at the last good one.
     pub fn identify(&self, peer: IpAddr, headers: &HeaderMap) -> Identity {
         let peer = ClientIp::new(peer);
         let peer_is_trusted = self.trusts(peer);

@@ -18,9 +18,9 @@ use crate::pending_reservations::ReservationGuard;
 /// All charges of one request. A store decides them in one step.
 ///
 /// The binding charges pass together or not at all. When every one of them has room, all are charged. When one has no
-/// room, only those that count attempts are charged. Charges of a shadow limit are decided as if that limit stood alone:
-/// they are charged when all charges of the same `limit` number have room, whatever the others say. Charges that only
-/// delay are charged when the binding ones pass, see [`Force::Delay`].
+/// room, only those that count attempts are charged. Charges of a shadow limit are decided as if that limit stood
+/// alone: they are charged when all charges of the same `limit` number have room, whatever the others say. Charges that
+/// only delay are charged when the binding ones pass, see [`Force::Delay`].
 ///
 /// A charge with `unless_known` is exempt when the client is a known one.
 #[derive(Clone, Debug, Default)]
@@ -33,8 +33,8 @@ pub struct Batch<'p> {
 /// One key under one limit. No two charges of a batch have the same key hash.
 #[derive(Clone, Debug)]
 pub struct Charge<'p> {
-    /// The number of the limit in the plan. A limit has several charges in a row when the client sent a field of its key
-    /// several times.
+    /// The number of the limit in the plan. A limit has several charges in a row when the client sent a field of its
+    /// key several times.
     pub limit: u16,
     pub key: KeyHash,
     pub rule: &'p Rule,
@@ -65,8 +65,8 @@ pub enum Force {
     /// Decided and charged as if its limit stood alone.
     Shadow,
     /// Denies nothing: without room it delays the request. It is charged when the binding charges pass, with room or
-    /// without. A limit that counts by outcome is an exception: without room it is charged only when the outcome is known,
-    /// because there would be nothing to give back.
+    /// without. A limit that counts by outcome is an exception: without room it is charged only when the outcome is
+    /// known, because there would be nothing to give back.
     Delay,
 }
 
@@ -111,8 +111,8 @@ pub enum Settlement<'p> {
     Release(KeyHash),
     /// Takes a charge back: the limit does not count this outcome.
     TakeBack { key: KeyHash, rule: &'p Rule, charged: &'p Charged },
-    /// Keeps a charge: the limit counts this outcome. Where the key was reset meanwhile the store charges it again, so that
-    /// a success does not reset a failure that was on its way. Otherwise there is nothing to do.
+    /// Keeps a charge: the limit counts this outcome. Where the key was reset meanwhile the store charges it again, so
+    /// that a success does not reset a failure that was on its way. Otherwise there is nothing to do.
     Keep { key: KeyHash, rule: &'p Rule, items: &'p Items, charged: &'p Charged },
     /// Charges now, whether or not there is room.
     Charge { key: KeyHash, rule: &'p Rule, items: &'p Items },

@@ -118,8 +118,8 @@ impl<'p> Plan<'p, '_> {
         binding.filter(|ruling| ruling.outright || ruling.banned || !delays(ruling)).collect()
     }
 
-    /// How long a ruling says to wait. For a ban that begins with this request it is nothing yet: the gateway begins the ban
-    /// and knows its length.
+    /// How long a ruling says to wait. For a ban that begins with this request it is zero: the gateway begins the
+    /// ban and knows its length.
     fn wait(&self, ruling: &LimitRuling<'_>) -> Option<RetryWait> {
         let begins = matches!(self.entry.policy.limit(ruling.limit).then.action, Action::Ban(_)) && !ruling.banned;
         ruling.denies.map(|wait| match wait {

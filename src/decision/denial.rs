@@ -27,15 +27,15 @@ pub struct Denial<'a> {
     pub key: Option<KeyHash>,
     /// How long until this limit lets the request pass. `None`: no wait helps. Zero for a ban that begins.
     pub wait: Option<Duration>,
-    /// How the answer looks: the response of the limit that decided, else that of the route, else the general one. They are
-    /// not merged: what the chosen one leaves open is as built in.
+    /// How the answer looks: the response of the limit that decided, else that of the route, else the general one. They
+    /// are not merged: what the chosen one leaves open is as built in.
     pub response: &'a DenyResponse,
     /// What the limit that decided does besides denying.
     pub penalty: Penalty,
     /// The bans that begin with this denial.
     pub new_bans: SmallVec<[NewBan; 1]>,
-    /// Whether the limit that decided bans as soon as it is certain that its reservations are not given back. The gateway
-    /// sets this.
+    /// Whether the limit that decided bans as soon as it is certain that its reservations are not given back. The
+    /// gateway sets this.
     pub is_suspect: bool,
     /// Slots that shadow limits took, as if each were the only limit in force. They are to be given back at once.
     pub slots: SmallVec<[KeyHash; 2]>,
@@ -76,14 +76,14 @@ pub enum DenialCause {
     NotOnList,
     /// The client sent a field too often: 400.
     TooManyValues,
-    /// Limits deny it, in the order of the configuration. `retry_after` is the longest wait of those whose `headers` show
-    /// one. It is zero where a part of the key is missing or a ban begins. `None`: no limit shows a wait.
+    /// Limits deny it, in the order of the configuration. `retry_after` is the longest wait of those whose `headers`
+    /// show one. It is zero where a part of the key is missing or a ban begins. `None`: no limit shows a wait.
     Limited { limits: SmallVec<[LimitId; 2]>, retry_after: Option<Duration> },
 }
 
 impl<'p> Denial<'p> {
-    /// Denied by the limit that would have delayed the request for `span`; after that the client may retry. Reservations and
-    /// reports of the request stay with the caller.
+    /// Denied by the limit that would have delayed the request for `span`; after that the client may retry.
+    /// Reservations and reports of the request stay with the caller.
     pub fn instead_of_delay(policy: &'p Policy, route: Option<RouteId>, limit: LimitId, span: Duration) -> Self {
         let of_route = route.and_then(|route| policy.routes.get(route).deny_response.as_deref());
         let retry_after = (policy.limit(limit).headers != Detail::None).then_some(span);

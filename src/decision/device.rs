@@ -43,8 +43,8 @@ pub(super) struct DeviceMatch {
     pub(super) enrollment: Option<DeviceEnrollment>,
 }
 
-/// Compares the device cookies of a request with each user name in it. The client is not known where the name is missing,
-/// or where the gateway may not have seen all names.
+/// Compares the device cookies of a request with each user name in it. The client is not known where the name is
+/// missing, or where the gateway may not have seen all names.
 pub(super) fn matching(policy: &Policy, route: RouteId, source: &Source<'_>, keys: DeviceKeys<'_>) -> DeviceMatch {
     let of = policy.routes.get(route);
     let Some(KnownClients { of: selector, by: KnownBy::Cookie, .. }) = &of.known_clients else {

@@ -63,8 +63,8 @@ impl RoutedRequest<'_, '_> {
         self
     }
 
-    /// Whether a rule needs something that may stand in the body: a key, a list in `unless`, or a method that overrides the
-    /// one sent. Makes sense only for a request with a body.
+    /// Whether a rule needs something that may stand in the body: a key, a list in `unless`, or a method that overrides
+    /// the one sent. Makes sense only for a request with a body.
     pub fn needs_body(&self) -> bool {
         if matches!(self.admission, Admission::Denied(_) | Admission::Banned) || self.bars() {
             return false;

@@ -1,7 +1,8 @@
 //! Decides whether a request may pass, in three pure steps: `enter` → `plan` → `conclude`.
 //!
 //! 1. [`enter()`] looks at the head alone: lists, routes, and whether the gateway must read the body.
-//! 2. [`RoutedRequest::plan`] extracts the keys and says what is to be charged, as a [`Batch`] that a store decides in one step.
+//! 2. [`RoutedRequest::plan`] extracts the keys and says what is to be charged, as a [`Batch`] that a store decides in
+//!    one step.
 //! 3. [`Plan::conclude`] turns the store's verdicts into a [`Decision`].
 
 pub mod batch;

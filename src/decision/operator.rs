@@ -66,8 +66,9 @@ pub enum InvalidLimitQuery {
 }
 
 impl LimitQuery {
-    /// The limit of this name, and the key of these values: pairs of a selector and its value, in any order. A limit that
-    /// counts different values may get one of them too; without it the empty value counts, as for a request that lacks it.
+    /// The limit of this name, and the key of these values: pairs of a selector and its value, in any order. A limit
+    /// that counts different values may get one of them too; without it the empty value counts, as for a request that
+    /// lacks it.
     ///
     /// `cost` replaces the cost of the limit.
     pub fn new(

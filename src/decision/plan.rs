@@ -120,8 +120,8 @@ impl<'p> Plan<'p, '_> {
         &self.batch
     }
 
-    /// What a store has to look at before `apply_bans`, where a key of a limit that spares known clients is banned. The client
-    /// is a known one when every verdict is exempt. `left` says for how long a key is still banned.
+    /// What a store has to look at before `apply_bans`, where a key of a limit that spares known clients is banned. The
+    /// client is a known one when every verdict is exempt. `left` says for how long a key is still banned.
     pub fn known_client_check(&self, left: impl Fn(KeyHash) -> Option<Duration>) -> Option<Batch<'p>> {
         let batch = self.batch();
         let charge =
@@ -130,8 +130,8 @@ impl<'p> Plan<'p, '_> {
             .then(|| Batch { charges: [charge.clone()].into_iter().collect(), known: batch.known.clone() })
     }
 
-    /// Denies banned keys of any limit, because an operator may ban any key. To be called once, before the store decides.
-    /// `left` says for how long a key is still banned. `is_known` drops the limits that spare known clients.
+    /// Denies banned keys of any limit, because an operator may ban any key. To be called once, before the store
+    /// decides. `left` says for how long a key is still banned. `is_known` drops the limits that spare known clients.
     pub fn apply_bans(&mut self, is_known: bool, left: impl Fn(KeyHash) -> Option<Duration>) {
         if is_known {
             self.batch.charges.retain(|charge| !charge.unless_known);
@@ -317,8 +317,8 @@ fn known_client_keys(
     found.values.iter().map(|value| KnownClientKey { subject: subject(value), client }).collect()
 }
 
-/// The client that is known after a success. `None` where the request has several names, because it is not certain which
-/// one succeeds, or where the application may read another name.
+/// The client that is known after a success. `None` where the request has several names, because it is not certain
+/// which one succeeds, or where the application may read another name.
 fn client_to_remember(
     policy: &Policy,
     route: RouteId,

@@ -72,7 +72,8 @@ impl Policy {
         limits
     }
 
-    /// Whether the body may hold a part of the key of a limit, the values that it counts, or the value of a list in `unless`.
+    /// Whether the body may hold a part of the key of a limit, the values that it counts, or the value of a list in
+    /// `unless`.
     pub(super) fn reads_body(&self, limit: LimitId) -> bool {
         let limit = self.limit(limit);
         let lists = limit.unless.iter().filter_map(|&list| self.list(list).of.as_ref());

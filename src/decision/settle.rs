@@ -37,11 +37,11 @@ pub(super) struct PendingCharge {
 }
 
 impl PendingOutcome {
-    /// What an outcome means for the store. `None`: the request reached the application, and its outcome cannot be known.
-    /// Then every charge counts.
+    /// What an outcome means for the store. `None`: the request reached the application, and its outcome cannot be
+    /// known. Then every charge counts.
     ///
-    /// Only a request with one undisputed key under a limit may reset that key: a success as one user must not reset the
-    /// failures of another.
+    /// Only a request with one undisputed key under a limit may reset that key: a success as one user must not reset
+    /// the failures of another.
     pub fn settlements<'p>(&'p self, policy: &'p Policy, outcome: Option<Outcome>) -> SmallVec<[Settlement<'p>; 4]> {
         let mut settlements = SmallVec::new();
         for PendingCharge { limit, key, items, charged, may_reset } in &self.charges {

@@ -14,8 +14,8 @@ use super::Selector;
 pub struct DisplayKey {
     /// Each selector with its masked value, which only distinguishes it from others. May be written anywhere.
     pub masked: Vec<(String, String)>,
-    /// The same with addresses and user names in clear, for operators who may lift a ban. Never leaves this process, so a
-    /// key from another gateway has none.
+    /// The same with addresses and user names in clear, for operators who may lift a ban. Never leaves this process, so
+    /// a key from another gateway has none.
     pub clear: Option<Vec<(String, String)>>,
     /// The network, where the key is only the address of a client. Never leaves this process either.
     pub address: Option<IpNet>,
@@ -116,8 +116,8 @@ fn plain(network: IpNet) -> String {
     if network.prefix_len() == network.max_prefix_len() { network.addr().to_string() } else { network.to_string() }
 }
 
-/// The first letters, three asterisks for any length, and digits that distinguish it from other values: `a***1f3c`. Empty for
-/// an empty value.
+/// The first letters, three asterisks for any length, and digits that distinguish it from other values: `a***1f3c`.
+/// Empty for an empty value.
 fn mask(value: &[u8], letters: usize, shown: Option<&KeyHasher>) -> String {
     if value.is_empty() {
         return String::new();

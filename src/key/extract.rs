@@ -119,8 +119,8 @@ pub fn client(prefix: Prefix, source: &Source<'_>) -> Key {
     key
 }
 
-/// The values of one part of a key. A missing part has the empty value. Where the body was not read whole, a part of it has
-/// the empty value in addition to those found.
+/// The values of one part of a key. A missing part has the empty value. Where the body was not read whole, a part of it
+/// has the empty value in addition to those found.
 pub fn values<'a>(part: &'a KeyPart, source: &Source<'a>) -> Result<PartValues<'a>, TooManyValues> {
     if source.head.path.may_be_any() && matches!(part.selector, Selector::Path | Selector::Capture(_)) {
         return Err(TooManyValues);

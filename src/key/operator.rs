@@ -26,8 +26,8 @@ pub enum InvalidKeyValues {
 
 /// The key of these pairs of a selector and a value, in any order, in the spelling in which requests are counted.
 ///
-/// The empty value stands for requests without that part. `keeps_case` says whether a segment that a path captures under a
-/// name is compared with case.
+/// The empty value stands for requests without that part. `keeps_case` says whether a segment that a path captures
+/// under a name is compared with case.
 pub fn key<'v>(
     spec: &KeySpec,
     values: &[(Cow<'v, str>, Cow<'v, str>)],

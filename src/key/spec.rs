@@ -41,7 +41,8 @@ pub enum Spelling {
 }
 
 impl KeyPart {
-    /// A value that an operator wrote, in a list or on a command line, in the spelling that this part yields for requests.
+    /// A value that an operator wrote, in a list or on a command line, in the spelling that this part yields for
+    /// requests.
     pub fn as_compared<'v>(&self, value: &'v str) -> Cow<'v, str> {
         let value = nul::before(value);
         match &self.selector {

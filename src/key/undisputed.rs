@@ -1,5 +1,5 @@
-//! Whether every application reads the same key in a request. Otherwise a success must not reset failures or make a client
-//! known, because it may belong to another user name.
+//! Whether every application reads the same key in a request. Otherwise a success must not reset failures or make a
+//! client known, because it may belong to another user name.
 
 use http::Method;
 
@@ -17,14 +17,14 @@ pub fn is_undisputed(key: &KeySpec, source: &Source<'_>) -> bool {
     key.parts.iter().all(|part| part_is_undisputed(part, source))
 }
 
-/// Whether every application reads the same value of this part: it stands in one place, once, under exactly this name, and
-/// nothing was cut off.
+/// Whether every application reads the same value of this part: it stands in one place, once, under exactly this name,
+/// and nothing was cut off.
 pub fn part_is_undisputed(part: &KeyPart, source: &Source<'_>) -> bool {
     is_read_alike(part, source) && is_whole(part, source)
 }
 
-/// Whether the value is the whole name. Failures of `alice` and of `alice@example.com` are counted together, but a success of
-/// `alice@elsewhere.example` may be that of another user.
+/// Whether the value is the whole name. Failures of `alice` and of `alice@example.com` are counted together, but a
+/// success of `alice@elsewhere.example` may be that of another user.
 fn is_whole(part: &KeyPart, source: &Source<'_>) -> bool {
     if part.spelling != Spelling::LocalPart {
         return true;

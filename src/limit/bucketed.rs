@@ -12,8 +12,8 @@ use super::window::WindowSpec;
 /// A counter for each aligned slice of time in which something was counted.
 ///
 /// The current slice and the `slices` before it cover every window that ends now, so that no window ever holds more
-/// than the count. Slices are dropped when later ones hold the whole count. There are never more slices than the count, nor
-/// more than the window has and one.
+/// than the count. Slices are dropped when later ones hold the whole count. There are never more slices than the count,
+/// nor more than the window has and one.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(super) struct Bucketed {
     length: u64,
@@ -21,7 +21,8 @@ pub(super) struct Bucketed {
     /// The sum over all buckets.
     held: u64,
     buckets: VecDeque<Bucket>,
-    /// How much was dropped with buckets that still counted, as far as is known. None of it is later than the oldest bucket.
+    /// How much was dropped with buckets that still counted, as far as is known. None of it is later than the oldest
+    /// bucket.
     lost: u64,
 }
 

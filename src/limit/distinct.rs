@@ -12,9 +12,9 @@ use super::memory::span;
 
 /// The values seen last, each with the moment of its last count, in the order of these moments.
 ///
-/// A rate of N per W has room when the values in its window and the new ones are at most N together. A value that is in the
-/// window already costs nothing. One value more than the largest count is kept, which shows that more values were counted
-/// than had room. Then not even a value of the window passes.
+/// A rate of N per W has room when the values in its window and the new ones are at most N together. A value that is in
+/// the window already costs nothing. One value more than the largest count is kept, which shows that more values were
+/// counted than had room. Then not even a value of the window passes.
 ///
 /// The search is linear, because there are never more than a few thousand values.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
@@ -29,8 +29,8 @@ struct SeenValue {
 }
 
 impl Distinct {
-    /// When these values have room under every rate; `None`: now. More values than a rate counts never have room. Then the
-    /// answer is a moment at which they have no room either.
+    /// When these values have room under every rate; `None`: now. More values than a rate counts never have room. Then
+    /// the answer is a moment at which they have no room either.
     pub(super) fn opens_at(&self, rates: &Rates, items: &[u64], now: u64) -> Option<u64> {
         let now = self.not_before_latest(now);
         let asked = different(items);

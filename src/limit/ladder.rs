@@ -32,8 +32,8 @@ impl Ladder {
         &self.0
     }
 
-    /// The ban that begins now. A ban that still lasts stays as it is, so that a burst is one step. After it each quiet time as
-    /// long as the ban is one step down.
+    /// The ban that begins now. A ban that still lasts stays as it is, so that a burst is one step. After it each quiet
+    /// time as long as the ban is one step down.
     pub fn next(&self, before: Option<Rung>, now: Timestamp) -> Rung {
         let Some(before) = before else { return self.rung(0, now) };
         if now < before.until {

@@ -7,8 +7,8 @@ use serde::Serialize;
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(super) enum TimestampRing {
     One(u64),
-    /// The first word holds the position of the oldest moment, how many there are, and how many were lost. The others are
-    /// moments. Without any word the ring is empty.
+    /// The first word holds the position of the oldest moment, how many there are, and how many were lost. The others
+    /// are moments. Without any word the ring is empty.
     Many(Box<[u64]>),
 }
 
@@ -18,7 +18,8 @@ struct RingHeader {
     /// The position of the oldest.
     head: usize,
     len: usize,
-    /// How many were dropped for newer ones though they still counted, as far as is known. None was later than the oldest.
+    /// How many were dropped for newer ones though they still counted, as far as is known. None was later than the
+    /// oldest.
     lost: usize,
 }
 
@@ -102,8 +103,8 @@ impl TimestampRing {
         *header = span.header();
     }
 
-    /// Removes the `times` newest moments that are not after `moment`. Lost moments come back, each at the latest time that it
-    /// may have had.
+    /// Removes the `times` newest moments that are not after `moment`. Lost moments come back, each at the latest time
+    /// that it may have had.
     pub(super) fn remove(&mut self, moment: u64, times: usize) {
         let later = self.later_than(moment, self.len());
         let removed = times.min(self.len() - later);

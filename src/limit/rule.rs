@@ -17,8 +17,8 @@ pub enum Rule {
     Rates { algorithm: Algorithm, rates: Rates, cost: NonZeroU32 },
     /// This many requests at once.
     Concurrent(NonZeroU32),
-    /// This many different values in each window. A value that is in the window already costs nothing, and its time starts
-    /// again.
+    /// This many different values in each window. A value that is in the window already costs nothing, and its time
+    /// starts again.
     Distinct(Rates),
 }
 

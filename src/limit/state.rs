@@ -20,8 +20,8 @@ use super::token_bucket::TokenBucket;
 use super::window::Windows;
 use crate::clock::Timestamp;
 
-/// The state of one key. It follows the rule that it is given: a changed rate keeps what was counted, a changed algorithm
-/// starts again from nothing.
+/// The state of one key. It follows the rule that it is given: a changed rate keeps what was counted, a changed
+/// algorithm starts again from nothing.
 ///
 /// A moment before an earlier one counts as the earlier one, so that a clock that steps back opens nothing early.
 #[derive(Clone, Debug, Deserialize, Serialize)]
@@ -49,10 +49,11 @@ impl State {
         })
     }
 
-    /// When one more request may be charged; `None`: now. For `concurrent` that is not known, and the answer is one second from
-    /// now. `items` are the values to count; empty unless the rule is `distinct`.
+    /// When one more request may be charged; `None`: now. For `concurrent` that is not known, and the answer is one
+    /// second from now. `items` are the values to count; empty unless the rule is `distinct`.
     ///
-    /// For a rule that lets no request pass (see [`Rule::check`]) the answer is a moment at which it does not pass either.
+    /// For a rule that lets no request pass (see [`Rule::check`]) the answer is a moment at which it does not pass
+    /// either.
     pub fn opens_at(&self, rule: &Rule, items: &[u64], now: Timestamp) -> Option<Timestamp> {
         match rule {
             Rule::Concurrent(most) => (self.in_flight() >= most.get()).then(|| now + Duration::from_secs(1)),
@@ -80,8 +81,8 @@ impl State {
         }
     }
 
-    /// Counts one request, whether or not there is room: the caller decides, by `opens_at`. Answers the moment of the count,
-    /// which is later than `now` where the clock stepped back.
+    /// Counts one request, whether or not there is room: the caller decides, by `opens_at`. Answers the moment of the
+    /// count, which is later than `now` where the clock stepped back.
     pub fn charge(&mut self, rule: &Rule, items: &[u64], now: Timestamp) -> Timestamp {
         let moment = match rule {
             Rule::Concurrent(_) => {
@@ -96,13 +97,15 @@ impl State {
         Timestamp::from_micros(moment)
     }
 
-    /// Takes back a request that was counted at `moment`. `fresh` are its values that were [`unseen`](Self::unseen) then. Where
-    /// the state no longer shows what the request changed, less is taken back, never more:
+    /// Takes back a request that was counted at `moment`. `fresh` are its values that were [`unseen`](Self::unseen)
+    /// then. Where the state no longer shows what the request changed, less is taken back, never more:
     ///
     /// - log: removes as many entries as the request cost, the newest ones that are not after `moment`;
     /// - sliding and bucketed windows: subtracts the cost from the window, or bucket, that `moment` lies in;
-    /// - fixed window: subtracts the cost from the open window, if that was open at `moment` already, and does not move it;
-    /// - token bucket: lowers the level by the cost, less what may have leaked of it until the last request was counted;
+    /// - fixed window: subtracts the cost from the open window, if that was open at `moment` already, and does not move
+    ///   it;
+    /// - token bucket: lowers the level by the cost, less what may have leaked of it until the last request was
+    ///   counted;
     /// - `distinct`: removes the values that were not counted again since.
     ///
     /// [`release`](Self::release) gives a concurrency slot back.

@@ -11,9 +11,9 @@ use super::window::WindowSpec;
 
 /// A bucket that leaks N units per W.
 ///
-/// Its level is stored times W: one unit adds W, and N leak in each microsecond, so that all numbers are whole. Denied requests
-/// that are charged (`attempts`) fill the bucket to its brim, not beyond. It stays full while they continue, and then opens as
-/// after any burst.
+/// Its level is stored times W: one unit adds W, and N leak in each microsecond, so that all numbers are whole. Denied
+/// requests that are charged (`attempts`) fill the bucket to its brim, not beyond. It stays full while they continue,
+/// and then opens as after any burst.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(super) struct TokenBucket {
     length: u64,

@@ -33,8 +33,8 @@ pub(super) trait Window: Clone + std::fmt::Debug {
     /// The window's length in microseconds.
     fn length(&self) -> u64;
 
-    /// The same counts for another window. Where the exact moment of a count is not known, the latest possible one is taken,
-    /// but none after `now`, so that no count expires early.
+    /// The same counts for another window. Where the exact moment of a count is not known, the latest possible one is
+    /// taken, but none after `now`, so that no count expires early.
     fn carried(&self, spec: WindowSpec, now: u64) -> Self;
 
     /// When `units` more have room; `None`: now.
@@ -81,8 +81,8 @@ impl<W: Window> Windows<W> {
         }
     }
 
-    /// A window for a new rate. All windows counted the same requests, so it takes the counts of the shortest one that is long
-    /// enough, else of the longest.
+    /// A window for a new rate. All windows counted the same requests, so it takes the counts of the shortest one that
+    /// is long enough, else of the longest.
     fn carried(&self, spec: WindowSpec, now: u64) -> W {
         let source = self.0.iter().min_by_key(|window| {
             let length = window.length();
@@ -122,7 +122,8 @@ impl<W: Window> RateMemory for Windows<W> {
         now
     }
 
-    /// Takes back from the windows as they are. Where the rates changed since, later windows are made without these units.
+    /// Takes back from the windows as they are. Where the rates changed since, later windows are made without these
+    /// units.
     fn take_back(&mut self, rates: &Rates, algorithm: Algorithm, cost: u32, moment: u64) {
         for (position, window) in self.0.iter_mut().enumerate() {
             let rate = rates.as_slice().get(position).or(rates.as_slice().last());

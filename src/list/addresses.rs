@@ -118,8 +118,8 @@ fn fold(network: IpNet) -> IpNet {
     }
 }
 
-/// Parses an address or a network: `198.51.100.7`, `198.51.100.0/24`, `2001:db8::/32`. Bits after the prefix are dropped, and
-/// an IPv4-mapped address becomes the IPv4 address.
+/// Parses an address or a network: `198.51.100.7`, `198.51.100.0/24`, `2001:db8::/32`. Bits after the prefix are
+/// dropped, and an IPv4-mapped address becomes the IPv4 address.
 pub fn network(text: &str) -> Result<IpNet, InvalidNetwork> {
     let (address, prefix) = match text.split_once('/') {
         Some((address, prefix)) => (address, Some(prefix)),

@@ -25,8 +25,8 @@ pub struct InvalidLine {
     pub reason: InvalidNetwork,
 }
 
-/// The entries of a list file, without blank lines and comments. A comment starts with a `#` at the start of a line or after
-/// white space, so that a value may hold a `#`.
+/// The entries of a list file, without blank lines and comments. A comment starts with a `#` at the start of a line or
+/// after white space, so that a value may hold a `#`.
 pub fn entries(text: &str) -> impl Iterator<Item = ListEntry<'_>> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     (1..).zip(text.split('\n')).filter_map(|(line, whole)| {

@@ -142,8 +142,8 @@ impl Condition {
 }
 
 impl Mismatch<'_> {
-    /// The mismatch in words. Where the paths differ in a suffix only it says so, because an application may serve one page
-    /// under several suffixes.
+    /// The mismatch in words. Where the paths differ in a suffix only it says so, because an application may serve one
+    /// page under several suffixes.
     pub fn describe(&self, head: &RequestHead<'_>) -> String {
         match self {
             Self::Path(pattern) if pattern.differs_in_suffix(head.path.canonical()) => format!(

@@ -66,8 +66,8 @@ impl PathRegex {
         self.regex.capture_names().flatten()
     }
 
-    /// The spelling of the path that the expression matches. Where case is ignored it tries the folded and the written path,
-    /// because folding changes some letters that an expression may spell out, such as `ß`.
+    /// The spelling of the path that the expression matches. Where case is ignored it tries the folded and the written
+    /// path, because folding changes some letters that an expression may spell out, such as `ß`.
     fn matching<'p>(&self, path: &'p CanonicalPath<'_>) -> Option<&'p str> {
         let compared = self.case.of(path);
         if self.regex.is_match(compared) {

@@ -82,8 +82,8 @@ impl PathPattern {
         }
     }
 
-    /// Whether a path that does not match would match with or without a suffix: `/login.json` or `/login.php` for `/login`,
-    /// and `/login` for `/login.php`. The gateway cannot know which suffixes an application ignores.
+    /// Whether a path that does not match would match with or without a suffix: `/login.json` or `/login.php` for
+    /// `/login`, and `/login` for `/login.php`. The gateway cannot know which suffixes an application ignores.
     pub fn differs_in_suffix(&self, path: &CanonicalPath<'_>) -> bool {
         let stem = |path: &str| {
             let (stem, suffix) = path.rsplit_once('.')?;

@@ -49,8 +49,8 @@ impl KeyRing {
         Some(key.sign(purpose, message))
     }
 
-    /// The secret of the hashes that operators see in place of key values. Gateways that share the ring have the same one
-    /// until the next key signs.
+    /// The secret of the hashes that operators see in place of key values. Gateways that share the ring have the same
+    /// one until the next key signs.
     pub fn display_secret(&self) -> [u8; 16] {
         self.newest().display_secret
     }

@@ -9,8 +9,8 @@ use super::KnownClientsExplanation;
 use super::OutcomeExplanation;
 use crate::list::Membership;
 
-/// All rules that a request would meet. Prints as text. Values of keys are in clear, because the operator who reads it wrote
-/// the request.
+/// All rules that a request would meet. Prints as text. Values of keys are in clear, because the operator who reads it
+/// wrote the request.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 pub struct Explanation {
     pub client: IpAddr,

@@ -1,4 +1,5 @@
-//! Whether one condition holds for every request that another one holds for: then the later of two routes is never taken.
+//! Whether one condition holds for every request that another one holds for: then the later of two routes is never
+//! taken.
 
 mod condition;
 mod pattern;
