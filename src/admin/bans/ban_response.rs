@@ -26,7 +26,7 @@ impl BanResponse {
         let (address, limit, key) = match &ban.subject {
             BanSubject::Address(network) => (Some(network.to_string()), None, None),
             BanSubject::Key { limit, named, .. } => {
-                (None, Some(limit.to_string()), Some(named.told().iter().cloned().collect()))
+                (None, Some(limit.to_string()), Some(named.for_operators().iter().cloned().collect()))
             }
         };
         Self {
