@@ -118,7 +118,7 @@ fn a_token_that_others_know_or_guess_is_warned_of_and_never_shown() {
     let told = warnings(good, 0o644);
     assert!(told.contains("every user of this machine (mode 0644)") && told.contains("portcullis.yaml:3:"), "{told}");
     assert!(warnings(&good[1..], 0o600).contains("shorter than 16 characters"));
-    assert!(warnings("change-me-before-use\n", 0o600).contains("as in the examples"));
+    assert!(warnings("change-me-before-use\n", 0o600).contains("the one of the examples"));
 }
 
 #[test]

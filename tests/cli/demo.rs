@@ -141,7 +141,7 @@ impl Demo {
             let address = lines.find_map(|line| Some(line.split_once(words)?.1.trim_end_matches(end).to_owned()));
             address.and_then(|address| address.parse().ok()).expect("the demo says where it is")
         };
-        let (address, admin) = (behind("in front of it on ", '.'), behind("The gateway itself answers on ", ':'));
+        let (address, admin) = (behind("in front of it on ", '.'), behind("The admin listener is on ", ':'));
         Self { child, address, admin }
     }
 }

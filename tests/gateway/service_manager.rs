@@ -93,7 +93,7 @@ fn a_manager_that_does_not_listen_any_more_holds_nobody_up() {
     let environment = [("NOTIFY_SOCKET", &*path), ("WATCHDOG_USEC", "2000")];
     let mut gateway = Gateway::in_environment(&config, &[], &environment);
     eventually("no process reads the output", || {
-        gateway.stderr().iter().any(|line| line.contains("cannot tell the service manager"))
+        gateway.stderr().iter().any(|line| line.contains("cannot notify the service manager"))
     });
     for _ in 0..20 {
         assert_eq!(gateway.get("/").status(), 200);

@@ -239,7 +239,7 @@ impl Remove {
             // Only addresses contain these characters, ids do not.
             (None, [address]) if address.contains(['.', ':']) => query.append_pair("address", address),
             (None, [id]) => return Ok(BanSelection::Id(id)),
-            (None, _) => return Err("write one id or address at a time, or `--all`".to_owned()),
+            (None, _) => return Err("write one at a time, or `--all`".to_owned()),
         };
         Ok(BanSelection::Query(query.finish()))
     }

@@ -82,7 +82,7 @@ fn an_alias_repeats_a_value_with_its_place() {
 fn what_would_be_read_twice_is_refused() {
     refuse("a: 1\nb: 2\na: 3", "3:1: the key `a` is repeated");
     refuse("a: 1\n---\nb: 2", "2:1: a second document begins here");
-    refuse("a: &x {b: 1}\nc:\n  <<: *x\n", "3:3: merge keys are not known here");
+    refuse("a: &x {b: 1}\nc:\n  <<: *x\n", "3:3: merge keys are not supported");
     refuse("a: !!str 1", "1:4: the tag `!!str` has no meaning here");
     refuse("[a]: 1", "1:1: a key must be a name, not a list");
 }
@@ -97,7 +97,7 @@ fn a_brace_that_needs_quotes_is_distinguished_from_an_unclosed_one() {
 #[test]
 fn a_tree_has_bounds() {
     let deep = "[".repeat(100);
-    refuse(&deep, "1:33: lists and maps stand more than 32 deep in each other");
+    refuse(&deep, "1:33: lists and maps are nested more than 32 deep");
     let mut bomb = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n".to_owned();
     for level in 1..10 {
         let before = format!("*a{}, ", level - 1).repeat(10);
