@@ -7,7 +7,7 @@ use crate::record::audit::AppendOutcome;
 use crate::record::audit::RedisStream;
 use crate::record::audit::StreamAppender;
 use crate::store::AnyStore;
-use crate::store::redis::links::Failure;
+use crate::store::redis::Failure;
 
 /// Appends audit entries to streams in the store's Redis.
 #[derive(Debug)]

@@ -1,7 +1,7 @@
 //! A Redis Cluster of six servers.
 
+use portcullis::store::redis::Failure;
 use portcullis::store::redis::Mode;
-use portcullis::store::redis::links::Failure;
 
 use crate::reach::Reach;
 use crate::reach::SOON;

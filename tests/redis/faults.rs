@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use portcullis::store::redis::Failure;
 use portcullis::store::redis::Mode;
-use portcullis::store::redis::links::Failure;
 
 use crate::reach::Reach;
 use crate::reach::SOON;

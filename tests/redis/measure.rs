@@ -6,7 +6,7 @@ use std::io;
 use std::io::Write;
 use std::time::Duration;
 
-use portcullis::store::redis::links::Failure;
+use portcullis::store::redis::Failure;
 
 use crate::reach::Reach;
 use crate::support::RedisServer;

@@ -4,7 +4,7 @@ use std::net::TcpListener;
 use std::net::TcpStream;
 use std::time::Duration;
 
-use portcullis::store::redis::links::Failure;
+use portcullis::store::redis::Failure;
 
 use crate::reach::AT_ONCE;
 use crate::reach::Reach;

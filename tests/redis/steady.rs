@@ -1,6 +1,6 @@
 //! The commands that a healthy server gets.
 
-use portcullis::store::redis::links::Failure;
+use portcullis::store::redis::Failure;
 
 use crate::reach::AT_ONCE;
 use crate::reach::Reach;

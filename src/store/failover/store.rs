@@ -104,7 +104,7 @@ impl Failover {
         key: &str,
         max: u64,
         fields: &[(&'static str, String)],
-    ) -> Result<(), (redis::links::Failure, String)> {
+    ) -> Result<(), (redis::Failure, String)> {
         self.redis.append(key, max, fields).await
     }
 

@@ -20,6 +20,7 @@ pub use self::settings::Time;
 pub use self::state::decided::RedisDecision;
 pub use self::state::settle::SettleOutcome;
 pub use self::state::store::RedisStore;
+pub use self::topology::failure::Failure;
 pub use self::topology::links;
 pub use self::topology::shared::DownServer;
 pub use self::topology::shared::SharedRedis;

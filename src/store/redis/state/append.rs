@@ -3,7 +3,7 @@
 use redis::Value;
 
 use super::store::RedisStore;
-use crate::store::redis::topology::links::Failure;
+use crate::store::redis::topology::failure::Failure;
 
 impl RedisStore {
     /// Appends an entry and trims the stream to `max` entries. Fails with the error text of the server.

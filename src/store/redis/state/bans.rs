@@ -25,7 +25,7 @@ use crate::store::redis::scripts;
 use crate::store::redis::scripts::bans::BanCall;
 use crate::store::redis::scripts::bans::OutageBan;
 use crate::store::redis::scripts::bans::name;
-use crate::store::redis::topology::links::Failure;
+use crate::store::redis::topology::failure::Failure;
 use crate::store::redis::topology::links::Links;
 use crate::store::redis::topology::shared::SharedRedis;
 use crate::store::redis::transport::breaker::DownCause;

@@ -10,7 +10,7 @@ use tokio::time::Instant;
 
 use super::core::RedisCore;
 use super::decided::RedisDecision;
-use super::reserve;
+use super::give_back::take_out;
 use crate::decision::Batch;
 use crate::decision::OwnedBatch;
 use crate::key::KeyHash;
@@ -46,7 +46,7 @@ pub(in crate::store::redis) fn give_back(
     places: &[usize],
 ) {
     let before = decided.verdicts.clone();
-    reserve::take_out(batch, &mut decided.verdicts, places);
+    take_out(batch, &mut decided.verdicts, places);
     if places.is_empty() {
         return;
     }

@@ -1,7 +1,7 @@
 //! What all gateways share in Redis.
 //!
 //! - [`store`], [`core`]: the store of one core; [`decided`]: what Redis has decided about a batch.
-//! - [`reserve`]: all or none across hash slots; [`detached`]: decisions that finish even if the client has left.
+//! - [`reserve`], [`slot_charges`], [`give_back`]: all or none across hash slots; [`detached`]: decisions that finish even if the client has left.
 //! - [`settle`]: settles requests; [`in_flight`], [`leases`]: slots in flight and their leases.
 //! - [`bans`], [`resets`], [`keyring`]: bans, resets and signing keys of all gateways.
 //! - [`append`]: appends entries to a stream.
@@ -16,7 +16,12 @@ pub(super) mod store;
 mod append;
 mod core;
 mod detached;
+mod give_back;
 mod in_flight;
 mod join_all;
 mod leases;
 mod reserve;
+mod slot_charges;
+
+#[cfg(test)]
+mod tests;

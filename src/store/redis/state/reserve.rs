@@ -1,7 +1,6 @@
 //! Decides a batch across hash slots, all or none: reserves slot by slot, and gives back when a later one denies.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use redis::Value;
 use smallvec::SmallVec;
@@ -10,18 +9,18 @@ use tokio::time::timeout_at;
 
 use super::core::RedisCore;
 use super::decided::RedisDecision;
-use super::decided::is_charged;
+use super::give_back::take_out;
+use super::give_back::to_return;
 use super::join_all::join_all;
 use super::settle::add;
+use super::slot_charges::ChargesBySlot;
+use super::slot_charges::SlotCharges;
+use super::slot_charges::split;
 use crate::decision::Batch;
-use crate::decision::Charge;
 use crate::decision::Verdict;
 use crate::decision::batch::Force;
 use crate::decision::batch::KnownClientKey;
 use crate::key::KeyHash;
-use crate::limit::Algorithm;
-use crate::limit::Rule;
-use crate::limit::Standings;
 use crate::store::redis::scripts;
 use crate::store::redis::scripts::DecisionCall;
 use crate::store::redis::scripts::KeySettlement;
@@ -29,18 +28,6 @@ use crate::store::redis::scripts::Purpose;
 use crate::store::redis::scripts::SettlementAction;
 use crate::store::redis::scripts::answer;
 use crate::store::redis::settings::Mode;
-
-/// The charges of a batch whose keys are in one hash slot, so that one script decides them in one step.
-#[derive(Debug)]
-pub(in crate::store::redis) struct SlotCharges<'b, 'p> {
-    slot: u16,
-    /// Their places in the batch.
-    places: SmallVec<[usize; 4]>,
-    charges: SmallVec<[&'b Charge<'p>; 4]>,
-}
-
-/// The charges of a batch, by ascending slot.
-pub(in crate::store::redis) type ChargesBySlot<'b, 'p> = SmallVec<[SlotCharges<'b, 'p>; 1]>;
 
 /// The verdicts that are known, in the order of the batch.
 type Verdicts = Vec<Option<Verdict>>;
@@ -233,33 +220,6 @@ impl RedisCore {
     }
 }
 
-impl SlotCharges<'_, '_> {
-    fn binds(&self) -> bool {
-        self.charges.iter().any(|charge| charge.force == Force::Binding)
-    }
-}
-
-/// Splits a batch by hash slot. The order is ascending, so that all gateways reserve in the same order.
-pub(in crate::store::redis) fn split<'b, 'p>(
-    batch: &'b Batch<'p>,
-    slot: impl Fn(KeyHash) -> u16,
-) -> ChargesBySlot<'b, 'p> {
-    let mut parts = ChargesBySlot::new();
-    for (place, charge) in batch.charges.iter().enumerate() {
-        let slot = slot(charge.key);
-        let known = parts.iter().position(|part: &SlotCharges<'_, '_>| part.slot == slot);
-        if known.is_none() {
-            parts.push(SlotCharges { slot, places: SmallVec::new(), charges: SmallVec::new() });
-        }
-        let at = known.unwrap_or(parts.len() - 1);
-        let part = &mut parts[at];
-        part.places.push(place);
-        part.charges.push(charge);
-    }
-    parts.sort_unstable_by_key(|part| part.slot);
-    parts
-}
-
 /// The batch without the charges that do not hold for known clients.
 fn without_exempt<'p>(batch: &Batch<'p>) -> Batch<'p> {
     let charges = batch.charges.iter().filter(|charge| !charge.unless_known).cloned();
@@ -283,46 +243,3 @@ fn is_denied(batch: &Batch<'_>, verdicts: &[Option<Verdict>], force: Force) -> b
     let mut asked = batch.charges.iter().zip(verdicts).filter(|(charge, _)| charge.force == force);
     asked.any(|(_, verdict)| verdict.as_ref().is_some_and(|verdict| !verdict.passes()))
 }
-
-/// The places whose charge is to be given back, because a charge that they pass together with is denied.
-pub(in crate::store::redis) fn to_return(batch: &Batch<'_>, verdicts: &[Option<Verdict>]) -> Vec<usize> {
-    let is_refused = |place: &usize| verdicts[*place].as_ref().is_some_and(|verdict| !verdict.passes());
-    let refused: SmallVec<[usize; 4]> = (0..verdicts.len()).filter(is_refused).collect();
-    let is_in_vain = |place: &usize| {
-        let charge = &batch.charges[*place];
-        !charge.is_attempt() && refused.iter().any(|other| charge.passes_with(&batch.charges[*other]))
-    };
-    (0..verdicts.len()).filter(|place| is_charged(verdicts, *place)).filter(is_in_vain).collect()
-}
-
-/// Changes the verdicts at these places to what they are without the charge.
-pub(in crate::store::redis) fn take_out(batch: &Batch<'_>, verdicts: &mut [Option<Verdict>], places: &[usize]) {
-    for place in places {
-        if let Some(verdict) = &mut verdicts[*place] {
-            let fresh = verdict.charged.take().map_or(0, |charged| charged.fresh.len());
-            give_units_back(batch.charges[*place].rule, fresh, &mut verdict.standings);
-        }
-    }
-}
-
-/// Changes where a key stands to what it is without the last request.
-fn give_units_back(rule: &Rule, fresh: usize, standings: &mut Standings) {
-    let (rates, burst, units) = match rule {
-        Rule::Concurrent(_) => return,
-        Rule::Distinct(rates) => (rates, None, fresh as u64),
-        Rule::Rates { algorithm: Algorithm::TokenBucket { burst }, rates, cost } => {
-            (rates, *burst, u64::from(cost.get()))
-        }
-        Rule::Rates { rates, cost, .. } => (rates, None, u64::from(cost.get())),
-    };
-    for (standing, rate) in standings.iter_mut().zip(rates) {
-        let capacity = burst.unwrap_or(rate.count).get();
-        standing.remaining = (standing.remaining + units).min(u64::from(capacity));
-        if standing.remaining == u64::from(capacity) {
-            standing.reset = Duration::ZERO;
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests;

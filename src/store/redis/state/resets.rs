@@ -13,7 +13,7 @@ use tracing::warn;
 use crate::store::redis::topology::node::RedisNode;
 use crate::store::redis::topology::shared::SharedRedis;
 use crate::store::redis::transport::breaker::DownCause;
-use crate::store::redis::transport::connect::RedisConnection;
+use crate::store::redis::transport::connection::RedisConnection;
 use crate::store::redis::transport::fault::ServerFault;
 use crate::store::resets::Resets;
 

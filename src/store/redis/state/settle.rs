@@ -14,7 +14,7 @@ use crate::store::redis::scripts;
 use crate::store::redis::scripts::KeySettlement;
 use crate::store::redis::scripts::SettlementAction;
 use crate::store::redis::scripts::answer;
-use crate::store::redis::topology::links::Failure;
+use crate::store::redis::topology::failure::Failure;
 
 /// What Redis answered to settlements.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]

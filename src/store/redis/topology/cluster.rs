@@ -14,7 +14,7 @@ use tracing::warn;
 use super::map::SLOTS;
 use super::map::SlotRange;
 use super::shared::SharedRedis;
-use crate::store::redis::transport::connect::RedisConnection;
+use crate::store::redis::transport::connection::RedisConnection;
 use crate::store::redis::transport::fault::ServerFault;
 use crate::store::redis::transport::url::Address;
 

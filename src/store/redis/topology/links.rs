@@ -10,14 +10,18 @@ use redis::Value;
 use tokio::time;
 use tokio::time::Instant;
 
+use super::failure::Failure;
 use super::node::RedisNode;
+use super::node_connection::Established;
+use super::node_connection::NodeConnection;
+use super::node_connection::Progress;
 use super::shared::SharedRedis;
 use super::slot;
 use crate::store::Observer;
 use crate::store::redis::scripts::Invocation;
 use crate::store::redis::settings::Mode;
 use crate::store::redis::transport::breaker::DownCause;
-use crate::store::redis::transport::connect::RedisConnection;
+use crate::store::redis::transport::connection::RedisConnection;
 use crate::store::redis::transport::fault::ServerFault;
 use crate::store::redis::transport::url::Address;
 
@@ -28,42 +32,6 @@ pub struct Links {
     observer: Arc<dyn Observer>,
     /// Only this core takes the lock, and never across an await.
     connections: Mutex<Vec<Arc<NodeConnection>>>,
-}
-
-/// The connection of this core to one server.
-#[derive(Debug)]
-struct NodeConnection {
-    node: Arc<RedisNode>,
-    established: Mutex<Option<Established>>,
-    /// Locked by the caller that connects, so that the others wait for its connection.
-    connecting: tokio::sync::Mutex<()>,
-}
-
-#[derive(Debug)]
-struct Established {
-    /// The generation of the server's breaker when the connection was made.
-    generation: u64,
-    connection: RedisConnection,
-}
-
-/// Why a call has no answer.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Failure {
-    /// The breaker is open, or the server cannot be reached: nothing was sent.
-    Open,
-    /// The command was sent, or may have been, and the server may have run it.
-    Unknown,
-    /// The server answered that it did not run the command.
-    Refused,
-}
-
-/// How far a call has come.
-struct Progress {
-    node: Arc<RedisNode>,
-    generation: u64,
-    sent: bool,
-    /// A refusal of this call does not open the breaker.
-    unblamed: bool,
 }
 
 /// Records no metrics.
@@ -288,29 +256,9 @@ impl Links {
             return Arc::clone(node_connection);
         }
         connections.retain(|node_connection| !node_connection.node.is_retired());
-        let node_connection = Arc::new(NodeConnection {
-            node: Arc::clone(node),
-            established: Mutex::new(None),
-            connecting: tokio::sync::Mutex::new(()),
-        });
+        let node_connection = Arc::new(NodeConnection::new(node));
         connections.push(Arc::clone(&node_connection));
         node_connection
-    }
-}
-
-impl NodeConnection {
-    /// The connection, if it is open. While the breaker is open this fails, and drops the connection.
-    fn current(&self, progress: &mut Progress) -> Result<Option<RedisConnection>, Failure> {
-        let state = self.node.state();
-        progress.generation = state.generation;
-        let mut established = self.established.lock();
-        // A connection that the server closed while it was idle is not a failure.
-        established
-            .take_if(|established| established.generation != state.generation || !established.connection.is_open());
-        match state.cause {
-            Some(_) => Err(Failure::Open),
-            None => Ok(established.as_ref().map(|established| established.connection.clone())),
-        }
     }
 }
 

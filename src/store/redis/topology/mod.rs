@@ -4,6 +4,7 @@
 //! - [`shared`]: what all cores know about the servers; [`links`]: the connections of one core.
 //! - [`cluster`], [`sentinel`]: discover the servers; [`node_monitor`], [`warnings`]: monitor each server.
 
+pub mod failure;
 pub mod links;
 
 pub(super) mod cluster;
@@ -14,4 +15,5 @@ pub(super) mod sentinel;
 pub(super) mod shared;
 pub(super) mod slot;
 
+mod node_connection;
 mod warnings;

@@ -19,7 +19,7 @@ use super::warnings::ServerWarnings;
 use crate::store::redis::scripts;
 use crate::store::redis::settings::Mode;
 use crate::store::redis::transport::breaker::DownCause;
-use crate::store::redis::transport::connect::RedisConnection;
+use crate::store::redis::transport::connection::RedisConnection;
 use crate::store::redis::transport::fault::ServerFault;
 use crate::store::resets::Resets;
 

@@ -14,7 +14,7 @@ use tokio::time::Instant;
 use super::node_monitor::OutageReport;
 use super::shared::SharedRedis;
 use crate::store::redis::transport::breaker::DownCause;
-use crate::store::redis::transport::connect::RedisConnection;
+use crate::store::redis::transport::connection::RedisConnection;
 use crate::store::redis::transport::fault::ServerFault;
 use crate::store::redis::transport::url::Address;
 use crate::store::redis::transport::url::Url;

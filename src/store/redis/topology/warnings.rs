@@ -3,7 +3,7 @@
 use redis::Value;
 use tracing::warn;
 
-use crate::store::redis::transport::connect::RedisConnection;
+use crate::store::redis::transport::connection::RedisConnection;
 use crate::store::redis::transport::url::Address;
 
 /// The warnings that were logged about a server.

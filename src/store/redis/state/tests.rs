@@ -1,14 +1,24 @@
 use std::num::NonZeroU32;
+use std::time::Duration;
 
 use smallvec::smallvec;
 
-use super::*;
+use super::give_back::take_out;
+use super::give_back::to_return;
+use super::slot_charges::split;
 use crate::clock::Timestamp;
+use crate::decision::Batch;
+use crate::decision::Charge;
+use crate::decision::Verdict;
 use crate::decision::batch::Charged;
+use crate::decision::batch::Force;
 use crate::decision::batch::Items;
 use crate::decision::batch::Ledger;
+use crate::key::KeyHash;
+use crate::limit::Algorithm;
 use crate::limit::Count;
 use crate::limit::OnFailure;
+use crate::limit::Rule;
 use crate::limit::Standing;
 
 fn charge(limit: u16, key: u128, rule: &Rule) -> Charge<'_> {
@@ -33,7 +43,7 @@ fn batch<'p>(charges: impl IntoIterator<Item = Charge<'p>>) -> Batch<'p> {
 }
 
 /// `None`: the server did not answer; `Some(true)`: it passes and was charged.
-fn verdicts(passes: &[Option<bool>]) -> Verdicts {
+fn verdicts(passes: &[Option<bool>]) -> Vec<Option<Verdict>> {
     let charged =
         || Charged { moment: Timestamp::EPOCH, ledger: Ledger::Shared, fresh: Items::new(), reservation: None };
     let verdict = |passes: bool| Verdict {
