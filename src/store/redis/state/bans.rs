@@ -273,7 +273,7 @@ fn call<'c>(shared: &'c SharedRedis, channel: &'c str) -> BanCall<'c> {
 
 async fn ask(shared: &SharedRedis, links: &Links, invocation: scripts::Invocation) -> Result<Value, Failure> {
     let slot = links.slot(name(&shared.settings.key_prefix).as_bytes());
-    links.call_unblamed(slot, &invocation).await
+    links.call_best_effort(slot, &invocation).await
 }
 
 /// Reads whether a ban begins now, and the ban.

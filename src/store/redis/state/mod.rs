@@ -1,7 +1,8 @@
 //! What all gateways share in Redis.
 //!
 //! - [`store`], [`core`]: the store of one core; [`decided`]: what Redis has decided about a batch.
-//! - [`reserve`], [`slot_charges`], [`give_back`]: all or none across hash slots; [`detached`]: decisions that finish even if the client has left.
+//! - [`reserve`], [`slot_charges`], [`give_back`]: all or none across hash slots; [`detached`]: decisions that finish even
+//!   if the client has left.
 //! - [`settle`]: settles requests; [`in_flight`], [`leases`]: slots in flight and their leases.
 //! - [`bans`], [`resets`], [`keyring`]: bans, resets and signing keys of all gateways.
 //! - [`append`]: appends entries to a stream.

@@ -37,7 +37,7 @@ impl RedisCore {
         self.shared.settings.mode != Mode::Cluster || batch.charges.len() <= 1 || self.parts(batch).len() <= 1
     }
 
-    pub(in crate::store::redis) fn parts<'b, 'p>(&self, batch: &'b Batch<'p>) -> ChargesBySlot<'b, 'p> {
+    pub(super) fn parts<'b, 'p>(&self, batch: &'b Batch<'p>) -> ChargesBySlot<'b, 'p> {
         split(batch, |key| self.slot(key))
     }
 
@@ -195,7 +195,7 @@ impl RedisCore {
 
     /// Gives back what was charged at these places, with one call for each part. A call without an answer is not
     /// repeated.
-    pub(in crate::store::redis) async fn give_back(
+    pub(super) async fn give_back(
         &self,
         parts: &[SlotCharges<'_, '_>],
         verdicts: &[Option<Verdict>],

@@ -73,10 +73,10 @@ impl Links {
     }
 
     /// The same for a call that is not a decision: a server that refuses it may still decide.
-    pub async fn call_unblamed(&self, slot: u16, invocation: &Invocation) -> Result<Value, Failure> {
+    pub async fn call_best_effort(&self, slot: u16, invocation: &Invocation) -> Result<Value, Failure> {
         let node = self.shared.topology.node(slot).ok_or(Failure::Open)?;
         let run = async |progress: &mut Progress| {
-            progress.unblamed = true;
+            progress.is_best_effort = true;
             self.run(slot, invocation, progress).await
         };
         self.bounded(node, run).await
@@ -118,7 +118,7 @@ impl Links {
         call: impl AsyncFnOnce(&mut Progress) -> Result<Value, Failure>,
     ) -> Result<Value, Failure> {
         let begun = Instant::now();
-        let mut progress = Progress { generation: 0, node, sent: false, unblamed: false };
+        let mut progress = Progress { generation: 0, node, sent: false, is_best_effort: false };
         let answer = time::timeout(self.shared.settings.timeout, call(&mut progress)).await;
         match answer {
             Ok(Ok(value)) => {
@@ -203,7 +203,7 @@ impl Links {
     }
 
     fn refusal(&self, progress: &Progress, fault: &ServerFault) -> Failure {
-        if progress.unblamed {
+        if progress.is_best_effort {
             self.observer.failed(fault.cause.word());
         } else {
             self.blame(progress, fault.cause);

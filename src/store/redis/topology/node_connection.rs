@@ -30,7 +30,7 @@ pub(super) struct Progress {
     pub(super) generation: u64,
     pub(super) sent: bool,
     /// A refusal of this call does not open the breaker.
-    pub(super) unblamed: bool,
+    pub(super) is_best_effort: bool,
 }
 
 impl NodeConnection {
