@@ -4,10 +4,10 @@
 //! - [`shared`]: what all cores know about the servers; [`links`]: the connections of one core.
 //! - [`cluster`], [`sentinel`]: discover the servers; [`node_monitor`], [`warnings`]: monitor each server.
 
-pub mod failure;
 pub mod links;
 
 pub(super) mod cluster;
+pub(super) mod failure;
 pub(super) mod map;
 pub(super) mod node;
 pub(super) mod node_monitor;
