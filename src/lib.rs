@@ -62,9 +62,11 @@
 //!
 //! HTTP/1.1 is spoken by the gateway itself: [`http1`] reads and writes its bytes, `listen/http1` and `upstream/http1` have
 //! the connections. One task carries a request from its head to the last byte of its answer, and no part of a body waits
-//! in a channel. HTTP/2 is h2's: to clients `listen/http2` reads the heads of requests before h2 sees them, so that a
+//! in a channel: hyper needs a task and two channels more for each request. HTTP/2 is h2's without hyper, whose client hides
+//! informational answers: to clients `listen/http2` reads the heads of requests before h2 sees them, so that a
 //! malformed one ends its own stream alone, and an extended CONNECT becomes the GET of an upgrade; to servers
-//! `upstream/http2` has a few connections with many requests each.
+//! `upstream/http2` has a few connections with many requests each. Requests of the gateway itself (health checks,
+//! webhooks, commands to the admin API) use hyper's client: [`http_client`].
 //!
 //! # Threads
 //!

@@ -51,7 +51,7 @@ impl Upstream {
             let share = server.slow_start_share();
             let (is_skipped, load) = match self.settings.balance {
                 Balance::LeastRequests => (is_skipped(share), server.in_flight() as u64),
-                // The server that waits longest, so that the others share evenly what one of them does not get.
+                // The server that has waited longest: what one server does not get, the others share evenly.
                 Balance::RoundRobin => (is_skipped(share), server.turn.load(Ordering::Relaxed)),
                 Balance::ClientIp => {
                     let weight = weight(server, client);

@@ -110,7 +110,7 @@ fn prepare(stream: &TcpStream, response: Duration) -> io::Result<()> {
     stream.set_nodelay(true)?;
     let socket = SockRef::from(stream);
     socket.set_tcp_keepalive(&TcpKeepalive::new().with_time(KEEPALIVE).with_interval(KEEPALIVE / 4))?;
-    // A server that vanished is noticed no later than one that is silent.
+    // A server that vanished is noticed as soon as a silent server.
     #[cfg(any(target_os = "linux", target_os = "android"))]
     socket.set_tcp_user_timeout(Some(response.max(KEEPALIVE)))?;
     #[cfg(not(any(target_os = "linux", target_os = "android")))]

@@ -75,8 +75,8 @@ impl Pool {
                         Box::pin(self.over_http2(server, &mut request, settings, on_informational)).await
                     }
                     None => {
-                        let sent = self.over_new_http1(server, &mut request, &mut sending, settings, on_informational);
-                        Box::pin(sent).await
+                        let sending = &mut sending;
+                        Box::pin(self.over_new_http1(server, &mut request, sending, settings, on_informational)).await
                     }
                 };
                 match answered {

@@ -186,7 +186,7 @@ fn stated_length(headers: &HeaderMap) -> Option<u64> {
 
 /// Whose fault an error is. `is_whole`: the request is as it was.
 fn blame(error: h2::Error, is_whole: bool) -> AttemptError {
-    // A GOAWAY reaches only requests above the last one that the server looked at.
+    // A GOAWAY reaches only requests after the last request that the server processed.
     if error.is_remote() && (error.is_go_away() || error.reason() == Some(Reason::REFUSED_STREAM)) {
         return AttemptError::Refused { error: error.into(), is_whole };
     }

@@ -195,28 +195,28 @@ async fn a_server_that_asks_for_the_body_is_heard() {
     })
     .await;
     let upstream = Upstream::new(settings(&[&origin]));
-    let mut heard = Vec::new();
+    let mut informational = Vec::new();
 
-    let on_informational = |answer: http::Response<()>| heard.push(answer.status());
+    let on_informational = |answer: http::Response<()>| informational.push(answer.status());
     let answer = Pool::new().send(&upstream, request(Method::POST, "body"), CLIENT, on_informational).await;
 
     text(answer.unwrap()).await;
-    assert_eq!(heard, [http::StatusCode::CONTINUE]);
+    assert_eq!(informational, [http::StatusCode::CONTINUE]);
 }
 
 #[tokio::test]
-async fn a_body_is_sent_to_its_end_though_nobody_reads_the_answer_that_came_early() {
+async fn a_body_is_sent_to_its_end_though_the_early_answer_is_not_read() {
     const LENGTH: usize = 4 * 1024 * 1024;
     let received = Arc::new(std::sync::atomic::AtomicUsize::new(0));
-    let told = Arc::clone(&received);
+    let counter = Arc::clone(&received);
     let origin = Origin::start(move |_, mut peer| {
-        let told = Arc::clone(&told);
+        let counter = Arc::clone(&counter);
         async move {
             peer.request().await;
             peer.send(&format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\nearly", 4 * LENGTH)).await;
             let mut part = vec![0; 64 * 1024];
             while let Ok(length @ 1..) = tokio::io::AsyncReadExt::read(&mut peer.stream, &mut part).await {
-                told.fetch_add(length, Ordering::SeqCst);
+                counter.fetch_add(length, Ordering::SeqCst);
             }
         }
     })
@@ -232,7 +232,7 @@ async fn a_body_is_sent_to_its_end_though_nobody_reads_the_answer_that_came_earl
     }
 
     eventually(|| received.load(Ordering::SeqCst) > LENGTH).await;
-    // Whoever gives the answer up gives up the rest of the body.
+    // Dropping the answer stops the rest of the body.
     drop(body);
     parts.closed().await;
     eventually(|| origin.closed() == 1).await;

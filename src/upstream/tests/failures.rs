@@ -236,7 +236,7 @@ async fn a_head_without_end_is_502() {
 }
 
 #[tokio::test]
-async fn a_switch_of_protocols_that_nobody_asked_for_is_502() {
+async fn a_switch_of_protocols_without_an_upgrade_request_is_502() {
     let origin =
         Origin::answering("HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n").await;
     let upstream = Upstream::new(settings(&[&origin]));
@@ -316,7 +316,7 @@ async fn a_server_that_answers_again_is_served_again() {
     assert!(!server.backs_off() && upstream.is_served_by(server.name()));
     server.note_not_connected(&FailureCause::ConnectTimeout);
     assert!(!upstream.is_served_by(server.name()));
-    // Nobody has asked it since: nobody knows.
+    // No request has gone there since, so this is not known.
     tokio::time::advance(Duration::from_secs(3)).await;
     assert!(upstream.is_served_by(server.name()));
 }

@@ -1,4 +1,4 @@
-//! An application that does exactly what a test tells it to.
+//! An application that runs the script of a test.
 
 use std::net::Ipv4Addr;
 use std::net::SocketAddr;
@@ -64,7 +64,7 @@ impl Origin {
         .await
     }
 
-    /// An address where nobody listens.
+    /// An address without a listener.
     pub(super) async fn down() -> Self {
         let origin = Self::answering("").await;
         origin.task.abort();

@@ -118,7 +118,7 @@ async fn an_idle_connection_is_closed_by_the_idle_timeout() {
 }
 
 #[tokio::test]
-async fn bytes_nobody_asked_for_are_never_the_next_answer() {
+async fn bytes_without_a_request_are_never_the_next_answer() {
     let origin = Origin::start(|_, mut peer| async move {
         while peer.request().await.is_some() {
             peer.send(&format!("{HELLO}{}", HELLO.replace("hello", "wrong"))).await;

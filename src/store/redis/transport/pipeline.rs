@@ -1,5 +1,7 @@
 //! One connection that many callers use at once: their commands are written together, and the answers are handed out in
 //! order.
+//!
+//! It is our own because the connection of the library takes a fifth of the time of a whole request.
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
