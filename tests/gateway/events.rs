@@ -25,7 +25,9 @@ impl Listener {
         let mut listener = Self(BufReader::new(stream));
         let status = listener.line().expect("a head");
         assert!(status.starts_with("HTTP/1.1 200"), "{status}");
-        while !listener.line().expect("a first comment").starts_with(": what happens") {}
+        // Behind the head, the length of a chunk and an empty line.
+        let is_first = |_| listener.line().expect("a first comment").starts_with(": events from now on");
+        assert!((0..20).any(is_first), "the stream does not begin with its comment");
         listener
     }
 
