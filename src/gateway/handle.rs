@@ -114,14 +114,12 @@ async fn decide<'l>(
     let key_ring = live.device_cookies.then(|| store.key_ring().load());
     let device_keys = key_ring.as_deref().map(|ring| DeviceKeys { ring, now: facts.started });
     let entry = decision::enter(&live.policy, &head).with_device_keys(device_keys).with_ban(banned.is_some());
-    let reads_body = !body.is_empty() && entry.needs_body();
-    let fields = if reads_body {
+    let (mut fields, mut since) = (BodyFields::none(), facts.started);
+    if !body.is_empty() && entry.needs_body() {
         let read = Box::pin(read_fields(body, &parts.headers, live.settings.inspect_body, connection));
-        read.await.map_err(DecideError::BadRequest)?
-    } else {
-        BodyFields::none()
-    };
-    let since = if reads_body { worker.clock.now() } else { facts.started };
+        fields = read.await.map_err(DecideError::BadRequest)?;
+        since = worker.clock.now();
+    }
     let mut plan = entry.plan(&fields, &store.hasher());
     if store.bans().has_keys() {
         plan = Box::pin(bans::apply(plan, store)).await;
