@@ -10,7 +10,7 @@ use super::source::sources;
 use super::source::without_tests;
 
 #[test]
-fn files_of_the_store_in_redis_import_in_no_ring() {
+fn files_import_in_no_ring() {
     let tree = Tree::read();
     let mut waiting: BTreeMap<&ModulePath, BTreeSet<ModulePath>> =
         tree.files.keys().map(|file| (file, tree.imports_of(file))).collect();
@@ -43,6 +43,30 @@ fn ring(waiting: &BTreeMap<&ModulePath, BTreeSet<ModulePath>>) -> String {
     }
 }
 
+#[test]
+fn a_folder_is_listed_by_its_mod_file_alone() {
+    const LOGIC: &[&str] = &["fn", "impl", "struct", "enum", "trait", "const", "static", "type"];
+    let sources = sources();
+    let paths: BTreeSet<&Path> = sources.iter().map(|source| source.path.as_path()).collect();
+    for source in &sources {
+        let path = source.path.display();
+        if source.path.ends_with("mod.rs") && !source.path.components().any(|part| part.as_os_str() == "tests") {
+            let logic = without_tests(&source.text).lines().find_map(|line| {
+                let mut words = line.split_whitespace().skip_while(|word| word.starts_with("pub") || *word == "async");
+                words.next().filter(|word| LOGIC.contains(&word.trim_end_matches('<'))).map(|_| line.to_owned())
+            });
+            assert_eq!(logic, None, "{path}: a `mod.rs` lists its files and re-exports their names, and has no code");
+        }
+        let folder = source.path.with_extension("");
+        let beside = |path: &&&Path| {
+            let is_of_tests = path.starts_with(folder.join("tests")) || path.ends_with("fuzz.rs");
+            path.starts_with(&folder) && !is_of_tests
+        };
+        let in_folder = paths.iter().find(beside);
+        assert_eq!(in_folder, None, "{path} is beside a folder of its name: it is to be its `mod.rs`");
+    }
+}
+
 /// The segments below `crate::`.
 type ModulePath = Vec<String>;
 
@@ -63,7 +87,6 @@ impl Tree {
             .into_iter()
             .map(|source| (module_path(&source.path), without_tests(&source.text)))
             .filter(|(path, _)| !path.iter().any(|segment| segment == "tests"))
-            .filter(|(path, _)| path.starts_with(&["store".to_owned(), "redis".to_owned()]))
             .collect();
         let paths: BTreeSet<ModulePath> = sources.iter().map(|(path, _)| path.clone()).collect();
         let files = sources.iter().map(|(path, code)| (path.clone(), imports(path, code, &paths))).collect();
