@@ -99,7 +99,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_was_put_in_comes_out_in_order(
+        fn bytes_come_out_in_the_order_in_which_they_were_added(
             pieces in prop::collection::vec((prop::collection::vec(any::<u8>(), 0..5000), any::<bool>()), 0..10),
             expected in 0..2000_usize,
         ) {

@@ -60,7 +60,7 @@ struct AcceptLoop<H> {
 }
 
 impl<H: RequestHandler> AcceptLoop<H> {
-    /// Accepts until asked to stop. A connection that was accepted is always served.
+    /// Accepts until asked to stop. The stop does not interrupt the start of a connection that was accepted.
     async fn run(&self, listener: &TcpListener, stop: &AcceptStop) {
         let mut failure = AcceptFailure::default();
         loop {

@@ -232,7 +232,7 @@ async fn a_body_read_aside_ends_with_its_connection_and_not_before() {
 }
 
 #[tokio::test]
-async fn what_follows_a_body_read_aside_is_answered_when_it_was_read() {
+async fn a_request_behind_a_body_that_another_task_reads_is_answered_after_it() {
     let server = Server::start(settings());
     let mut client = server.connect().await;
     client.send("POST /aside HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nhalf").await;

@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn a_certificate_says_whose_it_is_from_when_to_when_and_for_which_key() {
+    fn names_validity_and_key_of_a_certificate_are_read() {
         let (der, public_key) = example();
         let facts = parse(&der).unwrap();
         assert_eq!(facts.names, ["a.example.com", "*.example.com", "common.example.com"]);
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_is_none_is_passed_over() {
+    fn an_invalid_name_is_skipped() {
         let mut names = Vec::new();
         for name in ["not a name", "", ".", "\u{ff}", "a.test", "A.test."] {
             add(name, &mut names);

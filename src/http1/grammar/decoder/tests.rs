@@ -5,7 +5,7 @@ use super::*;
 use crate::http1::grammar::BodyEncoder;
 use crate::http1::grammar::WriteBuffer;
 
-/// What came out of a body: its data, its trailers, and what was left over behind it.
+/// A decoded body: its data, its trailers, and the bytes behind it.
 #[derive(Debug, Eq, PartialEq)]
 struct Decoded {
     data: Vec<u8>,
@@ -14,7 +14,7 @@ struct Decoded {
     end: Result<bool, InvalidMessage>,
 }
 
-/// Decodes what arrives in these reads.
+/// Decodes a body that arrives in these reads.
 fn decode(length: BodyLength, reads: &[&[u8]]) -> Decoded {
     let mut body = BodyDecoder::new(length);
     let mut decoded = Decoded { data: Vec::new(), trailers: None, behind: Vec::new(), end: Ok(false) };
@@ -45,7 +45,7 @@ fn decode(length: BodyLength, reads: &[&[u8]]) -> Decoded {
     decoded
 }
 
-/// However the bytes are cut into two reads, the outcome is the same.
+/// The outcome is the same for every split into two reads.
 #[track_caller]
 fn check(length: BodyLength, sent: &str, data: &str, behind: &str) {
     for cut in 0..=sent.len() {
@@ -92,7 +92,7 @@ fn trailers_come_last() {
 }
 
 #[test]
-fn what_is_no_chunk_ends_the_body_there() {
+fn an_invalid_chunk_ends_the_body() {
     for size in ["", "g", "-1", "+1", "0x1", "1,", " 1", "1\r", "1\n\r", "\u{b2}", "00000000000000001", "1 a", "1;\0"] {
         refused(&format!("3\r\nabc\r\n{size}\r\na\r\n0\r\n\r\n"), "abc", InvalidMessage::ChunkSize);
     }
@@ -106,7 +106,7 @@ fn what_is_no_chunk_ends_the_body_there() {
 }
 
 #[test]
-fn what_stands_beside_the_data_is_bounded() {
+fn chunk_extensions_and_trailers_are_bounded() {
     let extension = format!("1;{}\r\na\r\n", "x".repeat(1000));
     refused_whole(&extension.repeat(17), InvalidMessage::Extensions);
     refused_whole(&format!("1;{}", "x".repeat(5000)), InvalidMessage::Extensions);
@@ -122,7 +122,7 @@ fn padding_is_bounded_by_its_line_and_extensions_by_the_data_they_stand_beside()
     let padded = format!("1{}\r\na\r\n", " \t".repeat(2047)).repeat(100);
     check_whole(&format!("{padded}0\r\n\r\n"), 100);
     check(BodyLength::Chunked, &format!("1{}\r\na\r\n0\r\n\r\n", " ".repeat(4095)), "a", "");
-    // A tenth of the data, and 16 KiB at first.
+    // The bound is 16 KiB and a tenth of the data.
     let signed =
         |size: usize, extension: usize| format!("{size:x};{}\r\n{}\r\n", "x".repeat(extension - 1), "a".repeat(size));
     check_whole(&format!("{}0\r\n\r\n", signed(8192, 82).repeat(1000)), 8_192_000);
@@ -159,7 +159,7 @@ fn an_end_is_one_only_where_the_body_may_end_with_the_connection() {
 
 proptest! {
     #[test]
-    fn what_the_encoder_writes_the_decoder_reads(
+    fn the_decoder_reads_what_the_encoder_writes(
         parts in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..3000), 0..6),
         cuts in prop::collection::vec(0..18_000_usize, 0..5),
     ) {
@@ -178,7 +178,7 @@ proptest! {
     }
 
     #[test]
-    fn however_it_is_cut_into_reads_the_outcome_is_the_same(
+    fn the_outcome_is_the_same_for_every_split_into_reads(
         sent in "(0|1|a|;| |\r\n|\r|\n|x: y){0,40}",
         cuts in prop::collection::vec(0..100_usize, 0..5),
     ) {

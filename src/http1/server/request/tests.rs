@@ -49,7 +49,7 @@ fn a_body_has_one_length() {
 }
 
 #[test]
-fn equal_lengths_are_one_and_beside_chunks_there_is_none() {
+fn equal_lengths_become_one_and_none_is_left_beside_chunks() {
     let head = parse_text("POST / HTTP/1.1\r\nContent-Length: 5\r\nContent-Length: 05\r\n\r\n").unwrap();
     assert_eq!(head.fields.get_all(CONTENT_LENGTH).iter().collect::<Vec<_>>(), ["5"]);
     for lines in ["Content-Length: 5\r\nTransfer-Encoding: chunked", "Transfer-Encoding: chunked\r\nContent-Length: x"]
@@ -72,7 +72,7 @@ fn connections_stay_as_their_version_and_their_clients_say() {
 }
 
 #[test]
-fn what_is_no_head_is_refused() {
+fn invalid_heads_are_refused() {
     for line in [
         "GET",
         "GET /",
@@ -122,7 +122,7 @@ fn what_is_no_head_is_refused() {
     assert!(parse_text(&format!("GET / HTTP/1.1\r\n{}\r\n", "X: y\r\n".repeat(8))).is_ok());
 }
 
-/// However much of it is here, this head is none.
+/// This head is refused before it is complete.
 #[track_caller]
 fn begins_wrongly(head: &str, status: u16) {
     let parsed = RequestHead::parse(&Bytes::copy_from_slice(head.as_bytes()), LIMITS, HeaderMap::new);
@@ -130,7 +130,7 @@ fn begins_wrongly(head: &str, status: u16) {
 }
 
 #[test]
-fn what_begins_wrongly_need_not_be_read_to_its_end() {
+fn a_head_with_a_wrong_beginning_is_refused_before_its_end() {
     begins_wrongly("\x16\x03\x01", 400);
     begins_wrongly("\n", 400);
     begins_wrongly("GET /\r\n", 400);
@@ -139,7 +139,7 @@ fn what_begins_wrongly_need_not_be_read_to_its_end() {
 }
 
 #[test]
-fn a_head_has_an_end_and_what_follows_it_is_left_alone() {
+fn a_head_ends_and_the_bytes_behind_it_are_left() {
     const HEAD: &str = "\r\nGET / HTTP/1.1\r\nHost: a\r\nX:\r\n\r\n";
     for end in 0..HEAD.len() {
         let parsed = RequestHead::parse(&Bytes::copy_from_slice(&HEAD.as_bytes()[..end]), LIMITS, HeaderMap::new);
@@ -153,7 +153,7 @@ fn a_head_has_an_end_and_what_follows_it_is_left_alone() {
 
 proptest! {
     #[test]
-    fn whatever_is_taken_for_a_head_is_one_by_the_letter(
+    fn every_head_that_is_accepted_follows_the_grammar(
         lines in prop::collection::vec("(GET|POST|/|[*]| |HTTP/1.1|HTTP/1.0|Host|X|:|a|\t|\r|\n|\u{e9}|\0){0,8}", 0..4),
     ) {
         let text = format!("GET / HTTP/1.1\r\n{}\r\n\r\n", lines.join("\r\n"));
@@ -164,7 +164,7 @@ proptest! {
         for (line, (name, value)) in lines.iter().zip(&head.fields) {
             prop_assert!(!line.contains(['\r', '\n', '\0']) && !line.starts_with([' ', '\t']), "{}", line);
             let (before, behind) = line.split_once(':').unwrap();
-            // Fields of one name stand together in the map.
+            // The map keeps fields of one name together.
             if lines.len() == head.fields.keys_len() {
                 prop_assert_eq!(before.to_ascii_lowercase(), name.as_str());
                 prop_assert_eq!(behind.trim_matches([' ', '\t']).as_bytes(), value.as_bytes());

@@ -13,12 +13,12 @@ fn of_stream(stream: u8, kind: u8, flags: u8, payload: &[u8]) -> Vec<u8> {
     [&[0, 0, length, kind, flags, 0, 0, 0, stream], payload].concat()
 }
 
-/// With a payload that is fields where fields are expected.
+/// A frame whose payload is valid fields.
 fn frame(kind: u8, flags: u8, length: u8) -> Vec<u8> {
     of_stream(1, kind, flags, &vec![0x82; usize::from(length)])
 }
 
-/// A client's frames, and what becomes of them.
+/// Feeds frames of a client to a filter.
 struct Client {
     frames: FrameFilter,
     pending_heads: PendingHeads,
@@ -41,7 +41,7 @@ impl Client {
         }
     }
 
-    /// What became of it all: what h2 has read behind the preface, what failed, and whether something is open.
+    /// The bytes that h2 has read behind the preface, the failure, and whether the client stopped within a frame.
     fn fate(&self) -> (&[u8], bool, Option<bool>) {
         let failed = self.pending_heads.has_failed();
         let passed = self.passed.strip_prefix(PREFACE).unwrap_or_default();
@@ -63,7 +63,7 @@ fn check(frames: &[Vec<u8>], missing: usize, unfinished: bool) {
 }
 
 #[test]
-fn whole_frames_leave_nothing_open() {
+fn complete_frames_do_not_count_as_stopped_within_a_frame() {
     check(&[], 0, false);
     check(&[frame(4, 0, 0)], 0, false);
     check(&[frame(4, 0, 6), frame(HEADERS, END_HEADERS, 20)], 0, false);
@@ -138,14 +138,14 @@ fn h2_learns_of_trailers_and_of_the_length_that_was_stated() {
     let trailers = of_stream(1, HEADERS, END_HEADERS | END_STREAM, b"\x40\x01a\x01b");
     let again = of_stream(1, HEADERS, END_HEADERS | END_STREAM, b"\x00\x01a\x01b");
     check_passed(&[head.clone(), trailers], &[stub.clone(), again]);
-    // Which h2 resets a stream for.
+    // h2 resets a stream for this field.
     let pseudo = of_stream(1, HEADERS, END_HEADERS | END_STREAM, b"\x84");
     let reset = of_stream(1, HEADERS, END_HEADERS | END_STREAM, b"\x00\x02te\x00");
     check_passed(&[head, pseudo], &[stub, reset]);
 }
 
 #[test]
-fn what_leaves_nothing_to_go_on_with_ends_the_connection() {
+fn errors_after_which_the_stream_is_unreadable_end_the_connection() {
     let wrong = [
         vec![of_stream(1, HEADERS, END_HEADERS, b"\x80")],
         vec![of_stream(1, HEADERS, END_HEADERS, b"\x00\x01")],
@@ -163,7 +163,7 @@ fn what_leaves_nothing_to_go_on_with_ends_the_connection() {
 }
 
 #[test]
-fn heads_that_nobody_opens_are_not_kept() {
+fn heads_of_streams_that_h2_never_opens_are_not_kept() {
     let mut client = Client::new();
     client.send(PREFACE);
     for stream in (1..200).step_by(2) {

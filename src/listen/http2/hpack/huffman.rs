@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn what_fills_the_last_byte_is_ones_and_less_than_a_byte() {
+    fn the_padding_is_ones_and_shorter_than_a_byte() {
         assert_eq!(decoded(b""), Ok(Vec::new()));
         for wrong in
             [&[0xff][..], &[0x1f, 0xff], &[0x18], &[0x64, 0x0e], &[0xff; 4], &[0xff; 8], &[0xff, 0xff, 0xff, 0xfc]]

@@ -5,7 +5,7 @@ use super::*;
 
 type Taken = Result<(usize, Option<ProxyHeader>), InvalidProxyHeader>;
 
-/// What comes of bytes that arrive in these parts, and how many of them were taken.
+/// The outcome of bytes that arrive in these parts, and how many of them were taken.
 fn taken<'b>(parts: impl IntoIterator<Item = &'b [u8]>) -> Taken {
     let mut reader = ProxyHeaderReader::default();
     let mut sum = 0;
@@ -20,7 +20,7 @@ fn taken<'b>(parts: impl IntoIterator<Item = &'b [u8]>) -> Taken {
     Ok((sum, None))
 }
 
-/// However it is cut, the outcome is the same, and what follows it is not touched.
+/// The outcome is the same for every split, and the bytes behind the header are not taken.
 #[track_caller]
 fn check(header: &[u8], expected: Result<ProxyHeader, InvalidProxyHeader>) {
     let sent = [header, b"\r\nPROXY GET / HTTP/1.1\r\n"].concat();
@@ -62,12 +62,12 @@ fn version_1_may_be_107_bytes_and_no_more() {
 }
 
 #[test]
-fn a_proxy_may_speak_for_itself_or_not_know_for_whom() {
+fn a_proxy_may_connect_for_itself_or_not_know_the_client() {
     check(b"PROXY UNKNOWN\r\n", Ok(ProxyHeader::Local));
     check(b"PROXY UNKNOWN whatever \xff follows\r\n", Ok(ProxyHeader::Local));
     check(&block(0x20, 0x11, V4), Ok(ProxyHeader::Local));
     check(&block(0x20, 0x00, b""), Ok(ProxyHeader::Local));
-    // Of what is local, not even the family counts.
+    // The family of a local connection is ignored.
     check(&block(0x20, 0xff, b"x"), Ok(ProxyHeader::Local));
     check(&block(0x21, 0x00, b""), Ok(ProxyHeader::Local));
     check(&block(0x21, 0x31, &[b'/'; 216]), Ok(ProxyHeader::Local));
@@ -90,7 +90,7 @@ fn what_follows_the_addresses_of_version_2_is_part_of_the_header_and_all_there()
     for cut in [&b"\x04\xff\xff"[..], b"\x04\x00\x03ab", b"\x04", b"\x04\x00", b"\x04\x00\x02ab\x01", b"\0\0\0\0"] {
         check(&with(cut), Err(InvalidProxyHeader::Values));
     }
-    // Where the addresses are not known, nobody knows what stands behind them.
+    // Behind addresses of an unknown family, the values cannot be found.
     check(&block(0x21, 0x00, b"\x04\xff\xff"), Ok(ProxyHeader::Local));
     check(&block(0x20, 0x11, &[V4, b"\x04\xff\xff"].concat()), Ok(ProxyHeader::Local));
     let most = [V4, &[0; BLOCK - FIXED - 12]].concat();
@@ -99,8 +99,8 @@ fn what_follows_the_addresses_of_version_2_is_part_of_the_header_and_all_there()
 }
 
 #[test]
-fn a_checksum_is_that_of_the_whole_header() {
-    // Computed with another program, between other values and alone.
+fn a_checksum_covers_the_whole_header() {
+    // The checksums were computed with another program, between other values and alone.
     let sums = [(&b"\x04\x00\x02ab"[..], &b"\x04\x00\x00"[..], SUM_BETWEEN), (b"", b"", SUM_ALONE)];
     for (before, behind, sum) in sums {
         let with = |sum: u32| block(0x21, 0x11, &[V4, before, b"\x03\x00\x04", &sum.to_be_bytes(), behind].concat());
@@ -121,7 +121,7 @@ const SUM_BETWEEN: u32 = 0xb4f7_8e3e;
 const SUM_ALONE: u32 = 0x061e_dd72;
 
 #[test]
-fn what_is_doubtful_is_no_header() {
+fn a_doubtful_header_is_invalid() {
     check(b"GET / HTTP/1.1\r\n", Err(InvalidProxyHeader::Missing));
     check(b"proxy TCP4 203.0.113.9 192.0.2.1 4711 80\r\n", Err(InvalidProxyHeader::Missing));
     check(b"PROXY TCP4 203.0.113.9 192.0.2.1 4711 80\n", Err(InvalidProxyHeader::LineEnd));
@@ -157,7 +157,7 @@ fn what_is_doubtful_is_no_header() {
     check(b"\r\n\r\n\0\r\nQUIT\r", Err(InvalidProxyHeader::Missing));
 }
 
-/// Bytes that are a header now and then, or nearly one.
+/// Bytes that are sometimes a header, or nearly one.
 fn likely() -> impl Strategy<Value = Vec<u8>> {
     let word = prop_oneof![
         Just(b"PROXY ".to_vec()),

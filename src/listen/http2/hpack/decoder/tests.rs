@@ -12,7 +12,7 @@ fn decode(decoder: &mut HpackDecoder, block: &[u8]) -> Result<Vec<Field>, Invali
     if rest.is_empty() { Ok(fields) } else { Err(InvalidHpack) }
 }
 
-/// Each field as `name: value`; `?` where it is none.
+/// Each field as `name: value`; `?` for an invalid value.
 fn lines(fields: &[Field]) -> Vec<String> {
     let value = |field: &Field| field.value.as_ref().map_or("?".into(), |value| format!("{value:?}"));
     let name = |name: &Name| match name {
@@ -32,7 +32,7 @@ fn check(decoder: &mut HpackDecoder, block: &[u8], expected: &[&str]) {
 
 #[test]
 fn the_requests_of_the_standard_are_read_one_after_the_other() {
-    // RFC 7541, C.3 and C.4: the same three requests, as they are and in Huffman's code.
+    // RFC 7541, C.3 and C.4: the same three requests, plain and in Huffman code.
     let plain: [&[u8]; 3] = [
         b"\x82\x86\x84\x41\x0fwww.example.com",
         b"\x82\x86\x84\xbe\x58\x08no-cache",
@@ -59,7 +59,7 @@ fn the_requests_of_the_standard_are_read_one_after_the_other() {
             "custom-key: custom-value",
         ];
         check(&mut decoder, blocks[2], &third);
-        // What was kept, the newest first.
+        // The dynamic table, newest field first.
         check(&mut decoder, &[0xbe], &["custom-key: custom-value"]);
         check(&mut decoder, &[0xc0], &["Authority: www.example.com"]);
         assert_eq!(decode(&mut decoder, &[0xc1]), Err(InvalidHpack));
@@ -70,18 +70,18 @@ fn the_requests_of_the_standard_are_read_one_after_the_other() {
 fn a_table_holds_no_more_than_its_size() {
     let mut decoder = HpackDecoder::new();
     check(&mut decoder, b"\x40\x01a\x01b\x40\x01c\x01d", &["a: b", "c: d"]);
-    // Room for one of two.
+    // The table has room for one of the two fields.
     check(&mut decoder, b"\x3f\x03\xbe", &["c: d"]);
     assert_eq!(decode(&mut decoder, &[0xbf]), Err(InvalidHpack));
-    // Larger than the table: it is emptied.
+    // A field that is larger than the table empties it.
     check(&mut decoder, b"\x40\x01e\x02ff", &["e: ff"]);
     assert_eq!(decode(&mut decoder, &[0xbe]), Err(InvalidHpack));
-    // Made larger again, it is still empty.
+    // The table stays empty when it is enlarged again.
     check(&mut decoder, b"\x3f\xe1\x1f\x40\x01a\x01b\xbe", &["a: b", "a: b"]);
 }
 
 #[test]
-fn what_no_field_may_be_is_told_each_time_it_is_named() {
+fn an_invalid_field_is_reported_each_time_it_is_indexed() {
     let mut decoder = HpackDecoder::new();
     check(&mut decoder, b"\x40\x01A\x01b", &["Invalid(1): b"]);
     check(&mut decoder, b"\xbe\x7e\x01c", &["Invalid(1): b", "Invalid(1): c"]);
@@ -92,7 +92,7 @@ fn what_no_field_may_be_is_told_each_time_it_is_named() {
 }
 
 #[test]
-fn a_block_that_is_none_is_told() {
+fn an_invalid_block_is_reported() {
     let wrong: [&[u8]; 12] = [
         &[0x80],
         &[0xff],
@@ -112,7 +112,7 @@ fn a_block_that_is_none_is_told() {
     }
 }
 
-/// What a client of h2 writes for these requests: the blocks of its heads.
+/// The blocks that an h2 client writes for the heads of these requests.
 async fn written_by_h2(requests: Vec<http::Request<()>>) -> Vec<Vec<u8>> {
     use tokio::io::AsyncReadExt;
     let count = requests.len();
