@@ -16,7 +16,7 @@ RUN --mount=type=cache,target=/usr/local/cargo/registry \
 FROM gcr.io/distroless/cc-debian12:nonroot
 ARG PORTCULLIS_COMMIT
 LABEL org.opencontainers.image.title="portcullis" \
-      org.opencontainers.image.description="A reverse proxy that keeps abuse away from applications nobody wants to touch" \
+      org.opencontainers.image.description="A reverse proxy and rate limiter that protects web applications from abuse" \
       org.opencontainers.image.licenses="MIT" \
       org.opencontainers.image.version="0.1.0" \
       org.opencontainers.image.revision="$PORTCULLIS_COMMIT"
