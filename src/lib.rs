@@ -38,7 +38,7 @@
 //!
 //! | layer | modules | what they know |
 //! | --- | --- | --- |
-//! | words | [`units`] [`spelling`] [`glob`] [`clock`] [`pending_reservations`] [`timer`] [`base64`] [`files`] [`coalesce`] [`http1`] [`http2`] [`http_client`] [`tls`] | nothing of the crate |
+//! | words | [`units`] [`spelling`] [`glob`] [`clock`] [`pending_reservations`] [`timer`] [`base64`] [`files`] [`coalesce`] [`http1`] [`http2`] [`http_client`] [`tls`] | nothing of the crate but each other |
 //! | facts | [`signing`] [`client`] [`request`] | who asks, and what for |
 //! | rules | [`list`] [`key`] [`challenge`] [`outcome`] [`limit`] [`route`] | one kind of rule each |
 //! | decision | [`decision`] | the rules together |
@@ -48,8 +48,8 @@
 //! | assembly | [`app`] | builds, swaps, watches, drains |
 //! | edge | [`cli`] | commands and exit codes |
 //!
-//! Everything from facts to decision is pure: it does not wait, read a clock, spawn or log, and so it cannot fail,
-//! parsing aside. What it needs is an argument.
+//! Everything from facts to decision is pure: it does not wait, read a clock, spawn, log, draw random bytes or keep state
+//! behind a shared reference, and so it cannot fail, parsing aside. What it needs is an argument.
 //!
 //! # The configuration, three times
 //!
