@@ -256,7 +256,7 @@ fn max(spans: &[Duration]) -> Duration {
     spans.iter().max().copied().unwrap_or_default()
 }
 
-/// `timeout` of `redis 127.0.0.1:6379 is down (timeout): until it is back ...`.
+/// `timeout` of `redis 127.0.0.1:6379 is down (timeout): each limit ...`.
 fn cause(line: &str) -> &str {
     line.split_once("down (").and_then(|(_, rest)| rest.split_once(')')).map_or(line, |(cause, _)| cause)
 }

@@ -223,7 +223,7 @@ impl OutageReport {
         let detail = fault.map_or_else(String::new, |fault| format!(", {fault}"));
         warn!(
             %server, cause,
-            "redis {server} is down ({cause}{detail}): until it is back, each limit follows its `on_failure`"
+            "redis {server} is down ({cause}{detail}): each limit follows its `on_failure` until it is back"
         );
         is_news
     }
