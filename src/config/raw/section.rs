@@ -1,6 +1,6 @@
 //! The macro that defines a section of the configuration.
 
-/// Defines a section: a struct whose fields are all [`Field`]s, how it is read, and its schema.
+/// Defines a section: a struct whose fields are all [`Field`](crate::config::raw::field::Field)s, how it is read, and its schema.
 ///
 /// `required` keys are reported when they are missing. Keys after `later` are reported as not implemented, each with its
 /// help.
