@@ -63,7 +63,7 @@ words! {
 section! {
     /// Counts in the memory of this process.
     Memory {
-        /// How many keys are remembered. When the store is full, keys with no limit reached are forgotten first.
+        /// How many keys are remembered. When the store is full, keys with no limit reached are removed first.
         /// Default: 1000000.
         max_keys: Spanned<u64>,
         /// A file in which bans, known clients and the signing keys of device cookies survive a restart. Default:

@@ -73,13 +73,13 @@ fn from_level(level: Level) -> Targets {
 /// A panic is a defect that ends one request. It is logged like any other error.
 fn log_panics() {
     panic::set_hook(Box::new(|panic| {
-        let place = panic.location().map(ToString::to_string).unwrap_or_default();
+        let location = panic.location().map(ToString::to_string).unwrap_or_default();
         let payload = panic.payload();
         let literal = payload.downcast_ref::<&str>().copied();
         let message = literal.or_else(|| payload.downcast_ref::<String>().map(String::as_str)).unwrap_or_default();
         let backtrace = Backtrace::capture();
         let backtrace = (backtrace.status() == BacktraceStatus::Captured).then(|| display(backtrace));
-        error!(backtrace, "panicked at {place}: {message}");
+        error!(backtrace, "panicked at {location}: {message}");
     }));
 }
 

@@ -50,10 +50,10 @@ pub const ACCESS_LOG_DROPPED: MetricName = MetricName {
 };
 pub const NOTIFICATIONS: MetricName = MetricName {
     name: "portcullis_notifications",
-    help: "Messages for each webhook: delivered, failed, dropped because the queue was full, or suppressed by `every`",
+    help: "Notifications of each webhook: delivered, failed, dropped because the queue was full, or suppressed by `every`",
 };
 pub const AUDIT_DROPPED: MetricName = MetricName {
     name: "portcullis_audit_dropped_entries",
-    help: "Entries of the audit trail that were dropped, by place: file, redis_stream or sqlite",
+    help: "Audit events that were dropped, by place: file, redis_stream or sqlite",
 };
 pub const BUILD_INFO: MetricName = MetricName { name: "portcullis_build_info", help: "The version of this process" };

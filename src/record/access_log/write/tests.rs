@@ -39,7 +39,7 @@ fn a_denied_request_is_one_json_line_with_every_key_in_order() {
 }
 
 #[test]
-fn what_is_not_there_is_null_and_an_error_says_why() {
+fn unknown_fields_are_null_and_an_error_says_why() {
     let forwarded = UpstreamRecord {
         id: UpstreamId(0),
         server: Some("10.0.1.5:8000"),
@@ -65,7 +65,7 @@ fn what_is_not_there_is_null_and_an_error_says_why() {
 }
 
 #[test]
-fn nothing_a_client_sends_begins_another_line_or_field() {
+fn no_text_of_a_client_begins_another_line_or_field() {
     let request =
         RequestRecord { path: "/a\"b\\c\nd\u{7f}", host: "x\r\ny", user_agent: Some(b"\",\"a\":\"\xff\t"), ..denied() };
     for format in [LogFormat::Json, LogFormat::Ecs, LogFormat::Otel] {
@@ -83,7 +83,7 @@ fn nothing_a_client_sends_begins_another_line_or_field() {
 }
 
 #[test]
-fn a_line_for_people_says_the_same_in_fewer_words() {
+fn a_human_line_has_the_same_facts_in_fewer_words() {
     assert_eq!(
         line(LogFormat::Human, &denied()),
         "2026-11-21T07:58:52.045Z 198.51.100.7 POST example.com/login 429 denied limit=login-pace retry_after=4 route=login \
@@ -92,7 +92,7 @@ fn a_line_for_people_says_the_same_in_fewer_words() {
 }
 
 #[test]
-fn the_query_is_there_only_where_it_is_wanted() {
+fn the_query_is_logged_only_where_it_is_configured() {
     let request = denied();
     for format in [LogFormat::Json, LogFormat::Ecs, LogFormat::Otel, LogFormat::Human] {
         assert!(!line(format, &request).contains("next=/a"));
@@ -101,7 +101,7 @@ fn the_query_is_there_only_where_it_is_wanted() {
 }
 
 #[test]
-fn elastic_finds_the_fields_of_its_schema() {
+fn ecs_lines_have_the_fields_of_the_elastic_schema() {
     let (limits, applied) = ([report(1, true)], applied_limit());
     let trace = traced();
     let request =
@@ -124,7 +124,7 @@ fn elastic_finds_the_fields_of_its_schema() {
 }
 
 #[test]
-fn opentelemetry_gets_log_records_of_its_protocol() {
+fn otel_lines_are_log_records_of_opentelemetry() {
     let limits = [report(1, true)];
     let request = RequestRecord { limits: &limits, trace: traced(), host: "example.com:80", ..denied() };
     let record: serde_json::Value = serde_json::from_str(&line(LogFormat::Otel, &request)).unwrap();

@@ -1,7 +1,7 @@
 use super::*;
 
 #[test]
-fn counters_come_out_by_the_names_that_were_promised() {
+fn counters_are_exposed_under_their_documented_names() {
     let metrics = Metrics::new();
     metrics.requests("login", "denied", "4xx").inc();
     metrics.limit_decisions("login-pace", "denied").inc();
@@ -29,14 +29,14 @@ fn counters_come_out_by_the_names_that_were_promised() {
 }
 
 #[test]
-fn the_older_syntax_names_each_counter_as_its_samples_are_named() {
+fn the_prometheus_format_introduces_a_counter_by_its_name_with_total() {
     let text = Metrics::new().expose(&gauges(), Exposition::Prometheus);
     assert!(text.contains("# HELP portcullis_config_reloads_total Reloads of the configuration"), "{text}");
     assert!(!text.contains("# EOF"), "{text}");
 }
 
 #[test]
-fn open_metrics_ends_with_its_mark() {
+fn open_metrics_ends_with_eof() {
     let text = Metrics::new().expose(&gauges(), Exposition::OpenMetrics);
     assert!(text.contains("# TYPE portcullis_config_reloads counter\n"), "{text}");
     assert!(text.ends_with("# EOF\n"), "{text}");
@@ -51,7 +51,7 @@ fn a_label_cannot_break_out_of_its_quotes() {
 }
 
 #[test]
-fn a_server_that_left_is_no_longer_reported() {
+fn a_removed_server_is_no_longer_reported() {
     let metrics = Metrics::new();
     metrics.expose(&gauges(), Exposition::OpenMetrics);
     let text = metrics.expose(&Gauges { servers: Vec::new(), ..gauges() }, Exposition::OpenMetrics);
