@@ -20,13 +20,13 @@
 //!    verdicts into a [`Decision`](decision::Decision).
 //! 4. Between plan and conclude, [`store`] decides the whole batch in one step: charged to every limit, or to none. In
 //!    Redis that step is one call of a Lua script; [`store::failover`] answers by itself what Redis has refused before,
-//!    and whatever comes while Redis is away. What the store has reserved is held by a
-//!    [`Reservation`](gateway::reservation::Reservation) from then on, which gives it back whatever ends the request.
+//!    and decides everything while Redis is down. A [`Reservation`](gateway::reservation::Reservation) keeps what the
+//!    store has reserved, and gives it back however the request ends.
 //! 5. **Act.** A denied request is answered by [`gateway`], after a while where it is tarpitted. A request that passes goes
 //!    to one server of an [`upstream`], after a while where it is delayed, and both bodies stream.
-//! 6. Where answers are counted, [`outcome`] reads what this one means while it streams by, in a task that outlives the
-//!    client, and [`settlements`](decision::PendingOutcome::settlements) is what the store is told of it: slots that come back,
-//!    keys that are reset, clients that are known from now on.
+//! 6. Where answers are counted, [`outcome`] reads what this one means while it streams by, in a task that survives the
+//!    client's disconnect. [`settlements`](decision::PendingOutcome::settlements) then tells the store which slots it
+//!    releases, which keys it resets and which clients it knows from now on.
 //! 7. When its [`Exchange`](gateway::exchange::Exchange) ends, [`record`] gets one
 //!    [`RequestRecord`](record::RequestRecord). It writes a log line, adds to counters found by position, and publishes
 //!    an [`Event`](record::Event) of a denial or a delay to the audit trail, webhooks and the event stream.
@@ -56,16 +56,17 @@
 //! Text with positions ([`config::yaml`]) becomes [`Settings`](config::Settings), in which no error is left; from them
 //! [`app`] builds the [`Snapshot`](gateway::Snapshot) that requests hold. `run`, `check`, `explain` and a reload use the
 //! same [`config::load`]. A reload reads, checks, builds and binds everything before it swaps anything ([`app::reload`]),
-//! the reading on a thread of its own ([`files`] says what may be read); the old snapshot is freed when no request holds it, never on a core that serves.
+//! the reading on a thread of its own ([`files`] says what may be read). The old snapshot is freed when no request holds it,
+//! never on a core that serves.
 //!
 //! # Protocols
 //!
-//! HTTP/1.1 is spoken by the gateway itself: [`http1`] reads and writes its bytes, `listen/http1` and `upstream/http1` have
-//! the connections. One task carries a request from its head to the last byte of its answer, and no part of a body waits
-//! in a channel: hyper needs a task and two channels more for each request. HTTP/2 is h2's without hyper, whose client hides
-//! informational answers: to clients `listen/http2` reads the heads of requests before h2 sees them, so that a
-//! malformed one ends its own stream alone, and an extended CONNECT becomes the GET of an upgrade; to servers
-//! `upstream/http2` has a few connections with many requests each. Requests of the gateway itself (health checks,
+//! The gateway speaks HTTP/1.1 itself: [`http1`] reads and writes its bytes, `listen/http1` and `upstream/http1` have the
+//! connections. One task carries a request from its head to the last byte of its answer, and no part of a body waits
+//! in a channel: hyper needs a task and two channels more for each request. The library h2 speaks
+//! HTTP/2, without hyper, whose client hides informational answers. Towards clients, `listen/http2` reads the heads of
+//! requests before h2 sees them, so that a malformed one ends its own stream alone, and an extended CONNECT becomes the GET
+//! of an upgrade. Towards servers, `upstream/http2` has a few connections with many requests each. Requests of the gateway itself (health checks,
 //! webhooks, commands to the admin API) use hyper's client: [`http_client`].
 //!
 //! # Threads
