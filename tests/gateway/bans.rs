@@ -491,5 +491,5 @@ fn in_memory_bans_survive_a_restart_and_a_kill() {
     let fourth = Gateway::start(&config);
     assert_eq!((ask(&fourth, "bob").status, listed(&fourth)), (200, json!([])));
     let said = fourth.log_messages();
-    assert!(said.iter().any(|said| said.contains("state: it is damaged")), "{said:?}");
+    assert!(said.iter().any(|said| said.contains("the snapshot is damaged")), "{said:?}");
 }
