@@ -114,10 +114,13 @@ mod tests {
 
     #[test]
     fn ipv6_leaves_ipv4_to_sockets_with_the_same_port() {
-        let six = bind((Ipv6Addr::UNSPECIFIED, 0).into(), Stack::Single, 2).unwrap();
-        let four = SocketAddr::from((Ipv4Addr::UNSPECIFIED, six[0].local_addr().unwrap().port()));
-
-        bind(four, Stack::Single, 2).unwrap();
+        // Another program may have one of these ports for IPv4 alone, and not all of them.
+        let is_left = (0..20).any(|_| {
+            let six = bind((Ipv6Addr::UNSPECIFIED, 0).into(), Stack::Single, 2).unwrap();
+            let four = SocketAddr::from((Ipv4Addr::UNSPECIFIED, six[0].local_addr().unwrap().port()));
+            bind(four, Stack::Single, 2).is_ok()
+        });
+        assert!(is_left);
     }
 
     #[test]

@@ -23,8 +23,10 @@ const EACH_CORE: usize = 4 * 1024;
 const LENGTH: usize = 64 * 1024;
 
 fn gateway(origin: &Origin) -> Gateway {
+    // The first body waits until the last client has sent its own: on a busy machine longer than the default.
     Gateway::start(format!(
-        "upstream: {}\nlog: {{requests: false}}\nlimits:\n  - {{name: user, key: param.user, rate: 100000/hour}}",
+        "upstream: {}\nlog: {{requests: false}}\nserver: {{timeouts: {{body_idle: 10m}}}}\n\
+         limits:\n  - {{name: user, key: param.user, rate: 100000/hour}}",
         origin.url()
     ))
 }

@@ -144,7 +144,9 @@ impl Outage {
         let log = log();
         let statuses: Vec<String> = POLICIES.iter().map(|policy| self.statuses(policy)).collect();
         let (first, open) = self.away();
-        let added = |span: Duration| span.saturating_sub(self.usual).as_secs_f64() * 1000.0;
+        // A machine that is busier than before delays the gateway without Redis as well.
+        let usual = self.usual.max(median(&self.alone));
+        let added = |span: Duration| span.saturating_sub(usual).as_secs_f64() * 1000.0;
         println!(
             "| {name} | {} | {:.0} ms | {:.1} ms, {:.0} ms ({:.0} ms) | {} ms | {} |",
             statuses.join(" / "),
@@ -157,7 +159,7 @@ impl Outage {
         );
         assert_eq!(statuses, ["200", "200", "503"], "{name}");
         self.nobody_waits(name);
-        assert!(added(median(&open)) < 5.0, "{name}: {:?}, otherwise {:?}", median(&open), self.usual);
+        assert!(added(median(&open)) < 5.0, "{name}: {:?}, otherwise {usual:?}", median(&open));
         assert!(self.normal_after < Duration::from_secs(1), "{name}: normal after {:?}", self.normal_after);
         assert_eq!(log.len(), 2, "{name}: one line when it goes, one when it is back: {log:#?}");
         self.nothing_denied_reached(site);
