@@ -8,6 +8,7 @@ use super::Key;
 use super::KeyHasher;
 use super::KeySpec;
 use super::Selector;
+use super::SelectorSubject;
 
 /// A key in a form that can be shown.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
@@ -27,16 +28,17 @@ impl DisplayKey {
         let mut named = Self::default();
         let mut clear = Vec::with_capacity(spec.parts.len());
         for (part, value) in spec.parts.iter().zip(key.parts()) {
-            let (masked, in_clear) = match &part.selector {
-                Selector::ClientIp(_) => {
+            let (masked, in_clear) = match (&part.selector, part.selector.subject()) {
+                (Selector::ClientIp(_), _) => {
                     let network = network(value);
                     named.address = network.filter(|_| spec.parts.len() == 1);
                     network.map(|network| (mask_network(network), plain(network))).unwrap_or_default()
                 }
-                // These values say nothing about a client.
-                Selector::Host | Selector::Method | Selector::Path | Selector::Route => (text(value), text(value)),
-                selector if names_a_user(selector) => (mask(value, 1, Some(shown)), text(value)),
-                selector => {
+                (_, SelectorSubject::Request) => (text(value), text(value)),
+                (selector, SelectorSubject::Account) if names_a_user(selector) => {
+                    (mask(value, 1, Some(shown)), text(value))
+                }
+                (selector, SelectorSubject::Client | SelectorSubject::Account) => {
                     let letters = usize::from(!may_hold_a_secret(selector));
                     let digits = Some(shown).filter(|_| !may_hold_a_password(selector));
                     let masked = mask(value, letters, digits);
@@ -62,44 +64,62 @@ impl DisplayKey {
     }
 }
 
-/// Whether knowing the value may be enough to use it, by the selector or by the name of the field.
-fn may_hold_a_secret(selector: &Selector) -> bool {
-    match selector {
-        Selector::Bearer | Selector::Cookie(_) | Selector::Header(_) => true,
-        selector => {
-            let words = ["pass", "pwd", "secret", "token", "key", "code", "pin", "otp"];
-            named_by_client(selector).is_some_and(|name| contains_any(name, &words))
-        }
-    }
+/// How a selector tells whether its values are secret.
+enum Secrecy<'s> {
+    /// Knowing the value is enough to use it.
+    Credential,
+    /// Free text of the client, in a field of this name.
+    ByFieldName(&'s str),
+    /// Knowing the value gives no access.
+    Public,
 }
 
-/// Whether the value may be short enough to guess: a reader of the log could try guesses against digits of a hash.
-fn may_hold_a_password(selector: &Selector) -> bool {
-    named_by_client(selector).is_some_and(|name| contains_any(name, &["pass", "pwd", "secret", "code", "pin", "otp"]))
-}
-
-/// The name of a field that holds free text of the client.
-fn named_by_client(selector: &Selector) -> Option<&str> {
+fn secrecy(selector: &Selector) -> Secrecy<'_> {
     match selector {
+        Selector::Bearer | Selector::Cookie(_) | Selector::Header(_) => Secrecy::Credential,
         Selector::Query(name)
         | Selector::Capture(name)
         | Selector::Form(name)
         | Selector::Json(name)
         | Selector::Xml(name)
-        | Selector::Param(name) => Some(name),
-        _ => None,
+        | Selector::Param(name) => Secrecy::ByFieldName(name),
+        Selector::ClientIp(_)
+        | Selector::BasicUser
+        | Selector::Host
+        | Selector::Method
+        | Selector::Path
+        | Selector::Route
+        | Selector::Device => Secrecy::Public,
     }
+}
+
+/// Whether knowing the value may be enough to use it, by the selector or by the name of the field.
+fn may_hold_a_secret(selector: &Selector) -> bool {
+    match secrecy(selector) {
+        Secrecy::Credential => true,
+        Secrecy::ByFieldName(name) => {
+            contains_any(name, &["pass", "pwd", "secret", "token", "key", "code", "pin", "otp"])
+        }
+        Secrecy::Public => false,
+    }
+}
+
+/// Whether the value may be short enough to guess: a reader of the log could try guesses against digits of a hash.
+fn may_hold_a_password(selector: &Selector) -> bool {
+    let words = ["pass", "pwd", "secret", "code", "pin", "otp"];
+    matches!(secrecy(selector), Secrecy::ByFieldName(name) if contains_any(name, &words))
 }
 
 /// Whether the field holds a user name.
 fn names_a_user(selector: &Selector) -> bool {
-    match selector {
-        Selector::BasicUser => true,
-        Selector::Form(name) | Selector::Json(name) | Selector::Xml(name) | Selector::Param(name) => {
-            contains_any(name, &["user", "name", "login", "mail", "account"]) && !may_hold_a_secret(selector)
+    selector.normalises()
+        && match secrecy(selector) {
+            Secrecy::Credential => false,
+            Secrecy::ByFieldName(name) => {
+                contains_any(name, &["user", "name", "login", "mail", "account"]) && !may_hold_a_secret(selector)
+            }
+            Secrecy::Public => true,
         }
-        _ => false,
-    }
 }
 
 fn contains_any(name: &str, words: &[&str]) -> bool {

@@ -22,6 +22,7 @@ pub use self::hashed::KeyHash;
 pub use self::hashed::KeyHasher;
 pub use self::selector::InvalidSelector;
 pub use self::selector::Selector;
+pub use self::selector::SelectorSubject;
 pub use self::spec::KeyPart;
 pub use self::spec::KeySpec;
 pub use self::spec::Spelling;

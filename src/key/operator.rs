@@ -60,7 +60,19 @@ pub fn key<'v>(
             Selector::Capture(name) if !keeps_case(name) => {
                 key.push(default_case_fold_str(&part.as_compared(value)).as_bytes());
             }
-            _ => key.push(part.as_compared(value).as_bytes()),
+            Selector::Cookie(_)
+            | Selector::Query(_)
+            | Selector::Capture(_)
+            | Selector::Form(_)
+            | Selector::Json(_)
+            | Selector::Xml(_)
+            | Selector::Param(_)
+            | Selector::BasicUser
+            | Selector::Host
+            | Selector::Method
+            | Selector::Path
+            | Selector::Route
+            | Selector::Device => key.push(part.as_compared(value).as_bytes()),
         }
     }
     Ok(key)

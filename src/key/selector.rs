@@ -34,9 +34,20 @@ pub enum Selector {
     Device,
 }
 
+/// Whom or what the values of a selector distinguish.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum SelectorSubject {
+    /// Clients, by their address or device.
+    Client,
+    /// Accounts, or whatever else a field that the client fills in stands for.
+    Account,
+    /// Requests: what they ask for. Such a value says nothing about who asks.
+    Request,
+}
+
 impl Selector {
     /// Every form of a selector, for messages and editors. A form that ends in a dot needs a name.
-    pub const FORMS: [&str; 16] = [
+    pub const FORMS: &[&str] = &[
         "client_ip",
         "header.",
         "cookie.",
@@ -63,6 +74,47 @@ impl Selector {
     /// Whether values are normalised like names by default.
     pub fn normalises(&self) -> bool {
         matches!(self, Self::Form(_) | Self::Json(_) | Self::Xml(_) | Self::Param(_) | Self::BasicUser)
+    }
+
+    /// The header that the configuration names here. Other selectors read headers that are significant in any
+    /// configuration, or none.
+    pub fn header(&self) -> Option<&HeaderName> {
+        match self {
+            Self::Header(name) => Some(name),
+            Self::ClientIp(_)
+            | Self::Cookie(_)
+            | Self::Query(_)
+            | Self::Capture(_)
+            | Self::Form(_)
+            | Self::Json(_)
+            | Self::Xml(_)
+            | Self::Param(_)
+            | Self::Bearer
+            | Self::BasicUser
+            | Self::Host
+            | Self::Method
+            | Self::Path
+            | Self::Route
+            | Self::Device => None,
+        }
+    }
+
+    /// Whom or what the values distinguish.
+    pub fn subject(&self) -> SelectorSubject {
+        match self {
+            Self::ClientIp(_) | Self::Device => SelectorSubject::Client,
+            Self::Header(_)
+            | Self::Cookie(_)
+            | Self::Query(_)
+            | Self::Capture(_)
+            | Self::Form(_)
+            | Self::Json(_)
+            | Self::Xml(_)
+            | Self::Param(_)
+            | Self::Bearer
+            | Self::BasicUser => SelectorSubject::Account,
+            Self::Host | Self::Method | Self::Path | Self::Route => SelectorSubject::Request,
+        }
     }
 }
 
@@ -185,7 +237,7 @@ mod tests {
     #[test]
     fn every_form_is_a_selector_once_it_has_a_name() {
         for form in Selector::FORMS {
-            let text = if form.ends_with('.') { format!("{form}x") } else { form.to_owned() };
+            let text = if form.ends_with('.') { format!("{form}x") } else { (*form).to_owned() };
             assert_eq!(text.parse::<Selector>().map(|selector| selector.to_string()), Ok(text));
         }
     }

@@ -49,7 +49,19 @@ impl KeyPart {
             Selector::Host => Cow::Owned(CanonicalHost::new(value).as_str().to_owned()),
             Selector::Path => Cow::Owned(CanonicalPath::new(value).folded().to_owned()),
             Selector::Method => Cow::Owned(value.to_ascii_uppercase()),
-            _ => self.spelt(Cow::Borrowed(value)),
+            Selector::ClientIp(_)
+            | Selector::Header(_)
+            | Selector::Cookie(_)
+            | Selector::Query(_)
+            | Selector::Capture(_)
+            | Selector::Form(_)
+            | Selector::Json(_)
+            | Selector::Xml(_)
+            | Selector::Param(_)
+            | Selector::Bearer
+            | Selector::BasicUser
+            | Selector::Route
+            | Selector::Device => self.spelt(Cow::Borrowed(value)),
         }
     }
 

@@ -11,6 +11,7 @@ use crate::key::InvalidSelector;
 use crate::key::KeyPart;
 use crate::key::KeySpec;
 use crate::key::Selector;
+use crate::key::SelectorSubject;
 use crate::key::Spelling;
 use crate::spelling::listed;
 use crate::spelling::nearest;
@@ -61,16 +62,7 @@ impl Compiler {
             let message = format!("`raw` has no effect on `{selector}`, which is always taken as sent");
             self.misplaced(options.raw.key(), &message);
         }
-        let is_text = !matches!(
-            selector,
-            Selector::ClientIp(_)
-                | Selector::Host
-                | Selector::Method
-                | Selector::Path
-                | Selector::Route
-                | Selector::Device
-        );
-        if !is_text {
+        if selector.subject() != SelectorSubject::Account {
             let message = format!("`{selector}` is not a user name, so it has no local part");
             self.misplaced(options.normalise.key(), &message);
         }

@@ -14,7 +14,7 @@ use crate::config::raw::Text;
 use crate::config::raw::forms::OneOrList;
 use crate::config::raw::outcome::JsonValues;
 use crate::glob::Glob;
-use crate::key::Selector;
+use crate::key::SelectorSubject;
 use crate::outcome::BodyPattern;
 use crate::outcome::Matchers;
 use crate::outcome::OutcomeRule;
@@ -136,7 +136,7 @@ impl Compiler {
         }
         let of = raw.of.get().and_then(|part| Some((self.captured_part(part, captures)?, part.selector.at)));
         let (of, at) = of?;
-        if matches!(of.selector, Selector::ClientIp(_) | Selector::Device) {
+        if of.selector.subject() == SelectorSubject::Client {
             let message = format!("`{}` is the client itself, not the name it logs in with", of.selector);
             self.mistakes.report(at, message, "name the field of the user name, such as `param.username`");
         }

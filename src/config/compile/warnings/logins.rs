@@ -6,6 +6,7 @@ use crate::config::raw::Document;
 use crate::config::raw::limit::Count;
 use crate::config::raw::limit::Limit;
 use crate::key::Selector;
+use crate::key::SelectorSubject;
 
 impl Compiler {
     /// An attacker may have many addresses or many names to try, so a login needs a limit for each client and one for each
@@ -19,8 +20,8 @@ impl Compiler {
         if !guards.iter().any(|limit| counts_failures(limit)) {
             return;
         }
-        let know = |is_side: fn(&Selector) -> bool| guards.iter().any(|limit| selectors(limit).any(|it| is_side(&it)));
-        match (know(is_client), know(is_account)) {
+        let distinguish = |subject| guards.iter().any(|limit| selectors(limit).any(|it| it.subject() == subject));
+        match (distinguish(SelectorSubject::Client), distinguish(SelectorSubject::Account)) {
             (true, false) => self.mistakes.warn(
                 at,
                 "this login is limited only by client: guesses at one account from many addresses are never stopped",
@@ -44,12 +45,4 @@ fn counts_failures(limit: &Limit) -> bool {
 fn selectors(limit: &Limit) -> impl Iterator<Item = Selector> {
     let key = limit.key.get().map(|key| &key.items[..]).unwrap_or_default();
     key.iter().chain(limit.distinct.get()).filter_map(|part| part.selector.value.parse().ok())
-}
-
-fn is_client(selector: &Selector) -> bool {
-    matches!(selector, Selector::ClientIp(_) | Selector::Device)
-}
-
-fn is_account(selector: &Selector) -> bool {
-    !is_client(selector) && !matches!(selector, Selector::Host | Selector::Method | Selector::Path | Selector::Route)
 }
