@@ -59,7 +59,7 @@ impl Compiler {
             self.misplaced(options.v4.key().or(options.v6.key()), "`v4` and `v6` are options of `client_ip`");
         }
         if !selector.normalises() {
-            let message = format!("`raw` has no effect on `{selector}`, which is always taken as sent");
+            let message = format!("`raw` has no effect on `{selector}`, whose values are not normalised like names");
             self.misplaced(options.raw.key(), &message);
         }
         if selector.subject() != SelectorSubject::Account {
