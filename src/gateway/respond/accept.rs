@@ -2,9 +2,18 @@
 
 use http::HeaderValue;
 
-/// Whether the client names HTML and wants it at least as much as JSON. Browsers do; programs that accept anything do
-/// not. Reads the list once, and of a browser's list only the first range.
-pub fn prefers_html(accept: &HeaderValue) -> bool {
+/// The format that a client prefers.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum PreferredFormat {
+    /// A page.
+    Html,
+    /// A problem document.
+    Problem,
+}
+
+/// HTML if the client names it and wants it at least as much as JSON. Browsers do; programs that accept anything do not.
+/// Reads the list once, and of a browser's list only the first range.
+pub fn preferred_format(accept: &HeaderValue) -> PreferredFormat {
     let [mut html, mut json, mut application, mut any] = [None; 4];
     for range in accept.as_bytes().split(|byte| *byte == b',') {
         let mut parts = range.split(|byte| *byte == b';').map(<[u8]>::trim_ascii);
@@ -21,11 +30,15 @@ pub fn prefers_html(accept: &HeaderValue) -> bool {
         *most = (*most).max(Some(parts.find_map(weight).unwrap_or(MOST)));
         if html == Some(MOST) {
             // No weight is higher.
-            return true;
+            return PreferredFormat::Html;
         }
     }
     // The most specific range that includes JSON gives its weight.
-    html.is_some_and(|html| html > 0 && html >= json.or(application).or(any).unwrap_or(0))
+    let json = json.or(application).or(any).unwrap_or(0);
+    match html {
+        Some(html) if html > 0 && html >= json => PreferredFormat::Html,
+        _ => PreferredFormat::Problem,
+    }
 }
 
 /// The weight of a range without `q`, in thousandths.
@@ -57,35 +70,35 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(accept: &'static str, expected: bool) {
-        assert_eq!(prefers_html(&HeaderValue::from_static(accept)), expected, "{accept}");
+    fn check(accept: &'static str, expected: PreferredFormat) {
+        assert_eq!(preferred_format(&HeaderValue::from_static(accept)), expected, "{accept}");
     }
 
     #[test]
     fn browsers_get_a_page() {
-        check("text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,*/*;q=0.8", true);
-        check("text/html, */*", true);
-        check("TEXT/HTML", true);
-        check("application/json, text/html", true);
+        check("text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,*/*;q=0.8", PreferredFormat::Html);
+        check("text/html, */*", PreferredFormat::Html);
+        check("TEXT/HTML", PreferredFormat::Html);
+        check("application/json, text/html", PreferredFormat::Html);
     }
 
     #[test]
     fn programs_get_a_problem_document() {
-        check("*/*", false);
-        check("application/json", false);
-        check("application/json, text/plain, */*", false);
-        check("text/html;q=0.5, application/json", false);
-        check("text/html;q=0.5, */*", false);
-        check("text/html;q=0", false);
-        check("text/html;q=x", false);
-        check("text/*", false);
-        check("", false);
+        check("*/*", PreferredFormat::Problem);
+        check("application/json", PreferredFormat::Problem);
+        check("application/json, text/plain, */*", PreferredFormat::Problem);
+        check("text/html;q=0.5, application/json", PreferredFormat::Problem);
+        check("text/html;q=0.5, */*", PreferredFormat::Problem);
+        check("text/html;q=0", PreferredFormat::Problem);
+        check("text/html;q=x", PreferredFormat::Problem);
+        check("text/*", PreferredFormat::Problem);
+        check("", PreferredFormat::Problem);
     }
 
     #[test]
     fn the_most_specific_range_counts() {
-        check("text/html;q=0.5, application/json;q=0.4, */*", true);
-        check("text/html;q=0.5, application/*;q=0.6, */*;q=0.1", false);
+        check("text/html;q=0.5, application/json;q=0.4, */*", PreferredFormat::Html);
+        check("text/html;q=0.5, application/*;q=0.6, */*;q=0.1", PreferredFormat::Problem);
     }
 
     #[test]
@@ -100,7 +113,7 @@ mod tests {
         #[test]
         fn any_list_is_read(accept in "(text/html|\\*/\\*|application/json|[;,q=.0-9 ]){0,12}") {
             let value = accept.parse().expect("a value");
-            prop_assert!(!prefers_html(&value) || accept.contains("text/html"));
+            prop_assert!(preferred_format(&value) == PreferredFormat::Problem || accept.contains("text/html"));
         }
 
         #[test]

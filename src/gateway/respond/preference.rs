@@ -6,6 +6,7 @@ use http::header::ACCEPT;
 use http::header::CONTENT_TYPE;
 
 use super::accept;
+use super::accept::PreferredFormat;
 
 /// The headers that decide the format. They are read only when the gateway answers itself, which is seldom.
 #[derive(Clone, Debug)]
@@ -35,8 +36,11 @@ impl ReplyPreference {
         match (&self.grpc, &self.accept) {
             (Some(content_type), _) if is_web(content_type) => ReplyFormat::Grpc(GRPC_WEB),
             (Some(_), _) => ReplyFormat::Grpc(GRPC),
-            (None, Some(accept)) if accept::prefers_html(accept) => ReplyFormat::Html,
-            (None, _) => ReplyFormat::Problem,
+            (None, Some(accept)) => match accept::preferred_format(accept) {
+                PreferredFormat::Html => ReplyFormat::Html,
+                PreferredFormat::Problem => ReplyFormat::Problem,
+            },
+            (None, None) => ReplyFormat::Problem,
         }
     }
 }

@@ -9,12 +9,9 @@ use crate::gateway::admit::request_id::RequestId;
 pub fn document(refusal: &Refusal<'_>, status: StatusCode, request_id: &RequestId) -> Vec<u8> {
     let mut json = Vec::with_capacity(384);
     json.extend_from_slice(b"{\"type\":\"");
-    json.extend_from_slice(match refusal {
-        Refusal::Limited { .. } => b"https://iana.org/assignments/http-problem-types#quota-exceeded",
-        Refusal::Forbidden | Refusal::TooManyValues | Refusal::Unavailable | Refusal::Failed { .. } => b"about:blank",
-    });
+    // Neither the type nor the title needs escaping.
+    json.extend_from_slice(type_uri(refusal).as_bytes());
     json.extend_from_slice(b"\",\"title\":\"");
-    // The title needs no escaping.
     json.extend_from_slice(title(status).as_bytes());
     json.extend_from_slice(b"\",\"status\":");
     json.extend_from_slice(status.as_str().as_bytes());
@@ -34,6 +31,14 @@ pub fn document(refusal: &Refusal<'_>, status: StatusCode, request_id: &RequestI
     json.extend_from_slice(request_id.as_bytes());
     json.extend_from_slice(b"\"}\n");
     json
+}
+
+/// The URI of the problem's type.
+fn type_uri(refusal: &Refusal<'_>) -> &'static str {
+    match refusal {
+        Refusal::Limited { .. } => "https://iana.org/assignments/http-problem-types#quota-exceeded",
+        Refusal::Forbidden | Refusal::TooManyValues | Refusal::Unavailable | Refusal::Failed { .. } => "about:blank",
+    }
 }
 
 pub fn title(status: StatusCode) -> &'static str {
