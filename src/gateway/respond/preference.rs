@@ -29,7 +29,7 @@ pub enum ReplyFormat {
 impl ReplyPreference {
     pub fn of(headers: &HeaderMap) -> Self {
         let grpc = headers.get(CONTENT_TYPE).filter(|content_type| is_grpc(content_type));
-        Self { accept: headers.get(ACCEPT).cloned(), grpc: grpc.cloned() }
+        Self { accept: accept_list(headers), grpc: grpc.cloned() }
     }
 
     pub fn format(&self) -> ReplyFormat {
@@ -43,6 +43,18 @@ impl ReplyPreference {
             (None, None) => ReplyFormat::Problem,
         }
     }
+}
+
+/// The whole list of `Accept`. Several lines are one list (RFC 9110, section 5.3). One line, as nearly all clients send,
+/// is not copied.
+fn accept_list(headers: &HeaderMap) -> Option<HeaderValue> {
+    let mut lines = headers.get_all(ACCEPT).iter();
+    let (first, second) = (lines.next()?, lines.next());
+    if second.is_none() {
+        return Some(first.clone());
+    }
+    let lines: Vec<_> = [first].into_iter().chain(second).chain(lines).map(HeaderValue::as_bytes).collect();
+    HeaderValue::from_bytes(&lines.join(&b","[..])).ok()
 }
 
 /// `application/grpc` and all types that begin with it: with the encoding of the messages, and gRPC-Web.
@@ -60,3 +72,24 @@ fn starts_with(value: &HeaderValue, start: &str) -> bool {
 
 const GRPC: HeaderValue = HeaderValue::from_static("application/grpc");
 const GRPC_WEB: HeaderValue = HeaderValue::from_static("application/grpc-web");
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(accept: &[&'static str], expected: &ReplyFormat) {
+        let lines = accept.iter().map(|line| (ACCEPT, HeaderValue::from_static(line)));
+        let format = ReplyPreference::of(&lines.collect()).format();
+        assert_eq!(format, *expected, "{accept:?}");
+    }
+
+    #[test]
+    fn all_lines_of_accept_are_one_list() {
+        check(&[], &ReplyFormat::Problem);
+        check(&["text/html"], &ReplyFormat::Html);
+        check(&["text/html;q=0.8", "application/json;q=0.9"], &ReplyFormat::Problem);
+        check(&["application/json;q=0.5", "text/html"], &ReplyFormat::Html);
+        check(&["image/png", "image/avif", "text/html"], &ReplyFormat::Html);
+    }
+}
