@@ -26,6 +26,8 @@ use crate::config::Settings;
 use crate::decision::explain;
 use crate::decision::explain::Explanation;
 use crate::gateway::admit::framing;
+use crate::gateway::admit::strip::strip;
+use crate::gateway::forward::significant_headers::SignificantHeaders;
 use crate::request::BodyFields;
 use crate::request::RequestHead;
 
@@ -82,6 +84,8 @@ fn explain_request(settings: &Settings, arguments: &Arguments) -> anyhow::Result
         anyhow!("the gateway answers {} to this request: {bad_request}", bad_request.status())
     })?;
     let identity = settings.clients.identify(arguments.from, &parts.headers);
+    let significant_headers = SignificantHeaders::new(&settings.policy, &settings.clients);
+    strip(&mut parts.headers, &significant_headers, settings.policy.challenges());
     let authority = parts.headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default().to_owned();
     let head = RequestHead::read(&parts, &authority, identity.client);
     let bound = settings.requests.inspect_body;

@@ -8,6 +8,7 @@ use crate::key::KeyPart;
 use crate::key::Selector;
 use crate::key::Source;
 use crate::key::extract::each_value;
+use crate::limit::Action;
 use crate::limit::DenyResponse;
 use crate::limit::Limit;
 use crate::limit::LimitId;
@@ -58,6 +59,11 @@ impl Policy {
 
     pub fn list(&self, id: ListId) -> &PolicyList {
         &self.lists[usize::from(id.0)]
+    }
+
+    /// Whether any limit challenges.
+    pub fn challenges(&self) -> bool {
+        self.limits.iter().any(|limit| matches!(limit.then.action, Action::Challenge))
     }
 
     /// The limits for a request that takes these routes, each once: first those that hold everywhere, then those of the

@@ -15,6 +15,8 @@ use super::admit::body::ClientBody;
 use super::admit::body::RequestBody;
 use super::admit::framing;
 use super::admit::framing::BadRequest;
+use super::admit::strip::Stripped;
+use super::admit::strip::strip;
 use super::decide::bans;
 use super::decide::challenge;
 use super::decide::challenge::Proofs;
@@ -24,7 +26,6 @@ use super::decide::final_decision::FinalDecision;
 use super::decide::final_decision::reserve;
 use super::exchange::Exchange;
 use super::facts::Facts;
-use super::forward::headers;
 use super::forward::send;
 use super::forward::upgrade::UpgradeRequest;
 use super::hold;
@@ -89,9 +90,7 @@ fn admit(
     if let Err(bad_request) = admitted {
         return Err((exchange, bad_request));
     }
-    let asks_for_upgrade =
-        headers::strip_connection(&mut parts.headers, |name| live.significant_headers.in_requests(name));
-    let proofs = if live.challenges { Proofs::take(&mut parts.headers) } else { Proofs::default() };
+    let Stripped { asks_for_upgrade, proofs } = strip(&mut parts.headers, &live.significant_headers, live.challenges);
     let mut body = RequestBody::new(incoming, BodyBounds::of(&live.settings));
     if parts.version >= Version::HTTP_11 && !body.is_empty() && parts.headers.contains_key(EXPECT) {
         body.expect_continue(exchange.interim.clone());

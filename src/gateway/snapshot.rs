@@ -7,7 +7,6 @@ use super::respond::ratelimit_headers::RateLimitHeaders;
 use super::settings::GatewaySettings;
 use crate::client::TrustedProxies;
 use crate::decision::Policy;
-use crate::limit::Action;
 use crate::record::Recorder;
 use crate::route::KnownBy;
 use crate::upstream::Upstream;
@@ -40,7 +39,7 @@ impl Snapshot {
     ) -> Self {
         let ratelimit_headers = RateLimitHeaders::new(&policy, settings.headers);
         let significant_headers = SignificantHeaders::new(&policy, &clients);
-        let challenges = policy.limits.iter().any(|limit| matches!(limit.then.action, Action::Challenge));
+        let challenges = policy.challenges();
         let known_clients = policy.routes.routes.iter().filter_map(|route| route.known_clients.as_ref());
         let device_cookies = known_clients.into_iter().any(|known| known.by == KnownBy::Cookie);
         Self {

@@ -63,6 +63,25 @@ fn the_client_is_found_as_the_gateway_finds_it() {
 }
 
 #[test]
+fn the_rules_read_the_headers_that_the_gateway_lets_them_read() {
+    let values = |then: &str, headers: &[&str]| {
+        let key = "[header.connection, header.x-foo, cookie.portcullis_pow]";
+        let config = format!(
+            "listen: 127.0.0.1:8080\nupstream: http://127.0.0.1:8000\n\
+             limits: [{{name: a, key: {key}, rate: 1/minute, then: {then}}}]\n"
+        );
+        let headers = headers.iter().flat_map(|header| ["-H", header]);
+        let arguments: Vec<_> = ["explain", "--format", "json"].into_iter().chain(headers).chain(["/"]).collect();
+        let story = Folder::with(&config).run(&arguments).json();
+        [0, 1, 2].map(|part| story["limits"][0]["key"][part]["values"][0].as_str().expect("a value").to_owned())
+    };
+    let headers = ["Connection: x-foo", "X-Foo: bar", "Cookie: portcullis_pow=a"];
+    // A client cannot remove a header that the rules read by naming it in `Connection`.
+    assert_eq!(values("deny", &headers), ["", "bar", "a"]);
+    assert_eq!(values("{challenge: pow}", &headers), ["", "bar", ""]);
+}
+
+#[test]
 fn why_a_request_is_denied_is_said() {
     let story =
         Folder::with(CONFIG).run(&["explain", "--format", "json", "--from", "192.0.2.1", "/admin/users"]).json();

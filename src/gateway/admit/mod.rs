@@ -6,3 +6,4 @@ pub mod expect;
 pub mod framing;
 pub mod progress;
 pub mod request_id;
+pub mod strip;
