@@ -115,7 +115,7 @@ fn refuse_unknown(name: &MapKey, keys: &Keys, mistakes: &mut Mistakes) -> Option
         return None;
     }
     if let Some((_, help)) = keys.later.iter().find(|(late, _)| *late == key) {
-        report_not_implemented(name.at, key, help, mistakes);
+        mistakes.report(name.at, format!("`{key}` is not implemented in this version yet"), *help);
         return None;
     }
     let near = nearest(key, keys.known);
@@ -125,11 +125,6 @@ fn refuse_unknown(name: &MapKey, keys: &Keys, mistakes: &mut Mistakes) -> Option
     };
     mistakes.report(name.at, format!("unknown key `{key}`"), help);
     near
-}
-
-/// Reports a key that is specified and not implemented in this version, so that nothing is silently ignored.
-pub fn report_not_implemented(at: SourceRange, what: &str, help: &str, mistakes: &mut Mistakes) {
-    mistakes.report(at, format!("`{what}` is not implemented in this version yet"), help);
 }
 
 /// A key as it is written in the file: `match` for `r#match`.

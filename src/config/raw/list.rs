@@ -18,6 +18,9 @@ section! {
         /// The selector whose values the list holds, such as `header.x-api-key`. Default: the client's address.
         of: KeyPart,
     }
+    later {
+        "crowdsec" => "write the decisions to a file, and name it in `file`: it is read again when it changes",
+    }
 }
 
 section! {

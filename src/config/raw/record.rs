@@ -29,6 +29,9 @@ section! {
         /// A file for an `SQLite` database with one table, `audit`.
         sqlite: Text,
     }
+    later {
+        "crowdsec" => "remove it, and read the bans from `file`",
+    }
 }
 
 section! {

@@ -52,6 +52,11 @@ section! {
     required {
         address => "write where to listen: `address: 0.0.0.0:8080`",
     }
+    later {
+        "http3" => "remove it: HTTP/3 clients also use HTTP/2",
+        "serves" => "remove it: listeners serve requests that are forwarded",
+        "from" => "remove it: listeners serve requests that are forwarded",
+    }
 }
 
 section! {
@@ -66,6 +71,9 @@ section! {
     }
     required {
         certificates => "write `certificates: [{cert: tls/site.pem, key: tls/site.key}]`",
+    }
+    later {
+        "acme" => "get the certificate with an ACME client, and name its files in `certificates`: they are read again when they change",
     }
 }
 

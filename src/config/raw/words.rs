@@ -4,12 +4,11 @@ use super::invalid_value::InvalidValue;
 use crate::glob::Glob;
 use crate::spelling::nearest;
 
-/// Defines an enum of the words that a key allows. Words after `later` are reported as not implemented.
+/// Defines an enum of the words that a key allows.
 macro_rules! words {
     (
         $(#[doc = $about:literal])+
         $name:ident { $( $word:literal => $variant:ident, )+ }
-        $( later { $( $late:literal => $help:literal, )+ } )?
     ) => {
         $(#[doc = $about])+
         #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -22,9 +21,6 @@ macro_rules! words {
             fn parse(text: &str) -> Result<Self, $crate::config::raw::invalid_value::InvalidValue> {
                 match text {
                     $( $word => Ok(Self::$variant), )+
-                    $( $( $late => Err($crate::config::raw::invalid_value::InvalidValue::with(
-                        format!("`{text}` is not implemented in this version yet"), $help,
-                    )), )+ )?
                     _ => Err($crate::config::raw::words::unknown_word(text, &[ $( $word ),+ ])),
                 }
             }
