@@ -1,17 +1,24 @@
 # The build caches the registry and the target directory. The image has no shell and runs as user `nonroot`.
 FROM rust:1.95-bookworm AS build
 WORKDIR /src
+# `dist` is what ships; `release` and `dev` build sooner.
+ARG PROFILE=dist
+# What scripts/build-release needs, of the compiler's version of LLVM.
+RUN if [ "$PROFILE" = dist ]; then \
+        llvm=$(rustc --version --verbose | sed -n 's/^LLVM version: \([0-9]*\).*/\1/p') \
+        && apt-get update -qq && apt-get install -y -qq --no-install-recommends "llvm-$llvm" "bolt-$llvm"; \
+    fi
 # Only the sources of the binary, so that a change of a configuration or of the documentation builds nothing.
 COPY Cargo.toml Cargo.lock build.rs ./
 COPY benches benches
+COPY scripts scripts
 COPY src src
 # The commit that `portcullis --version` shows: docker build --build-arg PORTCULLIS_COMMIT=$(git rev-parse --short=12 HEAD)
 ARG PORTCULLIS_COMMIT
-# `dist` is what ships; `release` and `dev` build sooner.
-ARG PROFILE=dist
 RUN --mount=type=cache,target=/usr/local/cargo/registry \
     --mount=type=cache,target=/src/target \
-    cargo install --locked --path . --profile "$PROFILE" --root /installed
+    if [ "$PROFILE" = dist ]; then install -D "$(scripts/build-release)" /installed/bin/portcullis; \
+    else cargo install --locked --path . --profile "$PROFILE" --root /installed; fi
 
 FROM gcr.io/distroless/cc-debian12:nonroot
 ARG PORTCULLIS_COMMIT

@@ -37,7 +37,9 @@ impl Add<Duration> for Timestamp {
     type Output = Self;
 
     fn add(self, span: Duration) -> Self {
-        Self(self.0.saturating_add(u64::try_from(span.as_micros()).unwrap_or(u64::MAX)))
+        // In 64 bits, which hold half a million years.
+        let micros = span.as_secs().saturating_mul(1_000_000).saturating_add(span.subsec_micros().into());
+        Self(self.0.saturating_add(micros))
     }
 }
 

@@ -9,7 +9,8 @@
 //! `gateway/handle.rs` is the way of a request on one page: `admit`, `decide`, `act`. Each hands its value to the next, so
 //! that data flows one way only.
 //!
-//! 1. [`listen`] accepts a connection on one core and reads a request off it, within its timeouts.
+//! 1. [`listen`] accepts a connection on one core and reads a request off it, within its timeouts. The head of the request
+//!    becomes a [`RequestHead`](head::RequestHead): the text that arrived, and a flat table of where its fields stand.
 //! 2. **Admit.** [`gateway`] takes the [`Snapshot`](gateway::Snapshot) in force, which the request keeps to its end, and
 //!    refuses what is not exactly one unambiguous request. [`client`] says who asks:
 //!    [`TrustedProxies::identify`](client::TrustedProxies::identify) judges the peer first, then the header it sent.
@@ -38,7 +39,7 @@
 //!
 //! | layer | modules | what they know |
 //! | --- | --- | --- |
-//! | words | [`units`] [`spelling`] [`glob`] [`clock`] [`pending_reservations`] [`timer`] [`base64`] [`files`] [`coalesce`] [`http1`] [`http2`] [`http_client`] [`tls`] | nothing of the crate but each other |
+//! | words | [`units`] [`spelling`] [`glob`] [`clock`] [`pending_reservations`] [`timer`] [`base64`] [`digits`] [`files`] [`coalesce`] [`pool`] [`head`] [`http1`] [`http2`] [`http_client`] [`tls`] | nothing of the crate but each other |
 //! | facts | [`signing`] [`client`] [`request`] | who asks, and what for |
 //! | rules | [`list`] [`key`] [`challenge`] [`outcome`] [`limit`] [`route`] | one kind of rule each |
 //! | decision | [`decision`] | the rules together |
@@ -58,6 +59,17 @@
 //! same [`config::load`]. A reload reads, checks, builds and binds everything before it swaps anything ([`app::reload`]),
 //! the reading on a thread of its own ([`files`] says what may be read). The old snapshot is freed when no request holds it,
 //! never on a core that serves.
+//!
+//! # Heads
+//!
+//! Heads of requests and answers are [`head::Fields`]: one buffer of text and a table of positions, whatever the protocol
+//! was. Names are in lower case, and those that the gateway itself uses have a number ([`KnownName`](head::KnownName)), found
+//! by a perfect hash, so that an absent field is one test of a bit. Rules, framing, outcomes and forwarding read that
+//! table. What goes on to the next hop is copied from the text, many lines at once, and fields of our own are appended to the text.
+//! The types of the library `http` for headers begin where h2, axum and trailers want them (`head/convert.rs`).
+//!
+//! Heads, exchanges, futures of responses and buffers for output take their memory from pools of the thread ([`pool`]), and
+//! give it back.
 //!
 //! # Protocols
 //!
@@ -116,12 +128,15 @@ pub mod clock;
 pub mod coalesce;
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod corpus;
+pub mod digits;
 pub mod files;
 pub mod glob;
+pub mod head;
 pub mod http1;
 pub mod http2;
 pub mod http_client;
 pub mod pending_reservations;
+pub mod pool;
 pub mod spelling;
 pub mod timer;
 pub mod tls;

@@ -5,12 +5,11 @@ use std::net::IpAddr;
 
 use bytes::Bytes;
 use criterion::Criterion;
-use http::HeaderMap;
-use http::HeaderValue;
-use http::header::CONTENT_TYPE;
 
 use portcullis::client::ForwardingHeader;
 use portcullis::client::TrustedProxies;
+use portcullis::head::Fields;
+use portcullis::head::KnownName;
 use portcullis::request::BodyFields;
 use portcullis::request::CanonicalHost;
 use portcullis::request::RequestPath;
@@ -38,13 +37,12 @@ pub(crate) fn benches(criterion: &mut Criterion) {
         ["10.0.0.0/8", "fd00::/8"].iter().filter_map(|network| network.parse().ok()).collect(),
         ForwardingHeader::XForwardedFor,
     );
-    let mut headers = HeaderMap::new();
-    headers.insert("x-forwarded-for", HeaderValue::from_static("203.0.113.9, 198.51.100.7, 10.1.2.3"));
+    let headers = Fields::from_iter([(KnownName::X_FORWARDED_FOR, "203.0.113.9, 198.51.100.7, 10.1.2.3")]);
     group.bench_function("identify", |bencher| {
         bencher.iter(|| proxies.identify(black_box(IpAddr::from([10, 0, 0, 1])), black_box(&headers)));
     });
     for (name, kind, body) in bodies() {
-        let headers = HeaderMap::from_iter([(CONTENT_TYPE, HeaderValue::from_static(kind))]);
+        let headers = Fields::from_iter([(KnownName::CONTENT_TYPE, kind)]);
         let body = Bytes::from(body);
         group.bench_function(name, |bencher| {
             bencher.iter(|| {

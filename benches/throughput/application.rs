@@ -13,15 +13,30 @@ use tokio::runtime;
 
 use super::load::content_length;
 
-const ANSWER: &[u8] =
-    b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 64\r\n\r\n0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
+static ANSWER: LazyLock<Vec<u8>> = LazyLock::new(|| answer_of("text/html; charset=utf-8", 64));
 
 /// The answer to `/large`.
-static LARGE: LazyLock<Vec<u8>> = LazyLock::new(|| {
-    let mut answer = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 1048576\r\n\r\n".to_vec();
-    answer.resize(answer.len() + (1 << 20), b'x');
+static LARGE: LazyLock<Vec<u8>> = LazyLock::new(|| answer_of("application/octet-stream", 1 << 20));
+
+/// An answer with the ten fields that a framework sends with a page.
+fn answer_of(media_type: &str, length: usize) -> Vec<u8> {
+    let head = format!(
+        "HTTP/1.1 200 OK\r\n\
+         Date: Mon, 05 Jan 2026 10:00:00 GMT\r\n\
+         Server: application/1.0\r\n\
+         Content-Type: {media_type}\r\n\
+         Content-Length: {length}\r\n\
+         Cache-Control: private, max-age=0, must-revalidate\r\n\
+         ETag: \"0123456789abcdef\"\r\n\
+         Last-Modified: Sun, 04 Jan 2026 10:00:00 GMT\r\n\
+         Vary: Accept-Encoding, Cookie\r\n\
+         Set-Cookie: seen=1; Path=/; Secure; HttpOnly; SameSite=Lax\r\n\
+         X-Content-Type-Options: nosniff\r\n\r\n"
+    );
+    let mut answer = head.into_bytes();
+    answer.resize(answer.len() + length, b'x');
     answer
-});
+}
 
 /// Serves with so many threads until it is killed; says its address on the first line.
 pub(crate) fn serve(threads: usize) {
@@ -67,7 +82,7 @@ async fn answer(mut stream: TcpStream) {
         } else {
             continue;
         }
-        if rest == 0 && stream.write_all(if is_large { &LARGE } else { ANSWER }).await.is_err() {
+        if rest == 0 && stream.write_all(if is_large { &LARGE } else { &ANSWER }).await.is_err() {
             return;
         }
     }

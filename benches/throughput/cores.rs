@@ -11,11 +11,12 @@ use super::job::Clients;
 use super::job::Job;
 use super::measure;
 use super::measure::Plan;
-use super::measure::installed;
-use super::peer::Kind;
 use super::peer::Peer;
+use super::peer::Start;
 use super::process::Cores;
 use super::process::Process;
+use super::proxy::Proxy;
+use super::proxy::Setup;
 use super::table;
 
 /// Many clients: no two cores meet for one client's sake.
@@ -28,7 +29,7 @@ const JOB: Job = Job {
 /// What was measured of one proxy: two cores against one, a ratio for each round.
 #[derive(Debug)]
 pub(crate) struct Row {
-    pub(crate) kind: Kind,
+    pub(crate) proxy: Proxy,
     pub(crate) per_second: Vec<f64>,
     pub(crate) cpu: Vec<f64>,
     /// What the busier of two workers has done of the work.
@@ -36,23 +37,24 @@ pub(crate) struct Row {
 }
 
 /// Measures and prints it.
-pub(crate) fn run(plan: &Plan) {
+pub(crate) fn run(plan: &Plan, proxies: &[Proxy]) {
+    let proxies = measure::installed(proxies, Setup::Limits);
     let machines = [Cores::First, Cores::Both].map(|cores| {
         let (application, address) = Process::of_this_program(cores, &["application", &cores.count().to_string()]);
-        let peers: Vec<Peer> =
-            installed(&Kind::IN_MEMORY).into_iter().map(|kind| Peer::start_on(cores, kind, &address)).collect();
+        let start = |proxy: &Proxy| Peer::start(Start { cores, ..Start::new(*proxy, Setup::Limits, &address) });
+        let peers: Vec<Peer> = proxies.iter().map(start).collect();
         for peer in &peers {
             measure::first_answer(peer.address, Instant::now());
         }
         (cores, application, peers)
     });
-    let row = |peer: &Peer| Row { kind: peer.kind, per_second: Vec::new(), cpu: Vec::new(), busiest: Vec::new() };
-    let mut rows: Vec<Row> = machines[0].2.iter().map(row).collect();
+    let row = |proxy| Row { proxy, per_second: Vec::new(), cpu: Vec::new(), busiest: Vec::new() };
+    let mut rows: Vec<Row> = proxies.iter().copied().map(row).collect();
     for round in 0..plan.rounds {
         for (index, row) in rows.iter_mut().enumerate() {
             let [one, two] = machines.each_ref().map(|(cores, _, peers)| {
                 let spent = measure::spent(&peers[index], JOB, plan.round, *cores);
-                eprintln!("round {round}, {}, {cores:?}: {} {}", JOB.name, row.kind.name(), spent.told);
+                eprintln!("round {round}, {}, {cores:?}: {} {}", JOB.name, row.proxy.name, spent.told);
                 spent
             });
             row.per_second.push(two.requests / one.requests);

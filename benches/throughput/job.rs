@@ -3,17 +3,23 @@
 use serde::Deserialize;
 use serde::Serialize;
 
+use super::load::Sends;
+use super::proxy::Setup;
+
 /// One row of the table.
 #[derive(Clone, Copy, Debug, Deserialize, Serialize)]
 pub(crate) struct Job {
     pub(crate) name: &'static str,
+    /// What the proxies are to do.
+    pub(crate) setup: Setup,
     pub(crate) path: &'static str,
+    pub(crate) sends: Sends,
     pub(crate) status: u16,
+    /// The media type of the answers.
+    pub(crate) answer: &'static str,
     pub(crate) over: Over,
     pub(crate) clients: Clients,
     pub(crate) connections: usize,
-    /// Bytes of a body.
-    pub(crate) sends: usize,
     /// At most so many times the CPU per request of nginx; or so many KiB for a connection that only waits.
     pub(crate) goal: Option<f64>,
 }
@@ -27,8 +33,8 @@ pub(crate) enum Over {
     Tls,
     /// A connection, a full handshake, one request over HTTP/1.1 and the end; then the next connection.
     FreshTls,
-    /// HTTP/2 over TLS, several requests at a time on each connection.
-    Http2,
+    /// HTTP/2 over TLS, so many requests at a time on each connection.
+    Http2(usize),
 }
 
 /// Who asks.
@@ -42,28 +48,85 @@ pub(crate) enum Clients {
 }
 
 impl Job {
-    /// What most jobs are: 64 keep-alive connections, small requests of one client.
+    /// What most jobs are: 64 keep-alive connections, a browser that opens pages.
     pub(crate) const fn new(name: &'static str, path: &'static str, status: u16) -> Self {
-        Self { name, path, status, over: Over::Tcp, clients: Clients::One, connections: 64, sends: 0, goal: None }
+        Self {
+            name,
+            setup: Setup::Limits,
+            path,
+            sends: Sends::Navigation,
+            status,
+            answer: "text/html",
+            over: Over::Tcp,
+            clients: Clients::One,
+            connections: 64,
+            goal: None,
+        }
     }
 
+    /// The same, passing one limit in memory.
     const fn limited(name: &'static str, goal: f64) -> Self {
         Self { goal: Some(goal), ..Self::new(name, "/", 200) }
     }
+
+    const fn refused(name: &'static str, path: &'static str) -> Self {
+        Self { goal: Some(1.0), ..Self::new(name, path, 429) }
+    }
+
+    /// 1 MiB of an answer, on 16 connections.
+    const fn down(name: &'static str, goal: f64) -> Self {
+        Self { path: LARGE, answer: "application/octet-stream", connections: 16, ..Self::limited(name, goal) }
+    }
+
+    /// 1 MiB of a request, on 16 connections.
+    const fn up(name: &'static str, goal: f64) -> Self {
+        Self { sends: Sends::Upload(1 << 20), connections: 16, ..Self::limited(name, goal) }
+    }
+
+    const fn over(self, over: Over) -> Self {
+        Self { over, ..self }
+    }
 }
 
-/// Those of the table of limits in memory. Each request meets one limit, but those of the first row, which meet none.
-pub(crate) const JOBS: [Job; 9] = [
+const LIMITED: Job = Job::limited("proxied, one limit", 0.85);
+const LISTS: Job = Job { setup: Setup::Lists, ..Job::limited("proxied, four limits and two lists", 0.85) };
+const PAGE: Job = Job::refused("refused with 429, a page", "/refused");
+const PROBLEM: Job = Job {
+    sends: Sends::Fetch,
+    answer: "application/problem+json",
+    ..Job::refused("refused with 429, a problem document", "/problem")
+};
+const LOGGED: Job = Job { setup: Setup::Logged, ..Job::limited("proxied, one limit, access log to a file", 0.85) };
+const FORM: Job = Job {
+    setup: Setup::Form,
+    path: "/login",
+    sends: Sends::Form,
+    ..Job::limited("POST of 1 KiB, one limit by a form field", 0.85)
+};
+const TLS: Job = Job::limited("TLS, keep-alive", 0.62).over(Over::Tls);
+
+/// Those of the table of limits in memory.
+pub(crate) const JOBS: [Job; 15] = [
     Job::new("proxied, no limit", "/plain", 200),
-    Job::limited("proxied, a limit that does not bind", 0.9),
-    Job { goal: Some(1.0), ..Job::new("refused with 429", "/refused", 429) },
-    Job { connections: 4, ..Job::limited("proxied, 4 connections", 1.1) },
-    Job { connections: 16, path: LARGE, ..Job::limited("1 MiB down", 1.1) },
-    Job { connections: 16, sends: 1 << 20, ..Job::limited("1 MiB up", 1.1) },
-    Job { over: Over::Tls, ..Job::limited("TLS, keep-alive", 0.75) },
-    Job { over: Over::FreshTls, ..Job::limited("TLS, full handshake and one request", 0.65) },
-    Job { over: Over::Http2, connections: 8, ..Job::new("HTTP/2 over TLS, 8 connections of 8 streams", "/", 200) },
+    LIMITED,
+    LISTS,
+    PAGE,
+    PROBLEM,
+    LOGGED,
+    FORM,
+    Job { connections: 4, ..Job::limited("proxied, one limit, 4 connections", 1.03) },
+    Job::down("1 MiB down", 0.9),
+    Job::up("1 MiB up", 0.9),
+    TLS,
+    Job::limited("TLS, full handshake and one request", 0.65).over(Over::FreshTls),
+    Job { connections: 8, ..Job::limited("HTTP/2 over TLS, 8 connections of 8 streams", 0.75) }.over(Over::Http2(8)),
+    Job::down("1 MiB down over TLS", 0.9).over(Over::Tls),
+    Job::up("1 MiB up over TLS", 0.9).over(Over::Tls),
 ];
+
+/// Those whose instructions are counted.
+pub(crate) const COUNTED: [Job; 8] =
+    [LIMITED, LISTS, PAGE, PROBLEM, LOGGED, FORM, TLS, Job::limited("HTTP/2 over TLS", 0.75).over(Over::Http2(1))];
 
 /// Where the application answers with 1 MiB.
 pub(crate) const LARGE: &str = "/large";

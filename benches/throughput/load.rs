@@ -1,8 +1,10 @@
 //! The load: connections, each with so many requests under way at any time, and what came of them.
 
+mod browser;
 mod connect;
 mod http1;
 mod http2;
+mod turns;
 
 use std::io;
 use std::net::SocketAddr;
@@ -22,12 +24,15 @@ use tokio::task::JoinSet;
 use super::job::Job;
 use super::job::Over;
 
+pub(crate) use self::browser::Sends;
 pub(crate) use self::connect::SITE;
 pub(crate) use self::http1::content_length;
-pub(crate) use self::http1::request;
+pub(crate) use self::http1::page_request;
+pub(crate) use self::turns::Ends;
 
 use self::connect::Dialer;
 use self::http1::Asking;
+use self::turns::Turns;
 
 /// What is to be sent where, for how long.
 #[derive(Clone, Debug, Deserialize, Serialize)]
@@ -37,7 +42,7 @@ pub(crate) struct Load {
     /// The file with the certificate to expect there.
     pub(crate) site: PathBuf,
     pub(crate) job: Job,
-    pub(crate) lasts: Duration,
+    pub(crate) ends: Ends,
     /// Connections are divided among so many threads.
     pub(crate) threads: usize,
 }
@@ -55,11 +60,13 @@ impl Load {
 
 /// Runs the load and prints what came of it in one line.
 pub(crate) fn run(load: &'static Load) {
-    let start = Instant::now();
-    let until = start + load.lasts;
+    let turns = Turns::new(load.ends);
     let share = |thread| (thread..load.job.connections).step_by(load.threads);
-    let threads: Vec<_> =
-        (0..load.threads).map(|thread| thread::spawn(move || run_some(load, share(thread), until))).collect();
+    let run_share = |thread| {
+        let turns = turns.clone();
+        thread::spawn(move || run_some(load, share(thread), &turns))
+    };
+    let threads: Vec<_> = (0..load.threads).map(run_share).collect();
     let mut all = Outcome::default();
     for thread in threads {
         all.add(thread.join().expect("no panic in a thread"));
@@ -72,7 +79,7 @@ pub(crate) fn run(load: &'static Load) {
 #[derive(Debug, Default)]
 pub(crate) struct Outcome {
     requests: u64,
-    /// Answers with another status than the one expected, and connections that broke.
+    /// Answers with another status or of another media type than expected, and connections that broke.
     wrong: u64,
     /// Microseconds.
     latencies: Vec<u32>,
@@ -98,9 +105,9 @@ impl Outcome {
     }
 }
 
-fn run_some(load: &'static Load, connections: impl Iterator<Item = usize>, until: Instant) -> Outcome {
+fn run_some(load: &'static Load, connections: impl Iterator<Item = usize>, turns: &Turns) -> Outcome {
     let dialer = Dialer::new(load);
-    let asking = Asking::new(load.job, until);
+    let asking = Asking::new(load.job, turns.clone());
     let runtime = runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     runtime.block_on(async {
         let mut running = JoinSet::new();
@@ -119,7 +126,7 @@ fn run_some(load: &'static Load, connections: impl Iterator<Item = usize>, until
 /// Asks on a connection, and on another one when it has ended.
 async fn ask(dialer: Dialer, load: &'static Load, client: u16, mut asking: Asking) -> Outcome {
     let mut outcome = Outcome::default();
-    while Instant::now() < asking.until() {
+    while !asking.turns().are_over() {
         if ask_on_one(&dialer, load, client, &mut asking, &mut outcome).await.is_err() {
             outcome.wrong += 1;
             tokio::time::sleep(Duration::from_millis(10)).await;
@@ -143,7 +150,9 @@ async fn ask_on_one(
             asking.on(&mut stream, 1, outcome).await;
             stream.shutdown().await?;
         }
-        Over::Http2 => outcome.add(http2::ask(dialer.tls(client).await?, load, asking.until()).await),
+        Over::Http2(streams) => {
+            outcome.add(http2::ask(dialer.tls(client).await?, load.job, streams, asking.turns()).await);
+        }
     }
     Ok(())
 }
@@ -151,7 +160,7 @@ async fn ask_on_one(
 /// Opens the connections of a job, one after the other, and asks once on each.
 pub(crate) async fn open(load: &'static Load) -> Vec<Box<dyn Stream>> {
     let dialer = Dialer::new(load);
-    let (request, mut buffer) = (request(load.job.path), Vec::new());
+    let (request, mut buffer) = (page_request(load.job.path), Vec::new());
     let mut open: Vec<Box<dyn Stream>> = Vec::with_capacity(load.job.connections);
     for _ in 0..load.job.connections {
         let mut stream: Box<dyn Stream> = match load.job.over {
@@ -168,12 +177,3 @@ pub(crate) async fn open(load: &'static Load) -> Vec<Box<dyn Stream>> {
 pub(crate) trait Stream: AsyncRead + AsyncWrite + Unpin {}
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Stream for S {}
-
-/// What browsers send, shortened.
-const HEADERS: [(&str, &str); 5] = [
-    ("User-Agent", "Mozilla/5.0 (X11; Linux x86_64; rv:128.0)"),
-    ("Accept", "*/*"),
-    ("Accept-Language", "en-US,en;q=0.5"),
-    ("Accept-Encoding", "gzip, deflate"),
-    ("Cookie", "session=0123456789abcdef0123456789abcdef"),
-];

@@ -1,12 +1,21 @@
 //! CPU per request, memory per idle connection and time to the first request: portcullis beside nginx and `HAProxy`.
 //!
-//! `cargo bench --bench throughput` takes about twenty minutes, with `-- --quick` two. `-- --only portcullis` leaves the
-//! others out, `-- --only redis` all but the table of limits that are decided in Redis, `-- --only outcome` all but that
-//! of limits that count answers, `-- --only cores` all but that of two cores against one. `-- --job TLS` measures only
-//! the jobs with that word in their names. Proxies run on core 0; the load generator and the application they stand
-//! before on core 1. Each proxy takes its turn in every round, and the ratios are medians over the rounds, so that
-//! whatever else the machine does falls on all of them. The tables go to standard output, the rounds to standard error.
-//! Needs two cores and `taskset`.
+//! `cargo bench --bench throughput` takes about half an hour, with `-- --quick` three minutes.
+//!
+//! | option | what it does |
+//! | --- | --- |
+//! | `--only NAME` | measures one column (`nginx`, `haproxy`, `portcullis`) or one table (`redis`, `cores`, `outcome`) |
+//! | `--job WORD` | measures only the rows with that word |
+//! | `--binary NAME=PATH` | adds another build of portcullis, under that name; may be repeated |
+//! | `--train PATH` | only runs every row for a moment on that build, which counts what it runs: `scripts/build-release` |
+//! | `--quick` | shorter and fewer rounds |
+//! | `--instructions` | counts user instructions per request with valgrind instead of measuring time |
+//! | `--hold` | counts them and fails where a row takes more than `instructions.toml` allows |
+//!
+//! Proxies run on core 0; the load generator and the application they stand before on core 1. Clients send a browser's
+//! header fields, and the application answers with ten. Each proxy takes its turn in every round, and the ratios are
+//! medians over the rounds, so that whatever else the machine does falls on all of them. The tables go to standard output,
+//! the rounds to standard error. Needs two cores and `taskset`.
 
 #![expect(clippy::print_stdout, reason = "the numbers are what this program is for")]
 #![expect(clippy::print_stderr, reason = "and how it gets them is worth seeing")]
@@ -16,28 +25,24 @@
 mod application;
 mod cores;
 mod idle;
+mod instructions;
 mod job;
 mod load;
 mod measure;
+mod options;
 mod outcome;
 mod peer;
 mod process;
+mod proxy;
 mod redis;
 mod shared;
 mod table;
+mod train;
 
 use std::env;
-use std::time::Duration;
 
 use self::load::Load;
-use self::measure::Plan;
-use self::peer::Kind;
-
-/// Enough to see whether something is badly off.
-const QUICK: Plan = Plan { rounds: 3, round: Duration::from_millis(700), idle: &[1000], starts: 3 };
-
-/// Enough for ratios to settle within two or three percent on a quiet machine.
-const FULL: Plan = Plan { rounds: 9, round: Duration::from_secs(3), idle: &[1000, 10_000], starts: 9 };
+use self::options::Options;
 
 fn main() {
     let arguments: &'static [String] = env::args().skip(1).collect::<Vec<_>>().leak();
@@ -47,27 +52,29 @@ fn main() {
         ["application", threads] => application::serve(threads.parse().expect("a number")),
         ["load", load] => load::run(Load::read(load)),
         ["idle", load] => idle::hold(Load::read(load)),
-        _ => measure_all(&words),
+        _ => measure_all(&Options::read(&words)),
     }
 }
 
-fn measure_all(words: &[&str]) {
-    let plan = if words.contains(&"--quick") { QUICK } else { FULL };
-    let after = |option| words.iter().skip_while(move |word| **word != option).nth(1).copied();
-    let (only, job) = (after("--only"), after("--job"));
-    let kinds: Vec<Kind> =
-        Kind::IN_MEMORY.into_iter().filter(|kind| only.is_none_or(|only| kind.name() == only)).collect();
-    if !kinds.is_empty() {
-        measure::run(&plan, &kinds, job);
+fn measure_all(options: &Options) {
+    if let Some(binary) = options.trained {
+        return train::run(binary);
     }
-    let is_wanted = |table| only.map_or(job.is_none(), |only| only == table);
-    if is_wanted("cores") {
-        cores::run(&plan);
+    let columns = options.columns();
+    if let Some(counting) = options.counting {
+        return instructions::run(&columns, options.job, counting);
     }
-    if is_wanted("redis") {
-        shared::run(&plan);
+    let plan = &options.plan;
+    if !columns.is_empty() {
+        measure::run(plan, &columns, options.job);
     }
-    if is_wanted("outcome") {
-        outcome::run(&plan);
+    if options.wants("cores") {
+        cores::run(plan, &options.all());
+    }
+    if options.wants("redis") {
+        shared::run(plan, options.binaries());
+    }
+    if options.wants("outcome") {
+        outcome::run(plan);
     }
 }

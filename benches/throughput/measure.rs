@@ -1,5 +1,6 @@
 //! The rounds: every proxy in turn, the same load on each.
 
+use std::io;
 use std::io::Read;
 use std::io::Write;
 use std::net::SocketAddr;
@@ -12,10 +13,13 @@ use super::job::JOBS;
 use super::job::Job;
 use super::job::Over;
 use super::load;
-use super::peer::Kind;
+use super::load::Ends;
 use super::peer::Peer;
+use super::peer::Start;
 use super::process::Cores;
 use super::process::Process;
+use super::proxy::Proxy;
+use super::proxy::Setup;
 use super::table;
 
 /// How long it is to take.
@@ -31,7 +35,7 @@ pub(crate) struct Plan {
 /// What was measured of one proxy.
 #[derive(Debug)]
 pub(crate) struct Row {
-    pub(crate) kind: Kind,
+    pub(crate) proxy: Proxy,
     /// Microseconds for each round, by job.
     pub(crate) cpu: Vec<Vec<f64>>,
     pub(crate) idle_kib: Vec<f64>,
@@ -39,47 +43,57 @@ pub(crate) struct Row {
 }
 
 /// Measures everything and prints it; with a `word`, only what has it in its name.
-pub(crate) fn run(plan: &Plan, kinds: &[Kind], word: Option<&str>) {
+pub(crate) fn run(plan: &Plan, proxies: &[Proxy], word: Option<&str>) {
     let is_wanted = |job: &Job| word.is_none_or(|word| job.name.contains(word));
     let jobs: Vec<Job> = JOBS.into_iter().filter(is_wanted).collect();
     let idle: Vec<Job> = IDLE.into_iter().filter(is_wanted).collect();
     let starts = if word.is_none() { plan.starts } else { 0 };
     let (application, application_address) = Process::of_this_program(Cores::Second, &["application", "1"]);
-    let row = |kind| Row { kind, cpu: vec![Vec::new(); jobs.len()], idle_kib: Vec::new(), start_millis: Vec::new() };
-    let mut rows: Vec<Row> = installed(kinds).into_iter().map(row).collect();
-    let peers: Vec<Peer> = rows.iter().map(|row| Peer::start(row.kind, &application_address)).collect();
-    for peer in &peers {
-        first_answer(peer.address, Instant::now());
-    }
-    for round in 0..plan.rounds {
-        for (index, job) in jobs.iter().enumerate() {
-            for (peer, row) in peers.iter().zip(&mut rows) {
-                let spent = spent(peer, *job, plan.round, Cores::Second);
-                eprintln!("round {round}, {}: {} {}", job.name, peer.kind.name(), spent.told);
-                row.cpu[index].push(spent.micros);
-            }
-        }
-    }
-    drop(peers);
+    let row = |proxy| Row { proxy, cpu: vec![Vec::new(); jobs.len()], idle_kib: Vec::new(), start_millis: Vec::new() };
+    let mut rows: Vec<Row> = installed(proxies, Setup::Limits).into_iter().map(row).collect();
+    run_rounds(plan, &jobs, &mut rows, &application_address);
     if !jobs.is_empty() {
         table::print(plan, &jobs, &rows);
     }
     for row in &mut rows {
+        let start = Start::new(row.proxy, Setup::Limits, &application_address);
         for job in &idle {
             for count in plan.idle {
                 let job = Job { connections: *count, ..*job };
-                row.idle_kib.push(kib_per_idle_connection(row.kind, &application_address, job));
+                row.idle_kib.push(kib_per_idle_connection(start, job));
             }
         }
         for _ in 0..starts {
-            let start = Instant::now();
-            let peer = Peer::start(row.kind, &application_address);
-            row.start_millis.push(first_answer(peer.address, start).as_secs_f64() * 1000.0);
+            let begun = Instant::now();
+            let peer = Peer::start(start);
+            row.start_millis.push(first_answer(peer.address, begun).as_secs_f64() * 1000.0);
         }
     }
     drop(application);
     if !idle.is_empty() {
         table::print_idle(plan, &idle, &rows);
+    }
+}
+
+/// Every proxy runs all the time, in each setup that a job needs.
+fn run_rounds(plan: &Plan, jobs: &[Job], rows: &mut [Row], application: &str) {
+    let mut peers: Vec<Peer> = Vec::new();
+    for job in jobs {
+        if peers.iter().all(|peer| peer.setup != job.setup) {
+            peers.extend(rows.iter().map(|row| Peer::start(Start::new(row.proxy, job.setup, application))));
+        }
+    }
+    for peer in &peers {
+        first_answer(peer.address, Instant::now());
+    }
+    for round in 0..plan.rounds {
+        for (index, job) in jobs.iter().enumerate() {
+            for (peer, row) in peers.iter().filter(|peer| peer.setup == job.setup).zip(&mut *rows) {
+                let spent = spent(peer, *job, plan.round, Cores::Second);
+                eprintln!("round {round}, {}: {} {}", job.name, peer.proxy.name, spent.told);
+                row.cpu[index].push(spent.micros);
+            }
+        }
     }
 }
 
@@ -89,13 +103,16 @@ const IDLE: [Job; 2] = [
     Job { over: Over::Tls, goal: Some(12.0), ..Job::new("idle connection with TLS", "/plain", 200) },
 ];
 
-/// Those that can run here.
-pub(crate) fn installed(kinds: &[Kind]) -> Vec<Kind> {
-    let (installed, missing): (Vec<Kind>, Vec<Kind>) = kinds.iter().partition(|kind| kind.missing().is_none());
-    for kind in missing {
-        eprintln!("SKIPPED, {}: it is not installed", kind.name());
-    }
-    installed
+/// Those that can do it here.
+pub(crate) fn installed(proxies: &[Proxy], setup: Setup) -> Vec<Proxy> {
+    let is_installed = |proxy: &Proxy| match proxy.missing(setup) {
+        None => true,
+        Some(needed) => {
+            eprintln!("SKIPPED, {}: {needed} is not installed", proxy.name);
+            false
+        }
+    };
+    proxies.iter().copied().filter(is_installed).collect()
 }
 
 /// What a load cost.
@@ -111,17 +128,16 @@ pub(crate) struct Spent {
 /// Runs the load for a round.
 pub(crate) fn spent(peer: &Peer, job: Job, round: Duration, cores: Cores) -> Spent {
     let before = peer.process.cpu_times();
-    let (load, told) = Process::of_this_program(cores, &["load", &peer.load(job, round, cores.count()).argument()]);
+    let (load, told) =
+        Process::of_this_program(cores, &["load", &peer.load(job, Ends::After(round), cores.count()).argument()]);
     let after = peer.process.cpu_times();
     drop(load);
     let spent = after.iter().map(|(thread, time)| time.saturating_sub(before.get(thread).copied().unwrap_or_default()));
     let spent: Vec<f64> = spent.map(|time| time.as_secs_f64()).collect();
     let total: f64 = spent.iter().sum();
-    let mut numbers = told.split(' ').map(|number| number.parse::<u64>().expect("the load tells numbers"));
-    let mut next = || numbers.next().expect("the load tells four numbers");
-    let (requests, wrong, median, slow) = (next(), next(), next(), next());
+    let Told { requests, wrong, median, slow } = Told::read(&told);
     // The first request of a client is not refused yet, and a proxy may close a connection now and then.
-    assert!(wrong <= 1 + requests / 1000, "{} of {requests} answers of {} were wrong", wrong, peer.kind.name());
+    assert!(wrong <= 1 + requests / 1000, "{} of {requests} answers of {} were wrong", wrong, peer.proxy.name);
     let micros = total * 1e6 / requests as f64;
     let rate = requests as f64 / round.as_secs_f64();
     Spent {
@@ -132,13 +148,31 @@ pub(crate) fn spent(peer: &Peer, job: Job, round: Duration, cores: Cores) -> Spe
     }
 }
 
-fn kib_per_idle_connection(kind: Kind, application: &str, job: Job) -> f64 {
-    let peer = Peer::start(kind, application);
+/// What a load prints when it has ended.
+#[derive(Debug)]
+pub(crate) struct Told {
+    pub(crate) requests: u64,
+    pub(crate) wrong: u64,
+    /// Microseconds, like `slow`.
+    median: u64,
+    slow: u64,
+}
+
+impl Told {
+    pub(crate) fn read(line: &str) -> Self {
+        let mut numbers = line.split(' ').map(|number| number.parse::<u64>().expect("the load tells numbers"));
+        let mut next = || numbers.next().expect("the load tells four numbers");
+        Self { requests: next(), wrong: next(), median: next(), slow: next() }
+    }
+}
+
+fn kib_per_idle_connection(start: Start<'_>, job: Job) -> f64 {
+    let peer = Peer::start(start);
     first_answer(peer.address, Instant::now());
     let before = peer.process.resident_kib();
-    let (clients, held) =
-        Process::of_this_program(Cores::Second, &["idle", &peer.load(job, Duration::ZERO, 1).argument()]);
-    assert_eq!(held, job.connections.to_string(), "{} held fewer connections", kind.name());
+    let load = peer.load(job, Ends::Requests(job.connections), 1);
+    let (clients, held) = Process::of_this_program(Cores::Second, &["idle", &load.argument()]);
+    assert_eq!(held, job.connections.to_string(), "{} held fewer connections", peer.proxy.name);
     // Idle for longer than between two clicks, among others that are not: an allocator gives memory back when it is
     // asked for some.
     thread::sleep(Duration::from_secs(3));
@@ -156,16 +190,22 @@ const OTHER_REQUESTS: usize = 300;
 
 /// Time until a proxy answers a first request.
 pub(crate) fn first_answer(address: SocketAddr, start: Instant) -> Duration {
-    let head = load::request("/");
+    let request = load::page_request("/");
     loop {
-        if let Ok(mut stream) = TcpStream::connect(address) {
-            let mut status = [0; 12];
-            stream.write_all(&head).expect("an open connection");
-            stream.read_exact(&mut status).expect("an answer");
+        // A proxy that begins may also close a connection: it opens its sockets a second time, one for each core.
+        if let Ok(status) = status(address, &request) {
             assert_eq!(&status, b"HTTP/1.1 200", "the proxy at {address} does not forward");
             return start.elapsed();
         }
-        assert!(start.elapsed() < Duration::from_secs(10), "nobody listens on {address}");
+        assert!(start.elapsed() < Duration::from_secs(60), "nobody listens on {address}");
         thread::sleep(Duration::from_micros(200));
     }
+}
+
+fn status(address: SocketAddr, request: &[u8]) -> io::Result<[u8; 12]> {
+    let mut stream = TcpStream::connect(address)?;
+    stream.write_all(request)?;
+    let mut status = [0; 12];
+    stream.read_exact(&mut status)?;
+    Ok(status)
 }

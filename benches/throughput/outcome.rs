@@ -6,14 +6,16 @@ use std::time::Instant;
 use super::job::Job;
 use super::measure;
 use super::measure::Plan;
-use super::peer::Kind;
 use super::peer::Peer;
+use super::peer::Start;
 use super::process::Cores;
 use super::process::Process;
+use super::proxy::Proxy;
+use super::proxy::Setup;
 use super::table;
 
 /// The first is what the others are compared to.
-const JOBS: [Job; 3] = [
+pub(crate) const JOBS: [Job; 3] = [
     Job::new("two limits on requests", "/plain", 200),
     Job::new("two limits on failures, each a failure", "/failure", 200),
     Job::new("two limits on failures, each a success", "/success", 200),
@@ -29,7 +31,7 @@ pub(crate) struct Row {
 /// Measures all three of one process and prints it.
 pub(crate) fn run(plan: &Plan) {
     let (application, address) = Process::of_this_program(Cores::Second, &["application", "1"]);
-    let peer = Peer::start(Kind::PortcullisOutcome, &address);
+    let peer = Peer::start(Start::new(Proxy::PORTCULLIS, Setup::Outcome, &address));
     measure::first_answer(peer.address, Instant::now());
     let mut rows = JOBS.map(|job| Row { name: job.name, cpu: Vec::new() });
     for round in 0..plan.rounds {

@@ -1,104 +1,54 @@
-//! Proxies that do the same job: forward with a limit that does not bind, refuse with one that does.
+//! A proxy that runs, with its configuration and its files.
+
+mod lists;
 
 use std::fs;
+use std::fs::File;
 use std::net::SocketAddr;
 use std::net::TcpListener;
-use std::path::Path;
-use std::process::Command;
 use std::process::Stdio;
-use std::time::Duration;
 
 use tempfile::TempDir;
 
 use super::job::Job;
 use super::job::Over;
 use super::load;
+use super::load::Ends;
 use super::load::Load;
 use super::process::Cores;
 use super::process::Process;
-use super::process::is_installed;
+use super::proxy::Proxy;
+use super::proxy::Setup;
 
-/// A proxy and where it counts.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Kind {
-    Nginx,
-    Haproxy,
-    Portcullis,
-    /// nginx with its Lua module, which asks Redis.
-    NginxLua,
-    PortcullisRedis,
-    /// With routes whose answers are counted, and one whose requests are.
-    PortcullisOutcome,
+/// How a proxy is started.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Start<'a> {
+    pub(crate) proxy: Proxy,
+    pub(crate) setup: Setup,
+    /// The address of the application.
+    pub(crate) application: &'a str,
+    /// It has a worker on each of them.
+    pub(crate) cores: Cores,
+    /// Words of its configuration and what they stand for.
+    pub(crate) words: &'a [(&'a str, &'a str)],
+    /// Files beside its configuration.
+    pub(crate) files: &'a [(&'a str, &'a [u8])],
+    /// A program and its arguments that run it.
+    pub(crate) under: &'a [&'a str],
 }
 
-impl Kind {
-    /// Those that count in memory.
-    pub(crate) const IN_MEMORY: [Self; 3] = [Self::Nginx, Self::Haproxy, Self::Portcullis];
-
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Nginx => "nginx",
-            Self::Haproxy => "haproxy",
-            Self::Portcullis | Self::PortcullisRedis | Self::PortcullisOutcome => "portcullis",
-            Self::NginxLua => "nginx with Lua",
-        }
-    }
-
-    /// What there is to install, where it is not.
-    pub(crate) fn missing(self) -> Option<&'static str> {
-        let (needed, is_there) = match self {
-            Self::Nginx => ("nginx", is_installed("nginx")),
-            Self::Haproxy => ("haproxy", is_installed("haproxy")),
-            Self::Portcullis | Self::PortcullisOutcome => ("portcullis", true),
-            Self::NginxLua => {
-                let module = Path::new(MODULES).join("ngx_http_lua_module.so");
-                ("nginx and libnginx-mod-http-lua", is_installed("nginx") && module.is_file())
-            }
-            Self::PortcullisRedis => ("redis-server", is_installed("redis-server")),
-        };
-        (!is_there).then_some(needed)
-    }
-
-    fn config(self) -> &'static str {
-        match self {
-            Self::Nginx => include_str!("peer/nginx.conf"),
-            Self::Haproxy => include_str!("peer/haproxy.cfg"),
-            Self::Portcullis => include_str!("peer/portcullis.yaml"),
-            Self::NginxLua => include_str!("peer/nginx-lua.conf"),
-            Self::PortcullisRedis => include_str!("peer/portcullis-redis.yaml"),
-            Self::PortcullisOutcome => include_str!("peer/portcullis-outcome.yaml"),
-        }
-    }
-
-    fn command(self, cores: Cores, path: &str) -> Command {
-        let config = format!("{path}/config");
-        match self {
-            Self::Nginx | Self::NginxLua => {
-                let mut command = cores.command("nginx");
-                command.args(["-p", path, "-c", &config, "-e", "/dev/null"]);
-                command
-            }
-            Self::Haproxy => {
-                let mut command = cores.command("haproxy");
-                command.args(["-db", "-q", "-f", &config]);
-                command
-            }
-            Self::Portcullis | Self::PortcullisRedis | Self::PortcullisOutcome => {
-                let mut command = cores.command(env!("CARGO_BIN_EXE_portcullis"));
-                command.args(["run", "-c", &config]);
-                command
-            }
-        }
+impl<'a> Start<'a> {
+    /// On the first core.
+    pub(crate) const fn new(proxy: Proxy, setup: Setup, application: &'a str) -> Self {
+        Self { proxy, setup, application, cores: Cores::First, words: &[], files: &[], under: &[] }
     }
 }
-
-/// Where Debian's packages of nginx put modules.
-const MODULES: &str = "/usr/lib/nginx/modules";
 
 /// A running proxy.
 #[derive(Debug)]
 pub(crate) struct Peer {
-    pub(crate) kind: Kind,
+    pub(crate) proxy: Proxy,
+    pub(crate) setup: Setup,
     pub(crate) address: SocketAddr,
     /// Where it speaks TLS, if its configuration says so.
     secure_address: SocketAddr,
@@ -107,25 +57,9 @@ pub(crate) struct Peer {
 }
 
 impl Peer {
-    /// Starts it on the first core before an application at that address. Returns at once, before it accepts
-    /// connections.
-    pub(crate) fn start(kind: Kind, application: &str) -> Self {
-        Self::start_on(Cores::First, kind, application)
-    }
-
-    /// The same with a worker on each of these cores.
-    pub(crate) fn start_on(cores: Cores, kind: Kind, application: &str) -> Self {
-        Self::start_with(cores, kind, application, &[], &[])
-    }
-
-    /// The same with further words of its configuration replaced, and files beside it.
-    pub(crate) fn start_with(
-        cores: Cores,
-        kind: Kind,
-        application: &str,
-        words: &[(&str, &str)],
-        files: &[(&str, &[u8])],
-    ) -> Self {
+    /// Returns at once, before it accepts connections.
+    pub(crate) fn start(start: Start<'_>) -> Self {
+        let Start { proxy, setup, application, cores, words, files, under } = start;
         let (address, secure_address) = (free_address(), free_address());
         let folder = tempfile::tempdir().expect("a folder for the configuration");
         let path = folder.path().to_string_lossy().into_owned();
@@ -134,26 +68,30 @@ impl Peer {
             ("SECURE", &secure_address.to_string()),
             ("APPLICATION", application),
             ("FOLDER", &path),
-            ("MODULES", MODULES),
             ("WORKERS", &cores.count().to_string()),
         ];
-        let config = usual
-            .iter()
-            .chain(words)
-            .fold(kind.config().to_owned(), |config, (word, meant)| config.replace(word, meant));
-        let site = site();
-        for (name, content) in [("config", config.as_bytes()), (SITE_FILE, site.as_bytes())].iter().chain(files) {
+        let config =
+            usual.iter().chain(words).fold(proxy.config(setup), |config, (word, meant)| config.replace(word, meant));
+        fs::write(folder.path().join("config"), config).expect("a file in the folder");
+        fs::write(folder.path().join(SITE_FILE), site()).expect("a file in the folder");
+        if setup == Setup::Lists {
+            lists::write(folder.path());
+        }
+        for (name, content) in files {
             fs::write(folder.path().join(name), content).expect("a file in the folder");
         }
-        let mut command = kind.command(cores, &path);
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        Self { kind, address, secure_address, process: Process::start(command), folder }
+        let program = proxy.command(&path);
+        let program: Vec<&str> = under.iter().copied().chain(program.iter().map(String::as_str)).collect();
+        let mut command = cores.command(&program);
+        let log = File::create(folder.path().join("output")).expect("a file in the folder");
+        command.stdin(Stdio::null()).stdout(log).stderr(Stdio::null());
+        Self { proxy, setup, address, secure_address, process: Process::start(command), folder }
     }
 
     /// A load of this proxy.
-    pub(crate) fn load(&self, job: Job, lasts: Duration, threads: usize) -> Load {
+    pub(crate) fn load(&self, job: Job, ends: Ends, threads: usize) -> Load {
         let address = if job.over == Over::Tcp { self.address } else { self.secure_address };
-        Load { address, site: self.folder.path().join(SITE_FILE), job, lasts, threads }
+        Load { address, site: self.folder.path().join(SITE_FILE), job, ends, threads }
     }
 }
 

@@ -10,7 +10,9 @@ use std::process::Child;
 use std::process::ChildStdin;
 use std::process::Command;
 use std::process::Stdio;
+use std::thread;
 use std::time::Duration;
+use std::time::Instant;
 
 /// Where a process may run.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -27,15 +29,15 @@ impl Cores {
         if self == Self::Both { 2 } else { 1 }
     }
 
-    /// A command that runs there.
-    pub(crate) fn command(self, program: &str) -> Command {
+    /// A command that runs a program with its arguments there.
+    pub(crate) fn command(self, program: &[&str]) -> Command {
         let mut command = Command::new("taskset");
         let list = match self {
             Self::First => "0",
             Self::Second => "1",
             Self::Both => "0,1",
         };
-        command.args(["-c", list, program]);
+        command.args(["-c", list]).args(program);
         command
     }
 }
@@ -62,7 +64,7 @@ impl Process {
     pub(crate) fn of_this_program(cores: Cores, arguments: &[&str]) -> (Self, String) {
         let this = env::current_exe().expect("this program has a file");
         let mut child = cores
-            .command(&this.to_string_lossy())
+            .command(&[&this.to_string_lossy()])
             .args(arguments)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -72,6 +74,22 @@ impl Process {
         let mut line = String::new();
         BufReader::new(child.stdout.take().expect("piped")).read_line(&mut line).expect("text");
         (Self { child, stdin }, line.trim().to_owned())
+    }
+
+    /// Asks it to end, and says whether it has ended in time.
+    pub(crate) fn stop(&mut self, within: Duration) -> bool {
+        drop(self.stdin.take());
+        let has_ended = |child: &mut Child| matches!(child.try_wait(), Ok(Some(_)));
+        if has_ended(&mut self.child) {
+            return true;
+        }
+        // A master process takes its workers with it when it is asked, not when it is killed.
+        let _ = Command::new("kill").arg(self.child.id().to_string()).status();
+        let start = Instant::now();
+        while !has_ended(&mut self.child) && start.elapsed() < within {
+            thread::sleep(Duration::from_millis(10));
+        }
+        has_ended(&mut self.child)
     }
 
     /// Time on a core that this process and its children have had.
@@ -89,7 +107,8 @@ impl Process {
         self.family().iter().map(|pid| resident_kib(*pid)).sum()
     }
 
-    fn family(&self) -> Vec<u32> {
+    /// This process and its children.
+    pub(crate) fn family(&self) -> Vec<u32> {
         let mut family = vec![self.child.id()];
         let all: Vec<(u32, u32)> = fs::read_dir("/proc")
             .expect("the kernel's view of processes")
@@ -109,17 +128,10 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        drop(self.stdin.take());
-        // A master process takes its workers with it when it is asked, not when it is killed.
-        let _ = Command::new("kill").arg(self.child.id().to_string()).status();
-        for _ in 0..200 {
-            if matches!(self.child.try_wait(), Ok(Some(_))) {
-                return;
-            }
-            std::thread::sleep(Duration::from_millis(10));
+        if !self.stop(Duration::from_secs(2)) {
+            let _ = self.child.kill();
+            let _ = self.child.wait();
         }
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }
 

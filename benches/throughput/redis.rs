@@ -28,7 +28,7 @@ impl Redis {
     pub(crate) fn start() -> Self {
         let address = free_address();
         let folder = tempfile::tempdir().expect("a folder for the server");
-        let mut command = Cores::First.command("redis-server");
+        let mut command = Cores::First.command(&["redis-server"]);
         command.args(["--bind", "127.0.0.1", "--port", &address.port().to_string()]);
         command.args(["--save", "", "--appendonly", "no"]).current_dir(folder.path());
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());

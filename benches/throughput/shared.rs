@@ -10,10 +10,12 @@ use super::job::Clients;
 use super::job::Job;
 use super::measure;
 use super::measure::Plan;
-use super::peer::Kind;
 use super::peer::Peer;
+use super::peer::Start;
 use super::process::Cores;
 use super::process::Process;
+use super::proxy::Proxy;
+use super::proxy::Setup;
 use super::redis;
 use super::redis::Redis;
 use super::table;
@@ -21,7 +23,7 @@ use super::table;
 /// What was measured of one proxy and its Redis, a number for each round.
 #[derive(Debug)]
 pub(crate) struct Row {
-    pub(crate) kind: Kind,
+    pub(crate) proxy: Proxy,
     /// Microseconds.
     pub(crate) proxy_cpu: Vec<f64>,
     pub(crate) redis_cpu: Vec<f64>,
@@ -32,35 +34,33 @@ pub(crate) struct Row {
 const JOB: Job =
     Job { clients: Clients::Keys(10_000), ..Job::new("proxied, a limit in Redis that does not bind", "/", 200) };
 
-/// Measures both and prints it.
-pub(crate) fn run(plan: &Plan) {
-    if let Some(needed) = Kind::PortcullisRedis.missing() {
+/// Measures nginx and these builds of portcullis and prints it.
+pub(crate) fn run(plan: &Plan, binaries: &[Proxy]) {
+    if let Some(needed) = Proxy::PORTCULLIS.missing(Setup::Redis) {
         eprintln!("SKIPPED, the table of limits in Redis: {needed} is not installed");
         return;
     }
     let (application, application_address) = Process::of_this_program(Cores::Second, &["application", "1"]);
-    let ours = Redis::start();
-    let overheard = ours.overheard();
-    let mut peers = vec![(start(Kind::PortcullisRedis, &application_address, &ours, &[]), ours)];
-    measure::first_answer(peers[0].0.address, Instant::now());
-    let decision = Decision::among(overheard, &peers[0].1);
-    if let Some(needed) = Kind::NginxLua.missing() {
-        eprintln!("SKIPPED, the peer of the table of limits in Redis: {needed} is not installed");
-    } else {
-        let theirs = Redis::start();
-        let files = decision.for_lua(&theirs);
-        let files: Vec<(&str, &[u8])> = files.iter().map(|(name, content)| (*name, &content[..])).collect();
-        let peer = start(Kind::NginxLua, &application_address, &theirs, &files);
+    let mut peers = Vec::new();
+    for proxy in binaries {
+        let redis = Redis::start();
+        let overheard = peers.is_empty().then(|| redis.overheard());
+        let peer = start(*proxy, &application_address, &redis, &[]);
         measure::first_answer(peer.address, Instant::now());
-        peers.insert(0, (peer, theirs));
+        if let Some(overheard) = overheard
+            && let Some(lua) = start_lua(&application_address, &Decision::among(overheard, &redis))
+        {
+            peers.push(lua);
+        }
+        peers.push((peer, redis));
     }
-    let mut rows: Vec<Row> = peers.iter().map(|(peer, _)| Row::new(peer.kind)).collect();
+    let mut rows: Vec<Row> = peers.iter().map(|(peer, _)| Row::new(peer.proxy)).collect();
     for round in 0..plan.rounds {
         for ((peer, redis), row) in peers.iter().zip(&mut rows) {
             let before = redis.process.cpu_time();
             let spent = measure::spent(peer, JOB, plan.round, Cores::Second);
             let redis_cpu = redis.process.cpu_time().saturating_sub(before).as_secs_f64() * 1e6 / spent.requests;
-            eprintln!("round {round}, {}: {} {}, Redis {redis_cpu:.2} us CPU", JOB.name, peer.kind.name(), spent.told);
+            eprintln!("round {round}, {}: {} {}, Redis {redis_cpu:.2} us CPU", JOB.name, peer.proxy.name, spent.told);
             row.proxy_cpu.push(spent.micros);
             row.redis_cpu.push(redis_cpu);
             row.per_second.push(spent.requests / plan.round.as_secs_f64());
@@ -68,21 +68,32 @@ pub(crate) fn run(plan: &Plan) {
     }
     for (peer, redis) in &peers {
         let (keys, memory) = (redis.ask(&[b"DBSIZE"]), redis.used_memory());
-        eprintln!("{}: {} keys in its Redis, {memory} bytes", peer.kind.name(), keys.trim_start_matches(':'));
+        eprintln!("{}: {} keys in its Redis, {memory} bytes", peer.proxy.name, keys.trim_start_matches(':'));
     }
     drop((peers, application));
     table::print_shared(plan, &rows);
 }
 
 impl Row {
-    fn new(kind: Kind) -> Self {
-        Self { kind, proxy_cpu: Vec::new(), redis_cpu: Vec::new(), per_second: Vec::new() }
+    fn new(proxy: Proxy) -> Self {
+        Self { proxy, proxy_cpu: Vec::new(), redis_cpu: Vec::new(), per_second: Vec::new() }
     }
 }
 
-fn start(kind: Kind, application: &str, redis: &Redis, files: &[(&str, &[u8])]) -> Peer {
-    let port = redis.address.port().to_string();
-    Peer::start_with(Cores::First, kind, application, &[("REDIS_PORT", &port)], files)
+fn start(proxy: Proxy, application: &str, redis: &Redis, files: &[(&str, &[u8])]) -> Peer {
+    let words = &[("REDIS_PORT", &*redis.address.port().to_string())];
+    Peer::start(Start { words, files, ..Start::new(proxy, Setup::Redis, application) })
+}
+
+/// nginx that has a Redis of its own do the same, where its Lua module is installed.
+fn start_lua(application: &str, decision: &Decision) -> Option<(Peer, Redis)> {
+    let [nginx] = measure::installed(&[Proxy::NGINX], Setup::Redis)[..] else { return None };
+    let redis = Redis::start();
+    let files = decision.for_lua(&redis);
+    let files = files.each_ref().map(|(name, content)| (*name, &content[..]));
+    let peer = start(nginx, application, &redis, &files);
+    measure::first_answer(peer.address, Instant::now());
+    Some((peer, redis))
 }
 
 /// How a script ends that decides.

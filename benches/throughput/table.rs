@@ -1,33 +1,39 @@
 //! The numbers as tables in Markdown.
 
+use std::iter;
+
 use super::cores;
+use super::instructions;
 use super::job::Job;
 use super::measure;
 use super::measure::Plan;
 use super::outcome;
-use super::peer::Kind;
+use super::proxy::Proxy;
 use super::shared;
 
 /// The table of limits in memory.
 pub(crate) fn print(plan: &Plan, jobs: &[Job], rows: &[measure::Row]) {
-    let reference = rows.iter().find(|row| row.kind == Kind::Nginx);
-    head("one core: CPU per request", rows.iter().map(|row| row.kind), "goal");
+    let references: Vec<&measure::Row> = rows.iter().filter(|row| row.proxy.is_reference()).collect();
+    let compared = |row: &measure::Row| if row.proxy.is_reference() { &[] } else { &references[..] }.iter();
+    let columns = rows.iter().flat_map(|row| {
+        let against = compared(row).map(|reference| format!("against {}", reference.proxy.name));
+        iter::once(row.proxy.name.to_owned()).chain(against)
+    });
+    head("one core: CPU per request", columns, "goal against nginx");
     for (index, job) in jobs.iter().enumerate() {
-        let cells = rows.iter().map(|row| match reference {
-            None => format!("{:.1} us", median(row.cpu[index].clone())),
-            Some(reference) => against(&row.cpu[index], &reference.cpu[index], " us"),
+        let cells = rows.iter().flat_map(|row| {
+            let ratios =
+                compared(row).map(move |reference| format!("{:.2}", ratio(&row.cpu[index], &reference.cpu[index])));
+            iter::once(format!("{:.1} us", median(row.cpu[index].clone()))).chain(ratios)
         });
         line(job.name, cells, goal(job, 2));
     }
-    match reference {
-        Some(_) => println!("\nRatios against nginx, medians of {} rounds.", plan.rounds),
-        None => println!("\nWithout nginx there are no ratios."),
-    }
+    println!("\nMedians of {} rounds; ratios are medians of those of the same round.", plan.rounds);
 }
 
 /// The table of what does nothing yet, or nothing more.
 pub(crate) fn print_idle(plan: &Plan, jobs: &[Job], rows: &[measure::Row]) {
-    head("one core", rows.iter().map(|row| row.kind), "goal");
+    head("one core", names(rows.iter().map(|row| row.proxy)), "goal");
     let held = jobs.iter().flat_map(|job| plan.idle.iter().map(move |count| (job, count)));
     for (index, (job, count)) in held.enumerate() {
         let name = format!("KiB per {}, of {count}", job.name);
@@ -41,7 +47,7 @@ pub(crate) fn print_idle(plan: &Plan, jobs: &[Job], rows: &[measure::Row]) {
 
 /// The table of two cores against one.
 pub(crate) fn print_cores(plan: &Plan, rows: &[cores::Row]) {
-    head("two cores against one", rows.iter().map(|row| row.kind), "goal");
+    head("two cores against one", names(rows.iter().map(|row| row.proxy)), "goal");
     let medians =
         |of: fn(&cores::Row) -> &[f64]| rows.iter().map(move |row| format!("{:.2}", median(of(row).to_vec())));
     line("requests per second, load and application on the same cores", medians(|row| &row.per_second), String::new());
@@ -57,7 +63,7 @@ const CORES_GOAL: f64 = 1.8;
 
 /// The table of limits that are decided in Redis.
 pub(crate) fn print_shared(plan: &Plan, rows: &[shared::Row]) {
-    let reference = rows.iter().find(|row| row.kind == Kind::NginxLua);
+    let reference = rows.iter().find(|row| row.proxy == Proxy::NGINX);
     println!(
         "\n| a limit in Redis, one core for both, 64 connections | proxy: CPU per request | Redis: CPU per request | \
          requests per second |"
@@ -70,7 +76,8 @@ pub(crate) fn print_shared(plan: &Plan, rows: &[shared::Row]) {
         };
         let cells =
             [cell(|row| &row.proxy_cpu, " us"), cell(|row| &row.redis_cpu, " us"), cell(|row| &row.per_second, "")];
-        println!("| {} | {} |", row.kind.name(), cells.join(" | "));
+        let name = if row.proxy == Proxy::NGINX { "nginx with Lua" } else { row.proxy.name };
+        println!("| {name} | {} |", cells.join(" | "));
     }
     println!("\nMedians of {} rounds.", plan.rounds);
 }
@@ -85,10 +92,27 @@ pub(crate) fn print_outcome(plan: &Plan, rows: &[outcome::Row]) {
     println!("\nRatios against the first row, medians of {} rounds.", plan.rounds);
 }
 
-/// The head of a table with a column for each proxy and a last one.
-fn head(what: &str, kinds: impl Iterator<Item = Kind>, last: &str) {
-    let names: Vec<&str> = kinds.map(Kind::name).collect();
-    println!("\n| {what} | {} | {last} |\n| --- |{} --- |", names.join(" | "), " --- |".repeat(names.len()));
+/// The table of instructions.
+pub(crate) fn print_instructions(proxies: &[Proxy], rows: &[instructions::Row]) {
+    println!(
+        "\n| user instructions per request | {} |",
+        names(proxies.iter().copied()).collect::<Vec<_>>().join(" | ")
+    );
+    println!("| --- |{}", " --- |".repeat(proxies.len()));
+    for row in rows {
+        let cells: Vec<String> = row.counts.iter().map(u64::to_string).collect();
+        println!("| {} | {} |", row.name, cells.join(" | "));
+    }
+}
+
+fn names(proxies: impl Iterator<Item = Proxy>) -> impl Iterator<Item = String> {
+    proxies.map(|proxy| proxy.name.to_owned())
+}
+
+/// The head of a table with these columns and a last one.
+fn head(what: &str, columns: impl Iterator<Item = String>, last: &str) {
+    let columns: Vec<String> = columns.collect();
+    println!("\n| {what} | {} | {last} |\n| --- |{} --- |", columns.join(" | "), " --- |".repeat(columns.len()));
 }
 
 fn line(name: &str, cells: impl Iterator<Item = String>, last: String) {
@@ -102,8 +126,11 @@ fn goal(job: &Job, digits: usize) -> String {
 
 /// The ratio to those of the same rounds, and the number itself.
 fn against(ours: &[f64], theirs: &[f64], unit: &str) -> String {
-    let ratios = ours.iter().zip(theirs).map(|(ours, theirs)| ours / theirs);
-    format!("{:.2} ({:.1}{unit})", median(ratios.collect()), median(ours.to_vec()))
+    format!("{:.2} ({:.1}{unit})", ratio(ours, theirs), median(ours.to_vec()))
+}
+
+fn ratio(ours: &[f64], theirs: &[f64]) -> f64 {
+    median(ours.iter().zip(theirs).map(|(ours, theirs)| ours / theirs).collect())
 }
 
 fn median(mut numbers: Vec<f64>) -> f64 {

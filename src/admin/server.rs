@@ -7,14 +7,13 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use axum::Router;
 use axum::body::Body;
-use http::Request;
-use http::Response;
-use http::header::EXPECT;
 use tower::ServiceExt;
 
 use super::AdminState;
 use super::auth::PeerAddress;
 use super::router::router;
+use crate::head::KnownName;
+use crate::head::ResponseHead;
 use crate::listen;
 use crate::listen::AcceptStop;
 use crate::listen::Connections;
@@ -43,6 +42,8 @@ const CONNECTIONS: listen::Settings = listen::Settings {
     max_connections_per_client: 0,
 };
 
+impl listen::ResponseBody for Body {}
+
 #[derive(Clone, Debug)]
 struct AdminHandler {
     router: Router,
@@ -54,17 +55,19 @@ impl listen::RequestHandler for AdminHandler {
     fn handle(
         &self,
         connection: Arc<Connection>,
-        mut request: Request<listen::IncomingBody>,
+        request: listen::IncomingRequest,
         interim: listen::InterimSender,
-    ) -> impl Future<Output = Response<Body>> + Send + 'static {
-        if request.headers().contains_key(EXPECT) {
+    ) -> impl Future<Output = listen::Response<Body>> + Send + Unpin + 'static {
+        if request.head.fields.has(KnownName::EXPECT) {
             interim.send_continue();
         }
-        request.extensions_mut().insert(PeerAddress(connection.peer.ip()));
-        let answer = self.router.clone().oneshot(request.map(Body::new));
-        async move {
+        let mut asked = request.head.to_http(Body::new(request.body));
+        asked.extensions_mut().insert(PeerAddress(connection.peer.ip()));
+        let answer = self.router.clone().oneshot(asked);
+        Box::pin(async move {
             let Ok(response) = answer.await;
-            response
-        }
+            let head = ResponseHead::from_headers(response.status(), response.headers());
+            listen::Response { head, body: response.into_body() }
+        })
     }
 }

@@ -45,6 +45,7 @@ pub struct Process {
 impl Process {
     /// From here on signals are held back until there is something to reload or to drain.
     pub fn begin() -> Result<Self, StartError> {
+        take_small_pages();
         let opened = service_manager::opened_descriptors();
         let runtime = runtime::Builder::new_current_thread().enable_all().build().map_err(StartError::Thread)?;
         let signals = runtime.block_on(async { Signals::catch() }).map_err(StartError::Thread)?;
@@ -166,6 +167,14 @@ async fn finish_takeover(inherited: InheritedState) -> bool {
         Err(error) => warn!(%error, "took over from the running gateway, which has not said that it drains: {error}"),
     }
     true
+}
+
+/// Makes the system hand out memory in its smallest pages. The allocator asks for huge ones: an idle connection would then take
+/// memory for all the room of its buffers, and what a rush leaves behind would keep 2 MiB for each part still in use.
+fn take_small_pages() {
+    // Fails where the system has no huge pages.
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    let _ = rustix::thread::disable_transparent_huge_pages(true);
 }
 
 /// Allows as many descriptors as the system lets this process have. Each request under way needs two, and the default is

@@ -7,15 +7,9 @@ use std::net::SocketAddr;
 use anyhow::Context;
 use anyhow::anyhow;
 use bytes::Bytes;
-use http::HeaderName;
 use http::HeaderValue;
 use http::Method;
-use http::Request;
 use http::Uri;
-use http::header::CONTENT_LENGTH;
-use http::header::CONTENT_TYPE;
-use http::header::HOST;
-use http::request::Parts;
 
 use super::arguments::ConfigFile;
 use super::arguments::Format;
@@ -28,6 +22,9 @@ use crate::decision::explain::Explanation;
 use crate::gateway::admit::framing;
 use crate::gateway::admit::strip::strip;
 use crate::gateway::forward::significant_headers::SignificantHeaders;
+use crate::head;
+use crate::head::FieldName;
+use crate::head::KnownName;
 use crate::request::BodyFields;
 use crate::request::RequestHead;
 
@@ -45,7 +42,7 @@ pub(super) struct Arguments {
     method: Option<Method>,
     /// A header field; may be given several times
     #[arg(short = 'H', long = "header", value_name = "NAME: VALUE", value_parser = header)]
-    headers: Vec<(HeaderName, HeaderValue)>,
+    headers: Vec<(FieldName, HeaderValue)>,
     /// The body; a form, unless a Content-Type says otherwise
     #[arg(short = 'd', long = "data", value_name = "BODY")]
     body: Option<String>,
@@ -78,24 +75,23 @@ pub(super) fn explain(arguments: &Arguments) -> anyhow::Result<Exit> {
 
 /// Takes the request through the steps of the gateway, up to the store.
 fn explain_request(settings: &Settings, arguments: &Arguments) -> anyhow::Result<Explanation> {
-    let mut parts = request(arguments)?;
+    let mut head = request(arguments)?;
     let local_address = SocketAddr::new(Ipv4Addr::LOCALHOST.into(), 80);
-    framing::check(&mut parts, local_address).map_err(|bad_request| {
+    framing::check(&mut head, local_address).map_err(|bad_request| {
         anyhow!("the gateway answers {} to this request: {bad_request}", bad_request.status())
     })?;
-    let identity = settings.clients.identify(arguments.from, &parts.headers);
+    let identity = settings.clients.identify(arguments.from, &head.fields);
     let significant_headers = SignificantHeaders::new(&settings.policy, &settings.clients);
-    strip(&mut parts.headers, &significant_headers, settings.policy.challenges());
-    let authority = parts.headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default().to_owned();
-    let head = RequestHead::read(&parts, &authority, identity.client);
+    strip(&mut head.fields, &significant_headers, settings.policy.challenges());
     let bound = settings.requests.inspect_body;
     let fields = match &arguments.body {
         None => BodyFields::none(),
         Some(body) => {
             let seen = Bytes::copy_from_slice(&body.as_bytes()[..body.len().min(bound)]);
-            BodyFields::read(&parts.headers, &seen, seen.len() == body.len(), bound)
+            BodyFields::read(&head.fields, &seen, seen.len() == body.len(), bound)
         }
     };
+    let head = RequestHead::read(&head, identity.client);
     let upstreams = &settings.upstreams;
     let mut explanation =
         explain::explain(&settings.policy, &head, &fields, |id| upstreams[usize::from(id.0)].name.to_string());
@@ -104,7 +100,7 @@ fn explain_request(settings: &Settings, arguments: &Arguments) -> anyhow::Result
     Ok(explanation)
 }
 
-fn request(arguments: &Arguments) -> anyhow::Result<Parts> {
+fn request(arguments: &Arguments) -> anyhow::Result<head::RequestHead> {
     let url: Uri = arguments.url.parse().with_context(|| format!("`{}` is not a URL", arguments.url))?;
     let target = url.path_and_query().map_or("/", |target| target.as_str());
     let method = match (&arguments.method, &arguments.body) {
@@ -112,25 +108,30 @@ fn request(arguments: &Arguments) -> anyhow::Result<Parts> {
         (None, Some(_)) => Method::POST,
         (None, None) => Method::GET,
     };
-    let (mut parts, ()) = Request::builder().method(method).uri(target).body(())?.into_parts();
+    let mut head = head::RequestHead::to(method, target)?;
+    let fields = &mut head.fields;
     for (name, value) in &arguments.headers {
-        parts.headers.append(name.clone(), value.clone());
+        fields.append(name, value.as_bytes());
     }
-    if !parts.headers.contains_key(HOST) {
+    if !fields.has(KnownName::HOST) {
         let host = url.authority().map_or("localhost", |authority| authority.as_str());
-        parts.headers.insert(HOST, HeaderValue::from_str(host)?);
+        fields.append(KnownName::HOST, host.as_bytes());
     }
     if let Some(body) = &arguments.body {
-        parts.headers.entry(CONTENT_TYPE).or_insert(FORM);
-        parts.headers.entry(CONTENT_LENGTH).or_insert(HeaderValue::from(body.len()));
+        if !fields.has(KnownName::CONTENT_TYPE) {
+            fields.append(KnownName::CONTENT_TYPE, FORM);
+        }
+        if !fields.has(KnownName::CONTENT_LENGTH) {
+            fields.append(KnownName::CONTENT_LENGTH, body.len().to_string().as_bytes());
+        }
     }
-    Ok(parts)
+    Ok(head)
 }
 
-const FORM: HeaderValue = HeaderValue::from_static("application/x-www-form-urlencoded");
+const FORM: &[u8] = b"application/x-www-form-urlencoded";
 
 /// `Name: value`
-fn header(text: &str) -> anyhow::Result<(HeaderName, HeaderValue)> {
+fn header(text: &str) -> anyhow::Result<(FieldName, HeaderValue)> {
     let (name, value) = text.split_once(':').context("write it as `Name: value`")?;
     Ok((name.trim().parse()?, HeaderValue::from_str(value.trim())?))
 }

@@ -4,12 +4,12 @@
 use std::fmt;
 use std::time::Duration;
 
-use http::HeaderMap;
-use http::header::COOKIE;
 use smallvec::SmallVec;
 
 use crate::base64;
 use crate::clock::Timestamp;
+use crate::head::Fields;
+use crate::head::KnownName;
 use crate::signing::KeyRing;
 use crate::signing::SIGNATURE_LENGTH;
 use crate::signing::Signature;
@@ -67,8 +67,8 @@ const MOST_OF_ONE_NAME: usize = 4;
 
 impl<'h> DeviceCookies<'h> {
     /// Skips everything that does not look like a device cookie.
-    pub fn read(headers: &'h HeaderMap) -> Self {
-        let pairs = headers.get_all(COOKIE).iter().flat_map(|line| line.as_bytes().split(|byte| *byte == b';'));
+    pub fn read(fields: &'h Fields) -> Self {
+        let pairs = fields.get_all(KnownName::COOKIE).flat_map(|line| line.split(|byte| *byte == b';'));
         Self { cookies: pairs.filter_map(|pair| Cookie::read(pair.trim_ascii())).collect() }
     }
 

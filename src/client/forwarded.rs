@@ -5,9 +5,10 @@ use std::net::IpAddr;
 use std::net::Ipv6Addr;
 use std::str::FromStr;
 
-use http::HeaderMap;
-use http::HeaderName;
-use http::header;
+use crate::head::FieldName;
+use crate::head::Fields;
+use crate::head::KnownName;
+use crate::head::Name;
 
 /// The header in which a trusted proxy names the client.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -15,7 +16,7 @@ pub enum ForwardingHeader {
     XForwardedFor,
     Forwarded,
     /// A header that holds one address, such as `cf-connecting-ip`.
-    Single(HeaderName),
+    Single(FieldName),
 }
 
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
@@ -26,21 +27,17 @@ impl ForwardingHeader {
     /// The address of each entry of the list, the last entry first. `None` where the entry holds no address. Several
     /// lines are one list, and empty entries are left out. A header for one address that holds a list is read as a
     /// list.
-    pub(super) fn entries_from_the_right<'h>(
-        &self,
-        headers: &'h HeaderMap,
-    ) -> impl Iterator<Item = Option<IpAddr>> + use<'h> {
-        let name = match self {
-            Self::XForwardedFor => X_FORWARDED_FOR,
-            Self::Single(name) => name.clone(),
-            Self::Forwarded => header::FORWARDED,
+    pub(super) fn entries_from_the_right<'h>(&'h self, fields: &'h Fields) -> impl Iterator<Item = Option<IpAddr>> {
+        let name: Name<'h> = match self {
+            Self::XForwardedFor => KnownName::X_FORWARDED_FOR.into(),
+            Self::Single(name) => name.into(),
+            Self::Forwarded => KnownName::FORWARDED.into(),
         };
         let is_forwarded = matches!(self, Self::Forwarded);
-        headers
+        fields
             .get_all(name)
-            .iter()
             .rev()
-            .flat_map(move |line| FromTheRight::new(line.as_bytes(), b',', is_forwarded))
+            .flat_map(move |line| FromTheRight::new(line, b',', is_forwarded))
             .map(<[u8]>::trim_ascii)
             .filter(|entry| !entry.is_empty())
             .map(move |entry| if is_forwarded { forwarded_for(entry) } else { address(entry) })
@@ -51,11 +48,11 @@ impl FromStr for ForwardingHeader {
     type Err = InvalidForwardingHeader;
 
     fn from_str(text: &str) -> Result<Self, InvalidForwardingHeader> {
-        let name: HeaderName = text.parse().map_err(|_| InvalidForwardingHeader(text.to_owned()))?;
-        Ok(match name {
-            name if name == X_FORWARDED_FOR => Self::XForwardedFor,
-            header::FORWARDED => Self::Forwarded,
-            name => Self::Single(name),
+        let name: FieldName = text.parse().map_err(|_| InvalidForwardingHeader(text.to_owned()))?;
+        Ok(match Name::from(&name) {
+            Name::Known(KnownName::X_FORWARDED_FOR) => Self::XForwardedFor,
+            Name::Known(KnownName::FORWARDED) => Self::Forwarded,
+            Name::Known(_) | Name::Other(_) => Self::Single(name),
         })
     }
 }
@@ -177,8 +174,6 @@ impl<'t> Iterator for FromTheRight<'t> {
     }
 }
 
-const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
-
 /// Longer than any address with brackets, zone and port.
 const MAX_ENTRY: usize = 128;
 
@@ -197,10 +192,9 @@ mod tests {
 
     #[track_caller]
     fn check_forwarded(line: &str, expected: &[Option<&str>]) {
-        let mut headers = HeaderMap::new();
-        headers.insert(header::FORWARDED, line.parse().expect("the test names a header value"));
+        let fields = Fields::from_iter([(KnownName::FORWARDED, line)]);
         let found: Vec<_> = ForwardingHeader::Forwarded
-            .entries_from_the_right(&headers)
+            .entries_from_the_right(&fields)
             .map(|entry| entry.map(|found| found.to_canonical().to_string()))
             .collect();
         assert_eq!(found.iter().map(Option::as_deref).collect::<Vec<_>>(), expected, "{line:?}");
@@ -290,7 +284,7 @@ mod tests {
     fn the_two_list_headers_differ_from_single_ones_in_any_case() {
         assert_eq!("X-Forwarded-For".parse(), Ok(ForwardingHeader::XForwardedFor));
         assert_eq!("Forwarded".parse(), Ok(ForwardingHeader::Forwarded));
-        let single = HeaderName::from_static("cf-connecting-ip");
+        let single = "cf-connecting-ip".parse().expect("a name");
         assert_eq!("CF-Connecting-IP".parse(), Ok(ForwardingHeader::Single(single)));
         assert_eq!("no header".parse::<ForwardingHeader>(), Err(InvalidForwardingHeader("no header".to_owned())));
     }

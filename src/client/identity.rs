@@ -2,13 +2,13 @@
 
 use std::net::IpAddr;
 
-use http::HeaderMap;
-use http::HeaderName;
 use ipnet::IpNet;
 use ipnet::Ipv4Net;
 
 use super::ClientIp;
 use super::ForwardingHeader;
+use crate::head::FieldName;
+use crate::head::Fields;
 
 /// The peers whose forwarding header is trusted, and which header that is.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -39,7 +39,7 @@ impl TrustedProxies {
     }
 
     /// The configured header for one address, if it is of that kind.
-    pub fn single_header(&self) -> Option<&HeaderName> {
+    pub fn single_header(&self) -> Option<&FieldName> {
         match &self.header {
             ForwardingHeader::Single(name) => Some(name),
             ForwardingHeader::XForwardedFor | ForwardingHeader::Forwarded => None,
@@ -50,12 +50,12 @@ impl TrustedProxies {
     ///
     /// Then walks the list from the right, where the nearest proxy wrote, while the address is that of a trusted proxy.
     /// An entry without an address ends the walk at the last good one.
-    pub fn identify(&self, peer: IpAddr, headers: &HeaderMap) -> Identity {
+    pub fn identify(&self, peer: IpAddr, fields: &Fields) -> Identity {
         let peer = ClientIp::new(peer);
         let peer_is_trusted = self.trusts(peer);
         let mut client = peer;
         if peer_is_trusted {
-            for entry in self.header.entries_from_the_right(headers).take(MAX_HOPS) {
+            for entry in self.header.entries_from_the_right(fields).take(MAX_HOPS) {
                 let Some(address) = entry else { break };
                 client = ClientIp::new(address);
                 if !self.trusts(client) {

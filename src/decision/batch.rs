@@ -83,6 +83,9 @@ pub struct Verdict {
     pub is_exempt: bool,
 }
 
+/// The answers to all charges of a batch, in its order. Few requests have more than four.
+pub type Verdicts = SmallVec<[Verdict; 4]>;
+
 /// What a store charged.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Charged {

@@ -54,7 +54,7 @@ pub(super) fn matching(policy: &Policy, route: RouteId, source: &Source<'_>, key
     if found.absent || found.values.iter().any(|name| name.is_empty()) {
         return DeviceMatch::default();
     }
-    let cookies = DeviceCookies::read(source.head.headers);
+    let cookies = DeviceCookies::read(source.head.fields);
     let device = |name: &str| cookies.find(keys.ring, keys.now, DeviceOwner { route: &of.name, name });
     let devices: SmallVec<[_; 1]> = found.values.iter().map(|name| device(name)).collect();
     let enrollment = match (&found.values[..], &devices[..]) {

@@ -2,8 +2,8 @@
 
 use super::Plan;
 use super::RoutedRequest;
-use super::plan::LimitApplication;
-use super::plan::apply;
+use super::charges::LimitApplication;
+use super::charges::apply;
 use super::source::with_source;
 use crate::key::DisplayKey;
 use crate::key::Hashers;

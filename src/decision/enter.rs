@@ -1,11 +1,12 @@
 //! The first step: decides what the head of a request alone decides.
 
-use http::header::CONTENT_TYPE;
+use std::ops::ControlFlow;
 
 use super::Policy;
 use super::device;
 use super::device::DeviceKeys;
 use super::source::with_source;
+use crate::head::KnownName;
 use crate::key::Source;
 use crate::list::ListId;
 use crate::request::BodyFields;
@@ -70,8 +71,9 @@ impl RoutedRequest<'_, '_> {
             return false;
         }
         let limits_hold = self.admission == Admission::Ordinary;
-        let limits = self.policy.applicable(&self.walk.collected);
-        if limits_hold && limits.iter().any(|&limit| self.policy.reads_body(limit)) {
+        let asks =
+            |limit| if self.policy.reads_body(limit) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) };
+        if limits_hold && self.policy.each_applicable(&self.walk.collected, asks).is_break() {
             return true;
         }
         let mut routes = self.walk.collected.iter().map(|&route| self.policy.routes.get(route));
@@ -93,6 +95,9 @@ impl RoutedRequest<'_, '_> {
 
     /// Adds the routes that the request may take by a method in its body.
     pub(super) fn with_body(self, fields: &BodyFields) -> Self {
+        if fields.is_empty() && fields.is_fully_read() {
+            return self;
+        }
         let widened = with_body_methods(self.head, fields, |methods| match methods {
             BodyMethods::Known([]) => None,
             methods => Some(walk(self.policy, self.head, methods)),
@@ -110,7 +115,7 @@ impl RoutedRequest<'_, '_> {
         if only.peek().is_none() {
             return false;
         }
-        with_source(self.policy, self.head, &BodyFields::none(), &self.walk, |source| {
+        with_source(self.policy, self.head, BodyFields::NONE, &self.walk, |source| {
             only.any(|lists| self.policy.holding(lists, source).is_none())
         })
     }
@@ -130,7 +135,7 @@ pub(super) fn with_body_methods<T>(
 
 /// Frameworks look for the method field in forms, some of them for every method. Other kinds of uploads are no forms.
 fn may_hide_a_method(head: &RequestHead<'_>) -> bool {
-    let mut kinds = header_values(head.headers, CONTENT_TYPE).peekable();
+    let mut kinds = header_values(head.fields, KnownName::CONTENT_TYPE).peekable();
     let is_form = |kind: &str| {
         let kind = kind.to_ascii_lowercase();
         kind.contains("form-urlencoded") || kind.contains("multipart")
@@ -139,14 +144,12 @@ fn may_hide_a_method(head: &RequestHead<'_>) -> bool {
 }
 
 fn walk(policy: &Policy, head: &RequestHead<'_>, body: BodyMethods<'_>) -> Walk {
-    let fields = BodyFields::none();
-    let source = Source { head, fields: &fields, routes: &[], captures: &[], device: None };
+    let source = Source { head, fields: BodyFields::NONE, routes: &[], captures: &[], device: None };
     policy.routes.walk(&mut RequestReadings::new(head, body, &|list| policy.membership(list, &source)))
 }
 
 fn admission(policy: &Policy, head: &RequestHead<'_>) -> Admission {
-    let fields = BodyFields::none();
-    let source = Source { head, fields: &fields, routes: &[], captures: &[], device: None };
+    let source = Source { head, fields: BodyFields::NONE, routes: &[], captures: &[], device: None };
     if let Some(list) = policy.holding(&policy.access.allow, &source) {
         return Admission::Allowed(list);
     }

@@ -6,6 +6,7 @@
 //! 3. [`Plan::conclude`] turns the store's verdicts into a [`Decision`].
 
 pub mod batch;
+mod charges;
 pub mod conclude;
 pub mod conclusion;
 pub mod denial;
@@ -13,11 +14,13 @@ pub mod device;
 pub mod display;
 pub mod enter;
 pub mod explain;
+mod known_client;
 pub mod operator;
 pub mod owned;
 pub mod plan;
 pub mod policy;
 pub mod report;
+mod ruling;
 pub mod settle;
 mod source;
 
@@ -25,6 +28,7 @@ pub use self::batch::Batch;
 pub use self::batch::Charge;
 pub use self::batch::Settlement;
 pub use self::batch::Verdict;
+pub use self::batch::Verdicts;
 pub use self::conclusion::Decision;
 pub use self::conclusion::Pass;
 pub use self::denial::Denial;
@@ -38,4 +42,5 @@ pub use self::plan::Plan;
 pub use self::policy::Policy;
 pub use self::report::LimitReport;
 pub use self::report::LimitReports;
+pub use self::report::RateReport;
 pub use self::settle::PendingOutcome;

@@ -1,8 +1,7 @@
 //! All rules of a configuration, compiled. Each request holds the policy that it started with to its end.
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
-
-use smallvec::SmallVec;
 
 use crate::key::KeyPart;
 use crate::key::Selector;
@@ -66,16 +65,25 @@ impl Policy {
         self.limits.iter().any(|limit| matches!(limit.then.action, Action::Challenge))
     }
 
-    /// The limits for a request that takes these routes, each once: first those that hold everywhere, then those of the
-    /// routes.
-    pub(super) fn applicable(&self, routes: &[RouteId]) -> SmallVec<[LimitId; 8]> {
-        let mut limits = SmallVec::from_slice(&self.everywhere);
-        for &limit in routes.iter().flat_map(|&route| &self.routes.get(route).limits) {
-            if !limits.contains(&limit) {
-                limits.push(limit);
+    /// Calls `then` with the limits for a request that takes these routes, each once: first those that hold everywhere,
+    /// then those of the routes. Stops where `then` breaks.
+    pub(super) fn each_applicable<B>(
+        &self,
+        routes: &[RouteId],
+        mut then: impl FnMut(LimitId) -> ControlFlow<B>,
+    ) -> ControlFlow<B> {
+        self.everywhere.iter().try_for_each(|&limit| then(limit))?;
+        for (position, &route) in routes.iter().enumerate() {
+            let limits = &self.routes.get(route).limits;
+            for (place, limit) in limits.iter().enumerate() {
+                let is_in = |&earlier: &RouteId| self.routes.get(earlier).limits.contains(limit);
+                let is_known = self.everywhere.contains(limit) || limits[..place].contains(limit);
+                if !is_known && !routes[..position].iter().any(is_in) {
+                    then(*limit)?;
+                }
             }
         }
-        limits
+        ControlFlow::Continue(())
     }
 
     /// Whether the body may hold a part of the key of a limit, the values that it counts, or the value of a list in

@@ -4,11 +4,8 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::HeaderMap;
-use http::HeaderValue;
 use http::Method;
 use http::StatusCode;
-use http::Uri;
 
 use super::admit::progress::BodyProgress;
 use super::admit::request_id::RequestId;
@@ -21,11 +18,13 @@ use super::reservation::SettlementTask;
 use super::snapshot::Snapshot;
 use super::worker_state::WorkerState;
 use crate::decision::device::DeviceEnrollment;
+use crate::head::Fields;
 use crate::listen::Connection;
 use crate::listen::InterimSender;
 use crate::listen::RefusedHead;
 use crate::outcome::Outcome;
 use crate::outcome::OutcomeRule;
+use crate::pool::Pooled;
 use crate::record::DecisionLabel;
 use crate::record::ObservedOutcome;
 use crate::record::RequestRecord;
@@ -69,8 +68,8 @@ struct Forwarding {
 
 impl Exchange {
     /// On the heap, because it is passed on many times and ends in the body of the answer.
-    pub fn begin(worker: Arc<WorkerState>, live: Arc<Snapshot>, facts: Facts, interim: InterimSender) -> Box<Self> {
-        Box::new(Self {
+    pub fn begin(worker: Arc<WorkerState>, live: Arc<Snapshot>, facts: Facts, interim: InterimSender) -> Pooled<Self> {
+        Pooled::new(Self {
             worker,
             live,
             facts,
@@ -177,7 +176,7 @@ impl Exchange {
     }
 
     /// Takes the device cookie for the answer, after a success. `None` on a second call.
-    pub fn take_device_cookie(&mut self) -> Option<HeaderValue> {
+    pub fn take_device_cookie(&mut self) -> Option<String> {
         let enrollment = self.enrollment.take()?;
         let now = self.worker.clock.now();
         let ring = self.worker.store.key_ring().load_for_signing(now);
@@ -196,16 +195,17 @@ impl Drop for Exchange {
             Decider::Limit(id) => self.live.policy.limits.get(usize::from(id.0)).map(|limit| &*limit.name),
             Decider::List(name) => Some(&**name),
         };
+        let (path, query) = facts.head.target();
         self.live.recorder.record(&RequestRecord {
             request_id: facts.request_id.as_str(),
             identity: facts.identity,
-            method: &facts.method,
-            host: facts.host(),
-            path: facts.target.path(),
-            query: facts.target.query(),
-            version: Some(facts.version),
+            method: &facts.head.method,
+            host: facts.head.host(),
+            path,
+            query,
+            version: Some(facts.head.version),
             scheme: facts.scheme,
-            user_agent: facts.user_agent.as_ref().map(HeaderValue::as_bytes),
+            user_agent: facts.user_agent(),
             trace: facts.trace,
             route: decision.route,
             decision: decision.label,
@@ -237,11 +237,11 @@ pub(super) fn record_malformed_head(worker: &WorkerState, connection: &Connectio
     let method = refused.method.clone().or_else(|| Method::from_bytes(b"-").ok()).unwrap_or_default();
     live.recorder.record(&RequestRecord {
         request_id: RequestId::random().as_str(),
-        identity: live.clients.identify(connection.peer.ip(), &HeaderMap::new()),
+        identity: live.clients.identify(connection.peer.ip(), &Fields::default()),
         method: &method,
-        host: refused.host.as_ref().and_then(|host| host.to_str().ok()).unwrap_or_default(),
-        path: refused.target.as_ref().map(Uri::path).unwrap_or_default(),
-        query: refused.target.as_ref().and_then(Uri::query),
+        host: refused.host.as_deref().unwrap_or_default(),
+        path: refused.path.as_deref().unwrap_or_default(),
+        query: refused.query.as_deref(),
         version: None,
         scheme: if connection.tls_info().is_some() { "https" } else { "http" },
         user_agent: None,

@@ -2,12 +2,7 @@
 
 use std::sync::Arc;
 
-use http::HeaderMap;
-use http::Request;
-use http::Response;
 use http::Version;
-use http::header::EXPECT;
-use http::request::Parts;
 use http_body::Body;
 
 use super::admit::body::BodyBounds;
@@ -35,42 +30,45 @@ use super::snapshot::Snapshot;
 use super::worker_state::WorkerState;
 use crate::decision;
 use crate::decision::Decision;
+use crate::decision::Penalty;
+use crate::decision::Verdicts;
 use crate::decision::device::DeviceKeys;
+use crate::head::Fields;
+use crate::head::KnownName;
 use crate::listen::Connection;
-use crate::listen::IncomingBody;
+use crate::listen::IncomingRequest;
 use crate::listen::InterimSender;
+use crate::listen::OnUpgrade;
+use crate::listen::Response;
+use crate::pool::Pooled;
 use crate::request::BodyFields;
 use crate::request::RequestHead;
 use crate::store::Store;
 
 /// Answers one request. The future is dropped when the client disconnects; the exchange is recorded then as well.
-pub(super) fn handle(
+pub(super) async fn handle(
     worker: Arc<WorkerState>,
     connection: Arc<Connection>,
-    request: Request<IncomingBody>,
+    request: IncomingRequest,
     interim: InterimSender,
-) -> impl Future<Output = Response<ResponseBody>> + Send + 'static {
-    // Outside the future, which would reserve memory for the request twice.
-    let (parts, incoming) = ClientBody::of(request);
-    async move {
-        // The request uses this snapshot to its end.
-        let live = worker.live.load_full();
-        let mut admitted = match admit(worker, &live, &connection, parts, incoming, interim) {
-            Ok(admitted) => admitted,
-            Err((exchange, bad_request)) => return reply::refuse(exchange, bad_request),
-        };
-        let decided = decide(&mut admitted, &live, &connection).await;
-        act(admitted, &live, connection, decided).await
-    }
+) -> Response<ResponseBody> {
+    // The request uses this snapshot to its end.
+    let live = worker.live.load_full();
+    let mut admitted = match admit(worker, &live, &connection, request, interim) {
+        Ok(admitted) => admitted,
+        Err((exchange, bad_request)) => return reply::refuse(exchange, bad_request),
+    };
+    let decided = decide(&mut admitted, &live, &connection).await;
+    act(admitted, &live, connection, decided).await
 }
 
 /// A request that passed the framing checks.
 struct Admitted {
-    exchange: Box<Exchange>,
-    parts: Parts,
+    exchange: Pooled<Exchange>,
     body: RequestBody,
     proofs: Proofs,
-    asks_for_upgrade: bool,
+    /// The connection of a client that asks for another protocol, and names that in `Connection`.
+    upgrade: Option<OnUpgrade>,
 }
 
 /// Refuses ambiguous requests, and removes from the head what is not for the application.
@@ -78,25 +76,25 @@ fn admit(
     worker: Arc<WorkerState>,
     live: &Arc<Snapshot>,
     connection: &Connection,
-    mut parts: Parts,
-    incoming: ClientBody,
+    request: IncomingRequest,
     interim: InterimSender,
-) -> Result<Admitted, (Box<Exchange>, BadRequest)> {
-    let identity = live.clients.identify(connection.peer.ip(), &parts.headers);
-    let mut facts = Facts::of(&parts, identity, connection, live, worker.clock.now());
-    let length = incoming.size_hint().lower();
-    let admitted = framing::admit(&mut parts, &mut facts.host, connection, &live.settings, length);
+) -> Result<Admitted, (Pooled<Exchange>, BadRequest)> {
+    let IncomingRequest { head, body, upgrade } = request;
+    let incoming = ClientBody::new(body, head.version);
+    let identity = live.clients.identify(connection.peer.ip(), &head.fields);
+    let facts = Facts::of(head, identity, connection, live, upgrade.is_some(), worker.clock.now());
     let mut exchange = Exchange::begin(worker, Arc::clone(live), facts, interim);
-    if let Err(bad_request) = admitted {
+    let head = &mut exchange.facts.head;
+    if let Err(bad_request) = framing::admit(head, connection, &live.settings, incoming.size_hint().lower()) {
         return Err((exchange, bad_request));
     }
-    let Stripped { asks_for_upgrade, proofs } = strip(&mut parts.headers, &live.significant_headers, live.challenges);
+    let Stripped { asks_for_upgrade, proofs } = strip(&mut head.fields, &live.significant_headers, live.challenges);
     let mut body = RequestBody::new(incoming, BodyBounds::of(&live.settings));
-    if parts.version >= Version::HTTP_11 && !body.is_empty() && parts.headers.contains_key(EXPECT) {
+    if head.version >= Version::HTTP_11 && !body.is_empty() && head.fields.has(KnownName::EXPECT) {
         body.expect_continue(exchange.interim.clone());
     }
     exchange.set_body(body.progress());
-    Ok(Admitted { exchange, parts, body, proofs, asks_for_upgrade })
+    Ok(Admitted { exchange, body, proofs, upgrade: upgrade.filter(|_| asks_for_upgrade) })
 }
 
 /// Applies the rules. The store decides all limits of a request in one call.
@@ -105,17 +103,17 @@ async fn decide<'l>(
     live: &'l Arc<Snapshot>,
     connection: &Connection,
 ) -> Result<FinalDecision<'l>, DecideError> {
-    let Admitted { exchange, parts, body, proofs, .. } = admitted;
+    let Admitted { exchange, body, proofs, .. } = admitted;
     let (worker, facts) = (&exchange.worker, &exchange.facts);
     let store = &worker.store;
-    let head = RequestHead::read(parts, facts.host(), facts.identity.client);
+    let head = RequestHead::read(&facts.head, facts.identity.client);
     let banned = store.bans().of_address(facts.identity.client.address()).map(|(ban, _)| ban);
     let key_ring = live.device_cookies.then(|| store.key_ring().load());
     let device_keys = key_ring.as_deref().map(|ring| DeviceKeys { ring, now: facts.started });
     let entry = decision::enter(&live.policy, &head).with_device_keys(device_keys).with_ban(banned.is_some());
     let (mut fields, mut since) = (BodyFields::none(), facts.started);
     if !body.is_empty() && entry.needs_body() {
-        let read = Box::pin(read_fields(body, &parts.headers, live.settings.inspect_body, connection));
+        let read = Box::pin(read_fields(body, &facts.head.fields, live.settings.inspect_body, connection));
         fields = read.await.map_err(DecideError::BadRequest)?;
         since = worker.clock.now();
     }
@@ -124,7 +122,14 @@ async fn decide<'l>(
         plan = Box::pin(bans::apply(plan, store)).await;
     }
     let store_down = |error| DecideError::StoreDown(plan.route(), error);
-    let mut decision = plan.conclude(&store.decide(plan.batch()).await.map_err(store_down)?);
+    let decided_here = {
+        let mut verdicts = Verdicts::new();
+        store.decide_here(plan.batch(), &mut verdicts).then(|| plan.conclude(&verdicts))
+    };
+    let mut decision = match decided_here {
+        Some(decision) => decision,
+        None => plan.conclude(&Box::pin(store.decide(plan.batch())).await.map_err(store_down)?),
+    };
     let mut reservation = reserve(&mut decision, store, live);
     if let (false, Decision::Deny(denial)) = (proofs.is_empty(), &decision)
         && Box::pin(challenge::redeem(worker, live, denial, proofs)).await
@@ -143,12 +148,12 @@ async fn decide<'l>(
 /// The fields in the first `bound` bytes of a body.
 async fn read_fields(
     body: &mut RequestBody,
-    headers: &HeaderMap,
+    fields: &Fields,
     bound: usize,
     connection: &Connection,
 ) -> Result<BodyFields, BadRequest> {
     let peeked = body.peek(bound, &connection.peeked).await?;
-    Ok(BodyFields::read(headers, &peeked.start, peeked.is_whole, bound))
+    Ok(BodyFields::read(fields, &peeked.start, peeked.is_whole, bound))
 }
 
 /// Forwards the request or answers it, after holding it if a limit says so.
@@ -158,7 +163,7 @@ async fn act(
     connection: Arc<Connection>,
     decided: Result<FinalDecision<'_>, DecideError>,
 ) -> Response<ResponseBody> {
-    let Admitted { mut exchange, mut parts, body, asks_for_upgrade, .. } = admitted;
+    let Admitted { mut exchange, body, upgrade, .. } = admitted;
     let action = match decided {
         Ok(FinalDecision { record, reservation, action }) => {
             exchange.set_decision(record, reservation);
@@ -169,20 +174,23 @@ async fn act(
     };
     let (upstream, delay) = match action {
         FinalAction::Deny(denial) => {
-            return Box::pin(hold::deny_or_tarpit(exchange, live, connection, parts, body, denial)).await;
+            if let Penalty::Tarpit(span) = denial.penalty {
+                return Box::pin(hold::tarpit(exchange, live, connection, body, denial, span)).await;
+            }
+            return reply::deny(exchange, live, body, &denial).await;
         }
         FinalAction::Forward { upstream, delay } => (upstream, delay),
     };
     let (exchange, body) = match delay {
         None => (exchange, body),
-        Some(delay) => match Box::pin(hold::delay(exchange, live, &connection, &mut parts, body, delay)).await {
+        Some(delay) => match Box::pin(hold::delay(exchange, live, &connection, body, delay)).await {
             Ok(held) => held,
             Err(answer) => return answer,
         },
     };
-    let upgrade = UpgradeRequest::read(&mut parts, asks_for_upgrade, !body.is_empty());
+    let upgrade = UpgradeRequest::read(upgrade, &exchange.facts.head, !body.is_empty());
     if exchange.outcome_rule().is_some() {
-        return send::to_its_end(exchange, connection, parts, body, upstream, upgrade).await;
+        return send::to_its_end(exchange, connection, body, upstream, upgrade).await;
     }
-    send::forward(exchange, connection, parts, body, upstream, upgrade).await
+    send::forward(exchange, connection, body, upstream, upgrade).await
 }

@@ -3,9 +3,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::Response;
-use http::request::Parts;
-
 use super::admit::body::RequestBody;
 use super::exchange::Exchange;
 use super::held_requests::HoldEnd;
@@ -14,22 +11,21 @@ use super::respond::reply;
 use super::response_body::ResponseBody;
 use super::snapshot::Snapshot;
 use crate::decision::Denial;
-use crate::decision::Penalty;
 use crate::limit::LimitId;
 use crate::listen::Connection;
+use crate::listen::Response;
+use crate::pool::Pooled;
 
-/// Answers a denied request, after holding it if it is tarpitted. Never returns when its client leaves meanwhile.
-pub(super) async fn deny_or_tarpit(
-    mut exchange: Box<Exchange>,
+/// Answers a denied request after holding it. Never returns when its client leaves meanwhile.
+pub(super) async fn tarpit(
+    mut exchange: Pooled<Exchange>,
     live: &Arc<Snapshot>,
     connection: Arc<Connection>,
-    mut parts: Parts,
     body: RequestBody,
     denial: Box<Denial<'_>>,
+    span: Duration,
 ) -> Response<ResponseBody> {
-    let Penalty::Tarpit(span) = denial.penalty else { return reply::deny(exchange, live, body, &denial).await };
-    exchange.facts.copy_head(&mut parts);
-    drop(parts);
+    exchange.facts.head.fields.shrink();
     match exchange.worker.held_requests.hold(&connection, span, live.settings.max_held).await {
         HoldEnd::Completed | HoldEnd::ShuttingDown => {}
         HoldEnd::TooMany => exchange.decision_mut().set_denied_unheld(&denial),
@@ -44,14 +40,13 @@ pub(super) async fn deny_or_tarpit(
 /// Holds a request that is forwarded afterwards, or denies it when it cannot be held. Never returns when its client
 /// leaves.
 pub(super) async fn delay(
-    mut exchange: Box<Exchange>,
+    mut exchange: Pooled<Exchange>,
     live: &Arc<Snapshot>,
     connection: &Connection,
-    parts: &mut Parts,
     body: RequestBody,
     (limit, span): (LimitId, Duration),
-) -> Result<(Box<Exchange>, RequestBody), Response<ResponseBody>> {
-    exchange.facts.copy_head(parts);
+) -> Result<(Pooled<Exchange>, RequestBody), Response<ResponseBody>> {
+    exchange.facts.head.fields.shrink();
     match exchange.worker.held_requests.hold(connection, span, live.settings.max_held).await {
         HoldEnd::Completed => Ok((exchange, body)),
         HoldEnd::TooMany | HoldEnd::ShuttingDown => {

@@ -10,6 +10,7 @@ pub mod forward;
 pub mod handle;
 pub mod held_requests;
 pub mod hold;
+mod pooled_future;
 pub mod reservation;
 pub mod respond;
 pub mod response_body;

@@ -6,7 +6,6 @@ use std::task::Context;
 use std::task::Poll;
 
 use bytes::Bytes;
-use http::HeaderValue;
 use http_body::Body;
 use http_body::Frame;
 use http_body::SizeHint;
@@ -17,14 +16,20 @@ use crate::gateway::forward::inspected_body::InspectedBody;
 use crate::gateway::forward::outcome_watch::OutcomeWatch;
 use crate::gateway::forward::relayed_body::BoxError;
 use crate::gateway::forward::relayed_body::RelayedBody;
+use crate::listen;
+use crate::pool::Buffer;
+use crate::pool::Pooled;
 use crate::upstream::UpstreamBody;
 
 /// The body that a client gets.
 #[derive(Debug)]
 pub enum ResponseBody {
     Empty,
+    /// A configured page or text.
     Full(Bytes),
-    Relayed(Box<RelayedBody>),
+    /// Written for this request.
+    Written(Buffer),
+    Relayed(Pooled<RelayedBody>),
     /// The application's, on a route with an outcome.
     Inspected(InspectedBody),
 }
@@ -33,21 +38,21 @@ impl ResponseBody {
     /// `watch`: the outcome of the answer, if it is not known yet.
     pub fn relay(
         body: UpstreamBody,
-        exchange: Box<Exchange>,
+        exchange: Pooled<Exchange>,
         continue_signal: Option<ContinueSignal>,
         watch: Option<OutcomeWatch>,
     ) -> Self {
         let relay = RelayedBody::new(body, exchange, continue_signal);
         match watch {
-            None => Self::Relayed(Box::new(relay)),
+            None => Self::Relayed(Pooled::new(relay)),
             Some(watch) => Self::Inspected(InspectedBody::new(relay, watch)),
         }
     }
 
     /// Waits for the outcome, and takes the device cookie that the answer sets.
-    pub async fn take_device_cookie(&mut self) -> Option<HeaderValue> {
+    pub async fn take_device_cookie(&mut self) -> Option<String> {
         match self {
-            Self::Empty | Self::Full(_) => None,
+            Self::Empty | Self::Full(_) | Self::Written(_) => None,
             Self::Relayed(relay) => relay.exchange.take_device_cookie(),
             Self::Inspected(inspected) => Box::pin(inspected.look_ahead()).await?.take_device_cookie(),
         }
@@ -57,11 +62,22 @@ impl ResponseBody {
     #[must_use]
     pub fn without_client(mut self) -> Self {
         match &mut self {
-            Self::Empty | Self::Full(_) => {}
+            Self::Empty | Self::Full(_) | Self::Written(_) => {}
             Self::Relayed(relay) => relay.exchange.clear_status(),
             Self::Inspected(inspected) => inspected.without_client(),
         }
         self
+    }
+}
+
+impl listen::ResponseBody for ResponseBody {
+    fn write_whole(&mut self, out: &mut Vec<u8>, length: u64) -> bool {
+        match self {
+            Self::Written(content) if content.len() as u64 == length => out.extend_from_slice(content),
+            Self::Relayed(relay) => return relay.write_whole(out, length),
+            _ => return false,
+        }
+        true
     }
 }
 
@@ -78,6 +94,11 @@ impl Body for ResponseBody {
                 *this = Self::Empty;
                 Poll::Ready(Some(Ok(Frame::data(content))))
             }
+            Self::Written(content) => {
+                let content = Bytes::copy_from_slice(content);
+                *this = Self::Empty;
+                Poll::Ready(Some(Ok(Frame::data(content))))
+            }
             Self::Relayed(relay) => relay.poll_frame(cx),
             Self::Inspected(inspected) => inspected.poll_frame(cx),
         }
@@ -87,6 +108,7 @@ impl Body for ResponseBody {
         match self {
             Self::Empty => true,
             Self::Full(content) => content.is_empty(),
+            Self::Written(content) => content.is_empty(),
             Self::Relayed(relay) => relay.is_end_stream(),
             Self::Inspected(inspected) => inspected.is_end_stream(),
         }
@@ -96,6 +118,7 @@ impl Body for ResponseBody {
         match self {
             Self::Empty => SizeHint::with_exact(0),
             Self::Full(content) => SizeHint::with_exact(content.len() as u64),
+            Self::Written(content) => SizeHint::with_exact(content.len() as u64),
             Self::Relayed(relay) => relay.size_hint(),
             Self::Inspected(inspected) => inspected.size_hint(),
         }

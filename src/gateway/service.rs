@@ -4,23 +4,23 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use http::Request;
-use http::Response;
 use tokio::time::timeout;
 use tokio_util::task::TaskTracker;
 
 use super::exchange;
 use super::handle;
 use super::held_requests::HeldRequests;
+use super::pooled_future::PooledFuture;
 use super::response_body::ResponseBody;
 use super::snapshot::Snapshot;
 use super::worker_state::WorkerState;
 use crate::clock::Clock;
 use crate::listen::Connection;
-use crate::listen::IncomingBody;
+use crate::listen::IncomingRequest;
 use crate::listen::InterimSender;
 use crate::listen::RefusedHead;
 use crate::listen::RequestHandler;
+use crate::listen::Response;
 use crate::store::AnyStore;
 use crate::upstream::Pool;
 
@@ -65,10 +65,10 @@ impl RequestHandler for Gateway {
     fn handle(
         &self,
         connection: Arc<Connection>,
-        request: Request<IncomingBody>,
+        request: IncomingRequest,
         interim: InterimSender,
-    ) -> impl Future<Output = Response<ResponseBody>> + Send + 'static {
-        handle::handle(Arc::clone(&self.worker), connection, request, interim)
+    ) -> impl Future<Output = Response<ResponseBody>> + Send + Unpin + 'static {
+        PooledFuture::new(handle::handle(Arc::clone(&self.worker), connection, request, interim))
     }
 
     fn refused(&self, connection: &Connection, refused: RefusedHead) {

@@ -158,8 +158,8 @@ fn each_as_sent<'a>(selector: &'a Selector, source: &Source<'a>, found: &mut dyn
     let Source { head, fields, routes, captures, device } = *source;
     match selector {
         Selector::ClientIp(prefix) => found(Cow::Owned(prefix.unwrap_or_default().cut(head.client).to_string())),
-        Selector::Header(name) => header_values(head.headers, name).for_each(found),
-        Selector::Cookie(name) => cookie_values(head.headers, name).for_each(found),
+        Selector::Header(name) => header_values(head.fields, name).for_each(found),
+        Selector::Cookie(name) => cookie_values(head.fields, name).for_each(found),
         Selector::Query(name) => query_values(head.query, name).for_each(found),
         Selector::Capture(name) => {
             let named = captures.iter().filter(|(captured, _)| *captured == &**name);
@@ -174,8 +174,8 @@ fn each_as_sent<'a>(selector: &'a Selector, source: &Source<'a>, found: &mut dyn
             fields.json(name).for_each(&mut *found);
             fields.element(name).for_each(found);
         }
-        Selector::Bearer => bearer_tokens(head.headers).for_each(found),
-        Selector::BasicUser => basic_users(head.headers).map(Cow::Owned).for_each(found),
+        Selector::Bearer => bearer_tokens(head.fields).for_each(found),
+        Selector::BasicUser => basic_users(head.fields).map(Cow::Owned).for_each(found),
         Selector::Host => found(Cow::Borrowed(head.host.as_str())),
         Selector::Method => {
             found(upper_case(head.method.as_str()));
@@ -205,18 +205,17 @@ const UNTRUSTED: &str = "untrusted";
 
 /// The prefix, then the address cut to it: the same address under another prefix is another key.
 pub(super) fn encode(prefix: Prefix, client: ClientIp) -> SmallVec<[u8; 17]> {
-    let mut encoded = SmallVec::new();
     match prefix.cut(client) {
         IpAddr::V4(address) => {
-            encoded.push(prefix.v4);
-            encoded.extend_from_slice(&address.octets());
+            let [a, b, c, d] = address.octets();
+            SmallVec::from_slice(&[prefix.v4, a, b, c, d])
         }
         IpAddr::V6(address) => {
-            encoded.push(prefix.v6);
-            encoded.extend_from_slice(&address.octets());
+            let mut encoded = [prefix.v6; 17];
+            encoded[1..].copy_from_slice(&address.octets());
+            SmallVec::from_buf(encoded)
         }
     }
-    encoded
 }
 
 fn upper_case(method: &str) -> Cow<'_, str> {

@@ -53,12 +53,22 @@ impl KeyHasher {
 
     /// The same key has another hash under each limit, by the name of the limit.
     pub fn hash(&self, limit: &str, key: &Key) -> KeyHash {
-        let mut hasher = SipHasher24::new_with_key(&self.secret);
         // The name comes after its length, like every part of the key.
-        hasher.write_u64((limit.len() as u64).to_le());
-        hasher.write(limit.as_bytes());
-        hasher.write(key.as_bytes());
-        KeyHash(hasher.finish128().as_u128())
+        let (length, name, key) = ((limit.len() as u64).to_le_bytes(), limit.as_bytes(), key.as_bytes());
+        let hasher = SipHasher24::new_with_key(&self.secret);
+        // In one piece, which costs less than pieces that end within a word.
+        let mut piece = [0; 96];
+        let hash = match piece.get_mut(..length.len() + name.len() + key.len()) {
+            Some(piece) => {
+                let (start, end) = piece.split_at_mut(length.len() + name.len());
+                start[..length.len()].copy_from_slice(&length);
+                start[length.len()..].copy_from_slice(name);
+                end.copy_from_slice(key);
+                hasher.hash(piece)
+            }
+            None => hasher.hash(&[&length, name, key].concat()),
+        };
+        KeyHash(hash.as_u128())
     }
 
     /// Four hexadecimal digits that distinguish values with the same mask.
@@ -99,6 +109,19 @@ mod tests {
         assert_ne!(hasher.hash("login", &key("alice")), hasher.hash("login", &key("bob")));
         assert_ne!(hasher.hash("login", &key("alice")), hasher.hash("api", &key("alice")));
         assert_ne!(hasher.hash("a", &key("alice")), hasher.hash("a\u{5}alice", &Key::default()));
+    }
+
+    #[test]
+    fn a_hash_is_the_same_in_every_version() {
+        for part in
+            ["", "alice", "a value that is longer than the space for most keys, so that it needs memory of its own"]
+        {
+            let mut hasher = SipHasher24::new_with_key(&[7; 16]);
+            hasher.write(&[5, 0, 0, 0, 0, 0, 0, 0]);
+            hasher.write(b"login");
+            hasher.write(key(part).as_bytes());
+            assert_eq!(KeyHasher::new([7; 16]).hash("login", &key(part)).0, hasher.finish128().as_u128(), "{part}");
+        }
     }
 
     #[test]

@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::HeaderName;
 use http::HeaderValue;
 use http::StatusCode;
 
 use super::Ladder;
+use crate::head::FieldName;
 
 /// What a limit does when it is reached, and which channels it notifies.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -68,7 +68,7 @@ impl Default for Action {
 pub struct DenyResponse {
     pub status: Option<StatusCode>,
     pub body: Option<DenyBody>,
-    pub headers: Vec<(HeaderName, HeaderValue)>,
+    pub headers: Vec<(FieldName, HeaderValue)>,
     /// `Location`. The status is then 303 unless another is given.
     pub redirect: Option<HeaderValue>,
 }

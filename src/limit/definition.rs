@@ -6,6 +6,7 @@ use serde::Deserialize;
 use serde::Serialize;
 
 use super::Count;
+use super::Rates;
 use super::Rule;
 use super::Then;
 use crate::key::KeyPart;
@@ -38,6 +39,16 @@ pub struct Limit {
     pub unless_known: bool,
     pub headers: Detail,
     pub on_failure: OnFailure,
+}
+
+impl Limit {
+    /// The rates whose state responses may show; `None`: it is hidden, or the limit has no rates of requests.
+    pub fn shown_rates(&self) -> Option<&Rates> {
+        match &self.rule {
+            Rule::Rates { rates, .. } if self.headers == Detail::Full && !self.shadow => Some(rates),
+            _ => None,
+        }
+    }
 }
 
 /// What a limit does during an outage of the shared store.

@@ -12,6 +12,15 @@ pub(super) enum TimestampRing {
     Many(Box<[u64]>),
 }
 
+/// The moments of a ring, for several looks at them.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RingView<'r> {
+    moments: &'r [u64],
+    /// The position of the oldest.
+    head: usize,
+    len: usize,
+}
+
 /// Where the moments of a ring lie.
 #[derive(Clone, Copy)]
 struct RingHeader {
@@ -28,49 +37,21 @@ impl TimestampRing {
         Self::Many(Box::default())
     }
 
-    pub(super) fn len(&self) -> usize {
+    pub(super) fn view(&self) -> RingView<'_> {
         match self {
-            Self::One(_) => 1,
-            Self::Many(words) => RingHeader::of(words).len,
+            Self::One(moment) => RingView { moments: std::slice::from_ref(moment), head: 0, len: 1 },
+            Self::Many(words) => match words.split_first() {
+                Some((header, moments)) => {
+                    let RingHeader { head, len, .. } = RingHeader::read(*header);
+                    RingView { moments, head, len }
+                }
+                None => RingView { moments: &[], head: 0, len: 0 },
+            },
         }
     }
 
-    pub(super) fn latest(&self) -> Option<u64> {
-        self.nth_latest(1)
-    }
-
-    /// The `n`-th newest moment, from 1.
-    pub(super) fn nth_latest(&self, n: usize) -> Option<u64> {
-        match self {
-            Self::One(moment) => (n == 1).then_some(*moment),
-            Self::Many(words) => {
-                let (_, moments) = words.split_first()?;
-                let span = RingHeader::of(words);
-                let place = span.head + span.len.checked_sub(n)?;
-                moments.get(wrapped(place, moments.len())).copied()
-            }
-        }
-    }
-
-    /// How many of the newest moments are later than `moment`, of at most `most`.
-    pub(super) fn later_than(&self, moment: u64, most: usize) -> usize {
-        let mut later = 0;
-        let mut candidates = self.len().min(most);
-        // A busy key has only later moments, an idle key has none, so both ends are checked first.
-        if self.nth_latest(candidates).is_none_or(|oldest| oldest > moment) {
-            return candidates;
-        }
-        if self.latest().is_none_or(|latest| latest <= moment) {
-            return 0;
-        }
-        while later + 1 < candidates {
-            let middle = later.midpoint(candidates);
-            match self.nth_latest(middle) {
-                Some(found) if found > moment => later = middle,
-                _ => candidates = middle,
-            }
-        }
-        later
+    fn len(&self) -> usize {
+        self.view().len
     }
 
     /// Appends `moment` so many `times`, and keeps the newest `keep`. Moments after `begin` still count.
@@ -78,7 +59,7 @@ impl TimestampRing {
         let (keep, len) = (keep.min(FIELD), self.len());
         let times = times.min(keep);
         let surplus = (len + times).saturating_sub(keep);
-        let loses = surplus > 0 && self.nth_latest(len - surplus + 1).is_some_and(|dropped| dropped > begin);
+        let loses = surplus > 0 && self.view().nth_latest(len - surplus + 1).is_some_and(|dropped| dropped > begin);
         if times == 1 && (len == 0 || keep == 1 && !loses) {
             *self = Self::One(moment);
             return;
@@ -106,7 +87,7 @@ impl TimestampRing {
     /// Removes the `times` newest moments that are not after `moment`. Lost moments come back, each at the latest time
     /// that it may have had.
     pub(super) fn remove(&mut self, moment: u64, times: usize) {
-        let later = self.later_than(moment, self.len());
+        let later = self.view().later_than(moment, self.len());
         let removed = times.min(self.len() - later);
         if removed == self.len() && self.lost() == 0 {
             *self = Self::empty();
@@ -157,9 +138,47 @@ impl TimestampRing {
         let kept = len.min(keep);
         let mut words = Vec::with_capacity(room + 1);
         words.push(RingHeader { head: 0, len: kept, lost: self.lost() }.header());
-        words.extend((1..=kept).rev().filter_map(|n| self.nth_latest(n)));
+        let view = self.view();
+        words.extend((1..=kept).rev().filter_map(|n| view.nth_latest(n)));
         words.resize(room + 1, 0);
         *self = Self::Many(words.into());
+    }
+}
+
+impl RingView<'_> {
+    pub(super) fn len(self) -> usize {
+        self.len
+    }
+
+    pub(super) fn latest(self) -> Option<u64> {
+        self.nth_latest(1)
+    }
+
+    /// The `n`-th newest moment, from 1.
+    pub(super) fn nth_latest(self, n: usize) -> Option<u64> {
+        let place = self.head + self.len.checked_sub(n)?;
+        self.moments.get(wrapped(place, self.moments.len())).copied()
+    }
+
+    /// How many of the newest moments are later than `moment`, of at most `most`.
+    pub(super) fn later_than(self, moment: u64, most: usize) -> usize {
+        let mut later = 0;
+        let mut candidates = self.len.min(most);
+        // A busy key has only later moments, an idle key has none, so both ends are checked first.
+        if self.nth_latest(candidates).is_none_or(|oldest| oldest > moment) {
+            return candidates;
+        }
+        if self.latest().is_none_or(|latest| latest <= moment) {
+            return 0;
+        }
+        while later + 1 < candidates {
+            let middle = later.midpoint(candidates);
+            match self.nth_latest(middle) {
+                Some(found) if found > moment => later = middle,
+                _ => candidates = middle,
+            }
+        }
+        later
     }
 }
 
@@ -170,7 +189,10 @@ fn wrapped(place: usize, room: usize) -> usize {
 
 impl RingHeader {
     fn of(words: &[u64]) -> Self {
-        let header = words.first().copied().unwrap_or_default();
+        Self::read(words.first().copied().unwrap_or_default())
+    }
+
+    fn read(header: u64) -> Self {
         let field = |bits: u64| usize::try_from(bits & FIELD as u64).unwrap_or_default();
         Self { head: field(header >> 24), len: field(header), lost: field(header >> 48) }
     }
@@ -205,14 +227,15 @@ mod tests {
                 ring.push(now, times, keep, u64::MAX);
                 list.extend(std::iter::repeat_n(now, times));
                 list.drain(..list.len().saturating_sub(keep));
-                assert_eq!(ring.len(), list.len());
-                let found: Vec<u64> = (1..=ring.len()).rev().filter_map(|n| ring.nth_latest(n)).collect();
+                let view = ring.view();
+                assert_eq!(view.len(), list.len());
+                let found: Vec<u64> = (1..=view.len()).rev().filter_map(|n| view.nth_latest(n)).collect();
                 assert_eq!(found, list);
-                assert_eq!(ring.nth_latest(list.len() + 1), None);
+                assert_eq!(view.nth_latest(list.len() + 1), None);
                 for moment in now - 10..=now {
                     for most in [1, 3, 50] {
                         let later = list.iter().rev().take(most).filter(|entry| **entry > moment).count();
-                        assert_eq!(ring.later_than(moment, most), later, "{list:?} {moment} {most}");
+                        assert_eq!(view.later_than(moment, most), later, "{list:?} {moment} {most}");
                     }
                 }
             }
@@ -240,7 +263,8 @@ mod tests {
                     ring.push(now, times, keep, now - window);
                     list.extend(std::iter::repeat_n(now, times));
                 }
-                let found: Vec<u64> = (1..=ring.len()).map_while(|n| ring.nth_latest(n)).collect();
+                let view = ring.view();
+                let found: Vec<u64> = (1..=view.len()).map_while(|n| view.nth_latest(n)).collect();
                 assert!(found.is_sorted_by(|later, earlier| later >= earlier) && found.len() <= keep);
                 for (n, moment) in list.iter().rev().enumerate().take(keep).filter(|(_, moment)| **moment > now - window) {
                     assert!(found[n] >= *moment, "{found:?} {list:?}");

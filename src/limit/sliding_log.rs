@@ -9,6 +9,7 @@ use super::Standing;
 use super::Standings;
 use super::memory::RateMemory;
 use super::memory::span;
+use super::ring::RingView;
 use super::ring::TimestampRing;
 
 /// The moments at which units were charged: as many of the newest as the largest count.
@@ -24,20 +25,21 @@ impl SlidingLog {
     pub(super) fn new() -> Self {
         Self { units: TimestampRing::empty() }
     }
+}
 
-    /// A clock that stands still or steps back must not shorten a window, so time continues from the last unit.
-    fn not_before_latest(&self, now: u64) -> u64 {
-        self.units.latest().map_or(now, |latest| latest.max(now))
-    }
+/// A clock that stands still or steps back must not shorten a window, so time continues from the last unit.
+fn not_before_latest(units: RingView<'_>, now: u64) -> u64 {
+    units.latest().map_or(now, |latest| latest.max(now))
 }
 
 impl RateMemory for SlidingLog {
     fn opens_at(&self, rates: &Rates, _algorithm: Algorithm, cost: u32, now: u64) -> Option<u64> {
-        let now = self.not_before_latest(now);
+        let units = self.units.view();
+        let now = not_before_latest(units, now);
         let mut opens = now;
         for rate in rates {
             let open = match rate.count.get().checked_sub(cost) {
-                Some(others) => self.units.nth_latest(others as usize + 1).map_or(now, |unit| unit + rate.window()),
+                Some(others) => units.nth_latest(others as usize + 1).map_or(now, |unit| unit + rate.window()),
                 None => now + rate.window(),
             };
             opens = opens.max(open);
@@ -46,7 +48,7 @@ impl RateMemory for SlidingLog {
     }
 
     fn charge(&mut self, rates: &Rates, _algorithm: Algorithm, cost: u32, now: u64) -> u64 {
-        let now = self.not_before_latest(now);
+        let now = not_before_latest(self.units.view(), now);
         let begin = now.saturating_sub(longest(rates));
         self.units.push(now, cost as usize, rates.largest_count().get() as usize, begin);
         now
@@ -57,23 +59,24 @@ impl RateMemory for SlidingLog {
     }
 
     fn standings(&self, rates: &Rates, _algorithm: Algorithm, now: u64) -> Standings {
-        let at = self.not_before_latest(now);
+        let units = self.units.view();
+        let at = not_before_latest(units, now);
         let mut standings = Standings::new();
         for rate in rates {
             let window = rate.window();
             let count = rate.count.get();
             let used = match at.checked_sub(window) {
-                Some(begin) => self.units.later_than(begin, count as usize),
-                None => self.units.len().min(count as usize),
+                Some(begin) => units.later_than(begin, count as usize),
+                None => units.len().min(count as usize),
             };
-            let leaves = self.units.nth_latest(used).filter(|_| used > 0).map_or(now, |oldest| oldest + window);
+            let leaves = units.nth_latest(used).filter(|_| used > 0).map_or(now, |oldest| oldest + window);
             standings.push(Standing { remaining: u64::from(count) - used as u64, reset: span(now, leaves) });
         }
         standings
     }
 
     fn expires_at(&self, rates: &Rates, _algorithm: Algorithm) -> u64 {
-        self.units.latest().map_or(0, |latest| latest + longest(rates))
+        self.units.view().latest().map_or(0, |latest| latest + longest(rates))
     }
 }
 
@@ -97,7 +100,7 @@ mod tests {
         assert_eq!(opens(&log, at(34, 31)), Some(at(34, 35)));
         assert_eq!(opens(&log, at(34, 40)), None);
         log.charge(&rates, Algorithm::SlidingWindowLog, 1, at(34, 40));
-        let newest_first: Vec<_> = (1..=6).map_while(|n| log.units.nth_latest(n)).collect();
+        let newest_first: Vec<_> = (1..=6).map_while(|n| log.units.view().nth_latest(n)).collect();
         assert_eq!(newest_first, [at(34, 40), at(34, 28), at(34, 26), at(34, 14), at(33, 37)]);
     }
 }

@@ -2,22 +2,18 @@
 
 use std::sync::Arc;
 
-use bytes::Bytes;
-use http::HeaderValue;
 use http::Method;
-use http::Request;
-use http::Response;
 use http::StatusCode;
-use http::Uri;
-use http_body::Body;
 
 use super::Connection;
-use super::IncomingBody;
+use super::IncomingRequest;
 use super::InterimSender;
+use super::Response;
+use super::ResponseBody;
 
 /// Answers requests.
 pub trait RequestHandler: Clone + Send + Sync + 'static {
-    type Body: Body<Data = Bytes, Error: Into<Box<dyn std::error::Error + Send + Sync>>> + Send + Unpin + 'static;
+    type Body: ResponseBody;
 
     /// Answers one request. The future is dropped when the client goes away. A client that sent `Expect: 100-continue` is
     /// asked for its body over `interim`.
@@ -27,9 +23,9 @@ pub trait RequestHandler: Clone + Send + Sync + 'static {
     fn handle(
         &self,
         connection: Arc<Connection>,
-        request: Request<IncomingBody>,
+        request: IncomingRequest,
         interim: InterimSender,
-    ) -> impl Future<Output = Response<Self::Body>> + Send + 'static;
+    ) -> impl Future<Output = Response<Self::Body>> + Send + Unpin + 'static;
 
     /// Called for an invalid head, after it was answered. Over HTTP/1 its connection is closed.
     fn refused(&self, _connection: &Connection, _refused: RefusedHead) {}
@@ -41,13 +37,14 @@ pub struct RefusedHead {
     pub status: StatusCode,
     /// The parts that could be read all the same.
     pub method: Option<Method>,
-    pub target: Option<Uri>,
-    pub host: Option<HeaderValue>,
+    pub path: Option<String>,
+    pub query: Option<String>,
+    pub host: Option<String>,
 }
 
 impl RefusedHead {
     /// No part of the head could be read.
     pub(super) fn unread(status: StatusCode) -> Self {
-        Self { status, method: None, target: None, host: None }
+        Self { status, method: None, path: None, query: None, host: None }
     }
 }

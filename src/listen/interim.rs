@@ -1,10 +1,10 @@
 //! Sends interim responses (1xx) to a client.
 
-use http::Response;
 use http::StatusCode;
 
 use super::http1::Http1InterimSender;
 use super::http2::Http2InterimSender;
+use crate::head::ResponseHead;
 
 /// Sends interim responses to the client of one request, until its response begins. Later ones, and those that the client
 /// does not read in time, are dropped: the client does not need them.
@@ -22,19 +22,17 @@ enum Target {
 
 impl InterimSender {
     /// Sends an interim response. It must have no fields that belong to one connection.
-    pub fn send(&self, response: Response<()>) {
+    pub fn send(&self, head: ResponseHead) {
         match &self.0 {
             Target::None => {}
-            Target::Http1(sender) => sender.send(&response),
-            Target::Http2(sender) => sender.send(response),
+            Target::Http1(sender) => sender.send(&head),
+            Target::Http2(sender) => sender.send(head),
         }
     }
 
     /// Asks the client for the body (100 Continue).
     pub fn send_continue(&self) {
-        let mut response = Response::new(());
-        *response.status_mut() = StatusCode::CONTINUE;
-        self.send(response);
+        self.send(ResponseHead::of(StatusCode::CONTINUE));
     }
 }
 

@@ -3,7 +3,6 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use http::HeaderMap;
 use http::StatusCode;
 use serde_json::Value;
 
@@ -14,6 +13,7 @@ use super::matchers::SideMatch;
 use super::rule::Outcome;
 use super::rule::OutcomeRule;
 use crate::coalesce::BodyBuffer;
+use crate::head::Fields;
 use crate::request::encoding::ContentCodings;
 
 /// An answer whose head does not decide the outcome. The inspection keeps little more of the body than its bound, and
@@ -52,11 +52,11 @@ enum Coverage {
 
 impl Inspection {
     /// Begins when the head does not decide the outcome. `bound` is in bytes of decoded text.
-    pub fn begin(rule: Arc<OutcomeRule>, status: StatusCode, headers: &HeaderMap, bound: usize) -> Self {
-        let sides = rule.sides_of_head(status, headers);
+    pub fn begin(rule: Arc<OutcomeRule>, status: StatusCode, fields: &Fields, bound: usize) -> Self {
+        let sides = rule.sides_of_head(status, fields);
         let is_part = status == StatusCode::PARTIAL_CONTENT;
         let read = BodyBuffer::expecting(room(bound));
-        Self { rule, sides, codings: ContentCodings::of(headers), bound, read, is_full: false, is_part }
+        Self { rule, sides, codings: ContentCodings::of(fields), bound, read, is_full: false, is_part }
     }
 
     /// Takes the next bytes of the body, as they came.

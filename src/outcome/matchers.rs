@@ -1,20 +1,20 @@
 //! One side of an outcome: the conditions that an answer must all meet.
 
-use http::HeaderMap;
-use http::HeaderName;
 use http::StatusCode;
 
 use super::body::BodyPattern;
 use super::set_cookie;
 use super::status::StatusSet;
 use crate::glob::Glob;
+use crate::head::FieldName;
+use crate::head::Fields;
 
 /// Conditions that must all hold. Without any, every answer matches.
 #[derive(Clone, Debug, Default)]
 pub struct Matchers {
     pub status: Option<StatusSet>,
     /// A header with this name and a value that matches.
-    pub headers: Vec<(HeaderName, Glob)>,
+    pub headers: Vec<(FieldName, Glob)>,
     /// A cookie whose name matches is set.
     pub cookies: Vec<Glob>,
     pub body: Option<BodyPattern>,
@@ -43,15 +43,16 @@ impl Matchers {
         self.body.is_some() || !self.json.is_empty()
     }
 
-    pub(super) fn of_head(&self, side: Side, status: StatusCode, headers: &HeaderMap) -> SideMatch {
+    pub(super) fn of_head(&self, side: Side, status: StatusCode, fields: &Fields) -> SideMatch {
         let matches = self.status.as_ref().is_none_or(|set| set.contains(status))
-            && self.headers.iter().all(|(name, glob)| {
-                headers.get_all(name).iter().any(|value| glob.matches(&String::from_utf8_lossy(value.as_bytes())))
-            })
+            && self
+                .headers
+                .iter()
+                .all(|(name, glob)| fields.get_all(name).any(|value| glob.matches(&String::from_utf8_lossy(value))))
             && self.cookies.iter().all(|name| match side {
                 // An application that deletes a cookie has not logged the client in.
-                Side::Success => set_cookie::sets(headers, name),
-                Side::Failure => set_cookie::names(headers, name),
+                Side::Success => set_cookie::sets(fields, name),
+                Side::Failure => set_cookie::names(fields, name),
             });
         match matches {
             false => SideMatch::No,

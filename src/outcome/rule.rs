@@ -1,11 +1,11 @@
 //! The `outcome` section of a route: the rule that decides what an answer means.
 
-use http::HeaderMap;
 use http::StatusCode;
 
 use super::matchers::Matchers;
 use super::matchers::Side;
 use super::matchers::SideMatch;
+use crate::head::Fields;
 
 /// The meaning of an answer.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
@@ -49,8 +49,8 @@ impl OutcomeRule {
     }
 
     /// The outcome, if the head of the answer decides it.
-    pub fn of_head(&self, status: StatusCode, headers: &HeaderMap) -> Option<Outcome> {
-        let (success, failure) = self.sides_of_head(status, headers);
+    pub fn of_head(&self, status: StatusCode, fields: &Fields) -> Option<Outcome> {
+        let (success, failure) = self.sides_of_head(status, fields);
         self.resolve(success, failure)
     }
 
@@ -60,9 +60,9 @@ impl OutcomeRule {
     }
 
     /// How a head matches the success side and the failure side; unsure when the body decides.
-    pub(super) fn sides_of_head(&self, status: StatusCode, headers: &HeaderMap) -> (SideMatch, SideMatch) {
+    pub(super) fn sides_of_head(&self, status: StatusCode, fields: &Fields) -> (SideMatch, SideMatch) {
         let ask = |matchers: &Option<Matchers>, side| {
-            matchers.as_ref().map_or(SideMatch::No, |matchers| matchers.of_head(side, status, headers))
+            matchers.as_ref().map_or(SideMatch::No, |matchers| matchers.of_head(side, status, fields))
         };
         (ask(&self.success, Side::Success), ask(&self.failure, Side::Failure))
     }
@@ -82,15 +82,14 @@ impl OutcomeRule {
 
 #[cfg(test)]
 mod tests {
-    use http::HeaderName;
-    use http::HeaderValue;
-
     use super::*;
     use crate::glob::Glob;
+    use crate::head::KnownName;
+    use crate::head::Name;
     use crate::outcome::BodyPattern;
 
-    fn answer(lines: &[(&'static str, &'static str)]) -> HeaderMap {
-        lines.iter().map(|(name, value)| (HeaderName::from_static(name), HeaderValue::from_static(value))).collect()
+    fn answer(lines: &[(&str, &str)]) -> Fields {
+        lines.iter().map(|(name, value)| (Name::of(name), *value)).collect()
     }
 
     fn status(text: &str) -> Matchers {
@@ -103,7 +102,7 @@ mod tests {
     }
 
     fn of(rule: &OutcomeRule, status: u16) -> Option<Outcome> {
-        rule.of_head(StatusCode::from_u16(status).expect("a status"), &HeaderMap::new())
+        rule.of_head(StatusCode::from_u16(status).expect("a status"), &Fields::default())
     }
 
     #[test]
@@ -138,7 +137,7 @@ mod tests {
     fn all_matchers_of_a_side_must_hold() {
         let side = Matchers {
             status: "302".parse().ok(),
-            headers: vec![(http::header::LOCATION, Glob::new("/account*"))],
+            headers: vec![(KnownName::LOCATION.into(), Glob::new("/account*"))],
             cookies: vec![Glob::cased("session")],
             ..Matchers::default()
         };
@@ -159,11 +158,11 @@ mod tests {
     fn a_deleted_cookie_is_no_success_but_may_be_a_failure() {
         let side = || Some(Matchers { cookies: vec![Glob::cased("sid_*")], ..Matchers::default() });
         for line in ["sid_7=; Path=/", "sid_7=x; Max-Age=0"] {
-            let headers = answer(&[("set-cookie", line)]);
+            let fields = answer(&[("set-cookie", line)]);
             let success = OutcomeRule::new(side(), None, None);
-            assert_eq!(success.of_head(StatusCode::OK, &headers), Some(Outcome::Failure), "{line}");
+            assert_eq!(success.of_head(StatusCode::OK, &fields), Some(Outcome::Failure), "{line}");
             let failure = OutcomeRule::new(None, side(), None);
-            assert_eq!(failure.of_head(StatusCode::OK, &headers), Some(Outcome::Failure), "{line}");
+            assert_eq!(failure.of_head(StatusCode::OK, &fields), Some(Outcome::Failure), "{line}");
         }
     }
 }

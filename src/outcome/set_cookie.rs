@@ -1,26 +1,24 @@
 //! The cookies that an answer sets or deletes.
 
-use http::HeaderMap;
-use http::header::DATE;
-use http::header::SET_COOKIE;
-
 use crate::glob::Glob;
+use crate::head::Fields;
+use crate::head::KnownName;
 
 /// Whether the answer sets a cookie whose name matches. A cookie that is deleted again or expires at once does not
 /// count.
-pub(super) fn sets(headers: &HeaderMap, name: &Glob) -> bool {
-    let lines = || headers.get_all(SET_COOKIE).iter().filter_map(|line| SetCookie::parse(line.as_bytes()));
+pub(super) fn sets(fields: &Fields, name: &Glob) -> bool {
+    let lines = || fields.get_all(KnownName::SET_COOKIE).filter_map(SetCookie::parse);
     let named = |cookie: &SetCookie<'_>| name.matches(&String::from_utf8_lossy(cookie.name));
     lines().enumerate().filter(|(_, cookie)| named(cookie)).any(|(position, cookie)| {
         // Of several lines for one cookie a browser keeps the last one.
         let is_last = !lines().skip(position + 1).any(|later| later.is_same(&cookie));
-        is_last && !cookie.is_deleted(headers)
+        is_last && !cookie.is_deleted(fields)
     })
 }
 
 /// Whether the answer sets or deletes a cookie whose name matches.
-pub(super) fn names(headers: &HeaderMap, name: &Glob) -> bool {
-    let lines = headers.get_all(SET_COOKIE).iter().filter_map(|line| SetCookie::parse(line.as_bytes()));
+pub(super) fn names(fields: &Fields, name: &Glob) -> bool {
+    let lines = fields.get_all(KnownName::SET_COOKIE).filter_map(SetCookie::parse);
     lines.into_iter().any(|cookie| name.matches(&String::from_utf8_lossy(cookie.name)))
 }
 
@@ -60,13 +58,13 @@ impl<'h> SetCookie<'h> {
         self.name == other.name && self.domain.eq_ignore_ascii_case(other.domain) && self.path == other.path
     }
 
-    fn is_deleted(&self, headers: &HeaderMap) -> bool {
+    fn is_deleted(&self, fields: &Fields) -> bool {
         if matches!(self.value, b"" | b"\"\"") {
             return true;
         }
         match (self.lives, self.expires) {
             (Some(lives), _) => !lives,
-            (None, Some(expires)) => expires <= sent(headers),
+            (None, Some(expires)) => expires <= sent(fields),
             (None, None) => false,
         }
     }
@@ -88,8 +86,8 @@ fn lives(age: &[u8]) -> Option<bool> {
 type CookieDate = (u16, u8, u8, u8, u8, u8);
 
 /// When the application wrote the answer, by its own clock.
-fn sent(headers: &HeaderMap) -> CookieDate {
-    headers.get(DATE).and_then(|date| cookie_date(date.as_bytes())).unwrap_or(LONG_AGO)
+fn sent(fields: &Fields) -> CookieDate {
+    fields.get(KnownName::DATE).and_then(cookie_date).unwrap_or(LONG_AGO)
 }
 
 /// The date of a cookie, in any of the forms that browsers read (RFC 6265, section 5.1.1).
@@ -137,19 +135,17 @@ const LONG_AGO: CookieDate = (2026, 0, 1, 0, 0, 0);
 
 #[cfg(test)]
 mod tests {
-    use http::HeaderValue;
-
     use super::*;
 
-    fn headers(lines: &[&'static str]) -> HeaderMap {
-        let mut headers: HeaderMap = lines.iter().map(|line| (SET_COOKIE, HeaderValue::from_static(line))).collect();
-        headers.insert(DATE, HeaderValue::from_static("Tue, 10 Mar 2026 12:00:00 GMT"));
-        headers
+    fn answer(lines: &[&str]) -> Fields {
+        let mut fields: Fields = lines.iter().map(|line| (KnownName::SET_COOKIE, line)).collect();
+        fields.append(KnownName::DATE, b"Tue, 10 Mar 2026 12:00:00 GMT");
+        fields
     }
 
     #[track_caller]
-    fn check(glob: &str, lines: &[&'static str], expected: bool) {
-        assert_eq!(sets(&headers(lines), &Glob::cased(glob)), expected, "{glob} in {lines:?}");
+    fn check(glob: &str, lines: &[&str], expected: bool) {
+        assert_eq!(sets(&answer(lines), &Glob::cased(glob)), expected, "{glob} in {lines:?}");
     }
 
     #[test]
@@ -192,10 +188,10 @@ mod tests {
 
     #[test]
     fn an_answer_without_date_is_compared_with_a_fixed_past_date() {
-        let mut answer = headers(&["sid=x; Expires=Mon, 11-Oct-1999 22:00:00 GMT"]);
-        answer.remove(DATE);
+        let mut answer = answer(&["sid=x; Expires=Mon, 11-Oct-1999 22:00:00 GMT"]);
+        answer.remove(KnownName::DATE);
         assert!(!sets(&answer, &Glob::cased("sid")));
-        answer.insert(SET_COOKIE, HeaderValue::from_static("sid=x; Expires=Mon, 11-Oct-2027 22:00:00 GMT"));
+        answer.insert(KnownName::SET_COOKIE, b"sid=x; Expires=Mon, 11-Oct-2027 22:00:00 GMT");
         assert!(sets(&answer, &Glob::cased("sid")));
     }
 

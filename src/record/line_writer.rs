@@ -43,7 +43,7 @@ struct Rounds {
 
 /// The most bytes in one buffer. A reader that lets it fill up has stopped reading.
 const MAX_BUFFERED: usize = 2 * 1024 * 1024;
-/// The most memory of an empty buffer, so that a burst does not keep its memory for ever.
+/// So much memory an empty buffer may always keep.
 const MAX_KEPT: usize = 256 * 1024;
 const BUFFERS: usize = 16;
 /// How long lines are buffered before they are written together.
@@ -102,10 +102,36 @@ impl LineWriter {
         self.dropped.load(Ordering::Relaxed)
     }
 
-    /// Swaps one buffer with `spare`.
+    /// Writes what every buffer has. `spare` is an empty buffer. `true`: there was nothing.
+    fn write_round(&self, spare: &mut Vec<u8>, mut out: impl Write) -> bool {
+        let mut idle = true;
+        for index in 0..BUFFERS {
+            self.take(index, spare);
+            if spare.is_empty() {
+                continue;
+            }
+            idle = false;
+            if out.write_all(spare).and_then(|()| out.flush()).is_err() {
+                let lost = memchr::memchr_iter(b'\n', spare).count();
+                self.dropped.fetch_add(u64::try_from(lost).unwrap_or(u64::MAX), Ordering::Relaxed);
+            }
+            clear(spare);
+        }
+        if idle {
+            clear(spare);
+        }
+        idle
+    }
+
+    /// Swaps one buffer with `spare`. An empty buffer keeps its memory: the threads that append are always the same, and
+    /// need not ask for memory again.
     fn take(&self, index: usize, spare: &mut Vec<u8>) {
         let mut buffer = self.buffers[index].0.lock();
-        mem::swap(&mut *buffer, spare);
+        if buffer.is_empty() {
+            clear(&mut buffer);
+        } else {
+            mem::swap(&mut *buffer, spare);
+        }
     }
 
     fn is_empty(&self) -> bool {
@@ -139,21 +165,17 @@ const MAX_SLEEP: Duration = Duration::from_secs(1);
 fn write_lines(lines: &Weak<LineWriter>, mut out: impl Write) {
     let mut spare = Vec::new();
     while let Some(lines) = lines.upgrade() {
-        let mut idle = true;
-        for index in 0..BUFFERS {
-            lines.take(index, &mut spare);
-            if spare.is_empty() {
-                continue;
-            }
-            idle = false;
-            if out.write_all(&spare).and_then(|()| out.flush()).is_err() {
-                let lost = memchr::memchr_iter(b'\n', &spare).count();
-                lines.dropped.fetch_add(u64::try_from(lost).unwrap_or(u64::MAX), Ordering::Relaxed);
-            }
-            spare.clear();
-            spare.shrink_to(MAX_KEPT);
-        }
+        let idle = lines.write_round(&mut spare, &mut out);
         lines.pause(idle);
+    }
+}
+
+/// Empties a buffer. It keeps its memory while there is use for it, and not that of a burst that is over.
+fn clear(buffer: &mut Vec<u8>) {
+    let used = buffer.len();
+    buffer.clear();
+    if used < buffer.capacity() / 4 {
+        buffer.shrink_to(MAX_KEPT.max(2 * used));
     }
 }
 
@@ -172,68 +194,4 @@ fn buffer_of_this_thread() -> usize {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_line_is_written_whole_and_once() {
-        let out = Shared::default();
-        let lines = LineWriter::start(out.clone()).unwrap();
-        thread::scope(|scope| {
-            for thread in 0..4 {
-                let lines = &lines;
-                scope.spawn(move || {
-                    for number in 0..1000 {
-                        lines.append(|line| writeln!(line, "{thread} {number}").unwrap());
-                    }
-                });
-            }
-        });
-        lines.flush(LONG);
-
-        let written = out.0.lock();
-        let mut found: Vec<&str> = std::str::from_utf8(&written).unwrap().lines().collect();
-        found.sort_unstable();
-        found.dedup();
-        assert_eq!((found.len(), lines.dropped()), (4000, 0));
-    }
-
-    #[test]
-    fn a_line_after_a_long_silence_is_written_without_a_flush() {
-        let out = Shared::default();
-        let lines = LineWriter::start(out.clone()).unwrap();
-        lines.flush(LONG);
-        lines.append(|line| line.extend_from_slice(b"late\n"));
-        let mut waited = 0;
-        while out.0.lock().is_empty() && waited < 1000 {
-            thread::sleep(Duration::from_millis(5));
-            waited += 1;
-        }
-        assert_eq!(&**out.0.lock(), b"late\n");
-    }
-
-    #[test]
-    fn lines_that_are_not_read_are_dropped_and_counted() {
-        let lines = LineWriter::detached();
-        let line = vec![b'x'; MAX_BUFFERED];
-        lines.append(|buffer| buffer.extend_from_slice(&line));
-        lines.append(|_| panic!("there is no room for this one"));
-        assert_eq!(lines.dropped(), 1);
-    }
-
-    const LONG: Duration = Duration::from_secs(30);
-
-    #[derive(Clone, Default)]
-    struct Shared(Arc<Mutex<Vec<u8>>>);
-
-    impl Write for Shared {
-        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-            self.0.lock().extend_from_slice(bytes);
-            Ok(bytes.len())
-        }
-
-        fn flush(&mut self) -> std::io::Result<()> {
-            Ok(())
-        }
-    }
-}
+mod tests;

@@ -26,3 +26,6 @@ pub enum LogFormat {
     /// The log data model of OpenTelemetry. Each line is a `LogRecord`.
     Otel,
 }
+
+/// The version of the Elastic Common Schema that lines follow.
+pub(super) const ECS_VERSION: &str = "8.17.0";

@@ -200,7 +200,7 @@ impl Recorder {
             route.decision_duration.observe(duration);
         }
         for report in request.limits {
-            self.limits[usize::from(report.limit.0)].decisions(&self.metrics, report).inc();
+            self.limits[usize::from(report.limit.0)].decisions(&self.metrics, *report).inc();
         }
         if let Some(upstream) = request.upstream {
             self.upstream(upstream.id).count(&self.metrics, upstream);

@@ -1,13 +1,11 @@
 //! The trace of a request, from its `traceparent` (W3C Trace Context).
 
-use http::HeaderMap;
-use http::HeaderName;
+use crate::head::Fields;
+use crate::head::KnownName;
 
 /// 32 hexadecimal digits.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct TraceId([u8; DIGITS]);
-
-const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 
 const DIGITS: usize = 32;
 
@@ -16,10 +14,8 @@ const LENGTH: usize = 3 + DIGITS + 1 + 16 + 1 + 2;
 
 impl TraceId {
     /// `None`: there is no `traceparent`, more than one, or an invalid one.
-    pub fn of(headers: &HeaderMap) -> Option<Self> {
-        let mut fields = headers.get_all(TRACEPARENT).iter();
-        let only = fields.next().filter(|_| fields.next().is_none())?;
-        Self::read(only.as_bytes())
+    pub fn of(fields: &Fields) -> Option<Self> {
+        Self::read(fields.single(KnownName::TRACEPARENT)?)
     }
 
     fn read(text: &[u8]) -> Option<Self> {
@@ -37,15 +33,13 @@ impl TraceId {
         (is_valid && ends).then(|| Self(id.try_into().expect("32 digits stand between the dashes")))
     }
 
-    pub fn as_str(&self) -> &str {
-        std::str::from_utf8(&self.0).expect("digits are text")
+    pub fn as_bytes(&self) -> &[u8; DIGITS] {
+        &self.0
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use http::HeaderValue;
-
     use super::*;
 
     const ID: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
@@ -53,7 +47,7 @@ mod tests {
     #[track_caller]
     fn check(text: &str, expected: Option<&str>) {
         let found = TraceId::read(text.as_bytes());
-        assert_eq!(found.as_ref().map(TraceId::as_str), expected, "{text}");
+        assert_eq!(found.as_ref().map(|id| &id.as_bytes()[..]), expected.map(str::as_bytes), "{text}");
     }
 
     #[test]
@@ -81,12 +75,9 @@ mod tests {
         ] {
             check(&wrong, None);
         }
-        let mut twice = HeaderMap::new();
+        let mut twice = Fields::default();
         for _ in 0..2 {
-            twice.append(
-                TRACEPARENT,
-                HeaderValue::from_static("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"),
-            );
+            twice.append(KnownName::TRACEPARENT, b"00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01");
             assert_eq!(TraceId::of(&twice).is_some(), twice.len() == 1);
         }
     }

@@ -2,10 +2,9 @@
 
 use std::borrow::Cow;
 
-use http::HeaderMap;
-use http::header;
-
 use super::percent;
+use crate::head::Fields;
+use crate::head::KnownName;
 
 /// The formats that a body is read as.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -31,10 +30,10 @@ pub(crate) struct ContentType {
 }
 
 impl ContentType {
-    pub(crate) fn read(headers: &HeaderMap) -> Self {
+    pub(crate) fn read(fields: &Fields) -> Self {
         let mut content_type = Self { is_known: true, is_plain: true, ..Self::default() };
-        for (count, line) in headers.get_all(header::CONTENT_TYPE).iter().enumerate() {
-            let line = String::from_utf8_lossy(line.as_bytes());
+        for (count, line) in fields.get_all(KnownName::CONTENT_TYPE).enumerate() {
+            let line = String::from_utf8_lossy(line);
             let lower = line.to_ascii_lowercase();
             content_type.is_plain &= count == 0;
             content_type.is_known &= is_known(&lower);
@@ -140,10 +139,7 @@ mod tests {
     use super::*;
 
     fn content_type(lines: &[&str]) -> ContentType {
-        let lines = lines
-            .iter()
-            .map(|line| (header::CONTENT_TYPE, HeaderValue::from_bytes(line.as_bytes()).expect("a header value")));
-        ContentType::read(&lines.collect())
+        ContentType::read(&lines.iter().map(|line| (KnownName::CONTENT_TYPE, line)).collect())
     }
 
     #[track_caller]
@@ -214,7 +210,7 @@ mod tests {
         #[test]
         fn any_line_is_read(line in "(boundary|charset|multipart/form-data|;|=|\"|\\*|'|[ -~\u{e9}]){0,12}") {
             if let Ok(value) = HeaderValue::from_bytes(line.as_bytes()) {
-                let _ = ContentType::read(&HeaderMap::from_iter([(header::CONTENT_TYPE, value)]));
+                let _ = ContentType::read(&Fields::from_iter([(KnownName::CONTENT_TYPE, value)]));
             }
         }
     }

@@ -10,11 +10,12 @@ use brotli_decompressor::StandardAlloc;
 use flate2::bufread::DeflateDecoder;
 use flate2::bufread::MultiGzDecoder;
 use flate2::bufread::ZlibDecoder;
-use http::HeaderMap;
-use http::header;
 use ruzstd::decoding::BlockDecodingStrategy;
 use ruzstd::decoding::FrameDecoder;
 use smallvec::SmallVec;
+
+use crate::head::Fields;
+use crate::head::KnownName;
 
 /// A body without its encodings.
 #[derive(Debug)]
@@ -28,8 +29,8 @@ pub(crate) struct DecodedBody<'b> {
 /// Decodes what `Content-Encoding` lists, the last encoding first, to at most `bound` bytes each.
 ///
 /// A body without that header is taken as it is; if it begins like gzip or zstd, it is decoded as well.
-pub(crate) fn decode<'b>(headers: &HeaderMap, body: &'b [u8], bound: usize) -> DecodedBody<'b> {
-    let mut decoded = ContentCodings::of(headers).decode(body, bound);
+pub(crate) fn decode<'b>(fields: &Fields, body: &'b [u8], bound: usize) -> DecodedBody<'b> {
+    let mut decoded = ContentCodings::of(fields).decode(body, bound);
     if let [Cow::Borrowed(_)] = &decoded.bodies[..]
         && let Some(coding) = ContentCoding::of(body)
     {
@@ -45,10 +46,10 @@ pub(crate) fn decode<'b>(headers: &HeaderMap, body: &'b [u8], bound: usize) -> D
 pub(crate) struct ContentCodings(SmallVec<[Option<ContentCoding>; 1]>);
 
 impl ContentCodings {
-    pub(crate) fn of(headers: &HeaderMap) -> Self {
-        let lines = headers.get_all(header::CONTENT_ENCODING).iter();
+    pub(crate) fn of(fields: &Fields) -> Self {
+        let lines = fields.get_all(KnownName::CONTENT_ENCODING);
         let codings = lines
-            .flat_map(|line| line.as_bytes().split(|byte| *byte == b','))
+            .flat_map(|line| line.split(|byte| *byte == b','))
             .map(|coding| coding.trim_ascii().to_ascii_lowercase())
             .filter(|coding| !matches!(&coding[..], b"" | b"identity"))
             .map(|coding| ContentCoding::named(&coding));

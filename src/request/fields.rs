@@ -7,7 +7,6 @@ use std::borrow::Cow;
 use std::fmt;
 
 use bytes::Bytes;
-use http::HeaderMap;
 
 use super::content_type::BodyKinds;
 use super::content_type::ContentType;
@@ -21,6 +20,7 @@ use super::unambiguous::UnambiguousKind;
 use super::urlencoded;
 use super::utf16;
 use super::xml;
+use crate::head::Fields;
 
 /// The fields of a body. They are looked up in the format that the body has and in the formats that its `Content-Type`
 /// declares, with and without its declared encodings. The body is kept, without a copy where it is not encoded, and
@@ -40,8 +40,11 @@ struct BodyText {
 }
 
 impl BodyFields {
+    /// No fields, for those that only look at a head.
+    pub const NONE: &Self = &NO_FIELDS;
+
     /// No fields: for requests without a body, and for those whose body no rule needs.
-    pub fn none() -> Self {
+    pub const fn none() -> Self {
         Self { texts: Vec::new(), boundaries: Vec::new(), is_fully_read: true, unambiguous: None }
     }
 
@@ -52,15 +55,15 @@ impl BodyFields {
 
     /// Reads the first bytes of a body as it came on the wire. `whole`: `start` is the whole body. Compressed bodies
     /// are decoded to at most `bound` bytes.
-    pub fn read(headers: &HeaderMap, start: &Bytes, whole: bool, bound: usize) -> Self {
+    pub fn read(head: &Fields, start: &Bytes, whole: bool, bound: usize) -> Self {
         if start.is_empty() {
             return Self { is_fully_read: whole, ..Self::none() };
         }
-        let content_type = ContentType::read(headers);
-        let decoded = encoding::decode(headers, start, bound);
+        let content_type = ContentType::read(head);
+        let decoded = encoding::decode(head, start, bound);
         let mut fields = Self {
             is_fully_read: whole && decoded.whole && content_type.is_plain,
-            unambiguous: UnambiguousKind::read(headers),
+            unambiguous: UnambiguousKind::read(head),
             ..Self::none()
         };
         // `Content-Encoding` may be wrong, so the body as it came is read as well.
@@ -240,6 +243,8 @@ const ONLY_MULTIPART: BodyKinds = BodyKinds { urlencoded: false, multipart: true
 
 /// In bytes: a multipart body without parts is only its last boundary.
 const MAX_EMPTY_MULTIPART: usize = 128;
+
+static NO_FIELDS: BodyFields = BodyFields::none();
 
 #[cfg(test)]
 mod tests;

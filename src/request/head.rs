@@ -2,13 +2,13 @@
 
 use std::fmt;
 
-use http::HeaderMap;
 use http::Method;
-use http::request::Parts;
 
 use super::host::CanonicalHost;
 use super::path::RequestPath;
 use crate::client::ClientIp;
+use crate::head;
+use crate::head::Fields;
 
 /// The parts of a head that rules need. Borrows from the request it was read from.
 pub struct RequestHead<'r> {
@@ -17,26 +17,27 @@ pub struct RequestHead<'r> {
     pub path: RequestPath<'r>,
     /// The query as it came, without `?`; empty when there is none.
     pub query: &'r str,
-    pub headers: &'r HeaderMap,
+    pub fields: &'r Fields,
     pub client: ClientIp,
 }
 
 impl<'r> RequestHead<'r> {
-    /// Reads what rules need. `authority` is the one host the request is for, settled by framing checks
-    /// (absolute target, `:authority` or `Host`), as it came: with its port, if any.
-    pub fn read(parts: &'r Parts, authority: &'r str, client: ClientIp) -> Self {
+    /// Reads what rules need. Framing checks have settled the one host that the request is for (absolute target,
+    /// `:authority` or `Host`).
+    pub fn read(head: &'r head::RequestHead, client: ClientIp) -> Self {
+        let (path, query) = head.target();
         Self {
-            method: &parts.method,
-            host: CanonicalHost::new(authority),
-            path: RequestPath::new(parts.uri.path()),
-            query: parts.uri.query().unwrap_or_default(),
-            headers: &parts.headers,
+            method: &head.method,
+            host: CanonicalHost::new(head.host()),
+            path: RequestPath::new(path),
+            query: query.unwrap_or_default(),
+            fields: &head.fields,
             client,
         }
     }
 }
 
-/// Headers and queries hold tokens, so neither is shown.
+/// Fields and queries hold tokens, so neither is shown.
 impl fmt::Debug for RequestHead<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RequestHead")

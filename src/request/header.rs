@@ -2,38 +2,38 @@
 
 use std::borrow::Cow;
 
-use http::HeaderMap;
-use http::header::AUTHORIZATION;
-use http::header::AsHeaderName;
 use smallvec::SmallVec;
 
 use super::nul;
 use crate::base64;
+use crate::head::Fields;
+use crate::head::KnownName;
+use crate::head::Name;
 
 /// Every value of a header, as sent, without white space around it. Bytes that are not UTF-8 are read as Latin-1, so
 /// that different values stay different. A NUL that an encoder wrote in two or more bytes is read as a NUL.
-pub fn header_values(headers: &HeaderMap, name: impl AsHeaderName) -> impl Iterator<Item = Cow<'_, str>> {
-    headers.get_all(name).into_iter().flat_map(|value| readings(value.as_bytes().trim_ascii()))
+pub fn header_values<'h>(fields: &'h Fields, name: impl Into<Name<'h>>) -> impl Iterator<Item = Cow<'h, str>> {
+    fields.get_all(name).flat_map(|value| readings(value.trim_ascii()))
 }
 
 /// The token of every `Authorization` header with the scheme Bearer.
-pub fn bearer_tokens(headers: &HeaderMap) -> impl Iterator<Item = Cow<'_, str>> {
-    credentials(headers, "bearer").flat_map(readings)
+pub fn bearer_tokens(fields: &Fields) -> impl Iterator<Item = Cow<'_, str>> {
+    credentials(fields, "bearer").flat_map(readings)
 }
 
 /// The user name of every `Authorization` header with the scheme Basic: the text up to the first colon. Base64 is
 /// decoded as leniently as the most lenient application does.
-pub fn basic_users(headers: &HeaderMap) -> impl Iterator<Item = String> {
-    credentials(headers, "basic").flat_map(|encoded| {
+pub fn basic_users(fields: &Fields) -> impl Iterator<Item = String> {
+    credentials(fields, "basic").flat_map(|encoded| {
         let decoded = base64::decode(encoded);
         let user = decoded.split(|&byte| byte == b':').next().unwrap_or_default();
         readings(user).into_iter().map(Cow::into_owned).collect::<SmallVec<[String; 2]>>()
     })
 }
 
-fn credentials<'h>(headers: &'h HeaderMap, scheme: &'static str) -> impl Iterator<Item = &'h [u8]> {
-    headers.get_all(AUTHORIZATION).into_iter().filter_map(move |line| {
-        let line = line.as_bytes().trim_ascii();
+fn credentials<'h>(fields: &'h Fields, scheme: &'static str) -> impl Iterator<Item = &'h [u8]> {
+    fields.get_all(KnownName::AUTHORIZATION).filter_map(move |line| {
+        let line = line.trim_ascii();
         let end = line.iter().position(u8::is_ascii_whitespace).unwrap_or(line.len());
         let (sent, rest) = line.split_at(end);
         sent.eq_ignore_ascii_case(scheme.as_bytes()).then(|| rest.trim_ascii())
@@ -55,14 +55,12 @@ fn latin1(bytes: &[u8]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use http::HeaderValue;
-
     use proptest::prelude::*;
 
     use super::*;
 
-    fn authorization(lines: &[&str]) -> HeaderMap {
-        lines.iter().map(|line| (AUTHORIZATION, HeaderValue::from_bytes(line.as_bytes()).unwrap())).collect()
+    fn authorization(lines: &[&str]) -> Fields {
+        lines.iter().map(|line| (KnownName::AUTHORIZATION, line)).collect()
     }
 
     #[track_caller]
@@ -100,18 +98,17 @@ mod tests {
 
     #[test]
     fn header_lines_are_several_values_as_sent() {
-        let mut headers = HeaderMap::new();
-        headers.append("x-api-key", HeaderValue::from_static("One"));
-        headers.append("x-api-key", HeaderValue::from_bytes(b"tw\xf6").unwrap());
-        assert_eq!(header_values(&headers, "x-api-key").collect::<Vec<_>>(), ["One", "twö"]);
+        let name = Name::of("x-api-key");
+        let fields = Fields::from_iter([(name, &b"One"[..]), (name, b"tw\xf6")]);
+        assert_eq!(header_values(&fields, name).collect::<Vec<_>>(), ["One", "twö"]);
     }
 
     proptest! {
         #[test]
         fn any_authorization_is_read(line in "(Bearer|basic)?[ \t]{0,2}[ -~\u{e9}]{0,20}") {
-            let headers = HeaderMap::from_iter([(AUTHORIZATION, HeaderValue::from_bytes(line.as_bytes()).expect("a value"))]);
-            prop_assert!(bearer_tokens(&headers).all(|token| token.len() <= line.len() && token == token.trim_ascii()));
-            prop_assert!(basic_users(&headers).all(|user| user.len() <= line.len() * 2 && !user.contains(':')));
+            let fields = authorization(&[&line]);
+            prop_assert!(bearer_tokens(&fields).all(|token| token.len() <= line.len() && token == token.trim_ascii()));
+            prop_assert!(basic_users(&fields).all(|user| user.len() <= line.len() * 2 && !user.contains(':')));
         }
     }
 }

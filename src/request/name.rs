@@ -12,13 +12,11 @@ use super::text::is_blank;
 /// `_` (PHP), so `user[name]`, `user.name` and `user_name` are one name. A leading `[` or `!` is skipped (qs, Spring).
 /// Brackets after the name select one of its elements (`name[]`, `name[0]`).
 pub(crate) fn is_read_as(sent: &str, asked: &str) -> bool {
-    // Most names differ in their first letter.
-    if let ([one, ..], [other, ..]) = (sent.as_bytes(), asked.as_bytes())
-        && one.is_ascii_alphanumeric()
-        && other.is_ascii_alphanumeric()
-        && !one.eq_ignore_ascii_case(other)
-    {
+    if begins_otherwise(sent.as_bytes(), asked.as_bytes()) {
         return false;
+    }
+    if is_plain(sent.as_bytes()) && is_plain(asked.as_bytes()) {
+        return sent.eq_ignore_ascii_case(asked);
     }
     let (sent, asked) = (folded(sent), folded(asked));
     let mut sent = letters(bare(&sent));
@@ -30,10 +28,28 @@ pub(crate) fn is_read_as(sent: &str, asked: &str) -> bool {
     matches!(sent.next(), None | Some('['))
 }
 
+/// Whether two names differ in their first letters, as most names do, so that neither is read as the other. The same for
+/// bytes that are not yet known to be text.
+pub(crate) fn begins_otherwise(sent: &[u8], asked: &[u8]) -> bool {
+    match (sent, asked) {
+        ([one, ..], [other, ..]) => is_letter(*one) && is_letter(*other) && !one.eq_ignore_ascii_case(other),
+        _ => false,
+    }
+}
+
 /// Whether two names are equal without case.
 pub(crate) fn is_same_but_for_case(sent: &str, asked: &str) -> bool {
     let (sent, asked) = (folded(sent), folded(asked));
     sent.eq_ignore_ascii_case(&asked)
+}
+
+/// Whether a name has only bytes that every application reads alike, but for case.
+fn is_plain(name: &[u8]) -> bool {
+    name.iter().all(|byte| is_letter(*byte))
+}
+
+fn is_letter(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-')
 }
 
 fn folded(name: &str) -> Cow<'_, str> {

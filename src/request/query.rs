@@ -2,15 +2,15 @@
 
 use std::borrow::Cow;
 
-use http::HeaderMap;
-use http::header;
-
+use super::name::begins_otherwise;
 use super::name::is_read_as;
 use super::nul;
 use super::percent;
 use super::percent::Escapes;
 use super::unambiguous;
 use super::urlencoded;
+use crate::head::Fields;
+use crate::head::KnownName;
 
 /// Every value of `name` in a query, percent-decoded, `+` as space.
 ///
@@ -27,15 +27,27 @@ pub fn query_is_unambiguous(query: &str, name: &str) -> bool {
 /// Every value of the cookie `name`, over all `Cookie` lines, without quotes around it.
 ///
 /// A value with escapes is yielded as sent and decoded, and a value with a NUL in each of its readings.
-pub fn cookie_values<'r>(headers: &'r HeaderMap, name: &'r str) -> impl Iterator<Item = Cow<'r, str>> {
-    headers
-        .get_all(header::COOKIE)
-        .iter()
-        .flat_map(|line| line.as_bytes().split(|byte| *byte == b';'))
+pub fn cookie_values<'r>(fields: &'r Fields, name: &'r str) -> impl Iterator<Item = Cow<'r, str>> {
+    fields
+        .get_all(KnownName::COOKIE)
+        .flat_map(pieces)
         .filter_map(|cookie| memchr::memchr(b'=', cookie).map(|equals| (&cookie[..equals], &cookie[equals + 1..])))
-        .filter(move |(sent, _)| is_read_as(&percent::text(sent.trim_ascii().into()), name))
+        .map(|(sent, value)| (sent.trim_ascii(), value))
+        .filter(move |(sent, _)| !begins_otherwise(sent, name.as_bytes()))
+        .filter(move |(sent, _)| is_read_as(&percent::text((*sent).into()), name))
         .flat_map(|(_, value)| readings(value.trim_ascii()).into_iter().flatten())
         .flat_map(nul::readings)
+}
+
+/// The parts of a line between semicolons.
+fn pieces(line: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let mut rest = Some(line);
+    std::iter::from_fn(move || {
+        let line = rest?;
+        let end = memchr::memchr(b';', line);
+        rest = end.map(|end| &line[end + 1..]);
+        Some(&line[..end.unwrap_or(line.len())])
+    })
 }
 
 fn readings(value: &[u8]) -> [Option<Cow<'_, str>>; 3] {
@@ -74,14 +86,10 @@ mod tests {
 
     use super::*;
 
-    fn cookies(lines: &[&[u8]]) -> HeaderMap {
-        lines.iter().map(|line| (header::COOKIE, HeaderValue::from_bytes(line).expect("a header value"))).collect()
-    }
-
     #[track_caller]
     fn check(lines: &[&str], expected: &[&str]) {
-        let headers = cookies(&lines.iter().map(|line| line.as_bytes()).collect::<Vec<_>>());
-        assert_eq!(cookie_values(&headers, "id").collect::<Vec<_>>(), expected, "{lines:?}");
+        let fields = lines.iter().map(|line| (KnownName::COOKIE, line)).collect();
+        assert_eq!(cookie_values(&fields, "id").collect::<Vec<_>>(), expected, "{lines:?}");
     }
 
     #[test]
@@ -117,8 +125,8 @@ mod tests {
         #[test]
         fn any_cookie_line_is_read(line in proptest::collection::vec(any::<u8>(), 0..100)) {
             if let Ok(value) = HeaderValue::from_bytes(&line) {
-                let headers = HeaderMap::from_iter([(header::COOKIE, value)]);
-                let _ = cookie_values(&headers, "id").count();
+                let fields = Fields::from_iter([(KnownName::COOKIE, value)]);
+                let _ = cookie_values(&fields, "id").count();
             }
         }
     }

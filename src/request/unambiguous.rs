@@ -1,8 +1,6 @@
 //! Fields that every application reads alike. A limit counts every reading of a field, but a success is credited to a
 //! name only where the field has one reading: otherwise the application may have logged in another user.
 
-use http::HeaderMap;
-use http::header;
 use memchr::memmem;
 use serde_json::Value;
 
@@ -10,6 +8,8 @@ use super::name::is_read_as;
 use super::percent;
 use super::percent::Escapes;
 use super::xml;
+use crate::head::Fields;
+use crate::head::KnownName;
 
 /// The declared format of a body, where every application agrees about it.
 #[derive(Debug)]
@@ -23,9 +23,9 @@ pub(super) enum UnambiguousKind {
 
 impl UnambiguousKind {
     /// `None` when there is no `Content-Type`, or one that applications read differently.
-    pub(super) fn read(headers: &HeaderMap) -> Option<Self> {
-        let mut lines = headers.get_all(header::CONTENT_TYPE).iter();
-        let (line, None) = (lines.next()?.to_str().ok()?, lines.next()) else { return None };
+    pub(super) fn read(fields: &Fields) -> Option<Self> {
+        let line = fields.single(KnownName::CONTENT_TYPE).filter(|line| line.is_ascii())?;
+        let line = str::from_utf8(line).ok()?;
         let (kind, parameters) = line.split_once(';').unwrap_or((line, ""));
         match &kind.trim().to_ascii_lowercase()[..] {
             "application/x-www-form-urlencoded" => Some(Self::Urlencoded),
@@ -129,14 +129,12 @@ const MOST_FIELDS: usize = 500;
 
 #[cfg(test)]
 mod tests {
-    use http::HeaderValue;
     use proptest::prelude::*;
 
     use super::*;
 
     fn kind(content_type: &'static str) -> Option<UnambiguousKind> {
-        let headers = HeaderMap::from_iter([(header::CONTENT_TYPE, HeaderValue::from_static(content_type))]);
-        UnambiguousKind::read(&headers)
+        UnambiguousKind::read(&Fields::from_iter([(KnownName::CONTENT_TYPE, content_type)]))
     }
 
     #[track_caller]

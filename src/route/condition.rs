@@ -2,8 +2,6 @@
 
 use std::fmt;
 
-use http::HeaderName;
-
 use super::host::HostPattern;
 use super::method::InvalidMethod;
 use super::method::MethodSet;
@@ -16,6 +14,7 @@ use super::readings::RequestReadings;
 use super::readings::of_path;
 use super::readings::of_values;
 use crate::glob::Glob;
+use crate::head::FieldName;
 use crate::key::Captures;
 use crate::list::ListId;
 use crate::request::RequestHead;
@@ -31,7 +30,7 @@ pub struct Condition {
     pub path: Option<PathPattern>,
     pub path_regex: Option<PathRegex>,
     /// The header must be there, and one of its lines must match.
-    pub headers: Vec<(HeaderName, Glob)>,
+    pub headers: Vec<(FieldName, Glob)>,
     /// The parameter must be there, and one of its values must match.
     pub queries: Vec<(Box<str>, Glob)>,
     pub cookies: Vec<(Box<str>, Glob)>,
@@ -46,7 +45,7 @@ pub enum Mismatch<'c> {
     PathRegex(&'c PathRegex),
     Host(&'c HostPattern),
     Method(&'c MethodSet),
-    Header(&'c HeaderName, &'c Glob),
+    Header(&'c FieldName, &'c Glob),
     Query(&'c str, &'c Glob),
     Cookie(&'c str, &'c Glob),
     Client,
@@ -85,7 +84,7 @@ impl Condition {
             least = least.min(request.method(methods).ok_or(Mismatch::Method(methods))?);
         }
         for (name, glob) in &self.headers {
-            let fits = header_values(head.headers, name).map(|value| glob.matches(&value));
+            let fits = header_values(head.fields, name).map(|value| glob.matches(&value));
             least = least.min(of_values(fits).ok_or(Mismatch::Header(name, glob))?);
         }
         for (name, glob) in &self.queries {
@@ -93,7 +92,7 @@ impl Condition {
             least = least.min(of_values(fits).ok_or(Mismatch::Query(name, glob))?);
         }
         for (name, glob) in &self.cookies {
-            let fits = cookie_values(head.headers, name).map(|value| glob.matches(&value));
+            let fits = cookie_values(head.fields, name).map(|value| glob.matches(&value));
             least = least.min(of_values(fits).ok_or(Mismatch::Cookie(name, glob))?);
         }
         if !self.client.is_empty() {

@@ -13,6 +13,7 @@ use super::memory::MemoryStore;
 use crate::decision::Batch;
 use crate::decision::Settlement;
 use crate::decision::Verdict;
+use crate::decision::Verdicts;
 use crate::key::Hashers;
 use crate::key::KeyHash;
 use crate::key::KeyHasher;
@@ -73,6 +74,15 @@ impl AnyStore {
         match self {
             Self::Memory(store) => store.handover().tasks(),
             Self::Shared(store) => store.tasks(),
+        }
+    }
+
+    /// Decides a batch that needs no call to another process, and adds the verdicts in its order. `false`: it was not
+    /// decided, and is for [`decide`](Store::decide).
+    pub fn decide_here(&self, batch: &Batch<'_>, verdicts: &mut Verdicts) -> bool {
+        match self {
+            Self::Memory(store) => store.decide_here(batch, verdicts),
+            Self::Shared(_) => batch.charges.is_empty(),
         }
     }
 

@@ -3,7 +3,6 @@
 use std::mem;
 use std::sync::Arc;
 
-use http::Response;
 use smallvec::SmallVec;
 
 use super::error::AttemptError;
@@ -15,6 +14,7 @@ use super::response::UpstreamResponse;
 use super::server::Server;
 use super::server::ServerId;
 use super::servers::Upstream;
+use crate::head::ResponseHead;
 
 #[derive(Debug)]
 pub(super) struct Attempts {
@@ -128,8 +128,8 @@ impl Attempts {
     }
 
     /// The answer of `server`.
-    pub(super) fn succeeded(self, server: &Server, response: Response<UpstreamBody>) -> UpstreamResponse {
-        UpstreamResponse { response, server: Arc::clone(server.name()), previous_attempts: self.previous }
+    pub(super) fn succeeded(self, server: &Server, head: ResponseHead, body: UpstreamBody) -> UpstreamResponse {
+        UpstreamResponse { head, body, server: Arc::clone(server.name()), previous_attempts: self.previous }
     }
 
     /// No server is left.

@@ -8,10 +8,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::Response;
 use http::StatusCode;
-use http::header::CONTENT_LENGTH;
-use http::header::TRANSFER_ENCODING;
 use http_body::Body;
 use http_body::Frame;
 use http_body::SizeHint;
@@ -25,12 +22,15 @@ use super::http2::Http2ResponseBody;
 use super::idle::IdleConnections;
 use super::server::InFlight;
 use super::tunnel::Tunnel;
+use crate::head::KnownName;
+use crate::head::ResponseHead;
 use crate::timer::LazyTimer;
 
 /// The answer of an application. Its connection goes back to the pool when the body has ended.
 #[derive(Debug)]
 pub struct UpstreamResponse {
-    pub response: Response<UpstreamBody>,
+    pub head: ResponseHead,
+    pub body: UpstreamBody,
     /// The server that answered, as written in the configuration.
     pub server: Arc<str>,
     /// The attempts before it.
@@ -59,25 +59,23 @@ pub(super) enum ResponseBody {
 }
 
 impl UpstreamBody {
-    /// The answer as it is forwarded. `Content-Length` is removed where the server sent `Transfer-Encoding` as well.
+    /// The body of an answer. Of the head, `Content-Length` is removed where the server sent `Transfer-Encoding` as well.
     pub(super) fn attach(
-        mut response: Response<ResponseBody>,
+        head: &mut ResponseHead,
+        body: ResponseBody,
         in_flight: InFlight,
         idle: Weak<IdleConnections>,
         timeout: Duration,
-    ) -> Response<Self> {
-        if response.headers_mut().remove(TRANSFER_ENCODING).is_some() {
-            response.headers_mut().remove(CONTENT_LENGTH);
+    ) -> Self {
+        if head.fields.remove(KnownName::TRANSFER_ENCODING) {
+            head.fields.remove(KnownName::CONTENT_LENGTH);
         }
-        let has_switched = response.status() == StatusCode::SWITCHING_PROTOCOLS;
-        response.map(|body| {
-            let is_complete = body.is_complete() && !has_switched;
-            let mut body = Self { body: Some(body), in_flight: Some(in_flight), idle, timeout, waiting_since: None };
-            if is_complete {
-                body.end();
-            }
-            body
-        })
+        let is_complete = body.is_complete() && head.status != StatusCode::SWITCHING_PROTOCOLS;
+        let mut body = Self { body: Some(body), in_flight: Some(in_flight), idle, timeout, waiting_since: None };
+        if is_complete {
+            body.end();
+        }
+        body
     }
 
     /// The connection of a 101. The request counts as in flight until the tunnel is dropped.
@@ -86,6 +84,16 @@ impl UpstreamBody {
             (Some(ResponseBody::Http1(body)), Some(in_flight)) => Some(body.into_tunnel(in_flight)),
             _ => None,
         }
+    }
+
+    /// Writes the whole body, if all of it was read already and it has this length.
+    pub fn write_whole(&mut self, out: &mut Vec<u8>, length: u64) -> bool {
+        let Some(ResponseBody::Http1(body)) = &mut self.body else { return false };
+        let is_written = body.write_whole(out, length);
+        if is_written {
+            self.end();
+        }
+        is_written
     }
 
     fn end(&mut self) {

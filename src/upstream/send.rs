@@ -5,10 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http::Method;
-use http::Request;
-use http::Response;
 use http::StatusCode;
-use http::header::UPGRADE;
 use http_body::Body;
 
 use super::attempts::Attempts;
@@ -20,6 +17,7 @@ use super::error::ForwardError;
 use super::http1::Http1Connection;
 use super::http1::RequestWriter;
 use super::informational::OnInformational;
+use super::outgoing::OutgoingRequest;
 use super::pool::Pool;
 use super::protocol::Protocol;
 use super::replay::ReplayBody;
@@ -29,6 +27,8 @@ use super::response::UpstreamResponse;
 use super::server::Server;
 use super::servers::Upstream;
 use super::settings::Settings;
+use crate::head::KnownName;
+use crate::head::ResponseHead;
 
 impl Pool {
     /// Sends a request to one of the servers. The target is in origin form, and every header is as the application is to
@@ -39,77 +39,71 @@ impl Pool {
     /// once. GET, HEAD and OPTIONS without a body are sent once more when a connection ended before any byte of an
     /// answer. A request that an HTTP/2 server refused unprocessed is sent again, unless more of its body was sent than
     /// the body keeps.
-    pub fn send<B>(
+    pub async fn send<B>(
         &self,
         upstream: &Arc<Upstream>,
-        mut request: Request<B>,
+        mut request: OutgoingRequest<'_, B>,
         client: IpAddr,
-        mut on_informational: impl FnMut(Response<()>) + Send,
-    ) -> impl Future<Output = Result<UpstreamResponse, ForwardError>>
+        mut on_informational: impl FnMut(ResponseHead) + Send,
+    ) -> Result<UpstreamResponse, ForwardError>
     where
         B: Body<Data = Bytes, Error: Into<BoxError>> + ReplayBody + Default + Send + Unpin + std::fmt::Debug + 'static,
     {
-        // Outside of the future: inside, it would have room for the request twice.
-        let may_switch = request.headers().contains_key(UPGRADE);
+        let may_switch = request.head.fields.has(KnownName::UPGRADE);
         let may_repeat = is_repeatable(&request);
-        async move {
-            let settings = &upstream.settings;
-            let timeouts = &settings.timeouts;
-            let mut attempts = Attempts::new(may_repeat);
-            let mut sending = None;
-            while let Some(server) = upstream.pick(&attempts.tried, client) {
-                let server = &server;
-                attempts.begin();
-                let in_flight = server.begin_request();
-                let is_shared = server.speaks_http2 && !may_switch;
-                let kept = if attempts.may_reuse && !is_shared { self.idle.take(server.id) } else { None };
-                let is_new = !is_shared && kept.is_none();
-                let on_informational = &mut on_informational;
-                let answered = match kept {
-                    Some(link) => {
-                        link.exchange(&mut request, &mut sending, timeouts.response, settings.heads, on_informational)
-                            .await
+        let settings = &upstream.settings;
+        let timeouts = &settings.timeouts;
+        let mut attempts = Attempts::new(may_repeat);
+        let mut sending = None;
+        while let Some(server) = upstream.pick(&attempts.tried, client) {
+            let server = &server;
+            attempts.begin();
+            let in_flight = server.begin_request();
+            let is_shared = server.speaks_http2 && !may_switch;
+            let kept = if attempts.may_reuse && !is_shared { self.idle.take(server.id) } else { None };
+            let is_new = !is_shared && kept.is_none();
+            let on_informational = &mut on_informational;
+            let answered = match kept {
+                Some(link) => {
+                    link.exchange(&mut request, &mut sending, timeouts.response, settings.heads, on_informational).await
+                }
+                // On the heap: these are seldom, and would take room in every request's future.
+                None if is_shared => Box::pin(self.over_http2(server, &mut request, settings, on_informational)).await,
+                None => {
+                    let sending = &mut sending;
+                    Box::pin(self.over_new_http1(server, &mut request, sending, settings, on_informational)).await
+                }
+            };
+            match answered {
+                Ok((head, _)) if head.status == StatusCode::SWITCHING_PROTOCOLS && !may_switch => {
+                    return Err(attempts.give_up(server, FailureCause::UnexpectedUpgrade, true));
+                }
+                Ok((mut head, body)) => {
+                    server.note_answered();
+                    let idle = Arc::downgrade(&self.idle);
+                    let body = UpstreamBody::attach(&mut head, body, in_flight, idle, timeouts.response);
+                    return Ok(attempts.succeeded(server, head, body));
+                }
+                Err(error) => {
+                    if matches!(error, AttemptError::Disconnected(_)) {
+                        // The request is written from its beginning.
+                        sending = None;
                     }
-                    // On the heap: these are seldom, and would take room in every request's future.
-                    None if is_shared => {
-                        Box::pin(self.over_http2(server, &mut request, settings, on_informational)).await
-                    }
-                    None => {
-                        let sending = &mut sending;
-                        Box::pin(self.over_new_http1(server, &mut request, sending, settings, on_informational)).await
-                    }
-                };
-                match answered {
-                    Ok(response) if response.status() == StatusCode::SWITCHING_PROTOCOLS && !may_switch => {
-                        return Err(attempts.give_up(server, FailureCause::UnexpectedUpgrade, true));
-                    }
-                    Ok(response) => {
-                        server.note_answered();
-                        let response =
-                            UpstreamBody::attach(response, in_flight, Arc::downgrade(&self.idle), timeouts.response);
-                        return Ok(attempts.succeeded(server, response));
-                    }
-                    Err(error) => {
-                        if matches!(error, AttemptError::Disconnected(_)) {
-                            // The request is written from its beginning.
-                            sending = None;
-                        }
-                        attempts.failed(error, upstream, server, is_new)?;
-                    }
+                    attempts.failed(error, upstream, server, is_new)?;
                 }
             }
-            Err(attempts.exhausted())
         }
+        Err(attempts.exhausted())
     }
 
     async fn over_new_http1<B>(
         &self,
         server: &Arc<Server>,
-        request: &mut Request<B>,
+        request: &mut OutgoingRequest<'_, B>,
         sending: &mut Option<RequestWriter>,
         settings: &Settings,
         on_informational: OnInformational<'_>,
-    ) -> Result<Response<ResponseBody>, AttemptError>
+    ) -> Result<(ResponseHead, ResponseBody), AttemptError>
     where
         B: Body<Data = Bytes, Error: Into<BoxError>> + Default + Send + Unpin + 'static,
     {
@@ -123,10 +117,10 @@ impl Pool {
     async fn over_http2<B>(
         &self,
         server: &Arc<Server>,
-        request: &mut Request<B>,
+        request: &mut OutgoingRequest<'_, B>,
         settings: &Settings,
         on_informational: OnInformational<'_>,
-    ) -> Result<Response<ResponseBody>, AttemptError>
+    ) -> Result<(ResponseHead, ResponseBody), AttemptError>
     where
         B: Body<Data = Bytes, Error: Into<BoxError>> + ReplayBody + Default + Send + Unpin + 'static,
     {
@@ -134,12 +128,12 @@ impl Pool {
             Some(stream) => stream,
             None => self.http2.stream(server, settings).await.map_err(AttemptError::NotConnected)?,
         };
-        let response = stream.exchange(request, settings.timeouts.response, on_informational).await?;
-        Ok(response.map(|incoming| ResponseBody::Http2(Box::new(incoming))))
+        let (head, body) = stream.exchange(request, settings.timeouts.response, on_informational).await?;
+        Ok((head, ResponseBody::Http2(Box::new(body))))
     }
 }
 
 /// Whether a request may reach an application twice without harm.
-fn is_repeatable<B: Body>(request: &Request<B>) -> bool {
-    matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS) && request.body().is_end_stream()
+fn is_repeatable<B: Body>(request: &OutgoingRequest<'_, B>) -> bool {
+    matches!(request.head.method, Method::GET | Method::HEAD | Method::OPTIONS) && request.body.is_end_stream()
 }

@@ -1,10 +1,13 @@
 //! A server's socket, with or without TLS.
 
+use std::future::poll_fn;
 use std::io;
 use std::io::IoSlice;
 use std::pin::Pin;
+use std::pin::pin;
 use std::task::Context;
 use std::task::Poll;
+use std::task::Waker;
 
 use hyper_util::client::legacy::connect::Connected;
 use hyper_util::client::legacy::connect::Connection;
@@ -13,7 +16,10 @@ use tokio::io::AsyncWrite;
 use tokio::io::ReadBuf;
 use tokio::io::ReadHalf;
 use tokio::net::TcpStream;
+use tokio::task::coop::unconstrained;
 use tokio_rustls::client::TlsStream;
+
+use crate::coalesce::poll_write_coalesced;
 
 #[derive(Debug)]
 pub(super) enum ServerStream {
@@ -21,6 +27,20 @@ pub(super) enum ServerStream {
     Tls(Box<TlsStream<TcpStream>>),
     /// Only for reading: another task writes.
     Reading(Box<ReadHalf<Self>>),
+}
+
+impl ServerStream {
+    /// Whether the server, as far as is known, has sent nothing more and has not closed.
+    pub(super) fn is_silent(&mut self) -> bool {
+        let mut byte = [0];
+        if let Self::Plain(stream) = self {
+            // This asks the kernel only if it has reported something.
+            return stream.try_read(&mut byte).is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock);
+        }
+        let read = poll_fn(|cx| Pin::new(&mut *self).poll_read(cx, &mut ReadBuf::new(&mut byte)));
+        // Unconstrained: a task without budget would be told that no bytes have arrived.
+        pin!(unconstrained(read)).poll(&mut Context::from_waker(Waker::noop())).is_pending()
+    }
 }
 
 impl AsyncRead for ServerStream {
@@ -48,7 +68,7 @@ impl AsyncWrite for ServerStream {
         slices: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         match self.get_mut() {
-            Self::Plain(stream) => Pin::new(stream).poll_write_vectored(cx, slices),
+            Self::Plain(stream) => poll_write_coalesced(Pin::new(stream), cx, slices),
             Self::Tls(stream) => Pin::new(stream).poll_write_vectored(cx, slices),
             Self::Reading(_) => Poll::Ready(Err(io::ErrorKind::Unsupported.into())),
         }

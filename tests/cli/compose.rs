@@ -92,6 +92,7 @@ fn the_image_is_built_from_what_is_sent_and_run_by_nobody_in_particular() {
     let image = image();
     assert_eq!(image.user.as_deref(), Some("65532:65532"), "Kubernetes wants a number");
     assert_eq!(image.entrypoint, ["portcullis"]);
+    assert!(image.build.contains("if [ \"$PROFILE\" = dist ]; then install -D \"$(scripts/build-release)\""));
     assert!(image.build.contains("cargo install --locked --path . --profile \"$PROFILE\""));
     assert_eq!(image.labels["version"], env!("CARGO_PKG_VERSION"));
     assert_eq!(image.labels["description"], env!("CARGO_PKG_DESCRIPTION"));

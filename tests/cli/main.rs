@@ -1,6 +1,7 @@
 //! The real binary: commands, output, exit codes.
 
 mod bans;
+mod build_release;
 mod check;
 mod command;
 mod compose;

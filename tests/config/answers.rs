@@ -4,11 +4,10 @@ use std::path::Path;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use http::HeaderMap;
-use http::HeaderValue;
 use http::StatusCode;
 use portcullis::client::Prefix;
 use portcullis::config::Settings;
+use portcullis::head::Name;
 use portcullis::limit::Action;
 use portcullis::limit::ChannelId;
 use portcullis::limit::Count;
@@ -35,12 +34,9 @@ fn route<'s>(settings: &'s Settings, name: &str) -> &'s Route {
 #[test]
 fn an_outcome_says_what_answers_mean() {
     let settings = load();
-    let of = |name: &str, status, lines: &[(&'static str, &'static str)]| {
-        let headers: HeaderMap = lines
-            .iter()
-            .map(|(name, value)| (name.parse().expect("a name"), HeaderValue::from_static(value)))
-            .collect();
-        route(&settings, name).outcome.as_ref().expect("an outcome").of_head(status, &headers)
+    let of = |name: &str, status, lines: &[(&str, &str)]| {
+        let fields = lines.iter().map(|(name, value)| (Name::of(name), *value)).collect();
+        route(&settings, name).outcome.as_ref().expect("an outcome").of_head(status, &fields)
     };
     assert_eq!(of("device", StatusCode::FORBIDDEN, &[]), Some(Outcome::Failure));
     assert_eq!(of("device", StatusCode::OK, &[]), Some(Outcome::Success));

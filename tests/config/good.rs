@@ -137,7 +137,7 @@ fn a_denial_looks_as_it_is_told_to() {
     assert_eq!(own.status, Some(StatusCode::SERVICE_UNAVAILABLE));
     let Some(DenyBody::Verbatim { content_type, content }) = &own.body else { panic!("a body") };
     assert_eq!((content_type.to_str().ok(), &content[..]), (Some("application/json"), &br#"{"slow": "down"}"#[..]));
-    assert_eq!(own.headers[0].0, "x-denied-by");
+    assert_eq!(own.headers[0].0.as_str(), "x-denied-by");
     assert_eq!(limit(&settings, "plain").then, Then::default());
     assert_eq!(limit(&settings, "braces").then, Then::default());
     let route = settings.policy.routes.routes[0].deny_response.as_ref().expect("the route's own");

@@ -179,7 +179,7 @@ fn watchful() -> World {
     world.route_where("query", Condition { queries, ..Condition::default() }, vec![by("query")]);
     let cookies = vec![("who".into(), Glob::new("a?"))];
     world.route_where("cookie", Condition { cookies, ..Condition::default() }, vec![by("cookie")]);
-    let headers = vec![(http::HeaderName::from_static("x-k"), Glob::new("*1"))];
+    let headers = vec![("x-k".parse().unwrap(), Glob::new("*1"))];
     world.route_where("header", Condition { headers, ..Condition::default() }, vec![by("header")]);
     world.route("/{id}", vec![limit("captured", "path.id", "9/hour")]);
     world.route("/*", vec![by("rest")]);

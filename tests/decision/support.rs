@@ -9,9 +9,7 @@ use std::task::Poll;
 use std::task::Waker;
 use std::time::Duration;
 
-use http::Request;
 use http::StatusCode;
-use http::request::Parts;
 use portcullis::client::ClientIp;
 use portcullis::clock::Clock;
 use portcullis::clock::ManualClock;
@@ -22,6 +20,7 @@ use portcullis::decision::LimitReport;
 use portcullis::decision::Penalty;
 use portcullis::decision::PendingOutcome;
 use portcullis::decision::Policy;
+use portcullis::decision::RateReport;
 use portcullis::decision::Settlement;
 use portcullis::decision::device::DeviceKeys;
 use portcullis::decision::enter;
@@ -29,6 +28,8 @@ use portcullis::decision::explain::Explanation;
 use portcullis::decision::explain::explain;
 use portcullis::decision::policy::Access;
 use portcullis::decision::policy::PolicyList;
+use portcullis::head;
+use portcullis::head::FieldName;
 use portcullis::key::KeyHash;
 use portcullis::key::KeyHasher;
 use portcullis::key::KeyPart;
@@ -79,6 +80,8 @@ pub(crate) struct Told {
     pub(crate) upstream: Option<UpstreamId>,
     pub(crate) status: Option<StatusCode>,
     pub(crate) reports: Vec<LimitReport>,
+    /// The rate whose state is shown.
+    pub(crate) closest: Option<RateReport>,
     pub(crate) slots: Vec<KeyHash>,
     pub(crate) charges: usize,
     /// What the store was asked to charge.
@@ -93,7 +96,7 @@ pub(crate) struct Told {
 
 /// A request to be asked about.
 pub(crate) struct Ask {
-    parts: Parts,
+    head: head::RequestHead,
     from: IpAddr,
     body: String,
     whole: bool,
@@ -155,13 +158,13 @@ pub(crate) fn with_status(status: u16) -> Response {
 pub(crate) fn ask(request: &str) -> Ask {
     let mut lines = request.lines().map(str::trim);
     let (method, target) = lines.next().unwrap().split_once(' ').unwrap();
-    let mut builder = Request::builder().method(method).uri(target);
+    let mut head = head::RequestHead::to(method.parse().unwrap(), target).unwrap();
     for line in lines {
         let (name, value) = line.split_once(':').unwrap();
-        builder = builder.header(name, value.trim());
+        head.fields.append(&name.parse::<FieldName>().unwrap(), value.trim().as_bytes());
     }
-    let (parts, ()) = builder.body(()).unwrap().into_parts();
-    Ask { parts, from: [192, 0, 2, 1].into(), body: String::new(), whole: true }
+    head.set_host("www.example.com");
+    Ask { head, from: [192, 0, 2, 1].into(), body: String::new(), whole: true }
 }
 
 /// A form sent to a path by POST.
@@ -184,14 +187,14 @@ impl Ask {
     }
 
     fn head(&self) -> RequestHead<'_> {
-        RequestHead::read(&self.parts, "www.example.com", ClientIp::new(self.from))
+        RequestHead::read(&self.head, ClientIp::new(self.from))
     }
 
     fn fields(&self) -> BodyFields {
         if self.body.is_empty() {
             BodyFields::none()
         } else {
-            BodyFields::read(&self.parts.headers, &self.body.clone().into(), self.whole, 65536)
+            BodyFields::read(&self.head.fields, &self.body.clone().into(), self.whole, 65536)
         }
     }
 }
@@ -308,7 +311,8 @@ impl World {
                 route: pass.route.map(|id| self.policy.routes.get(id).name.to_string()),
                 upstream: Some(pass.upstream),
                 status: None,
-                reports: pass.report.limits,
+                reports: pass.report.limits.into_vec(),
+                closest: pass.report.closest,
                 slots: pass.slots.into_vec(),
                 charges,
                 charged: keys,
@@ -332,7 +336,8 @@ impl World {
                     route: denial.route.map(|id| self.policy.routes.get(id).name.to_string()),
                     upstream: None,
                     status: denial.response.status,
-                    reports: denial.report.limits,
+                    reports: denial.report.limits.into_vec(),
+                    closest: denial.report.closest,
                     slots: denial.slots.into_vec(),
                     charges,
                     charged: keys,

@@ -15,6 +15,7 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("cargo ", "builds or measures for minutes; the tests that it names are run by themselves"),
     ("./tests/run", "runs this test"),
     (".ci/run", "runs this test"),
+    ("scripts/build-release", "builds twice; tests/cli/build_release.rs runs it with stand-ins for the tools"),
     ("packaging/deb", "builds for minutes; tests/packages/debian.rs runs it"),
     ("apt-get ", "changes this machine; tests/packages/debian.rs installs the package in a container"),
     ("journalctl ", "needs a service manager"),

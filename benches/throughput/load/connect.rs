@@ -69,7 +69,7 @@ fn client_config(load: &Load) -> ClientConfig {
     let builder = builder.with_protocol_versions(&[&rustls::version::TLS13]).expect("a suite of this version");
     let mut config = builder.with_root_certificates(roots).with_no_client_auth();
     config.resumption = Resumption::disabled();
-    let protocol = if load.job.over == Over::Http2 { "h2" } else { "http/1.1" };
+    let protocol = if matches!(load.job.over, Over::Http2(_)) { "h2" } else { "http/1.1" };
     config.alpn_protocols = vec![protocol.into()];
     config
 }

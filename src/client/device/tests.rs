@@ -17,8 +17,8 @@ fn key_ring(secret: u8) -> KeyRing {
     KeyRing::new(KeySeed { made: NOW, secret: [secret; 32] })
 }
 
-fn headers(lines: &[String]) -> HeaderMap {
-    lines.iter().map(|line| (COOKIE, HeaderValue::from_str(line).expect("a header value"))).collect()
+fn cookies(lines: &[String]) -> Fields {
+    lines.iter().map(|line| (KnownName::COOKIE, line)).collect()
 }
 
 fn pair(issued: &IssuedCookie) -> String {
@@ -26,7 +26,7 @@ fn pair(issued: &IssuedCookie) -> String {
 }
 
 fn found(ring: &KeyRing, now: Timestamp, subject: DeviceOwner<'_>, lines: &[String]) -> Option<DeviceId> {
-    DeviceCookies::read(&headers(lines)).find(ring, now, subject)
+    DeviceCookies::read(&cookies(lines)).find(ring, now, subject)
 }
 
 #[test]
@@ -131,8 +131,8 @@ proptest! {
     fn any_line_is_read(line in prop::collection::vec(any::<u8>(), 0..200)) {
         let line = [COOKIE_PREFIX.as_bytes(), &line].concat();
         if let Ok(value) = HeaderValue::from_bytes(&line) {
-            let headers = HeaderMap::from_iter([(COOKIE, value)]);
-            prop_assert!(DeviceCookies::read(&headers).find(&key_ring(1), NOW, ALICE).is_none());
+            let fields = Fields::from_iter([(KnownName::COOKIE, value)]);
+            prop_assert!(DeviceCookies::read(&fields).find(&key_ring(1), NOW, ALICE).is_none());
         }
     }
 }

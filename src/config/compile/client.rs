@@ -1,6 +1,5 @@
 //! The `client_ip` section.
 
-use http::HeaderName;
 use ipnet::IpNet;
 
 use super::compiler::Compiler;
@@ -63,7 +62,7 @@ impl Compiler {
             "forwarded" => Some(ForwardingHeader::Forwarded),
             _ if self.refuse_glob(name, "the name of a header", "name one, such as `cf-connecting-ip`") => None,
             single => {
-                let Ok(header) = HeaderName::from_bytes(single.as_bytes()) else {
+                let Ok(header) = single.parse() else {
                     let message = format!("`{}` is not a header name", name.value);
                     let help =
                         "write `x-forwarded-for`, `forwarded`, or a header of one address such as `cf-connecting-ip`";

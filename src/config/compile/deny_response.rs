@@ -1,9 +1,7 @@
 //! Deny responses.
 
 use bytes::Bytes;
-use http::HeaderName;
 use http::HeaderValue;
-use http::header;
 
 use super::compiler::Compiler;
 use super::files::NamedFile;
@@ -12,6 +10,8 @@ use crate::config::raw::Field;
 use crate::config::raw::Spanned;
 use crate::config::raw::Text;
 use crate::config::raw::then::Status;
+use crate::head::FieldName;
+use crate::head::KnownName;
 use crate::limit::DenyResponse;
 use crate::limit::action::DenyBody;
 
@@ -42,34 +42,34 @@ impl Compiler {
         }
         let body = self.body(response, &headers);
         // The content type is kept with the body.
-        let headers = headers.into_iter().filter(|(name, _)| body.is_none() || name != header::CONTENT_TYPE).collect();
+        let headers = headers.into_iter().filter(|(name, _)| body.is_none() || !is_content_type(name)).collect();
         DenyResponse { status: status.map(|status| status.value.0), body, headers, redirect }
     }
 
-    fn body(&mut self, response: &raw::then::DenyResponse, headers: &[(HeaderName, HeaderValue)]) -> Option<DenyBody> {
+    fn body(&mut self, response: &raw::then::DenyResponse, headers: &[(FieldName, HeaderValue)]) -> Option<DenyBody> {
         if let Some(file) = response.body_file.get() {
             let NamedFile { content, .. } = self.file(file, "page")?;
             return Some(DenyBody::Page(Bytes::from(content)));
         }
         let body = response.body.get()?;
-        let given = headers.iter().find(|(name, _)| name == header::CONTENT_TYPE).map(|(_, value)| value.clone());
+        let given = headers.iter().find(|(name, _)| is_content_type(name)).map(|(_, value)| value.clone());
         let content_type = given.unwrap_or_else(|| HeaderValue::from_static(guessed_type(&body.value)));
         Some(DenyBody::Verbatim { content_type, content: Bytes::from(body.value.clone()) })
     }
 
-    fn response_headers(&mut self, response: &raw::then::DenyResponse) -> Vec<(HeaderName, HeaderValue)> {
+    fn response_headers(&mut self, response: &raw::then::DenyResponse) -> Vec<(FieldName, HeaderValue)> {
         let Some(named) = response.headers.get() else { return Vec::new() };
-        let mut headers: Vec<(HeaderName, HeaderValue)> = Vec::new();
+        let mut headers: Vec<(FieldName, HeaderValue)> = Vec::new();
         for (name, value) in &named.entries {
             if self.refuse_glob(name, "the name of a header", "write the whole name, such as `x-denied-by`") {
                 continue;
             }
-            let Ok(header) = HeaderName::from_bytes(name.value.as_bytes()) else {
+            let Ok(header) = name.value.parse::<FieldName>() else {
                 let help = "header names are letters, digits and dashes: `x-denied-by`";
                 self.mistakes.report(name.at, format!("`{}` is not a header name", name.value), help);
                 continue;
             };
-            if SET_BY_GATEWAY.contains(&header) {
+            if SET_BY_GATEWAY.iter().any(|known| header == (*known).into()) {
                 let help = "remove it: portcullis writes this header itself";
                 self.mistakes.report(name.at, format!("`{}` cannot be set here", name.value), help);
                 continue;
@@ -104,6 +104,10 @@ impl Compiler {
     }
 }
 
+fn is_content_type(name: &FieldName) -> bool {
+    *name == KnownName::CONTENT_TYPE.into()
+}
+
 /// The content type of an inline body without a `content-type` header.
 fn guessed_type(body: &str) -> &'static str {
     let is_json = || serde_json::from_str::<serde::de::IgnoredAny>(body).is_ok();
@@ -115,15 +119,15 @@ fn guessed_type(body: &str) -> &'static str {
 }
 
 /// Headers for framing, caching and `Retry-After`, which the gateway sets itself.
-const SET_BY_GATEWAY: &[HeaderName] = &[
-    header::CONNECTION,
-    header::CONTENT_LENGTH,
-    header::TRANSFER_ENCODING,
-    header::UPGRADE,
-    header::TRAILER,
-    header::TE,
-    header::RETRY_AFTER,
-    header::CACHE_CONTROL,
+const SET_BY_GATEWAY: &[KnownName] = &[
+    KnownName::CONNECTION,
+    KnownName::CONTENT_LENGTH,
+    KnownName::TRANSFER_ENCODING,
+    KnownName::UPGRADE,
+    KnownName::TRAILER,
+    KnownName::TE,
+    KnownName::RETRY_AFTER,
+    KnownName::CACHE_CONTROL,
 ];
 
 #[cfg(test)]

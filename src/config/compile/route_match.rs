@@ -1,7 +1,5 @@
 //! The `match` of a route.
 
-use http::HeaderName;
-
 use super::compiler::Compiler;
 use super::default_names::entries;
 use super::lists::ListUse;
@@ -13,6 +11,7 @@ use crate::config::raw::forms::OneOrList;
 use crate::config::raw::route::Conditions;
 use crate::config::raw::route::Match;
 use crate::glob::Glob;
+use crate::head::FieldName;
 use crate::route::Case;
 use crate::route::Condition;
 use crate::route::MethodSet;
@@ -60,13 +59,13 @@ impl Compiler {
         parsed.into_iter().collect()
     }
 
-    pub(super) fn header_globs(&mut self, field: &Field<MapOf<Text>>) -> Vec<(HeaderName, Glob)> {
+    pub(super) fn header_globs(&mut self, field: &Field<MapOf<Text>>) -> Vec<(FieldName, Glob)> {
         let mut result = Vec::new();
         for (name, glob) in entries(field) {
             if self.refuse_glob(name, "the name of a header", VALUES_ARE_GLOBS) {
                 continue;
             }
-            let Ok(header) = HeaderName::from_bytes(name.value.as_bytes()) else {
+            let Ok(header) = name.value.parse() else {
                 let help = "header names are letters, digits and dashes: `x-api-key`";
                 self.mistakes.report(name.at, format!("`{}` is not a header name", name.value), help);
                 continue;

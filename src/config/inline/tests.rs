@@ -5,6 +5,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::client::ClientIp;
 use crate::config::Settings;
+use crate::head;
 use crate::limit::LimitId;
 use crate::limit::Rule;
 use crate::list::Membership;
@@ -124,8 +125,9 @@ proptest! {
 
 /// The rates of all limits that hold for a request.
 fn holding(settings: &Settings, method: &str, path: &str) -> Vec<String> {
-    let (parts, ()) = http::Request::builder().method(method).uri(path).body(()).expect("a request").into_parts();
-    let head = RequestHead::read(&parts, "localhost", ClientIp::new(Ipv4Addr::LOCALHOST.into()));
+    let mut sent = head::RequestHead::to(method.parse().expect("a method"), path).expect("a path");
+    sent.set_host("localhost");
+    let head = RequestHead::read(&sent, ClientIp::new(Ipv4Addr::LOCALHOST.into()));
     let mut readings = RequestReadings::new(&head, BodyMethods::Known(&[]), &|_| Membership::None);
     let routes = &settings.policy.routes;
     let on_routes = routes.walk(&mut readings).collected.into_iter().flat_map(|id| routes.get(id).limits.clone());

@@ -1,5 +1,7 @@
 //! Explains the first two steps of the decision.
 
+use std::ops::ControlFlow;
+
 use super::AccessExplanation;
 use super::Explanation;
 use super::ListExplanation;
@@ -39,9 +41,12 @@ pub fn explain(
     let name = |list: ListId| policy.list(list).list.name.to_string();
     let answers = AnswerRules::of(policy, walk);
     let (lists, limits, known_clients) = with_source(policy, head, fields, walk, |source| {
-        let limits = policy.applicable(&walk.collected).into_iter();
-        let limits = limits.map(|limit| explain_limit(policy, limit, source, asked, answers.are_read()));
-        (lists(policy, source), limits.collect(), answers.known_clients(source))
+        let mut limits = Vec::new();
+        let _: ControlFlow<()> = policy.each_applicable(&walk.collected, |limit| {
+            limits.push(explain_limit(policy, limit, source, asked, answers.are_read()));
+            ControlFlow::Continue(())
+        });
+        (lists(policy, source), limits, answers.known_clients(source))
     });
     let route = entry.route().map(|route| policy.routes.get(route));
     Explanation {
@@ -89,11 +94,10 @@ fn lists(policy: &Policy, source: &Source<'_>) -> Vec<ListExplanation> {
 
 fn routes(entry: &RoutedRequest<'_, '_>, fields: &BodyFields) -> Vec<RouteExplanation> {
     let RoutedRequest { policy, head, walk, .. } = entry;
-    let nothing = BodyFields::none();
-    let source = Source { head, fields: &nothing, routes: &[], captures: &[], device: None };
+    let source = Source { head, fields: BodyFields::NONE, routes: &[], captures: &[], device: None };
     let membership = |list| policy.membership(list, &source);
     let bars = |lists: &Vec<ListId>| {
-        with_source(policy, head, &nothing, walk, |source| policy.holding(lists, source).is_none())
+        with_source(policy, head, BodyFields::NONE, walk, |source| policy.holding(lists, source).is_none())
     };
     with_body_methods(head, fields, |methods| {
         let mut readings = RequestReadings::new(head, methods, &membership);

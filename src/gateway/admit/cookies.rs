@@ -1,23 +1,23 @@
 //! Takes the gateway's own cookies out of a request, before rules and applications read it.
 
-use http::HeaderMap;
-use http::HeaderValue;
-use http::header::COOKIE;
 use memchr::memmem;
 use smallvec::SmallVec;
 
+use crate::head::Fields;
+use crate::head::KnownName;
+
 /// Removes every cookie of this name, and returns the values of the first few.
-pub fn take(headers: &mut HeaderMap, name: &str) -> SmallVec<[Box<str>; 1]> {
+pub fn take(fields: &mut Fields, name: &str) -> SmallVec<[Box<str>; 1]> {
     let mut taken = SmallVec::new();
-    let may_be_there = |value: &HeaderValue| memmem::find(value.as_bytes(), name.as_bytes()).is_some();
-    if !headers.get_all(COOKIE).iter().any(may_be_there) {
+    let may_be_there = |value: &[u8]| memmem::find(value, name.as_bytes()).is_some();
+    if !fields.get_all(KnownName::COOKIE).any(may_be_there) {
         return taken;
     }
-    let lines: SmallVec<[HeaderValue; 2]> = headers.get_all(COOKIE).iter().cloned().collect();
-    headers.remove(COOKIE);
+    let lines: SmallVec<[Vec<u8>; 2]> = fields.get_all(KnownName::COOKIE).map(<[u8]>::to_vec).collect();
+    fields.remove(KnownName::COOKIE);
     for line in lines {
         let mut kept = Vec::with_capacity(line.len());
-        for pair in line.as_bytes().split(|byte| *byte == b';').map(<[u8]>::trim_ascii) {
+        for pair in line.split(|byte| *byte == b';').map(<[u8]>::trim_ascii) {
             match value_of(pair, name) {
                 Some(value) => {
                     if let Ok(value) = str::from_utf8(value)
@@ -35,10 +35,8 @@ pub fn take(headers: &mut HeaderMap, name: &str) -> SmallVec<[Box<str>; 1]> {
                 }
             }
         }
-        if !kept.is_empty()
-            && let Ok(kept) = HeaderValue::try_from(kept)
-        {
-            headers.append(COOKIE, kept);
+        if !kept.is_empty() {
+            fields.append(KnownName::COOKIE, &kept);
         }
     }
     taken
@@ -63,13 +61,13 @@ mod tests {
 
     #[track_caller]
     fn check(lines: &[&'static str], taken: &[&str], left: &[&str]) {
-        let mut headers = HeaderMap::new();
+        let mut fields = Fields::default();
         for line in lines {
-            headers.append(COOKIE, HeaderValue::from_static(line));
+            fields.append(KnownName::COOKIE, line.as_bytes());
         }
-        let found = take(&mut headers, "ours");
+        let found = take(&mut fields, "ours");
         assert_eq!(found.iter().map(|value| &**value).collect::<Vec<_>>(), taken);
-        let rest: Vec<_> = headers.get_all(COOKIE).iter().collect();
+        let rest: Vec<_> = fields.get_all(KnownName::COOKIE).map(|line| str::from_utf8(line).unwrap()).collect();
         assert_eq!(rest, left);
     }
 
@@ -99,10 +97,10 @@ mod tests {
             let pairs = |line: &str| -> Vec<String> {
                 line.split(';').map(|pair| pair.trim().to_owned()).filter(|pair| !pair.is_empty()).collect()
             };
-            let mut headers = HeaderMap::new();
-            headers.insert(COOKIE, line.parse().expect("a value"));
-            let taken = take(&mut headers, "ours");
-            let left = headers.get(COOKIE).map_or(Vec::new(), |line| pairs(line.to_str().expect("text")));
+            let mut fields = Fields::default();
+            fields.append(KnownName::COOKIE, line.as_bytes());
+            let taken = take(&mut fields, "ours");
+            let left = fields.get(KnownName::COOKIE).map_or(Vec::new(), |line| pairs(str::from_utf8(line).expect("text")));
             let is_ours = |pair: &String| value_of(pair.as_bytes(), "ours").is_some();
             let (ours, others): (Vec<String>, Vec<String>) = pairs(&line).into_iter().partition(is_ours);
             prop_assert_eq!(left, others);

@@ -5,20 +5,15 @@ use std::net::Ipv4Addr;
 use std::net::Ipv6Addr;
 use std::net::SocketAddr;
 
-use http::HeaderMap;
-use http::HeaderValue;
 use http::Method;
 use http::StatusCode;
-use http::Uri;
 use http::Version;
-use http::header::CONTENT_LENGTH;
-use http::header::EXPECT;
-use http::header::HOST;
-use http::header::TRANSFER_ENCODING;
-use http::request::Parts;
-use http::uri::Scheme;
 
 use crate::gateway::settings::GatewaySettings;
+use crate::head::Fields;
+use crate::head::KnownName;
+use crate::head::RequestHead;
+use crate::head::Scheme;
 use crate::listen::Connection;
 use crate::listen::tls::TlsInfo;
 use crate::request::CanonicalHost;
@@ -75,114 +70,77 @@ impl BadRequest {
     }
 }
 
-/// Refuses a request that is ambiguous, is for another connection, or has too long a body. `host` is set as soon as
-/// there is exactly one. `length` is the length of the body, as far as it is known.
+/// Refuses a request that is ambiguous, is for another connection, or has too long a body. The host of the head is set as
+/// soon as there is exactly one. `length` is the length of the body, as far as it is known.
 pub fn admit(
-    parts: &mut Parts,
-    host: &mut Option<HeaderValue>,
+    head: &mut RequestHead,
     connection: &Connection,
     settings: &GatewaySettings,
     length: u64,
 ) -> Result<(), BadRequest> {
-    if parts.headers.len() > connection.max_headers {
+    if head.fields.len() > connection.max_headers {
         return Err(BadRequest::TooManyFields);
     }
-    let host = host.insert(check(parts, connection.local)?);
-    check_direction(host, connection.tls_info())?;
+    check(head, connection.local)?;
+    check_direction(|| head.host(), connection.tls_info())?;
     if settings.max_body.is_some_and(|most| length > most) {
         return Err(BadRequest::TooLong);
     }
     Ok(())
 }
 
-/// Checks the head of a request, and returns its host. Afterwards the target has only bytes that are allowed in a
-/// target, and `Host` is the one host of the request: the authority of an absolute target or of HTTP/2, else the header
-/// as it came. The host of an HTTP/1.0 request without one is the address that it came to.
-pub fn check(parts: &mut Parts, local: SocketAddr) -> Result<HeaderValue, BadRequest> {
-    if is_refused(&parts.method) {
+/// Checks the head of a request, and sets its host. Afterwards the target has only bytes that are allowed in a target, and
+/// `Host` is the one host of the request: the authority of an absolute target or of HTTP/2, else the header as it came. The
+/// host of an HTTP/1.0 request without one is the address that it came to.
+pub fn check(head: &mut RequestHead, local: SocketAddr) -> Result<(), BadRequest> {
+    if is_refused(&head.method) {
         return Err(BadRequest::Method);
     }
-    check_target(parts)?;
-    let framing = FramingHeaders::of(&parts.headers);
-    framing.check_lengths(parts.version)?;
-    let expects_more = framing.expects_more;
-    let host = framing.host()?.cloned();
-    let host = settle_host(parts, host, local)?;
-    if expects_more { Err(BadRequest::Expectation) } else { Ok(host) }
+    check_target(head)?;
+    check_lengths(&head.fields, head.version)?;
+    let mut expectations = head.fields.get_all(KnownName::EXPECT);
+    let expects_more = expectations.any(|value| !value.eq_ignore_ascii_case(b"100-continue"));
+    drop(expectations);
+    settle_host(head, local)?;
+    if expects_more { Err(BadRequest::Expectation) } else { Ok(()) }
 }
 
-/// The headers that decide the host and the end of a request, collected in one pass: single lookups cost three times as
-/// much.
-#[derive(Debug, Default)]
-struct FramingHeaders<'h> {
-    host: Option<&'h HeaderValue>,
-    hosts: usize,
-    encoding: Option<&'h HeaderValue>,
-    encodings: usize,
-    length: Option<&'h HeaderValue>,
-    has_different_lengths: bool,
-    /// `Expect` is something other than 100-continue.
-    expects_more: bool,
+fn check_lengths(fields: &Fields, version: Version) -> Result<(), BadRequest> {
+    if !fields.has(KnownName::TRANSFER_ENCODING) {
+        return check_length(fields);
+    }
+    let encoding = fields.single(KnownName::TRANSFER_ENCODING);
+    let is_plain = encoding.is_some_and(|encoding| encoding.eq_ignore_ascii_case(b"chunked"));
+    if !is_plain || version != Version::HTTP_11 {
+        return Err(BadRequest::TransferEncoding);
+    }
+    if fields.has(KnownName::CONTENT_LENGTH) { Err(BadRequest::ConflictingLengths) } else { Ok(()) }
 }
 
-impl<'h> FramingHeaders<'h> {
-    fn of(headers: &'h HeaderMap) -> Self {
-        let mut framing = Self::default();
-        for (name, value) in headers {
-            match *name {
-                HOST => {
-                    framing.host = Some(value);
-                    framing.hosts += 1;
-                }
-                TRANSFER_ENCODING => {
-                    framing.encoding = Some(value);
-                    framing.encodings += 1;
-                }
-                CONTENT_LENGTH => {
-                    framing.has_different_lengths |= framing.length.replace(value).is_some_and(|other| other != value);
-                }
-                EXPECT => framing.expects_more |= !value.as_bytes().eq_ignore_ascii_case(b"100-continue"),
-                _ => {}
-            }
-        }
-        framing
-    }
-
-    fn check_lengths(&self, version: Version) -> Result<(), BadRequest> {
-        let Some(encoding) = self.encoding else { return self.check_length() };
-        let is_plain = self.encodings == 1 && encoding.as_bytes().eq_ignore_ascii_case(b"chunked");
-        if !is_plain || version != Version::HTTP_11 {
-            return Err(BadRequest::TransferEncoding);
-        }
-        if self.length.is_some() { Err(BadRequest::ConflictingLengths) } else { Ok(()) }
-    }
-
-    /// Several equal lengths count as one. A length has only digits.
-    fn check_length(&self) -> Result<(), BadRequest> {
-        let Some(length) = self.length else { return Ok(()) };
-        let is_number = !length.is_empty() && length.as_bytes().iter().all(u8::is_ascii_digit);
-        if is_number && !self.has_different_lengths { Ok(()) } else { Err(BadRequest::ConflictingLengths) }
-    }
-
-    /// The `Host` header, if there is one.
-    fn host(&self) -> Result<Option<&'h HeaderValue>, BadRequest> {
-        if self.hosts > 1 { Err(BadRequest::SeveralHosts) } else { Ok(self.host) }
-    }
+/// Several equal lengths count as one. A length has only digits.
+fn check_length(fields: &Fields) -> Result<(), BadRequest> {
+    let mut lengths = fields.get_all(KnownName::CONTENT_LENGTH);
+    let Some(length) = lengths.next() else { return Ok(()) };
+    let is_number = !length.is_empty() && length.iter().all(u8::is_ascii_digit);
+    if is_number && lengths.all(|other| other == length) { Ok(()) } else { Err(BadRequest::ConflictingLengths) }
 }
 
 /// Compared without case, because some applications read methods so.
 fn is_refused(method: &Method) -> bool {
-    [Method::CONNECT, Method::TRACE].iter().any(|refused| refused.as_str().eq_ignore_ascii_case(method.as_str()))
+    match *method {
+        Method::GET | Method::POST | Method::HEAD | Method::PUT | Method::DELETE => false,
+        _ => [Method::CONNECT, Method::TRACE].iter().any(|it| it.as_str().eq_ignore_ascii_case(method.as_str())),
+    }
 }
 
 /// Checks that a client with a certificate asks for the host that it named in the TLS handshake. A client that named
 /// none may only ask for an address, which a handshake never names.
-pub fn check_direction(host: &HeaderValue, tls: Option<&TlsInfo>) -> Result<(), BadRequest> {
+pub fn check_direction<'h>(host: impl FnOnce() -> &'h str, tls: Option<&TlsInfo>) -> Result<(), BadRequest> {
     let Some(TlsInfo { server_name, client_is_certified: true }) = tls else { return Ok(()) };
-    let host = host.to_str().unwrap_or_default();
+    let host = CanonicalHost::new(host());
     let is_for_it = match server_name {
-        Some(name) => CanonicalHost::new(host) == CanonicalHost::new(name),
-        None => is_address(&CanonicalHost::new(host)),
+        Some(name) => host == CanonicalHost::new(name),
+        None => is_address(&host),
     };
     if is_for_it { Ok(()) } else { Err(BadRequest::Misdirected) }
 }
@@ -191,59 +149,54 @@ fn is_address(host: &CanonicalHost<'_>) -> bool {
     host.as_str().starts_with('[') || host.as_str().parse::<Ipv4Addr>().is_ok()
 }
 
-fn check_target(parts: &Parts) -> Result<(), BadRequest> {
-    let Some(target) = parts.uri.path_and_query() else { return Err(BadRequest::Target) };
-    // http::Uri allows bytes above 0x7f, which applications decode differently.
-    if !target.as_str().bytes().all(|byte| byte.is_ascii_graphic()) {
+fn check_target(head: &RequestHead) -> Result<(), BadRequest> {
+    let (path, query) = head.target();
+    // Applications decode bytes above 0x7f differently. All others of a target are visible.
+    if path.is_empty() || !path.is_ascii() || !query.is_none_or(str::is_ascii) {
         return Err(BadRequest::Target);
     }
-    let is_asterisk = target.path() == "*";
-    if is_asterisk && parts.method != Method::OPTIONS || !is_asterisk && !target.path().starts_with('/') {
+    let is_asterisk = path == "*";
+    if is_asterisk && head.method != Method::OPTIONS || !is_asterisk && !path.starts_with('/') {
         return Err(BadRequest::Target);
     }
-    match parts.uri.scheme() {
-        Some(scheme) if *scheme != Scheme::HTTP && *scheme != Scheme::HTTPS => Err(BadRequest::Scheme),
-        // `example.com:80` is the target of a CONNECT.
-        None if parts.uri.authority().is_some() && parts.version < Version::HTTP_2 => Err(BadRequest::Target),
-        _ => Ok(()),
-    }
+    if head.scheme() == Some(Scheme::Other) { Err(BadRequest::Scheme) } else { Ok(()) }
 }
 
-fn settle_host(parts: &mut Parts, host: Option<HeaderValue>, local: SocketAddr) -> Result<HeaderValue, BadRequest> {
-    if host.as_ref().is_some_and(|host| !is_host(host.as_bytes())) {
+fn settle_host(head: &mut RequestHead, local: SocketAddr) -> Result<(), BadRequest> {
+    let host = head.fields.single(KnownName::HOST);
+    if host.is_none() && head.fields.has(KnownName::HOST) {
+        return Err(BadRequest::SeveralHosts);
+    }
+    if host.is_some_and(|host| !is_host(host)) {
         return Err(BadRequest::Host);
     }
-    let Some(authority) = parts.uri.authority() else {
-        return match (host, parts.version) {
-            (Some(host), _) => Ok(host),
+    let Some(authority) = head.authority() else {
+        match (host, head.version) {
+            (Some(_), _) => head.use_host_field(),
             // Health checks of load balancers send such requests.
-            (None, Version::HTTP_10) => insert_host(&mut parts.headers, &local.to_string()),
-            (None, _) => Err(BadRequest::NoHost),
-        };
+            (None, Version::HTTP_10) => head.set_host(&local.to_string()),
+            (None, _) => return Err(BadRequest::NoHost),
+        }
+        return Ok(());
     };
-    if !is_host(authority.as_str().as_bytes()) {
+    if !is_host(authority.as_bytes()) {
         return Err(BadRequest::Host);
     }
     match host {
-        None if parts.version < Version::HTTP_2 && parts.version > Version::HTTP_10 => return Err(BadRequest::NoHost),
-        Some(host) if !is_same_host(host.as_bytes(), authority.as_str().as_bytes(), &parts.uri) => {
+        None if head.version == Version::HTTP_11 => return Err(BadRequest::NoHost),
+        Some(host) if !is_same_host(host, authority.as_bytes(), head.scheme()) => {
             return Err(BadRequest::HostMismatch);
         }
         _ => {}
     }
-    let authority = authority.clone();
-    insert_host(&mut parts.headers, authority.as_str())
-}
-
-fn insert_host(headers: &mut HeaderMap, host: &str) -> Result<HeaderValue, BadRequest> {
-    let value = HeaderValue::from_str(host).map_err(|_| BadRequest::Host)?;
-    headers.insert(HOST, value.clone());
-    Ok(value)
+    let authority = authority.to_owned();
+    head.set_host(&authority);
+    Ok(())
 }
 
 /// Compares without case. Either side may omit the default port.
-fn is_same_host(host: &[u8], authority: &[u8], target: &Uri) -> bool {
-    let port: &[u8] = if target.scheme() == Some(&Scheme::HTTPS) { b":443" } else { b":80" };
+fn is_same_host(host: &[u8], authority: &[u8], scheme: Option<Scheme>) -> bool {
+    let port: &[u8] = if scheme == Some(Scheme::Https) { b":443" } else { b":80" };
     let bare = |name: &'_ [u8]| name.strip_suffix(port).map_or(name.len(), <[u8]>::len);
     host[..bare(host)].eq_ignore_ascii_case(&authority[..bare(authority)])
 }

@@ -2,10 +2,10 @@
 
 use std::fmt;
 
-use http::HeaderMap;
-use http::HeaderValue;
-
 use crate::client::Identity;
+use crate::digits::HEX_PAIRS;
+use crate::head::Fields;
+use crate::head::KnownName;
 
 /// 32 hexadecimal digits, or the id from a trusted proxy: at most 64 safe characters.
 ///
@@ -20,14 +20,11 @@ pub struct RequestId {
 /// Room for every format that proxies write. A longer id is an attempt to fill logs.
 const MAX_LENGTH: usize = 64;
 
-/// `X-Request-Id`, in lower case as header maps need it.
-pub const X_REQUEST_ID: http::HeaderName = http::HeaderName::from_static("x-request-id");
-
 impl RequestId {
     /// The id from a trusted proxy, else a fresh one: a client could make its requests look like another client's.
-    pub fn of(identity: &Identity, headers: &HeaderMap) -> Self {
+    pub fn of(identity: &Identity, fields: &Fields) -> Self {
         if identity.peer_is_trusted
-            && let Some(given) = headers.get(X_REQUEST_ID).and_then(|value| Self::from_bytes(value.as_bytes()))
+            && let Some(given) = fields.get(KnownName::X_REQUEST_ID).and_then(Self::from_bytes)
         {
             return given;
         }
@@ -37,7 +34,7 @@ impl RequestId {
     pub fn random() -> Self {
         let mut bytes = [0; MAX_LENGTH];
         for (digits, byte) in bytes.chunks_exact_mut(2).zip(fastrand::u128(..).to_le_bytes()) {
-            digits.copy_from_slice(&DIGITS[usize::from(byte)]);
+            digits.copy_from_slice(&HEX_PAIRS[usize::from(byte)]);
         }
         Self { bytes, length: 32 }
     }
@@ -60,23 +57,7 @@ impl RequestId {
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes[..usize::from(self.length)]
     }
-
-    pub fn to_header(self) -> HeaderValue {
-        HeaderValue::from_bytes(self.as_bytes()).expect("an id has safe characters only")
-    }
 }
-
-/// The two hexadecimal digits of each byte.
-const DIGITS: [[u8; 2]; 256] = {
-    let digits = b"0123456789abcdef";
-    let mut pairs = [[0; 2]; 256];
-    let mut byte = 0;
-    while byte < pairs.len() {
-        pairs[byte] = [digits[byte >> 4], digits[byte & 15]];
-        byte += 1;
-    }
-    pairs
-};
 
 impl fmt::Debug for RequestId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -96,9 +77,9 @@ mod tests {
 
     fn id_from(peer_is_trusted: bool, given: &'static str) -> RequestId {
         let peer = ClientIp::new(IpAddr::V4(Ipv4Addr::LOCALHOST));
-        let mut headers = HeaderMap::new();
-        headers.insert(X_REQUEST_ID, HeaderValue::from_static(given));
-        RequestId::of(&Identity { peer, peer_is_trusted, client: peer }, &headers)
+        let mut fields = Fields::default();
+        fields.append(KnownName::X_REQUEST_ID, given.as_bytes());
+        RequestId::of(&Identity { peer, peer_is_trusted, client: peer }, &fields)
     }
 
     #[test]
@@ -132,7 +113,6 @@ mod tests {
             if let Some(id) = RequestId::from_bytes(&given) {
                 prop_assert_eq!(id.as_bytes(), &given[..]);
                 prop_assert!(id.as_str().len() <= MAX_LENGTH && !id.as_str().contains(['"', '<', '\\', ' ']));
-                prop_assert!(id.to_header() == given[..]);
             }
         }
     }

@@ -3,7 +3,6 @@
 use std::num::NonZeroU32;
 use std::sync::LazyLock;
 
-use http::HeaderMap;
 use smallvec::SmallVec;
 use smallvec::smallvec;
 
@@ -20,6 +19,7 @@ use crate::decision::batch::Items;
 use crate::gateway::admit::cookies;
 use crate::gateway::snapshot::Snapshot;
 use crate::gateway::worker_state::WorkerState;
+use crate::head::Fields;
 use crate::key::Key;
 use crate::limit::Algorithm;
 use crate::limit::Count;
@@ -42,8 +42,8 @@ impl Proofs {
     }
 
     /// Takes the proofs out of the request: the application does not get them.
-    pub fn take(headers: &mut HeaderMap) -> Self {
-        Self(cookies::take(headers, COOKIE))
+    pub fn take(fields: &mut Fields) -> Self {
+        Self(cookies::take(fields, COOKIE))
     }
 }
 

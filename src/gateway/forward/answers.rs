@@ -3,14 +3,9 @@
 use std::error::Error;
 use std::sync::Arc;
 
-use http::HeaderValue;
 use http::Method;
-use http::Response;
 use http::StatusCode;
 use http::Version;
-use http::header::CONNECTION;
-use http::header::SET_COOKIE;
-use http::header::UPGRADE;
 use http_body::Body;
 use tracing::warn;
 
@@ -26,108 +21,110 @@ use crate::gateway::exchange::Exchange;
 use crate::gateway::respond::reply;
 use crate::gateway::respond::reply::AfterReply;
 use crate::gateway::response_body::ResponseBody;
+use crate::head::KnownName;
 use crate::listen::Connection;
+use crate::listen::Response;
 use crate::outcome::inspection;
+use crate::pool::Pooled;
 use crate::upstream::ForwardError;
 use crate::upstream::UpstreamResponse;
 
 /// Relays an answer, and watches it for its outcome.
 pub(super) async fn watch(
-    mut exchange: Box<Exchange>,
+    mut exchange: Pooled<Exchange>,
     connection: &Connection,
     answer: UpstreamResponse,
     continue_signal: Option<ContinueSignal>,
 ) -> Response<ResponseBody> {
-    let is_through = answer.response.body().is_end_stream();
-    let (status, headers) = (answer.response.status(), answer.response.headers());
-    let mut watch = OutcomeWatch::begin(&mut exchange, status, headers, is_through);
+    let is_through = answer.body.is_end_stream();
+    let status = answer.head.status;
+    let mut watch = OutcomeWatch::begin(&mut exchange, status, &answer.head.fields, is_through);
     if is_through && let Some(watch) = watch.take() {
         // The answer has only a head. It may stand for a body that was not sent.
         let ending = if is_bodiless(&exchange, status) { inspection::BodyEnd::Cut } else { inspection::BodyEnd::Whole };
         watch.end(&mut exchange, ending, true).await;
     }
     if let Some(watch) = &mut watch {
-        watch.find_room(&exchange, &answer.response.body().size_hint(), &connection.inspected).await;
+        watch.find_room(&exchange, &answer.body.size_hint(), &connection.inspected).await;
     }
     let mut response = relay(exchange, answer, continue_signal, watch);
-    if let Some(cookie) = response.body_mut().take_device_cookie().await {
-        response.headers_mut().append(SET_COOKIE, cookie);
+    if let Some(cookie) = response.body.take_device_cookie().await {
+        response.head.fields.append(KnownName::SET_COOKIE, cookie.as_bytes());
     }
     response
 }
 
 pub(super) fn relay(
-    mut exchange: Box<Exchange>,
+    mut exchange: Pooled<Exchange>,
     answer: UpstreamResponse,
     continue_signal: Option<ContinueSignal>,
     watch: Option<OutcomeWatch>,
 ) -> Response<ResponseBody> {
-    let (mut parts, body) = answer.response.into_parts();
-    let is_bodiless = is_bodiless(&exchange, parts.status);
-    let length = if is_bodiless { BodyLength::NotSent } else { BodyLength::Sent };
-    headers::prepare_answer(&mut parts.headers, length, &exchange.live.significant_headers);
-    exchange.live.ratelimit_headers.write(&mut parts.headers, &exchange.decision().report.limits);
+    let UpstreamResponse { mut head, body, server, previous_attempts } = answer;
+    let length = if is_bodiless(&exchange, head.status) { BodyLength::NotSent } else { BodyLength::Sent };
+    headers::prepare_answer(&mut head.fields, length, &exchange.live.significant_headers);
+    exchange.live.ratelimit_headers.write(&mut head.fields, &exchange.decision().report);
     let asked_for_body = continue_signal.as_ref().is_none_or(ContinueSignal::close);
-    if !asked_for_body && exchange.facts.version < Version::HTTP_2 {
+    if !asked_for_body && exchange.facts.head.version < Version::HTTP_2 {
         // The client may or may not send the body, so the next bytes on this connection are ambiguous.
-        parts.headers.insert(CONNECTION, HeaderValue::from_static("close"));
+        head.fields.append(KnownName::CONNECTION, b"close");
     }
-    // The gateway's own version, whichever the application used.
-    parts.version = Version::HTTP_11;
-    exchange.set_status(parts.status);
-    exchange.set_server(Some(answer.server), answer.previous_attempts);
-    Response::from_parts(parts, ResponseBody::relay(body, exchange, continue_signal, watch))
+    exchange.set_status(head.status);
+    exchange.set_server(Some(server), previous_attempts);
+    Response { head, body: ResponseBody::relay(body, exchange, continue_signal, watch) }
 }
 
 /// Whether an answer stands for a body that is not sent. A status that never has a body stands for none.
 fn is_bodiless(exchange: &Exchange, status: StatusCode) -> bool {
     let has_one = !status.is_informational() && status != StatusCode::NO_CONTENT;
-    has_one && exchange.facts.method == Method::HEAD || status == StatusCode::NOT_MODIFIED
+    has_one && exchange.facts.head.method == Method::HEAD || status == StatusCode::NOT_MODIFIED
 }
 
 /// The application switched protocols: from now on bytes are copied both ways.
 pub(super) async fn switch(
-    mut exchange: Box<Exchange>,
+    mut exchange: Pooled<Exchange>,
     connection: &Connection,
     answer: UpstreamResponse,
     upgrade: Option<UpgradeRequest>,
 ) -> Response<ResponseBody> {
-    let UpstreamResponse { response, server, previous_attempts } = answer;
-    let (mut parts, body) = response.into_parts();
+    let UpstreamResponse { mut head, body, server, previous_attempts } = answer;
     exchange.set_server(Some(Arc::clone(&server)), previous_attempts);
     let switched = upgrade.ok_or(UpgradeError::Unasked).and_then(|upgrade| {
-        upgrade.check(&mut parts.headers)?;
+        upgrade.check(&mut head.fields)?;
         Ok((upgrade, body.into_tunnel().ok_or(UpgradeError::Unasked)?))
     });
     let (upgrade, application) = match switched {
         Ok(switched) => switched,
         Err(error) => return reject_upgrade(exchange, &server, error),
     };
-    if let Some(watch) = OutcomeWatch::begin(&mut exchange, parts.status, &parts.headers, false) {
+    if let Some(watch) = OutcomeWatch::begin(&mut exchange, head.status, &head.fields, false) {
         watch.end(&mut exchange, inspection::BodyEnd::Cut, false).await;
     }
-    let protocol = parts.headers.get(UPGRADE).cloned();
-    headers::prepare_answer(&mut parts.headers, BodyLength::Sent, &exchange.live.significant_headers);
-    exchange.live.ratelimit_headers.write(&mut parts.headers, &exchange.decision().report.limits);
-    parts.headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
+    let protocol = head.fields.get(KnownName::UPGRADE).map(<[u8]>::to_vec);
+    headers::prepare_answer(&mut head.fields, BodyLength::Sent, &exchange.live.significant_headers);
+    exchange.live.ratelimit_headers.write(&mut head.fields, &exchange.decision().report);
+    head.fields.append(KnownName::CONNECTION, b"upgrade");
     if let Some(protocol) = protocol {
-        parts.headers.insert(UPGRADE, protocol);
+        head.fields.append(KnownName::UPGRADE, &protocol);
     }
-    parts.version = Version::HTTP_11;
-    exchange.set_status(parts.status);
+    exchange.set_status(head.status);
     connection.spawn(upgrade::tunnel(upgrade.client, application, exchange));
-    Response::from_parts(parts, ResponseBody::Empty)
+    Response { head, body: ResponseBody::Empty }
 }
 
 /// The application's answer does not match the request for an upgrade.
-pub(super) fn reject_upgrade(mut exchange: Box<Exchange>, server: &str, error: UpgradeError) -> Response<ResponseBody> {
+pub(super) fn reject_upgrade(
+    mut exchange: Pooled<Exchange>,
+    server: &str,
+    error: UpgradeError,
+) -> Response<ResponseBody> {
     warn!(request_id = exchange.facts.request_id.as_str(), server, "{error}");
     exchange.set_failure(error.label());
     exchange.set_error(error.to_string());
     reply::fail(exchange, StatusCode::BAD_GATEWAY, "the application sent an invalid answer", AfterReply::Close)
 }
 
-pub(super) fn fail(mut exchange: Box<Exchange>, has_body: bool, error: ForwardError) -> Response<ResponseBody> {
+pub(super) fn fail(mut exchange: Pooled<Exchange>, has_body: bool, error: ForwardError) -> Response<ResponseBody> {
     if let Some(fault) = exchange.body().and_then(BodyProgress::fault) {
         return reply::refuse(exchange, fault);
     }
@@ -147,8 +144,11 @@ pub(super) fn fail(mut exchange: Box<Exchange>, has_body: bool, error: ForwardEr
         StatusCode::GATEWAY_TIMEOUT => "the application took too long",
         _ => NO_ANSWER,
     };
-    let after =
-        if has_body && exchange.facts.version < Version::HTTP_2 { AfterReply::Close } else { AfterReply::KeepAlive };
+    let after = if has_body && exchange.facts.head.version < Version::HTTP_2 {
+        AfterReply::Close
+    } else {
+        AfterReply::KeepAlive
+    };
     reply::fail(exchange, status, words, after)
 }
 

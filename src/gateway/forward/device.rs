@@ -1,9 +1,6 @@
 //! Device cookies: hidden from the application, and set on the answer that makes a client known.
 
-use http::HeaderMap;
-use http::HeaderValue;
-use http::header::COOKIE;
-use http::header::SET_COOKIE;
+use memchr::memchr2_iter;
 
 use crate::client::DeviceId;
 use crate::client::device;
@@ -12,32 +9,27 @@ use crate::client::device::DeviceOwner;
 use crate::clock::Timestamp;
 use crate::decision::Policy;
 use crate::decision::device::DeviceEnrollment;
+use crate::head::Fields;
+use crate::head::KnownName;
 use crate::signing::KeyRing;
 
 /// Removes device cookies from a request: the application must not see them. Lines without a device cookie stay as they
 /// came, and a line with nothing else is removed.
-pub fn strip_request_cookies(headers: &mut HeaderMap) {
-    let mut pairs = headers.get_all(COOKIE).iter().flat_map(|line| line.as_bytes().split(|byte| *byte == b';'));
-    if !pairs.any(is_device) {
+pub fn strip_request_cookies(fields: &mut Fields) {
+    if !fields.get_all(KnownName::COOKIE).any(has_device) {
         return;
     }
-    let lines: Vec<HeaderValue> = headers.get_all(COOKIE).iter().filter_map(stripped).collect();
-    headers.remove(COOKIE);
+    let lines: Vec<Vec<u8>> = fields.get_all(KnownName::COOKIE).filter_map(stripped).collect();
+    fields.remove(KnownName::COOKIE);
     for line in lines {
-        headers.append(COOKIE, line);
+        fields.append(KnownName::COOKIE, &line);
     }
 }
 
 /// Removes device cookies from an application's answer: only the gateway may set them.
-pub fn strip_response_cookies(headers: &mut HeaderMap) {
-    let is_ours = |line: &HeaderValue| is_device(line.as_bytes());
-    if !headers.get_all(SET_COOKIE).iter().any(is_ours) {
-        return;
-    }
-    let lines: Vec<HeaderValue> = headers.get_all(SET_COOKIE).iter().filter(|line| !is_ours(line)).cloned().collect();
-    headers.remove(SET_COOKIE);
-    for line in lines {
-        headers.append(SET_COOKIE, line);
+pub fn strip_response_cookies(fields: &mut Fields) {
+    if fields.get_all(KnownName::SET_COOKIE).any(is_device) {
+        fields.retain(|field| field.name != KnownName::SET_COOKIE.into() || !is_device(field.value));
     }
 }
 
@@ -48,15 +40,14 @@ pub fn set_cookie(
     now: Timestamp,
     enrollment: &DeviceEnrollment,
     is_secure: bool,
-) -> Option<HeaderValue> {
+) -> Option<String> {
     let route = policy.routes.get(enrollment.route);
     let keep = route.known_clients.as_ref()?.keep;
     let device = enrollment.device.unwrap_or_else(random_device);
     let subject = DeviceOwner { route: &route.name, name: &enrollment.name };
     let device::IssuedCookie { name, value } = device::issue(ring, now, subject, device, keep);
     let secure = if is_secure { "; Secure" } else { "" };
-    let cookie = format!("{name}={value}; Path=/; Max-Age={}; HttpOnly; SameSite=Lax{secure}", keep.as_secs());
-    HeaderValue::try_from(cookie).ok()
+    Some(format!("{name}={value}; Path=/; Max-Age={}; HttpOnly; SameSite=Lax{secure}", keep.as_secs()))
 }
 
 fn random_device() -> DeviceId {
@@ -66,13 +57,20 @@ fn random_device() -> DeviceId {
 }
 
 /// The line without device cookies; `None` when nothing is left.
-fn stripped(line: &HeaderValue) -> Option<HeaderValue> {
-    if !line.as_bytes().split(|byte| *byte == b';').any(is_device) {
-        return Some(line.clone());
+fn stripped(line: &[u8]) -> Option<Vec<u8>> {
+    if !has_device(line) {
+        return Some(line.to_vec());
     }
-    let kept = line.as_bytes().split(|byte| *byte == b';').filter(|pair| !is_device(pair));
+    let kept = line.split(|byte| *byte == b';').filter(|pair| !is_device(pair));
     let kept: Vec<&[u8]> = kept.map(<[u8]>::trim_ascii).filter(|pair| !pair.is_empty()).collect();
-    if kept.is_empty() { None } else { HeaderValue::from_bytes(&kept.join(&b"; "[..])).ok() }
+    if kept.is_empty() { None } else { Some(kept.join(&b"; "[..])) }
+}
+
+/// Whether a line has a device cookie. Most lines do not even have its name anywhere.
+fn has_device(line: &[u8]) -> bool {
+    let prefix = COOKIE_PREFIX.as_bytes();
+    let begins = |at: usize| line[at..].get(..prefix.len()).is_some_and(|start| start.eq_ignore_ascii_case(prefix));
+    memchr2_iter(b'p', b'P', line).any(begins) && line.split(|byte| *byte == b';').any(is_device)
 }
 
 /// Whether some application may read this as a device cookie: without case, or without quotes and other characters
@@ -87,15 +85,19 @@ fn is_device(pair: &[u8]) -> bool {
 mod tests {
     use super::*;
 
-    fn lines(name: &http::HeaderName, lines: &[&str]) -> HeaderMap {
-        lines.iter().map(|line| (name.clone(), HeaderValue::from_str(line).unwrap())).collect()
+    fn fields(name: KnownName, lines: &[&str]) -> Fields {
+        lines.iter().map(|line| (name, *line)).collect()
+    }
+
+    fn lines(name: KnownName, fields: &Fields) -> Vec<&str> {
+        fields.get_all(name).map(|line| str::from_utf8(line).unwrap()).collect()
     }
 
     #[track_caller]
     fn check(sent: &[&str], left: &[&str]) {
-        let mut headers = lines(&COOKIE, sent);
-        strip_request_cookies(&mut headers);
-        assert_eq!(headers.get_all(COOKIE).iter().collect::<Vec<_>>(), left, "{sent:?}");
+        let mut fields = fields(KnownName::COOKIE, sent);
+        strip_request_cookies(&mut fields);
+        assert_eq!(lines(KnownName::COOKIE, &fields), left, "{sent:?}");
     }
 
     #[test]
@@ -112,8 +114,8 @@ mod tests {
 
     #[test]
     fn an_application_sets_none() {
-        let mut headers = lines(&SET_COOKIE, &["a=1; Path=/", " Portcullis_device_1=x; Path=/", "b=2"]);
-        strip_response_cookies(&mut headers);
-        assert_eq!(headers.get_all(SET_COOKIE).iter().collect::<Vec<_>>(), ["a=1; Path=/", "b=2"]);
+        let mut fields = fields(KnownName::SET_COOKIE, &["a=1; Path=/", " Portcullis_device_1=x; Path=/", "b=2"]);
+        strip_response_cookies(&mut fields);
+        assert_eq!(lines(KnownName::SET_COOKIE, &fields), ["a=1; Path=/", "b=2"]);
     }
 }

@@ -1,17 +1,8 @@
 //! Kinds of headers: end-to-end, hop-by-hop, forwarding, and misleading ones.
 
-use http::HeaderName;
-use http::header::ACCEPT;
-use http::header::ACCEPT_ENCODING;
-use http::header::ACCEPT_LANGUAGE;
-use http::header::AUTHORIZATION;
-use http::header::CACHE_CONTROL;
-use http::header::CONTENT_TYPE;
-use http::header::COOKIE;
-use http::header::HOST;
-use http::header::ORIGIN;
-use http::header::REFERER;
-use http::header::USER_AGENT;
+use crate::head::KnownName;
+use crate::head::Name;
+use crate::head::NameSet;
 
 /// How a gateway treats a header.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -27,19 +18,19 @@ pub enum HeaderKind {
 }
 
 impl HeaderKind {
-    /// The kind of a header by its name, which a header map has in lower case.
-    pub fn of(name: &HeaderName) -> Self {
-        // Nearly all headers are among these. The comparison needs no text.
-        if matches!(*name, HOST | USER_AGENT | ACCEPT | ACCEPT_LANGUAGE | ACCEPT_ENCODING | COOKIE)
-            || matches!(*name, REFERER | ORIGIN | CONTENT_TYPE | AUTHORIZATION | CACHE_CONTROL)
-        {
-            return Self::EndToEnd;
-        }
-        match dashed(name.as_str()) {
-            None => Self::of_proper(name.as_str()),
-            // An application behind CGI, WSGI or Rack reads `X_Forwarded_For` as `X-Forwarded-For`.
-            Some(meant) if Self::of_proper(&meant) != Self::EndToEnd || is_decisive(&meant) => Self::Misleading,
-            Some(_) => Self::EndToEnd,
+    /// The kind of a header by its name.
+    pub fn of(name: Name<'_>) -> Self {
+        match name {
+            // No known name has unusual characters, or misleads.
+            Name::Known(known) if FORWARDING.has(known) => Self::Forwarding,
+            Name::Known(known) if HOPS.has(known) => Self::HopByHop,
+            Name::Known(_) => Self::EndToEnd,
+            Name::Other(name) => match dashed(name) {
+                None => Self::of_proper(name),
+                // An application behind CGI, WSGI or Rack reads `X_Forwarded_For` as `X-Forwarded-For`.
+                Some(meant) if Self::of_proper(&meant) != Self::EndToEnd || is_decisive(&meant) => Self::Misleading,
+                Some(_) => Self::EndToEnd,
+            },
         }
     }
 
@@ -121,11 +112,11 @@ impl HeaderKind {
 
     /// Whether a header may be a trailer. Headers that frame, route, authorise or describe the message may not: the
     /// rules could not read them in time.
-    pub fn may_trail(name: &HeaderName) -> bool {
-        if Self::of(name) != Self::EndToEnd {
+    pub fn may_trail(name: &str) -> bool {
+        if Self::of(Name::of(name)) != Self::EndToEnd {
             return false;
         }
-        match name.as_str() {
+        match name {
             "content-digest" | "content-md5" => true,
             "host"
             | "authorization"
@@ -187,23 +178,35 @@ pub(super) fn is_decisive(name: &str) -> bool {
         || ["content-", "if-", "x-http-method", "x-method-override"].iter().any(|start| name.starts_with(start))
 }
 
-/// Whether a header is hop-by-hop even if `Connection` does not name it.
-pub fn is_hop(name: &str) -> bool {
-    matches!(
-        name,
-        "connection"
-            | "content-length"
-            | "expect"
-            | "http2-settings"
-            | "keep-alive"
-            | "proxy-authenticate"
-            | "proxy-authentication-info"
-            | "proxy-authorization"
-            | "proxy-connection"
-            | "te"
-            | "transfer-encoding"
-            | "upgrade"
-    )
+/// The known names of forwarding headers.
+pub const FORWARDING: NameSet = NameSet::of(&[
+    KnownName::FORWARDED,
+    KnownName::X_FORWARDED_FOR,
+    KnownName::X_FORWARDED_HOST,
+    KnownName::X_FORWARDED_PORT,
+    KnownName::X_FORWARDED_PROTO,
+    KnownName::X_REAL_IP,
+    KnownName::X_REQUEST_ID,
+]);
+
+/// Hop-by-hop even if `Connection` does not name them.
+pub const HOPS: NameSet = NameSet::of(&[
+    KnownName::CONNECTION,
+    KnownName::CONTENT_LENGTH,
+    KnownName::EXPECT,
+    KnownName::HTTP2_SETTINGS,
+    KnownName::KEEP_ALIVE,
+    KnownName::PROXY_AUTHENTICATE,
+    KnownName::PROXY_AUTHENTICATION_INFO,
+    KnownName::PROXY_AUTHORIZATION,
+    KnownName::PROXY_CONNECTION,
+    KnownName::TE,
+    KnownName::TRANSFER_ENCODING,
+    KnownName::UPGRADE,
+]);
+
+fn is_hop(name: &str) -> bool {
+    KnownName::of(name.as_bytes()).is_some_and(|known| HOPS.has(known))
 }
 
 fn is_vendor(name: &str) -> bool {
@@ -247,8 +250,7 @@ mod tests {
 
     #[track_caller]
     fn check(name: &str, expected: HeaderKind) {
-        let name = HeaderName::from_bytes(name.as_bytes()).expect(name);
-        assert_eq!(HeaderKind::of(&name), expected, "{name}");
+        assert_eq!(HeaderKind::of(Name::of(&name.to_lowercase())), expected, "{name}");
     }
 
     #[test]
@@ -308,8 +310,27 @@ mod tests {
     }
 
     #[test]
+    fn the_sets_have_all_known_names_of_their_kinds() {
+        for known in KnownName::all() {
+            let kind = match (FORWARDING.has(known), HOPS.has(known)) {
+                (true, _) => HeaderKind::Forwarding,
+                (_, true) => HeaderKind::HopByHop,
+                _ => HeaderKind::EndToEnd,
+            };
+            assert_eq!(HeaderKind::of_proper(known.as_str()), kind, "{known:?}");
+        }
+    }
+
+    #[test]
+    fn no_known_name_has_unusual_characters() {
+        for known in KnownName::all() {
+            assert_eq!(dashed(known.as_str()), None, "{known:?}");
+        }
+    }
+
+    #[test]
     fn what_frames_routes_or_authorises_may_not_trail() {
-        let may_trail = |name: &str| HeaderKind::may_trail(&HeaderName::from_bytes(name.as_bytes()).expect(name));
+        let may_trail = |name: &str| HeaderKind::may_trail(&name.to_lowercase());
         for name in
             ["Host", "Content-Length", "Content-Type", "Authorization", "X-Forwarded-For", "Cookie", "X_Real_IP"]
         {

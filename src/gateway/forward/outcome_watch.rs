@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use http::HeaderMap;
 use http::StatusCode;
 use http_body::SizeHint;
 
 use crate::gateway::exchange::Exchange;
 use crate::gateway::reservation::SettlementTask;
+use crate::head::Fields;
 use crate::listen::Budget;
 use crate::listen::BudgetShare;
 use crate::listen::SHARE_FREE;
@@ -30,9 +30,9 @@ pub struct OutcomeWatch {
 impl OutcomeWatch {
     /// Begins with the head of an answer, as the application sent it. `None` when nothing depends on the outcome.
     /// `is_through`: the answer has no body.
-    pub fn begin(exchange: &mut Exchange, status: StatusCode, headers: &HeaderMap, is_through: bool) -> Option<Self> {
+    pub fn begin(exchange: &mut Exchange, status: StatusCode, fields: &Fields, is_through: bool) -> Option<Self> {
         let rule = exchange.outcome_rule()?;
-        if let Some(outcome) = rule.of_head(status, headers) {
+        if let Some(outcome) = rule.of_head(status, fields) {
             return Some(Self {
                 inspection: None,
                 settlement: exchange.settle(ObservedOutcome::Known(outcome), is_through),
@@ -40,7 +40,7 @@ impl OutcomeWatch {
             });
         }
         let bound = exchange.live.settings.inspect_body;
-        let inspection = Inspection::begin(Arc::clone(rule), status, headers, bound);
+        let inspection = Inspection::begin(Arc::clone(rule), status, fields, bound);
         Some(Self { inspection: Some(inspection), settlement: SettlementTask::default(), share: None })
     }
 

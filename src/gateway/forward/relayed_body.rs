@@ -15,6 +15,7 @@ use tracing::warn;
 use super::headers;
 use crate::gateway::admit::expect::ContinueSignal;
 use crate::gateway::exchange::Exchange;
+use crate::pool::Pooled;
 use crate::upstream::UpstreamBody;
 
 pub(in crate::gateway) type BoxError = Box<dyn Error + Send + Sync>;
@@ -23,7 +24,7 @@ pub(in crate::gateway) type BoxError = Box<dyn Error + Send + Sync>;
 #[derive(Debug)]
 pub struct RelayedBody {
     pub(super) body: UpstreamBody,
-    pub(in crate::gateway) exchange: Box<Exchange>,
+    pub(in crate::gateway) exchange: Pooled<Exchange>,
     /// Kept until the answer has ended, so that a body that the application never asked for does not close the
     /// connection during the answer.
     _continue_signal: Option<ContinueSignal>,
@@ -34,7 +35,7 @@ pub struct RelayedBody {
 impl RelayedBody {
     pub(in crate::gateway) fn new(
         body: UpstreamBody,
-        exchange: Box<Exchange>,
+        exchange: Pooled<Exchange>,
         continue_signal: Option<ContinueSignal>,
     ) -> Self {
         Self { body, exchange, _continue_signal: continue_signal, counts_bytes: true }
@@ -43,6 +44,15 @@ impl RelayedBody {
     /// The client has left: bytes from now on are not sent.
     pub(super) fn stop_counting(&mut self) {
         self.counts_bytes = false;
+    }
+
+    /// Writes the whole body, if all of it is at hand and it has this length.
+    pub(in crate::gateway) fn write_whole(&mut self, out: &mut Vec<u8>, length: u64) -> bool {
+        let is_written = self.body.write_whole(out, length);
+        if is_written && self.counts_bytes {
+            self.exchange.add_bytes_out(length);
+        }
+        is_written
     }
 
     pub(in crate::gateway) fn is_end_stream(&self) -> bool {

@@ -1,24 +1,23 @@
 //! The headers that decide what becomes of a request or an answer.
 
-use http::HeaderName;
-use http::header::LOCATION;
-use http::header::SET_COOKIE;
-
 use super::header_kind::HeaderKind;
 use super::header_kind::dashed;
 use super::header_kind::is_decisive;
 use crate::client::TrustedProxies;
 use crate::decision::Policy;
+use crate::head::FieldName;
+use crate::head::KnownName;
+use crate::head::Name;
 
 /// The headers that the rules and `client_ip` of a configuration read, and those that decide any request.
 #[derive(Clone, Debug, Default)]
 pub struct SignificantHeaders {
     /// In requests: the configured name, and the name that an application may read instead.
-    names: Vec<(HeaderName, Option<String>)>,
+    names: Vec<(FieldName, Option<String>)>,
     /// In answers: the headers of outcome rules.
-    answers: Vec<HeaderName>,
+    answers: Vec<FieldName>,
     /// The header in which a trusted proxy names the client, if the configuration sets a single one.
-    forwarding: Option<HeaderName>,
+    forwarding: Option<FieldName>,
 }
 
 impl SignificantHeaders {
@@ -39,30 +38,40 @@ impl SignificantHeaders {
     }
 
     /// Whether the gateway or the application may decide a request by this header.
-    pub fn in_requests(&self, name: &HeaderName) -> bool {
+    pub fn in_requests(&self, name: Name<'_>) -> bool {
         HeaderKind::of(name) != HeaderKind::EndToEnd
             || is_decisive(name.as_str())
-            || self.names.iter().any(|(known, _)| known == name)
+            || self.names.iter().any(|(known, _)| name == known.into())
     }
 
     /// Whether the gateway or the client may read the meaning of an answer from this header.
-    pub fn in_answers(&self, name: &HeaderName) -> bool {
-        *name == SET_COOKIE || *name == LOCATION || is_decisive(name.as_str()) || self.answers.contains(name)
+    pub fn in_answers(&self, name: Name<'_>) -> bool {
+        name == KnownName::SET_COOKIE.into()
+            || name == KnownName::LOCATION.into()
+            || is_decisive(name.as_str())
+            || self.answers.iter().any(|known| name == known.into())
+    }
+
+    /// The header in which a trusted proxy names the client, if the configuration sets a single one.
+    pub fn client_name(&self) -> Option<&FieldName> {
+        self.forwarding.as_ref()
     }
 
     /// Whether a trusted proxy names the client in this header. No other peer may send it.
-    pub fn names_the_client(&self, name: &HeaderName) -> bool {
-        self.forwarding.as_ref() == Some(name)
+    pub fn names_the_client(&self, name: Name<'_>) -> bool {
+        self.forwarding.as_ref().is_some_and(|forwarding| name == forwarding.into())
     }
 
     /// Whether an application may read this header as one that the rules read, though its name differs.
-    pub fn is_lookalike(&self, name: &HeaderName) -> bool {
+    pub fn is_lookalike(&self, name: Name<'_>) -> bool {
         if self.names.is_empty() {
             return false;
         }
-        let Some(meant) = dashed(name.as_str()) else { return false };
-        let is_itself = |(known, _): &(HeaderName, Option<String>)| known == name;
-        let is_meant = |(known, dashed): &(HeaderName, Option<String>)| {
+        // No known name has unusual characters.
+        let Name::Other(other) = name else { return false };
+        let Some(meant) = dashed(other) else { return false };
+        let is_itself = |(known, _): &(FieldName, Option<String>)| name == known.into();
+        let is_meant = |(known, dashed): &(FieldName, Option<String>)| {
             dashed.as_deref().unwrap_or_else(|| known.as_str()) == meant
         };
         self.names.iter().any(is_meant) && !self.names.iter().any(is_itself)
@@ -75,15 +84,14 @@ mod tests {
 
     #[test]
     fn a_header_that_the_rules_read_has_one_name() {
-        let significant_headers = |names: &[&'static str]| SignificantHeaders {
-            names: names.iter().map(|name| (HeaderName::from_static(name), dashed(name))).collect(),
+        let significant_headers = |names: &[&str]| SignificantHeaders {
+            names: names.iter().map(|name| (name.parse().unwrap(), dashed(name))).collect(),
             ..SignificantHeaders::default()
         };
-        let name = HeaderName::from_static;
-        assert!(significant_headers(&["x-tenant"]).is_lookalike(&name("x_tenant")));
-        assert!(!significant_headers(&["x-tenant"]).is_lookalike(&name("x-tenant")));
-        assert!(!significant_headers(&["x-tenant"]).is_lookalike(&name("x_other")));
-        assert!(!significant_headers(&["x_tenant"]).is_lookalike(&name("x_tenant")));
-        assert!(significant_headers(&["x_tenant"]).is_lookalike(&name("x.tenant")));
+        assert!(significant_headers(&["x-tenant"]).is_lookalike(Name::of("x_tenant")));
+        assert!(!significant_headers(&["x-tenant"]).is_lookalike(Name::of("x-tenant")));
+        assert!(!significant_headers(&["x-tenant"]).is_lookalike(Name::of("x_other")));
+        assert!(!significant_headers(&["x_tenant"]).is_lookalike(Name::of("x_tenant")));
+        assert!(significant_headers(&["x_tenant"]).is_lookalike(Name::of("x.tenant")));
     }
 }

@@ -7,11 +7,10 @@ use std::task::Context;
 use std::task::Poll;
 use std::task::ready;
 
-use http::Response;
-
 use crate::gateway::admit::progress::BodyProgress;
 use crate::gateway::response_body::ResponseBody;
 use crate::gateway::worker_state::WorkerState;
+use crate::listen::Response;
 
 /// The future of an answer. If it is dropped before the answer comes, it continues in a task of its own, and the answer
 /// is read as far as its outcome needs.
@@ -55,6 +54,6 @@ impl Drop for SurviveDisconnect {
         if let Some(progress) = &self.progress {
             progress.abandon();
         }
-        self.worker.spawn_detached(async move { drop(answer.await.into_body().without_client()) });
+        self.worker.spawn_detached(async move { drop(answer.await.body.without_client()) });
     }
 }

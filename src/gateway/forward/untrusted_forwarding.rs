@@ -5,16 +5,16 @@ use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use http::HeaderName;
 use tracing::warn;
 
 use super::significant_headers::SignificantHeaders;
 use crate::client::ClientIp;
 use crate::clock::Timestamp;
+use crate::head::Name;
 
 /// Warns about a header that was removed from a request, at most once a day.
 pub(in crate::gateway) fn report(
-    name: &HeaderName,
+    name: Name<'_>,
     significant_headers: &SignificantHeaders,
     peer: ClientIp,
     now: Timestamp,
@@ -28,10 +28,10 @@ pub(in crate::gateway) fn report(
     let is_due = now.as_micros() >= silent_until;
     // Only one of several workers logs it.
     if is_due && SILENT_UNTIL[kind].compare_exchange(silent_until, next, Ordering::Relaxed, Ordering::Relaxed).is_ok() {
-        let peer = peer.address();
+        let (peer, name) = (peer.address(), name.as_str());
         warn!(
             %peer,
-            header = name.as_str(),
+            header = name,
             setting = "client_ip.trusted_proxies",
             "{peer} sent {name} and is not in client_ip.trusted_proxies: the header is ignored; add the address if it is a proxy of yours"
         );

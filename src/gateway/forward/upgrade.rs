@@ -7,12 +7,7 @@ use std::task::Poll;
 use std::task::ready;
 use std::time::Duration;
 
-use http::HeaderMap;
-use http::HeaderValue;
 use http::Version;
-use http::header::CONNECTION;
-use http::header::UPGRADE;
-use http::request::Parts;
 use tokio::io::AsyncRead;
 use tokio::io::AsyncWrite;
 use tokio::io::ReadBuf;
@@ -21,13 +16,17 @@ use tracing::debug;
 use super::websocket::Handshake;
 use crate::gateway::admit::progress::BodyProgress;
 use crate::gateway::exchange::Exchange;
+use crate::head::Fields;
+use crate::head::KnownName;
+use crate::head::RequestHead;
 use crate::listen::OnUpgrade;
+use crate::pool::Pooled;
 use crate::upstream::Tunnel;
 
 /// A client's request to upgrade its connection.
 #[derive(Debug)]
 pub struct UpgradeRequest {
-    pub protocols: HeaderValue,
+    pub protocols: Vec<u8>,
     pub client: OnUpgrade,
     /// The gateway's own handshake with the application, for a client of HTTP/2, which has none.
     pub handshake: Option<Handshake>,
@@ -56,30 +55,30 @@ impl UpgradeError {
 }
 
 impl UpgradeRequest {
-    /// The upgrade that a request asks for; `None` when there is none to pass on. `Connection` must name it. Upgrades
+    /// The upgrade that a request asks for; `None` when there is none to pass on. `Connection` must have named it. Upgrades
     /// to HTTP are not passed on, and neither are those of requests with a body.
-    pub fn read(parts: &mut Parts, is_named_in_connection: bool, has_body: bool) -> Option<Self> {
-        let client = parts.extensions.remove::<OnUpgrade>()?;
-        if !is_named_in_connection || has_body || parts.version < Version::HTTP_11 {
+    pub fn read(client: Option<OnUpgrade>, head: &RequestHead, has_body: bool) -> Option<Self> {
+        let client = client?;
+        if has_body || head.version < Version::HTTP_11 {
             return None;
         }
-        let handshake = is_stream(parts.version).then(Handshake::random);
-        Some(Self { protocols: offered(&parts.headers)?, client, handshake })
+        let handshake = is_stream(head.version).then(Handshake::random);
+        Some(Self { protocols: offered(&head.fields)?, client, handshake })
     }
 
     /// Writes the upgrade into a request for the application.
-    pub fn ask(&self, headers: &mut HeaderMap) {
-        headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
-        headers.insert(UPGRADE, self.protocols.clone());
+    pub fn ask(&self, fields: &mut Fields) {
+        fields.insert(KnownName::CONNECTION, b"upgrade");
+        fields.insert(KnownName::UPGRADE, &self.protocols);
         if let Some(handshake) = &self.handshake {
-            handshake.ask(headers);
+            handshake.ask(fields);
         }
     }
 
     /// Checks that the application switched to a protocol that the client asked for. Removes the answer to the
     /// gateway's own handshake.
-    pub fn check(&self, switched: &mut HeaderMap) -> Result<(), UpgradeError> {
-        let protocol = switched.get(UPGRADE).ok_or(UpgradeError::Unasked)?.as_bytes().trim_ascii();
+    pub fn check(&self, switched: &mut Fields) -> Result<(), UpgradeError> {
+        let protocol = switched.get(KnownName::UPGRADE).ok_or(UpgradeError::Unasked)?;
         if !elements(&self.protocols).any(|offered| offered.eq_ignore_ascii_case(protocol)) {
             return Err(UpgradeError::Unasked);
         }
@@ -92,22 +91,14 @@ fn is_stream(version: Version) -> bool {
     version == Version::HTTP_2
 }
 
-fn offered(headers: &HeaderMap) -> Option<HeaderValue> {
-    let mut protocols = Vec::new();
-    for protocol in headers.get_all(UPGRADE).iter().flat_map(elements) {
-        if is_http(protocol) {
-            continue;
-        }
-        if !protocols.is_empty() {
-            protocols.extend_from_slice(b", ");
-        }
-        protocols.extend_from_slice(protocol);
-    }
-    if protocols.is_empty() { None } else { HeaderValue::try_from(protocols).ok() }
+fn offered(fields: &Fields) -> Option<Vec<u8>> {
+    let offered = fields.get_all(KnownName::UPGRADE).flat_map(elements);
+    let protocols: Vec<&[u8]> = offered.filter(|protocol| !is_http(protocol)).collect();
+    if protocols.is_empty() { None } else { Some(protocols.join(&b", "[..])) }
 }
 
-fn elements(value: &HeaderValue) -> impl Iterator<Item = &[u8]> {
-    value.as_bytes().split(|byte| *byte == b',').map(<[u8]>::trim_ascii).filter(|element| !element.is_empty())
+fn elements(list: &[u8]) -> impl Iterator<Item = &[u8]> {
+    list.split(|byte| *byte == b',').map(<[u8]>::trim_ascii).filter(|element| !element.is_empty())
 }
 
 /// `h2c`, `h2` and `HTTP/2.0`: the rules would not see the requests in such a tunnel.
@@ -118,7 +109,7 @@ fn is_http(protocol: &[u8]) -> bool {
 
 /// Copies bytes both ways until both sides have ended or nothing moves. The exchange ends with the tunnel, and the
 /// server counts the request until then.
-pub async fn tunnel(client: OnUpgrade, application: Tunnel, mut exchange: Box<Exchange>) {
+pub async fn tunnel(client: OnUpgrade, application: Tunnel, mut exchange: Pooled<Exchange>) {
     let client = match client.await {
         Ok(client) => client,
         Err(error) => {
@@ -195,11 +186,15 @@ mod tests {
 
     use super::*;
 
+    fn asking(upgrade: &str) -> Fields {
+        let mut fields = Fields::default();
+        fields.append(KnownName::UPGRADE, upgrade.as_bytes());
+        fields
+    }
+
     #[track_caller]
-    fn check(upgrade: &'static str, expected: Option<&str>) {
-        let mut headers = HeaderMap::new();
-        headers.insert(UPGRADE, HeaderValue::from_static(upgrade));
-        assert_eq!(offered(&headers).as_ref().map(|value| value.to_str().expect("text")), expected);
+    fn check(upgrade: &str, expected: Option<&str>) {
+        assert_eq!(offered(&asking(upgrade)).as_deref(), expected.map(str::as_bytes));
     }
 
     #[test]
@@ -215,9 +210,8 @@ mod tests {
     proptest! {
         #[test]
         fn whatever_is_asked_for_http_is_not_offered(asked in "(h2c|H2|http|HTTP/2[.]0|websocket|irc|,| ){0,8}") {
-            let headers = HeaderMap::from_iter([(UPGRADE, HeaderValue::try_from(asked).expect("a value"))]);
-            let offer = offered(&headers);
-            prop_assert!(offer.iter().flat_map(elements).all(|protocol| !is_http(protocol)));
+            let offer = offered(&asking(&asked));
+            prop_assert!(offer.iter().flat_map(|offer| elements(offer)).all(|protocol| !is_http(protocol)));
         }
     }
 }

@@ -3,12 +3,10 @@
 
 use aws_lc_rs::digest::SHA1_FOR_LEGACY_USE_ONLY;
 use aws_lc_rs::digest::digest;
-use http::HeaderMap;
-use http::HeaderValue;
-use http::header::SEC_WEBSOCKET_ACCEPT;
-use http::header::SEC_WEBSOCKET_KEY;
 
 use crate::base64;
+use crate::head::Fields;
+use crate::head::KnownName;
 
 /// The key of a handshake. The application proves with its answer that it understands WebSocket.
 #[derive(Debug)]
@@ -25,16 +23,16 @@ impl Handshake {
     }
 
     /// Writes the key into a request, in place of a key that the client may have sent.
-    pub fn ask(&self, headers: &mut HeaderMap) {
-        let key = HeaderValue::from_str(&self.key).expect("base64 is visible");
-        headers.insert(SEC_WEBSOCKET_KEY, key);
+    pub fn ask(&self, fields: &mut Fields) {
+        fields.insert(KnownName::SEC_WEBSOCKET_KEY, self.key.as_bytes());
     }
 
     /// Removes the application's answer to the key from its 101. Returns whether it is the right one.
-    pub fn take_accept(&self, headers: &mut HeaderMap) -> bool {
-        let is_one = headers.get_all(SEC_WEBSOCKET_ACCEPT).iter().count() == 1;
-        let accept = headers.remove(SEC_WEBSOCKET_ACCEPT);
-        is_one && accept.is_some_and(|accept| accept.as_bytes() == accept_for(&self.key).as_bytes())
+    pub fn take_accept(&self, fields: &mut Fields) -> bool {
+        let accept = fields.single(KnownName::SEC_WEBSOCKET_ACCEPT);
+        let is_right = accept.is_some_and(|accept| accept == accept_for(&self.key).as_bytes());
+        fields.remove(KnownName::SEC_WEBSOCKET_ACCEPT);
+        is_right
     }
 }
 
@@ -58,16 +56,15 @@ mod tests {
     #[test]
     fn only_a_single_right_answer_is_accepted() {
         let handshake = Handshake::random();
-        let right = HeaderValue::from_str(&accept_for(&handshake.key)).unwrap();
-        let other = HeaderValue::from_str(&accept_for(&Handshake::random().key)).unwrap();
+        let right = accept_for(&handshake.key);
+        let other = accept_for(&Handshake::random().key);
         for (answers, is_right) in
             [(vec![&right], true), (vec![], false), (vec![&other], false), (vec![&right, &other], false)]
         {
-            let answers = answers.into_iter().map(|answer| (SEC_WEBSOCKET_ACCEPT, answer.clone()));
-            let mut headers = HeaderMap::from_iter([]);
-            headers.extend(answers.map(|(name, value)| (Some(name), value)));
-            assert_eq!(handshake.take_accept(&mut headers), is_right);
-            assert!(headers.is_empty());
+            let answers = answers.into_iter().map(|answer| (KnownName::SEC_WEBSOCKET_ACCEPT, answer));
+            let mut fields: Fields = answers.collect();
+            assert_eq!(handshake.take_accept(&mut fields), is_right);
+            assert!(fields.is_empty());
         }
     }
 }

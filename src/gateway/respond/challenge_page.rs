@@ -3,7 +3,6 @@
 use std::fmt::Write;
 use std::sync::LazyLock;
 
-use http::HeaderValue;
 use http::Method;
 
 use super::page::Template;
@@ -13,12 +12,13 @@ use crate::challenge::token::NONCE;
 use crate::gateway::exchange::Exchange;
 use crate::key::KeyHash;
 use crate::limit::Limit;
+use crate::pool::Buffer;
 
 /// A challenge page, and the policy for its script.
 #[derive(Debug)]
 pub struct ChallengePage {
-    pub html: Vec<u8>,
-    pub content_security_policy: HeaderValue,
+    pub html: Buffer,
+    pub content_security_policy: String,
 }
 
 /// The challenge page for a key of a limit.
@@ -32,7 +32,7 @@ pub fn page(exchange: &Exchange, limit: &Limit, key: KeyHash, refusal: &Refusal<
         let _ = write!(scripts, "{byte:02x}");
     }
     // A form is not sent again automatically, because the gateway must not keep its content.
-    let repeat = if matches!(exchange.facts.method, Method::GET | Method::HEAD) { "reload" } else { "back" };
+    let repeat = if matches!(exchange.facts.head.method, Method::GET | Method::HEAD) { "reload" } else { "back" };
     let html = TEMPLATE.fill(|mark, html| match mark {
         "nonce" => html.extend_from_slice(scripts.as_bytes()),
         "token" => html.extend_from_slice(token.to_text().as_bytes()),
@@ -46,7 +46,7 @@ pub fn page(exchange: &Exchange, limit: &Limit, key: KeyHash, refusal: &Refusal<
         "default-src 'none'; script-src 'nonce-{scripts}'; style-src 'nonce-{scripts}'; worker-src blob:; \
          base-uri 'none'; form-action 'none'; frame-ancestors 'self'"
     );
-    ChallengePage { html, content_security_policy: HeaderValue::try_from(policy).expect("visible characters") }
+    ChallengePage { html, content_security_policy: policy }
 }
 
 fn random() -> [u8; NONCE] {

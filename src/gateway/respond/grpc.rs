@@ -1,24 +1,22 @@
 //! A denial or an error as a gRPC status: an answer with only a head, which clients in every language turn into an
 //! exception.
 
-use http::HeaderMap;
-use http::HeaderName;
-use http::HeaderValue;
 use http::StatusCode;
 
 use super::refusal::Refusal;
+use crate::head::Fields;
+use crate::head::KnownName;
 
 /// Writes the headers that end a call.
-pub fn write(headers: &mut HeaderMap, refusal: &Refusal<'_>, status: StatusCode) {
-    headers.insert(GRPC_STATUS, HeaderValue::from_static(code(refusal, status)));
+pub fn write(fields: &mut Fields, refusal: &Refusal<'_>, status: StatusCode) {
+    fields.append(KnownName::GRPC_STATUS, code(refusal, status).as_bytes());
     let mut text = Vec::with_capacity(64);
     refusal.explain(&mut text);
-    if let Ok(message) = HeaderValue::from_bytes(&percent_encoded(&text)) {
-        headers.insert(GRPC_MESSAGE, message);
-    }
+    fields.append(KnownName::GRPC_MESSAGE, &percent_encoded(&text));
     if let Refusal::Limited { wait: Some(wait), .. } = refusal {
         let milliseconds = u32::try_from(wait.as_millis()).unwrap_or(u32::MAX).max(1);
-        headers.insert(GRPC_RETRY_PUSHBACK, HeaderValue::from(milliseconds));
+        // How long a client waits before it retries automatically.
+        fields.append(KnownName::GRPC_RETRY_PUSHBACK_MS, itoa::Buffer::new().format(milliseconds).as_bytes());
     }
 }
 
@@ -47,11 +45,6 @@ fn percent_encoded(text: &[u8]) -> Vec<u8> {
     encoded
 }
 
-const GRPC_STATUS: HeaderName = HeaderName::from_static("grpc-status");
-const GRPC_MESSAGE: HeaderName = HeaderName::from_static("grpc-message");
-/// How long a client waits before it retries automatically.
-const GRPC_RETRY_PUSHBACK: HeaderName = HeaderName::from_static("grpc-retry-pushback-ms");
-
 const DEADLINE_EXCEEDED: &str = "4";
 const PERMISSION_DENIED: &str = "7";
 const RESOURCE_EXHAUSTED: &str = "8";
@@ -67,9 +60,10 @@ mod tests {
 
     #[track_caller]
     fn check(refusal: &Refusal<'_>, status: StatusCode, expected: &[(&str, &str)]) {
-        let mut headers = HeaderMap::new();
-        write(&mut headers, refusal, status);
-        let written: Vec<_> = headers.iter().map(|(name, value)| (name.as_str(), value.to_str().unwrap())).collect();
+        let mut fields = Fields::default();
+        write(&mut fields, refusal, status);
+        let written: Vec<_> =
+            fields.iter().map(|field| (field.name.as_str(), str::from_utf8(field.value).unwrap())).collect();
         assert_eq!(written, expected);
     }
 

@@ -7,9 +7,10 @@ use http::StatusCode;
 use super::problem::title;
 use super::refusal::Refusal;
 use crate::gateway::admit::request_id::RequestId;
+use crate::pool::Buffer;
 
 /// The built-in page. It loads no other files, so that it works when all other requests are denied.
-pub fn page(refusal: &Refusal<'_>, status: StatusCode, request_id: &RequestId) -> Vec<u8> {
+pub fn page(refusal: &Refusal<'_>, status: StatusCode, request_id: &RequestId) -> Buffer {
     DENIED.fill(|mark, html| match mark {
         "title" => html.extend_from_slice(title(status).as_bytes()),
         "detail" => refusal.explain(html),
@@ -48,8 +49,9 @@ impl Template {
     }
 
     /// The page; `write` writes the text for each mark.
-    pub fn fill(&self, mut write: impl FnMut(&str, &mut Vec<u8>)) -> Vec<u8> {
-        let mut html = Vec::with_capacity(self.length + 192);
+    pub fn fill(&self, mut write: impl FnMut(&str, &mut Vec<u8>)) -> Buffer {
+        let mut html = Buffer::take();
+        html.reserve(self.length + 192);
         for part in &self.parts {
             match part {
                 TemplatePart::Text(text) => html.extend_from_slice(text.as_bytes()),
@@ -71,7 +73,7 @@ mod tests {
         let refusal = Refusal::Limited { limits: &[], wait: Some(Duration::from_secs(42)) };
         let id = RequestId::random();
         let html = page(&refusal, StatusCode::TOO_MANY_REQUESTS, &id);
-        let html = String::from_utf8(html).expect("text");
+        let html = String::from_utf8(html.to_vec()).expect("text");
         assert!(html.contains("<title>Too Many Requests</title>"), "{html}");
         assert!(html.contains("Try again in 42 seconds."));
         assert!(html.contains(id.as_str()));

@@ -4,10 +4,12 @@ use http::StatusCode;
 
 use super::refusal::Refusal;
 use crate::gateway::admit::request_id::RequestId;
+use crate::pool::Buffer;
 
 /// The document. It is written piece by piece for speed, because every denied request gets one.
-pub fn document(refusal: &Refusal<'_>, status: StatusCode, request_id: &RequestId) -> Vec<u8> {
-    let mut json = Vec::with_capacity(384);
+pub fn document(refusal: &Refusal<'_>, status: StatusCode, request_id: &RequestId) -> Buffer {
+    let mut json = Buffer::take();
+    json.reserve(384);
     json.extend_from_slice(b"{\"type\":\"");
     // Neither the type nor the title needs escaping.
     json.extend_from_slice(type_uri(refusal).as_bytes());

@@ -1,34 +1,33 @@
 //! Reads the head of an application's response. Some malformed heads of old applications are tolerated.
 
-use std::mem;
 use std::mem::MaybeUninit;
+use std::ops::Range;
 
-use bytes::Bytes;
-use http::HeaderMap;
-use http::HeaderValue;
 use http::Method;
-use http::Request;
-use http::Response;
 use http::StatusCode;
 use http::Version;
-use http::header::CONNECTION;
-use http::header::CONTENT_LENGTH;
-use http::header::TRANSFER_ENCODING;
 use httparse::ParserConfig;
 use httparse::Status;
+use memchr::memchr;
 
+use crate::head::Fields;
+use crate::head::KnownName;
+use crate::head::ResponseHead;
+use crate::head::Span;
 use crate::http1::grammar::BodyLength;
-use crate::http1::grammar::ReasonPhrase;
-use crate::http1::grammar::fields;
+use crate::http1::grammar::elements;
+use crate::http1::grammar::list_has;
 
 /// The head of a response, and what it says of the body and the connection.
 #[derive(Debug)]
-pub struct ResponseHead {
-    pub response: Response<()>,
+pub struct ParsedResponse {
+    pub head: ResponseHead,
     /// The length of the body.
-    pub length: BodyLength,
+    pub body: BodyLength,
     /// Whether the server keeps the connection open for further requests.
     pub keeps_alive: bool,
+    /// In bytes: the length of the head.
+    pub length: usize,
 }
 
 /// The response is not HTTP/1.
@@ -56,58 +55,70 @@ pub fn could_begin(read: &[u8]) -> bool {
     read[start..].iter().zip(b"HTTP/1.").all(|(byte, expected)| byte == expected)
 }
 
-/// Parses the head of the response to a request from the front of `received`, and returns its length; `None`: the head is
-/// not complete. The fields of a final response reuse the memory of the request's fields.
-pub fn parse<B>(
-    received: &Bytes,
-    request: &mut Request<B>,
-    most_fields: usize,
-) -> Result<Option<(ResponseHead, usize)>, InvalidResponse> {
+/// Parses the head of the response to a request with this method from the front of `received`. `None`: the head is not
+/// complete.
+pub fn parse(received: &[u8], method: &Method, most_fields: usize) -> Result<Option<ParsedResponse>, InvalidResponse> {
     let mut few = [const { MaybeUninit::uninit() }; USUAL_FIELDS];
-    match parse_into(&mut few[..most_fields.min(USUAL_FIELDS)], received, request) {
+    match parse_into(&mut few[..most_fields.min(USUAL_FIELDS)], received, method) {
         Err(InvalidResponse::TooManyFields) if most_fields > USUAL_FIELDS => {
             let mut many = vec![MaybeUninit::uninit(); most_fields];
-            parse_into(&mut many, received, request)
+            parse_into(&mut many, received, method)
         }
         parsed => parsed,
     }
 }
 
-fn parse_into<'c, B>(
+fn parse_into<'c>(
     slots: &mut [MaybeUninit<httparse::Header<'c>>],
-    received: &'c Bytes,
-    request: &mut Request<B>,
-) -> Result<Option<(ResponseHead, usize)>, InvalidResponse> {
-    let mut parsed_head = httparse::Response::new(&mut []);
+    received: &'c [u8],
+    method: &Method,
+) -> Result<Option<ParsedResponse>, InvalidResponse> {
+    let mut parsed = httparse::Response::new(&mut []);
     let config = ParserConfig::default();
-    let end = match config.parse_response_with_uninit_headers(&mut parsed_head, received, slots) {
-        Ok(Status::Complete(end)) => end,
+    let length = match config.parse_response_with_uninit_headers(&mut parsed, received, slots) {
+        Ok(Status::Complete(length)) => length,
         Ok(Status::Partial) => return Ok(None),
         Err(httparse::Error::TooManyHeaders) => return Err(InvalidResponse::TooManyFields),
         Err(httparse::Error::Status | httparse::Error::Version) => return Err(InvalidResponse::StatusLine),
         Err(_) => return Err(InvalidResponse::Head),
     };
-    let status =
-        parsed_head.code.and_then(|code| StatusCode::from_u16(code).ok()).ok_or(InvalidResponse::StatusLine)?;
-    let version = if parsed_head.version == Some(0) { Version::HTTP_10 } else { Version::HTTP_11 };
-    let is_final = !status.is_informational() || status == StatusCode::SWITCHING_PROTOCOLS;
-    let mut headers = if is_final { mem::take(request.headers_mut()) } else { HeaderMap::new() };
-    headers.clear();
-    fields::read(received, parsed_head.headers, &mut headers).map_err(|_| InvalidResponse::Head)?;
-    let framing = Framing::of(&headers)?;
-    let length = framing.body(status, version, request.method())?;
-    let may_send_body_anyway = status == StatusCode::NO_CONTENT && framing.announces_body();
-    let keeps_alive = length != BodyLength::UntilClose && !may_send_body_anyway && framing.keeps_alive(version);
-    let mut response = Response::new(());
-    *response.status_mut() = status;
-    *response.version_mut() = version;
-    *response.headers_mut() = headers;
-    if let Some(reason) = parsed_head.reason.filter(|reason| Some(*reason) != status.canonical_reason())
-        && let Some(reason) = ReasonPhrase::new(received.slice_ref(reason.as_bytes()))
-    {
-        response.extensions_mut().insert(reason);
+    let status = parsed.code.and_then(|code| StatusCode::from_u16(code).ok()).ok_or(InvalidResponse::StatusLine)?;
+    let version = if parsed.version == Some(0) { Version::HTTP_10 } else { Version::HTTP_11 };
+    let mut fields = Fields::on(&received[..length]);
+    for field in parsed.headers.iter() {
+        let (name, value) = (place(field.name.as_bytes(), received), place(field.value, received));
+        let end = match received[value.end..] {
+            // As nearly all applications write it.
+            [b'\r', b'\n', ..] => value.end + 2,
+            _ => value.end + memchr(b'\n', &received[value.end..]).ok_or(InvalidResponse::Head)? + 1,
+        };
+        let length = field.value.len();
+        fields
+            .note(name.start, value.end, end, |line| line.len() - length..line.len())
+            .map_err(|_| InvalidResponse::Head)?;
     }
-    Ok(Some((ResponseHead { response, length, keeps_alive }, end)))
+    let framing = Framing::of(&fields)?;
+    let body = framing.body(status, version, method)?;
+    let may_send_body_anyway = status == StatusCode::NO_CONTENT && framing.announces_body();
+    let keeps_alive = body != BodyLength::UntilClose && !may_send_body_anyway && framing.keeps_alive(version);
+    let own_words = parsed.reason.filter(|reason| Some(*reason) != status.canonical_reason());
+    let reason = own_words.filter(|reason| is_reason(reason.as_bytes())).map(|reason| {
+        let Range { start, end } = place(reason.as_bytes(), received);
+        Span::new(start, end)
+    });
+    let head = ResponseHead::new(status, fields).with_reason(reason);
+    Ok(Some(ParsedResponse { head, body, keeps_alive, length }))
+}
+
+/// Where a part of `whole` stands in it.
+fn place(part: &[u8], whole: &[u8]) -> Range<usize> {
+    let start = (part.as_ptr() as usize).saturating_sub(whole.as_ptr() as usize);
+    start..start + part.len()
+}
+
+/// Whether a reason phrase may have these bytes (RFC 9112, section 4).
+fn is_reason(phrase: &[u8]) -> bool {
+    phrase.iter().all(|byte| matches!(byte, b'\t' | b' '..=b'~' | 0x80..))
 }
 
 /// What the fields of a response say of its framing.
@@ -130,24 +141,19 @@ enum TransferCoding {
 }
 
 impl Framing {
-    /// Reads all fields in one pass.
-    fn of(headers: &HeaderMap) -> Result<Self, InvalidResponse> {
-        let mut framing = Self::default();
-        for (name, value) in headers {
-            if *name == CONTENT_LENGTH {
-                framing.note_length(value)?;
-            } else if *name == TRANSFER_ENCODING {
-                elements(value).for_each(|element| framing.coding.add(element));
-            } else if *name == CONNECTION {
-                framing.closes |= elements(value).any(|option| option.eq_ignore_ascii_case(b"close"));
-                framing.asks_keep_alive |= elements(value).any(|option| option.eq_ignore_ascii_case(b"keep-alive"));
-            }
+    fn of(fields: &Fields) -> Result<Self, InvalidResponse> {
+        let says = |option| fields.get_all(KnownName::CONNECTION).any(|value| list_has(value, option));
+        let mut framing = Self { closes: says(b"close"), asks_keep_alive: says(b"keep-alive"), ..Self::default() };
+        for value in fields.get_all(KnownName::CONTENT_LENGTH) {
+            framing.note_length(value)?;
         }
+        let codings = fields.get_all(KnownName::TRANSFER_ENCODING).flat_map(elements);
+        codings.for_each(|coding| framing.coding.add(coding));
         Ok(framing)
     }
 
     /// All values must be the same number.
-    fn note_length(&mut self, value: &HeaderValue) -> Result<(), InvalidResponse> {
+    fn note_length(&mut self, value: &[u8]) -> Result<(), InvalidResponse> {
         for element in elements(value) {
             let digits = str::from_utf8(element).ok().filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()));
             let length: u64 = digits.and_then(|digits| digits.parse().ok()).ok_or(InvalidResponse::BodyLength)?;
@@ -195,10 +201,6 @@ impl TransferCoding {
     }
 }
 
-fn elements(value: &HeaderValue) -> impl Iterator<Item = &[u8]> {
-    value.as_bytes().split(|byte| *byte == b',').map(<[u8]>::trim_ascii)
-}
-
 /// Most responses have fewer fields.
 const USUAL_FIELDS: usize = 100;
 
@@ -211,17 +213,15 @@ mod tests {
 
     use super::*;
 
-    fn parse_response(method: &Method, head: &str) -> Result<ResponseHead, InvalidResponse> {
-        let mut request = Request::new(());
-        *request.method_mut() = method.clone();
-        parse(&Bytes::copy_from_slice(head.as_bytes()), &mut request, 200).map(|head| head.expect("a whole head").0)
+    fn parse_response(method: &Method, head: &str) -> Result<ParsedResponse, InvalidResponse> {
+        parse(head.as_bytes(), method, 200).map(|parsed| parsed.expect("a whole head"))
     }
 
     #[track_caller]
     fn check(head: &str, expected: Result<(BodyLength, bool), InvalidResponse>) {
         let head = format!("{head}\r\n\r\n");
         assert_eq!(
-            parse_response(&Method::GET, &head).map(|head| (head.length, head.keeps_alive)),
+            parse_response(&Method::GET, &head).map(|parsed| (parsed.body, parsed.keeps_alive)),
             expected,
             "{head:?}"
         );
@@ -273,7 +273,7 @@ mod tests {
             parse_response(&Method::GET, &format!("HTTP/1.1 204 No\r\n{}\r\n", "Set-Cookie: a\r\n".repeat(count)))
         };
         for count in [99, 100, 101, 200] {
-            assert_eq!(with(count).unwrap().response.headers().get_all("set-cookie").iter().count(), count);
+            assert_eq!(with(count).unwrap().head.fields.get_all(KnownName::SET_COOKIE).count(), count);
         }
         assert_eq!(with(201).unwrap_err(), InvalidResponse::TooManyFields);
     }
@@ -289,9 +289,9 @@ mod tests {
 
     #[test]
     fn a_response_to_head_has_no_body_whatever_its_fields_say() {
-        let head = parse_response(&Method::HEAD, "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n").unwrap();
-        assert_eq!((head.length, head.keeps_alive), (BodyLength::Known(0), true));
-        assert_eq!(head.response.headers()[CONTENT_LENGTH], "5");
+        let parsed = parse_response(&Method::HEAD, "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n").unwrap();
+        assert_eq!((parsed.body, parsed.keeps_alive), (BodyLength::Known(0), true));
+        assert_eq!(parsed.head.fields.get(KnownName::CONTENT_LENGTH), Some(&b"5"[..]));
     }
 
     #[test]
@@ -309,8 +309,8 @@ mod tests {
         fn no_head_makes_it_panic(head in "(HTTP/1\\.[01] |[0-9]{3}| |:|,|\r\n|Content-Length|Transfer-Encoding|chunked|Connection|\\PC){0,30}") {
             let whole = format!("HTTP/1.1 200 OK\r\n{head}\r\n\r\n");
             for came in [whole, head] {
-                let parsed = parse(&Bytes::from(came.clone()), &mut Request::new(()), 200);
-                prop_assert!(!matches!(parsed, Ok(Some((_, end))) if end > came.len()));
+                let parsed = parse(came.as_bytes(), &Method::GET, 200);
+                prop_assert!(!matches!(parsed, Ok(Some(parsed)) if parsed.length > came.len()));
             }
         }
     }

@@ -11,7 +11,7 @@ use memchr::memmem;
 use super::BodyLength;
 use super::IncompleteBody;
 use super::InvalidMessage;
-use super::fields;
+use super::trailers;
 
 /// Decodes one body, read by read.
 #[derive(Debug)]
@@ -79,12 +79,22 @@ impl BodyDecoder {
                     Some(size) => self.state = State::Chunk(size),
                 },
                 State::Trailers => {
-                    let Some(trailers) = trailers(read)? else { return Ok(None) };
+                    let Some(trailers) = take_trailers(read)? else { return Ok(None) };
                     self.state = State::Complete;
                     return Ok(Some(trailers).filter(|it| !it.is_empty()).map(Frame::trailers));
                 }
             }
         }
+    }
+
+    /// Copies the rest of a body of known length to `out`, if all of it stands in `read`.
+    pub fn decode_whole(&mut self, read: &mut BytesMut, out: &mut Vec<u8>) -> bool {
+        let State::Known(left) = self.state else { return false };
+        let Some(data) = usize::try_from(left).ok().and_then(|left| read.get(..left)) else { return false };
+        out.extend_from_slice(data);
+        read.advance(data.len());
+        self.state = State::Complete;
+        true
     }
 
     /// Whether the whole body was decoded.
@@ -157,7 +167,7 @@ fn is_blank(byte: u8) -> bool {
 }
 
 /// Takes the trailers. `None`: they are not complete.
-fn trailers(read: &mut BytesMut) -> Result<Option<HeaderMap>, InvalidMessage> {
+fn take_trailers(read: &mut BytesMut) -> Result<Option<HeaderMap>, InvalidMessage> {
     let end = if read.starts_with(LINE_END) {
         LINE_END.len()
     } else if let Some(end) = memmem::find(read, b"\r\n\r\n") {
@@ -170,16 +180,14 @@ fn trailers(read: &mut BytesMut) -> Result<Option<HeaderMap>, InvalidMessage> {
     }
     let lines = Bytes::copy_from_slice(&read[..end]);
     read.advance(end);
-    let mut trailers = HeaderMap::new();
     if end == LINE_END.len() {
-        return Ok(Some(trailers));
+        return Ok(Some(HeaderMap::new()));
     }
     let has_bare_line_feed = memchr::memchr_iter(b'\n', &lines).any(|feed| feed == 0 || lines[feed - 1] != b'\r');
     let mut parsed = [httparse::EMPTY_HEADER; MAX_TRAILER_FIELDS];
     match httparse::parse_headers(&lines, &mut parsed) {
         Ok(httparse::Status::Complete((length, parsed))) if length == end && !has_bare_line_feed => {
-            fields::read(&lines, parsed, &mut trailers)?;
-            Ok(Some(trailers))
+            trailers::read(&lines, parsed).map(Some)
         }
         _ => Err(InvalidMessage::Field),
     }

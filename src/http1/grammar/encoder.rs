@@ -8,7 +8,7 @@ use http::HeaderMap;
 use super::BodyLength;
 use super::IncompleteBody;
 use super::WriteBuffer;
-use super::fields;
+use super::trailers;
 
 /// Encodes one body.
 #[derive(Debug)]
@@ -56,8 +56,8 @@ impl BodyEncoder {
             BodyLength::Known(_) => Err(IncompleteBody),
             BodyLength::Chunked => {
                 out.put(b"0\r\n");
-                if let Some(trailers) = trailers {
-                    fields::write(trailers, out);
+                if let Some(fields) = trailers {
+                    trailers::write(fields, out);
                 }
                 out.put(b"\r\n");
                 Ok(())

@@ -1,14 +1,12 @@
 //! What both sides of HTTP/1.1 share: the end of a head, fields, the framing of bodies, and the buffer for output.
 
-pub mod fields;
-pub mod target;
-
 mod body_length;
 pub(crate) mod decoder;
 mod encoder;
 mod error;
 mod head_scanner;
-mod reason_phrase;
+mod list;
+mod trailers;
 mod write_buffer;
 
 pub use self::body_length::BodyLength;
@@ -17,5 +15,6 @@ pub use self::encoder::BodyEncoder;
 pub use self::error::IncompleteBody;
 pub use self::error::InvalidMessage;
 pub use self::head_scanner::HeadScanner;
-pub use self::reason_phrase::ReasonPhrase;
+pub use self::list::elements;
+pub use self::list::list_has;
 pub use self::write_buffer::WriteBuffer;

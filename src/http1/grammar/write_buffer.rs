@@ -6,16 +6,18 @@ use std::mem;
 use bytes::Buf;
 use bytes::Bytes;
 
+use crate::pool::Buffer;
+
 /// Bytes to be written: small ones in one piece, and between them at most one large part that is not copied.
 ///
 /// It is read as a [`Buf`]. An unused one holds no memory.
 #[derive(Debug, Default)]
 pub struct WriteBuffer {
-    front: Vec<u8>,
+    front: Buffer,
     /// In bytes: how much of `front` is written.
     written: usize,
     large: Bytes,
-    back: Vec<u8>,
+    back: Buffer,
 }
 
 impl WriteBuffer {
@@ -35,7 +37,11 @@ impl WriteBuffer {
 
     /// Bytes appended to this are written behind all others.
     pub fn small(&mut self) -> &mut Vec<u8> {
-        if self.large.is_empty() { &mut self.front } else { &mut self.back }
+        let buffer = if self.large.is_empty() { &mut self.front } else { &mut self.back };
+        if buffer.capacity() == 0 {
+            *buffer = Buffer::take();
+        }
+        buffer
     }
 
     /// Appends a part of a body, a large one without copying it.
@@ -53,11 +59,6 @@ impl WriteBuffer {
         if self.front.capacity() - used > MUCH_ROOM {
             self.front.shrink_to(used);
         }
-    }
-
-    /// In bytes: the memory that it holds even if it is empty.
-    pub fn capacity(&self) -> usize {
-        self.front.capacity() + self.back.capacity()
     }
 }
 

@@ -2,24 +2,19 @@
 
 use bytes::BytesMut;
 use http::HeaderName;
-use http::HeaderValue;
-use http::Response;
 use http::StatusCode;
 use http::Version;
 use http::header;
-use http::header::CONNECTION;
-use http::header::CONTENT_LENGTH;
-use http::header::DATE;
-use http::header::TRAILER;
-use http::header::TRANSFER_ENCODING;
-use http::response::Parts;
 use http_body::SizeHint;
 
-use super::request::list_has;
+use crate::head::Fields;
+use crate::head::KnownName;
+use crate::head::ResponseHead;
+use crate::head::write_line;
 use crate::http1::grammar::BodyLength;
-use crate::http1::grammar::ReasonPhrase;
 use crate::http1::grammar::WriteBuffer;
-use crate::http1::grammar::fields;
+use crate::http1::grammar::elements;
+use crate::http1::grammar::list_has;
 
 /// The parts of a request that its response depends on.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -63,52 +58,34 @@ impl BodySize {
 
 /// Writes a head. `write_date` writes the current date.
 pub fn write_head(
-    parts: &Parts,
+    head: &mut ResponseHead,
     size: BodySize,
     request: RequestTraits,
     out: &mut WriteBuffer,
     write_date: impl FnOnce(&mut Vec<u8>),
 ) -> ResponseFraming {
-    let Parts { status, headers, .. } = parts;
+    let status = head.status;
     let is_old = request.version == Version::HTTP_10;
     let out = out.small();
-    out.reserve(ROOM + headers.len() * ROOM_FOR_A_FIELD);
-    status_line(*status, parts.extensions.get(), out);
+    out.reserve(ROOM + head.fields.text_length());
+    status_line(status, head.reason(), out);
 
-    let may_have_length = !status.is_informational() && *status != StatusCode::NO_CONTENT;
-    let may_have_body = may_have_length && *status != StatusCode::NOT_MODIFIED && !request.is_head;
+    let may_have_length = !status.is_informational() && status != StatusCode::NO_CONTENT;
+    let may_have_body = may_have_length && status != StatusCode::NOT_MODIFIED && !request.is_head;
     // The length of the body that a GET would get is written, though the body is not sent.
     let states_length_of_get = may_have_length && !may_have_body && size == BodySize::Empty;
-    let mut written = WrittenFields::default();
-    let mut trailers = Vec::new();
-    for (name, value) in headers {
-        if *name == CONTENT_LENGTH {
-            if written.length.is_some() || size == BodySize::Empty && !states_length_of_get || !may_have_length {
-                continue;
-            }
-            let stated = str::from_utf8(value.as_bytes()).ok().and_then(|length| length.parse().ok());
-            let Some(stated) = stated else { continue };
-            written.length = Some(if let BodySize::Known(known) = size { known } else { stated });
-        } else if *name == TRANSFER_ENCODING {
-            continue;
-        } else if *name == TRAILER {
-            if is_old || !may_have_body {
-                continue;
-            }
-            if request.accepts_trailers {
-                trailers.extend(names(value));
-            }
-        } else if *name == CONNECTION {
-            written.closes |= list_has(value, b"close");
-            written.asks_keep_alive |= list_has(value, b"keep-alive");
-        } else if *name == DATE {
-            written.has_date = true;
-        }
-        fields::line(name, value.as_bytes(), out);
-    }
+    let may_state_length = may_have_length && (size != BodySize::Empty || states_length_of_get);
+    let fields = &mut head.fields;
+    let stated = settle_length(fields, may_state_length);
+    fields.remove(KnownName::TRANSFER_ENCODING);
+    let trailers = settle_trailers(fields, !is_old && may_have_body, request.accepts_trailers);
+    let says = |option| fields.get_all(KnownName::CONNECTION).any(|value| list_has(value, option));
+    let (closes, asks_keep_alive) = (says(b"close"), says(b"keep-alive"));
+    fields.write(out);
 
-    let length = match (written.length, size) {
-        (Some(length), _) => BodyLength::Known(length),
+    let length = match (stated, size) {
+        (Some(_), BodySize::Known(known)) => BodyLength::Known(known),
+        (Some(stated), BodySize::Empty | BodySize::Unknown) => BodyLength::Known(stated),
         (None, BodySize::Empty | BodySize::Known(0)) => {
             if may_have_body {
                 out.extend_from_slice(b"content-length: 0\r\n");
@@ -117,7 +94,7 @@ pub fn write_head(
         }
         (None, BodySize::Known(length)) => {
             if may_have_length {
-                fields::line(&CONTENT_LENGTH, itoa::Buffer::new().format(length).as_bytes(), out);
+                write_line(b"content-length", itoa::Buffer::new().format(length).as_bytes(), out);
             }
             BodyLength::Known(length)
         }
@@ -132,19 +109,53 @@ pub fn write_head(
     let body = (may_have_body && length != BodyLength::Known(0)).then_some(length);
 
     let may_stay = request.keeps_alive && body != Some(BodyLength::UntilClose);
-    let is_upgrade = *status == StatusCode::SWITCHING_PROTOCOLS;
-    if !may_stay && !written.closes && !is_upgrade {
+    let is_upgrade = status == StatusCode::SWITCHING_PROTOCOLS;
+    if !may_stay && !closes && !is_upgrade {
         out.extend_from_slice(b"connection: close\r\n");
-    } else if is_old && may_stay && !written.closes && !written.asks_keep_alive {
+    } else if is_old && may_stay && !closes && !asks_keep_alive {
         out.extend_from_slice(b"connection: keep-alive\r\n");
     }
-    if !written.has_date {
+    if !fields.has(KnownName::DATE) {
         out.extend_from_slice(b"date: ");
         write_date(out);
         out.extend_from_slice(b"\r\n");
     }
     out.extend_from_slice(b"\r\n");
-    ResponseFraming { body, keeps_alive: may_stay && !written.closes, trailers }
+    ResponseFraming { body, keeps_alive: may_stay && !closes, trailers }
+}
+
+/// Leaves at most one `Content-Length`, the first that is a number, and returns it.
+fn settle_length(fields: &mut Fields, may_stay: bool) -> Option<u64> {
+    if !fields.has(KnownName::CONTENT_LENGTH) {
+        return None;
+    }
+    let number = |value: &[u8]| -> Option<u64> { str::from_utf8(value).ok()?.parse().ok() };
+    if !may_stay {
+        fields.remove(KnownName::CONTENT_LENGTH);
+        return None;
+    }
+    // The usual case.
+    if let Some(length) = fields.single(KnownName::CONTENT_LENGTH).and_then(number) {
+        return Some(length);
+    }
+    let stated = fields.get_all(KnownName::CONTENT_LENGTH).find_map(|value| Some((number(value)?, value.to_vec())));
+    match &stated {
+        Some((_, value)) => fields.insert(KnownName::CONTENT_LENGTH, value),
+        None => drop(fields.remove(KnownName::CONTENT_LENGTH)),
+    }
+    stated.map(|(length, _)| length)
+}
+
+/// Removes `Trailer` where there are no trailers. Returns the trailers that the client gets.
+fn settle_trailers(fields: &mut Fields, may_have_some: bool, accepts_some: bool) -> Vec<HeaderName> {
+    if !may_have_some {
+        fields.remove(KnownName::TRAILER);
+    }
+    if !accepts_some {
+        return Vec::new();
+    }
+    let names = fields.get_all(KnownName::TRAILER).flat_map(elements);
+    names.filter_map(|name| HeaderName::from_bytes(name).ok()).collect()
 }
 
 /// Writes the whole response to an invalid head.
@@ -157,27 +168,16 @@ pub fn write_refusal(status: StatusCode, out: &mut WriteBuffer, write_date: impl
 }
 
 /// Writes an interim response.
-pub fn write_interim(response: &Response<()>, out: &mut BytesMut) {
-    let mut head = Vec::with_capacity(ROOM + response.headers().len() * ROOM_FOR_A_FIELD);
-    status_line(response.status(), response.extensions().get(), &mut head);
-    for (name, value) in response.headers() {
-        fields::line(name, value.as_bytes(), &mut head);
-    }
-    head.extend_from_slice(b"\r\n");
-    out.extend_from_slice(&head);
-}
-
-/// Which fields were written already.
-#[derive(Debug, Default)]
-struct WrittenFields {
-    length: Option<u64>,
-    closes: bool,
-    asks_keep_alive: bool,
-    has_date: bool,
+pub fn write_interim(head: &ResponseHead, out: &mut BytesMut) {
+    let mut written = Vec::with_capacity(ROOM + head.fields.text_length());
+    status_line(head.status, head.reason(), &mut written);
+    head.fields.write(&mut written);
+    written.extend_from_slice(b"\r\n");
+    out.extend_from_slice(&written);
 }
 
 /// Writes the status line. Its version is ours, whatever the client's is (RFC 9110, section 6.2).
-fn status_line(status: StatusCode, reason: Option<&ReasonPhrase>, out: &mut Vec<u8>) {
+fn status_line(status: StatusCode, reason: Option<&[u8]>, out: &mut Vec<u8>) {
     if status == StatusCode::OK && reason.is_none() {
         return out.extend_from_slice(b"HTTP/1.1 200 OK\r\n");
     }
@@ -186,12 +186,8 @@ fn status_line(status: StatusCode, reason: Option<&ReasonPhrase>, out: &mut Vec<
     out.extend_from_slice(b" ");
     // Many parsers expect a reason phrase.
     let canonical = status.canonical_reason().unwrap_or("<none>");
-    out.extend_from_slice(reason.map_or(canonical.as_bytes(), ReasonPhrase::as_bytes));
+    out.extend_from_slice(reason.unwrap_or(canonical.as_bytes()));
     out.extend_from_slice(b"\r\n");
-}
-
-fn names(list: &HeaderValue) -> impl Iterator<Item = HeaderName> {
-    list.as_bytes().split(|byte| *byte == b',').filter_map(|name| HeaderName::from_bytes(name.trim_ascii()).ok())
 }
 
 /// Whether this field may be a trailer, if it was announced.
@@ -200,29 +196,28 @@ pub fn is_allowed_trailer(name: &HeaderName) -> bool {
         header::AUTHORIZATION,
         header::CACHE_CONTROL,
         header::CONTENT_ENCODING,
-        CONTENT_LENGTH,
+        header::CONTENT_LENGTH,
         header::CONTENT_RANGE,
         header::CONTENT_TYPE,
         header::HOST,
         header::MAX_FORWARDS,
         header::SET_COOKIE,
         header::TE,
-        TRAILER,
-        TRANSFER_ENCODING,
+        header::TRAILER,
+        header::TRANSFER_ENCODING,
     ];
     !may_not.contains(name)
 }
 
-/// In bytes: the room for a head without its fields, and for each field.
+/// In bytes: the room for a head without its fields.
 const ROOM: usize = 128;
-const ROOM_FOR_A_FIELD: usize = 48;
 
 #[cfg(test)]
 mod tests {
     use bytes::Buf;
-    use http::Response;
 
     use super::*;
+    use crate::head::Name;
 
     const KEEPS: RequestTraits =
         RequestTraits { is_head: false, version: Version::HTTP_11, keeps_alive: true, accepts_trailers: true };
@@ -241,12 +236,12 @@ mod tests {
         body: Option<BodyLength>,
         keeps_alive: bool,
     ) {
-        let mut response = Response::builder();
+        let mut head = ResponseHead::of(StatusCode::OK);
         for (name, value) in fields {
-            response = response.header(*name, *value);
+            head.fields.append(Name::of(name), value.as_bytes());
         }
         let mut out = WriteBuffer::default();
-        let framing = write_head(&response.body(()).unwrap().into_parts().0, size, request, &mut out, write_epoch);
+        let framing = write_head(&mut head, size, request, &mut out, write_epoch);
         let text = String::from_utf8(out.copy_to_bytes(out.remaining()).to_vec()).unwrap();
         let rest = text.strip_prefix("HTTP/1.1 200 OK\r\n").unwrap();
         let (before, _) = rest.split_once("date: ").unwrap();
@@ -276,10 +271,10 @@ mod tests {
     #[test]
     fn a_response_without_a_body_has_no_length_unless_a_get_would_get_a_body() {
         let states_length = |status: u16, is_head: bool, size| {
-            let response = Response::builder().status(status).header("content-length", "5").body(()).unwrap();
+            let mut head = ResponseHead::of(StatusCode::from_u16(status).unwrap());
+            head.fields.append(KnownName::CONTENT_LENGTH, b"5");
             let mut out = WriteBuffer::default();
-            let framing =
-                write_head(&response.into_parts().0, size, RequestTraits { is_head, ..KEEPS }, &mut out, write_epoch);
+            let framing = write_head(&mut head, size, RequestTraits { is_head, ..KEEPS }, &mut out, write_epoch);
             let text = String::from_utf8(out.copy_to_bytes(out.remaining()).to_vec()).unwrap();
             assert!(framing.body.is_none() && framing.keeps_alive && !text.contains("transfer-encoding"), "{text}");
             text.contains("content-length: 5\r\n")

@@ -1,24 +1,24 @@
-use http::Request;
-use http::request::Parts;
-
 use super::*;
 use crate::client::ClientIp;
+use crate::head;
+use crate::head::FieldName;
 use crate::key::Spelling;
 
 /// A request as it is written in these tests: `POST /login?next=1`, then header lines.
-fn parts(request: &str) -> Parts {
+fn head(request: &str) -> head::RequestHead {
     let mut lines = request.lines().map(str::trim);
     let (method, target) = lines.next().unwrap().split_once(' ').unwrap();
-    let mut builder = Request::builder().method(method).uri(target);
+    let mut head = head::RequestHead::to(method.parse().unwrap(), target).unwrap();
     for line in lines {
         let (name, value) = line.split_once(':').unwrap();
-        builder = builder.header(name, value.trim());
+        head.fields.append(&name.parse::<FieldName>().unwrap(), value.trim().as_bytes());
     }
-    builder.body(()).unwrap().into_parts().0
+    head.set_host("Example.com:8080");
+    head
 }
 
-fn form(parts: &Parts, body: &str, whole: bool) -> BodyFields {
-    BodyFields::read(&parts.headers, &body.to_owned().into(), whole, 65536)
+fn form(head: &head::RequestHead, body: &str, whole: bool) -> BodyFields {
+    BodyFields::read(&head.fields, &body.to_owned().into(), whole, 65536)
 }
 
 fn part(selector: &str) -> KeyPart {
@@ -29,9 +29,9 @@ fn part(selector: &str) -> KeyPart {
 }
 
 fn with_source<T>(request: &str, body: &str, whole: bool, then: impl FnOnce(&Source<'_>) -> T) -> T {
-    let parts = parts(request);
-    let head = RequestHead::read(&parts, "Example.com:8080", ClientIp::new("2001:db8::1:2:3:4".parse().unwrap()));
-    let fields = if body.is_empty() { BodyFields::none() } else { form(&parts, body, whole) };
+    let sent = head(request);
+    let head = RequestHead::read(&sent, ClientIp::new("2001:db8::1:2:3:4".parse().unwrap()));
+    let fields = if body.is_empty() { BodyFields::none() } else { form(&sent, body, whole) };
     let captures = [("id", Cow::Borrowed("7")), ("id", Cow::Borrowed("seven"))];
     then(&Source { head: &head, fields: &fields, routes: &["login"], captures: &captures, device: None })
 }

@@ -5,15 +5,14 @@ use std::task::Poll;
 use std::task::ready;
 
 use bytes::Buf;
-use bytes::Bytes;
 use bytes::BytesMut;
 use http::StatusCode;
 
-use super::buffer_pool;
 use super::shared_channel::SharedChannel;
 use crate::http1::grammar::HeadScanner;
+use crate::http1::server::request;
 use crate::http1::server::request::HeadLimits;
-use crate::http1::server::request::RequestHead;
+use crate::http1::server::request::ParsedRequest;
 use crate::listen::Settings;
 use crate::listen::progress::Phase;
 use crate::listen::progress::Progress;
@@ -38,7 +37,7 @@ impl HeadReader {
         channel: &mut SharedChannel,
         progress: &Progress,
         cx: &mut Context<'_>,
-    ) -> Poll<Result<Option<RequestHead>, StatusCode>> {
+    ) -> Poll<Result<Option<ParsedRequest>, StatusCode>> {
         let mut head = Ok(None);
         if !channel.read().is_empty() && progress.phase() != Phase::Head {
             channel.look(|read| head = self.take(read, &[], progress));
@@ -65,18 +64,17 @@ impl HeadReader {
         read: &mut BytesMut,
         fresh: &[u8],
         progress: &Progress,
-    ) -> Result<Option<RequestHead>, StatusCode> {
+    ) -> Result<Option<ParsedRequest>, StatusCode> {
         if progress.phase() != Phase::Head {
             // The usual case: the head came in one piece, and is copied once.
             let here: &[u8] = if read.is_empty() { fresh } else { &read[..] };
-            let start = Bytes::copy_from_slice(&here[..here.len().min(USUAL)]);
-            if let Some((head, length)) = RequestHead::parse(&start, self.limits, buffer_pool::take_header_map)? {
+            if let Some(parsed) = request::parse(&here[..here.len().min(USUAL)], self.limits)? {
                 if read.is_empty() {
-                    read.extend_from_slice(&fresh[length..]);
+                    read.extend_from_slice(&fresh[parsed.length..]);
                 } else {
-                    read.advance(length);
+                    read.advance(parsed.length);
                 }
-                return Ok(Some(head));
+                return Ok(Some(parsed));
             }
         }
         read.extend_from_slice(fresh);
@@ -96,13 +94,11 @@ impl HeadReader {
             return Ok(None);
         };
         self.scanner = HeadScanner::default();
-        let head = Bytes::copy_from_slice(&read[..end]);
+        let parsed = request::parse(&read[..end], self.limits)?.ok_or(StatusCode::BAD_REQUEST)?;
         read.advance(end);
-        let (head, _) =
-            RequestHead::parse(&head, self.limits, buffer_pool::take_header_map)?.ok_or(StatusCode::BAD_REQUEST)?;
-        Ok(Some(head))
+        Ok(Some(parsed))
     }
 }
 
-/// In bytes: most heads are shorter. A longer one is copied when its end is known.
+/// In bytes: most heads are shorter. A longer one is parsed when its end is known.
 const USUAL: usize = 4096;

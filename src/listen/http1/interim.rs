@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use http::Response;
 use parking_lot::Mutex;
 
 use super::shared_channel::SharedChannel;
+use crate::head::ResponseHead;
 
 /// Sends interim responses to the client of one request.
 #[derive(Clone, Debug)]
@@ -16,7 +16,7 @@ impl Http1InterimSender {
         Self(channel)
     }
 
-    pub(in crate::listen) fn send(&self, response: &Response<()>) {
-        self.0.lock().send_interim(response);
+    pub(in crate::listen) fn send(&self, head: &ResponseHead) {
+        self.0.lock().send_interim(head);
     }
 }

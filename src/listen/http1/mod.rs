@@ -5,9 +5,9 @@
 //! through the `SharedChannel`. The next part of a response is polled when the client has taken the parts before.
 
 mod body;
-mod buffer_pool;
 mod head_reader;
 mod interim;
+mod read_buffer;
 mod response_writer;
 mod session;
 mod session_end;
@@ -15,8 +15,8 @@ mod shared_channel;
 mod tunnel;
 
 pub(super) use self::body::Http1RequestBody;
-pub(super) use self::buffer_pool::poll_read;
 pub(super) use self::interim::Http1InterimSender;
+pub(super) use self::read_buffer::poll_read;
 pub(super) use self::session::Http1Session;
 pub(super) use self::session_end::SessionEnd;
 pub(super) use self::tunnel::Http1Tunnel;

@@ -1,24 +1,19 @@
 //! One client's connection over HTTP/1.1, request after request.
 
-use std::mem;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::Context;
 use std::task::Poll;
 use std::task::ready;
 
-use bytes::Bytes;
 use bytes::BytesMut;
 use http::Method;
-use http::Request;
-use http::Response;
 use http::StatusCode;
 use http::Version;
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
 use super::body::Http1RequestBody;
-use super::buffer_pool;
 use super::head_reader::HeadReader;
 use super::interim::Http1InterimSender;
 use super::response_writer::ResponseWriter;
@@ -28,14 +23,17 @@ use super::shared_channel::SharedChannel;
 use super::tunnel::Http1Tunnel;
 use crate::http1::grammar::BodyLength;
 use crate::http1::grammar::WriteBuffer;
-use crate::http1::server::request::RequestHead;
+use crate::http1::server::request::ParsedRequest;
 use crate::http1::server::response;
 use crate::http1::server::response::BodySize;
 use crate::http1::server::response::RequestTraits;
 use crate::listen::Connection;
 use crate::listen::IncomingBody;
+use crate::listen::IncomingRequest;
 use crate::listen::InterimSender;
 use crate::listen::OnUpgrade;
+use crate::listen::Response;
+use crate::listen::ResponseBody;
 use crate::listen::Settings;
 use crate::listen::Upgraded;
 use crate::listen::channel::Channel;
@@ -58,7 +56,7 @@ pub(in crate::listen) struct Http1Session<'c, S, F, B> {
 enum State<F, B> {
     /// Before a request, or within its head.
     ReadingHead,
-    Responding(Pin<Box<F>>),
+    Responding(F),
     Writing(ResponseWriter<B>),
     /// The response is written. The body of the request may not be read to its end.
     Written,
@@ -66,9 +64,9 @@ enum State<F, B> {
 
 impl<'c, S, F, B> Http1Session<'c, S, F, B>
 where
-    S: Fn(Request<IncomingBody>, InterimSender) -> F,
-    F: Future<Output = Response<B>>,
-    B: http_body::Body<Data = Bytes> + Unpin,
+    S: Fn(IncomingRequest, InterimSender) -> F,
+    F: Future<Output = Response<B>> + Unpin,
+    B: ResponseBody,
 {
     /// `read` are bytes that were read to recognize the protocol.
     pub(in crate::listen) fn new(
@@ -102,12 +100,12 @@ where
                 State::ReadingHead => {
                     let head = ready!(self.head_reader.poll(&mut self.channel.lock(), self.progress(), cx));
                     match head {
-                        Ok(Some(head)) => self.begin(head),
+                        Ok(Some(parsed)) => self.begin(parsed),
                         Ok(None) => return Poll::Ready(SessionEnd::Broken),
                         Err(status) => self.refuse(status),
                     }
                 }
-                State::Responding(response) => match response.as_mut().poll(cx) {
+                State::Responding(response) => match Pin::new(response).poll(cx) {
                     Poll::Ready(response) => self.send(response),
                     Poll::Pending => {
                         let had_left = self.connection.has_left();
@@ -138,8 +136,8 @@ where
         &self.connection.progress
     }
 
-    fn begin(&mut self, head: RequestHead) {
-        let framing = head.framing;
+    fn begin(&mut self, parsed: ParsedRequest) {
+        let ParsedRequest { head, framing, .. } = parsed;
         self.progress().begin();
         self.channel.lock().begin(framing.body);
         let body = match framing.body {
@@ -156,19 +154,13 @@ where
             Version::HTTP_11 => Http1InterimSender::new(Arc::clone(&self.channel)).into(),
             _ => InterimSender::default(),
         };
-        let mut request = Request::new(body);
-        *request.method_mut() = head.method;
-        *request.uri_mut() = head.target;
-        *request.version_mut() = head.version;
-        *request.headers_mut() = head.fields;
-        if framing.options.upgrade {
+        let upgrade = framing.options.upgrade.then(|| {
             let (sender, upgrade) = OnUpgrade::pair();
             self.upgrade = Some(sender);
-            request.extensions_mut().insert(upgrade);
-        }
-        // On the heap, so that an idle connection holds no memory for it. It is large, so it is built in place, not moved.
-        let place = Box::new_uninit();
-        self.state = State::Responding(Box::into_pin(Box::write(place, (self.respond)(request, interim))));
+            upgrade
+        });
+        let request = IncomingRequest { head, body, upgrade };
+        self.state = State::Responding((self.respond)(request, interim));
     }
 
     /// Ready when the connection failed, so that no response can reach the client.
@@ -183,17 +175,21 @@ where
     }
 
     fn send(&mut self, response: Response<B>) {
-        let (mut parts, body) = response.into_parts();
+        let Response { mut head, mut body } = response;
         // This drops the handler's future, which may abandon the body of the request.
         self.state = State::Written;
         // A client that learns from the response that it is the last one sends no further request on this connection.
         self.request.keeps_alive &= !self.connection.is_retiring() && !self.channel.lock().is_lost();
-        self.out = buffer_pool::take_write_buffer();
         let size = BodySize::of(body.is_end_stream(), &body.size_hint());
-        let framing = response::write_head(&parts, size, self.request, &mut self.out, date::write);
+        let mut framing = response::write_head(&mut head, size, self.request, &mut self.out, date::write);
+        if let Some(BodyLength::Known(length)) = framing.body
+            && length <= SHORT_BODY
+            && body.write_whole(self.out.small(), length)
+        {
+            framing.body = None;
+        }
         self.out.shrink();
-        buffer_pool::return_header_map(mem::take(&mut parts.headers));
-        if parts.status == StatusCode::SWITCHING_PROTOCOLS {
+        if head.status == StatusCode::SWITCHING_PROTOCOLS {
             self.progress().enter(Phase::Tunnel);
             self.state = State::Writing(ResponseWriter::without_body(SessionEnd::Upgraded));
         } else {
@@ -224,7 +220,8 @@ where
             }
         }
         let end = writer.end;
-        buffer_pool::return_write_buffer(mem::take(&mut self.out));
+        // Its memory goes back to the pool.
+        self.out = WriteBuffer::default();
         if end.is_none() {
             self.progress().enter(Phase::Idle);
             self.state = State::Written;
@@ -265,3 +262,6 @@ impl<S, F, B> Drop for Http1Session<'_, S, F, B> {
         }
     }
 }
+
+/// In bytes: a body that is not longer, and is at hand, is written with its head.
+const SHORT_BODY: u64 = 4096;

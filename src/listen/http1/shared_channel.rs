@@ -13,12 +13,12 @@ use std::task::ready;
 use bytes::Buf;
 use bytes::Bytes;
 use bytes::BytesMut;
-use http::Response;
 use http_body::Frame;
 use tokio::io::AsyncWrite;
 use tokio_util::io::poll_read_buf;
 
-use super::buffer_pool;
+use super::read_buffer;
+use crate::head::ResponseHead;
 use crate::http1::grammar::BodyDecoder;
 use crate::http1::grammar::BodyLength;
 use crate::http1::grammar::IncompleteBody;
@@ -98,7 +98,7 @@ impl SharedChannel {
         look: impl FnOnce(&mut BytesMut, &[u8]),
     ) -> Poll<io::Result<bool>> {
         let read = &mut self.read;
-        let is_open = ready!(buffer_pool::poll_read(channel(&mut self.channel)?, cx, |fresh| {
+        let is_open = ready!(read_buffer::poll_read(channel(&mut self.channel)?, cx, |fresh| {
             look(read, fresh);
             !fresh.is_empty()
         }))?;
@@ -159,11 +159,11 @@ impl SharedChannel {
     }
 
     /// Queues an interim response, unless the response has begun or the client does not read.
-    pub(super) fn send_interim(&mut self, response: &Response<()>) {
+    pub(super) fn send_interim(&mut self, head: &ResponseHead) {
         if !self.may_send_interim || self.interim.len() > MAX_INTERIM {
             return;
         }
-        response::write_interim(response, &mut self.interim);
+        response::write_interim(head, &mut self.interim);
         if let Some(session) = self.session.take() {
             session.wake();
         }

@@ -1,29 +1,23 @@
 //! Builds the head of a request from its HTTP/2 fields (RFC 9113, section 8), and refuses what HTTP/1.1 cannot carry.
 
-use bytes::Bytes;
-use bytes::BytesMut;
 use http::HeaderMap;
 use http::HeaderName;
 use http::HeaderValue;
 use http::Method;
-use http::Request;
 use http::StatusCode;
-use http::Uri;
 use http::Version;
 use http::header::CONNECTION;
-use http::header::CONTENT_LENGTH;
 use http::header::COOKIE;
 use http::header::TE;
 use http::header::TRANSFER_ENCODING;
 use http::header::UPGRADE;
-use http::uri;
-use http::uri::Authority;
-use http::uri::PathAndQuery;
-use http::uri::Scheme;
 
 use super::hpack::Field;
 use super::hpack::Name;
-use crate::http1::grammar::target;
+use crate::head::Fields;
+use crate::head::KnownName;
+use crate::head::RequestHead;
+use crate::head::Target;
 use crate::listen::RefusedHead;
 
 /// A head that was read to its end.
@@ -38,7 +32,7 @@ pub(super) enum ParsedHead {
 /// A request without its body.
 #[derive(Debug)]
 pub(super) struct Http2RequestHead {
-    pub(super) request: Request<()>,
+    pub(super) head: RequestHead,
     /// The length of its body, where it is stated.
     pub(super) length: Option<u64>,
     /// It was an extended CONNECT (RFC 8441), and was made the GET that HTTP/1.1 would have for it.
@@ -53,8 +47,9 @@ pub(super) struct HeadFields {
     max_size: usize,
     size: usize,
     pseudo: PseudoHeaders,
-    plain: HeaderMap,
-    cookie: Cookie,
+    plain: Fields,
+    /// Clients may send the cookie in several fields, which are joined (RFC 9113, section 8.2.3).
+    cookie: Option<Vec<u8>>,
     is_malformed: bool,
 }
 
@@ -67,19 +62,10 @@ struct PseudoHeaders {
     protocol: Option<HeaderValue>,
 }
 
-/// Clients may send the cookie in several fields, which are joined (RFC 9113, section 8.2.3).
-#[derive(Debug, Default)]
-enum Cookie {
-    #[default]
-    None,
-    Single(HeaderValue),
-    Joined(BytesMut),
-}
-
 /// The pseudo-headers, parsed.
 struct RequestLine {
     method: Method,
-    target: Uri,
+    target: Target,
     protocol: Option<TunnelProtocol>,
 }
 
@@ -100,8 +86,8 @@ impl HeadFields {
             max_size,
             size: 0,
             pseudo: PseudoHeaders::default(),
-            plain: HeaderMap::new(),
-            cookie: Cookie::None,
+            plain: Fields::default(),
+            cookie: None,
             is_malformed: false,
         }
     }
@@ -111,7 +97,7 @@ impl HeadFields {
         self.size = self.size.saturating_add(field.size);
         let Some(value) = field.value else { return self.is_malformed = true };
         let pseudo = match field.name {
-            Name::Field(name) => return self.add_field(name, value),
+            Name::Field(name) => return self.add_field(&name, &value),
             Name::Invalid(_) => return self.is_malformed = true,
             Name::Method => &mut self.pseudo.method,
             Name::Scheme => &mut self.pseudo.scheme,
@@ -120,20 +106,26 @@ impl HeadFields {
             Name::Protocol => &mut self.pseudo.protocol,
         };
         // Each pseudo-header may stand once, before all other fields.
-        self.is_malformed |= pseudo.is_some() || !self.plain.is_empty() || !matches!(self.cookie, Cookie::None);
+        self.is_malformed |= pseudo.is_some() || !self.plain.is_empty() || self.cookie.is_some();
         if self.size <= self.max_size {
             *pseudo = Some(value);
         }
     }
 
-    fn add_field(&mut self, name: HeaderName, value: HeaderValue) {
-        self.is_malformed |= is_connection_field(&name) || name == TE && value != "trailers";
+    fn add_field(&mut self, name: &HeaderName, value: &HeaderValue) {
+        self.is_malformed |= is_connection_field(name) || *name == TE && value != "trailers";
         if self.is_too_long() {
-        } else if name == COOKIE {
-            self.cookie.add(value);
-        } else if self.plain.try_append(name, value).is_err() {
-            // More fields than a map can hold.
-            self.size = usize::MAX;
+            return;
+        }
+        if *name != COOKIE {
+            return self.plain.append_header(name, value);
+        }
+        match &mut self.cookie {
+            None => self.cookie = Some(value.as_bytes().to_vec()),
+            Some(cookie) => {
+                cookie.extend_from_slice(b"; ");
+                cookie.extend_from_slice(value.as_bytes());
+            }
         }
     }
 
@@ -148,7 +140,7 @@ impl HeadFields {
 
     /// The head, once all fields are added. `ends`: there is no body.
     pub(super) fn into_head(mut self, ends: bool) -> ParsedHead {
-        let line = if self.is_malformed { Err(MalformedHead) } else { self.pseudo.parse() };
+        let line = if self.is_malformed { Err(MalformedHead) } else { self.pseudo.parse(&mut self.plain) };
         match line.and_then(|line| Ok((self.length(ends, line.protocol)?, line))) {
             Ok((_, RequestLine { protocol: Some(TunnelProtocol::Unknown), .. })) => {
                 self.refused(StatusCode::NOT_IMPLEMENTED)
@@ -156,18 +148,14 @@ impl HeadFields {
             Ok((length, RequestLine { method, target, protocol })) if !self.is_too_long() => {
                 let asks_for_tunnel = protocol.is_some();
                 if asks_for_tunnel {
-                    self.plain.insert(CONNECTION, HeaderValue::from_static("upgrade"));
-                    self.plain.insert(UPGRADE, HeaderValue::from_static("websocket"));
+                    self.plain.insert(KnownName::CONNECTION, b"upgrade");
+                    self.plain.insert(KnownName::UPGRADE, b"websocket");
                 }
-                if let Some(cookie) = self.cookie.take() {
-                    self.plain.insert(COOKIE, cookie);
+                if let Some(cookie) = self.cookie {
+                    self.plain.append(KnownName::COOKIE, &cookie);
                 }
-                let mut request = Request::new(());
-                *request.method_mut() = method;
-                *request.uri_mut() = target;
-                *request.version_mut() = Version::HTTP_2;
-                *request.headers_mut() = self.plain;
-                ParsedHead::Request(Box::new(Http2RequestHead { request, length, asks_for_tunnel, size: self.size }))
+                let head = RequestHead::new(method, target, Version::HTTP_2, self.plain);
+                ParsedHead::Request(Box::new(Http2RequestHead { head, length, asks_for_tunnel, size: self.size }))
             }
             Err(MalformedHead) if self.is_malformed || !self.is_too_long() => self.refused(StatusCode::BAD_REQUEST),
             Ok(_) | Err(MalformedHead) => self.refused(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE),
@@ -177,29 +165,31 @@ impl HeadFields {
     /// The fields as trailers; `None`: they are not valid trailers.
     pub(super) fn into_trailers(self) -> Option<HeaderMap> {
         let is_valid = !self.is_malformed && self.pseudo.is_empty() && !self.is_too_long();
-        is_valid.then_some(self.plain)
+        is_valid.then(|| self.plain.to_header_map())
     }
 
     /// The refusal, with as much of the request as could be read.
     fn refused(self, status: StatusCode) -> ParsedHead {
-        let path = self.pseudo.path.and_then(|path| parse_path(&path).ok());
+        let text = |value: &HeaderValue| value.to_str().ok().map(str::to_owned);
+        let path = self.pseudo.path.as_ref().and_then(text).filter(|path| path == "*" || path.starts_with('/'));
+        let target = path.and_then(|path| RequestHead::to(Method::GET, &path).ok());
         ParsedHead::Refused(Box::new(RefusedHead {
             status,
             method: self.pseudo.method.and_then(|method| Method::from_bytes(method.as_bytes()).ok()),
-            target: path.map(Uri::from),
-            host: self.pseudo.authority,
+            path: target.as_ref().map(|target| target.path().to_owned()),
+            query: target.as_ref().and_then(|target| target.query().map(str::to_owned)),
+            host: self.pseudo.authority.as_ref().and_then(text),
         }))
     }
 
     /// The content length, which may be repeated with the same value. A request for a tunnel may have none.
     fn length(&self, ends: bool, protocol: Option<TunnelProtocol>) -> Result<Option<u64>, MalformedHead> {
-        let mut lengths = self.plain.get_all(CONTENT_LENGTH).iter();
+        let mut lengths = self.plain.get_all(KnownName::CONTENT_LENGTH);
         let Some(first) = lengths.next() else { return Ok(None) };
         if protocol.is_some() {
             return Err(MalformedHead);
         }
-        let digits =
-            str::from_utf8(first.as_bytes()).ok().filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()));
+        let digits = str::from_utf8(first).ok().filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()));
         let length: u64 = digits.and_then(|digits| digits.parse().ok()).ok_or(MalformedHead)?;
         let are_same = lengths.all(|other| other == first);
         if are_same && (!ends || length == 0) { Ok(Some(length)) } else { Err(MalformedHead) }
@@ -212,14 +202,12 @@ impl PseudoHeaders {
         all.iter().all(|one| one.is_none())
     }
 
-    fn parse(&self) -> Result<RequestLine, MalformedHead> {
+    /// The text of the target is kept beside the fields.
+    fn parse(&self, fields: &mut Fields) -> Result<RequestLine, MalformedHead> {
         let method = self.method.as_ref().ok_or(MalformedHead)?;
         let mut method = Method::from_bytes(method.as_bytes()).map_err(|_| MalformedHead)?;
         let protocol = self.protocol.as_ref().map(TunnelProtocol::of);
-        let mut target = uri::Parts::default();
-        if let Some(authority) = &self.authority {
-            target.authority = Some(Authority::try_from(authority.as_bytes()).map_err(|_| MalformedHead)?);
-        }
+        let authority = self.authority.as_ref().map(HeaderValue::as_bytes);
         if protocol.is_some() {
             if method != Method::CONNECT {
                 return Err(MalformedHead);
@@ -227,60 +215,23 @@ impl PseudoHeaders {
             // Rules and applications see a GET.
             method = Method::GET;
         }
-        if method == Method::CONNECT {
+        let target = if method == Method::CONNECT {
             if self.scheme.is_some() || self.path.is_some() {
                 return Err(MalformedHead);
             }
+            Target::of_authority(fields, authority.ok_or(MalformedHead)?)
         } else {
             let scheme = self.scheme.as_ref().ok_or(MalformedHead)?;
-            let scheme = Scheme::try_from(scheme.as_bytes()).map_err(|_| MalformedHead)?;
-            target.scheme = target.authority.is_some().then_some(scheme);
-            target.path_and_query = Some(parse_path(self.path.as_ref().ok_or(MalformedHead)?)?);
-        }
-        let target = Uri::from_parts(target).map_err(|_| MalformedHead)?;
-        Ok(RequestLine { method, target, protocol })
+            let path = self.path.as_ref().ok_or(MalformedHead)?;
+            Target::from_parts(fields, scheme.as_bytes(), authority, path.as_bytes())
+        };
+        Ok(RequestLine { method, target: target.map_err(|_| MalformedHead)?, protocol })
     }
 }
 
 impl TunnelProtocol {
     fn of(value: &HeaderValue) -> Self {
         if value.as_bytes().eq_ignore_ascii_case(b"websocket") { Self::WebSocket } else { Self::Unknown }
-    }
-}
-
-fn parse_path(path: &HeaderValue) -> Result<PathAndQuery, MalformedHead> {
-    // A path may not begin with its query.
-    if !matches!(path.as_bytes(), [b'/', ..] | b"*") {
-        return Err(MalformedHead);
-    }
-    let path = target::escape(Bytes::copy_from_slice(path.as_bytes()));
-    PathAndQuery::from_maybe_shared(path).map_err(|_| MalformedHead)
-}
-
-impl Cookie {
-    fn add(&mut self, cookie: HeaderValue) {
-        match self {
-            Self::None => *self = Self::Single(cookie),
-            Self::Single(first) => {
-                let mut joined = BytesMut::with_capacity(2 * (first.len() + cookie.len()));
-                joined.extend_from_slice(first.as_bytes());
-                *self = Self::Joined(joined);
-                self.add(cookie);
-            }
-            Self::Joined(joined) => {
-                joined.extend_from_slice(b"; ");
-                joined.extend_from_slice(cookie.as_bytes());
-            }
-        }
-    }
-
-    fn take(&mut self) -> Option<HeaderValue> {
-        match std::mem::take(self) {
-            Self::None => None,
-            Self::Single(cookie) => Some(cookie),
-            // The separator may stand in a value, so this cannot fail.
-            Self::Joined(joined) => HeaderValue::from_maybe_shared(joined.freeze()).ok(),
-        }
     }
 }
 

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use std::task::Context;
 use std::task::Waker;
 
-use http::Response;
 use parking_lot::Mutex;
+
+use crate::head::ResponseHead;
 
 /// Passes interim responses to the task of the stream.
 #[derive(Clone, Debug, Default)]
@@ -14,15 +15,15 @@ pub(in crate::listen) struct Http2InterimSender(Arc<Mutex<InterimQueue>>);
 
 #[derive(Debug, Default)]
 struct InterimQueue {
-    responses: Vec<Response<()>>,
+    responses: Vec<ResponseHead>,
     stream: Option<Waker>,
 }
 
 impl Http2InterimSender {
-    pub(in crate::listen) fn send(&self, response: Response<()>) {
+    pub(in crate::listen) fn send(&self, head: ResponseHead) {
         let mut queue = self.0.lock();
         if queue.responses.len() < MAX_QUEUED {
-            queue.responses.push(response);
+            queue.responses.push(head);
         }
         if let Some(stream) = queue.stream.take() {
             stream.wake();
@@ -30,7 +31,7 @@ impl Http2InterimSender {
     }
 
     /// The responses so far. The task is woken for further ones.
-    pub(super) fn take(&self, cx: &Context<'_>) -> Vec<Response<()>> {
+    pub(super) fn take(&self, cx: &Context<'_>) -> Vec<ResponseHead> {
         let mut queue = self.0.lock();
         if !queue.stream.as_ref().is_some_and(|stream| stream.will_wake(cx.waker())) {
             queue.stream = Some(cx.waker().clone());

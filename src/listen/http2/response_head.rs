@@ -1,36 +1,24 @@
 //! The heads of responses over HTTP/2.
 
-use http::HeaderName;
 use http::HeaderValue;
 use http::Response;
 use http::StatusCode;
-use http::header::CONNECTION;
 use http::header::CONTENT_LENGTH;
 use http::header::DATE;
-use http::header::TE;
-use http::header::TRANSFER_ENCODING;
-use http::header::UPGRADE;
-use http::response::Parts;
 use http_body::Body;
-use smallvec::SmallVec;
 
+use crate::head::KnownName;
+use crate::head::ResponseHead;
 use crate::listen::date;
 
 /// Makes the head of a response: removes the fields of HTTP/1.1 connections, adds date and length.
-pub(super) fn response_head(parts: Parts, body: &impl Body) -> Response<()> {
-    let mut head = Response::new(());
-    *head.status_mut() = match parts.status {
+pub(super) fn response_head(mut head: ResponseHead, body: &impl Body) -> Response<()> {
+    if head.status == StatusCode::SWITCHING_PROTOCOLS {
         // The status that opens a tunnel (RFC 8441, section 5).
-        StatusCode::SWITCHING_PROTOCOLS => StatusCode::OK,
-        status => status,
-    };
-    *head.headers_mut() = parts.headers;
-    let fields = head.headers_mut();
-    let connection_fields: SmallVec<[HeaderName; 4]> =
-        fields.keys().filter(|name| is_connection_field(name)).cloned().collect();
-    for name in connection_fields {
-        fields.remove(name);
+        head.status = StatusCode::OK;
     }
+    let mut response = without_connection_fields(head);
+    let fields = response.headers_mut();
     if !fields.contains_key(DATE) {
         fields.insert(DATE, date::value());
     }
@@ -39,7 +27,12 @@ pub(super) fn response_head(parts: Parts, body: &impl Body) -> Response<()> {
     {
         fields.insert(CONTENT_LENGTH, length.into());
     }
-    head
+    response
+}
+
+/// The head of an interim response.
+pub(super) fn interim(head: ResponseHead) -> Response<()> {
+    without_connection_fields(head)
 }
 
 /// The whole response to an invalid head.
@@ -51,9 +44,21 @@ pub(super) fn refusal(status: StatusCode) -> Response<()> {
     head
 }
 
-fn is_connection_field(name: &HeaderName) -> bool {
-    match *name {
-        CONNECTION | TRANSFER_ENCODING | UPGRADE | TE => true,
-        _ => matches!(name.as_str(), "keep-alive" | "proxy-connection"),
+fn without_connection_fields(mut head: ResponseHead) -> Response<()> {
+    for name in CONNECTION_FIELDS {
+        head.fields.remove(name);
     }
+    let mut response = Response::new(());
+    *response.status_mut() = head.status;
+    *response.headers_mut() = head.fields.to_header_map();
+    response
 }
+
+const CONNECTION_FIELDS: [KnownName; 6] = [
+    KnownName::CONNECTION,
+    KnownName::KEEP_ALIVE,
+    KnownName::PROXY_CONNECTION,
+    KnownName::TE,
+    KnownName::TRANSFER_ENCODING,
+    KnownName::UPGRADE,
+];

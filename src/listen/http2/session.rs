@@ -33,6 +33,7 @@ use super::write_backlog::WriteBacklog;
 use crate::http2::Body;
 use crate::listen::Connection;
 use crate::listen::IncomingBody;
+use crate::listen::IncomingRequest;
 use crate::listen::RefusedHead;
 use crate::listen::RequestHandler;
 use crate::listen::Settings;
@@ -135,24 +136,24 @@ impl<'c, H: RequestHandler> Http2Session<'c, H> {
     }
 
     fn serve(&self, head: Http2RequestHead, body: RecvStream, mut respond: SendResponse<Bytes>) {
-        let Http2RequestHead { mut request, length, asks_for_tunnel, size } = head;
+        let Http2RequestHead { head, length, asks_for_tunnel, size } = head;
         let heads = self.connection.progress.heads() + size;
         if heads > self.settings.max_header_bytes.saturating_mul(MAX_LARGEST_HEADS) {
             // The client may send it again: the handler has not seen it.
             return respond.send_reset(Reason::REFUSED_STREAM);
         }
         self.connection.progress.begin();
-        let (mut incoming, mut tunnel) = (IncomingBody::default(), None);
+        let mut request = IncomingRequest { head, body: IncomingBody::default(), upgrade: None };
+        let mut tunnel = None;
         if asks_for_tunnel {
             let (pending_tunnel, upgrade) = PendingTunnel::new(body);
-            request.extensions_mut().insert(upgrade);
+            request.upgrade = Some(upgrade);
             tunnel = Some(pending_tunnel);
         } else if !body.is_end_stream() {
-            incoming = Body::new(body, length).into();
+            request.body = Body::new(body, length).into();
         }
         let interim = Http2InterimSender::default();
-        let response =
-            self.handler.handle(Arc::clone(self.connection), request.map(|()| incoming), interim.clone().into());
+        let response = self.handler.handle(Arc::clone(self.connection), request, interim.clone().into());
         let open = OpenStream::new(self.connection, size);
         let (settings, backlog) = (Arc::clone(self.settings), self.backlog.clone());
         tokio::spawn(RequestStream::new(respond, response, interim, tunnel, open, settings, backlog));

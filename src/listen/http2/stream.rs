@@ -10,7 +10,6 @@ use std::task::ready;
 
 use bytes::Bytes;
 use h2::server::SendResponse;
-use http::Response;
 use http::StatusCode;
 use http_body::Body;
 
@@ -21,6 +20,7 @@ use super::response_head;
 use super::stream_writer::BoxError;
 use super::stream_writer::StreamWriter;
 use super::write_backlog::WriteBacklog;
+use crate::listen::Response;
 use crate::listen::Settings;
 use crate::listen::panic::log_panic;
 
@@ -40,14 +40,14 @@ pub(super) struct RequestStream<F, B> {
 
 #[derive(Debug)]
 enum State<F, B> {
-    Responding(Pin<Box<F>>),
+    Responding(F),
     /// On the heap: its timers take no memory before the response begins.
     Writing(Box<StreamWriter<B>>),
 }
 
 impl<F, B> RequestStream<F, B>
 where
-    F: Future<Output = Response<B>>,
+    F: Future<Output = Response<B>> + Unpin,
     B: Body<Data = Bytes, Error: Into<BoxError>> + Unpin,
 {
     pub(super) fn new(
@@ -59,14 +59,14 @@ where
         settings: Arc<Settings>,
         backlog: WriteBacklog,
     ) -> Self {
-        Self { respond, state: State::Responding(Box::pin(response)), interim, tunnel, settings, backlog, open }
+        Self { respond, state: State::Responding(response), interim, tunnel, settings, backlog, open }
     }
 
     fn poll_on(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         loop {
             match &mut self.state {
                 State::Writing(writer) => return writer.poll(cx),
-                State::Responding(response) => match poll_if_room(&self.backlog, response.as_mut(), cx) {
+                State::Responding(response) => match poll_if_room(&self.backlog, Pin::new(response), cx) {
                     Poll::Ready(response) => match self.begin(response, cx) {
                         Some(writer) => self.state = State::Writing(Box::new(writer)),
                         None => return Poll::Ready(()),
@@ -86,7 +86,8 @@ where
 
     /// Sends the queued interim responses.
     fn send_interim(&mut self, cx: &Context<'_>) {
-        for response in self.interim.take(cx) {
+        for head in self.interim.take(cx) {
+            let response = response_head::interim(head);
             self.backlog.add_head(response.headers());
             // A failure shows with the response.
             let _ = self.respond.send_informational(response);
@@ -96,10 +97,10 @@ where
     /// Sends the head. `None`: no body follows.
     fn begin(&mut self, response: Response<B>, cx: &Context<'_>) -> Option<StreamWriter<B>> {
         self.send_interim(cx);
-        let (parts, body) = response.into_parts();
-        let opens_tunnel = parts.status == StatusCode::SWITCHING_PROTOCOLS;
+        let Response { head, body } = response;
+        let opens_tunnel = head.status == StatusCode::SWITCHING_PROTOCOLS;
         let is_all = body.is_end_stream() && !opens_tunnel;
-        let head = response_head::response_head(parts, &body);
+        let head = response_head::response_head(head, &body);
         self.backlog.add_head(head.headers());
         // Fails if the client has reset the stream.
         let stream = self.respond.send_response(head, is_all).ok()?;
@@ -119,7 +120,7 @@ fn poll_if_room<F: Future>(backlog: &WriteBacklog, response: Pin<&mut F>, cx: &m
 
 impl<F, B> Future for RequestStream<F, B>
 where
-    F: Future<Output = Response<B>>,
+    F: Future<Output = Response<B>> + Unpin,
     B: Body<Data = Bytes, Error: Into<BoxError>> + Unpin,
 {
     type Output = ();

@@ -9,8 +9,8 @@ async fn connect(server: &Server) -> (SendRequest<Bytes>, tokio::task::JoinHandl
     (sender, tokio::spawn(connection))
 }
 
-async fn get(sender: &mut SendRequest<Bytes>, path: &str) -> Result<Response<h2::RecvStream>, h2::Error> {
-    let request = Request::get(format!("http://a{path}")).body(()).unwrap();
+async fn get(sender: &mut SendRequest<Bytes>, path: &str) -> Result<http::Response<h2::RecvStream>, h2::Error> {
+    let request = http::Request::get(format!("http://a{path}")).body(()).unwrap();
     std::future::poll_fn(|cx| sender.poll_ready(cx)).await?;
     let (answer, _) = sender.send_request(request, true)?;
     answer.await
@@ -129,7 +129,7 @@ async fn draining_sends_goaway_and_finishes_the_requests_in_progress() {
 async fn a_client_that_resets_its_stream_ends_the_request() {
     let server = Server::start(settings());
     let (mut sender, _connection) = connect(&server).await;
-    let request = Request::get("http://a/wait").body(()).unwrap();
+    let request = http::Request::get("http://a/wait").body(()).unwrap();
     let (answer, stream) = sender.send_request(request, true).unwrap();
     eventually(|| server.app.started.load(Ordering::SeqCst) > 0).await;
     drop((answer, stream));

@@ -20,8 +20,6 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use bytes::Bytes;
-use http::Request;
-use http::Response;
 use http::StatusCode;
 use http_body::Body;
 use http_body::Frame;
@@ -38,17 +36,20 @@ use super::Connection;
 use super::Connections;
 use super::IncomingBody;
 use super::IncomingBodyError;
+use super::IncomingRequest;
 use super::InterimSender;
 use super::ListenerRuntime;
 use super::ListenerSettings;
 use super::ListenerState;
-use super::OnUpgrade;
 use super::RefusedHead;
 use super::RequestHandler;
+use super::Response;
 use super::Settings;
 use super::Stack;
 use super::bind;
 use super::serve;
+use crate::head::KnownName;
+use crate::head::ResponseHead;
 
 /// A timeout that a test waits for. No other step takes as long.
 const SHORT: Duration = Duration::from_millis(150);
@@ -158,20 +159,20 @@ impl RequestHandler for App {
     fn handle(
         &self,
         connection: Arc<Connection>,
-        mut request: Request<IncomingBody>,
+        request: IncomingRequest,
         interim: InterimSender,
-    ) -> impl Future<Output = Response<Reply>> + Send + 'static {
+    ) -> impl Future<Output = Response<Reply>> + Send + Unpin + 'static {
         let app = self.clone();
-        async move {
+        Box::pin(async move {
             app.started.fetch_add(1, Ordering::SeqCst);
             let dropped = CountDrop(app.dropped);
-            let reply = match request.uri().path() {
+            let reply = match request.head.path() {
                 "/wait" => {
                     app.gate.acquire().await.unwrap().forget();
                     Reply::Text(Some("waited".into()))
                 }
                 "/aside" => {
-                    let body = request.into_body();
+                    let body = request.body;
                     tokio::spawn(async move {
                         if body.collect().await.is_err() {
                             app.broken_off.fetch_add(1, Ordering::SeqCst);
@@ -184,13 +185,13 @@ impl RequestHandler for App {
                 "/panic" => panic!("on purpose"),
                 "/endless" => Reply::Endless,
                 "/echo" => {
-                    if request.headers().contains_key("expect") {
+                    if request.head.fields.has(KnownName::EXPECT) {
                         interim.send_continue();
                     }
-                    Reply::Echo(request.into_body())
+                    Reply::Echo(request.body)
                 }
                 "/tunnel" => {
-                    let upgrade = request.extensions_mut().remove::<OnUpgrade>().unwrap();
+                    let upgrade = request.upgrade.unwrap();
                     connection.spawn(async move {
                         let mut tunnel = upgrade.await.unwrap();
                         let (mut far, mut echo) = tokio::io::duplex(1024);
@@ -200,23 +201,24 @@ impl RequestHandler for App {
                         });
                         let _ = copy_bidirectional(&mut tunnel, &mut far).await;
                     });
-                    let mut response = Response::new(Reply::Text(None));
-                    *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
-                    response.headers_mut().insert("connection", "upgrade".parse().unwrap());
-                    response.headers_mut().insert("upgrade", "echo".parse().unwrap());
-                    return response;
+                    let mut head = ResponseHead::of(StatusCode::SWITCHING_PROTOCOLS);
+                    head.fields.append(KnownName::CONNECTION, b"upgrade");
+                    head.fields.append(KnownName::UPGRADE, b"echo");
+                    return Response { head, body: Reply::Text(None) };
                 }
                 _ => Reply::Text(Some("hello".into())),
             };
             std::mem::forget(dropped);
-            Response::new(reply)
-        }
+            Response { head: ResponseHead::of(StatusCode::OK), body: reply }
+        })
     }
 
     fn refused(&self, _: &Connection, refused: RefusedHead) {
         self.malformed.lock().push(refused.status);
     }
 }
+
+impl super::ResponseBody for Reply {}
 
 enum Reply {
     Text(Option<Bytes>),

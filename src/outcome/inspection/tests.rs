@@ -2,13 +2,12 @@ use std::io::Write;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use http::HeaderValue;
-use http::header::CONTENT_ENCODING;
 use proptest::prelude::*;
 use ruzstd::encoding::CompressionLevel;
 use ruzstd::encoding::compress_to_vec;
 
 use super::*;
+use crate::head::KnownName;
 use crate::outcome::BodyPattern;
 
 const BOUND: usize = 1000;
@@ -21,9 +20,9 @@ fn json(path: &str, value: &str) -> Matchers {
     Matchers { json: vec![(path.into(), value.into())], ..Matchers::default() }
 }
 
-fn inspect(rule: &OutcomeRule, coding: Option<&'static str>, frames: &[&[u8]], ending: BodyEnd) -> Option<Outcome> {
-    let headers = coding.map(|coding| (CONTENT_ENCODING, HeaderValue::from_static(coding))).into_iter().collect();
-    let mut inspection = Inspection::begin(Arc::new(rule.clone()), StatusCode::OK, &headers, BOUND);
+fn inspect(rule: &OutcomeRule, coding: Option<&str>, frames: &[&[u8]], ending: BodyEnd) -> Option<Outcome> {
+    let fields = coding.map(|coding| (KnownName::CONTENT_ENCODING, coding)).into_iter().collect();
+    let mut inspection = Inspection::begin(Arc::new(rule.clone()), StatusCode::OK, &fields, BOUND);
     for frame in frames {
         inspection.feed(frame);
     }
@@ -134,7 +133,7 @@ fn an_undecodable_body_decides_nothing() {
 #[test]
 fn partial_content_decides_nothing() {
     let rule = Arc::new(OutcomeRule::new(None, Some(pattern("invalid")), None));
-    let mut inspection = Inspection::begin(Arc::clone(&rule), StatusCode::PARTIAL_CONTENT, &HeaderMap::new(), BOUND);
+    let mut inspection = Inspection::begin(Arc::clone(&rule), StatusCode::PARTIAL_CONTENT, &Fields::default(), BOUND);
     inspection.feed(b"id password");
     assert_eq!(inspection.conclude(BodyEnd::Whole), None);
 }
@@ -142,7 +141,7 @@ fn partial_content_decides_nothing() {
 #[test]
 fn little_more_than_the_bound_is_kept() {
     let rule = Arc::new(OutcomeRule::new(None, Some(pattern("invalid")), None));
-    let mut inspection = Inspection::begin(rule, StatusCode::OK, &HeaderMap::new(), BOUND);
+    let mut inspection = Inspection::begin(rule, StatusCode::OK, &Fields::default(), BOUND);
     for _ in 0..100 {
         inspection.feed(&[b'x'; BOUND]);
     }

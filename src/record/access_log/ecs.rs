@@ -2,20 +2,22 @@
 
 use super::LineContext;
 use super::fields;
+use super::fields::FieldFormat;
+use super::fields::FieldName;
+use super::fields::FieldStart;
 use super::fields::FieldValue;
 use super::message::message;
-use super::value::common_value;
 use super::value::names;
+use super::value::put_usual;
 use super::value::split_port;
 use super::value::version_number;
 use crate::clock::Timestamp;
+use crate::digits::push_decimal;
 use crate::record::DecisionLabel;
 use crate::record::RequestRecord;
-use crate::record::line::ECS_VERSION;
-use crate::record::line::number;
-use crate::record::line::quoted;
 use crate::record::line::raw;
 use crate::record::line::time;
+use crate::record::log_settings::ECS_VERSION;
 
 /// Unknown fields are left out.
 pub(super) fn write(line: &mut Vec<u8>, at: Timestamp, request: &RequestRecord<'_>, context: &LineContext<'_>) {
@@ -31,37 +33,47 @@ pub(super) fn write(line: &mut Vec<u8>, at: Timestamp, request: &RequestRecord<'
     raw(line, "\"],\"event.outcome\":\"");
     raw(line, event_outcome(request));
     line.push(b'"');
-    fields::each(request, context, |name, value| match value {
-        FieldValue::Unknown => {}
-        FieldValue::ShadowLimits(request, context) => {
-            if context.shadow_limits(request).next().is_some() {
-                raw(line, name.ecs);
-                names(line, context.shadow_limits(request));
-            }
-        }
-        FieldValue::Protocol(version) => {
-            raw(line, name.ecs);
-            quoted(line, version_number(version));
-        }
-        FieldValue::Host(host) => {
-            let (domain, port) = split_port(host);
-            raw(line, name.ecs);
-            quoted(line, domain);
-            if let Some(port) = port {
-                raw(line, ",\"url.port\":");
-                number(line, port.into());
-            }
-        }
-        FieldValue::Span(span) => {
-            raw(line, name.ecs);
-            number(line, u64::try_from(span.as_nanos()).unwrap_or(u64::MAX));
-        }
-        value => {
-            raw(line, name.ecs);
-            common_value(line, value);
-        }
-    });
+    fields::each::<Ecs>(line, request, context);
     raw(line, "}\n");
+}
+
+struct Ecs;
+
+impl FieldFormat for Ecs {
+    const TEXT_END: &str = "\"";
+    const INTEGER_END: &str = "";
+
+    fn start(name: &FieldName) -> &FieldStart {
+        &name.ecs
+    }
+
+    #[expect(clippy::inline_always, reason = "see `FieldFormat`")]
+    #[inline(always)]
+    fn put(line: &mut Vec<u8>, name: &FieldName, value: FieldValue<'_>) {
+        match value {
+            FieldValue::Unknown => {}
+            FieldValue::ShadowLimits(request, context) => {
+                if context.shadow_limits(request).next().is_some() {
+                    raw(line, name.ecs.other);
+                    names(line, context.shadow_limits(request));
+                }
+            }
+            FieldValue::Protocol(version) => put_usual::<Self>(line, name, FieldValue::Word(version_number(version))),
+            FieldValue::Host(host) => {
+                let (domain, port) = split_port(host);
+                put_usual::<Self>(line, name, FieldValue::Text(domain));
+                if let Some(port) = port {
+                    raw(line, ",\"url.port\":");
+                    push_decimal(line, port.into());
+                }
+            }
+            FieldValue::Span(span) => {
+                let nanos = u64::try_from(span.as_nanos()).unwrap_or(u64::MAX);
+                put_usual::<Self>(line, name, FieldValue::Number(nanos));
+            }
+            value => put_usual::<Self>(line, name, value),
+        }
+    }
 }
 
 fn event_type(decision: DecisionLabel) -> &'static str {

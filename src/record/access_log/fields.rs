@@ -3,18 +3,43 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
+use http::StatusCode;
 use http::Version;
 
 use super::LineContext;
 use crate::record::RequestRecord;
 use crate::record::TraceId;
 
-/// The name of a field as a line has it: from the comma before it up to its value.
+/// How the lines of one format have fields.
+pub(super) trait FieldFormat {
+    /// What follows a text and an integer.
+    const TEXT_END: &str;
+    const INTEGER_END: &str;
+
+    fn start(name: &FieldName) -> &FieldStart;
+
+    /// Appends a field. Inlined into [`each`], where the name and the kind of every field are known, so that what is the
+    /// same in all lines is copied without a call.
+    fn put(line: &mut Vec<u8>, name: &FieldName, value: FieldValue<'_>);
+}
+
+/// How a field begins in each format.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct FieldName {
-    pub(super) json: &'static str,
-    pub(super) ecs: &'static str,
-    pub(super) otel: &'static str,
+    pub(super) json: FieldStart,
+    pub(super) ecs: FieldStart,
+    pub(super) otel: FieldStart,
+    /// The whole field, where its value is unknown.
+    pub(super) json_null: &'static str,
+}
+
+/// What a line has from the comma before a field up to its value.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct FieldStart {
+    /// With the quotation mark that the value begins with.
+    pub(super) text: &'static str,
+    pub(super) integer: &'static str,
+    pub(super) other: &'static str,
 }
 
 /// The value of a field.
@@ -22,9 +47,12 @@ pub(super) struct FieldName {
 pub(super) enum FieldValue<'a> {
     Unknown,
     Text(&'a str),
+    /// Text that needs no escape: one of our own words, or a token of HTTP.
+    Word(&'a str),
     /// As the client sent it. It need not be UTF-8.
     Bytes(&'a [u8]),
     Number(u64),
+    Status(StatusCode),
     Address(IpAddr),
     /// With its port, if it has one.
     Host(&'a str),
@@ -40,9 +68,23 @@ pub(super) enum FieldValue<'a> {
 macro_rules! name {
     ($json:literal, $ecs:literal, $otel:literal) => {
         FieldName {
-            json: concat!(",\"", $json, "\":"),
-            ecs: concat!(",\"", $ecs, "\":"),
-            otel: concat!(",{\"key\":\"", $otel, "\",\"value\":"),
+            json: FieldStart {
+                text: concat!(",\"", $json, "\":\""),
+                integer: concat!(",\"", $json, "\":"),
+                other: concat!(",\"", $json, "\":"),
+            },
+            ecs: FieldStart {
+                text: concat!(",\"", $ecs, "\":\""),
+                integer: concat!(",\"", $ecs, "\":"),
+                other: concat!(",\"", $ecs, "\":"),
+            },
+            // OTLP writes integers as text, because JSON numbers need not hold 64 bits.
+            otel: FieldStart {
+                text: concat!(",{\"key\":\"", $otel, "\",\"value\":{\"stringValue\":\""),
+                integer: concat!(",{\"key\":\"", $otel, "\",\"value\":{\"intValue\":\""),
+                other: concat!(",{\"key\":\"", $otel, "\",\"value\":{"),
+            },
+            json_null: concat!(",\"", $json, "\":null"),
         }
     };
 }
@@ -75,49 +117,45 @@ const BYTES_IN: FieldName = name!("bytes_in", "http.request.body.bytes", "http.r
 const BYTES_OUT: FieldName = name!("bytes_out", "http.response.body.bytes", "http.response.body.size");
 const ERROR: FieldName = name!("error", "error.message", "error.message");
 
-fn text(text: Option<&str>) -> FieldValue<'_> {
-    text.map_or(FieldValue::Unknown, FieldValue::Text)
+fn or_unknown<'a, T>(value: Option<T>, known: impl FnOnce(T) -> FieldValue<'a>) -> FieldValue<'a> {
+    value.map_or(FieldValue::Unknown, known)
 }
 
-/// Calls `put` for every field. `query`, `outcome` and `error` are left out where they are unknown.
+/// Appends every field. `query`, `outcome` and `error` are left out where they are unknown.
 #[inline]
-pub(super) fn each(
-    request: &RequestRecord<'_>,
-    context: &LineContext<'_>,
-    mut put: impl FnMut(&FieldName, FieldValue<'_>),
-) {
-    put(&REQUEST_ID, FieldValue::Text(request.request_id));
-    put(&TRACE_ID, request.trace.map_or(FieldValue::Unknown, FieldValue::Trace));
-    put(&CLIENT, FieldValue::Address(request.identity.client.address()));
-    put(&PEER, FieldValue::Address(request.identity.peer.address()));
-    put(&SCHEME, FieldValue::Text(request.scheme));
-    put(&PROTOCOL, request.version.map_or(FieldValue::Unknown, FieldValue::Protocol));
-    put(&METHOD, FieldValue::Text(request.method.as_str()));
-    put(&HOST, FieldValue::Host(request.host));
-    put(&PATH, FieldValue::Text(request.path));
+pub(super) fn each<F: FieldFormat>(line: &mut Vec<u8>, request: &RequestRecord<'_>, context: &LineContext<'_>) {
+    F::put(line, &REQUEST_ID, FieldValue::Text(request.request_id));
+    F::put(line, &TRACE_ID, or_unknown(request.trace, FieldValue::Trace));
+    F::put(line, &CLIENT, FieldValue::Address(request.identity.client.address()));
+    F::put(line, &PEER, FieldValue::Address(request.identity.peer.address()));
+    F::put(line, &SCHEME, FieldValue::Word(request.scheme));
+    F::put(line, &PROTOCOL, or_unknown(request.version, FieldValue::Protocol));
+    F::put(line, &METHOD, FieldValue::Word(request.method.as_str()));
+    F::put(line, &HOST, FieldValue::Host(request.host));
+    F::put(line, &PATH, FieldValue::Text(request.path));
     if let Some(query) = context.query {
-        put(&QUERY, FieldValue::Text(query));
+        F::put(line, &QUERY, FieldValue::Text(query));
     }
-    put(&USER_AGENT, request.user_agent.map_or(FieldValue::Unknown, FieldValue::Bytes));
-    put(&ROUTE, text(context.route));
-    put(&DECISION, FieldValue::Text(request.decision.as_str()));
-    put(&LIMIT, text(request.limit));
+    F::put(line, &USER_AGENT, or_unknown(request.user_agent, FieldValue::Bytes));
+    F::put(line, &ROUTE, or_unknown(context.route, FieldValue::Text));
+    F::put(line, &DECISION, FieldValue::Word(request.decision.as_str()));
+    F::put(line, &LIMIT, or_unknown(request.limit, FieldValue::Text));
     let key = request.applied_limit.and_then(|applied| applied.masked_key.as_ref());
-    put(&KEY, key.map_or(FieldValue::Unknown, |key| FieldValue::Hash(key.hash.0)));
-    put(&KEY_MASKED, key.map_or(FieldValue::Unknown, |key| FieldValue::MaskedKey(&key.parts)));
-    put(&BAN, text(request.ban));
-    put(&RETRY_AFTER, request.retry_after.map_or(FieldValue::Unknown, FieldValue::Number));
-    put(&SHADOW, FieldValue::ShadowLimits(request, context));
-    put(&STATUS, request.status.map_or(FieldValue::Unknown, |status| FieldValue::Number(status.as_u16().into())));
+    F::put(line, &KEY, or_unknown(key, |key| FieldValue::Hash(key.hash.0)));
+    F::put(line, &KEY_MASKED, or_unknown(key, |key| FieldValue::MaskedKey(&key.parts)));
+    F::put(line, &BAN, or_unknown(request.ban, FieldValue::Text));
+    F::put(line, &RETRY_AFTER, or_unknown(request.retry_after, FieldValue::Number));
+    F::put(line, &SHADOW, FieldValue::ShadowLimits(request, context));
+    F::put(line, &STATUS, or_unknown(request.status, FieldValue::Status));
     if let Some(outcome) = request.outcome {
-        put(&OUTCOME, FieldValue::Text(outcome.as_str()));
+        F::put(line, &OUTCOME, FieldValue::Word(outcome.as_str()));
     }
-    put(&UPSTREAM, text(context.upstream));
-    put(&SERVER, text(request.upstream.and_then(|forwarded| forwarded.server)));
-    put(&DURATION, FieldValue::Span(request.duration));
-    put(&BYTES_IN, FieldValue::Number(request.bytes_in));
-    put(&BYTES_OUT, FieldValue::Number(request.bytes_out));
+    F::put(line, &UPSTREAM, or_unknown(context.upstream, FieldValue::Text));
+    F::put(line, &SERVER, or_unknown(request.upstream.and_then(|forwarded| forwarded.server), FieldValue::Text));
+    F::put(line, &DURATION, FieldValue::Span(request.duration));
+    F::put(line, &BYTES_IN, FieldValue::Number(request.bytes_in));
+    F::put(line, &BYTES_OUT, FieldValue::Number(request.bytes_out));
     if let Some(error) = request.error {
-        put(&ERROR, FieldValue::Text(error));
+        F::put(line, &ERROR, FieldValue::Text(error));
     }
 }

@@ -2,19 +2,19 @@
 
 use super::LineContext;
 use crate::clock::Timestamp;
+use crate::digits::push_address;
+use crate::digits::push_decimal;
 use crate::record::ObservedOutcome;
 use crate::record::RequestRecord;
-use crate::record::line::address;
 use crate::record::line::millis;
 use crate::record::line::plain;
-use crate::record::line::put;
 use crate::record::line::raw;
 use crate::record::line::time;
 
 pub(super) fn write(line: &mut Vec<u8>, at: Timestamp, request: &RequestRecord<'_>, context: &LineContext<'_>) {
     time(line, at);
     line.push(b' ');
-    address(line, request.identity.client.address());
+    push_address(line, request.identity.client.address());
     for word in [request.method.as_str(), request.host] {
         line.push(b' ');
         plain(line, word);
@@ -37,7 +37,7 @@ pub(super) fn write(line: &mut Vec<u8>, at: Timestamp, request: &RequestRecord<'
     labelled(line, "ban", request.ban);
     if let Some(seconds) = request.retry_after {
         raw(line, " retry_after=");
-        put(line, seconds);
+        push_decimal(line, seconds);
     }
     labelled(line, "outcome", request.outcome.map(ObservedOutcome::as_str));
     labelled(line, "route", context.route);

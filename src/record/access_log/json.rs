@@ -4,13 +4,15 @@ use http::Version;
 
 use super::LineContext;
 use super::fields;
+use super::fields::FieldFormat;
+use super::fields::FieldName;
+use super::fields::FieldStart;
 use super::fields::FieldValue;
-use super::value::common_value;
 use super::value::names;
+use super::value::put_usual;
 use crate::clock::Timestamp;
 use crate::record::RequestRecord;
 use crate::record::line::millis;
-use crate::record::line::quoted;
 use crate::record::line::raw;
 use crate::record::line::time;
 
@@ -19,18 +21,38 @@ pub(super) fn write(line: &mut Vec<u8>, at: Timestamp, request: &RequestRecord<'
     raw(line, "{\"time\":\"");
     time(line, at);
     line.push(b'"');
-    fields::each(request, context, |name, value| {
-        raw(line, name.json);
-        match value {
-            FieldValue::Unknown => raw(line, "null"),
-            FieldValue::ShadowLimits(request, context) => names(line, context.shadow_limits(request)),
-            FieldValue::Protocol(version) => quoted(line, alpn(version)),
-            FieldValue::Host(host) => quoted(line, host),
-            FieldValue::Span(span) => millis(line, span),
-            value => common_value(line, value),
-        }
-    });
+    fields::each::<Json>(line, request, context);
     raw(line, "}\n");
+}
+
+struct Json;
+
+impl FieldFormat for Json {
+    const TEXT_END: &str = "\"";
+    const INTEGER_END: &str = "";
+
+    fn start(name: &FieldName) -> &FieldStart {
+        &name.json
+    }
+
+    #[expect(clippy::inline_always, reason = "see `FieldFormat`")]
+    #[inline(always)]
+    fn put(line: &mut Vec<u8>, name: &FieldName, value: FieldValue<'_>) {
+        match value {
+            FieldValue::Unknown => raw(line, name.json_null),
+            FieldValue::ShadowLimits(request, context) => {
+                raw(line, name.json.other);
+                names(line, context.shadow_limits(request));
+            }
+            FieldValue::Span(span) => {
+                raw(line, name.json.other);
+                millis(line, span);
+            }
+            FieldValue::Host(host) => put_usual::<Self>(line, name, FieldValue::Text(host)),
+            FieldValue::Protocol(version) => put_usual::<Self>(line, name, FieldValue::Word(alpn(version))),
+            value => put_usual::<Self>(line, name, value),
+        }
+    }
 }
 
 /// The protocol's name in the ALPN registry of TLS.

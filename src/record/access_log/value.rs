@@ -2,38 +2,56 @@
 
 use http::Version;
 
+use super::fields::FieldFormat;
+use super::fields::FieldName;
+use super::fields::FieldStart;
 use super::fields::FieldValue;
-use crate::record::line::address;
+use crate::digits::hex;
+use crate::digits::push_address;
+use crate::digits::push_decimal;
+use crate::digits::three_digits;
 use crate::record::line::escaped;
-use crate::record::line::number;
-use crate::record::line::put;
+use crate::record::line::escaped_bytes;
 use crate::record::line::quoted;
-use crate::record::line::quoted_bytes;
+use crate::record::line::raw;
 
-/// Writes a value that looks the same in all JSON formats. Those that do not are written by each format.
-pub(super) fn common_value(line: &mut Vec<u8>, value: FieldValue<'_>) {
+/// Appends a field whose value looks the same in all JSON formats. Those that do not are appended by each format.
+#[expect(clippy::inline_always, reason = "see `FieldFormat`")]
+#[inline(always)]
+pub(super) fn put_usual<F: FieldFormat>(line: &mut Vec<u8>, name: &FieldName, value: FieldValue<'_>) {
+    let start = F::start(name);
     match value {
-        FieldValue::Text(text) => quoted(line, text),
-        FieldValue::Bytes(bytes) => quoted_bytes(line, bytes),
-        FieldValue::Number(value) => number(line, value),
-        FieldValue::Address(ip) => {
-            line.push(b'"');
-            address(line, ip);
-            line.push(b'"');
+        FieldValue::Number(value) => {
+            raw(line, start.integer);
+            push_decimal(line, value);
+            raw(line, F::INTEGER_END);
         }
-        FieldValue::Trace(id) => quoted(line, id.as_str()),
-        FieldValue::Hash(hash) => put(line, format_args!("\"{hash:032x}\"")),
-        FieldValue::MaskedKey(key) => {
-            line.push(b'"');
-            masked_key(line, key);
-            line.push(b'"');
+        FieldValue::Status(status) => {
+            raw(line, start.integer);
+            line.extend_from_slice(&three_digits(status.as_u16().into()));
+            raw(line, F::INTEGER_END);
         }
+        FieldValue::Text(text) => within_text::<F>(line, start, |line| escaped(line, text)),
+        FieldValue::Word(word) => within_text::<F>(line, start, |line| raw(line, word)),
+        FieldValue::Bytes(bytes) => within_text::<F>(line, start, |line| escaped_bytes(line, bytes)),
+        FieldValue::Address(address) => within_text::<F>(line, start, |line| push_address(line, address)),
+        FieldValue::Trace(id) => within_text::<F>(line, start, |line| line.extend_from_slice(id.as_bytes())),
+        FieldValue::Hash(hash) => within_text::<F>(line, start, |line| line.extend_from_slice(&hex(hash))),
+        FieldValue::MaskedKey(key) => within_text::<F>(line, start, |line| masked_key(line, key)),
         FieldValue::Unknown
         | FieldValue::ShadowLimits(..)
         | FieldValue::Protocol(_)
         | FieldValue::Host(_)
         | FieldValue::Span(_) => {}
     }
+}
+
+#[expect(clippy::inline_always, reason = "see `FieldFormat`")]
+#[inline(always)]
+fn within_text<F: FieldFormat>(line: &mut Vec<u8>, start: &FieldStart, put: impl FnOnce(&mut Vec<u8>)) {
+    raw(line, start.text);
+    put(line);
+    raw(line, F::TEXT_END);
 }
 
 /// `client_ip=198.51.*.* param.username=a***1f3c`, within a JSON string.

@@ -9,12 +9,12 @@ use tracing::field::Field;
 use tracing::field::Visit;
 
 use crate::clock::Timestamp;
-use crate::record::line::ECS_VERSION;
 use crate::record::line::nanos;
 use crate::record::line::put;
 use crate::record::line::quoted;
 use crate::record::line::raw;
 use crate::record::line::time;
+use crate::record::log_settings::ECS_VERSION;
 
 /// The sentence of a log event, and its fields in order.
 #[derive(Debug, Default)]

@@ -25,11 +25,16 @@ struct Counts {
 
 impl Histogram {
     pub fn observe(&self, duration: Duration) {
-        let nanos = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
-        let bucket = BOUNDS.partition_point(|bound| *bound < nanos);
-        self.0.buckets[bucket].fetch_add(1, Ordering::Relaxed);
+        let nanos = duration.as_secs().saturating_mul(1_000_000_000).saturating_add(duration.subsec_nanos().into());
+        self.0.buckets[bucket(nanos)].fetch_add(1, Ordering::Relaxed);
         self.0.sum_nanos.fetch_add(nanos, Ordering::Relaxed);
     }
+}
+
+/// The first bucket whose bound is not exceeded.
+fn bucket(nanos: u64) -> usize {
+    let lowest = LOWEST_BUCKETS[nanos.leading_zeros() as usize];
+    lowest + usize::from(BOUNDS.get(lowest).is_some_and(|bound| *bound < nanos))
 }
 
 /// Upper bounds in nanoseconds: 1 µs is a decision in memory, 60 s an application at its worst.
@@ -54,6 +59,20 @@ const BOUNDS: [u64; 19] = [
     20_000_000_000,
     60_000_000_000,
 ];
+
+/// The bucket of the shortest duration with so many leading zeros. Each bound is at least twice the one before, so the longest
+/// is in the same bucket or in the next.
+const LOWEST_BUCKETS: [usize; 65] = {
+    let mut lowest = [0; 65];
+    let mut zeros = 0;
+    while zeros < 64 {
+        while lowest[zeros] < BOUNDS.len() && BOUNDS[lowest[zeros]] < 1 << (63 - zeros) {
+            lowest[zeros] += 1;
+        }
+        zeros += 1;
+    }
+    lowest
+};
 
 impl EncodeMetric for Histogram {
     #[expect(clippy::cast_precision_loss, reason = "an exposition has floats, and the sum is exact up to 104 days")]
@@ -96,6 +115,18 @@ mod tests {
         assert!(text.contains("d_bucket{le=\"+Inf\"} 3\n"), "{text}");
         assert!(text.contains("d_count 3\n"), "{text}");
         assert!(text.contains("d_sum 600.003"), "{text}");
+    }
+
+    #[test]
+    fn every_duration_is_in_the_first_bucket_that_has_room_for_it() {
+        let near_bounds = BOUNDS.iter().flat_map(|bound| [bound - 1, *bound, bound + 1]);
+        let near_powers = (0..64).map(|power| 1_u64 << power).flat_map(|power| [power - 1, power, power + 1]);
+        for nanos in near_bounds.chain(near_powers).chain([u64::MAX]) {
+            assert_eq!(bucket(nanos), BOUNDS.partition_point(|bound| *bound < nanos), "{nanos}");
+        }
+        let histogram = Histogram::default();
+        histogram.observe(Duration::MAX);
+        assert!(exposition(&histogram).contains("d_count 1\n"));
     }
 
     fn exposition(histogram: &Histogram) -> String {

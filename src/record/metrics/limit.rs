@@ -32,7 +32,7 @@ impl LimitMetrics {
         Self { name: Arc::clone(name), denied, decisions }
     }
 
-    pub(in crate::record) fn decisions(&self, metrics: &Metrics, report: &LimitReport) -> &Counter {
+    pub(in crate::record) fn decisions(&self, metrics: &Metrics, report: LimitReport) -> &Counter {
         let decision = match (report.shadow, report.denied) {
             (false, false) => "allowed",
             (false, true) => self.denied,

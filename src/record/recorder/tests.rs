@@ -19,7 +19,6 @@ use crate::limit::Limit;
 use crate::limit::LimitId;
 use crate::limit::Missing;
 use crate::limit::Rule;
-use crate::limit::Standings;
 use crate::limit::Then;
 use crate::record::Gauges;
 use crate::record::UpstreamRecord;
@@ -165,5 +164,5 @@ fn request() -> RequestRecord<'static> {
 }
 
 fn report(shadow: bool, denied: bool) -> LimitReport {
-    LimitReport { limit: LimitId(0), shadow, denied, standings: Standings::new() }
+    LimitReport { limit: LimitId(0), shadow, denied, is_shown: false }
 }

@@ -2,12 +2,10 @@ use std::io::Write;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use http::HeaderValue;
-use http::header::CONTENT_ENCODING;
-use http::header::CONTENT_TYPE;
 use proptest::prelude::*;
 
 use super::*;
+use crate::head::KnownName;
 
 const FORM: &str = "application/x-www-form-urlencoded";
 const PARTS: &str = "multipart/form-data; boundary=b";
@@ -15,8 +13,12 @@ const JSON: &str = "application/json";
 
 const BOUND: usize = 64 * 1024;
 
-fn labelled(kinds: &[&str]) -> HeaderMap {
-    kinds.iter().map(|kind| (CONTENT_TYPE, HeaderValue::from_str(kind).expect("a header value"))).collect()
+fn labelled(kinds: &[&str]) -> Fields {
+    kinds.iter().map(|kind| (KnownName::CONTENT_TYPE, kind)).collect()
+}
+
+fn encoded(kind: &str, coding: &str) -> Fields {
+    Fields::from_iter([(KnownName::CONTENT_TYPE, kind), (KnownName::CONTENT_ENCODING, coding)])
 }
 
 fn read(kind: &str, body: &[u8]) -> BodyFields {
@@ -62,7 +64,11 @@ fn relabelling_a_body_hides_nothing() {
         }
     }
     for body in ["username=alice".to_owned(), parts("alice"), r#"{"username":"alice"}"#.to_owned()] {
-        assert_eq!(param(&BodyFields::read(&HeaderMap::new(), &body.clone().into(), true, BOUND)), ["alice"], "{body}");
+        assert_eq!(
+            param(&BodyFields::read(&Fields::default(), &body.clone().into(), true, BOUND)),
+            ["alice"],
+            "{body}"
+        );
     }
 }
 
@@ -156,15 +162,15 @@ fn an_empty_body_is_whole_whatever_it_says() {
 fn a_compressed_body_is_read() {
     for body in ["username=alice".to_owned(), parts("alice"), r#"{"username":"alice"}"#.to_owned()] {
         for label in [Some("gzip"), None] {
-            let mut headers = labelled(&[if body.starts_with('{') {
+            let kind = if body.starts_with('{') {
                 JSON
             } else if body.starts_with('-') {
                 PARTS
             } else {
                 FORM
-            }]);
-            headers.extend(label.map(|label| (CONTENT_ENCODING, HeaderValue::from_static(label))));
-            let fields = BodyFields::read(&headers, &gzip(body.as_bytes()).into(), true, BOUND);
+            };
+            let head = label.map_or_else(|| labelled(&[kind]), |label| encoded(kind, label));
+            let fields = BodyFields::read(&head, &gzip(body.as_bytes()).into(), true, BOUND);
             assert_eq!(param(&fields), ["alice"], "{label:?}: {body}");
             assert!(fields.is_fully_read() || label.is_none(), "{body}");
         }
@@ -174,18 +180,15 @@ fn a_compressed_body_is_read() {
 #[test]
 fn a_lie_about_compression_hides_nothing() {
     for coding in ["gzip", "deflate", "br", "zstd", "unheard-of"] {
-        let mut headers = labelled(&[FORM]);
-        headers.insert(CONTENT_ENCODING, HeaderValue::from_static(coding));
-        let fields = BodyFields::read(&headers, &Bytes::from_static(b"username=alice"), true, BOUND);
+        let fields = BodyFields::read(&encoded(FORM, coding), &Bytes::from_static(b"username=alice"), true, BOUND);
         assert_eq!((param(&fields), fields.is_fully_read()), (vec!["alice".to_owned()], false), "{coding}");
     }
 }
 
 #[test]
 fn a_bomb_is_not_seen_whole() {
-    let mut headers = labelled(&[FORM]);
-    headers.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
-    let fields = BodyFields::read(&headers, &gzip(&b"username=alice&".repeat(100_000)).into(), true, 1000);
+    let body = gzip(&b"username=alice&".repeat(100_000)).into();
+    let fields = BodyFields::read(&encoded(FORM, "gzip"), &body, true, 1000);
     assert!(!fields.is_fully_read());
     assert!(fields.texts.iter().map(|text| text.bytes.len()).sum::<usize>() < 20_000);
 }
@@ -204,9 +207,7 @@ proptest! {
         body in proptest::collection::vec(any::<u8>(), 0..300),
         whole in any::<bool>(),
     ) {
-        let mut headers = labelled(&[kind]);
-        headers.insert(CONTENT_ENCODING, HeaderValue::from_static(coding));
-        let fields = BodyFields::read(&headers, &body.into(), whole, 1000);
+        let fields = BodyFields::read(&encoded(kind, coding), &body.into(), whole, 1000);
         let _ = param(&fields);
         prop_assert!(whole || !fields.is_fully_read());
     }

@@ -16,48 +16,53 @@ pub(super) fn classify(path: &[u8]) -> PathForm {
     if path.first() != Some(&b'/') || (path.len() > 1 && path.last() == Some(&b'/')) {
         return PathForm::Other;
     }
-    let (mut has_capitals, mut last_slash, mut first_dot) = (false, 0, path.len());
-    for (at, byte) in path.iter().enumerate() {
-        match BYTE_CLASSES[usize::from(*byte)] {
-            // `/(S(1))` may be a session of ASP.NET.
-            ByteClass::Slash if matches!(path.get(at + 1), Some(b'/' | b'(')) => return PathForm::Other,
-            // A segment that ends in a dot, or is only dots.
-            ByteClass::Dot if matches!(path.get(at + 1), None | Some(b'/')) => return PathForm::Other,
-            ByteClass::Dot => first_dot = first_dot.min(at),
-            ByteClass::Slash => last_slash = at,
-            ByteClass::Capital => has_capitals = true,
-            ByteClass::Special => return PathForm::Other,
-            ByteClass::Plain => {}
-        }
+    let (mut found, mut pairs, mut before) = (0, 0, 0);
+    for byte in path {
+        let class = BYTE_CLASSES[usize::from(*byte)];
+        found |= class;
+        pairs |= class & (before >> NEXT);
+        before = class;
     }
-    // Hardly any path has a dot before its last segment, or a last segment that has a dot and begins like an index.
-    let may_name_scripts =
-        first_dot < last_slash || (first_dot < path.len() && script::begins_like_index(&path[last_slash + 1..]));
-    PathForm::Canonical { has_capitals, may_name_scripts }
+    if found & SPECIAL != 0 || pairs != 0 || before & DOT != 0 {
+        return PathForm::Other;
+    }
+    let has_capitals = found & CAPITAL != 0;
+    PathForm::Canonical { has_capitals, may_name_scripts: found & DOT != 0 && may_name_scripts(path) }
 }
 
-/// What a byte of a path may mean.
-#[derive(Clone, Copy)]
-enum ByteClass {
-    Plain,
-    Capital,
-    Slash,
-    Dot,
-    /// It may be part of another spelling.
-    Special,
+/// Hardly any path has a dot before its last segment, or a last segment that has a dot and begins like an index.
+fn may_name_scripts(path: &[u8]) -> bool {
+    let last_slash = memchr::memrchr(b'/', path).unwrap_or_default();
+    let first_dot = memchr::memchr(b'.', path).unwrap_or(path.len());
+    first_dot < last_slash || (first_dot < path.len() && script::begins_like_index(&path[last_slash + 1..]))
 }
+
+/// What a byte of a path may mean. Above [`NEXT`] are the classes that make a path special in the byte after it.
+type ByteClass = u16;
+
+const CAPITAL: ByteClass = 1;
+const SLASH: ByteClass = 2;
+const DOT: ByteClass = 4;
+const BRACKET: ByteClass = 8;
+/// It may be part of another spelling.
+const SPECIAL: ByteClass = 16;
+
+const NEXT: u32 = 8;
 
 const BYTE_CLASSES: [ByteClass; 256] = {
-    let mut classes = [ByteClass::Special; 256];
+    let mut classes = [SPECIAL; 256];
     let mut byte = 0x21_u8;
     while byte < 0x7f {
         classes[byte as usize] = match byte {
-            b'/' => ByteClass::Slash,
-            b'.' => ByteClass::Dot,
+            // `/(S(1))` may be a session of ASP.NET.
+            b'/' => SLASH | (SLASH | BRACKET) << NEXT,
+            // A segment that ends in a dot, or is only dots.
+            b'.' => DOT | SLASH << NEXT,
+            b'(' => BRACKET,
             // `$` as in `::$DATA`, which in Windows is another name of the same file.
-            b'%' | b'\\' | b';' | b'$' => ByteClass::Special,
-            b'A'..=b'Z' => ByteClass::Capital,
-            _ => ByteClass::Plain,
+            b'%' | b'\\' | b';' | b'$' => SPECIAL,
+            b'A'..=b'Z' => CAPITAL,
+            _ => 0,
         };
         byte += 1;
     }

@@ -1,10 +1,11 @@
 use std::borrow::Cow;
 
-use http::Request;
 use proptest::prelude::*;
 
 use super::*;
 use crate::client::ClientIp;
+use crate::head;
+use crate::head::KnownName;
 use crate::list::Membership;
 use crate::request::RequestHead;
 use crate::route::BodyMethods;
@@ -34,12 +35,12 @@ fn walk<'t>(
     overrides: &[&str],
     body: BodyMethods<'_>,
 ) -> (Vec<&'t str>, Option<&'t str>) {
-    let mut request = Request::builder().method(method).uri(target);
+    let mut sent = head::RequestHead::to(method.parse().unwrap(), target).unwrap();
     for value in overrides {
-        request = request.header("x-http-method-override", *value);
+        sent.fields.append(KnownName::X_HTTP_METHOD_OVERRIDE, value.as_bytes());
     }
-    let (parts, ()) = request.body(()).unwrap().into_parts();
-    let head = RequestHead::read(&parts, "example.com", ClientIp::new([192, 0, 2, 1].into()));
+    sent.set_host("example.com");
+    let head = RequestHead::read(&sent, ClientIp::new([192, 0, 2, 1].into()));
     let walk = table.walk(&mut RequestReadings::new(&head, body, &|_| Membership::None));
     let name = |id: RouteId| &*table.get(id).name;
     (walk.collected.iter().copied().map(name).collect(), walk.primary.map(name))

@@ -9,6 +9,7 @@ use crate::clock::Timestamp;
 use crate::decision::Batch;
 use crate::decision::Charge;
 use crate::decision::Verdict;
+use crate::decision::Verdicts;
 use crate::decision::batch::Force;
 use crate::store::handover::CountsMoved;
 
@@ -16,13 +17,27 @@ use crate::store::handover::CountsMoved;
 type Evaluations<'b, 'p> = SmallVec<[(ChargeEvaluation<'b, 'p>, usize); 4]>;
 
 impl MemoryStore {
-    pub(super) fn try_decide(&self, batch: &Batch<'_>) -> Result<Vec<Verdict>, CountsMoved> {
+    /// Decides a batch, and adds the verdicts in its order. `false`: the counts have moved to another process.
+    pub(in crate::store) fn decide_here(&self, batch: &Batch<'_>, verdicts: &mut Verdicts) -> bool {
+        self.try_decide(batch, verdicts).is_ok()
+    }
+
+    pub(super) fn try_decide(&self, batch: &Batch<'_>, verdicts: &mut Verdicts) -> Result<(), CountsMoved> {
         match batch.charges.as_slice() {
-            [] => Ok(Vec::new()),
-            _ if self.try_is_known(batch)? => without_exempt(batch, |batch| self.try_decide(batch)),
-            [charge] => Ok(vec![self.decide_one(charge, batch)?]),
-            _ => self.decide_all(batch, true),
+            [] => Ok(()),
+            _ if self.try_is_known(batch)? => {
+                verdicts.extend(without_exempt(batch, |batch| self.collect_decided(batch))?);
+                Ok(())
+            }
+            [charge] => self.decide_one(charge, batch, verdicts),
+            _ => self.decide_all(batch, true, verdicts),
         }
+    }
+
+    pub(super) fn collect_decided(&self, batch: &Batch<'_>) -> Result<Vec<Verdict>, CountsMoved> {
+        let mut verdicts = Verdicts::new();
+        self.try_decide(batch, &mut verdicts)?;
+        Ok(verdicts.into_vec())
     }
 
     pub(super) fn try_look(&self, batch: &Batch<'_>) -> Result<Vec<Verdict>, CountsMoved> {
@@ -43,7 +58,7 @@ impl MemoryStore {
     }
 
     /// The short way for the common request that meets one limit: one lock, and no other charge to agree with.
-    fn decide_one(&self, charge: &Charge<'_>, batch: &Batch<'_>) -> Result<Verdict, CountsMoved> {
+    fn decide_one(&self, charge: &Charge<'_>, batch: &Batch<'_>, verdicts: &mut Verdicts) -> Result<(), CountsMoved> {
         let mut shard = self.shard(charge.key)?;
         let now = self.clock.now();
         let mut evaluation = ChargeEvaluation::look_up(charge, &shard, now);
@@ -53,11 +68,11 @@ impl MemoryStore {
             evaluation.admit(&mut shard, batch, now);
         }
         let is_charged = evaluation.is_charged(passes(&evaluation));
-        let verdict = evaluation.conclude(is_charged, &mut shard, &self.unsettled, now);
+        verdicts.push(evaluation.conclude(is_charged, &mut shard, &self.unsettled, now));
         if is_new {
             shard.remove_expired(now, 1);
         }
-        Ok(verdict)
+        Ok(())
     }
 
     /// Where a key stands.
@@ -68,7 +83,12 @@ impl MemoryStore {
     }
 
     /// `others_pass`: no other store has denied the request, so that only this batch can deny it.
-    pub(super) fn decide_all(&self, batch: &Batch<'_>, others_pass: bool) -> Result<Vec<Verdict>, CountsMoved> {
+    pub(super) fn decide_all(
+        &self,
+        batch: &Batch<'_>,
+        others_pass: bool,
+        verdicts: &mut Verdicts,
+    ) -> Result<(), CountsMoved> {
         let mut locked = self.lock(batch)?;
         // Read under the locks, so that time never runs backwards for a key.
         let now = self.clock.now();
@@ -80,7 +100,6 @@ impl MemoryStore {
         }
         let admitted = admit(&mut evaluations, &mut locked, batch, now, others_pass);
         let binding_passes = others_pass && binding_passes(&evaluations);
-        let mut verdicts = Vec::with_capacity(evaluations.len());
         for (evaluation, shard) in &evaluations {
             let charged = evaluation.is_charged(passes(evaluation, &evaluations, binding_passes));
             verdicts.push(evaluation.conclude(charged, &mut locked[*shard].1, &self.unsettled, now));
@@ -88,7 +107,7 @@ impl MemoryStore {
         if admitted > 0 {
             locked.iter_mut().for_each(|(_, shard)| shard.remove_expired(now, admitted));
         }
-        Ok(verdicts)
+        Ok(())
     }
 }
 

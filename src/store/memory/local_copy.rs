@@ -6,6 +6,7 @@ use crate::decision::Batch;
 use crate::decision::Charge;
 use crate::decision::Settlement;
 use crate::decision::Verdict;
+use crate::decision::Verdicts;
 use crate::decision::batch::Charged;
 use crate::decision::batch::Items;
 use crate::key::KeyHash;
@@ -14,7 +15,7 @@ use crate::store::handover::CountsMoved;
 
 impl MemoryStore {
     pub(in crate::store) fn decide_now(&self, batch: &Batch<'_>) -> Vec<Verdict> {
-        expect_here(self.try_decide(batch))
+        expect_here(self.collect_decided(batch))
     }
 
     pub(in crate::store) fn look_now(&self, batch: &Batch<'_>) -> Vec<Verdict> {
@@ -33,7 +34,9 @@ impl MemoryStore {
 
     /// Decides a batch that another store has denied: charges only attempts and shadow limits.
     pub(in crate::store) fn deny_now(&self, batch: &Batch<'_>) -> Vec<Verdict> {
-        expect_here(self.decide_all(batch, false))
+        let mut verdicts = Verdicts::new();
+        expect_here(self.decide_all(batch, false, &mut verdicts));
+        verdicts.into_vec()
     }
 
     pub(in crate::store) fn settle_now(&self, settlement: &Settlement<'_>) {

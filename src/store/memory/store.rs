@@ -138,7 +138,7 @@ impl MemoryStore {
 
 impl Store for MemoryStore {
     async fn decide(&self, batch: &Batch<'_>) -> Result<Vec<Verdict>, StoreError> {
-        match self.try_decide(batch) {
+        match self.collect_decided(batch) {
             Ok(verdicts) => Ok(verdicts),
             // Boxed, so that the future of a decision in this process stays small.
             Err(CountsMoved) => Box::pin(self.decide_at_successor(batch)).await,

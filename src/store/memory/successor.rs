@@ -18,7 +18,7 @@ impl MemoryStore {
             if let Some(successor) = self.handover.successor().await {
                 return self.verdicts(batch, successor.decide(OwnedBatch::of(batch)).await?);
             }
-            if let Ok(verdicts) = self.try_decide(batch) {
+            if let Ok(verdicts) = self.collect_decided(batch) {
                 return Ok(verdicts);
             }
         }

@@ -1,19 +1,11 @@
 //! One connection to a server.
 
-use std::future::poll_fn;
-use std::pin::Pin;
-use std::pin::pin;
 use std::sync::Arc;
-use std::task::Context;
-use std::task::Waker;
 use std::time::Duration;
 
 use bytes::BytesMut;
-use tokio::io::AsyncRead;
-use tokio::io::ReadBuf;
 use tokio::io::WriteHalf;
 use tokio::io::split;
-use tokio::task::coop::unconstrained;
 
 use crate::timer::LazyTimer;
 use crate::upstream::server::Server;
@@ -39,14 +31,7 @@ impl Http1Connection {
 
     /// Whether it can carry a request: as far as is known, the server has neither closed it nor sent bytes without a request.
     pub(in crate::upstream) fn is_ready(&mut self) -> bool {
-        if !self.read.is_empty() {
-            return false;
-        }
-        let mut byte = [0];
-        let stream = &mut self.stream;
-        let read = poll_fn(|cx| Pin::new(&mut *stream).poll_read(cx, &mut ReadBuf::new(&mut byte)));
-        // Unconstrained: a task without budget would be told that no bytes have arrived.
-        pin!(unconstrained(read)).poll(&mut Context::from_waker(Waker::noop())).is_pending()
+        self.read.is_empty() && self.stream.is_silent()
     }
 
     /// Returns the connection after a response, unless it can carry no further request.

@@ -13,8 +13,7 @@ use bytes::Buf;
 use bytes::BufMut;
 use bytes::Bytes;
 use bytes::BytesMut;
-use http::Request;
-use http::Response;
+use http::Method;
 use http::StatusCode;
 use http_body::Body;
 use tokio_util::io::poll_read_buf;
@@ -24,9 +23,10 @@ use super::Http1Connection;
 use super::Http1ResponseBody;
 use super::RequestWriter;
 use super::request_writer::WriteError;
+use crate::head::ResponseHead;
 use crate::http1::client::response;
 use crate::http1::client::response::InvalidResponse;
-use crate::http1::client::response::ResponseHead;
+use crate::http1::client::response::ParsedResponse;
 use crate::http1::grammar::HeadScanner;
 use crate::upstream::HeadBounds;
 use crate::upstream::error::AttemptError;
@@ -34,6 +34,7 @@ use crate::upstream::error::BoxError;
 use crate::upstream::error::FailureCause;
 use crate::upstream::informational::MAX_INFORMATIONAL;
 use crate::upstream::informational::OnInformational;
+use crate::upstream::outgoing::OutgoingRequest;
 use crate::upstream::response::ResponseBody;
 
 /// How far the head of a response was read.
@@ -53,12 +54,12 @@ impl Http1Connection {
     /// `writer` is the request that another connection took no byte of.
     pub(in crate::upstream) async fn exchange<B>(
         mut self: Box<Self>,
-        request: &mut Request<B>,
+        request: &mut OutgoingRequest<'_, B>,
         writer: &mut Option<RequestWriter>,
         timeout: Duration,
         bounds: HeadBounds,
         on_informational: OnInformational<'_>,
-    ) -> Result<Response<ResponseBody>, AttemptError>
+    ) -> Result<(ResponseHead, ResponseBody), AttemptError>
     where
         B: Body<Data = Bytes, Error: Into<BoxError>> + Default + Send + Unpin + 'static,
     {
@@ -68,10 +69,8 @@ impl Http1Connection {
         let request_writer = writer.get_or_insert_with(|| RequestWriter::new(request));
         let mut progress = HeadProgress { bounds, scanner: HeadScanner::default(), has_begun: false, informational: 0 };
         let (mut may_send, mut accepts_more) = (true, true);
-        let ResponseHead { response, length, keeps_alive } = poll_fn(|cx| {
-            if may_send
-                && let Poll::Ready(sent) = request_writer.poll(request.body_mut(), Pin::new(&mut self.stream), cx)
-            {
+        let ParsedResponse { head, body: length, keeps_alive, .. } = poll_fn(|cx| {
+            if may_send && let Poll::Ready(sent) = request_writer.poll(request.body, Pin::new(&mut self.stream), cx) {
                 may_send = false;
                 match sent {
                     Ok(()) => {}
@@ -82,7 +81,7 @@ impl Http1Connection {
                     }
                 }
             }
-            if let Poll::Ready(head) = self.poll_head(&mut progress, request, on_informational, cx) {
+            if let Poll::Ready(head) = self.poll_head(&mut progress, &request.head.method, on_informational, cx) {
                 return Poll::Ready(head.map_err(|fault| fault.into_attempt_error(&progress, request_writer)));
             }
             match request_writer.waits_for_server_since() {
@@ -98,7 +97,7 @@ impl Http1Connection {
             None => Http1ResponseBody::new(self, length, keeps_alive && accepts_more),
             Some(rest) => {
                 let (connection, writing_half) = self.split_writer();
-                let upload = rest.finish(mem::take(request.body_mut()), writing_half, timeout);
+                let upload = rest.finish(mem::take(request.body), writing_half, timeout);
                 Http1ResponseBody::with_upload(
                     AbortOnDropHandle::new(tokio::spawn(upload)),
                     Box::new(connection),
@@ -106,27 +105,27 @@ impl Http1Connection {
                 )
             }
         };
-        Ok(response.map(|()| ResponseBody::Http1(incoming)))
+        Ok((head, ResponseBody::Http1(incoming)))
     }
 
-    fn poll_head<B>(
+    fn poll_head(
         &mut self,
         progress: &mut HeadProgress,
-        request: &mut Request<B>,
+        method: &Method,
         on_informational: OnInformational<'_>,
         cx: &mut Context<'_>,
-    ) -> Poll<Result<ResponseHead, Fault>> {
+    ) -> Poll<Result<ParsedResponse, Fault>> {
         loop {
-            if let Some(head) = self.take_head(progress, request)? {
-                let status = head.response.status();
+            if let Some(parsed) = self.take_head(progress, method)? {
+                let status = parsed.head.status;
                 if !status.is_informational() || status == StatusCode::SWITCHING_PROTOCOLS {
-                    return Poll::Ready(Ok(head));
+                    return Poll::Ready(Ok(parsed));
                 }
                 progress.informational += 1;
                 if progress.informational > MAX_INFORMATIONAL {
                     return Poll::Ready(Err(InvalidResponse::TooManyInterim.into()));
                 }
-                on_informational(head.response);
+                on_informational(parsed.head);
                 continue;
             }
             if !response::could_begin(&self.read) {
@@ -147,16 +146,16 @@ impl Http1Connection {
     }
 
     /// The next head, if it is complete.
-    fn take_head<B>(
+    fn take_head(
         &mut self,
         progress: &mut HeadProgress,
-        request: &mut Request<B>,
-    ) -> Result<Option<ResponseHead>, InvalidResponse> {
+        method: &Method,
+    ) -> Result<Option<ParsedResponse>, InvalidResponse> {
         let HeadProgress { bounds, scanner, .. } = progress;
         // The usual case: the head came in one piece.
         if scanner.is_fresh()
             && !self.read.is_empty()
-            && let Some(head) = self.take_head_within(self.read.len().min(USUAL_HEAD), request, bounds.fields)?
+            && let Some(head) = self.take_head_within(self.read.len().min(USUAL_HEAD), method, bounds.fields)?
         {
             return Ok(Some(head));
         }
@@ -165,24 +164,22 @@ impl Http1Connection {
             return Err(InvalidResponse::TooLong);
         }
         *scanner = HeadScanner::default();
-        self.take_head_within(end, request, bounds.fields)?.map(Some).ok_or(InvalidResponse::Head)
+        self.take_head_within(end, method, bounds.fields)?.map(Some).ok_or(InvalidResponse::Head)
     }
 
-    /// Parses a copy of the bytes, so that nothing shares the read buffer and it can be used again.
-    fn take_head_within<B>(
+    fn take_head_within(
         &mut self,
         length: usize,
-        request: &mut Request<B>,
+        method: &Method,
         max_fields: usize,
-    ) -> Result<Option<ResponseHead>, InvalidResponse> {
-        let received = Bytes::copy_from_slice(&self.read[..length]);
-        let Some((head, end)) = response::parse(&received, request, max_fields)? else { return Ok(None) };
-        self.read.advance(end);
-        if end > LONG_HEAD {
+    ) -> Result<Option<ParsedResponse>, InvalidResponse> {
+        let Some(parsed) = response::parse(&self.read[..length], method, max_fields)? else { return Ok(None) };
+        self.read.advance(parsed.length);
+        if parsed.length > LONG_HEAD {
             // The memory of a long head is not held while the body is read.
             self.read = BytesMut::from(&self.read[..]);
         }
-        Ok(Some(head))
+        Ok(Some(parsed))
     }
 }
 

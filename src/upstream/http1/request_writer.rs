@@ -8,7 +8,6 @@ use std::task::ready;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::Request;
 use http_body::Body;
 use tokio::io::AsyncWrite;
 use tokio::time::Instant;
@@ -19,6 +18,7 @@ use crate::http1::grammar::BodyEncoder;
 use crate::http1::grammar::WriteBuffer;
 use crate::timer::LazyTimer;
 use crate::upstream::error::BoxError;
+use crate::upstream::outgoing::OutgoingRequest;
 
 /// A request of which no part, a part, or all is written. Until a part is written, it can go over another connection.
 #[derive(Debug)]
@@ -43,9 +43,9 @@ pub(super) enum WriteError {
 }
 
 impl RequestWriter {
-    pub(in crate::upstream) fn new<B: Body>(request: &Request<B>) -> Self {
+    pub(in crate::upstream) fn new<B: Body>(request: &mut OutgoingRequest<'_, B>) -> Self {
         let mut buffer = WriteBuffer::default();
-        let body = request::write_head(request, &mut buffer).map(BodyEncoder::new);
+        let body = request::write_head(request.head, request.body, &mut buffer).map(BodyEncoder::new);
         Self { buffer, body, is_written: false, is_blocked: false, progress: Instant::now() }
     }
 

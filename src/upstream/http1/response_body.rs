@@ -68,6 +68,12 @@ impl Http1ResponseBody {
         }
     }
 
+    /// Writes the whole body, if all of it was read already and it has this length.
+    pub(in crate::upstream) fn write_whole(&mut self, out: &mut Vec<u8>, length: u64) -> bool {
+        let is_whole = self.body.remaining() == Some(length) && self.connection.read.len() as u64 >= length;
+        is_whole && self.body.decode_whole(&mut self.connection.read, out)
+    }
+
     pub(in crate::upstream) fn is_complete(&self) -> bool {
         self.body.is_complete()
     }

@@ -21,6 +21,7 @@ use http::Uri;
 use http::header::CONNECTION;
 use http::header::CONTENT_LENGTH;
 use http::header::HOST;
+use http::uri;
 use http::uri::Authority;
 use http::uri::Scheme;
 use http_body::Body;
@@ -31,6 +32,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::connection::StreamGuard;
 use super::upload::Upload;
+use crate::head::ResponseHead;
 use crate::http2;
 use crate::timer::LazyTimer;
 use crate::upstream::error::AttemptError;
@@ -38,6 +40,7 @@ use crate::upstream::error::BoxError;
 use crate::upstream::error::FailureCause;
 use crate::upstream::informational::MAX_INFORMATIONAL;
 use crate::upstream::informational::OnInformational;
+use crate::upstream::outgoing::OutgoingRequest;
 use crate::upstream::replay::ReplayBody;
 use crate::upstream::server::Server;
 
@@ -64,10 +67,10 @@ impl Http2Stream {
     /// After a failure [`AttemptError`] says whether the request is as it was. After a lost connection its body is not.
     pub(in crate::upstream) async fn exchange<B>(
         mut self,
-        request: &mut Request<B>,
+        request: &mut OutgoingRequest<'_, B>,
         timeout: Duration,
         on_informational: OnInformational<'_>,
-    ) -> Result<Response<Http2ResponseBody>, AttemptError>
+    ) -> Result<(ResponseHead, Http2ResponseBody), AttemptError>
     where
         B: Body<Data = Bytes, Error: Into<BoxError>> + ReplayBody + Default + Send + Unpin + 'static,
     {
@@ -75,12 +78,12 @@ impl Http2Stream {
             self.guard.retire_connection();
             return Err(AttemptError::Unwritten(error.into()));
         }
-        let is_upload = !request.body().is_end_stream();
+        let is_upload = !request.body.is_end_stream();
         let outgoing = self.outgoing(request);
         let (mut answer, stream) =
             self.sender.send_request(outgoing, !is_upload).map_err(|error| AttemptError::Disconnected(error.into()))?;
         let began = Instant::now();
-        let mut upload = is_upload.then(|| Upload::new(mem::take(request.body_mut()), stream));
+        let mut upload = is_upload.then(|| Upload::new(mem::take(request.body), stream));
         let mut informational = 0;
         let answered = poll_fn(|cx| {
             if let Some(upload) = &mut upload
@@ -111,19 +114,16 @@ impl Http2Stream {
                 });
                 let length = stated_length(response.headers());
                 let Self { guard, timer, .. } = self;
-                Ok(response.map(|stream| Http2ResponseBody {
-                    body: http2::Body::new(stream, length),
-                    upload: rest,
-                    timer,
-                    _guard: guard,
-                }))
+                let head = ResponseHead::from_headers(response.status(), response.headers());
+                let body = http2::Body::new(response.into_body(), length);
+                Ok((head, Http2ResponseBody { body, upload: rest, timer, _guard: guard }))
             }
             Err(error) => {
                 let mut is_whole = true;
                 if let Some(upload) = upload {
                     let body = upload.take_back();
                     is_whole = body.is_some();
-                    *request.body_mut() = body.unwrap_or_default();
+                    *request.body = body.unwrap_or_default();
                 }
                 let failed = blame(error, is_whole);
                 if !matches!(failed, AttemptError::Failed(_)) {
@@ -136,20 +136,21 @@ impl Http2Stream {
     }
 
     /// The head of a request in HTTP/2: `Host` becomes the authority, and fields about a connection of HTTP/1.1 are left out.
-    fn outgoing<B: Body>(&self, request: &Request<B>) -> Request<()> {
+    fn outgoing<B: Body>(&self, request: &OutgoingRequest<'_, B>) -> Request<()> {
         let mut head = Request::new(());
-        *head.method_mut() = request.method().clone();
-        *head.headers_mut() = request.headers().clone();
+        *head.method_mut() = request.head.method.clone();
+        *head.headers_mut() = request.head.fields.to_header_map();
         let fields = head.headers_mut();
         let host = fields.remove(HOST);
         fields.remove(CONNECTION);
-        if let Some(length) = request.body().size_hint().exact()
-            && (length > 0 || means_a_body(request.method()))
+        if let Some(length) = request.body.size_hint().exact()
+            && (length > 0 || means_a_body(&request.head.method))
         {
             fields.entry(CONTENT_LENGTH).or_insert_with(|| HeaderValue::from(length));
         }
         let host = host.and_then(|host| Authority::try_from(host.as_bytes()).ok());
-        let mut target = request.uri().clone().into_parts();
+        let mut target = uri::Parts::default();
+        target.path_and_query = request.head.path_and_query().parse().ok();
         target.authority = host.or_else(|| self.fallback.parse().ok());
         target.scheme = Some(if self.is_https { Scheme::HTTPS } else { Scheme::HTTP });
         *head.uri_mut() = Uri::from_parts(target).unwrap_or_default();
@@ -169,7 +170,7 @@ fn poll_answer(
         if *informational > MAX_INFORMATIONAL {
             return Poll::Ready(Err(FailureCause::InvalidResponse("informational answers without end".into())));
         }
-        on_informational(interim);
+        on_informational(ResponseHead::from_headers(interim.status(), interim.headers()));
     }
     Pin::new(answer).poll(cx).map(Ok)
 }

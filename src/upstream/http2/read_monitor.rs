@@ -15,7 +15,6 @@ use tokio::io::ReadBuf;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-use crate::coalesce::poll_write_coalesced;
 use crate::upstream::stream::ServerStream;
 
 /// A stream that reports its first byte, and keeps when it was last read from.
@@ -70,7 +69,7 @@ impl AsyncWrite for ReadMonitor {
         cx: &mut Context<'_>,
         slices: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        poll_write_coalesced(Pin::new(&mut self.stream), cx, slices)
+        Pin::new(&mut self.stream).poll_write_vectored(cx, slices)
     }
 
     fn is_write_vectored(&self) -> bool {

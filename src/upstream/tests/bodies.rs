@@ -21,9 +21,9 @@ impl Body for Parts {
     }
 }
 
-fn upload() -> (mpsc::Sender<&'static str>, Request<TestBody>) {
+fn upload() -> (mpsc::Sender<&'static str>, TestRequest) {
     let (sender, receiver) = mpsc::channel(1);
-    (sender, request(Method::POST, "").map(|_| Parts(receiver).boxed()))
+    (sender, request(Method::POST, "").with_body(Parts(receiver).boxed()))
 }
 
 #[tokio::test]
@@ -49,7 +49,7 @@ async fn the_time_a_client_takes_to_send_its_body_is_not_the_servers() {
         }
     });
 
-    assert_eq!(text(Pool::new().send(&upstream, request, CLIENT, |_| ()).await.unwrap()).await, "hello");
+    assert_eq!(text(send(&Pool::new(), &upstream, request).await.unwrap()).await, "hello");
 }
 
 #[tokio::test]
@@ -60,7 +60,7 @@ async fn once_the_body_is_sent_the_clock_runs() {
     parts.send("part").await.unwrap();
     drop(parts);
 
-    let error = Pool::new().send(&upstream, request, CLIENT, |_| ()).await.unwrap_err();
+    let error = send(&Pool::new(), &upstream, request).await.unwrap_err();
 
     assert_eq!(error.label(), "response_timeout");
 }
@@ -77,7 +77,7 @@ async fn a_server_that_does_not_read_a_body_is_504() {
     let big: &'static str = "x".repeat(1024 * 1024).leak();
     tokio::spawn(async move { while parts.send(big).await.is_ok() {} });
 
-    let error = Pool::new().send(&upstream, request, CLIENT, |_| ()).await.unwrap_err();
+    let error = send(&Pool::new(), &upstream, request).await.unwrap_err();
 
     assert_eq!((error.status().as_u16(), error.label()), (504, "response_timeout"));
 }
@@ -91,7 +91,7 @@ async fn an_answer_that_stops_half_way_breaks_off() {
     })
     .await;
     let upstream = Upstream::new(Settings { timeouts: timeouts(SHORT, LONG), ..settings(&[&origin]) });
-    let mut body = Pool::new().send(&upstream, get(), CLIENT, |_| ()).await.unwrap().response.into_body();
+    let mut body = send(&Pool::new(), &upstream, get()).await.unwrap().body;
 
     assert_eq!(body.frame().await.unwrap().unwrap().into_data().unwrap(), "hello");
     assert!(matches!(body.frame().await, Some(Err(BodyError::Stalled))));
@@ -113,7 +113,7 @@ async fn an_answer_that_goes_on_slowly_is_read_to_its_end() {
     .await;
     let upstream = Upstream::new(Settings { timeouts: timeouts(4 * SHORT, LONG), ..settings(&[&origin]) });
 
-    assert_eq!(text(Pool::new().send(&upstream, get(), CLIENT, |_| ()).await.unwrap()).await, "xxxxxxxx");
+    assert_eq!(text(send(&Pool::new(), &upstream, get()).await.unwrap()).await, "xxxxxxxx");
 }
 
 #[tokio::test]
@@ -126,7 +126,7 @@ async fn the_time_a_client_takes_to_read_is_not_the_servers() {
     })
     .await;
     let upstream = Upstream::new(Settings { timeouts: timeouts(SHORT, LONG), ..settings(&[&origin]) });
-    let mut body = Pool::new().send(&upstream, get(), CLIENT, |_| ()).await.unwrap().response.into_body();
+    let mut body = send(&Pool::new(), &upstream, get()).await.unwrap().body;
     body.frame().await.unwrap().unwrap();
 
     tokio::time::sleep(SHORT * 3).await;
@@ -148,7 +148,7 @@ async fn an_answer_cut_short_ends_in_an_error_and_its_connection_is_not_used_aga
         let upstream = Upstream::new(settings(&[&origin]));
         let pool = Pool::new();
         for _ in 0..2 {
-            let mut body = pool.send(&upstream, get(), CLIENT, |_| ()).await.unwrap().response.into_body();
+            let mut body = send(&pool, &upstream, get()).await.unwrap().body;
             assert_eq!(body.frame().await.unwrap().unwrap().into_data().unwrap(), "hello");
             assert!(matches!(body.frame().await, Some(Err(BodyError::Broken(_)))), "{cut:?}");
         }
@@ -165,10 +165,10 @@ async fn an_answer_with_two_framings_goes_on_with_none() {
         let answer: &'static str = format!("HTTP/1.1 200 OK\r\n{framing}\r\n\r\n5\r\nhello\r\n0\r\n\r\n").leak();
         let origin = Origin::answering(answer).await;
         let upstream = Upstream::new(settings(&[&origin]));
-        let answer = Pool::new().send(&upstream, get(), CLIENT, |_| ()).await.unwrap();
-        let headers = answer.response.headers();
-        assert!(!headers.contains_key("content-length") && !headers.contains_key("transfer-encoding"), "{framing}");
-        assert_eq!(answer.response.body().size_hint().exact(), None);
+        let answer = send(&Pool::new(), &upstream, get()).await.unwrap();
+        let framed = NameSet::of(&[KnownName::CONTENT_LENGTH, KnownName::TRANSFER_ENCODING]);
+        assert!(!answer.head.fields.has_any(framed), "{framing}");
+        assert_eq!(answer.body.size_hint().exact(), None);
         assert_eq!(text(answer).await, "hello");
     }
 }
@@ -179,8 +179,8 @@ async fn the_length_that_head_asks_for_is_kept() {
     let upstream = Upstream::new(settings(&[&origin]));
     let pool = Pool::new();
     for _ in 0..2 {
-        let answer = pool.send(&upstream, request(Method::HEAD, ""), CLIENT, |_| ()).await.unwrap();
-        assert_eq!(answer.response.headers()["content-length"], "5");
+        let answer = send(&pool, &upstream, request(Method::HEAD, "")).await.unwrap();
+        assert_eq!(answer.head.fields.get(KnownName::CONTENT_LENGTH), Some(&b"5"[..]));
     }
     assert_eq!(origin.accepted(), 1);
 }
@@ -197,8 +197,8 @@ async fn a_server_that_asks_for_the_body_is_heard() {
     let upstream = Upstream::new(settings(&[&origin]));
     let mut informational = Vec::new();
 
-    let on_informational = |answer: http::Response<()>| informational.push(answer.status());
-    let answer = Pool::new().send(&upstream, request(Method::POST, "body"), CLIENT, on_informational).await;
+    let on_informational = |head: ResponseHead| informational.push(head.status);
+    let answer = send_with(&Pool::new(), &upstream, request(Method::POST, "body"), on_informational).await;
 
     text(answer.unwrap()).await;
     assert_eq!(informational, [http::StatusCode::CONTINUE]);
@@ -224,7 +224,7 @@ async fn a_body_is_sent_to_its_end_though_the_early_answer_is_not_read() {
     let upstream = Upstream::new(settings(&[&origin]));
     let (parts, request) = upload();
 
-    let mut body = Pool::new().send(&upstream, request, CLIENT, |_| ()).await.unwrap().response.into_body();
+    let mut body = send(&Pool::new(), &upstream, request).await.unwrap().body;
     assert_eq!(body.frame().await.unwrap().unwrap().into_data().unwrap(), "early");
     let part: &'static str = "x".repeat(LENGTH / 16).leak();
     for _ in 0..16 {
@@ -254,7 +254,7 @@ async fn after_an_early_answer_the_rest_of_the_body_is_still_sent() {
     let upstream = Upstream::new(settings(&[&origin]));
     let (parts, request) = upload();
 
-    assert_eq!(text(Pool::new().send(&upstream, request, CLIENT, |_| ()).await.unwrap()).await, "hello");
+    assert_eq!(text(send(&Pool::new(), &upstream, request).await.unwrap()).await, "hello");
     for _ in 0..3 {
         parts.send("part").await.unwrap();
     }
@@ -274,7 +274,7 @@ async fn what_is_left_of_a_body_is_not_kept_for_a_server_that_does_not_take_it()
     let upstream = Upstream::new(Settings { timeouts: timeouts(SHORT, LONG), ..settings(&[&origin]) });
     let (parts, request) = upload();
 
-    assert_eq!(text(Pool::new().send(&upstream, request, CLIENT, |_| ()).await.unwrap()).await, "hello");
+    assert_eq!(text(send(&Pool::new(), &upstream, request).await.unwrap()).await, "hello");
     let big: &'static str = "x".repeat(1024 * 1024).leak();
     let given_up = async { while parts.send(big).await.is_ok() {} };
     tokio::time::timeout(LONG, given_up).await.expect("the body should be given up");

@@ -15,13 +15,16 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::Method;
-use http::Request;
 use http_body_util::BodyExt;
 use http_body_util::Full;
 use http_body_util::combinators::BoxBody;
 
 use self::origin::Origin;
 use super::*;
+use crate::head::KnownName;
+use crate::head::NameSet;
+use crate::head::RequestHead;
+use crate::head::ResponseHead;
 
 /// Short where a test waits for it, and nothing else takes as long.
 const SHORT: Duration = Duration::from_millis(150);
@@ -61,20 +64,49 @@ fn timeouts(response: Duration, idle: Duration) -> Timeouts {
     Timeouts { connect: LONG, response, idle }
 }
 
-fn request(method: Method, body: &'static str) -> Request<TestBody> {
+/// A request that a test sends.
+struct TestRequest {
+    head: RequestHead,
+    body: TestBody,
+}
+
+impl TestRequest {
+    fn with_body(self, body: TestBody) -> Self {
+        Self { body, ..self }
+    }
+}
+
+fn request(method: Method, body: &'static str) -> TestRequest {
     let body = match body {
         "" => TestBody::default(),
         body => Full::from(body).map_err(|never| match never {}).boxed(),
     };
-    Request::builder().method(method).uri("/path").header("host", "a").body(body).unwrap()
+    let mut head = RequestHead::to(method, "/path").unwrap();
+    head.fields.append(KnownName::HOST, b"a");
+    TestRequest { head, body }
 }
 
-fn get() -> Request<TestBody> {
+fn get() -> TestRequest {
     request(Method::GET, "")
 }
 
+async fn send(pool: &Pool, upstream: &Arc<Upstream>, request: TestRequest) -> Result<UpstreamResponse, ForwardError> {
+    send_with(pool, upstream, request, |_| ()).await
+}
+
+async fn send_with(
+    pool: &Pool,
+    upstream: &Arc<Upstream>,
+    request: TestRequest,
+    on_informational: impl FnMut(ResponseHead) + Send,
+) -> Result<UpstreamResponse, ForwardError> {
+    let TestRequest { mut head, mut body } = request;
+    let request = OutgoingRequest { head: &mut head, body: &mut body };
+    pool.send(upstream, request, CLIENT, on_informational).await
+}
+
 async fn text(answer: UpstreamResponse) -> String {
-    let bytes = answer.response.into_body().collect().await.unwrap().to_bytes();
+    let bytes = answer.body.collect().await.unwrap().to_bytes();
     String::from_utf8(bytes.to_vec()).unwrap()
 }
 

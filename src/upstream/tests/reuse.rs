@@ -8,7 +8,7 @@ async fn a_connection_is_used_again_once_its_answer_has_ended() {
     let pool = Pool::new();
 
     for _ in 0..5 {
-        assert_eq!(text(pool.send(&upstream, get(), CLIENT, |_| ()).await.unwrap()).await, "hello");
+        assert_eq!(text(send(&pool, &upstream, get()).await.unwrap()).await, "hello");
     }
 
     assert_eq!(origin.accepted(), 1);
@@ -20,8 +20,8 @@ async fn an_answer_without_a_body_gives_its_connection_back_at_once() {
     let upstream = Upstream::new(settings(&[&origin]));
     let pool = Pool::new();
 
-    let first = pool.send(&upstream, get(), CLIENT, |_| ()).await.unwrap();
-    let _second = pool.send(&upstream, get(), CLIENT, |_| ()).await.unwrap();
+    let first = send(&pool, &upstream, get()).await.unwrap();
+    let _second = send(&pool, &upstream, get()).await.unwrap();
 
     assert_eq!(origin.accepted(), 1);
     assert_eq!(upstream.servers()[0].in_flight(), 0);
@@ -38,8 +38,8 @@ async fn a_chunked_answer_with_trailers_gives_its_connection_back() {
     let pool = Pool::new();
 
     for _ in 0..3 {
-        let answer = pool.send(&upstream, get(), CLIENT, |_| ()).await.unwrap();
-        let body = answer.response.into_body().collect().await.unwrap();
+        let answer = send(&pool, &upstream, get()).await.unwrap();
+        let body = answer.body.collect().await.unwrap();
         assert_eq!(body.trailers().unwrap()["x-sum"], "1");
     }
 
@@ -52,8 +52,8 @@ async fn requests_at_the_same_time_have_connections_of_their_own() {
     let upstream = Upstream::new(settings(&[&origin]));
     let pool = Pool::new();
 
-    let first = pool.send(&upstream, get(), CLIENT, |_| ()).await.unwrap();
-    let second = pool.send(&upstream, get(), CLIENT, |_| ()).await.unwrap();
+    let first = send(&pool, &upstream, get()).await.unwrap();
+    let second = send(&pool, &upstream, get()).await.unwrap();
     assert_eq!(upstream.servers()[0].in_flight(), 2);
     assert_eq!(text(first).await + &text(second).await, "hellohello");
     assert_eq!(upstream.servers()[0].in_flight(), 0);
@@ -72,7 +72,7 @@ async fn a_connection_whose_answer_was_dropped_early_is_closed() {
     let upstream = Upstream::new(settings(&[&origin]));
     let pool = Pool::new();
 
-    drop(pool.send(&upstream, get(), CLIENT, |_| ()).await.unwrap());
+    drop(send(&pool, &upstream, get()).await.unwrap());
 
     eventually(|| origin.closed() == 1).await;
     assert_eq!(upstream.servers()[0].in_flight(), 0);
@@ -84,7 +84,7 @@ async fn a_request_given_up_closes_its_connection() {
     let upstream = Upstream::new(settings(&[&origin]));
     let pool = Pool::new();
 
-    assert!(tokio::time::timeout(SHORT, pool.send(&upstream, get(), CLIENT, |_| ())).await.is_err());
+    assert!(tokio::time::timeout(SHORT, send(&pool, &upstream, get())).await.is_err());
 
     eventually(|| origin.closed() == 1).await;
     assert_eq!(upstream.servers()[0].in_flight(), 0);
@@ -97,7 +97,7 @@ async fn a_server_that_says_close_gets_a_new_connection() {
     let pool = Pool::new();
 
     for _ in 0..3 {
-        assert_eq!(text(pool.send(&upstream, get(), CLIENT, |_| ()).await.unwrap()).await, "hello");
+        assert_eq!(text(send(&pool, &upstream, get()).await.unwrap()).await, "hello");
     }
 
     assert_eq!(origin.accepted(), 3);
@@ -108,12 +108,12 @@ async fn an_idle_connection_is_closed_by_the_idle_timeout() {
     let origin = Origin::answering(HELLO).await;
     let upstream = Upstream::new(Settings { timeouts: timeouts(LONG, SHORT), ..settings(&[&origin]) });
     let pool = Pool::new();
-    text(pool.send(&upstream, get(), CLIENT, |_| ()).await.unwrap()).await;
+    text(send(&pool, &upstream, get()).await.unwrap()).await;
     assert_eq!(origin.closed(), 0);
 
     eventually(|| origin.closed() == 1).await;
 
-    text(pool.send(&upstream, get(), CLIENT, |_| ()).await.unwrap()).await;
+    text(send(&pool, &upstream, get()).await.unwrap()).await;
     eventually(|| origin.closed() == 2).await;
 }
 
@@ -129,7 +129,7 @@ async fn bytes_without_a_request_are_never_the_next_answer() {
     let pool = Pool::new();
 
     for _ in 0..5 {
-        assert_eq!(text(pool.send(&upstream, get(), CLIENT, |_| ()).await.unwrap()).await, "hello");
+        assert_eq!(text(send(&pool, &upstream, get()).await.unwrap()).await, "hello");
         tokio::time::sleep(Duration::from_millis(2)).await;
     }
 }
@@ -140,14 +140,14 @@ async fn a_reload_keeps_what_did_not_change() {
     let other = Origin::answering(HELLO).await;
     let old = Upstream::new(settings(&[&origin]));
     let pool = Pool::new();
-    text(pool.send(&old, get(), CLIENT, |_| ()).await.unwrap()).await;
+    text(send(&pool, &old, get()).await.unwrap()).await;
 
     let same = Upstream::carry_over(settings(&[&origin]), &[Arc::clone(&old)]);
     let grown = Upstream::carry_over(settings(&[&origin, &other]), &[Arc::clone(&old)]);
 
     assert!(Arc::ptr_eq(&old, &same));
     assert!(Arc::ptr_eq(&old.servers()[0], &grown.servers()[0]));
-    text(pool.send(&same, get(), CLIENT, |_| ()).await.unwrap()).await;
+    text(send(&pool, &same, get()).await.unwrap()).await;
     assert_eq!(origin.accepted(), 1);
 }
 
@@ -162,12 +162,12 @@ async fn a_tunnel_is_opened_by_the_servers_101_and_counts_while_it_is_kept() {
     let upstream = Upstream::new(settings(&[&origin]));
     let pool = Pool::new();
     let mut request = get();
-    request.headers_mut().insert("connection", "upgrade".parse().unwrap());
-    request.headers_mut().insert("upgrade", "echo".parse().unwrap());
+    request.head.fields.append(KnownName::CONNECTION, b"upgrade");
+    request.head.fields.append(KnownName::UPGRADE, b"echo");
 
-    let answer = pool.send(&upstream, request, CLIENT, |_| ()).await.unwrap();
-    assert_eq!(answer.response.status(), 101);
-    let mut tunnel = answer.response.into_body().into_tunnel().unwrap();
+    let answer = send(&pool, &upstream, request).await.unwrap();
+    assert_eq!(answer.head.status, 101);
+    let mut tunnel = answer.body.into_tunnel().unwrap();
 
     let mut greeting = [0; 7];
     tokio::io::AsyncReadExt::read_exact(&mut tunnel, &mut greeting).await.unwrap();

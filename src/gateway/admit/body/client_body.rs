@@ -6,9 +6,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::Request;
 use http::Version;
-use http::request::Parts;
 use http_body::Body;
 use http_body::Frame;
 use http_body::SizeHint;
@@ -26,11 +24,9 @@ pub struct ClientBody {
 }
 
 impl ClientBody {
-    /// Splits a request into its head and its body.
-    pub fn of(request: Request<IncomingBody>) -> (Parts, Self) {
-        let (parts, incoming) = request.into_parts();
-        let is_stream = parts.version == Version::HTTP_2;
-        (parts, Self { incoming: Some(incoming), is_stream })
+    /// The body of a request of this version.
+    pub fn new(incoming: IncomingBody, version: Version) -> Self {
+        Self { incoming: Some(incoming), is_stream: version == Version::HTTP_2 }
     }
 }
 

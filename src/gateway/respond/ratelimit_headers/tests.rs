@@ -5,7 +5,9 @@ use super::*;
 use crate::key::KeySpec;
 use crate::limit::Algorithm;
 use crate::limit::Count;
+use crate::limit::Detail;
 use crate::limit::Missing;
+use crate::limit::Rule;
 use crate::limit::Standing;
 use crate::limit::Then;
 
@@ -31,25 +33,43 @@ fn limit(name: &str, rates: &str) -> Limit {
     }
 }
 
-fn shown(style: HeaderStyle, limits: &[Limit]) -> RateLimitHeaders {
-    RateLimitHeaders { style, limits: limits.iter().map(ExposedLimit::new).collect() }
+struct Shown {
+    headers: RateLimitHeaders,
+    limits: Vec<Limit>,
 }
 
-fn report(limit: u16, standings: &[(u64, u64)]) -> LimitReport {
+/// What the store said about one limit.
+struct Told {
+    limit: u16,
+    standings: Vec<Standing>,
+}
+
+fn shown(style: HeaderStyle, limits: &[Limit]) -> Shown {
+    let headers = RateLimitHeaders { style, limits: limits.iter().map(ExposedLimit::new).collect() };
+    Shown { headers, limits: limits.to_vec() }
+}
+
+fn report(limit: u16, standings: &[(u64, u64)]) -> Told {
     let standing = |&(remaining, millis)| Standing { remaining, reset: Duration::from_millis(millis) };
-    LimitReport {
-        limit: LimitId(limit),
-        shadow: false,
-        denied: false,
-        standings: standings.iter().map(standing).collect(),
+    Told { limit, standings: standings.iter().map(standing).collect() }
+}
+
+impl Shown {
+    fn write(&self, fields: &mut Fields, told: &[Told]) {
+        let mut reports = LimitReports::default();
+        for Told { limit, standings } in told {
+            reports.add(LimitId(*limit), &self.limits[usize::from(*limit)], false, standings);
+        }
+        self.headers.write(fields, &reports);
     }
 }
 
 #[track_caller]
-fn check(shown: &RateLimitHeaders, reports: &[LimitReport], expected: &[(&str, &str)]) {
-    let mut headers = HeaderMap::new();
-    shown.write(&mut headers, reports);
-    let found: Vec<_> = headers.iter().map(|(name, value)| (name.as_str(), value.to_str().expect("text"))).collect();
+fn check(shown: &Shown, reports: &[Told], expected: &[(&str, &str)]) {
+    let mut fields = Fields::default();
+    shown.write(&mut fields, reports);
+    let found: Vec<_> =
+        fields.iter().map(|field| (field.name.as_str(), str::from_utf8(field.value).expect("text"))).collect();
     assert_eq!(found, expected);
 }
 
@@ -112,9 +132,9 @@ fn a_name_is_escaped_as_structured_fields_ask() {
 #[test]
 fn an_applications_own_fields_are_kept_beside_ours() {
     let shown = shown(HeaderStyle::Ietf, &[limit("a", "10/minute")]);
-    let mut headers = HeaderMap::new();
-    headers.insert(RATELIMIT, HeaderValue::from_static(r#""app";r=1"#));
-    shown.write(&mut headers, &[report(0, &[(7, 1000)])]);
-    let values: Vec<_> = headers.get_all(RATELIMIT).iter().collect();
-    assert_eq!(values, [r#""app";r=1"#, r#""a";r=7;t=1"#]);
+    let mut fields = Fields::default();
+    fields.append(KnownName::RATELIMIT, br#""app";r=1"#);
+    shown.write(&mut fields, &[report(0, &[(7, 1000)])]);
+    let values: Vec<_> = fields.get_all(KnownName::RATELIMIT).collect();
+    assert_eq!(values, [&br#""app";r=1"#[..], br#""a";r=7;t=1"#]);
 }

@@ -5,19 +5,24 @@ use http::Method;
 use http::StatusCode;
 use http::Version;
 
-use super::*;
 use crate::client::ClientIp;
 use crate::client::Identity;
+use crate::clock::Timestamp;
 use crate::decision::LimitReport;
+use crate::head::Fields;
+use crate::head::KnownName;
 use crate::key::KeyHash;
 use crate::limit::Action;
 use crate::limit::LimitId;
-use crate::limit::Standings;
 use crate::record::AppliedLimit;
 use crate::record::DecisionLabel;
+use crate::record::LogFormat;
 use crate::record::MaskedKey;
+use crate::record::RequestRecord;
 use crate::record::TraceId;
 use crate::record::UpstreamRecord;
+use crate::record::access_log::LineContext;
+use crate::record::access_log::write;
 use crate::record::metrics::LimitMetrics;
 use crate::route::UpstreamId;
 
@@ -156,10 +161,8 @@ fn otel_lines_are_log_records_of_opentelemetry() {
 }
 
 fn traced() -> Option<TraceId> {
-    let mut headers = http::HeaderMap::new();
     let value = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
-    headers.insert("traceparent", http::HeaderValue::from_static(value));
-    TraceId::of(&headers)
+    TraceId::of(&Fields::from_iter([(KnownName::TRACEPARENT, value)]))
 }
 
 fn applied_limit() -> AppliedLimit {
@@ -224,5 +227,5 @@ fn denied() -> RequestRecord<'static> {
 }
 
 fn report(limit: u16, shadow: bool) -> LimitReport {
-    LimitReport { limit: LimitId(limit), shadow, denied: true, standings: Standings::new() }
+    LimitReport { limit: LimitId(limit), shadow, denied: true, is_shown: false }
 }

@@ -1,0 +1,119 @@
+//! User instructions per request, counted by callgrind: the same on a quiet machine and on a busy one.
+//!
+//! One connection asks, one request after the other. What a proxy does at its start is not counted: the entropy that it
+//! gathers takes hundreds of millions of instructions, never the same number.
+
+mod expected;
+
+use std::fs;
+use std::iter;
+use std::path::Path;
+use std::path::PathBuf;
+use std::process::Command;
+use std::process::Stdio;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering;
+use std::thread;
+use std::time::Instant;
+
+use super::job::COUNTED;
+use super::job::Job;
+use super::load::Ends;
+use super::measure;
+use super::measure::Told;
+use super::options::Counting;
+use super::peer::Peer;
+use super::peer::Start;
+use super::process::Cores;
+use super::process::Process;
+use super::process::is_installed;
+use super::proxy::Proxy;
+use super::table;
+
+/// What was counted for one job.
+#[derive(Clone, Debug)]
+pub(crate) struct Row {
+    pub(crate) name: &'static str,
+    /// One for each proxy.
+    pub(crate) counts: Vec<u64>,
+}
+
+/// Counts and prints it; with a `word`, only jobs that have it in their names.
+pub(crate) fn run(proxies: &[Proxy], word: Option<&str>, counting: Counting) {
+    assert!(is_installed("valgrind"), "instructions are counted by valgrind, which is not installed");
+    let is_wanted = |job: &Job| word.is_none_or(|word| job.name.contains(word));
+    let jobs: Vec<Job> = COUNTED.into_iter().filter(is_wanted).collect();
+    let proxies = measure::installed(proxies, COUNTED[0].setup);
+    let (application, address) = Process::of_this_program(Cores::Both, &["application", "1"]);
+    let next = AtomicUsize::new(0);
+    // Each core takes the next job until none is left.
+    let count_on = |cores| {
+        let jobs = iter::from_fn(|| jobs.get(next.fetch_add(1, Ordering::Relaxed)));
+        jobs.map(|job| row(cores, &proxies, &address, *job)).collect::<Vec<Row>>()
+    };
+    let mut rows = thread::scope(|scope| {
+        let second = scope.spawn(|| count_on(Cores::Second));
+        [count_on(Cores::First), second.join().expect("no panic in a thread")].concat()
+    });
+    rows.sort_by_key(|row| jobs.iter().position(|job| job.name == row.name));
+    drop(application);
+    table::print_instructions(&proxies, &rows);
+    eprintln!("`callgrind_annotate FILE` says where they went. The files are in {}.", folder().display());
+    if counting == Counting::Hold {
+        expected::hold(&rows);
+    }
+}
+
+fn row(cores: Cores, proxies: &[Proxy], application: &str, job: Job) -> Row {
+    let count = |proxy: &Proxy| {
+        let count = per_request(Start { cores, ..Start::new(*proxy, job.setup, application) }, job);
+        eprintln!("{}: {} {count}", job.name, proxy.name);
+        count
+    };
+    Row { name: job.name, counts: proxies.iter().map(count).collect() }
+}
+
+/// Requests of three loads, one after the other. What a proxy does once falls into the first, which does not count. The
+/// others open a connection each, so that their difference is what the further requests took.
+const LOADS: [u64; 3] = [200, 200, 1200];
+
+fn per_request(start: Start<'_>, job: Job) -> u64 {
+    let job = Job { connections: 1, ..job };
+    let files = folder().join(format!("{} {}", start.proxy.name, job.name).replace('/', "-"));
+    let _ = fs::remove_dir_all(&files);
+    fs::create_dir_all(&files).expect("a folder for what callgrind writes");
+    let out = format!("--callgrind-out-file={}/%p", files.display());
+    let peer = Peer::start(Start { under: &["valgrind", "--tool=callgrind", &out], ..start });
+    measure::first_answer(peer.address, Instant::now());
+    let mut part = 0;
+    let [_, few, many] = LOADS.map(|requests| {
+        part += 1;
+        send(&peer, job, requests, start.cores);
+        // nginx has two processes.
+        let pids = peer.process.family();
+        pids.iter().map(|pid| dump(*pid, &files.join(format!("{pid}.{part}")))).sum::<u64>()
+    });
+    many.saturating_sub(few) / (LOADS[2] - LOADS[1])
+}
+
+fn send(peer: &Peer, job: Job, requests: u64, cores: Cores) {
+    let ends = Ends::Requests(usize::try_from(requests).expect("a small number"));
+    let (load, told) = Process::of_this_program(cores, &["load", &peer.load(job, ends, 1).argument()]);
+    drop(load);
+    let Told { requests: asked, wrong, .. } = Told::read(&told);
+    // The first request of a client is not refused yet.
+    assert!(asked == requests && wrong <= 1, "{wrong} of {asked} answers of {} were wrong", peer.proxy.name);
+}
+
+/// Has callgrind write what a process took since it wrote last, which begins a new count.
+fn dump(pid: u32, file: &Path) -> u64 {
+    let status = Command::new("vgdb").args([&format!("--pid={pid}"), "dump"]).stderr(Stdio::null()).status();
+    assert!(status.expect("a part of valgrind").success(), "callgrind does not hear");
+    let text = fs::read_to_string(file).expect("what callgrind has written");
+    let total = text.lines().find_map(|line| line.strip_prefix("totals: ")).expect("a line with the sum");
+    total.trim().parse().expect("a number")
+}
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_TARGET_TMPDIR")).join("callgrind")
+}

@@ -1,0 +1,51 @@
+//! How many requests a load sends, or for how long.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+use std::time::Instant;
+
+use serde::Deserialize;
+use serde::Serialize;
+
+/// When a load ends.
+#[derive(Clone, Copy, Debug, Deserialize, Serialize)]
+pub(crate) enum Ends {
+    After(Duration),
+    /// When all connections together have sent so many.
+    Requests(usize),
+}
+
+/// Counts the requests of all connections until the load ends.
+#[derive(Clone, Debug)]
+pub(super) struct Turns {
+    taken: Arc<AtomicUsize>,
+    until: Option<Instant>,
+    at_most: usize,
+}
+
+impl Turns {
+    /// Begins now.
+    pub(super) fn new(ends: Ends) -> Self {
+        let (until, at_most) = match ends {
+            Ends::After(span) => (Some(Instant::now() + span), usize::MAX),
+            Ends::Requests(count) => (None, count),
+        };
+        Self { taken: Arc::default(), until, at_most }
+    }
+
+    /// The number of the next request and the time, unless the load has ended.
+    pub(super) fn take(&self) -> Option<(usize, Instant)> {
+        let now = Instant::now();
+        if self.until.is_some_and(|until| now >= until) {
+            return None;
+        }
+        let turn = self.taken.fetch_add(1, Ordering::Relaxed);
+        (turn < self.at_most).then_some((turn, now))
+    }
+
+    pub(super) fn are_over(&self) -> bool {
+        self.until.is_some_and(|until| Instant::now() >= until) || self.taken.load(Ordering::Relaxed) >= self.at_most
+    }
+}

@@ -1,0 +1,37 @@
+//! The load that a release is built for: every job for a moment, on a binary that counts what it runs.
+
+use std::time::Duration;
+use std::time::Instant;
+
+use super::job::JOBS;
+use super::job::Job;
+use super::measure;
+use super::outcome;
+use super::peer::Peer;
+use super::peer::Start;
+use super::process::Cores;
+use super::process::Process;
+use super::proxy::Proxy;
+use super::proxy::Setup;
+
+/// Has the binary do them all.
+pub(crate) fn run(binary: Proxy) {
+    let (application, address) = Process::of_this_program(Cores::Second, &["application", "1"]);
+    let jobs = JOBS.into_iter().map(|job| (job.setup, job)).chain(outcome::JOBS.map(|job| (Setup::Outcome, job)));
+    let mut jobs: Vec<(Setup, Job)> = jobs.collect();
+    while let Some(&(setup, _)) = jobs.first() {
+        let mut peer = Peer::start(Start::new(binary, setup, &address));
+        measure::first_answer(peer.address, Instant::now());
+        for (_, job) in jobs.extract_if(.., |(of, _)| *of == setup) {
+            eprintln!("{}: {}", job.name, measure::spent(&peer, job, MOMENT, Cores::Second).told);
+        }
+        // What it has counted is written at its end, and would be lost if it were killed.
+        assert!(peer.process.stop(ENDS_WITHIN), "{} did not end", binary.name);
+    }
+    drop(application);
+}
+
+/// Thousands of requests, also of a binary that counts every step.
+const MOMENT: Duration = Duration::from_secs(2);
+
+const ENDS_WITHIN: Duration = Duration::from_secs(60);

@@ -1,0 +1,145 @@
+//! What each limit of a plan charges.
+
+use smallvec::SmallVec;
+
+use super::Batch;
+use super::Charge;
+use super::Policy;
+use super::batch::Force;
+use super::batch::Items;
+use crate::key::ExtractedKey;
+use crate::key::ExtractedKeys;
+use crate::key::KeyHasher;
+use crate::key::Source;
+use crate::key::TooManyValues;
+use crate::key::extract;
+use crate::key::undisputed;
+use crate::limit::Action;
+use crate::limit::Count;
+use crate::limit::Limit;
+use crate::limit::LimitId;
+use crate::limit::Missing;
+use crate::limit::Rule;
+use crate::list::ListId;
+
+/// The limits that hold for a request, and what they charge.
+#[derive(Debug, Default)]
+pub(super) struct PlannedCharges<'p> {
+    /// Charges name them by their position.
+    pub(super) limits: SmallVec<[PlannedLimit; 4]>,
+    pub(super) batch: Batch<'p>,
+}
+
+/// A limit that holds for a request.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) struct PlannedLimit {
+    pub(super) limit: LimitId,
+    /// Denies without counting: a part of the key is missing, and the limit says `missing: deny`.
+    pub(super) outright: bool,
+    /// The application certainly reads the same key, so that a success may reset it.
+    pub(super) is_undisputed: bool,
+}
+
+/// What one limit makes of one request.
+#[derive(Clone, Debug)]
+pub(super) enum LimitApplication {
+    /// Its `unless` names this list, which holds the client.
+    Freed(ListId),
+    /// A part of its key is missing, and it says `missing: skip`.
+    Skipped,
+    /// A part of its key is missing, and it says `missing: deny`.
+    Denied,
+    Counted(SmallVec<[ExtractedKey; 1]>),
+}
+
+impl<'p> PlannedCharges<'p> {
+    /// Adds a limit that holds for a request.
+    pub(super) fn add(
+        &mut self,
+        policy: &'p Policy,
+        id: LimitId,
+        source: &Source<'_>,
+        hasher: &KeyHasher,
+    ) -> Result<(), TooManyValues> {
+        let limit = policy.limit(id);
+        let keys = match apply(policy, limit, source) {
+            Ok(LimitApplication::Freed(_) | LimitApplication::Skipped) => return Ok(()),
+            Ok(LimitApplication::Counted(keys)) => keys,
+            Ok(LimitApplication::Denied) => {
+                self.limits.push(PlannedLimit { limit: id, outright: true, is_undisputed: false });
+                return Ok(());
+            }
+            // A shadow limit denies nothing, however strange the request is.
+            Err(TooManyValues) if limit.shadow => {
+                self.limits.push(PlannedLimit { limit: id, outright: true, is_undisputed: false });
+                return Ok(());
+            }
+            Err(too_many) => return Err(too_many),
+        };
+        let items = match items(limit, source, hasher) {
+            Ok(items) => items,
+            Err(TooManyValues) if limit.shadow => return Ok(()),
+            Err(too_many) => return Err(too_many),
+        };
+        let is_undisputed = limit.reset_on.is_some() && undisputed::is_undisputed(&limit.key, source);
+        let number = u16::try_from(self.limits.len()).expect("limits are numbered with 16 bits");
+        self.limits.push(PlannedLimit { limit: id, outright: false, is_undisputed });
+        let force = match limit.then.action {
+            _ if limit.shadow => Force::Shadow,
+            Action::Delay(_) => Force::Delay,
+            _ => Force::Binding,
+        };
+        let count = match limit.rule {
+            // A denied request takes no concurrency slot, so `count: attempts` means nothing here.
+            Rule::Concurrent(_) => Count::Requests,
+            Rule::Rates { .. } | Rule::Distinct(_) => limit.count,
+        };
+        for found in &keys {
+            self.batch.charges.push(Charge {
+                limit: number,
+                key: hasher.hash(&limit.name, &found.key),
+                rule: &limit.rule,
+                count,
+                force,
+                on_failure: limit.on_failure,
+                items: if items.is_empty() { Items::new() } else { items.clone() },
+                unless_known: limit.unless_known,
+            });
+        }
+        Ok(())
+    }
+
+    /// Whether a limit that is not in shadow mode denies without counting.
+    pub(super) fn deny_outright(&self, policy: &Policy) -> bool {
+        self.limits.iter().any(|planned| planned.outright && !policy.limit(planned.limit).shadow)
+    }
+
+    /// Keeps only the charges of a denied request: attempts, and those of shadow limits.
+    pub(super) fn keep_charges_of_denied(&mut self) {
+        self.batch.charges.retain(|charge| charge.force == Force::Shadow || charge.count == Count::Attempts);
+    }
+}
+
+/// The different values that a limit counts.
+fn items(limit: &Limit, source: &Source<'_>, hasher: &KeyHasher) -> Result<Items, TooManyValues> {
+    let Some(part) = &limit.distinct else { return Ok(Items::new()) };
+    let found = extract::distinct(part, source)?;
+    Ok(found.iter().map(|value| hasher.item(value)).collect())
+}
+
+/// What a limit makes of a request. Fails only where the client sent a field too often.
+pub(super) fn apply(policy: &Policy, limit: &Limit, source: &Source<'_>) -> Result<LimitApplication, TooManyValues> {
+    if let Some(list) = policy.holding(&limit.unless, source) {
+        return Ok(LimitApplication::Freed(list));
+    }
+    let ExtractedKeys { mut keys, absent } = extract::keys(&limit.key, source)?;
+    Ok(match limit.missing {
+        Missing::Deny if absent => LimitApplication::Denied,
+        Missing::Count | Missing::Deny => LimitApplication::Counted(keys),
+        // A key with an empty value does not hide the other keys.
+        Missing::Skip => {
+            keys.retain(|candidate| !candidate.missing);
+            if keys.is_empty() { LimitApplication::Skipped } else { LimitApplication::Counted(keys) }
+        }
+    })
+}

@@ -1,0 +1,137 @@
+//! How one limit decided, over all keys that it counts a request under.
+
+use std::cmp::Reverse;
+use std::time::Duration;
+
+use super::Penalty;
+use super::Verdict;
+use super::plan::Plan;
+use crate::key::KeyHash;
+use crate::limit::Action;
+use crate::limit::ActionSeverity;
+use crate::limit::Limit;
+use crate::limit::LimitId;
+use crate::limit::Standing;
+
+/// How one limit decided, over all keys that it counts a request under.
+#[derive(Clone, Copy)]
+pub(super) struct LimitRuling<'p, 'v> {
+    pub(super) id: LimitId,
+    pub(super) limit: &'p Limit,
+    /// `None`: it lets the request pass.
+    pub(super) denies: Option<RetryWait>,
+    /// Denies without counting: a part of the key is missing.
+    outright: bool,
+    /// Denies without counting: the key was banned before this request.
+    banned: bool,
+    /// The key that denies it, for a ban or a challenge.
+    pub(super) key: Option<KeyHash>,
+    /// Where the key with the least left stands; empty where no key was counted.
+    pub(super) standings: &'v [Standing],
+}
+
+/// How long until a limit would let a request pass, shortest first.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub(super) enum RetryWait {
+    For(Duration),
+    Forever,
+}
+
+impl RetryWait {
+    pub(super) fn span(self) -> Option<Duration> {
+        match self {
+            Self::For(span) => Some(span),
+            Self::Forever => None,
+        }
+    }
+}
+
+impl<'p, 'v> LimitRuling<'p, 'v> {
+    /// How the limit at this position of the plan decided. `next` is the position of its first charge, and becomes that
+    /// of the first charge of the next limit. `None`: it holds for no key.
+    pub(super) fn of(plan: &Plan<'p, '_>, number: usize, verdicts: &'v [Verdict], next: &mut usize) -> Option<Self> {
+        let planned = &plan.charges.limits[number];
+        let ban = plan.ban_of(number);
+        let (outright, banned) = (planned.outright, ban.is_some());
+        let mut denies = if outright { Some(RetryWait::Forever) } else { ban.map(|ban| RetryWait::For(ban.left)) };
+        let mut key = ban.map(|ban| ban.key);
+        let mut tightest: Option<&Verdict> = None;
+        let charges = &plan.batch().charges;
+        while let (Some(charge), Some(verdict)) = (charges.get(*next), verdicts.get(*next))
+            && usize::from(charge.limit) == number
+        {
+            *next += 1;
+            if verdict.is_exempt {
+                continue;
+            }
+            // The length of a ban does not depend on what was counted since.
+            if let Some(wait) = verdict.retry_after.map(RetryWait::For).filter(|_| !banned) {
+                if key.is_none() || denies.is_none_or(|longest| wait > longest) {
+                    key = Some(charge.key);
+                }
+                denies = denies.max(Some(wait));
+            }
+            if tightest.is_none_or(|so_far| left(verdict) < left(so_far)) {
+                tightest = Some(verdict);
+            }
+        }
+        if denies.is_none() && tightest.is_none() {
+            return None;
+        }
+        let standings = tightest.map_or(&[][..], |verdict| &verdict.standings);
+        let limit = plan.entry.policy.limit(planned.limit);
+        Some(Self { id: planned.limit, limit, denies, outright, banned, key, standings })
+    }
+
+    /// Whether it denies the request. Shadow limits deny nothing, and a limit that delays denies only what it does not
+    /// count.
+    pub(super) fn denies_request(&self) -> bool {
+        let delays = matches!(self.limit.then.action, Action::Delay(_));
+        self.denies.is_some() && !self.limit.shadow && (self.outright || self.banned || !delays)
+    }
+
+    /// For how long it delays the request.
+    pub(super) fn delay(&self) -> Option<Duration> {
+        match self.limit.then.action {
+            Action::Delay(span) if self.denies.is_some() && !self.limit.shadow => Some(span),
+            _ => None,
+        }
+    }
+
+    /// The limit with the highest rank decides: the severest of those that deny, then the one with the longest wait.
+    pub(super) fn rank(&self) -> (ActionSeverity, Option<RetryWait>) {
+        let severity = match &self.limit.then.action {
+            _ if self.outright => ActionSeverity::Deny,
+            _ if self.banned => ActionSeverity::Ban,
+            action => action.severity(),
+        };
+        (severity, self.denies)
+    }
+
+    /// How long it says to wait. For a ban that begins with this request it is zero: the gateway begins the ban and
+    /// knows its length.
+    pub(super) fn wait(&self) -> Option<RetryWait> {
+        let begins = matches!(self.limit.then.action, Action::Ban(_)) && !self.banned;
+        self.denies.map(|wait| match wait {
+            RetryWait::For(_) if begins => RetryWait::For(Duration::ZERO),
+            wait => wait,
+        })
+    }
+
+    pub(super) fn penalty(&self) -> Penalty {
+        match (&self.limit.then.action, self.key) {
+            _ if self.outright => Penalty::None,
+            _ if self.banned => Penalty::Ban,
+            (Action::Ban(_), _) => Penalty::Ban,
+            (Action::Tarpit(span), _) => Penalty::Tarpit(*span),
+            (Action::Challenge, Some(key)) => Penalty::Challenge(key),
+            _ => Penalty::None,
+        }
+    }
+}
+
+/// Orders the keys of one limit: the one with the least left comes first.
+fn left(verdict: &Verdict) -> (u64, Reverse<Option<Duration>>) {
+    let remaining = verdict.standings.iter().map(|standing| standing.remaining).min();
+    (remaining.unwrap_or(u64::MAX), Reverse(verdict.retry_after))
+}

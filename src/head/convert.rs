@@ -1,0 +1,59 @@
+//! Fields to and from the types of the library `http`, for the libraries that want these.
+
+use http::HeaderMap;
+use http::HeaderName;
+use http::HeaderValue;
+use http::Request;
+use http::StatusCode;
+
+use super::Fields;
+use super::Name;
+use super::RequestHead;
+use super::ResponseHead;
+
+impl Fields {
+    /// Adds a field.
+    pub fn append_header(&mut self, name: &HeaderName, value: &HeaderValue) {
+        self.append(Name::of(name.as_str()), value.as_bytes());
+    }
+
+    /// The fields as a map.
+    pub fn to_header_map(&self) -> HeaderMap {
+        let mut map = HeaderMap::with_capacity(self.len());
+        for field in self.iter() {
+            let name = HeaderName::from_bytes(field.name.as_str().as_bytes());
+            if let (Ok(name), Ok(value)) = (name, HeaderValue::from_bytes(field.value)) {
+                map.append(name, value);
+            }
+        }
+        map
+    }
+}
+
+impl RequestHead {
+    /// The request with a body. Its target is in origin form.
+    pub fn to_http<B>(&self, body: B) -> Request<B> {
+        let mut request = Request::new(body);
+        *request.method_mut() = self.method.clone();
+        *request.uri_mut() = self.path_and_query().parse().unwrap_or_default();
+        *request.version_mut() = self.version;
+        *request.headers_mut() = self.fields.to_header_map();
+        request
+    }
+}
+
+impl ResponseHead {
+    pub fn from_headers(status: StatusCode, headers: &HeaderMap) -> Self {
+        Self::new(status, Fields::from(headers))
+    }
+}
+
+impl From<&HeaderMap> for Fields {
+    fn from(map: &HeaderMap) -> Self {
+        let mut fields = Self::default();
+        for (name, value) in map {
+            fields.append_header(name, value);
+        }
+        fields
+    }
+}

@@ -1,0 +1,158 @@
+//! The target of a request.
+
+use std::borrow::Cow;
+
+use http::Uri;
+use http::uri;
+use memchr::memchr;
+use memchr::memchr2;
+use memchr::memchr3;
+
+use super::Fields;
+use super::Span;
+
+/// The target of a request, by positions in the text of its head. An absolute target has an authority and a scheme.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Target {
+    pub(super) scheme: Option<Scheme>,
+    pub(super) authority: Option<Span>,
+    /// Path and query. Empty for a target that is an authority alone.
+    pub(super) whole: Span,
+    /// Without `?`.
+    pub(super) query: Option<Span>,
+}
+
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Scheme {
+    Http,
+    Https,
+    Other,
+}
+
+/// The text is not the target of a request.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
+pub enum InvalidTarget {
+    #[error("this is not the target of a request")]
+    Malformed,
+    #[error("this target is too long")]
+    TooLong,
+}
+
+impl Target {
+    /// In bytes: no application takes a longer target.
+    pub const MAX_LENGTH: usize = u16::MAX as usize - 1;
+
+    /// Parses a target that stands in the text: a path, `*`, a URI, or an authority. A fragment is left out.
+    pub fn parse(fields: &mut Fields, written: Span) -> Result<Self, InvalidTarget> {
+        let text = fields.slice(written);
+        if text.iter().any(|byte| *byte <= b' ' || *byte == DELETE) {
+            return Err(InvalidTarget::Malformed);
+        }
+        let escaped = escape(text);
+        if escaped.len() > Self::MAX_LENGTH {
+            return Err(InvalidTarget::TooLong);
+        }
+        if str::from_utf8(&escaped).is_err() {
+            return Err(InvalidTarget::Malformed);
+        }
+        let written = match escaped {
+            Cow::Borrowed(_) => written,
+            Cow::Owned(escaped) => fields.keep(&escaped),
+        };
+        match fields.slice(written) {
+            [b'/', ..] | b"*" => Ok(Self::of_path(fields, written)),
+            other => {
+                let target = Uri::try_from(other).map_err(|_| InvalidTarget::Malformed)?;
+                Ok(Self::of_uri(fields, &target))
+            }
+        }
+    }
+
+    /// `written` begins with a path.
+    fn of_path(fields: &Fields, written: Span) -> Self {
+        let mut whole = written;
+        let start = written.range().start;
+        let text = fields.slice(whole);
+        let mut query = None;
+        // A fragment may have a question mark.
+        if let Some(first) = memchr2(b'?', b'#', text) {
+            let end = if text[first] == b'#' { Some(first) } else { memchr(b'#', text) };
+            let end = end.unwrap_or(text.len());
+            whole = Span::new(start, start + end);
+            query = (text[first] == b'?').then(|| Span::new(start + first + 1, start + end));
+        }
+        Self { whole, query, ..Self::default() }
+    }
+
+    fn of_uri(fields: &mut Fields, target: &Uri) -> Self {
+        let scheme = target.scheme().map(|scheme| match scheme.as_str() {
+            "http" => Scheme::Http,
+            "https" => Scheme::Https,
+            _ => Scheme::Other,
+        });
+        let authority = target.authority().map(|authority| fields.keep(authority.as_str().as_bytes()));
+        let Some(path) = target.path_and_query() else { return Self { scheme, authority, ..Self::default() } };
+        let whole = match path.query() {
+            None => fields.keep(path.path().as_bytes()),
+            Some(query) => fields.keep([path.path(), "?", query].concat().as_bytes()),
+        };
+        Self { scheme, authority, ..Self::of_path(fields, whole) }
+    }
+
+    /// The target of a request over HTTP/2: a path or `*`, and where there is an authority, its scheme.
+    pub fn from_parts(
+        fields: &mut Fields,
+        scheme: &[u8],
+        authority: Option<&[u8]>,
+        path: &[u8],
+    ) -> Result<Self, InvalidTarget> {
+        // A path may not begin with its query.
+        if !matches!(path, [b'/', ..] | b"*") {
+            return Err(InvalidTarget::Malformed);
+        }
+        let scheme = uri::Scheme::try_from(scheme).map_err(|_| InvalidTarget::Malformed)?;
+        let mut target = Self::default();
+        if let Some(authority) = authority {
+            uri::Authority::try_from(authority).map_err(|_| InvalidTarget::Malformed)?;
+            target.authority = Some(fields.keep(authority));
+            target.scheme = Some(match scheme.as_str() {
+                "http" => Scheme::Http,
+                "https" => Scheme::Https,
+                _ => Scheme::Other,
+            });
+        }
+        let written = fields.keep(path);
+        let Self { whole, query, .. } = Self::parse(fields, written)?;
+        Ok(Self { whole, query, ..target })
+    }
+
+    /// The target of a CONNECT: an authority alone.
+    pub fn of_authority(fields: &mut Fields, authority: &[u8]) -> Result<Self, InvalidTarget> {
+        uri::Authority::try_from(authority).map_err(|_| InvalidTarget::Malformed)?;
+        Ok(Self { authority: Some(fields.keep(authority)), ..Self::default() })
+    }
+}
+
+/// Escapes characters that old applications and scripts send unescaped (`/?q={"a":1}`, `/a<b`). The rules read both
+/// spellings alike.
+fn escape(target: &[u8]) -> Cow<'_, [u8]> {
+    if memchr3(b'"', b'<', b'>', target).is_none() && memchr(b'`', target).is_none() {
+        return Cow::Borrowed(target);
+    }
+    let mut escaped = Vec::with_capacity(target.len() + ROOM);
+    for byte in target {
+        match byte {
+            b'"' => escaped.extend_from_slice(b"%22"),
+            b'<' => escaped.extend_from_slice(b"%3C"),
+            b'>' => escaped.extend_from_slice(b"%3E"),
+            b'`' => escaped.extend_from_slice(b"%60"),
+            other => escaped.push(*other),
+        }
+    }
+    Cow::Owned(escaped)
+}
+
+/// In bytes: enough for a few escapes.
+const ROOM: usize = 32;
+
+const DELETE: u8 = 0x7f;

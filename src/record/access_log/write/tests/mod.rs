@@ -1,0 +1,3 @@
+mod expected;
+mod lines;
+mod oracle;
