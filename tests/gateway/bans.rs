@@ -57,7 +57,9 @@ routes:
         assert_eq!((&line["decision"], &line["limit"]), (&json!("banned"), &json!("per-client")));
         let id = listed(gateway)[0]["id"].clone();
         assert_eq!((&line["ban"], gateway.log_line("/")["ban"].is_null()), (&id, true));
-        let said = gateway.log_messages().into_iter().filter(|said| said.contains(" bans ")).collect::<Vec<_>>();
+        let bans = || gateway.log_messages().into_iter().filter(|said| said.contains(" bans ")).collect::<Vec<_>>();
+        eventually("the ban is logged", || !bans().is_empty());
+        let said = bans();
         assert!(
             matches!(&said[..], [said] if said.starts_with("per-client bans header.x-key=***") && said.ends_with(" for 1h")),
             "{said:?}"

@@ -169,7 +169,7 @@ fn a_start_without_redis_serves_by_itself_until_it_comes() {
     assert_eq!(statuses, [200, 200, 429]);
     let (status, told) = ready(&gateway);
     assert_eq!((status, &told["store"]["up"]), (200, &json!(false)));
-    assert!(gateway.log_messages().iter().any(|said| said.contains("is down")), "{:?}", gateway.log_messages());
+    eventually("the outage is logged", || gateway.log_messages().iter().any(|said| said.contains("is down")));
     redis.restart();
     eventually("redis is found", || ready(&gateway).1["store"]["up"] == true);
 }
