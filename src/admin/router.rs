@@ -13,6 +13,7 @@ use super::auth;
 use super::bans;
 use super::events;
 use super::health;
+use super::history;
 use super::limits;
 use super::metrics;
 use super::openapi;
@@ -28,7 +29,7 @@ pub(super) fn router(state: Arc<AdminState>) -> Router {
 }
 
 /// Every route. `openapi.json` describes the same ones, as a test checks.
-pub(super) fn routes() -> [(&'static str, MethodRouter<Arc<AdminState>>); 11] {
+pub(super) fn routes() -> [(&'static str, MethodRouter<Arc<AdminState>>); 12] {
     [
         ("/healthz", get(health::healthz)),
         ("/readyz", get(health::readyz)),
@@ -38,6 +39,7 @@ pub(super) fn routes() -> [(&'static str, MethodRouter<Arc<AdminState>>); 11] {
         ("/api/v1/bans/{id}", get(bans::show).delete(bans::remove)),
         ("/api/v1/bans/export", get(bans::export)),
         ("/api/v1/events", get(events::stream)),
+        ("/api/v1/history", get(history::history)),
         ("/api/v1/limits", get(limits::list)),
         ("/api/v1/limits/{name}/state", get(limits::key_state).delete(limits::reset)),
         ("/api/v1/limits/{name}/hit", post(limits::hit)),

@@ -21,6 +21,7 @@ mod origin;
 mod prepare;
 pub mod process;
 mod process_context;
+mod record_ticks;
 pub mod reload;
 mod service_manager;
 mod signals;

@@ -20,6 +20,7 @@ use super::listeners::Listeners;
 use super::live_snapshot::LiveSnapshot;
 use super::prepare::Preparation;
 use super::prepare::PreparedParts;
+use super::record_ticks;
 use super::snapshot::SnapshotParts;
 use super::sockets::bind;
 use super::store;
@@ -94,6 +95,7 @@ impl App {
             preparation.run(&sinks, predecessor).await?;
         let live = LiveSnapshot::new(snapshot);
         sinks.event_bus().set_trail(trail);
+        tokio::spawn(record_ticks::run(sinks.clone()));
         store.bans().observe(Arc::new(BanEvents(Arc::clone(sinks.event_bus()))));
         let stop_store_task = CancellationToken::new();
         let snapshot_writer = Arc::new(SnapshotWriter::new(store_settings.memory.snapshot.clone()));

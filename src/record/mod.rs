@@ -9,6 +9,7 @@ pub mod audit;
 pub mod event;
 pub mod event_bus;
 pub mod event_stream;
+pub mod history;
 pub mod log;
 pub mod metrics;
 pub mod notify;

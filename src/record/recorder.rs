@@ -69,8 +69,7 @@ impl Recorder {
     ) -> Self {
         let metrics = &sinks.metrics;
         let format = settings.format.unwrap_or(sinks.default_format);
-        let names =
-            [Arc::from(NO_ROUTE)].into_iter().chain(policy.routes.routes.iter().map(|route| route.name.clone()));
+        let names = [None].into_iter().chain(policy.routes.routes.iter().map(|route| Some(route.name.clone())));
         Self {
             log: settings.requests.then(|| RequestLog {
                 lines: Arc::clone(&sinks.lines),
@@ -236,9 +235,6 @@ fn event_kind(decision: DecisionLabel) -> Option<EventKind> {
         DecisionLabel::Delayed => Some(EventKind::Delay),
     }
 }
-
-/// The route label of requests without a route.
-const NO_ROUTE: &str = "none";
 
 #[cfg(test)]
 mod tests;

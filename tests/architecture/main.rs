@@ -122,8 +122,8 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     (
         "admin",
         &[
-            "head", "units", "clock", "list", "key", "limit", "outcome", "route", "decision", "store", "upstream",
-            "listen", "record",
+            "head", "units", "spelling", "clock", "list", "key", "limit", "outcome", "route", "decision", "store",
+            "upstream", "listen", "record",
         ],
     ),
     (

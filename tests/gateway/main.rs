@@ -22,6 +22,7 @@ mod forwarding;
 mod framing;
 mod hanging;
 mod held_many;
+mod history;
 mod holds;
 mod http2;
 mod http2_abuse;

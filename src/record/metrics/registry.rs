@@ -1,5 +1,6 @@
 //! Every metric of the process.
 
+use std::sync::Arc;
 use std::sync::atomic::AtomicI64;
 
 use parking_lot::Mutex;
@@ -31,6 +32,8 @@ use super::labels::ServerLabels;
 use super::labels::StoreLabels;
 use super::names;
 use super::names::MetricName;
+use crate::record::history::History;
+use crate::record::history::Subject;
 
 /// A reload keeps all counters: those of names that stay go on counting, those of removed names stay readable.
 #[derive(Debug)]
@@ -56,6 +59,8 @@ pub struct Metrics {
     dropped_lines: Gauge<i64, AtomicI64>,
     notifications: Family<NotificationLabels, Counter>,
     audit_dropped: Family<PlaceLabels, Counter>,
+    /// Follows the counters of requests and limits.
+    history: History,
     /// Locked from setting the gauges to reading them, so that two scrapes do not mix their values.
     scrape: Mutex<()>,
 }
@@ -84,6 +89,7 @@ impl Metrics {
             dropped_lines: register(&mut registry, names::ACCESS_LOG_DROPPED),
             notifications: register(&mut registry, names::NOTIFICATIONS),
             audit_dropped: register(&mut registry, names::AUDIT_DROPPED),
+            history: History::default(),
             scrape: Mutex::new(()),
             registry: Registry::default(),
         };
@@ -95,6 +101,11 @@ impl Metrics {
             drop(metrics.reloads.get_or_create(&ReloadLabels { result: result.as_str() }));
         }
         Self { registry, ..metrics }
+    }
+
+    /// What the counters of requests and limits gained in the last 24 hours.
+    pub fn history(&self) -> &History {
+        &self.history
     }
 
     /// Counts a reload.
@@ -158,12 +169,24 @@ impl Metrics {
         self.audit_dropped.get_or_create_owned(&PlaceLabels { place })
     }
 
-    pub(in crate::record) fn requests(&self, route: &str, decision: &'static str, status: &'static str) -> Counter {
-        self.requests.get_or_create_owned(&RequestLabels { route: route.to_owned(), decision, status })
+    /// `None`: of requests without a route.
+    pub(in crate::record) fn requests(
+        &self,
+        route: Option<&Arc<str>>,
+        decision: &'static str,
+        status: &'static str,
+    ) -> Counter {
+        let label = route.map_or(NO_ROUTE, |name| name).to_owned();
+        let counter = self.requests.get_or_create_owned(&RequestLabels { route: label, decision, status });
+        let name = route.map_or_else(|| Arc::from(NO_ROUTE_IN_HISTORY), Arc::clone);
+        self.history.follow(Subject::Route(name), decision, status, &counter);
+        counter
     }
 
-    pub(in crate::record) fn limit_decisions(&self, limit: &str, decision: &'static str) -> Counter {
-        self.limit_decisions.get_or_create_owned(&LimitLabels { limit: limit.to_owned(), decision })
+    pub(in crate::record) fn limit_decisions(&self, limit: &Arc<str>, decision: &'static str) -> Counter {
+        let counter = self.limit_decisions.get_or_create_owned(&LimitLabels { limit: limit.to_string(), decision });
+        self.history.follow(Subject::Limit(Arc::clone(limit)), decision, "", &counter);
+        counter
     }
 
     pub(in crate::record) fn outcomes(&self, route: &str, outcome: &'static str) -> Counter {
@@ -194,6 +217,12 @@ impl Default for Metrics {
         Self::new()
     }
 }
+
+/// The route label of requests without a route.
+pub(in crate::record) const NO_ROUTE: &str = "none";
+
+/// The same in the history.
+const NO_ROUTE_IN_HISTORY: &str = "-";
 
 fn register<M: Metric + Clone + Default + TypedMetric>(registry: &mut Registry, name: MetricName) -> M {
     let metric = M::default();

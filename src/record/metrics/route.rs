@@ -9,6 +9,7 @@ use prometheus_client::metrics::counter::Counter;
 
 use super::Histogram;
 use super::Metrics;
+use super::registry::NO_ROUTE;
 use crate::outcome::Outcome;
 use crate::record::DecisionLabel;
 use crate::record::ObservedOutcome;
@@ -17,6 +18,8 @@ use crate::record::ObservedOutcome;
 #[derive(Debug)]
 pub(in crate::record) struct RouteMetrics {
     pub(in crate::record) name: Arc<str>,
+    /// These are the requests without a route.
+    is_unrouted: bool,
     /// By decision and class of the status.
     requests: [[OnceLock<Counter>; STATUS_CLASSES.len()]; DecisionLabel::ALL.len()],
     /// By outcome, the unknown one last.
@@ -28,8 +31,12 @@ pub(in crate::record) struct RouteMetrics {
 const STATUS_CLASSES: [&str; 6] = ["none", "1xx", "2xx", "3xx", "4xx", "5xx"];
 
 impl RouteMetrics {
-    pub(in crate::record) fn new(metrics: &Metrics, name: Arc<str>) -> Self {
+    /// `None`: of requests without a route.
+    pub(in crate::record) fn new(metrics: &Metrics, route: Option<Arc<str>>) -> Self {
+        let is_unrouted = route.is_none();
+        let name = route.unwrap_or_else(|| NO_ROUTE.into());
         Self {
+            is_unrouted,
             requests: array::from_fn(|_| array::from_fn(|_| OnceLock::new())),
             outcomes: array::from_fn(|_| OnceLock::new()),
             request_duration: metrics.request_duration(&name),
@@ -46,7 +53,11 @@ impl RouteMetrics {
     ) -> &Counter {
         let class = status.map_or(0, |status| usize::from(status.as_u16() / 100).min(5));
         self.requests[decision as usize][class]
-            .get_or_init(|| metrics.requests(&self.name, decision.as_str(), STATUS_CLASSES[class]))
+            .get_or_init(|| metrics.requests(self.route(), decision.as_str(), STATUS_CLASSES[class]))
+    }
+
+    fn route(&self) -> Option<&Arc<str>> {
+        if self.is_unrouted { None } else { Some(&self.name) }
     }
 
     pub(in crate::record) fn outcomes(&self, metrics: &Metrics, outcome: ObservedOutcome) -> &Counter {

@@ -3,8 +3,8 @@ use super::*;
 #[test]
 fn counters_are_exposed_under_their_documented_names() {
     let metrics = Metrics::new();
-    metrics.requests("login", "denied", "4xx").inc();
-    metrics.limit_decisions("login-pace", "denied").inc();
+    metrics.requests(Some(&"login".into()), "denied", "4xx").inc();
+    metrics.limit_decisions(&"login-pace".into(), "denied").inc();
     metrics.upstream_errors("app", "10.0.1.5:8000", "connect").inc();
     metrics.count_reload(ReloadResult::Failure);
 
@@ -45,7 +45,7 @@ fn open_metrics_ends_with_eof() {
 #[test]
 fn a_label_cannot_break_out_of_its_quotes() {
     let metrics = Metrics::new();
-    metrics.requests("a\"b\\c\nd", "allowed", "2xx").inc();
+    metrics.requests(Some(&"a\"b\\c\nd".into()), "allowed", "2xx").inc();
     let text = metrics.expose(&gauges(), Exposition::OpenMetrics);
     assert!(text.contains(r#"route="a\"b\\c\nd""#), "{text}");
 }

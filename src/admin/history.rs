@@ -1,0 +1,60 @@
+//! What was counted in each ten seconds, by route and by limit.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::RawQuery;
+use axum::extract::State;
+use serde::Serialize;
+
+use super::AdminState;
+use super::problem::Problem;
+use super::query::Query;
+use crate::clock::wall;
+use crate::decision::Policy;
+use crate::record::DecisionLabel;
+use crate::record::history::Counts;
+use crate::record::history::HistoryReport;
+use crate::record::history::MAX_MINUTES;
+use crate::record::history::STEP;
+
+#[derive(Debug, Serialize)]
+pub(super) struct HistoryResponse {
+    step_seconds: u64,
+    /// When the first step begins. The last step is the current one.
+    from: String,
+    /// For each route, and `-` for requests on none: how many requests each decision had in each step.
+    routes: Counts,
+    /// For each limit: how often it made each decision in each step.
+    limits: Counts,
+}
+
+pub(super) async fn history(
+    State(state): State<Arc<AdminState>>,
+    RawQuery(query): RawQuery,
+) -> Result<Json<HistoryResponse>, Problem> {
+    let query = Query::read(query.as_deref(), &["minutes"])?;
+    let minutes = query.number("minutes", DEFAULT_MINUTES, 1..=MAX_MINUTES)?;
+    let mut report = state.metrics.history().report(minutes, wall());
+    name_all(&mut report, &state.policy.load());
+    let HistoryReport { from, routes, limits, .. } = report;
+    Ok(Json(HistoryResponse { step_seconds: STEP.as_secs(), from: from.to_string(), routes, limits }))
+}
+
+/// Every route and limit in force is named, also where nothing was counted.
+fn name_all(report: &mut HistoryReport, policy: &Policy) {
+    let routes = policy.routes.routes.iter().map(|route| &*route.name);
+    for route in routes.chain([NO_ROUTE]) {
+        for decision in [DecisionLabel::Allowed, DecisionLabel::Denied] {
+            report.ensure_route(route, decision.as_str());
+        }
+    }
+    for limit in &policy.limits {
+        report.ensure_limit(&limit.name, DecisionLabel::Denied.as_str());
+    }
+}
+
+const DEFAULT_MINUTES: u64 = 60;
+
+/// The name of requests on no route.
+const NO_ROUTE: &str = "-";

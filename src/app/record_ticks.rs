@@ -1,0 +1,22 @@
+//! What the record does once a second, on the thread that serves no request.
+
+use std::time::Duration;
+
+use tokio::time::MissedTickBehavior;
+use tokio::time::interval;
+
+use crate::clock;
+use crate::record::Sinks;
+
+/// Reads the counters for the history. Never returns.
+pub(super) async fn run(sinks: Sinks) {
+    let mut ticks = interval(INTERVAL);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        ticks.tick().await;
+        sinks.metrics().history().read_counters(clock::wall());
+    }
+}
+
+/// Short beside a step of the history, so that what is counted stands in the step in which it happened.
+const INTERVAL: Duration = Duration::from_secs(1);
