@@ -1,5 +1,6 @@
 //! The event stream, as server-sent events.
 
+use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -16,6 +17,7 @@ use http::StatusCode;
 use http::header::CONTENT_TYPE;
 use http_body::Frame;
 use tokio::time::timeout;
+use utoipa::ToSchema;
 
 use super::AdminState;
 use super::problem::Problem;
@@ -27,6 +29,19 @@ const EVENT_STREAM: HeaderValue = HeaderValue::from_static("text/event-stream");
 /// A comment this often keeps proxies and this listener from closing a silent stream.
 const HEARTBEAT: Duration = Duration::from_secs(15);
 
+/// Live events
+///
+/// Server-sent events from now on: denials, delays, tarpits, challenges, bans, unbans, reloads. Each has an `id`, an `event`
+/// and one line of JSON as its `data`. A comment every 15 seconds keeps the connection open. A reader that is too slow
+/// loses events, and gets the event `lost` with their number. The stream ends when the gateway stops or its token changes.
+#[utoipa::path(
+    get,
+    path = "/api/v1/events",
+    responses(
+        (status = 200, description = "A stream without an end.", body = EventData, content_type = "text/event-stream"),
+        (status = 503, description = "The stream has 64 readers already."),
+    )
+)]
 pub(super) async fn stream(State(state): State<Arc<AdminState>>) -> Result<impl IntoResponse, Problem> {
     let subscription = state.event_bus.stream().subscribe().ok_or_else(|| {
         Problem::new(
@@ -37,6 +52,63 @@ pub(super) async fn stream(State(state): State<Arc<AdminState>>) -> Result<impl 
     let first = Bytes::from_static(b": events from now on\n\n");
     let next = Some(Box::pin(next(subscription)) as Next);
     Ok(([(CONTENT_TYPE, EVENT_STREAM)], Body::new(EventBody { first: Some(first), next })))
+}
+
+/// The data of one event, as the audit trail holds it. The six required fields are `null` where unknown. The others are left
+/// out where unknown.
+// `record::Event` writes it.
+#[derive(ToSchema)]
+#[schema(as = Event)]
+#[expect(dead_code, reason = "describes what another type writes")]
+struct EventData {
+    /// RFC 3339, in UTC.
+    #[schema(format = DateTime)]
+    time: String,
+    #[schema(inline)]
+    event: EventWord,
+    /// The limit or list that decided.
+    #[schema(required)]
+    limit: Option<String>,
+    /// Each selector of the key and its value, masked.
+    #[schema(required)]
+    key: Option<BTreeMap<String, String>>,
+    /// The client whose request caused the event.
+    #[schema(required)]
+    client: Option<String>,
+    /// When the denial, delay or ban ends.
+    #[schema(required)]
+    until: Option<String>,
+    /// How long it lasts, in seconds.
+    #[schema(nullable = false)]
+    r#for: Option<f64>,
+    #[schema(nullable = false)]
+    route: Option<String>,
+    /// The id of the request.
+    #[schema(nullable = false)]
+    request_id: Option<String>,
+    /// As in the request log.
+    #[schema(nullable = false)]
+    decision: Option<String>,
+    /// The banned network.
+    #[schema(nullable = false)]
+    address: Option<String>,
+    /// The id of the ban.
+    #[schema(nullable = false)]
+    ban: Option<String>,
+    /// As a sentence.
+    #[schema(nullable = false)]
+    reason: Option<String>,
+}
+
+#[derive(ToSchema)]
+#[schema(rename_all = "lowercase")]
+#[expect(dead_code, reason = "describes what another type writes")]
+enum EventWord {
+    Denial,
+    Delay,
+    Ban,
+    Unban,
+    Reload,
 }
 
 /// The body of the answer.

@@ -5,37 +5,117 @@ use std::sync::Arc;
 use axum::Json;
 use axum::extract::State;
 use http::StatusCode;
-use serde_json::Value;
-use serde_json::json;
+use serde::Serialize;
+use utoipa::ToSchema;
 
 use super::AdminState;
-use super::limits::on_failure_name;
+use super::limits::OnFailureWord;
 use crate::limit::OnFailure;
 use crate::store::AnyStore;
 
-/// Liveness: `ok` whenever the process can answer, also while it drains.
-pub(super) async fn healthz() -> Json<Value> {
-    Json(json!({"status": "ok"}))
+/// Whether the process can answer.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Liveness)]
+pub(super) struct LivenessResponse {
+    #[schema(inline)]
+    status: LivenessWord,
 }
 
-/// Readiness: the gateway accepts connections and can decide.
-pub(super) async fn readyz(State(state): State<Arc<AdminState>>) -> (StatusCode, Json<Value>) {
-    let gauges = (state.gauges)();
-    let on_failure = state.rules.load().on_failure;
-    let mut store = json!({"kind": gauges.store, "up": gauges.store_up});
-    if let AnyStore::Shared(shared) = &*state.store {
-        let down = shared.shared().status().down;
-        store["on_failure"] = json!(on_failure_name(on_failure));
-        if !down.is_empty() {
-            store["away"] = down.iter().map(|down| json!({"server": down.server, "cause": down.cause})).collect();
-        }
-    }
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+enum LivenessWord {
+    Ok,
+}
+
+/// Whether the gateway is ready for requests, and what its store does.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Readiness)]
+pub(super) struct ReadinessResponse {
+    #[schema(inline)]
+    status: ReadinessWord,
+    store: StoreResponse,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+enum ReadinessWord {
+    Ready,
+    Draining,
+    #[serde(rename = "store away")]
+    StoreAway,
+}
+
+/// The store that counts.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Store)]
+pub(super) struct StoreResponse {
+    /// `memory` or `redis`.
+    kind: &'static str,
+    /// Whether every server of the store answers.
+    up: bool,
+    /// Only for redis: what to do while Redis is down, for limits that do not say.
+    #[schema(nullable = false)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    on_failure: Option<OnFailureWord>,
+    /// Only for redis: the servers that do not answer. Left out where all answer.
+    #[schema(inline)]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    away: Vec<AwayResponse>,
+}
+
+/// A server of the store that does not answer.
+#[derive(Debug, Serialize, ToSchema)]
+struct AwayResponse {
+    server: String,
+    cause: String,
+}
+
+/// Whether the process lives
+///
+/// Also while it drains.
+#[utoipa::path(
+    get,
+    path = "/healthz",
+    responses((status = 200, description = "The process answers.", body = LivenessResponse))
+)]
+pub(super) async fn healthz() -> Json<LivenessResponse> {
+    Json(LivenessResponse { status: LivenessWord::Ok })
+}
+
+/// Whether the gateway is ready for requests
+#[utoipa::path(
+    get,
+    path = "/readyz",
+    responses(
+        (status = 200, description = "It is ready.", body = ReadinessResponse),
+        (status = 503, description = "It is not ready: the gateway is draining, or Redis is down and `store.on_failure` is \
+            `deny`.", body = ReadinessResponse),
+    )
+)]
+pub(super) async fn readyz(State(state): State<Arc<AdminState>>) -> (StatusCode, Json<ReadinessResponse>) {
+    let store = StoreResponse::of(&state);
     let (status, word) = if state.is_draining() {
-        (StatusCode::SERVICE_UNAVAILABLE, "draining")
-    } else if !gauges.store_up && on_failure == OnFailure::Deny {
-        (StatusCode::SERVICE_UNAVAILABLE, "store away")
+        (StatusCode::SERVICE_UNAVAILABLE, ReadinessWord::Draining)
+    } else if !store.up && state.rules.load().on_failure == OnFailure::Deny {
+        (StatusCode::SERVICE_UNAVAILABLE, ReadinessWord::StoreAway)
     } else {
-        (StatusCode::OK, "ready")
+        (StatusCode::OK, ReadinessWord::Ready)
     };
-    (status, Json(json!({"status": word, "store": store})))
+    (status, Json(ReadinessResponse { status: word, store }))
+}
+
+impl StoreResponse {
+    fn of(state: &AdminState) -> Self {
+        let gauges = (state.gauges)();
+        let (on_failure, away) = match &*state.store {
+            AnyStore::Memory(_) => (None, Vec::new()),
+            AnyStore::Shared(shared) => {
+                let down = shared.shared().status().down;
+                let away =
+                    down.iter().map(|down| AwayResponse { server: down.server.clone(), cause: down.cause.to_string() });
+                (Some(state.rules.load().on_failure.into()), away.collect())
+            }
+        };
+        Self { kind: gauges.store, up: gauges.store_up, on_failure, away }
+    }
 }

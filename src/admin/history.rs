@@ -6,6 +6,7 @@ use axum::Json;
 use axum::extract::RawQuery;
 use axum::extract::State;
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use super::AdminState;
 use super::problem::Problem;
@@ -18,17 +19,36 @@ use crate::record::history::HistoryReport;
 use crate::record::history::MAX_MINUTES;
 use crate::record::history::STEP;
 
-#[derive(Debug, Serialize)]
+/// Counts in steps.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = History)]
 pub(super) struct HistoryResponse {
+    /// The length of a step: 10.
     step_seconds: u64,
     /// When the first step begins. The last step is the current one.
+    #[schema(format = DateTime)]
     from: String,
     /// For each route, and `-` for requests on none: how many requests each decision had in each step.
+    #[schema(value_type = BTreeMap<String, BTreeMap<String, Vec<u64>>>)]
     routes: Counts,
     /// For each limit: how often it made each decision in each step.
+    #[schema(value_type = BTreeMap<String, BTreeMap<String, Vec<u64>>>)]
     limits: Counts,
 }
 
+/// What was counted in each ten seconds
+///
+/// By route (`-`: requests on no route) and decision, and by limit and decision. A denial is counted for each limit that
+/// denies. Steps begin at multiples of 10 s; the last one is the current one, and a step in which nothing was counted is 0.
+#[utoipa::path(
+    get,
+    path = "/api/v1/history",
+    params(("minutes" = Option<u64>, Query, minimum = 1, maximum = 1440, description = "Left out: 60.")),
+    responses(
+        (status = 200, description = "The steps of that time.", body = HistoryResponse),
+        (status = 400, description = "`minutes` is not a whole number within its bounds, or there is another parameter."),
+    )
+)]
 pub(super) async fn history(
     State(state): State<Arc<AdminState>>,
     RawQuery(query): RawQuery,

@@ -11,6 +11,15 @@ use http::header::CONTENT_TYPE;
 use super::AdminState;
 use crate::record::metrics::Exposition;
 
+/// Metrics for Prometheus
+#[utoipa::path(
+    get,
+    path = "/metrics",
+    responses((status = 200, description = "In the OpenMetrics format where Accept asks for it.", content(
+        (String = "text/plain"),
+        (String = "application/openmetrics-text"),
+    )))
+)]
 pub(super) async fn metrics(State(state): State<Arc<AdminState>>, headers: HeaderMap) -> impl IntoResponse {
     let accepts_open_metrics =
         headers.get(ACCEPT).is_some_and(|accept| memchr::memmem::find(accept.as_bytes(), OPEN_METRICS).is_some());

@@ -5,6 +5,7 @@ mod bans;
 mod events;
 mod health;
 mod history;
+mod key_parts;
 mod limits;
 mod metrics;
 mod openapi;

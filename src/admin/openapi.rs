@@ -1,11 +1,124 @@
-//! The `OpenAPI` description of the admin listener.
+//! The `OpenAPI` description of the admin listener, made from the handlers.
 
+use std::sync::Arc;
+
+use axum::Extension;
 use axum::response::IntoResponse;
 use http::header::CONTENT_TYPE;
+use utoipa::openapi::Components;
+use utoipa::openapi::ContentBuilder;
+use utoipa::openapi::Info;
+use utoipa::openapi::InfoBuilder;
+use utoipa::openapi::OpenApi;
+use utoipa::openapi::OpenApiBuilder;
+use utoipa::openapi::Ref;
+use utoipa::openapi::RefOr;
+use utoipa::openapi::Response;
+use utoipa::openapi::path::Operation;
+use utoipa::openapi::path::PathItem;
+use utoipa::openapi::schema::ComponentsBuilder;
+use utoipa::openapi::security::HttpAuthScheme;
+use utoipa::openapi::security::HttpBuilder;
+use utoipa::openapi::security::SecurityRequirement;
+use utoipa::openapi::security::SecurityScheme;
 
-pub(super) async fn document() -> impl IntoResponse {
-    ([(CONTENT_TYPE, "application/json")], DOCUMENT)
+use super::auth::PUBLIC_PATHS;
+use super::problem::PROBLEM_TYPE;
+use super::problem::ProblemDocument;
+
+/// The description as JSON text, made once when the listener starts.
+#[derive(Clone, Debug)]
+pub(super) struct Document(Arc<str>);
+
+/// This document
+#[utoipa::path(
+    get,
+    path = "/openapi.json",
+    responses((status = 200, description = "The document.", body = Object, content_type = "application/json"))
+)]
+pub(super) async fn document(Extension(Document(text)): Extension<Document>) -> impl IntoResponse {
+    ([(CONTENT_TYPE, "application/json")], text.to_string())
 }
 
-/// Written by hand. A test compares it with the routes.
-pub(super) const DOCUMENT: &str = include_str!("openapi.json");
+/// What holds for the whole API. The router adds the paths and their schemas.
+pub(super) fn base() -> OpenApi {
+    OpenApiBuilder::new()
+        .info(info())
+        .components(Some(components()))
+        .security(Some([SecurityRequirement::new::<_, _, &str>(TOKEN, [])]))
+        .build()
+}
+
+impl Document {
+    /// Adds what all operations have in common: the refusals of the guard, and the form of errors.
+    pub(super) fn complete(mut description: OpenApi) -> Self {
+        for (path, item) in &mut description.paths.paths {
+            let is_public = PUBLIC_PATHS.contains(&path.as_str());
+            operations(item).for_each(|operation| complete(operation, is_public));
+        }
+        Self(description.to_json().expect("names and texts are JSON").into())
+    }
+}
+
+fn complete(operation: &mut Operation, is_public: bool) {
+    // The name of a function in Rust says nothing to those who call the API.
+    operation.operation_id = None;
+    operation.tags = None;
+    let responses = &mut operation.responses.responses;
+    for (status, response) in responses.iter_mut() {
+        if let RefOr::T(response) = response
+            && response.content.is_empty()
+            && !status.starts_with('2')
+        {
+            *response = problem(&response.description);
+        }
+    }
+    if is_public {
+        operation.security = Some(Vec::new());
+    } else {
+        responses.insert("401".to_owned(), RefOr::Ref(Ref::from_response_name(NO_TOKEN)));
+        responses.insert("403".to_owned(), RefOr::Ref(Ref::from_response_name(FOREIGN)));
+    }
+}
+
+fn operations(item: &mut PathItem) -> impl Iterator<Item = &mut Operation> {
+    [&mut item.get, &mut item.post, &mut item.put, &mut item.patch, &mut item.delete].into_iter().flatten()
+}
+
+fn info() -> Info {
+    InfoBuilder::new()
+        .title("portcullis admin API")
+        .version("1")
+        .description(Some(
+            "Errors are problem documents (RFC 9457). Where `admin.token_file` is set, everything but /healthz, /readyz \
+             and /metrics needs the token. No answer repeats the value of a key, but answers name banned networks.",
+        ))
+        .build()
+}
+
+fn components() -> Components {
+    let token = HttpBuilder::new().scheme(HttpAuthScheme::Bearer).description(Some(
+        "The line in `admin.token_file`. Without that setting the API is open to programs of the same machine.",
+    ));
+    ComponentsBuilder::new()
+        .schema_from::<ProblemDocument<'_>>()
+        .security_scheme(TOKEN, SecurityScheme::Http(token.build()))
+        .response(NO_TOKEN, problem("The token is missing or wrong."))
+        .response(
+            FOREIGN,
+            problem(
+                "No token is configured, and the request comes from another machine or from a web page of another site, \
+                 or its host is neither an address nor localhost.",
+            ),
+        )
+        .build()
+}
+
+fn problem(description: &str) -> Response {
+    let content = ContentBuilder::new().schema(Some(Ref::from_schema_name("Problem"))).build();
+    Response::builder().description(description).content(PROBLEM_TYPE, content).build()
+}
+
+const TOKEN: &str = "token";
+const NO_TOKEN: &str = "NoToken";
+const FOREIGN: &str = "Foreign";

@@ -9,7 +9,8 @@ use http::StatusCode;
 use http::Uri;
 use http::header::CACHE_CONTROL;
 use http::header::CONTENT_TYPE;
-use serde_json::json;
+use serde::Serialize;
+use utoipa::ToSchema;
 
 use crate::decision::operator::InvalidLimitQuery;
 
@@ -18,6 +19,18 @@ use crate::decision::operator::InvalidLimitQuery;
 pub(super) struct Problem {
     status: StatusCode,
     detail: Cow<'static, str>,
+}
+
+/// An error as the API shows it (RFC 9457).
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Problem)]
+pub(super) struct ProblemDocument<'p> {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    title: &'static str,
+    status: u16,
+    /// What is wrong and what was expected.
+    detail: &'p str,
 }
 
 impl Problem {
@@ -44,11 +57,14 @@ impl IntoResponse for Problem {
     fn into_response(self) -> Response {
         let Self { status, detail } = self;
         let title = status.canonical_reason().unwrap_or_default();
-        let document = json!({"type": "about:blank", "title": title, "status": status.as_u16(), "detail": detail});
-        let headers = [(CONTENT_TYPE, "application/problem+json"), (CACHE_CONTROL, "no-store")];
-        (status, headers, document.to_string()).into_response()
+        let document = ProblemDocument { kind: "about:blank", title, status: status.as_u16(), detail: &detail };
+        let headers = [(CONTENT_TYPE, PROBLEM_TYPE), (CACHE_CONTROL, "no-store")];
+        (status, headers, serde_json::to_vec(&document).expect("texts are JSON")).into_response()
     }
 }
+
+/// The media type of problem documents.
+pub(super) const PROBLEM_TYPE: &str = "application/problem+json";
 
 pub(super) async fn not_found(uri: Uri) -> Problem {
     Problem::new(StatusCode::NOT_FOUND, format!("there is nothing at {}", uri.path()))

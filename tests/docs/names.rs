@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 use std::fs;
 
-use serde_json::Value;
-
 use crate::page::BOOK;
 use crate::page::Page;
+use crate::support::ApiDescription;
+use crate::support::Gateway;
 
 #[test]
 fn every_metric_is_in_the_table() {
@@ -22,14 +22,12 @@ fn every_metric_is_in_the_table() {
 
 #[test]
 fn every_request_of_the_admin_api_is_listed() {
-    let description = fs::read_to_string("src/admin/openapi.json").expect("the description of the API");
-    let description: Value = serde_json::from_str(&description).expect("JSON");
-    let mut described = BTreeSet::new();
-    for (path, operations) in description["paths"].as_object().expect("paths") {
-        let path = path.replace("{id}", "ID").replace("{name}", "NAME");
-        let methods = operations.as_object().expect("operations").keys().filter(|key| *key != "parameters");
-        described.extend(methods.map(|method| format!("{} {path}", method.to_uppercase())));
-    }
+    let gateway = Gateway::start("admin: {address: 127.0.0.1:0}\nupstream: http://127.0.0.1:9");
+    let operations = ApiDescription::of(&gateway).operations();
+    let described: BTreeSet<String> = operations
+        .into_iter()
+        .map(|(method, path, _)| format!("{method} {}", path.replace("{id}", "ID").replace("{name}", "NAME")))
+        .collect();
     let page = Page::read(format!("{BOOK}/admin-api.md"));
     let blocks = page.blocks.iter().filter(|block| block.language == "http");
     let lines = blocks.flat_map(|block| block.text.lines());

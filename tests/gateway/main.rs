@@ -34,6 +34,7 @@ mod log_lines;
 mod memory;
 mod notify;
 mod nul;
+mod openapi;
 mod outcome;
 mod outcome_kept;
 mod outcome_settled;

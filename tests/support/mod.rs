@@ -1,5 +1,6 @@
 //! What black-box tests need: the real binary, a programmable origin, and clients that speak raw bytes.
 
+mod api_description;
 mod authority;
 mod caller;
 mod clock;
@@ -7,6 +8,7 @@ mod docker;
 mod gateway;
 mod hanging;
 mod haproxy;
+mod json_schema;
 mod ledger;
 mod masks;
 mod message;
@@ -24,6 +26,7 @@ mod secure_origin;
 mod stop_on_drop;
 mod tls_client;
 
+pub use self::api_description::ApiDescription;
 pub use self::authority::CertificateAuthority;
 pub use self::authority::Certified;
 pub use self::caller::Caller;

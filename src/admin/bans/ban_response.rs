@@ -3,20 +3,30 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use crate::store::bans::Ban;
 use crate::store::bans::BanSubject;
 
-/// Addresses and user names of a ban that was set on this gateway are shown in clear. Other keys are masked.
-#[derive(Debug, Serialize)]
+/// A ban of an address, or of a key of a limit.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Ban)]
 pub(in crate::admin) struct BanResponse {
+    /// The same on every gateway on the same store.
     id: String,
+    /// The banned network. Instead of `limit` and `key`.
+    #[schema(nullable = false)]
     #[serde(skip_serializing_if = "Option::is_none")]
     address: Option<String>,
+    #[schema(nullable = false)]
     #[serde(skip_serializing_if = "Option::is_none")]
     limit: Option<String>,
+    /// The selectors of the key and their values. Addresses and user names are in clear where this gateway set the ban,
+    /// and masked otherwise.
+    #[schema(nullable = false)]
     #[serde(skip_serializing_if = "Option::is_none")]
     key: Option<BTreeMap<String, String>>,
+    #[schema(format = DateTime)]
     until: String,
     reason: String,
 }

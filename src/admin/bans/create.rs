@@ -14,6 +14,7 @@ use http::header::LOCATION;
 use ipnet::IpNet;
 use serde::Deserialize;
 use tracing::info;
+use utoipa::ToSchema;
 
 use super::ban_response::BanResponse;
 use super::ban_response::log_name;
@@ -24,25 +25,46 @@ use crate::admin::problem::Problem;
 use crate::store::bans::BanSubject;
 use crate::units::Span;
 
-/// The body of the request.
-#[derive(Debug, Deserialize)]
+/// Whom to ban, and for how long.
+#[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-struct BanRequest {
+pub(super) struct BanRequest {
+    /// An address or a network: `198.51.100.7/32`. Instead of `limit` and `key`. A network larger than a /8 (IPv6: a /16)
+    /// needs `force`. `/0` is always refused.
     address: Option<String>,
+    /// The name of a limit.
     limit: Option<String>,
+    /// A value for each selector of that limit's key. Left out where the key has none.
     key: Option<BTreeMap<String, String>>,
+    /// How long: `15m`, `24h`.
     #[serde(rename = "for")]
     span: String,
+    #[schema(max_length = 200)]
     #[serde(default)]
     reason: String,
+    /// Confirms a network larger than a /8 (IPv6: a /16).
     #[serde(default)]
     force: bool,
 }
 
-pub(in crate::admin) async fn create(
-    State(state): State<Arc<AdminState>>,
-    body: Bytes,
-) -> Result<impl IntoResponse, Problem> {
+/// Ban an address or a key
+///
+/// A banned address gets 403. A banned key is denied on every route of its limit. A ban that exists already begins again,
+/// from now.
+#[utoipa::path(
+    post,
+    path = "/api/v1/bans",
+    request_body = BanRequest,
+    responses(
+        (status = 201, description = "The ban is in force.", body = BanResponse, headers(
+            ("Location" = String, description = "The path of the ban."),
+        )),
+        (status = 400, description = "The request is wrong. The detail says what was expected."),
+        (status = 404, description = "There is no limit of that name. The detail suggests a similar name."),
+        (status = 507, description = "There is no room for another ban of an operator."),
+    )
+)]
+pub(super) async fn create(State(state): State<Arc<AdminState>>, body: Bytes) -> Result<impl IntoResponse, Problem> {
     let request: BanRequest = serde_json::from_slice(&body)
         .map_err(|error| Problem::bad_request(format!("{EXPECTED}: {}", position(&error))))?;
     let span = request.span()?;

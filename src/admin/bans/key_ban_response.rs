@@ -1,6 +1,7 @@
 //! The ban that applies to a key, in the answer about its state.
 
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use crate::admin::AdminState;
 use crate::clock::Timestamp;
@@ -10,12 +11,16 @@ use crate::store::bans::BanId;
 use crate::store::bans::BanSubject;
 use crate::units::whole_seconds;
 
-#[derive(Debug, Serialize)]
+/// The ban that denies a key, whatever was counted.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = KeyBan)]
 pub(in crate::admin) struct KeyBanResponse {
     id: String,
     /// Set where the address is banned, not the key.
+    #[schema(nullable = false)]
     #[serde(skip_serializing_if = "Option::is_none")]
     address: Option<String>,
+    #[schema(format = DateTime)]
     until: String,
     /// In whole seconds, rounded up.
     pub(in crate::admin) left: u64,

@@ -10,12 +10,8 @@ mod parse;
 mod read;
 mod remove;
 mod remove_matching;
+mod routes;
 
-pub(super) use self::create::create;
-pub(super) use self::export::export;
 pub(super) use self::key_ban_response::KeyBanResponse;
 pub(super) use self::key_ban_response::ban_of;
-pub(super) use self::read::list;
-pub(super) use self::read::show;
-pub(super) use self::remove::remove;
-pub(super) use self::remove_matching::remove_matching;
+pub(super) use self::routes::routes;

@@ -13,8 +13,20 @@ use super::parse::no_such_ban;
 use crate::admin::AdminState;
 use crate::admin::problem::Problem;
 
-/// Lifts a ban and resets its key.
-pub(in crate::admin) async fn remove(
+/// Lift a ban
+///
+/// Its ladder begins again, and its limit is reset for that key. Every gateway on the same store knows within a second.
+#[utoipa::path(
+    delete,
+    path = "/api/v1/bans/{id}",
+    params(("id" = String, Path)),
+    responses(
+        (status = 204, description = "The ban is lifted."),
+        (status = 404, description = "There is no ban of that id."),
+        (status = 503, description = "Redis does not answer: the ban may still be in force."),
+    )
+)]
+pub(super) async fn remove(
     State(state): State<Arc<AdminState>>,
     id: Result<Path<String>, PathRejection>,
 ) -> Result<StatusCode, Problem> {

@@ -10,6 +10,7 @@ use axum::extract::State;
 use http::StatusCode;
 use ipnet::IpNet;
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use super::ban_response::BanResponse;
 use super::ban_response::log_name;
@@ -17,6 +18,7 @@ use super::lift::lift;
 use super::limit_key::limit_key;
 use super::parse::network_of;
 use crate::admin::AdminState;
+use crate::admin::key_parts::KeyParts;
 use crate::admin::problem::Problem;
 use crate::decision::operator::LimitQuery;
 use crate::key::Selector;
@@ -24,10 +26,13 @@ use crate::store::bans::Ban;
 use crate::store::bans::BanId;
 use crate::store::bans::BanSubject;
 
-#[derive(Debug, Serialize)]
-pub(in crate::admin) struct LiftedResponse {
+/// The bans that were lifted.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Lifted)]
+pub(super) struct LiftedResponse {
     lifted: Vec<BanResponse>,
-    /// The ban of a wider network, which still denies the address.
+    /// Only for an address: the ban of a wider network, which still denies it.
+    #[schema(required)]
     remaining: Option<BanResponse>,
 }
 
@@ -40,8 +45,30 @@ enum LiftQuery<'q> {
     Key(Cow<'q, str>, Vec<(Cow<'q, str>, Cow<'q, str>)>),
 }
 
-/// Lifts the bans that the query names, and resets their keys.
-pub(in crate::admin) async fn remove_matching(
+/// Lift the bans of an address, of a key, or all of them
+///
+/// One of `address`, `limit` and `all` says which. Without any of them nothing is lifted. The limit of a banned key is
+/// reset for it too.
+#[utoipa::path(
+    delete,
+    path = "/api/v1/bans",
+    params(
+        ("address" = Option<String>, Query, description = "An address or a network: lifts its own ban, and those of \
+            limits whose key is that address and nothing else."),
+        ("limit" = Option<String>, Query, description = "The name of a limit, with a value for each selector of its \
+            key: `limit=login-failures&param.username=alice`."),
+        KeyParts,
+        ("all" = Option<String>, Query, description = "`true`: lifts every ban."),
+    ),
+    responses(
+        (status = 200, description = "The bans are lifted.", body = LiftedResponse),
+        (status = 400, description = "The request is wrong. The detail says what was expected."),
+        (status = 404, description = "The address or key is not banned, or there is no limit of that name. If a wider \
+            network is banned, the detail names it."),
+        (status = 503, description = "Redis does not answer: bans may still be in force."),
+    )
+)]
+pub(super) async fn remove_matching(
     State(state): State<Arc<AdminState>>,
     RawQuery(query): RawQuery,
 ) -> Result<Json<LiftedResponse>, Problem> {

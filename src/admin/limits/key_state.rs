@@ -15,14 +15,29 @@ use super::key_query::key_query;
 use super::key_state_response::KeyStateResponse;
 use crate::admin::AdminState;
 use crate::admin::bans::ban_of;
+use crate::admin::key_parts::KeyParts;
 use crate::admin::problem::Problem;
 use crate::decision::Settlement;
 use crate::decision::Verdict;
 use crate::store::Store;
 use crate::store::StoreError;
 
-/// The state of a key. Charges nothing.
-pub(in crate::admin) async fn key_state(
+/// The state of a key
+///
+/// Charges nothing.
+#[utoipa::path(
+    get,
+    path = "/api/v1/limits/{name}/state",
+    params(("name" = String, Path, description = "The name of a limit, percent-encoded."), KeyParts),
+    responses(
+        (status = 200, description = "The state that the next request would find.", body = KeyStateResponse),
+        (status = 400, description = "A part of the key has no value or several, or the key has no such part. The \
+            detail names the parts."),
+        (status = 404, description = "There is no limit of that name. The detail suggests a similar name."),
+        (status = 503, description = "Redis does not answer, and the limit has `on_failure: deny`."),
+    )
+)]
+pub(super) async fn key_state(
     State(state): State<Arc<AdminState>>,
     name: Result<Path<String>, PathRejection>,
     RawQuery(query): RawQuery,
@@ -33,9 +48,28 @@ pub(in crate::admin) async fn key_state(
     KeyStateResponse::of(query, ban, &verdicts)
 }
 
-/// Decides and charges as a request would. While the key is banned, only limits that count attempts are charged. A
-/// concurrency slot is released at once, because this request ends here.
-pub(in crate::admin) async fn hit(
+/// Decide and charge, as a request would
+///
+/// For applications that ask before they act. Only this limit decides. Lists, `unless` and other limits do not. While the key
+/// is banned, only limits that count attempts are charged. Under `concurrent`, a slot is taken and released at once. The
+/// status 200 says only that there is a decision. `allowed` is the decision.
+#[utoipa::path(
+    post,
+    path = "/api/v1/limits/{name}/hit",
+    params(
+        ("name" = String, Path, description = "The name of a limit, percent-encoded."),
+        KeyParts,
+        ("cost" = Option<u32>, Query, minimum = 1, description = "How much to charge. Left out: the cost of the limit."),
+    ),
+    responses(
+        (status = 200, description = "The decision, and the state of the key after it.", body = KeyStateResponse),
+        (status = 400, description = "A part of the key has no value or several, or the key has no such part. The \
+            detail names the parts."),
+        (status = 404, description = "There is no limit of that name. The detail suggests a similar name."),
+        (status = 503, description = "Redis does not answer, and the limit has `on_failure: deny`."),
+    )
+)]
+pub(super) async fn hit(
     State(state): State<Arc<AdminState>>,
     name: Result<Path<String>, PathRejection>,
     RawQuery(query): RawQuery,
@@ -53,8 +87,22 @@ pub(in crate::admin) async fn hit(
     KeyStateResponse::of(query, ban, &verdicts)
 }
 
-/// Resets the limit for one key.
-pub(in crate::admin) async fn reset(
+/// Reset a limit for one key
+///
+/// Every gateway on the same store knows within a second.
+#[utoipa::path(
+    delete,
+    path = "/api/v1/limits/{name}/state",
+    params(("name" = String, Path, description = "The name of a limit, percent-encoded."), KeyParts),
+    responses(
+        (status = 204, description = "The limit is reset for this key."),
+        (status = 400, description = "A part of the key has no value or several, or the key has no such part. The \
+            detail names the parts."),
+        (status = 404, description = "There is no limit of that name. The detail suggests a similar name."),
+        (status = 503, description = "Redis does not answer: the limit may not be reset."),
+    )
+)]
+pub(super) async fn reset(
     State(state): State<Arc<AdminState>>,
     name: Result<Path<String>, PathRejection>,
     RawQuery(query): RawQuery,

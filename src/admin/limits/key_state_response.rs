@@ -5,6 +5,7 @@ use std::num::NonZeroU32;
 use axum::Json;
 use http::StatusCode;
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use crate::admin::bans::KeyBanResponse;
 use crate::admin::problem::Problem;
@@ -13,28 +14,40 @@ use crate::decision::operator::LimitQuery;
 use crate::limit::Rates;
 use crate::units::whole_seconds;
 
-#[derive(Debug, Serialize)]
-pub(in crate::admin) struct KeyStateResponse {
+/// Where a key stands with a limit.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Standing)]
+pub(super) struct KeyStateResponse {
     limit: String,
-    /// The selectors of the key. Values are never repeated.
+    /// The selectors of the key, without their values.
     key: Vec<String>,
+    /// For a hit: whether it passed. For a state: whether a request would pass.
     allowed: bool,
-    /// In whole seconds, rounded up. 0: a request would pass now.
+    /// Whole seconds, rounded up, until a request would pass. For a banned key, until the ban ends. 0 where a request would
+    /// pass now.
     retry_after: u64,
-    /// The limit only decides, and is never applied.
+    /// Whether the limit is a shadow: it decides, and is never applied.
     shadow: bool,
     /// The ban of this key, or of the address in it, whatever was counted.
+    #[schema(required)]
     ban: Option<KeyBanResponse>,
+    /// In the order of the limit. Empty under `concurrent`, and while Redis is down and `on_failure` is `allow`, because
+    /// nothing is counted then.
+    #[schema(inline)]
     rates: Vec<RateStateResponse>,
 }
 
-#[derive(Debug, Serialize)]
+/// What is left of one rate.
+#[derive(Debug, Serialize, ToSchema)]
 struct RateStateResponse {
+    /// How many requests may pass in one window.
+    #[schema(value_type = u32)]
     limit: NonZeroU32,
     /// In seconds.
     window: u64,
+    /// How many more requests pass now.
     remaining: u64,
-    /// In whole seconds, rounded up.
+    /// Whole seconds, rounded up, until more requests pass than now. 0 where nothing is used.
     reset: u64,
 }
 

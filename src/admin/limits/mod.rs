@@ -5,10 +5,9 @@ mod key_state;
 mod key_state_response;
 mod limit_response;
 mod list;
+mod routes;
 mod then;
+mod words;
 
-pub(super) use self::key_state::hit;
-pub(super) use self::key_state::key_state;
-pub(super) use self::key_state::reset;
-pub(super) use self::limit_response::on_failure_name;
-pub(super) use self::list::list;
+pub(super) use self::routes::routes;
+pub(super) use self::words::OnFailureWord;

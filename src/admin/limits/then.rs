@@ -4,57 +4,74 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use crate::decision::Policy;
 use crate::limit::Action;
 use crate::limit::Limit;
 use crate::units::Span;
 
-/// `{"ban": ["15m", "1h"], "notify": ["ops"]}`
-#[derive(Debug, Serialize)]
+/// What the limit does when it is reached, as the configuration writes it: one of `deny`, `delay`, `tarpit`, `ban` and
+/// `challenge`.
+#[derive(Debug, Default, Serialize, ToSchema)]
 pub(super) struct ThenResponse<'p> {
-    #[serde(flatten)]
-    action: ActionResponse<'p>,
+    /// Not empty where the limit has a response of its own.
+    #[schema(inline, nullable = false)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    deny: Option<DenyResponse<'p>>,
+    /// How long at most: `20s`.
+    #[schema(nullable = false)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    delay: Option<String>,
+    #[schema(nullable = false)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tarpit: Option<String>,
+    /// The ladder: how long the first ban lasts, the second, ...
+    #[schema(nullable = false)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ban: Option<Vec<String>>,
+    #[schema(inline, nullable = false)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    challenge: Option<ChallengeWord>,
+    /// The channels to notify.
     notify: Vec<&'p str>,
 }
 
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "snake_case")]
-enum ActionResponse<'p> {
-    Deny(DenyResponse<'p>),
-    Delay(String),
-    Tarpit(String),
-    Ban(Vec<String>),
-    Challenge(&'static str),
-}
-
 /// How the limit's own denial response differs from the usual one.
-#[derive(Debug, Default, Serialize)]
+#[derive(Debug, Default, Serialize, ToSchema)]
 struct DenyResponse<'p> {
+    #[schema(nullable = false)]
     #[serde(skip_serializing_if = "Option::is_none")]
     status: Option<u16>,
+    #[schema(nullable = false)]
     #[serde(skip_serializing_if = "Option::is_none")]
     redirect: Option<&'p str>,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+enum ChallengeWord {
+    Pow,
 }
 
 impl<'p> ThenResponse<'p> {
     pub(super) fn of(policy: &'p Policy, limit: &'p Limit) -> Self {
         let channels = limit.then.notify.iter().filter_map(|id| policy.channels.get(usize::from(id.0)));
-        Self { action: action_response(&limit.then.action), notify: channels.map(Arc::as_ref).collect() }
-    }
-}
-
-fn action_response(action: &Action) -> ActionResponse<'_> {
-    match action {
-        Action::Deny(None) => ActionResponse::Deny(DenyResponse::default()),
-        Action::Deny(Some(own)) => ActionResponse::Deny(DenyResponse {
-            status: own.status.map(|status| status.as_u16()),
-            redirect: own.redirect.as_ref().and_then(|target| target.to_str().ok()),
-        }),
-        Action::Delay(span) => ActionResponse::Delay(span_text(*span)),
-        Action::Tarpit(span) => ActionResponse::Tarpit(span_text(*span)),
-        Action::Ban(ladder) => ActionResponse::Ban(ladder.lengths().iter().copied().map(span_text).collect()),
-        Action::Challenge => ActionResponse::Challenge("pow"),
+        let then = Self { notify: channels.map(Arc::as_ref).collect(), ..Self::default() };
+        match &limit.then.action {
+            Action::Deny(None) => Self { deny: Some(DenyResponse::default()), ..then },
+            Action::Deny(Some(own)) => {
+                let status = own.status.map(|status| status.as_u16());
+                let redirect = own.redirect.as_ref().and_then(|target| target.to_str().ok());
+                Self { deny: Some(DenyResponse { status, redirect }), ..then }
+            }
+            Action::Delay(span) => Self { delay: Some(span_text(*span)), ..then },
+            Action::Tarpit(span) => Self { tarpit: Some(span_text(*span)), ..then },
+            Action::Ban(ladder) => {
+                Self { ban: Some(ladder.lengths().iter().copied().map(span_text).collect()), ..then }
+            }
+            Action::Challenge => Self { challenge: Some(ChallengeWord::Pow), ..then },
+        }
     }
 }
 

@@ -2,14 +2,18 @@
 
 use std::str::FromStr;
 
+use utoipa::ToSchema;
+
 /// The program that reads the export.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Eq, PartialEq, ToSchema)]
+#[schema(rename_all = "lowercase")]
 pub(super) enum Format {
     Plain,
     Nft,
     Ipset,
     Iptables,
     Pf,
+    #[schema(rename = "hosts.deny")]
     HostsDeny,
     Nginx,
     Haproxy,

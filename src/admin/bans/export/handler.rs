@@ -12,7 +12,20 @@ use super::text::text;
 use crate::admin::AdminState;
 use crate::admin::problem::Problem;
 
-/// The banned networks that this gateway knows in clear.
+/// Banned networks in the formats of firewalls and servers
+///
+/// Banned addresses, and banned keys that are the address of a client, where this gateway knows it in clear. `nft` is a table
+/// of its own with rules that drop packets. Each entry times out when its ban ends. `iptables` is a chain of its own for
+/// `iptables-restore --noflush` and `ip6tables-restore --noflush`. Loading either again replaces what was loaded before.
+#[utoipa::path(
+    get,
+    path = "/api/v1/bans/export",
+    params(("format" = inline(Option<Format>), Query, description = "Left out: `plain`.")),
+    responses(
+        (status = 200, description = "Text in that format.", body = String, content_type = "text/plain"),
+        (status = 400, description = "There is no such format. The detail lists the formats."),
+    )
+)]
 pub(in crate::admin) async fn export(
     State(state): State<Arc<AdminState>>,
     RawQuery(query): RawQuery,

@@ -2,9 +2,7 @@
 
 mod firewall;
 mod format;
-mod handler;
+pub(super) mod handler;
 mod networks;
 mod ranges;
 mod text;
-
-pub(in crate::admin) use self::handler::export;

@@ -1,0 +1,57 @@
+//! The description that a gateway gives of its admin API.
+
+use serde_json::Value;
+
+use super::Gateway;
+use super::Request;
+use super::Response;
+use super::json_schema::mistakes;
+
+/// The document at `/openapi.json`.
+#[derive(Clone, Debug)]
+pub struct ApiDescription(Value);
+
+impl ApiDescription {
+    /// Of a gateway without a token.
+    #[track_caller]
+    pub fn of(gateway: &Gateway) -> Self {
+        let response = Request::new(gateway.admin(), "GET", "/openapi.json").host(&gateway.admin().to_string()).send();
+        assert_eq!(response.status, 200, "{}", response.text());
+        Self(response.json())
+    }
+
+    /// Every operation: its method, its path, and whether it needs no token.
+    pub fn operations(&self) -> Vec<(String, String, bool)> {
+        let paths = self.0["paths"].as_object().expect("paths");
+        let operations = paths.iter().flat_map(|(path, operations)| {
+            operations.as_object().expect("operations").iter().map(|(method, operation)| {
+                let is_public = operation["security"].as_array().is_some_and(Vec::is_empty);
+                (method.to_uppercase(), path.clone(), is_public)
+            })
+        });
+        operations.collect()
+    }
+
+    /// Fails if the response is not as this operation describes it: its status, its media type, and each field.
+    #[track_caller]
+    pub fn check(&self, method: &str, path: &str, response: &Response) {
+        let operation = &self.0["paths"][path][method.to_lowercase()];
+        assert!(operation.is_object(), "{method} {path} is not described");
+        let mut described = &operation["responses"][response.status.to_string()];
+        if let Some(reference) = described["$ref"].as_str() {
+            described = self.0.pointer(reference.trim_start_matches('#')).expect("a reference has a target");
+        }
+        assert!(described.is_object(), "{method} {path} answers {}: {}", response.status, response.text());
+        let Some(content) = described["content"].as_object() else {
+            assert!(response.body.is_empty(), "{method} {path} answers {}: {}", response.status, response.text());
+            return;
+        };
+        let media_type = response.header("content-type").unwrap_or_default();
+        let media_type = media_type.split(';').next().expect("a first part");
+        let Some(media) = content.get(media_type) else { panic!("{method} {path} answers `{media_type}`") };
+        if media_type.ends_with("json") {
+            let found = mistakes(&self.0, &media["schema"], &response.json());
+            assert!(found.is_empty(), "{method} {path}: {found:#?}");
+        }
+    }
+}
