@@ -39,7 +39,7 @@
 //!
 //! | layer | modules | what they know |
 //! | --- | --- | --- |
-//! | words | [`units`] [`spelling`] [`glob`] [`clock`] [`pending_reservations`] [`timer`] [`base64`] [`digits`] [`files`] [`coalesce`] [`pool`] [`head`] [`http1`] [`http2`] [`http_client`] [`tls`] | nothing of the crate but each other |
+//! | words | [`units`] [`spelling`] [`glob`] [`clock`] [`pending_reservations`] [`timer`] [`base64`] [`byte_count`] [`digits`] [`files`] [`coalesce`] [`pool`] [`head`] [`http1`] [`http2`] [`http_client`] [`tls`] | nothing of the crate but each other |
 //! | facts | [`signing`] [`client`] [`request`] | who asks, and what for |
 //! | rules | [`list`] [`key`] [`challenge`] [`outcome`] [`limit`] [`route`] | one kind of rule each |
 //! | decision | [`decision`] | the rules together |
@@ -124,6 +124,7 @@
 //! and a page or a problem document; `record/access_log/write.rs` writes the line. The application has seen nothing.
 
 pub mod base64;
+pub mod byte_count;
 pub mod clock;
 pub mod coalesce;
 #[cfg(any(test, feature = "fuzzing"))]

@@ -3,7 +3,6 @@
 use super::KnownName;
 use super::Name;
 use super::Span;
-use super::span::position;
 
 /// Where a field stands in the text of its head, and what is known of its name.
 #[derive(Clone, Copy, Debug)]
@@ -13,7 +12,7 @@ pub(super) struct Entry {
     pub(super) value: Span,
     pub(super) name_length: u16,
     /// [`KnownName::to_byte`].
-    known: u8,
+    pub(super) known: u8,
     /// The line is the name, `: `, the value and CR LF, with nothing else.
     pub(super) is_plain: bool,
     /// It is no longer a field of the head.
@@ -28,19 +27,6 @@ pub struct Field<'h> {
 }
 
 impl Entry {
-    /// The line begins with the name at `start`, and ends before `end`. Returns `None` for a name that is too long.
-    pub(super) fn new(name: &[u8], start: usize, value: Span, end: usize) -> Option<Self> {
-        let name_end = position(start + name.len());
-        Some(Self {
-            line: Span::new(start, end),
-            value,
-            name_length: u16::try_from(name.len()).ok()?,
-            known: KnownName::to_byte(KnownName::of(name)),
-            is_plain: value.start == name_end + 2 && position(end) == value.end + 2,
-            is_removed: false,
-        })
-    }
-
     pub(super) fn known(&self) -> Option<KnownName> {
         KnownName::from_byte(self.known)
     }

@@ -50,18 +50,36 @@ impl Fields {
         end: usize,
         value_of: impl FnOnce(&[u8]) -> Range<usize>,
     ) -> Result<(), InvalidField> {
-        let text = &mut self.memory.text;
-        let colon = octets::lower_to_colon(text, start, content_end).ok_or(InvalidField)?;
-        let value = value_of(&text[colon + 1..content_end]);
-        let value = Span::new(colon + 1 + value.start, colon + 1 + value.end);
-        let name = &text[start..colon];
-        let mut entry = Entry::new(name, start, value, end).ok_or(InvalidField)?;
-        // A tab or a blank in their place takes as much room.
-        entry.is_plain &= text[colon..].starts_with(b": ") && text[..end].ends_with(b"\r\n");
-        if entry.known().is_none() && !octets::is_lower_token(name) {
+        let line = &mut self.memory.text[start..end];
+        let colon = octets::position_of_colon(&line[..content_end - start]).ok_or(InvalidField)?;
+        let (name, rest) = line.split_at_mut(colon);
+        let known = KnownName::in_any_case(name);
+        if known.is_none() && !octets::lower_token(name) {
             return Err(InvalidField);
         }
-        self.push(entry);
+        let name_length = u16::try_from(colon).map_err(|_| InvalidField)?;
+        let (value, is_plain) = match rest {
+            // As nearly everybody writes it.
+            [b':', b' ', first, .., last, b'\r', b'\n'] if *first > b' ' && *last > b' ' && content_end + 2 == end => {
+                (Span::new(start + colon + 2, content_end), true)
+            }
+            _ => {
+                let value = value_of(&rest[1..content_end - start - colon]);
+                let is_plain = value.start == 1
+                    && rest.starts_with(b": ")
+                    && rest.ends_with(b"\r\n")
+                    && rest.len() == 1 + value.end + 2;
+                (Span::new(start + colon + 1 + value.start, start + colon + 1 + value.end), is_plain)
+            }
+        };
+        self.push(Entry {
+            line: Span::new(start, end),
+            value,
+            name_length,
+            known: KnownName::to_byte(known),
+            is_plain,
+            is_removed: false,
+        });
         Ok(())
     }
 
@@ -164,9 +182,10 @@ impl Fields {
         debug_assert!(octets::is_value(&text[value..]), "a field has a control character");
         let value = Span::new(value, text.len());
         text.extend_from_slice(b"\r\n");
-        if let Some(entry) = Entry::new(name, start, value, text.len()) {
-            self.push(entry);
-        }
+        let Ok(name_length) = u16::try_from(name.len()) else { return };
+        let line = Span::new(start, text.len());
+        let known = KnownName::to_byte(KnownName::of(name));
+        self.push(Entry { line, value, name_length, known, is_plain: true, is_removed: false });
     }
 
     /// Adds a field in place of all others with its name.

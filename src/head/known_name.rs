@@ -3,6 +3,8 @@
 
 use std::fmt;
 
+use super::octets;
+
 /// A name with a number, so that it is compared in one step. Names are in lower case.
 #[derive(Clone, Copy, Eq, Hash, PartialEq)]
 pub struct KnownName(u8);
@@ -145,6 +147,13 @@ impl KnownName {
         (text.as_bytes() == name).then_some(Self(slot))
     }
 
+    /// The known name with this text in any case, which is put into lower case.
+    pub(super) fn in_any_case(name: &mut [u8]) -> Option<Self> {
+        let slot = SLOTS[slot(name)];
+        let text = TEXTS.get(usize::from(slot))?;
+        octets::lower_if_is(name, text.as_bytes()).then_some(Self(slot))
+    }
+
     /// Every known name, by number.
     pub fn all() -> impl Iterator<Item = Self> {
         (0..).take(Self::COUNT).map(Self)
@@ -187,7 +196,8 @@ impl fmt::Debug for KnownName {
     }
 }
 
-/// The position in [`SLOTS`] of a name, from its length and four of its bytes: a perfect hash, so that one comparison tells.
+/// The position in [`SLOTS`] of a name in any case, from its length and four of its bytes: a perfect hash, so that one
+/// comparison tells.
 #[expect(clippy::cast_possible_truncation, reason = "a longer name is no known one, whatever its slot")]
 const fn slot(name: &[u8]) -> usize {
     let length = name.len();
@@ -195,7 +205,7 @@ const fn slot(name: &[u8]) -> usize {
         return 0;
     }
     let near_end = length.saturating_sub(4);
-    let bytes = u32::from_be_bytes([name[0], name[length / 2], name[near_end], name[length - 1]]);
+    let bytes = u32::from_be_bytes([name[0], name[length / 2], name[near_end], name[length - 1]]) | CASE_BITS;
     let mixed = bytes.wrapping_add((length as u32).wrapping_mul(LENGTHS)).wrapping_mul(FACTOR);
     (mixed >> (u32::BITS - SLOT_BITS)) as usize
 }
@@ -204,6 +214,9 @@ const fn slot(name: &[u8]) -> usize {
 const FACTOR: u32 = 0x9b5a_9eff;
 const LENGTHS: u32 = 0xf2e7_0507;
 const SLOT_BITS: u32 = 9;
+
+/// Set in the bytes of every known name: a name in another case has the same slot.
+const CASE_BITS: u32 = u32::from_be_bytes([b'a' ^ b'A'; 4]);
 
 /// By [`slot`]: the number of the name.
 #[expect(clippy::cast_possible_truncation, reason = "there are at most 128")]

@@ -111,18 +111,32 @@ fn change() -> impl Strategy<Value = Change> {
 
 proptest! {
     #[test]
-    fn a_name_is_put_into_lower_case_and_nothing_behind_its_colon(
-        before in "[A-Za-z@\\[`{~\u{0}\u{e9}]{0,20}",
-        behind in "[A-Z:]{0,20}",
+    fn the_first_colon_is_found(text in "[A-Za-z:@\\[`{~\u{0}\u{e9}]{0,30}") {
+        prop_assert_eq!(octets::position_of_colon(text.as_bytes()), text.find(':'));
+    }
+
+    #[test]
+    fn a_known_name_is_found_in_any_case_and_in_no_other_spelling(
+        known in 0..KnownName::COUNT,
+        upper in any::<u64>(),
+        place in 0..40_usize,
+        other in any::<u8>(),
     ) {
-        for text in [format!("{before}:{behind}"), before.clone()] {
-            let mut lowered = text.clone().into_bytes();
-            let found = octets::lower_to_colon(&mut lowered, 0, text.len());
-            prop_assert_eq!(found, text.find(':'));
-            if let Some(colon) = found {
-                prop_assert_eq!(lowered[..colon].to_vec(), text[..colon].to_ascii_lowercase().into_bytes());
-                prop_assert_eq!(&lowered[colon..], &text.as_bytes()[colon..]);
-            }
+        let known = KnownName::all().nth(known).unwrap();
+        let lower = known.as_str().as_bytes();
+        let mut name: Vec<u8> = lower.to_vec();
+        for (_, byte) in name.iter_mut().enumerate().filter(|(place, _)| upper >> (place % 64) & 1 == 1) {
+            *byte = byte.to_ascii_uppercase();
+        }
+        let mut lowered = name.clone();
+        prop_assert_eq!(KnownName::in_any_case(&mut lowered), Some(known));
+        prop_assert_eq!(&lowered, lower);
+        if let Some(byte) = name.get_mut(place) {
+            *byte = other;
+            let expected = KnownName::of(&name.to_ascii_lowercase());
+            let mut lowered = name.clone();
+            prop_assert_eq!(KnownName::in_any_case(&mut lowered), expected);
+            prop_assert!(expected.is_some() || lowered == name, "a name that is not known stays as it is");
         }
     }
 

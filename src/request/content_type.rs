@@ -33,6 +33,12 @@ impl ContentType {
     pub(crate) fn read(fields: &Fields) -> Self {
         let mut content_type = Self { is_known: true, is_plain: true, ..Self::default() };
         for (count, line) in fields.get_all(KnownName::CONTENT_TYPE).enumerate() {
+            // As most clients write it.
+            if line == b"application/x-www-form-urlencoded" {
+                content_type.is_plain &= count == 0;
+                content_type.kinds.urlencoded = true;
+                continue;
+            }
             let line = String::from_utf8_lossy(line);
             let lower = line.to_ascii_lowercase();
             content_type.is_plain &= count == 0;

@@ -1,7 +1,5 @@
 //! Parses the head of a client's request, strictly, and the framing of its body.
 
-use std::ops::Range;
-
 use http::Method;
 use http::StatusCode;
 use http::Version;
@@ -14,7 +12,11 @@ use crate::head::RequestHead;
 use crate::head::Span;
 use crate::head::Target;
 use crate::http1::grammar::BodyLength;
+use crate::http1::grammar::InvalidLines;
+use crate::http1::grammar::LINE_END;
+use crate::http1::grammar::line_end;
 use crate::http1::grammar::list_has;
+use crate::http1::grammar::note_lines;
 
 /// The limits of a head.
 #[derive(Clone, Copy, Debug)]
@@ -55,33 +57,21 @@ pub struct RequestOptions {
 /// but CR LF.
 pub fn parse(read: &[u8], limits: HeadLimits) -> Result<Option<ParsedRequest>, StatusCode> {
     let mut fields = Fields::on(read);
-    let (mut at, mut lines) = (0, 2);
+    let (mut at, mut empty_lines) = (0, 0);
     while read[at..].starts_with(LINE_END) {
         at += LINE_END.len();
-        lines += 1;
+        empty_lines += 1;
     }
-    let Some(end) = line_end(read, at)? else { return check_method(&read[at..]).map(|()| None) };
+    let Some(end) = line_end(read, at).map_err(status_of)? else { return check_method(&read[at..]).map(|()| None) };
     let (method, target, version) = request_line(&read[at..end], at)?;
     at = end + LINE_END.len();
-    loop {
-        let Some(end) = line_end(read, at)? else { return Ok(None) };
-        let next = end + LINE_END.len();
-        if end == at {
-            at = next;
-            break;
-        }
-        if fields.len() == limits.fields {
-            return Err(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE);
-        }
-        fields.note(at, end, next, without_blanks).map_err(|_| StatusCode::BAD_REQUEST)?;
-        lines += 1;
-        at = next;
-    }
+    let Some(at) = note_lines(&mut fields, read, at, limits.fields).map_err(status_of)? else { return Ok(None) };
     if at > limits.bytes {
         return Err(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE);
     }
     fields.truncate_text(at);
-    if !fields.is_lines(at, lines) {
+    // The request line and the last one are no fields.
+    if !fields.is_lines(at, empty_lines + fields.len() + 2) {
         return Err(StatusCode::BAD_REQUEST);
     }
     let target = Target::parse(&mut fields, target).map_err(|invalid| match invalid {
@@ -93,13 +83,10 @@ pub fn parse(read: &[u8], limits: HeadLimits) -> Result<Option<ParsedRequest>, S
     Ok(Some(ParsedRequest { head, framing, length: at }))
 }
 
-/// Where the line that begins at `at` ends, before its CR LF. `None`: the line is not complete.
-fn line_end(read: &[u8], at: usize) -> Result<Option<usize>, StatusCode> {
-    let Some(length) = memchr(b'\r', &read[at..]) else { return Ok(None) };
-    match read.get(at + length + 1) {
-        Some(b'\n') => Ok(Some(at + length)),
-        Some(_) => Err(StatusCode::BAD_REQUEST),
-        None => Ok(None),
+fn status_of(invalid: InvalidLines) -> StatusCode {
+    match invalid {
+        InvalidLines::Malformed => StatusCode::BAD_REQUEST,
+        InvalidLines::TooMany => StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
     }
 }
 
@@ -123,22 +110,6 @@ fn request_line(line: &[u8], start: usize) -> Result<(Method, Span, Version), St
     }
     Ok((method, Span::new(start + space + 1, start + line.len()), version))
 }
-
-/// The value in what stands behind a colon.
-fn without_blanks(value: &[u8]) -> Range<usize> {
-    // As nearly everybody writes it.
-    if let [b' ', first, .., last] = value
-        && *first > b' '
-        && *last > b' '
-    {
-        return 1..value.len();
-    }
-    let is_blank = |byte: &&u8| matches!(byte, b' ' | b'\t');
-    let before = value.iter().take_while(is_blank).count();
-    before..value.len() - value[before..].iter().rev().take_while(is_blank).count()
-}
-
-const LINE_END: &[u8] = b"\r\n";
 
 impl RequestFraming {
     /// Reads the framing. Afterwards there is at most one `Content-Length`, and none beside chunks.

@@ -4,12 +4,24 @@ use http::Method;
 
 use super::ParsedResponse;
 use super::could_begin;
+use super::lines::HeadLines;
 use super::parse;
+use super::strict;
+use super::tolerant;
 use crate::corpus;
 use crate::head::ResponseHead;
 
-/// A head is read once it is whole and never before, and does not depend on what follows it.
+/// A head is read once it is whole and never before, and does not depend on what follows it. What is read strictly is read
+/// the same tolerantly.
 pub fn check(bytes: &[u8]) {
+    if let Some(lines) = strict::read(bytes, MOST_FIELDS) {
+        let whole = |lines: &HeadLines| {
+            let HeadLines { status, version, reason, fields, length } = lines;
+            format!("{status} {version:?} {reason:?} {:?} {length}", fields.iter().collect::<Vec<_>>())
+        };
+        let tolerant = tolerant::read(bytes, MOST_FIELDS).expect("a strict reader accepts it").expect("it is whole");
+        assert_eq!(whole(&lines), whole(&tolerant));
+    }
     for method in [Method::GET, Method::HEAD, Method::CONNECT] {
         let parse_head = |bytes: &[u8]| parse(bytes, &method, MOST_FIELDS);
         let Ok(Some(ParsedResponse { head, length, .. })) = parse_head(bytes) else { continue };

@@ -1,22 +1,12 @@
-//! Reads the head of an application's response. Some malformed heads of old applications are tolerated.
-
-use std::mem::MaybeUninit;
-use std::ops::Range;
+//! The head of a response, and what it says of its body.
 
 use http::Method;
-use http::StatusCode;
-use http::Version;
-use httparse::ParserConfig;
-use httparse::Status;
-use memchr::memchr;
 
-use crate::head::Fields;
-use crate::head::KnownName;
+use super::framing::framing_of;
+use super::strict;
+use super::tolerant;
 use crate::head::ResponseHead;
-use crate::head::Span;
 use crate::http1::grammar::BodyLength;
-use crate::http1::grammar::elements;
-use crate::http1::grammar::list_has;
 
 /// The head of a response, and what it says of the body and the connection.
 #[derive(Debug)]
@@ -58,160 +48,22 @@ pub fn could_begin(read: &[u8]) -> bool {
 /// Parses the head of the response to a request with this method from the front of `received`. `None`: the head is not
 /// complete.
 pub fn parse(received: &[u8], method: &Method, most_fields: usize) -> Result<Option<ParsedResponse>, InvalidResponse> {
-    let mut few = [const { MaybeUninit::uninit() }; USUAL_FIELDS];
-    match parse_into(&mut few[..most_fields.min(USUAL_FIELDS)], received, method) {
-        Err(InvalidResponse::TooManyFields) if most_fields > USUAL_FIELDS => {
-            let mut many = vec![MaybeUninit::uninit(); most_fields];
-            parse_into(&mut many, received, method)
-        }
-        parsed => parsed,
-    }
-}
-
-fn parse_into<'c>(
-    slots: &mut [MaybeUninit<httparse::Header<'c>>],
-    received: &'c [u8],
-    method: &Method,
-) -> Result<Option<ParsedResponse>, InvalidResponse> {
-    let mut parsed = httparse::Response::new(&mut []);
-    let config = ParserConfig::default();
-    let length = match config.parse_response_with_uninit_headers(&mut parsed, received, slots) {
-        Ok(Status::Complete(length)) => length,
-        Ok(Status::Partial) => return Ok(None),
-        Err(httparse::Error::TooManyHeaders) => return Err(InvalidResponse::TooManyFields),
-        Err(httparse::Error::Status | httparse::Error::Version) => return Err(InvalidResponse::StatusLine),
-        Err(_) => return Err(InvalidResponse::Head),
+    let lines = match strict::read(received, most_fields) {
+        Some(lines) => Some(lines),
+        None => tolerant::read(received, most_fields)?,
     };
-    let status = parsed.code.and_then(|code| StatusCode::from_u16(code).ok()).ok_or(InvalidResponse::StatusLine)?;
-    let version = if parsed.version == Some(0) { Version::HTTP_10 } else { Version::HTTP_11 };
-    let mut fields = Fields::on(&received[..length]);
-    for field in parsed.headers.iter() {
-        let (name, value) = (place(field.name.as_bytes(), received), place(field.value, received));
-        let end = match received[value.end..] {
-            // As nearly all applications write it.
-            [b'\r', b'\n', ..] => value.end + 2,
-            _ => value.end + memchr(b'\n', &received[value.end..]).ok_or(InvalidResponse::Head)? + 1,
-        };
-        let length = field.value.len();
-        fields
-            .note(name.start, value.end, end, |line| line.len() - length..line.len())
-            .map_err(|_| InvalidResponse::Head)?;
-    }
-    let framing = Framing::of(&fields)?;
-    let body = framing.body(status, version, method)?;
-    let may_send_body_anyway = status == StatusCode::NO_CONTENT && framing.announces_body();
-    let keeps_alive = body != BodyLength::UntilClose && !may_send_body_anyway && framing.keeps_alive(version);
-    let own_words = parsed.reason.filter(|reason| Some(*reason) != status.canonical_reason());
-    let reason = own_words.filter(|reason| is_reason(reason.as_bytes())).map(|reason| {
-        let Range { start, end } = place(reason.as_bytes(), received);
-        Span::new(start, end)
-    });
-    let head = ResponseHead::new(status, fields).with_reason(reason);
-    Ok(Some(ParsedResponse { head, body, keeps_alive, length }))
+    let Some(lines) = lines else { return Ok(None) };
+    let (body, keeps_alive) = framing_of(&lines, method)?;
+    let head = ResponseHead::new(lines.status, lines.fields).with_reason(lines.reason);
+    Ok(Some(ParsedResponse { head, body, keeps_alive, length: lines.length }))
 }
-
-/// Where a part of `whole` stands in it.
-fn place(part: &[u8], whole: &[u8]) -> Range<usize> {
-    let start = (part.as_ptr() as usize).saturating_sub(whole.as_ptr() as usize);
-    start..start + part.len()
-}
-
-/// Whether a reason phrase may have these bytes (RFC 9112, section 4).
-fn is_reason(phrase: &[u8]) -> bool {
-    phrase.iter().all(|byte| matches!(byte, b'\t' | b' '..=b'~' | 0x80..))
-}
-
-/// What the fields of a response say of its framing.
-#[derive(Default)]
-struct Framing {
-    coding: TransferCoding,
-    length: Option<u64>,
-    closes: bool,
-    asks_keep_alive: bool,
-}
-
-/// The transfer codings of all `Transfer-Encoding` lines, without `identity`.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-enum TransferCoding {
-    #[default]
-    None,
-    Chunked,
-    /// The client would get the body still coded, because `Transfer-Encoding` is not forwarded.
-    Unsupported,
-}
-
-impl Framing {
-    fn of(fields: &Fields) -> Result<Self, InvalidResponse> {
-        let says = |option| fields.get_all(KnownName::CONNECTION).any(|value| list_has(value, option));
-        let mut framing = Self { closes: says(b"close"), asks_keep_alive: says(b"keep-alive"), ..Self::default() };
-        for value in fields.get_all(KnownName::CONTENT_LENGTH) {
-            framing.note_length(value)?;
-        }
-        let codings = fields.get_all(KnownName::TRANSFER_ENCODING).flat_map(elements);
-        codings.for_each(|coding| framing.coding.add(coding));
-        Ok(framing)
-    }
-
-    /// All values must be the same number.
-    fn note_length(&mut self, value: &[u8]) -> Result<(), InvalidResponse> {
-        for element in elements(value) {
-            let digits = str::from_utf8(element).ok().filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()));
-            let length: u64 = digits.and_then(|digits| digits.parse().ok()).ok_or(InvalidResponse::BodyLength)?;
-            if self.length.replace(length).is_some_and(|before| before != length) {
-                return Err(InvalidResponse::BodyLength);
-            }
-        }
-        Ok(())
-    }
-
-    /// The length of the body of a response to `method` (RFC 9112, section 6.3).
-    fn body(&self, status: StatusCode, version: Version, method: &Method) -> Result<BodyLength, InvalidResponse> {
-        let is_empty = *method == Method::HEAD
-            || status.is_informational()
-            || matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
-        match (self.coding, self.length) {
-            (TransferCoding::Unsupported, _) => Err(InvalidResponse::Coding),
-            (TransferCoding::Chunked, _) if version == Version::HTTP_10 => Err(InvalidResponse::Coding),
-            _ if is_empty => Ok(BodyLength::Known(0)),
-            (TransferCoding::Chunked, _) => Ok(BodyLength::Chunked),
-            (TransferCoding::None, None) => Ok(BodyLength::UntilClose),
-            (TransferCoding::None, Some(length)) => Ok(BodyLength::Known(length)),
-        }
-    }
-
-    /// Whether the head announces a body. A server that does so where none is allowed is likely to send it.
-    fn announces_body(&self) -> bool {
-        self.coding != TransferCoding::None || self.length.is_some_and(|length| length > 0)
-    }
-
-    fn keeps_alive(&self, version: Version) -> bool {
-        !self.closes && (version != Version::HTTP_10 || self.asks_keep_alive)
-    }
-}
-
-impl TransferCoding {
-    /// Adds the next coding of the list.
-    fn add(&mut self, coding: &[u8]) {
-        let is = |name: &[u8]| coding.eq_ignore_ascii_case(name);
-        *self = match self {
-            _ if is(b"") || is(b"identity") => *self,
-            Self::None if is(b"chunked") => Self::Chunked,
-            _ => Self::Unsupported,
-        };
-    }
-}
-
-/// Most responses have fewer fields.
-const USUAL_FIELDS: usize = 100;
-
-#[cfg(any(test, feature = "fuzzing"))]
-pub(crate) mod fuzz;
 
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::head::KnownName;
 
     fn parse_response(method: &Method, head: &str) -> Result<ParsedResponse, InvalidResponse> {
         parse(head.as_bytes(), method, 200).map(|parsed| parsed.expect("a whole head"))
