@@ -22,6 +22,7 @@ use crate::key::KeyHash;
 use crate::limit::Action;
 use crate::limit::Detail;
 use crate::limit::LimitId;
+use crate::pool::Pooled;
 
 /// What the rulings of all limits come to.
 #[derive(Default)]
@@ -39,11 +40,11 @@ struct Rulings<'p, 'v> {
 
 impl<'p> Plan<'p, '_> {
     /// `verdicts` answer the batch of the plan, in its order.
-    pub fn conclude(&self, verdicts: &[Verdict]) -> Decision<'p> {
+    pub fn conclude(&self, verdicts: &[Verdict]) -> Decision {
         let policy = self.entry.policy;
         let route = self.route().map(|route| policy.routes.get(route));
         if let Some(cause) = &self.denied_for {
-            return Decision::Deny(Box::new(Denial::bare(self.route(), cause.clone(), &policy.deny_response)));
+            return Decision::Deny(Pooled::new(Denial::bare(self.route(), cause.clone())));
         }
         let rulings = self.rulings(verdicts);
         let slots = self.slots(verdicts, &rulings);
@@ -58,16 +59,12 @@ impl<'p> Plan<'p, '_> {
                 report: rulings.report,
             });
         };
-        Decision::Deny(Box::new(Denial {
+        Decision::Deny(Pooled::new(Denial {
             route: self.route(),
             cause: DenialCause::Limited { limits: rulings.denying, retry_after: rulings.retry_after },
             limit: Some(decisive.id),
             key: decisive.key,
             wait: decisive.wait().and_then(RetryWait::span),
-            response: match &decisive.limit.then.action {
-                Action::Deny(Some(own)) => own,
-                _ => route.and_then(|route| route.deny_response.as_deref()).unwrap_or(&policy.deny_response),
-            },
             penalty: decisive.penalty(),
             new_bans: self.new_bans(verdicts),
             is_suspect: false,

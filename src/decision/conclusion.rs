@@ -9,15 +9,16 @@ use super::LimitReports;
 use super::PendingOutcome;
 use crate::key::KeyHash;
 use crate::limit::LimitId;
+use crate::pool::Pooled;
 use crate::route::RouteId;
 use crate::route::UpstreamId;
 
 /// The decision on a request.
-#[derive(Clone, Debug)]
-pub enum Decision<'a> {
+#[derive(Debug)]
+pub enum Decision {
     Pass(Pass),
-    /// In a box, so that the value for most requests, which pass, stays small.
-    Deny(Box<Denial<'a>>),
+    /// On the heap, so that the value for most requests, which pass, stays small.
+    Deny(Pooled<Denial>),
 }
 
 /// A request that is forwarded.

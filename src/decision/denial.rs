@@ -10,6 +10,7 @@ use super::LimitReports;
 use super::PendingOutcome;
 use super::Policy;
 use crate::key::KeyHash;
+use crate::limit::Action;
 use crate::limit::DenyResponse;
 use crate::limit::Detail;
 use crate::limit::LimitId;
@@ -17,7 +18,7 @@ use crate::route::RouteId;
 
 /// A request that the gateway answers itself.
 #[derive(Clone, Debug)]
-pub struct Denial<'a> {
+pub struct Denial {
     pub route: Option<RouteId>,
     pub cause: DenialCause,
     /// The limit that decided: the severest of those that deny, then the one with the longest wait, then the first one.
@@ -27,9 +28,6 @@ pub struct Denial<'a> {
     pub key: Option<KeyHash>,
     /// How long until this limit lets the request pass. `None`: no wait helps. Zero for a ban that begins.
     pub wait: Option<Duration>,
-    /// How the answer looks: the response of the limit that decided, else that of the route, else the general one. They
-    /// are not merged: what the chosen one leaves open is as built in.
-    pub response: &'a DenyResponse,
     /// What the limit that decided does besides denying.
     pub penalty: Penalty,
     /// The bans that begin with this denial.
@@ -81,26 +79,36 @@ pub enum DenialCause {
     Limited { limits: SmallVec<[LimitId; 2]>, retry_after: Option<Duration> },
 }
 
-impl<'p> Denial<'p> {
+impl Denial {
     /// Denied by the limit that would have delayed the request for `span`; after that the client may retry.
     /// Reservations and reports of the request stay with the caller.
-    pub fn instead_of_delay(policy: &'p Policy, route: Option<RouteId>, limit: LimitId, span: Duration) -> Self {
-        let of_route = route.and_then(|route| policy.routes.get(route).deny_response.as_deref());
+    pub fn instead_of_delay(policy: &Policy, route: Option<RouteId>, limit: LimitId, span: Duration) -> Self {
         let retry_after = (policy.limit(limit).headers != Detail::None).then_some(span);
         let cause = DenialCause::Limited { limits: smallvec![limit], retry_after };
-        let response = of_route.unwrap_or(&policy.deny_response);
-        Self { limit: Some(limit), wait: Some(span), ..Self::bare(route, cause, response) }
+        Self { limit: Some(limit), wait: Some(span), ..Self::bare(route, cause) }
+    }
+
+    /// How the answer looks: the response of the limit that decided, else that of the route, else the general one. They
+    /// are not merged: what the chosen one leaves open is as built in.
+    pub fn response<'p>(&self, policy: &'p Policy) -> &'p DenyResponse {
+        if !matches!(self.cause, DenialCause::Limited { .. }) {
+            return &policy.deny_response;
+        }
+        if let Some(Action::Deny(Some(own))) = self.limit.map(|limit| &policy.limit(limit).then.action) {
+            return own;
+        }
+        let of_route = self.route.and_then(|route| policy.routes.get(route).deny_response.as_deref());
+        of_route.unwrap_or(&policy.deny_response)
     }
 
     /// A denial with a cause and nothing else.
-    pub(super) fn bare(route: Option<RouteId>, cause: DenialCause, response: &'p DenyResponse) -> Self {
+    pub(super) fn bare(route: Option<RouteId>, cause: DenialCause) -> Self {
         Self {
             route,
             cause,
             limit: None,
             key: None,
             wait: None,
-            response,
             penalty: Penalty::None,
             new_bans: SmallVec::new(),
             is_suspect: false,

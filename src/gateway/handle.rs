@@ -98,11 +98,11 @@ fn admit(
 }
 
 /// Applies the rules. The store decides all limits of a request in one call.
-async fn decide<'l>(
+async fn decide(
     admitted: &mut Admitted,
-    live: &'l Arc<Snapshot>,
+    live: &Arc<Snapshot>,
     connection: &Connection,
-) -> Result<FinalDecision<'l>, DecideError> {
+) -> Result<FinalDecision, DecideError> {
     let Admitted { exchange, body, proofs, .. } = admitted;
     let (worker, facts) = (&exchange.worker, &exchange.facts);
     let store = &worker.store;
@@ -161,7 +161,7 @@ async fn act(
     admitted: Admitted,
     live: &Arc<Snapshot>,
     connection: Arc<Connection>,
-    decided: Result<FinalDecision<'_>, DecideError>,
+    decided: Result<FinalDecision, DecideError>,
 ) -> Response<ResponseBody> {
     let Admitted { mut exchange, body, upgrade, .. } = admitted;
     let action = match decided {

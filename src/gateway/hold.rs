@@ -22,7 +22,7 @@ pub(super) async fn tarpit(
     live: &Arc<Snapshot>,
     connection: Arc<Connection>,
     body: RequestBody,
-    denial: Box<Denial<'_>>,
+    denial: Pooled<Denial>,
     span: Duration,
 ) -> Response<ResponseBody> {
     exchange.facts.head.fields.shrink();

@@ -46,6 +46,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
             "spelling",
             "clock",
             "head",
+            "pool",
             "pending_reservations",
             "signing",
             "client",

@@ -335,17 +335,17 @@ impl World {
                     decided_by: denial.limit.map(name),
                     route: denial.route.map(|id| self.policy.routes.get(id).name.to_string()),
                     upstream: None,
-                    status: denial.response.status,
-                    reports: denial.report.limits.into_vec(),
+                    status: denial.response(&self.policy).status,
+                    reports: denial.report.limits.to_vec(),
                     closest: denial.report.closest,
-                    slots: denial.slots.into_vec(),
+                    slots: denial.slots.to_vec(),
                     charges,
                     charged: keys,
                     delay: None,
                     penalty: denial.penalty,
                     new_bans: denial.new_bans.iter().map(|trip| trip.key).collect(),
-                    pending: denial.pending,
-                    cause: Some(denial.cause),
+                    pending: denial.pending.clone(),
+                    cause: Some(denial.cause.clone()),
                 }
             }
         }

@@ -14,7 +14,7 @@ use crate::store::AnyStore;
 
 /// `None` when no limit denied the request, or when nothing reads it.
 pub(in crate::gateway) fn of_denial(
-    denial: &Denial<'_>,
+    denial: &Denial,
     live: &Snapshot,
     plan: &Plan<'_, '_>,
     store: &AnyStore,

@@ -21,6 +21,7 @@ use crate::limit::Action;
 use crate::limit::Detail;
 use crate::limit::Ladder;
 use crate::limit::LimitId;
+use crate::pool::Pooled;
 use crate::store::AnyStore;
 use crate::store::Store;
 use crate::store::bans::BanId;
@@ -40,7 +41,7 @@ pub(in crate::gateway) async fn apply<'p, 'h>(mut plan: Plan<'p, 'h>, store: &An
 }
 
 /// The ban behind a denial, if there is one. `address` is the ban of the client's address.
-pub(in crate::gateway) fn ban_of(denial: &Denial<'_>, address: Option<BanId>) -> Option<BanId> {
+pub(in crate::gateway) fn ban_of(denial: &Denial, address: Option<BanId>) -> Option<BanId> {
     match (&denial.cause, denial.penalty) {
         (DenialCause::Banned, _) => address,
         (_, Penalty::Ban) => denial.key.map(BanId::of_key),
@@ -49,12 +50,12 @@ pub(in crate::gateway) fn ban_of(denial: &Denial<'_>, address: Option<BanId>) ->
 }
 
 /// Begins the bans of a denial, and writes into the denial how long they last. The denial is final then.
-pub(in crate::gateway) async fn begin<'p>(
-    mut denial: Box<Denial<'p>>,
+pub(in crate::gateway) async fn begin(
+    mut denial: Pooled<Denial>,
     live: &Arc<Snapshot>,
     plan: &Plan<'_, '_>,
     store: &Arc<AnyStore>,
-) -> Box<Denial<'p>> {
+) -> Pooled<Denial> {
     for ban in starting_bans(&denial, live, plan, &store.hashers()) {
         let (limit, key) = (ban.limit, ban.key);
         let is_decisive = denial.limit == Some(limit);
@@ -99,7 +100,7 @@ impl StartingBan<'_> {
 }
 
 fn starting_bans<'l>(
-    denial: &Denial<'_>,
+    denial: &Denial,
     live: &'l Snapshot,
     plan: &Plan<'_, '_>,
     hashers: &Hashers,

@@ -49,7 +49,7 @@ impl Proofs {
 
 /// If a challenge denied the request, and the request brings the proof for it, resets the limit for its key and marks
 /// the proof as used. Returns whether the request must be decided again.
-pub async fn redeem(worker: &WorkerState, live: &Snapshot, denial: &Denial<'_>, proofs: &Proofs) -> bool {
+pub async fn redeem(worker: &WorkerState, live: &Snapshot, denial: &Denial, proofs: &Proofs) -> bool {
     let (Penalty::Challenge(key), Some(limit)) = (denial.penalty, denial.limit) else { return false };
     let limit = live.policy.limit(limit);
     let now = worker.clock.now();

@@ -16,6 +16,7 @@ use crate::gateway::reservation::AwaitedOutcome;
 use crate::gateway::reservation::Reservation;
 use crate::gateway::snapshot::Snapshot;
 use crate::limit::LimitId;
+use crate::pool::Pooled;
 use crate::route::RouteId;
 use crate::route::UpstreamId;
 use crate::store::AnyStore;
@@ -24,20 +25,20 @@ use crate::store::bans::BanId;
 
 /// A decision, its record and its reservation.
 #[derive(Debug)]
-pub struct FinalDecision<'l> {
+pub struct FinalDecision {
     pub record: DecisionRecord,
     pub reservation: Reservation,
-    pub action: FinalAction<'l>,
+    pub action: FinalAction,
 }
 
 #[derive(Debug)]
-pub enum FinalAction<'l> {
+pub enum FinalAction {
     /// `delay`: the limit that holds the request before it is forwarded, and for how long.
     Forward {
         upstream: UpstreamId,
         delay: Option<(LimitId, Duration)>,
     },
-    Deny(Box<Denial<'l>>),
+    Deny(Pooled<Denial>),
 }
 
 /// Why a request could not be decided.
@@ -50,7 +51,7 @@ pub enum DecideError {
 }
 
 /// Moves what the store has reserved, and what the outcome will settle, out of a decision into a reservation.
-pub fn reserve(decision: &mut Decision<'_>, store: &Arc<AnyStore>, live: &Arc<Snapshot>) -> Reservation {
+pub fn reserve(decision: &mut Decision, store: &Arc<AnyStore>, live: &Arc<Snapshot>) -> Reservation {
     let (slots, pending) = match decision {
         Decision::Pass(pass) => (mem::take(&mut pass.slots), pass.pending.take()),
         // Limits in shadow mode charge denied requests as well.
@@ -59,7 +60,7 @@ pub fn reserve(decision: &mut Decision<'_>, store: &Arc<AnyStore>, live: &Arc<Sn
     Reservation::of(store, slots, pending.map(|pending| AwaitedOutcome { live: Arc::clone(live), pending }))
 }
 
-impl<'l> FinalDecision<'l> {
+impl FinalDecision {
     pub fn pass(
         mut pass: Pass,
         reservation: Reservation,
@@ -75,7 +76,7 @@ impl<'l> FinalDecision<'l> {
 
     /// Begins the bans of a denial. `banned`: the ban of the client's address, if it has one.
     pub async fn deny(
-        mut denial: Box<Denial<'l>>,
+        mut denial: Pooled<Denial>,
         reservation: Reservation,
         live: &Arc<Snapshot>,
         plan: &Plan<'_, '_>,

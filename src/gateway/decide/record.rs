@@ -68,7 +68,7 @@ impl DecisionRecord {
 
     /// `denial` is final: its bans have begun.
     pub fn of_denial(
-        denial: &mut Denial<'_>,
+        denial: &mut Denial,
         applied_limit: Option<Box<AppliedLimit>>,
         ban: Option<BanId>,
         took: Duration,
@@ -96,13 +96,13 @@ impl DecisionRecord {
     }
 
     /// The request cannot be held, so the limit that would have held it denies it.
-    pub fn set_denied_unheld(&mut self, denial: &Denial<'_>) {
+    pub fn set_denied_unheld(&mut self, denial: &Denial) {
         self.label = DecisionLabel::Denied;
         self.retry_after = retry_after(denial);
     }
 }
 
-fn label(denial: &Denial<'_>) -> DecisionLabel {
+fn label(denial: &Denial) -> DecisionLabel {
     match (&denial.cause, denial.penalty) {
         (DenialCause::Listed { .. } | DenialCause::NotOnList, _) => DecisionLabel::Listed,
         (DenialCause::TooManyValues, _) | (DenialCause::Limited { .. }, Penalty::None) => DecisionLabel::Denied,
@@ -113,7 +113,7 @@ fn label(denial: &Denial<'_>) -> DecisionLabel {
 }
 
 /// The value of `Retry-After`: whole seconds, at least one.
-fn retry_after(denial: &Denial<'_>) -> Option<u64> {
+fn retry_after(denial: &Denial) -> Option<u64> {
     match denial.cause {
         DenialCause::Limited { retry_after, .. } => retry_after.map(|wait| whole_seconds(wait).max(1)),
         _ => None,

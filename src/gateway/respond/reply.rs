@@ -53,7 +53,7 @@ pub async fn deny(
     exchange: Pooled<Exchange>,
     live: &Snapshot,
     body: RequestBody,
-    denial: &Denial<'_>,
+    denial: &Denial,
 ) -> Response<ResponseBody> {
     let is_body_read = body.is_empty() || Box::pin(body.discard()).await;
     let mut names: SmallVec<[&str; 2]> = SmallVec::new();
@@ -66,12 +66,12 @@ pub async fn deny(
             Refusal::Limited { limits: &names, wait: *retry_after }
         }
     };
-    let question = challenging(live, denial);
+    let (question, response) = (challenging(live, denial), denial.response(&live.policy));
     let mut answer = match &refusal {
         Refusal::Limited { .. } => {
             let mut answer = match question {
-                Some((limit, key)) => Reply::challenging(&exchange, &refusal, denial.response, limit, key),
-                None => Reply::configured(&exchange, &refusal, denial.response),
+                Some((limit, key)) => Reply::challenging(&exchange, &refusal, response, limit, key),
+                None => Reply::configured(&exchange, &refusal, response),
             };
             if let Some(seconds) = exchange.decision().retry_after {
                 answer.set_retry_after(seconds);
@@ -88,7 +88,7 @@ pub async fn deny(
     if let Refusal::Limited { .. } = refusal {
         let policy = question.and_then(|_| answer.fields.get(KnownName::CONTENT_SECURITY_POLICY));
         let challenge_policy = policy.map(<[u8]>::to_vec);
-        add_configured(&mut answer.fields, &denial.response.headers);
+        add_configured(&mut answer.fields, &response.headers);
         if let Some(challenge_policy) = challenge_policy {
             // A challenge page runs the gateway's script, and every page is different.
             answer.fields.insert(KnownName::CONTENT_SECURITY_POLICY, &challenge_policy);
@@ -99,7 +99,7 @@ pub async fn deny(
 }
 
 /// The limit that challenges, and the key.
-fn challenging<'l>(live: &'l Snapshot, denial: &Denial<'_>) -> Option<(&'l Limit, KeyHash)> {
+fn challenging<'l>(live: &'l Snapshot, denial: &Denial) -> Option<(&'l Limit, KeyHash)> {
     let Penalty::Challenge(key) = denial.penalty else { return None };
     Some((live.policy.limits.get(usize::from(denial.limit?.0))?, key))
 }
