@@ -1,8 +1,9 @@
-//! User instructions per request, counted by callgrind: the same on a quiet machine and on a busy one.
+//! User instructions and allocations per request, counted by callgrind: the same on a quiet machine and on a busy one.
 //!
 //! One connection asks, one request after the other. What a proxy does at its start is not counted: the entropy that it
 //! gathers takes hundreds of millions of instructions, never the same number.
 
+mod dump;
 mod expected;
 
 use std::fs;
@@ -16,6 +17,7 @@ use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::Instant;
 
+pub(crate) use self::dump::Counts;
 use super::job::COUNTED;
 use super::job::Job;
 use super::load::Ends;
@@ -35,7 +37,7 @@ use super::table;
 pub(crate) struct Row {
     pub(crate) name: &'static str,
     /// One for each proxy.
-    pub(crate) counts: Vec<u64>,
+    pub(crate) counts: Vec<Counts>,
 }
 
 /// Counts and prints it; with a `word`, only jobs that have it in their names.
@@ -67,7 +69,7 @@ pub(crate) fn run(proxies: &[Proxy], word: Option<&str>, counting: Counting) {
 fn row(cores: Cores, proxies: &[Proxy], application: &str, job: Job) -> Row {
     let count = |proxy: &Proxy| {
         let count = per_request(Start { cores, ..Start::new(*proxy, job.setup, application) }, job);
-        eprintln!("{}: {} {count}", job.name, proxy.name);
+        eprintln!("{}: {} {}", job.name, proxy.name, count.instructions);
         count
     };
     Row { name: job.name, counts: proxies.iter().map(count).collect() }
@@ -77,7 +79,7 @@ fn row(cores: Cores, proxies: &[Proxy], application: &str, job: Job) -> Row {
 /// others open a connection each, so that their difference is what the further requests took.
 const LOADS: [u64; 3] = [200, 200, 1200];
 
-fn per_request(start: Start<'_>, job: Job) -> u64 {
+fn per_request(start: Start<'_>, job: Job) -> Counts {
     let job = Job { connections: 1, ..job };
     let files = folder().join(format!("{} {}", start.proxy.name, job.name).replace('/', "-"));
     let _ = fs::remove_dir_all(&files);
@@ -91,9 +93,9 @@ fn per_request(start: Start<'_>, job: Job) -> u64 {
         send(&peer, job, requests, start.cores);
         // nginx has two processes.
         let pids = peer.process.family();
-        pids.iter().map(|pid| dump(*pid, &files.join(format!("{pid}.{part}")))).sum::<u64>()
+        pids.iter().map(|pid| dump(*pid, &files.join(format!("{pid}.{part}")))).sum::<Counts>()
     });
-    many.saturating_sub(few) / (LOADS[2] - LOADS[1])
+    (many - few).per_request(LOADS[2] - LOADS[1])
 }
 
 fn send(peer: &Peer, job: Job, requests: u64, cores: Cores) {
@@ -106,12 +108,10 @@ fn send(peer: &Peer, job: Job, requests: u64, cores: Cores) {
 }
 
 /// Has callgrind write what a process took since it wrote last, which begins a new count.
-fn dump(pid: u32, file: &Path) -> u64 {
+fn dump(pid: u32, file: &Path) -> Counts {
     let status = Command::new("vgdb").args([&format!("--pid={pid}"), "dump"]).stderr(Stdio::null()).status();
     assert!(status.expect("a part of valgrind").success(), "callgrind does not hear");
-    let text = fs::read_to_string(file).expect("what callgrind has written");
-    let total = text.lines().find_map(|line| line.strip_prefix("totals: ")).expect("a line with the sum");
-    total.trim().parse().expect("a number")
+    Counts::read(&fs::read_to_string(file).expect("what callgrind has written")).expect("the format of callgrind")
 }
 
 fn folder() -> PathBuf {

@@ -100,7 +100,7 @@ pub(crate) fn print_instructions(proxies: &[Proxy], rows: &[instructions::Row]) 
     );
     println!("| --- |{}", " --- |".repeat(proxies.len()));
     for row in rows {
-        let cells: Vec<String> = row.counts.iter().map(u64::to_string).collect();
+        let cells: Vec<String> = row.counts.iter().map(|counts| counts.instructions.to_string()).collect();
         println!("| {} | {} |", row.name, cells.join(" | "));
     }
 }

@@ -26,25 +26,44 @@ pub(super) fn lower_if_is(name: &mut [u8], lower: &[u8]) -> bool {
     if name.len() != lower.len() {
         return false;
     }
-    let is_same = match (name.last_chunk(), lower.last_chunk()) {
-        (Some(end), Some(lower_end)) => {
-            let words = name.as_chunks::<8>().0.iter().zip(lower.as_chunks::<8>().0);
-            let difference = words.fold(0, |all, (word, lower)| all | difference(*word, *lower));
-            difference | self::difference(*end, *lower_end) == 0
+    match name.len() {
+        4..8 => lower_ends_if_are::<4>(name, lower),
+        8..=16 => lower_ends_if_are::<8>(name, lower),
+        _ if name.eq_ignore_ascii_case(lower) => {
+            name.copy_from_slice(lower);
+            true
         }
-        _ => name.eq_ignore_ascii_case(lower),
-    };
-    if is_same {
-        name.copy_from_slice(lower);
+        _ => false,
     }
-    is_same
 }
 
-/// The bits in which a word differs from one in lower case, but for the case of its letters. What is at most `?` has no case.
-fn difference(word: [u8; 8], lower: [u8; 8]) -> u64 {
-    let (word, lower) = (u64::from_le_bytes(word), u64::from_le_bytes(lower));
+/// The same for a name of `N` to `2 * N` bytes, of which the first and the last `N` are all.
+fn lower_ends_if_are<const N: usize>(name: &mut [u8], lower: &[u8]) -> bool {
+    let (Some(first), Some(last)) = (name.first_chunk::<N>(), name.last_chunk::<N>()) else { return false };
+    let (Some(lower_first), Some(lower_last)) = (lower.first_chunk::<N>(), lower.last_chunk::<N>()) else {
+        return false;
+    };
+    if difference(*first, *lower_first) | difference(*last, *lower_last) != 0 {
+        return false;
+    }
+    name[..N].copy_from_slice(lower_first);
+    let end = name.len() - N;
+    name[end..].copy_from_slice(lower_last);
+    true
+}
+
+/// The bits in which a word of at most eight bytes differs from one in lower case, but for the case of its letters. What is
+/// at most `?` has no case.
+fn difference<const N: usize>(word: [u8; N], lower: [u8; N]) -> u64 {
+    let (word, lower) = (number(word), number(lower));
     let case_of_letters = (lower & (EACH * 0x40)) >> 1;
     (word ^ lower) & !case_of_letters
+}
+
+fn number<const N: usize>(word: [u8; N]) -> u64 {
+    let mut wide = [0; 8];
+    wide[..N].copy_from_slice(&word);
+    u64::from_le_bytes(wide)
 }
 
 /// Marks the high bit of the lowest byte that is zero, and of some above it.

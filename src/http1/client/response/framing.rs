@@ -4,7 +4,7 @@ use http::Method;
 use http::StatusCode;
 use http::Version;
 
-use super::InvalidResponse;
+use super::error::InvalidResponse;
 use super::lines::HeadLines;
 use crate::head::Fields;
 use crate::head::KnownName;

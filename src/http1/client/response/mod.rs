@@ -1,5 +1,6 @@
 //! Reads the head of an application's response: strictly, and where that fails, as most clients read it.
 
+mod error;
 mod framing;
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) mod fuzz;
@@ -8,7 +9,7 @@ mod parse;
 mod strict;
 mod tolerant;
 
-pub use self::parse::InvalidResponse;
+pub use self::error::InvalidResponse;
 pub use self::parse::ParsedResponse;
 pub use self::parse::could_begin;
 pub use self::parse::parse;

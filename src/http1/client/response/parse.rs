@@ -2,6 +2,7 @@
 
 use http::Method;
 
+use super::error::InvalidResponse;
 use super::framing::framing_of;
 use super::strict;
 use super::tolerant;
@@ -18,25 +19,6 @@ pub struct ParsedResponse {
     pub keeps_alive: bool,
     /// In bytes: the length of the head.
     pub length: usize,
-}
-
-/// The response is not HTTP/1.
-#[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
-pub enum InvalidResponse {
-    #[error("its first line is not a status line")]
-    StatusLine,
-    #[error("its head is malformed")]
-    Head,
-    #[error("its head is too long")]
-    TooLong,
-    #[error("it sends too many informational responses")]
-    TooManyInterim,
-    #[error("its head has too many fields")]
-    TooManyFields,
-    #[error("it does not say how long its body is")]
-    BodyLength,
-    #[error("its Transfer-Encoding is not one plain `chunked`")]
-    Coding,
 }
 
 /// Whether this can be the beginning of a response. A server of another protocol may wait for us to speak first.

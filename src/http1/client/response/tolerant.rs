@@ -9,7 +9,7 @@ use httparse::ParserConfig;
 use httparse::Status;
 use memchr::memchr;
 
-use super::InvalidResponse;
+use super::error::InvalidResponse;
 use super::lines::HeadLines;
 use crate::head::Fields;
 use crate::head::Span;
