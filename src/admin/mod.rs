@@ -2,6 +2,7 @@
 
 mod auth;
 mod bans;
+mod config;
 mod events;
 mod health;
 mod history;
@@ -20,6 +21,12 @@ mod token;
 #[cfg(test)]
 mod tests;
 
+pub use self::config::LoadedConfig;
+pub use self::config::Mistake;
+pub use self::config::ReloadRefusal;
+pub use self::config::ReloadReply;
+pub use self::config::ReloadReport;
+pub use self::config::ReloadRequest;
 pub use self::server::serve;
 pub use self::settings::AdminRules;
 pub use self::settings::AdminSettings;

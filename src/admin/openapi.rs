@@ -23,6 +23,7 @@ use utoipa::openapi::security::SecurityRequirement;
 use utoipa::openapi::security::SecurityScheme;
 
 use super::auth::PUBLIC_PATHS;
+use super::config::Mistake;
 use super::problem::PROBLEM_TYPE;
 use super::problem::ProblemDocument;
 
@@ -102,6 +103,7 @@ fn components() -> Components {
     ));
     ComponentsBuilder::new()
         .schema_from::<ProblemDocument<'_>>()
+        .schema_from::<Mistake>()
         .security_scheme(TOKEN, SecurityScheme::Http(token.build()))
         .response(NO_TOKEN, problem("The token is missing or wrong."))
         .response(

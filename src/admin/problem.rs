@@ -12,6 +12,7 @@ use http::header::CONTENT_TYPE;
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use super::config::Mistake;
 use crate::decision::operator::InvalidLimitQuery;
 
 /// Why a request failed.
@@ -19,6 +20,7 @@ use crate::decision::operator::InvalidLimitQuery;
 pub(super) struct Problem {
     status: StatusCode,
     detail: Cow<'static, str>,
+    mistakes: Option<Vec<Mistake>>,
 }
 
 /// An error as the API shows it (RFC 9457).
@@ -31,16 +33,25 @@ pub(super) struct ProblemDocument<'p> {
     status: u16,
     /// What is wrong and what was expected.
     detail: &'p str,
+    /// Only of a reload that was refused.
+    #[schema(nullable = false)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    mistakes: Option<&'p [Mistake]>,
 }
 
 impl Problem {
     pub(super) fn new(status: StatusCode, detail: impl Into<Cow<'static, str>>) -> Self {
-        Self { status, detail: detail.into() }
+        Self { status, detail: detail.into(), mistakes: None }
     }
 
     /// 400: the request is wrong in a way that `detail` explains.
     pub(super) fn bad_request(detail: impl Into<Cow<'static, str>>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, detail)
+    }
+
+    /// Says what is wrong in the configuration.
+    pub(super) fn with_mistakes(self, mistakes: Vec<Mistake>) -> Self {
+        Self { mistakes: Some(mistakes), ..self }
     }
 
     /// The request names a limit or a key that does not exist.
@@ -55,9 +66,15 @@ impl Problem {
 
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
-        let Self { status, detail } = self;
+        let Self { status, detail, mistakes } = self;
         let title = status.canonical_reason().unwrap_or_default();
-        let document = ProblemDocument { kind: "about:blank", title, status: status.as_u16(), detail: &detail };
+        let document = ProblemDocument {
+            kind: "about:blank",
+            title,
+            status: status.as_u16(),
+            detail: &detail,
+            mistakes: mistakes.as_deref(),
+        };
         let headers = [(CONTENT_TYPE, PROBLEM_TYPE), (CACHE_CONTROL, "no-store")];
         (status, headers, serde_json::to_vec(&document).expect("texts are JSON")).into_response()
     }

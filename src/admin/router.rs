@@ -11,6 +11,7 @@ use utoipa_axum::routes;
 use super::AdminState;
 use super::auth;
 use super::bans;
+use super::config;
 use super::events;
 use super::health;
 use super::history;
@@ -38,6 +39,7 @@ fn described_routes() -> OpenApiRouter<Arc<AdminState>> {
         .routes(routes!(metrics::metrics))
         .routes(routes!(openapi::document))
         .merge(bans::routes())
+        .merge(config::routes())
         .routes(routes!(events::stream))
         .routes(routes!(history::history))
         .merge(limits::routes())

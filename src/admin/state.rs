@@ -6,9 +6,14 @@ use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering;
 
 use arc_swap::ArcSwap;
+use arc_swap::ArcSwapOption;
 use arc_swap::access::DynAccess;
+use tokio::sync::mpsc;
 
 use super::AdminRules;
+use super::LoadedConfig;
+use super::ReloadReport;
+use super::ReloadRequest;
 use crate::decision::Policy;
 use crate::record::EventBus;
 use crate::record::Gauges;
@@ -24,6 +29,10 @@ pub struct AdminSources {
     pub policy: Box<dyn DynAccess<Policy> + Send + Sync>,
     pub store: Arc<AnyStore>,
     pub event_bus: Arc<EventBus>,
+    /// The configuration that the gateway begins with.
+    pub config: LoadedConfig,
+    /// To the thread that controls the gateway.
+    pub reload_requests: mpsc::Sender<ReloadRequest>,
 }
 
 /// Shared by all handlers.
@@ -33,15 +42,30 @@ pub struct AdminState {
     pub(super) policy: Box<dyn DynAccess<Policy> + Send + Sync>,
     pub(super) store: Arc<AnyStore>,
     pub(super) event_bus: Arc<EventBus>,
+    pub(super) config: ArcSwap<LoadedConfig>,
+    pub(super) last_reload: ArcSwapOption<ReloadReport>,
+    pub(super) reload_requests: mpsc::Sender<ReloadRequest>,
     pub(super) rules: ArcSwap<AdminRules>,
     draining: AtomicBool,
 }
 
 impl AdminState {
     pub fn new(sources: AdminSources, rules: AdminRules) -> Arc<Self> {
-        let AdminSources { metrics, gauges, policy, store, event_bus } = sources;
+        let AdminSources { metrics, gauges, policy, store, event_bus, config, reload_requests } = sources;
+        let (config, last_reload) = (ArcSwap::from_pointee(config), ArcSwapOption::empty());
         let (rules, draining) = (ArcSwap::from_pointee(rules), AtomicBool::new(false));
-        Arc::new(Self { metrics, gauges, policy, store, event_bus, rules, draining })
+        Arc::new(Self {
+            metrics,
+            gauges,
+            policy,
+            store,
+            event_bus,
+            config,
+            last_reload,
+            reload_requests,
+            rules,
+            draining,
+        })
     }
 
     /// Applies the rules of a reload.
@@ -51,6 +75,16 @@ impl AdminState {
         if before.token != self.rules.load().token {
             self.event_bus.stream().close_subscriptions();
         }
+    }
+
+    /// Takes the configuration that a reload has brought into force.
+    pub fn set_config(&self, config: LoadedConfig) {
+        self.config.store(Arc::new(config));
+    }
+
+    /// Takes the result of a reload.
+    pub fn set_last_reload(&self, report: ReloadReport) {
+        self.last_reload.store(Some(Arc::new(report)));
     }
 
     /// From now on `/readyz` answers that the gateway is draining.

@@ -10,6 +10,7 @@ use http::header::CONTENT_TYPE;
 use http_body_util::BodyExt;
 use serde_json::Value;
 use serde_json::json;
+use tokio::sync::mpsc;
 use tower::ServiceExt;
 
 use super::router::router;
@@ -257,6 +258,14 @@ fn state() -> Arc<AdminState> {
             Clock::Manual(clock),
         )))),
         event_bus: Arc::clone(Sinks::discard().event_bus()),
+        config: LoadedConfig {
+            yaml: "listen: 127.0.0.1:8080\n".to_owned(),
+            json: "{\"listen\": \"127.0.0.1:8080\"}".to_owned(),
+            source: "portcullis.yaml".to_owned(),
+            loaded: Timestamp::EPOCH,
+        },
+        // Its other end is gone, as in a gateway that ends.
+        reload_requests: mpsc::channel(1).0,
     };
     AdminState::new(sources, AdminRules { token: None, on_failure: OnFailure::Local })
 }

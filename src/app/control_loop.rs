@@ -53,6 +53,7 @@ pub(super) async fn control(
                     return DrainReason::Takeover;
                 }
             }
+            Some(request) = app.reload_requests.recv() => reloads.request_and_reply(app, origin, request),
             step = reloads.next() => reloads.handle(app, step),
             () = watcher.changed(), if is_watched && !reloads.is_running() => reloads.file_changed(app),
             _ = free_ticks.tick() => app.free_unused(),

@@ -6,6 +6,7 @@ use arc_swap::ArcSwap;
 use arc_swap::access::Map;
 use rustix::process::Resource;
 use rustix::process::getrlimit;
+use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::App;
@@ -21,6 +22,7 @@ use super::live_snapshot::LiveSnapshot;
 use super::prepare::Preparation;
 use super::prepare::PreparedParts;
 use super::record_ticks;
+use super::reload::loaded_config;
 use super::snapshot::SnapshotParts;
 use super::sockets::bind;
 use super::store;
@@ -33,6 +35,8 @@ use super::workers::Workers;
 use crate::admin::AdminRules;
 use crate::admin::AdminSources;
 use crate::admin::AdminState;
+use crate::admin::LoadedConfig;
+use crate::admin::ReloadRequest;
 use crate::clock::Clock;
 use crate::config::Settings;
 use crate::gateway::Gateway;
@@ -69,6 +73,7 @@ impl App {
             files,
             outputs,
             warnings,
+            shown,
         } = settings;
         log_warnings(&warnings);
         let cores = workers::count();
@@ -107,7 +112,10 @@ impl App {
         let gauges = gauge_reader(&live, &store, &connections, &held_requests, &sinks);
         let token = bound_admin.as_ref().and_then(|(settings, _)| settings.token.clone());
         let rules = AdminRules { token, on_failure: store_settings.on_failure };
-        let control = AdminState::new(admin_sources(&live, &store, &sinks, gauges), rules);
+        let (reload_sender, reload_requests) = mpsc::channel(MAX_RELOAD_REQUESTS);
+        let config = loaded_config(shown, &files);
+        let sources = admin_sources(&live, &store, &sinks, gauges, config, reload_sender);
+        let control = AdminState::new(sources, rules);
         let workers = {
             let (live, store, clock) = (live.shared(), Arc::clone(&store), clock.clone());
             let settings = Arc::clone(&connection_settings);
@@ -143,6 +151,7 @@ impl App {
             connection_settings,
             connections,
             control,
+            reload_requests,
             load,
             files,
             warnings,
@@ -158,12 +167,17 @@ impl App {
     }
 }
 
+/// How many operators may wait for a reload. Each waits at most a minute.
+const MAX_RELOAD_REQUESTS: usize = 64;
+
 /// What the admin listener answers from.
 fn admin_sources(
     live: &LiveSnapshot,
     store: &Arc<AnyStore>,
     sinks: &Sinks,
     gauges: Box<dyn Fn() -> Gauges + Send + Sync>,
+    config: LoadedConfig,
+    reload_requests: mpsc::Sender<ReloadRequest>,
 ) -> AdminSources {
     AdminSources {
         metrics: Arc::clone(sinks.metrics()),
@@ -171,5 +185,7 @@ fn admin_sources(
         policy: Box::new(Map::new(live.shared(), |snapshot: &Snapshot| &snapshot.policy)),
         store: Arc::clone(store),
         event_bus: Arc::clone(sinks.event_bus()),
+        config,
+        reload_requests,
     }
 }

@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
+use tokio::sync::mpsc;
 use tokio::task;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -18,6 +19,7 @@ use super::takeover::HandoverState;
 use super::upstream_tasks::UpstreamTasks;
 use super::workers::Workers;
 use crate::admin::AdminState;
+use crate::admin::ReloadRequest;
 use crate::clock::Clock;
 use crate::config::Warnings;
 use crate::files::WatchedFile;
@@ -58,6 +60,8 @@ pub struct App {
     pub(super) connections: Connections,
     pub(super) admin: Option<AdminListener>,
     pub(super) control: Arc<AdminState>,
+    /// Reloads that operators ask for over the admin API.
+    pub(super) reload_requests: mpsc::Receiver<ReloadRequest>,
     pub(super) upstream_tasks: UpstreamTasks,
     pub(super) load: Arc<Load>,
     pub(super) files: Vec<WatchedFile>,

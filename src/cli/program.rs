@@ -58,6 +58,10 @@ enum Command {
     Bans(remote::bans::Arguments),
     /// Print denials, bans and other events of a running gateway as they happen
     Events(remote::events::Arguments),
+    /// Print the configuration that a running gateway has in force, without secrets
+    Config(remote::config::Arguments),
+    /// Make a running gateway read its configuration anew
+    Reload(remote::reload::Arguments),
     /// Print the completions for a shell
     Completions(completions::Arguments),
     /// Write the manual pages, one for each command
@@ -78,6 +82,8 @@ pub fn main() -> ExitCode {
         Command::Limits(arguments) => remote::limits::limits(&arguments),
         Command::Bans(arguments) => remote::bans::bans(&arguments),
         Command::Events(arguments) => remote::events::events(&arguments),
+        Command::Config(arguments) => remote::config::config(&arguments),
+        Command::Reload(arguments) => remote::reload::reload(&arguments),
         Command::Completions(arguments) => Ok(completions::completions(CommandLine::command(), &arguments)),
         Command::Man(arguments) => man::man(CommandLine::command(), &arguments),
         Command::Help(arguments) => help::help(CommandLine::command(), &arguments),

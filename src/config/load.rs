@@ -65,7 +65,7 @@ fn read_from(watched: WatchedFile, text: String, environment: Environment<'_>) -
     }
     let document = Document::read(&root, &mut mistakes);
     let base = file.parent().unwrap_or(Path::new("")).to_owned();
-    compile::compile(document.as_ref(), base, vec![watched], mistakes)
+    compile::compile(document.as_ref(), &root, base, vec![watched], mistakes)
 }
 
 fn empty(file: &Path) -> Diagnostic {

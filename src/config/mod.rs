@@ -16,6 +16,7 @@ mod render;
 pub mod schema;
 mod secret;
 mod settings;
+mod shown;
 pub mod source;
 pub mod text_file;
 pub mod yaml;
@@ -31,6 +32,7 @@ pub use self::schema::schema;
 pub use self::settings::OutputFile;
 pub use self::settings::Settings;
 pub use self::settings::Warnings;
+pub use self::shown::ShownConfig;
 
 #[cfg(test)]
 mod tests;

@@ -7,6 +7,7 @@ use std::path::Path;
 use std::path::PathBuf;
 
 use super::diagnostic::Diagnostic;
+use super::shown::ShownConfig;
 use crate::admin::AdminSettings;
 use crate::client::TrustedProxies;
 use crate::decision::Policy;
@@ -39,6 +40,8 @@ pub struct Settings {
     /// Every file that is to be written, with the place that names it.
     pub outputs: Vec<OutputFile>,
     pub warnings: Warnings,
+    /// What was read, for operators.
+    pub shown: ShownConfig,
 }
 
 /// The warnings of a configuration. They are logged once for each text that has them.

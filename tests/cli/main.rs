@@ -5,6 +5,7 @@ mod build_release;
 mod check;
 mod command;
 mod compose;
+mod config;
 mod demo;
 mod documents;
 mod events;

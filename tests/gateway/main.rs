@@ -3,6 +3,7 @@
 mod access;
 mod admin;
 mod admin_api;
+mod admin_config;
 mod algorithms;
 mod audit;
 mod bans;

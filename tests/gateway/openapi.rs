@@ -46,7 +46,7 @@ fn every_answer_is_as_it_is_described() {
         let check = |method: &str, path: &str, target: &str, status: u16| {
             check(&gateway, &description, method, path, target, status);
         };
-        for path in ["/healthz", "/readyz", "/metrics", "/openapi.json", "/api/v1/limits"] {
+        for path in ["/healthz", "/readyz", "/metrics", "/openapi.json", "/api/v1/limits", "/api/v1/config"] {
             check("GET", path, path, 200);
         }
         check("GET", "/api/v1/history", "/api/v1/history?minutes=1", 200);
@@ -84,6 +84,7 @@ fn every_answer_is_as_it_is_described() {
         check("DELETE", "/api/v1/bans", "/api/v1/bans?limit=pace&client_ip=198.51.100.8", 200);
         check("DELETE", "/api/v1/bans", "/api/v1/bans?address=198.51.100.7", 404);
         check("DELETE", "/api/v1/bans", "/api/v1/bans", 400);
+        check("POST", "/api/v1/reload", "/api/v1/reload", 200);
     }
 }
 

@@ -10,8 +10,10 @@ use tracing::warn;
 use super::error::ReloadError;
 use super::read::BuiltConfig;
 use super::read::OtherSettings;
+use super::report::loaded_config;
 use crate::admin::AdminRules;
 use crate::admin::AdminSettings;
+use crate::admin::ReloadReport;
 use crate::app::App;
 use crate::app::StartError;
 use crate::app::admin_listener::AdminListener;
@@ -23,6 +25,7 @@ use crate::app::sockets::BoundSockets;
 use crate::app::sockets::InheritedSockets;
 use crate::app::sockets::bind;
 use crate::app::store;
+use crate::clock;
 use crate::config::Diagnostic;
 use crate::files::WatchedFile;
 use crate::gateway::Snapshot;
@@ -67,6 +70,8 @@ impl App {
                 self.sinks.metrics().count_reload(ReloadResult::Failure);
             }
         }
+        let refused = result.as_ref().err().map(ToString::to_string);
+        self.control.set_last_reload(ReloadReport { at: clock::wall(), refused });
         // Written by the new audit settings, so that each trail holds the reload that it began with.
         self.sinks.publish(reload_event(&result));
         result
@@ -122,6 +127,7 @@ impl App {
             log_warnings(&other.warnings);
             self.warnings = other.warnings;
         }
+        self.control.set_config(loaded_config(other.shown, &other.files));
         self.log_settings = other.log;
         self.files = other.files;
         changes

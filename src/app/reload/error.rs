@@ -7,11 +7,14 @@ use crate::app::diagnostics::log_mistakes;
 use crate::config::Diagnostic;
 
 /// Why the running configuration stays.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum ReloadError {
+    #[error("{}", count(.0))]
     Mistakes(Vec<Diagnostic>),
+    #[error("{0}")]
     Start(StartError),
-    /// Reading it panicked: a defect, and no reason to stop serving.
+    /// A defect, and no reason to stop serving.
+    #[error("reading the configuration panicked")]
     Panic,
 }
 
@@ -41,4 +44,12 @@ impl From<StartError> for ReloadError {
             other => Self::Start(other),
         }
     }
+}
+
+fn count(mistakes: &[Diagnostic]) -> String {
+    let (number, plural) = (mistakes.len(), if mistakes.len() == 1 { "" } else { "s" });
+    let first = mistakes.first().map(|Diagnostic { file, line, column, message, .. }| {
+        format!(", the first at {}:{line}:{column}: {message}", file.display())
+    });
+    format!("{number} mistake{plural}{}", first.unwrap_or_default())
 }

@@ -4,7 +4,9 @@ mod apply;
 mod error;
 mod queue;
 mod read;
+mod report;
 
 pub use self::error::ReloadError;
 
 pub(super) use self::queue::ReloadQueue;
+pub(super) use self::report::loaded_config;

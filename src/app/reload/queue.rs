@@ -4,6 +4,7 @@
 use std::future;
 use std::time::Duration;
 
+use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tokio::time;
 use tokio::time::Instant;
@@ -13,6 +14,10 @@ use tracing::warn;
 
 use super::error::ReloadError;
 use super::read::BuiltConfig;
+use super::report::reply;
+use crate::admin::ReloadRefusal;
+use crate::admin::ReloadReply;
+use crate::admin::ReloadRequest;
 use crate::app::App;
 use crate::app::Origin;
 use crate::app::service_manager;
@@ -23,6 +28,8 @@ pub(in crate::app) struct ReloadQueue {
     running: Option<RunningReload>,
     /// A reload was requested while one was under way, which may have read its files before.
     is_requested_again: bool,
+    /// Operators who wait for the reload that is to follow.
+    waiting: Vec<oneshot::Sender<ReloadReply>>,
     /// A certificate and its key are two files and seldom change in one moment. While only one of them is new they do not
     /// belong together, which is an error only if it lasts.
     half_renewed_since: Option<Instant>,
@@ -32,6 +39,8 @@ struct RunningReload {
     reading: JoinHandle<Result<Box<BuiltConfig>, ReloadError>>,
     /// A changed file caused it, no request.
     is_by_change: bool,
+    /// Operators who wait for it.
+    waiting: Vec<oneshot::Sender<ReloadReply>>,
 }
 
 /// What the queue has to handle next.
@@ -42,13 +51,20 @@ pub(in crate::app) enum ReloadStep {
 }
 
 impl ReloadQueue {
-    /// An operator requests a reload.
+    /// An operator requests a reload over the admin API, and waits for its result. The reply is dropped if too many wait.
+    pub(in crate::app) fn request_and_reply(&mut self, app: &App, origin: &Origin, request: ReloadRequest) {
+        if let Some(why_not) = why_not(origin) {
+            // An error means that the operator has gone.
+            let _ = request.reply.send(Err(ReloadRefusal::NoFile(why_not)));
+        } else if self.waiting.len() < MAX_WAITING {
+            self.waiting.push(request.reply);
+            self.request_from_file(app);
+        }
+    }
+
+    /// An operator requests a reload by a signal.
     pub(in crate::app) fn request(&mut self, app: &App, origin: &Origin) {
-        let why_not = match origin {
-            Origin::File(_) => return self.request_from_file(app),
-            Origin::Flags => "the configuration is the command line",
-            Origin::StandardInput => "the configuration came from standard input, which cannot be read again",
-        };
+        let Some(why_not) = why_not(origin) else { return self.request_from_file(app) };
         service_manager::reloading();
         info!("nothing to reload: {why_not}");
         service_manager::ready(false);
@@ -70,7 +86,8 @@ impl ReloadQueue {
 
     fn begin(&mut self, app: &App, is_by_change: bool) {
         service_manager::reloading();
-        self.running = Some(RunningReload { reading: app.begin_reload(), is_by_change });
+        let waiting = std::mem::take(&mut self.waiting);
+        self.running = Some(RunningReload { reading: app.begin_reload(), is_by_change, waiting });
     }
 
     pub(in crate::app) fn is_running(&self) -> bool {
@@ -94,13 +111,16 @@ impl ReloadQueue {
             ReloadStep::Read(read) => read,
             ReloadStep::StaysHalfRenewed => return self.request_from_file(app),
         };
-        let is_by_change = self.running.take().is_some_and(|running| running.is_by_change);
+        let Some(RunningReload { is_by_change, waiting, .. }) = self.running.take() else { return };
         if is_by_change && !self.is_requested_again && read.as_ref().is_err_and(ReloadError::is_half_renewed) {
             debug!("a key does not belong to its certificate, perhaps one of them is yet to be renewed");
             self.half_renewed_since.get_or_insert_with(Instant::now);
         } else {
-            // The result has been logged.
-            drop(app.finish_reload(read));
+            let result = app.finish_reload(read);
+            for operator in waiting {
+                // An error means that the operator has gone.
+                let _ = operator.send(reply(&result));
+            }
             self.half_renewed_since = None;
         }
         service_manager::ready(false);
@@ -109,6 +129,18 @@ impl ReloadQueue {
         }
     }
 }
+
+/// Why there is nothing that could be read again; `None`: there is a file.
+fn why_not(origin: &Origin) -> Option<&'static str> {
+    match origin {
+        Origin::File(_) => None,
+        Origin::Flags => Some("the configuration is the command line"),
+        Origin::StandardInput => Some("the configuration came from standard input, which cannot be read again"),
+    }
+}
+
+/// How many operators may wait while a file system hangs.
+const MAX_WAITING: usize = 64;
 
 /// How long renewing a certificate and its key may take.
 const RENEWAL_TIME: Duration = Duration::from_secs(2);

@@ -14,6 +14,7 @@ use crate::app::prepare::open_trail;
 use crate::app::snapshot;
 use crate::app::snapshot::SnapshotParts;
 use crate::config::Settings;
+use crate::config::ShownConfig;
 use crate::config::Warnings;
 use crate::files::WatchedFile;
 use crate::gateway::Snapshot;
@@ -44,6 +45,7 @@ pub(super) struct OtherSettings {
     pub(super) connections: listen::Settings,
     pub(super) files: Vec<WatchedFile>,
     pub(super) warnings: Warnings,
+    pub(super) shown: ShownConfig,
 }
 
 /// Builds a configuration beside the one in force.
@@ -89,13 +91,14 @@ impl ConfigReader {
             files,
             outputs,
             warnings,
+            shown,
         } = load().map_err(ReloadError::Mistakes)?;
         let trail = open_trail(&sinks, &audit, streams.as_ref(), &outputs)?;
         let channels = sinks.event_bus().open_channels(&notify, &channels, sinks.metrics());
         let parts = SnapshotParts { policy, clients, upstreams, requests };
         let snapshot = snapshot::build(parts, &log, &channels, Some(&previous), &sinks);
         let changes = Changes::between(&previous, &snapshot);
-        let other = OtherSettings { store, log, trail, channels, connections, files, warnings };
+        let other = OtherSettings { store, log, trail, channels, connections, files, warnings, shown };
         Ok(BuiltConfig { snapshot, changes, listen, admin, other })
     }
 }

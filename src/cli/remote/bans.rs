@@ -196,7 +196,7 @@ fn remove_one(id: &str, RemoteArguments { gateway, format }: &RemoteArguments) -
 
 fn export(wanted: &Export) -> anyhow::Result<Exit> {
     let target = format!("{BANS}/export?format={}", wanted.format);
-    Ok(match wanted.gateway.ask_for_text(Method::GET, &target)? {
+    Ok(match wanted.gateway.ask_for_text(&target, "text/plain")? {
         Ok(text) => {
             output::print_as_is(&text);
             Exit::Done

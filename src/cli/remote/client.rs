@@ -16,6 +16,7 @@ use http::Method;
 use http::Request;
 use http::Response;
 use http::StatusCode;
+use http::header::ACCEPT;
 use http::header::AUTHORIZATION;
 use http::header::CONTENT_TYPE;
 use http::header::HOST;
@@ -34,6 +35,7 @@ use crate::http_client::root_cause;
 pub(in crate::cli) struct AdminClient {
     authority: String,
     authorization: Option<HeaderValue>,
+    accept: HeaderValue,
 }
 
 /// An answer of the admin API.
@@ -61,7 +63,12 @@ impl AdminClient {
             value.set_sensitive(true);
             anyhow::Ok(value)
         });
-        Ok(Self { authority: authority(url)?, authorization: authorization.transpose()? })
+        Ok(Self { authority: authority(url)?, authorization: authorization.transpose()?, accept: ANYTHING })
+    }
+
+    /// Asks for this media type.
+    pub(in crate::cli) fn accepting(self, media_type: &'static str) -> Self {
+        Self { accept: HeaderValue::from_static(media_type), ..self }
     }
 
     pub(in crate::cli) fn authority(&self) -> &str {
@@ -136,7 +143,8 @@ impl AdminClient {
     /// Sends a request, and returns the head of the answer. The body comes later.
     async fn open(&self, method: Method, target: &str, document: Option<&Value>) -> anyhow::Result<Response<Incoming>> {
         let url = format!("http://{}{target}", reachable(&self.authority));
-        let mut request = Request::builder().method(method).uri(url).header(HOST, &self.authority);
+        let mut request =
+            Request::builder().method(method).uri(url).header(HOST, &self.authority).header(ACCEPT, &self.accept);
         if let Some(authorization) = &self.authorization {
             request = request.header(AUTHORIZATION, authorization);
         }
@@ -181,6 +189,8 @@ fn reachable(authority: &str) -> Cow<'_, str> {
         _ => authority.into(),
     }
 }
+
+const ANYTHING: HeaderValue = HeaderValue::from_static("*/*");
 
 const DEFAULT_PORT: u16 = 80;
 

@@ -79,11 +79,12 @@ impl GatewayArguments {
         self.exchange(method, target, Some(document), TIMEOUT)
     }
 
-    /// The same for a response that is text.
-    pub(super) fn ask_for_text(&self, method: Method, target: &str) -> anyhow::Result<Result<String, Exit>> {
-        let (client, answer) = match self.answer(method, target, None, TIMEOUT)? {
-            Ok(answered) => answered,
-            Err(exit) => return Ok(Err(exit)),
+    /// The same for a response that is text of this media type.
+    pub(super) fn ask_for_text(&self, target: &str, media_type: &'static str) -> anyhow::Result<Result<String, Exit>> {
+        let client = self.client()?.accepting(media_type);
+        let answer = match client.ask(Method::GET, target, None, TIMEOUT) {
+            Ok(answer) => answer,
+            Err(error) => return Ok(Err(report_unreachable(&client, &error))),
         };
         if answer.status.is_success() {
             return Ok(Ok(String::from_utf8_lossy(&answer.body).into_owned()));
@@ -104,7 +105,8 @@ impl GatewayArguments {
         })
     }
 
-    fn answer(
+    /// The whole answer, whatever its status, and the client that got it.
+    pub(super) fn answer(
         &self,
         method: Method,
         target: &str,

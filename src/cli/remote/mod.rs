@@ -2,8 +2,10 @@
 
 pub(super) mod bans;
 mod client;
+pub(super) mod config;
 pub(super) mod events;
 mod gateway;
 pub(super) mod health;
 pub(super) mod limits;
+pub(super) mod reload;
 mod selector_value;

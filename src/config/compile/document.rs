@@ -13,15 +13,18 @@ use crate::config::mistakes::Mistakes;
 use crate::config::raw::Document;
 use crate::config::settings::Settings;
 use crate::config::settings::Warnings;
+use crate::config::shown::ShownConfig;
+use crate::config::yaml::Node;
 use crate::decision::Policy;
 use crate::files::WatchedFile;
 use crate::route::RouteTable;
 use crate::route::UpstreamId;
 use crate::upstream::HeadBounds;
 
-/// Compiles a document; `None`: it was not a map, which has been reported.
+/// Compiles a document that was read from the tree `root`; `None`: it was not a map, which has been reported.
 pub fn compile(
     document: Option<&Document>,
+    root: &Node,
     base: PathBuf,
     files: Vec<WatchedFile>,
     mistakes: Mistakes,
@@ -36,13 +39,13 @@ pub fn compile(
         on_failure: store::default_on_failure(document),
         has_redis: store::has_redis(document),
     };
-    let settings = compiler.settings(document);
+    let settings = compiler.settings(document, root);
     if compiler.mistakes.is_empty() { Ok(settings) } else { Err(compiler.mistakes.into_sorted()) }
 }
 
 impl Compiler {
     /// Settings that are valid only if no mistake was reported: invalid values are replaced by defaults.
-    fn settings(&mut self, document: &Document) -> Settings {
+    fn settings(&mut self, document: &Document, root: &Node) -> Settings {
         let listen = self.listen(document);
         let admin = self.admin(document, &listen);
         let clients = self.clients(document);
@@ -92,6 +95,7 @@ impl Compiler {
             files: std::mem::take(&mut self.files),
             outputs: std::mem::take(&mut self.outputs),
             warnings: Warnings::new(self.mistakes.take_warnings(), self.mistakes.texts()),
+            shown: ShownConfig::of(root),
         }
     }
 }

@@ -55,6 +55,7 @@ pub fn inline(flags: &Flags) -> Result<Settings, Vec<Diagnostic>> {
         let address = flag("--admin", address, &mut mistakes);
         sections.push(("admin", map(address.at, vec![("address", address)])));
     }
-    let document = Document::read(&map(at, sections), &mut mistakes);
-    compile::compile(document.as_ref(), PathBuf::new(), Vec::new(), mistakes)
+    let root = map(at, sections);
+    let document = Document::read(&root, &mut mistakes);
+    compile::compile(document.as_ref(), &root, PathBuf::new(), Vec::new(), mistakes)
 }

@@ -1,0 +1,23 @@
+//! What the admin listener knows of the configuration.
+
+use crate::clock::Timestamp;
+
+/// The configuration in force, without its secrets.
+#[derive(Clone, Debug)]
+pub struct LoadedConfig {
+    pub yaml: String,
+    pub json: String,
+    /// The file, `-` for standard input, or `the command line`.
+    pub source: String,
+    /// By the wall clock.
+    pub loaded: Timestamp,
+}
+
+/// How the last reload ended.
+#[derive(Clone, Debug)]
+pub struct ReloadReport {
+    /// By the wall clock.
+    pub at: Timestamp,
+    /// Why the configuration of before stayed in force; `None`: the reload succeeded.
+    pub refused: Option<String>,
+}
