@@ -6,6 +6,7 @@
 //! - [`redis`]: counts in Redis; [`failover`]: Redis, and this process during an outage.
 //! - [`denied_until`], [`resets`]: what this process knows of denials and resets in Redis.
 //! - [`bans`]: who is banned.
+//! - [`shared_records`]: what the gateways on one Redis know of each other.
 //! - [`unsettled`]: reservations that wait for their outcome.
 //! - [`key_ring`], [`process_hasher`], `random`: signing keys, hashes and randomness.
 
@@ -21,6 +22,7 @@ pub mod process_hasher;
 pub mod redis;
 pub mod resets;
 pub mod settings;
+pub mod shared_records;
 pub mod snapshot;
 pub mod unsettled;
 
@@ -35,3 +37,6 @@ pub use self::failover::Failover;
 pub use self::key_ring::LiveKeyRing;
 pub use self::memory::MemoryStore;
 pub use self::settings::Settings;
+pub use self::shared_records::RecordKind;
+pub use self::shared_records::SharedRecord;
+pub use self::shared_records::SharedRecords;

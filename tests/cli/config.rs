@@ -7,7 +7,8 @@ use crate::support::Gateway;
 
 const CONFIG: &str = "\
 admin: {address: 127.0.0.1:0, token_file: token}
-upstream: http://user:hunter2@127.0.0.1:1
+upstream: http://127.0.0.1:1
+store: {redis: {url: 'redis://:hunter2@127.0.0.1:1'}}
 limits: [{name: pace, key: client_ip, rate: 2/hour}]
 ";
 

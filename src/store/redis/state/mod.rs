@@ -5,11 +5,12 @@
 //!   if the client has left.
 //! - [`settle`]: settles requests; [`in_flight`], [`leases`]: slots in flight and their leases.
 //! - [`bans`], [`resets`], [`keyring`]: bans, resets and signing keys of all gateways.
-//! - [`append`]: appends entries to a stream.
+//! - [`append`]: appends entries to a stream; [`records`]: what gateways know of each other.
 
 pub(super) mod bans;
 pub(super) mod decided;
 pub(super) mod keyring;
+pub(super) mod records;
 pub(super) mod resets;
 pub(super) mod settle;
 pub(super) mod store;

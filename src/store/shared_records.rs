@@ -1,0 +1,102 @@
+//! What the gateways on one Redis know of each other: small records that each writes every few seconds and any may read.
+//!
+//! A gateway writes one record of a kind, or a few that are told apart by a number; each write replaces the one before.
+//! A record outlives its gateway by the time that its [`RecordKind`] is kept, so that others still know it. Nothing of it is
+//! in a request's way: a task of the process writes and reads over a connection of its own, and a failure opens no breaker.
+//! In a cluster all records are in one slot.
+//!
+//! Records are encrypted under the key ring that all gateways share, so a reader of Redis learns no address and no name
+//! from them. Until Redis has sent those keys, others cannot read what this gateway writes.
+//!
+//! ```ignore
+//! const STATUS: RecordKind = RecordKind { name: "status", kept: Duration::from_secs(3600) };
+//! let records = SharedRecords::of(&store, gateway_id).expect("the store is in Redis");
+//! records.write(STATUS, 0, &bytes).await?;
+//! for SharedRecord { gateway, age, content, .. } in records.read(STATUS).await? { .. }
+//! ```
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::any_store::AnyStore;
+use super::key_ring::LiveKeyRing;
+use super::random::random_bytes;
+use super::redis::RecordLink;
+use super::redis::RecordsUnavailable;
+use super::redis::StoredRecord;
+
+/// Records of one meaning.
+#[derive(Clone, Copy, Debug)]
+pub struct RecordKind {
+    /// A part of the keys in Redis.
+    pub name: &'static str,
+    /// For how long a record can be read after it was written.
+    pub kept: Duration,
+}
+
+/// Writes the records of this gateway and reads those of all.
+#[derive(Debug)]
+pub struct SharedRecords {
+    link: RecordLink,
+    key_ring: Arc<LiveKeyRing>,
+    gateway: Arc<str>,
+}
+
+/// A record that a gateway has written.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct SharedRecord {
+    /// Which gateway wrote it.
+    pub gateway: String,
+    /// Which of the gateway's records of this kind.
+    pub part: u64,
+    /// How long ago it was written, by the clock of Redis.
+    pub age: Duration,
+    pub content: Vec<u8>,
+}
+
+impl SharedRecords {
+    /// `None`: the store is in this process, so there are no other gateways. `gateway` is the id of this one, without a
+    /// slash.
+    pub fn of(store: &AnyStore, gateway: Arc<str>) -> Option<Self> {
+        let AnyStore::Shared(shared) = store else { return None };
+        Some(Self { link: RecordLink::new(shared.shared()), key_ring: Arc::clone(shared.key_ring()), gateway })
+    }
+
+    /// The id of this gateway.
+    pub fn gateway(&self) -> &Arc<str> {
+        &self.gateway
+    }
+
+    /// Writes a record of this gateway in place of the one with the same kind and part. Gateways with much to say should
+    /// write several parts: at most [`MAX_RECORD`] bytes are taken.
+    pub async fn write(&self, kind: RecordKind, part: u64, content: &[u8]) -> Result<(), RecordsUnavailable> {
+        if content.len() > MAX_RECORD {
+            return Err(RecordsUnavailable::Refused);
+        }
+        let name = format!("{}/{part}", self.gateway);
+        let context = context(kind, &name);
+        let sealed = self.key_ring.load().seal(PURPOSE, context.as_bytes(), &random_bytes(), content);
+        self.link.write(kind.name, &name, &sealed, kind.kept).await
+    }
+
+    /// The records of all gateways, this one's too. Those that cannot be opened are left out.
+    pub async fn read(&self, kind: RecordKind) -> Result<Vec<SharedRecord>, RecordsUnavailable> {
+        let ring = self.key_ring.load();
+        let open = |StoredRecord { name, age, content }: StoredRecord| {
+            let content = ring.open(PURPOSE, context(kind, &name).as_bytes(), &content)?;
+            let (gateway, part) = name.rsplit_once('/')?;
+            Some(SharedRecord { gateway: gateway.to_owned(), part: part.parse().ok()?, age, content })
+        };
+        Ok(self.link.read(kind.name).await?.into_iter().filter_map(open).collect())
+    }
+}
+
+/// What a record is bound to: it cannot be passed off as another one.
+fn context(kind: RecordKind, name: &str) -> String {
+    format!("{}/{name}", kind.name)
+}
+
+const PURPOSE: &str = "records of gateways";
+
+/// In bytes.
+pub const MAX_RECORD: usize = 256 * 1024;
