@@ -42,6 +42,7 @@ use crate::config::Settings;
 use crate::gateway::Gateway;
 use crate::gateway::HeldRequests;
 use crate::gateway::Snapshot;
+use crate::listen;
 use crate::listen::Connections;
 use crate::listen::Stack;
 use crate::record::Gauges;
@@ -116,20 +117,14 @@ impl App {
         let config = loaded_config(shown, &files);
         let sources = admin_sources(&live, &store, &sinks, gauges, config, reload_sender);
         let control = AdminState::new(sources, rules);
-        let workers = {
-            let (live, store, clock) = (live.shared(), Arc::clone(&store), clock.clone());
-            let settings = Arc::clone(&connection_settings);
-            let worker = move || Worker {
-                gateway: Gateway::new(
-                    Arc::clone(&live),
-                    Arc::new(store.on_another_core()),
-                    held_requests.clone(),
-                    clock.clone(),
-                ),
-                settings: Arc::clone(&settings),
-            };
-            Workers::start(cores, worker).map_err(StartError::Thread)?
+        let gateway = CoreParts {
+            live: live.shared(),
+            store: Arc::clone(&store),
+            held_requests,
+            clock: clock.clone(),
+            settings: Arc::clone(&connection_settings),
         };
+        let workers = Workers::start(cores, move || gateway.worker()).map_err(StartError::Thread)?;
 
         let mut app = Self {
             upstream_tasks: UpstreamTasks::default(),
@@ -164,6 +159,26 @@ impl App {
         app.listeners.serve_all(bound, &app.workers, &app.connections);
         app.admin = bound_admin.map(|(_, bound)| AdminListener::serve(bound, &app.control));
         Ok(app)
+    }
+}
+
+/// What each core makes its own gateway of.
+#[derive(Clone)]
+struct CoreParts {
+    live: Arc<ArcSwap<Snapshot>>,
+    store: Arc<AnyStore>,
+    held_requests: HeldRequests,
+    clock: Clock,
+    settings: Arc<ArcSwap<listen::Settings>>,
+}
+
+impl CoreParts {
+    fn worker(&self) -> Worker {
+        let store = Arc::new(self.store.on_another_core());
+        Worker {
+            gateway: Gateway::new(Arc::clone(&self.live), store, self.held_requests.clone(), self.clock.clone()),
+            settings: Arc::clone(&self.settings),
+        }
     }
 }
 

@@ -23,23 +23,23 @@ impl KeyRing {
     pub fn seal(&self, purpose: &str, context: &[u8], salt: &[u8; SALT_LENGTH], text: &[u8]) -> Vec<u8> {
         let derived = self.sign(purpose, &[SEALING, salt]);
         let mut sealed = [derived.key_id(), salt].concat();
-        let mut content = text.to_vec();
+        let mut body = text.to_vec();
         cipher(&derived)
-            .seal_in_place_append_tag(nonce(), Aad::from(context), &mut content)
+            .seal_in_place_append_tag(nonce(), Aad::from(context), &mut body)
             .expect("a text is shorter than 64 GiB");
-        sealed.append(&mut content);
+        sealed.append(&mut body);
         sealed
     }
 
     /// The text; `None`: it was changed, it belongs to another purpose or context, or its key is not on this ring.
     pub fn open(&self, purpose: &str, context: &[u8], sealed: &[u8]) -> Option<Vec<u8>> {
         let (key_id, rest) = sealed.split_first_chunk::<KEY_ID_LENGTH>()?;
-        let (salt, content) = rest.split_first_chunk::<SALT_LENGTH>()?;
+        let (salt, body) = rest.split_first_chunk::<SALT_LENGTH>()?;
         let mut named = Signature([0; SIGNATURE_LENGTH]);
         named.0[..KEY_ID_LENGTH].copy_from_slice(key_id);
         let derived = self.sign_with_key_of(&named, purpose, &[SEALING, salt])?;
-        let mut content = content.to_vec();
-        let text = cipher(&derived).open_in_place(nonce(), Aad::from(context), &mut content).ok()?;
+        let mut body = body.to_vec();
+        let text = cipher(&derived).open_in_place(nonce(), Aad::from(context), &mut body).ok()?;
         Some(text.to_vec())
     }
 }

@@ -74,8 +74,8 @@ impl SharedRecords {
             return Err(RecordsUnavailable::Refused);
         }
         let name = format!("{}/{part}", self.gateway);
-        let context = context(kind, &name);
-        let sealed = self.key_ring.load().seal(PURPOSE, context.as_bytes(), &random_bytes(), content);
+        let place = place(kind, &name);
+        let sealed = self.key_ring.load().seal(PURPOSE, place.as_bytes(), &random_bytes(), content);
         self.link.write(kind.name, &name, &sealed, kind.kept).await
     }
 
@@ -83,7 +83,7 @@ impl SharedRecords {
     pub async fn read(&self, kind: RecordKind) -> Result<Vec<SharedRecord>, RecordsUnavailable> {
         let ring = self.key_ring.load();
         let open = |StoredRecord { name, age, content }: StoredRecord| {
-            let content = ring.open(PURPOSE, context(kind, &name).as_bytes(), &content)?;
+            let content = ring.open(PURPOSE, place(kind, &name).as_bytes(), &content)?;
             let (gateway, part) = name.rsplit_once('/')?;
             Some(SharedRecord { gateway: gateway.to_owned(), part: part.parse().ok()?, age, content })
         };
@@ -92,7 +92,7 @@ impl SharedRecords {
 }
 
 /// What a record is bound to: it cannot be passed off as another one.
-fn context(kind: RecordKind, name: &str) -> String {
+fn place(kind: RecordKind, name: &str) -> String {
     format!("{}/{name}", kind.name)
 }
 

@@ -35,7 +35,9 @@ fn entry(key: &MapKey, value: &Node, depth: usize, text: &mut String) {
         }
         Content::List(items) if !items.iter().all(is_scalar) => {
             text.push('\n');
-            items.iter().for_each(|item| list_item(item, depth + 1, text));
+            for item in items {
+                list_item(item, depth + 1, text);
+            }
         }
         _ => {
             text.push(' ');
