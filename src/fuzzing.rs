@@ -8,6 +8,7 @@ pub use crate::http1::grammar::decoder::fuzz::check as chunks;
 pub use crate::http1::server::request::fuzz::check as request_head;
 pub use crate::listen::http2::hpack::fuzz::check as hpack;
 pub use crate::listen::proxy_protocol::header::fuzz::check as proxy_header;
+pub use crate::replay::formats::fuzz::check as access_log;
 pub use crate::request::json::fuzz::check as json;
 pub use crate::request::multipart::fuzz::check as multipart;
 pub use crate::store::redis::transport::reply::fuzz::check as redis_reply;

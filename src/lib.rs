@@ -46,6 +46,7 @@
 //! | adapters | [`store`] [`upstream`] [`listen`] [`record`] | the outside; never one another |
 //! | pipeline | [`gateway`] [`admin`] | the way of a request |
 //! | text | [`config`] | files, and all of the above that they describe |
+//! | replay | [`replay`] | access logs, and what a configuration makes of them |
 //! | assembly | [`app`] | builds, swaps, watches, drains |
 //! | edge | [`cli`] | commands and exit codes |
 //!
@@ -171,6 +172,8 @@ pub mod admin;
 pub mod gateway;
 
 pub mod config;
+
+pub mod replay;
 
 pub mod app;
 

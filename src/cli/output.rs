@@ -39,6 +39,16 @@ pub(super) fn print_error(text: &str) {
     drop(writeln!(anstream::stderr(), "portcullis: {text}"));
 }
 
+/// Replaces the line of progress on standard error; an empty one removes it.
+pub(super) fn print_progress(text: &str) {
+    let mut out = anstream::stderr();
+    drop(write!(out, "\r\x1b[K{text}").and_then(|()| out.flush()));
+}
+
+pub(super) fn stderr_is_terminal() -> bool {
+    std::io::stderr().is_terminal()
+}
+
 /// Prints the mistakes of a configuration that cannot be used, to standard error.
 pub(super) fn print_mistakes(mistakes: &[Diagnostic]) {
     let text = config::render(mistakes, std::io::stderr().is_terminal());

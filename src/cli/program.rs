@@ -15,6 +15,7 @@ use super::help;
 use super::man;
 use super::output;
 use super::remote;
+use super::replay;
 use super::run;
 use super::schema;
 
@@ -48,6 +49,8 @@ enum Command {
     Check(check::Arguments),
     /// Print which client, lists, route, limits and keys a request would meet, and why; touches no state
     Explain(explain::Arguments),
+    /// Print what a configuration would have done to the traffic in access logs, at the times of the log
+    Replay(replay::Arguments),
     /// Print the JSON Schema of the configuration, for editors
     Schema,
     /// Ask a running gateway whether it is healthy
@@ -77,6 +80,7 @@ pub fn main() -> ExitCode {
         Command::Demo(arguments) => demo::demo(&arguments),
         Command::Check(arguments) => Ok(check::check(&arguments)),
         Command::Explain(arguments) => explain::explain(&arguments),
+        Command::Replay(arguments) => replay::replay(&arguments),
         Command::Schema => Ok(schema::schema()),
         Command::Health(arguments) => remote::health::health(&arguments),
         Command::Limits(arguments) => remote::limits::limits(&arguments),

@@ -136,6 +136,13 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
         ],
     ),
     (
+        "replay",
+        &[
+            "clock", "corpus", "head", "client", "request", "key", "limit", "list", "outcome", "route", "decision",
+            "store", "record", "gateway", "config",
+        ],
+    ),
+    (
         "app",
         &[
             "units", "spelling", "glob", "clock", "files", "client", "request", "list", "key", "limit", "outcome",
@@ -167,10 +174,11 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
             "gateway",
             "admin",
             "config",
+            "replay",
             "app",
         ],
     ),
-    ("fuzzing", &["http1", "request", "store", "upstream", "listen", "gateway", "config"]),
+    ("fuzzing", &["http1", "request", "store", "upstream", "listen", "gateway", "config", "replay"]),
 ];
 
 /// Modules that only compute: what they need is an argument.

@@ -13,6 +13,7 @@ mod explain;
 mod health;
 mod limits;
 mod packages;
+mod replay;
 mod run;
 mod usage;
 

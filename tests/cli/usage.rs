@@ -11,6 +11,7 @@ fn nonsense_is_a_usage_error() {
         &["run", "-c", "a.yaml", "--upstream", "http://127.0.0.1:1"],
         &["check", "--format", "xml"],
         &["explain"],
+        &["replay"],
         &["demo", "--listen", "nowhere"],
     ] {
         let ended = Folder::empty().run(arguments);
@@ -22,7 +23,7 @@ fn nonsense_is_a_usage_error() {
 
 #[test]
 fn every_command_explains_itself() {
-    for command in ["run", "demo", "check", "explain", "schema", "health", "completions", "man"] {
+    for command in ["run", "demo", "check", "explain", "replay", "schema", "health", "completions", "man"] {
         let ended = Folder::empty().run(&[command, "--help"]);
         assert_eq!(ended.code, Some(0), "{ended:?}");
         assert!(ended.stdout.contains(&format!("Usage: portcullis {command}")), "{}", ended.stdout);

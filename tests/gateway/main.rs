@@ -46,6 +46,7 @@ mod proxy_tls;
 mod ratelimit_headers;
 mod redis_store;
 mod reload;
+mod replay;
 mod retries;
 mod routing;
 mod selectors;

@@ -1,12 +1,10 @@
 //! Bans: denies banned keys, and bans keys that reach a limit with a ban.
 
 use std::net::IpAddr;
-use std::sync::Arc;
 use std::time::Duration;
 
 use smallvec::SmallVec;
 
-use super::suspected_bans;
 use super::suspected_bans::REASON;
 use super::suspected_bans::SuspectedBan;
 use crate::decision::Denial;
@@ -14,7 +12,7 @@ use crate::decision::DenialCause;
 use crate::decision::NewBan;
 use crate::decision::Penalty;
 use crate::decision::Plan;
-use crate::gateway::snapshot::Snapshot;
+use crate::decision::Policy;
 use crate::key::Hashers;
 use crate::key::KeyHash;
 use crate::limit::Action;
@@ -28,7 +26,7 @@ use crate::store::bans::BanId;
 use crate::store::bans::BanSubject;
 
 /// Denies the keys that are banned. Asks the store only whether the client is known, and only when a ban depends on it.
-pub(in crate::gateway) async fn apply<'p, 'h>(mut plan: Plan<'p, 'h>, store: &AnyStore) -> Plan<'p, 'h> {
+pub async fn apply<'p, 'h>(mut plan: Plan<'p, 'h>, store: &AnyStore) -> Plan<'p, 'h> {
     let bans = store.bans();
     let left = |key| bans.left(key);
     let is_known = match plan.known_client_check(left) {
@@ -49,14 +47,16 @@ pub(in crate::gateway) fn ban_of(denial: &Denial, address: Option<BanId>) -> Opt
     }
 }
 
-/// Begins the bans of a denial, and writes into the denial how long they last. The denial is final then.
-pub(in crate::gateway) async fn begin(
+/// Begins the bans of a denial, and writes into the denial how long they last. The denial is final then. `investigate` gets
+/// the bans that depend on requests in progress.
+pub async fn begin(
     mut denial: Pooled<Denial>,
-    live: &Arc<Snapshot>,
+    policy: &Policy,
     plan: &Plan<'_, '_>,
-    store: &Arc<AnyStore>,
+    store: &AnyStore,
+    mut investigate: impl FnMut(SuspectedBan),
 ) -> Pooled<Denial> {
-    for ban in starting_bans(&denial, live, plan, &store.hashers()) {
+    for ban in starting_bans(&denial, policy, plan, &store.hashers()) {
         let (limit, key) = (ban.limit, ban.key);
         let is_decisive = denial.limit == Some(limit);
         let left = if store.is_unsettled(key).await {
@@ -66,7 +66,7 @@ pub(in crate::gateway) async fn begin(
                 denial.is_suspect = true;
             }
             denial.new_bans.retain(|other| other.key != key);
-            suspected_bans::investigate(ban.suspected(plan.client()), live, store);
+            investigate(ban.suspected(plan.client()));
             RETRY_SOON
         } else {
             let begun = store.ban_by_limit(ban.subject, ban.ladder, REASON).await;
@@ -75,7 +75,7 @@ pub(in crate::gateway) async fn begin(
         if is_decisive {
             denial.wait = denial.wait.max(Some(left));
         }
-        let shows = live.policy.limit(limit).headers != Detail::None;
+        let shows = policy.limit(limit).headers != Detail::None;
         if let DenialCause::Limited { retry_after, .. } = &mut denial.cause
             && shows
         {
@@ -101,12 +101,12 @@ impl StartingBan<'_> {
 
 fn starting_bans<'l>(
     denial: &Denial,
-    live: &'l Snapshot,
+    policy: &'l Policy,
     plan: &Plan<'_, '_>,
     hashers: &Hashers,
 ) -> SmallVec<[StartingBan<'l>; 1]> {
     let bans = denial.new_bans.iter().filter_map(|&NewBan { limit: id, key }| {
-        let limit = live.policy.limit(id);
+        let limit = policy.limit(id);
         let Action::Ban(ladder) = &limit.then.action else { return None };
         let named = plan.display_key(hashers, id, key).unwrap_or_default();
         let client = Some(plan.client());

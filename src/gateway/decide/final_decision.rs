@@ -7,6 +7,7 @@ use std::time::Duration;
 use super::applied_limit;
 use super::bans;
 use super::record::DecisionRecord;
+use super::suspected_bans;
 use crate::decision::Decision;
 use crate::decision::Denial;
 use crate::decision::Pass;
@@ -84,7 +85,8 @@ impl FinalDecision {
         (banned, took): (Option<BanId>, Duration),
     ) -> Self {
         if !denial.new_bans.is_empty() {
-            denial = Box::pin(bans::begin(denial, live, plan, store)).await;
+            let investigate = |suspected| suspected_bans::investigate(suspected, live, store);
+            denial = Box::pin(bans::begin(denial, &live.policy, plan, store, investigate)).await;
         }
         let applied_limit = applied_limit::of_denial(&denial, live, plan, store);
         let ban = bans::ban_of(&denial, banned);

@@ -22,12 +22,13 @@ use crate::store::Store;
 use crate::store::bans::BanSubject;
 
 /// A ban that begins if the limit was really reached.
-pub(super) struct SuspectedBan {
-    pub(super) limit: LimitId,
-    pub(super) key: KeyHash,
-    pub(super) subject: BanSubject,
+#[derive(Clone, Debug)]
+pub struct SuspectedBan {
+    pub limit: LimitId,
+    pub key: KeyHash,
+    pub subject: BanSubject,
     /// The client of the denied request.
-    pub(super) client: IpAddr,
+    pub client: IpAddr,
 }
 
 /// Starts a task that begins the ban once the requests in progress are settled and the limit is still reached. Only one
@@ -63,6 +64,11 @@ async fn is_full_when_settled(limit: &Limit, key: KeyHash, store: &AnyStore) -> 
         waited += pause;
         pause = (pause * 2).min(LONGEST);
     }
+    is_full(limit, key, store).await
+}
+
+/// Whether the limit has no room left for a key.
+pub async fn is_full(limit: &Limit, key: KeyHash, store: &AnyStore) -> bool {
     let charge = Charge {
         limit: 0,
         key,
@@ -83,11 +89,11 @@ async fn is_full_when_settled(limit: &Limit, key: KeyHash, store: &AnyStore) -> 
 }
 
 /// The reason that a ban by a limit shows.
-pub(super) const REASON: &str = "the limit was reached";
+pub const REASON: &str = "the limit was reached";
 
 /// How long to wait for requests in progress: a client must not prevent its ban with one slow request.
-const PATIENCE: Duration = Duration::from_secs(5);
+pub const PATIENCE: Duration = Duration::from_secs(5);
 
-const SHORTEST: Duration = Duration::from_millis(5);
+pub const SHORTEST: Duration = Duration::from_millis(5);
 
-const LONGEST: Duration = Duration::from_millis(500);
+pub const LONGEST: Duration = Duration::from_millis(500);

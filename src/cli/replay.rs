@@ -1,0 +1,106 @@
+//! `portcullis replay`: what a configuration would have done to the traffic in access logs.
+
+use std::path::PathBuf;
+
+use clap::ValueEnum;
+
+use super::arguments::ConfigFile;
+use super::arguments::Format;
+use super::exit::Exit;
+use super::output;
+use super::progress::Progress;
+use crate::config;
+use crate::replay;
+use crate::replay::LogFiles;
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  portcullis replay -c new.yaml /var/log/nginx/access.log /var/log/nginx/access.log.1
+  portcullis replay -c new.yaml --against /etc/portcullis/portcullis.yaml /var/log/portcullis/*.gz
+  journalctl -u haproxy -o cat | portcullis replay --log-format haproxy -
+  portcullis replay --format json access.log | jq '.limits[] | {name, count, worst_minute}'
+
+Requests are decided in the order in which they began, over all files, at the times of the log, with counts in memory that begin
+empty. The client is the address that the log names: trusted_proxies and forwarding headers are not looked at, because a
+proxy that logs has found its client already. What a log does not hold, such as form fields, is said, and the limits that need it
+are left out. Headers, outcomes and concurrency are replayed where the log holds headers, statuses and durations. A request that was
+denied by portcullis has no answer of the application: where it passes now, it keeps its slot like one that was not answered.
+HAProxy logs no time zone: its times are read as UTC.
+
+Exit codes: 0 done, 1 a file could not be read or no line was understood.")]
+pub(super) struct Arguments {
+    #[command(flatten)]
+    config: ConfigFile,
+    /// Replay under this older configuration too, and show who would be treated differently
+    #[arg(long, value_name = "OLD.yaml")]
+    against: Option<PathBuf>,
+    #[command(flatten)]
+    logs: Logs,
+    /// The output format
+    #[arg(long, value_enum, default_value_t = Format::Human)]
+    format: Format,
+}
+
+/// The logs of a command.
+#[derive(Debug, clap::Args)]
+pub(super) struct Logs {
+    /// The format of the logs; `auto`: each file says by its first lines what it is
+    #[arg(long, value_enum, value_name = "FORMAT", default_value_t = LogFormat::Auto)]
+    log_format: LogFormat,
+    /// Access logs, as they are or compressed with gzip or zstd; `-` is standard input
+    #[arg(required = true, value_name = "ACCESS.LOG")]
+    files: Vec<String>,
+}
+
+#[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
+enum LogFormat {
+    Auto,
+    Portcullis,
+    /// The common and the combined format of nginx, Apache and others
+    Combined,
+    Caddy,
+    Traefik,
+    Haproxy,
+}
+
+impl Logs {
+    pub(super) fn open(&self) -> anyhow::Result<LogFiles> {
+        let format = match self.log_format {
+            LogFormat::Auto => replay::LogFormat::Auto,
+            LogFormat::Portcullis => replay::LogFormat::Portcullis,
+            LogFormat::Combined => replay::LogFormat::Combined,
+            LogFormat::Caddy => replay::LogFormat::Caddy,
+            LogFormat::Traefik => replay::LogFormat::Traefik,
+            LogFormat::Haproxy => replay::LogFormat::Haproxy,
+        };
+        Ok(LogFiles::open(&self.files, format)?)
+    }
+}
+
+pub(super) fn replay(arguments: &Arguments) -> anyhow::Result<Exit> {
+    let settings = match config::load(&arguments.config.file) {
+        Ok(settings) => settings,
+        Err(mistakes) => {
+            output::print_mistakes(&mistakes);
+            return Ok(Exit::Wrong);
+        }
+    };
+    let against = match arguments.against.as_deref().map(config::load).transpose() {
+        Ok(settings) => settings,
+        Err(mistakes) => {
+            output::print_mistakes(&mistakes);
+            return Ok(Exit::Wrong);
+        }
+    };
+    let logs = arguments.logs.open()?;
+    let mut progress = Progress::new();
+    let report = replay::replay(logs, settings, against, |position| progress.show(position));
+    progress.clear();
+    let report = report?;
+    match arguments.format {
+        Format::Human => output::print(report.to_string().trim_end()),
+        Format::Json => output::print_json(&report),
+    }
+    Ok(Exit::Done)
+}

@@ -1,0 +1,29 @@
+//! The formats of access logs. Each parser makes a request of one line, or says that the line has none.
+//!
+//! - [`format`]: the formats as one type, and which of them a line has; `log_line`: what was read.
+//! - `portcullis`, `portcullis_otel`, `portcullis_human`: our own request log.
+//! - `combined`: the common and the combined format of nginx and Apache. `traefik_common` is that of Traefik.
+//! - `caddy`, `traefik`, `haproxy`.
+//! - `scanner`, `request_line`, `time`: what several of them share.
+
+mod caddy;
+mod combined;
+pub mod format;
+#[cfg(any(test, feature = "fuzzing"))]
+pub mod fuzz;
+mod haproxy;
+mod log_line;
+mod portcullis;
+mod portcullis_human;
+mod portcullis_otel;
+mod request_line;
+mod scanner;
+#[cfg(test)]
+mod tests;
+mod time;
+mod traefik;
+mod traefik_common;
+
+pub use self::format::LineFormat;
+pub use self::format::LogFormat;
+pub use self::log_line::LogLine;

@@ -1,0 +1,102 @@
+//! Moments as logs write them.
+
+use std::time::Duration;
+
+use jiff::civil::Date;
+use jiff::civil::Time;
+use jiff::tz::Offset;
+
+use crate::clock::Timestamp;
+
+/// `21/Nov/2026:07:58:52 +0100`, or `21/Nov/2026:07:58:52.123` in UTC.
+pub(super) fn of_common_log(text: &[u8]) -> Option<Timestamp> {
+    let (date, rest) = text.split_at_checked(DATE_AND_TIME)?;
+    let number = |from: usize, to: usize| digits(&date[from..to]);
+    let separators = [(2, b'/'), (6, b'/'), (11, b':'), (14, b':'), (17, b':')];
+    if separators.iter().any(|&(at, byte)| date[at] != byte) {
+        return None;
+    }
+    let month = MONTHS.iter().position(|name| name.as_bytes().eq_ignore_ascii_case(&date[3..6]))?;
+    let year = i16::try_from(number(7, 11)?).ok()?;
+    let small = |value: i64| i8::try_from(value).ok();
+    let date = Date::new(year, small(i64::try_from(month).ok()? + 1)?, small(number(0, 2)?)?).ok()?;
+    let text = text.get(12..DATE_AND_TIME)?;
+    // A leap second is the last one of its minute.
+    let second = digits(&text[6..8])?.min(59);
+    let time = Time::new(small(digits(&text[0..2])?)?, small(digits(&text[3..5])?)?, small(second)?, 0).ok()?;
+    let (millis, zone) = match rest {
+        [b'.', a, b, c, zone @ ..] => (digits(&[*a, *b, *c])?, zone),
+        zone => (0, zone),
+    };
+    let offset = match zone {
+        [] => 0,
+        [b' ', sign @ (b'+' | b'-'), zone @ ..] if zone.len() == 4 => {
+            let minutes = digits(&zone[..2])? * 60 + digits(&zone[2..])?;
+            if *sign == b'-' { -minutes } else { minutes }
+        }
+        _ => return None,
+    };
+    let offset = Offset::from_seconds(i32::try_from(offset * 60).ok()?).ok()?;
+    let moment = offset.to_timestamp(date.to_datetime(time)).ok()?;
+    Some(of_jiff(moment)? + Duration::from_millis(u64::try_from(millis).ok()?))
+}
+
+/// `2026-11-21T07:58:52.123Z`, with any offset and precision.
+pub(super) fn of_rfc3339(text: &str) -> Option<Timestamp> {
+    of_jiff(text.parse().ok()?)
+}
+
+/// Seconds since 1970.
+pub(super) fn of_seconds(seconds: f64) -> Option<Timestamp> {
+    Some(Timestamp::EPOCH + Duration::try_from_secs_f64(seconds).ok()?)
+}
+
+/// When something began that ended at `end`.
+pub(super) fn before(end: Timestamp, duration: Option<Duration>) -> Timestamp {
+    let micros = duration.map_or(0, |duration| u64::try_from(duration.as_micros()).unwrap_or(u64::MAX));
+    Timestamp::from_micros(end.as_micros().saturating_sub(micros))
+}
+
+fn of_jiff(moment: jiff::Timestamp) -> Option<Timestamp> {
+    u64::try_from(moment.as_microsecond()).ok().map(Timestamp::from_micros)
+}
+
+fn digits(text: &[u8]) -> Option<i64> {
+    let is_number = !text.is_empty() && text.iter().all(u8::is_ascii_digit);
+    is_number.then(|| text.iter().fold(0, |number, digit| number * 10 + i64::from(digit - b'0')))
+}
+
+/// The length of `21/Nov/2026:07:58:52`.
+const DATE_AND_TIME: usize = 20;
+
+const MONTHS: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(text: &str, expected: Option<&str>) {
+        let found = of_common_log(text.as_bytes()).map(|moment| moment.to_string());
+        assert_eq!(found.as_deref(), expected, "{text}");
+    }
+
+    #[test]
+    fn a_moment_of_the_common_log_is_read_with_its_zone() {
+        check("21/Nov/2026:07:58:52 +0000", Some("2026-11-21T07:58:52.000Z"));
+        check("21/Nov/2026:07:58:52 +0130", Some("2026-11-21T06:28:52.000Z"));
+        check("31/Dec/2026:23:30:00 -0100", Some("2027-01-01T00:30:00.000Z"));
+        check("06/Feb/2009:12:14:14.655", Some("2009-02-06T12:14:14.655Z"));
+        check("30/Jun/2026:23:59:60 +0000", Some("2026-06-30T23:59:59.000Z"));
+    }
+
+    #[test]
+    fn what_is_no_moment_is_none() {
+        for text in
+            ["", "21/Nov/2026", "32/Nov/2026:07:58:52 +0000", "21/Foo/2026:07:58:52 +0000", "21/Nov/1926:07:58:52"]
+        {
+            check(text, None);
+        }
+        check("21/Nov/2026:07:58:52 UTC", None);
+    }
+}

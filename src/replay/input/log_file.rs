@@ -1,0 +1,239 @@
+//! The requests of one log file.
+
+use std::cell::Cell;
+use std::collections::VecDeque;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use serde::Serialize;
+
+use super::ReadError;
+use super::decompress;
+use super::lines::Lines;
+use super::lines::NextLine;
+use crate::clock::Timestamp;
+use crate::replay::LineFormat;
+use crate::replay::LogFormat;
+use crate::replay::LogLine;
+use crate::replay::LoggedRequest;
+
+/// A log file that is being read.
+#[derive(Debug)]
+pub(super) struct LogFile {
+    name: Arc<str>,
+    lines: Lines,
+    /// `None`: the file is empty.
+    pub(super) format: Option<LineFormat>,
+    /// Requests that were read ahead.
+    ahead: VecDeque<LoggedRequest>,
+    is_read: bool,
+    pub(super) counts: LineCounts,
+    /// The length of the file in bytes; 0 where that is unknown.
+    pub(super) length: u64,
+}
+
+/// What the lines of a log were.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct LineCounts {
+    /// All lines that are not empty.
+    pub lines: u64,
+    /// Lines that were understood and hold no request that rules could see.
+    pub without_request: u64,
+    pub unreadable: u64,
+    /// The first of them.
+    pub first_unreadable: Vec<UnreadableLine>,
+}
+
+/// A line that could not be read.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize)]
+pub struct UnreadableLine {
+    pub file: Arc<str>,
+    /// From 1.
+    pub line: u64,
+    /// Its start, with everything escaped that is not plain text.
+    pub text: String,
+}
+
+impl LogFile {
+    /// Opens a file and finds out its format. Adds to `read` the bytes that are read of it.
+    pub(super) fn open(name: &str, format: LogFormat, read: &Rc<Cell<u64>>) -> Result<Self, ReadError> {
+        let name: Arc<str> = name.into();
+        let (input, length) =
+            decompress::open(&name, read).map_err(|error| ReadError::Open { file: Arc::clone(&name), error })?;
+        let mut file = Self {
+            name,
+            lines: Lines::new(input),
+            format: None,
+            ahead: VecDeque::new(),
+            is_read: false,
+            counts: LineCounts::default(),
+            length,
+        };
+        file.read_ahead(format)?;
+        Ok(file)
+    }
+
+    /// When the next request began.
+    pub(super) fn next_start(&self) -> Option<Timestamp> {
+        self.ahead.front().map(|request| request.started)
+    }
+
+    /// The requests that were read when the file was opened: a sample of what the log holds.
+    pub(super) fn sample(&self) -> impl Iterator<Item = &LoggedRequest> {
+        self.ahead.iter()
+    }
+
+    /// The next request, in the order of the file.
+    pub(super) fn next(&mut self) -> Result<Option<LoggedRequest>, ReadError> {
+        if let Some(request) = self.ahead.pop_front() {
+            if self.ahead.is_empty() {
+                let next = self.read_request()?;
+                self.ahead.extend(next);
+            }
+            return Ok(Some(request));
+        }
+        self.read_request()
+    }
+
+    fn read_ahead(&mut self, format: LogFormat) -> Result<(), ReadError> {
+        let mut sampled = 0;
+        while sampled < SAMPLE && self.ahead.len() < SAMPLE {
+            sampled += 1;
+            if self.format.is_none() && !self.detect(format)? {
+                break;
+            }
+            match self.read_next()? {
+                LineRead::End => break,
+                LineRead::Nothing => {}
+                LineRead::Read(request) => self.ahead.push_back(request),
+            }
+        }
+        if self.format.is_none()
+            && let Some(UnreadableLine { file, line, text }) = self.counts.first_unreadable.first().cloned()
+        {
+            return Err(match format {
+                LogFormat::Auto => ReadError::UnknownFormat { file, line, text },
+                _ => ReadError::OtherFormat { file, line, text },
+            });
+        }
+        Ok(())
+    }
+
+    /// Reads to the first line of a known format. `false`: there is none.
+    fn detect(&mut self, format: LogFormat) -> Result<bool, ReadError> {
+        for _ in 0..SAMPLE {
+            match self
+                .read_line(|line| format.candidates().iter().find_map(|format| Some((*format, format.read(line)?))))?
+            {
+                LineRead::End => return Ok(false),
+                LineRead::Nothing => {}
+                LineRead::Read((format, read)) => {
+                    self.format = Some(format);
+                    match read {
+                        LogLine::Request(request) => self.ahead.push_back(request),
+                        LogLine::NoRequest => self.counts.without_request += 1,
+                    }
+                    return Ok(true);
+                }
+            }
+        }
+        Ok(false)
+    }
+
+    /// The request of the next line.
+    fn read_next(&mut self) -> Result<LineRead<LoggedRequest>, ReadError> {
+        let Some(format) = self.format else { return Ok(LineRead::End) };
+        Ok(match self.read_line(|line| format.read(line))? {
+            LineRead::End => LineRead::End,
+            LineRead::Nothing => LineRead::Nothing,
+            LineRead::Read(LogLine::NoRequest) => {
+                self.counts.without_request += 1;
+                LineRead::Nothing
+            }
+            LineRead::Read(LogLine::Request(request)) => LineRead::Read(request),
+        })
+    }
+
+    fn read_request(&mut self) -> Result<Option<LoggedRequest>, ReadError> {
+        loop {
+            match self.read_next()? {
+                LineRead::End => return Ok(None),
+                LineRead::Nothing => {}
+                LineRead::Read(request) => return Ok(Some(request)),
+            }
+        }
+    }
+
+    /// Reads the next line with `read`, and counts it.
+    fn read_line<T>(&mut self, read: impl FnOnce(&[u8]) -> Option<T>) -> Result<LineRead<T>, ReadError> {
+        if self.is_read {
+            return Ok(LineRead::End);
+        }
+        let number = self.lines.number + 1;
+        let next =
+            self.lines.next().map_err(|error| ReadError::Read { file: Arc::clone(&self.name), line: number, error })?;
+        let (line, found) = match next {
+            NextLine::End => {
+                self.is_read = true;
+                return Ok(LineRead::End);
+            }
+            NextLine::Line(b"") => return Ok(LineRead::Nothing),
+            NextLine::Line(line) => (line, read(line)),
+            NextLine::TooLong(line) => (line, None),
+        };
+        self.counts.lines += 1;
+        if let Some(found) = found {
+            return Ok(LineRead::Read(found));
+        }
+        self.counts.unreadable += 1;
+        if self.counts.first_unreadable.len() < SHOWN {
+            let text = shown(line);
+            self.counts.first_unreadable.push(UnreadableLine { file: Arc::clone(&self.name), line: number, text });
+        }
+        Ok(LineRead::Nothing)
+    }
+
+    pub(super) fn name(&self) -> &Arc<str> {
+        &self.name
+    }
+
+    /// The number of the line that was read last, from 1.
+    pub(super) fn line(&self) -> u64 {
+        self.lines.number
+    }
+}
+
+enum LineRead<T> {
+    End,
+    /// A line without a request, or one that cannot be read.
+    Nothing,
+    Read(T),
+}
+
+impl LineCounts {
+    pub(super) fn add(&mut self, other: &Self) {
+        self.lines += other.lines;
+        self.without_request += other.without_request;
+        self.unreadable += other.unreadable;
+        let room = SHOWN - self.first_unreadable.len();
+        self.first_unreadable.extend(other.first_unreadable.iter().take(room).cloned());
+    }
+}
+
+/// The start of a line, in which nothing moves a terminal's cursor.
+fn shown(line: &[u8]) -> String {
+    let text = String::from_utf8_lossy(&line[..line.len().min(4 * SHOWN_LETTERS)]);
+    let mut shown: String = text.chars().take(SHOWN_LETTERS).collect::<String>().escape_debug().to_string();
+    if text.chars().nth(SHOWN_LETTERS).is_some() || line.len() > 4 * SHOWN_LETTERS {
+        shown.push_str("...");
+    }
+    shown
+}
+
+/// How many lines decide about the format of a file, and about what it holds.
+const SAMPLE: usize = 1000;
+
+/// How many unreadable lines are shown.
+const SHOWN: usize = 5;
+
+const SHOWN_LETTERS: usize = 120;

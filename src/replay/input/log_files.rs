@@ -1,0 +1,151 @@
+//! The requests of several log files, in the order in which they began.
+//!
+//! A line is written when its request has ended, so a file is not quite in the order of the starts. Requests therefore
+//! wait in a heap of a bounded size. It is filled from the file that is furthest behind, so that files that follow each other
+//! are read one after another, and files of the same time together.
+
+use std::cell::Cell;
+use std::cmp::Ordering;
+use std::collections::BinaryHeap;
+use std::rc::Rc;
+
+use super::ReadError;
+use super::log_file::LineCounts;
+use super::log_file::LogFile;
+use crate::clock::Timestamp;
+use crate::replay::LogContents;
+use crate::replay::LogFormat;
+use crate::replay::LoggedRequest;
+
+/// Open log files.
+#[derive(Debug)]
+pub struct LogFiles {
+    files: Vec<LogFile>,
+    waiting: BinaryHeap<Waiting>,
+    /// The memory of the requests in the heap, in bytes.
+    size: usize,
+    /// Requests with the same start keep the order in which they were read.
+    number: u64,
+    read: Rc<Cell<u64>>,
+}
+
+/// How far the files have been read.
+#[derive(Clone, Copy, Debug)]
+pub struct Position {
+    pub lines: u64,
+    /// Of the files as they are stored.
+    pub bytes: u64,
+    /// `None`: the length of a file is unknown.
+    pub all_bytes: Option<u64>,
+}
+
+#[derive(Debug)]
+struct Waiting {
+    started: Timestamp,
+    number: u64,
+    request: LoggedRequest,
+}
+
+impl LogFiles {
+    /// Opens all files and finds out their formats.
+    pub fn open(names: &[String], format: LogFormat) -> Result<Self, ReadError> {
+        let read = Rc::new(Cell::new(0));
+        let files = names.iter().map(|name| LogFile::open(name, format, &read)).collect::<Result<Vec<_>, _>>()?;
+        let opened = Self { files, waiting: BinaryHeap::new(), size: 0, number: 0, read };
+        match opened.files.first() {
+            // An empty file beside others is one that was just rotated.
+            Some(first) if opened.files.iter().all(|file| file.next_start().is_none()) => {
+                let file = first.name().clone();
+                Err(if first.line() == 0 {
+                    ReadError::Empty { file }
+                } else {
+                    ReadError::NoRequest { file, line: first.line() }
+                })
+            }
+            _ => Ok(opened),
+        }
+    }
+
+    /// What all the logs hold, as far as their first lines tell.
+    pub fn contents(&self) -> LogContents {
+        let files = self.files.iter().filter(|file| file.next_start().is_some());
+        let contents = files.map(|file| LogContents::of(file.sample()));
+        contents.reduce(|all, other| all.and(&other)).unwrap_or_default()
+    }
+
+    /// The formats of the files, each once.
+    pub fn formats(&self) -> Vec<&'static str> {
+        let mut formats = Vec::new();
+        for format in self.files.iter().filter_map(|file| file.format) {
+            if !formats.contains(&format.as_str()) {
+                formats.push(format.as_str());
+            }
+        }
+        formats
+    }
+
+    /// The request that began next. One whose line stands too far behind its place comes late.
+    pub fn next_request(&mut self) -> Result<Option<LoggedRequest>, ReadError> {
+        while self.waiting.len() < MOST_WAITING && self.size < MOST_BYTES {
+            // The file that is furthest behind.
+            let behind = self.files.iter_mut().filter(|file| file.next_start().is_some());
+            let Some(file) = behind.min_by_key(|file| file.next_start()) else { break };
+            let Some(request) = file.next()? else { break };
+            self.size += request.size();
+            self.number += 1;
+            self.waiting.push(Waiting { started: request.started, number: self.number, request });
+        }
+        let next = self.waiting.pop().map(|waiting| waiting.request);
+        self.size -= next.as_ref().map_or(0, LoggedRequest::size);
+        Ok(next)
+    }
+
+    /// How many files there are.
+    pub fn len(&self) -> usize {
+        self.files.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.files.is_empty()
+    }
+
+    pub fn position(&self) -> Position {
+        let lines = self.files.iter().map(|file| file.counts.lines).sum();
+        let lengths = self.files.iter().map(|file| Some(file.length).filter(|length| *length > 0));
+        Position { lines, bytes: self.read.get(), all_bytes: lengths.sum() }
+    }
+
+    /// What the lines were that have been read.
+    pub fn counts(&self) -> LineCounts {
+        let mut counts = LineCounts::default();
+        self.files.iter().for_each(|file| counts.add(&file.counts));
+        counts
+    }
+}
+
+impl Ord for Waiting {
+    /// The earliest is the greatest, because a heap gives the greatest first.
+    fn cmp(&self, other: &Self) -> Ordering {
+        (other.started, other.number).cmp(&(self.started, self.number))
+    }
+}
+
+impl PartialOrd for Waiting {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Waiting {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl Eq for Waiting {}
+
+/// Enough for the requests that a busy proxy has under way at a time.
+const MOST_WAITING: usize = 16_384;
+
+/// Where lines are long, fewer wait.
+const MOST_BYTES: usize = 32 * 1024 * 1024;

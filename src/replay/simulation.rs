@@ -1,0 +1,228 @@
+//! Decides logged requests by the rules of a configuration, as the gateway decides those that arrive.
+
+use std::collections::BinaryHeap;
+use std::mem;
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::Context;
+use std::task::Poll;
+use std::task::Waker;
+use std::time::Duration;
+
+use smallvec::SmallVec;
+
+use super::AnsweredBy;
+use super::LeftOut;
+use super::LogContents;
+use super::LoggedRequest;
+use super::due::Due;
+use super::due::DueEvent;
+use super::head::append;
+use super::head::head;
+use super::left_out::leave_out;
+use crate::client::ClientIp;
+use crate::clock::Clock;
+use crate::clock::ManualClock;
+use crate::clock::Timestamp;
+use crate::config::Settings;
+use crate::decision;
+use crate::decision::Decision;
+use crate::decision::Policy;
+use crate::decision::Settlement;
+use crate::decision::Verdicts;
+use crate::gateway::admit::strip::strip;
+use crate::gateway::decide::bans;
+use crate::gateway::decide::record::DecisionRecord;
+use crate::gateway::decide::suspected_bans;
+use crate::gateway::decide::suspected_bans::SuspectedBan;
+use crate::gateway::forward::significant_headers::SignificantHeaders;
+use crate::head::Fields;
+use crate::limit::Action;
+use crate::outcome::Outcome;
+use crate::outcome::OutcomeRule;
+use crate::record::ObservedOutcome;
+use crate::request::BodyFields;
+use crate::request::RequestHead;
+use crate::route::RouteId;
+use crate::store;
+use crate::store::AnyStore;
+use crate::store::MemoryStore;
+
+/// The rules of one configuration, with counts in memory and the time of a log.
+#[derive(Debug)]
+pub struct Simulation {
+    policy: Policy,
+    significant_headers: SignificantHeaders,
+    store: Arc<AnyStore>,
+    clock: ManualClock,
+    /// What happens later: answers end, and bans begin when it is certain that a limit was reached.
+    due: BinaryHeap<Due>,
+    number: u64,
+}
+
+/// What would have become of a request.
+#[derive(Debug)]
+pub struct SimulatedDecision {
+    /// When it was decided: when the request began, or later where its line came late.
+    pub at: Timestamp,
+    pub record: DecisionRecord,
+    /// How many bans began.
+    pub new_bans: usize,
+}
+
+impl Simulation {
+    /// With the rules of `settings` for which the log holds enough, and what was left out.
+    pub fn new(settings: Settings, contents: &LogContents) -> (Self, Vec<LeftOut>) {
+        let Settings { mut policy, clients, store: store::Settings { memory, .. }, .. } = settings;
+        let left_out = leave_out(&mut policy, contents);
+        let significant_headers = SignificantHeaders::new(&policy, &clients);
+        let clock = ManualClock::at(Timestamp::EPOCH);
+        let memory = store::memory::Settings { snapshot: None, ..memory };
+        let store = Arc::new(AnyStore::Memory(Arc::new(MemoryStore::new(&memory, Clock::Manual(clock.clone())))));
+        let simulation = Self { policy, significant_headers, store, clock, due: BinaryHeap::new(), number: 0 };
+        (simulation, left_out)
+    }
+
+    pub fn policy(&self) -> &Policy {
+        &self.policy
+    }
+
+    /// Decides the next request. `None`: the gateway refuses it before any rule, as malformed.
+    pub fn decide(&mut self, request: &LoggedRequest) -> Option<SimulatedDecision> {
+        let mut head = head(request)?;
+        self.advance(request.started);
+        strip(&mut head.fields, &self.significant_headers, self.policy.challenges());
+        let (policy, store, now) = (&self.policy, &*self.store, self.clock.now());
+        let head = RequestHead::read(&head, ClientIp::new(request.client));
+        let mut plan = decision::enter(policy, &head).plan(BodyFields::NONE, &store.hasher());
+        if store.bans().has_keys() {
+            plan = ready(bans::apply(plan, store));
+        }
+        let mut verdicts = Verdicts::new();
+        store.decide_here(plan.batch(), &mut verdicts);
+        let decision = plan.conclude(&verdicts);
+        let (mut suspected, mut new_bans) = (Vec::new(), 0);
+        let (record, slots, pending, passes_at) = match decision {
+            Decision::Pass(mut pass) => {
+                let passes_at = now + pass.delay.map_or(Duration::ZERO, |(_, span)| span);
+                let (slots, pending) = (mem::take(&mut pass.slots), pass.pending.take());
+                (DecisionRecord::of_pass(&mut pass, None, Duration::ZERO), slots, pending, Some(passes_at))
+            }
+            Decision::Deny(mut denial) => {
+                if !denial.new_bans.is_empty() {
+                    denial = ready(bans::begin(denial, policy, &plan, store, |ban| suspected.push(ban)));
+                    new_bans = denial.new_bans.len();
+                }
+                let (slots, pending) = (mem::take(&mut denial.slots), denial.pending.take());
+                (DecisionRecord::of_denial(&mut denial, None, None, Duration::ZERO), slots, pending, None)
+            }
+        };
+        drop(plan);
+        let outcome = match (&pending, passes_at) {
+            (Some(pending), Some(_)) => self.outcome(pending.route, request),
+            // What was denied reaches no application.
+            _ => Some(Outcome::Neither),
+        };
+        let ends = passes_at.map_or(now, |passes_at| passes_at + request.duration.unwrap_or_default());
+        for ban in suspected {
+            self.suspect(ban, now);
+        }
+        if pending.is_some() || !slots.is_empty() {
+            self.later(ends, DueEvent::Answer { pending, outcome, slots });
+        }
+        // What has ended already is settled before the next request of the same moment.
+        self.run_due(now);
+        Some(SimulatedDecision { at: now, record, new_bans })
+    }
+
+    /// Settles what ends until `moment`, and sets the clock. Time never runs backwards.
+    fn advance(&mut self, moment: Timestamp) {
+        self.run_due(moment);
+        self.clock.set(moment.max(self.clock.now()));
+    }
+
+    fn run_due(&mut self, moment: Timestamp) {
+        while self.due.peek().is_some_and(|due| due.at <= moment || self.due.len() > MOST_DUE) {
+            let Some(due) = self.due.pop() else { break };
+            self.clock.set(due.at.min(moment).max(self.clock.now()));
+            match due.event {
+                DueEvent::Answer { pending, outcome, slots } => {
+                    let mut settlements: SmallVec<[Settlement<'_>; 4]> = match &pending {
+                        Some(pending) => pending.settlements(&self.policy, outcome),
+                        None => SmallVec::new(),
+                    };
+                    settlements.extend(slots.into_iter().map(Settlement::Release));
+                    self.store.settle_here(&settlements);
+                }
+                DueEvent::CheckBan { suspected, pause, waited } => self.check_ban(suspected, pause, waited),
+            }
+        }
+    }
+
+    fn later(&mut self, at: Timestamp, event: DueEvent) {
+        self.number += 1;
+        self.due.push(Due { at, number: self.number, event });
+    }
+
+    /// A ban that begins if its limit is still full when the requests in progress have been settled.
+    fn suspect(&mut self, suspected: SuspectedBan, now: Timestamp) {
+        if self.store.bans().claim_check(suspected.subject.id()) {
+            let pause = suspected_bans::SHORTEST;
+            let event = DueEvent::CheckBan { suspected: Box::new(suspected), pause, waited: pause };
+            self.later(now + pause, event);
+        }
+    }
+
+    fn check_ban(&mut self, suspected: Box<SuspectedBan>, pause: Duration, waited: Duration) {
+        let (store, now) = (Arc::clone(&self.store), self.clock.now());
+        if ready(store.is_unsettled(suspected.key)) && waited < suspected_bans::PATIENCE {
+            let pause = (pause * 2).min(suspected_bans::LONGEST);
+            self.later(now + pause, DueEvent::CheckBan { suspected, pause, waited: waited + pause });
+            return;
+        }
+        let id = suspected.subject.id();
+        let limit = self.policy.limit(suspected.limit);
+        if let Action::Ban(ladder) = &limit.then.action
+            && ready(suspected_bans::is_full(limit, suspected.key, &store))
+        {
+            ready(store.ban_by_limit(suspected.subject, ladder, suspected_bans::REASON));
+        }
+        store.bans().release_check(id);
+    }
+
+    /// What the logged answer means. `None`: nobody knows, as when an application does not answer.
+    fn outcome(&self, route: RouteId, request: &LoggedRequest) -> Option<Outcome> {
+        match (request.answered_by, request.status) {
+            (AnsweredBy::NoApplication, _) => Some(Outcome::Neither),
+            (AnsweredBy::Application, Some(status)) => {
+                let rule = self.policy.routes.get(route).outcome.as_ref()?;
+                let mut fields = Fields::default();
+                append(&mut fields, &request.answer_headers);
+                // A log without the answer's headers has the outcome that the gateway saw.
+                let has_headers = request.has_all_headers || !request.answer_headers.is_empty();
+                let by_head = || rule.of_head(status, &fields);
+                match request.outcome {
+                    Some(logged) if !has_headers && needs_more_than_status(rule) => logged.outcome(),
+                    logged => by_head().or(logged.and_then(ObservedOutcome::outcome)),
+                }
+            }
+            _ => None,
+        }
+    }
+}
+
+fn needs_more_than_status(rule: &OutcomeRule) -> bool {
+    let mut sides = [&rule.success, &rule.failure].into_iter().flatten();
+    sides.any(|side| side.needs_body() || !side.headers.is_empty() || !side.cookies.is_empty())
+}
+
+/// The memory store never waits.
+fn ready<T>(future: impl Future<Output = T>) -> T {
+    match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(value) => value,
+        Poll::Pending => unreachable!("the counts are in the memory of this process"),
+    }
+}
+
+/// More requests than this are not in progress at a time: the answers that end first then end early.
+const MOST_DUE: usize = 100_000;

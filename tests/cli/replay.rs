@@ -1,0 +1,371 @@
+//! `portcullis replay`.
+
+use std::fmt::Write;
+use std::io::Write as _;
+use std::process::Command;
+use std::process::Stdio;
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use ruzstd::encoding::CompressionLevel;
+use ruzstd::encoding::compress_to_vec;
+use serde_json::Value;
+use serde_json::json;
+
+use crate::command::Ended;
+use crate::command::Folder;
+
+const CONFIG: &str = "\
+listen: 127.0.0.1:8080
+upstream: http://127.0.0.1:8000
+routes:
+  - name: login
+    match: POST /login
+    outcome: {failure: {status: 401}}
+    limits:
+      - {name: pace, key: client_ip, rate: 3/minute}
+      - {name: guessing, key: client_ip, rate: 5/hour, count: failures, then: {ban: 10m}}
+      - {name: accounts, key: param.username, rate: 5/hour}
+";
+
+/// A line of the combined format: `12:00:00` on one day, a client, a request, a status.
+fn line(time: &str, client: &str, request: &str, status: u16) -> String {
+    format!("{client} - - [21/Nov/2026:{time} +0000] \"{request} HTTP/1.1\" {status} 612 \"-\" \"curl/8\"\n")
+}
+
+fn login(time: &str, client: &str, status: u16) -> String {
+    line(time, client, "POST /login", status)
+}
+
+/// Six guesses of one client within a minute, and two of another one.
+fn guesses() -> String {
+    let mut log = String::new();
+    for second in 10..16 {
+        log += &login(&format!("12:00:{second}"), "198.51.100.7", 401);
+    }
+    log += &login("12:00:20", "203.0.113.9", 401);
+    log += &login("12:30:00", "203.0.113.9", 302);
+    log += &line("12:31:00", "203.0.113.9", "GET /", 200);
+    log
+}
+
+fn report(folder: &Folder, arguments: &[&str]) -> Value {
+    let ended = folder.run(&[&["replay", "--format", "json"], arguments].concat());
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    ended.json()
+}
+
+#[track_caller]
+fn limit<'r>(report: &'r Value, name: &str) -> &'r Value {
+    let limits = report["limits"].as_array().expect("limits");
+    limits.iter().find(|limit| limit["name"] == name).unwrap_or_else(|| panic!("no {name} in {report}"))
+}
+
+#[test]
+fn each_limit_says_how_many_it_denied_and_whom_and_when() {
+    let folder = Folder::with(CONFIG);
+    folder.write("access.log", &guesses());
+    let report = report(&folder, &["access.log"]);
+    assert_eq!(report["formats"], json!(["combined"]));
+    assert_eq!(report["requests"], 9);
+    assert_eq!(report["from"], "2026-11-21T12:00:10.000Z");
+    assert_eq!(report["to"], "2026-11-21T12:31:00.000Z");
+    assert_eq!(report["decisions"], json!({"allowed": 6, "denied": 3}));
+    let pace = limit(&report, "pace");
+    assert_eq!((&pace["met"], &pace["decisions"]), (&json!(8), &json!({"denied": 3})));
+    assert_eq!(pace["top"], json!([{"client": "198.51.100.7", "count": 3}]));
+    assert_eq!(pace["first"], "2026-11-21T12:00:13.000Z");
+    assert_eq!(pace["worst_minute"], json!({"from": "2026-11-21T12:00:00.000Z", "count": 3}));
+    let routes = report["routes"].as_array().expect("routes");
+    assert_eq!(routes[0], json!({"name": "login", "requests": 8, "decisions": {"allowed": 5, "denied": 3}}));
+    assert_eq!(routes[1]["name"], "-");
+}
+
+#[test]
+fn people_read_the_same_in_words() {
+    let folder = Folder::with(CONFIG);
+    folder.write("access.log", &guesses());
+    let said = folder.run(&["replay", "access.log"]);
+    assert_eq!((said.code, said.stderr.as_str()), (Some(0), ""), "{said:?}");
+    for expected in [
+        "9 requests in one file (combined), 2026-11-21T12:00:10 to 2026-11-21T12:31:00 UTC",
+        "pace: 3 denied of 8 requests",
+        "198.51.100.7 (3)",
+        "worst minute 2026-11-21T12:00 (3)",
+        "guessing: lets all of 8 requests pass",
+        "login: 8 requests: 5 allowed, 3 denied",
+        "accounts: not replayed: the log does not hold param.username",
+    ] {
+        assert!(said.stdout.contains(expected), "no `{expected}` in\n{}", said.stdout);
+    }
+}
+
+#[test]
+fn failures_are_told_by_the_status_and_ban_for_as_long_as_they_would() {
+    let folder = Folder::with(CONFIG);
+    let mut log = String::new();
+    // One failure every 30 s: the sixth within an hour is banned for ten minutes.
+    for number in 0..40 {
+        log += &login(&format!("12:{:02}:{:02}", number / 2, number % 2 * 30), "198.51.100.7", 401);
+        log += &login(&format!("12:{:02}:{:02}", number / 2, number % 2 * 30 + 1), "203.0.113.9", 302);
+    }
+    folder.write("access.log", &log);
+    let report = report(&folder, &["access.log"]);
+    let guessing = limit(&report, "guessing");
+    // From 12:02:30 on: twenty within the ban, then the limit is still full and the ban begins again.
+    assert_eq!(guessing["decisions"], json!({"banned": 35}));
+    assert_eq!(guessing["first"], "2026-11-21T12:02:30.000Z");
+    assert_eq!(guessing["top"], json!([{"client": "198.51.100.7", "count": 35}]));
+}
+
+#[test]
+fn several_files_are_read_in_the_order_of_time_compressed_or_not() {
+    let folder = Folder::with(CONFIG);
+    let log = guesses();
+    let lines: Vec<&str> = log.split_inclusive('\n').collect();
+    folder.write("access.log", &lines[4..].concat());
+    let mut gzip = GzEncoder::new(Vec::new(), Compression::default());
+    gzip.write_all(lines[2..4].concat().as_bytes()).expect("writing to a vector does not fail");
+    std::fs::write(folder.path().join("access.log.1.gz"), gzip.finish().expect("gzip")).expect("a file");
+    let zstd = |text: &str| compress_to_vec(text.as_bytes(), CompressionLevel::Fastest);
+    // Two frames, as `cat` makes them, under a name that says nothing.
+    let frames = [zstd(lines[0]), zstd(lines[1])].concat();
+    std::fs::write(folder.path().join("access.log.2"), frames).expect("a file");
+    folder.write("empty.log", "");
+    let names = ["access.log", "empty.log", "access.log.1.gz", "access.log.2"];
+    let apart = report(&folder, &names);
+    folder.write("whole.log", &log);
+    let whole = report(&folder, &["whole.log"]);
+    assert_eq!(apart["limits"], whole["limits"]);
+    assert_eq!((&apart["files"], &apart["requests"]), (&json!(4), &json!(9)));
+}
+
+#[test]
+fn standard_input_is_a_log_too() {
+    let folder = Folder::with(CONFIG);
+    let mut child = Command::new(env!("CARGO_BIN_EXE_portcullis"))
+        .args(["replay", "--format", "json", "-"])
+        .current_dir(folder.path())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("the binary starts");
+    child.stdin.take().expect("a pipe").write_all(guesses().as_bytes()).expect("it reads");
+    let output = child.wait_with_output().expect("it ends");
+    let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!(report["requests"], 9);
+}
+
+#[test]
+fn requests_are_decided_when_they_began_though_lines_are_written_when_they_end() {
+    let config = "listen: 127.0.0.1:8080\nupstream: http://127.0.0.1:8000\nlimits:\n  \
+                  - {name: slots, key: client_ip, concurrent: 1}\n";
+    let folder = Folder::with(config);
+    let line = |start: &str, took: u32| {
+        format!(
+            "198.51.100.7:33317 [06/Feb/2009:{start}] fe be/s 0/0/0/1/{took} 200 1 - - ---- 1/1/1/1/0 0/0 \"GET /{took} HTTP/1.1\"\n"
+        )
+    };
+    // The second line began first, and lasted until after the first one had ended.
+    folder.write("haproxy.log", &(line("12:00:01.000", 500) + &line("12:00:00.000", 3000) + &line("12:00:04.000", 1)));
+    let report = report(&folder, &["haproxy.log"]);
+    assert_eq!(report["decisions"], json!({"allowed": 2, "denied": 1}));
+    assert_eq!(limit(&report, "slots")["first"], "2009-02-06T12:00:01.000Z");
+    assert_eq!(report["late"], 0);
+}
+
+#[test]
+fn what_a_log_does_not_hold_is_said_and_not_guessed() {
+    let config = "\
+listen: 127.0.0.1:8080
+upstream: http://127.0.0.1:8000
+lists: {keys: {of: header.x-api-key, file: keys.txt}, office: {addresses: [198.51.100.0/24]}}
+access: {allow: [keys]}
+limits:
+  - {name: agents, key: header.user-agent, rate: 2/minute, unless: [office]}
+  - {name: tokens, key: bearer, rate: 2/minute}
+  - {name: slots, key: client_ip, concurrent: 1}
+routes:
+  - {name: api, match: {host: api.example.com, path: /v1/*}, limits: [{name: by-host, key: client_ip, rate: 1/minute}]}
+  - name: login
+    match: POST /login
+    outcome: {success: {status: 302, header: {location: \"/account*\"}}}
+    known_clients: {of: param.username}
+    limits:
+      - {name: failed, key: client_ip, rate: 1/minute, count: failures}
+      - {name: strangers, key: client_ip, rate: 1/minute, unless: [known_client]}
+      - {name: queries, key: query.user, rate: 2/minute}
+";
+    let folder = Folder::with(config);
+    folder.write("keys.txt", "abc\n");
+    let mut log = String::new();
+    for second in 0..5 {
+        log += &line(&format!("12:00:0{second}"), "203.0.113.9", "POST /login?user=a", 200);
+    }
+    folder.write("access.log", &log);
+    let report = report(&folder, &["access.log"]);
+    let left_out: Vec<(&str, &str, Vec<&str>)> = report["left_out"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .map(|one| {
+            let lacks = one["lacks"].as_array().expect("a list").iter().map(|lack| lack.as_str().expect("text"));
+            (one["kind"].as_str().expect("text"), one["name"].as_str().expect("text"), lacks.collect())
+        })
+        .collect();
+    for expected in [
+        ("list", "keys", vec!["header.x-api-key"]),
+        ("route", "api", vec!["host"]),
+        ("limit", "by-host", vec!["host"]),
+        ("limit", "tokens", vec!["bearer"]),
+        ("limit", "slots", vec!["how long a request took"]),
+        ("limit", "failed", vec!["the header location of the answer"]),
+        ("limit", "strangers", vec!["param.username"]),
+    ] {
+        assert!(left_out.contains(&expected), "no {expected:?} in {left_out:?}");
+    }
+    assert_eq!(left_out.len(), 7, "{left_out:?}");
+    let names: Vec<_> = report["limits"].as_array().expect("limits").iter().map(|limit| &limit["name"]).collect();
+    assert_eq!(names, ["agents", "queries"]);
+    assert_eq!(limit(&report, "queries")["count"], 3);
+}
+
+#[test]
+fn headers_and_answers_count_where_the_log_holds_them() {
+    let config = "\
+listen: 127.0.0.1:8080
+upstream: http://127.0.0.1:8000
+routes:
+  - name: login
+    match: {methods: [POST], host: example.com, path: /login}
+    outcome: {success: {status: 302, header: {location: \"/account*\"}}}
+    limits:
+      - {name: failed, key: header.x-device, rate: 2/hour, count: failures, reset_on: success}
+";
+    let folder = Folder::with(config);
+    let mut log = String::new();
+    let mut second = 0;
+    let mut add = |location: &str| {
+        second += 1;
+        writeln!(
+            log,
+            r#"{{"level":"info","ts":{}.5,"logger":"http.log.access","request":{{"remote_ip":"198.51.100.7","method":"POST","host":"example.com","uri":"/login","headers":{{"X-Device":["d1"]}}}},"duration":0.01,"status":302,"resp_headers":{{"Location":["{location}"]}}}}"#,
+            1_700_000_000 + second
+        )
+        .expect("writing to a string does not fail");
+    };
+    // A failure, a success that resets, then three failures, of which the last is denied.
+    ["/login", "/account", "/login", "/login", "/login"].into_iter().for_each(&mut add);
+    folder.write("caddy.log", &log);
+    let report = report(&folder, &["caddy.log"]);
+    assert_eq!(report["left_out"], json!([]));
+    assert_eq!(limit(&report, "failed")["count"], 1);
+    assert_eq!(limit(&report, "failed")["first"], "2023-11-14T22:13:25.490Z");
+}
+
+#[test]
+fn delays_and_shadow_limits_are_told_apart_from_denials() {
+    let config = "\
+listen: 127.0.0.1:8080
+upstream: http://127.0.0.1:8000
+limits:
+  - {name: slow, key: client_ip, rate: 2/minute, then: {delay: 5s}}
+  - {name: trial, key: client_ip, rate: 1/minute, shadow: true}
+";
+    let folder = Folder::with(config);
+    let log: String = (0..4).map(|second| line(&format!("12:00:0{second}"), "198.51.100.7", "GET /", 200)).collect();
+    folder.write("access.log", &log);
+    let report = report(&folder, &["access.log"]);
+    assert_eq!(report["decisions"], json!({"allowed": 2, "delayed": 2}));
+    assert_eq!(limit(&report, "slow")["decisions"], json!({"delayed": 2}));
+    assert_eq!(limit(&report, "trial")["shadow_denied"], 3);
+    assert_eq!(report["denied"]["count"], 0);
+}
+
+#[test]
+fn against_an_older_configuration_it_shows_who_is_treated_differently() {
+    let folder = Folder::with(CONFIG);
+    folder.write("old.yaml", &CONFIG.replace("rate: 3/minute", "rate: 5/minute"));
+    folder.write("access.log", &guesses());
+    let stricter = report(&folder, &["--against", "old.yaml", "access.log"]);
+    let differences = stricter["against"]["differences"].as_array().expect("differences");
+    let told = |one: &Value| json!([one["limit"], one["before"], one["now"], one["count"], one["top"][0]["client"]]);
+    assert_eq!(
+        differences.iter().map(told).collect::<Vec<_>>(),
+        [
+            json!(["pace", "allowed", "denied", 2, "198.51.100.7"]),
+            json!(["pace", "banned", "denied", 1, "198.51.100.7"])
+        ]
+    );
+    let milder = report(&folder, &["-c", "old.yaml", "--against", "portcullis.yaml", "access.log"]);
+    assert_eq!(told(&milder["against"]["differences"][0]), json!(["pace", "denied", "allowed", 2, "198.51.100.7"]));
+    let same = report(&folder, &["--against", "portcullis.yaml", "access.log"]);
+    assert_eq!(same["against"]["differences"], json!([]));
+    let said = folder.run(&["replay", "--against", "old.yaml", "access.log"]).stdout;
+    assert!(said.contains("pace: 2 denied that were allowed"), "{said}");
+}
+
+#[test]
+fn lines_that_cannot_be_read_are_counted_and_shown_harmlessly() {
+    let folder = Folder::with(CONFIG);
+    let mut log = guesses().into_bytes();
+    log.extend_from_slice(b"\x1b[2J\x07<script>alert(1)</script>\xff\xfe\n\n");
+    for number in 0..9 {
+        log.extend_from_slice(format!("nonsense {number}\n").as_bytes());
+    }
+    log.extend_from_slice(&vec![b'x'; 1_000_000]);
+    log.extend_from_slice(b"\n198.51.100.7 - - [21/Nov/2026:12:40:00 +0000] \"\\x16\\x03\" 400 0 \"-\" \"-\"\n");
+    log.extend_from_slice(line("12:41:00", "198.51.100.7", "CONNECT a:443", 400).as_bytes());
+    std::fs::write(folder.path().join("access.log"), log).expect("a file");
+    let said = folder.run(&["replay", "access.log"]);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    assert!(said.stdout.contains("11 of 22 lines cannot be read"), "{}", said.stdout);
+    assert!(said.stdout.contains(r"access.log:10: \u{1b}[2J\u{7}<script>"), "{}", said.stdout);
+    assert!(said.stdout.contains("access.log:15: nonsense 3"), "{}", said.stdout);
+    assert!(!said.stdout.contains("nonsense 4"), "{}", said.stdout);
+    assert!(said.stdout.contains("1 line without a request"), "{}", said.stdout);
+    assert!(said.stdout.contains("1 request malformed"), "{}", said.stdout);
+    assert!(!said.stdout.bytes().any(|byte| byte.is_ascii_control() && byte != b'\n'), "{said:?}");
+    assert!(said.stdout.len() < 4000, "{}", said.stdout.len());
+}
+
+#[track_caller]
+fn check_failure(ended: &Ended, expected: &str) {
+    assert_eq!((ended.code, ended.stdout.as_str()), (Some(1), ""), "{ended:?}");
+    assert!(ended.stderr.contains(expected), "no `{expected}` in {ended:?}");
+}
+
+#[test]
+fn a_log_that_cannot_be_read_is_named_with_its_line() {
+    let folder = Folder::with(CONFIG);
+    folder.write("good.log", &guesses());
+    folder.write("nonsense.log", "\nthis is no log\nnor is this\n");
+    folder.write("empty.log", "");
+    check_failure(&folder.run(&["replay", "missing.log"]), "missing.log: cannot open it: ");
+    check_failure(&folder.run(&["replay", "."]), ".: cannot open it: ");
+    check_failure(
+        &folder.run(&["replay", "good.log", "nonsense.log"]),
+        "nonsense.log:2: this is no line of an access log",
+    );
+    check_failure(&folder.run(&["replay", "empty.log"]), "empty.log:1: there is no line");
+    check_failure(&folder.run(&["replay", "--log-format", "caddy", "good.log"]), "good.log:1: ");
+    let mut gzip = GzEncoder::new(Vec::new(), Compression::default());
+    gzip.write_all(guesses().repeat(500).as_bytes()).expect("writing to a vector does not fail");
+    let whole = gzip.finish().expect("gzip");
+    std::fs::write(folder.path().join("cut.gz"), &whole[..whole.len() / 2]).expect("a file");
+    let ended = folder.run(&["replay", "cut.gz"]);
+    check_failure(&ended, "cannot read on: ");
+    assert!(ended.stderr.contains("cut.gz:"), "{ended:?}");
+    let ended = Folder::empty().run(&["replay", "good.log"]);
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    assert!(ended.stderr.contains("cannot read the configuration"), "{ended:?}");
+    assert_eq!(Folder::with(CONFIG).run(&["replay"]).code, Some(2));
+}
+
+#[test]
+fn a_log_of_the_proxy_in_front_is_noticed() {
+    let folder = Folder::with(&format!("client_ip: {{trusted_proxies: [10.0.0.0/8]}}\n{CONFIG}"));
+    folder.write("access.log", &login("12:00:00", "10.0.0.5", 200));
+    let said = folder.run(&["replay", "access.log"]).stdout;
+    assert!(said.contains("1 request from addresses in trusted_proxies"), "{said}");
+}
