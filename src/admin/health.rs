@@ -105,7 +105,7 @@ pub(super) async fn readyz(State(state): State<Arc<AdminState>>) -> (StatusCode,
 }
 
 impl StoreResponse {
-    fn of(state: &AdminState) -> Self {
+    pub(super) fn of(state: &AdminState) -> Self {
         let gauges = (state.gauges)();
         let (on_failure, away) = match &*state.store {
             AnyStore::Memory(_) => (None, Vec::new()),

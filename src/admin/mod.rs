@@ -16,6 +16,7 @@ mod router;
 mod server;
 mod settings;
 mod state;
+mod status;
 mod token;
 
 #[cfg(test)]
@@ -32,4 +33,7 @@ pub use self::settings::AdminRules;
 pub use self::settings::AdminSettings;
 pub use self::state::AdminSources;
 pub use self::state::AdminState;
+pub use self::status::GatewayIdentity;
+pub use self::status::share;
+pub use self::status::share_end;
 pub use self::token::Token;

@@ -20,6 +20,7 @@ use super::metrics;
 use super::openapi;
 use super::openapi::Document;
 use super::problem;
+use super::status;
 
 pub(super) fn router(state: Arc<AdminState>) -> Router {
     let (routed, description) = described_routes().split_for_parts();
@@ -43,4 +44,5 @@ fn described_routes() -> OpenApiRouter<Arc<AdminState>> {
         .routes(routes!(events::stream))
         .routes(routes!(history::history))
         .merge(limits::routes())
+        .merge(status::routes())
 }

@@ -1,6 +1,7 @@
 //! What the handlers of the admin listener read and change.
 
 use std::fmt;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering;
@@ -11,6 +12,7 @@ use arc_swap::access::DynAccess;
 use tokio::sync::mpsc;
 
 use super::AdminRules;
+use super::GatewayIdentity;
 use super::LoadedConfig;
 use super::ReloadReport;
 use super::ReloadRequest;
@@ -19,6 +21,7 @@ use crate::record::EventBus;
 use crate::record::Gauges;
 use crate::record::Metrics;
 use crate::store::AnyStore;
+use crate::store::SharedRecords;
 
 /// What the gateway gives to the admin listener.
 pub struct AdminSources {
@@ -33,6 +36,7 @@ pub struct AdminSources {
     pub config: LoadedConfig,
     /// To the thread that controls the gateway.
     pub reload_requests: mpsc::Sender<ReloadRequest>,
+    pub identity: GatewayIdentity,
 }
 
 /// Shared by all handlers.
@@ -45,13 +49,19 @@ pub struct AdminState {
     pub(super) config: ArcSwap<LoadedConfig>,
     pub(super) last_reload: ArcSwapOption<ReloadReport>,
     pub(super) reload_requests: mpsc::Sender<ReloadRequest>,
+    pub(super) identity: GatewayIdentity,
+    /// What the gateways on one Redis know of each other; `None`: the store is in this process.
+    pub(super) records: Option<SharedRecords>,
+    /// Where requests are accepted.
+    pub(super) listeners: ArcSwap<Vec<SocketAddr>>,
     pub(super) rules: ArcSwap<AdminRules>,
     draining: AtomicBool,
 }
 
 impl AdminState {
     pub fn new(sources: AdminSources, rules: AdminRules) -> Arc<Self> {
-        let AdminSources { metrics, gauges, policy, store, event_bus, config, reload_requests } = sources;
+        let AdminSources { metrics, gauges, policy, store, event_bus, config, reload_requests, identity } = sources;
+        let records = SharedRecords::of(&store, Arc::clone(&identity.id));
         let (config, last_reload) = (ArcSwap::from_pointee(config), ArcSwapOption::empty());
         let (rules, draining) = (ArcSwap::from_pointee(rules), AtomicBool::new(false));
         Arc::new(Self {
@@ -63,6 +73,9 @@ impl AdminState {
             config,
             last_reload,
             reload_requests,
+            identity,
+            records,
+            listeners: ArcSwap::default(),
             rules,
             draining,
         })
@@ -80,6 +93,11 @@ impl AdminState {
     /// Takes the configuration that a reload has brought into force.
     pub fn set_config(&self, config: LoadedConfig) {
         self.config.store(Arc::new(config));
+    }
+
+    /// Takes the addresses at which requests are accepted from now on.
+    pub fn set_listeners(&self, addresses: Vec<SocketAddr>) {
+        self.listeners.store(Arc::new(addresses));
     }
 
     /// Takes the result of a reload.

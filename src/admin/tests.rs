@@ -266,6 +266,7 @@ fn state() -> Arc<AdminState> {
         },
         // Its other end is gone, as in a gateway that ends.
         reload_requests: mpsc::channel(1).0,
+        identity: GatewayIdentity::new("test", Timestamp::EPOCH),
     };
     AdminState::new(sources, AdminRules { token: None, on_failure: OnFailure::Local })
 }

@@ -7,6 +7,7 @@ use tokio::time;
 use tracing::info;
 
 use super::App;
+use crate::admin;
 use crate::listen;
 
 /// Why the process drains.
@@ -70,6 +71,7 @@ impl App {
         if let Some(admin) = self.admin.take() {
             admin.stopper.close();
         }
+        admin::share_end(&self.control).await;
         // A worker that ends may send its last settlements to the process that took over, and this thread carries them.
         let workers = self.workers;
         drop(task::spawn_blocking(move || workers.stop()).await);

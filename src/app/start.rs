@@ -32,11 +32,14 @@ use super::upstream_tasks::UpstreamTasks;
 use super::workers;
 use super::workers::Worker;
 use super::workers::Workers;
+use crate::admin;
 use crate::admin::AdminRules;
 use crate::admin::AdminSources;
 use crate::admin::AdminState;
+use crate::admin::GatewayIdentity;
 use crate::admin::LoadedConfig;
 use crate::admin::ReloadRequest;
+use crate::clock;
 use crate::clock::Clock;
 use crate::config::Settings;
 use crate::gateway::Gateway;
@@ -157,6 +160,8 @@ impl App {
         }
         app.upstream_tasks.follow(&app.live.load().upstreams);
         app.listeners.serve_all(bound, &app.workers, &app.connections);
+        app.control.set_listeners(app.addresses());
+        tokio::spawn(admin::share(Arc::clone(&app.control)));
         app.admin = bound_admin.map(|(_, bound)| AdminListener::serve(bound, &app.control));
         Ok(app)
     }
@@ -202,5 +207,6 @@ fn admin_sources(
         event_bus: Arc::clone(sinks.event_bus()),
         config,
         reload_requests,
+        identity: GatewayIdentity::new(&rustix::system::uname().nodename().to_string_lossy(), clock::wall()),
     }
 }

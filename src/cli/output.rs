@@ -28,6 +28,17 @@ pub(super) fn print_event_line(text: &str) -> ControlFlow<()> {
     if written.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
 }
 
+/// Replaces what is on the screen. Breaks when the reader has closed the pipe.
+pub(super) fn redraw(text: &str) -> ControlFlow<()> {
+    let clear = if std::io::stdout().is_terminal() { "\u{1b}[H\u{1b}[2J" } else { "" };
+    print_event_line(&format!("{clear}{text}"))
+}
+
+/// Without control characters a text cannot move a terminal's cursor or begin another line.
+pub(super) fn plain(text: &str) -> String {
+    text.chars().filter(|letter| !letter.is_control()).collect()
+}
+
 /// Prints JSON, for programs.
 pub(super) fn print_json(value: &impl Serialize) {
     let json = serde_json::to_string_pretty(value).expect("the keys of all printed values are text");

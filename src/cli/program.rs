@@ -61,6 +61,8 @@ enum Command {
     Bans(remote::bans::Arguments),
     /// Print denials, bans and other events of a running gateway as they happen
     Events(remote::events::Arguments),
+    /// Print how a running gateway is: its configuration, store, applications, and the other gateways
+    Status(remote::status::Arguments),
     /// Print the configuration that a running gateway has in force, without secrets
     Config(remote::config::Arguments),
     /// Make a running gateway read its configuration anew
@@ -86,6 +88,7 @@ pub fn main() -> ExitCode {
         Command::Limits(arguments) => remote::limits::limits(&arguments),
         Command::Bans(arguments) => remote::bans::bans(&arguments),
         Command::Events(arguments) => remote::events::events(&arguments),
+        Command::Status(arguments) => remote::status::status(&arguments),
         Command::Config(arguments) => remote::config::config(&arguments),
         Command::Reload(arguments) => remote::reload::reload(&arguments),
         Command::Completions(arguments) => Ok(completions::completions(CommandLine::command(), &arguments)),

@@ -15,6 +15,7 @@ mod limits;
 mod packages;
 mod replay;
 mod run;
+mod status;
 mod usage;
 
 #[expect(dead_code, unreachable_pub, unused_imports, reason = "each test binary uses a part of it")]

@@ -54,6 +54,7 @@ mod servers;
 mod service_manager;
 mod small_frames;
 mod spelling;
+mod status;
 mod streaming;
 mod takeover;
 mod takeover_counts;

@@ -46,7 +46,9 @@ fn every_answer_is_as_it_is_described() {
         let check = |method: &str, path: &str, target: &str, status: u16| {
             check(&gateway, &description, method, path, target, status);
         };
-        for path in ["/healthz", "/readyz", "/metrics", "/openapi.json", "/api/v1/limits", "/api/v1/config"] {
+        for path in
+            ["/healthz", "/readyz", "/metrics", "/openapi.json", "/api/v1/limits", "/api/v1/config", "/api/v1/status"]
+        {
             check("GET", path, path, 200);
         }
         check("GET", "/api/v1/history", "/api/v1/history?minutes=1", 200);

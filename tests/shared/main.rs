@@ -19,6 +19,7 @@ mod sentinel;
 mod site;
 mod slots;
 mod state;
+mod status;
 
 #[path = "../support/mod.rs"]
 pub mod support;

@@ -111,6 +111,7 @@ impl App {
         self.connection_settings.store(Arc::new(other.connections));
         let listener_changes = self.listeners.apply(listeners, &self.workers, &self.connections, drain);
         changes.add_listeners(listener_changes);
+        self.control.set_listeners(self.addresses());
         // The token first: a listener that opens to other machines must not answer without it.
         self.control.set_rules(rules);
         self.change_admin(admin, &mut changes);

@@ -7,5 +7,7 @@ pub(super) mod events;
 mod gateway;
 pub(super) mod health;
 pub(super) mod limits;
+mod redraw;
 pub(super) mod reload;
 mod selector_value;
+pub(super) mod status;

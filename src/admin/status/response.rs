@@ -1,0 +1,132 @@
+//! The status as the API shows it.
+
+use std::sync::Arc;
+
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::gateways::GatewayResponse;
+use super::gateways::KnownGateways;
+use super::traffic::Traffic;
+use crate::admin::AdminState;
+use crate::admin::config::LoadedConfig;
+use crate::admin::config::ReloadReport;
+use crate::admin::health::StoreResponse;
+
+/// How the gateway is.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Status)]
+pub(super) struct StatusResponse {
+    /// With the commit that it was built from.
+    version: &'static str,
+    /// When this gateway started.
+    #[schema(format = DateTime)]
+    since: String,
+    /// The id of the gateway that answers.
+    gateway: String,
+    configuration: ConfigurationResponse,
+    /// The gateways on this store, the one that answers first. Those that have gone are named for an hour.
+    gateways: Vec<GatewayResponse>,
+    /// `false`: Redis does not answer, so `gateways` and `last_minute` know only the gateway that answers.
+    complete: bool,
+    /// Where requests are accepted.
+    listeners: Vec<String>,
+    upstreams: Vec<UpstreamResponse>,
+    store: StoreResponse,
+    /// Of all gateways together.
+    last_minute: Traffic,
+}
+
+/// Where the configuration comes from.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Configuration)]
+struct ConfigurationResponse {
+    /// The file, `-` for standard input, or `the command line`.
+    source: String,
+    /// When the one in force was loaded.
+    #[schema(format = DateTime)]
+    loaded: String,
+    /// Null: there was none since the start.
+    #[schema(required)]
+    last_reload: Option<ReloadResponse>,
+}
+
+/// How a reload ended.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Reload)]
+struct ReloadResponse {
+    #[schema(format = DateTime)]
+    at: String,
+    #[schema(inline)]
+    result: ResultWord,
+    /// Why the configuration of before stayed in force.
+    #[schema(nullable = false)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<String>,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+enum ResultWord {
+    Success,
+    Failure,
+}
+
+/// An application.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Upstream)]
+struct UpstreamResponse {
+    name: String,
+    servers: Vec<ServerResponse>,
+}
+
+/// A server of an application.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Server)]
+struct ServerResponse {
+    server: String,
+    /// Whether it gets requests: its health checks succeed, and the last requests to it did not fail.
+    healthy: bool,
+}
+
+impl StatusResponse {
+    pub(super) fn of(state: &AdminState, known: KnownGateways) -> Self {
+        Self {
+            version: env!("PORTCULLIS_VERSION"),
+            since: state.identity.since.to_string(),
+            gateway: state.identity.id.to_string(),
+            configuration: ConfigurationResponse::of(&state.config.load(), state.last_reload.load_full()),
+            last_minute: known.last_minute(),
+            complete: known.is_complete,
+            gateways: known.gateways,
+            listeners: state.listeners.load().iter().map(ToString::to_string).collect(),
+            upstreams: upstreams((state.gauges)().servers),
+            store: StoreResponse::of(state),
+        }
+    }
+}
+
+impl ConfigurationResponse {
+    fn of(config: &LoadedConfig, last_reload: Option<Arc<ReloadReport>>) -> Self {
+        let last_reload = last_reload.map(|report| ReloadResponse {
+            at: report.at.to_string(),
+            result: if report.refused.is_none() { ResultWord::Success } else { ResultWord::Failure },
+            reason: report.refused.clone(),
+        });
+        Self { source: config.source.clone(), loaded: config.loaded.to_string(), last_reload }
+    }
+}
+
+/// `servers` are in the order of their upstreams.
+fn upstreams(servers: Vec<(Arc<str>, Arc<str>, bool)>) -> Vec<UpstreamResponse> {
+    let mut upstreams: Vec<UpstreamResponse> = Vec::new();
+    for (name, server, healthy) in servers {
+        if upstreams.last().is_none_or(|last| *last.name != *name) {
+            upstreams.push(UpstreamResponse { name: name.to_string(), servers: Vec::new() });
+        }
+        if let Some(last) = upstreams.last_mut() {
+            last.servers.push(ServerResponse { server: server.to_string(), healthy });
+        }
+    }
+    upstreams
+}

@@ -1,0 +1,263 @@
+//! `portcullis status`: shows how a running gateway is.
+
+use std::fmt::Write;
+
+use http::Method;
+use serde::Deserialize;
+
+use super::gateway::RemoteArguments;
+use super::redraw::Screen;
+use crate::cli::arguments::Format;
+use crate::cli::exit::Exit;
+use crate::cli::output;
+use crate::cli::output::Table;
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  portcullis status
+  portcullis status --watch
+  portcullis status --format json | jq .last_minute
+
+The first line says whether all is well. Gateways that count in the same Redis are named for an hour after they have gone.
+Exit codes: 0 done, 1 the gateway refused the request, 2 usage, 3 the gateway could not be reached.")]
+pub(in crate::cli) struct Arguments {
+    /// Draw it again every two seconds
+    #[arg(long)]
+    watch: bool,
+    #[command(flatten)]
+    remote: RemoteArguments,
+}
+
+pub(in crate::cli) fn status(Arguments { watch, remote }: &Arguments) -> anyhow::Result<Exit> {
+    Screen::draw(*watch, || {
+        let answer = match remote.gateway.ask(Method::GET, "/api/v1/status")? {
+            Ok(answer) => answer,
+            Err(exit) => return Ok(Err(exit)),
+        };
+        Ok(Ok(match remote.format {
+            Format::Json => serde_json::to_string_pretty(&answer)?,
+            Format::Human => serde_json::from_value::<StatusView>(answer)?.to_words(),
+        }))
+    })
+}
+
+#[derive(Debug, Deserialize)]
+struct StatusView {
+    version: String,
+    since: String,
+    gateway: String,
+    configuration: ConfigurationView,
+    gateways: Vec<GatewayView>,
+    complete: bool,
+    listeners: Vec<String>,
+    upstreams: Vec<UpstreamView>,
+    store: StoreView,
+    last_minute: TrafficView,
+}
+
+#[derive(Debug, Deserialize)]
+struct ConfigurationView {
+    source: String,
+    loaded: String,
+    last_reload: Option<ReloadView>,
+}
+
+#[derive(Debug, Deserialize)]
+struct ReloadView {
+    at: String,
+    #[serde(default)]
+    reason: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+struct GatewayView {
+    id: String,
+    state: String,
+    version: String,
+    since: String,
+    last_seen: String,
+    last_minute: TrafficView,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+struct TrafficView {
+    passed: u64,
+    denied: u64,
+}
+
+#[derive(Debug, Deserialize)]
+struct UpstreamView {
+    name: String,
+    servers: Vec<ServerView>,
+}
+
+#[derive(Debug, Deserialize)]
+struct ServerView {
+    server: String,
+    healthy: bool,
+}
+
+#[derive(Debug, Deserialize)]
+struct StoreView {
+    kind: String,
+    up: bool,
+    #[serde(default)]
+    on_failure: Option<String>,
+    #[serde(default)]
+    away: Vec<AwayView>,
+}
+
+#[derive(Debug, Deserialize)]
+struct AwayView {
+    server: String,
+    cause: String,
+}
+
+impl StatusView {
+    fn to_words(&self) -> String {
+        let mut text = headline(&self.complaints());
+        let mut line = |name: &str, value: &str| _ = write!(text, "\n{name:<14}{}", output::plain(value));
+        line("gateway", &format!("{}, portcullis {}, since {}", self.gateway, self.version, self.since));
+        line("configuration", &format!("{}, loaded {}", self.configuration.source, self.configuration.loaded));
+        if let Some(ReloadView { at, reason }) = &self.configuration.last_reload {
+            let result = reason.as_ref().map_or_else(|| "succeeded".to_owned(), |reason| format!("FAILED: {reason}"));
+            line("last reload", &format!("{at}, {result}"));
+        }
+        line("store", &self.store.to_words());
+        line("listening on", &self.listeners.join(", "));
+        let TrafficView { passed, denied } = self.last_minute;
+        line("last minute", &format!("{} passed, {} denied", thousands(passed), thousands(denied)));
+        for UpstreamView { name, servers } in &self.upstreams {
+            let servers = servers.iter().map(|ServerView { server, healthy }| {
+                format!("{server} {}", if *healthy { "gets requests" } else { "IS NOT WELL" })
+            });
+            line("upstream", &format!("{name}: {}", servers.collect::<Vec<_>>().join(", ")));
+        }
+        if self.gateways.len() > 1 {
+            text.push_str(&self.table());
+        }
+        text
+    }
+
+    fn table(&self) -> String {
+        let mut table = Table::new(["GATEWAY", "STATE", "PASSED", "DENIED", "VERSION", "SINCE", "LAST SEEN"]);
+        for gateway in &self.gateways {
+            let GatewayView { id, state, version, since, last_seen, last_minute } = gateway;
+            table.row([
+                output::plain(id),
+                output::plain(state),
+                thousands(last_minute.passed),
+                thousands(last_minute.denied),
+                output::plain(version),
+                output::plain(since),
+                output::plain(last_seen),
+            ]);
+        }
+        format!("\n\n{table}")
+    }
+
+    /// What is not well, in a few words each.
+    fn complaints(&self) -> Vec<String> {
+        let mut complaints = Vec::new();
+        if !self.store.up {
+            complaints.push("the store is away".to_owned());
+        } else if !self.complete {
+            complaints.push("other gateways are not known".to_owned());
+        }
+        if self.configuration.last_reload.as_ref().is_some_and(|reload| reload.reason.is_some()) {
+            complaints.push("the last reload failed".to_owned());
+        }
+        for UpstreamView { name, servers } in &self.upstreams {
+            let unwell = servers.iter().filter(|server| !server.healthy).count();
+            if unwell > 0 {
+                let name = output::plain(name);
+                complaints.push(format!("{unwell} of {} servers of {name} get no requests", servers.len()));
+            }
+        }
+        let gone = self.gateways.iter().filter(|gateway| gateway.state == "gone");
+        complaints.extend(gone.map(|gateway| format!("{} has gone", output::plain(&gateway.id))));
+        complaints
+    }
+}
+
+impl StoreView {
+    fn to_words(&self) -> String {
+        let mut words = format!("{}, {}", self.kind, if self.up { "up" } else { "AWAY" });
+        for AwayView { server, cause } in &self.away {
+            let _ = write!(words, ", {server} ({cause})");
+        }
+        if let Some(on_failure) = self.on_failure.as_ref().filter(|_| !self.up) {
+            let _ = write!(words, "; meanwhile: {on_failure}");
+        }
+        words
+    }
+}
+
+fn headline(complaints: &[String]) -> String {
+    if complaints.is_empty() {
+        format!("{GREEN}all is well{RESET}")
+    } else {
+        format!("{RED}{}{RESET}", complaints.join("; "))
+    }
+}
+
+/// `9,812`
+fn thousands(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (position, digit) in digits.chars().enumerate() {
+        if position > 0 && (digits.len() - position).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+// Printed only on a terminal.
+const GREEN: &str = "\u{1b}[32m";
+const RED: &str = "\u{1b}[31m";
+const RESET: &str = "\u{1b}[0m";
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_number_is_read_in_groups_of_three() {
+        let shown = [0, 999, 1000, 9812, 1_234_567].map(thousands);
+        assert_eq!(shown, ["0", "999", "1,000", "9,812", "1,234,567"]);
+    }
+
+    #[test]
+    fn the_first_line_says_what_is_not_well() {
+        let gateway = |id: &str, state: &str| {
+            json!({"id": id, "state": state, "version": "1", "since": "then", "last_seen": "now",
+                "last_minute": {"passed": 9812, "denied": 3}})
+        };
+        let mut status = json!({
+            "version": "1", "since": "then", "gateway": "one", "complete": true, "listeners": ["127.0.0.1:80"],
+            "configuration": {"source": "portcullis.yaml", "loaded": "then", "last_reload": null},
+            "gateways": [gateway("one", "up"), gateway("two", "ended")],
+            "upstreams": [{"name": "app", "servers": [{"server": "10.0.0.1:80", "healthy": true}]}],
+            "store": {"kind": "redis", "up": true, "on_failure": "local"}, "last_minute": {"passed": 9812, "denied": 3},
+        });
+        let words =
+            |status: &serde_json::Value| serde_json::from_value::<StatusView>(status.clone()).unwrap().to_words();
+        let well = words(&status);
+        assert!(well.starts_with("\u{1b}[32mall is well\u{1b}[0m\ngateway       one, "), "{well}");
+        assert!(well.contains("\nlast minute   9,812 passed, 3 denied\n"), "{well}");
+        status["store"] = json!({"kind": "redis", "up": false, "on_failure": "local", "away": [{"server": "a:1", "cause": "timeout"}]});
+        status["upstreams"][0]["servers"][0]["healthy"] = json!(false);
+        status["gateways"][1]["state"] = json!("gone");
+        status["configuration"]["last_reload"] = json!({"at": "now", "result": "failure", "reason": "1 mistake"});
+        let unwell = words(&status);
+        assert!(unwell.starts_with(
+            "\u{1b}[31mthe store is away; the last reload failed; 1 of 1 servers of app get no requests; two has gone\u{1b}[0m\n"
+        ), "{unwell}");
+        assert!(unwell.contains("redis, AWAY, a:1 (timeout); meanwhile: local"), "{unwell}");
+    }
+}
