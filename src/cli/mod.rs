@@ -16,5 +16,6 @@ mod replay;
 mod run;
 mod sample;
 mod schema;
+mod suggest;
 
 pub use self::program::main;

@@ -18,6 +18,7 @@ use super::remote;
 use super::replay;
 use super::run;
 use super::schema;
+use super::suggest;
 
 /// A reverse proxy and rate limiter: decides for every request whether it may pass, before the application spends
 /// anything on it
@@ -51,6 +52,8 @@ enum Command {
     Explain(explain::Arguments),
     /// Print what a configuration would have done to the traffic in access logs, at the times of the log
     Replay(replay::Arguments),
+    /// Print limits that the traffic in access logs would have lived with: a whole configuration, each limit with its reason
+    Suggest(suggest::Arguments),
     /// Print the JSON Schema of the configuration, for editors
     Schema,
     /// Ask a running gateway whether it is healthy
@@ -83,6 +86,7 @@ pub fn main() -> ExitCode {
         Command::Check(arguments) => Ok(check::check(&arguments)),
         Command::Explain(arguments) => explain::explain(&arguments),
         Command::Replay(arguments) => replay::replay(&arguments),
+        Command::Suggest(arguments) => suggest::suggest(&arguments),
         Command::Schema => Ok(schema::schema()),
         Command::Health(arguments) => remote::health::health(&arguments),
         Command::Limits(arguments) => remote::limits::limits(&arguments),

@@ -5,6 +5,7 @@
 //! - [`contents`]: what a log holds; [`left_out`]: the rules that need more are left out.
 //! - [`simulation`], `head`, `due`: decides requests as the gateway does, with the time of the log and counts in memory.
 //! - [`replaying`]: all of it together; [`report`]: what was found.
+//! - [`suggest`](mod@suggest): proposes limits that the traffic would have lived with.
 
 pub mod contents;
 mod due;
@@ -16,6 +17,7 @@ pub mod logged_request;
 pub mod replaying;
 pub mod report;
 pub mod simulation;
+pub mod suggest;
 
 pub use self::contents::LogContents;
 pub use self::formats::LineFormat;
@@ -33,3 +35,4 @@ pub use self::replaying::replay;
 pub use self::report::ReplayReport;
 pub use self::simulation::SimulatedDecision;
 pub use self::simulation::Simulation;
+pub use self::suggest::suggest;

@@ -16,6 +16,7 @@ mod packages;
 mod replay;
 mod run;
 mod status;
+mod suggest;
 mod usage;
 
 #[expect(dead_code, unreachable_pub, unused_imports, reason = "each test binary uses a part of it")]

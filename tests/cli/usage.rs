@@ -12,6 +12,7 @@ fn nonsense_is_a_usage_error() {
         &["check", "--format", "xml"],
         &["explain"],
         &["replay"],
+        &["suggest"],
         &["demo", "--listen", "nowhere"],
     ] {
         let ended = Folder::empty().run(arguments);
@@ -23,7 +24,7 @@ fn nonsense_is_a_usage_error() {
 
 #[test]
 fn every_command_explains_itself() {
-    for command in ["run", "demo", "check", "explain", "replay", "schema", "health", "completions", "man"] {
+    for command in ["run", "demo", "check", "explain", "replay", "suggest", "schema", "health", "completions", "man"] {
         let ended = Folder::empty().run(&[command, "--help"]);
         assert_eq!(ended.code, Some(0), "{ended:?}");
         assert!(ended.stdout.contains(&format!("Usage: portcullis {command}")), "{}", ended.stdout);

@@ -17,3 +17,5 @@ pub use self::counts::ReplayCounts;
 pub use self::difference::Differences;
 pub use self::replay_report::ReplayReport;
 pub use self::tally::Tally;
+pub(in crate::replay) use self::text::counted;
+pub(in crate::replay) use self::text::number;

@@ -152,7 +152,7 @@ fn requests(count: u64) -> String {
 }
 
 /// `1 line`, `1,234 lines`
-fn counted(count: u64, noun: &str) -> String {
+pub(in crate::replay) fn counted(count: u64, noun: &str) -> String {
     format!("{} {noun}{}", number(count), if count == 1 { "" } else { "s" })
 }
 

@@ -1,0 +1,239 @@
+//! Writes the proposed configuration.
+//!
+//! Everything in it is a number, an address, or a path of plain letters: no text of a client can become a key or end a comment.
+
+use std::fmt::Write;
+use std::net::IpAddr;
+
+use super::busy::Busy;
+use super::figures::ClientFigures;
+use super::figures::Figures;
+use super::login::FailureSign;
+use super::login::login;
+use super::rates::SuggestedRate;
+use super::rates::suggest;
+use super::route::RouteShape;
+use crate::clock::Timestamp;
+use crate::replay::report::counted;
+use crate::replay::report::number;
+
+/// What was read.
+#[derive(Debug)]
+pub(super) struct Source {
+    pub(super) requests: u64,
+    pub(super) first: Timestamp,
+    pub(super) last: Timestamp,
+    pub(super) formats: Vec<&'static str>,
+}
+
+/// The configuration. `figures` has the routes in the same order, after all requests.
+pub(super) fn write(source: &Source, routes: &[RouteShape], figures: &Figures) -> String {
+    let mut text = String::new();
+    head(&mut text, source, figures);
+    let has_hours = source.last.since(source.first).as_secs() >= ENOUGH_FOR_HOURS;
+    text.push_str("\n# These hold for every request.\nlimits:\n");
+    limit(&mut text, "  ", "per-client", &clients(figures, 0), (LEAST, has_hours));
+    if !routes.is_empty() {
+        text.push_str("\nroutes:\n");
+    }
+    let mut names = Vec::new();
+    for (place, shape) in (1_u16..).zip(routes) {
+        if place > 1 {
+            text.push('\n');
+        }
+        route(&mut text, place, shape, figures, has_hours, &mut names);
+    }
+    text
+}
+
+fn head(text: &mut String, source: &Source, figures: &Figures) {
+    let Source { requests, first, last, formats } = source;
+    let lines = [
+        format!(
+            "# Limits that this traffic would have lived with: {} of {}, {} to {} UTC ({}).",
+            counted(*requests, "request"),
+            counted(clients(figures, 0).len() as u64, "client"),
+            moment(*first),
+            moment(*last),
+            formats.join(", ")
+        ),
+        "#".to_owned(),
+        "# Each rate has headroom above what 99 of 100 clients did in their busiest minute or hour. Clients that would have".to_owned(),
+        "# been denied are named. Read them, then try the file: portcullis replay -c FILE ACCESS.LOG".to_owned(),
+    ];
+    for line in lines {
+        text.push_str(&line);
+        text.push('\n');
+    }
+    if figures.is_cut {
+        text.push_str(
+            "# There were more clients than could be counted: those that came late are missing in the figures.\n",
+        );
+    }
+    text.push_str(
+        "\nlisten: 0.0.0.0:8080\nupstream: http://127.0.0.1:8000    # replace it by the address of your application\n",
+    );
+}
+
+fn route(
+    text: &mut String,
+    place: u16,
+    shape: &RouteShape,
+    figures: &Figures,
+    has_hours: bool,
+    names: &mut Vec<String>,
+) {
+    let statuses = &figures.routes[usize::from(place)];
+    let path = shape.path.to_string();
+    let name = name(&shape.method, &path, names);
+    let clients = clients(figures, place);
+    let login = login(&shape.method, &path, statuses);
+    let line = |text: &mut String, line: &str| {
+        text.push_str(line);
+        text.push('\n');
+    };
+    let answers = format!(
+        "{} % 401 or 403, {} % redirects",
+        statuses.percent(statuses.refused),
+        statuses.percent(statuses.redirects)
+    );
+    let (total, count) = (counted(statuses.total, "request"), counted(clients.len() as u64, "client"));
+    line(text, &format!("  # {total} of {count}; {answers}."));
+    if let Some((reason, _)) = &login {
+        line(text, &format!("  # It is {reason}."));
+    }
+    line(text, &format!("  - name: {name}"));
+    line(text, &format!("    match: {{methods: [{}], path: \"{path}\"}}", shape.method));
+    let sign = login.as_ref().map(|(_, sign)| *sign);
+    match sign {
+        Some(FailureSign::Refused) => line(text, "    outcome: {failure: {status: [401, 403]}}"),
+        Some(FailureSign::FormAgain) => {
+            line(text, "    # Successes seem to redirect, failures to show the form again: check that it is so.");
+            line(text, "    outcome: {failure: {status: 200}}");
+        }
+        Some(FailureSign::None) => {
+            line(text, "    # The statuses do not tell a failure: see the recipes for an `outcome`.");
+        }
+        None => {}
+    }
+    line(text, "    limits:");
+    let least = if login.is_some() { LEAST_OF_LOGIN } else { LEAST };
+    limit(text, "      ", &format!("{name}-pace"), &clients, (least, has_hours));
+    let failing: fn(&ClientFigures) -> Busy = match sign {
+        Some(FailureSign::Refused) => |figures| figures.refused,
+        Some(FailureSign::FormAgain) => |figures| figures.ok,
+        _ => return,
+    };
+    failures(text, &name, &clients, failing);
+}
+
+/// A limit of requests by client, with its reason.
+fn limit(
+    text: &mut String,
+    indent: &str,
+    name: &str,
+    clients: &[(IpAddr, ClientFigures)],
+    (least, has_hours): (u64, bool),
+) {
+    let by = |busy: fn(&ClientFigures) -> Busy| {
+        clients.iter().map(|(client, figures)| (*client, busy(figures))).collect::<Vec<_>>()
+    };
+    let Some(minute) = suggest(&by(|figures| figures.minute), least) else { return };
+    let hour = suggest(&by(|figures| figures.hour), minute.count.max(least * HOUR_TO_MINUTE)).filter(|_| has_hours);
+    reason(text, indent, "minute", &minute);
+    let mut rate = format!("{}/minute", minute.count);
+    if let Some(hour) = &hour {
+        reason(text, indent, "hour", hour);
+        rate = format!("{rate}; {}/hour", hour.count);
+    }
+    let largest = hour.map_or(minute.count, |hour| hour.count);
+    // A log of each request would take much memory.
+    let algorithm = if largest > LONGEST_LOG { ", algorithm: sliding-window-counter" } else { "" };
+    put(text, &format!("{indent}- {{name: {name}, key: client_ip, rate: {rate}{algorithm}}}"));
+}
+
+/// The limits of failed logins.
+fn failures(text: &mut String, name: &str, clients: &[(IpAddr, ClientFigures)], failing: fn(&ClientFigures) -> Busy) {
+    let failing: Vec<_> = clients.iter().map(|(client, figures)| (*client, failing(figures))).collect();
+    let count = match suggest(&failing, LEAST_FAILURES) {
+        Some(rate) => {
+            reason(text, "      ", "hour", &rate);
+            rate.count
+        }
+        None => LEAST_FAILURES,
+    };
+    put(text, &format!("      - {{name: {name}-failures, key: client_ip, rate: {count}/hour, count: failures}}"));
+    put(
+        text,
+        "      # Guesses at one account from many addresses. No log holds user names: write the field of your form.",
+    );
+    let account = format!("name: {name}-account, key: param.username, missing: skip, rate: 20/hour, count: failures");
+    put(text, &format!("      - {{{account}}}"));
+}
+
+/// `# In an hour: 99 of 100 clients at most 4, the busiest 9.`
+fn reason(text: &mut String, indent: &str, window: &str, rate: &SuggestedRate) {
+    let article = if window == "hour" { "an" } else { "a" };
+    let (usual, most) = (number(rate.usual.into()), number(rate.most.into()));
+    let mut line = format!("{indent}# In {article} {window}: 99 of 100 clients at most {usual}, the busiest {most}.");
+    if !rate.beyond.is_empty() {
+        let named =
+            rate.beyond.iter().take(NAMED).map(|(client, most)| format!("{client} ({})", number((*most).into())));
+        let named: Vec<_> = named.collect();
+        let more = if rate.beyond.len() > NAMED { ", ..." } else { "" };
+        let count = number(rate.beyond.len() as u64);
+        line = format!("{line} Beyond the rate: {count}: {}{more}", named.join(", "));
+    }
+    put(text, &line);
+}
+
+fn put(text: &mut String, line: &str) {
+    // Writing to a string does not fail.
+    let _ = writeln!(text, "{line}");
+}
+
+fn clients(figures: &Figures, route: u16) -> Vec<(IpAddr, ClientFigures)> {
+    figures.clients(route).into_iter().map(|(client, figures)| (client, *figures)).collect()
+}
+
+/// A name of letters, digits and hyphens that no route has yet.
+fn name(method: &str, path: &str, names: &mut Vec<String>) -> String {
+    let mut plain = String::new();
+    for letter in format!("{method}{path}").chars() {
+        let letter = if letter.is_ascii_alphanumeric() { letter.to_ascii_lowercase() } else { '-' };
+        if letter != '-' || !plain.ends_with('-') {
+            plain.push(letter);
+        }
+    }
+    let plain = plain.trim_matches('-').to_owned();
+    let mut name = plain.clone();
+    let mut number = 2;
+    while names.contains(&name) {
+        name = format!("{plain}-{number}");
+        number += 1;
+    }
+    names.push(name.clone());
+    name
+}
+
+/// `2026-11-21 07:58`
+fn moment(at: Timestamp) -> String {
+    at.to_string().get(..16).unwrap_or_default().replace('T', " ")
+}
+
+/// No rate is lower: a person who clicks quickly is no attack.
+const LEAST: u64 = 30;
+const LEAST_OF_LOGIN: u64 = 10;
+const LEAST_FAILURES: u64 = 10;
+
+/// The lowest rate of an hour to that of a minute.
+const HOUR_TO_MINUTE: u64 = 5;
+
+/// In seconds. The figures of a shorter log say nothing about an hour.
+const ENOUGH_FOR_HOURS: u64 = 2 * 3600;
+
+/// In requests of one client.
+const LONGEST_LOG: u64 = 5000;
+
+/// How many clients a comment names.
+const NAMED: usize = 3;
