@@ -11,13 +11,18 @@ use crate::support::Gateway;
 #[test]
 fn every_metric_is_in_the_table() {
     let names = fs::read_to_string("src/record/metrics/names.rs").expect("the names of the metrics");
-    let names: Vec<&str> = names.split('"').filter(|text| text.starts_with("portcullis_")).collect();
+    let names: Vec<&str> =
+        names.split('"').filter(|text| text.starts_with("portcullis_") || text.starts_with("process_")).collect();
     let page = fs::read_to_string(format!("{BOOK}/observability.md")).expect("the page");
     for name in &names {
         let listed = page.contains(&format!("| `{name}` |")) || page.contains(&format!("| `{name}_total` |"));
         assert!(listed, "{name} is not in the table");
     }
-    assert_eq!(page.matches("\n| `portcullis_").count(), names.len(), "the table has names that are no metrics");
+    assert_eq!(
+        page.matches("\n| `portcullis_").count() + page.matches("\n| `process_").count(),
+        names.len(),
+        "the table has names that are no metrics"
+    );
 }
 
 #[test]

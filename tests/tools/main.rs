@@ -3,10 +3,14 @@
 mod ab;
 mod curl;
 mod exchanges;
+mod fail2ban;
+mod grafana;
 mod h2load;
 mod haproxy;
+mod metric_names;
 mod nginx;
 mod openssl;
+mod prometheus;
 mod site;
 mod slowhttptest;
 mod tool;

@@ -8,6 +8,7 @@ mod histogram;
 mod labels;
 mod limit;
 mod notification;
+mod process;
 mod registry;
 mod reload;
 mod route;

@@ -57,3 +57,15 @@ pub const AUDIT_DROPPED: MetricName = MetricName {
     help: "Audit events that were dropped, by place: file, redis_stream or sqlite",
 };
 pub const BUILD_INFO: MetricName = MetricName { name: "portcullis_build_info", help: "The version of this process" };
+pub const PROCESS_START_TIME: MetricName =
+    MetricName { name: "process_start_time_seconds", help: "When this process started, since 1970" };
+pub const PROCESS_CPU: MetricName =
+    MetricName { name: "process_cpu_seconds", help: "Processor time that this process has used, in all its threads" };
+pub const PROCESS_VIRTUAL_MEMORY: MetricName =
+    MetricName { name: "process_virtual_memory_bytes", help: "Addresses that this process has reserved" };
+pub const PROCESS_RESIDENT_MEMORY: MetricName =
+    MetricName { name: "process_resident_memory_bytes", help: "Memory that this process occupies" };
+pub const PROCESS_OPEN_FDS: MetricName =
+    MetricName { name: "process_open_fds", help: "Open file descriptors of this process" };
+pub const PROCESS_MAX_FDS: MetricName =
+    MetricName { name: "process_max_fds", help: "How many file descriptors this process may open" };

@@ -32,6 +32,7 @@ use super::labels::ServerLabels;
 use super::labels::StoreLabels;
 use super::names;
 use super::names::MetricName;
+use super::process::ProcessCollector;
 use crate::record::history::History;
 use crate::record::history::Subject;
 
@@ -100,6 +101,7 @@ impl Metrics {
         for result in [ReloadResult::Success, ReloadResult::Failure] {
             drop(metrics.reloads.get_or_create(&ReloadLabels { result: result.as_str() }));
         }
+        registry.register_collector(Box::new(ProcessCollector::new()));
         Self { registry, ..metrics }
     }
 
