@@ -1,6 +1,7 @@
 //! The dashboard in `config/grafana`: its queries use what a gateway has, and it can be imported anywhere.
 
 use std::collections::BTreeSet;
+use std::fmt::Write;
 use std::fs;
 
 use serde_json::Value;
@@ -64,7 +65,7 @@ fn every_query_is_promql() {
     for (number, query) in queries(&dashboard()).iter().enumerate() {
         let query = query.replace("$__rate_interval", "5m");
         let query = serde_json::to_string(&query).expect("a string");
-        rules.push_str(&format!("      - {{record: \"query_{number}\", expr: {query}}}\n"));
+        let _ = writeln!(rules, "      - {{record: \"query_{number}\", expr: {query}}}");
     }
     let folder = tempfile::tempdir().expect("a folder");
     fs::write(folder.path().join("rules.yaml"), rules).expect("a file");

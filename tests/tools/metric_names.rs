@@ -11,7 +11,7 @@ use crate::support::Request;
 /// The labels that Prometheus adds, and the bound of a bucket.
 const ADDED: [&str; 3] = ["job", "instance", "le"];
 
-/// Words of PromQL before a list of labels.
+/// Words of a query before a list of labels.
 const LISTS: [&str; 6] = ["by", "without", "on", "ignoring", "group_left", "group_right"];
 
 /// The labels of each metric.
