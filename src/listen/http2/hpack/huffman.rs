@@ -4,22 +4,50 @@ use super::error::InvalidHpack;
 
 /// Appends what the code stands for. What fills the last byte is fewer than eight ones.
 pub(super) fn decode(code: &[u8], text: &mut Vec<u8>) -> Result<(), InvalidHpack> {
-    let mut rest = code.iter();
-    // The bits that were read and are not used yet, from the highest down.
-    let (mut bits, mut count) = (0_u64, 0_usize);
+    // The bits that were read and are not used yet, from the highest down. Behind `count` of them may stand what comes next.
+    let (mut rest, mut bits, mut count) = (code, 0_u64, 0_usize);
+    while let Some(word) = rest.first_chunk() {
+        bits |= u64::from_be_bytes(*word) >> count;
+        let bytes = (u64::BITS as usize - 1 - count) / 8;
+        rest = &rest[bytes..];
+        count += bytes * 8;
+        let mut symbols = [0; AT_ONCE];
+        let mut found = 0;
+        for place in &mut symbols {
+            let (symbol, length) = short(bits);
+            if length == 0 {
+                break;
+            }
+            *place = symbol;
+            bits <<= length;
+            count -= length;
+            found += 1;
+        }
+        if found == AT_ONCE {
+            text.extend_from_slice(&symbols);
+        } else if found > 0 {
+            text.extend_from_slice(&symbols[..found]);
+        } else {
+            let (symbol, length) = long(bits).ok_or(InvalidHpack)?;
+            text.push(symbol);
+            bits <<= length;
+            count -= length;
+        }
+    }
     loop {
         while count <= 56
-            && let Some(byte) = rest.next()
+            && let Some((byte, behind)) = rest.split_first()
         {
             bits |= u64::from(*byte) << (56 - count);
             count += 8;
+            rest = behind;
         }
-        let (symbol, length) = match SHORT[usize::try_from(bits >> (64 - FEW)).unwrap_or_default()] {
+        let (symbol, length) = match short(bits) {
             (_, 0) => match long(bits) {
                 Some(found) => found,
                 None => break,
             },
-            (symbol, length) => (symbol, usize::from(length)),
+            found => found,
         };
         if length > count {
             break;
@@ -30,6 +58,12 @@ pub(super) fn decode(code: &[u8], text: &mut Vec<u8>) -> Result<(), InvalidHpack
     }
     let is_padding = |bits: u64| bits.leading_ones() as usize >= count;
     if count < 8 && is_padding(bits) { Ok(()) } else { Err(InvalidHpack) }
+}
+
+/// What these bits begin with, and how many of them it takes. None of them: it takes more than the table knows.
+fn short(bits: u64) -> (u8, usize) {
+    let (symbol, length) = SHORT[usize::try_from(bits >> (64 - FEW)).unwrap_or_default()];
+    (symbol, usize::from(length))
 }
 
 /// A code of more bits than the table knows, the first of these.
@@ -43,6 +77,9 @@ fn long(bits: u64) -> Option<(u8, usize)> {
 
 /// So many bits are looked up at once: what is seldom is longer.
 const FEW: usize = 10;
+
+/// So many codes that the table knows are found in the bits of seven bytes.
+const AT_ONCE: usize = 56 / FEW;
 
 /// That of the end, which must not stand in a text. No other is as long but three.
 const LONGEST: usize = 31;
