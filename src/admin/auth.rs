@@ -1,7 +1,6 @@
-//! Who may use the API: holders of the token, or without a token programs of this machine, but no web page in a
-//! browser.
+//! Who may use the admin listener: holders of the token or of a session that it opened, or without a token programs of this
+//! machine and the dashboard in a browser here, but no web page of another site.
 
-use std::net::IpAddr;
 use std::sync::Arc;
 
 use axum::body::Body;
@@ -11,49 +10,99 @@ use axum::response::IntoResponse;
 use axum::response::Response;
 use http::HeaderMap;
 use http::HeaderValue;
+use http::Method;
 use http::Request;
 use http::StatusCode;
 use http::header::AUTHORIZATION;
 use http::header::CACHE_CONTROL;
-use http::header::HOST;
-use http::header::ORIGIN;
 use http::header::WWW_AUTHENTICATE;
-use http::uri::Authority;
+use tokio::time::Instant;
 
 use super::AdminState;
+use super::Token;
+use super::origin::is_local;
+use super::origin::is_same_site;
 use super::problem::Problem;
+use super::session::CSRF_HEADER;
+use super::session::session_ids;
 
-/// The address of the peer, as an extension of the request.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct PeerAddress(pub IpAddr);
-
-/// Answers 401 or 403 where the request may not use the API. Probes and scrapers need no token.
-pub(super) async fn guard(State(state): State<Arc<AdminState>>, request: Request<Body>, next: Next) -> Response {
-    if PUBLIC_PATHS.contains(&request.uri().path()) {
-        return next.run(request).await;
-    }
-    let allowed = match &state.rules.load().token {
-        Some(token) => presented(request.headers()).is_some_and(|presented| token.matches(presented)),
-        None if is_local_program(&request) => true,
-        None => return Problem::new(StatusCode::FORBIDDEN, NOT_LOCAL).into_response(),
-    };
-    if allowed {
-        let mut answer = next.run(request).await;
-        answer.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
-        return answer;
-    }
-    let mut refusal = Problem::new(StatusCode::UNAUTHORIZED, NO_TOKEN).into_response();
-    refusal.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer realm=\"portcullis\""));
-    refusal
+/// What a request needs.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum PathAccess {
+    /// Nothing: probes and scrapers may ask from anywhere.
+    Monitoring,
+    /// No token: the files of the dashboard, and its form for the token.
+    Page,
+    /// The token or a session, where a token is configured.
+    Api,
 }
 
-/// The paths of monitoring tools.
-pub(super) const PUBLIC_PATHS: [&str; 3] = ["/healthz", "/readyz", "/metrics"];
+impl PathAccess {
+    pub(super) fn of(method: &Method, path: &str) -> Self {
+        if PUBLIC_PATHS.contains(&path) {
+            Self::Monitoring
+        } else if path == "/" || path.starts_with("/page/") || (path == "/session" && method != Method::DELETE) {
+            Self::Page
+        } else {
+            Self::Api
+        }
+    }
+}
 
-const NO_TOKEN: &str = "the API needs the token of `admin.token_file`: `Authorization: Bearer TOKEN`";
+/// Answers 401 or 403 where the request may not use the listener.
+pub(super) async fn guard(State(state): State<Arc<AdminState>>, request: Request<Body>, next: Next) -> Response {
+    let access = PathAccess::of(request.method(), request.uri().path());
+    if access == PathAccess::Monitoring {
+        return next.run(request).await;
+    }
+    if let Err(refusal) = admit(&state, access, &request) {
+        return refused(refusal);
+    }
+    let mut answer = next.run(request).await;
+    answer.headers_mut().entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
+    answer
+}
 
-const NOT_LOCAL: &str = "the API has no token, so it answers only programs of this machine: call it by its address or \
-                         as localhost, not from a web page of another site";
+fn admit(state: &AdminState, access: PathAccess, request: &Request<Body>) -> Result<(), Problem> {
+    let rules = state.rules.load();
+    let forbidden = |why| Err(Problem::new(StatusCode::FORBIDDEN, why));
+    match (&rules.token, access) {
+        (None, _) if is_local(request) => Ok(()),
+        (None, _) => forbidden(NOT_LOCAL),
+        // The files hold no secrets, and links from elsewhere lead to them.
+        (Some(_), PathAccess::Page) if request.uri().path() != "/session" || is_same_site(request) => Ok(()),
+        (Some(_), PathAccess::Page) => forbidden(ANOTHER_SITE),
+        (Some(token), _) if request.headers().contains_key(AUTHORIZATION) => check_bearer(token, request.headers()),
+        (Some(_), _) => {
+            let ids = session_ids(request.headers());
+            let Some(csrf_token) = state.sessions.csrf_token(&ids, Instant::now()) else { return Err(unauthorized()) };
+            let is_safe = request.method().is_safe();
+            match request.headers().get(CSRF_HEADER) {
+                _ if !is_same_site(request) => forbidden(ANOTHER_SITE),
+                Some(sent) if csrf_token.matches(sent.as_bytes()) => Ok(()),
+                None if is_safe => Ok(()),
+                _ => forbidden(NO_CSRF_TOKEN),
+            }
+        }
+    }
+}
+
+fn check_bearer(token: &Token, headers: &HeaderMap) -> Result<(), Problem> {
+    let is_holder = presented(headers).is_some_and(|presented| token.matches(presented));
+    if is_holder { Ok(()) } else { Err(unauthorized()) }
+}
+
+fn unauthorized() -> Problem {
+    Problem::new(StatusCode::UNAUTHORIZED, NO_TOKEN)
+}
+
+fn refused(problem: Problem) -> Response {
+    let mut refusal = problem.into_response();
+    if refusal.status() == StatusCode::UNAUTHORIZED {
+        refusal.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer realm=\"portcullis\""));
+    }
+    refusal
+}
 
 /// The token of the Authorization field. `None`: there is none, or more than one.
 fn presented(headers: &HeaderMap) -> Option<&[u8]> {
@@ -64,25 +113,17 @@ fn presented(headers: &HeaderMap) -> Option<&[u8]> {
     scheme.eq_ignore_ascii_case(b"bearer").then(|| token.trim_ascii())
 }
 
-/// Whether a program of this machine sent the request, and not a web page in a browser here. A browser sends the page's
-/// origin. A page whose host name was rebound to this address (DNS rebinding) sends that name as the host.
-fn is_local_program(request: &Request<Body>) -> bool {
-    let header = |name| request.headers().get(name).map(|value: &HeaderValue| value.to_str().unwrap_or_default());
-    let of_target = request.uri().authority().map(Authority::as_str);
-    let Some(host) = of_target.or_else(|| header(HOST.as_str())) else { return false };
-    let is_loopback =
-        request.extensions().get::<PeerAddress>().is_some_and(|PeerAddress(peer)| peer.to_canonical().is_loopback());
-    let is_same_site = header("sec-fetch-site").is_none_or(|site| site == "same-origin" || site == "none");
-    let is_same_origin = header(ORIGIN.as_str()).is_none_or(|origin| origin.strip_prefix("http://") == Some(host));
-    is_loopback && is_local_name(host) && is_same_site && is_same_origin
-}
+/// The paths of monitoring tools.
+const PUBLIC_PATHS: [&str; 3] = ["/healthz", "/readyz", "/metrics"];
 
-/// An address, or `localhost`, which no name server can point elsewhere.
-fn is_local_name(host: &str) -> bool {
-    let Ok(authority) = host.parse::<Authority>() else { return false };
-    let name = authority.host().trim_start_matches('[').trim_end_matches(']');
-    name.parse::<IpAddr>().is_ok() || name.eq_ignore_ascii_case("localhost")
-}
+const NO_TOKEN: &str = "the API needs the token of `admin.token_file`: `Authorization: Bearer TOKEN`";
+
+const NOT_LOCAL: &str = "the admin listener has no token, so it answers only programs and browsers of this machine: call it \
+                         by its address or as localhost, not from a web page of another site";
+
+const ANOTHER_SITE: &str = "a web page of another site sent this request";
+
+const NO_CSRF_TOKEN: &str = "a change through a session needs its token in `X-CSRF-Token`";
 
 #[cfg(test)]
 mod tests {
@@ -102,33 +143,5 @@ mod tests {
         for lines in [&["Basic abc"][..], &["Bearer"], &["abc"], &["Bearer a", "Bearer b"], &[]] {
             assert_eq!(of(lines), None, "{lines:?}");
         }
-    }
-
-    #[test]
-    fn pages_of_other_sites_are_told_from_programs() {
-        let ask = |headers: &[(&str, &str)]| {
-            let request =
-                headers.iter().fold(Request::builder(), |request, (name, value)| request.header(*name, *value));
-            is_local_program(&request.extension(PeerAddress([127, 0, 0, 1].into())).body(Body::empty()).unwrap())
-        };
-        for host in ["127.0.0.1:9090", "[::1]:9090", "localhost", "LOCALHOST:9090"] {
-            assert!(ask(&[("host", host)]), "{host}");
-        }
-        assert!(ask(&[
-            ("host", "localhost:9090"),
-            ("origin", "http://localhost:9090"),
-            ("sec-fetch-site", "same-origin")
-        ]));
-        assert!(!ask(&[]));
-        let elsewhere =
-            Request::builder().header("host", "127.0.0.1:9090").extension(PeerAddress([10, 0, 0, 1].into()));
-        assert!(!is_local_program(&elsewhere.body(Body::empty()).unwrap()));
-        assert!(!ask(&[("host", "evil.example:9090")]));
-        assert!(!ask(&[("host", "localhost.evil.example")]));
-        assert!(!ask(&[("host", "127.0.0.1:9090"), ("origin", "https://evil.example")]));
-        assert!(!ask(&[("host", "127.0.0.1:9090"), ("origin", "null")]));
-        assert!(!ask(&[("host", "127.0.0.1:9090"), ("origin", "http://127.0.0.1:8080")]));
-        assert!(!ask(&[("host", "127.0.0.1:9090"), ("sec-fetch-site", "cross-site")]));
-        assert!(!ask(&[("host", "127.0.0.1:9090"), ("sec-fetch-site", "same-site")]));
     }
 }

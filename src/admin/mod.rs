@@ -1,4 +1,4 @@
-//! The admin listener: health checks and metrics for monitoring, and an API for operators.
+//! The admin listener: health checks and metrics for monitoring, and an API and a dashboard for operators.
 
 mod auth;
 mod bans;
@@ -10,10 +10,13 @@ mod key_parts;
 mod limits;
 mod metrics;
 mod openapi;
+mod origin;
+mod page;
 mod problem;
 mod query;
 mod router;
 mod server;
+mod session;
 mod settings;
 mod state;
 mod status;

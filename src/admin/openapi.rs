@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use axum::Extension;
 use axum::response::IntoResponse;
+use http::Method;
 use http::header::CONTENT_TYPE;
 use utoipa::openapi::Components;
 use utoipa::openapi::ContentBuilder;
@@ -17,12 +18,14 @@ use utoipa::openapi::Response;
 use utoipa::openapi::path::Operation;
 use utoipa::openapi::path::PathItem;
 use utoipa::openapi::schema::ComponentsBuilder;
+use utoipa::openapi::security::ApiKey;
+use utoipa::openapi::security::ApiKeyValue;
 use utoipa::openapi::security::HttpAuthScheme;
 use utoipa::openapi::security::HttpBuilder;
 use utoipa::openapi::security::SecurityRequirement;
 use utoipa::openapi::security::SecurityScheme;
 
-use super::auth::PUBLIC_PATHS;
+use super::auth::PathAccess;
 use super::config::Mistake;
 use super::problem::PROBLEM_TYPE;
 use super::problem::ProblemDocument;
@@ -46,7 +49,7 @@ pub(super) fn base() -> OpenApi {
     OpenApiBuilder::new()
         .info(info())
         .components(Some(components()))
-        .security(Some([SecurityRequirement::new::<_, _, &str>(TOKEN, [])]))
+        .security(Some([TOKEN, SESSION].map(|scheme| SecurityRequirement::new::<_, _, &str>(scheme, []))))
         .build()
 }
 
@@ -54,14 +57,15 @@ impl Document {
     /// Adds what all operations have in common: the refusals of the guard, and the form of errors.
     pub(super) fn complete(mut description: OpenApi) -> Self {
         for (path, item) in &mut description.paths.paths {
-            let is_public = PUBLIC_PATHS.contains(&path.as_str());
-            operations(item).for_each(|operation| complete(operation, is_public));
+            for (method, operation) in operations(item) {
+                complete(operation, PathAccess::of(&method, path));
+            }
         }
         Self(description.to_json().expect("names and texts are JSON").into())
     }
 }
 
-fn complete(operation: &mut Operation, is_public: bool) {
+fn complete(operation: &mut Operation, access: PathAccess) {
     // The name of a function in Rust says nothing to those who call the API.
     operation.operation_id = None;
     operation.tags = None;
@@ -74,16 +78,26 @@ fn complete(operation: &mut Operation, is_public: bool) {
             *response = problem(&response.description);
         }
     }
-    if is_public {
-        operation.security = Some(Vec::new());
-    } else {
+    if access == PathAccess::Api {
         responses.insert("401".to_owned(), RefOr::Ref(Ref::from_response_name(NO_TOKEN)));
+    } else {
+        operation.security = Some(Vec::new());
+    }
+    if access != PathAccess::Monitoring {
         responses.insert("403".to_owned(), RefOr::Ref(Ref::from_response_name(FOREIGN)));
     }
 }
 
-fn operations(item: &mut PathItem) -> impl Iterator<Item = &mut Operation> {
-    [&mut item.get, &mut item.post, &mut item.put, &mut item.patch, &mut item.delete].into_iter().flatten()
+fn operations(item: &mut PathItem) -> impl Iterator<Item = (Method, &mut Operation)> {
+    let PathItem { get, post, put, patch, delete, .. } = item;
+    let all = [
+        (Method::GET, get),
+        (Method::POST, post),
+        (Method::PUT, put),
+        (Method::PATCH, patch),
+        (Method::DELETE, delete),
+    ];
+    all.into_iter().filter_map(|(method, operation)| Some((method, operation.as_mut()?)))
 }
 
 fn info() -> Info {
@@ -91,8 +105,8 @@ fn info() -> Info {
         .title("portcullis admin API")
         .version("1")
         .description(Some(
-            "Errors are problem documents (RFC 9457). Where `admin.token_file` is set, everything but /healthz, /readyz \
-             and /metrics needs the token. No answer repeats the value of a key, but answers name banned networks.",
+            "Errors are problem documents (RFC 9457). Where `admin.token_file` is set, everything but /healthz, /readyz, \
+             /metrics and the files of the dashboard needs the token, or the cookie of a session that it opened. No answer repeats the value of a key, but answers name banned networks.",
         ))
         .build()
 }
@@ -101,16 +115,23 @@ fn components() -> Components {
     let token = HttpBuilder::new().scheme(HttpAuthScheme::Bearer).description(Some(
         "The line in `admin.token_file`. Without that setting the API is open to programs of the same machine.",
     ));
+    let session = ApiKeyValue::with_description(
+        "portcullis_session_9090",
+        "What POST /session sets, named by the port that the browser asks. A change also needs the field `X-CSRF-Token` with the \
+         `csrf_token` of the session.",
+    );
     ComponentsBuilder::new()
         .schema_from::<ProblemDocument<'_>>()
         .schema_from::<Mistake>()
         .security_scheme(TOKEN, SecurityScheme::Http(token.build()))
+        .security_scheme(SESSION, SecurityScheme::ApiKey(ApiKey::Cookie(session)))
         .response(NO_TOKEN, problem("The token is missing or wrong."))
         .response(
             FOREIGN,
             problem(
                 "No token is configured, and the request comes from another machine or from a web page of another site, \
-                 or its host is neither an address nor localhost.",
+                 or its host is neither an address nor localhost. Or a session sent it from another site, or without its \
+                 `X-CSRF-Token`.",
             ),
         )
         .build()
@@ -122,5 +143,6 @@ fn problem(description: &str) -> Response {
 }
 
 const TOKEN: &str = "token";
+const SESSION: &str = "session";
 const NO_TOKEN: &str = "NoToken";
 const FOREIGN: &str = "Foreign";

@@ -19,7 +19,9 @@ use super::limits;
 use super::metrics;
 use super::openapi;
 use super::openapi::Document;
+use super::page;
 use super::problem;
+use super::session;
 use super::status;
 
 pub(super) fn router(state: Arc<AdminState>) -> Router {
@@ -39,6 +41,8 @@ fn described_routes() -> OpenApiRouter<Arc<AdminState>> {
         .routes(routes!(health::readyz))
         .routes(routes!(metrics::metrics))
         .routes(routes!(openapi::document))
+        .merge(page::routes())
+        .merge(session::routes())
         .merge(bans::routes())
         .merge(config::routes())
         .routes(routes!(events::stream))

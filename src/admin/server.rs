@@ -10,7 +10,7 @@ use axum::body::Body;
 use tower::ServiceExt;
 
 use super::AdminState;
-use super::auth::PeerAddress;
+use super::origin::PeerAddress;
 use super::router::router;
 use crate::head::KnownName;
 use crate::head::ResponseHead;

@@ -16,6 +16,8 @@ use super::GatewayIdentity;
 use super::LoadedConfig;
 use super::ReloadReport;
 use super::ReloadRequest;
+use super::session::FailedAttempts;
+use super::session::Sessions;
 use crate::decision::Policy;
 use crate::record::EventBus;
 use crate::record::Gauges;
@@ -55,6 +57,8 @@ pub struct AdminState {
     /// Where requests are accepted.
     pub(super) listeners: ArcSwap<Vec<SocketAddr>>,
     pub(super) rules: ArcSwap<AdminRules>,
+    pub(super) sessions: Sessions,
+    pub(super) failed_attempts: FailedAttempts,
     draining: AtomicBool,
 }
 
@@ -64,6 +68,7 @@ impl AdminState {
         let records = SharedRecords::of(&store, Arc::clone(&identity.id));
         let (config, last_reload) = (ArcSwap::from_pointee(config), ArcSwapOption::empty());
         let (rules, draining) = (ArcSwap::from_pointee(rules), AtomicBool::new(false));
+        let (sessions, failed_attempts) = (Sessions::default(), FailedAttempts::default());
         Arc::new(Self {
             metrics,
             gauges,
@@ -77,6 +82,8 @@ impl AdminState {
             records,
             listeners: ArcSwap::default(),
             rules,
+            sessions,
+            failed_attempts,
             draining,
         })
     }
@@ -84,8 +91,9 @@ impl AdminState {
     /// Applies the rules of a reload.
     pub fn set_rules(&self, rules: AdminRules) {
         let before = self.rules.swap(Arc::new(rules));
-        // The subscribers of the event stream showed the old token.
+        // The subscribers of the event stream and the browsers with a session showed the old token.
         if before.token != self.rules.load().token {
+            self.sessions.end_all();
             self.event_bus.stream().close_subscriptions();
         }
     }

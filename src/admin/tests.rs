@@ -13,6 +13,7 @@ use serde_json::json;
 use tokio::sync::mpsc;
 use tower::ServiceExt;
 
+use super::auth::PathAccess;
 use super::router::router;
 use super::*;
 use crate::clock::Clock;
@@ -83,14 +84,15 @@ async fn every_described_operation_answers_as_described_and_no_other_is_there() 
             let (status, _, body) = ask(&router, method, &path.replace("{name}", "gone").replace("{id}", "gone")).await;
             let operation = &operations[method.to_lowercase()];
             assert_eq!(status != StatusCode::METHOD_NOT_ALLOWED, operation.is_object(), "{method} {path}");
-            let is_public = operation["security"] == json!([]);
-            assert_eq!(operation.is_object() && auth::PUBLIC_PATHS.contains(&path.as_str()), is_public, "{path}");
             if operation.is_object() {
+                let access = PathAccess::of(&method.parse().unwrap(), path);
+                assert_eq!(access != PathAccess::Api, operation["security"] == json!([]), "{path}");
                 let summary = operation["summary"].as_str().unwrap();
                 assert!(!summary.contains(['\n', '.']), "{method} {path}: {summary}");
                 let responses = &operation["responses"];
                 assert!(responses[status.as_str()].is_object(), "{method} {path} answers {status}: {body}");
-                assert_eq!(responses["401"]["$ref"].is_string(), !is_public, "{method} {path}");
+                assert_eq!(responses["401"]["$ref"].is_string(), access == PathAccess::Api, "{method} {path}");
+                assert_eq!(responses["403"]["$ref"].is_string(), access != PathAccess::Monitoring, "{method} {path}");
             }
         }
     }
@@ -201,7 +203,7 @@ async fn with_a_token_only_its_holder_may_use_the_api() {
 async fn without_a_token_pages_of_other_sites_may_not_use_the_api() {
     let router = router(state());
     let request = Request::get("/api/v1/limits")
-        .extension(auth::PeerAddress([127, 0, 0, 1].into()))
+        .extension(origin::PeerAddress([127, 0, 0, 1].into()))
         .header("host", "rebound.example:9090")
         .body(Body::empty());
     let Ok(response) = router.clone().oneshot(request.unwrap()).await;
@@ -282,7 +284,7 @@ async fn ask(router: &Router, method: &str, path: &str) -> (StatusCode, String, 
         .method(method)
         .uri(path)
         .header("host", "127.0.0.1:9090")
-        .extension(auth::PeerAddress([127, 0, 0, 1].into()));
+        .extension(origin::PeerAddress([127, 0, 0, 1].into()));
     let Ok(response) = router.clone().oneshot(request.body(Body::empty()).unwrap()).await;
     let status = response.status();
     let content_type = response.headers().get(CONTENT_TYPE).map_or("", |value| value.to_str().unwrap()).to_owned();

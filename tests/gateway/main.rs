@@ -52,6 +52,7 @@ mod routing;
 mod selectors;
 mod servers;
 mod service_manager;
+mod sessions;
 mod small_frames;
 mod spelling;
 mod status;

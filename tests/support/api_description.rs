@@ -32,6 +32,11 @@ impl ApiDescription {
         operations.collect()
     }
 
+    /// Whether an operation has a response of this status.
+    pub fn describes(&self, method: &str, path: &str, status: u16) -> bool {
+        self.0["paths"][path][method.to_lowercase()]["responses"][status.to_string()].is_object()
+    }
+
     /// Fails if the response is not as this operation describes it: its status, its media type, and each field.
     #[track_caller]
     pub fn check(&self, method: &str, path: &str, response: &Response) {

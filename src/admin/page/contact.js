@@ -1,0 +1,53 @@
+// Whether the gateway answers. While it does not, the page says since when, and tries again.
+
+import { say } from "/page/ask.js";
+import { byId } from "/page/dom.js";
+import { clock } from "/page/format.js";
+
+const RETRY_MS = 2000;
+
+let goneSince = null;
+let whenBack = () => {};
+
+// `listener` is called each time the gateway answers again.
+export function onReturn(listener) {
+  whenBack = listener;
+}
+
+export function isGone() {
+  return goneSince !== null;
+}
+
+// An answer arrived.
+export function reached() {
+  if (goneSince === null) return;
+  const text = `The gateway answers again. It was gone from ${clock(goneSince)} to ${clock(new Date())} UTC.`;
+  goneSince = null;
+  byId("gone").hidden = true;
+  document.body.classList.remove("stale");
+  say(text);
+  whenBack();
+}
+
+// No answer arrived.
+export function lost() {
+  if (goneSince !== null) return;
+  goneSince = new Date();
+  const gone = byId("gone");
+  gone.hidden = false;
+  gone.textContent = `The gateway has not answered since ${clock(goneSince)} UTC. What stands below is older. Trying again every 2 seconds.`;
+  document.title = "✕ no answer: portcullis";
+  document.body.classList.add("stale");
+  setTimeout(probe, RETRY_MS);
+}
+
+// Asks whether the gateway answers.
+export async function probe() {
+  try {
+    await fetch("/healthz", { cache: "no-store", signal: AbortSignal.timeout(RETRY_MS) });
+    reached();
+  } catch {
+    if (goneSince === null) lost();
+    else setTimeout(probe, RETRY_MS);
+  }
+}

@@ -1,0 +1,26 @@
+// Builds elements. All text goes into text nodes, so that HTML in a name or a path is shown as text.
+
+export const byId = (id) => document.getElementById(id);
+
+// An element with attributes and children. An attribute that is null is left out; `click` is a listener.
+export function element(name, attributes = {}, ...children) {
+  return fill(document.createElement(name), attributes, children);
+}
+
+export function svg(name, attributes = {}, ...children) {
+  return fill(document.createElementNS("http://www.w3.org/2000/svg", name), attributes, children);
+}
+
+// Changes text only where it differs: what did not change is not announced again, and stays selected.
+export function setText(node, text) {
+  if (node.textContent !== text) node.textContent = text;
+}
+
+function fill(node, { click, ...attributes }, children) {
+  for (const [name, value] of Object.entries(attributes)) {
+    if (value !== null && value !== undefined) node.setAttribute(name, value);
+  }
+  if (click) node.addEventListener("click", click);
+  node.append(...children.filter((child) => child !== null));
+  return node;
+}

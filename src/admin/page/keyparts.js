@@ -1,0 +1,24 @@
+// Fields for the parts of a limit's key.
+
+import { element } from "/page/dom.js";
+
+// Replaces the fields in `root`, and keeps what was typed for a selector that stays.
+export function showParts(root, prefix, selectors, { labelOf = (selector) => selector } = {}) {
+  const typed = partsIn(root);
+  root.replaceChildren(...selectors.flatMap((selector, index) => {
+    const id = `${prefix}-${index}`;
+    const field = element("input", { id, "data-selector": selector, autocomplete: "off", spellcheck: "false", autocapitalize: "none" });
+    field.value = typed[selector] ?? "";
+    return [element("label", { for: id }, labelOf(selector)), field];
+  }));
+}
+
+// What stands in the fields, by selector.
+export function partsIn(root) {
+  const fields = [...root.querySelectorAll("input")];
+  return Object.fromEntries(fields.map((field) => [field.dataset.selector, field.value.trim()]));
+}
+
+export function fillParts(root, values) {
+  for (const field of root.querySelectorAll("input")) field.value = values[field.dataset.selector] ?? "";
+}

@@ -1,0 +1,106 @@
+// Where a key stands with a limit, and its reset.
+
+import { get, remove, withQuery } from "/page/api.js";
+import { askAgain, say } from "/page/ask.js";
+import { attempt } from "/page/bans.js";
+import { byId, element } from "/page/dom.js";
+import { keyText, number, span } from "/page/format.js";
+import { fillParts, partsIn, showParts } from "/page/keyparts.js";
+
+// `prepareBan` leads to the form of bans.
+export function keys(prepareBan) {
+  let limits = [];
+  let shown = null;
+
+  const chosen = () => limits.find((limit) => limit.name === byId("key-limit").value);
+  const pathOf = ({ limit, key }) => withQuery(`/api/v1/limits/${encodeURIComponent(limit)}/state`, key);
+
+  function showFields() {
+    showParts(byId("key-parts"), "key-part", selectorsOf(chosen()));
+  }
+
+  async function look() {
+    const asked = { limit: byId("key-limit").value, key: partsIn(byId("key-parts")) };
+    await attempt("key-error", async () => show(asked, await get(pathOf(asked))));
+    if (byId("key-error").textContent !== "") byId("standing").replaceChildren();
+  }
+
+  function show(asked, state) {
+    shown = asked;
+    const rates = state.rates.map((rate) => element("li", {}, rateText(rate)));
+    byId("standing").replaceChildren(
+      element("p", { class: state.allowed ? "well" : "bad" }, sentence(asked, state)),
+      rates.length > 0 ? element("ul", { class: "plain" }, ...rates) : "",
+      element("div", { class: "bar" },
+        element("button", { type: "button", id: "key-reset", click: reset }, "Reset this key…"),
+        state.shadow ? "" : element("button", { type: "button", click: () => prepareBan(banOf(asked)) }, "Ban this key…"),
+      ),
+    );
+  }
+
+  // The `distinct` value is no part of the key that is banned.
+  const banOf = ({ limit, key }) => {
+    const selectors = limits.find((one) => one.name === limit)?.key ?? [];
+    return { limit, values: Object.fromEntries(selectors.map((selector) => [selector, key[selector]])) };
+  };
+
+  async function reset() {
+    const asked = shown;
+    const title = `Reset ${asked.limit} for ${keyText(asked.key)}?`;
+    if (!(await askAgain({ title, text: "What was counted for this key is forgotten, on every gateway of this store. A ban stays.", yes: "Reset" }))) return;
+    await attempt("key-error", async () => {
+      await remove(pathOf(asked));
+      say(`${asked.limit} is reset for ${keyText(asked.key)}.`);
+      show(asked, await get(pathOf(asked)));
+      byId("key-reset").focus();
+    });
+  }
+
+  byId("key-limit").addEventListener("change", () => {
+    byId("standing").replaceChildren();
+    showFields();
+  });
+  byId("key-form").addEventListener("submit", (event) => {
+    event.preventDefault();
+    look();
+  });
+
+  return {
+    async load() {
+      const now = await get("/api/v1/limits");
+      if (JSON.stringify(now) === JSON.stringify(limits)) return now;
+      limits = now;
+      const before = byId("key-limit").value;
+      byId("key-limit").replaceChildren(...limits.map((limit) => element("option", { value: limit.name }, limit.name)));
+      if (limits.some((limit) => limit.name === before)) byId("key-limit").value = before;
+      byId("key-form").hidden = limits.length === 0;
+      if (limits.length === 0) byId("standing").textContent = "No limit is configured.";
+      else showFields();
+      return now;
+    },
+    // Fills the form in and looks.
+    prepare({ limit, values }) {
+      byId("key-limit").value = limit;
+      showFields();
+      fillParts(byId("key-parts"), values);
+      look();
+      byId("key-limit").focus();
+    },
+  };
+}
+
+const selectorsOf = (limit) => (limit === undefined ? [] : [...limit.key, ...(limit.distinct ? [limit.distinct] : [])]);
+
+function sentence({ limit, key }, state) {
+  const whose = `${keyText(key)} under ${limit}`;
+  const shadow = state.shadow ? " The limit is a shadow: it denies nothing." : "";
+  if (state.ban) return `Banned: ${whose}, for another ${span(state.retry_after)}.${shadow}`;
+  if (state.allowed) return `May pass now: ${whose}.${shadow}`;
+  return `Denied now: ${whose}. A request passes in ${span(state.retry_after)}.${shadow}`;
+}
+
+function rateText(rate) {
+  const used = rate.limit - Math.min(rate.limit, rate.remaining);
+  const reset = rate.reset === 0 ? "nothing is used" : `more pass in ${span(rate.reset)}`;
+  return `${number(used)} of ${number(rate.limit)} in ${span(rate.window)} used, ${number(rate.remaining)} left; ${reset}`;
+}

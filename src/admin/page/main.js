@@ -1,0 +1,83 @@
+// The dashboard: asks the gateway every ten seconds and whenever an event says that something changed.
+
+import { NoAnswer, Problem } from "/page/api.js";
+import { say } from "/page/ask.js";
+import { bans } from "/page/bans.js";
+import { config } from "/page/config.js";
+import { isGone, onReturn, probe } from "/page/contact.js";
+import { byId, setText } from "/page/dom.js";
+import { events } from "/page/events.js";
+import { clock } from "/page/format.js";
+import { lastMinute } from "/page/history.js";
+import { keys } from "/page/keys.js";
+import { startSession } from "/page/session.js";
+import { traffic } from "/page/traffic.js";
+import { status } from "/page/status.js";
+import { statusFacts, trafficFact, verdict } from "/page/verdict.js";
+
+const REFRESH_MS = 10_000;
+// An attack has thousands of events a second; the page asks no more often than this because of them.
+const SOON_MS = 2_000;
+
+const showVerdict = verdict();
+const loadTraffic = traffic();
+const loadStatus = status();
+const banPanel = bans(() => refresh());
+const keyPanel = keys((ban) => banPanel.prepare(ban));
+config(() => refresh());
+const stream = events({ happened: refreshSoon, broken: () => setTimeout(probe, 200) });
+
+let isOpen = false;
+let isAsking = false;
+let isDue = false;
+let timer = 0;
+let soon = 0;
+
+async function refresh() {
+  clearTimeout(timer);
+  clearTimeout(soon);
+  soon = 0;
+  // What changed while the answers are on their way is asked for again.
+  isDue = isAsking;
+  if (!isOpen || isGone() || isAsking) return;
+  isAsking = true;
+  try {
+    if (!stream.isOpen()) stream.open();
+    const [{ failed, limits }, now, configured] = await Promise.all([loadTraffic(), loadStatus(), keyPanel.load(), banPanel.load()]);
+    banPanel.setLimits(configured);
+    const deniedBy = limits.map(({ name, steps }) => ({ name, denied: lastMinute(steps.denied) }));
+    showVerdict([trafficFact({ ...now.last_minute, failed }, deniedBy), ...statusFacts(now)]);
+    setText(byId("updated"), `as of ${clock(new Date())} UTC`);
+  } catch (error) {
+    if (!(error instanceof NoAnswer || (error instanceof Problem && error.status === 401))) say(`${error.message}.`);
+  } finally {
+    isAsking = false;
+    timer = setTimeout(refresh, isDue ? 0 : REFRESH_MS);
+  }
+}
+
+function refreshSoon() {
+  if (soon === 0) soon = setTimeout(refresh, SOON_MS);
+}
+
+const checkSession = startSession({
+  open() {
+    isOpen = true;
+    refresh();
+  },
+  closed() {
+    isOpen = false;
+    stream.close();
+  },
+});
+
+// A gateway that started again does not know the session any more, nor who listened to its events.
+onReturn(() => {
+  stream.close();
+  checkSession().catch(() => {});
+});
+byId("minutes").addEventListener("change", refresh);
+document.addEventListener("visibilitychange", () => {
+  if (!document.hidden) refresh();
+});
+checkSession().catch(() => {});

@@ -1,0 +1,83 @@
+// Whether the gateway is well, in one sentence and one sign, and the facts that say so.
+
+import { byId, element, setText } from "/page/dom.js";
+import { counted, moment, number } from "/page/format.js";
+
+const SIGNS = { well: "✓", look: "!", bad: "✕" };
+const WORDS = { well: "well", look: "look at this", bad: "not well" };
+
+// From one denial a second on, somebody is at it.
+const ATTACK = 60;
+// Fewer failed requests in a minute are one browser's.
+const MANY_FAILED = 10;
+
+// Returns a function that shows what `facts` say.
+export function verdict() {
+  let last = "";
+  return function show(facts) {
+    const worst = ["bad", "look", "well"].find((level) => facts.some((fact) => fact.level === level)) ?? "well";
+    const told = worst === "well" ? facts.slice(0, 1) : facts.filter((fact) => fact.level === worst);
+    const text = `${worst === "well" ? "All is well. " : ""}${told.map((fact) => fact.text).join(" ")}`;
+    const section = byId("verdict");
+    if (section.className !== worst) section.className = worst;
+    setText(byId("verdict-sign"), SIGNS[worst]);
+    // The numbers change every ten seconds. Listeners hear a verdict once.
+    const spoken = byId("verdict-sentence");
+    spoken.setAttribute("aria-live", text.replace(/[\d,]+/g, "") === last ? "off" : "polite");
+    last = text.replace(/[\d,]+/g, "");
+    setText(spoken, text);
+    document.title = `${SIGNS[worst]} ${WORDS[worst]}: portcullis`;
+    byId("facts").replaceChildren(...facts.filter((fact) => !told.includes(fact)).map((fact) => element("li", { class: fact.level },
+      element("span", { class: "sign", "aria-hidden": "true" }, SIGNS[fact.level]), " ",
+      element("b", {}, fact.name), " ", fact.text)));
+  };
+}
+
+// What happens now.
+export function trafficFact({ passed, denied, failed }, limits) {
+  const name = "Requests";
+  if (passed + denied + failed === 0) return { name, level: "well", text: "No request came in the last minute." };
+  const failures = failed === 0 ? "" : ` ${counted(failed, "request")} failed: refused as malformed, or not answered by the application.`;
+  const counts = `${counted(passed, "request")} passed and ${number(denied)} ${denied === 1 ? "was" : "were"} denied in the last minute.${failures}`;
+  if (denied < ATTACK) return { name, level: failed > MANY_FAILED && failed > passed / 10 ? "look" : "well", text: counts };
+  const [busiest] = limits.filter((limit) => limit.denied > 0).sort((one, other) => other.denied - one.denied);
+  const by = busiest ? ` Most by the limit ${busiest.name}: ${number(busiest.denied)}.` : "";
+  return { name, level: "look", text: `Under attack: ${counts}${by}` };
+}
+
+// What the status says of the store, the applications, the configuration and the other gateways.
+export function statusFacts({ store, upstreams, configuration, gateways, complete }) {
+  return [storeFact(store), upstreamsFact(upstreams), configurationFact(configuration), gatewaysFact(gateways, complete)];
+}
+
+function storeFact(store) {
+  const name = "Store";
+  if (store.up) return { name, level: "well", text: store.kind === "redis" ? "Redis answers." : "This gateway counts in its memory." };
+  const away = (store.away ?? []).map((one) => `${one.server}: ${one.cause}`).join("; ");
+  return { name, level: "bad", text: `Redis does not answer${away ? ` (${away})` : ""}. Limits do as on_failure says: ${store.on_failure}.` };
+}
+
+function upstreamsFact(upstreams) {
+  const name = "Upstreams";
+  const servers = upstreams.flatMap((upstream) => upstream.servers);
+  const ill = servers.filter((server) => !server.healthy).map((server) => server.server);
+  if (ill.length === 0) return { name, level: "well", text: servers.length === 1 ? "The server is healthy." : `All ${servers.length} servers are healthy.` };
+  const dead = upstreams.filter((upstream) => upstream.servers.every((server) => !server.healthy)).map((upstream) => upstream.name);
+  if (dead.length > 0) return { name, level: "bad", text: `No server of ${dead.join(", ")} is healthy: ${ill.join(", ")}.` };
+  return { name, level: "look", text: `${ill.length} of ${servers.length} servers ${ill.length === 1 ? "is" : "are"} not healthy: ${ill.join(", ")}.` };
+}
+
+function configurationFact({ loaded, last_reload: last }) {
+  const name = "Configuration";
+  if (last?.result === "failure") return { name, level: "bad", text: `The reload of ${moment(last.at)} failed, the configuration of ${moment(loaded)} stays in force: ${last.reason}` };
+  return { name, level: "well", text: `Loaded ${moment(loaded)}.` };
+}
+
+function gatewaysFact(gateways, isComplete) {
+  const name = "Gateways";
+  const gone = gateways.filter((gateway) => gateway.state === "gone");
+  const up = gateways.filter((gateway) => gateway.state === "up").length;
+  if (gone.length > 0) return { name, level: "bad", text: `${gone.map((gateway) => `${gateway.id} was last heard of at ${moment(gateway.last_seen)}`).join("; ")}. ${counted(up, "gateway")} up.` };
+  if (!isComplete) return { name, level: "look", text: "Redis does not tell of other gateways: what is shown is of this one alone." };
+  return { name, level: "well", text: up === 1 ? "This one alone." : `All ${up} are up.` };
+}

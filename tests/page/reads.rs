@@ -1,0 +1,65 @@
+//! What the page shows is what the API says.
+
+use serde_json::Value;
+
+use crate::site::Site;
+use crate::support::eventually;
+
+/// The sum of a series of the history.
+fn sum(history: &Value, kind: &str, name: &str, decision: &str) -> u64 {
+    let values = history[kind][name][decision].as_array().expect("a series");
+    values.iter().map(|value| value.as_u64().expect("a count")).sum()
+}
+
+#[test]
+fn it_shows_what_the_api_says_while_an_attack_runs() {
+    let site = Site::start();
+    let page = site.page();
+    page.says("#verdict-sentence", "No request came");
+    for number in 0..140 {
+        let source = format!("127.0.1.{}", number % 7 + 1);
+        site.log_in(&source, "alice");
+        site.browse("127.0.2.1", "/shop");
+    }
+    page.says("#verdict-sentence", "Under attack");
+    page.says("#verdict-sentence", "login-pace");
+    assert!(page.title().starts_with("! look at this"), "{}", page.title());
+    let shown = |root: &str, name: &str, column: usize| {
+        let rows = page.rows(root);
+        rows.iter().find(|row| row[0] == name).map_or(String::new(), |row| row[column].clone())
+    };
+    eventually("the page shows the counts of the API", || {
+        let history = site.api("/api/v1/history?minutes=60");
+        let count = |kind: &str, name: &str, decision: &str| sum(&history, kind, name, decision).to_string();
+        shown("#routes", "login", 3) == count("routes", "login", "allowed")
+            && shown("#routes", "login", 4) == count("routes", "login", "denied")
+            && shown("#routes", "on no route", 3) == count("routes", "-", "allowed")
+            && shown("#limits", "login-pace", 4) == count("limits", "login-pace", "denied")
+    });
+    assert_eq!(shown("#routes", "login", 4), "119");
+    page.says("#chart-denied figcaption", "Denied: 119 in this time");
+    page.says("#chart-passed figcaption", "Passed: 161 in this time");
+    // Each client is one line, however often it was denied.
+    page.says("#events-list", "denied 127.0.1.1 17 times");
+    let bars = page.script("return document.querySelector('#chart-denied svg').getAttribute('aria-label')");
+    assert!(bars.as_str().expect("a text").contains("119 in this time"), "{bars}");
+}
+
+#[test]
+fn markup_in_what_clients_and_operators_write_is_shown_as_text() {
+    let site = Site::start();
+    let host = site.gateway.admin().to_string();
+    let evil = "<img src=x onerror=alert(1)><b>bold</b>";
+    let ban = |body: &str| {
+        let request = crate::support::Request::new(site.gateway.admin(), "POST", "/api/v1/bans").host(&host);
+        assert_eq!(request.json(body).status(), 201, "{body}");
+    };
+    ban(&format!(r#"{{"address": "198.51.100.7", "for": "1h", "reason": "{evil}"}}"#));
+    ban(&format!(r#"{{"limit": "login-name", "key": {{"param.username": "{evil}"}}, "for": "1h"}}"#));
+    let page = site.page();
+    page.says("#bans-list", evil);
+    page.says("#bans-list", &format!("param.username {evil}"));
+    site.browse("127.0.1.1", &format!("/{}", evil.replace(' ', "+")));
+    assert_eq!(page.script("return document.querySelectorAll('main img, main td b').length"), 0);
+    assert_eq!(page.console(), Vec::<String>::new());
+}

@@ -1,0 +1,87 @@
+//! A gateway with a login behind it, and those who attack it.
+
+use std::net::TcpListener;
+
+use serde_json::Value;
+
+use crate::browser::Browser;
+use crate::support::Answer;
+use crate::support::Gateway;
+use crate::support::Origin;
+use crate::support::Request;
+
+/// A gateway with a dashboard.
+#[derive(Debug)]
+pub(crate) struct Site {
+    pub(crate) gateway: Gateway,
+    _origin: Origin,
+}
+
+const ROUTES: &str = r"
+routes:
+  - name: login
+    match: {path: /login, methods: [POST]}
+    outcome: {failure: {status: 401}, success: {status: 204}}
+    limits:
+      - {name: login-pace, key: client_ip, rate: 3/hour}
+      - {name: login-name, key: param.username, rate: 100/hour, count: failures}
+limits:
+  - {name: everyone, key: client_ip, rate: 10000/hour}
+";
+
+impl Site {
+    pub(crate) fn start() -> Self {
+        Self::with_admin("admin: {address: 127.0.0.1:0}", &[])
+    }
+
+    /// With the token `s3cret`.
+    pub(crate) fn with_token() -> Self {
+        Self::with_admin("admin: {address: 127.0.0.1:0, token_file: token}", &[("token", "s3cret\n")])
+    }
+
+    /// On a port that it has again after a restart.
+    pub(crate) fn that_restarts(token: &str) -> Self {
+        let free = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let port = free.local_addr().expect("an address").port();
+        drop(free);
+        Self::with_admin(&format!("admin: {{address: 127.0.0.1:{port}{token}}}"), &[("token", "s3cret\n")])
+    }
+
+    fn with_admin(admin: &str, files: &[(&str, &str)]) -> Self {
+        let origin = Origin::answering(|request| {
+            Answer::new(if request.target.starts_with("/login") { 401 } else { 200 }, &[], "")
+        });
+        let gateway = Gateway::with_files(format!("{admin}\nupstream: {}\n{ROUTES}", origin.url()), files);
+        Self { gateway, _origin: origin }
+    }
+
+    pub(crate) fn url(&self) -> String {
+        format!("http://{}/", self.gateway.admin())
+    }
+
+    /// The dashboard in a browser, once it shows something.
+    #[track_caller]
+    pub(crate) fn page(&self) -> Browser {
+        let browser = Browser::start();
+        browser.open(&self.url());
+        browser.says("#updated", "as of");
+        browser
+    }
+
+    /// Tries to log in, from an address, and returns the status.
+    pub(crate) fn log_in(&self, source: &str, name: &str) -> u16 {
+        self.gateway.post("/login").from(source).form(&format!("username={name}&password=x")).status()
+    }
+
+    pub(crate) fn browse(&self, source: &str, path: &str) -> u16 {
+        self.gateway.get(path).from(source).status()
+    }
+
+    /// What the API answers. The listener has no token.
+    #[track_caller]
+    pub(crate) fn api(&self, path: &str) -> Value {
+        let response = Request::new(self.gateway.admin(), "GET", path).host(&self.gateway.admin().to_string()).send();
+        assert_eq!(response.status, 200, "{path}: {}", response.text());
+        response.json()
+    }
+}
